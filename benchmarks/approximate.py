@@ -19,15 +19,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from benchmarks.machine import machine, told, verdict
+from benchmarks.machine import describe_machine, machine, verdict
 from wsabie.search.approximate_index import ApproximateIndex
 from wsabie.search.exact_index import ExactIndex
 from wsabie.search.label_tree import LabelTree
 from wsabie.search.screening_index import ScreeningIndex
 
-K, ROUNDS, CALLS, HELD = 10, 10, 20, 8000
+K, ROUNDS, CALLS, N_HELD_OUT = 10, 10, 20, 8000
 ANSWERED, EPOCHS = 15_000, 3
-LEFT = (1, 0.5, 0.2, 0.11, 0.05, 0.01)
+CANDIDATE_SHARES = (1, 0.5, 0.2, 0.11, 0.05, 0.01)
 BEAMS = (1, 4, 16, 64)
 METHODS = ("int8", "ivf", "trees", "hnsw")
 
@@ -38,10 +38,10 @@ class Task(NamedTuple):
     name: str
     exact: ExactIndex
     names: int  # bytes
-    learnt: Any
+    training: Any
     labels: Any
-    aside: Any
-    asked: Any
+    validation: Any
+    queries: Any
     truth: Any
 
 
@@ -53,130 +53,134 @@ def main() -> int:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS[:3])
     parser.add_argument("--recall", type=float, default=0.95, help="what is asked of an index")
     parser.add_argument("--out", type=Path)
-    asked = parser.parse_args()
-    print(told(), flush=True)
-    if asked.task == "glosses" and asked.folder is None:
+    options = parser.parse_args()
+    print(describe_machine(), flush=True)
+    if options.task == "glosses" and options.folder is None:
         parser.error("glosses needs the folder of WordNet's files")
-    task = million() if asked.task == "million" else glosses(asked.folder, asked.epochs)
+    task = million() if options.task == "million" else glosses(options.folder, options.epochs)
     result: dict[str, Any] = {"schema": 1, "machine": machine(), "task": task.name, "labels": len(task.exact.table)}
     result |= {"dim": task.exact.table.shape[1], "table_bytes": task.exact.table.nbytes, "name_bytes": task.names}
     print(f"{task.name}: {result['labels']:,} labels, D = {result['dim']}, {result['table_bytes'] / 1e6:.1f} MB")
-    result["methods"] = list(methods(task, asked.methods, asked.recall))
+    result["methods"] = list(methods(task, options.methods, options.recall))
     result["reading"] = reading(task, task.exact)
-    if asked.out is not None:
-        asked.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    if options.out is not None:
+        options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return 0
 
 
-def methods(task: Task, wanted: Sequence[str], recall: float) -> Any:
+def methods(task: Task, method_kinds: Sequence[str], recall: float) -> Any:
     """Figures of the exact search, of indices and of trees, and of filters."""
-    true = task.exact.top_k(task.asked, K)
-    yield shown(task, "exact", true, 0.0, 0, 1.0, 1.0)
+    true = task.exact.top_k(task.queries, K)
+    yield report_method(task, "exact", true, 0.0, 0, 1.0, 1.0)
     for kind in ("int8", "ivf", "hnsw"):
-        if kind in wanted:
+        if kind in method_kinds:
             yield from by_index(task, kind, true, recall)
-    if "trees" in wanted:
+    if "trees" in method_kinds:
         yield from by_trees(task, true)
 
 
 def by_trees(task: Task, true: Any) -> Any:
-    some = slice(None, None, -(-len(task.learnt) // ANSWERED))
-    found = answers(task, some)
-    trees: dict[str, tuple[Any, Any, Any]] = {"k-means, the model's answers": (task.learnt[some], found, None)}
+    sampled = slice(None, None, -(-len(task.training) // ANSWERED))
+    answer_matrix = answers(task, sampled)
+    trees: dict[str, tuple[Any, Any, Any]] = {
+        "k-means, the model's answers": (task.training[sampled], answer_matrix, None)
+    }
     if task.labels is not None:
-        trees["k-means, labels"] = task.learnt, task.labels, None
-        trees["confusion, labels"] = task.learnt, task.labels, task.labels[some].T @ found
+        trees["k-means, labels"] = task.training, task.labels, None
+        trees["confusion, labels"] = task.training, task.labels, task.labels[sampled].T @ answer_matrix
     for name, (points, labels, confusion) in trees.items():
-        begun = time.perf_counter()
+        start = time.perf_counter()
         tree = LabelTree.grow(task.exact, branching=32, leaf=64, confusion=confusion)
         wrong = tree.train(points, labels, epochs=EPOCHS)
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - start
         print(f"tree ({name}) of {len(tree.shape.starts):,} nodes: wrong steps {wrong[0]:.3f} to {wrong[-1]:.3f}")
         for tree.effort in BEAMS:
             yield measured(task, f"tree ({name}), beam {tree.effort}", tree, true, seconds, tree.n_bytes)
 
 
 def by_index(task: Task, kind: Any, true: Any, recall: float) -> Any:
-    begun = time.perf_counter()
+    start = time.perf_counter()
     index: Any
     if kind == "int8":
-        index = ScreeningIndex.build(task.exact, queries=task.aside)
+        index = ScreeningIndex.build(task.exact, queries=task.validation)
     else:
-        index = ApproximateIndex.build(task.exact, kind=kind, recall=recall, queries=task.aside)
-    yield measured(task, kind, index, true, time.perf_counter() - begun, index.n_bytes)
+        index = ApproximateIndex.build(task.exact, kind=kind, recall=recall, queries=task.validation)
+    yield measured(task, kind, index, true, time.perf_counter() - start, index.n_bytes)
     if kind == "int8":
-        same = all(np.array_equal(a, b) for a, b in zip(index.top_k(task.asked, K), true, strict=True))
+        same = all(np.array_equal(a, b) for a, b in zip(index.top_k(task.queries, K), true, strict=True))
         yield {"name": "int8 beside the exact search", "the_same": same, "labels_scored": index.effort}
         yield {"name": "int8 beside reading", **reading(task, index)}
-    yield {"name": f"{kind} curve", "curve": [one._asdict() for one in index.curve]}
+    yield {"name": f"{kind} curve", "curve": [point._asdict() for point in index.curve]}
     yield {"name": f"{kind} filters", "filters": filters(task, index)}
 
 
-def answers(task: Task, some: slice) -> Any:
+def answers(task: Task, sampled: slice) -> Any:
     """The flat model's first answers, as labels of rows to learn from."""
-    ids = task.exact.top_k(task.learnt[some], K)[0]
+    ids = task.exact.top_k(task.training[sampled], K)[0]
     rows = np.repeat(np.arange(len(ids)), K)
     return csr_matrix((np.ones(ids.size, np.float32), (rows, ids.ravel())), (len(ids), len(task.exact.table)))
 
 
 def measured(task: Task, name: str, method: Any, true: Any, seconds: float, size: int) -> dict[str, Any]:
-    found = method.top_k(task.asked, K)
-    recall = float((found[1] >= true[1][:, -1:]).mean())
+    ranking = method.top_k(task.queries, K)
+    recall = float((ranking[1] >= true[1][:, -1:]).mean())
     mine, theirs = [], []
     for i in range(ROUNDS):
         for search, times in ((method.top_k, mine), (task.exact.top_k, theirs)):
             time.sleep(0.1)  # the threads of BLAS spin for some 25 ms, on the cores of whoever comes next
-            for query in task.asked[i * CALLS : (i + 1) * CALLS]:
-                begun = time.perf_counter()
+            for query in task.queries[i * CALLS : (i + 1) * CALLS]:
+                start = time.perf_counter()
                 search(query[None], K)
-                times.append(1e3 * (time.perf_counter() - begun))
-    return shown(task, name, found, seconds, size, recall, float(np.median(mine) / np.median(theirs)), mine, theirs)
+                times.append(1e3 * (time.perf_counter() - start))
+    return report_method(
+        task, name, ranking, seconds, size, recall, float(np.median(mine) / np.median(theirs)), mine, theirs
+    )
 
 
-def shown(
-    task: Task, name: str, found: Any, seconds: float, size: int, recall: float, ratio: float, *times: Any
+def report_method(
+    task: Task, name: str, ranking: Any, seconds: float, size: int, recall: float, ratio: float, *times: Any
 ) -> dict[str, Any]:
-    own = {"name": name, "recall@10": recall, "of_exact_time": ratio, "bytes": size, "build_seconds": seconds}
+    entry = {"name": name, "recall@10": recall, "of_exact_time": ratio, "bytes": size, "build_seconds": seconds}
     if times:
-        own |= {"ms": float(np.median(times[0])), "exact_ms": float(np.median(times[1]))}
-        own |= {"least_ms": min(times[0]), "least_exact_ms": min(times[1])}
+        entry |= {"ms": float(np.median(times[0])), "exact_ms": float(np.median(times[1]))}
+        entry |= {"least_ms": min(times[0]), "least_exact_ms": min(times[1])}
     if task.truth is not None:
-        own |= precision(found[0], task.truth)
-    values = (f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in own.items())
+        entry |= precision(ranking[0], task.truth)
+    values = (f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in entry.items())
     print(", ".join(values), flush=True)
     if name in ("ivf", "hnsw"):
         print(f"exact time {verdict(ratio, most=1 / 8)}; recall {verdict(recall, least=0.95)}", flush=True)
-    return own
+    return entry
 
 
 def precision(ids: Any, truth: Any) -> dict[str, float]:
     """p@1, and the mean average precision of the first ten."""
-    right = np.array([np.isin(row, own) for row, own in zip(ids, truth, strict=True)])
+    right = np.array([np.isin(row, labels) for row, labels in zip(ids, truth, strict=True)])
     ranks = np.arange(1, K + 1)
     precise = np.cumsum(right, axis=1) / ranks * right
-    most = np.minimum([len(own) for own in truth], K)
+    most = np.minimum([len(labels) for labels in truth], K)
     return {"p@1": float(right[:, 0].mean()), "MAP@10": float((precise.sum(axis=1) / most).mean())}
 
 
 def filters(task: Task, index: Any) -> list[dict[str, float]]:
     """Recall and time of single rows where a part of the labels comes into question, drawn at random."""
-    rng, told_of = np.random.default_rng(1), []
-    for share in LEFT:
-        chosen = np.flatnonzero(rng.random(len(task.exact.table)) < share) if share < 1 else None
-        some = task.asked[:100]
-        true, found = (one.top_k(some, K, candidates=chosen)[1] for one in (task.exact, index))
+    rng, entries = np.random.default_rng(1), []
+    for share in CANDIDATE_SHARES:
+        candidate_ids = np.flatnonzero(rng.random(len(task.exact.table)) < share) if share < 1 else None
+        queries = task.queries[:100]
+        true, scores = (searcher.top_k(queries, K, candidates=candidate_ids)[1] for searcher in (task.exact, index))
         times: list[list[float]] = [[], []]
-        for query in some[:40]:
-            for search, own in zip((index, task.exact), times, strict=True):
-                begun = time.perf_counter()
-                search.top_k(query[None], K, candidates=chosen)
-                own.append(1e3 * (time.perf_counter() - begun))
-        own = {"left": share, "recall@10": float((found >= true[:, -1:]).mean())}
-        own |= {"ms": float(np.median(times[0])), "exact_ms": float(np.median(times[1]))}
-        told_of.append(own)
-        figures = f"recall {own['recall@10']:.3f}, {own['ms']:.2f} ms, exact {own['exact_ms']:.2f}"
+        for query in queries[:40]:
+            for search, search_times in zip((index, task.exact), times, strict=True):
+                start = time.perf_counter()
+                search.top_k(query[None], K, candidates=candidate_ids)
+                search_times.append(1e3 * (time.perf_counter() - start))
+        entry = {"left": share, "recall@10": float((scores >= true[:, -1:]).mean())}
+        entry |= {"ms": float(np.median(times[0])), "exact_ms": float(np.median(times[1]))}
+        entries.append(entry)
+        figures = f"recall {entry['recall@10']:.3f}, {entry['ms']:.2f} ms, exact {entry['exact_ms']:.2f}"
         print(f"{index.kind}, {share:.0%} left: {figures}")
-    return told_of
+    return entries
 
 
 def reading(task: Task, index: Any) -> dict[str, float]:
@@ -184,14 +188,14 @@ def reading(task: Task, index: Any) -> dict[str, float]:
     bits = np.ascontiguousarray(task.exact.table).view(np.uint64)
     times: list[list[float]] = [[], []]
     for i in range(41):
-        query = task.asked[i][None]
-        begun = time.perf_counter()
+        query = task.queries[i][None]
+        start = time.perf_counter()
         np.bitwise_or.reduce(bits, axis=None)
-        read = time.perf_counter()
+        after_read = time.perf_counter()
         index.top_k(query, K)
-        times[0].append(1e3 * (read - begun))
-        times[1].append(1e3 * (time.perf_counter() - read))
-    reads, search = (float(np.median(own)) for own in times)
+        times[0].append(1e3 * (after_read - start))
+        times[1].append(1e3 * (time.perf_counter() - after_read))
+    reads, search = (float(np.median(series)) for series in times)
     ratio = search / reads
     name = getattr(index, "kind", "exact")
     print(f"{name} {search:.2f} ms, reading {reads:.2f} ms: ratio {ratio:.2f} ({verdict(ratio, most=1.5)})")
@@ -204,9 +208,9 @@ def million() -> Task:
     centres = rng.normal(size=(n // 50, dim)).astype(np.float32)
     table, at = np.empty((n, dim), np.float16), rng.integers(0, len(centres), n)
     for lo in range(0, n, 100_000):
-        some = centres[at[lo : lo + 100_000]] + 0.7 * rng.normal(size=(100_000, dim))
-        lengths = rng.uniform(1, 1.5, (len(some), 1)) / np.linalg.norm(some, axis=1, keepdims=True)
-        table[lo : lo + 100_000] = some * lengths
+        block = centres[at[lo : lo + 100_000]] + 0.7 * rng.normal(size=(100_000, dim))
+        lengths = rng.uniform(1, 1.5, (len(block), 1)) / np.linalg.norm(block, axis=1, keepdims=True)
+        table[lo : lo + 100_000] = block * lengths
 
     def near(count: int) -> Any:
         return (table[rng.integers(0, n, count)] + 0.07 * rng.normal(size=(count, dim))).astype(np.float32)
@@ -227,22 +231,26 @@ def glosses(folder: Path, epochs: int) -> Task:
     number = {name: i for i, name in enumerate(ids)}
     pairs = np.array([(number[a], number[b]) for a, b in iterate_is_a_pairs(folder) if a in number and b in number])
     leaves = np.setdiff1d(pairs[:, 0], pairs[:, 1])
-    held = np.sort(np.random.default_rng(0).permutation(leaves)[:HELD])
-    kept = np.setdiff1d(np.arange(len(ids)), held)
-    X = BagOfWords().fit(ItemSubset(source, kept)).transform(source).X
-    own = np.arange(len(ids))
-    at = np.r_[own, pairs[:, 0]], np.r_[own, pairs[:, 1]]
-    Y = csr_matrix((np.ones(len(at[0]), np.float32), at), (len(ids), len(ids))).tocsc()[:, kept].tocsr()
+    held_out = np.sort(np.random.default_rng(0).permutation(leaves)[:N_HELD_OUT])
+    training_rows = np.setdiff1d(np.arange(len(ids)), held_out)
+    X = BagOfWords().fit(ItemSubset(source, training_rows)).transform(source).X
+    diagonal = np.arange(len(ids))
+    at = np.r_[diagonal, pairs[:, 0]], np.r_[diagonal, pairs[:, 1]]
+    Y = csr_matrix((np.ones(len(at[0]), np.float32), at), (len(ids), len(ids))).tocsc()[:, training_rows].tocsr()
     Y.data[:] = 1
-    names = [ids[i] for i in kept]
-    model = Wsabie(100, epochs=epochs, seed=0).fit(X[kept], Y[kept], label_names=names)
-    aside, asked = held[: len(held) // 2], held[len(held) // 2 :]
-    truth = [Y.indices[Y.indptr[i] : Y.indptr[i + 1]] for i in asked]
-    some = [i for i, own in enumerate(truth) if len(own)]
+    names = [ids[i] for i in training_rows]
+    model = Wsabie(100, epochs=epochs, seed=0).fit(X[training_rows], Y[training_rows], label_names=names)
+    validation_ids, query_ids = held_out[: len(held_out) // 2], held_out[len(held_out) // 2 :]
+    truth = [Y.indices[Y.indptr[i] : Y.indptr[i + 1]] for i in query_ids]
+    with_truth = [i for i, diagonal in enumerate(truth) if len(diagonal)]
     size = sum(map(len, names))
-    learnt, chosen, measuring = (model.transform(X[which]) for which in (kept, aside, asked[some]))
-    known = [truth[i] for i in some]
-    return Task("glosses", model.exact_index(), size, learnt, Y[kept], chosen, measuring, known)
+    training_points, validation_points, measuring = (
+        model.transform(X[rows]) for rows in (training_rows, validation_ids, query_ids[with_truth])
+    )
+    truths = [truth[i] for i in with_truth]
+    return Task(
+        "glosses", model.exact_index(), size, training_points, Y[training_rows], validation_points, measuring, truths
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What must stay the same when names and files move: `python -m benchmarks.behaviour record FILE`, then `compare FILE`.
+"""Behaviour that renames must keep: `python -m benchmarks.behaviour record FILE`, then `compare FILE`.
 
 Records the bits of models that are trained with fixed seeds, the JSON of every command on small data, and the OpenAPI
 document of both services. `compare` lists what differs, and ends with 1 if anything does.
@@ -67,8 +67,8 @@ def record_models() -> Iterator[tuple[str, str]]:
     for name in ("LinearRanker", "NearestNeighbours", "OneVsRest", "Popularity", "Softmax", "FullRank"):
         kind = getattr(wsabie, name, None)
         if kind is not None:
-            known = {"epochs": 3, "threads": 1, "seed": 3, "blend": 0.5}
-            model = kind(**{key: value for key, value in known.items() if key in kind().get_params()})
+            parameters = {"epochs": 3, "threads": 1, "seed": 3, "blend": 0.5}
+            model = kind(**{key: value for key, value in parameters.items() if key in kind().get_params()})
             yield name, _bits_of(model.fit(rows, labels), rows)
     pairs = [(f"{i}", f"{j}") for i in range(_LABELS) for j in range(i)]
     parts = wsabie.ObjectParts(pairs, dim=8, epochs=3, threads=1, seed=3)
@@ -98,7 +98,7 @@ def record_commands() -> Iterator[tuple[str, Any]]:
         bench = Workbench(folder)
         try:
             for command, content in list_commands():
-                if "--json" in {option for one in content.params for option in one.opts} and command != "serve":
+                if "--json" in {option for flag in content.params for option in flag.opts} and command != "serve":
                     new = folder / f"new {command}"
                     new.mkdir()
                     (new / "folder").mkdir()
@@ -120,11 +120,13 @@ def _without_times(value: Any) -> Any:
     """The same with the types alone of what differs from run to run."""
     if isinstance(value, Mapping):
         return {
-            key: type(one).__name__ if _CLOCK.search(key) and not isinstance(one, dict | list) else _without_times(one)
-            for key, one in value.items()
+            key: type(content).__name__
+            if _CLOCK.search(key) and not isinstance(content, dict | list)
+            else _without_times(content)
+            for key, content in value.items()
         }
     if isinstance(value, list):
-        return [_without_times(one) for one in value]
+        return [_without_times(content) for content in value]
     return f"{value:.6g}" if isinstance(value, float) else to_json_value(value)
 
 
@@ -154,27 +156,27 @@ def _document_of(context: Any) -> Any:
         return client.get("/openapi.json").json()
 
 
-def compare(before: Any, now: Any, place: str = "") -> Iterator[str]:
+def compare(earlier: Any, now: Any, place: str = "") -> Iterator[str]:
     """Yield a line for each difference but for keys that `renamed_keys.json` lists."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        pairs = {key: _find_key(key, before, now) for key in before}
+    if isinstance(earlier, dict) and isinstance(now, dict):
+        pairs = {key: _find_key(key, earlier, now) for key in earlier}
         for key, new_key in sorted(pairs.items()):
             if new_key is None:
                 yield f"{place}/{key}: is gone"
             else:
-                yield from compare(before[key], now[new_key], f"{place}/{key}")
+                yield from compare(earlier[key], now[new_key], f"{place}/{key}")
         yield from (f"{place}/{key}: is new" for key in sorted(now.keys() - set(pairs.values())))
-    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
-        for number, (old, new) in enumerate(zip(before, now, strict=True)):
+    elif isinstance(earlier, list) and isinstance(now, list) and len(earlier) == len(now):
+        for number, (old, new) in enumerate(zip(earlier, now, strict=True)):
             yield from compare(old, new, f"{place}/{number}")
-    elif before != now and not (isinstance(before, str) and now in RENAMED_KEYS.get(before, ())):
-        yield f"{place}: {json.dumps(before)[:200]} is now {json.dumps(now)[:200]}"
+    elif earlier != now and not (isinstance(earlier, str) and now in RENAMED_KEYS.get(earlier, ())):
+        yield f"{place}: {json.dumps(earlier)[:200]} is now {json.dumps(now)[:200]}"
 
 
-def _find_key(key: str, before: dict[str, Any], now: dict[str, Any]) -> str | None:
+def _find_key(key: str, earlier: dict[str, Any], now: dict[str, Any]) -> str | None:
     if key in now:
         return key
-    return next((new for new in RENAMED_KEYS.get(key, ()) if new in now and new not in before), None)
+    return next((new for new in RENAMED_KEYS.get(key, ()) if new in now and new not in earlier), None)
 
 
 if __name__ == "__main__":

@@ -60,15 +60,15 @@ def fill(
 
 
 def _pairs(draw: np.random.Generator, n: int, m: int, chance: Any) -> list[tuple[int, int]]:
-    found = np.unique(draw.integers(0, n, 2 * m) * N_LABELS + draw.choice(N_LABELS, 2 * m, p=chance))
-    return [(int(x) // N_LABELS, int(x) % N_LABELS) for x in np.sort(draw.permutation(found)[:m])]
+    pair_numbers = np.unique(draw.integers(0, n, 2 * m) * N_LABELS + draw.choice(N_LABELS, 2 * m, p=chance))
+    return [(int(x) // N_LABELS, int(x) % N_LABELS) for x in np.sort(draw.permutation(pair_numbers)[:m])]
 
 
 def _item(i: int, place: int, at: str) -> dict[str, Any]:
     folder = f"{2000 + place % 20}/trip {place}"
-    taken = f"{2000 + place % 20}-{1 + i % 12:02d}-{1 + i % 28:02d}T{i % 24:02d}:00:00" if i % 10 else None
+    taken_at = f"{2000 + place % 20}-{1 + i % 12:02d}-{1 + i % 28:02d}T{i % 24:02d}:00:00" if i % 10 else None
     return {"id": i + 1, "root_id": 1, "path": f"{folder}/IMG_{i:06d}.jpg", "folder": folder, "hash": f"{i:032x}",
-            "size": i, "mtime_ns": i, "state": "present" if i % 50 else "missing", "added_at": at, "taken_at": taken,
+            "size": i, "mtime_ns": i, "state": "present" if i % 50 else "missing", "added_at": at, "taken_at": taken_at,
             "width": 4000, "height": 3000}  # fmt: skip
 
 
@@ -80,8 +80,8 @@ def cases() -> list[tuple[str, ItemFilter, str, bool]]:
         for sort in ("path", "taken_at", "added_at", "best_probability", "uncertainty")
         for down in (False, True)
     ]
-    found = [("everything", ItemFilter(), sort, down) for sort, down in orders]
-    for name, wanted in [
+    filter_cases = [("everything", ItemFilter(), sort, down) for sort, down in orders]
+    for name, item_filter in [
         ("rare label", ItemFilter(label=rare)),
         ("common label", ItemFilter(label=common)),
         ("label of a tenth", ItemFilter(label="label 1")),
@@ -102,19 +102,21 @@ def cases() -> list[tuple[str, ItemFilter, str, bool]]:
         ("label and year", ItemFilter(label=most, folder="2019")),
         ("no label, year, word", ItemFilter(unlabelled=True, folder="2019", words="trip")),
     ]:
-        sorts = ["path", "taken_at", "uncertainty"] + (["probability"] if wanted.label_state == "suggested" else [])
-        found += [(name, wanted, sort, sort != "path") for sort in sorts]
-    return found
+        sorts = ["path", "taken_at", "uncertainty"] + (
+            ["probability"] if item_filter.label_state == "suggested" else []
+        )
+        filter_cases += [(name, item_filter, sort, sort != "path") for sort in sorts]
+    return filter_cases
 
 
 def milliseconds(work: Callable[[], Any], times: int = 5) -> float:
-    """Of processor time, the median: other programs may run."""
-    taken = []
+    """Return the median processor time, which other programs do not disturb."""
+    milliseconds_taken = []
     for _ in range(times):
         begin = time.process_time()
         work()
-        taken.append(1000 * (time.process_time() - begin))
-    return statistics.median(taken)
+        milliseconds_taken.append(1000 * (time.process_time() - begin))
+    return statistics.median(milliseconds_taken)
 
 
 def main(folder: Path | None) -> None:
@@ -125,18 +127,20 @@ def main(folder: Path | None) -> None:
         if empty:
             fill(collection)
         print("| filter | sorted by | first page, ms | a later page, ms | total |\n|---|---|---|---|---|")
-        for name, wanted, sort, down in cases():
-            first = read_item_page(collection, wanted, sort=sort, descending=down)
+        for name, item_filter, sort, down in cases():
+            first = read_item_page(collection, item_filter, sort=sort, descending=down)
             middle = first
             for _ in range(20):
                 if middle.next_cursor is None:
                     break
                 middle = read_item_page(
-                    collection, wanted, sort=sort, descending=down, cursor=middle.next_cursor, limit=1000
+                    collection, item_filter, sort=sort, descending=down, cursor=middle.next_cursor, limit=1000
                 )
             cursor = middle.next_cursor or first.next_cursor
-            ms = milliseconds(lambda: read_item_page(collection, wanted, sort=sort, descending=down))  # noqa: B023
-            later = milliseconds(lambda: read_item_page(collection, wanted, sort=sort, descending=down, cursor=cursor))  # noqa: B023
+            ms = milliseconds(lambda: read_item_page(collection, item_filter, sort=sort, descending=down))  # noqa: B023
+            later = milliseconds(
+                lambda: read_item_page(collection, item_filter, sort=sort, descending=down, cursor=cursor)  # noqa: B023
+            )
             total = "" if first.total is None else f"{first.total:,}"
             print(f"| {name} | {'-' if down else ''}{sort} | {ms:.1f} | {later:.1f} | {total} |")
             sys.stdout.flush()

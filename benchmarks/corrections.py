@@ -20,7 +20,7 @@ from unittest.mock import patch
 import numpy as np
 from sqlalchemy import insert, select
 
-from benchmarks.machine import machine, told
+from benchmarks.machine import describe_machine, machine
 from wsabie.collection.annotations.decisions import Decision, write_decisions
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read, begin_write
@@ -51,20 +51,28 @@ def main() -> None:
     parser.add_argument("--describe", default="colour,hog")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, help="write corrections.json, corrections.svg and about.md to this folder")
-    asked = parser.parse_args()
-    print(told())
+    options = parser.parse_args()
+    print(describe_machine())
     with tempfile.TemporaryDirectory() as place:
-        base, test = prepared(Path(place) / "base", asked.pictures)
-        found = {line: [run(base, test, line, s, asked) for s in range(asked.seeds)] for line in (*ORDERS, GOING_ON)}
-    summary = summarised(found)
-    page = written(summary, asked)
+        base, test = prepared(Path(place) / "base", options.pictures)
+        runs_by_order = {
+            line: [run(base, test, line, s, options) for s in range(options.seeds)] for line in (*ORDERS, GOING_ON)
+        }
+    summary = summarised(runs_by_order)
+    page = written(summary, options)
     print(page)
-    if asked.out:
-        asked.out.mkdir(parents=True, exist_ok=True)
-        kept = {"schema": 1, "machine": machine(), "pictures": asked.pictures, "describe": asked.describe, **summary}
-        (asked.out / "corrections.json").write_text(json.dumps(kept, indent=1) + "\n")
-        (asked.out / "about.md").write_text(page)
-        drawn(summary, asked.out / "corrections.svg")
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        content = {
+            "schema": 1,
+            "machine": machine(),
+            "pictures": options.pictures,
+            "describe": options.describe,
+            **summary,
+        }
+        (options.out / "corrections.json").write_text(json.dumps(content, indent=1) + "\n")
+        (options.out / "about.md").write_text(page)
+        draw_curves(summary, options.out / "corrections.svg")
 
 
 def prepared(folder: Path, n: int) -> tuple[Path, list[dict[str, Any]]]:
@@ -75,25 +83,25 @@ def prepared(folder: Path, n: int) -> tuple[Path, list[dict[str, Any]]]:
     groups = sorted({row["group"] for row in rows})
     place = dict(zip(groups, np.random.default_rng(7).permutation(len(groups)), strict=True))
     rows.sort(key=lambda row: (place[row["group"]], row["id"]))
-    pool, rest = rows[:n], [row for row in rows[n:] if row["group"] != rows[n - 1]["group"]]
+    pool, other_rows = rows[:n], [row for row in rows[n:] if row["group"] != rows[n - 1]["group"]]
     with create_collection(folder) as collection:
         for number, row in enumerate(pool):
             (folder / f"{number}.webp").write_bytes(row["image"])
         (folder / "truth.json").write_text(json.dumps([row["labels"] for row in pool]))
         with begin_write(collection.engine) as connection:
             connection.execute(insert(tables.items), [_item(folder / f"{i}.webp", i + 1) for i in range(len(pool))])
-    return folder, rest[: n // 3]
+    return folder, other_rows[: n // 3]
 
 
 def _item(path: Path, number: int) -> dict[str, Any]:
     from hashlib import blake2b
 
     stat, name = path.stat(), blake2b(path.read_bytes(), digest_size=16).hexdigest()
-    own = {"id": number, "root_id": 1, "path": path.name, "folder": "", "hash": name, "size": stat.st_size}
-    return own | {"mtime_ns": stat.st_mtime_ns, "state": "present", "added_at": format_current_time()}
+    columns = {"id": number, "root_id": 1, "path": path.name, "folder": "", "hash": name, "size": stat.st_size}
+    return columns | {"mtime_ns": stat.st_mtime_ns, "state": "present", "added_at": format_current_time()}
 
 
-def run(base: Path, test: list[dict[str, Any]], line: str, seed: int, asked: Any) -> dict[str, Any]:
+def run(base: Path, test: list[dict[str, Any]], line: str, seed: int, arguments: Any) -> dict[str, Any]:
     """Average precision of every test picture after each training, and how many suggestions were reviewed by then."""
     order, most = (line, training.SMALL) if line != GOING_ON else ("random", 1e6)
     rng = np.random.default_rng([seed, 1])
@@ -104,35 +112,35 @@ def run(base: Path, test: list[dict[str, Any]], line: str, seed: int, asked: Any
         shutil.copytree(base, folder)  # times of change are kept
         with open_collection(folder) as collection, patch.object(training, "SMALL", most):
             numbers = _first_tags(collection, truth, names, rng)
-            options = {"by": "oracle", "features": asked.describe, "threads": asked.threads, "seed": seed}
+            options = {"by": "oracle", "features": arguments.describe, "threads": arguments.threads, "seed": seed}
             options["even_if_worse"] = True  # what each training brings is measured
-            how = [train_model(collection, **options).method]
+            methods = [train_model(collection, **options).method]
             shutil.copytree(collection.features, base / ".wsabie/features", dirs_exist_ok=True)
-            per_row, right, reviewed = [judged(collection, test, numbers)], [], [0]
+            per_row, right, reviewed = [evaluate_pictures(collection, test, numbers)], [], [0]
             at_once = int(SHARE * len(_suggestions(collection)))
             for _ in range(ROUNDS):
                 right.append(review(collection, truth, numbers, order, at_once, rng))
-                how.append(train_model(collection, **options).method)
-                per_row.append(judged(collection, test, numbers))
+                methods.append(train_model(collection, **options).method)
+                per_row.append(evaluate_pictures(collection, test, numbers))
                 reviewed.append(reviewed[-1] + at_once)
-    print(line, seed, reviewed[-1], [round(float(p.mean()), 4) for p in per_row], how, [round(r, 2) for r in right])
-    return {"reviewed": reviewed, "per_row": np.array(per_row), "how": how, "right": right, "labels": len(names)}
+    print(line, seed, reviewed[-1], [round(float(p.mean()), 4) for p in per_row], methods, [round(r, 2) for r in right])
+    return {"reviewed": reviewed, "per_row": np.array(per_row), "how": methods, "right": right, "labels": len(names)}
 
 
 def _counts(truth: list[set[str]]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for name in sorted(name for own in truth for name in own):
-        found[name] = found.get(name, 0) + 1
-    return found
+    counts: dict[str, int] = {}
+    for name in sorted(name for labels in truth for name in labels):
+        counts[name] = counts.get(name, 0) + 1
+    return counts
 
 
 def _first_tags(collection: Collection, truth: list[set[str]], names: list[str], rng: Any) -> dict[str, int]:
     with begin_entry(collection.engine, "oracle", "tag", "a few tags of every label") as change:
         numbers = label_store.ensure_labels(change, names)
         for name in names:
-            have = [place for place, own in enumerate(truth) if name in own]
-            chosen = rng.choice(have, FIRST, replace=False)
-            write_decisions(change, [Decision(int(place) + 1, numbers[name], "accepted") for place in chosen])
+            have = [place for place, labels in enumerate(truth) if name in labels]
+            places = rng.choice(have, FIRST, replace=False)
+            write_decisions(change, [Decision(int(place) + 1, numbers[name], "accepted") for place in places])
     return numbers
 
 
@@ -150,15 +158,15 @@ def review(
     collection: Collection, truth: list[set[str]], numbers: dict[str, int], order: str, n: int, rng: Any
 ) -> float:
     """Decide about n suggestions; how many of them were right."""
-    there = _suggestions(collection)
-    p = np.array([probability for _, _, probability in there])
+    suggestions = _suggestions(collection)
+    p = np.array([probability for _, _, probability in suggestions])
     key = {"doubt": -np.minimum(p, 1 - p), "best": -p, "random": rng.random(len(p))}[order]
     name_of = {number: name for name, number in numbers.items()}
-    chosen = [there[i] for i in np.argsort(key, kind="stable")[:n]]
-    right = [name_of[label] in truth[item - 1] for item, label, _ in chosen]
+    reviewed_suggestions = [suggestions[i] for i in np.argsort(key, kind="stable")[:n]]
+    right = [name_of[label] in truth[item - 1] for item, label, _ in reviewed_suggestions]
     decisions = [
         Decision(item, label, "accepted" if yes else "rejected")
-        for (item, label, _), yes in zip(chosen, right, strict=True)
+        for (item, label, _), yes in zip(reviewed_suggestions, right, strict=True)
     ]
     with begin_entry(collection.engine, "oracle", "review", f"{n} suggestions") as change:
         write_decisions(change, decisions)
@@ -168,7 +176,7 @@ def review(
 _described: dict[str, Any] = {}
 
 
-def judged(collection: Collection, test: list[dict[str, Any]], numbers: dict[str, int]) -> Any:
+def evaluate_pictures(collection: Collection, test: list[dict[str, Any]], numbers: dict[str, int]) -> Any:
     """Average precision of each test picture that has one of the labels."""
     from scipy.sparse import csr_matrix
 
@@ -177,31 +185,40 @@ def judged(collection: Collection, test: list[dict[str, Any]], numbers: dict[str
     if name not in _described:
         source = ItemList(Path("test"), [Item(str(i), row["image"], ()) for i, row in enumerate(test)])
         _described[name] = opened.annotator.terms.transform(source).X
-    wanted = np.array(sorted(numbers.values()))
-    column = {label: place for place, label in enumerate(wanted)}
+    label_ids = np.array(sorted(numbers.values()))
+    column = {label: place for place, label in enumerate(label_ids)}
     pairs = [
         (i, column[numbers[label]]) for i, row in enumerate(test) for label in set(row["labels"]) if label in numbers
     ]
-    truth = csr_matrix((np.ones(len(pairs), np.int8), tuple(zip(*pairs, strict=True))), (len(test), len(wanted)))
+    truth = csr_matrix((np.ones(len(pairs), np.int8), tuple(zip(*pairs, strict=True))), (len(test), len(label_ids)))
     with begin_read(collection.engine) as connection:
         now_called = opened.labels_now(connection)
-    scores = pool_scores_by_label(opened.model.scores(_described[name]), now_called, wanted)
+    scores = pool_scores_by_label(opened.model.scores(_described[name]), now_called, label_ids)
     return evaluate_scores([(0, scores)], truth).per_row["MAP"]
 
 
-def summarised(found: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+def summarised(runs_by_order: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     """Curves, gains and areas, with intervals over seeds and pictures drawn again together."""
-    per_row = {order: np.stack([one["per_row"] for one in runs]) for order, runs in found.items()}  # seed, time, row
+    per_row = {
+        order: np.stack([run_figures["per_row"] for run_figures in runs]) for order, runs in runs_by_order.items()
+    }  # seed, time, row
     area = {order: (values[:, 1:] + values[:, :-1]).mean(axis=1) / 2 for order, values in per_row.items()}
-    first = next(iter(found.values()))[0]
+    first = next(iter(runs_by_order.values()))[0]
     return {
         "labels": first["labels"],
         "test": per_row["doubt"].shape[2],
-        "reviewed": np.mean([one["reviewed"] for runs in found.values() for one in runs], axis=0).round().tolist(),
+        "reviewed": np.mean(
+            [run_figures["reviewed"] for runs in runs_by_order.values() for run_figures in runs], axis=0
+        )
+        .round()
+        .tolist(),
         "curves": {order: values.mean(axis=(0, 2)).tolist() for order, values in per_row.items()},
         "per_seed": {order: values.mean(axis=2).tolist() for order, values in per_row.items()},
-        "right": {order: np.mean([one["right"] for one in runs], axis=0).tolist() for order, runs in found.items()},
-        "how": {order: [one["how"] for one in runs] for order, runs in found.items()},
+        "right": {
+            order: np.mean([run_figures["right"] for run_figures in runs], axis=0).tolist()
+            for order, runs in runs_by_order.items()
+        },
+        "how": {order: [run_figures["how"] for run_figures in runs] for order, runs in runs_by_order.items()},
         "gain": {order: interval(values[:, -1] - values[:, 0]) for order, values in per_row.items()},
         "area over random": {order: interval(area[order] - area["random"]) for order in ("doubt", "best", GOING_ON)},
     }
@@ -221,16 +238,16 @@ def interval(differences: Any, resamples: int = 2000) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def written(summary: dict[str, Any], asked: Any) -> str:
+def written(summary: dict[str, Any], options: Any) -> str:
     """The page about it."""
     counts = [f"{int(n):,}" for n in summary["reviewed"]]
     lines = [
         "# Reviewing suggestions",
         "",
-        f"`python -m benchmarks.corrections`: {asked.pictures:,} drawings of the sample collection, "
-        f"{summary['labels']} labels that begin with {FIRST} tags each, described by `{asked.describe}`; MAP on "
-        f"{summary['test']:,} other drawings, mean of {asked.seeds} seeds, after so many reviewed suggestions (a tenth "
-        "of the first ones at the end):",
+        f"`python -m benchmarks.corrections`: {options.pictures:,} drawings of the sample collection, "
+        f"{summary['labels']} labels that begin with {FIRST} tags each, described by `{options.describe}`; MAP on "
+        f"{summary['test']:,} other drawings, mean of {options.seeds} seeds, after so many reviewed suggestions (a "
+        "tenth of the first ones at the end):",
         "",
         f"| order | {' | '.join(counts)} | gain | of the reviewed are right |",
         "|---|" + "---|" * (len(counts) + 2),
@@ -240,16 +257,16 @@ def written(summary: dict[str, Any], asked: Any) -> str:
         right = f"{100 * float(np.mean(summary['right'][order])):.0f} %"
         lines.append(f"| {order} | {figures} | {_interval(summary['gain'][order])} | {right} |")
     lines += ["", "Area under the curve (mean MAP along it) beyond that of the random order:", ""]
-    lines += [f"- {order}: {_interval(found)}" for order, found in summary["area over random"].items()]
+    lines += [f"- {order}: {_interval(gain)}" for order, gain in summary["area over random"].items()]
     lines += ["", "In brackets 95 % intervals, seeds and test pictures drawn again together.", ""]
     return "\n".join(lines)
 
 
-def _interval(found: dict[str, Any]) -> str:
-    return f"{found['mean']:+.4f} [{found['low']:+.4f}, {found['high']:+.4f}]"
+def _interval(gain: dict[str, Any]) -> str:
+    return f"{gain['mean']:+.4f} [{gain['low']:+.4f}, {gain['high']:+.4f}]"
 
 
-def drawn(summary: dict[str, Any], file: Path) -> None:
+def draw_curves(summary: dict[str, Any], file: Path) -> None:
     """The curves as SVG."""
     import matplotlib as mpl
 

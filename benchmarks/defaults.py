@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.ledger import Ledger
-from benchmarks.machine import told
+from benchmarks.machine import describe_machine
 from benchmarks.peers.environments import code_of
 from benchmarks.quality import evaluated
 from benchmarks.tasks import NAMES, Side, sides
@@ -39,7 +39,7 @@ CHANGES: tuple[dict[str, Any], ...] = (
 """What a sweep changes, one at a time; a learning rate as a multiple of the default's."""
 RESULTS = Path(__file__).parent / "results" / "defaults.jsonl"
 TRIALS, SEEDS = 30, (0, 1, 2)
-JUDGED = 5000
+SCORED_ROWS = 5000
 Job = dict[str, Any]
 
 
@@ -60,7 +60,7 @@ def setting(trial: int, labels_per_row: float) -> dict[str, Any]:
     def one_of(*values: Any) -> Any:
         return values[int(rng.integers(len(values)))]
 
-    drawn = {
+    parameters = {
         "learning_rate": log_uniform(0.0075, 0.12),
         "dim": one_of(50, 100, 150, 200),
         "max_norm": round(float(rng.uniform(1.0, 3.0)), 2),
@@ -70,9 +70,9 @@ def setting(trial: int, labels_per_row: float) -> dict[str, Any]:
         "max_sampled": one_of(100, 300, 1000),
         "epochs": round(log_uniform(6, 40)),
     }
-    if drawn["pair_weighting"] == "mean":
-        drawn["learning_rate"] = float(f"{drawn['learning_rate'] * labels_per_row**0.75:.3g}")
-    return drawn
+    if parameters["pair_weighting"] == "mean":
+        parameters["learning_rate"] = float(f"{parameters['learning_rate'] * labels_per_row**0.75:.3g}")
+    return parameters
 
 
 def run(job: Job, data: Path | None) -> Job:
@@ -83,11 +83,11 @@ def run(job: Job, data: Path | None) -> Job:
     model = Wsabie(**params).fit(*task.fit, validation=tuple(task.valid))
     seconds = time.perf_counter() - started
     side = task.test if job["kind"] == "final" else task.valid
-    step = 1 if job["kind"] == "final" else -(-side.X.shape[0] // JUDGED)
+    step = 1 if job["kind"] == "final" else -(-side.X.shape[0] // SCORED_ROWS)
     figures = evaluated(model, side.X[::step], side.Y[::step]).means
     settings = {name: model.settings_[name] for name in ("learning_rate", "epochs", "max_norm", "max_sampled")}
-    found = {"MAP": figures["MAP"], "p@1": figures["p@1"], "seconds": round(seconds, 1), "resolved": settings}
-    return {**job, **found, "code": code_of("wsabie")}
+    outcome = {"MAP": figures["MAP"], "p@1": figures["p@1"], "seconds": round(seconds, 1), "resolved": settings}
+    return {**job, **outcome, "code": code_of("wsabie")}
 
 
 class Study:
@@ -104,10 +104,10 @@ class Study:
         best = max(searched, key=lambda line: float(line["MAP"]))
         rivals = {"best of 30": (best["trial"], best["params"]), "defaults": (-1, {})}
         finals = {
-            who: self.run([_job(name, "final", trial, params, seed) for seed in SEEDS])
-            for who, (trial, params) in rivals.items()
+            system: self.run([_job(name, "final", trial, params, seed) for seed in SEEDS])
+            for system, (trial, params) in rivals.items()
         }
-        means = {who: statistics.fmean(float(line["MAP"]) for line in lines) for who, lines in finals.items()}
+        means = {system: statistics.fmean(float(line["MAP"]) for line in lines) for system, lines in finals.items()}
         return {
             "task": name,
             "best": best,
@@ -117,7 +117,7 @@ class Study:
         }
 
     def sweep(self, name: str) -> list[tuple[str, Job]]:
-        """What is changed, and what came of it."""
+        """Return each change of a default with its result."""
         density = labels_per_row(sides(name, self.data).fit)
         jobs = [_job(name, "sweep", 0, changed(change, density), 0) for change in CHANGES]
         titles = [", ".join(f"{key} {value}" for key, value in change.items()) or "defaults" for change in CHANGES]
@@ -129,7 +129,7 @@ class Study:
         if missing:
             with ProcessPoolExecutor(self.workers) as pool:
                 for line in pool.map(partial(run, data=self.data), missing):
-                    print(_told(self.ledger.add(line)), flush=True)
+                    print(_format_line(self.ledger.add(line)), flush=True)
         return [line for job in jobs if (line := self.ledger.get(**job))]
 
 
@@ -155,7 +155,7 @@ def _job(task: str, kind: str, trial: int, params: dict[str, Any], seed: int) ->
     return {"task": task, "system": "wsabie", "kind": kind, "trial": trial, "params": params, "repeat": seed}
 
 
-def _told(line: Job) -> str:
+def _format_line(line: Job) -> str:
     return (
         f"{line['task']:>8} {line['kind']:<6} {line['trial']:>2} seed {line['repeat']}: MAP {line['MAP']:.4f}, "
         f"p@1 {line['p@1']:.4f}, {line['seconds']:.0f} s {line['params']}"
@@ -169,20 +169,20 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--again", action="store_true", help="forget what was run on these tasks")
     parser.add_argument("--sweep", action="store_true", help="one parameter at a time, on the validation rows")
-    given = parser.parse_args()
-    print(told())
-    study = Study(given.data, given.workers)
-    for name in given.tasks:
-        if given.again:
+    options = parser.parse_args()
+    print(describe_machine())
+    study = Study(options.data, options.workers)
+    for name in options.tasks:
+        if options.again:
             study.ledger.forget(name, "wsabie")
-        if given.sweep:
+        if options.sweep:
             for title, line in study.sweep(name):
                 print(f"{name:>8} {title:<22} validation MAP {line['MAP']:.4f}, p@1 {line['p@1']:.4f}", flush=True)
             continue
-        found = study.task(name)
-        means = ", ".join(f"{who} {value:.4f}" for who, value in found["means"].items())
-        met = "met" if found["ratio"] >= 0.95 else "MISSED"
-        print(f"{name}: test MAP {means}; ratio {found['ratio']:.3f} (bar .95): {met}", flush=True)
+        summary = study.task(name)
+        means = ", ".join(f"{system} {value:.4f}" for system, value in summary["means"].items())
+        met = "met" if summary["ratio"] >= 0.95 else "MISSED"
+        print(f"{name}: test MAP {means}; ratio {summary['ratio']:.3f} (bar .95): {met}", flush=True)
 
 
 if __name__ == "__main__":

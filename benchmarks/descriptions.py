@@ -1,4 +1,4 @@
-"""What pictures are described by, and what a model makes of it: `python -m benchmarks.descriptions [NAMES ...]`.
+"""Quality of models by image feature: `python -m benchmarks.descriptions [NAMES ...]`.
 
 Each is a list of names as `--describe` takes it. The sample collection, split by group (seed 0) before anything is
 learnt; 3,000 visual words, pictures at 128 pixels, as `wsabie demo` describes them; the model with its defaults; labels
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import machine, told
+from benchmarks.machine import describe_machine, machine
 from wsabie.cli.data.features import summarize_map
 from wsabie.core.executors import ProcessExecutor, SerialExecutor
 from wsabie.core.machine import count_available_cores
@@ -27,7 +27,7 @@ from wsabie.workflows.demos import MIN_PICTURES, N_TERMS, SIZE, open_sample_imag
 from wsabie.workflows.report.examples import extract_split
 
 NAMES = ("terms", "colour", "textons", "hog", "colour,textons,hog", "terms,colour,textons,hog")
-SHOWN = ("p@1", "p@10", "MAP")
+METRICS = ("p@1", "p@10", "MAP")
 
 
 def by_group(rows: FeatureTable) -> Any:
@@ -38,9 +38,9 @@ def measured(names: str, part: str, balance: str | None, threads: int, component
     """Held-out figures of one description, what a row of it is, and what a map to components loses."""
     options: dict[str, Any] = {"size": SIZE, **({"n_words": N_TERMS} if "terms" in names.split(",") else {})}
     options |= {"n_components": components} if components else {}
-    chosen = create_extractor(names, **options, **({"balance": balance} if balance and "," in names else {}))
+    extractor = create_extractor(names, **options, **({"balance": balance} if balance and "," in names else {}))
     run = SerialExecutor() if threads == 1 else ProcessExecutor(threads)
-    rows, sides = extract_split(open_sample_images(part), chosen, by_group, executor=run)
+    rows, sides = extract_split(open_sample_images(part), extractor, by_group, executor=run)
     train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
     task = build_comparison_task(train, valid, test, min_rows=MIN_PICTURES)
     (entry,) = compare_models(task, build_entrants(["wsabie"], threads=threads)).entries
@@ -48,8 +48,8 @@ def measured(names: str, part: str, balance: str | None, threads: int, component
     return {
         "features": rows.X.shape[1],
         "non_zeros": float(np.count_nonzero(rows.X) if isinstance(rows.X, np.ndarray) else rows.X.nnz) / len(rows),
-        **{name: means[name] for name in SHOWN},
-        **(summarize_map(chosen.pca) if isinstance(chosen, KernelPcaExtractor) else {}),
+        **{name: means[name] for name in METRICS},
+        **(summarize_map(extractor.pca) if isinstance(extractor, KernelPcaExtractor) else {}),
     }
 
 
@@ -61,17 +61,17 @@ def main() -> None:
     parser.add_argument("--components", type=int, help="of kernel PCA, in place of the rows themselves")
     parser.add_argument("--threads", type=int, default=count_available_cores())
     parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
-    asked = parser.parse_args()
-    print(told())
-    found = {}
-    for names in asked.names:
-        found[names] = measured(names, asked.part, asked.balance, asked.threads, asked.components)
-        print(f"{names:<26}", ", ".join(f"{key} {value:.4g}" for key, value in found[names].items()), flush=True)
-    if asked.out:
-        balance = asked.balance or ("mass" if asked.components else "length")
-        task = {"part": asked.part, "balance": balance, "components": asked.components}
-        asked.out.write_text(
-            json.dumps({"schema": 1, "machine": machine(), "task": task, "figures": found}, indent=1) + "\n"
+    options = parser.parse_args()
+    print(describe_machine())
+    figures = {}
+    for names in options.names:
+        figures[names] = measured(names, options.part, options.balance, options.threads, options.components)
+        print(f"{names:<26}", ", ".join(f"{key} {value:.4g}" for key, value in figures[names].items()), flush=True)
+    if options.out:
+        balance = options.balance or ("mass" if options.components else "length")
+        task = {"part": options.part, "balance": balance, "components": options.components}
+        options.out.write_text(
+            json.dumps({"schema": 1, "machine": machine(), "task": task, "figures": figures}, indent=1) + "\n"
         )
 
 

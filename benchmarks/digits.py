@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix, hstack, load_npz, save_npz
 
-from benchmarks.machine import machine, told
+from benchmarks.machine import describe_machine, machine
 from wsabie.core.arrays import Csr
 from wsabie.features.extractors.audio_words import MfccWords, SaiWords
 from wsabie.io.datasets.spoken_digits import read_spoken_digits_attributes
@@ -48,7 +48,7 @@ TASKS = ("digit", "speaker")
 KINDS = (*TASKS, "accent")
 """What is said of a recording; all speakers are men who speak English."""
 
-Said = dict[str, np.ndarray]
+LabelsByTask = dict[str, np.ndarray]
 """For each kind of name (digit, speaker, accent) the names of some recordings."""
 Learner = Callable[[float, int], Any]
 """An unfitted model from the number that was chosen, and a seed."""
@@ -62,14 +62,14 @@ class Part(NamedTuple):
     """Rows of recordings, and what is said of them."""
 
     X: csr_matrix
-    said: Said
+    labels: LabelsByTask
 
     def take(self, rows: np.ndarray) -> "Part":
-        return Part(self.X[rows], {kind: names[rows] for kind, names in self.said.items()})
+        return Part(self.X[rows], {kind: names[rows] for kind, names in self.labels.items()})
 
 
 class Task(NamedTuple):
-    """What is learnt, which of it is the validation part, and the test."""
+    """Training part, its validation rows, and the test part."""
 
     train: Part
     valid: np.ndarray
@@ -78,9 +78,9 @@ class Task(NamedTuple):
     seed: int
 
 
-def alone(learner: Learner, part: Part, tasks: tuple[str, ...], value: float, seed: int) -> Predict:
+def fit_each_task(learner: Learner, part: Part, tasks: tuple[str, ...], value: float, seed: int) -> Predict:
     """A model of each task."""
-    fitted = {name: learner(value, seed).fit(part.X, part.said[name].tolist()) for name in tasks}
+    fitted = {name: learner(value, seed).fit(part.X, part.labels[name].tolist()) for name in tasks}
     return lambda X: {name: _ranked(model, X) for name, model in fitted.items()}
 
 
@@ -105,14 +105,16 @@ def wsabie(value: float, seed: int, scale: Scale = None) -> Any:
     return Wsabie(scaling=None, epochs=int(value), init_scale=scale, seed=seed, threads=THREADS)
 
 
-def together(part: Part, tasks: tuple[str, ...], value: float, seed: int, scale: Scale = None) -> Predict:
+def fit_one_space(part: Part, tasks: tuple[str, ...], value: float, seed: int, scale: Scale = None) -> Predict:
     """One space of recordings and all kinds of names."""
     ids = [str(i) for i in range(part.X.shape[0])]
     recordings = EntityKind("recording", part.X, ids, scaling=None)
-    relations = [Relation(recordings, kind, list(zip(ids, part.said[kind].tolist(), strict=True))) for kind in KINDS]
+    relations = [Relation(recordings, kind, list(zip(ids, part.labels[kind].tolist(), strict=True))) for kind in KINDS]
     space = Space(epochs=int(value), init_scale=scale, seed=seed, threads=THREADS).fit(relations)
     names = {name: np.array(space.entity_names(name)) for name in tasks}
-    return lambda X: {name: own[space.rank("recording", name, X, k=len(own))[0]] for name, own in names.items()}
+    return lambda X: {
+        name: labels[space.rank("recording", name, X, k=len(labels))[0]] for name, labels in names.items()
+    }
 
 
 class Entrant(NamedTuple):
@@ -125,14 +127,14 @@ class Entrant(NamedTuple):
 
 EPOCHS = (30, 10, 100)
 ENTRANTS = (
-    Entrant("one-versus-rest, hinge", (1, 0.1, 10), partial(alone, hinge)),
-    Entrant("logistic regression", (10, 1, 100), partial(alone, logistic)),
-    Entrant("Wsabie for each task", EPOCHS, partial(alone, wsabie)),
-    Entrant("Wsabie, features at .3", EPOCHS, partial(alone, partial(wsabie, scale=SHORT))),
-    Entrant("one space", EPOCHS, together),
-    Entrant("one space, features at .3", EPOCHS, partial(together, scale=SHORT)),
+    Entrant("one-versus-rest, hinge", (1, 0.1, 10), partial(fit_each_task, hinge)),
+    Entrant("logistic regression", (10, 1, 100), partial(fit_each_task, logistic)),
+    Entrant("Wsabie for each task", EPOCHS, partial(fit_each_task, wsabie)),
+    Entrant("Wsabie, features at .3", EPOCHS, partial(fit_each_task, partial(wsabie, scale=SHORT))),
+    Entrant("one space", EPOCHS, fit_one_space),
+    Entrant("one space, features at .3", EPOCHS, partial(fit_one_space, scale=SHORT)),
 )
-HINGE, LOGISTIC, EACH, EACH_SHORT, ONE, ONE_SHORT = (entrant.title for entrant in ENTRANTS)
+HINGE, LOGISTIC, EACH, EACH_SHORT, ONE_SPACE, ONE_SHORT = (entrant.title for entrant in ENTRANTS)
 
 
 def reciprocal_rank(names: np.ndarray, truth: np.ndarray) -> float:
@@ -140,17 +142,17 @@ def reciprocal_rank(names: np.ndarray, truth: np.ndarray) -> float:
 
 
 def entered(entrant: Entrant, task: Task) -> dict[str, Any]:
-    """What an entrant chose, and its p@1 of each task."""
+    """Return the value that an entrant chose, and its p@1 of each task."""
     fit = np.setdiff1d(np.arange(task.train.X.shape[0]), task.valid)
-    learnt, judged = task.train.take(fit), task.train.take(task.valid)
+    training, validation = task.train.take(fit), task.train.take(task.valid)
     values = []
     for value in entrant.choices if len(entrant.choices) > 1 else ():
-        found = entrant.fit(learnt, task.tasks, value, task.seed)(judged.X)
-        values.append(np.mean([reciprocal_rank(found[name], judged.said[name]) for name in task.tasks]))
-    chosen = entrant.choices[int(np.argmax(values)) if values else 0]
-    found = entrant.fit(task.train, task.tasks, chosen, task.seed)(task.test.X)
-    figures = {name: float((found[name][:, 0] == task.test.said[name]).mean()) for name in task.tasks}
-    return {"chosen": chosen, **figures}
+        predictions = entrant.fit(training, task.tasks, value, task.seed)(validation.X)
+        values.append(np.mean([reciprocal_rank(predictions[name], validation.labels[name]) for name in task.tasks]))
+    best_value = entrant.choices[int(np.argmax(values)) if values else 0]
+    predictions = entrant.fit(task.train, task.tasks, best_value, task.seed)(task.test.X)
+    figures = {name: float((predictions[name][:, 0] == task.test.labels[name]).mean()) for name in task.tasks}
+    return {"chosen": best_value, **figures}
 
 
 class Digits:
@@ -161,49 +163,51 @@ class Digits:
         self.folder, self.keep = folder, keep
         self.ids = np.array(related.ids)
         self.test = np.array([related.splits[name] == "test" for name in related.ids])
-        self.said = {kind: np.array([dict(related.pairs[kind])[name] for name in related.ids]) for kind in KINDS}
+        self.labels = {kind: np.array([dict(related.pairs[kind])[name] for name in related.ids]) for kind in KINDS}
 
     def cells(self) -> np.ndarray:
         """A number for each digit of each speaker."""
-        return np.unique([f"{d} {s}" for d, s in zip(self.said["digit"], self.said["speaker"], strict=True)],
+        return np.unique([f"{d} {s}" for d, s in zip(self.labels["digit"], self.labels["speaker"], strict=True)],
                          return_inverse=True)[1]  # fmt: skip
 
-    def known(self, takes: int, seed: int) -> dict[str, Task]:
+    def build_known_speaker_tasks(self, takes: int, seed: int) -> dict[str, Task]:
         """So many takes of every digit and speaker, and the published test; a task for each description."""
-        rng, train, aside = np.random.default_rng([seed, takes]), list[int](), list[int]()
+        rng, train, validation = np.random.default_rng([seed, takes]), list[int](), list[int]()
         cells = self.cells()
         for cell in np.unique(cells):
-            drawn = rng.permutation(np.flatnonzero((cells == cell) & ~self.test))[:takes].tolist()
-            train, aside = train + drawn, aside + drawn[: max(1, takes // 5)]
+            sampled = rng.permutation(np.flatnonzero((cells == cell) & ~self.test))[:takes].tolist()
+            train, validation = train + sampled, validation + sampled[: max(1, takes // 5)]
         parts = self.described(np.array(train), np.flatnonzero(self.test), f"known-{takes}-{seed}", seed)
-        valid = np.flatnonzero(np.isin(train, aside))
+        valid = np.flatnonzero(np.isin(train, validation))
         return {name: Task(part[0], valid, part[1], TASKS, seed) for name, part in parts.items()}
 
     def new(self, speaker: str, seed: int) -> dict[str, Task]:
         """One speaker left out; the seed says which of the others is the validation part."""
-        own = self.said["speaker"] == speaker
-        train = np.flatnonzero(~own & ~self.test)
-        parts = self.described(train, np.flatnonzero(own), f"new-{speaker}", seed)
-        known = self.said["speaker"][train]
-        others = np.unique(known)
-        valid = np.flatnonzero(known == others[seed % len(others)])
+        is_left_out = self.labels["speaker"] == speaker
+        train = np.flatnonzero(~is_left_out & ~self.test)
+        parts = self.described(train, np.flatnonzero(is_left_out), f"new-{speaker}", seed)
+        speakers = self.labels["speaker"][train]
+        other_speakers = np.unique(speakers)
+        valid = np.flatnonzero(speakers == other_speakers[seed % len(other_speakers)])
         return {name: Task(part[0], valid, part[1], ("digit",), seed) for name, part in parts.items()}
 
     def described(self, train: np.ndarray, test: np.ndarray, called: str, seed: int) -> dict[str, tuple[Part, Part]]:
         """Rows of both sides in all descriptions, by words of the first."""
-        found = {}
+        rows_by_feature = {}
         for kind in (MfccWords, SaiWords):
             files = [self.keep / f"{called}-{kind.name}-{side}.npz" for side in ("train", "test")] if self.keep else []
             if files and all(file.is_file() for file in files):
-                found[kind.name] = [load_npz(file) for file in files]
+                rows_by_feature[kind.name] = [load_npz(file) for file in files]
                 continue
             words = kind(seed=seed).fit(self.items(train))
-            found[kind.name] = [unit_logs(words.transform(self.items(rows)).X) for rows in (train, test)]
-            for file, rows in zip(files, found[kind.name], strict=False):
+            rows_by_feature[kind.name] = [unit_logs(words.transform(self.items(rows)).X) for rows in (train, test)]
+            for file, rows in zip(files, rows_by_feature[kind.name], strict=False):
                 save_npz(file, rows)
-        found["mfcc,sai"] = [hstack(pair).tocsr() / np.sqrt(2) for pair in zip(*found.values(), strict=True)]
-        said = [{kind: names[rows] for kind, names in self.said.items()} for rows in (train, test)]
-        return {name: (Part(rows[0], said[0]), Part(rows[1], said[1])) for name, rows in found.items()}
+        rows_by_feature["mfcc,sai"] = [
+            hstack(pair).tocsr() / np.sqrt(2) for pair in zip(*rows_by_feature.values(), strict=True)
+        ]
+        labels = [{kind: names[rows] for kind, names in self.labels.items()} for rows in (train, test)]
+        return {name: (Part(rows[0], labels[0]), Part(rows[1], labels[1])) for name, rows in rows_by_feature.items()}
 
     def items(self, rows: np.ndarray) -> ItemList:
         return ItemList(self.folder, [Item(name, self.folder / name, ()) for name in self.ids[rows]], "sounds")
@@ -221,22 +225,22 @@ Runs = dict[str, dict[str, list[dict[str, Any]]]]
 
 
 def known_speakers(digits: Digits, takes: int, n_seeds: int) -> Runs:
-    return gathered((seed, "", digits.known(takes, seed)) for seed in range(n_seeds))
+    return gathered((seed, "", digits.build_known_speaker_tasks(takes, seed)) for seed in range(n_seeds))
 
 
 def new_speakers(digits: Digits) -> Runs:
-    speakers = map(str, np.unique(digits.said["speaker"]))
+    speakers = map(str, np.unique(digits.labels["speaker"]))
     return gathered((seed, speaker, digits.new(speaker, seed)) for seed, speaker in enumerate(speakers))
 
 
-def gathered(made: Iterable[tuple[int, str, dict[str, Task]]]) -> Runs:
+def gathered(task_sets: Iterable[tuple[int, str, dict[str, Task]]]) -> Runs:
     """Every entrant on every task: its seed, the speaker left out, and a task for each description."""
-    found: Runs = {name: {entrant.title: [] for entrant in ENTRANTS} for name in FEATURES}
-    for seed, speaker, tasks in made:
+    runs: Runs = {name: {entrant.title: [] for entrant in ENTRANTS} for name in FEATURES}
+    for seed, speaker, tasks in task_sets:
         for name, task in tasks.items():
             for entrant in ENTRANTS:
-                found[name][entrant.title].append({"seed": seed, "left_out": speaker, **entered(entrant, task)})
-    return found
+                runs[name][entrant.title].append({"seed": seed, "left_out": speaker, **entered(entrant, task)})
+    return runs
 
 
 def figures(runs: list[dict[str, Any]], task: str) -> np.ndarray:
@@ -249,41 +253,43 @@ def error(values: np.ndarray) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
 
 
-def against(ours: np.ndarray, others: np.ndarray) -> str:
+def against(ours: np.ndarray, theirs: np.ndarray) -> str:
     """The difference, its standard error, and in a word which side of it."""
-    gap = ours - others
+    gap = ours - theirs
     mean, se = float(gap.mean()), error(gap)
     word = "level" if abs(mean) <= se + 1e-9 else "above" if mean > 0 else "BELOW"
     return f"{word} ({mean:+.4f} se {se:.4f})"
 
 
-def show(condition: str, found: Runs, tasks: tuple[str, ...]) -> dict[str, str]:
+def show(condition: str, runs_by_feature: Runs, tasks: tuple[str, ...]) -> dict[str, str]:
     """Print the table of a condition and what came of the bars, which are returned."""
     columns = [(name, task) for name in FEATURES for task in tasks]
     print(f"\n{condition}: p@1 (standard error)")
     print(" " * 25 + "".join(f"{name + ' ' + task:>18}" for name, task in columns))
     for entrant in ENTRANTS:
-        cells = [figures(found[name][entrant.title], task) for name, task in columns]
+        cells = [figures(runs_by_feature[name][entrant.title], task) for name, task in columns]
         print(f" {entrant.title:<24}" + "".join(f"{cell.mean():>11.3f} ({error(cell):.3f})" for cell in cells))
     verdicts = {}
     for name, task in columns:
-        runs = found[name]
-        for title in (EACH, EACH_SHORT, ONE, ONE_SHORT):
-            own = figures(runs[title], task)
-            for other in (HINGE, LOGISTIC):
-                verdicts[f"{name}, {task}: {title} / {other}"] = against(own, figures(runs[other], task))
-        for pair in ((EACH_SHORT, EACH), (ONE_SHORT, ONE)):
-            verdicts[f"{name}, {task}: {pair[0]} / {pair[1]}"] = against(*(figures(runs[one], task) for one in pair))
+        runs = runs_by_feature[name]
+        for title in (EACH, EACH_SHORT, ONE_SPACE, ONE_SHORT):
+            ours = figures(runs[title], task)
+            for baseline in (HINGE, LOGISTIC):
+                verdicts[f"{name}, {task}: {title} / {baseline}"] = against(ours, figures(runs[baseline], task))
+        for pair in ((EACH_SHORT, EACH), (ONE_SHORT, ONE_SPACE)):
+            verdicts[f"{name}, {task}: {pair[0]} / {pair[1]}"] = against(
+                *(figures(runs[system], task) for system in pair)
+            )
     for name in FEATURES:
         task = "mean" if len(tasks) > 1 else tasks[0]
-        for pair in ((ONE, EACH), (ONE_SHORT, EACH_SHORT)):
-            both = (figures(found[name][title], task) for title in pair)
-            verdicts[f"{name}, {task}: {pair[0]} / {pair[1]}"] = against(*both)
+        for pair in ((ONE_SPACE, EACH), (ONE_SHORT, EACH_SHORT)):
+            pair_figures = (figures(runs_by_feature[name][title], task) for title in pair)
+            verdicts[f"{name}, {task}: {pair[0]} / {pair[1]}"] = against(*pair_figures)
     for task in tasks:
-        both = (figures(found[name][EACH], task) for name in ("mfcc,sai", "mfcc"))
-        verdicts[f"{EACH}, {task}: mfcc,sai / mfcc"] = against(*both)
-    for what, word in verdicts.items():
-        print(f"   {what}: {word}")
+        pair_figures = (figures(runs_by_feature[name][EACH], task) for name in ("mfcc,sai", "mfcc"))
+        verdicts[f"{EACH}, {task}: mfcc,sai / mfcc"] = against(*pair_figures)
+    for comparison, word in verdicts.items():
+        print(f"   {comparison}: {word}")
     return verdicts
 
 
@@ -294,24 +300,24 @@ def main() -> None:
     parser.add_argument("--only", help="one condition: 2, 5 or 45 takes of known speakers, or new")
     parser.add_argument("--keep", type=Path, help="keep described rows in this folder, and take them from there")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
-    asked = parser.parse_args()
-    if asked.keep:
-        asked.keep.mkdir(parents=True, exist_ok=True)
-    print(told())
-    digits = Digits(asked.folder, asked.keep)
+    options = parser.parse_args()
+    if options.keep:
+        options.keep.mkdir(parents=True, exist_ok=True)
+    print(describe_machine())
+    digits = Digits(options.folder, options.keep)
     result: dict[str, Any] = {"schema": 1, "machine": machine(THREADS), "conditions": {}}
-    for condition in [asked.only] if asked.only else [*map(str, FEW), "new"]:
+    for condition in [options.only] if options.only else [*map(str, FEW), "new"]:
         started = time.perf_counter()
         if condition == "new":
-            title, tasks, found = "new speakers", ("digit",), new_speakers(digits)
+            title, tasks, runs = "new speakers", ("digit",), new_speakers(digits)
         else:
             title, tasks = f"known speakers, {condition} takes", TASKS
-            found = known_speakers(digits, int(condition), asked.seeds)
-        verdicts = show(title, found, tasks)
+            runs = known_speakers(digits, int(condition), options.seeds)
+        verdicts = show(title, runs, tasks)
         print(f"   {time.perf_counter() - started:,.0f} s", flush=True)
-        result["conditions"][title] = {"runs": found, "verdicts": verdicts}
-    if asked.json:
-        asked.json.write_text(json.dumps(result, indent=1) + "\n")
+        result["conditions"][title] = {"runs": runs, "verdicts": verdicts}
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

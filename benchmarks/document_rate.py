@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from benchmarks.machine import machine, told, verdict
+from benchmarks.machine import describe_machine, machine, verdict
 from benchmarks.memory import grown_by
 from benchmarks.training_rate import machine_terms
 from wsabie.core import file_backed_arrays
@@ -55,22 +55,22 @@ def rate(negatives: int) -> dict[str, Any]:
         space = Space(dim=DIM, epochs=1, threads=THREADS, negatives=negatives)
         space.fit([Relation(documents, documents, pairs)])
         rounds.append(space.history_[0])
-    stats = sorted(rounds, key=lambda one: one.pairs_per_second)[ROUNDS // 2]
+    stats = sorted(rounds, key=lambda round_stats: round_stats.pairs_per_second)[ROUNDS // 2]
     inputs = space.kinds_["document"].inputs(X)
     terms = machine_terms(inputs, 2, THREADS)
-    drawn = negatives / PAIRS_PER_BLOCK
+    n_drawn = negatives / PAIRS_PER_BLOCK
     steps = stats.violation_rate * PAIRS_PER_BLOCK
     slots = negatives or PAIRS_PER_BLOCK
     hit = slots * (1 - (1 - 1 / slots) ** steps) / PAIRS_PER_BLOCK if negatives else 0.0
     moved = 2 * stats.violation_rate + hit
-    per_pair = IN_A_DOCUMENT * ((2 + drawn) * terms["t_gather"] + moved * terms["t_scatter"])
+    per_pair = IN_A_DOCUMENT * ((2 + n_drawn) * terms["t_gather"] + moved * terms["t_scatter"])
     ceiling = 1 / per_pair
     return {
         "negatives": negatives,
         "pairs_per_second": stats.pairs_per_second,
         "ceiling": ceiling,
         "ratio": stats.pairs_per_second / ceiling,
-        "encoded": 2 + drawn,
+        "encoded": 2 + n_drawn,
         "moved": moved,
         "t_gather": terms["t_gather"],
         "t_scatter": terms["t_scatter"],
@@ -83,8 +83,8 @@ def memory(n: int) -> dict[str, Any]:
     indices, data = (file_backed_arrays.allocate_array(n * IN_A_DOCUMENT, dtype) for dtype in (np.int32, np.float32))
     data[:] = 1
     for part in file_backed_arrays.iterate_slices(n, 20_000):
-        some = corpus(part.stop - part.start, rng).indices
-        indices[part.start * IN_A_DOCUMENT : part.stop * IN_A_DOCUMENT] = some
+        words = corpus(part.stop - part.start, rng).indices
+        indices[part.start * IN_A_DOCUMENT : part.stop * IN_A_DOCUMENT] = words
     X = csr_matrix((n, WORDS), dtype=np.float32)
     X.indptr, X.indices, X.data = np.arange(n + 1, dtype=np.int64) * IN_A_DOCUMENT, indices, data
     X.has_canonical_format = True
@@ -105,7 +105,7 @@ def relations() -> dict[str, Any]:
     rng, n = np.random.default_rng(0), 60_000
     tracks = EntityKind("track", corpus(n, rng, 4_000, 60))
     track, artist = np.arange(n), rng.integers(0, 3_000, n)
-    told_ = [
+    music_relations = [
         Relation(tracks, "artist", np.stack([track, artist], 1), name="artist"),
         Relation(tracks, "genre", np.stack([track, artist % 40], 1), name="genre"),
         Relation("artist", tracks, np.stack([artist, track], 1), name="song"),
@@ -113,28 +113,29 @@ def relations() -> dict[str, Any]:
         Relation("artist", "artist", np.stack([artist, rng.integers(0, 3_000, n)], 1)[:30_000], name="near"),
     ]
     encoded = {"artist": 1, "genre": 1, "song": 2, "similar": 3, "near": 0}  # tracks a pair: query, positive, its draw
-    known = {"artist": EntityKind("artist", ids=[str(i) for i in range(3_000)]),
+    kinds = {"artist": EntityKind("artist", ids=[str(i) for i in range(3_000)]),
              "genre": EntityKind("genre", ids=[str(i) for i in range(40)])}  # fmt: skip
-    told_ = [
-        Relation(known.get(r.query_kind, tracks), known.get(r.target_kind, tracks), r.pairs, r.name) for r in told_
+    music_relations = [
+        Relation(kinds.get(r.query_kind, tracks), kinds.get(r.target_kind, tracks), r.pairs, r.name)
+        for r in music_relations
     ]
-    alone, count = {}, {}
-    for relation in told_:
-        alone[relation.name], pairs = _seconds([relation])
+    seconds_alone, count = {}, {}
+    for relation in music_relations:
+        seconds_alone[relation.name], pairs = _seconds([relation])
         count[relation.name] = pairs * max(encoded[relation.name] * 60, 1)
-    together, _ = _seconds(told_)
+    joint_seconds, _ = _seconds(music_relations)
     return {
-        "alone_seconds": alone,
-        "together_seconds": together,
-        "ratio": together / sum(alone.values()),
-        "nanoseconds_per_non_zero": {"together": 1e9 * together / sum(count.values()),
-                                     "alone": 1e9 * sum(alone.values()) / sum(count.values())},
+        "alone_seconds": seconds_alone,
+        "together_seconds": joint_seconds,
+        "ratio": joint_seconds / sum(seconds_alone.values()),
+        "nanoseconds_per_non_zero": {"together": 1e9 * joint_seconds / sum(count.values()),
+                                     "alone": 1e9 * sum(seconds_alone.values()) / sum(count.values())},
     }  # fmt: skip
 
 
-def _seconds(told_: list[Relation]) -> tuple[float, int]:
-    """Of an epoch, median of some; and its pairs."""
-    space = Space(dim=DIM, epochs=ROUNDS + 2, threads=THREADS, schedule="constant").fit(told_)
+def _seconds(relations: list[Relation]) -> tuple[float, int]:
+    """Return the median seconds of an epoch, and its pairs."""
+    space = Space(dim=DIM, epochs=ROUNDS + 2, threads=THREADS, schedule="constant").fit(relations)
     return float(np.median([stats.seconds for stats in space.history_[1:]])), space.history_[0].pairs
 
 
@@ -143,39 +144,38 @@ def main() -> int:
     parser.add_argument("what", nargs="?", choices=("rate", "relations", "memory"), default="rate")
     parser.add_argument("--documents", type=int, default=1_000_000, help="for memory")
     parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     started = time.time()
-    found = {
+    report = {
         "rate": lambda: {"rates": [rate(n) for n in (0, 256)]},
         "relations": relations,
-        "memory": lambda: memory(asked.documents),
-    }[asked.what]()
-    found = {**found, "machine": machine(THREADS), "seconds": round(time.time() - started)}
-    if asked.json:
-        print(json.dumps(found, indent=1))
+        "memory": lambda: memory(options.documents),
+    }[options.what]()
+    report = {**report, "machine": machine(THREADS), "seconds": round(time.time() - started)}
+    if options.json:
+        print(json.dumps(report, indent=1))
         return 0
-    print(told())
-    if asked.what == "relations":
-        print(f"five relations together / alone: {found['ratio']:.3f} ({verdict(found['ratio'], most=BAR_RELATIONS)})")
-        print(found["nanoseconds_per_non_zero"], found["alone_seconds"], found["together_seconds"])
-        return int(found["ratio"] > BAR_RELATIONS)
-    if asked.what == "memory":
-        sizes = {key: f"{found[key] / 1e6:,.0f} MB" for key in ("grown", "tables", "names", "beside")}
-        print(f"{found['documents']:,} documents: {sizes} ({verdict(found['beside'] / 1e6, most=BAR_MEMORY)})")
-        return int(found["beside"] > BAR_MEMORY * 1e6)
-    for one in found["rates"]:
-        negatives = (
-            f"{one['negatives']} sampled negatives" if one["negatives"] else "positives of the block as negatives"
-        )
+    print(describe_machine())
+    if options.what == "relations":
         print(
-            f"{negatives}: {one['pairs_per_second']:,.0f} pairs/s ({verdict(one['pairs_per_second'], least=BAR_RATE)})"
+            f"five relations together / alone: {report['ratio']:.3f} ({verdict(report['ratio'], most=BAR_RELATIONS)})"
         )
+        print(report["nanoseconds_per_non_zero"], report["alone_seconds"], report["together_seconds"])
+        return int(report["ratio"] > BAR_RELATIONS)
+    if options.what == "memory":
+        sizes = {key: f"{report[key] / 1e6:,.0f} MB" for key in ("grown", "tables", "names", "beside")}
+        print(f"{report['documents']:,} documents: {sizes} ({verdict(report['beside'] / 1e6, most=BAR_MEMORY)})")
+        return int(report["beside"] > BAR_MEMORY * 1e6)
+    for row in report["rates"]:
+        negatives, pairs = row["negatives"], row["pairs_per_second"]
+        title = f"{negatives} sampled negatives" if negatives else "positives of the block as negatives"
+        print(f"{title}: {pairs:,.0f} pairs/s ({verdict(pairs, least=BAR_RATE)})")
         print(
-            f"  ceiling {one['ceiling']:,.0f} = 1 / ({one['encoded']:.2f} x 100 x {one['t_gather'] * 1e9:.1f} ns + "
-            f"{one['moved']:.2f} x 100 x {one['t_scatter'] * 1e9:.1f} ns); ratio {one['ratio']:.2f} "
-            f"({verdict(one['ratio'], least=BAR_CEILING)})"
+            f"  ceiling {row['ceiling']:,.0f} = 1 / ({row['encoded']:.2f} x 100 x {row['t_gather'] * 1e9:.1f} ns + "
+            f"{row['moved']:.2f} x 100 x {row['t_scatter'] * 1e9:.1f} ns); ratio {row['ratio']:.2f} "
+            f"({verdict(row['ratio'], least=BAR_CEILING)})"
         )
-    return int(max(one["ratio"] for one in found["rates"]) < BAR_CEILING)
+    return int(max(row["ratio"] for row in report["rates"]) < BAR_CEILING)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Text described per second of CPU, one process: `python -m benchmarks.documents SRC [--terms N]`.
 
-SRC is a collection of documents, such as WordNet's folder; it is read into memory first and told apart: the time of
+SRC is a collection of documents, such as WordNet's folder; it is read into memory first and stated apart: the time of
 reading, of counting its words, of describing its documents one by one, and of describing them joined to long ones; what
 the counting adds to the resident set; and how long a saved dictionary takes to load and to answer for the first time.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.machine import told
+from benchmarks.machine import describe_machine
 from wsabie.features.base.sampling import iterate_batches
 from wsabie.features.extractors.bag_of_words import BagOfWords
 from wsabie.io.recognition import open_source
@@ -46,35 +46,35 @@ def clear_peak() -> None:
 
 def joined(items: list[Item]) -> list[Item]:
     """The same text in documents of about `LONG` bytes."""
-    found: list[Item] = []
+    pieces: list[Item] = []
     part = bytearray()
     for item in items:
         part += bytes(item.content) + b" "  # type: ignore[arg-type]
         if len(part) > LONG:
-            found.append(Item(str(len(found)), bytes(part), ()))
+            pieces.append(Item(str(len(pieces)), bytes(part), ()))
             part = bytearray()
-    return [*found, Item(str(len(found)), bytes(part or b"none"), ())]
+    return [*pieces, Item(str(len(pieces)), bytes(part or b"none"), ())]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("source", type=Path, metavar="SRC")
     parser.add_argument("--terms", type=int, default=1_000_000)
-    asked = parser.parse_args()
-    source = open_source(asked.source)
+    options = parser.parse_args()
+    source = open_source(options.source)
     if isinstance(source, FeatureTable) or source.modality != "documents":
-        raise SystemExit(f"{asked.source} holds no documents; give a collection of them")
+        raise SystemExit(f"{options.source} holds no documents; give a collection of them")
     started = time.process_time()
     items = [item for item in source if isinstance(item.content, bytes)]
     reading = time.process_time() - started
     size = sum(len(item.content) for item in items) / 1e6  # type: ignore[arg-type]
-    short, long = ItemList(asked.source, items, "documents"), joined(items)
-    bag = BagOfWords(asked.terms).fit(ItemList(asked.source, items[:10], "documents"))
+    short, long = ItemList(options.source, items, "documents"), joined(items)
+    bag = BagOfWords(options.terms).fit(ItemList(options.source, items[:10], "documents"))
     clear_peak()
-    before = resident()
+    memory_before = resident()
     bag.fit(short)
-    grown = resident() - before
-    print(told())
+    grown = resident() - memory_before
+    print(describe_machine())
     print(f"{len(items):,} documents, {size:.1f} MB of text, {bag.n_features_:,} words, up to {bag.missed_} missed")
     times = {
         "reading a pass": reading,
@@ -84,9 +84,9 @@ def main() -> None:
             lambda: deque(bag.extract_batches(iterate_batches(long, bag.batch_size)), 0)
         ),
     }
-    for what, took in times.items():
-        n = len(long) if "long" in what else len(items)
-        print(f"{what:26} {size / took:8.1f} MB/s {n / took:12,.0f} documents/s")
+    for operation, took in times.items():
+        n = len(long) if "long" in operation else len(items)
+        print(f"{operation:26} {size / took:8.1f} MB/s {n / took:12,.0f} documents/s")
     with tempfile.TemporaryDirectory() as folder:
         bag.save(folder)
         loading = seconds(lambda: BagOfWords.load(folder))

@@ -1,4 +1,4 @@
-"""What ensembles bring on held-out rows: `python -m benchmarks.ensembles TASK [--data FOLDER] [--out FILE]`.
+"""Gain of ensembles on held-out rows: `python -m benchmarks.ensembles TASK [--data FOLDER] [--out FILE]`.
 
 sample, corel5k (--data FOLDER with Mulan's sparse ARFF files), S, M: the tasks of benchmarks/tasks.py. Ten members that
 differ by seed, by rows (bags) and by columns; the first 1, 2, 3 and 10 of them on the test rows, and beside them one
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import random as random_rows
 
-from benchmarks.machine import machine, told
+from benchmarks.machine import describe_machine, machine
 from benchmarks.memory import grown_by
 from benchmarks.tasks import NAMES, Sides, sides
 from wsabie.evaluation.calibration import fit_calibration, sample_pairs
@@ -26,7 +26,7 @@ from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.models.ensemble import Ensemble
 from wsabie.models.wsabie.estimator import Wsabie
 
-SHOWN = ("MAP", "p@1", "p@10")
+METRICS = ("MAP", "p@1", "p@10")
 Block = Callable[[int, int], Any]
 
 
@@ -35,13 +35,13 @@ def figures(block: Block, Y: Any, rows: int = 256) -> dict[str, float]:
     n = Y.shape[0]
     blocks = ((lo, np.ascontiguousarray(block(lo, min(lo + rows, n)), np.float32)) for lo in range(0, n, rows))
     means = evaluate_scores(blocks, Y, ks=(1, 10)).means
-    return {name: means[name] for name in SHOWN}
+    return {name: means[name] for name in METRICS}
 
 
-def show(title: str, found: dict[str, float], beside: float | None = None) -> None:
-    gain = "" if beside is None else f" ({100 * (found['MAP'] / beside - 1):+.1f} %)"
-    shown = ", ".join(f"{name} {value:.4f}" for name, value in found.items())
-    print(f"{title:<28} {shown}{gain}", flush=True)
+def show(title: str, means: dict[str, float], baseline: float | None = None) -> None:
+    gain = "" if baseline is None else f" ({100 * (means['MAP'] / baseline - 1):+.1f} %)"
+    text = ", ".join(f"{name} {value:.4f}" for name, value in means.items())
+    print(f"{title:<28} {text}{gain}", flush=True)
 
 
 def parts(model: Ensemble, X: Any) -> tuple[Any, Any]:
@@ -56,16 +56,16 @@ def of_first(n: int, points: Any, labels: Any) -> Block:
     return lambda lo, hi: sum(points[m, lo:hi] @ labels[m].T for m in range(n))
 
 
-def scales(model: Ensemble, given: Sides, n: int = 3) -> dict[str, Any]:
+def scales(model: Ensemble, data: Sides, n: int = 3) -> dict[str, Any]:
     """The mean of the scores of n members, each brought to one scale in several ways."""
-    points, labels = parts(model, given.test.X)
-    judged, _ = parts(model, given.valid.X)
+    points, labels = parts(model, data.test.X)
+    valid_points, _ = parts(model, data.valid.X)
     spreads = [member.spread for member in model.members_]
-    cuts = range(0, len(judged[0]), 256)
+    cuts = range(0, len(valid_points[0]), 256)
     platt = []
     for m in range(n):
-        blocks = ((lo, judged[m, lo : lo + 256] @ labels[m].T) for lo in cuts)
-        platt.append(fit_calibration(sample_pairs(blocks, given.valid.Y)))
+        blocks = ((lo, valid_points[m, lo : lo + 256] @ labels[m].T) for lo in cuts)
+        platt.append(fit_calibration(sample_pairs(blocks, data.valid.Y)))
 
     def standard(scores: Any) -> Any:
         return (scores - scores.mean(1, keepdims=True)) / np.maximum(scores.std(1, keepdims=True), 1e-9)
@@ -81,46 +81,50 @@ def scales(model: Ensemble, given: Sides, n: int = 3) -> dict[str, Any]:
         "softmax": lambda scores, m: shares(scores),
         "Platt probability": lambda scores, m: platt[m].predict_proba(scores),
     }
-    found = {}
+    results = {}
     for name, way in ways.items():
 
         def block(lo: int, hi: int, way: Callable[[Any, int], Any] = way) -> Any:
             return sum(way(points[m, lo:hi] @ labels[m].T, m) for m in range(n))
 
-        found[name] = figures(block, given.test.Y)
-        show(f"  {name}", found[name])
-    return found
+        results[name] = figures(block, data.test.Y)
+        show(f"  {name}", results[name])
+    return results
 
 
-def single(options: dict[str, Any], given: Sides, seed: int = 0) -> dict[str, float]:
+def single(options: dict[str, Any], data: Sides, seed: int = 0) -> dict[str, float]:
     started = time.perf_counter()
-    model = Wsabie(**options, seed=seed).fit(*given.fit, validation=given.valid)
+    model = Wsabie(**options, seed=seed).fit(*data.fit, validation=data.valid)
     seconds = time.perf_counter() - started
-    return {**figures(lambda lo, hi: model.scores(given.test.X[lo:hi]), given.test.Y), "seconds": seconds}
+    return {**figures(lambda lo, hi: model.scores(data.test.X[lo:hi]), data.test.Y), "seconds": seconds}
 
 
-def study(given: Sides, most: int, kinds: list[str], with_scales: bool) -> dict[str, Any]:
+def study(data: Sides, most: int, kinds: list[str], with_scales: bool) -> dict[str, Any]:
     """All figures of a task."""
-    found: dict[str, Any] = {}
-    one, epochs = None, 0
+    results: dict[str, Any] = {}
+    single_map, epochs = None, 0
     for by in kinds:
-        model = Ensemble(n=most, by=by).fit(*given.fit, validation=given.valid)  # type: ignore[arg-type]
-        points, labels = parts(model, given.test.X)
+        model = Ensemble(n=most, by=by).fit(*data.fit, validation=data.valid)  # type: ignore[arg-type]
+        points, labels = parts(model, data.test.X)
         epochs = epochs or model.settings_["epochs"]
-        alone = [figures(of_first(1, points[m:], labels[m:]), given.test.Y)["MAP"] for m in range(most)]
-        one = one or float(np.mean(alone))
-        members = [{**member._asdict(), "test_map": value} for member, value in zip(model.members_, alone, strict=True)]
-        found[by] = {"members": members}
-        print(f"by {by}: members alone MAP {np.mean(alone):.4f} ({min(alone):.4f} to {max(alone):.4f})")
+        member_maps = [figures(of_first(1, points[m:], labels[m:]), data.test.Y)["MAP"] for m in range(most)]
+        single_map = single_map or float(np.mean(member_maps))
+        members = [
+            {**member._asdict(), "test_map": value} for member, value in zip(model.members_, member_maps, strict=True)
+        ]
+        results[by] = {"members": members}
+        print(
+            f"by {by}: members alone MAP {np.mean(member_maps):.4f} ({min(member_maps):.4f} to {max(member_maps):.4f})"
+        )
         for n in (n for n in (2, 3, 10) if n <= most):
-            found[by][str(n)] = figures(of_first(n, points, labels), given.test.Y)
-            show(f"  {n} members", found[by][str(n)], one)
+            results[by][str(n)] = figures(of_first(n, points, labels), data.test.Y)
+            show(f"  {n} members", results[by][str(n)], single_map)
         if with_scales and by != "rows":
-            found[by]["scales"] = scales(model, given)
+            results[by]["scales"] = scales(model, data)
     for title, options in (("3 times the dimensions", {"dim": 300}), ("3 times the epochs", {"epochs": 3 * epochs})):
-        found[title] = single(options, given)
-        show(title, found[title], one)
-    return found
+        results[title] = single(options, data)
+        show(title, results[title], single_map)
+    return results
 
 
 def memory() -> dict[str, Any]:
@@ -130,13 +134,13 @@ def memory() -> dict[str, Any]:
     y = rng.integers(0, 16_000, 2000)
     y[0] = 15_999
     Ensemble(Wsabie(epochs=1), n=2).fit(X[:64], np.arange(64))  # compilation is not training
-    found = {}
+    sizes = {}
     for n in (1, 10):
         grown, model = grown_by(lambda n=n: Ensemble(Wsabie(epochs=1), n=n).fit(X, y, validation=(X[:100], y[:100])))
-        found[str(n)] = {"grown": grown, "model": model.joined_.space_.nbytes}
-        print(f"{n} members: {grown / 1e6:,.0f} MB more at the peak, model of {found[str(n)]['model'] / 1e6:,.0f} MB")
+        sizes[str(n)] = {"grown": grown, "model": model.joined_.space_.nbytes}
+        print(f"{n} members: {grown / 1e6:,.0f} MB more at the peak, model of {sizes[str(n)]['model'] / 1e6:,.0f} MB")
         del model
-    return found
+    return sizes
 
 
 def main() -> None:
@@ -147,15 +151,15 @@ def main() -> None:
     parser.add_argument("--by", default="seed,rows,columns")
     parser.add_argument("--scales", action="store_true")
     parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
-    asked = parser.parse_args()
-    print(told())
-    if asked.task == "memory":
-        found = memory()
+    options = parser.parse_args()
+    print(describe_machine())
+    if options.task == "memory":
+        results = memory()
     else:
-        found = study(sides(asked.task, asked.data), asked.most, asked.by.split(","), asked.scales)
-    if asked.out:
-        result = {"schema": 1, "machine": machine(), "task": asked.task, "figures": found}
-        asked.out.write_text(json.dumps(result, indent=1) + "\n")
+        results = study(sides(options.task, options.data), options.most, options.by.split(","), options.scales)
+    if options.out:
+        result = {"schema": 1, "machine": machine(), "task": options.task, "figures": results}
+        options.out.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

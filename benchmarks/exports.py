@@ -1,4 +1,4 @@
-"""What exported models answer and take: `python -m benchmarks.exports TASK [--data FOLDER] [--out FILE]`.
+"""Answers and time of exported models: `python -m benchmarks.exports TASK [--data FOLDER] [--out FILE]`.
 
 corel5k (--data FOLDER with Mulan's sparse ARFF files), dense (the same rows as dense ones), drawings (those of the
 sample collection, as 3,000 visual words), sample, S, M: the tasks of benchmarks/tasks.py. The model with its defaults
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import machine, told
+from benchmarks.machine import describe_machine, machine
 from benchmarks.tasks import Side, Sides, described, sides
 from wsabie.core.executors import SerialExecutor
 from wsabie.evaluation.score_evaluation import evaluate_scores
@@ -37,8 +37,8 @@ def task_of(name: str, data: Path | None) -> Sides:
         task = build_comparison_task(*described("drawings", SerialExecutor()), min_rows=MIN_PICTURES)
         assert task.valid is not None
         return Sides(*(Side(rows.X, rows.Y) for rows in (task.train, task.valid, task.test)))
-    found = sides("corel5k" if name == "dense" else name, data)
-    return Sides(*(Side(side.X.toarray(), side.Y) for side in found)) if name == "dense" else found
+    task_sides = sides("corel5k" if name == "dense" else name, data)
+    return Sides(*(Side(side.X.toarray(), side.Y) for side in task_sides)) if name == "dense" else task_sides
 
 
 def padded(X: Any) -> dict[str, Any]:
@@ -65,13 +65,13 @@ def runner(model: Any, file: Path, k: int, int8: bool) -> Callable[[Any], tuple[
 
 def timed(rank: Callable[[Any], Any], X: Any, n: int = 3) -> float:
     """Microseconds a row, of blocks of rows and their ten best labels; the best of three passes."""
-    taken = []
+    times = []
     for _ in range(n):
         started = time.perf_counter()
         for lo in range(0, X.shape[0], _BLOCK):
             rank(X[lo : lo + _BLOCK])
-        taken.append(time.perf_counter() - started)
-    return 1e6 * min(taken) / X.shape[0]
+        times.append(time.perf_counter() - started)
+    return 1e6 * min(times) / X.shape[0]
 
 
 def all_scores(rank: Callable[[Any], Any], X: Any, n_labels: int) -> Any:
@@ -83,30 +83,32 @@ def all_scores(rank: Callable[[Any], Any], X: Any, n_labels: int) -> Any:
     return out
 
 
-def judged(scores: Any, Y: Any) -> dict[str, float]:
+def compute_metrics(scores: Any, Y: Any) -> dict[str, float]:
     means = evaluate_scores([(0, scores)], Y, ks=(1,)).means
     return {"MAP": means["MAP"], "p@1": means["p@1"]}
 
 
 def measured(model: Any, test: Side) -> dict[str, Any]:
     """Figures of the model itself, and of what it is exported to."""
-    n_labels, own = len(model.vocabulary_), model.scores(test.X)
+    n_labels, model_scores = len(model.vocabulary_), model.scores(test.X)
     Y = model._build_truth(test.Y, test.X.shape[0])
     model.threads = 1
-    found = {"model": {**judged(own, Y), "microseconds": timed(lambda X: model.rank(X, 10), test.X)}}
+    figures_by_format = {
+        "model": {**compute_metrics(model_scores, Y), "microseconds": timed(lambda X: model.rank(X, 10), test.X)}
+    }
     with tempfile.TemporaryDirectory() as folder:
         for name, int8 in (("onnx", False), ("int8", True)):
             file = Path(folder) / f"{name}.onnx"
             scores = all_scores(runner(model, Path(folder) / f"{name}-all.onnx", n_labels, int8), test.X, n_labels)
             rank = runner(model, file, 10, int8)
-            found[name] = {
-                **judged(scores, Y),
+            figures_by_format[name] = {
+                **compute_metrics(scores, Y),
                 "microseconds": timed(rank, test.X),
                 "bytes": file.stat().st_size,
-                "largest_gap": float(np.abs(scores - own).max()),
-                "another_first": float((scores.argmax(axis=1) != own.argmax(axis=1)).mean()),
+                "largest_gap": float(np.abs(scores - model_scores).max()),
+                "another_first": float((scores.argmax(axis=1) != model_scores.argmax(axis=1)).mean()),
             }
-    return found
+    return figures_by_format
 
 
 def main() -> None:
@@ -114,23 +116,23 @@ def main() -> None:
     parser.add_argument("task", choices=TASKS)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
-    asked = parser.parse_args()
-    print(told())
-    given = task_of(asked.task, asked.data)
-    found = {}
+    options = parser.parse_args()
+    print(describe_machine())
+    task_sides = task_of(options.task, options.data)
+    figures_by_model = {}
     for name, model in (("wsabie", Wsabie(threads=1)), ("one-vs-rest", OneVsRest(threads=1, max_minutes=MINUTES))):
-        more = {"validation": tuple(given.valid)} if name == "wsabie" else {}
+        more = {"validation": tuple(task_sides.valid)} if name == "wsabie" else {}
         try:
-            model.fit(given.fit.X, given.fit.Y, **more)
+            model.fit(task_sides.fit.X, task_sides.fit.Y, **more)
         except ModelTooLargeError as error:
             print(f"{name}: {error}")
             continue
-        found[name] = measured(model, given.test)
-        for how, figures in found[name].items():
-            print(f"{name:<12} {how:<6}", ", ".join(f"{k} {v:.6g}" for k, v in figures.items()), flush=True)
-    if asked.out:
-        asked.out.write_text(
-            json.dumps({"schema": 1, "machine": machine(1), "task": asked.task, **found}, indent=1) + "\n"
+        figures_by_model[name] = measured(model, task_sides.test)
+        for file_format, figures in figures_by_model[name].items():
+            print(f"{name:<12} {file_format:<6}", ", ".join(f"{k} {v:.6g}" for k, v in figures.items()), flush=True)
+    if options.out:
+        options.out.write_text(
+            json.dumps({"schema": 1, "machine": machine(1), "task": options.task, **figures_by_model}, indent=1) + "\n"
         )
 
 

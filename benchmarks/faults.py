@@ -17,12 +17,12 @@ from tests.faults import catalogue_faults, changed_files, full_disks, hostile_ar
 from tests.faults.lab import open_lab
 from tests.faults.report import Summary, run_attack, table_of
 
-from benchmarks.machine import machine, told
+from benchmarks.machine import describe_machine, machine
 from wsabie.core.machine import count_available_cores
 
 ATTACKS = {
-    one.NAME: one
-    for one in (kills, full_disks, catalogue_faults, changed_files, small_inputs, hostile_arrays, slow_callers)
+    module.NAME: module
+    for module in (kills, full_disks, catalogue_faults, changed_files, small_inputs, hostile_arrays, slow_callers)
 }
 
 
@@ -43,18 +43,18 @@ def main() -> int:
     if options.number is not None and len(options.only or ()) != 1:
         parser.error("--try wants one --only NAME")
     if not options.json:
-        print(told())
+        print(describe_machine())
     summaries = _run(options)
     document = {
         "schema": 1,
         "machine": machine(),
         "seed": options.seed,
-        "attacks": [one.as_json() for one in summaries],
+        "attacks": [summary.as_json() for summary in summaries],
     }
     if options.out:
         options.out.write_text(json.dumps(document, indent=1) + "\n")
     print(json.dumps(document) if options.json else table_of(summaries), flush=True)
-    return int(any(one.faults for one in summaries))
+    return int(any(summary.faults for summary in summaries))
 
 
 def _run(options: argparse.Namespace) -> list[Summary]:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from PIL import Image
 
-from benchmarks.machine import told
+from benchmarks.machine import describe_machine
 from benchmarks.service_pages import ROOT, pictures, served
 
-SHOWN = {"grid": "review", "search": "search-page", "label": "labels-page", "map": "map", "training": "training"}
+SCREENSHOTS = {"grid": "review", "search": "search-page", "label": "labels-page", "map": "map", "training": "training"}
 """Pages that the documentation shows, and what their pictures are called there."""
 SCREEN = "wide-light"
 LABEL = "face"
@@ -25,24 +25,24 @@ LABEL = "face"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--screenshots", type=Path, metavar="FOLDER", help="where pictures of the pages go, as WebP")
-    asked = parser.parse_args()
-    print(told())
+    options = parser.parse_args()
+    print(describe_machine())
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "emoji"
         pictures(folder)
-        begun = time.perf_counter()
+        start = time.perf_counter()
         for command in ("init", "train"):
             run("collection", command, folder)
-            print(f"{command}: done after {time.perf_counter() - begun:.0f} s", flush=True)
+            print(f"{command}: done after {time.perf_counter() - start:.0f} s", flush=True)
         with served(folder) as address:
             subprocess.run(["node", "tests/first-use.mjs", address], cwd=ROOT / "web", check=True)
             print(
-                f"the first suggestions to review, in a browser: after {time.perf_counter() - begun:.0f} s", flush=True
+                f"the first suggestions to review, in a browser: after {time.perf_counter() - start:.0f} s", flush=True
             )
-            if asked.screenshots:
+            if options.screenshots:
                 # one to compare with
                 run("collection", "train", folder, "--from-scratch", "--seed", "1", "--accept-worse")
-                shoot(address, Path(scratch) / "shots", asked.screenshots)
+                shoot(address, Path(scratch) / "shots", options.screenshots)
 
 
 def run(*words: object) -> None:
@@ -51,9 +51,9 @@ def run(*words: object) -> None:
 
 def shoot(address: str, shots: Path, folder: Path) -> None:
     """The pages that the documentation shows."""
-    words = ["node", "tests/shoot.mjs", address, str(shots), LABEL, ",".join(SHOWN), SCREEN]
+    words = ["node", "tests/shoot.mjs", address, str(shots), LABEL, ",".join(SCREENSHOTS), SCREEN]
     subprocess.run(words, cwd=ROOT / "web", check=True)
-    for page, name in SHOWN.items():
+    for page, name in SCREENSHOTS.items():
         with Image.open(shots / f"{page}-{SCREEN}.png") as shot:
             shot.convert("RGB").save(folder / f"{name}.webp", quality=80, method=6)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.machine import machine, told
+from benchmarks.machine import describe_machine, machine
 from papers.runs.object_parts.group_images import run_study
 from wsabie.core.executors import ProcessExecutor, SerialExecutor
 from wsabie.core.machine import count_available_cores
@@ -22,23 +22,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--pictures", type=int, default=200, help="with one couple, and as many with two")
-    parser.add_argument("--null", action="store_true", help="training is told of wrong couples")
+    parser.add_argument("--null", action="store_true", help="training gets wrong couples")
     parser.add_argument("--threads", type=int, default=count_available_cores())
     parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
-    asked = parser.parse_args()
-    print(told())
-    run = SerialExecutor() if asked.threads == 1 else ProcessExecutor(asked.threads)
-    options = {"n": asked.pictures, "null": asked.null, "executor": run, "threads": asked.threads}
-    runs = [run_study(seed, **options) for seed in range(asked.seeds)]
+    arguments = parser.parse_args()
+    print(describe_machine())
+    run = SerialExecutor() if arguments.threads == 1 else ProcessExecutor(arguments.threads)
+    options = {"n": arguments.pictures, "null": arguments.null, "executor": run, "threads": arguments.threads}
+    runs = [run_study(seed, **options) for seed in range(arguments.seeds)]
     print("| |", " | ".join(COLUMNS), "|\n|---|" + "---|" * len(COLUMNS))
     for name in runs[0]:
-        figures = np.array([[one[name][column] for column in COLUMNS] for one in runs])
+        figures = np.array([[run_figures[name][column] for column in COLUMNS] for run_figures in runs])
         spread = figures.std(0, ddof=1) if len(runs) > 1 else np.zeros(len(COLUMNS))
         cells = [f"{mean:.3f} ± {sd:.3f}" for mean, sd in zip(figures.mean(0), spread, strict=True)]
         print(f"| {name} |", " | ".join(cells), "|")
-    if asked.out:
-        figures = {"schema": 1, "machine": machine(), "pictures": asked.pictures, "null": asked.null, "seeds": runs}
-        asked.out.write_text(json.dumps(figures, indent=1) + "\n")
+    if arguments.out:
+        figures = {
+            "schema": 1,
+            "machine": machine(),
+            "pictures": arguments.pictures,
+            "null": arguments.null,
+            "seeds": runs,
+        }
+        arguments.out.write_text(json.dumps(figures, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.machine import machine, told, verdict
+from benchmarks.machine import describe_machine, machine, verdict
 from benchmarks.tasks import sides
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.search.label_pairs import LabelPairIndex
@@ -34,15 +34,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("task", nargs="*", default=["S", "M"], help="S (1,000 labels) or M (16,000)")
     parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args()
-    if not set(asked.task) <= set(MODELS):
+    options = parser.parse_args()
+    if not set(options.task) <= set(MODELS):
         parser.error("choose of S and M")
     runs: list[dict[str, Any]] = []
-    for name in asked.task:
+    for name in options.task:
         for max_norm, epochs in MODELS[name]:
             runs.extend(measured(name, max_norm, epochs))
     result = {"schema": 1, "machine": machine(1), "dim": DIM, "k": K, "runs": runs}
-    print(json.dumps(result, indent=1) if asked.json else "\n".join([told(), *map(as_text, runs)]))
+    print(json.dumps(result, indent=1) if options.json else "\n".join([describe_machine(), *map(as_text, runs)]))
 
 
 def measured(name: str, max_norm: float, epochs: int) -> list[dict[str, Any]]:
@@ -55,31 +55,31 @@ def measured(name: str, max_norm: float, epochs: int) -> list[dict[str, Any]]:
     a, b = (points[side] @ W.T for side in rows)
     told_of = {"task": name, "labels": n, "max_norm": max_norm}
     with threadpool_limits(1, user_api="blas"):
-        found = [searched(W, weight, a, b) | {"scores": "model"} for weight in WEIGHTS]
+        searches = [searched(W, weight, a, b) | {"scores": "model"} for weight in WEIGHTS]
         if max_norm == 1:
             normal = rng.normal(size=(2, 1, n)).astype(np.float32)
             nothing = np.zeros((1, n), np.float32)
-            found.append(searched(W, 0.1, *normal) | {"scores": "normal"})
-            found.append(searched(W, 0.1, nothing, nothing) | {"scores": "all 0"})
-            found.append(searched(W, 0.1, nothing, nothing, same=False) | {"scores": "all 0, no label with itself"})
-            found.append(searched(np.ones_like(W), 0.1, nothing, nothing) | {"scores": "all 0, all labels equal"})
+            searches.append(searched(W, 0.1, *normal) | {"scores": "normal"})
+            searches.append(searched(W, 0.1, nothing, nothing) | {"scores": "all 0"})
+            searches.append(searched(W, 0.1, nothing, nothing, same=False) | {"scores": "all 0, no label with itself"})
+            searches.append(searched(np.ones_like(W), 0.1, nothing, nothing) | {"scores": "all 0, all labels equal"})
         if name == "S":
-            found.append(ranked(W, points, task.test.Y, rng))
-    for run in found:
+            searches.append(ranked(W, points, task.test.Y, rng))
+    for run in searches:
         bound = run.get("scores") == "model" and run["weight"] == 0.1
         run["bar_ms"] = BARS[name] if bound else None
-    return [told_of | run for run in found]
+    return [told_of | run for run in searches]
 
 
 def searched(W: Any, weight: float, a: Any, b: Any, *, same: bool = True) -> dict[str, Any]:
     """Time, memory and pairs scored, query by query; and brute force once."""
     pairs = LabelPairIndex(W, weight, same=same)
-    times, looked = [], []
+    times, n_scored = [], []
     pairs.top(a[:1], b[:1], K, threads=1)
     for q in range(len(a)):
         _, seconds = timed(lambda q=q: pairs.top(a[q : q + 1], b[q : q + 1], K, threads=1))  # type: ignore[misc]
         times.append(1e3 * seconds)
-        looked.append(int(pairs.n_scored_[0]))
+        n_scored.append(int(pairs.n_scored_[0]))
     best, seconds = timed(lambda: brute(W, weight, a[0], b[0], same))
     scores = pairs.top(a[:1], b[:1], K, threads=1)[2][0]
     if not np.allclose(scores, best, atol=1e-4):
@@ -93,7 +93,7 @@ def searched(W: Any, weight: float, a: Any, b: Any, *, same: bool = True) -> dic
         "median_ms": float(np.median(times)),
         "largest_ms": max(times),
         "batch_ms": 1e3 * timed(lambda: pairs.top(a, b, K, threads=1))[1] / len(a),
-        "share": float(np.mean(looked)) / len(W) ** 2,
+        "share": float(np.mean(n_scored)) / len(W) ** 2,
         "brute_ms": 1e3 * seconds,
         "ratio": float(np.median(times)) / (1e3 * seconds),
         "megabytes": peak,
@@ -122,17 +122,17 @@ def ranked(W: Any, points: Any, y: Any, rng: np.random.Generator) -> dict[str, A
         a, b = points[x] @ W.T, points[z] @ W.T
         if not seconds:
             pairs.ranks(a[:1], b[:1], y[x[:1]], y[z[:1]])
-        before = time.process_time()
-        found, more = timed(lambda a=a, b=b, x=x, z=z: pairs.ranks(a, b, y[x], y[z], threads=1))  # type: ignore[misc]
-        cpu += time.process_time() - before
-        seconds, total = seconds + more, total + int(found.sum())
+        cpu_start = time.process_time()
+        label_ranks, more = timed(lambda a=a, b=b, x=x, z=z: pairs.ranks(a, b, y[x], y[z], threads=1))  # type: ignore[misc]
+        cpu += time.process_time() - cpu_start
+        seconds, total = seconds + more, total + int(label_ranks.sum())
     return {"weight": 0.1, "ranks": RANKED, "seconds": seconds, "cpu_seconds": cpu, "mean_rank": total / RANKED}
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:
     start = time.perf_counter()
-    found = work()
-    return found, time.perf_counter() - start
+    value = work()
+    return value, time.perf_counter() - start
 
 
 def as_text(run: dict[str, Any]) -> str:

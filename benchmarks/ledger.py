@@ -25,9 +25,9 @@ class Ledger:
                 continue
             self.lines[key_of(line)] = line
 
-    def get(self, **asked: Any) -> dict[str, Any] | None:
+    def get(self, **request: Any) -> dict[str, Any] | None:
         """The line with this key, if its work was done."""
-        return self.lines.get(key_of(asked))
+        return self.lines.get(key_of(request))
 
     def add(self, line: dict[str, Any]) -> dict[str, Any]:
         """Append and flush to disk."""
@@ -43,9 +43,9 @@ class Ledger:
 
     def forget(self, task: str, system: str) -> None:
         """Drop all lines of a system on a task, so that its work is done again."""
-        gone = {key_of(line) for line in self.of(task, system)}
-        self.lines = {key: line for key, line in self.lines.items() if key not in gone}
-        if gone:
+        removed_keys = {key_of(line) for line in self.of(task, system)}
+        self.lines = {key: line for key, line in self.lines.items() if key not in removed_keys}
+        if removed_keys:
             draft = self.file.with_suffix(".tmp")
             draft.write_text("".join(json.dumps(line) + "\n" for line in self.lines.values()))
             draft.replace(self.file)
@@ -56,6 +56,6 @@ class Ledger:
 
 
 def key_of(line: dict[str, Any]) -> str:
-    """What makes a piece of work the same: everything asked, nothing found."""
-    asked = ("task", "system", "kind", "trial", "params", "epochs", "repeat", "threads")
-    return json.dumps({name: line.get(name) for name in asked}, sort_keys=True)
+    """Return the key of a piece of work: its settings without its results."""
+    key_names = ("task", "system", "kind", "trial", "params", "epochs", "repeat", "threads")
+    return json.dumps({name: line.get(name) for name in key_names}, sort_keys=True)

@@ -1,4 +1,4 @@
-"""Where a benchmark ran, and whether it met its bar."""
+"""Machine of a benchmark, and the verdict on its bar."""
 
 import os
 import platform
@@ -25,10 +25,10 @@ def machine(threads: int | None = None) -> dict[str, Any]:
     }
 
 
-def told() -> str:
+def describe_machine() -> str:
     """The machine in one line."""
-    found = machine()
-    return f"{found['cpu']}, {found['cores']} cores, {found['vectors']}; load {os.getloadavg()[0]:.1f} at the start"
+    facts = machine()
+    return f"{facts['cpu']}, {facts['cores']} cores, {facts['vectors']}; load {os.getloadavg()[0]:.1f} at the start"
 
 
 def verdict(value: float, *, least: float | None = None, most: float | None = None) -> str:

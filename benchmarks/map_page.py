@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from sqlalchemy import insert, select
 
-from benchmarks.machine import told
+from benchmarks.machine import describe_machine
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import format_current_time
@@ -46,14 +46,14 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=100_000)
     parser.add_argument("--folder", type=Path, help="where the collection is kept, to measure it again")
     parser.add_argument("--umap", action="store_true", help="minutes more")
-    asked = parser.parse_args()
-    print(told())
+    options = parser.parse_args()
+    print(describe_machine())
     with tempfile.TemporaryDirectory() as scratch:
-        folder = asked.folder or Path(scratch) / "collection"
+        folder = options.folder or Path(scratch) / "collection"
         with create_collection(folder) as collection:
             if not load_some(collection):
-                fill(collection, asked.items)
-            in_process(collection, asked.umap)
+                fill(collection, options.items)
+            in_process(collection, options.umap)
         served(folder)
 
 
@@ -69,13 +69,13 @@ def fill(collection: Collection, n: int) -> None:
     scan_collection(collection, by="benchmark")
     train_model(collection, by="benchmark", features="colour", epochs=10)
     opened = load_model_in_use(collection)
-    there = load_item_embeddings(opened.path, opened.model.dim)
+    embeddings = load_item_embeddings(opened.path, opened.model.dim)
     draw = np.random.default_rng(0)
-    parents = draw.integers(0, len(there.items), n - len(there.items))
-    noise = draw.normal(scale=0.35, size=(len(parents), opened.model.dim)) * there.points.std()
-    numbers = np.arange(len(parents)) + 1 + there.items[-1]
+    parents = draw.integers(0, len(embeddings.items), n - len(embeddings.items))
+    noise = draw.normal(scale=0.35, size=(len(parents), opened.model.dim)) * embeddings.points.std()
+    numbers = np.arange(len(parents)) + 1 + embeddings.items[-1]
     with begin_read(collection.engine) as connection:
-        known = [row._asdict() for row in connection.execute(select(tables.items).order_by(tables.items.c.id))]
+        item_rows = [row._asdict() for row in connection.execute(select(tables.items).order_by(tables.items.c.id))]
         s, a = tables.suggestions.c, tables.annotations.c
         thought: dict[int, list[dict[str, Any]]] = {}
         for row in connection.execute(select(tables.suggestions).where(s.probability > 0.05)):
@@ -83,8 +83,8 @@ def fill(collection: Collection, n: int) -> None:
         decided: dict[int, list[int]] = {}
         for item, label in connection.execute(select(a.item_id, a.label_id)):
             decided.setdefault(item, []).append(label)
-    copies = list(zip(numbers.tolist(), (there.items[parents]).tolist(), strict=True))
-    rows = {row["id"]: row for row in known}
+    copies = list(zip(numbers.tolist(), (embeddings.items[parents]).tolist(), strict=True))
+    rows = {row["id"]: row for row in item_rows}
     with begin_write(collection.engine) as connection:
         connection.execute(
             insert(tables.items), [rows[of] | {"id": i, "path": f"made up/{i}.webp"} for i, of in copies]
@@ -108,14 +108,14 @@ def fill(collection: Collection, n: int) -> None:
                 for label in decided.get(of, ())
             ],
         )
-    moved = there._replace(
-        items=numbers, marks=there.marks[parents], points=(there.points[parents] + noise).astype(np.float32)
+    moved = embeddings._replace(
+        items=numbers, marks=embeddings.marks[parents], points=(embeddings.points[parents] + noise).astype(np.float32)
     )
-    save_item_embeddings(opened.path, there.merge(moved))
+    save_item_embeddings(opened.path, embeddings.merge(moved))
 
 
 def load_some(collection: Collection) -> bool:
-    """Whether it was filled before."""
+    """Return True if the collection has items."""
     with begin_read(collection.engine) as connection:
         return connection.execute(select(tables.items.c.id).limit(1)).first() is not None
 
@@ -124,27 +124,28 @@ def in_process(collection: Collection, umap: bool) -> None:
     """The projection and what it is asked for."""
     opened = load_model_in_use(collection)
     points = load_item_embeddings(opened.path, opened.model.dim).points
-    begun = time.perf_counter()
-    found = compute_principal_components(points)
-    found.places(points)
+    start = time.perf_counter()
+    components = compute_principal_components(points)
+    components.places(points)
     shape = f"{points.shape[0]:,} x {points.shape[1]}"
     print(
-        f"principal components of {shape}: {1000 * (time.perf_counter() - begun):.0f} ms, {found.share:.0%} of variance"
+        f"principal components of {shape}: {1000 * (time.perf_counter() - start):.0f} ms, "
+        f"{components.share:.0%} of variance"
     )
     for name in ("first", "again"):
-        begun = time.perf_counter()
-        drawn = item_map.build_map(collection)
+        start = time.perf_counter()
+        picture_map = item_map.build_map(collection)
         between = time.perf_counter()
-        n = len(item_map.place_labels(collection, drawn))
+        n = len(item_map.place_labels(collection, picture_map))
         print(
-            f"{name}: map {1000 * (between - begun):.0f} ms, {n} labels {1000 * (time.perf_counter() - between):.0f} ms"
+            f"{name}: map {1000 * (between - start):.0f} ms, {n} labels {1000 * (time.perf_counter() - between):.0f} ms"
         )
-    print(item_map.measure_map_quality(collection, drawn))
+    print(item_map.measure_map_quality(collection, picture_map))
     if umap:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         item_map.compute_projection(collection)
         print(
-            f"UMAP: {time.perf_counter() - begun:.0f} s",
+            f"UMAP: {time.perf_counter() - start:.0f} s",
             item_map.measure_map_quality(collection, item_map.build_map(collection, "umap")),
         )
 
@@ -169,12 +170,12 @@ def served(folder: Path) -> None:
 
 def timed(ask: Callable[[], Any], times: int = 20) -> tuple[Any, float]:
     """An answer, and the median time of it."""
-    taken = []
+    milliseconds = []
     for _ in range(times + 1):
-        begun = time.perf_counter()
+        start = time.perf_counter()
         answer = ask()
-        taken.append(1000 * (time.perf_counter() - begun))
-    return answer, float(np.median(taken[1:]))
+        milliseconds.append(1000 * (time.perf_counter() - start))
+    return answer, float(np.median(milliseconds[1:]))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import told, verdict
+from benchmarks.machine import describe_machine, verdict
 from benchmarks.visterm_task import load
 from papers.datasets import open_data
 from wsabie.core.executors import SerialExecutor
@@ -28,28 +28,28 @@ from wsabie.workflows.tune.search_spaces import build_search_space
 from wsabie.workflows.tune.tuning_results import TuningPlan
 
 
-def resident(what: str = "VmRSS") -> int:
+def resident(status_field: str = "VmRSS") -> int:
     """Bytes in memory now: all, or "RssAnon", without pages of files, which the system may take away."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{what}:"))
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{status_field}:"))
 
 
-def grown_by(work: Callable[[], Any], what: str = "VmRSS") -> tuple[int, Any]:
+def grown_by(work: Callable[[], Any], status_field: str = "VmRSS") -> tuple[int, Any]:
     """By how much what is resident grows while something is done, at most; and what that gives back."""
-    before, peak, done = resident(what), 0, threading.Event()
+    memory_before, peak, stop = resident(status_field), 0, threading.Event()
 
     def watch() -> None:
         nonlocal peak
-        while not done.is_set():
-            peak = max(peak, resident(what))
+        while not stop.is_set():
+            peak = max(peak, resident(status_field))
             time.sleep(0.01)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    found = work()
-    done.set()
+    value = work()
+    stop.set()
     watcher.join()
-    return peak - before, found
+    return peak - memory_before, value
 
 
 def csr(X: Any) -> tuple[Any, ...]:
@@ -68,10 +68,10 @@ def searched(name: str, trials: int) -> None:
             return tune_model(data.train, data.valid, None, plan, recipe, run)
 
     work(trials)  # compilation and imports are not training
-    one, _ = grown_by(lambda: work(1))
-    many, found = grown_by(lambda: work(trials))
+    single_trial, _ = grown_by(lambda: work(1))
+    many, result = grown_by(lambda: work(trials))
     print(
-        f"task {name}: 1 trial {one / 1e6:,.0f} MB, {len(found.trials)} trials {many / 1e6:,.0f} MB, "
+        f"task {name}: 1 trial {single_trial / 1e6:,.0f} MB, {len(result.trials)} trials {many / 1e6:,.0f} MB, "
         f"on top of the {data.train.X.data.nbytes * 2 / 1e6:,.0f} MB of the rows"
     )
 
@@ -80,11 +80,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("task", nargs="?", default="S", choices=["S", "M", "tiny"])
     parser.add_argument("--trials", type=int, help="measure a search with so many trials")
-    asked = parser.parse_args()
-    name = asked.task
-    print(told())
-    if asked.trials:
-        searched(name, asked.trials)
+    options = parser.parse_args()
+    name = options.task
+    print(describe_machine())
+    if options.trials:
+        searched(name, options.trials)
         return
     task = load(name)
     n, m = task.n_fit, task.n_train
@@ -92,9 +92,9 @@ def main() -> None:
     del task
     Wsabie(epochs=1).fit(X[:64], np.arange(64))  # compilation and imports are not training
     grown, model = grown_by(lambda: Wsabie(epochs=2).fit(X, y, validation=valid))
-    given = sum(array.nbytes for rows, truth in ((X, y), valid) for array in (*csr(rows), truth))
-    bar = given + 2.5 * model.space_.nbytes + 100e6
-    mega = {"grown": grown, "arrays given": given, "model": model.space_.nbytes, "bar": bar}
+    input_bytes = sum(array.nbytes for rows, truth in ((X, y), valid) for array in (*csr(rows), truth))
+    bar = input_bytes + 2.5 * model.space_.nbytes + 100e6
+    mega = {"grown": grown, "arrays given": input_bytes, "model": model.space_.nbytes, "bar": bar}
     print(f"task {name}: " + ", ".join(f"{key} {value / 1e6:,.0f} MB" for key, value in mega.items()))
     print(f"growth / bar {grown / bar:.2f}, {verdict(grown / bar, most=1)}")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from sqlalchemy import insert
 
-from benchmarks.machine import told
+from benchmarks.machine import describe_machine
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_write
 from wsabie.collection.folder.collection import Collection, create_collection
@@ -22,21 +22,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, default=100_000)
     parser.add_argument("--dim", type=int, default=100)
-    asked = parser.parse_args()
-    print(told())
+    options = parser.parse_args()
+    print(describe_machine())
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as place, create_collection(Path(place) / "collection") as collection:
-        filled(collection, asked.items, rng.normal(size=(asked.items, asked.dim)).astype(np.float32))
-        begun = time.perf_counter()
+        filled(collection, options.items, rng.normal(size=(options.items, options.dim)).astype(np.float32))
+        start = time.perf_counter()
         item_index.find_similar_items(collection, 5)
-        print(f"the first search, which opens the table: {1000 * (time.perf_counter() - begun):.0f} ms")
+        print(f"the first search, which opens the table: {1000 * (time.perf_counter() - start):.0f} ms")
         for similarity in ("cosine", "dot"):
-            taken = []
-            for query in rng.normal(size=(100, asked.dim)):
-                begun = time.perf_counter()
+            times = []
+            for query in rng.normal(size=(100, options.dim)):
+                start = time.perf_counter()
                 item_index.find_nearest_items(collection, [query], similarity=similarity)
-                taken.append(1000 * (time.perf_counter() - begun))
-            print(f"{similarity}: median {np.median(taken):.1f} ms, least {min(taken):.1f} ms")
+                times.append(1000 * (time.perf_counter() - start))
+            print(f"{similarity}: median {np.median(times):.1f} ms, least {min(times):.1f} ms")
 
 
 def filled(collection: Collection, n: int, table: np.ndarray) -> None:
@@ -57,8 +57,8 @@ def filled(collection: Collection, n: int, table: np.ndarray) -> None:
     with begin_write(collection.engine) as connection:
         connection.execute(insert(tables.items), items)
         connection.execute(insert(tables.models), [model | {"facts": {}, "figures": {}}])
-    kept = item_index.ItemEmbeddings(np.arange(1, n + 1), np.arange(n, dtype=np.uint64), table)
-    item_index.save_item_embeddings(collection.models / "m", kept)
+    embeddings = item_index.ItemEmbeddings(np.arange(1, n + 1), np.arange(n, dtype=np.uint64), table)
+    item_index.save_item_embeddings(collection.models / "m", embeddings)
 
 
 if __name__ == "__main__":

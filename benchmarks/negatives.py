@@ -20,7 +20,7 @@ from wsabie.evaluation.splits import hold_out_labels
 from wsabie.models.wsabie.estimator import Wsabie
 
 
-class Judged(NamedTuple):
+class EvaluationSet(NamedTuple):
     """Rows, what is to be found, and what is no candidate."""
 
     X: Any
@@ -29,28 +29,34 @@ class Judged(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What is trained on, what chooses, what is read at the end."""
+    """Training rows, validation set and test set."""
 
     X: Any
     Y: Any
     exclude: Any  # labels of the training rows when rows are judged that were trained on
-    valid: Judged
-    test: Judged
+    valid: EvaluationSet
+    test: EvaluationSet
 
 
 def mirflickr(data: Path, least: int = 5, n_valid: int = 2000) -> Task:
-    """[V]'s protocol: one label of each picture with two for the test; of 2,000 others, one more chooses."""
+    """Protocol of Guo et al. 2018: of each picture with two labels one is the test, of 2,000 others one chooses."""
     tags = read_tags(data, least)
-    held = hold_out_labels(tags)
-    enough = int((np.diff(held.train.indptr) >= 2).sum())
-    again = hold_out_labels(held.train, share=min(1.0, n_valid / enough), seed=1)
+    split = hold_out_labels(tags)
+    enough = int((np.diff(split.train.indptr) >= 2).sum())
+    again = hold_out_labels(split.train, share=min(1.0, n_valid / enough), seed=1)
     X = identity(tags.shape[0], dtype=np.float32, format="csr")
-    return Task(X, again.train, again.train, _judged(X, again, again.train), _judged(X, held, held.train))
+    return Task(
+        X,
+        again.train,
+        again.train,
+        _build_evaluation_set(X, again, again.train),
+        _build_evaluation_set(X, split, split.train),
+    )
 
 
-def _judged(X: Any, held: Any, exclude: Any) -> Judged:
-    rows = np.flatnonzero(np.diff(held.test.indptr))
-    return Judged(X[rows], held.test[rows], exclude[rows])
+def _build_evaluation_set(X: Any, split: Any, exclude: Any) -> EvaluationSet:
+    rows = np.flatnonzero(np.diff(split.test.indptr))
+    return EvaluationSet(X[rows], split.test[rows], exclude[rows])
 
 
 def visterms(name: str, rows: int, n_valid: int = 1000) -> Task:
@@ -59,32 +65,40 @@ def visterms(name: str, rows: int, n_valid: int = 1000) -> Task:
     Y = csr_matrix((np.ones(len(task.y), np.int8), task.y, np.arange(len(task.y) + 1)), (len(task.y), task.n_labels))
     valid, test = (slice(lo, lo + n) for lo, n in ((task.n_fit, n_valid), (task.n_train, 5000)))
     return Task(
-        task.X[:rows], Y[:rows], None, Judged(task.X[valid], Y[valid], None), Judged(task.X[test], Y[test], None)
+        task.X[:rows],
+        Y[:rows],
+        None,
+        EvaluationSet(task.X[valid], Y[valid], None),
+        EvaluationSet(task.X[test], Y[test], None),
     )
 
 
 class Watch:
     """A monitor that keeps the CPU seconds of every epoch apart from its own, and MAP after it."""
 
-    def __init__(self, judged: Judged | None, scaled: Any = None) -> None:
-        self.judged, self.scaled = judged, scaled
+    def __init__(self, evaluation_set: EvaluationSet | None, scaled: Any = None) -> None:
+        self.evaluation_set, self.scaled = evaluation_set, scaled
         self.seconds: list[float] = []
-        self.left = time.process_time()
+        self.paused_at = time.process_time()
 
     def figures(self, space: EmbeddingSpace) -> Mapping[str, float]:
         """MAP of the judged rows; without rows nothing but the time."""
-        self.seconds.append(time.process_time() - self.left)
-        found = {"MAP": 0.0 if self.judged is None else self._map(space)}
-        self.left = time.process_time()
-        return found
+        self.seconds.append(time.process_time() - self.paused_at)
+        validation = {"MAP": 0.0 if self.evaluation_set is None else self._map(space)}
+        self.paused_at = time.process_time()
+        return validation
 
     def warm_up(self, space: EmbeddingSpace) -> None:
-        """What was compiled until now does not count."""
-        self.left = time.process_time()
+        """Restart the clock after compilation."""
+        self.paused_at = time.process_time()
 
     def _map(self, space: Any) -> float:
         ranks = rank_embeddings(
-            space.label_arrays(), space.points(self.scaled), self.judged.Y, exclude=self.judged.exclude, threads=1
+            space.label_arrays(),
+            space.points(self.scaled),
+            self.evaluation_set.Y,
+            exclude=self.evaluation_set.exclude,
+            threads=1,
         )
         return float(average_precision(ranks).mean())
 
@@ -94,9 +108,9 @@ class Watched(Wsabie):
 
     watch: Watch
 
-    def _build_monitor(self, X: Any, *given: Any, **named: Any) -> Any:
+    def _build_monitor(self, X: Any, *arguments: Any, **options: Any) -> Any:
         self.watch.scaled = self.scaling_(self._check_rows(X))
-        self.watch.left = time.process_time()
+        self.watch.paused_at = time.process_time()
         return self.watch
 
     def _fit_calibration(self, monitor: Any) -> None:
@@ -163,7 +177,7 @@ def setting(trial: int, ids: bool) -> dict[str, Any]:
 
 
 def printed(trial: int) -> dict[str, Any]:
-    """[V]'s settings: its ranges of learning rate and regularisation (VSE-ens keeps .01), constant rate, its start."""
+    """Settings of Guo et al. 2018: ranges of the constant rate and of l2 (VSE-ens keeps .01), and its start."""
     rate, l2 = ((0.01, 0.01), (0.03, 0.01), (0.1, 0.01), (0.1, 0.001))[trial % 4]
     scale = (0.01, 0.001, 0.1, 1.0)[trial % 4]
     return {
@@ -199,83 +213,89 @@ def run(task: Task, params: dict[str, Any]) -> tuple[dict[str, Any], Any]:
     }, model
 
 
-def figures_of(model: Any, judged: Judged) -> dict[str, float]:
+def figures_of(model: Any, evaluation_set: EvaluationSet) -> dict[str, float]:
     """All figures of the test."""
-    blocks = ((lo, model.scores(judged.X[lo : lo + 256])) for lo in range(0, judged.X.shape[0], 256))
-    means = evaluate_scores(blocks, judged.Y, ks=(5, 10), exclude=judged.exclude).means
+    blocks = ((lo, model.scores(evaluation_set.X[lo : lo + 256])) for lo in range(0, evaluation_set.X.shape[0], 256))
+    means = evaluate_scores(blocks, evaluation_set.Y, ks=(5, 10), exclude=evaluation_set.exclude).means
     return {name: float(means[name]) for name in METRICS}
 
 
-def measure(what: str, data: Path | None, trials: int, out: Path | None) -> dict[str, Any]:
+def measure(task_name: str, data: Path | None, trials: int, out: Path | None) -> dict[str, Any]:
     """Trials of every system by turns, the best of each once more, the times to WARP's quality."""
-    ledger = Ledger((out or Path(f"benchmarks/.cache/samplers-{what}.json")).with_suffix(".jsonl"))
-    ids = data is not None and what != "M"
+    ledger = Ledger((out or Path(f"benchmarks/.cache/samplers-{task_name}.json")).with_suffix(".jsonl"))
+    ids = data is not None and task_name != "M"
     task = mirflickr(data, 5) if ids else visterms("M", 20_000)
-    systems = ABLATION if what == "ablation" else SYSTEMS
-    for trial in range(min(trials, 4 if what == "paper" else len(IDS if ids else FEATURES))):
+    systems = ABLATION if task_name == "ablation" else SYSTEMS
+    for trial in range(min(trials, 4 if task_name == "paper" else len(IDS if ids else FEATURES))):
         for system in systems:
-            params = printed(trial) if what == "paper" else setting(trial, ids)
-            if what == "paper" and system == "VSE-ens":
+            params = printed(trial) if task_name == "paper" else setting(trial, ids)
+            if task_name == "paper" and system == "VSE-ens":
                 params |= {"learning_rate": 0.01, "l2": 0.01}
-            if system.startswith("hybrid") and trial >= HYBRID_TRIALS.get(what, trials):
+            if system.startswith("hybrid") and trial >= HYBRID_TRIALS.get(task_name, trials):
                 continue
-            if ledger.get(task=what, system=system, kind="trial", trial=trial, params=params) is None:
-                found, _ = run(task, with_sampler(system, params))
-                ledger.add({"task": what, "system": system, "kind": "trial", "trial": trial, "params": params, **found})
-                print(f"trial {trial} {system:<10} MAP {found['MAP']:.4f} {found['curve'][-1:]} {params}", flush=True)
-    tried = [system for system in systems if ledger.of(what, system)]
-    finals = {system: _final(task, what, system, ledger) for system in tried}
-    finals["WARP, defaults"] = _defaults(task, what, ledger)
-    curves = {system: envelope(ledger.of(what, system)) for system in tried}
+            if ledger.get(task=task_name, system=system, kind="trial", trial=trial, params=params) is None:
+                outcome, _ = run(task, with_sampler(system, params))
+                ledger.add(
+                    {"task": task_name, "system": system, "kind": "trial", "trial": trial, "params": params, **outcome}
+                )
+                print(
+                    f"trial {trial} {system:<10} MAP {outcome['MAP']:.4f} {outcome['curve'][-1:]} {params}", flush=True
+                )
+    systems_run = [system for system in systems if ledger.of(task_name, system)]
+    finals = {system: _final(task, task_name, system, ledger) for system in systems_run}
+    finals["WARP, defaults"] = _defaults(task, task_name, ledger)
+    curves = {system: envelope(ledger.of(task_name, system)) for system in systems_run}
     return {"finals": finals, "envelopes": curves, "times": times(curves)}
 
 
-def _defaults(task: Task, what: str, ledger: Ledger) -> dict[str, Any]:
-    """What the product does without any setting, on one thread."""
-    asked = {"task": what, "system": "WARP, defaults", "kind": "final", "params": {"threads": 1}}
-    known = ledger.get(**asked)
-    if known is None:
-        found, model = run(task, asked["params"])
-        known = ledger.add({**asked, **found, "test": figures_of(model, task.test)})
-    print("defaults  ", ", ".join(f"{name} {value:.4f}" for name, value in known["test"].items()), known["curve"][-1])
-    return known
+def _defaults(task: Task, task_name: str, ledger: Ledger) -> dict[str, Any]:
+    """Return the ledger line of the defaults on one thread."""
+    request = {"task": task_name, "system": "WARP, defaults", "kind": "final", "params": {"threads": 1}}
+    line = ledger.get(**request)
+    if line is None:
+        outcome, model = run(task, request["params"])
+        line = ledger.add({**request, **outcome, "test": figures_of(model, task.test)})
+    print("defaults  ", ", ".join(f"{name} {value:.4f}" for name, value in line["test"].items()), line["curve"][-1])
+    return line
 
 
-def _final(task: Task, what: str, system: str, ledger: Ledger) -> dict[str, Any]:
+def _final(task: Task, task_name: str, system: str, ledger: Ledger) -> dict[str, Any]:
     """The trial with the best validation MAP once more, and its test figures."""
-    best = max((line for line in ledger.of(what, system) if line["kind"] == "trial"), key=lambda line: line["MAP"])
-    asked = {"task": what, "system": system, "kind": "final", "params": best["params"]}
-    known = ledger.get(**asked)
-    if known is None:
-        found, model = run(task, with_sampler(system, best["params"]))
-        known = ledger.add({**asked, **found, "test": figures_of(model, task.test)})
-    print(f"{system:<10}", ", ".join(f"{name} {value:.4f}" for name, value in known["test"].items()), best["params"])
-    return known
+    best = max((line for line in ledger.of(task_name, system) if line["kind"] == "trial"), key=lambda line: line["MAP"])
+    request = {"task": task_name, "system": system, "kind": "final", "params": best["params"]}
+    final_line = ledger.get(**request)
+    if final_line is None:
+        outcome, model = run(task, with_sampler(system, best["params"]))
+        final_line = ledger.add({**request, **outcome, "test": figures_of(model, task.test)})
+    print(
+        f"{system:<10}", ", ".join(f"{name} {value:.4f}" for name, value in final_line["test"].items()), best["params"]
+    )
+    return final_line
 
 
 def envelope(lines: list[dict[str, Any]]) -> list[list[float]]:
     """The best MAP that any run had reached by so many seconds."""
     points, best = sorted(point for line in lines for point in line["curve"]), 0.0
-    kept = []
+    curve = []
     for seconds, value in points:
         if value > best:
-            kept.append([seconds, value])
+            curve.append([seconds, value])
             best = value
-    return kept
+    return curve
 
 
 def times(curves: dict[str, list[list[float]]], levels: tuple[float, ...] = (0.8, 0.9, 0.95, 0.99, 1.0)) -> Any:
     """Seconds in which each system reaches shares of WARP's best MAP; None where it never does."""
     highest = curves["WARP"][-1][1]
-    found = {}
+    times_by_level = {}
     for level in levels:
         first = {
             system: next((s for s, value in curve if value >= level * highest), None)
             for system, curve in curves.items()
         }
-        found[f"{level:g}"] = first
+        times_by_level[f"{level:g}"] = first
         print(f"{level:.0%} of WARP's MAP", ", ".join(f"{name} {value}" for name, value in first.items()))
-    return found
+    return times_by_level
 
 
 def chart(curves: dict[str, list[list[float]]], title: str, file: Path) -> None:

@@ -36,7 +36,7 @@ from wsabie.training.prefetch import prefetch
 
 ROWS = {"imagenet": 2_518_604, "web": 9_861_293}
 LABELS = {"imagenet": 15_952, "web": 109_444}
-TOGETHER = 128
+ROWS_AT_ONCE = 128
 SHARD = 1 << 16
 GROUP = 16
 """Words whose chances are added up, so that a draw looks at few of them."""
@@ -45,7 +45,7 @@ TEST_FROM = 1 << 40
 
 
 class Law(NamedTuple):
-    """What rows are drawn from."""
+    """Distribution that rows are drawn from."""
 
     world: ImageTaskTruth
     n_rows: int
@@ -101,7 +101,7 @@ def begin(first, n, n_rows, step, popular, labels, points, noise, y, at, lengths
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def draw(first, n, chances, prob, alias, lengths, found, times, counts):
+def draw(first, n, chances, prob, alias, lengths, words, times, counts):
     """The words of rows, ascending, with how often each came; returns how many there are in all."""
     n_words = chances.shape[1]
     ladder = np.zeros(n_words // GROUP)
@@ -133,22 +133,22 @@ def draw(first, n, chances, prob, alias, lengths, found, times, counts):
                     g += half * (ladder[g + half - 1] <= u)
                     n_left -= half
                 g = min(g + (ladder[g] <= u), len(ladder) - 1)
-                left = u - (ladder[g - 1] if g else 0.0)
+                remainder = u - (ladder[g - 1] if g else 0.0)
                 word, last = g * GROUP, g * GROUP + GROUP - 1
-                while word < last and left > row[word]:
-                    left -= row[word]
+                while word < last and remainder > row[word]:
+                    remainder -= row[word]
                     word += 1
             tally[word] += tally[word] < 255
-        before = filled
+        filled_before = filled
         for e in range(len(eights)):
             if eights[e]:
                 for word in range(8 * e, 8 * e + 8):
                     if tally[word]:
-                        found[filled] = word
+                        words[filled] = word
                         times[filled] = tally[word]
                         filled += 1
                 eights[e] = 0
-        counts[b] = filled - before
+        counts[b] = filled - filled_before
     return filled
 
 
@@ -173,18 +173,18 @@ def block(law: Law, first: int, n: int) -> tuple[Any, ...]:
     chances = np.hstack([at, np.ones((n, 1), np.float32)]) @ law.words
     np.exp(chances, out=chances)
     room = int(lengths.sum())
-    found, times = np.empty(room, np.uint16), np.empty(room, np.uint8)
-    filled = draw(first, n, chances, *law.common, lengths, found, times, counts)
-    return y, at, counts, found[:filled], times[:filled]
+    word_ids, times = np.empty(room, np.uint16), np.empty(room, np.uint8)
+    filled = draw(first, n, chances, *law.common, lengths, word_ids, times, counts)
+    return y, at, counts, word_ids[:filled], times[:filled]
 
 
-def made(law: Law, first: int, end: int, threads: int) -> tuple[ColumnTable, Any]:
+def generate_rows(law: Law, first: int, end: int, threads: int) -> tuple[ColumnTable, Any]:
     """The rows first..end - 1 as columns, and the points that they were drawn at."""
-    starts = range(first, end, TOGETHER)
+    starts = range(first, end, ROWS_AT_ONCE)
     with limit_blas_threads(), ThreadPoolExecutor(threads) as pool:
-        parts = list(pool.map(lambda lo: block(law, lo, min(TOGETHER, end - lo)), starts))
-    y, at, counts, found, times = (np.concatenate(column) for column in zip(*parts, strict=True))
-    x = ListColumn(compute_offsets(counts).astype(np.uint32), {"indices": found, "values": times})
+        parts = list(pool.map(lambda lo: block(law, lo, min(ROWS_AT_ONCE, end - lo)), starts))
+    y, at, counts, words, times = (np.concatenate(column) for column in zip(*parts, strict=True))
+    x = ListColumn(compute_offsets(counts).astype(np.uint32), {"indices": words, "values": times})
     small = np.uint16 if len(law.popular) <= 1 << 16 else np.uint32
     labels = ListColumn(np.arange(len(y) + 1, dtype=np.uint32), {"labels": y.astype(small)})
     return ColumnTable({"id": np.arange(first, end, dtype=np.uint64)}, {"x": x, "y": labels}), at
@@ -193,23 +193,25 @@ def made(law: Law, first: int, end: int, threads: int) -> tuple[ColumnTable, Any
 def write(law: Law, out: Path, threads: int) -> dict[str, int]:
     """Write all rows, which lie in a random order as they are; how many a second, and a second of processor time."""
     out.mkdir(parents=True, exist_ok=True)
-    seen = ShardStatistics(len(law.world.words), len(law.popular), dense=False)
+    statistics = ShardStatistics(len(law.world.words), len(law.popular), dense=False)
     firsts = range(0, law.n_rows, SHARD)
-    made(law, 0, TOGETHER, threads)  # compiles
-    files, done, started, used = [], 0, time.perf_counter(), time.process_time()
+    generate_rows(law, 0, ROWS_AT_ONCE, threads)  # compiles
+    files, n_written, started, used = [], 0, time.perf_counter(), time.process_time()
     with limit_blas_threads():  # from here: entered first by another thread, the limit would not be one
-        for columns, _ in prefetch(made(law, first, min(first + SHARD, law.n_rows), threads) for first in firsts):
+        for columns, _ in prefetch(
+            generate_rows(law, first, min(first + SHARD, law.n_rows), threads) for first in firsts
+        ):
             files.append(write_shard(out, len(files), len(firsts), columns))
-            seen.add(columns)
-            done += len(columns)
-            print(f"\r{done:,} rows, {done / (time.perf_counter() - started):,.0f}/s", end="", flush=True)
+            statistics.add(columns)
+            n_written += len(columns)
+            print(f"\r{n_written:,} rows, {n_written / (time.perf_counter() - started):,.0f}/s", end="", flush=True)
     seconds, used = time.perf_counter() - started, time.process_time() - used
     print()
     more = {"counts": True, "augment": 0, "dictionary": None, "source": "generated", "seed": 0}
     more |= {"values": "uint8", "indices": "uint16"}
     names = {"label_names": [str(i) for i in range(len(law.popular))], "feature_names": None}
-    write_manifest(out, seen.facts() | more, files, names, seen.arrays())
-    return {"rows_per_second": round(done / seconds), "rows_per_processor_second": round(done / used)}
+    write_manifest(out, statistics.facts() | more, files, names, statistics.arrays())
+    return {"rows_per_second": round(n_written / seconds), "rows_per_processor_second": round(n_written / used)}
 
 
 # ---- figures
@@ -219,7 +221,7 @@ def sample(law: Law, n: int, threads: int) -> tuple[Any, Any, Any]:
     """Rows that are not among those of any training: (X, y, points)."""
     from scipy.sparse import csr_matrix
 
-    columns, at = made(law, TEST_FROM, TEST_FROM + n, threads)
+    columns, at = generate_rows(law, TEST_FROM, TEST_FROM + n, threads)
     x = columns.lists["x"]
     shape = (n, len(law.world.words))
     X = csr_matrix(
@@ -241,25 +243,25 @@ def oracles(law: Law, X: Any, y: Any, at: Any) -> dict[str, float]:
     def gaps(labels: Any) -> Any:
         return (world.labels[labels] ** 2).sum(1)
 
-    own = np.asarray(X.multiply(logs(y)).sum(1)).ravel() + prior[y]
+    true_scores = np.asarray(X.multiply(logs(y)).sum(1)).ravel() + prior[y]
     near = (2 * (at * world.labels[y]).sum(1) - gaps(y)) / (2 * NOISE**2) + prior[y]
-    above, nearer = np.ones(len(y)), np.ones(len(y))
+    n_above, nearer = np.ones(len(y)), np.ones(len(y))
     for first in range(0, len(prior), 1000):
         labels = np.arange(first, min(first + 1000, len(prior)))
-        others = y[:, None] != labels
-        above += ((X @ logs(labels).T + prior[labels] > own[:, None]) & others).sum(1)
+        is_other = y[:, None] != labels
+        n_above += ((X @ logs(labels).T + prior[labels] > true_scores[:, None]) & is_other).sum(1)
         points = (2 * at @ world.labels[labels].T - gaps(labels)) / (2 * NOISE**2) + prior[labels]
-        nearer += ((points > near[:, None]) & others).sum(1)
-    return {"noise_free_MAP": float((1 / above).mean()), "oracle_MAP": float((1 / nearer).mean())}
+        nearer += ((points > near[:, None]) & is_other).sum(1)
+    return {"noise_free_MAP": float((1 / n_above).mean()), "oracle_MAP": float((1 / nearer).mean())}
 
 
-def train(out: Path, epochs: int, dim: int, threads: int, X: Any, y: Any, chosen: dict[str, Any]) -> dict[str, Any]:
+def train(out: Path, epochs: int, dim: int, threads: int, X: Any, y: Any, parameters: dict[str, Any]) -> dict[str, Any]:
     """Train on the shards, and judge on the sample, where there is one; `chosen` takes the place of defaults."""
     rows = open_shards(out)
     warm = rows.first(512)
     Wsabie(dim=dim, epochs=1, threads=threads).fit(warm.X, warm.Y)  # compiles
-    before = resident("RssAnon")
-    model = Wsabie(dim=dim, epochs=epochs, threads=threads, **chosen)
+    memory_before = resident("RssAnon")
+    model = Wsabie(dim=dim, epochs=epochs, threads=threads, **parameters)
     started = time.perf_counter()
     grown, _ = grown_by(lambda: model.fit(rows), "RssAnon")
     seconds = time.perf_counter() - started
@@ -273,40 +275,42 @@ def train(out: Path, epochs: int, dim: int, threads: int, X: Any, y: Any, chosen
         "draws_per_pair": [round(stats.mean_draws, 1) for stats in history],
         "seconds": round(seconds, 1),
         "pairs_per_second": round(history[-1].pairs_per_second),
-        "peak_mb_anonymous": round((before + grown) / 1e6),
+        "peak_mb_anonymous": round((memory_before + grown) / 1e6),
         "MAP": None if X is None else model.score(X, [str(label) for label in y]),
     }
 
 
-def run(asked: argparse.Namespace, n_rows: int, out: Path) -> dict[str, Any]:
+def run(options: argparse.Namespace, n_rows: int, out: Path) -> dict[str, Any]:
     """Write so many rows, unless they lie there, train on them and judge."""
-    law = law_of(asked.name, n_rows)
-    found: dict[str, Any] = {"machine": machine(asked.threads), "collection": asked.name, "rows": n_rows}
+    law = law_of(options.name, n_rows)
+    report: dict[str, Any] = {"machine": machine(options.threads), "collection": options.name, "rows": n_rows}
     if not (out / MANIFEST).exists():  # the rows of a run that was stopped are written again
-        found["written"] = write(law, out, asked.threads)
+        report["written"] = write(law, out, options.threads)
     shards = open_shard_folder(out)
-    there = len(shards), shards.facts["labels"]
-    assert there == (n_rows, LABELS[asked.name]), f"{out} holds {there[0]:,} rows of {there[1]:,} labels"
-    found |= {"bytes": sum(entry["bytes"] for entry in shards.files), "nonzeros": shards.facts["nonzeros"] / n_rows}
+    shape = len(shards), shards.facts["labels"]
+    assert shape == (n_rows, LABELS[options.name]), f"{out} holds {shape[0]:,} rows of {shape[1]:,} labels"
+    report |= {"bytes": sum(entry["bytes"] for entry in shards.files), "nonzeros": shards.facts["nonzeros"] / n_rows}
     X = y = None
-    if asked.sample:
-        X, y, at = sample(law, asked.sample, asked.threads)
-        found |= oracles(law, X, y, at)
-    if not asked.no_training:
+    if options.sample:
+        X, y, at = sample(law, options.sample, options.threads)
+        report |= oracles(law, X, y, at)
+    if not options.no_training:
         names = ("learning_rate", "max_norm", "max_sampled")
-        chosen = {name: getattr(asked, name) for name in names if getattr(asked, name) is not None}
-        found |= train(out, asked.epochs, asked.dim, asked.threads, X, y, chosen)
-    return found
+        parameters = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+        report |= train(out, options.epochs, options.dim, options.threads, X, y, parameters)
+    return report
 
 
-def drawn(runs: list[dict[str, Any]], file: Path) -> None:
+def draw_epochs(runs: list[dict[str, Any]], file: Path) -> None:
     """The mean time of an epoch by rows, as SVG, beside a line as steep as the rows are many."""
     import matplotlib as mpl
 
     mpl.use("svg")
     from matplotlib import pyplot as plt
 
-    rows, seconds = np.array([(one["rows"], np.mean(one["seconds_of_epochs"])) for one in runs]).T
+    rows, seconds = np.array(
+        [(run_figures["rows"], np.mean(run_figures["seconds_of_epochs"])) for run_figures in runs]
+    ).T
     figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
     axes.loglog(rows, seconds, marker="o", label="an epoch")
     axes.loglog(rows, seconds[0] * rows / rows[0], "--", color="grey", label="as the first point, times the rows")
@@ -333,19 +337,21 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=count_available_cores())
     parser.add_argument("--draw", type=Path, help="draw the time of an epoch by rows to this SVG file")
     parser.add_argument("--json", type=Path, help="add what was measured to this file")
-    asked = parser.parse_args()
-    if asked.draw is not None and asked.no_training:
+    options = parser.parse_args()
+    if options.draw is not None and options.no_training:
         parser.error("--draw shows the time of an epoch, of which there is none with --no-training; leave one out")
-    sizes = asked.rows or [ROWS[asked.name]]
+    sizes = options.rows or [ROWS[options.name]]
     runs = []
     for n_rows in sizes:
-        runs.append(run(asked, n_rows, asked.out / str(n_rows) if len(sizes) > 1 else asked.out))
+        runs.append(run(options, n_rows, options.out / str(n_rows) if len(sizes) > 1 else options.out))
         print(json.dumps(runs[-1], indent=1), flush=True)
-    if asked.draw is not None:
-        drawn(runs, asked.draw)
-    if asked.json is not None:
-        before = json.loads(asked.json.read_text())["runs"] if asked.json.exists() else []
-        asked.json.write_text(json.dumps({"schema": 1, "runs": before + runs}, indent=1) + "\n", encoding="utf-8")
+    if options.draw is not None:
+        draw_epochs(runs, options.draw)
+    if options.json is not None:
+        earlier_runs = json.loads(options.json.read_text())["runs"] if options.json.exists() else []
+        options.json.write_text(
+            json.dumps({"schema": 1, "runs": earlier_runs + runs}, indent=1) + "\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

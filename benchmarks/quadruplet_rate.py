@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import machine, told, verdict
+from benchmarks.machine import describe_machine, machine, verdict
 from papers.data.planted_parts import generate_planted_parts
 from wsabie.models.object_parts.object_parts import ObjectParts
 from wsabie.models.wsabie.estimator import Wsabie
@@ -28,7 +28,7 @@ def rates(name: str, threads: int) -> dict[str, Any]:
     train = task.split.train
     X, y = task.pictures.X[train], task.pictures.y[train]
     told_of = task.training.tolist()
-    seen: dict[str, list[float]] = {}
+    rates_by_input: dict[str, list[float]] = {}
     draws: dict[str, float] = {}
     for _ in range(ROUNDS):
         models = {
@@ -38,17 +38,17 @@ def rates(name: str, threads: int) -> dict[str, Any]:
         }
         for name_of, model in models.items():
             model.fit(X, y)
-            own = [stats.pairs_per_second for stats in model.history_[1:]]
-            seen.setdefault(name_of, []).extend(own)
+            epoch_rates = [stats.pairs_per_second for stats in model.history_[1:]]
+            rates_by_input.setdefault(name_of, []).extend(epoch_rates)
             draws[name_of] = float(np.mean([stats.mean_draws for stats in model.history_[1:]]))
     per_row = X.nnz / X.shape[0]
     return {
         name_of: {
-            "non_zeros_per_second": median(own) * per_row,
-            "pairs_per_second": median(own),
+            "non_zeros_per_second": median(epoch_rates) * per_row,
+            "pairs_per_second": median(epoch_rates),
             "draws": draws[name_of],
         }
-        for name_of, own in seen.items()
+        for name_of, epoch_rates in rates_by_input.items()
     }
 
 
@@ -57,17 +57,21 @@ def main() -> None:
     parser.add_argument("collection", nargs="?", default="parts:S")
     parser.add_argument("--threads", type=int, default=THREADS)
     parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args()
-    found = rates(asked.collection, asked.threads)
-    pairs = found["pairs"]["non_zeros_per_second"]
-    if asked.json:
-        print(json.dumps({"machine": machine(), "collection": asked.collection, "rates": found}))
+    options = parser.parse_args()
+    report = rates(options.collection, options.threads)
+    pairs = report["pairs"]["non_zeros_per_second"]
+    if options.json:
+        print(json.dumps({"machine": machine(), "collection": options.collection, "rates": report}))
         return
-    print(told())
-    for name, one in found.items():
-        share = one["non_zeros_per_second"] / pairs
+    print(describe_machine())
+    for name, rate_figures in report.items():
+        share = rate_figures["non_zeros_per_second"] / pairs
         bar = "" if name == "pairs" else f"  {share:.2f} of pairs, {verdict(share, least=BAR)}"
-        millions, rate, draws = one["non_zeros_per_second"] / 1e6, one["pairs_per_second"], one["draws"]
+        millions, rate, draws = (
+            rate_figures["non_zeros_per_second"] / 1e6,
+            rate_figures["pairs_per_second"],
+            rate_figures["draws"],
+        )
         print(f"{name:22} {millions:6.2f} M non-zeros/s  {rate:9,.0f} steps/s  {draws:5.1f} draws{bar}")
 
 

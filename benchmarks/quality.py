@@ -1,4 +1,4 @@
-"""What the defaults reach on held-out rows, beside baselines: `python -m benchmarks.quality TASK`.
+"""Quality of the defaults on held-out rows, beside baselines: `python -m benchmarks.quality TASK`.
 
 emoji      the emoji part of the sample, split by group (seed 0), 3,000 visual words learnt from its training
            pictures, labels with two of them
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix, identity
 
-from benchmarks.machine import machine, told, verdict
+from benchmarks.machine import describe_machine, machine, verdict
 from benchmarks.tasks import described
 from benchmarks.visterm_task import load
 from wsabie.core.executors import ProcessExecutor
@@ -46,7 +46,7 @@ PLAIN_EPOCHS = {"S": 12, "M": 8}
 
 COREL5K_BARS = {"one-vs-rest logistic, raw": 0.305, "20 nearest neighbours, tf-idf": 0.334}
 """MAP that others have reported of these baselines; ours of them count where they are higher."""
-SHOWN = ("p@1", "p@10", "recall@50", "MAP")
+METRICS = ("p@1", "p@10", "recall@50", "MAP")
 
 
 def format_text_table(table: TextTable, gap: str = "  ") -> str:
@@ -74,13 +74,13 @@ def emoji(_: Path | None) -> dict[str, Any]:
     """The product's defaults against cosine k-NN (k chosen on validation) and popularity."""
     train, valid, test = described("emoji", ProcessExecutor(count_available_cores()))
     task = build_comparison_task(train, valid, test, min_rows=2)
-    found = compare_models(task, build_entrants(["wsabie", "nearest", "popularity"]))
-    print(format_text_table(found.table()))
-    ours, best = found["wsabie"].evaluation.means, found["nearest"].evaluation.means
+    comparison = compare_models(task, build_entrants(["wsabie", "nearest", "popularity"]))
+    print(format_text_table(comparison.table()))
+    ours, best = comparison["wsabie"].evaluation.means, comparison["nearest"].evaluation.means
     for name in ("p@10", "recall@50"):
         ratio = ours[name] / best[name]
         print(f"{name} {ratio:.3f} times nearest neighbours, {verdict(ratio, least=1.05)}")
-    return found.as_dict()
+    return comparison.as_dict()
 
 
 def generated(name: str) -> dict[str, Any]:
@@ -117,12 +117,12 @@ def timed(task: Any, options: dict[str, Any], n_fit: int, validation: Any = None
     model = Wsabie(**options).fit(task.X[:n_fit], task.y[:n_fit], validation=validation)
     seconds = time.perf_counter() - compiled
     means = evaluated(model, task.X[task.n_train :], task.y[task.n_train :]).means
-    found = {"MRR": means["MRR"], "p@1": means["p@1"], "hit@10": means["recall@10"]}
-    return {**found, "seconds": seconds, "compile_seconds": compiled - started}
+    figures = {"MRR": means["MRR"], "p@1": means["p@1"], "hit@10": means["recall@10"]}
+    return {**figures, "seconds": seconds, "compile_seconds": compiled - started}
 
 
-def show(title: str, found: dict[str, float]) -> None:
-    print(f"{title:<36}", ", ".join(f"{key} {value:.4g}" for key, value in found.items()), flush=True)
+def show(title: str, figures: dict[str, float]) -> None:
+    print(f"{title:<36}", ", ".join(f"{key} {value:.4g}" for key, value in figures.items()), flush=True)
 
 
 def corel5k(folder: Path | None) -> dict[str, Any]:
@@ -136,14 +136,14 @@ def corel5k(folder: Path | None) -> dict[str, Any]:
         "one-vs-rest logistic, tf-idf": OneVsRest(),
         "popularity": Popularity(),
     }
-    found = {name: evaluated(model.fit(train.X, train.Y), test.X, test.Y) for name, model in models.items()}
-    ours = found["WARP embedding"].per_row["MAP"]
+    evaluations = {name: evaluated(model.fit(train.X, train.Y), test.X, test.Y) for name, model in models.items()}
+    ours = evaluations["WARP embedding"].per_row["MAP"]
     figures = {}
-    for name, evaluation in found.items():
+    for name, evaluation in evaluations.items():
         gap = paired_bootstrap(ours, evaluation.per_row["MAP"])
-        figures[name] = {**{metric: evaluation.means[metric] for metric in SHOWN}, "ours_minus_it": gap._asdict()}
-        shown = ", ".join(f"{metric} {evaluation.means[metric]:.4f}" for metric in SHOWN)
-        print(f"{name:<30} {shown}; WARP minus it: MAP {gap.mean:+.4f} ({gap.low:+.4f} to {gap.high:+.4f})")
+        figures[name] = {**{metric: evaluation.means[metric] for metric in METRICS}, "ours_minus_it": gap._asdict()}
+        text = ", ".join(f"{metric} {evaluation.means[metric]:.4f}" for metric in METRICS)
+        print(f"{name:<30} {text}; WARP minus it: MAP {gap.mean:+.4f} ({gap.low:+.4f} to {gap.high:+.4f})")
     reached = figures["WARP embedding"]["MAP"]
     for name, reported in COREL5K_BARS.items():
         print(f"MAP {reached:.4f} against {name}, {verdict(reached, least=max(reported, figures[name]['MAP']))}")
@@ -155,16 +155,16 @@ def mirflickr(file: Path | None) -> dict[str, Any]:
     tags = read_tags(needed(file))
     figures = []
     for seed in range(3):
-        kept, held = leave_one_out(tags, np.random.default_rng(seed))
-        X = identity(kept.shape[0], dtype=np.float32, format="csr")
-        some = np.flatnonzero(np.diff(held.indptr))
+        training, held_out = leave_one_out(tags, np.random.default_rng(seed))
+        X = identity(training.shape[0], dtype=np.float32, format="csr")
+        test_rows = np.flatnonzero(np.diff(held_out.indptr))
         values = {}
         for name, model in (("WARP embedding", Wsabie(seed=seed)), ("popularity", Popularity())):
-            model.fit(X, kept)
-            values[name] = evaluated(model, X[some], held[some], exclude=kept[some]).means["MAP"]
+            model.fit(X, training)
+            values[name] = evaluated(model, X[test_rows], held_out[test_rows], exclude=training[test_rows]).means["MAP"]
         values["ratio"] = values["WARP embedding"] / values["popularity"]
-        shown = ", ".join(f"{key} {value:.4f}" for key, value in values.items())
-        print(f"seed {seed}: {shown}, {verdict(values['ratio'], least=1.5)}", flush=True)
+        text = ", ".join(f"{key} {value:.4f}" for key, value in values.items())
+        print(f"seed {seed}: {text}, {verdict(values['ratio'], least=1.5)}", flush=True)
         figures.append(values)
     return {"runs": figures}
 
@@ -184,9 +184,9 @@ def read_tags(file: Path, least: int = 5) -> csr_matrix:
 def leave_one_out(tags: csr_matrix, rng: np.random.Generator) -> tuple[csr_matrix, csr_matrix]:
     """One tag of every picture that has two or more goes to the second matrix."""
     counts = np.diff(tags.indptr)
-    chosen = tags.indptr[:-1] + (rng.random(len(counts)) * counts).astype(int)
+    positions = tags.indptr[:-1] + (rng.random(len(counts)) * counts).astype(int)
     out = np.zeros(tags.nnz, bool)
-    out[chosen[counts >= 2]] = True
+    out[positions[counts >= 2]] = True
     sides = []
     for side in (~out, out):
         indptr = np.concatenate([[0], np.cumsum(side)])[tags.indptr]
@@ -211,14 +211,14 @@ def main() -> None:
     parser.add_argument("task", choices=["emoji", "S", "M", "corel5k", "mirflickr"])
     parser.add_argument("--data", type=Path)
     parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
-    given = parser.parse_args()
-    print(told())
+    options = parser.parse_args()
+    print(describe_machine())
     tasks = {"emoji": emoji, "corel5k": corel5k, "mirflickr": mirflickr}
-    figures = tasks[given.task](given.data) if given.task in tasks else generated(given.task)
+    figures = tasks[options.task](options.data) if options.task in tasks else generated(options.task)
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
-    if given.out:
-        given.out.write_text(
-            json.dumps({"schema": 1, "machine": machine(), "task": given.task, "figures": figures}, indent=1) + "\n"
+    if options.out:
+        options.out.write_text(
+            json.dumps({"schema": 1, "machine": machine(), "task": options.task, "figures": figures}, indent=1) + "\n"
         )
 
 

@@ -33,7 +33,13 @@ from wsabie.io.records import ItemList
 from wsabie.samples import get_sample_path
 
 BAR = 1.5  # two nodes against one
-OWN = ("gcs_server", "raylet", "dashboard", "monitor", "Agent")  # Ray's processes, as their command lines name them
+RAY_PROCESSES = (
+    "gcs_server",
+    "raylet",
+    "dashboard",
+    "monitor",
+    "Agent",
+)  # Ray's processes, as their command lines name them
 
 
 def main() -> int:
@@ -52,75 +58,77 @@ def main() -> int:
     source = open_source(options.folder)
     pictures = ItemList(source.path, list(islice(source, options.pictures)))
     with_terms = {"n_words": 1000} if "terms" in options.describe.split(",") else {}
-    wanted = create_extractor(options.describe, **with_terms).fit(pictures)
-    told = {"schema": 1, "machine": machine(), "pictures": len(pictures), "describe": options.describe}
-    report = told | measured(wanted, pictures, cores, options.data)
-    print(json.dumps(report, indent=1) if options.json else shown(report))
+    extractor = create_extractor(options.describe, **with_terms).fit(pictures)
+    report_head = {"schema": 1, "machine": machine(), "pictures": len(pictures), "describe": options.describe}
+    report = report_head | measured(extractor, pictures, cores, options.data)
+    print(json.dumps(report, indent=1) if options.json else format_report(report))
     return 0 if report["two_to_one"] >= BAR else 1
 
 
-def measured(wanted: FeatureExtractor, pictures: ItemList, cores: list[int], data: bool) -> dict[str, Any]:
+def measured(extractor: FeatureExtractor, pictures: ItemList, cores: list[int], data: bool) -> dict[str, Any]:
     """Rates of each way, and their ratios."""
     os.sched_setaffinity(0, cores[:1])  # threads and processes that begin from here on stay there
     os.environ.update(ray_cluster.QUIET | ray_cluster.LOOPBACK)
     from ray.cluster_utils import Cluster
 
-    found = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     try:
-        run = RayExecutor(found.address)
+        run = RayExecutor(cluster.address)
         with threadpool_limits(1):  # as in a worker; two on one core would wait for each other
-            here = rate(wanted, pictures, SerialExecutor())
-        first = rate(wanted, pictures, run)
+            in_process = rate(extractor, pictures, SerialExecutor())
+        first = rate(extractor, pictures, run)
         os.sched_setaffinity(0, cores[1:2])
-        second = found.add_node(num_cpus=1)
+        second = cluster.add_node(num_cpus=1)
         os.sched_setaffinity(0, cores[:1])
-        two = rate(wanted, pictures, run)
-        by_data = rate(wanted, pictures, RayData(2)) if data else None
-        found.remove_node(second)
-        again = rate(wanted, pictures, run)
+        two = rate(extractor, pictures, run)
+        by_data = rate(extractor, pictures, RayData(2)) if data else None
+        cluster.remove_node(second)
+        again = rate(extractor, pictures, run)
     finally:
         ray_cluster.disconnect()
-        found.shutdown()
-    one = (first["rate"] + again["rate"]) / 2
-    report = {"process": here, "one_node": first, "two_nodes": two, "one_node_again": again}
+        cluster.shutdown()
+    one_rate = (first["rate"] + again["rate"]) / 2
+    report = {"process": in_process, "one_node": first, "two_nodes": two, "one_node_again": again}
     if by_data is not None:
         report |= {"ray_data": by_data, "ray_data_to_two": round(by_data["rate"] / two["rate"], 3)}
     busy = (first["busier_core_s"] + again["busier_core_s"]) / 2 / two["busier_core_s"]
-    ratios = {"two_to_one": round(two["rate"] / one, 3), "two_to_one_by_processor": round(busy, 3)}
+    ratios = {"two_to_one": round(two["rate"] / one_rate, 3), "two_to_one_by_processor": round(busy, 3)}
     return report | ratios
 
 
-def rate(wanted: FeatureExtractor, pictures: ItemList, run: Any) -> dict[str, Any]:
+def rate(extractor: FeatureExtractor, pictures: ItemList, run: Any) -> dict[str, Any]:
     """Pictures a second, what was taken before the first result, and who took processor time."""
-    list(wanted.iterate(ItemList(pictures.path, list(islice(pictures, 1024))), executor=run))  # all workers are up
-    taken = 0
+    list(extractor.iterate(ItemList(pictures.path, list(islice(pictures, 1024))), executor=run))  # all workers are up
+    n_taken = 0
 
     def groups() -> Iterator[Any]:
-        nonlocal taken
+        nonlocal n_taken
         for start in range(0, len(pictures.items), 16):
-            taken += 1
+            n_taken += 1
             yield tuple(pictures.items[start : start + 16])
 
-    before, begun = processor(), time.perf_counter()
-    results = wanted.extract_batches(groups(), executor=run)
+    usage_before, start_time = processor(), time.perf_counter()
+    results = extractor.extract_batches(groups(), executor=run)
     next(results)
-    ahead, waited = taken, time.perf_counter() - begun
+    ahead, waited = n_taken, time.perf_counter() - start_time
     for _ in results:
         pass
-    seconds = time.perf_counter() - begun
-    after = processor()
-    spent = {who: round(after[who] - before[who], 2) for who in ("process", "workers", "ray")}
-    busiest = max(after[who] - before[who] for who in after if who.startswith("core"))
-    told: dict[str, Any] = {"busier_core_s": round(busiest, 2)}
-    told |= {"rate": round(len(pictures) / seconds, 1), "first_after_s": round(waited, 2), "groups_ahead": ahead}
-    return told | {"processor_s": spent, "ray_share": round(spent["ray"] / max(sum(spent.values()), 1e-9), 3)}
+    seconds = time.perf_counter() - start_time
+    usage_after = processor()
+    spent = {part: round(usage_after[part] - usage_before[part], 2) for part in ("process", "workers", "ray")}
+    busiest = max(usage_after[part] - usage_before[part] for part in usage_after if part.startswith("core"))
+    figures: dict[str, Any] = {"busier_core_s": round(busiest, 2)}
+    figures |= {"rate": round(len(pictures) / seconds, 1), "first_after_s": round(waited, 2), "groups_ahead": ahead}
+    return figures | {"processor_s": spent, "ray_share": round(spent["ray"] / max(sum(spent.values()), 1e-9), 3)}
 
 
 def processor() -> Counter[str]:
     """Seconds of processor time of this process, of the workers and the rest of Ray below it, and on each core."""
     usage, tick = resource.getrusage(resource.RUSAGE_SELF), os.sysconf("SC_CLK_TCK")
-    own = usage.ru_utime + usage.ru_stime
-    found: Counter[str] = Counter({"process": own, f"core {min(os.sched_getaffinity(0))}": own})
+    process_seconds = usage.ru_utime + usage.ru_stime
+    seconds_by_process: Counter[str] = Counter(
+        {"process": process_seconds, f"core {min(os.sched_getaffinity(0))}": process_seconds}
+    )
     parents: dict[int, int] = {}
     places: dict[int, int] = {}
     rows: dict[int, tuple[str, float]] = {}
@@ -135,13 +143,15 @@ def processor() -> Counter[str]:
         rows[int(folder.name)] = (name, (int(words[11]) + int(words[12])) / tick)
     for number, (name, seconds) in rows.items():
         if number != os.getpid() and is_below(number, parents):
-            found["ray" if any(own in name for own in OWN) else "workers"] += seconds
-            found[f"core {places[number]}"] += seconds
-    return found
+            seconds_by_process[
+                "ray" if any(process_seconds in name for process_seconds in RAY_PROCESSES) else "workers"
+            ] += seconds
+            seconds_by_process[f"core {places[number]}"] += seconds
+    return seconds_by_process
 
 
 def is_below(number: int, parents: dict[int, int]) -> bool:
-    """Whether a process descends from this one."""
+    """Return True if a process descends from this one."""
     while number > 1 and number != os.getpid():
         number = parents.get(number, 0)
     return number == os.getpid()
@@ -166,9 +176,11 @@ class RayData:
         context.enable_progress_bars = False
         context.execution_options.preserve_order = True
         rows = [{"item": cloudpickle.dumps(item)} for item in items]
-        given = {"fn_constructor_args": (ray.put((function, shared)),), "batch_size": 1, "num_cpus": 1}
+        actor_options = {"fn_constructor_args": (ray.put((function, shared)),), "batch_size": 1, "num_cpus": 1}
         size = ray.data.ActorPoolStrategy(size=self.actors)
-        mapped = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(Actor, compute=size, **given)
+        mapped = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+            Actor, compute=size, **actor_options
+        )
         for row in mapped.iter_rows():
             yield cloudpickle.loads(row["result"])
 
@@ -188,17 +200,17 @@ class Actor:
         return {"result": [cloudpickle.dumps(self.function(self.shared, item)) for item in items]}
 
 
-def shown(report: dict[str, Any]) -> str:
+def format_report(report: dict[str, Any]) -> str:
     """The table."""
     lines = [
         f"{'':16}{'pictures/s':>12}{'first after':>13}{'ahead':>7}{'process':>9}{'workers':>9}{'ray':>7}{'share':>8}"
     ]
     for name in ("process", "one_node", "two_nodes", "one_node_again", "ray_data"):
         if name in report:
-            one, spent = report[name], report[name]["processor_s"]
+            figures, spent = report[name], report[name]["processor_s"]
             lines.append(
-                f"{name:16}{one['rate']:>12}{one['first_after_s']:>12}s{one['groups_ahead']:>7}"
-                f"{spent['process']:>8}s{spent['workers']:>8}s{spent['ray']:>6}s{one['ray_share']:>8}{one['busier_core_s']:>8}s"
+                f"{name:16}{figures['rate']:>12}{figures['first_after_s']:>12}s{figures['groups_ahead']:>7}"
+                f"{spent['process']:>8}s{spent['workers']:>8}s{spent['ray']:>6}s{figures['ray_share']:>8}{figures['busier_core_s']:>8}s"
             )
     ratios = [name for name in ("two_to_one", "two_to_one_by_processor", "ray_data_to_two") if name in report]
     return "\n".join([*lines, *(f"{name}: {report[name]}" for name in ratios)])

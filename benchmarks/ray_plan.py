@@ -1,4 +1,4 @@
-"""How averaged training would go on more nodes than there are here: `python -m benchmarks.ray_plan`.
+"""Simulation of averaged training on many nodes: `python -m benchmarks.ray_plan`.
 
 The rounds are those of `wsabie.distributed.averaging_rounds` themselves, over workers that are made up: time goes by as
 a part takes pairs / rate (with a spread from part to part, and nodes that are slow), as steps are copied and travel
@@ -28,7 +28,7 @@ REPORT = EpochPass(np.zeros(1, np.int64), 0.0, 1, 0.0, 0)
 
 @dataclass(frozen=True)
 class Task:
-    """What is trained.
+    """Training task.
 
     Attributes
     ----------
@@ -60,11 +60,11 @@ class Task:
 
     @property
     def row_bytes(self) -> int:
-        """What travels of a row that moved."""
+        """Return the bytes that a moved row sends."""
         return self.width + 8
 
     def step_bytes(self, pairs: float) -> float:
-        """What travels of the steps of so many pairs."""
+        """Return the bytes that the steps of so many pairs send."""
         steps = pairs * self.violations
         return sum(
             touched(rows, hits) * self.row_bytes
@@ -85,7 +85,7 @@ def touched(rows: int, hits: float) -> float:
 
 @dataclass(frozen=True)
 class Machine:
-    """What it is trained on.
+    """Machine of a cluster.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class Cluster:
     _nodes: dict[str, _Node] = field(default_factory=dict)
     _events: list[tuple[float, int, WorkerMessage]] = field(default_factory=list)
     _in: float = 0.0  # when the coordinator's network is free
-    _given: float = 0.0  # bytes that have not been joined
+    _unjoined_bytes: float = 0.0  # bytes that have not been joined
     _count: int = 0
 
     def __post_init__(self) -> None:
@@ -173,23 +173,23 @@ class Cluster:
         node.pairs = 0.0
         self._in = max(self._in, node.free) + size / (machine.network * machine.joiners)
         self.received += size
-        self._given += size
+        self._unjoined_bytes += size
         self._answer(self._in + machine.answer, WorkerMessage(worker, "deltas", {}))
 
     def take(self, workers: Iterable[str], news: TableDeltas) -> None:
         """Steps have been joined; the rows that moved travel to all."""
         workers = list(workers)
         task, machine = self.task, self.machine
-        rows = min(self._given / task.row_bytes, task.features + task.labels)
+        rows = min(self._unjoined_bytes / task.row_bytes, task.features + task.labels)
         size = rows * task.row_bytes
-        if self._given:
-            self.now += (machine.add * self._given + machine.join * task.table_bytes) / machine.joiners
-        self._given = 0.0
+        if self._unjoined_bytes:
+            self.now += (machine.add * self._unjoined_bytes + machine.join * task.table_bytes) / machine.joiners
+        self._unjoined_bytes = 0.0
         hops = float(np.log2(len(workers) + 1)) if machine.joiners == 1 else 1.0
-        there = self.now + hops * size / machine.network + machine.copy * 4 * task.width * rows
+        arrival = self.now + hops * size / machine.network + machine.copy * 4 * task.width * rows
         for worker in workers:
             node = self._nodes[worker]
-            node.free = max(node.free, there)
+            node.free = max(node.free, arrival)
 
     def answers(self, seconds: float) -> Iterator[WorkerMessage]:
         """Time goes on to the next answer."""
@@ -202,7 +202,7 @@ class Cluster:
             yield heapq.heappop(self._events)[2]
 
     def dismiss(self, worker: str) -> None:
-        """Nobody is lost here."""
+        """No worker is lost here."""
 
     def _answer(self, when: float, answer: WorkerMessage) -> None:
         self._count += 1
@@ -229,10 +229,10 @@ def simulated(task: Task, machine: Machine, n: int, parts: float, epochs: int = 
     for epoch in range(epochs):
         work.epoch(epoch, n_parts)
         cluster.now += machine.between
-    alone = epochs * (n_parts * task.part / machine.rate + machine.between)
+    single_seconds = epochs * (n_parts * task.part / machine.rate + machine.between)
     return {
         "seconds": cluster.now,
-        "times": alone / cluster.now,
+        "times": single_seconds / cluster.now,
         "rounds": float(len(rounds)),
         "bytes": cluster.received / max(len(rounds), 1),
     }
@@ -248,10 +248,11 @@ def planned(networks: Iterable[float] = (10e9, 25e9), sizes: Iterable[int] = (8,
     for bits, n, parts, joiners in product(networks, sizes, (4, 16, 64, 256), (1, 0)):
         machine = Machine(rate=NODE_RATE, network=bits / 8, joiners=joiners or n)
         of_round = n * parts * BILLION.part
-        found = simulated(replace(BILLION, pairs=4 * of_round), machine, n, parts)
+        simulation = simulated(replace(BILLION, pairs=4 * of_round), machine, n, parts)
         rows.append({"Gbit/s": bits / 1e9, "nodes": n, "joined by": machine.joiners, "parts": parts,
                      "pairs of a round": of_round, "MB of a node": BILLION.step_bytes(parts * BILLION.part) / 1e6,
-                     "s of a round": found["seconds"] / found["rounds"], "times as fast": found["times"]})  # fmt: skip
+                     "s of a round": simulation["seconds"] / simulation["rounds"],
+                     "times as fast": simulation["times"]})  # fmt: skip
     return rows
 
 
@@ -288,16 +289,16 @@ def measured(case: str) -> dict[str, float]:
     """A measured case, simulated. Both nodes, the driver and Ray are on two cores: what travels is copied
     through memory; .02 s for an answer were fitted to the earlier cases.
     """
-    told = MEASURED[case]
-    machine = Machine(rate=told["rate"], network=2e9, start=told["start"])
-    task = replace(PICTURES, pairs=int(told["pairs"]), part=int(told["part"]))
-    return simulated(task, machine, 2, told["parts"], epochs=int(told["epochs"]))
+    case_figures = MEASURED[case]
+    machine = Machine(rate=case_figures["rate"], network=2e9, start=case_figures["start"])
+    task = replace(PICTURES, pairs=int(case_figures["pairs"]), part=int(case_figures["part"]))
+    return simulated(task, machine, 2, case_figures["parts"], epochs=int(case_figures["epochs"]))
 
 
 def main() -> None:
     argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0]).parse_args()
-    for case, found in MEASURED.items():
-        print(f"{case}: measured {found['seconds']} s, simulated {measured(case)['seconds']:.1f} s")
+    for case, figures in MEASURED.items():
+        print(f"{case}: measured {figures['seconds']} s, simulated {measured(case)['seconds']:.1f} s")
     rows = planned()
     print(" | ".join(rows[0]))
     for row in rows:

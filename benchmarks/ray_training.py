@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import papers_size
-from benchmarks.machine import machine, told, verdict
+from benchmarks.machine import describe_machine, machine, verdict
 from wsabie.distributed.averaging_rounds import RoundReport
 from wsabie.distributed.averaging_trainer import make_averaging_trainer
 from wsabie.io.shards.shard_folder import is_shard_folder
@@ -39,23 +39,23 @@ SETTINGS = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3,
 """A lost node is noticed in seconds; workers have the priority of any process, which by itself Ray lowers."""
 
 
-def data(asked: argparse.Namespace) -> Path:
+def data(arguments: argparse.Namespace) -> Path:
     """Shards of the asked number of rows and labels."""
-    out: Path = asked.out / f"rows-{asked.rows}-{asked.labels}"
+    out: Path = arguments.out / f"rows-{arguments.rows}-{arguments.labels}"
     if not is_shard_folder(out):
-        papers_size.LABELS["imagenet"] = asked.labels
-        papers_size.write(papers_size.law_of("imagenet", asked.rows), out, threads=1)
+        papers_size.LABELS["imagenet"] = arguments.labels
+        papers_size.write(papers_size.law_of("imagenet", arguments.rows), out, threads=1)
     return out
 
 
-def fit(asked: argparse.Namespace, **options: Any) -> dict[str, Any]:
+def fit(arguments: argparse.Namespace, **options: Any) -> dict[str, Any]:
     """Train with one thread a node, and what it came to."""
-    rows = open_shards(data(asked))
-    learnt, judged = rows.split_holdout(asked.judged / len(rows.shards))
-    some = judged.first(asked.judged)
-    model = Wsabie(dim=asked.dim, epochs=asked.epochs, threads=1, deterministic=False, seed=asked.seed)
+    rows = open_shards(data(arguments))
+    training, held_out = rows.split_holdout(arguments.judged / len(rows.shards))
+    validation_rows = held_out.first(arguments.judged)
+    model = Wsabie(dim=arguments.dim, epochs=arguments.epochs, threads=1, deterministic=False, seed=arguments.seed)
     started = time.perf_counter()
-    model.fit(learnt, validation=(some.X, some.Y), **options)
+    model.fit(training, validation=(validation_rows.X, validation_rows.Y), **options)
     history = model.history_
     return {
         "seconds": time.perf_counter() - started,
@@ -66,35 +66,35 @@ def fit(asked: argparse.Namespace, **options: Any) -> dict[str, Any]:
     }
 
 
-def fit_on_ray(asked: argparse.Namespace) -> dict[str, Any]:
+def fit_on_ray(arguments: argparse.Namespace) -> dict[str, Any]:
     rounds: list[RoundReport] = []
 
-    def told(one: RoundReport) -> None:
-        rounds.append(one)
-        if asked.note is not None:
-            asked.note.write_text(f"{one.epoch} {one.n_joined}")
+    def record_round(round_report: RoundReport) -> None:
+        rounds.append(round_report)
+        if arguments.note is not None:
+            arguments.note.write_text(f"{round_report.epoch} {round_report.n_joined}")
 
-    found = fit(asked, trainer=make_averaging_trainer(asked.address, on_round=told))
-    return found | {"rounds": about(rounds)}
+    outcome = fit(arguments, trainer=make_averaging_trainer(arguments.address, on_round=record_round))
+    return outcome | {"rounds": about(rounds)}
 
 
 def about(rounds: list[RoundReport]) -> dict[str, Any]:
-    """What rounds are like, and how they change with the epochs."""
+    """Return the figures of rounds, and their change with the epochs."""
     of_epoch: dict[int, list[RoundReport]] = defaultdict(list)
-    for one in rounds:
-        of_epoch[one.epoch].append(one)
+    for report in rounds:
+        of_epoch[report.epoch].append(report)
     return {
         "n": len(rounds),
         "came": rounds[-1].n_joined,
         "lost": rounds[-1].n_lost,
-        "bytes_received": round(mean(one.received for one in rounds)),
-        "bytes_sent_to_each": round(mean(one.sent for one in rounds)),
-        "seconds": round(mean(one.seconds for one in rounds), 4),
-        "joining": round(mean(one.joining for one in rounds), 4),
+        "bytes_received": round(mean(report.received for report in rounds)),
+        "bytes_sent_to_each": round(mean(report.sent for report in rounds)),
+        "seconds": round(mean(report.seconds for report in rounds), 4),
+        "joining": round(mean(report.joining for report in rounds), 4),
         "of_epochs": {
-            epoch: {"n": len(some), "drift": round(mean(one.drift for one in some), 4),
-                    "parts": round(mean(one.parts for one in some), 2)}
-            for epoch, some in of_epoch.items()
+            epoch: {"n": len(reports), "drift": round(mean(report.drift for report in reports), 4),
+                    "parts": round(mean(report.parts for report in reports), 2)}
+            for epoch, reports in of_epoch.items()
         },
     }  # fmt: skip
 
@@ -127,37 +127,37 @@ class Pinned:
 
     def used(self) -> dict[str, float]:
         """Seconds of processor time so far of the workers that train, and of all other processes of the cluster."""
-        found = {"training": 0.0, "ray": 0.0}
+        seconds_by_part = {"training": 0.0, "ray": 0.0}
         parents = {pid: stat for pid in Path("/proc").iterdir() if pid.name.isdigit() and (stat := stat_of(pid))}
-        ours = {one.process.pid for node in self.cluster.list_all_nodes() for some in node.all_processes.values()
-                for one in some}  # fmt: skip
+        ours = {handle.process.pid for node in self.cluster.list_all_nodes()
+                for processes in node.all_processes.values() for handle in processes}  # fmt: skip
         while more := {int(pid.name) for pid, stat in parents.items() if stat[0] in ours} - ours:
             ours |= more
         for pid, (_, name, seconds) in parents.items():
             if int(pid.name) in ours:
-                found["training" if name.startswith("ray::") else "ray"] += seconds
-        return found
+                seconds_by_part["training" if name.startswith("ray::") else "ray"] += seconds
+        return seconds_by_part
 
 
 def stat_of(pid: Path) -> tuple[int, str, float] | None:
     """Parent, command line and processor seconds of a process that is still there."""
     try:
-        after = (pid / "stat").read_text().rpartition(")")[2].split()
+        fields = (pid / "stat").read_text().rpartition(")")[2].split()
         name = (pid / "cmdline").read_text().replace("\0", " ")
     except OSError:
         return None
-    return int(after[1]), name, (int(after[11]) + int(after[12])) / os.sysconf("SC_CLK_TCK")
+    return int(fields[1]), name, (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 # ---- what is measured
 
 
-def begun(asked: argparse.Namespace, name: str, cores: list[int], **more: Any) -> "subprocess.Popen[str]":
+def start_run(arguments: argparse.Namespace, name: str, cores: list[int], **more: Any) -> "subprocess.Popen[str]":
     """One fit in a process of its own, on these cores."""
     words = [sys.executable, "-m", "benchmarks.ray_training", name]
     for key in ("out", "rows", "labels", "dim", "epochs", "judged"):
-        words += [f"--{key}", str(getattr(asked, key))]
-    more = {"seed": asked.seed, **more}
+        words += [f"--{key}", str(getattr(arguments, key))]
+    more = {"seed": arguments.seed, **more}
     words += [str(word) for key, value in more.items() for word in (f"--{key}", value)]
     pipe = subprocess.PIPE
     return subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True,
@@ -165,12 +165,12 @@ def begun(asked: argparse.Namespace, name: str, cores: list[int], **more: Any) -
 
 
 def ended(process: "subprocess.Popen[str]") -> dict[str, Any]:
-    """What it came to."""
+    """Return the result that a run printed."""
     out, err = process.communicate()
     if process.returncode:
         raise SystemExit(err)
-    found: dict[str, Any] = json.loads(out.splitlines()[-1])
-    return found
+    result: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return result
 
 
 def children() -> float:
@@ -179,95 +179,104 @@ def children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def watched(asked: argparse.Namespace, pinned: Pinned) -> dict[str, Any]:
+def watched(arguments: argparse.Namespace, pinned: Pinned) -> dict[str, Any]:
     """A fit on the cluster, and the processor seconds of the driver, of the workers and of Ray's own processes."""
-    before, own = pinned.used(), children()
-    process, used = begun(asked, "two", pinned.cores, address=pinned.cluster.address), before
+    usage_before, driver_start = pinned.used(), children()
+    process, used = start_run(arguments, "two", pinned.cores, address=pinned.cluster.address), usage_before
     while process.poll() is None:  # workers are gone when the driver is
         used = {name: max(used[name], seconds) for name, seconds in pinned.used().items()}
         time.sleep(1)
-    found = ended(process)
-    spent = {name: round(used[name] - before[name], 1) for name in used}
-    return found | {"processor": {"driver": round(children() - own, 1), **spent}}
+    result = ended(process)
+    spent = {name: round(used[name] - usage_before[name], 1) for name in used}
+    return result | {"processor": {"driver": round(children() - driver_start, 1), **spent}}
 
 
-def speed(asked: argparse.Namespace) -> None:
-    """Both sides in turns."""
-    print(told())
-    data(asked)
+def speed(arguments: argparse.Namespace) -> None:
+    """Run both sides in turns."""
+    print(describe_machine())
+    data(arguments)
     pinned = Pinned()
     sides: dict[str, list[dict[str, Any]]] = {"one": [], "two": []}
-    for turn in range(asked.repeats):
-        asked.seed, own = turn, children()
-        found = ended(begun(asked, "one", pinned.cores[:1]))
-        sides["one"].append(found | {"processor": {"driver": round(children() - own, 1)}})
-        sides["two"].append(watched(asked, pinned))
+    for turn in range(arguments.repeats):
+        arguments.seed, driver_start = turn, children()
+        result = ended(start_run(arguments, "one", pinned.cores[:1]))
+        sides["one"].append(result | {"processor": {"driver": round(children() - driver_start, 1)}})
+        sides["two"].append(watched(arguments, pinned))
         for name, runs in sides.items():
             print(name, json.dumps(runs[-1]), f"load {os.getloadavg()[0]:.1f}", flush=True)
     pinned.cluster.shutdown()
-    seconds = {name: median(one["seconds"] for one in runs) for name, runs in sides.items()}
-    figures = {name: mean(one["MAP"][-1] for one in runs) for name, runs in sides.items()}
-    spent = {name: mean(sum(one["processor"].values()) for one in runs) for name, runs in sides.items()}
-    ratio, apart = seconds["two"] / seconds["one"], figures["two"] - figures["one"]
+    seconds = {name: median(run_figures["seconds"] for run_figures in runs) for name, runs in sides.items()}
+    figures = {name: mean(run_figures["MAP"][-1] for run_figures in runs) for name, runs in sides.items()}
+    spent = {name: mean(sum(run_figures["processor"].values()) for run_figures in runs) for name, runs in sides.items()}
+    ratio, difference = seconds["two"] / seconds["one"], figures["two"] - figures["one"]
     print(
         f"wall: one {seconds['one']:.1f} s, two {seconds['two']:.1f} s, ratio {ratio:.2f}, {verdict(ratio, most=0.75)}"
     )
-    print(f"MAP: one {figures['one']:.4f}, two {figures['two']:.4f}, {apart:+.4f}, {verdict(apart, least=-0.005)}")
-    rays = mean(one["processor"]["ray"] for one in sides["two"])
+    print(
+        f"MAP: one {figures['one']:.4f}, two {figures['two']:.4f}, {difference:+.4f}, "
+        f"{verdict(difference, least=-0.005)}"
+    )
+    rays = mean(run_figures["processor"]["ray"] for run_figures in sides["two"])
     print(f"processor: one {spent['one']:.1f} s, two {spent['two']:.1f} s, of which Ray's own processes {rays:.1f} s "
           f"({rays / (2 * seconds['two']):.1%} of both cores)")  # fmt: skip
-    keep(asked, **sides)
+    keep(arguments, **sides)
 
 
-def keep(asked: argparse.Namespace, **figures: Any) -> None:
+def keep(arguments: argparse.Namespace, **figures: Any) -> None:
     """Write figures to the file that is asked for."""
-    if asked.json is not None:
-        kept = {"schema": 1, "machine": machine(), "rows": asked.rows, "epochs": asked.epochs, **figures}
-        asked.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    if arguments.json is not None:
+        content = {"schema": 1, "machine": machine(), "rows": arguments.rows, "epochs": arguments.epochs, **figures}
+        arguments.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def reach(note: Path, epoch: int, process: "subprocess.Popen[str]") -> None:
     """Wait until a run is in this epoch, with both nodes."""
     while process.poll() is None:
-        told = note.read_text().split() if note.exists() else []
-        if len(told) == 2 and int(told[0]) >= epoch and int(told[1]) >= 2:
+        note_words = note.read_text().split() if note.exists() else []
+        if len(note_words) == 2 and int(note_words[0]) >= epoch and int(note_words[1]) >= 2:
             return
         time.sleep(0.01)
 
 
-def kills(asked: argparse.Namespace) -> None:
+def kills(arguments: argparse.Namespace) -> None:
     """A node is killed at a random moment of each run, and another one joins."""
-    print(told())
-    data(asked)
+    print(describe_machine())
+    data(arguments)
     pinned = Pinned()
-    address, note = pinned.cluster.address, asked.out / "note"
-    alone = [ended(begun(asked, "one", pinned.cores[:1], seed=seed)) for seed in range(SEEDS)]
-    whole = [ended(begun(asked, "two", pinned.cores, address=address, seed=seed)) for seed in range(SEEDS)]
-    for name, runs in (("one node", alone), ("undisturbed", whole)):
+    address, note = pinned.cluster.address, arguments.out / "note"
+    single_runs = [ended(start_run(arguments, "one", pinned.cores[:1], seed=seed)) for seed in range(SEEDS)]
+    undisturbed_runs = [
+        ended(start_run(arguments, "two", pinned.cores, address=address, seed=seed)) for seed in range(SEEDS)
+    ]
+    for name, runs in (("one node", single_runs), ("undisturbed", undisturbed_runs)):
         print(name, [run["MAP"][-1] for run in runs], [round(run["seconds"], 1) for run in runs], flush=True)
-    rng, found = np.random.default_rng(asked.seed), []
-    for i in range(asked.times):
+    rng, kill_runs = np.random.default_rng(arguments.seed), []
+    for i in range(arguments.times):
         note.unlink(missing_ok=True)
-        process = begun(asked, "two", pinned.cores, address=address, note=note, seed=i % SEEDS)
-        moment = float(rng.uniform(0, asked.epochs - 0.5))
+        process = start_run(arguments, "two", pinned.cores, address=address, note=note, seed=i % SEEDS)
+        moment = float(rng.uniform(0, arguments.epochs - 0.5))
         reach(note, int(moment), process)
-        time.sleep((moment % 1) * whole[-1]["training"] / asked.epochs)
+        time.sleep((moment % 1) * undisturbed_runs[-1]["training"] / arguments.epochs)
         pinned.kill()
         pinned.add()
         run = ended(process)
-        once, seen = run["pairs"] == alone[0]["pairs"], run["rounds"]
-        found.append({"moment": moment, "MAP": run["MAP"][-1], "seconds": run["seconds"], "once": once})
+        once, round_figures = run["pairs"] == single_runs[0]["pairs"], run["rounds"]
+        kill_runs.append({"moment": moment, "MAP": run["MAP"][-1], "seconds": run["seconds"], "once": once})
         print(f"killed in epoch {moment:.2f}: MAP {run['MAP'][-1]:.4f}, {run['seconds']:.1f} s, "
-              f"lost {seen['lost']} of {seen['came']} workers, pairs once an epoch: {once}", flush=True)  # fmt: skip
+              f"lost {round_figures['lost']} of {round_figures['came']} workers, "
+              f"pairs once an epoch: {once}", flush=True)  # fmt: skip
     pinned.cluster.shutdown()
-    usual, seconds = (mean(run["MAP"][-1] for run in alone), median(run["seconds"] for run in alone))
-    maps, shares = [one["MAP"] for one in found], [one["seconds"] / seconds for one in found]
-    print(f"{len(found)} runs ended; MAP {mean(maps):.4f} (deviation {stdev(maps):.4f}, least {min(maps):.4f}), "
+    usual, seconds = (mean(run["MAP"][-1] for run in single_runs), median(run["seconds"] for run in single_runs))
+    maps, shares = (
+        [run_figures["MAP"] for run_figures in kill_runs],
+        [run_figures["seconds"] / seconds for run_figures in kill_runs],
+    )
+    print(f"{len(kill_runs)} runs ended; MAP {mean(maps):.4f} (deviation {stdev(maps):.4f}, least {min(maps):.4f}), "
           f"one node {usual:.4f}, {verdict(min(maps) - usual, least=-0.005)}")  # fmt: skip
     print(f"of one node's wall time {median(shares):.2f}, at most {max(shares):.2f}, {verdict(max(shares), most=0.75)}")
     sides = {name: [{"MAP": run["MAP"][-1], "seconds": run["seconds"]} for run in runs]
-             for name, runs in (("one", alone), ("undisturbed", whole))}  # fmt: skip
-    keep(asked, **sides, killed=found)
+             for name, runs in (("one", single_runs), ("undisturbed", undisturbed_runs))}  # fmt: skip
+    keep(arguments, **sides, killed=kill_runs)
 
 
 def main() -> None:
@@ -285,11 +294,11 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--address")
     parser.add_argument("--note", type=Path, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.what in ("one", "two"):
-        print(json.dumps(fit(asked) if asked.what == "one" else fit_on_ray(asked)))
+    arguments = parser.parse_args()
+    if arguments.what in ("one", "two"):
+        print(json.dumps(fit(arguments) if arguments.what == "one" else fit_on_ray(arguments)))
     else:
-        {"speed": speed, "kills": kills}[asked.what](asked)
+        {"speed": speed, "kills": kills}[arguments.what](arguments)
 
 
 if __name__ == "__main__":

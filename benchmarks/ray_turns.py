@@ -1,4 +1,4 @@
-"""What is learnt with more workers than there are machines: `python -m benchmarks.ray_turns --out DIR [--nodes 1 2 8]`.
+"""Training with more workers than machines: `python -m benchmarks.ray_turns --out DIR [--nodes 1 2 8]`.
 
 The workers of `wsabie.distributed.averaging_trainer` without Ray, one after the other in this process, so that an epoch
 takes as long with any number of them: what counts is the MAP. `--parts` keeps the interval at so many parts of a worker
@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import told
+from benchmarks.machine import describe_machine
 from benchmarks.ray_plan import Fixed
 from benchmarks.ray_training import about, fit
 from wsabie.distributed import averaging_rounds
@@ -22,7 +22,7 @@ from wsabie.training.settings import TrainingSettings
 from wsabie.training.trainer import Trainer
 
 
-class Here:
+class LocalFleet:
     """The fleet in this process: what a worker is asked it does when answers are asked for."""
 
     def __init__(self, settings: TrainingSettings, space: Any, blocks: Any, n: int) -> None:
@@ -30,7 +30,7 @@ class Here:
         for worker in self.workers.values():
             worker.begin()
         self.new = list(self.workers)
-        self.asked: list[tuple[str, Any, Any]] = []
+        self.requests: list[tuple[str, Any, Any]] = []
 
     def newcomers(self) -> Iterable[str]:
         """All, once."""
@@ -39,11 +39,11 @@ class Here:
 
     def train(self, worker: str, epoch: int, part: int, coming: int | None) -> None:
         """See `Fleet`."""
-        self.asked.append((worker, "report", partial(self.workers[worker].train, epoch, part)))
+        self.requests.append((worker, "report", partial(self.workers[worker].train, epoch, part)))
 
     def give(self, worker: str) -> None:
         """See `Fleet`."""
-        self.asked.append((worker, "deltas", self.workers[worker].give))
+        self.requests.append((worker, "deltas", self.workers[worker].give))
 
     def take(self, workers: Iterable[str], news: TableDeltas) -> None:
         """See `Fleet`."""
@@ -52,15 +52,15 @@ class Here:
 
     def answers(self, seconds: float) -> Iterator[WorkerMessage]:
         """See `Fleet`."""
-        asked, self.asked = self.asked, []
-        for worker, what, do in asked:
-            yield WorkerMessage(worker, what, do())
+        requests, self.requests = self.requests, []
+        for worker, kind, do in requests:
+            yield WorkerMessage(worker, kind, do())
 
     def dismiss(self, worker: str) -> None:
-        """Nobody is."""
+        """Do nothing: no local worker fails."""
 
     def absence(self) -> WorkerLoss:
-        """Of nobody."""
+        """Return the loss of no worker."""
         return WorkerLoss()
 
     def end(self) -> None:
@@ -74,8 +74,8 @@ class Turns(AveragingRunner):
         self.n = nodes
         super().__init__(settings, space, data, address="", nodes=nodes, **options)
 
-    def _build_fleet(self, settings: TrainingSettings, space: Any, data: Any) -> Here:
-        return Here(settings, space, data, self.n)
+    def _build_fleet(self, settings: TrainingSettings, space: Any, data: Any) -> LocalFleet:
+        return LocalFleet(settings, space, data, self.n)
 
 
 def make_turns(nodes: int, **options: Any) -> partial[Trainer]:
@@ -94,17 +94,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--nodes", type=int, nargs="+", default=[1, 2, 8])
     parser.add_argument("--parts", type=int)
-    asked = parser.parse_args()
-    print(told())
+    options = parser.parse_args()
+    print(describe_machine())
     averaging_rounds.LATE = 1e9  # workers wait for each other here
-    if asked.parts:
-        averaging_rounds.RoundInterval = partial(Fixed, parts=asked.parts)  # type: ignore[assignment,misc]
-    for n in asked.nodes:
+    if options.parts:
+        averaging_rounds.RoundInterval = partial(Fixed, parts=options.parts)  # type: ignore[assignment,misc]
+    for n in options.nodes:
         rounds: list[RoundReport] = []
-        found = fit(asked, trainer=make_turns(n, on_round=rounds.append))
+        outcome = fit(options, trainer=make_turns(n, on_round=rounds.append))
         of_epochs = about(rounds)["of_epochs"].values()
-        more = [[one[name] for one in of_epochs] for name in ("drift", "parts")]
-        print(f"{n} workers: MAP {found['MAP']}, drift {more[0]}, parts {more[1]}", flush=True)
+        more = [[epoch_figures[name] for epoch_figures in of_epochs] for name in ("drift", "parts")]
+        print(f"{n} workers: MAP {outcome['MAP']}, drift {more[0]}, parts {more[1]}", flush=True)
 
 
 if __name__ == "__main__":

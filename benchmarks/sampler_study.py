@@ -1,4 +1,4 @@
-"""What the gain of the adaptive sampler depends on, on generated tasks; run by `python -m benchmarks.samplers study`.
+"""Gain of the adaptive sampler by property of generated tasks; run by `python -m benchmarks.samplers study`.
 
 Labels are points near parents, rows are points, and a row carries the labels that a softmax over all of them, with a
 Zipf popularity, gives first. Rows are ids (one label of each is to be found) or 30 words of 2,000 (new rows are
@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, identity
 
 from benchmarks.ledger import Ledger
-from benchmarks.negatives import COMMON, Judged, Task, run
+from benchmarks.negatives import COMMON, EvaluationSet, Task, run
 from wsabie.evaluation.splits import hold_out_labels
 
 LATENT, WORDS, WORDS_PER_ROW = 20, 2_000, 30
@@ -51,12 +51,12 @@ WORLDS = (
 def study(out: Path | None) -> dict[str, Any]:
     """Every rule on every task, two constant learning rates each, so that a curve can be read anywhere."""
     ledger = Ledger((out or Path("benchmarks/.cache/samplers-study.json")).with_suffix(".jsonl"))
-    found = {}
+    results = {}
     for kind in ("ids", "features"):
         for world in WORLDS:
             name = f"{kind} {world.n_labels} labels, {world.per_row} a row, skew {world.skew:g}"
-            found[name] = _compared(name, _lines(name, kind, world, ledger))
-    return found
+            results[name] = _compared(name, _lines(name, kind, world, ledger))
+    return results
 
 
 def _lines(name: str, kind: str, world: World, ledger: Ledger) -> list[dict[str, Any]]:
@@ -64,10 +64,10 @@ def _lines(name: str, kind: str, world: World, ledger: Ledger) -> list[dict[str,
     for rule, changes in RULES.items():
         for rate in WARP_RATES if rule == "WARP" else RATES:
             params = {**COMMON, **changes, **_setting(kind, rate)}
-            asked = {"task": name, "system": rule, "kind": "trial", "params": params}
-            if ledger.get(**asked) is None:
+            request = {"task": name, "system": rule, "kind": "trial", "params": params}
+            if ledger.get(**request) is None:
                 task = task or generated(kind, world)
-                ledger.add({**asked, **run(task, params)[0]})
+                ledger.add({**request, **run(task, params)[0]})
     return [line for line in ledger.lines.values() if line["task"] == name]
 
 
@@ -79,20 +79,20 @@ def _setting(kind: str, rate: float) -> dict[str, Any]:
 def _compared(name: str, lines: list[dict[str, Any]]) -> dict[str, Any]:
     """MAP after all epochs, and in the seconds that uniform AUC took for them: the better rate of each rule."""
     budget = min(line["curve"][-1][0] for line in lines if line["system"] == "uniform AUC")
-    found: dict[str, Any] = {"seconds": budget}
+    figures: dict[str, Any] = {"seconds": budget}
     for rule in RULES:
         curves = [line["curve"] for line in lines if line["system"] == rule and line["curve"]]
-        found[rule] = {
+        figures[rule] = {
             "epochs": max(m for curve in curves for _, m in curve),
             "time": max((m for curve in curves for s, m in curve if s <= budget), default=0.0),
             "draws": float(np.mean([line["draws"] for line in lines if line["system"] == rule and line["curve"]])),
             "us_per_pair": min(line["us_per_pair"] for line in lines if line["system"] == rule and line["curve"]),
         }
-    shown = ", ".join(
-        f"{rule} {at['epochs']:.3f} / {at['time']:.3f}" for rule, at in found.items() if rule != "seconds"
+    text = ", ".join(
+        f"{rule} {at['epochs']:.3f} / {at['time']:.3f}" for rule, at in figures.items() if rule != "seconds"
     )
-    print(f"{name:<48} (all epochs / equal time) {shown}", flush=True)
-    return found
+    print(f"{name:<48} (all epochs / equal time) {text}", flush=True)
+    return figures
 
 
 def generated(kind: str, world: World) -> Task:
@@ -104,24 +104,24 @@ def generated(kind: str, world: World) -> Task:
     popularity = -world.skew * np.log(np.arange(world.n_labels) + 10.0)
     n = N_ROWS + (0 if kind == "ids" else N_JUDGED)
     points = rng.standard_normal((n, LATENT))
-    Y = _drawn(points, labels, popularity, world.per_row, rng)
+    Y = _draw_matrix(points, labels, popularity, world.per_row, rng)
     if kind == "ids":
-        held = hold_out_labels(Y)
+        split = hold_out_labels(Y)
         X, rows = identity(n, dtype=np.float32, format="csr"), np.arange(0, n, n // N_JUDGED)
-        judged = Judged(X[rows], held.test[rows], held.train[rows])
-        return Task(X, held.train, held.train, judged, judged)
+        evaluation_set = EvaluationSet(X[rows], split.test[rows], split.train[rows])
+        return Task(X, split.train, split.train, evaluation_set, evaluation_set)
     words = rng.standard_normal((WORDS, LATENT))
-    X = _drawn(points, words, -np.log(np.arange(WORDS) + 50.0), WORDS_PER_ROW, rng).astype(np.float32)
-    judged = Judged(X[N_ROWS:], Y[N_ROWS:], None)
-    return Task(X[:N_ROWS], Y[:N_ROWS], None, judged, judged)
+    X = _draw_matrix(points, words, -np.log(np.arange(WORDS) + 50.0), WORDS_PER_ROW, rng).astype(np.float32)
+    evaluation_set = EvaluationSet(X[N_ROWS:], Y[N_ROWS:], None)
+    return Task(X[:N_ROWS], Y[:N_ROWS], None, evaluation_set, evaluation_set)
 
 
-def _drawn(points: Any, things: Any, bias: Any, k: int, rng: np.random.Generator) -> csr_matrix:
+def _draw_matrix(points: Any, things: Any, bias: Any, k: int, rng: np.random.Generator) -> csr_matrix:
     """k things of each point, without replacement, from the softmax of point . thing + bias (Gumbel's trick)."""
-    chosen = np.empty((len(points), k), np.int32)
+    columns = np.empty((len(points), k), np.int32)
     for lo in range(0, len(points), 500):
         heights = (points[lo : lo + 500] @ things.T + bias).astype(np.float32)
         heights -= np.log(np.maximum(rng.standard_exponential(heights.shape, dtype=np.float32), np.float32(1e-30)))
-        chosen[lo : lo + 500] = np.sort(np.argpartition(-heights, k, axis=1)[:, :k], axis=1)
+        columns[lo : lo + 500] = np.sort(np.argpartition(-heights, k, axis=1)[:, :k], axis=1)
     n = len(points)
-    return csr_matrix((np.ones(n * k, np.int8), chosen.ravel(), np.arange(n + 1) * k), (n, len(things)))
+    return csr_matrix((np.ones(n * k, np.int8), columns.ravel(), np.arange(n + 1) * k), (n, len(things)))

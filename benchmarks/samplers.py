@@ -1,4 +1,4 @@
-"""Where negatives come from, measured: `python -m benchmarks.samplers WHAT`.
+"""Cost and quality of negative samplers: `python -m benchmarks.samplers WHAT`.
 
 draw       ns per draw of every sampler at D = 100, and what it costs to look at the labels again
 step       CPU time per pair of a step with the adaptive sampler, refresh included, over that of WARP's, search
@@ -7,7 +7,7 @@ mirflickr  MIRFlickr-25k tags (--data FILE kv_dataset2.csv), pictures as ids, on
            CPU time of WARP, VSE-ens, Opt-AUC, hinge AUC and the hybrid, each with the same settings tried
 M          the same on the generated visual-word task, fewer rows
 ablation   MIRFlickr (without --data: M) with a search or one draw, uniform or adaptive, weighted by rank or not
-paper      MIRFlickr with the settings and the ranges of [V]
+paper      MIRFlickr with the settings and the ranges of Guo et al. 2018
 study      generated tasks: what the gain depends on
 
 All on one thread, with the plain sequential loop, in seconds of CPU; systems take turns. `--out FILE` gets one JSON
@@ -27,7 +27,7 @@ import numba
 import numpy as np
 
 from benchmarks import negatives, sampler_study
-from benchmarks.machine import machine, told, verdict
+from benchmarks.machine import describe_machine, machine, verdict
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.kernels.training import negative_samplers as kernels
 from wsabie.models.base.feature_matrix import count_rows
@@ -68,19 +68,21 @@ def draw(_: Path | None) -> dict[str, Any]:
         rng = np.random.default_rng(0)
         space = JointSpace.random(4096, n_labels, DIM, "dot", rng, {"V": 0.1, "W": 0.1})
         counts = rng.integers(1, 1000, n_labels)
-        found = {name: [] for name in SAMPLERS}
+        rounds_by_sampler = {name: [] for name in SAMPLERS}
         for name, options in SAMPLERS.items():
-            found[name] = [_drawn(SamplerConfig.from_value(options), space, counts) for _ in range(ROUNDS)]
-        for name, rounds in found.items():
+            rounds_by_sampler[name] = [
+                _time_draws(SamplerConfig.from_value(options), space, counts) for _ in range(ROUNDS)
+            ]
+        for name, rounds in rounds_by_sampler.items():
             at = {key: float(np.median([r[key] for r in rounds])) for key in rounds[0]}
             figures.setdefault(str(n_labels), {})[name] = at
-            print(f"{n_labels:>8,} labels  {name:<26}", _shown(at), flush=True)
+            print(f"{n_labels:>8,} labels  {name:<26}", _format_figures(at), flush=True)
     worst = max(at["ns_per_draw"] for name, at in figures[str(LABELS[-1])].items() if name.startswith("adaptive"))
     print(f"a draw of the adaptive sampler takes at most {worst:.0f} ns, {verdict(worst, most=DRAW_BAR)}")
     return figures
 
 
-def _drawn(sampler: SamplerConfig, space: JointSpace, counts: Any) -> dict[str, float]:
+def _time_draws(sampler: SamplerConfig, space: JointSpace, counts: Any) -> dict[str, float]:
     sampling = create_sampler(sampler, space, counts, 1)
     with KernelThreads(1) as threads:
         sampling.refresh(space, threads)
@@ -88,19 +90,19 @@ def _drawn(sampler: SamplerConfig, space: JointSpace, counts: Any) -> dict[str, 
         sampling.refresh(space, threads)
         refreshed = time.process_time() - started
     n = 50 if sampler.name == "full-sort" else 300_000
-    given = sampling.per_thread[0], space.label_arrays(), space.features
-    draws(*given, 10, space.width)
+    sampler_arguments = sampling.per_thread[0], space.label_arrays(), space.features
+    draws(*sampler_arguments, 10, space.width)
     started = time.process_time()
-    draws(*given, n, space.width)
-    found = {"ns_per_draw": (time.process_time() - started) / n * 1e9}
+    draws(*sampler_arguments, n, space.width)
+    figures = {"ns_per_draw": (time.process_time() - started) / n * 1e9}
     if sampling.period is not None:
-        found |= {
+        figures |= {
             "ranks": float(sampling.per_thread[0].front.shape[1]),
             "period_pairs": float(sampling.period),
             "refresh_ms": refreshed * 1e3,
             "refresh_ns_per_pair": refreshed / sampling.period * 1e9,
         }
-    return found
+    return figures
 
 
 STEPS: dict[str, dict[str, Any]] = {
@@ -134,13 +136,16 @@ def _steps(name: str, task: Any) -> dict[str, Any]:
     for turn in range(ROUNDS):
         for rule, changes in STEPS.items():
             rounds[rule].append(_epoch(base, task, changes, seed=turn + 1))
-    at = {rule: {key: float(np.median([r[key] for r in found])) for key in found[0]} for rule, found in rounds.items()}
+    at = {
+        rule: {key: float(np.median([r[key] for r in samples])) for key in samples[0]}
+        for rule, samples in rounds.items()
+    }
     warp = [r["us_per_pair"] for r in rounds["WARP"]]
-    for rule, found in rounds.items():
-        ratios = [r["us_per_pair"] / w for r, w in zip(found, warp, strict=True)]
+    for rule, samples in rounds.items():
+        ratios = [r["us_per_pair"] / w for r, w in zip(samples, warp, strict=True)]
         at[rule] |= {"ratio": float(np.median(ratios)), "lowest": min(ratios), "highest": max(ratios)}
         bar = verdict(at[rule]["ratio"], most=STEP_BAR) if rule.startswith("VSE") else ""
-        print(f"{name:<28} {rule:<24}", _shown(at[rule]), bar, flush=True)
+        print(f"{name:<28} {rule:<24}", _format_figures(at[rule]), bar, flush=True)
     return {"plateau": {"mean_draws": float(np.mean([s.mean_draws for s in plateau]))}, "rules": at}
 
 
@@ -164,8 +169,8 @@ def _epoch(base: Wsabie, task: Any, changes: dict[str, Any], seed: int) -> dict[
     }
 
 
-def _shown(found: dict[str, float]) -> str:
-    return ", ".join(f"{key} {value:.4g}" for key, value in found.items())
+def _format_figures(figures: dict[str, float]) -> str:
+    return ", ".join(f"{key} {value:.4g}" for key, value in figures.items())
 
 
 TITLES = {
@@ -183,22 +188,22 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=12, help="settings tried by each system (default: %(default)s)")
     parser.add_argument("--svg", type=Path, help="draw quality by time to this file")
     parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
-    given = parser.parse_args()
-    if given.what in ("mirflickr", "paper") and given.data is None:
+    options = parser.parse_args()
+    if options.what in ("mirflickr", "paper") and options.data is None:
         sys.exit("this needs --data FILE; see the first lines of the file")
-    print(told(), flush=True)
+    print(describe_machine(), flush=True)
     measured = {"draw": draw, "step": step}
-    if given.what in measured:
-        figures = measured[given.what](given.data)
-    elif given.what == "study":
-        figures = sampler_study.study(given.out)
+    if options.what in measured:
+        figures = measured[options.what](options.data)
+    elif options.what == "study":
+        figures = sampler_study.study(options.out)
     else:
-        figures = negatives.measure(given.what, given.data, given.trials, given.out)
-        if given.svg:
-            negatives.chart(figures["envelopes"], TITLES[given.what], given.svg)
-    if given.out:
-        document = {"schema": 1, "machine": machine(threads=1), "what": given.what, "figures": figures}
-        given.out.write_text(json.dumps(document, indent=1) + "\n")
+        figures = negatives.measure(options.what, options.data, options.trials, options.out)
+        if options.svg:
+            negatives.chart(figures["envelopes"], TITLES[options.what], options.svg)
+    if options.out:
+        document = {"schema": 1, "machine": machine(threads=1), "what": options.what, "figures": figures}
+        options.out.write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":

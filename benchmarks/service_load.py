@@ -1,4 +1,4 @@
-"""How the service stands up to requests: `python -m benchmarks.service_load [--seconds 20] [--part rows|mixed]`.
+"""Load test of the service: `python -m benchmarks.service_load [--seconds 20] [--part rows|mixed]`.
 
 A model of pictures of the bundled collection is served by one process; another process asks. Requests come at a
 fixed rate, whether earlier ones were answered or not, as those of many users do: 200 a second with a row of features
@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from PIL import Image
 
-from benchmarks.machine import told
+from benchmarks.machine import describe_machine
 from benchmarks.service_pages import pictures
 from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.io.recognition import open_source
@@ -49,21 +49,21 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--requests", type=int, default=50_000)
     parser.add_argument("--part", choices=("rows", "mixed"), help="one of the two; both, if not given")
-    asked = parser.parse_args()
-    print(told(), flush=True)
+    options = parser.parse_args()
+    print(describe_machine(), flush=True)
     with tempfile.TemporaryDirectory() as place:
-        if asked.part != "mixed":
+        if options.part != "mixed":
             with serving(trained(Path(place))) as (address, process):
-                asyncio.run(measured(address, process, asked.seconds, asked.requests))
-        if asked.part != "rows":
+                asyncio.run(measured(address, process, options.seconds, options.requests))
+        if options.part != "rows":
             with serving(collected(Path(place))) as (address, process):
-                asyncio.run(mixed(address, process, asked.requests))
+                asyncio.run(mixed(address, process, options.requests))
 
 
 @contextmanager
-def serving(what: Path) -> Iterator[tuple[str, int]]:
+def serving(path: Path) -> Iterator[tuple[str, int]]:
     """The address, and the number of the process."""
-    command = [sys.executable, "-m", "wsabie", "serve", str(what), "--port", "0"]
+    command = [sys.executable, "-m", "wsabie", "serve", str(path), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process.stderr.readline().split(" on ")[1].split()[0], process.pid  # type: ignore[union-attr]
@@ -111,15 +111,15 @@ async def measured(address: str, process: int, seconds: float, requests: int) ->
             await by_picture()
         print(await at_rate("rows of 200 features", by_row, 200, seconds))
         print(await at_rate("pictures of 256 pixels", by_picture, 30, seconds))
-        before, begun, last = _megabytes(process), time.perf_counter(), 0.0
+        memory_before, start, last = _megabytes(process), time.perf_counter(), 0.0
         for number in range(requests):
             await by_row()
             if number == requests // 10:
                 last = _megabytes(process)
-        rate = requests / (time.perf_counter() - begun)
+        rate = requests / (time.perf_counter() - start)
         print(
-            f"{requests:,} rows one by one: {rate:,.0f}/s; memory {before:.0f} MB before, {last:.0f} MB after a tenth, "
-            f"{_megabytes(process):.0f} MB after all"
+            f"{requests:,} rows one by one: {rate:,.0f}/s; memory {memory_before:.0f} MB before, "
+            f"{last:.0f} MB after a tenth, {_megabytes(process):.0f} MB after all"
         )
 
 
@@ -128,21 +128,21 @@ async def mixed(address: str, process: int, requests: int) -> None:
     rng = np.random.default_rng(0)
     async with httpx2.AsyncClient(base_url=f"{address}/api/v1", timeout=60) as client:
         await _answers(client)
-        found = (await client.get("/vocabulary", params={"k": 500})).json()["labels"]
-        asker = Asker(client, [one["name"] for one in found], rng)
-        for what in MIX:  # what is made ready at the first request
-            await asker.ask(what)
+        vocabulary = (await client.get("/vocabulary", params={"k": 500})).json()["labels"]
+        asker = Asker(client, [label["name"] for label in vocabulary], rng)
+        for question in MIX:  # what is made ready at the first request
+            await asker.ask(question)
         for item in range(1, 1001):  # small pictures are made when they are first asked for
             await client.get(f"/items/{item}/thumbnail")
         kinds = rng.choice(list(MIX), requests, p=np.array(list(MIX.values())) / sum(MIX.values()))
-        memory, begun = [_megabytes(process)], time.perf_counter()
+        memory, start = [_megabytes(process)], time.perf_counter()
         for number, kind in enumerate(kinds, 1):
             await asker.ask(str(kind))
             if number % (requests // 10) == 0:
                 memory.append(_megabytes(process))
-    taken = time.perf_counter() - begun
-    print(f"{requests:,} questions to a collection one by one in {taken:.0f} s: {dict(Counter(kinds.tolist()))}")
-    print(f"MB before, and after each tenth: {', '.join(f'{one:.0f}' for one in memory)}; statuses {asker.statuses}")
+    seconds = time.perf_counter() - start
+    print(f"{requests:,} questions to a collection one by one in {seconds:.0f} s: {dict(Counter(kinds.tolist()))}")
+    print(f"MB before, and after each tenth: {', '.join(f'{size:.0f}' for size in memory)}; statuses {asker.statuses}")
 
 
 class Asker:
@@ -154,18 +154,18 @@ class Asker:
         self.cursor: str | None = None
 
     async def ask(self, kind: str) -> None:
-        one, two, without = (f'"{self.labels[i]}"' for i in self.rng.choice(len(self.labels), 3, replace=False))
+        first_label, two, without = (f'"{self.labels[i]}"' for i in self.rng.choice(len(self.labels), 3, replace=False))
         item = int(self.rng.integers(1, 1001))
         if kind == "gallery page":
-            given = {"cursor": self.cursor} if self.cursor else {}
-            answer = await self.client.get("/items", params={"k": 48, **given})
+            cursor_params = {"cursor": self.cursor} if self.cursor else {}
+            answer = await self.client.get("/items", params={"k": 48, **cursor_params})
             self.cursor = answer.json()["next_cursor"]
         elif kind == "gallery page of a label":
-            answer = await self.client.get("/items", params={"k": 48, "label": one.strip('"')})
+            answer = await self.client.get("/items", params={"k": 48, "label": first_label.strip('"')})
         elif kind == "thumbnail":
             answer = await self.client.get(f"/items/{item}/thumbnail")
         elif kind == "search by words":
-            answer = await self.client.get("/search", params={"text": f"{one} {two} -{without}"})
+            answer = await self.client.get("/search", params={"text": f"{first_label} {two} -{without}"})
         elif kind == "similar items":
             answer = await self.client.get(f"/items/{item}/similar")
         else:
@@ -180,25 +180,25 @@ class Asker:
         return out.getvalue()
 
 
-async def at_rate(what: str, ask: Callable[[], Awaitable[int]], rate: float, seconds: float) -> str:
+async def at_rate(title: str, ask: Callable[[], Awaitable[int]], rate: float, seconds: float) -> str:
     """Ask at a rate; how long answers took, in milliseconds."""
-    taken: list[float] = []
+    times: list[float] = []
     statuses: dict[int, int] = {}
 
-    async def one() -> None:
-        begun = time.perf_counter()
+    async def send() -> None:
+        request_start = time.perf_counter()
         status = await ask()
-        taken.append(1000 * (time.perf_counter() - begun))
+        times.append(1000 * (time.perf_counter() - request_start))
         statuses[status] = statuses.get(status, 0) + 1
 
-    begun, waiting = time.perf_counter(), []
+    start, waiting = time.perf_counter(), []
     for number in range(int(rate * seconds)):
-        await asyncio.sleep(max(0.0, begun + number / rate - time.perf_counter()))
-        waiting.append(asyncio.create_task(one()))
+        await asyncio.sleep(max(0.0, start + number / rate - time.perf_counter()))
+        waiting.append(asyncio.create_task(send()))
     await asyncio.gather(*waiting)
-    reached = len(taken) / (time.perf_counter() - begun)
-    p50, p99 = np.percentile(taken, [50, 99])
-    return f"{what}: {reached:.0f} of {rate:.0f}/s, median {p50:.1f} ms, p99 {p99:.1f} ms, statuses {statuses}"
+    reached = len(times) / (time.perf_counter() - start)
+    p50, p99 = np.percentile(times, [50, 99])
+    return f"{title}: {reached:.0f} of {rate:.0f}/s, median {p50:.1f} ms, p99 {p99:.1f} ms, statuses {statuses}"
 
 
 async def _answers(client: httpx2.AsyncClient) -> None:

@@ -3,7 +3,7 @@
 1,000 emoji become a collection and train a model; then each is linked a hundred times, scanned and looked at, and the
 points of the copies are moved a little, for equal ones would be compared more than others. Pages of
 the gallery, searches by words and similar items are asked for over HTTP, one after the other; what a browser takes to
-paint the gallery is told by `web/tests/paint.mjs`.
+paint the gallery is measured by `web/tests/paint.mjs`.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import httpx2
 import numpy as np
 import pyarrow.parquet as pq
 
-from benchmarks.machine import told
+from benchmarks.machine import describe_machine
 from wsabie.collection.folder.collection import open_collection
 from wsabie.collection.registry.item_index import load_item_embeddings, save_item_embeddings
 from wsabie.collection.registry.model_registry import load_model_in_use
@@ -36,10 +36,10 @@ ROOT = Path(__file__).parents[1]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, help="where the collection is kept, to measure it again")
-    asked = parser.parse_args()
-    print(told())
+    options = parser.parse_args()
+    print(describe_machine())
     with tempfile.TemporaryDirectory() as scratch:
-        folder = asked.folder or Path(scratch) / "photos"
+        folder = options.folder or Path(scratch) / "photos"
         if not (folder / ".wsabie").exists():
             make(folder)
         with served(folder) as address:
@@ -74,15 +74,15 @@ def make(folder: Path) -> None:
     _collection("apply", folder)
     with open_collection(folder) as collection:
         opened = load_model_in_use(collection)
-        kept = load_item_embeddings(opened.path, opened.model.dim)
-        noise = 0.05 * kept.points.std() * np.random.default_rng(0).normal(size=kept.points.shape)
-        save_item_embeddings(opened.path, kept._replace(points=(kept.points + noise).astype(np.float32)))
+        embeddings = load_item_embeddings(opened.path, opened.model.dim)
+        noise = 0.05 * embeddings.points.std() * np.random.default_rng(0).normal(size=embeddings.points.shape)
+        save_item_embeddings(opened.path, embeddings._replace(points=(embeddings.points + noise).astype(np.float32)))
 
 
 def _collection(command: str, folder: Path) -> None:
-    begun = time.perf_counter()
+    start = time.perf_counter()
     subprocess.run([sys.executable, "-m", "wsabie", "collection", command, folder], check=True, capture_output=True)
-    print(f"{command}: {time.perf_counter() - begun:.0f} s")
+    print(f"{command}: {time.perf_counter() - start:.0f} s")
 
 
 @contextmanager
@@ -98,30 +98,34 @@ def served(folder: Path) -> Iterator[str]:
 def measure(address: str) -> None:
     """Milliseconds from question to answer, on this machine."""
     with httpx2.Client(base_url=f"{address}/api/v1", timeout=60, transport=httpx2.HTTPTransport(retries=9)) as client:
-        labels = [one["name"] for one in client.get("/vocabulary", params={"k": 300}).json()["labels"]]
+        labels = [label["name"] for label in client.get("/vocabulary", params={"k": 300}).json()["labels"]]
         draw = np.random.default_rng(0).permutation(len(labels)).tolist()
-        some = [labels[i] for i in draw[:60]]
+        sampled_labels = [labels[i] for i in draw[:60]]
         print("| | median, ms | p95 | most |\n|---|---|---|---|")
-        for what, path, questions in [
+        for title, path, questions in [
             ("gallery", "/items", [{"k": 100}] * 20),
             ("gallery, newest first", "/items", [{"k": 100, "sort": "added_at", "descending": True}] * 20),
-            ("gallery of a label", "/items", [{"k": 100, "label": name} for name in some]),
+            ("gallery of a label", "/items", [{"k": 100, "label": name} for name in sampled_labels]),
             ("review, by doubt", "/items", [{"k": 100, "sort": "uncertainty", "descending": True}] * 20),
             ("that no tag fits", "/items", [{"k": 100, "no_tag_fits": 0.9}] * 20),
-            ("suggested for a label", "/items", [{"k": 100, "label": n, "label_state": "suggested"} for n in some]),
-            ("search by a word", "/search", [{"text": f'"{name}"'} for name in some]),
-            ("completion", "/labels", [{"start": name[:2]} for name in some]),
+            (
+                "suggested for a label",
+                "/items",
+                [{"k": 100, "label": n, "label_state": "suggested"} for n in sampled_labels],
+            ),
+            ("search by a word", "/search", [{"text": f'"{name}"'} for name in sampled_labels]),
+            ("completion", "/labels", [{"start": name[:2]} for name in sampled_labels]),
             *[(f"similar to item {n}", f"/items/{n}/similar", [{}] * 20) for n in (7, 70_007)],
         ]:
-            times = [_milliseconds(client, path, asked) for asked in ({}, *questions) if asked or path != "/search"]
+            times = [_milliseconds(client, path, query) for query in ({}, *questions) if query or path != "/search"]
             p50, p95 = np.percentile(times[1:], [50, 95])
-            print(f"| {what} | {p50:.1f} | {p95:.1f} | {max(times[1:]):.1f} |", flush=True)
+            print(f"| {title} | {p50:.1f} | {p95:.1f} | {max(times[1:]):.1f} |", flush=True)
 
 
-def _milliseconds(client: Any, path: str, asked: dict[str, Any]) -> float:
-    begun = time.perf_counter()
-    client.get(path, params=asked).raise_for_status()
-    return 1000 * (time.perf_counter() - begun)
+def _milliseconds(client: Any, path: str, query: dict[str, Any]) -> float:
+    start = time.perf_counter()
+    client.get(path, params=query).raise_for_status()
+    return 1000 * (time.perf_counter() - start)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Whether training on shards learns as well as in memory: `python -m benchmarks.shuffling TASK [--data FOLDER]`.
+"""Learning curves of training on shards and in memory: `python -m benchmarks.shuffling TASK [--data FOLDER]`.
 
 Both begin with the same tables; in memory every epoch visits all pairs in a random order, from shards it visits blocks
 of chunks that lie everywhere in the file, each block in a random order. The source is sorted by label, the hard case.
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import told
+from benchmarks.machine import describe_machine
 from benchmarks.tasks import sides
 from wsabie.core.progress import SILENT
 from wsabie.io.records import FeatureTable
@@ -67,49 +67,51 @@ def sorted_by_label(X: Any, Y: Any) -> FeatureTable:
 
 @contextmanager
 def small_blocks(n: int) -> Iterator[None]:
-    """As many blocks as a collection has that is far larger than one."""
-    before = prefetch.ROWS_PER_BLOCK, prefetch.CHUNK
+    """Use as many blocks as a large collection has."""
+    sizes_before = prefetch.ROWS_PER_BLOCK, prefetch.CHUNK
     size = -(-n // BLOCKS)
     prefetch.ROWS_PER_BLOCK, prefetch.CHUNK = size, max(1, size // CHUNKS)
     try:
         yield
     finally:
-        prefetch.ROWS_PER_BLOCK, prefetch.CHUNK = before
+        prefetch.ROWS_PER_BLOCK, prefetch.CHUNK = sizes_before
 
 
 def curves(
-    rows: FeatureTable, judged: tuple[Any, Any], folder: Path, seeds: int, **options: Any
+    rows: FeatureTable, valid: tuple[Any, Any], folder: Path, seeds: int, **options: Any
 ) -> dict[str, list[list[float]]]:
     """Validation MAP by epoch, of every way and seed; rows are sorted by label."""
     write_shards(
         InMemoryStream(folder, rows), folder / "shards", ShardOptions(rows=max(1, len(rows) // 9)), progress=SILENT
     )
     shards = open_shards(folder / "shards")
-    other = rows.take(np.random.default_rng(1).permutation(len(rows)))
+    reordered = rows.take(np.random.default_rng(1).permutation(len(rows)))
     ways: dict[str, Callable[[int], Wsabie]] = {
-        "in memory": lambda seed: fitted(Wsabie, rows, judged, seed, **options),
-        "in memory, other order": lambda seed: fitted(Wsabie, other, judged, seed, **options),
-        "shards": lambda seed: read(shards, judged, seed, **options),
-        "in the order of the source": lambda seed: fitted(InOrder, rows, judged, seed, **options),
+        "in memory": lambda seed: fitted(Wsabie, rows, valid, seed, **options),
+        "in memory, other order": lambda seed: fitted(Wsabie, reordered, valid, seed, **options),
+        "shards": lambda seed: fit_shards(shards, valid, seed, **options),
+        "in the order of the source": lambda seed: fitted(InOrder, rows, valid, seed, **options),
     }
     return {name: [[s.validation for s in make(seed).history_] for seed in range(seeds)] for name, make in ways.items()}
 
 
-def fitted(kind: type[Wsabie], rows: FeatureTable, judged: tuple[Any, Any], seed: int, **options: Any) -> Wsabie:
+def fitted(kind: type[Wsabie], rows: FeatureTable, valid: tuple[Any, Any], seed: int, **options: Any) -> Wsabie:
     model = kind(seed=seed, init="random", **options)
-    return model.fit(rows.X, rows.Y, label_names=rows.label_names, validation=judged)
+    return model.fit(rows.X, rows.Y, label_names=rows.label_names, validation=valid)
 
 
-def read(shards: ShardedFeatureTable, judged: tuple[Any, Any], seed: int, **options: Any) -> Wsabie:
+def fit_shards(shards: ShardedFeatureTable, valid: tuple[Any, Any], seed: int, **options: Any) -> Wsabie:
     with small_blocks(len(shards.shards)):
-        return Wsabie(seed=seed, init="random", **options).fit(shards, validation=judged)
+        return Wsabie(seed=seed, init="random", **options).fit(shards, validation=valid)
 
 
-def difference(found: dict[str, list[list[float]]], way: str, of: Callable[[Any], Any]) -> tuple[float, float]:
+def difference(
+    curves_by_order: dict[str, list[list[float]]], way: str, of: Callable[[Any], Any]
+) -> tuple[float, float]:
     """Mean of a way less that of training in memory, paired by seeds, and half of its 95 % interval (Student's t)."""
     from scipy.stats import t
 
-    gaps = of(np.array(found[way])) - of(np.array(found["in memory"]))
+    gaps = of(np.array(curves_by_order[way])) - of(np.array(curves_by_order["in memory"]))
     half = t.ppf(0.975, len(gaps) - 1) * gaps.std(ddof=1) / np.sqrt(len(gaps))
     return float(gaps.mean()), float(half)
 
@@ -122,29 +124,29 @@ def main() -> None:
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--draw", type=Path, help="SVG to write")
     parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args()
-    task = sides(asked.task, asked.data)
+    options = parser.parse_args()
+    task = sides(options.task, options.data)
     rows = sorted_by_label(*task.fit)
-    epochs = asked.epochs or TASKS[asked.task]
+    epochs = options.epochs or TASKS[options.task]
     with tempfile.TemporaryDirectory() as folder:
-        found = curves(rows, tuple(task.valid), Path(folder), asked.seeds, dim=50, epochs=epochs)
-    means = {name: np.mean(curve, 0) for name, curve in found.items()}
-    if asked.draw:
+        curves_by_order = curves(rows, tuple(task.valid), Path(folder), options.seeds, dim=50, epochs=epochs)
+    means = {name: np.mean(curve, 0) for name, curve in curves_by_order.items()}
+    if options.draw:
         at = list(range(1, epochs + 1))
         lines = [ChartSeries(name, at, mean.tolist(), style=i) for i, (name, mean) in enumerate(means.items())]
-        chart = LineChart(asked.task, lines, ChartAxis("epoch"), ChartAxis("validation MAP"))
-        asked.draw.write_text(render_svg([chart]), encoding="utf-8")
-    if asked.json:
-        print(json.dumps({"task": asked.task, "rows": len(rows), "seeds": asked.seeds, "curves": found}))
+        chart = LineChart(options.task, lines, ChartAxis("epoch"), ChartAxis("validation MAP"))
+        options.draw.write_text(render_svg([chart]), encoding="utf-8")
+    if options.json:
+        print(json.dumps({"task": options.task, "rows": len(rows), "seeds": options.seeds, "curves": curves_by_order}))
         return
-    print(told())
-    print(f"{asked.task}: {len(rows):,} rows sorted by label, {BLOCKS} blocks, {asked.seeds} seeds")
+    print(describe_machine())
+    print(f"{options.task}: {len(rows):,} rows sorted by label, {BLOCKS} blocks, {options.seeds} seeds")
     for name, mean in means.items():
         print(f"  {name:<28}" + " ".join(f"{value:.3f}" for value in mean))
-    for what, of in (("mean of all epochs", lambda a: a.mean(1)), ("last epoch", lambda a: a[:, -1])):
-        print(f"less in memory, {what}:")
-        for name in list(found)[1:]:
-            gap, half = difference(found, name, of)
+    for title, of in (("mean of all epochs", lambda a: a.mean(1)), ("last epoch", lambda a: a[:, -1])):
+        print(f"less in memory, {title}:")
+        for name in list(curves_by_order)[1:]:
+            gap, half = difference(curves_by_order, name, of)
             print(f"  {name:<28}{gap:+.4f} +- {half:.4f}")
 
 

@@ -1,4 +1,4 @@
-"""What a label costs that is drawn in search of a violator, with sketches and without: `python -m benchmarks.sketches`.
+"""Cost of a drawn label with sketches and without: `python -m benchmarks.sketches`.
 
 Random points. The threshold of a query is the score that one label in a hundred exceeds, as late in training, or one in
 two, as at the beginning; a search ends after a hundred draws. Nanoseconds a draw on one thread, the least of ROUNDS by
@@ -15,7 +15,7 @@ import numba
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from benchmarks.machine import machine, told
+from benchmarks.machine import describe_machine, machine
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.kernels.primitives.random_numbers import start_stream
 from wsabie.kernels.training import warp
@@ -34,24 +34,24 @@ QUERIES, SEARCHES, TRIALS, ROUNDS = 512, 4_000, 100, 9
 @numba.njit(nogil=True)
 def search(targets, labels, rule, sampler, queries, thresholds, first, n, counters, width):
     """Search for a violator n times; how many labels were drawn."""
-    drawn = 0
+    n_draws = 0
     for t in range(first, first + n):
         i = t % len(queries)
         counter, n_negatives = start_stream(rule.seed, rule.epoch, t), targets.n_labels - 1
-        drawn += warp.find_violator(
+        n_draws += warp.find_violator(
             targets, labels, rule, sampler, i, queries[i], thresholds[i], n_negatives, counter, counters, width
         )[1]
-    return drawn
+    return n_draws
 
 
 def measured(dim: int, n_labels: int, violate: float) -> dict[str, Any]:
-    """Both ways on the same points, of which this share violates."""
+    """Time both ways on the same points, of which this share violates."""
     rng = np.random.default_rng(0)
     space = JointSpace.random(QUERIES, n_labels, dim, "dot", rng)
-    own = csr_matrix((np.ones(QUERIES, np.int8), (np.arange(QUERIES), rng.integers(0, n_labels, QUERIES))))
-    own.resize(QUERIES, n_labels)
-    targets = build_targets(own, None, "mean")
-    settings = Wsabie(max_sampled=TRIALS, threads=1)._resolve_settings(TrainingRows(None, own).shape)
+    positives = csr_matrix((np.ones(QUERIES, np.int8), (np.arange(QUERIES), rng.integers(0, n_labels, QUERIES))))
+    positives.resize(QUERIES, n_labels)
+    targets = build_targets(positives, None, "mean")
+    settings = Wsabie(max_sampled=TRIALS, threads=1)._resolve_settings(TrainingRows(None, positives).shape)
     rule = EpochRunner(settings, space, TrainingData([])).build_step_config(space, 0)
     thresholds = np.quantile(space.features @ space.labels.T, 1 - violate, axis=1).astype(np.float32)
     width, counters = space.width, np.zeros(warp.N_COUNTERS, np.int64)
@@ -61,16 +61,23 @@ def measured(dim: int, n_labels: int, violate: float) -> dict[str, Any]:
             for sketched in best:
                 sampling = create_sampler(SamplerConfig(), space, np.ones(n_labels, np.int64), 1, sketched)
                 sampling.refresh(space, threads)
-                given = targets, sampling.labels(space), rule, sampling.per_thread[0], space.features, thresholds
+                search_arguments = (
+                    targets,
+                    sampling.labels(space),
+                    rule,
+                    sampling.per_thread[0],
+                    space.features,
+                    thresholds,
+                )
                 started = time.perf_counter()
-                drawn = search(*given, turn * SEARCHES, SEARCHES if turn else 1, counters, width)
+                n_draws = search(*search_arguments, turn * SEARCHES, SEARCHES if turn else 1, counters, width)
                 seconds = time.perf_counter() - started
-                best[sketched] = min(best[sketched], seconds / drawn * 1e9) if turn else best[sketched]
-    found = {"ns": best[False], "ns_sketched": best[True], "ratio": best[True] / best[False]}
+                best[sketched] = min(best[sketched], seconds / n_draws * 1e9) if turn else best[sketched]
+    nanoseconds = {"ns": best[False], "ns_sketched": best[True], "ratio": best[True] / best[False]}
     size = {"dim": dim, "labels": n_labels, "violate": violate, "table_mb": round(space.labels.nbytes / 1e6, 1)}
     return (
         size
-        | {name: round(value, 2) for name, value in found.items()}
+        | {name: round(value, 2) for name, value in nanoseconds.items()}
         | {"by_default": can_use_sketches(SamplerConfig(), space)}
     )
 
@@ -78,8 +85,8 @@ def measured(dim: int, n_labels: int, violate: float) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
-    given = parser.parse_args()
-    print(told())
+    options = parser.parse_args()
+    print(describe_machine())
     print(f"{'dim':>5}{'labels':>10}{'violate':>9}{'MB':>8}{'ns a draw':>12}{'sketched':>10}{'ratio':>7}  by default")
     rows = []
     for case in CASES:
@@ -90,8 +97,8 @@ def main() -> None:
             f"{row['ratio']:>7}  {'sketched' if row['by_default'] else ''}",
             flush=True,
         )
-    if given.out:
-        given.out.write_text(json.dumps({"machine": machine(1), "rows": rows}, indent=1) + "\n")
+    if options.out:
+        options.out.write_text(json.dumps({"machine": machine(1), "rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

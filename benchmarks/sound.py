@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import told, verdict
+from benchmarks.machine import describe_machine, verdict
 from wsabie.core.arrays import Float32
 from wsabie.features.audio.sound_frames import AuditoryImageConfig, compute_auditory_images, compute_channel_frequencies
 from wsabie.features.extractor_registry import create_extractor
@@ -27,18 +27,18 @@ SECONDS, RATE, ROUNDS = 600, 44_100, 3
 
 def track(folder: Path) -> Float32:
     """The recordings of a folder one after the other, as often as it takes."""
-    found: list[Float32] = []
+    blocks: list[Float32] = []
     files = sorted(folder.rglob("*.wav"))
     if not files:
         raise SystemExit(f"{folder} holds no .wav files; give a folder of recordings")
     n = 0
     while n < SECONDS * RATE:
         for file in files:
-            found += list(EncodedAudio(file, 3600).pieces(RATE))
-            n += len(found[-1])
+            blocks += list(EncodedAudio(file, 3600).pieces(RATE))
+            n += len(blocks[-1])
             if n >= SECONDS * RATE:
                 break
-    return np.concatenate(found)[: SECONDS * RATE]
+    return np.concatenate(blocks)[: SECONDS * RATE]
 
 
 def rate_of(work: Any) -> float:
@@ -92,26 +92,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--draw", type=Path)
-    asked = parser.parse_args()
-    if asked.draw:
-        draw(asked.draw)
+    options = parser.parse_args()
+    if options.draw:
+        draw(options.draw)
         return
-    if asked.folder is None:
+    if options.folder is None:
         parser.error("give a folder of recordings")
-    folder = asked.folder
-    print(told())
+    folder = options.folder
+    print(describe_machine())
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "track.mp3"
         soundfile.write(file, np.repeat(track(folder)[:, None], 2, axis=1), RATE)
         source = ItemList(Path(place), [Item("track", file, ())], "sounds")
         decoding = rate_of(lambda: sum(map(len, EncodedAudio(file, 3600).pieces(22_050))))
         print(f"decoding and rate alone {decoding:8.0f} times real time")
-        for named in ("mfcc", "sai", "mfcc,sai"):
-            learnt = create_extractor(named).fit(source)
-            learnt.transform_one(file)  # compilation
-            found = rate_of(lambda learnt=learnt: learnt.transform_one(file))
-            bar = f", {verdict(found, least=BARS[named])}" if named in BARS else ""
-            print(f"{named:<23} {found:8.0f} times real time{bar}")
+        for feature_names in ("mfcc", "sai", "mfcc,sai"):
+            extractor = create_extractor(feature_names).fit(source)
+            extractor.transform_one(file)  # compilation
+            rate = rate_of(lambda extractor=extractor: extractor.transform_one(file))
+            bar = f", {verdict(rate, least=BARS[feature_names])}" if feature_names in BARS else ""
+            print(f"{feature_names:<23} {rate:8.0f} times real time{bar}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a model keeps and learns while labels are added: `python -m benchmarks.streams TASK [--data FOLDER]`.
+"""Old and new labels of a model while labels are added: `python -m benchmarks.streams TASK [--data FOLDER]`.
 
 corel5k (--data FOLDER with Mulan's sparse ARFF files), S, M: the tasks of benchmarks/tasks.py. A fifth of the labels,
 drawn anew for every seed, is held back: the model is fitted on the rows that have none of them, and then learns the
@@ -22,7 +22,7 @@ from unittest.mock import patch
 import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
-from benchmarks.machine import machine, told, verdict
+from benchmarks.machine import describe_machine, machine, verdict
 from benchmarks.tasks import Side, sides
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.models.wsabie.estimator import Wsabie
@@ -44,7 +44,7 @@ class Stream(NamedTuple):
         Labels as a matrix.
     step : (n_train,) int
         0: before the first step.
-    old, new, there : int arrays
+    old, new, live : int arrays
         Labels of the start, those that are added, and both.
     """
 
@@ -53,7 +53,7 @@ class Stream(NamedTuple):
     step: Any
     old: Any
     new: Any
-    there: Any
+    live: Any
 
 
 def stream(task: str, data: Path | None, rows: int | None, seed: int) -> Stream:
@@ -65,15 +65,15 @@ def stream(task: str, data: Path | None, rows: int | None, seed: int) -> Stream:
     X, Y = vstack([fit.X, valid.X]).tocsr()[:rows], vstack([fit.Y, valid.Y]).tocsr()[:rows]
     rng = np.random.default_rng([seed, 11])
     live = np.flatnonzero(np.asarray((Y > 0).sum(axis=0)).ravel())
-    chosen = rng.permutation(live)[: round(SHARE * len(live))]
+    late_labels = rng.permutation(live)[: round(SHARE * len(live))]
     step_of = np.zeros(n_labels, np.int64)
-    for number, some in enumerate(np.array_split(chosen, STEPS)):
-        step_of[some] = number + 1
+    for number, labels_of_step in enumerate(np.array_split(late_labels, STEPS)):
+        step_of[labels_of_step] = number + 1
     step, pairs = np.zeros(Y.shape[0], np.int64), Y.tocoo()
     np.maximum.at(step, pairs.row, step_of[pairs.col])
-    begun = np.asarray((Y[step == 0] > 0).sum(axis=0)).ravel() > 0
-    old = np.flatnonzero(begun & (step_of == 0))
-    return Stream(Side(X, Y), Side(test.X[:MOST_TEST], test.Y[:MOST_TEST]), step, old, np.sort(chosen), live)
+    has_first_rows = np.asarray((Y[step == 0] > 0).sum(axis=0)).ravel() > 0
+    old = np.flatnonzero(has_first_rows & (step_of == 0))
+    return Stream(Side(X, Y), Side(test.X[:MOST_TEST], test.Y[:MOST_TEST]), step, old, np.sort(late_labels), live)
 
 
 def _matrix(Y: Any) -> Any:
@@ -82,18 +82,18 @@ def _matrix(Y: Any) -> Any:
     return csr_matrix((np.ones(len(Y), np.int8), Y, np.arange(len(Y) + 1)), (len(Y), int(Y.max()) + 1))
 
 
-def named(Y: Any) -> list[list[str]]:
+def name_labels(Y: Any) -> list[list[str]]:
     """Names of the labels of every row."""
     return [[str(label) for label in Y.indices[lo:hi]] for lo, hi in zip(Y.indptr[:-1], Y.indptr[1:], strict=True)]
 
 
-def judged(model: Any, test: Side, wanted: Any, among: Any) -> float:
+def compute_map(model: Any, test: Side, labels: Any, among: Any) -> float:
     """MAP of some labels among others; true labels that are not wanted are no candidates."""
-    own = test.Y[:, wanted]
-    rows = np.flatnonzero(np.diff((own > 0).tocsr().indptr))
+    positives = test.Y[:, labels]
+    rows = np.flatnonzero(np.diff((positives > 0).tocsr().indptr))
     among = among[[str(label) in model.vocabulary_ for label in among]]
     scores = model.scores(test.X[rows])[:, model.vocabulary_.ids(map(str, among))]
-    truth, is_wanted = test.Y[rows][:, among], np.isin(among, wanted)
+    truth, is_wanted = test.Y[rows][:, among], np.isin(among, labels)
     pairs = truth.tocoo()
     hidden = ~is_wanted[pairs.col]
     scores[pairs.row[hidden], pairs.col[hidden]] = -1e9
@@ -111,12 +111,12 @@ def going_on(model: Any, X: Any, Y: Any) -> None:
 
 def anchored(model: Any, X: Any, Y: Any) -> None:
     """After every epoch the old points go a part of the way back to where they were."""
-    before = {name: table.copy() for name, table in model.space_.arrays().items() if name != "bias"}
+    tables_before = {name: table.copy() for name, table in model.space_.arrays().items() if name != "bias"}
     for _ in range(EPOCHS):
         model.partial_fit(X, Y, epochs=1)
         for name, table in model.space_.arrays().items():
-            if name in before:
-                table[: len(before[name])] += ANCHOR * (before[name] - table[: len(before[name])])
+            if name in tables_before:
+                table[: len(tables_before[name])] += ANCHOR * (tables_before[name] - table[: len(tables_before[name])])
 
 
 def free(model: Any, X: Any, Y: Any) -> None:
@@ -144,7 +144,7 @@ def without(*names: str) -> Iterator[None]:
 
 
 def ways(n_rows: int) -> dict[str, tuple[dict[str, Any], Learn]]:
-    """What is compared: parameters that are set after the first fit, and how a step is learnt."""
+    """Compared ways: parameters that are set after the first fit, and the update of a step."""
     return {
         "nothing": ({}, going_on),
         "a quarter of the rate": ({"learning_rate": "quarter"}, going_on),
@@ -157,16 +157,16 @@ def ways(n_rows: int) -> dict[str, tuple[dict[str, Any], Learn]]:
     }
 
 
-def run(given: Stream, seed: int, only: list[str] | None) -> dict[str, Any]:
+def run(task: Stream, seed: int, only: list[str] | None) -> dict[str, Any]:
     """The figures of a seed: before, of one fit on everything, and of each way after every step."""
-    train, test, first = given.train, given.test, given.step == 0
-    found: dict[str, Any] = {"seed": seed, "rows": int(first.sum()), "of": len(first)}
+    train, test, first = task.train, task.test, task.step == 0
+    result: dict[str, Any] = {"seed": seed, "rows": int(first.sum()), "of": len(first)}
     began = time.perf_counter()
-    whole = Wsabie(seed=seed).fit(train.X, named(train.Y))
-    found["full"] = {**figures(whole, given), "seconds": time.perf_counter() - began}
-    base = Wsabie(seed=seed, replay="auto").fit(train.X[first], named(train.Y[first]))
-    found["before"] = {"old": judged(base, test, given.old, given.old)}
-    tenth = Wsabie(seed=seed, replay=len(first) // 10).fit(train.X[first], named(train.Y[first]))
+    full_model = Wsabie(seed=seed).fit(train.X, name_labels(train.Y))
+    result["full"] = {**figures(full_model, task), "seconds": time.perf_counter() - began}
+    base = Wsabie(seed=seed, replay="auto").fit(train.X[first], name_labels(train.Y[first]))
+    result["before"] = {"old": compute_map(base, test, task.old, task.old)}
+    tenth = Wsabie(seed=seed, replay=len(first) // 10).fit(train.X[first], name_labels(train.Y[first]))
     rates = {"V": base.settings_["feature_rate"], "W": base.settings_["learning_rate"]}
     for way, (changes, learn) in ways(len(first)).items():
         if only and way not in only:
@@ -178,30 +178,30 @@ def run(given: Stream, seed: int, only: list[str] | None) -> dict[str, Any]:
         model.set_params(learning_rate=rate)
         began, curve = time.perf_counter(), []
         for step in range(1, STEPS + 1):
-            now = given.step == step
-            learn(model, train.X[now], named(train.Y[now]))
-            curve.append(judged(model, test, given.old, given.old))
+            now = task.step == step
+            learn(model, train.X[now], name_labels(train.Y[now]))
+            curve.append(compute_map(model, test, task.old, task.old))
         seconds = time.perf_counter() - began
-        found[way] = {**figures(model, given), "curve": curve, "seconds": seconds}
+        result[way] = {**figures(model, task), "curve": curve, "seconds": seconds}
         if model.memory_ is not None and changes.get("replay"):
-            found[way] |= {"kept": len(model.memory_), "bytes": model.memory_.nbytes}
-        print(f"  seed {seed} {way:<28} {shares(found, way)}", flush=True)
-    return found
+            result[way] |= {"kept": len(model.memory_), "bytes": model.memory_.nbytes}
+        print(f"  seed {seed} {way:<28} {shares(result, way)}", flush=True)
+    return result
 
 
-def figures(model: Any, given: Stream) -> dict[str, float]:
+def figures(model: Any, task: Stream) -> dict[str, float]:
     """MAP by what is asked."""
-    asked = {"old": (given.old, given.old), "open": (given.old, given.there), "new": (given.new, given.there)}
-    return {name: judged(model, given.test, *each) for name, each in asked.items()}
+    label_sets = {"old": (task.old, task.old), "open": (task.old, task.live), "new": (task.new, task.live)}
+    return {name: compute_map(model, task.test, *each) for name, each in label_sets.items()}
 
 
-def shares(found: dict[str, Any], way: str) -> dict[str, float]:
+def shares(result: dict[str, Any], way: str) -> dict[str, float]:
     """Old labels against the start, and what a fit on everything reaches."""
-    own, full = found[way], found["full"]
+    ours, full = result[way], result["full"]
     return {
-        "old": round(own["old"] / found["before"]["old"] - 1, 4),
-        "open": round(own["open"] / full["open"], 4),
-        "new": round(own["new"] / full["new"], 4),
+        "old": round(ours["old"] / result["before"]["old"] - 1, 4),
+        "open": round(ours["open"] / full["open"], 4),
+        "new": round(ours["new"] / full["new"], 4),
     }
 
 
@@ -214,12 +214,12 @@ def interval(values: list[float]) -> dict[str, float]:
     return {"mean": float(np.mean(values)), "low": float(np.mean(values)) - half, "high": float(np.mean(values)) + half}
 
 
-def _shown(value: dict[str, float]) -> str:
+def _format_interval(value: dict[str, float]) -> str:
     return f"{100 * value['mean']:.1f} % [{100 * value['low']:.1f}, {100 * value['high']:.1f}]"
 
 
-def drawn(runs: list[dict[str, Any]], file: Path) -> None:
-    """What is left of the old labels' MAP after every step, mean of the seeds, as SVG."""
+def draw_curves(runs: list[dict[str, Any]], file: Path) -> None:
+    """Draw the old labels' MAP after every step, mean of the seeds, as SVG."""
     import matplotlib as mpl
 
     mpl.use("svg")
@@ -227,7 +227,9 @@ def drawn(runs: list[dict[str, Any]], file: Path) -> None:
 
     figure, axes = plt.subplots(figsize=(8.5, 4.2), layout="constrained")
     for way in [name for name, value in runs[0].items() if isinstance(value, dict) and "curve" in value]:
-        curves = [[1.0, *(value / one["before"]["old"] for value in one[way]["curve"])] for one in runs]
+        curves = [
+            [1.0, *(value / run_result["before"]["old"] for value in run_result[way]["curve"])] for run_result in runs
+        ]
         axes.plot(range(STEPS + 1), np.mean(curves, axis=0), marker=".", label=way)
     axes.set(xlabel="steps", ylabel="MAP of the old labels, share of before", title="Labels added in ten steps")
     axes.grid(alpha=0.3)
@@ -246,24 +248,29 @@ def main() -> None:
     parser.add_argument("--only", action="append", help="this way (default: all)")
     parser.add_argument("--draw", type=Path, help="draw the old labels' curve to this SVG file")
     parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
-    asked = parser.parse_args()
-    print(told())
-    runs = [run(stream(asked.task, asked.data, asked.rows, seed), seed, asked.only) for seed in range(asked.seeds)]
+    options = parser.parse_args()
+    print(describe_machine())
+    runs = [
+        run(stream(options.task, options.data, options.rows, seed), seed, options.only) for seed in range(options.seeds)
+    ]
     summary: dict[str, Any] = {}
     for way in [name for name in runs[0] if name not in ("seed", "rows", "of", "full", "before")]:
-        each = [shares(one, way) for one in runs]
-        summary[way] = {name: interval([one[name] for one in each]) for name in each[0]}
-        took = np.mean([one[way]["seconds"] / one["full"]["seconds"] for one in runs])
-        own = "  ".join(f"{name} {_shown(value)}" for name, value in summary[way].items())
-        print(f"{way:<28} {own}  time / full fit {took:.2f}")
+        each = [shares(entry, way) for entry in runs]
+        summary[way] = {name: interval([entry[name] for entry in each]) for name in each[0]}
+        took = np.mean([entry[way]["seconds"] / entry["full"]["seconds"] for entry in runs])
+        text = "  ".join(f"{name} {_format_interval(value)}" for name, value in summary[way].items())
+        print(f"{way:<28} {text}  time / full fit {took:.2f}")
     if "replay" in summary:
-        kept, learnt = summary["replay"]["old"]["mean"], summary["replay"]["new"]["mean"]
-        print(f"replay: old labels {verdict(kept, least=MOST_LOST)}, new labels {verdict(learnt, least=LEAST_LEARNT)}")
-    if asked.draw:
-        drawn(runs, asked.draw)
-    if asked.out:
-        kept_ = {"schema": 1, "machine": machine(), "task": asked.task, "summary": summary, "runs": runs}
-        asked.out.write_text(json.dumps(kept_, indent=1) + "\n")
+        old_labels, new_labels = summary["replay"]["old"]["mean"], summary["replay"]["new"]["mean"]
+        print(
+            f"replay: old labels {verdict(old_labels, least=MOST_LOST)}, "
+            f"new labels {verdict(new_labels, least=LEAST_LEARNT)}"
+        )
+    if options.draw:
+        draw_curves(runs, options.draw)
+    if options.out:
+        content = {"schema": 1, "machine": machine(), "task": options.task, "summary": summary, "runs": runs}
+        options.out.write_text(json.dumps(content, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ class Side(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """What is fitted, what chooses, what is read at the end."""
+    """Training, validation and test side."""
 
     fit: Side
     valid: Side

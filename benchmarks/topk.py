@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from threadpoolctl import threadpool_limits
 
-from benchmarks.machine import machine, told
+from benchmarks.machine import describe_machine, machine
 from wsabie.core.machine import count_available_cores
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.search.exact_index import ExactIndex, find_top_k
@@ -37,7 +37,7 @@ def main() -> None:
     table = rng.normal(size=(n_labels, DIM)).astype(np.float32)
     queries = rng.normal(size=(ROWS, DIM)).astype(np.float32)
     counts = sorted({1, count_available_cores()})
-    found = [measure(table, queries, threads) for threads in counts]
+    runs = [measure(table, queries, threads) for threads in counts]
     result = {
         "schema": 1,
         "machine": machine(),
@@ -46,7 +46,7 @@ def main() -> None:
         "rows": ROWS,
         "k": K,
     }
-    result |= {"runs": found, "memory": memory(table, queries)}
+    result |= {"runs": runs, "memory": memory(table, queries)}
     if n_labels < LARGE:
         result["model_rank_us"] = 1e6 * model_rank(rng, n_labels)
     print(json.dumps(result, indent=1) if arguments.json else as_text(result))
@@ -57,7 +57,7 @@ def measure(table: Any, queries: Any, threads: int) -> dict[str, Any]:
     large = len(table) >= LARGE
     rounds, repeats, calls = (LARGE_ROUNDS, LARGE_REPEATS, LARGE_CALLS) if large else (ROUNDS, REPEATS, CALLS)
     out, one_out = np.empty((ROWS, len(table)), np.float32), np.empty(len(table), np.float32)
-    index, one, vector = ExactIndex(table), queries[:1], queries[0]
+    index, single_query, vector = ExactIndex(table), queries[:1], queries[0]
     screened = ScreeningIndex.build(index, queries=queries)
     with threadpool_limits(threads, user_api="blas"):
         product, search, by_bytes = alternate(
@@ -72,8 +72,8 @@ def measure(table: Any, queries: Any, threads: int) -> dict[str, Any]:
         one_product, one_search, one_by_bytes = alternate(
             [
                 lambda: np.matmul(table, vector, out=one_out),
-                lambda: index.top_k(one, K, threads=threads),
-                lambda: screened.top_k(one, K, threads=threads),
+                lambda: index.top_k(single_query, K, threads=threads),
+                lambda: screened.top_k(single_query, K, threads=threads),
             ],
             rounds,
             calls // rounds,
@@ -101,13 +101,13 @@ def model_rank(rng: np.random.Generator, n_labels: int) -> float:
     X = csr_matrix((np.ones(len(indices)), indices, np.arange(0, len(indices) + 1, 244)), shape=(ROWS, 10_000))
     names = [f"label {number}" for number in range(n_labels)]
     model = Wsabie(DIM, epochs=1).fit(X, rng.integers(0, n_labels, ROWS), label_names=names)
-    found = []
+    times = []
     for i in range(CALLS):
         row = X[i % ROWS]
         start = time.perf_counter()
         model.rank(row, K)
-        found.append(time.perf_counter() - start)
-    return float(np.median(found))
+        times.append(time.perf_counter() - start)
+    return float(np.median(times))
 
 
 def alternate(works: Sequence[Callable[[], Any]], rounds: int, repeats: int) -> list[float]:
@@ -118,14 +118,14 @@ def alternate(works: Sequence[Callable[[], Any]], rounds: int, repeats: int) -> 
     """
     times: list[list[float]] = [[] for _ in works]
     for _ in range(rounds):
-        for work, found in zip(works, times, strict=True):
+        for work, work_times in zip(works, times, strict=True):
             time.sleep(0.1)
             work()
             for _ in range(repeats):
                 start = time.perf_counter()
                 work()
-                found.append(time.perf_counter() - start)
-    return [float(np.median(found)) for found in times]
+                work_times.append(time.perf_counter() - start)
+    return [float(np.median(work_times)) for work_times in times]
 
 
 def memory(table: Any, queries: Any) -> dict[str, float]:
@@ -141,7 +141,7 @@ def memory(table: Any, queries: Any) -> dict[str, float]:
 
 
 def as_text(result: dict[str, Any]) -> str:
-    lines = [f"top {K} of {result['labels']:,} labels, D = {DIM}; {told()}"]
+    lines = [f"top {K} of {result['labels']:,} labels, D = {DIM}; {describe_machine()}"]
     for run in result["runs"]:
         verdict = "met" if run["met"] else "MISSED"
         lines.append(

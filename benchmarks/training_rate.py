@@ -18,7 +18,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from benchmarks.machine import machine, told, verdict
+from benchmarks.machine import describe_machine, machine, verdict
 from benchmarks.visterm_task import load
 from wsabie.core.validation import check_features
 from wsabie.embedding import tables
@@ -100,15 +100,15 @@ def fused(indptr, indices, data, y, V, W, order, losses, rate, max_norm, q, g, w
         fy = np.float32(0)
         for k in range(16 * len(width)):
             fy += q[k] * positive[k]
-        drawn, v = 0, -1
-        while drawn < min(1000, n_labels - 1):
+        n_drawn, v = 0, -1
+        while n_drawn < min(1000, n_labels - 1):
             state ^= state << np.uint64(13)
             state ^= state >> np.uint64(7)
             state ^= state << np.uint64(17)
             c = np.int64(((state >> np.uint64(32)) * np.uint64(n_labels)) >> np.uint64(32))
             if c == y[i]:
                 continue
-            drawn += 1
+            n_drawn += 1
             row = W[c]
             fc = np.float32(0)
             for k in range(16 * len(width)):
@@ -119,7 +119,7 @@ def fused(indptr, indices, data, y, V, W, order, losses, rate, max_norm, q, g, w
         if v < 0:
             continue
         updates += 1
-        step = rate * losses[max((n_labels - 1) // drawn, 1)]
+        step = rate * losses[max((n_labels - 1) // n_drawn, 1)]
         negative = W[v]
         pp, nn = np.float32(0), np.float32(0)
         for k in range(16 * len(width)):
@@ -184,30 +184,30 @@ def one_round(X: Any, y: Any, inputs: Any) -> dict[str, Any]:
     }
     rates = {name: stats.pairs_per_second for name, stats in ours.items()}
     rates["hand-fused loop, 1 thread"] = fused_rate(inputs, y)
-    counted = ours["sequential, 1 thread"]
-    return {"rates": rates, "ceilings": {n: ceiling(inputs, int(y.max()) + 1, n, counted) for n in (1, 2)}}
+    epoch_stats = ours["sequential, 1 thread"]
+    return {"rates": rates, "ceilings": {n: ceiling(inputs, int(y.max()) + 1, n, epoch_stats) for n in (1, 2)}}
 
 
-def ceiling(inputs: Any, n_labels: int, threads: int, counted: EpochStats) -> dict[str, float]:
-    """What the machine allows, with its terms."""
+def ceiling(inputs: Any, n_labels: int, threads: int, epoch_stats: EpochStats) -> dict[str, float]:
+    """Return the machine's ceiling with its terms."""
     nnz = len(inputs.indices) / inputs.n_rows
     terms = machine_terms(inputs, n_labels, threads)
     seconds = (
         nnz * terms["t_gather"]
-        + counted.mean_draws * terms["t_label"]
-        + counted.violation_rate * (nnz + 2) * terms["t_scatter"]
+        + epoch_stats.mean_draws * terms["t_label"]
+        + epoch_stats.violation_rate * (nnz + 2) * terms["t_scatter"]
     )
-    counts = {"nnz": nnz, "draws": counted.mean_draws, "update_share": counted.violation_rate}
+    counts = {"nnz": nnz, "draws": epoch_stats.mean_draws, "update_share": epoch_stats.violation_rate}
     return {**terms, **counts, "pairs_per_second": 1 / seconds}
 
 
-def ratios_of(found: dict[str, Any]) -> dict[str, float]:
+def ratios_of(round_figures: dict[str, Any]) -> dict[str, float]:
     """The ratios of one round."""
-    rates = found["rates"]
-    one, two = (found["ceilings"][n]["pairs_per_second"] for n in (1, 2))
+    rates = round_figures["rates"]
+    one_thread, two = (round_figures["ceilings"][n]["pairs_per_second"] for n in (1, 2))
     return {
-        "sequential / ceiling of 1": rates["sequential, 1 thread"] / one,
-        "deterministic 1 / ceiling of 1": rates["deterministic, 1 thread"] / one,
+        "sequential / ceiling of 1": rates["sequential, 1 thread"] / one_thread,
+        "deterministic 1 / ceiling of 1": rates["deterministic, 1 thread"] / one_thread,
         "deterministic 2 / ceiling of 2": rates["deterministic, 2 threads"] / two,
         "deterministic 2 / Hogwild 2": rates["deterministic, 2 threads"] / rates["Hogwild, 2 threads"],
         "deterministic 2 / deterministic 1": rates["deterministic, 2 threads"] / rates["deterministic, 1 thread"],
@@ -215,9 +215,9 @@ def ratios_of(found: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def first_epoch(X: Any, y: Any, **how: Any) -> EpochStats:
+def first_epoch(X: Any, y: Any, **options: Any) -> EpochStats:
     """The figures of a first epoch."""
-    return Wsabie(dim=DIM, epochs=1, learning_rate=0.03, max_norm=1.5, **how).fit(X, y).history_[0]
+    return Wsabie(dim=DIM, epochs=1, learning_rate=0.03, max_norm=1.5, **options).fit(X, y).history_[0]
 
 
 def model_inputs(X: Any, y: Any) -> Any:
@@ -291,7 +291,10 @@ def build_targets_labels(y: Any, n_labels: int) -> Any:
 
 
 def as_text(result: dict[str, Any]) -> str:
-    lines = [told(), f"task {result['task']}, dim {result['dim']}, first epoch, medians of {result['rounds']} rounds"]
+    lines = [
+        describe_machine(),
+        f"task {result['task']}, dim {result['dim']}, first epoch, medians of {result['rounds']} rounds",
+    ]
     lines += [f"  {name:<26} {value:>10,.0f} pairs/s" for name, value in result["rates"].items()]
     for threads, terms in result["ceilings"].items():
         lines.append(

@@ -52,17 +52,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("task", nargs="+", choices=SIZES)
     parser.add_argument("--out", type=Path, default=CACHE, help="folder (default: %(default)s)")
-    chosen = parser.parse_args()
-    for name in chosen.task:
+    options = parser.parse_args()
+    for name in options.task:
         task, world = generate_with_truth(name)
-        save_task(task, chosen.out / f"{name}.npz")
-        known = {
+        save_task(task, options.out / f"{name}.npz")
+        facts = {
             "task": name,
             **asdict(SIZES[name]),
             **compute_task_figures(task),
             **compute_noise_free_figures(task, world),
         }
-        sys.stdout.write(json.dumps(known) + "\n")
+        sys.stdout.write(json.dumps(facts) + "\n")
 
 
 if __name__ == "__main__":

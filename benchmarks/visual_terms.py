@@ -1,4 +1,4 @@
-"""How many pictures a second one core turns into visual words, by stage, on real pictures.
+"""Pictures a second that one core turns into visual words, by stage, on real pictures.
 
     python -m benchmarks.visual_terms [FOLDER ...] [--terms 10000] [--pictures 200]
 
@@ -44,13 +44,13 @@ def main() -> int:
         print("no pictures: give a folder, or set WSABIE_TEST_DATA", file=sys.stderr)
         return 2
     with threadpool_limits(1):
-        begun = time.process_time()
+        start = time.process_time()
         terms = VisualWords(options.terms).fit(collections[0])
-        learned = time.process_time() - begun
+        learning_seconds = time.process_time() - start
         tables = [measured(source, terms) for source in collections]
     report = {
         "terms": options.terms,
-        "learning_s": round(learned, 1),
+        "learning_s": round(learning_seconds, 1),
         "collections": tables,
         "versions": collect_versions(),
     }
@@ -58,7 +58,7 @@ def main() -> int:
     report["two_processes"] = [
         in_processes(source, terms, table) for source, table in zip(collections, tables, strict=True)
     ]
-    print(json.dumps(report, indent=1) if options.json else shown(report))
+    print(json.dumps(report, indent=1) if options.json else format_report(report))
     return 0 if all(table["together"] >= BAR for table in tables) else 1
 
 
@@ -83,7 +83,7 @@ def measured(source: ItemList, terms: VisualWords) -> dict[str, Any]:
     stages: dict[str, Callable[[Any], object]] = {
         "decode": lambda picture: decode_image(picture.content, size=terms.size),
         "blocks": lambda pixels: extract_block_descriptors(pixels, plan),
-        "assign": lambda found: terms.dictionary_.assign(found),
+        "assign": lambda descriptors: terms.dictionary_.assign(descriptors),
         "together": lambda picture: terms.transform_one(picture.content),
     }
     inputs: dict[str, Iterable[Any]] = {"decode": source, "blocks": decoded, "assign": blocks, "together": source}
@@ -93,7 +93,7 @@ def measured(source: ItemList, terms: VisualWords) -> dict[str, Any]:
         "folder": "/".join(source.path.parts[-3:]),
         "pictures": len(source),
         "longer_side": sides[len(sides) // 2],
-        "blocks_a_picture": round(float(np.mean([len(found) for found in blocks])), 1),
+        "blocks_a_picture": round(float(np.mean([len(descriptors) for descriptors in blocks])), 1),
         "terms_a_picture": round(rows.X.nnz / len(rows), 1),
         **rates,
     }
@@ -103,10 +103,10 @@ def best_of_three(work: Callable[[Any], object], items: Iterable[Any]) -> float:
     """Processor seconds of the fastest of three passes."""
     passes = []
     for _ in range(3):
-        begun = time.process_time()
+        start = time.process_time()
         for item in items:
             work(item)
-        passes.append(time.process_time() - begun)
+        passes.append(time.process_time() - start)
     return min(passes)
 
 
@@ -117,9 +117,9 @@ def in_processes(source: ItemList, terms: VisualWords, table: dict[str, Any]) ->
     stream = terms.iterate(many, executor=ProcessExecutor(workers))
     for _ in range(64):
         next(stream)  # the workers have started and loaded their kernels
-    begun = time.perf_counter()
+    start = time.perf_counter()
     n = sum(1 for _ in stream)
-    rate = n / (time.perf_counter() - begun)
+    rate = n / (time.perf_counter() - start)
     return {
         "workers": workers,
         "pictures_a_second": round(rate, 1),
@@ -127,7 +127,7 @@ def in_processes(source: ItemList, terms: VisualWords, table: dict[str, Any]) ->
     }
 
 
-def shown(report: dict[str, Any]) -> str:
+def format_report(report: dict[str, Any]) -> str:
     """The report as text."""
     lines = [f"{report['terms']:,} visual words, learned in {report['learning_s']} s of processor time"]
     lines.append(f"{'':40} {'side':>5} {'blocks':>7} {'terms':>6} | pictures/s on one core")

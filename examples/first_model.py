@@ -3,8 +3,8 @@
 import wsabie
 
 emoji = wsabie.open_source(wsabie.get_sample_path("emoji"))
-wanted = {"animal", "fruit", "flower"}
-pictures = wsabie.ItemList(emoji.path, [p for p in emoji if wanted & set(p.labels)])
+shown_labels = {"animal", "fruit", "flower"}
+pictures = wsabie.ItemList(emoji.path, [p for p in emoji if shown_labels & set(p.labels)])
 
 rows = wsabie.VisualWords(n_words=500, size=96).fit(pictures).transform(pictures)
 parts = wsabie.split(len(rows), by="group", valid=0, test=0.1, ids=rows.ids, groups=rows.groups)

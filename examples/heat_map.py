@@ -1,4 +1,4 @@
-"""Where in a picture a label is seen: `python examples/heat_map.py [FOLDER]` writes a PNG per picture."""
+"""Heat map of a label in a picture: `python examples/heat_map.py [FOLDER]` writes a PNG per picture."""
 
 import sys
 from pathlib import Path
@@ -15,6 +15,6 @@ model = wsabie.Wsabie(dim=16, epochs=10).fit(rows.X, rows.Y, label_names=rows.la
 
 folder.mkdir(parents=True, exist_ok=True)
 for picture in pictures.items[:4]:
-    found = wsabie.explain_picture(wsabie.Annotator(model, terms), picture.content, "fruit")
-    found.save(folder / f"{picture.id}.png")
-    print(f"{folder / picture.id}.png: {found.label} {found.score:.2f}")
+    heat_map = wsabie.explain_picture(wsabie.Annotator(model, terms), picture.content, "fruit")
+    heat_map.save(folder / f"{picture.id}.png")
+    print(f"{folder / picture.id}.png: {heat_map.label} {heat_map.score:.2f}")

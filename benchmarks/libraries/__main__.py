@@ -9,7 +9,7 @@ import importlib
 import tempfile
 from pathlib import Path
 
-from benchmarks.machine import told
+from benchmarks.machine import describe_machine
 
 TOPICS = ("readers", "tags", "features", "ranking", "storage", "evaluation", "vocabulary", "jobs")
 
@@ -18,7 +18,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.libraries", description=__doc__.split("\n", 1)[0])
     parser.add_argument("topics", nargs="*", metavar="TOPIC", help=f"{', '.join(TOPICS)}; all without any")
     arguments = parser.parse_args()
-    print(told())
+    print(describe_machine())
     for topic in arguments.topics or TOPICS:
         with tempfile.TemporaryDirectory() as folder:
             importlib.import_module(f"benchmarks.libraries.{topic}").run(Path(folder))

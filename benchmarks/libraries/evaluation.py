@@ -125,7 +125,7 @@ def _compare_calibration(scores: Any, Y: Any) -> None:
                 for label in range(labels)
                 if outcomes[:, label].any()
             ]
-            return np.mean([one.predict(np.array([2.0])) for one in fitted], axis=0), len(fitted)
+            return np.mean([calibration.predict(np.array([2.0])) for calibration in fitted], axis=0), len(fitted)
 
         return work
 

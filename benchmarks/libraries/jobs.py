@@ -29,11 +29,11 @@ def _compare_queues(folder: Path) -> None:
         def work() -> int:
             for number in range(JOBS):
                 enqueue_job(collection, "tidy", {"min_score": number / JOBS}, by="local")
-            taken = 0
+            n_jobs = 0
             while job := claim_job(collection):
                 update_jobs(collection, jobs.c.id == job.id, state="done")
-                taken += 1
-            return taken
+                n_jobs += 1
+            return n_jobs
 
         return work
 
@@ -49,11 +49,11 @@ def _compare_queues(folder: Path) -> None:
         def work() -> int:
             for number in range(JOBS):
                 tidy(number / JOBS)
-            taken = 0
+            n_jobs = 0
             while task := queue.dequeue():
                 queue.execute(task)
-                taken += 1
-            return taken
+                n_jobs += 1
+            return n_jobs
 
         return work
 

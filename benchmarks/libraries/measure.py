@@ -75,9 +75,9 @@ def measure_peak(work: Work) -> float:
         os.close(reader)
         try:
             Path("/proc/self/clear_refs").write_text("5")
-            before = read_status("VmRSS")
+            memory_before = read_status("VmRSS")
             work()
-            os.write(writer, str(read_status("VmHWM") - before).encode())
+            os.write(writer, str(read_status("VmHWM") - memory_before).encode())
         finally:
             os._exit(0)
     os.close(writer)

@@ -149,11 +149,11 @@ def _compare_json(folder: Path) -> None:
 
         return work
 
-    def whole() -> Work:
+    def json_load() -> Work:
         return lambda: len(json.loads(path.read_text())["annotations"])
 
     title = f"JSON by element: {path.stat().st_size / 1e6:.1f} MB, {len(marked):,} annotations of pictures"
-    compare(title, {"ours": ours, "ijson": ijson, "json.load, whole": whole}, lambda n: f"{n:,} elements")
+    compare(title, {"ours": ours, "ijson": ijson, "json.load, whole": json_load}, lambda n: f"{n:,} elements")
 
     def ours_coco() -> Work:
         return lambda: read_coco(path, rejects=Rejects()).items

@@ -99,7 +99,7 @@ def _compare_reading(title: str, pictures: list[Path]) -> None:
 
         def work() -> list[set[str]]:
             with ExifToolHelper() as helper:
-                return [set(found["XMP:Subject"]) for found in helper.get_tags(names, "XMP:Subject")]
+                return [set(metadata["XMP:Subject"]) for metadata in helper.get_tags(names, "XMP:Subject")]
 
         return work
 
@@ -169,11 +169,11 @@ def _compare_writing(title: str, pictures: list[Path], folder: Path) -> None:
 
 def _describe_changes(old: Path, new: Path) -> str:
     """Say what else than the tags differs between two pictures."""
-    before, after = old.read_bytes(), new.read_bytes()
+    old_bytes, new_bytes = old.read_bytes(), new.read_bytes()
     segments = [[content for kind, content in _list_segments(path) if kind != "XMP"] for path in (old, new)]
-    packet = after[after.index(b"<x:xmpmeta") : after.index(b"</x:xmpmeta>")]
-    kept = {"note": b"a note of its maker", "author": b'"another program"', "quotes": b"own:grade='7'"}
-    lost = [name for name, text in kept.items() if text in before and text not in packet]
+    packet = new_bytes[new_bytes.index(b"<x:xmpmeta") : new_bytes.index(b"</x:xmpmeta>")]
+    other_content = {"note": b"a note of its maker", "author": b'"another program"', "quotes": b"own:grade='7'"}
+    lost = [name for name, text in other_content.items() if text in old_bytes and text not in packet]
     return f"other segments same: {segments[0] == segments[1]}; lost in the packet: {', '.join(lost) or 'nothing'}"
 
 

@@ -68,11 +68,11 @@ def _compare_hierarchies(path: Path) -> None:
     def their_distances() -> Work:
         import networkx as nx
 
-        graph, wanted = nx.Graph((child, parent) for parent, child in pairs), set(names)
+        graph, name_set = nx.Graph((child, parent) for parent, child in pairs), set(names)
 
         def work() -> int:
             near = (nx.single_source_shortest_path_length(graph, names[n], 3) for n in range(0, 2_000, 20))
-            return sum(len(wanted & set(rings)) for rings in near)
+            return sum(len(name_set & set(rings)) for rings in near)
 
         return work
 

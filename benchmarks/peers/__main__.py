@@ -16,17 +16,23 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 def main() -> int:
     """Parse, make what is needed, run, print."""
-    chosen = _arguments()
-    installed = {} if chosen.stage == "report" else _installed(chosen)
-    systems = tuple(s for s in chosen.systems if s in installed or chosen.stage == "report")
-    if chosen.stage == "setup":
-        return 0 if len(systems) == len(chosen.systems) else 1
+    options = _arguments()
+    installed = {} if options.stage == "report" else _installed(options)
+    systems = tuple(s for s in options.systems if s in installed or options.stage == "report")
+    if options.stage == "setup":
+        return 0 if len(systems) == len(options.systems) else 1
     plan = Plan(
-        tuple(chosen.tasks), systems, chosen.trials, chosen.repeats, chosen.threads, chosen.environments, chosen.results
+        tuple(options.tasks),
+        systems,
+        options.trials,
+        options.repeats,
+        options.threads,
+        options.environments,
+        options.results,
     )
-    if chosen.stage != "smoke":
-        _forget(plan, chosen.again)
-        _run(plan, chosen.stage, installed)
+    if options.stage != "smoke":
+        _forget(plan, options.again)
+        _run(plan, options.stage, installed)
         return 0
     with tempfile.TemporaryDirectory() as folder:
         _run(replace(plan, tasks=("tiny",), trials=1, repeats=1, results=Path(folder)), "all", installed)
@@ -48,27 +54,27 @@ def _run(plan: Plan, stage: str, installed: dict[str, Any]) -> None:
             study.search(task)
         if stage in ("final", "all"):
             study.final(task)
-        found = report.summary(study, task, installed)
+        content = report.summary(study, task, installed)
         file = plan.results / f"peers-{task}.json"
         if stage == "report" and file.exists():  # nothing was run, so that what it ran on stays
-            before = json.loads(file.read_text())
-            found |= {name: before[name] for name in ("machine", "installed")}
+            earlier = json.loads(file.read_text())
+            content |= {name: earlier[name] for name in ("machine", "installed")}
         plan.results.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(found, indent=1) + "\n")
-        plot.curves(found, plan.results / f"peers-{task}.svg")
-        sys.stdout.write(report.as_text(found) + "\n\n")
+        file.write_text(json.dumps(content, indent=1) + "\n")
+        plot.curves(content, plan.results / f"peers-{task}.svg")
+        sys.stdout.write(report.as_text(content) + "\n\n")
         sys.stdout.flush()
 
 
-def _installed(chosen: argparse.Namespace) -> dict[str, Any]:
+def _installed(options: argparse.Namespace) -> dict[str, Any]:
     """Python and packages of each system that can run here; the others are named with the reason."""
-    found = {}
-    for system in chosen.systems:
+    installed = {}
+    for system in options.systems:
         try:
-            found[system] = environments.ensure(system, chosen.environments)
+            installed[system] = environments.ensure(system, options.environments)
         except environments.MissingError as missing:
             sys.stderr.write(f"left out: {missing}\n")
-    return found
+    return installed
 
 
 def _arguments() -> argparse.Namespace:

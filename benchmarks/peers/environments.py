@@ -21,7 +21,7 @@ class MissingError(Exception):
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to make a peer's environment.
+    """Recipe of a peer's environment.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ def ensure(system: str, home: Path = HOME) -> dict[str, object]:
         _make(system, home)
     python = interpreter(system, home)
     frozen = _output([str(python), "-m", "pip", "list", "--format", "json", "--disable-pip-version-check"])
-    packages = {found["name"].lower(): found["version"] for found in json.loads(frozen or "[]")}
+    packages = {package["name"].lower(): package["version"] for package in json.loads(frozen or "[]")}
     return {"python": _version(python), "packages": packages}
 
 
@@ -99,7 +99,7 @@ def _is_made(system: str, home: Path) -> bool:
 
 
 def code_of(system: str) -> str:
-    """What produced a figure: the recipe of a peer's environment, the sources of this package for ours."""
+    """Return a fingerprint of the code behind a figure: the peer's recipe, or this package's sources."""
     if system in RECIPES:
         return _fingerprint(RECIPES[system])[:12]
     digest = hashlib.sha256()
@@ -129,13 +129,13 @@ def _make(system: str, home: Path) -> None:
 
 
 def _suitable_python(system: str, recipe: Recipe) -> Path:
-    found = pythons()
+    interpreters = pythons()
     for version in recipe.pythons:
-        if version in found:
+        if version in interpreters:
             if recipe.compiler:
-                _check_compiler(system, found[version])
-            return found[version]
-    has = ", ".join(sorted(found)) or "none"
+                _check_compiler(system, interpreters[version])
+            return interpreters[version]
+    has = ", ".join(sorted(interpreters)) or "none"
     reason = f" ({recipe.why})" if recipe.why else ""
     raise MissingError(
         f"{system} needs Python {' or '.join(recipe.pythons)}{reason}, but this machine has {has}; "
@@ -146,8 +146,8 @@ def _suitable_python(system: str, recipe: Recipe) -> Path:
 def _check_compiler(system: str, python: Path) -> None:
     if not shutil.which("gcc") and not shutil.which("cc"):
         raise MissingError(f"{system} is compiled from source, but there is no C compiler; install gcc")
-    asked = "import sysconfig; print(sysconfig.get_paths()['include'])"
-    headers = Path(_output([str(python), "-c", asked]).strip()) / "Python.h"
+    code = "import sysconfig; print(sysconfig.get_paths()['include'])"
+    headers = Path(_output([str(python), "-c", code]).strip()) / "Python.h"
     if not headers.exists():
         raise MissingError(
             f"{system} is compiled from source, but {headers} is not there; install Python's headers (-dev)"
@@ -156,37 +156,37 @@ def _check_compiler(system: str, python: Path) -> None:
 
 def pythons() -> dict[str, Path]:
     """Interpreters on this machine by "major.minor": on the PATH, under pyenv, and this one."""
-    wanted = sorted({version for recipe in RECIPES.values() for version in recipe.pythons})
+    versions = sorted({version for recipe in RECIPES.values() for version in recipe.pythons})
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     candidates = [Path(sys.executable), *sorted(root.glob("*/bin/python"))]
-    for version in wanted:
+    for version in versions:
         on_path = shutil.which(f"python{version}")
         candidates += [Path(on_path)] if on_path else []
-    found: dict[str, Path] = {}
+    interpreters: dict[str, Path] = {}
     for candidate in candidates:
-        found.setdefault(_version(candidate).rpartition(".")[0], candidate)
-    found.pop("", None)
-    return found
+        interpreters.setdefault(_version(candidate).rpartition(".")[0], candidate)
+    interpreters.pop("", None)
+    return interpreters
 
 
 def _version(python: Path) -> str:
     """ "3.10.13", or "" when it does not run or cannot make environments."""
-    asked = "import sys, venv, ensurepip; print('.'.join(map(str, sys.version_info[:3])))"
-    return _output([str(python), "-c", asked]).strip()
+    code = "import sys, venv, ensurepip; print('.'.join(map(str, sys.version_info[:3])))"
+    return _output([str(python), "-c", code]).strip()
 
 
 def _output(command: list[str]) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout if done.returncode == 0 else ""
+    return process.stdout if process.returncode == 0 else ""
 
 
 def _checked(system: str, command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        last = "\n".join((done.stderr or done.stdout).strip().splitlines()[-15:])
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        last = "\n".join((process.stderr or process.stdout).strip().splitlines()[-15:])
         raise MissingError(f"{system}: `{' '.join(command)}` failed:\n{last}")
 
 

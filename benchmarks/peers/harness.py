@@ -53,7 +53,7 @@ class Clock:
 
     @property
     def runs(self) -> bool:
-        """Whether it counts now."""
+        """True while the clock counts."""
         return self._since is not None
 
 
@@ -80,8 +80,8 @@ class Run:
         self.threads, self.seed = int(job["threads"]), int(job["seed"])
         self.searching = job["mode"] == "search"
         X, y, self.n_labels = _arrays(Path(job["data"]))
-        fit, judged = slice(*job["fit_rows"]), slice(*job["judge_rows"])
-        self.X, self.y, self.judge_X, self.judge_y = X[fit], y[fit], X[judged], y[judged]
+        fit, judged_rows = slice(*job["fit_rows"]), slice(*job["judge_rows"])
+        self.X, self.y, self.judge_X, self.judge_y = X[fit], y[fit], X[judged_rows], y[judged_rows]
         self.clock = Clock()
         self._best, self._since_best = -1.0, 0
 
@@ -104,12 +104,12 @@ class Run:
 
     def scaled(self, name: str) -> tuple[Any, Any]:
         """Training rows and rows to be judged, scaled; the time is told apart."""
-        with self.apart("prepare_s"):
+        with self.measure_separately("prepare_s"):
             X, judge_X = scaled(name, self.X, [self.judge_X])
             return X, judge_X
 
     @contextmanager
-    def apart(self, name: str) -> Iterator[None]:
+    def measure_separately(self, name: str) -> Iterator[None]:
         """Time something that does not count as training."""
         started = time.perf_counter()
         yield
@@ -128,7 +128,9 @@ class Run:
         """Tell a figure of the run."""
         self.emit("note", **figures)
 
-    def after(self, epochs: int, scores: Scorer, *, seconds: float | None = None, patience: int | None = None) -> bool:
+    def finish_round(
+        self, epochs: int, scores: Scorer, *, seconds: float | None = None, patience: int | None = None
+    ) -> bool:
         """Measure after a round, with the clock stopped; True when training should end.
 
         Parameters
@@ -165,7 +167,7 @@ class Run:
         return self.clock.cpu_seconds / self.threads
 
     def affords(self, seconds: float) -> bool:
-        """Whether so much more training fits under the cap of a search; if not, that is what ends it."""
+        """Return True if so many more seconds fit under the cap of a search; note the end if not."""
         if not self.searching or self.spent + seconds <= float(self.job["cap_s"]):
             return True
         self.note(ended="cap")

@@ -23,7 +23,7 @@ ADAPTERS = {
 
 @dataclass
 class Answer:
-    """What an adapter told.
+    """Report of an adapter.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Answer:
     @property
     def best(self) -> dict[str, Any] | None:
         """The first round with the highest MRR."""
-        return max(self.rounds, key=lambda found: float(found["MRR"]), default=None)
+        return max(self.rounds, key=lambda round_figures: float(round_figures["MRR"]), default=None)
 
 
 def ask(system: str, python: Path, job: dict[str, Any], timeout: float) -> Answer:
@@ -65,12 +65,12 @@ def ask(system: str, python: Path, job: dict[str, Any], timeout: float) -> Answe
         Seconds of life; what was told before then is kept.
     """
     started = time.perf_counter()
-    with tempfile.TemporaryFile("w+") as said:
+    with tempfile.TemporaryFile("w+") as error_file:
         process = subprocess.Popen(
             [str(python), "-m", f"benchmarks.peers.adapters.{ADAPTERS[system]}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=said,
+            stderr=error_file,
             text=True,
             cwd=ROOT,
             env=_environment(int(job["threads"])),
@@ -93,8 +93,8 @@ def ask(system: str, python: Path, job: dict[str, Any], timeout: float) -> Answe
         if late.is_set():
             answer.status, answer.message = "timeout", f"ended after {timeout:.0f} s"
         elif answer.status == "ok" and process.returncode:
-            said.seek(0)
-            answer.status, answer.message = "error", said.read()[-2000:] or f"exit status {process.returncode}"
+            error_file.seek(0)
+            answer.status, answer.message = "error", error_file.read()[-2000:] or f"exit status {process.returncode}"
     answer.wall_s = round(time.perf_counter() - started, 2)
     return answer
 
@@ -109,14 +109,14 @@ def _listen(process: subprocess.Popen[str], job: dict[str, Any]) -> Answer:
     except BrokenPipeError:
         pass  # it died before reading; its exit status tells
     for line in process.stdout:
-        told = json.loads(line)
-        event = told.pop("event")
+        content = json.loads(line)
+        event = content.pop("event")
         if event == "round":
-            answer.rounds.append(told)
+            answer.rounds.append(content)
         elif event == "note":
-            answer.notes.update(told)
+            answer.notes.update(content)
         elif event == "error":
-            answer.status, answer.message = "error", told["message"]
+            answer.status, answer.message = "error", content["message"]
     process.wait()
     return answer
 

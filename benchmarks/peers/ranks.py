@@ -1,4 +1,4 @@
-"""Where the true label stands among all labels: the one piece of code that measures every system.
+"""Rank of the true label among all labels: the one piece of code that measures every system.
 
 It is imported inside each system's environment, so it needs nothing but NumPy, and runs on Python 3.10.
 """
@@ -29,14 +29,14 @@ def measure(scores: Scorer, y: Any, n_labels: int) -> dict[str, float]:
     >>> measure(lambda lo, hi: np.array([[0.1, 0.9, 0.5], [1.0, 1.0, 0.0]])[lo:hi], np.array([2, 0]), 3)
     {'MRR': 0.625, 'p@1': 0.25, 'hit@10': 1.0}
     """
-    above, tied = np.empty(len(y), np.int64), np.empty(len(y), np.int64)
+    n_above, tied = np.empty(len(y), np.int64), np.empty(len(y), np.int64)
     for lo in range(0, len(y), ROWS_AT_ONCE):
         hi = min(lo + ROWS_AT_ONCE, len(y))
-        above[lo:hi], tied[lo:hi] = places(np.asarray(scores(lo, hi)), y[lo:hi], n_labels)
+        n_above[lo:hi], tied[lo:hi] = places(np.asarray(scores(lo, hi)), y[lo:hi], n_labels)
     return {
-        "MRR": round(float(reciprocal_ranks(above, tied).mean()), 5),
-        "p@1": round(float(hits(above, tied, 1).mean()), 5),
-        "hit@10": round(float(hits(above, tied, 10).mean()), 5),
+        "MRR": round(float(reciprocal_ranks(n_above, tied).mean()), 5),
+        "p@1": round(float(hits(n_above, tied, 1).mean()), 5),
+        "hit@10": round(float(hits(n_above, tied, 10).mean()), 5),
     }
 
 
@@ -46,20 +46,20 @@ def places(scores: Any, true: Any, n_labels: int) -> tuple[Any, Any]:
         raise ValueError(f"the scores have the shape {scores.shape}, not {(len(true), n_labels)}")
     if np.isnan(scores).any():
         raise ValueError("a score is NaN")
-    own = scores[np.arange(len(true)), true][:, None]
-    return (scores > own).sum(1), (scores == own).sum(1) - 1
+    true_scores = scores[np.arange(len(true)), true][:, None]
+    return (scores > true_scores).sum(1), (scores == true_scores).sum(1) - 1
 
 
-def reciprocal_ranks(above: Any, tied: Any) -> Any:
+def reciprocal_ranks(n_above: Any, tied: Any) -> Any:
     """Expected 1 / rank: the mean of 1/r over r = above + 1 .. above + tied + 1."""
-    most = int((above + tied).max(initial=0)) + 1
+    most = int((n_above + tied).max(initial=0)) + 1
     harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, most + 1))])
-    return (harmonic[above + tied + 1] - harmonic[above]) / (tied + 1)
+    return (harmonic[n_above + tied + 1] - harmonic[n_above]) / (tied + 1)
 
 
-def hits(above: Any, tied: Any, k: int) -> Any:
+def hits(n_above: Any, tied: Any, k: int) -> Any:
     """Chance that the true label is among the first k."""
-    return np.clip((k - above) / (tied + 1), 0.0, 1.0)
+    return np.clip((k - n_above) / (tied + 1), 0.0, 1.0)
 
 
 def dense(ids: Any, scores: Any, n_labels: int) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 from benchmarks.machine import machine
 from benchmarks.peers.environments import code_of
-from benchmarks.peers.study import CAPS, EXTENSIONS, JUDGED, OURS, PATIENCE, SEARCHED_ROWS, Study, mean, median
+from benchmarks.peers.study import CAPS, EXTENSIONS, OURS, PATIENCE, SCORED_ROWS, SEARCHED_ROWS, Study, mean, median
 from benchmarks.visterm_task import compute_task_figures, load
 
 BAR, BARS = 1 / 8, {"M": 1 / 12}
@@ -26,12 +26,12 @@ def summary(study: Study, task: str, installed: dict[str, Any]) -> dict[str, Any
             "extended_cap_s": EXTENSIONS[task] * CAPS[task],
             "searched_rows": SEARCHED_ROWS.get(task, data.n_fit),
             "patience": PATIENCE,
-            "validation_rows_judged": min(JUDGED, data.n_train - data.n_fit),
+            "validation_rows_judged": min(SCORED_ROWS, data.n_train - data.n_fit),
         },
         "installed": installed,
-        "systems": {name: found for name, found in systems.items() if found},
+        "systems": {name: figures for name, figures in systems.items() if figures},
         "race": _race(study, task),
-        "levels": levels({name: found["envelope"] for name, found in systems.items() if found}),
+        "levels": levels({name: figures["envelope"] for name, figures in systems.items() if figures}),
     }
 
 
@@ -89,7 +89,7 @@ def levels(envelopes: dict[str, list[list[float]]]) -> list[dict[str, Any]]:
     """Seconds of training to shares of the peers' best validation MRR: of the quickest peer, and ours."""
     peers = {name: points for name, points in envelopes.items() if name != OURS}
     top = max((points[-1][1] for points in peers.values() if points), default=0.0)
-    found = []
+    rows = []
     for share in LEVELS if top else ():
         times = {name: _first_time(points, share * top) for name, points in envelopes.items()}
         reached = {name: seconds for name, seconds in times.items() if name in peers and seconds is not None}
@@ -97,8 +97,8 @@ def levels(envelopes: dict[str, list[list[float]]]) -> list[dict[str, Any]]:
         ours = times.get(OURS)
         ratio = None if ours is None else round(ours / reached[peer], 4)
         level = {"share": share, "MRR": round(share * top, 4), "peer": peer, "peer_s": reached[peer]}
-        found.append({**level, "ours_s": ours, "ratio": ratio})
-    return found
+        rows.append({**level, "ours_s": ours, "ratio": ratio})
+    return rows
 
 
 def _first_time(points: list[list[float]], level: float) -> float | None:
@@ -112,7 +112,7 @@ def _race(study: Study, task: str) -> dict[str, Any] | None:
         return None
     theirs = study.finals_of(peer, peer["best"]["epochs"])
     target, their_s, bar = mean(theirs, "MRR"), median(theirs, "seconds"), BARS.get(task, BAR)
-    found: dict[str, Any] = {
+    race: dict[str, Any] = {
         "best_peer": peer["system"],
         "test_MRR": round(target, 4),
         "seconds": round(their_s, 3),
@@ -124,50 +124,51 @@ def _race(study: Study, task: str) -> dict[str, Any] | None:
         if not runs:
             continue
         ours = {"trial": trial["trial"], "params": trial["params"], "epochs": epochs, **(_final(runs) or {})}
-        found["attempts"].append(ours)
+        race["attempts"].append(ours)
         if mean(runs, "MRR") >= target:
             ratio = median(runs, "seconds") / their_s
-            return {**found, "ours": ours, "ratio": round(ratio, 4), "met": ratio <= bar}
-    return {**found, "ours": None, "ratio": None, "met": False}
+            return {**race, "ours": ours, "ratio": round(ratio, 4), "met": ratio <= bar}
+    return {**race, "ours": None, "ratio": None, "met": False}
 
 
-def as_text(found: dict[str, Any]) -> str:
+def as_text(summary: dict[str, Any]) -> str:
     """The summary for people."""
-    task = found["task"]
+    task = summary["task"]
     lines = [
-        f"Task {task['name']}: {task['train']:,} training rows, {task['test']:,} test rows; {found['machine']['cpu']}, "
-        f"{found['machine']['threads']} threads; {found['protocol']['trials']} trials each",
+        f"Task {task['name']}: {task['train']:,} training rows, {task['test']:,} test rows; "
+        f"{summary['machine']['cpu']}, {summary['machine']['threads']} threads; "
+        f"{summary['protocol']['trials']} trials each",
         "| system | validation MRR | test MRR | p@1 | hit@10 | train s | CPU s | apart | peak MB | model MB | epochs |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    ordered = sorted(found["systems"].items(), key=lambda one: -float((one[1]["final"] or {}).get("MRR", 0)))
+    ordered = sorted(summary["systems"].items(), key=lambda entry: -float((entry[1]["final"] or {}).get("MRR", 0)))
     lines += [_row(name, system) for name, system in ordered]
     lines += [
         f"{name}: figures of {', '.join(system['code'])}, but the code is now {code_of(name)}; see --again"
-        for name, system in found["systems"].items()
+        for name, system in summary["systems"].items()
         if system["code"] != [code_of(name)]
     ]
     lines += [
         "",
-        _verdict(found["race"]),
+        _verdict(summary["race"]),
         "",
         "Seconds of training to a validation MRR, of the trials repeated at length:",
     ]
-    return "\n".join([*lines, *(_level(level) for level in found["levels"])])
+    return "\n".join([*lines, *(_level(level) for level in summary["levels"])])
 
 
 def _row(name: str, system: dict[str, Any]) -> str:
     validation, final = f"{system['validation']['MRR']:.3f}", system["final"]
     if final is None:
         return f"| {name} | {validation} |" + " - |" * 9
-    apart = ", ".join(f"{key.removesuffix('_s')} {value:.1f}" for key, value in final["apart_s"].items()) or "-"
+    extra_times = ", ".join(f"{key.removesuffix('_s')} {value:.1f}" for key, value in final["apart_s"].items()) or "-"
     cells = [
         f"**{name}**" if name == OURS else name,
         validation,
         *(f"{final[key]:.3f}" for key in ("MRR", "p@1", "hit@10")),
         f"{final['seconds']:.2f}",
         f"{final['cpu_seconds']:.2f}",
-        apart,
+        extra_times,
         f"{final['peak_rss_mb']:.0f}",
         f"{final['model_mb']:.1f}",
         str(system["epochs"]),

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 SCALINGS = ("counts", "log", "tfidf")
 
 
-def scaled(name: str, X_fit: Any, others: list[Any]) -> list[Any]:
+def scaled(name: str, X_fit: Any, tables: list[Any]) -> list[Any]:
     """The training rows and others, scaled; statistics come from the training rows alone.
 
     Parameters
@@ -20,11 +20,11 @@ def scaled(name: str, X_fit: Any, others: list[Any]) -> list[Any]:
     """
     weight = np.ones(X_fit.shape[1], np.float32)
     if name == "tfidf":
-        seen = np.bincount(X_fit.indices, minlength=X_fit.shape[1])
-        weight = (np.log((1 + X_fit.shape[0]) / (1 + seen)) + 1).astype(np.float32)
+        document_counts = np.bincount(X_fit.indices, minlength=X_fit.shape[1])
+        weight = (np.log((1 + X_fit.shape[0]) / (1 + document_counts)) + 1).astype(np.float32)
     if name not in SCALINGS:
         raise ValueError(f"no scaling is called {name!r}; there are {', '.join(SCALINGS)}")
-    return [X if name == "counts" else _at_unit_length(X, weight) for X in (X_fit, *others)]
+    return [X if name == "counts" else _at_unit_length(X, weight) for X in (X_fit, *tables)]
 
 
 def _at_unit_length(X: Any, weight: Any) -> Any:

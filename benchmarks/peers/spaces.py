@@ -35,7 +35,7 @@ def uniform(low: float, high: float) -> Draw:
 
 
 def one_of(*values: Any) -> Draw:
-    """One of these, each as likely."""
+    """Draw one of the values, each as likely."""
     return lambda rng: values[int(rng.integers(len(values)))]
 
 

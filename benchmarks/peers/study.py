@@ -19,7 +19,7 @@ SEARCHED_ROWS = {"M": 45_000}
 """Rows that a search trains on, where all of them would take days; the best trial is then repeated on all."""
 EXTENSIONS = {"tiny": 4, "S": 4, "M": 12}
 """How many times the cap a repeated trial may take."""
-JUDGED = 5000
+SCORED_ROWS = 5000
 """Validation rows looked at in a search, evenly spread; the same for all."""
 MEASURING = {"search": 300.0, "extend": 600.0, "final": 1800.0}
 """Seconds that a process may take beside training. Training that cannot be stopped half-way may take twice the cap."""
@@ -29,7 +29,7 @@ ATTEMPTS = 8
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run.
+    """Plan of a study.
 
     Attributes
     ----------
@@ -65,10 +65,10 @@ class Study:
         for trial in range(self.plan.trials):
             for system in self.plan.systems:
                 params = spaces.setting(system, task, trial)
-                asked = {"task": task, "system": system, "kind": "search", "trial": trial, "params": params}
-                if self.trials.get(**asked, threads=self.plan.threads) is None:
-                    found = self._run(data, {**asked, "threads": self.plan.threads})
-                    _say(_told(self.trials.add(found)))
+                request = {"task": task, "system": system, "kind": "search", "trial": trial, "params": params}
+                if self.trials.get(**request, threads=self.plan.threads) is None:
+                    outcome = self._run(data, {**request, "threads": self.plan.threads})
+                    _say(_format_line(self.trials.add(outcome)))
 
     def final(self, task: str) -> None:
         """The best trial of each system on all training rows, timed; then ours against the best peer's quality."""
@@ -86,14 +86,14 @@ class Study:
         Ours are all repeated: which of them is the first to the best peer's quality is not told by the search's rows.
         """
         for trial in self._searched(task, system)[: None if system == OURS else 1]:
-            asked = {name: trial[name] for name in ("task", "system", "trial", "params", "threads")}
-            if self.trials.get(**asked, kind="extend") is None:
-                _say(_told(self.trials.add(self._run(data, {**asked, "kind": "extend"}))))
+            request = {name: trial[name] for name in ("task", "system", "trial", "params", "threads")}
+            if self.trials.get(**request, kind="extend") is None:
+                _say(_format_line(self.trials.add(self._run(data, {**request, "kind": "extend"}))))
 
     def _searched(self, task: str, system: str) -> list[dict[str, Any]]:
         """The trials of the search, best first."""
-        found = [line for line in self.planned_trials(task, system) if line["best"] and line["kind"] == "search"]
-        return sorted(found, key=_validation, reverse=True)
+        lines = [line for line in self.planned_trials(task, system) if line["best"] and line["kind"] == "search"]
+        return sorted(lines, key=_validation, reverse=True)
 
     def best_trial(self, task: str, system: str) -> dict[str, Any] | None:
         """The trial with the highest validation MRR, in its repeated form if there is one."""
@@ -121,11 +121,11 @@ class Study:
         names = ("task", "system", "trial", "params", "threads")
         lines = []
         for repeat in range(self.plan.repeats):
-            asked = {**{name: trial[name] for name in names}, "kind": "final", "epochs": epochs, "repeat": repeat}
-            line = self.finals.get(**asked)
+            request = {**{name: trial[name] for name in names}, "kind": "final", "epochs": epochs, "repeat": repeat}
+            line = self.finals.get(**request)
             if line is None or line["best"] is None:  # a run that gave nothing, when its time was up say
-                line = self.finals.add(self._run(data, asked))
-                _say(_told(line))
+                line = self.finals.add(self._run(data, request))
+                _say(_format_line(line))
             lines.append(line)
         return lines
 
@@ -158,12 +158,12 @@ class Study:
         peer = self.best_peer(task)
         if peer is None:
             return []
-        found = []
+        runs = []
         for line in self.repeated_trials(task, OURS):
             reached = [r for r in line["rounds"] if r["MRR"] >= peer["best"]["MRR"]]
             if reached:
-                found.append((float(reached[0]["seconds"]), line, int(reached[0]["epochs"])))
-        return sorted(found, key=lambda one: one[0])[:ATTEMPTS]
+                runs.append((float(reached[0]["seconds"]), line, int(reached[0]["epochs"])))
+        return sorted(runs, key=lambda run: run[0])[:ATTEMPTS]
 
     def _race(self, data: ImageTask, task: str) -> None:
         """Time the quickest of our candidates whose final test MRR reaches the best peer's."""
@@ -173,31 +173,31 @@ class Study:
             if peer and runs and mean(runs, "MRR") >= mean(self.finals_of(peer, peer["best"]["epochs"]), "MRR"):
                 return
 
-    def _run(self, data: ImageTask, asked: dict[str, Any]) -> dict[str, Any]:
-        job = self._job(data, asked)
-        python = environments.interpreter(asked["system"], self.plan.environments)
-        before = os.getloadavg()[0]
-        answer = ask(asked["system"], python, job, timeout=2 * job["cap_s"] + MEASURING[asked["kind"]])
-        code = environments.code_of(asked["system"])
-        return {**asked, **_found(answer), "load_before": round(before, 2), "code": code}
+    def _run(self, data: ImageTask, request: dict[str, Any]) -> dict[str, Any]:
+        job = self._job(data, request)
+        python = environments.interpreter(request["system"], self.plan.environments)
+        load_before = os.getloadavg()[0]
+        answer = ask(request["system"], python, job, timeout=2 * job["cap_s"] + MEASURING[request["kind"]])
+        code = environments.code_of(request["system"])
+        return {**request, **_summarize_answer(answer), "load_before": round(load_before, 2), "code": code}
 
-    def _job(self, data: ImageTask, asked: dict[str, Any]) -> dict[str, Any]:
-        task, searching = asked["task"], asked["kind"] != "final"
+    def _job(self, data: ImageTask, request: dict[str, Any]) -> dict[str, Any]:
+        task, searching = request["task"], request["kind"] != "final"
         n, m = data.n_train, data.n_fit
-        fitted = min(m, SEARCHED_ROWS.get(task, m)) if asked["kind"] == "search" else m
+        fitted = min(m, SEARCHED_ROWS.get(task, m)) if request["kind"] == "search" else m
         return {
             "task": task,
             "data": str(CACHE / f"{task}.npz"),
             "mode": "search" if searching else "final",
-            "params": asked["params"],
-            "epochs": asked.get("epochs"),
+            "params": request["params"],
+            "epochs": request.get("epochs"),
             "fit_rows": [0, fitted if searching else n],
-            "judge_rows": [m, n, max(1, (n - m) // JUDGED)] if searching else [n, len(data.y), 1],
-            "threads": asked["threads"],
-            "seed": asked.get("repeat", 0),
+            "judge_rows": [m, n, max(1, (n - m) // SCORED_ROWS)] if searching else [n, len(data.y), 1],
+            "threads": request["threads"],
+            "seed": request.get("repeat", 0),
             "dim": spaces.DIM,
             "patience": PATIENCE,
-            "cap_s": CAPS[task] * (EXTENSIONS[task] if asked["kind"] == "extend" else 1),
+            "cap_s": CAPS[task] * (EXTENSIONS[task] if request["kind"] == "extend" else 1),
             "scratch": str(CACHE / "peers"),
         }
 
@@ -216,11 +216,11 @@ def median(runs: list[dict[str, Any]], name: str) -> float:
     return statistics.median(float(run["best"][name]) for run in runs)
 
 
-def _found(answer: Answer) -> dict[str, Any]:
+def _summarize_answer(answer: Answer) -> dict[str, Any]:
     return {**asdict(answer), "best": answer.best}
 
 
-def _told(line: dict[str, Any]) -> str:
+def _format_line(line: dict[str, Any]) -> str:
     name = f"{line['task']:>4} {line['system']:<8} {line['kind']:<6} trial {line['trial']:>2}"
     best = line["best"]
     if best is None:

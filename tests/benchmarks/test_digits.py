@@ -1,4 +1,4 @@
-"""What the digits benchmark trains on and judges by, without sounds."""
+"""Training and test data of the digits benchmark, without sounds."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ class Unheard(Digits):
 
     def described(self, train: np.ndarray, test: np.ndarray, called: str, seed: int) -> dict[str, tuple[Part, Part]]:
         def part(rows: np.ndarray) -> Part:
-            return Part(csr_matrix(rows[:, None]), {kind: names[rows] for kind, names in self.said.items()})
+            return Part(csr_matrix(rows[:, None]), {kind: names[rows] for kind, names in self.labels.items()})
 
         return {"numbers": (part(train), part(test))}
 
@@ -26,8 +26,8 @@ def digits(tmp_path: Path) -> Unheard:
     (tmp_path / "recordings").mkdir()
     for name in (f"{d}_{s}_{take}.wav" for d in range(2) for s in SPEAKERS for take in range(12)):
         (tmp_path / "recordings" / name).touch()
-    known = {speaker: {"gender": "male", "accent": "USA/neutral", "language": "English"} for speaker in SPEAKERS}
-    (tmp_path / "metadata.py").write_text(f"metadata = {known}")
+    speakers = {speaker: {"gender": "male", "accent": "USA/neutral", "language": "English"} for speaker in SPEAKERS}
+    (tmp_path / "metadata.py").write_text(f"metadata = {speakers}")
     return Unheard(tmp_path, None)
 
 
@@ -36,21 +36,21 @@ def numbers(X: csr_matrix) -> set[int]:
 
 
 def test_takes_of_known_speakers_are_drawn_apart_from_the_test(digits: Unheard) -> None:
-    task = digits.known(5, 1)["numbers"]
+    task = digits.build_known_speaker_tasks(5, 1)["numbers"]
     assert numbers(task.test.X) == set(np.flatnonzero(digits.test).tolist())
     assert not numbers(task.train.X) & numbers(task.test.X)
     cells = digits.cells()[task.train.X.toarray().ravel()]
     assert np.bincount(cells).tolist() == [5] * 6
     assert np.bincount(cells[task.valid]).tolist() == [1] * 6, "a fifth of every digit and speaker"
-    assert numbers(digits.known(5, 2)["numbers"].train.X) != numbers(task.train.X)
+    assert numbers(digits.build_known_speaker_tasks(5, 2)["numbers"].train.X) != numbers(task.train.X)
 
 
 def test_a_new_speaker_is_heard_by_nobody_and_validation_is_another(digits: Unheard) -> None:
     task = digits.new("theo", 0)["numbers"]
-    assert set(task.test.said["speaker"]) == {"theo"}
-    assert len(task.test.said["speaker"]) == 24
-    assert set(task.train.said["speaker"]) == {"george", "lucas"}
-    assert set(task.train.said["speaker"][task.valid]) == {"george"}
+    assert set(task.test.labels["speaker"]) == {"theo"}
+    assert len(task.test.labels["speaker"]) == 24
+    assert set(task.train.labels["speaker"]) == {"george", "lucas"}
+    assert set(task.train.labels["speaker"][task.valid]) == {"george"}
     assert (task.valid.size, task.train.X.shape[0]) == (14, 28)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import papers_size
-from benchmarks.papers_size import GROUP, draw, law_of, made, main, oracles, sample
+from benchmarks.papers_size import GROUP, draw, generate_rows, law_of, main, oracles, sample
 from papers.synthetic_images import _compute_word_chances
 from wsabie.io.shards.sharded_table import open_shards
 
@@ -19,17 +19,17 @@ def law():
 
 
 def test_parts_can_be_made_again(law) -> None:
-    whole, points = made(law, 0, 700, 2)
-    part, some = made(law, 256, 384, 1)
-    same = whole.part(256, 384)
-    assert np.array_equal(points[256:384], some)
+    full_task, points = generate_rows(law, 0, 700, 2)
+    part, part_points = generate_rows(law, 256, 384, 1)
+    same = full_task.part(256, 384)
+    assert np.array_equal(points[256:384], part_points)
     assert all(np.array_equal(part.lists["x"].parts[key], same.lists["x"].parts[key]) for key in ("indices", "values"))
     assert np.array_equal(part.lists["y"].parts["labels"], same.lists["y"].parts["labels"])
     assert part.numbers["id"].tolist() == list(range(256, 384))
 
 
 def test_rows_have_the_papers_statistics(law) -> None:
-    columns, _ = made(law, 0, ROWS, 2)
+    columns, _ = generate_rows(law, 0, ROWS, 2)
     x, labels = columns.lists["x"], columns.lists["y"].parts["labels"]
     assert 243 < np.diff(x.starts.astype(int)).mean() < 249
     assert len(np.unique(labels)) == 15_952  # each has a row
@@ -43,14 +43,14 @@ def test_words_follow_the_law(law) -> None:
     n, times = 128, 40
     chances = np.exp(np.hstack([np.repeat(law.world.labels[:1], n, 0), np.ones((n, 1), np.float32)]) @ law.words)
     assert chances.shape[1] % GROUP == 0
-    counted, lengths = np.zeros(chances.shape[1]), np.full(n, 292)
+    word_counts, lengths = np.zeros(chances.shape[1]), np.full(n, 292)
     for k in range(times):
-        found, often = np.empty(n * 292, np.uint16), np.empty(n * 292, np.uint8)
-        filled = draw(k * n, n, chances, *law.common, lengths, found, often, np.zeros(n, int))
-        np.add.at(counted, found[:filled].astype(int), often[:filled])
-    expected = _compute_word_chances(law.world, law.world.labels[:1])[0].astype(float) * counted.sum()
-    assert counted.sum() == n * 292 * times
-    excess = ((counted - expected) ** 2 / expected).sum() - len(expected)
+        word_ids, often = np.empty(n * 292, np.uint16), np.empty(n * 292, np.uint8)
+        filled = draw(k * n, n, chances, *law.common, lengths, word_ids, often, np.zeros(n, int))
+        np.add.at(word_counts, word_ids[:filled].astype(int), often[:filled])
+    expected = _compute_word_chances(law.world, law.world.labels[:1])[0].astype(float) * word_counts.sum()
+    assert word_counts.sum() == n * 292 * times
+    excess = ((word_counts - expected) ** 2 / expected).sum() - len(expected)
     assert abs(excess) < 4 * (2 * len(expected)) ** 0.5  # chi squared
 
 

@@ -15,22 +15,30 @@ def test_nodes_that_cost_nothing_are_as_many_times_as_fast():
 
 
 def test_a_round_costs_what_it_copies_sends_and_joins():
-    """Both tables are touched everywhere, 2 * 100 rows of 64 bytes; 64 parts in rounds of 2 * 4 are 8 rounds."""
-    table, given = 2 * 100 * 64, 2 * 100 * (16 + 8)
-    assert SMALL.step_bytes(4000) == given
-    machine = Machine(rate=1000.0, network=given, copy=1 / table, add=1 / given, join=1 / table, answer=0.0, spread=0.0)
+    """Every row of two tables moves, 2 * 100 rows of 64 bytes; 64 parts are 8 rounds of 2 * 4."""
+    table, bytes_per_step = 2 * 100 * 64, 2 * 100 * (16 + 8)
+    assert SMALL.step_bytes(4000) == bytes_per_step
+    machine = Machine(
+        rate=1000.0,
+        network=bytes_per_step,
+        copy=1 / table,
+        add=1 / bytes_per_step,
+        join=1 / table,
+        answer=0.0,
+        spread=0.0,
+    )
     # a round: 4 s of training, 1 of comparing, 2 in which both nodes' steps come in, 2 of adding and 1 of joining, then
     # log2(3) of sending and 1 of taking, which the last one need not wait for
-    found = simulated(SMALL, machine, 2, 4)
-    assert found["rounds"] == 8
-    assert found["bytes"] == 2 * given
-    assert found["seconds"] == pytest.approx(8 * (4 + 1 + 2 + 3) + 7 * (1.585 + 1), abs=0.1)
+    figures = simulated(SMALL, machine, 2, 4)
+    assert figures["rounds"] == 8
+    assert figures["bytes"] == 2 * bytes_per_step
+    assert figures["seconds"] == pytest.approx(8 * (4 + 1 + 2 + 3) + 7 * (1.585 + 1), abs=0.1)
 
 
 def test_a_slow_node_costs_less_than_its_share():
-    """One of 8 is 4 times as slow: 7.25 of 8 are left at best, and 2 if all waited for it."""
-    found = simulated(SMALL, FREE, 8, 8, slow=1, slowness=4.0)
-    assert 4 < found["times"] < 7.25
+    """With one of 8 nodes 4 times as slow, 7.25 of 8 is the best, and 2 if all waited for it."""
+    figures = simulated(SMALL, FREE, 8, 8, slow=1, slowness=4.0)
+    assert 4 < figures["times"] < 7.25
 
 
 def test_validation_and_the_start_are_not_shared():

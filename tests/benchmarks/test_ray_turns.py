@@ -20,19 +20,21 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> ShardedFeatureTable:
 
 
 def fitted(rows: ShardedFeatureTable, **options: Any) -> Wsabie:
-    learnt, judged = rows.split_holdout(0.2)
-    some = judged.first(500)
-    return Wsabie(dim=16, epochs=8, threads=1, init="random").fit(learnt, validation=(some.X, some.Y), **options)
+    training, held_out = rows.split_holdout(0.2)
+    validation_rows = held_out.first(500)
+    return Wsabie(dim=16, epochs=8, threads=1, init="random").fit(
+        training, validation=(validation_rows.X, validation_rows.Y), **options
+    )
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_workers_in_turns_learn_what_one_learns(rows: ShardedFeatureTable, n: int) -> None:
     rounds: list[Any] = []
-    alone, many = fitted(rows), fitted(rows, trainer=ray_turns.make_turns(n, on_round=rounds.append))
-    assert [one.pairs for one in many.history_] == [one.pairs for one in alone.history_]
-    assert [one.unlabelled for one in many.history_] == [one.unlabelled for one in alone.history_]
-    assert many.history_[-1].validation == pytest.approx(alone.history_[-1].validation, abs=0.03)
-    assert {one.workers for one in rounds} >= {n}
+    single, many = fitted(rows), fitted(rows, trainer=ray_turns.make_turns(n, on_round=rounds.append))
+    assert [epoch.pairs for epoch in many.history_] == [epoch.pairs for epoch in single.history_]
+    assert [epoch.unlabelled for epoch in many.history_] == [epoch.unlabelled for epoch in single.history_]
+    assert many.history_[-1].validation == pytest.approx(single.history_[-1].validation, abs=0.03)
+    assert {epoch.workers for epoch in rounds} >= {n}
     assert (rounds[0].drift > 0.001) == (n > 1)
 
 
@@ -47,22 +49,22 @@ def test_early_stopping_and_checkpoints_are_those_of_any_training(
 
     with pytest.raises(KeyboardInterrupt):
         fitted(rows, trainer=trainer, checkpoint=tmp_path / "c", on_epoch=stop)
-    told: list[int] = []
+    epochs: list[int] = []
     model = fitted(
-        rows, trainer=trainer, checkpoint=tmp_path / "c", resume=True, on_epoch=lambda s: told.append(s.epoch)
+        rows, trainer=trainer, checkpoint=tmp_path / "c", resume=True, on_epoch=lambda s: epochs.append(s.epoch)
     )
-    assert told == [4, 5, 6, 7]
+    assert epochs == [4, 5, 6, 7]
     assert len(model.history_) == 8
-    alone = fitted(rows, checkpoint=tmp_path / "c", resume=True)  # a finished one, by either trainer
-    assert len(alone.history_) == 8
+    without_turns = fitted(rows, checkpoint=tmp_path / "c", resume=True)  # a finished one, by either trainer
+    assert len(without_turns.history_) == 8
 
 
 def test_what_is_not_trained_on_many_machines_says_so(rows: ShardedFeatureTable) -> None:
     from wsabie.models.estimator_specs import build_estimator
 
-    some = rows.first(20)
+    first_rows = rows.first(20)
     with pytest.raises(InputError, match=r"many machines train on rows in shards; .*wsabie shards DATA"):
-        Wsabie(epochs=1).fit(some.X, some.Y, trainer=make_averaging_trainer("local"))
+        Wsabie(epochs=1).fit(first_rows.X, first_rows.Y, trainer=make_averaging_trainer("local"))
     with pytest.raises(InputError, match="a weight per feature are not trained on many machines"):
         build_estimator("linear-warp", {"epochs": 1}).fit(rows, trainer=make_averaging_trainer("local"))
     with pytest.raises(InputError, match="0 nodes cannot train"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, identity
 
-from benchmarks.negatives import SYSTEMS, Judged, Task, envelope, run, setting, times, with_sampler
+from benchmarks.negatives import SYSTEMS, EvaluationSet, Task, envelope, run, setting, times, with_sampler
 from benchmarks.sampler_study import N_JUDGED, N_ROWS, World, generated
 
 
@@ -33,12 +33,12 @@ def test_a_run_gives_a_curve_of_every_epoch() -> None:
     n, labels = 60, 6
     X = identity(n, dtype=np.float32, format="csr")
     Y = csr_matrix(np.eye(labels, dtype=np.int8)[np.arange(n) % labels])
-    task = Task(X, Y, None, Judged(X, Y, None), Judged(X, Y, None))
-    found, model = run(task, {**with_sampler("WARP", setting(0, ids=True)), "dim": 20})
-    assert len(found["curve"]) == len(model.history_)  # fewer than asked for: it stops when nothing rises
-    seconds = [s for s, _ in found["curve"]]
+    task = Task(X, Y, None, EvaluationSet(X, Y, None), EvaluationSet(X, Y, None))
+    figures, model = run(task, {**with_sampler("WARP", setting(0, ids=True)), "dim": 20})
+    assert len(figures["curve"]) == len(model.history_)  # fewer than asked for: it stops when nothing rises
+    seconds = [s for s, _ in figures["curve"]]
     assert seconds == sorted(seconds)
-    assert found["MAP"] > 0.9
+    assert figures["MAP"] > 0.9
 
 
 def test_an_envelope_is_the_best_of_all_runs_by_then() -> None:
@@ -47,5 +47,5 @@ def test_an_envelope_is_the_best_of_all_runs_by_then() -> None:
 
 
 def test_times_are_to_shares_of_the_best_of_warp() -> None:
-    found = times({"WARP": [[1.0, 0.1], [3.0, 0.2]], "other": [[0.5, 0.17]]}, levels=(0.8, 1.0))
-    assert found == {"0.8": {"WARP": 3.0, "other": 0.5}, "1": {"WARP": 3.0, "other": None}}
+    shares = times({"WARP": [[1.0, 0.1], [3.0, 0.2]], "other": [[0.5, 0.17]]}, levels=(0.8, 1.0))
+    assert shares == {"0.8": {"WARP": 3.0, "other": 0.5}, "1": {"WARP": 3.0, "other": None}}

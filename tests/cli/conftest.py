@@ -16,7 +16,7 @@ from papers.__main__ import run as run_papers
 from wsabie.cli.main import run
 
 
-class Ran(NamedTuple):
+class CliResult(NamedTuple):
     code: int
     out: str
     err: str
@@ -26,7 +26,7 @@ class Ran(NamedTuple):
         return json.loads(self.out)
 
 
-Cli = Callable[..., Ran]
+Cli = Callable[..., CliResult]
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def make_caller(
 ) -> Cli:
     """Return what runs a program with words, as the shell would."""
 
-    def call(*words: object) -> Ran:
+    def call(*words: object) -> CliResult:
         monkeypatch.setattr(sys, "argv", [program, *map(str, words)])
         capfd.readouterr()
         code = 0
@@ -55,7 +55,7 @@ def make_caller(
         except SystemExit as stop:
             code = int(stop.code or 0)
         captured = capfd.readouterr()
-        return Ran(code, captured.out, captured.err)
+        return CliResult(code, captured.out, captured.err)
 
     return call
 
@@ -107,10 +107,10 @@ def music(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("music")
     (root / "digits" / "recordings").mkdir(parents=True)
     shutil.copy(data_dir / "fsdd" / "metadata.txt", root / "digits")
-    for who in SPEAKERS:
+    for speaker in SPEAKERS:
         for digit in range(4):
             for take in TAKES:
-                name = f"{digit}_{who}_{take}.wav"
+                name = f"{digit}_{speaker}_{take}.wav"
                 shutil.copy(data_dir / "fsdd" / "recordings" / name, root / "digits" / "recordings")
     for side in ("train", "test"):
         text = MUSIC.replace("SIDE", side)
@@ -126,7 +126,7 @@ def lists(tmp_path: Path) -> Path:
     artists = {"rock": ["Ann", "Bob", "Cid", "Dee", "Eli", "Flo"], "jazz": ["Gil", "Han", "Ida", "Joe", "Kay", "Leo"]}
     near = [f"{a}\t{b}" for group in artists.values() for a in group for b in group if a < b]
     (tmp_path / "near.tsv").write_text("\n".join(near) + "\n")
-    genres = [f"{artist}\t{one}" for genre, group in artists.items() for artist in group for one in (genre, "music")]
+    genres = [f"{artist}\t{tag}" for genre, group in artists.items() for artist in group for tag in (genre, "music")]
     (tmp_path / "genres.tsv").write_text("\n".join(genres) + "\n")
     (tmp_path / "lists.toml").write_text(PAIRS)
     return tmp_path
@@ -137,14 +137,14 @@ def cars(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """30 and 10 pictures of the car parts, as they were published."""
     root = tmp_path_factory.mktemp("cars")
     for side, n in (("trainingset", 30), ("testset", 10)):
-        whole = data_dir / "car_parts" / side
-        said = json.loads((whole / "annotations.json").read_text())
-        images = said["images"][:n]
-        kept = {image["id"] for image in images}
-        marked = [one for one in said["annotations"] if one["image_id"] in kept]
+        source = data_dir / "car_parts" / side
+        annotations = json.loads((source / "annotations.json").read_text())
+        images = annotations["images"][:n]
+        image_ids = {image["id"] for image in images}
+        marked = [annotation for annotation in annotations["annotations"] if annotation["image_id"] in image_ids]
         (root / side / "JPEGImages").mkdir(parents=True)
         for image in images:
-            shutil.copy(whole / image["path"], root / side / "JPEGImages")
-        content = {**said, "images": images, "annotations": marked}
+            shutil.copy(source / image["path"], root / side / "JPEGImages")
+        content = {**annotations, "images": images, "annotations": marked}
         (root / side / "annotations.json").write_text(json.dumps(content))
     return root

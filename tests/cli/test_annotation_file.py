@@ -42,15 +42,15 @@ def corel(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def labels_of(cli: Cli, corel: Path, data: Path, out: Path, *words: object) -> list[list[Any]]:
-    """What the command writes as lines of JSON."""
-    done = cli("annotate", corel / "m", data, "--out", out, "-k", 5, *words)
-    assert done.code == 0, done.err
+    """Return the labels that the command writes as lines of JSON."""
+    result = cli("annotate", corel / "m", data, "--out", out, "-k", 5, *words)
+    assert result.code == 0, result.err
     return [json.loads(line)["labels"] for line in out.read_text(encoding="utf-8").splitlines()]
 
 
 def test_every_form_of_rows_gets_the_labels_that_are_printed(cli: Cli, corel: Path, tmp_path: Path) -> None:
     printed = cli("annotate", corel / "m", corel / "test.arff", "-k", 5, "--json").json["results"]
-    expected = [one["labels"] for one in printed]
+    expected = [row["labels"] for row in printed]
     assert len(expected) == 500
     for name in ("test.arff", "test.parquet", "test.txt"):
         assert labels_of(cli, corel, corel / name, tmp_path / f"{name}.jsonl") == expected, name
@@ -62,7 +62,7 @@ def test_every_form_of_rows_gets_the_labels_that_are_printed(cli: Cli, corel: Pa
 def test_a_file_is_the_same_whatever_the_size_of_a_block(
     cli: Cli, corel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = {}
+    contents_by_name = {}
     for size in (None, 7, 100):
         if size is not None:
             monkeypatch.setattr(parquet_rows, "_STREAM_BATCH", size)
@@ -70,20 +70,20 @@ def test_a_file_is_the_same_whatever_the_size_of_a_block(
         for name in ("test.parquet", "test.txt"):
             out = tmp_path / f"{size} {name}.jsonl"
             labels_of(cli, corel, corel / name, out, "--threads", 1 if size == 7 else 2)
-            assert whole.setdefault(name, out.read_bytes()) == out.read_bytes()
+            assert contents_by_name.setdefault(name, out.read_bytes()) == out.read_bytes()
 
 
 def test_rows_without_labels_and_with_ids_that_come_again(
     cli: Cli, corel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is to be labelled needs no labels; the file does not depend on where blocks end."""
+    """Input rows need no labels; the file does not depend on where blocks end."""
     table = pq.read_table(corel / "test.parquet").drop_columns(["labels"]).slice(0, 40)
     ids = [f"row {i % 30}" for i in range(40)]
     pq.write_table(table.set_column(table.schema.get_field_index("id"), "id", [ids]), tmp_path / "bare.parquet")
     for size in (8192, 7):
         monkeypatch.setattr(parquet_rows, "_STREAM_BATCH", size)
-        done = cli("annotate", corel / "m", tmp_path / "bare.parquet", "--out", tmp_path / "bare.jsonl")
-        assert done.code == 0, done.err
+        result = cli("annotate", corel / "m", tmp_path / "bare.parquet", "--out", tmp_path / "bare.jsonl")
+        assert result.code == 0, result.err
         lines = (tmp_path / "bare.jsonl").read_text(encoding="utf-8").splitlines()
         assert [json.loads(line)["id"] for line in lines] == ids
 
@@ -94,8 +94,8 @@ def test_lines_of_words_need_no_labels(cli: Cli, tmp_path: Path) -> None:
     words = ("--model", tmp_path / "m", "--epochs", 2, "--threads", 1)
     assert cli("train", tmp_path / "rows.txt", *words).code == 0
     printed = cli("annotate", tmp_path / "m", tmp_path / "bare.txt", "--json").json["results"]
-    done = cli("annotate", tmp_path / "m", tmp_path / "bare.txt", "--out", tmp_path / "out.jsonl")
-    assert done.code == 0, done.err
+    result = cli("annotate", tmp_path / "m", tmp_path / "bare.txt", "--out", tmp_path / "out.jsonl")
+    assert result.code == 0, result.err
     assert [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()] == printed
 
 
@@ -106,13 +106,15 @@ def test_an_index_is_passed_by_where_that_is_asked(cli: Cli, tmp_path: Path) -> 
     words = ("--model", tmp_path / "m", "--epochs", 2, "--threads", 1, "--hold-out", 0.1)
     assert cli("train", tmp_path / "rows.txt", *words).code == 0
     assert cli("index", tmp_path / "m", "--kind", "tree", "--recall", 0.3).code == 0
-    found = {}
+    labels_by_name = {}
     for name, more in (("index", ()), ("exact", ("--exact",))):
-        done = cli("annotate", tmp_path / "m", tmp_path / "rows.txt", "--out", tmp_path / f"{name}.jsonl", *more)
-        assert done.code == 0, done.err
-        found[name] = [json.loads(line)["labels"] for line in (tmp_path / f"{name}.jsonl").read_text().splitlines()]
+        result = cli("annotate", tmp_path / "m", tmp_path / "rows.txt", "--out", tmp_path / f"{name}.jsonl", *more)
+        assert result.code == 0, result.err
+        labels_by_name[name] = [
+            json.loads(line)["labels"] for line in (tmp_path / f"{name}.jsonl").read_text().splitlines()
+        ]
     printed = cli("annotate", tmp_path / "m", tmp_path / "rows.txt", "--exact", "--json").json["results"]
-    assert found["exact"] == [one["labels"] for one in printed] != found["index"]
+    assert labels_by_name["exact"] == [row["labels"] for row in printed] != labels_by_name["index"]
     refused = cli("annotate", tmp_path / "m", tmp_path / "rows.txt", "--out", tmp_path / "a.tsv", "--parent-first")
     assert (refused.code, "leave --parent-first out" in refused.err) == (1, True)
 
@@ -125,17 +127,17 @@ def test_what_cannot_be_read_is_refused_before_work_begins(cli: Cli, corel: Path
 def test_a_table_and_parquet_say_the_same(cli: Cli, corel: Path, tmp_path: Path) -> None:
     lines = labels_of(cli, corel, corel / "test.parquet", tmp_path / "a.jsonl")
     for name in ("a.tsv", "a.parquet"):
-        done = cli("annotate", corel / "m", corel / "test.parquet", "--out", tmp_path / name, "-k", 5, "--json")
-        assert {"rows": 500, "skipped": 0, "unknown_features": 0}.items() <= done.json.items()
+        result = cli("annotate", corel / "m", corel / "test.parquet", "--out", tmp_path / name, "-k", 5, "--json")
+        assert {"rows": 500, "skipped": 0, "unknown_features": 0}.items() <= result.json.items()
     head, *table = [line.split("\t") for line in (tmp_path / "a.tsv").read_text().splitlines()]
     assert head == ["id", "label", "score"]
     assert [(name, float(score)) for _, name, score in table] == [
         (name, pytest.approx(score, abs=2e-6)) for row in lines for name, score in row
     ]
-    found = pq.read_table(tmp_path / "a.parquet").to_pydict()
-    assert found["labels"] == [[name for name, _ in row] for row in lines]
-    assert found["scores"][3] == pytest.approx([score for _, score in lines[3]], abs=1e-6)
-    assert found["id"] == [row[0] for row in table[::5]]
+    columns = pq.read_table(tmp_path / "a.parquet").to_pydict()
+    assert columns["labels"] == [[name for name, _ in row] for row in lines]
+    assert columns["scores"][3] == pytest.approx([score for _, score in lines[3]], abs=1e-6)
+    assert columns["id"] == [row[0] for row in table[::5]]
 
 
 def test_pictures_and_several_inputs_are_told_apart(
@@ -148,28 +150,30 @@ def test_pictures_and_several_inputs_are_told_apart(
     (tmp_path / "more/broken.png").write_bytes(b"no picture")
     first = next(path for path in sorted(pictures.rglob("*.webp")))
     (tmp_path / "more/same.webp").write_bytes(first.read_bytes())
-    done = cli("annotate", tmp_path / "m", pictures, tmp_path / "more", "--out", tmp_path / "a.jsonl", "--json")
-    assert (done.code, done.json["skipped"]) == (0, 1), done.err
-    found = {one["id"]: one["labels"] for one in map(json.loads, (tmp_path / "a.jsonl").read_text().splitlines())}
-    assert len(found) == done.json["rows"] == len(list(pictures.rglob("*.webp"))) + 1
-    assert found[f"{tmp_path / 'more'}/same.webp"] == found[f"{pictures}/{first.relative_to(pictures)}"]
+    result = cli("annotate", tmp_path / "m", pictures, tmp_path / "more", "--out", tmp_path / "a.jsonl", "--json")
+    assert (result.code, result.json["skipped"]) == (0, 1), result.err
+    labels_by_id = {
+        row["id"]: row["labels"] for row in map(json.loads, (tmp_path / "a.jsonl").read_text().splitlines())
+    }
+    assert len(labels_by_id) == result.json["rows"] == len(list(pictures.rglob("*.webp"))) + 1
+    assert labels_by_id[f"{tmp_path / 'more'}/same.webp"] == labels_by_id[f"{pictures}/{first.relative_to(pictures)}"]
 
 
 def test_what_cannot_be_written_is_told_before_any_work(cli: Cli, corel: Path, tmp_path: Path) -> None:
     model, rows = corel / "m", corel / "test.parquet"
     (tmp_path / "mine.jsonl").write_text("something else")
     (tmp_path / "wide.txt").write_text("1 601 1\n0 600:1\n")
-    for words, said in [
+    for words, message in [
         (("--out", tmp_path / "a.csv"), "labels of rows are written as .jsonl, .tsv or .parquet"),
         (("--out", tmp_path / "mine.jsonl"), "mine.jsonl"),
         (("--out", rows), "it is read by this command"),
         (("--out", tmp_path / "a.tsv", "--explain", tmp_path), "--explain says what single answers are like"),
     ]:
-        done = cli("annotate", model, rows, *words)
-        assert done.code == 1
-        assert said in " ".join(done.err.split())
-        assert "Traceback" not in done.err
-    done = cli("annotate", model, tmp_path / "wide.txt", "--out", tmp_path / "wide.tsv")
-    assert (done.code, "the data has 601 features" in " ".join(done.err.split())) == (1, True)
+        result = cli("annotate", model, rows, *words)
+        assert result.code == 1
+        assert message in " ".join(result.err.split())
+        assert "Traceback" not in result.err
+    result = cli("annotate", model, tmp_path / "wide.txt", "--out", tmp_path / "wide.tsv")
+    assert (result.code, "the data has 601 features" in " ".join(result.err.split())) == (1, True)
     assert not (tmp_path / "wide.tsv").exists()
     assert (tmp_path / "mine.jsonl").read_text() == "something else"

@@ -12,21 +12,21 @@ from wsabie.samples import get_sample_path
 
 Cli = Callable[..., Any]
 CUT = Path(__file__).parents[1] / "io" / "wordnet_cut"
-SHOWN = ("transport-ground", "place-building", "place-religious")
-SAID = {"is-a": "has the kind", "instance-of": "has the instance", "own": "own of"}
-OWN = "# where they go\nambulance\thospital\nhospital\tbuilding\nkaaba\tmosque\nnowhere\thospital\n"
+CATEGORIES = ("transport-ground", "place-building", "place-religious")
+RELATION_PHRASES = {"is-a": "has the kind", "instance-of": "has the instance", "own": "own of"}
+OWN_PAIRS = "# where they go\nambulance\thospital\nhospital\tbuilding\nkaaba\tmosque\nnowhere\thospital\n"
 
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Emoji of vehicles and buildings as files, with their English labels."""
     folder = tmp_path_factory.mktemp("places")
-    table = [row for row in pq.read_table(get_sample_path("emoji")).to_pylist() if row["category"].endswith(SHOWN)]
+    table = [row for row in pq.read_table(get_sample_path("emoji")).to_pylist() if row["category"].endswith(CATEGORIES)]
     with (folder / "metadata.csv").open("w", newline="", encoding="utf-8") as file:
         lines = csv.writer(file)
         lines.writerow(["file_name", "labels"])
         for row in table:
-            english = [one for one, spoken in zip(row["labels"], row["languages"], strict=True) if "en" in spoken]
+            english = [name for name, spoken in zip(row["labels"], row["languages"], strict=True) if "en" in spoken]
             (folder / f"{row['id']}.webp").write_bytes(row["image"])
             lines.writerow([f"{row['id']}.webp", ";".join(english)])
     return folder
@@ -40,7 +40,7 @@ def knowledge_of(relation: str, request: pytest.FixtureRequest) -> list[Path]:
 
 
 @pytest.mark.parametrize(
-    ("relation", "one", "other", "picture", "told"),
+    ("relation", "label", "related_label", "picture", "more_pairs"),
     [
         ("is-a", "ambulance", "car", "emoji-1f691.webp", {("taxi", "car"), ("ambulance", "automobile")}),
         ("instance-of", "kaaba", "shrine", "emoji-1f54b.webp", {("statue of liberty", "statue")}),
@@ -48,43 +48,46 @@ def knowledge_of(relation: str, request: pytest.FixtureRequest) -> list[Path]:
     ],
 )
 def test_a_relation_is_learned_and_answers(
-    cli: Cli, places: Path, tmp_path: Path, request: pytest.FixtureRequest, relation: str, one: str, other: str,
-    picture: str, told: set[tuple[str, str]],
+    cli: Cli, places: Path, tmp_path: Path, request: pytest.FixtureRequest, relation: str, label: str,
+    related_label: str, picture: str, more_pairs: set[tuple[str, str]],
 ) -> None:  # fmt: skip
     related, model = tmp_path / "related.tsv", tmp_path / "model"
     if relation == "own":
-        related.write_text(OWN)
+        related.write_text(OWN_PAIRS)
     else:
         labels = tmp_path / "labels.txt"
         with (places / "metadata.csv").open(newline="") as file:
             labels.write_text("\n".join({name for row in csv.DictReader(file) for name in row["labels"].split(";")}))
-        known = [word for path in knowledge_of(relation, request) for word in ("--knowledge", path)]
-        made = cli("labels", "pairs", relation, *known, "--labels", labels, "--out", related)
-        assert made.code == 0, made.err
-    found = {tuple(line.split("\t")) for line in related.read_text().splitlines()}
-    assert {(one, other)} | told <= found
+        knowledge = [word for path in knowledge_of(relation, request) for word in ("--knowledge", path)]
+        result = cli("labels", "pairs", relation, *knowledge, "--labels", labels, "--out", related)
+        assert result.code == 0, result.err
+    pairs = {tuple(line.split("\t")) for line in related.read_text().splitlines()}
+    assert {(label, related_label)} | more_pairs <= pairs
     quick = "--n-words", 60, "--size", 64, "--dim", 16, "--threads", 1, "--epochs", 60, "--hold-out", 0
-    named = f"{relation}={related}"
-    trained = cli("train", places, "--kind", "parts", "--relations", named, "--model", model, *quick)
+    relation_option = f"{relation}={related}"
+    trained = cli("train", places, "--kind", "parts", "--relations", relation_option, "--model", model, *quick)
     assert trained.code == 0, trained.err
     assert f"next: wsabie parts {model} PICTURE" in trained.err
     assert ("1 relation left out for want of two pictures, such as nowhere" in trained.err) == (relation == "own")
 
-    seen = cli("parts", model, places / picture, "--object", one, "-k", 1, "--json").json["results"]
-    assert [(found["object"], found["part"]) for found in seen] in ([(one, other)], [(one, "automobile")])
-    among, asked = tmp_path / "among.tsv", {(one, other)} | told
-    among.write_text("".join(f"{a}\t{b}\n" for a, b in asked))
+    matches = cli("parts", model, places / picture, "--object", label, "-k", 1, "--json").json["results"]
+    assert [(pairs["object"], pairs["part"]) for pairs in matches] in (
+        [(label, related_label)],
+        [(label, "automobile")],
+    )
+    among, asked_pairs = tmp_path / "among.tsv", {(label, related_label)} | more_pairs
+    among.write_text("".join(f"{a}\t{b}\n" for a, b in asked_pairs))
     ranked = cli("parts", model, places / picture, "--part", places / picture, "--candidate-pairs", among, "--json")
-    assert {(each["object"], each["part"]) for each in ranked.json["results"]} == asked
+    assert {(each["object"], each["part"]) for each in ranked.json["results"]} == asked_pairs
 
-    groups = cli("search", model, one, "--in", places, "-k", 2, "--max-related", 2, "--json").json["groups"]
-    assert groups[0]["labels"] == [one]
+    groups = cli("search", model, label, "--in", places, "-k", 2, "--max-related", 2, "--json").json["groups"]
+    assert groups[0]["labels"] == [label]
     assert groups[0]["matches"][0]["labelled"]
-    assert [other] in [group["labels"] for group in groups[1:]], groups
-    why = f"{SAID[relation]} {one} (trained, "
+    assert [related_label] in [group["labels"] for group in groups[1:]], groups
+    why = f"{RELATION_PHRASES[relation]} {label} (trained, "
     assert all(group["why"].removeprefix("perhaps ").startswith(why) for group in groups[1:])
-    shown = cli("search", model, one, "--in", places, "-k", 1).out.splitlines()[1]
-    assert Path(shown.partition("\t")[0]).is_file()  # as it is printed, it can be opened
+    first_line = cli("search", model, label, "--in", places, "-k", 1).out.splitlines()[1]
+    assert Path(first_line.partition("\t")[0]).is_file()  # as it is printed, it can be opened
 
 
 def test_relations_of_other_labels_are_refused_before_pictures_are_described(
@@ -92,12 +95,12 @@ def test_relations_of_other_labels_are_refused_before_pictures_are_described(
 ) -> None:
     related = tmp_path / "related.tsv"
     related.write_text("ambulanze\thospital\n")
-    for more, told in (
+    for more, message in (
         (("--kind", "parts", "--relations", related), "there is no label 'ambulanze'; did you mean 'ambulance'"),
         (("--min-rows", 1000), "no label has 1000 training rows"),
     ):
-        ran = cli("train", places, "--model", tmp_path / "model", *more)
-        assert ran.code == 1
-        assert told in ran.err
-        assert "describing" not in ran.err
-        assert "learning" not in ran.err
+        result = cli("train", places, "--model", tmp_path / "model", *more)
+        assert result.code == 1
+        assert message in result.err
+        assert "describing" not in result.err
+        assert "learning" not in result.err

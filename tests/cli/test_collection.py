@@ -24,12 +24,12 @@ def photos(pictures: Path, tmp_path: Path) -> Path:
 
 
 def test_a_folder_becomes_a_collection_and_is_kept_up_with(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
-    before = {path.name: path.read_bytes() for path in photos.iterdir()}
-    made = init(photos, "--by", "eve")
-    assert made.code == 0
-    assert "pictures: 120 new, " in made.err
-    assert f"next: wsabie collection train {photos}" in made.err
-    assert {path.name: path.read_bytes() for path in photos.iterdir() if path.is_file()} == before
+    contents_before = {path.name: path.read_bytes() for path in photos.iterdir()}
+    result = init(photos, "--by", "eve")
+    assert result.code == 0
+    assert "pictures: 120 new, " in result.err
+    assert f"next: wsabie collection train {photos}" in result.err
+    assert {path.name: path.read_bytes() for path in photos.iterdir() if path.is_file()} == contents_before
     (photos / "000.webp").rename(photos / "renamed.webp")
     (photos / "001.webp").unlink()
     (photos / "broken.png").write_bytes(b"words")
@@ -43,14 +43,16 @@ def test_a_folder_becomes_a_collection_and_is_kept_up_with(cli: Cli, init: Cli, 
     shutil.copy(photos / "002.webp", tmp_path / "more/x.webp")
     added = cli("collection", "add", photos, tmp_path / "more", photos / "003.webp", "--json")
     assert added.json["scanned"]["new"] == 1
-    found = cli("collection", "status", photos, "--check", "--json").json
-    assert found["items"] == {"present": 120, "missing": 1, "unreadable": 1}
-    assert [root["tags"] for root in found["roots"]] == ["metadata", "xmp"]
-    assert [(one["state"], one["origin"]) for one in found["annotations"]] == [("accepted", "import")]
-    assert (found["damage"], found["model"], found["suggestions"], found["modality"]) == ([], None, 0, "pictures")
-    shown = cli("collection", "status", photos)
-    assert "accepted by import" in shown.out
-    assert "1 new, 1 moved, 1 of them unreadable, 1 missing" in shown.out
+    status = cli("collection", "status", photos, "--check", "--json").json
+    assert status["items"] == {"present": 120, "missing": 1, "unreadable": 1}
+    assert [root["tags"] for root in status["roots"]] == ["metadata", "xmp"]
+    assert [(annotation["state"], annotation["origin"]) for annotation in status["annotations"]] == [
+        ("accepted", "import")
+    ]
+    assert (status["damage"], status["model"], status["suggestions"], status["modality"]) == ([], None, 0, "pictures")
+    table = cli("collection", "status", photos)
+    assert "accepted by import" in table.out
+    assert "1 new, 1 moved, 1 of them unreadable, 1 missing" in table.out
     assert "120 new" in cli("collection", "history", photos).out
     undone = cli("collection", "undo", photos, "--by", "eve")
     assert undone.code == 0
@@ -58,30 +60,30 @@ def test_a_folder_becomes_a_collection_and_is_kept_up_with(cli: Cli, init: Cli, 
     assert cli("collection", "status", photos, "--json").json["annotations"] == []
     assert cli("collection", "scan", photos, "--tags", "folders", "--by", "eve").code == 0
     assert "scans take tags from metadata and xmp again" in cli("collection", "undo", photos, "--by", "eve").err
-    found = cli("collection", "status", photos, "--json").json
-    assert [root["tags"] for root in found["roots"]] == ["metadata", "xmp"]
+    status = cli("collection", "status", photos, "--json").json
+    assert [root["tags"] for root in status["roots"]] == ["metadata", "xmp"]
 
 
 def test_advised_commands_can_be_pasted(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
     folder = photos.rename(tmp_path / "Ann's photos")
-    named = shlex.quote(str(folder))
-    assert f"run: wsabie collection init {named}\n" in cli("info", folder).err
-    assert f"next: wsabie collection train {named}\n" in init(folder).err
-    assert f"run: wsabie collection status {named}\n" in cli("info", folder).err
-    assert f"no model yet; run: wsabie collection train {named}\n" in cli("collection", "apply", folder).err
+    quoted_folder = shlex.quote(str(folder))
+    assert f"run: wsabie collection init {quoted_folder}\n" in cli("info", folder).err
+    assert f"next: wsabie collection train {quoted_folder}\n" in init(folder).err
+    assert f"run: wsabie collection status {quoted_folder}\n" in cli("info", folder).err
+    assert f"no model yet; run: wsabie collection train {quoted_folder}\n" in cli("collection", "apply", folder).err
 
 
 def test_items_are_found_by_words(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
     init(photos)
     label = cli("collection", "labels", photos, "--json").json["labels"][0]
-    found = cli("collection", "search", photos, label["name"], "-k", "3", "--json", "--out", tmp_path / "found.png")
-    assert [(hit["label"], hit["score"]) for hit in found.json["groups"][0]["hits"]] == [(label["name"], None)] * 3
+    result = cli("collection", "search", photos, label["name"], "-k", "3", "--json", "--out", tmp_path / "found.png")
+    assert [(hit["label"], hit["score"]) for hit in result.json["groups"][0]["hits"]] == [(label["name"], None)] * 3
     assert Image.open(tmp_path / "found.png").width > 300
-    paths = [hit["path"] for hit in found.json["groups"][0]["hits"]]
+    paths = [hit["path"] for hit in result.json["groups"][0]["hits"]]
     (tmp_path / "kinds.tsv").write_text(f"{label['name']}\tfar above\n")
-    shown = cli("collection", "search", photos, "far above", "-k", "3", "--knowledge", tmp_path / "kinds.tsv")
-    assert [line.split("\t")[0] for line in shown.out.splitlines() if "\t" in line] == paths
-    assert f"is no label, but there is one below it: {label['name']}" in shown.err
+    second_search = cli("collection", "search", photos, "far above", "-k", "3", "--knowledge", tmp_path / "kinds.tsv")
+    assert [line.split("\t")[0] for line in second_search.out.splitlines() if "\t" in line] == paths
+    assert f"is no label, but there is one below it: {label['name']}" in second_search.err
     assert "there is no label 'qqq'" in cli("collection", "search", photos, "qqq").err
     assert "choose a name that ends in .png" in cli("collection", "search", photos, "x", "--out", "x.jpg").err
     missing = cli("collection", "search", photos, "x", "--knowledge", tmp_path / "none")
@@ -90,11 +92,11 @@ def test_items_are_found_by_words(cli: Cli, init: Cli, photos: Path, tmp_path: P
 
 def test_a_folder_without_tags_is_told_how_it_comes_to_a_model(cli: Cli, init: Cli, photos: Path) -> None:
     (photos / "metadata.csv").unlink()
-    made = init(photos)
-    told = [" ".join(made.err.split()), f"wsabie serve {photos}", f"wsabie collection import {photos} tags.csv"]
-    assert "nothing is tagged yet; a model needs 20 tagged pictures and 2 labels" in told[0]
-    assert all(part in told[0] for part in (*told[1:], f"then: wsabie collection train {photos}"))
-    assert "--tags folders" not in made.err
+    result = init(photos)
+    message = [" ".join(result.err.split()), f"wsabie serve {photos}", f"wsabie collection import {photos} tags.csv"]
+    assert "nothing is tagged yet; a model needs 20 tagged pictures and 2 labels" in message[0]
+    assert all(part in message[0] for part in (*message[1:], f"then: wsabie collection train {photos}"))
+    assert "--tags folders" not in result.err
     (photos / "sea").mkdir()
     (photos / "000.webp").rename(photos / "sea/000.webp")
     assert f"wsabie collection scan {photos} --tags folders" in " ".join(cli("collection", "scan", photos).err.split())
@@ -114,17 +116,17 @@ def test_keywords_that_were_removed_outside_are_withdrawn(cli: Cli, init: Cli, p
     sidecar.unlink()
     assert "2 tags kept that a file no longer says" in " ".join(cli("collection", "scan", photos).err.split())
     assert "2 tags kept" not in cli("collection", "scan", photos).err
-    found = cli("collection", "annotations", photos, "--json").json["annotations"]
-    assert sorted(one["label"] for one in found) == ["sea", "ship", "tern"]
+    annotations = cli("collection", "annotations", photos, "--json").json["annotations"]
+    assert sorted(annotation["label"] for annotation in annotations) == ["sea", "ship", "tern"]
 
 
 def test_tables_below_are_told(cli: Cli, init: Cli, photos: Path) -> None:
     (photos / "more").mkdir()
     (photos / "000.webp").rename(photos / "more/000.webp")
     (photos / "more/metadata.csv").write_text("file_name,labels\n000.webp,gull\n")
-    told = " ".join(init(photos).err.split())
-    assert "the name of 1 sub-folder is not asked" in told
-    assert f"1 table of tags is not read; to take one over: wsabie collection import DIR {photos}/more/meta" in told
+    message = " ".join(init(photos).err.split())
+    assert "the name of 1 sub-folder is not asked" in message
+    assert f"1 table of tags is not read; to take one over: wsabie collection import DIR {photos}/more/meta" in message
     assert "1 added" in cli("collection", "import", photos, photos / "more/metadata.csv").err
 
 
@@ -137,8 +139,8 @@ def test_a_database_that_is_away_leaves_nothing(cli: Cli, photos: Path) -> None:
 
 def test_an_empty_folder_waits_for_files(cli: Cli, init: Cli, tmp_path: Path, pictures: Path) -> None:
     (tmp_path / "new").mkdir()
-    made = init(tmp_path / "new")
-    assert "nothing was found; put files into" in made.err
+    result = init(tmp_path / "new")
+    assert "nothing was found; put files into" in result.err
     (tmp_path / "other").mkdir()
     assert "scanned" not in cli("collection", "init", tmp_path / "other", "--no-scan", "--json").json
     added = cli("collection", "add", tmp_path / "new", pictures, "--tags", "none", "--json").json["scanned"]
@@ -158,23 +160,23 @@ def test_a_disk_that_is_away_is_told(cli: Cli, init: Cli, photos: Path, tmp_path
 
 
 def test_bad_input_is_told_in_a_sentence(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
-    for words, said in [
+    for words, message in [
         (("scan", photos), "is not a collection yet; make it one: wsabie collection init"),
         (("status", tmp_path / "nowhere"), "nowhere; check its name"),
         (("init", photos / "000.webp"), "is a file; give the folder"),
     ]:
         failed = cli("collection", *words)
         assert failed.code == 1
-        assert said in failed.err
+        assert message in failed.err
     assert init(photos).code == 0
-    for words, said in [
+    for words, message in [
         (("add", photos, tmp_path), "which is scanned already; give folders that lie beside it"),
         (("add", photos, tmp_path / "nowhere"), "there is no file or folder"),
         (("scan", photos, "--tags", "tags"), "only pictures|only sounds"),
     ]:
         failed = cli("collection", *words)
         assert failed.code == 1
-        assert any(part in failed.err for part in said.split("|"))
+        assert any(part in failed.err for part in message.split("|"))
         assert failed.err.count("\n") <= 2
     assert cli("collection", "scan", photos, "--tags", "wrong").code == 2
     (photos / "below").mkdir()
@@ -187,8 +189,8 @@ def test_bad_input_is_told_in_a_sentence(cli: Cli, init: Cli, photos: Path, tmp_
 def test_a_folder_that_is_not_there_is_no_new_collection(cli: Cli, photos: Path, tmp_path: Path) -> None:
     failed = cli("collection", "init", tmp_path / "photoz")
     assert failed.code == 1
-    told = f"there is no folder '{tmp_path / 'photoz'}'; did you mean '{photos}'? If not, make it first: mkdir "
-    assert told in " ".join(failed.err.split())
+    message = f"there is no folder '{tmp_path / 'photoz'}'; did you mean '{photos}'? If not, make it first: mkdir "
+    assert message in " ".join(failed.err.split())
     assert "check the name, or make it first" in " ".join(cli("collection", "init", tmp_path / "xy/zz").err.split())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["photos"]
     assert cli("collection", "init", photos).code == 0
@@ -199,10 +201,10 @@ def test_a_folder_that_is_not_there_is_no_new_collection(cli: Cli, photos: Path,
 
 def test_pictures_that_are_no_collection_are_told_so(cli: Cli, photos: Path, tmp_path: Path) -> None:
     pytest.importorskip("fastapi", reason="the service needs FastAPI")
-    said = f"{photos} is a folder of pictures and not yet a collection; run: wsabie collection init {photos}"
+    message = f"{photos} is a folder of pictures and not yet a collection; run: wsabie collection init {photos}"
     for command in ("serve", "info"):
         failed = cli(command, photos)
-        assert (failed.code, said in " ".join(failed.err.split())) == (1, True)
+        assert (failed.code, message in " ".join(failed.err.split())) == (1, True)
     assert "is neither a collection nor a model" in " ".join(cli("serve", tmp_path / "none").err.split())
     cli("collection", "init", photos, "--no-scan")
     assert f"run: wsabie collection status {photos}" in " ".join(cli("info", photos).err.split())
@@ -215,18 +217,18 @@ def test_undo_is_of_ones_own_here_and_in_the_pages(cli: Cli, photos: Path) -> No
     cli("collection", "init", photos, "--tags", "none", "--by", "eve")
     with open_collection(photos) as collection:
         first = review_items(collection, [ReviewDecision(1, "sea", "accepted")], by="local")
-        other = review_items(collection, [ReviewDecision(2, "sea", "accepted")], by="adam")
+        last_entry = review_items(collection, [ReviewDecision(2, "sea", "accepted")], by="adam")
     undone = cli("collection", "undo", photos)
     assert f"undone: entry {first.entry} of local" in undone.err
     failed = cli("collection", "undo", photos)
-    told = f"the last that can be undone is entry {other.entry}, of adam: give its number"
-    assert (failed.code, told in " ".join(failed.err.split())) == (1, True)
+    message = f"the last that can be undone is entry {last_entry.entry}, of adam: give its number"
+    assert (failed.code, message in " ".join(failed.err.split())) == (1, True)
     assert cli("collection", "undo", photos, "--by", "eve").code == 1
-    assert cli("collection", "undo", photos, other.entry).code == 0
+    assert cli("collection", "undo", photos, last_entry.entry).code == 0
 
 
 def test_damage_is_told(cli: Cli, photos: Path) -> None:
-    """Of SQLite: PostgreSQL looks after its own."""
+    """SQLite only: PostgreSQL checks itself."""
     import sqlite3
 
     cli("collection", "init", photos)
@@ -241,7 +243,7 @@ def test_damage_is_told(cli: Cli, photos: Path) -> None:
 
 def test_a_collection_without_models_says_what_makes_one(cli: Cli, photos: Path) -> None:
     cli("collection", "init", photos)
-    shown = cli("collection", "models", photos)
-    assert (shown.code, shown.out) == (0, "")
-    assert f"{photos} has no models yet; run: wsabie collection train {photos}" in shown.err
+    result = cli("collection", "models", photos)
+    assert (result.code, result.out) == (0, "")
+    assert f"{photos} has no models yet; run: wsabie collection train {photos}" in result.err
     assert cli("collection", "models", photos, "--json").json["models"] == []

@@ -20,9 +20,9 @@ def photos(tmp_path: Path, cli: Cli) -> Path:
 
 
 def test_a_backup_is_made_listed_and_restored(cli: Cli, photos: Path, tmp_path: Path) -> None:
-    made = cli("collection", "backup", photos, "--json").json["backup"]
-    assert (made["reason"], made["journal"]) == ("asked", 3)
-    assert Path(made["path"]).parent == photos / ".wsabie/backups"
+    backup_report = cli("collection", "backup", photos, "--json").json["backup"]
+    assert (backup_report["reason"], backup_report["journal"]) == ("asked", 3)
+    assert Path(backup_report["path"]).parent == photos / ".wsabie/backups"
     cli("collection", "tag", photos, 2, "--accept", "land", "--by", "eve")
     listed = cli("collection", "status", photos, "--json").json["backups"]
     assert [backup["reason"] for backup in listed] == ["asked", "daily"]
@@ -33,13 +33,18 @@ def test_a_backup_is_made_listed_and_restored(cli: Cli, photos: Path, tmp_path: 
     assert failed.code == 1
     assert f"wsabie collection restore '{photos}'" in " ".join(failed.err.split())
     assert cli("collection", "backup", photos, "--list", "--json").json["backups"] == listed
-    done = cli("collection", "restore", photos, "--by", "eve", "--json").json["restored"]
-    assert (done["source"], done["journal"], done["lost"], done["replaced"]) == (made["path"], 3, 1, None)
+    restored = cli("collection", "restore", photos, "--by", "eve", "--json").json["restored"]
+    assert (restored["source"], restored["journal"], restored["lost"], restored["replaced"]) == (
+        backup_report["path"],
+        3,
+        1,
+        None,
+    )
     assert cli("collection", "annotations", photos, "--json").json["annotations"][0]["label"] == "sea"
     assert "restored the backup" in cli("collection", "history", photos).out
-    told = cli("collection", "restore", photos, Path(made["path"]).name)
-    assert "the catalogue of" in told.err
-    assert "what it replaced is kept" in told.err
+    result = cli("collection", "restore", photos, Path(backup_report["path"]).name)
+    assert "the catalogue of" in result.err
+    assert "what it replaced is kept" in result.err
 
 
 def test_a_backup_elsewhere_replaces_nothing_but_a_backup(cli: Cli, photos: Path, tmp_path: Path) -> None:
@@ -62,14 +67,14 @@ def test_a_backup_elsewhere_replaces_nothing_but_a_backup(cli: Cli, photos: Path
 
 
 def test_a_backup_elsewhere_replaces_no_other_catalogue(cli: Cli, photos: Path, tmp_path: Path) -> None:
-    other, out = tmp_path / "other", tmp_path / "other.db"
-    other.mkdir()
-    assert cli("collection", "init", other, "--tags", "none").code == 0
-    assert cli("collection", "backup", other, "--out", out).code == 0
+    second_folder, out = tmp_path / "other", tmp_path / "other.db"
+    second_folder.mkdir()
+    assert cli("collection", "init", second_folder, "--tags", "none").code == 0
+    assert cli("collection", "backup", second_folder, "--out", out).code == 0
     (tmp_path / "open.db-wal").write_bytes(b"changes")
-    (tmp_path / "link").symlink_to(other / ".wsabie")
+    (tmp_path / "link").symlink_to(second_folder / ".wsabie")
     for target, fault in (
-        (other / ".wsabie/catalogue.db", "it lies in a collection's own folder"),
+        (second_folder / ".wsabie/catalogue.db", "it lies in a collection's own folder"),
         (tmp_path / "link/catalogue.db", "it lies in a collection's own folder"),
         (out, "it holds another catalogue and would be lost"),
         (tmp_path / "open.db", "open.db-wal beside it holds changes"),

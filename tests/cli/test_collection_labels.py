@@ -29,53 +29,60 @@ def photos(tmp_path: Path, database: str | None) -> Path:
 
 
 def test_from_tags_to_tidy_labels_and_back(cli: Cli, photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def done(*words: object) -> str:
-        ran = cli("collection", *words)
-        assert ran.code == 0, ran.err
-        return ran.out + ran.err
+    def run_command(*words: object) -> str:
+        result = cli("collection", *words)
+        assert result.code == 0, result.err
+        return result.out + result.err
 
-    assert "3 added" in done("tag", photos, 1, 2, photos / "sea/3.jpg", "--accept", "seagull")
+    assert "3 added" in run_command("tag", photos, 1, 2, photos / "sea/3.jpg", "--accept", "seagull")
     monkeypatch.chdir(photos / "sea")
-    assert "new: Seagulls, gul" in done("tag", photos, "4.jpg", "sea/5.jpg", "--accept", "Seagulls", "--accept", "gul")
-    assert "2 removed" in done("tag", photos, 4, 5, "--clear", "gul")
-    assert "1 changed" in done("tag", photos, 1, "--reject", "seagull", "--by", "adam")
+    assert "new: Seagulls, gul" in run_command(
+        "tag", photos, "4.jpg", "sea/5.jpg", "--accept", "Seagulls", "--accept", "gul"
+    )
+    assert "2 removed" in run_command("tag", photos, 4, 5, "--clear", "gul")
+    assert "1 changed" in run_command("tag", photos, 1, "--reject", "seagull", "--by", "adam")
     tidy = cli("collection", "labels", photos, "tidy", "--json").json
-    assert [(one["target"]["name"], [label["name"] for label in one["labels"]]) for one in tidy["proposals"]] == [
+    assert [(entry["target"]["name"], [label["name"] for label in entry["labels"]]) for entry in tidy["proposals"]] == [
         ("seagull", ["Seagulls"])
     ]
     assert tidy["proposals"][0]["reasons"][0]["evidence"][0]["message"] == "singular and plural"
-    shown = done("labels", photos, "tidy")
-    assert "Seagulls (2) -> seagull (2)" in shown
-    assert "not asked: model (none was in use)" in shown
-    done("labels", photos, "apart", "seagull", "Seagulls")
-    assert "0 proposals of 3 labels" in done("labels", photos, "tidy")
-    done("undo", photos)
-    assert "merged 1 label into 1; 2 annotations moved" in done("labels", photos, "tidy", "--merge-above", "0.8")
+    proposals = run_command("labels", photos, "tidy")
+    assert "Seagulls (2) -> seagull (2)" in proposals
+    assert "not asked: model (none was in use)" in proposals
+    run_command("labels", photos, "apart", "seagull", "Seagulls")
+    assert "0 proposals of 3 labels" in run_command("labels", photos, "tidy")
+    run_command("undo", photos)
+    assert "merged 1 label into 1; 2 annotations moved" in run_command("labels", photos, "tidy", "--merge-above", "0.8")
     listed = cli("collection", "labels", photos, "--json").json["labels"]
-    assert [(one["name"], one["items"], one["rejected"], one["synonyms"]) for one in listed] == [
+    assert [(entry["name"], entry["items"], entry["rejected"], entry["synonyms"]) for entry in listed] == [
         ("seagull", 4, 1, ["Seagulls"]),
         ("gul", 0, 0, []),
     ]
-    done("undo", photos)
-    assert "2 annotations moved" in done("labels", photos, "merge", "Seagulls", "seagull")
-    done("labels", photos, "rename", "gul", "tern")
-    done("labels", photos, "parent", "tern", "seagull")
-    done("labels", photos, "synonym", "tern", "Seeschwalbe", "--language", "de")
-    line = next(line for line in done("labels", photos, "list", "ter").splitlines() if line.startswith(" tern"))
+    run_command("undo", photos)
+    assert "2 annotations moved" in run_command("labels", photos, "merge", "Seagulls", "seagull")
+    run_command("labels", photos, "rename", "gul", "tern")
+    run_command("labels", photos, "parent", "tern", "seagull")
+    run_command("labels", photos, "synonym", "tern", "Seeschwalbe", "--language", "de")
+    line = next(line for line in run_command("labels", photos, "list", "ter").splitlines() if line.startswith(" tern"))
     assert line.split() == ["tern", "0", "0", "seagull", "Seeschwalbe,", "gul"]
-    done("labels", photos, "edit", "tern", "--language", "en", "--wordnet", "n02041085", "--remove-name", "gul")
-    assert "so already" in done("labels", photos, "edit", "Seeschwalbe", "--language", "en")
-    whole = cli("collection", "labels", photos, "show", "tern", "--json").json
-    assert (whole["language"], whole["wordnet"]) == ("en", "n02041085")
-    assert whole["names"] == [{"name": "Seeschwalbe", "language": "de"}]
-    assert [one["name"] for one in whole["ancestors"]] == ["seagull"]
-    assert (whole["items"], whole["waiting"], whole["held_out"], whole["near"]) == (0, 0, None, [])
-    assert "Seeschwalbe (de)" in done("labels", photos, "show", "tern")
-    done("labels", photos, "parent", "tern")
+    run_command("labels", photos, "edit", "tern", "--language", "en", "--wordnet", "n02041085", "--remove-name", "gul")
+    assert "so already" in run_command("labels", photos, "edit", "Seeschwalbe", "--language", "en")
+    shown_label = cli("collection", "labels", photos, "show", "tern", "--json").json
+    assert (shown_label["language"], shown_label["wordnet"]) == ("en", "n02041085")
+    assert shown_label["names"] == [{"name": "Seeschwalbe", "language": "de"}]
+    assert [entry["name"] for entry in shown_label["ancestors"]] == ["seagull"]
+    assert (shown_label["items"], shown_label["waiting"], shown_label["held_out"], shown_label["near"]) == (
+        0,
+        0,
+        None,
+        [],
+    )
+    assert "Seeschwalbe (de)" in run_command("labels", photos, "show", "tern")
+    run_command("labels", photos, "parent", "tern")
     for _ in range(6):
-        done("undo", photos)
+        run_command("undo", photos)
     listed = cli("collection", "labels", photos, "--order", "name", "--json").json["labels"]
-    assert [(one["name"], one["items"]) for one in listed] == [("gul", 0), ("seagull", 2), ("Seagulls", 2)]
+    assert [(entry["name"], entry["items"]) for entry in listed] == [("gul", 0), ("seagull", 2), ("Seagulls", 2)]
 
 
 def test_what_wordnet_knows_is_filled_in(cli: Cli, photos: Path, data_dir: Path) -> None:
@@ -83,20 +90,20 @@ def test_what_wordnet_knows_is_filled_in(cli: Cli, photos: Path, data_dir: Path)
     assert cli("collection", "tag", photos, 1, "--accept", "traveler", "--accept", "person").code == 0
     assert cli("collection", "tag", photos, 2, "--accept", "traveller", "--accept", "zzzz").code == 0
     tidy = cli("collection", "labels", photos, "tidy", "--knowledge", wordnet, "--json").json
-    assert [one["target"]["name"] for one in tidy["proposals"]] == ["traveler"]
+    assert [entry["target"]["name"] for entry in tidy["proposals"]] == ["traveler"]
     assert "n09629752" in tidy["proposals"][0]["reasons"][0]["evidence"][1]["message"]
     fill = ("collection", "labels", photos, "fill", "--knowledge", wordnet)
-    before = cli("collection", "history", photos, "--json").json
-    would = {one["label"]: one for one in cli(*fill, "--dry-run", "--json").json["plan"]}
+    history_before = cli("collection", "history", photos, "--json").json
+    would = {entry["label"]: entry for entry in cli(*fill, "--dry-run", "--json").json["plan"]}
     assert "3 labels would get" in cli(*fill, "--dry-run").out
-    assert cli("collection", "history", photos, "--json").json == before
+    assert cli("collection", "history", photos, "--json").json == history_before
     filled = cli(*fill, "--json").json
     assert (filled["labels"], filled["meanings"], filled["unknown"]) == (4, 3, 1)
-    listed = {one["name"]: one for one in cli("collection", "labels", photos, "--json").json["labels"]}
+    listed = {entry["name"]: entry for entry in cli("collection", "labels", photos, "--json").json["labels"]}
     assert (listed["traveler"]["wordnet"], listed["traveler"]["parent"]) == ("n09629752", "person")
     assert set(would) == {"person", "traveler", "traveller"}
-    for name, one in would.items():
-        assert [one["wordnet"], one["language"], one["parent"] or None, sorted(one["synonyms"])] == [
+    for name, entry in would.items():
+        assert [entry["wordnet"], entry["language"], entry["parent"] or None, sorted(entry["synonyms"])] == [
             *(listed[name][field] for field in ("wordnet", "language", "parent")),
             sorted(listed[name]["synonyms"]),
         ], name
@@ -109,19 +116,19 @@ def test_a_label_is_deleted(cli: Cli, photos: Path) -> None:
     cli("collection", "labels", photos, "parent", "sea", "qual")
     refused = cli("collection", "labels", photos, "delete", "qual")
     assert (refused.code, "to delete these tags too: --with-tags" in " ".join(refused.err.split())) == (1, True)
-    done = cli("collection", "labels", photos, "delete", "qual", "--with-tags")
-    assert "deleted qual with 1 tag; 1 label below moved up; to take it back: wsabie" in " ".join(done.err.split())
+    result = cli("collection", "labels", photos, "delete", "qual", "--with-tags")
+    assert "deleted qual with 1 tag; 1 label below moved up; to take it back: wsabie" in " ".join(result.err.split())
     listed = cli("collection", "labels", photos, "--json").json["labels"]
-    assert [(one["name"], one["parent"], one["items"]) for one in listed] == [("sea", None, 2)]
+    assert [(label["name"], label["parent"], label["items"]) for label in listed] == [("sea", None, 2)]
     assert cli("collection", "labels", photos, "delete", "sea", "--with-tags", "--json").json["tags"] == 2
     for _ in range(2):
         assert cli("collection", "undo", photos).code == 0
     listed = cli("collection", "labels", photos, "--json").json["labels"]
-    assert [(one["name"], one["parent"]) for one in listed] == [("sea", "qual"), ("qual", None)]
+    assert [(label["name"], label["parent"]) for label in listed] == [("sea", "qual"), ("qual", None)]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("labels", "delete"), "`labels DIR delete` takes LABEL ...; 0 are given"),
         (("labels", "delete", "see"), "there is no label 'see' here; the closest: sea"),
@@ -155,15 +162,15 @@ def test_a_label_is_deleted(cli: Cli, photos: Path) -> None:
         (("tag", "1", "--accept", " "), "cannot be a label"),
     ],
 )
-def test_what_cannot_be_done_is_told(cli: Cli, photos: Path, words: tuple[str, ...], said: str) -> None:
+def test_what_cannot_be_done_is_told(cli: Cli, photos: Path, words: tuple[str, ...], message: str) -> None:
     assert cli("collection", "tag", photos, 1, "--accept", "sea", "--reject", "sea").code == 1
     assert cli("collection", "tag", photos, 1, "--accept", "sea", "--accept", "ship").code == 0
-    before = cli("collection", "history", photos, "--json").out
-    ran = cli("collection", words[0], photos, *words[1:])
-    assert (ran.code, ran.out) == (1, "")
-    assert said in ran.err
-    assert len(ran.err.strip().splitlines()) <= 2
-    assert cli("collection", "history", photos, "--json").out == before
+    history_before = cli("collection", "history", photos, "--json").out
+    result = cli("collection", words[0], photos, *words[1:])
+    assert (result.code, result.out) == (1, "")
+    assert message in result.err
+    assert len(result.err.strip().splitlines()) <= 2
+    assert cli("collection", "history", photos, "--json").out == history_before
 
 
 def test_the_language_of_another_name_is_put_right(cli: Cli, photos: Path) -> None:
@@ -171,18 +178,18 @@ def test_the_language_of_another_name_is_put_right(cli: Cli, photos: Path) -> No
     for language in ("nl", "de", ""):
         words = ["--language", language] if language else []
         assert cli("collection", "labels", photos, "synonym", "gull", "Möwe", *words).code == 0
-    named = cli("collection", "labels", photos, "show", "gull", "--json").json["names"]
-    assert named == [{"name": "Möwe", "language": "de"}]
+    names = cli("collection", "labels", photos, "show", "gull", "--json").json["names"]
+    assert names == [{"name": "Möwe", "language": "de"}]
     cli("collection", "undo", photos)
-    named = cli("collection", "labels", photos, "show", "gull", "--json").json["names"]
-    assert named == [{"name": "Möwe", "language": "nl"}]
+    names = cli("collection", "labels", photos, "show", "gull", "--json").json["names"]
+    assert names == [{"name": "Möwe", "language": "nl"}]
 
 
 def test_a_score_is_not_shown_above_what_it_is(capfd: pytest.CaptureFixture[str]) -> None:
     label = LabelCount(1, "gull", "", 0)
-    for score, said in [(0.699, "0.69"), (0.7, "0.70"), (0.29, "0.29"), (1.0, "1.00")]:
+    for score, digits in [(0.699, "0.69"), (0.7, "0.70"), (0.29, "0.29"), (1.0, "1.00")]:
         label_actions._show_proposal(1, MergeProposal(label, [label], score, []))
-        assert f"  1. {said}  gull" in capfd.readouterr().out
+        assert f"  1. {digits}  gull" in capfd.readouterr().out
 
 
 def test_what_was_decided_is_listed(cli: Cli, photos: Path) -> None:
@@ -202,16 +209,16 @@ def test_what_was_decided_is_listed(cli: Cli, photos: Path) -> None:
     assert len(listed("--until", format_current_time())) == 4
     first = cli("collection", "annotations", photos, "--label", "gull", "-k", 2, "--json").json
     assert listed("--label", "gull", "-k", 2, "--cursor", first["next"]) == gulls[2:]
-    shown = cli("collection", "annotations", photos, "--label", "gull", "-k", 1)
-    assert "1 annotation, newest first; -k shows more" in shown.out
-    assert "sea/3.jpg" in shown.out
-    assert "adam" in shown.out
+    result = cli("collection", "annotations", photos, "--label", "gull", "-k", 1)
+    assert "1 annotation, newest first; -k shows more" in result.out
+    assert "sea/3.jpg" in result.out
+    assert "adam" in result.out
     assert "nothing of this kind" in cli("collection", "annotations", photos, "--by", "nobody").err
-    for words, said in [
+    for words, message in [
         (("--since", "May"), "is no time"),
         (("--label", "gul"), "the closest: gull"),
         (("--item", "lost.jpg"), "is no item of"),
         (("--cursor", "x"), "cursor"),
     ]:
         failed = cli("collection", "annotations", photos, *words)
-        assert (failed.code, said in failed.err) == (1, True), failed.err
+        assert (failed.code, message in failed.err) == (1, True), failed.err

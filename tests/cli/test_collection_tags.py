@@ -28,11 +28,11 @@ def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
 
 
 def test_metadata_come_in_and_train_a_model_on_their_way_out(cli: Cli, photos: Path, tmp_path: Path) -> None:
-    before = contents(photos)
+    contents_before = contents(photos)
     with (photos / "metadata.csv").open(encoding="utf-8", newline="") as file:
         n = sum(len({name.strip() for name in row["labels"].split(";")}) for row in csv.DictReader(file))
-    done = cli("collection", "import", photos, photos / "metadata.csv", "--by", "eve", "--json").json
-    assert (done["items"], done["added"], done["skipped"]) == (120, n, 0)
+    report = cli("collection", "import", photos, photos / "metadata.csv", "--by", "eve", "--json").json
+    assert (report["items"], report["added"], report["skipped"]) == (120, n, 0)
     exported = cli("collection", "export", photos, tmp_path / "out", "--as", "imagefolder", "--json").json
     assert exported == {
         "schema": 1,
@@ -45,7 +45,7 @@ def test_metadata_come_in_and_train_a_model_on_their_way_out(cli: Cli, photos: P
     trained = cli("train", tmp_path / "out", "--model", tmp_path / "m", "--epochs", "1", "--n-words", "50", "--json")
     assert trained.code == 0, trained.err
     assert trained.json["rows"] + trained.json["validation_rows"] > 100
-    assert contents(photos) == before
+    assert contents(photos) == contents_before
     (photos / "tags.json").touch()  # it is empty, and nothing is lost
     coco = cli("collection", "export", photos, photos / "tags.json")
     assert coco.code == 0, coco.err
@@ -54,7 +54,7 @@ def test_metadata_come_in_and_train_a_model_on_their_way_out(cli: Cli, photos: P
     assert (again.code, "is there already and would be lost" in again.err) == (1, True)
     (photos / "tags.json").write_text('{"info": 1}')
     assert cli("collection", "export", photos, photos / "tags.json", "--overwrite").code == 0
-    undone = cli("collection", "undo", photos, str(done["entry"]), "--by", "eve")
+    undone = cli("collection", "undo", photos, str(report["entry"]), "--by", "eve")
     assert undone.code == 0, undone.err
     assert len(json.loads((photos / "tags.json").read_text())["annotations"]) == n
     assert cli("collection", "import", photos, photos / "tags.json", "--json").json["added"] == n
@@ -62,10 +62,10 @@ def test_metadata_come_in_and_train_a_model_on_their_way_out(cli: Cli, photos: P
 
 def test_what_is_skipped_is_listed(cli: Cli, photos: Path, tmp_path: Path) -> None:
     (tmp_path / "tags.csv").write_text("file,tags\n000.webp,sea|sky\nlost.webp,sea\n")
-    done = cli("collection", "import", photos, tmp_path / "tags.csv", "--rejects", tmp_path / "skipped.jsonl")
-    assert done.code == 0
-    assert "2 tags of 1 item: 2 added, 0 changed; 2 new labels" in done.err
-    assert "1 skipped: no such item (1)" in done.err
+    result = cli("collection", "import", photos, tmp_path / "tags.csv", "--rejects", tmp_path / "skipped.jsonl")
+    assert result.code == 0
+    assert "2 tags of 1 item: 2 added, 0 changed; 2 new labels" in result.err
+    assert "1 skipped: no such item (1)" in result.err
     assert json.loads((tmp_path / "skipped.jsonl").read_text())["where"] == f"{tmp_path}/tags.csv:3"
     strict = cli("collection", "import", photos, tmp_path / "tags.csv", "--strict")
     assert strict.code == 1
@@ -75,19 +75,19 @@ def test_what_is_skipped_is_listed(cli: Cli, photos: Path, tmp_path: Path) -> No
 def test_xmp_goes_where_it_is_asked_to(cli: Cli, photos: Path, tmp_path: Path) -> None:
     (tmp_path / "tags.jsonl").write_text('{"path": "000.webp", "labels": ["sea", "sky"]}\n')
     assert cli("collection", "import", photos, tmp_path / "tags.jsonl").code == 0
-    before = contents(photos)
+    contents_before = contents(photos)
     assert cli("collection", "export", photos, tmp_path / "xmp", "--as", "xmp").code == 0
     assert [path.name for path in (tmp_path / "xmp").iterdir()] == ["000.webp.xmp"]
-    beside = cli("collection", "export", photos, "--beside-originals")
-    assert "2 tags written to 1 file" in beside.err
-    assert contents(photos) == before
+    result = cli("collection", "export", photos, "--beside-originals")
+    assert "2 tags written to 1 file" in result.err
+    assert contents(photos) == contents_before
     (photos / "000.webp.xmp").unlink()
     assert cli("collection", "export", photos, "--into-originals").code == 0
     assert read_image_tags(photos / "000.webp").names == ("sea", "sky")
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ([], "OUT is missing"),
         (["tags"], "does not tell a format"),
@@ -102,8 +102,8 @@ def test_xmp_goes_where_it_is_asked_to(cli: Cli, photos: Path, tmp_path: Path) -
     ],
 )
 def test_what_cannot_be_exported(
-    cli: Cli, photos: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+    cli: Cli, photos: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
 ) -> None:
     monkeypatch.chdir(photos.parent)
-    done = cli("collection", "export", photos, *words)
-    assert (done.code, said in done.err.replace("\n", " ")) == (1, True), done.err
+    result = cli("collection", "export", photos, *words)
+    assert (result.code, message in result.err.replace("\n", " ")) == (1, True), result.err

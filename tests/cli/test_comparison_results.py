@@ -33,11 +33,11 @@ def fail_with(error: BaseException) -> Callable[..., Any]:
     return fail
 
 
-def without_seconds(found: Any) -> Any:
+def without_seconds(value: Any) -> Any:
     """A table without what the clock says."""
-    if isinstance(found, dict):
-        return {k: without_seconds(v) for k, v in found.items() if "seconds" not in k and k != "predict_ms_per_row"}
-    return [without_seconds(one) for one in found] if isinstance(found, list) else found
+    if isinstance(value, dict):
+        return {k: without_seconds(v) for k, v in value.items() if "seconds" not in k and k != "predict_ms_per_row"}
+    return [without_seconds(item) for item in value] if isinstance(value, list) else value
 
 
 def stop_at(cli: Cli, monkeypatch: pytest.MonkeyPatch, model: type, *words: object, error: Any = None) -> Any:
@@ -49,18 +49,18 @@ def stop_at(cli: Cli, monkeypatch: pytest.MonkeyPatch, model: type, *words: obje
 def test_resume_makes_the_table_of_a_run_that_nobody_stopped(
     cli: Cli, rows: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = cli("compare", rows, *MODELS, "--json").json
+    full_run = cli("compare", rows, *MODELS, "--json").json
     assert list(place.iterdir()) == []
     stopped = stop_at(cli, monkeypatch, Wsabie, rows, *MODELS, "--json")
     assert stopped.code == 130
-    assert [one["name"] for one in stopped.json["models"]] == ["popularity", "nearest"]
+    assert [model["name"] for model in stopped.json["models"]] == ["popularity", "nearest"]
     (folder,) = (place / "wsabie-compare").iterdir()
     assert f"2 finished results are kept in {folder.relative_to(place)}; go on with: wsabie compare" in stopped.err
     refused = cli("compare", rows, *MODELS, "--json")
     assert (refused.code, "give --resume to go on from them, or --restart" in refused.err) == (1, True)
     monkeypatch.setattr(NearestNeighbours, "fit", fail_with(AssertionError()))
     resumed = cli("compare", rows, *MODELS, "--json", "--resume")
-    assert without_seconds(resumed.json) == without_seconds(whole)
+    assert without_seconds(resumed.json) == without_seconds(full_run)
     assert list(place.iterdir()) == []
 
 
@@ -88,7 +88,7 @@ def test_an_error_keeps_finished_models(
 
 
 @pytest.mark.parametrize(
-    ("change", "what"),
+    ("change", "setting"),
     [
         (("--seed", 1), "seed, test rows, train rows, valid rows"),
         (("--min-rows", 2), "min_rows"),
@@ -96,30 +96,35 @@ def test_an_error_keeps_finished_models(
     ],
 )
 def test_results_of_other_settings_are_not_mixed(
-    cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: tuple[object, ...], what: str | None
+    cli: Cli,
+    rows: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: tuple[object, ...],
+    setting: str | None,
 ) -> None:
     work = ("--work", tmp_path / "work")
     assert stop_at(cli, monkeypatch, Wsabie, rows, *MODELS, *work).code == 130
-    other = cli("compare", rows, *MODELS, *work, *change, "--resume")
-    if what is None:  # the same split, by another name
-        assert other.code == 0
+    result = cli("compare", rows, *MODELS, *work, *change, "--resume")
+    if setting is None:  # the same split, by another name
+        assert result.code == 0
         return
-    assert other.code == 1
-    assert f"holds results with other {what}" in other.err.replace("parameters, ", "")
+    assert result.code == 1
+    assert f"holds results with other {setting}" in result.err.replace("parameters, ", "")
     assert stop_at(cli, monkeypatch, Wsabie, rows, *MODELS).code == 130
-    other = cli("compare", rows, *MODELS, *change, "--resume")
-    assert (other.code, "finished models of the same data with other settings" in other.err) == (1, True)
+    result = cli("compare", rows, *MODELS, *change, "--resume")
+    assert (result.code, "finished models of the same data with other settings" in result.err) == (1, True)
 
 
 def test_results_of_other_data_or_versions_are_not_mixed(cli: Cli, rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert stop_at(cli, monkeypatch, Wsabie, rows, *MODELS).code == 130
     with monkeypatch.context() as patch:
         patch.setattr(comparison_run, "collect_versions", lambda: {"wsabie": "9"})
-        other = cli("compare", rows, *MODELS, "--resume")
-    assert (other.code, "holds results with other versions" in other.err) == (1, True)
+        result = cli("compare", rows, *MODELS, "--resume")
+    assert (result.code, "holds results with other versions" in result.err) == (1, True)
     rows.write_text(rows.read_text().replace("90 9 3\n0 ", "90 9 3\n1 ", 1))
-    other = cli("compare", rows, *MODELS, "--resume")
-    assert (other.code, "rows, which cannot be compared" in other.err) == (1, True)
+    result = cli("compare", rows, *MODELS, "--resume")
+    assert (result.code, "rows, which cannot be compared" in result.err) == (1, True)
     assert cli("compare", rows, *MODELS, "--restart").code == 0
 
 
@@ -128,8 +133,8 @@ def test_a_damaged_result_is_refused(cli: Cli, rows: Path, tmp_path: Path, monke
     assert stop_at(cli, monkeypatch, Wsabie, rows, *MODELS, "--work", work).code == 130
     for file in work.rglob("config.json"):
         file.write_bytes(file.read_bytes()[:-40])
-    other = cli("compare", rows, *MODELS, "--work", work, "--resume")
-    assert (other.code, "is damaged" in other.err) == (1, True)
+    result = cli("compare", rows, *MODELS, "--work", work, "--resume")
+    assert (result.code, "is damaged" in result.err) == (1, True)
 
 
 def test_a_report_has_the_models_of_a_stopped_run(
@@ -144,15 +149,15 @@ def test_a_report_has_the_models_of_a_stopped_run(
 
 def test_a_folder_that_cannot_be_written_keeps_nothing_and_stops_nothing(cli: Cli, rows: Path, place: Path) -> None:
     (place / "wsabie-compare").write_text("a file")
-    ran = cli("compare", rows, "--models", "popularity")
-    assert (ran.code, "finished models are not kept, for" in ran.err) == (0, True)
+    result = cli("compare", rows, "--models", "popularity")
+    assert (result.code, "finished models are not kept, for" in result.err) == (0, True)
 
 
 def test_relations_go_on_with_what_is_finished(
     cli: Cli, lists: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("compare", lists / "lists.toml", "--models", "popularity,wsabie", "--json")
-    whole = cli(*words).json
+    full_run = cli(*words).json
     finished, add = [], ResultStore.add
 
     def stop_after_one(self: ResultStore, name: str, result: Any) -> None:
@@ -166,14 +171,14 @@ def test_relations_go_on_with_what_is_finished(
         stopped = cli(*words)
     assert stopped.code == 130, stopped.err
     assert json.loads(finished[0])[0] == "all"
-    assert stopped.json["relations"].keys() == whole["relations"].keys()
+    assert stopped.json["relations"].keys() == full_run["relations"].keys()
     with monkeypatch.context() as patch:
         patch.setattr(method_comparison, "collect_versions", lambda: {"wsabie": "9"})
-        other = cli(*words, "--resume")
-    assert (other.code, "holds results with other versions" in other.err) == (1, True)
-    other = cli(*words, "--resume", "--seed", 3)
-    assert (other.code, "with other settings" in other.err) == (1, True)
+        changed = cli(*words, "--resume")
+    assert (changed.code, "holds results with other versions" in changed.err) == (1, True)
+    changed = cli(*words, "--resume", "--seed", 3)
+    assert (changed.code, "with other settings" in changed.err) == (1, True)
     resumed = cli(*words, "--resume")
     assert resumed.code == 0, resumed.err
-    assert without_seconds(resumed.json) == without_seconds(whole)
+    assert without_seconds(resumed.json) == without_seconds(full_run)
     assert list(place.iterdir()) == []

@@ -24,7 +24,7 @@ def emoji(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def model(cli: Cli, emoji: Path, disk: Path) -> Path:
-    """Of these, on the disk; it keeps rows."""
+    """Model of the emoji on the small disk; it keeps training rows."""
     place = disk / "model"
     shape = ("--dim", 16, "--epochs", 2, "--threads", 1, "--features", "colour")
     assert cli("train", emoji, "--model", place, *shape, "--replay", "auto").code == 0
@@ -35,46 +35,46 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def assert_refused(done: Any) -> None:
-    assert done.code == 1
-    assert "the disk is full; free some space" in done.err.splitlines()[-1]
-    assert "Traceback" not in done.err
+def assert_refused(result: Any) -> None:
+    assert result.code == 1
+    assert "the disk is full; free some space" in result.err.splitlines()[-1]
+    assert "Traceback" not in result.err
 
 
-@pytest.mark.parametrize("left", [0, 100_000, 300_000])
-def test_shards_are_written_later(cli: Cli, emoji: Path, disk: Path, left: int) -> None:
+@pytest.mark.parametrize("n_free_blocks", [0, 100_000, 300_000])
+def test_shards_are_written_later(cli: Cli, emoji: Path, disk: Path, n_free_blocks: int) -> None:
     rows = emoji.with_name("rows.parquet")
     assert cli("features", "images", emoji, "--out", rows, "--features", "colour").code == 0
     assert cli("shards", rows, "--out", rows.with_name("whole"), "--rows", 100).code == 0
-    filler = fill(disk, left)
-    asked = ("shards", rows, "--out", disk / "rows", "--rows", 100)
-    assert_refused(cli(*asked))
+    filler = fill(disk, n_free_blocks)
+    command = ("shards", rows, "--out", disk / "rows", "--rows", 100)
+    assert_refused(cli(*command))
     assert not (disk / "rows" / "manifest.json").exists()
     filler.unlink()
-    assert cli(*asked).code == 0
+    assert cli(*command).code == 0
     assert content(disk / "rows") == content(rows.with_name("whole"))
 
 
 def test_a_model_that_could_not_be_saved_learns_later(cli: Cli, emoji: Path, disk: Path, model: Path) -> None:
-    later, before = emoji.with_name("later.parquet"), content(model)
+    later, contents_before = emoji.with_name("later.parquet"), content(model)
     pq.write_table(pq.read_table(get_sample_path("emoji")).slice(300, 100), later)
-    asked = ("update", model, later, "--step", 50, "--epochs", 1, "--threads", 1, "--json")
+    command = ("update", model, later, "--step", 50, "--epochs", 1, "--threads", 1, "--json")
     filler = fill(disk)
-    assert_refused(cli(*asked))
-    assert content(model) == before
+    assert_refused(cli(*command))
+    assert content(model) == contents_before
     filler.unlink()
-    assert [step["rows"] for step in cli(*asked).json["steps"]] == [50, 50]
+    assert [step["rows"] for step in cli(*command).json["steps"]] == [50, 50]
 
 
 def test_an_index_that_could_not_be_kept_is_not_there(cli: Cli, emoji: Path, disk: Path, model: Path) -> None:
-    before = content(model)
+    contents_before = content(model)
     filler = fill(disk)
-    asked = ("index", model, "--kind", "int8", "--json")
-    assert_refused(cli(*asked))
-    assert content(model) == before
-    found = cli("annotate", model, emoji, "-k", 5, "--json")
-    assert found.code == 0
-    assert "index" not in found.err
+    command = ("index", model, "--kind", "int8", "--json")
+    assert_refused(cli(*command))
+    assert content(model) == contents_before
+    result = cli("annotate", model, emoji, "-k", 5, "--json")
+    assert result.code == 0
+    assert "index" not in result.err
     filler.unlink()
-    assert cli(*asked).json["kind"] == "int8"
-    assert cli("annotate", model, emoji, "-k", 5, "--json").json["results"] == found.json["results"]
+    assert cli(*command).json["kind"] == "int8"
+    assert cli("annotate", model, emoji, "-k", 5, "--json").json["results"] == result.json["results"]

@@ -119,14 +119,14 @@ def model(glosses: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_new_documents_are_annotated(cli: Cli, model: Path, glosses: Path) -> None:
     """One label each, of three; chance finds a third."""
-    said = cli("annotate", model, glosses / "new.jsonl", "-k", 1, "--json", "--threads", 1)
-    assert said.code == 0, said.err
+    annotation = cli("annotate", model, glosses / "new.jsonl", "-k", 1, "--json", "--threads", 1)
+    assert annotation.code == 0, annotation.err
     true = {row["id"]: row["labels"] for row in map(json.loads, (glosses / "new.jsonl").read_text().splitlines())}
-    right = [[result["labels"][0][0]] == true[result["id"]] for result in said.json["results"]]
+    right = [[result["labels"][0][0]] == true[result["id"]] for result in annotation.json["results"]]
     assert len(right) == 11
     assert sum(right) >= 9
-    judged = cli("evaluate", model, glosses / "new.jsonl", "--json", "--threads", 1)
-    assert judged.json["metrics"]["MAP"] > 0.85
+    evaluation = cli("evaluate", model, glosses / "new.jsonl", "--json", "--threads", 1)
+    assert evaluation.json["metrics"]["MAP"] > 0.85
 
 
 def test_a_space_of_glosses_is_judged_by_the_hierarchy(cli: Cli, glosses: Path, tmp_path: Path) -> None:
@@ -138,11 +138,11 @@ def test_a_space_of_glosses_is_judged_by_the_hierarchy(cli: Cli, glosses: Path, 
         (tmp_path / f"{side}.toml").write_text(declared + 'names = "labels"\n[space]\ndim = 8\nepochs = 40\n')
     model, test = tmp_path / "m", tmp_path / "test.toml"
     assert cli("train", tmp_path / "train.toml", "--model", model, "--hold-out", 0, "--threads", 1).code == 0
-    said = cli("evaluate", model, test, "--hierarchy", glosses / "all.noun", "--json")
-    assert said.code == 0, said.err
-    found = said.json["relations"]["category"]
-    assert found["metrics"]["hp@1"] == found["metrics"]["p@1"] <= found["metrics"]["psib@1"]
-    assert 0 < found["metrics"]["hp@3"] <= found["ceilings"]["hp@3"] + 1e-6 <= 1
+    result = cli("evaluate", model, test, "--hierarchy", glosses / "all.noun", "--json")
+    assert result.code == 0, result.err
+    relation = result.json["relations"]["category"]
+    assert relation["metrics"]["hp@1"] == relation["metrics"]["p@1"] <= relation["metrics"]["psib@1"]
+    assert 0 < relation["metrics"]["hp@3"] <= relation["ceilings"]["hp@3"] + 1e-6 <= 1
     assert "hp@5" in cli("evaluate", model, test, "--hierarchy", glosses / "all.noun").out
     assert "hp@5" not in cli("evaluate", model, test).out
     (tmp_path / "songs.tsv").write_text("waltz\tdance\n")
@@ -154,20 +154,20 @@ def test_a_space_of_glosses_is_judged_by_the_hierarchy(cli: Cli, glosses: Path, 
 
 def test_the_demonstration_finds_what_belongs_together(cli: Cli, tmp_path: Path) -> None:
     """Better than the cosine of the words; the printed commands work, with texts of one's own too."""
-    said = cli("demo", "--part", "documents", "--out", tmp_path / "d", "--threads", 1)
-    assert said.code == 0, said.err
-    assert "tf-idf cosine" in said.out
-    asked = cli("annotate", tmp_path / "d" / "model", "--text", "sounds recorded at another sample rate", "-k", 3)
-    assert all(name.partition(" ")[0] in said.out for name in asked.out.partition("\t")[2].split("  "))
+    result = cli("demo", "--part", "documents", "--out", tmp_path / "d", "--threads", 1)
+    assert result.code == 0, result.err
+    assert "tf-idf cosine" in result.out
+    text_query = cli("annotate", tmp_path / "d" / "model", "--text", "sounds recorded at another sample rate", "-k", 3)
+    assert all(name.partition(" ")[0] in result.out for name in text_query.out.partition("\t")[2].split("  "))
     assert cli("neighbours", tmp_path / "d" / "model", "kernel", "--words").code == 0
-    toml = said.out.partition("texts.toml:\n\n")[2].partition("$ ")[0]
+    toml = result.out.partition("texts.toml:\n\n")[2].partition("$ ")[0]
     (tmp_path / "texts.toml").write_text(toml)
     with gzip.open(get_documents_path(), "rb") as file:
         (tmp_path / "texts.jsonl").write_bytes(b"".join(file.readlines()[:200]))
     mine = cli("train", tmp_path / "texts.toml", "--model", tmp_path / "mine", "--threads", 1)
     assert mine.code == 0, mine.err
     again = cli("demo", "--part", "documents", "--out", tmp_path / "d", "--threads", 1, "--json").json
-    means = {name: found["metrics"]["recall@10"] for name, found in again["evaluations"].items()}
+    means = {name: evaluation["metrics"]["recall@10"] for name, evaluation in again["evaluations"].items()}
     assert again["documents"] > 1500
     assert means["space"] > 1.15 * means["tf-idf cosine"] > 0.1
     assert again["difference"]["low"] > 0
@@ -180,10 +180,13 @@ def test_single_files(cli: Cli, model: Path, tmp_path: Path) -> None:
     bird.write_text("A small bird, resembling other birds.\n")
     soup.write_text("1:1 spicy sauce made with cream")  # by itself it might be a row of features
     bad.write_bytes(b"\xff\xfe")
-    one = cli("annotate", model, bird, "-k", 1)
-    assert one.out.startswith("bird.txt\tnoun.animal ")
-    said = cli("annotate", model, bird, soup, bad, "-k", 1, "--rejects", tmp_path / "rejects.jsonl")
-    assert [line.partition(" ")[0] for line in said.out.splitlines()] == [f"{bird}\tnoun.animal", f"{soup}\tnoun.food"]
+    result = cli("annotate", model, bird, "-k", 1)
+    assert result.out.startswith("bird.txt\tnoun.animal ")
+    several = cli("annotate", model, bird, soup, bad, "-k", 1, "--rejects", tmp_path / "rejects.jsonl")
+    assert [line.partition(" ")[0] for line in several.out.splitlines()] == [
+        f"{bird}\tnoun.animal",
+        f"{soup}\tnoun.food",
+    ]
     assert "not UTF-8" in (tmp_path / "rejects.jsonl").read_text()
     written = cli("annotate", model, bird, soup, bad, "-k", 1, "--out", tmp_path / "out.tsv")
     assert written.code == 0, written.err
@@ -199,21 +202,21 @@ def test_info_says_that_documents_were_described(cli: Cli, model: Path) -> None:
 
 def test_features_are_a_source(cli: Cli, glosses: Path, tmp_path: Path) -> None:
     rows, new = tmp_path / "rows.parquet", tmp_path / "new.parquet"
-    said = cli("features", "text", glosses / "data.noun", "--out", rows, "--n-words", 30, "--min-count", 3, "--json")
-    assert said.code == 0, said.err
-    assert said.json["rows"] == pq.read_metadata(rows).num_rows == 55
+    result = cli("features", "text", glosses / "data.noun", "--out", rows, "--n-words", 30, "--min-count", 3, "--json")
+    assert result.code == 0, result.err
+    assert result.json["rows"] == pq.read_metadata(rows).num_rows == 55
     again = cli("features", "text", glosses / "new.jsonl", "--out", new, "--dictionary", f"{rows}.dictionary")
     assert "11 rows of 19 features (words)" in again.out
-    found = cli("compare", rows, "--test", new, "--models", "wsabie,nearest", "--json", "--threads", 1)
-    assert found.code == 0, found.err
+    comparison = cli("compare", rows, "--test", new, "--models", "wsabie,nearest", "--json", "--threads", 1)
+    assert comparison.code == 0, comparison.err
 
 
 def test_the_documentation_of_this_project(cli: Cli, tmp_path: Path) -> None:
     """A folder of text and pictures: its text is described, by hashes too; text without labels is not trained on."""
     out = tmp_path / "docs.parquet"
-    said = cli("features", "text", DOCS, "--out", out, "--weighting", "tfidf", "--json", "--threads", 1)
-    assert said.code == 0, said.err
-    assert said.json["rows"] == len(list(DOCS.rglob("*.md")))
+    result = cli("features", "text", DOCS, "--out", out, "--weighting", "tfidf", "--json", "--threads", 1)
+    assert result.code == 0, result.err
+    assert result.json["rows"] == len(list(DOCS.rglob("*.md")))
     bag = BagOfWords.load(f"{out}.dictionary")
     first = [bag.words_.word(i) for i in range(20)]
     assert {"the", "a", "of"} <= set(first)
@@ -232,8 +235,8 @@ def test_the_documentation_of_this_project(cli: Cli, tmp_path: Path) -> None:
 def test_other_commands_take_documents(cli: Cli, glosses: Path, tmp_path: Path) -> None:
     report = tmp_path / "r.html"
     words = ("--models", "nearest,popularity", "--n-words", 100, "--report", report, "--threads", 1)
-    said = cli("compare", glosses / "all.noun", *words)
-    assert said.code == 0, said.err
+    result = cli("compare", glosses / "all.noun", *words)
+    assert result.code == 0, result.err
     assert "training documents" in report.read_text()
     split = cli("split", glosses / "all.noun", "--out", tmp_path / "s")
     assert split.code == 1
@@ -243,12 +246,12 @@ def test_other_commands_take_documents(cli: Cli, glosses: Path, tmp_path: Path) 
 def test_tuning_takes_documents(cli: Cli, glosses: Path, tmp_path: Path) -> None:
     pytest.importorskip("optuna", reason="optuna proposes settings")
     quick = ("--trials", 2, "--threads", 1, "--set", "dim=[4, 8]")
-    said = cli("tune", glosses / "all.noun", "--out", tmp_path / "t", *quick)
-    assert said.code == 0, said.err
+    result = cli("tune", glosses / "all.noun", "--out", tmp_path / "t", *quick)
+    assert result.code == 0, result.err
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--features", "colour"), "colour describes pictures and"),
         (("--augment", "2"), "documents have no further views"),
@@ -256,11 +259,13 @@ def test_tuning_takes_documents(cli: Cli, glosses: Path, tmp_path: Path) -> None
         (("--features", "words,mfcc"), "names descriptions of documents and of sounds"),
     ],
 )
-def test_bad_input_is_one_sentence(cli: Cli, glosses: Path, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
-    ran = cli("train", glosses / "data.noun", "--model", tmp_path / "m", *words)
-    assert ran.code == 1
-    assert said in ran.err
-    assert "Traceback" not in ran.err
+def test_bad_input_is_one_sentence(
+    cli: Cli, glosses: Path, tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    result = cli("train", glosses / "data.noun", "--model", tmp_path / "m", *words)
+    assert result.code == 1
+    assert message in result.err
+    assert "Traceback" not in result.err
 
 
 def test_what_is_described_as_something_else(
@@ -269,12 +274,12 @@ def test_what_is_described_as_something_else(
     wrong = cli("features", "images", glosses / "data.noun", "--out", tmp_path / "f.parquet")
     assert f"holds documents; run: wsabie features text {glosses / 'data.noun'}" in wrong.err
     picture = next(pictures.glob("*.webp"))
-    shown = cli("annotate", model, picture)
-    assert f"{model} is a model of documents and {picture} holds pictures; give documents\n" in shown.err
+    result = cli("annotate", model, picture)
+    assert f"{model} is a model of documents and {picture} holds pictures; give documents\n" in result.err
     with pytest.raises(InputError, match=r"this model is one of documents, and .* holds pictures; give documents"):
         load(model).rows(open_source(picture, labels_from="none"))
     hashed = cli("features", "images", pictures, "--out", tmp_path / "f.parquet", "--hashing")
     assert "hashing is no option of terms" in hashed.err
     mapped = cli("features", "kpca", glosses / "data.noun", "--out", tmp_path / "f.parquet", "--min-count", 3)
     assert "--min-count says how" in mapped.err
-    assert {wrong.code, shown.code, hashed.code, mapped.code} == {1}
+    assert {wrong.code, result.code, hashed.code, mapped.code} == {1}

@@ -39,46 +39,46 @@ def history(n: int, n_bins: int) -> list[EpochStats]:
     ]
 
 
-def lines(shown: str) -> list[list[str]]:
-    return [line.split() for line in shown.splitlines() if line.strip()]
+def lines(output: str) -> list[list[str]]:
+    return [line.split() for line in output.splitlines() if line.strip()]
 
 
 @pytest.mark.parametrize("n_bins", [1, 9, 10, 14, 20])
 def test_nothing_is_cut_at_80_columns(capsys: pytest.CaptureFixture[str], n_bins: int) -> None:
     show_epochs(history(30, n_bins))
-    shown = capsys.readouterr().out
-    assert max(map(len, shown.splitlines())) <= 80
-    assert "…" not in shown
-    first = next(line for line in lines(shown) if line[0] == "1")
+    output = capsys.readouterr().out
+    assert max(map(len, output.splitlines())) <= 80
+    assert "…" not in output
+    first = next(line for line in lines(output) if line[0] == "1")
     assert first[1:8] == ["12.3457", "0.988", "1000.0", "1,234,567", "12.3", "0.0730", "0.046"]
     assert 1 <= len(first[8]) <= 10
 
 
 def test_the_whole_histogram_of_the_first_middle_best_and_last_epoch(capsys: pytest.CaptureFixture[str]) -> None:
-    given = history(9, 14)
-    show_epochs(given)
+    epochs = history(9, 14)
+    show_epochs(epochs)
     table = capsys.readouterr().out.partition("estimated ranks, %")[2]
     heads, _, *bins = lines(table)[1:]
     assert " ".join(heads) == "rank epoch 1 epoch 5 epoch 7 (best) epoch 9"
     assert [line[0] for line in bins][:3] == ["1", "2-3", "4-7"]
     assert bins[-1][0] == "8,192-16,383"
     for column, epoch in enumerate((0, 4, 6, 8), 1):
-        counts = given[epoch].rank_histogram
+        counts = epochs[epoch].rank_histogram
         assert [line[column] for line in bins] == [f"{100 * n / sum(counts):.1f}" for n in counts]
 
 
 def test_the_drawing_follows_the_histogram(capsys: pytest.CaptureFixture[str]) -> None:
-    one = replace(history(1, 3)[0], rank_histogram=[0, 1, 4, 8])
-    show_epochs([one])
+    epoch = replace(history(1, 3)[0], rank_histogram=[0, 1, 4, 8])
+    show_epochs([epoch])
     assert "·▁▄█" in capsys.readouterr().out
 
 
 def test_no_validation_no_steps(capsys: pytest.CaptureFixture[str]) -> None:
     bare = replace(history(1, 3)[0], validation=None, validation_metrics={}, rank_histogram=[])
     show_epochs([bare, replace(bare, epoch=1)])
-    shown = capsys.readouterr().out
-    assert "estimated ranks" not in shown
-    assert lines(shown)[-1] == ["2", "12.3457", "0.988", "1000.0", "1,234,567", "12.3"]
+    output = capsys.readouterr().out
+    assert "estimated ranks" not in output
+    assert lines(output)[-1] == ["2", "12.3457", "0.988", "1000.0", "1,234,567", "12.3"]
     show_epochs([replace(bare, rank_histogram=[3, 1]), bare])
     assert lines(capsys.readouterr().out)[-1] == ["2-3", "25.0", "0.0"]
 

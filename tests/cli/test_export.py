@@ -28,22 +28,22 @@ def corel(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
     folder = tmp_path_factory.mktemp("corel")
     train, test = (data_dir / "corel5k_mulan" / f"Corel5k-{side}-sparse.arff" for side in ("train", "test"))
     words = ("train", train, "--model", folder / "m", "--epochs", 6, "--threads", 1)
-    done = subprocess.run([sys.executable, "-m", "wsabie", *map(str, words)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run([sys.executable, "-m", "wsabie", *map(str, words)], capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
     return folder / "m", wsabie.load(folder / "m").rows(wsabie.open_source(test)).rows
 
 
 def test_a_public_collection_is_ranked_alike_everywhere(cli: Cli, corel: tuple[Path, Any], tmp_path: Path) -> None:
     model, test = corel
-    own = wsabie.load(model).model
-    said = cli("export", model, tmp_path / "m.onnx", "--as", "onnx", "--json").json
-    assert (said["labels"], said["features"], said["extractor_left_out"]) == (374, 499, False)
-    assert said["files"] == {str(tmp_path / "m.onnx"): (tmp_path / "m.onnx").stat().st_size}
-    found = ranked(tmp_path / "m.onnx", test.X)
-    assert found[0].shape == (500, 10)
-    assert_same(own, test.X, found)
+    wsabie_model = wsabie.load(model).model
+    report = cli("export", model, tmp_path / "m.onnx", "--as", "onnx", "--json").json
+    assert (report["labels"], report["features"], report["extractor_left_out"]) == (374, 499, False)
+    assert report["files"] == {str(tmp_path / "m.onnx"): (tmp_path / "m.onnx").stat().st_size}
+    ranking = ranked(tmp_path / "m.onnx", test.X)
+    assert ranking[0].shape == (500, 10)
+    assert_same(wsabie_model, test.X, ranking)
     assert "374 labels, 499 features" in cli("export", model, tmp_path / "plain", "--as", "numpy").out
-    assert_same(own, test.X, predicted(tmp_path / "plain", test.X, 10))
+    assert_same(wsabie_model, test.X, predicted(tmp_path / "plain", test.X, 10))
 
 
 def test_bytes_lose_less_than_a_hundredth(cli: Cli, corel: tuple[Path, Any], tmp_path: Path) -> None:
@@ -68,12 +68,12 @@ def test_labels_in_halves_take_half_the_bytes_and_lose_nothing_to_speak_of(
 ) -> None:
     model, test = corel
     assert "the model folder with labels in float16" in cli("export", model, tmp_path / "half", "--as", "half").out
-    whole, half = wsabie.load(model).model, wsabie.load(tmp_path / "half").model
-    assert half.label_vectors.nbytes == whole.label_vectors.nbytes / 2
-    (ids, scores), (own_ids, own_scores) = half.rank(test.X, 1), whole.rank(test.X, 1)
+    single, half = wsabie.load(model).model, wsabie.load(tmp_path / "half").model
+    assert half.label_vectors.nbytes == single.label_vectors.nbytes / 2
+    (ids, scores), (own_ids, own_scores) = half.rank(test.X, 1), single.rank(test.X, 1)
     assert (ids == own_ids).mean() > 0.98
     assert 0 < np.abs(scores - own_scores).max() < 0.01
-    assert half.score(test.X, test.Y) == pytest.approx(whole.score(test.X, test.Y), abs=0.001)
+    assert half.score(test.X, test.Y) == pytest.approx(single.score(test.X, test.Y), abs=0.001)
     refused = cli("export", tmp_path / "half", tmp_path / "half" / "again", "--as", "half")
     assert "would lie in the model folder" in refused.err
 
@@ -86,14 +86,14 @@ def test_the_example_prints_names(cli: Cli, corel: tuple[Path, Any], tmp_path: P
     (tmp_path / "rows.txt").write_text("\n".join(lines) + "\n")
     code = f"{WITHOUT}import runpy; sys.argv = ['predict.py', 'rows.txt', '3']; "
     code += f"runpy.run_path({str(tmp_path / 'plain' / 'predict.py')!r}, run_name='__main__')"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    own = wsabie.load(model).model.annotate(test.X[:5], k=3)
-    assert done.stdout.splitlines() == ["\t".join(f"{name} {score:.4f}" for name, score in row) for row in own]
+    process = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    expected = wsabie.load(model).model.annotate(test.X[:5], k=3)
+    assert process.stdout.splitlines() == ["\t".join(f"{name} {score:.4f}" for name, score in row) for row in expected]
     labelled = ["5 499 374", *(f"{'0,3' if i % 2 else '7'} {line}  # {i}" for i, line in enumerate(lines))]
     (tmp_path / "rows.txt").write_text("\n".join(labelled) + "\n")
     again = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    assert (again.stdout, again.stderr) == (done.stdout, "")
+    assert (again.stdout, again.stderr) == (process.stdout, "")
     for wrong in ("1:2:3", "a:1", "9999:1"):
         (tmp_path / "rows.txt").write_text(f"{wrong}\n")
         refused = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
@@ -103,9 +103,9 @@ def test_the_example_prints_names(cli: Cli, corel: tuple[Path, Any], tmp_path: P
 
 
 def test_pictures_go_with_their_description_or_as_rows(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
-    said = cli("export", model, tmp_path / "m.onnx", "--as", "onnx")
-    assert said.code == 0, said.err
-    assert "what describes pictures is not exported: rows are those that it makes" in said.err
+    result = cli("export", model, tmp_path / "m.onnx", "--as", "onnx")
+    assert result.code == 0, result.err
+    assert "what describes pictures is not exported: rows are those that it makes" in result.err
     annotator = wsabie.load(model)
     X = annotator.rows(wsabie.open_source(pictures)).rows.X
     assert_same(annotator.model, X, ranked(tmp_path / "m.onnx", X))
@@ -113,8 +113,8 @@ def test_pictures_go_with_their_description_or_as_rows(cli: Cli, model: Path, pi
     assert cli("export", model, tmp_path / "card", "--as", "huggingface", "--license", "CC-BY-4.0").code == 0
     new = pictures / "007.webp"
     words = ("-k", 3, "--json")
-    one, two = (cli("annotate", folder, new, *words).json["results"] for folder in (model, tmp_path / "card"))
-    assert one == two
+    original, two = (cli("annotate", folder, new, *words).json["results"] for folder in (model, tmp_path / "card"))
+    assert original == two
 
 
 def test_a_card_says_what_is_known_and_not_where_it_lay(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
@@ -122,28 +122,28 @@ def test_a_card_says_what_is_known_and_not_where_it_lay(cli: Cli, model: Path, p
     card = tmp_path / "emoji: \U0001f600's"
     assert cli("export", model, card, "--as", "huggingface", "--license", "CC-BY-4.0").code == 0
     text = (card / "README.md").read_text(encoding="utf-8")
-    head, rest = text.removeprefix("---\n").split("\n---\n", 1)
-    told = yaml.safe_load(head)
-    assert (told["license"], told["library_name"], told["pipeline_tag"]) == (
+    head, body = text.removeprefix("---\n").split("\n---\n", 1)
+    card_header = yaml.safe_load(head)
+    assert (card_header["license"], card_header["library_name"], card_header["pipeline_tag"]) == (
         "cc-by-4.0",
         "wsabie",
         "image-classification",
     )
-    (result,) = told["model-index"][0]["results"]
-    assert told["model-index"][0]["name"] == card.name
+    (result,) = card_header["model-index"][0]["results"]
+    assert card_header["model-index"][0]["name"] == card.name
     about = cli("info", model, "--json").json
     assert result["metrics"][0]["value"] == pytest.approx(about["validation_map"], abs=1e-4)
-    assert f"{about['validation_map']:.4f}" in rest
+    assert f"{about['validation_map']:.4f}" in body
     assert result["dataset"]["name"] == pictures.name
     for section in ("Intended use", "How to load", "Model", "Training data", "Figures"):
-        assert f"\n## {section}\n" in rest
+        assert f"\n## {section}\n" in body
     for file in (card / "README.md", card / "config.json"):
         assert str(pictures.parent) not in file.read_text(encoding="utf-8")
     assert str(pictures) in (model / "config.json").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", rest, re.DOTALL)
+    (code,) = re.findall(r"```python\n(.*?)```", body, re.DOTALL)
     code = code.replace('"FOLDER"', repr(str(card))).replace('"NEW"', repr(str(pictures)))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
 
 
 def test_the_hub_takes_the_card(cli: Cli, model: Path, tmp_path: Path) -> None:
@@ -160,17 +160,19 @@ def test_the_hub_takes_the_card(cli: Cli, model: Path, tmp_path: Path) -> None:
 
 
 def test_rows_against_forgetting_stay_behind(cli: Cli, rows: Path, tmp_path: Path) -> None:
-    """What is published cannot be updated without the training data, and says so as any model without a buffer."""
+    """A published model needs the training data for an update, as any model without a buffer."""
     model, card, half = (tmp_path / name for name in ("m", "card", "half"))
     assert cli("train", rows, "--model", model, "--epochs", 2, "--threads", 1, "--replay", 40).code == 0
-    said = cli("export", model, card, "--as", "huggingface")
-    assert (said.code, said.err) == (0, "40 training rows that the model keeps against forgetting stayed behind\n")
+    result = cli("export", model, card, "--as", "huggingface")
+    assert (result.code, result.err) == (0, "40 training rows that the model keeps against forgetting stayed behind\n")
     assert cli("export", model, half, "--as", "half").err == ""
     folders = (model, card, half)
-    whole, bare, own = ({one for one in open_model_folder(folder).tensors if "replay" in one} for folder in folders)
-    assert whole == own != bare == set()
-    kept = [cli("info", folder, "--json").json.get("rows_replayed") for folder in folders]
-    assert kept == [40, None, 40]
+    model_tensors, bare, card_tensors = (
+        {tensor for tensor in open_model_folder(folder).tensors if "replay" in tensor} for folder in folders
+    )
+    assert model_tensors == card_tensors != bare == set()
+    n_replayed = [cli("info", folder, "--json").json.get("rows_replayed") for folder in folders]
+    assert n_replayed == [40, None, 40]
     for more in ((), ("--replay", 40)):
         refused = cli("update", card, rows, *more)
         assert refused.code == 1
@@ -186,9 +188,9 @@ def test_a_model_without_figures_has_a_card_too(cli: Cli, rows: Path, tmp_path: 
     assert cli("train", rows, "--model", tmp_path / "m", "--kind", "nearest").code == 0
     assert cli("export", tmp_path / "m", tmp_path / "card", "--as", "huggingface").code == 0
     text = (tmp_path / "card" / "README.md").read_text()
-    told = yaml.safe_load(text.split("---\n")[1])
-    assert "model-index" not in told
-    assert told["license"] == "unknown"
+    card_header = yaml.safe_load(text.split("---\n")[1])
+    assert "model-index" not in card_header
+    assert card_header["license"] == "unknown"
     assert "None are known: no rows were held out, or the model was changed since." in text
     assert type(wsabie.load(tmp_path / "card").model).__name__ == "NearestNeighbours"
 
@@ -211,10 +213,10 @@ def test_what_cannot_be_exported_is_one_sentence(cli: Cli, rows: Path, lists: Pa
         ((tmp_path / "s", out, "--as", "huggingface"), "is a space of several kinds of things; export a model that"),
         ((tmp_path / "none", out, "--as", "onnx"), "there is no model at"),
     ):
-        said = cli("export", *words)
-        assert (said.code, said.out) == (1, ""), words
-        assert sentence in said.err.replace("\n", " "), said.err
-        assert "Traceback" not in said.err
+        result = cli("export", *words)
+        assert (result.code, result.out) == (1, ""), words
+        assert sentence in result.err.replace("\n", " "), result.err
+        assert "Traceback" not in result.err
         assert not out.exists()
     assert sorted(path.name for path in tmp_path.glob(".*")) == []
     assert cli("export", m, out).code == 2
@@ -225,9 +227,9 @@ def test_onnx_that_is_missing_is_named_late(
 ) -> None:
     cli("train", rows, "--model", tmp_path / "m", "--epochs", 1)
     monkeypatch.setitem(sys.modules, "onnx", None)
-    said = cli("export", tmp_path / "m", tmp_path / "m.onnx", "--as", "onnx")
-    assert said.code == 1
-    assert "run: pip install 'wsabie[onnx]'" in said.err
+    result = cli("export", tmp_path / "m", tmp_path / "m.onnx", "--as", "onnx")
+    assert result.code == 1
+    assert "run: pip install 'wsabie[onnx]'" in result.err
     assert cli("export", tmp_path / "m", tmp_path / "plain", "--as", "numpy").code == 0
 
 
@@ -241,18 +243,20 @@ def wordy(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("left", [0, 1, 3, 6])
-def test_nothing_is_left_where_the_disk_is_full(cli: Cli, wordy: Path, disk: Path, form: str, left: int) -> None:
+@pytest.mark.parametrize("n_free_blocks", [0, 1, 3, 6])
+def test_nothing_is_left_where_the_disk_is_full(
+    cli: Cli, wordy: Path, disk: Path, form: str, n_free_blocks: int
+) -> None:
     """With room for some pages; later the same command ends."""
-    filler = fill(disk, left * 4096)
-    asked = ("export", wordy, disk / "out", "--as", form)
-    refused = cli(*asked)
+    filler = fill(disk, n_free_blocks * 4096)
+    command = ("export", wordy, disk / "out", "--as", form)
+    refused = cli(*command)
     assert refused.code == 1
     assert f"cannot write {disk / 'out'}" in refused.err
     assert "the disk is full; free some space and run the same command again" in refused.err
     assert [file.name for file in disk.iterdir()] == ["filler"]
     filler.unlink()
-    assert cli(*asked).code == 0
+    assert cli(*command).code == 0
 
 
 @pytest.mark.parametrize("written", [0, 1, 2, 3])
@@ -262,15 +266,15 @@ def test_of_several_files_none_is_left_where_the_disk_is_full(
     """Whichever of them has no room; with some room made, the same command writes all."""
     for name, size in (("MAX_FILE_BYTES", 100), ("_SMALL", 50), ("MAX_INLINE_BYTES", 10)):
         monkeypatch.setattr(onnx_model, name, size)
-    asked = ("export", wordy, disk / "m.onnx", "--as", "onnx")
-    whole = cli(*asked[:2], tmp_path / "m.onnx", *asked[3:], "--json").json["files"]
-    assert [Path(file).name for file in whole] == ["m.onnx.labels.txt", "m.onnx.features.txt", "m.onnx.data", "m.onnx"]
-    filler = fill(disk, sum(-(-size // 4096) * 4096 for size in [*whole.values()][:written]))
-    refused = cli(*asked)
+    command = ("export", wordy, disk / "m.onnx", "--as", "onnx")
+    sizes = cli(*command[:2], tmp_path / "m.onnx", *command[3:], "--json").json["files"]
+    assert [Path(file).name for file in sizes] == ["m.onnx.labels.txt", "m.onnx.features.txt", "m.onnx.data", "m.onnx"]
+    filler = fill(disk, sum(-(-size // 4096) * 4096 for size in [*sizes.values()][:written]))
+    refused = cli(*command)
     assert refused.code == 1
-    assert f"cannot write {disk / Path([*whole][written]).name}: the disk is full; free some space" in refused.err
+    assert f"cannot write {disk / Path([*sizes][written]).name}: the disk is full; free some space" in refused.err
     assert [file.name for file in disk.iterdir()] == ["filler"]
     filler.unlink()
-    assert cli(*asked).code == 0
-    for file in whole:
+    assert cli(*command).code == 0
+    for file in sizes:
         assert (disk / Path(file).name).read_bytes() == Path(file).read_bytes()

@@ -53,18 +53,18 @@ def drawings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_from_pictures_to_annotations(cli: Cli, pictures: Path, network: Path, tmp_path: Path) -> None:
     """Several descriptions and a network side by side, in the model that is trained and in the rows that it takes."""
-    model, named = tmp_path / "model", f"terms,colour,hog,onnx:{network}"
-    described = ("--features", named, "--n-words", 64, "--size", 64, "--normalise", "unit")
+    model, extractor = tmp_path / "model", f"terms,colour,hog,onnx:{network}"
+    described = ("--features", extractor, "--n-words", 64, "--size", 64, "--normalise", "unit")
     trained = cli("train", pictures, "--model", model, *described, *QUICK)
     assert trained.code == 0, trained.err
     network.unlink()  # the model has it
     about = cli("info", model, "--json").json
-    asked = {"extractor": named, "size": 64, "normalise": "unit", "output": None}
-    assert {name: about.get(name) for name in (*asked, "crop")} == {**asked, "crop": None}
+    settings = {"extractor": extractor, "size": 64, "normalise": "unit", "output": None}
+    assert {name: about.get(name) for name in (*settings, "crop")} == {**settings, "crop": None}
     assert f"terms,colour,hog,onnx:{network}" in cli("info", model).out
-    said = cli("annotate", model, pictures / "000.webp", "-k", 3, "--threads", 1, "--json")
-    assert said.code == 0, said.err
-    assert len(said.json["results"][0]["labels"]) == 3
+    result = cli("annotate", model, pictures / "000.webp", "-k", 3, "--threads", 1, "--json")
+    assert result.code == 0, result.err
+    assert len(result.json["results"][0]["labels"]) == 3
     explained = cli("annotate", model, pictures / "000.webp", "--explain", tmp_path / "heat", "--threads", 1)
     assert explained.code == 0, explained.err
     assert len(list((tmp_path / "heat").glob("*.png"))) == 1
@@ -73,14 +73,14 @@ def test_from_pictures_to_annotations(cli: Cli, pictures: Path, network: Path, t
     assert again.code == 0, again.err
     assert "(terms,colour,hog,onnx)" in again.out.replace("\n", "")
     same = cli("annotate", model, rows, "-k", 3, "--threads", 1, "--json")
-    assert same.json["results"][0]["labels"] == said.json["results"][0]["labels"]
+    assert same.json["results"][0]["labels"] == result.json["results"][0]["labels"]
     new = tmp_path / "new"
     new.mkdir()
     (new / "a.webp").write_bytes((pictures / "000.webp").read_bytes())
     assert "have no labels" in cli("features", "images", new, "--out", tmp_path / "learnt.parquet").err
     assert cli("features", "images", new, "--dictionary", model, "--out", rows, "--threads", 1).code == 0
     unlabelled = cli("annotate", model, rows, "-k", 3, "--threads", 1, "--json")
-    assert unlabelled.json["results"][0]["labels"] == said.json["results"][0]["labels"]
+    assert unlabelled.json["results"][0]["labels"] == result.json["results"][0]["labels"]
     wrong = cli("features", "images", pictures, "--dictionary", model, "--out", rows, "--size", 32)
     assert wrong.code == 1
     assert "made with terms size 64 and not 32, colour size 64 and not 32" in wrong.err
@@ -89,8 +89,8 @@ def test_from_pictures_to_annotations(cli: Cli, pictures: Path, network: Path, t
 def test_features_of_a_network_are_dense(cli: Cli, pictures: Path, network: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.parquet"
     (tmp_path / "rows.parquet.dictionary" / "tensors").mkdir(parents=True)  # as a stopped save leaves it
-    said = cli("features", "onnx", network, pictures, "--out", out, "--threads", 1)
-    assert said.code == 0, said.err
+    result = cli("features", "onnx", network, pictures, "--out", out, "--threads", 1)
+    assert result.code == 0, result.err
     assert pq.read_schema(out).names[-1] == "features"
     rows = open_source(out)
     assert isinstance(rows.X, np.ndarray)
@@ -100,19 +100,19 @@ def test_features_of_a_network_are_dense(cli: Cli, pictures: Path, network: Path
     for more in (("--features", f"onnx:{network}"), ("--normalise", "imagenet"), ()):
         again = cli("features", "images", pictures, "--out", out, "--dictionary", saved, "--threads", 1, *more)
         assert again.code == 0, again.err
-    other = cli("features", "onnx", network, pictures, "--out", out, "--normalise", "clip", "--threads", 1)
-    assert other.code == 1
-    assert "was made with normalise imagenet and not clip" in other.err
+    mismatch = cli("features", "onnx", network, pictures, "--out", out, "--normalise", "clip", "--threads", 1)
+    assert mismatch.code == 1
+    assert "was made with normalise imagenet and not clip" in mismatch.err
 
 
 def test_components_of_drawings_in_one_model(cli: Cli, drawings: Path, tmp_path: Path) -> None:
     """The model does what `features images` and `features kpca` do by hand, and takes pictures."""
-    model, named = tmp_path / "model", "terms,colour,textons,hog"
-    small = ("--features", named, "--n-words", 60, "--size", 48, "--threads", 1)
+    model, extractor = tmp_path / "model", "terms,colour,textons,hog"
+    small = ("--features", extractor, "--n-words", 60, "--size", 48, "--threads", 1)
     trained = cli("train", drawings, "--model", model, *small, "--components", 12, "--dim", 8, "--epochs", 2)
     assert trained.code == 0, trained.err
     assert "learning components from 60 landmarks takes about" in trained.err
-    assert f"12 components of {named}: on 60 rows of the map's own" in trained.err
+    assert f"12 components of {extractor}: on 60 rows of the map's own" in trained.err
     raw, mapped, ours = (tmp_path / f"{name}.parquet" for name in ("raw", "mapped", "ours"))
     assert cli("features", "images", drawings, "--out", raw, *small, "--balance", "mass").code == 0
     assert cli("features", "kpca", raw, "--out", mapped, "--dim", 12, "--threads", 1).code == 0
@@ -120,24 +120,24 @@ def test_components_of_drawings_in_one_model(cli: Cli, drawings: Path, tmp_path:
     assert again.code == 0, again.err
     assert (again.json["components"], again.json["evaluated_rows"], again.json["held_out"]) == (12, 60, False)
     np.testing.assert_array_equal(open_source(ours).X, open_source(mapped).X)
-    said = cli("annotate", model, drawings, "-k", 3, "--threads", 1, "--json")
-    assert said.code == 0, said.err
-    assert [one["labels"] for one in said.json["results"]] == [
-        one["labels"] for one in cli("annotate", model, ours, "-k", 3, "--threads", 1, "--json").json["results"]
+    result = cli("annotate", model, drawings, "-k", 3, "--threads", 1, "--json")
+    assert result.code == 0, result.err
+    assert [row["labels"] for row in result.json["results"]] == [
+        row["labels"] for row in cli("annotate", model, ours, "-k", 3, "--threads", 1, "--json").json["results"]
     ]
-    other = cli("features", "images", drawings, "--dictionary", model, "--out", ours, "--components", 11)
-    assert "was made with n_components 12 and not 11" in other.err
-    one = next(iter(sorted(drawings.glob("*.*"))))
-    explained = cli("annotate", model, one, "--explain", tmp_path / "heat", "--threads", 1)
+    mismatch = cli("features", "images", drawings, "--dictionary", model, "--out", ours, "--components", 11)
+    assert "was made with n_components 12 and not 11" in mismatch.err
+    row = next(iter(sorted(drawings.glob("*.*"))))
+    explained = cli("annotate", model, row, "--explain", tmp_path / "heat", "--threads", 1)
     assert explained.code == 0, explained.err
     assert len(list((tmp_path / "heat").glob("*.png"))) == 1
 
 
 def test_components_in_a_comparison_and_of_one_description(cli: Cli, drawings: Path, tmp_path: Path) -> None:
     small = ("--features", "hog", "--size", 32, "--components", 5, "--landmarks", 20, "--threads", 1)
-    said = cli("compare", drawings, *small, "--models", "wsabie,popularity", "--json")
-    assert said.code == 0, said.err
-    assert "5 components of hog" in said.err
+    result = cli("compare", drawings, *small, "--models", "wsabie,popularity", "--json")
+    assert result.code == 0, result.err
+    assert "5 components of hog" in result.err
     out = tmp_path / "rows.parquet"
     written = cli("features", "images", drawings, "--out", out, *small)
     assert written.code == 0, written.err
@@ -149,11 +149,11 @@ def test_components_in_a_comparison_and_of_one_description(cli: Cli, drawings: P
 
 
 def test_components_are_of_histograms(cli: Cli, drawings: Path, network: Path, tmp_path: Path) -> None:
-    asked = ("features", "onnx", network, drawings, "--out", tmp_path / "rows.parquet", "--threads", 1)
-    refused = cli(*asked, "--components", 5)
+    command = ("features", "onnx", network, drawings, "--out", tmp_path / "rows.parquet", "--threads", 1)
+    refused = cli(*command, "--components", 5)
     assert refused.code == 1
     assert "onnx gives 000.webp negative values, and the intersection kernel compares histograms" in refused.err
-    assert cli(*asked, "--components", 5, "--normalise", "unit").code == 0
+    assert cli(*command, "--components", 5, "--normalise", "unit").code == 0
 
 
 def test_processes_describe_as_this_one_does(
@@ -165,9 +165,9 @@ def test_processes_describe_as_this_one_does(
     monkeypatch.setattr(command_inputs, "ProcessExecutor", pool)
     assert cli(*words, tmp_path / "there.parquet").code == 0
     assert pool.called
-    here, there = (pq.read_table(tmp_path / name) for name in ("here.parquet", "there.parquet"))
-    assert here.num_rows == 60
-    assert here.equals(there)
+    in_process, in_workers = (pq.read_table(tmp_path / name) for name in ("here.parquet", "there.parquet"))
+    assert in_process.num_rows == 60
+    assert in_process.equals(in_workers)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_processes_describe_as_this_one_does(
 )
 def test_what_cannot_be_described(cli: Cli, pictures: Path, tmp_path: Path, words: Any, sentence: str) -> None:
     words = [pictures if word == "PICTURES" else word for word in words]
-    said = cli("features", *words, "--out", tmp_path / "rows.parquet")
-    assert said.code == 1
-    assert sentence in said.err
+    result = cli("features", *words, "--out", tmp_path / "rows.parquet")
+    assert result.code == 1
+    assert sentence in result.err
     assert not (tmp_path / "rows.parquet").exists()

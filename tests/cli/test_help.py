@@ -75,8 +75,8 @@ def test_no_command_loads_what_is_heavy_for_its_help() -> None:
         "    except SystemExit: pass\n"
         f"print([m for m in {HEAVY} if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip().splitlines()[-1] == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip().splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -91,7 +91,7 @@ def test_shells_complete(shell: str) -> None:
 
 
 def test_flags_of_estimators_are_their_parameters() -> None:
-    defaults = {name: one.default for name, one in signature(wsabie.Wsabie).parameters.items()}
+    defaults = {name: parameter.default for name, parameter in signature(wsabie.Wsabie).parameters.items()}
     documented = wsabie.Wsabie.__doc__ or ""
     leaves = {leaf.name: leaf for leaf in list_leaves(ShapeOptions)}
     assert leaves.keys() <= defaults.keys()
@@ -106,8 +106,8 @@ def test_flags_of_estimators_are_their_parameters() -> None:
 
 
 def test_rare_parameters_are_set_by_name() -> None:
-    given = EstimatorOptions(set_=["margin=0.5", "scaling=none"], replay="auto", hogwild=True)
-    assert given.settings("wsabie") == {"margin": 0.5, "scaling": None, "replay": "auto", "deterministic": False}
+    options = EstimatorOptions(set_=["margin=0.5", "scaling=none"], replay="auto", hogwild=True)
+    assert options.settings("wsabie") == {"margin": 0.5, "scaling": None, "replay": "auto", "deterministic": False}
     assert {"margin", "scaling"} <= list_parameters("wsabie").keys()
     with pytest.raises(wsabie.InputError, match="did you mean margin"):
         EstimatorOptions(set_=["margn=0.5"]).settings("wsabie")

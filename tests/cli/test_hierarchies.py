@@ -17,12 +17,12 @@ def trained(tmp_path: Path, cli: Cli) -> tuple[Path, Path]:
     """A model of toads, frogs and oaks in words, and rows like those that it learnt from."""
     words = {"toad": "wet brown hops", "frog": "wet green hops", "oak": "dry tall leaves"}
     lines = [f"__label__{name} {text} {text.split()[i % 3]}" for i in range(30) for name, text in words.items()]
-    data, other, model = tmp_path / "train.txt", tmp_path / "test.txt", tmp_path / "model"
+    data, test, model = tmp_path / "train.txt", tmp_path / "test.txt", tmp_path / "model"
     data.write_text("\n".join(lines) + "\n")
-    other.write_text("__label__toad wet hops\n__label__oak dry leaves leaves\n__label__frog wet green\n")
-    ran = cli("train", data, "--model", model, "--dim", 8, "--epochs", 10, "--threads", 1)
-    assert ran.code == 0, ran.err
-    return model, other
+    test.write_text("__label__toad wet hops\n__label__oak dry leaves leaves\n__label__frog wet green\n")
+    result = cli("train", data, "--model", model, "--dim", 8, "--epochs", 10, "--threads", 1)
+    assert result.code == 0, result.err
+    return model, test
 
 
 def test_siblings_from_text_to_measured_annotations(trained: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
@@ -32,13 +32,13 @@ def test_siblings_from_text_to_measured_annotations(trained: tuple[Path, Path], 
     mined = cli("hierarchy", "from-text", text, "--out", kinds, "--labels", model, "--json").json
     assert {name: mined[name] for name in ("pairs", "children", "parents")} == {"pairs": 3, "children": 3, "parents": 2}
 
-    found = cli("evaluate", model, test, "--hierarchy", kinds, "--json").json
-    assert found["siblings"] == {"median": 1.0, "median_of_known": 1.0, "known_labels": 3, "labels": 3}
-    assert found["metrics"]["psib@1"] >= found["metrics"]["p@1"]
-    assert found["ceilings"]["psib@1"] == 1
-    assert found["metrics"]["hp@1"] == found["metrics"]["p@1"]
-    low, high = found["intervals"]["psib@1"]
-    assert low <= found["metrics"]["psib@1"] <= high
+    evaluation = cli("evaluate", model, test, "--hierarchy", kinds, "--json").json
+    assert evaluation["siblings"] == {"median": 1.0, "median_of_known": 1.0, "known_labels": 3, "labels": 3}
+    assert evaluation["metrics"]["psib@1"] >= evaluation["metrics"]["p@1"]
+    assert evaluation["ceilings"]["psib@1"] == 1
+    assert evaluation["metrics"]["hp@1"] == evaluation["metrics"]["p@1"]
+    low, high = evaluation["intervals"]["psib@1"]
+    assert low <= evaluation["metrics"]["psib@1"] <= high
     table = cli("evaluate", model, test, "--hierarchy", kinds)
     assert "psib@1" in table.out
     assert "median number of siblings: 1; the hierarchy knows 3 of 3 labels" in table.err
@@ -46,10 +46,10 @@ def test_siblings_from_text_to_measured_annotations(trained: tuple[Path, Path], 
     results = cli("annotate", model, test, "--hierarchy", kinds, "--json").json["results"]
     of_toad = dict(zip([name for name, _ in results[0]["labels"]], results[0]["marks"], strict=True))
     assert of_toad == {"toad": "true", "frog": "sibling", "oak": "other"}
-    shown = cli("annotate", model, test, "--hierarchy", kinds)
-    assert "*toad" in shown.out
-    assert "~frog" in shown.out
-    assert "* a true label, ~ a sibling of one" in shown.err
+    result = cli("annotate", model, test, "--hierarchy", kinds)
+    assert "*toad" in result.out
+    assert "~frog" in result.out
+    assert "* a true label, ~ a sibling of one" in result.err
 
     near = cli("neighbours", model, "toad", "--hierarchy", kinds, "--json").json
     assert dict(zip([n for n, _ in near["neighbours"]], near["marks"], strict=True)) == {
@@ -68,9 +68,9 @@ def test_what_is_wrong_is_one_sentence(trained: tuple[Path, Path], tmp_path: Pat
         ("ship\tboat\n", "names none of the 3 labels of the model"),
     ]:
         kinds.write_text(text)
-        ran = cli("evaluate", model, test, "--hierarchy", kinds)
-        assert (ran.code, ran.err.count("\n")) == (1, 1)
-        assert sentence in ran.err
+        result = cli("evaluate", model, test, "--hierarchy", kinds)
+        assert (result.code, result.err.count("\n")) == (1, 1)
+        assert sentence in result.err
     assert "add --hierarchy FILE" in cli("neighbours", model, "toad", "--parent-first").err
     nothing = cli("hierarchy", "from-text", test, "--out", tmp_path / "out.tsv")
     assert nothing.code == 1
@@ -95,9 +95,9 @@ def test_one_pair_has_one_child_and_few_may_be_too_few(tmp_path: Path, cli: Cli)
 def test_a_header_goes_before_the_option(trained: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
     kinds = tmp_path / "kinds.tsv"
     kinds.write_text(KINDS)
-    said = cli("neighbours", trained[0], "toad", "--hierarchy", kinds, "--parent-first")
-    assert said.err.count("kinds.tsv: its header says that the child comes first") == 1
-    assert said.out == cli("neighbours", trained[0], "toad", "--hierarchy", kinds).out
+    result = cli("neighbours", trained[0], "toad", "--hierarchy", kinds, "--parent-first")
+    assert result.err.count("kinds.tsv: its header says that the child comes first") == 1
+    assert result.out == cli("neighbours", trained[0], "toad", "--hierarchy", kinds).out
     kinds.write_text("amphibian\ttoad\namphibian\tfrog\n")
     assert "header" not in cli("neighbours", trained[0], "toad", "--hierarchy", kinds, "--parent-first").err
 
@@ -119,18 +119,18 @@ def test_comparisons_and_tables_measure_siblings(rows: Path, tmp_path: Path, cli
     kinds, strange = tmp_path / "kinds.tsv", tmp_path / "strange.tsv"
     kinds.write_text("child\tparent\n0\teven\n2\teven\n1\todd\n")
     strange.write_text("child\tparent\nhaddock\tfish\n")
-    asked = ("compare", rows, "--models", "popularity", "--hierarchy", kinds)
-    found = cli(*asked, "--json").json
-    assert found["siblings"]["known_labels"] == 3
-    metrics = found["models"][0]["metrics"]
+    command = ("compare", rows, "--models", "popularity", "--hierarchy", kinds)
+    comparison = cli(*command, "--json").json
+    assert comparison["siblings"]["known_labels"] == 3
+    metrics = comparison["models"][0]["metrics"]
     assert metrics["psib@1"] >= metrics["p@1"]
-    shown = cli(*asked)
-    assert "the hierarchy knows 3 of 3 labels" in shown.err
+    printed = cli(*command)
+    assert "the hierarchy knows 3 of 3 labels" in printed.err
     refused = cli("compare", rows, "--models", "popularity", "--hierarchy", strange)
     assert (refused.code, "names none of the 3 labels of" in refused.err) == (1, True)
 
     table = papers_cli("wsabie-table-1", "--data", rows, "--hierarchy", kinds, "--out", tmp_path / "t", "--json")
     assert table.code == 0, table.err
-    counted = {row["row"]: row["figures"]["count"] for row in table.json["here"]}
-    assert counted["Median Num Siblings per Label"] == 1
+    counts = {row["row"]: row["figures"]["count"] for row in table.json["here"]}
+    assert counts["Median Num Siblings per Label"] == 1
     assert "add --hierarchy" in papers_cli("wsabie-table-1", "--data", rows, "--parent-first").err

@@ -27,43 +27,43 @@ def emoji(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def model(cli: Cli, emoji: Path, tmp_path: Path) -> Path:
-    """Of these; trained once."""
-    kept = emoji.with_name("model")
-    if not kept.exists():
-        train(cli, emoji, kept)
-    shutil.copytree(kept, tmp_path / "model")
+    """Model of the emoji, trained once."""
+    cached_model = emoji.with_name("model")
+    if not cached_model.exists():
+        train(cli, emoji, cached_model)
+    shutil.copytree(cached_model, tmp_path / "model")
     return tmp_path / "model"
 
 
 def train(cli: Cli, emoji: Path, model: Path, seed: int = 0) -> None:
-    done = cli("train", emoji, "--model", model, "--dim", 16, "--epochs", 3, "--features", "colour", "--seed", seed)
-    assert done.code == 0, done.err
+    result = cli("train", emoji, "--model", model, "--dim", 16, "--epochs", 3, "--features", "colour", "--seed", seed)
+    assert result.code == 0, result.err
 
 
 def test_an_index_is_made_shown_and_used(cli: Cli, emoji: Path, model: Path) -> None:
     exact = cli("annotate", model, emoji, "-k", 5, "--json").json["results"]
-    made = cli("index", model, "--queries", emoji, "--recall", 0.9, "--json")
-    assert made.code == 0, made.err
-    told = made.json
-    assert told["kind"] == "ivf"
-    assert told["measured_on"] == "150 of 300 rows"
-    assert told["recall@10"] > 0.8
-    assert [one["effort"] for one in told["curve"]][:4] == [1, 2, 3, 4]
+    result = cli("index", model, "--queries", emoji, "--recall", 0.9, "--json")
+    assert result.code == 0, result.err
+    report = result.json
+    assert report["kind"] == "ivf"
+    assert report["measured_on"] == "150 of 300 rows"
+    assert report["recall@10"] > 0.8
+    assert [row["effort"] for row in report["curve"]][:4] == [1, 2, 3, 4]
     about = cli("info", model, "--json").json
-    assert about["index"]["recall@10"] == told["recall@10"]
+    assert about["index"]["recall@10"] == report["recall@10"]
     assert "recall@10" in cli("info", model).out
-    found = cli("annotate", model, emoji, "-k", 5, "--json").json["results"]
+    results = cli("annotate", model, emoji, "-k", 5, "--json").json["results"]
     assert cli("annotate", model, emoji, "-k", 5, "--exact", "--json").json["results"] == exact
-    both = [
+    shared_counts = [
         len({name for name, _ in a["labels"]} & {name for name, _ in b["labels"]})
-        for a, b in zip(found, exact, strict=True)
+        for a, b in zip(results, exact, strict=True)
     ]
-    assert sum(both) > 0.8 * 5 * len(exact)
-    known = {(one["id"], name): score for one in exact for name, score in one["labels"]}
-    shared = [(one["id"], n, s) for one in found for n, s in one["labels"] if (one["id"], n) in known]
-    assert all(known[place, name] == score for place, name, score in shared)
-    shown = cli("index", model, "--kind", "hnsw")
-    assert "was asked for" in shown.out
+    assert sum(shared_counts) > 0.8 * 5 * len(exact)
+    exact_scores = {(row["id"], name): score for row in exact for name, score in row["labels"]}
+    shared = [(row["id"], n, s) for row in results for n, s in row["labels"] if (row["id"], n) in exact_scores]
+    assert all(exact_scores[place, name] == score for place, name, score in shared)
+    hnsw = cli("index", model, "--kind", "hnsw")
+    assert "was asked for" in hnsw.out
     assert cli("info", model, "--json").json["index"]["kind"] == "hnsw"
 
 
@@ -72,17 +72,17 @@ def test_codes_of_bytes_answer_exactly_and_need_no_faiss(
 ) -> None:
     exact = cli("annotate", model, emoji, "-k", 5, "--json").json["results"]
     monkeypatch.setitem(sys.modules, "faiss", None)
-    told = cli("index", model, "--kind", "int8", "--queries", emoji, "--json").json
-    assert (told["kind"], told["recall@10"], len(told["curve"])) == ("int8", 1, 1)
-    assert told["measured_on"] == "300 rows"
+    report = cli("index", model, "--kind", "int8", "--queries", emoji, "--json").json
+    assert (report["kind"], report["recall@10"], len(report["curve"])) == ("int8", 1, 1)
+    assert report["measured_on"] == "300 rows"
     assert cli("annotate", model, emoji, "-k", 5, "--json").json["results"] == exact
     assert cli("info", model, "--json").json["index"]["kind"] == "int8"
-    shown = cli("index", model, "--kind", "int8").out
-    assert "the same answer as of an exact search" in shown
-    assert "labels scored" in shown
+    output = cli("index", model, "--kind", "int8").out
+    assert "the same answer as of an exact search" in output
+    assert "labels scored" in output
     train(cli, emoji, model, seed=1)
-    done = cli("annotate", model, emoji, "--json")
-    assert done.err.count("was made of other labels than the model has, so labels are searched exactly") == 1
+    result = cli("annotate", model, emoji, "--json")
+    assert result.err.count("was made of other labels than the model has, so labels are searched exactly") == 1
 
 
 def test_a_label_tree_is_made_kept_and_used(
@@ -90,17 +90,17 @@ def test_a_label_tree_is_made_kept_and_used(
 ) -> None:
     exact = cli("annotate", model, emoji, "-k", 5, "--json").json["results"]
     monkeypatch.setitem(sys.modules, "faiss", None)
-    told = cli("index", model, "--kind", "tree", "--queries", emoji, "--recall", 0.6, "--json").json
-    assert told["kind"] == "tree"
-    assert told["measured_on"] == "150 of 300 rows"
-    assert told["recall@10"] > 0.5
+    report = cli("index", model, "--kind", "tree", "--queries", emoji, "--recall", 0.6, "--json").json
+    assert report["kind"] == "tree"
+    assert report["measured_on"] == "150 of 300 rows"
+    assert report["recall@10"] > 0.5
     assert cli("info", model, "--json").json["index"] == {
-        key: value for key, value in told.items() if key not in ("schema", "model", "target_recall", "curve")
+        key: value for key, value in report.items() if key not in ("schema", "model", "target_recall", "curve")
     }
-    found = cli("annotate", model, emoji, "-k", 5, "--json")
-    assert "exactly" not in found.err
+    result = cli("annotate", model, emoji, "-k", 5, "--json")
+    assert "exactly" not in result.err
     assert cli("annotate", model, emoji, "-k", 5, "--exact", "--json").json["results"] == exact
-    assert sum(a["labels"][0] == b["labels"][0] for a, b in zip(found.json["results"], exact, strict=True)) > 150
+    assert sum(a["labels"][0] == b["labels"][0] for a, b in zip(result.json["results"], exact, strict=True)) > 150
 
 
 def test_an_index_follows_the_labels(cli: Cli, emoji: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,11 +111,11 @@ def test_an_index_follows_the_labels(cli: Cli, emoji: Path, model: Path, monkeyp
     assert (renamed.code, "made anew" in renamed.err) == (0, False)
     merged = cli("edit", model, "merge", "another name", names[1])
     assert "the index of its labels (int8) was made anew: recall@10 1.000" in merged.err
-    learnt = cli("update", model, emoji, "--without-replay", "--epochs", 1)
-    assert (learnt.code, learnt.err.count("was made anew")) == (0, 1), learnt.err
-    found = cli("annotate", model, emoji, "-k", 5, "--json")
-    assert "searched exactly" not in found.err
-    assert found.json["results"] == cli("annotate", model, emoji, "-k", 5, "--exact", "--json").json["results"]
+    result = cli("update", model, emoji, "--without-replay", "--epochs", 1)
+    assert (result.code, result.err.count("was made anew")) == (0, 1), result.err
+    annotation = cli("annotate", model, emoji, "-k", 5, "--json")
+    assert "searched exactly" not in annotation.err
+    assert annotation.json["results"] == cli("annotate", model, emoji, "-k", 5, "--exact", "--json").json["results"]
     monkeypatch.setitem(sys.modules, "faiss", None)
     shutil.rmtree(model / "index")
     assert "made anew" not in cli("edit", model, "remove", names[2]).err
@@ -131,10 +131,10 @@ def test_an_index_is_made_anew_for_the_recall_that_was_asked_for(cli: Cli, emoji
 def test_an_index_of_other_labels_is_passed_by(cli: Cli, emoji: Path, model: Path) -> None:
     assert cli("index", model).code == 0
     train(cli, emoji, model, seed=1)
-    done = cli("annotate", model, emoji, "--json")
-    assert done.code == 0
-    assert done.err.count("was made of other labels than the model has, so labels are searched exactly") == 1
-    assert "wsabie index" in done.err
+    result = cli("annotate", model, emoji, "--json")
+    assert result.code == 0
+    assert result.err.count("was made of other labels than the model has, so labels are searched exactly") == 1
+    assert "wsabie index" in result.err
     assert "index" not in cli("info", model, "--json").json
 
 
@@ -152,10 +152,10 @@ def test_a_damaged_index_is_passed_by(cli: Cli, emoji: Path, model: Path, damage
         tensor.unlink()
     else:
         (model / "index" / "config.json").write_text("{")
-    done = cli("annotate", model, emoji, "--json")
-    assert done.code == 0
-    assert done.json["results"] == exact
-    assert done.err.count("labels are searched exactly") == 1
+    result = cli("annotate", model, emoji, "--json")
+    assert result.code == 0
+    assert result.json["results"] == exact
+    assert result.err.count("labels are searched exactly") == 1
     assert cli("index", model).code == 0
     assert "exactly" not in cli("info", model).err
 
@@ -163,27 +163,27 @@ def test_a_damaged_index_is_passed_by(cli: Cli, emoji: Path, model: Path, damage
 def test_without_faiss(cli: Cli, emoji: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli("index", model).code == 0
     monkeypatch.setitem(sys.modules, "faiss", None)
-    done = cli("index", model)
-    assert done.code == 1
-    assert "pip install 'wsabie[ann]'" in done.err
-    assert "Traceback" not in done.err
-    done = cli("annotate", model, emoji, "--json")
-    assert done.code == 0
-    assert "labels are searched exactly" in done.err
+    result = cli("index", model)
+    assert result.code == 1
+    assert "pip install 'wsabie[ann]'" in result.err
+    assert "Traceback" not in result.err
+    result = cli("annotate", model, emoji, "--json")
+    assert result.code == 0
+    assert "labels are searched exactly" in result.err
 
 
 def test_what_needs_no_index_needs_no_faiss(
     cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody is to install a package in order to hear that it was in vain; nor are data read before."""
+    """The refusal comes before faiss is imported and before data are read."""
     assert cli("train", rows, "--model", tmp_path / "small", "--dim", 4).code == 0
     assert cli("train", rows, "--model", tmp_path / "popularity", "--kind", "popularity").code == 0
     monkeypatch.setitem(sys.modules, "faiss", None)
     for name, sentence in (("small", "no gain for 3 labels, but from 1,000 on"), ("popularity", "only models whose")):
-        done = cli("index", tmp_path / name, "--queries", tmp_path / "none")
-        assert (done.code, done.err.count("\n")) == (1, 1)
-        assert sentence in done.err
-        assert "faiss" not in done.err
+        result = cli("index", tmp_path / name, "--queries", tmp_path / "none")
+        assert (result.code, result.err.count("\n")) == (1, 1)
+        assert sentence in result.err
+        assert "faiss" not in result.err
 
 
 def test_bad_input(cli: Cli, model: Path, rows: Path, tmp_path: Path) -> None:
@@ -194,13 +194,13 @@ def test_bad_input(cli: Cli, model: Path, rows: Path, tmp_path: Path) -> None:
         (model, "--queries", rows),
         (model, "--queries", tmp_path / "none"),
     ):
-        done = cli("index", *words)
-        assert done.code == 1
-        assert "Traceback" not in done.err
+        result = cli("index", *words)
+        assert result.code == 1
+        assert "Traceback" not in result.err
     assert not (model / "index").exists()
     small = tmp_path / "small"
     assert cli("train", rows, "--model", small, "--dim", 4).code == 0
     assert "search them exactly" in cli("index", small).err
-    other = tmp_path / "popularity"
-    assert cli("train", rows, "--model", other, "--kind", "popularity").code == 0
-    assert "only models whose labels are points" in cli("index", other).err
+    popularity = tmp_path / "popularity"
+    assert cli("train", rows, "--model", popularity, "--kind", "popularity").code == 0
+    assert "only models whose labels are points" in cli("index", popularity).err

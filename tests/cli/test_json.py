@@ -42,7 +42,7 @@ def test_documents_have_the_documented_keys(cli: Cli, rows: Path, pictures: Path
         "info": {"tuning", "members", "blend", "crop", "normalise", "output", "rate"},
     }
     for words in commands:
-        found = cli(*words, "--json").json
-        assert found.pop("schema") == 1
-        assert set(found) == documented(words[0]) - absent.get(words[0], set()), words[0]
+        document = cli(*words, "--json").json
+        assert document.pop("schema") == 1
+        assert set(document) == documented(words[0]) - absent.get(words[0], set()), words[0]
     assert "history" not in cli("info", model, "--json").json

@@ -27,20 +27,20 @@ VECTORS = {*TRAINED, "one-vs-rest", "one-vs-rest-pa", "one-vs-rest-hinge", "svm"
 def test_every_trained_kind_on_a_public_collection(cli: Cli, data_dir: Path, tmp_path: Path, kind: str) -> None:
     train, test = (data_dir / "corel5k_mulan" / f"Corel5k-{side}-sparse.arff" for side in ("train", "test"))
     model = tmp_path / "m"
-    said = cli("train", train, "--model", model, "--kind", kind, "--epochs", 2, "--threads", 1)
-    assert said.code == 0, said.err
-    assert "validation MAP" in said.out
-    assert " GB" not in said.err  # the weights are .7 MB
+    result = cli("train", train, "--model", model, "--kind", kind, "--epochs", 2, "--threads", 1)
+    assert result.code == 0, result.err
+    assert "validation MAP" in result.out
+    assert " GB" not in result.err  # the weights are .7 MB
     about = cli("info", model, "--json").json
     assert about["system"] == kind
     assert about["epochs"] == (4 if kind == "full-rank" else 2)
     if kind == "full-rank":
-        assert "2 epochs for each of 2 terms, blend" in said.out
+        assert "2 epochs for each of 2 terms, blend" in result.out
         assert "2 epochs for each of 2 terms" in cli("info", model).out
     assert about["parameters"]
     assert cli("info", model, "--epochs").code == 0
-    judged = cli("evaluate", model, test, "--json")
-    assert judged.json["metrics"]["AUC"] > 0.6, judged.err
+    evaluation = cli("evaluate", model, test, "--json")
+    assert evaluation.json["metrics"]["AUC"] > 0.6, evaluation.err
     assert len(cli("annotate", model, test, "-k", 3, "--json").json["results"][0]["labels"]) == 3
     near = cli("neighbours", model, "water", "-k", 3, "--json").json["neighbours"]
     assert len(near) == 3
@@ -51,11 +51,11 @@ def test_every_trained_kind_on_a_public_collection(cli: Cli, data_dir: Path, tmp
 def test_every_loss_by_its_name(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None:
     words = ("train", rows, "--model", tmp_path / "m", "--kind", kind, "--epochs", 1, "--threads", 1)
     for loss in ("warp", "auc", "owpc", "k-os"):
-        said = cli(*words, "--loss", loss)
-        assert said.code == 0, said.err
+        result = cli(*words, "--loss", loss)
+        assert result.code == 0, result.err
         parameters = cli("info", tmp_path / "m", "--json").json["parameters"]
         assert kind == "full-rank" or parameters["loss"] == loss
-        assert said.err.count("loss k-os ranks one of several positives: order_statistic = [5, 10] (the k-th") == (
+        assert result.err.count("loss k-os ranks one of several positives: order_statistic = [5, 10] (the k-th") == (
             loss == "k-os"
         )
     config = tmp_path / "own.toml"
@@ -66,12 +66,12 @@ def test_every_loss_by_its_name(cli: Cli, rows: Path, tmp_path: Path, kind: str)
 @pytest.mark.parametrize("kind", BASELINES)
 def test_every_baseline(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None:
     model = tmp_path / "m"
-    said = cli("train", rows, "--model", model, "--kind", kind, "--seed", 3, "--threads", 1)
-    assert said.code == 0, said.err
-    assert "epoch" not in said.out
+    result = cli("train", rows, "--model", model, "--kind", kind, "--seed", 3, "--threads", 1)
+    assert result.code == 0, result.err
+    assert "epoch" not in result.out
     assert cli("info", model, "--json").json["rows"] == 90
-    judged = cli("evaluate", model, rows, "--allow-overlap", "--json")
-    assert judged.json["metrics"]["p@1"] == pytest.approx(1 / 3 if kind == "popularity" else 1.0)
+    evaluation = cli("evaluate", model, rows, "--allow-overlap", "--json")
+    assert evaluation.json["metrics"]["p@1"] == pytest.approx(1 / 3 if kind == "popularity" else 1.0)
     assert cli("annotate", model, rows, "-k", 1).code == 0
     near = cli("neighbours", model, "1")
     assert near.code == (0 if kind in VECTORS else 1)
@@ -81,7 +81,7 @@ def test_every_baseline(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--kind", "linear-wrap"), "no kind of model called 'linear-wrap'; did you mean linear-warp?"),
         (("--kind", "zzz"), "choose from wsabie, wsabie-auc, owpc-sgd, linear-warp"),
@@ -96,19 +96,19 @@ def test_every_baseline(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None
         (("--kind", "full-rank", "--hold-out", 0), "blend is chosen on validation rows"),
     ],
 )
-def test_what_a_kind_lacks_is_refused(cli: Cli, rows: Path, tmp_path: Path, words: Any, said: str) -> None:
-    ran = cli("train", rows, "--model", tmp_path / "m", *words)
-    assert ran.code == 1
-    assert said in ran.err
-    assert "Traceback" not in ran.err
+def test_what_a_kind_lacks_is_refused(cli: Cli, rows: Path, tmp_path: Path, words: Any, message: str) -> None:
+    result = cli("train", rows, "--model", tmp_path / "m", *words)
+    assert result.code == 1
+    assert message in result.err
+    assert "Traceback" not in result.err
 
 
 def test_a_file_of_parameters_is_that_of_the_kind(cli: Cli, rows: Path, tmp_path: Path) -> None:
     config = tmp_path / "a.toml"
     config.write_text("dim = 4\nepochs = 2\nlinear__l2 = 0.5\nblend = 3.0\n")
     words = ("train", rows, "--model", tmp_path / "m", "--threads", 1, "--config", config)
-    said = cli(*words, "--kind", "full-rank", "--json")
-    assert said.code == 0, said.err
+    result = cli(*words, "--kind", "full-rank", "--json")
+    assert result.code == 0, result.err
     about = cli("info", tmp_path / "m", "--json").json
     assert (about["dimensions"], about["blend"], about["epochs"]) == (4, 3.0, 4)
     assert about["settings"]["linear"]["l2_weights"] == 0.5
@@ -125,10 +125,10 @@ def test_weights_beyond_the_memory_are_refused_before_training(
 ) -> None:
     monkeypatch.setattr(linear_space, "get_available_memory", lambda: 100)
     for kind in ("linear-warp", "full-rank"):
-        said = cli("train", rows, "--model", tmp_path / "m", "--kind", kind, "--threads", 1)
-        assert said.code == 1
-        assert "needs 0.0 GB, and there are 0.0 GB of memory; use fewer of either, or an embedding" in said.err
-        assert "training" not in said.err
+        result = cli("train", rows, "--model", tmp_path / "m", "--kind", kind, "--threads", 1)
+        assert result.code == 1
+        assert "needs 0.0 GB, and there are 0.0 GB of memory; use fewer of either, or an embedding" in result.err
+        assert "training" not in result.err
 
 
 def test_a_container_may_have_less_memory_than_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ FULL = ("--kind", "full-rank", "--epochs", 8, "--dim", 8, "--threads", 1)
 def test_a_stopped_full_rank_model_goes_on_with_the_term_it_was_at(
     cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, term: type
 ) -> None:
-    whole = cli("train", rows, "--model", tmp_path / "a", *FULL, "--json").json
+    full_run = cli("train", rows, "--model", tmp_path / "a", *FULL, "--json").json
     fit = term.fit  # type: ignore[attr-defined]
 
     def stop(self: Any, *args: Any, **options: Any) -> Any:
@@ -162,8 +162,8 @@ def test_a_stopped_full_rank_model_goes_on_with_the_term_it_was_at(
     work = tmp_path / "b.training" / "checkpoint"
     assert (work / "linear").is_dir()
     assert (work / "embedding").is_dir() == (term is Wsabie)
-    other = cli("train", rows, "--model", tmp_path / "b", *FULL, "--resume", "--learning-rate", 0.5)
-    assert (other.code, "made with other" in other.err) == ((1, True) if term is Wsabie else (0, False))
+    changed = cli("train", rows, "--model", tmp_path / "b", *FULL, "--resume", "--learning-rate", 0.5)
+    assert (changed.code, "made with other" in changed.err) == ((1, True) if term is Wsabie else (0, False))
     if term is LinearRanker:
         return
     joint = tmp_path / "joint.toml"
@@ -173,7 +173,7 @@ def test_a_stopped_full_rank_model_goes_on_with_the_term_it_was_at(
     assert "was made with another joint" in refused.err
     resumed = cli("train", rows, "--model", tmp_path / "b", *FULL, "--resume", "--json")
     assert resumed.code == 0, resumed.err
-    assert [s["loss"] for s in resumed.json["history"]] == [s["loss"] for s in whole["history"]]
+    assert [s["loss"] for s in resumed.json["history"]] == [s["loss"] for s in full_run["history"]]
     blends = [cli("info", tmp_path / name, "--json").json["blend"] for name in "ab"]
     assert blends[0] == blends[1]
 
@@ -191,18 +191,18 @@ def test_a_killed_full_rank_run_goes_on(cli: Cli, rows: Path, tmp_path: Path) ->
     process.wait()
     resumed = cli(*words, "--resume", "--json")
     assert resumed.code == 0, resumed.err
-    whole = cli(*words[:3], tmp_path / "w", *words[4:], "--json")
-    assert [s["loss"] for s in resumed.json["history"]] == [s["loss"] for s in whole.json["history"]]
+    full_run = cli(*words[:3], tmp_path / "w", *words[4:], "--json")
+    assert [s["loss"] for s in resumed.json["history"]] == [s["loss"] for s in full_run.json["history"]]
 
 
 def test_a_checkpoint_of_another_kind_is_refused(cli: Cli, rows: Path, tmp_path: Path) -> None:
     words = ("train", rows, "--model", tmp_path / "m", "--epochs", 3, "--threads", 1)
     log = tmp_path / "m.training" / "checkpoint"
     Wsabie(epochs=3, threads=1).fit([[1.0], [0.0]], ["a", "b"], checkpoint=log)
-    for kind, said in (("full-rank", "another kind of model"), ("wsabie-auc", "made with other")):
+    for kind, message in (("full-rank", "another kind of model"), ("wsabie-auc", "made with other")):
         refused = cli(*words, "--kind", kind, "--resume")
         assert refused.code == 1
-        assert said in refused.err
+        assert message in refused.err
     assert cli(*words, "--kind", "full-rank", "--restart").code == 0
 
 
@@ -212,8 +212,8 @@ def test_explanations_add_up_or_are_seen_by_covering(cli: Cli, pictures: Path, t
     epochs = () if kind == "nearest" else ("--epochs", 2)
     trained = cli("train", pictures, "--model", model, "--kind", kind, "--n-words", 100, "--threads", 1, *epochs)
     assert trained.code == 0, trained.err
-    said = cli("annotate", model, picture, "-k", 1, "--explain", tmp_path / "heat", "--threads", 1)
-    assert said.code == 0, said.err
+    result = cli("annotate", model, picture, "-k", 1, "--explain", tmp_path / "heat", "--threads", 1)
+    assert result.code == 0, result.err
     assert len(list((tmp_path / "heat").glob("*.png"))) == 1
     if kind == "nearest":
         return
@@ -235,12 +235,12 @@ def test_every_kind_can_be_tuned(cli: Cli, rows: Path, tmp_path: Path, kind: str
     short = () if kind == "one-vs-rest" else ("--set", "epochs=2")
     short += ("--set", "dim=[4, 8]") if kind == "full-rank" else ()
     words = ("tune", rows, "--out", tmp_path / "out", "--kind", kind, "--threads", 1, *short)
-    said = cli(*words, "--trials", 2, "--json")
-    assert said.code == 0, said.err
-    assert said.json["search"]["kind"] == kind
-    assert [trial["state"] for trial in said.json["trials"]] == ["done", "done"]
+    result = cli(*words, "--trials", 2, "--json")
+    assert result.code == 0, result.err
+    assert result.json["search"]["kind"] == kind
+    assert [trial["state"] for trial in result.json["trials"]] == ["done", "done"]
     if kind in ("full-rank", "one-vs-rest"):
-        assert all(trial["epochs"] == len(trial["figures"]) == 1 for trial in said.json["trials"])
+        assert all(trial["epochs"] == len(trial["figures"]) == 1 for trial in result.json["trials"])
     assert cli("info", tmp_path / "out" / "model", "--json").json["system"] == kind
     every = cli(*words, "--trials", 2, "--all-rows")
     assert every.code == (1 if kind == "full-rank" else 0), every.err
@@ -251,6 +251,6 @@ def test_every_kind_can_be_tuned(cli: Cli, rows: Path, tmp_path: Path, kind: str
 
 
 def test_a_kind_without_a_space_is_not_tuned(cli: Cli, rows: Path, tmp_path: Path) -> None:
-    said = cli("tune", rows, "--out", tmp_path / "out", "--kind", "popularity")
-    assert said.code == 1
-    assert "there is no kind of model called 'popularity' to tune; choose from wsabie, wsabie-auc" in said.err
+    result = cli("tune", rows, "--out", tmp_path / "out", "--kind", "popularity")
+    assert result.code == 1
+    assert "there is no kind of model called 'popularity' to tune; choose from wsabie, wsabie-auc" in result.err

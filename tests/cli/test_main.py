@@ -32,9 +32,9 @@ def test_too_little_memory_is_explained(error: MemoryError, sentence: str) -> No
 
 
 def test_help_lists_every_command(cli: Callable[..., Any]) -> None:
-    said = cli("--help")
-    assert said.code == 0
-    assert all(command in said.out for command in COMMANDS)
+    result = cli("--help")
+    assert result.code == 0
+    assert all(command in result.out for command in COMMANDS)
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ def test_help_lists_every_command(cli: Callable[..., Any]) -> None:
     ],
 )
 def test_help_says_what_is_wanted_in_no_types_of_python(cli: Callable[..., Any], command: str) -> None:
-    said = cli(*command.split(), "--help")
-    assert said.code == 0
-    assert "<list[" not in said.out
+    result = cli(*command.split(), "--help")
+    assert result.code == 0
+    assert "<list[" not in result.out
 
 
 def test_a_folder_that_was_removed_is_told(
@@ -67,8 +67,8 @@ def test_a_folder_that_was_removed_is_told(
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    ran = cli("train", "rows.txt", "--model", "m")
-    assert (ran.code, "Traceback" in ran.err, len(ran.err.splitlines())) == (1, False, 1), ran.err
+    result = cli("train", "rows.txt", "--model", "m")
+    assert (result.code, "Traceback" in result.err, len(result.err.splitlines())) == (1, False, 1), result.err
 
 
 def test_version(cli: Callable[..., Any]) -> None:
@@ -76,14 +76,14 @@ def test_version(cli: Callable[..., Any]) -> None:
 
 
 def test_a_word_that_looks_like_an_option_is_told_how_to_be_given(cli: Callable[..., Any], tmp_path: Path) -> None:
-    ran = cli("collection", "search", tmp_path, "-dog cat")
-    assert (ran.code, "a word that begins with - is given behind --" in ran.err) == (2, True)
-    ran = cli("collection", "search", tmp_path, "--", "-dog cat")
-    assert (ran.code, "is not a collection yet" in ran.err) == (1, True)
+    result = cli("collection", "search", tmp_path, "-dog cat")
+    assert (result.code, "a word that begins with - is given behind --" in result.err) == (2, True)
+    result = cli("collection", "search", tmp_path, "--", "-dog cat")
+    assert (result.code, "is not a collection yet" in result.err) == (1, True)
     assert "behind --" not in cli("collection", "search", tmp_path, "x", "-k").err
-    for word, told in (("-kite", "behind a label: search photos 'bird -kite'"), ("-kite bird", "-- '-kite bird'")):
-        ran = cli("collection", "search", tmp_path, word)
-        assert (ran.code, told in " ".join(ran.err.split())) == (2, True), ran.err
+    for word, message in (("-kite", "behind a label: search photos 'bird -kite'"), ("-kite bird", "-- '-kite bird'")):
+        result = cli("collection", "search", tmp_path, word)
+        assert (result.code, message in " ".join(result.err.split())) == (2, True), result.err
     assert "behind" not in cli("collection", "search", tmp_path, "x", "-k", "ite").err
 
 
@@ -95,8 +95,8 @@ def test_help_loads_nothing_heavy() -> None:
         "except SystemExit: pass\n"
         "print([m for m in ('numba', 'sklearn', 'scipy', 'pyarrow', 'numpy') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip().splitlines()[-1] == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip().splitlines()[-1] == "[]"
 
 
 def heed_ctrl_c() -> None:
@@ -117,8 +117,8 @@ sys.meta_path.insert(0, Interrupting())
 from wsabie.__main__ import run
 run()
 """
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    process = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert (process.returncode, process.stdout, process.stderr) == (130, "", "")
 
 
 def test_ctrl_c_stops_with_one_sentence(tmp_path: Path) -> None:
@@ -139,14 +139,14 @@ def test_ctrl_c_stops_with_one_sentence(tmp_path: Path) -> None:
     finally:
         process.kill()
     assert process.returncode == 130, err
-    kept = tmp_path / "m.training"
-    assert f"stopped; finished epochs are kept in {kept}; go on with: wsabie train --resume " in err
+    work_folder = tmp_path / "m.training"
+    assert f"stopped; finished epochs are kept in {work_folder}; go on with: wsabie train --resume " in err
     assert "Traceback" not in err
     assert not (tmp_path / "m").exists()
 
 
 @pytest.mark.parametrize(
-    ("command", "words", "said"),
+    ("command", "words", "message"),
     [
         (
             "data.features._extract_features",
@@ -162,20 +162,20 @@ def test_ctrl_c_stops_with_one_sentence(tmp_path: Path) -> None:
     ],
 )
 def test_ctrl_c_says_what_is_left_of_the_work(
-    cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, command: str, words: tuple[str, ...], said: str
+    cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, command: str, words: tuple[str, ...], message: str
 ) -> None:
     def stopped(*args: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(f"wsabie.cli.{command}", stopped)
-    ran = cli(*words)
-    assert ran.code == 130
-    assert said in ran.err
-    assert "--resume" not in ran.err
+    result = cli(*words)
+    assert result.code == 130
+    assert message in result.err
+    assert "--resume" not in result.err
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("collection", "scan"), "and the same command again goes on from it"),
         (("collection", "train"), "the model in use stays"),
@@ -184,26 +184,26 @@ def test_ctrl_c_says_what_is_left_of_the_work(
     ],
 )
 def test_ctrl_c_says_what_is_left_of_a_collection(
-    cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, ...], said: str
+    cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
-    def stopped(what: Any, **_: Any) -> None:
+    def stopped(folder: Any, **_: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("wsabie.collection.folder.collection.open_collection", stopped)
     monkeypatch.setattr("wsabie.collection.folder.collection_file.is_collection", lambda _: True)
     monkeypatch.setattr("wsabie.server.launcher.open_socket", stopped)
-    ran = cli(*words, tmp_path)
-    assert (ran.code, said in ran.err) == (130, True), ran.err
+    result = cli(*words, tmp_path)
+    assert (result.code, message in result.err) == (130, True), result.err
 
 
 @pytest.mark.parametrize(
     "words", [("train", "", "--model", "q"), ("annotate", "m", ""), ("train", "x", "--model", ""), ("info", "--model=")]
 )
 def test_an_empty_argument_is_no_current_folder(cli: Callable[..., Any], words: tuple[str, ...]) -> None:
-    ran = cli(*words)
-    assert ran.code == 2
-    assert ran.err.startswith("wsabie: an argument of `wsabie ")
-    assert "is empty, perhaps a variable that is not set" in ran.err
+    result = cli(*words)
+    assert result.code == 2
+    assert result.err.startswith("wsabie: an argument of `wsabie ")
+    assert "is empty, perhaps a variable that is not set" in result.err
 
 
 # ---- standard output
@@ -211,7 +211,7 @@ def test_an_empty_argument_is_no_current_folder(cli: Callable[..., Any], words: 
 
 def run_into(stdout: int, *words: object, **environment: str) -> tuple[int, str]:
     """Exit code and standard error of a program whose results go to a file descriptor."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "wsabie", *map(str, words)],
         stdout=stdout,
         stderr=subprocess.PIPE,
@@ -219,7 +219,7 @@ def run_into(stdout: int, *words: object, **environment: str) -> tuple[int, str]
         check=False,
         env={**os.environ, **environment},
     )
-    return done.returncode, done.stderr
+    return process.returncode, process.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
@@ -229,8 +229,8 @@ def test_results_that_cannot_be_written_are_told_in_one_sentence(words: tuple[ob
     with Path("/dev/full").open("w") as full:
         code, err = run_into(full.fileno(), *words, PYTHONUNBUFFERED=unbuffered)
     assert code == 1
-    said = "cannot write the results: No space left on device; free some space, or send standard output elsewhere"
-    assert err == f"wsabie: {said}\n"
+    message = "cannot write the results: No space left on device; free some space, or send standard output elsewhere"
+    assert err == f"wsabie: {message}\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
@@ -239,8 +239,8 @@ def test_a_full_disk_behind_standard_error_ends_no_work(
 ) -> None:
     with Path("/dev/full").open("w") as full:
         monkeypatch.setattr(sys, "stderr", full)
-        ran = cli("train", rows, "--model", tmp_path / "m", "--epochs", 1, "--threads", 1)
-    assert (ran.code, "3 labels" in ran.out) == (0, True)
+        result = cli("train", rows, "--model", tmp_path / "m", "--epochs", 1, "--threads", 1)
+    assert (result.code, "3 labels" in result.out) == (0, True)
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
@@ -259,8 +259,8 @@ def test_an_error_of_a_file_names_the_file(cli: Callable[..., Any], monkeypatch:
         raise OSError(28, "No space left on device", "some file")
 
     monkeypatch.setattr("wsabie.cli.models.info._show_model", fails)
-    ran = cli("info", "m")
-    assert (ran.code, ran.err) == (
+    result = cli("info", "m")
+    assert (result.code, result.err) == (
         1,
         "wsabie: cannot write some file: No space left on device; free some space and try again\n",
     )
@@ -271,19 +271,19 @@ def test_labels_beyond_the_letters_of_the_terminal(
 ) -> None:
     (tmp_path / "text").write_text("__label__Größe apple pear\n__label__milk milk\n" * 10, encoding="utf-8")
     model = tmp_path / "m"
-    asked = ("train", tmp_path / "text", "--model", model, "--epochs", 1, "--threads", 1, "--hold-out", 0)
-    assert cli(*asked).code == 0
-    for words, said in (
+    command = ("train", tmp_path / "text", "--model", model, "--epochs", 1, "--threads", 1, "--hold-out", 0)
+    assert cli(*command).code == 0
+    for words, message in (
         (("annotate", model, tmp_path / "text"), "Gr\\xf6\\xdfe"),
         (("neighbours", model, "milk"), "Gr\\xf6\\xdfe"),
         (("neighbours", model, "milk", "--json"), "Gr\\u00f6\\u00dfe"),
     ):
-        shown = io.BytesIO()
+        stream = io.BytesIO()
         with monkeypatch.context() as patch:
-            patch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii"))
-            ran = cli(*words)
-            text = shown.getvalue().decode()
-        assert ran.code == 0, ran.err
-        assert said in text
+            patch.setattr(sys, "stdout", io.TextIOWrapper(stream, encoding="ascii"))
+            result = cli(*words)
+            text = stream.getvalue().decode()
+        assert result.code == 0, result.err
+        assert message in text
         if "--json" in words:
             assert json.loads(text)["neighbours"][0][0] == "Größe"

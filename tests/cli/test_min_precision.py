@@ -39,39 +39,41 @@ def photos(cli: Cli, tmp_path: Path) -> Path:
 @pytest.fixture
 def model(photos: Path) -> Path:
     """Its model, whose suggestions of "red" were right on 30 held-out pictures of 30, and of other labels on none."""
-    [found] = (photos / ".wsabie/models").iterdir()
-    annotator = Annotator.load(found)
+    [model_folder] = (photos / ".wsabie/models").iterdir()
+    annotator = Annotator.load(model_folder)
     red = annotator.facts["label_ids"][list(annotator.model.vocabulary_).index("red")]
     every = np.repeat(annotator.facts["label_ids"], 30).astype(np.int64)
-    save_holdout_suggestions(found, HoldoutSuggestions(every, np.zeros(len(every)), (every == red).astype(np.int64)))
-    return found
+    save_holdout_suggestions(
+        model_folder, HoldoutSuggestions(every, np.zeros(len(every)), (every == red).astype(np.int64))
+    )
+    return model_folder
 
 
 def test_labels_are_sure_or_none_fits(cli: Cli, photos: Path, model: Path, tmp_path: Path) -> None:
     (tmp_path / "some").mkdir()
     for name in ("red/00.png", "green/01.png"):
         shutil.copy(photos / name, tmp_path / "some")
-    asked = ("annotate", model, tmp_path / "some", "-k", 1, "--min-precision")
-    shown = cli(*asked, 0.9)  # 30 of 30, and one more that is wrong
-    assert [line.split(" ")[0] for line in shown.out.splitlines()] == ["00.png\tred", "01.png\tred"], shown.err
-    assert cli(*asked, 0.99).out == "00.png\t(no tag fits)\n01.png\t(no tag fits)\n"
-    for precision, found, fits in ((0.9, [["red"]] * 2, True), (0.99, [[]] * 2, False)):
-        results = cli(*asked, precision, "--json").json["results"]
-        assert [[name for name, _ in one["labels"]] for one in results] == found
-        assert [one["no_tag_fits"] for one in results] == [not fits] * 2
-        told = cli(*asked, precision, "--out", tmp_path / "out.jsonl", "--json").json
-        assert (told["rows"], told["no_tag_fits"]) == (2, 0 if fits else 2)
+    command = ("annotate", model, tmp_path / "some", "-k", 1, "--min-precision")
+    result = cli(*command, 0.9)  # 30 of 30, and one more that is wrong
+    assert [line.split(" ")[0] for line in result.out.splitlines()] == ["00.png\tred", "01.png\tred"], result.err
+    assert cli(*command, 0.99).out == "00.png\t(no tag fits)\n01.png\t(no tag fits)\n"
+    for precision, expected, fits in ((0.9, [["red"]] * 2, True), (0.99, [[]] * 2, False)):
+        results = cli(*command, precision, "--json").json["results"]
+        assert [[name for name, _ in row["labels"]] for row in results] == expected
+        assert [row["no_tag_fits"] for row in results] == [not fits] * 2
+        report = cli(*command, precision, "--out", tmp_path / "out.jsonl", "--json").json
+        assert (report["rows"], report["no_tag_fits"]) == (2, 0 if fits else 2)
         lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-        assert [[one["id"], one["labels"]] for one in lines] == [[one["id"], one["labels"]] for one in results]
-        assert cli(*asked, precision, "--out", tmp_path / "out.parquet").code == 0
-        assert pq.read_table(tmp_path / "out.parquet")["labels"].to_pylist() == found
-        assert cli(*asked, precision, "--out", tmp_path / "out.tsv").code == 0
+        assert [[row["id"], row["labels"]] for row in lines] == [[row["id"], row["labels"]] for row in results]
+        assert cli(*command, precision, "--out", tmp_path / "out.parquet").code == 0
+        assert pq.read_table(tmp_path / "out.parquet")["labels"].to_pylist() == expected
+        assert cli(*command, precision, "--out", tmp_path / "out.tsv").code == 0
         assert len((tmp_path / "out.tsv").read_text().splitlines()) == (3 if fits else 1)
-    assert "of 2 rows, 2 of which no tag fits" in cli(*asked, 0.99, "--out", tmp_path / "out.tsv").out
+    assert "of 2 rows, 2 of which no tag fits" in cli(*command, 0.99, "--out", tmp_path / "out.tsv").out
     assert "no_tag_fits" not in cli("annotate", model, tmp_path / "some", "--json").json["results"][0]
     (tmp_path / "names").write_text("green\n")
-    among = cli(*asked, 0.9, "--candidates", tmp_path / "names", "--json").json["results"]
-    assert [one["no_tag_fits"] for one in among] == [True, True]
+    among = cli(*command, 0.9, "--candidates", tmp_path / "names", "--json").json["results"]
+    assert [row["no_tag_fits"] for row in among] == [True, True]
 
 
 def test_what_nobody_judged_is_told(cli: Cli, model: Path, rows: Path, tmp_path: Path) -> None:

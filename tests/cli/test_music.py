@@ -23,15 +23,15 @@ def clips(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root, recordings = tmp_path_factory.mktemp("magnatagatune"), data_dir / "fsdd" / "recordings"
     annotations, info = [("clip_id", *TAGS, "mp3_path")], [("clip_id", "title", "artist", "album", "mp3_path")]
     for take in range(9):
-        for who in SPEAKERS:
+        for speaker in SPEAKERS:
             for digit in range(3):
-                name = f"{'0f'[take == 0]}/{who}-{digit}-{take}-0-29.mp3"
-                samples, rate = soundfile.read(recordings / f"{digit}_{who}_{take}.wav")
+                name = f"{'0f'[take == 0]}/{speaker}-{digit}-{take}-0-29.mp3"
+                samples, rate = soundfile.read(recordings / f"{digit}_{speaker}_{take}.wav")
                 (root / name).parent.mkdir(exist_ok=True)
                 soundfile.write(root / name, samples, rate, format="MP3")
-                flags = (str(int(tag in (TAGS[digit], who))) for tag in TAGS)
+                flags = (str(int(tag in (TAGS[digit], speaker))) for tag in TAGS)
                 annotations.append((str(len(info)), *flags, name))
-                info.append((str(len(info)), f"take {take}", who, "digits", name))
+                info.append((str(len(info)), f"take {take}", speaker, "digits", name))
     (root / "0" / "empty-0-29.mp3").touch()
     annotations.append(("999", "1", *"00000", "0/empty-0-29.mp3"))
     for file, rows in ((ANNOTATIONS, annotations), (INFO, info)):
@@ -46,12 +46,12 @@ def test_clips_with_tags_train_a_model(cli: Cli, clips: Path, tmp_path: Path) ->
     assert trained.code == 0, trained.err
     assert "empty-0-29.mp3" in rejects.read_text()
     assert cli("info", tmp_path / "m", "--json").json["labels"] == 5  # one tag is unused
-    said = cli("annotate", tmp_path / "m", clips / "f", "-k", 2, "--json")
-    assert said.code == 0, said.err
+    result = cli("annotate", tmp_path / "m", clips / "f", "-k", 2, "--json")
+    assert result.code == 0, result.err
     tagged = set(read_attributes(clips).pairs["tag"])
-    found = [{(f"f/{one['id']}", name) for name, _ in one["labels"]} <= tagged for one in said.json["results"]]
-    assert len(found) == 6
-    assert sum(found) >= 5
+    hits = [{(f"f/{row['id']}", name) for name, _ in row["labels"]} <= tagged for row in result.json["results"]]
+    assert len(hits) == 6
+    assert sum(hits) >= 5
 
 
 def test_names_of_every_kind_have_the_ids_of_the_sounds(clips: Path) -> None:
@@ -71,16 +71,16 @@ def test_spoken_digits_as_they_were_published(cli: Cli, data_dir: Path, tmp_path
     model = tmp_path / "m"
     trained = cli("train", tmp_path / "train", "--model", model, "--dim", 8, "--epochs", 20, "--features", "mfcc")
     assert trained.code == 0, trained.err
-    judged = cli("evaluate", model, tmp_path / "test", "--json")
-    assert judged.json["metrics"]["p@1"] > 0.6  # chance is a third
-    said = cli("annotate", model, tmp_path / "test", "-k", 1, "--json")
-    assert len(said.json["results"]) == 15
+    result = cli("evaluate", model, tmp_path / "test", "--json")
+    assert result.json["metrics"]["p@1"] > 0.6  # chance is a third
+    annotation = cli("annotate", model, tmp_path / "test", "-k", 1, "--json")
+    assert len(annotation.json["results"]) == 15
 
 
 def test_a_damaged_collection_is_one_sentence(cli: Cli, clips: Path, tmp_path: Path) -> None:
     (tmp_path / INFO).write_text((clips / INFO).read_text())
     (tmp_path / ANNOTATIONS).write_text('"clip_id"\t"slow"\n"1"\t"1"\n')
-    ran = cli("train", tmp_path, "--model", tmp_path / "m")
-    assert ran.code == 1
-    assert f"{ANNOTATIONS}:1 has no column 'mp3_path'" in ran.err
-    assert "Traceback" not in ran.err
+    result = cli("train", tmp_path, "--model", tmp_path / "m")
+    assert result.code == 1
+    assert f"{ANNOTATIONS}:1 has no column 'mp3_path'" in result.err
+    assert "Traceback" not in result.err

@@ -8,8 +8,8 @@ from wsabie.cli import output
 from wsabie.cli.output import TerminalProgress, _format_pace, print_error, print_note, show_table
 
 
-def last_line(shown: str) -> str:
-    return shown.strip().splitlines()[-1]
+def last_line(output: str) -> str:
+    return output.strip().splitlines()[-1]
 
 
 def test_a_stage_that_ends_early_is_filled_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
@@ -35,11 +35,11 @@ def test_a_stage_that_is_done_or_fails_does_not_say_that(capsys: pytest.CaptureF
 
 
 def test_figures_have_names_for_readers(capsys: pytest.CaptureFixture[str]) -> None:
-    for speed, shown in ((123.4, "123 MB/s"), (2.24e-5, "7/7 bytes")):
+    for speed, text in ((123.4, "123 MB/s"), (2.24e-5, "7/7 bytes")):
         with TerminalProgress().stage("reading", 7, "bytes") as stage:
             stage.advance(7, mb_per_s=speed)
         line = last_line(capsys.readouterr().err)
-        assert line.endswith(shown)
+        assert line.endswith(text)
         assert "e-05" not in line
 
 
@@ -62,7 +62,7 @@ def test_what_counts_nothing_shows_no_count(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize(
-    ("width", "shown"),
+    ("width", "expected"),
     [
         (100, "training ━━━━━━━━ DONE MAP 0.533"),
         (80, "training ━━━━━━━━ DONE MAP 0.533"),
@@ -72,15 +72,15 @@ def test_what_counts_nothing_shows_no_count(capsys: pytest.CaptureFixture[str]) 
     ],
 )
 def test_a_narrow_terminal_takes_the_bar_then_the_figures(
-    width: int, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    width: int, expected: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is done, the rate and the time left stay whole."""
+    """The count, the rate and the time left are never cut."""
     monkeypatch.setattr(output, "_format_pace", lambda task: "205,072/s 0:24 left")
     monkeypatch.setattr(output.err, "_width", width)
     with TerminalProgress().stage("training", 4_923_612, "pairs") as stage:
         stage.advance(4_923_612, MAP=0.533)
     line = last_line(capsys.readouterr().err)
-    assert " ".join(line.split()) == shown.replace("DONE", "4,923,612/4,923,612 pairs 205,072/s 0:24 left")
+    assert " ".join(line.split()) == expected.replace("DONE", "4,923,612/4,923,612 pairs 205,072/s 0:24 left")
     assert len(line) <= width
 
 
@@ -104,7 +104,7 @@ def test_names_are_no_markup_and_no_codes_for_the_terminal(capsys: pytest.Captur
         "\u202eturned",
         "\u0645\u06cc\u200c\u062e",
     ]
-    shown = [
+    expected_lines = [
         "[/bold]",
         "[red]sea",
         "holiday :sun:",
@@ -113,7 +113,7 @@ def test_names_are_no_markup_and_no_codes_for_the_terminal(capsys: pytest.Captur
         "\\u202eturned",
         "\u0645\u06cc\u200c\u062e",
     ]
-    for name, expected in zip(names, shown, strict=True):
+    for name, expected in zip(names, expected_lines, strict=True):
         show_table(f"nearest to {name}", ["label"], [[name]])
         table = capsys.readouterr().out
         assert table.count(expected) == 2
@@ -121,6 +121,6 @@ def test_names_are_no_markup_and_no_codes_for_the_terminal(capsys: pytest.Captur
         print_error(name)
         with TerminalProgress().stage(name, 1, "rows") as stage:
             stage.advance()
-        told = capsys.readouterr().err
-        assert told.startswith(f"{expected}\nwsabie: {expected}\n")
-        assert told.count(expected) == 3
+        errors = capsys.readouterr().err
+        assert errors.startswith(f"{expected}\nwsabie: {expected}\n")
+        assert errors.count(expected) == 3

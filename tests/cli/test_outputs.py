@@ -41,13 +41,13 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_no_output_option_writes_over_the_users_files(
     cli: Cli, model: Path, rows: Path, parquet: Path, photos: Path, tmp_path: Path
 ) -> None:
-    other, notes = tmp_path / "valid.parquet", tmp_path / "notes.txt"
-    shutil.copy(parquet, other)
+    validation, notes = tmp_path / "valid.parquet", tmp_path / "notes.txt"
+    shutil.copy(parquet, validation)
     notes.write_text("mine")
     (tmp_path / "demo").mkdir()
     (tmp_path / "demo" / "report.html").write_text("mine")
     picture = photos / "000.webp"
-    before = contents(tmp_path)
+    contents_before = contents(tmp_path)
     for words in (
         ("compare", parquet, "--report", parquet),
         ("compare", rows, "--test", parquet, "--rejects", parquet),
@@ -62,7 +62,7 @@ def test_no_output_option_writes_over_the_users_files(
         ("features", "images", photos, "--out", photos / "rows.parquet"),
         ("features", "images", photos, "--out", notes),
         ("demo", "--out", tmp_path / "demo"),
-        ("train", rows, "--model", tmp_path / "m", "--log", other),
+        ("train", rows, "--model", tmp_path / "m", "--log", validation),
         ("train", rows, "--model", tmp_path / "m", "--log", rows),
         ("train", rows, "--model", tmp_path / "m", "--valid", parquet, "--rejects", parquet),
         ("train", rows, "--model", tmp_path / "m", "--log", tmp_path / "m" / "log.jsonl"),
@@ -72,28 +72,28 @@ def test_no_output_option_writes_over_the_users_files(
         refused = cli(*words)
         assert refused.code == 1, words
         assert refused.err.startswith("wsabie: cannot "), refused.err  # nothing was said before: no work
-        assert contents(tmp_path) == before
+        assert contents(tmp_path) == contents_before
 
 
 def test_a_report_a_log_and_rows_take_the_place_of_their_kind(cli: Cli, rows: Path, tmp_path: Path) -> None:
     for _ in range(2):
         assert cli("compare", rows, "--models", "popularity", "--report", tmp_path / "r.html").code == 0
-        done = cli(
+        result = cli(
             "train", rows, "--model", tmp_path / "m", "--epochs", 2, "--threads", 1,
             "--log", tmp_path / "log", "--rejects", tmp_path / "rejects",
         )  # fmt: skip
-        assert done.code == 0, done.err
+        assert result.code == 0, result.err
     assert [json.loads(line)["epoch"] for line in (tmp_path / "log").read_text().splitlines()] == [0, 1, 0, 1]
 
 
 def test_training_data_in_the_folder_that_will_be_emptied(cli: Cli, rows: Path, tmp_path: Path) -> None:
-    kept = tmp_path / "m.training" / "features.parquet"
-    kept.parent.mkdir()
-    shutil.copy(rows, kept)
-    refused = cli("train", kept, "--model", tmp_path / "m")
+    training_rows = tmp_path / "m.training" / "features.parquet"
+    training_rows.parent.mkdir()
+    shutil.copy(rows, training_rows)
+    refused = cli("train", training_rows, "--model", tmp_path / "m")
     assert refused.code == 1
     assert "which is emptied at the end" in refused.err
-    assert kept.exists()
+    assert training_rows.exists()
 
 
 def broken(rows: Path, n_good: int) -> None:
@@ -105,9 +105,9 @@ def test_what_was_skipped_is_told_and_listed_when_the_work_fails_later(cli: Cli,
     broken(rows, 8)
     listed = tmp_path / "rejects.jsonl"
     for command in (("train", rows, "--model", tmp_path / "m"), ("compare", rows, "--min-rows", 99)):
-        ran = cli(*command, "--rejects", listed)
-        assert ran.code == 1
-        lines = ran.err.splitlines()
+        result = cli(*command, "--rejects", listed)
+        assert result.code == 1
+        lines = result.err.splitlines()
         assert lines[-2].startswith("3 skipped: ")
         assert lines[-1].startswith("wsabie: ")
         assert len(listed.read_text().splitlines()) == 3
@@ -119,9 +119,9 @@ def test_what_was_skipped_is_told_and_listed_when_the_work_fails_later(cli: Cli,
             raise KeyboardInterrupt
 
         patch.setattr(Wsabie, "fit", stopped)
-        ran = cli("train", rows, "--model", tmp_path / "m", "--rejects", listed)
-    assert ran.code == 130
-    assert "3 skipped: " in ran.err
+        result = cli("train", rows, "--model", tmp_path / "m", "--rejects", listed)
+    assert result.code == 130
+    assert "3 skipped: " in result.err
     assert len(listed.read_text().splitlines()) == 3
 
 
@@ -156,10 +156,10 @@ def test_pictures_that_are_all_damaged_are_listed(cli: Cli, photos: Path, tmp_pa
     words = (
         ("images", photos, "--out", tmp_path / "f") if command == "features" else (photos, "--model", tmp_path / "m")
     )
-    ran = cli(command, *words, "--threads", 1, "--rejects", listed)
-    assert ran.code == 1
-    assert ran.err.splitlines()[-1].startswith("wsabie: none of the pictures")
-    assert "20 skipped: " in ran.err
+    result = cli(command, *words, "--threads", 1, "--rejects", listed)
+    assert result.code == 1
+    assert result.err.splitlines()[-1].startswith("wsabie: none of the pictures")
+    assert "20 skipped: " in result.err
     assert len(listed.read_text().splitlines()) == 20
 
 

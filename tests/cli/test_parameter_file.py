@@ -18,7 +18,7 @@ def test_parameters_by_their_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("dimm = 5", "wsabie has no parameter dimm; did you mean dim?"),
         ("qqqq = 5", "its parameters are "),
@@ -27,10 +27,10 @@ def test_parameters_by_their_names(tmp_path: Path) -> None:
         ("#" * (1 << 20) + "##", "is larger than"),
     ],
 )
-def test_what_is_wrong_is_said_with_the_file(tmp_path: Path, text: str, said: str) -> None:
+def test_what_is_wrong_is_said_with_the_file(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "a.toml"
     file.write_bytes(text.encode("latin-1"))
-    with pytest.raises(InputError, match=said) as refused:
+    with pytest.raises(InputError, match=message) as refused:
         read_parameters(file)
     assert str(file) in str(refused.value)
     with pytest.raises(InputError, match=r"cannot read .*missing"):
@@ -52,11 +52,11 @@ def test_any_bytes_are_parameters_or_one_sentence(tmp_path_factory: Any, content
     file.write_bytes(content)
     message = ""
     try:
-        found = read_parameters(file)
+        parameters = read_parameters(file)
     except InputError as error:
         message = str(error)
     else:
-        assert all(isinstance(name, str) for name in found)
+        assert all(isinstance(name, str) for name in parameters)
         return
     assert message
     assert "\n" not in message

@@ -28,7 +28,7 @@ def relations(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def model(cars: Path, relations: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of whole cars and boxes in them."""
+    """Parts model of whole cars and boxes in them."""
     folder = tmp_path_factory.mktemp("models") / "parts"
     words = ["wsabie", "train", cars / "trainingset", "--kind", "parts", "--relations", relations, "--items", "boxes"]
     words += ["--image-label", "car", "--model", folder, *QUICK]
@@ -54,28 +54,28 @@ def marked(cars: Path) -> tuple[Path, list[tuple[str, str]]]:
 
 def test_a_car_and_a_part_are_labelled_together(cli: Any, model: Path, marked: tuple[Path, Any]) -> None:
     picture, boxes = marked
-    asked = [word for _, box in boxes for word in ("--region", box)]
-    found = cli("parts", model, picture, *asked, "-k", "3", "--json").json["results"]
-    assert [one["where"] for one in found[::3]] == [box for _, box in boxes]
-    assert len(found) == 3 * len(boxes)
-    assert "car" in {one["object"] for one in found}
-    assert all(one["object"] != one["part"] for one in found)
+    options = [word for _, box in boxes for word in ("--region", box)]
+    results = cli("parts", model, picture, *options, "-k", "3", "--json").json["results"]
+    assert [row["where"] for row in results[::3]] == [box for _, box in boxes]
+    assert len(results) == 3 * len(boxes)
+    assert "car" in {row["object"] for row in results}
+    assert all(row["object"] != row["part"] for row in results)
     x, y, w, h = map(float, boxes[0][1].split(","))
     corners = f"{x},{y},{x + w},{y},{x + w},{y + h},{x},{y + h}"
     polygon = cli("parts", model, picture, "--region", corners, "-k", "3", "--json").json["results"]
-    assert [one["part"] for one in polygon] == [one["part"] for one in found[:3]]
-    shown = cli("parts", model, picture, "--region", boxes[0][1], "-k", "2")
-    assert "object" in shown.out
-    assert found[0]["part"] in shown.out
+    assert [row["part"] for row in polygon] == [row["part"] for row in results[:3]]
+    result = cli("parts", model, picture, "--region", boxes[0][1], "-k", "2")
+    assert "object" in result.out
+    assert results[0]["part"] in result.out
 
 
 def test_of_a_known_object_only_the_part_is_asked_for(
     cli: Any, model: Path, relations: Path, marked: tuple[Path, Any]
 ) -> None:
     picture, boxes = marked
-    given = cli("parts", model, picture, "--region", boxes[0][1], "--object", "car", "--json").json["results"]
-    assert {one["object"] for one in given} == {"car"}
-    told = {line.split("\t")[1] for line in relations.read_text().splitlines()}
+    results = cli("parts", model, picture, "--region", boxes[0][1], "--object", "car", "--json").json["results"]
+    assert {row["object"] for row in results} == {"car"}
+    parts = {line.split("\t")[1] for line in relations.read_text().splitlines()}
     among = cli(
         "parts",
         model,
@@ -90,12 +90,12 @@ def test_of_a_known_object_only_the_part_is_asked_for(
         "9",
         "--json",
     )
-    assert {one["part"] for one in among.json["results"]} == told
-    assert {one["where"] for one in among.json["results"]} == {str(picture)}
+    assert {row["part"] for row in among.json["results"]} == parts
+    assert {row["where"] for row in among.json["results"]} == {str(picture)}
     every = cli("parts", model, picture, "--part", picture, "--candidate-pairs", relations, "-k", "9", "--json").json[
         "results"
     ]
-    assert {(one["object"], one["part"]) for one in every} == {("car", part) for part in told}
+    assert {(row["object"], row["part"]) for row in every} == {("car", part) for part in parts}
 
 
 def test_parts_are_looked_for_in_a_picture_and_drawn(
@@ -103,18 +103,18 @@ def test_parts_are_looked_for_in_a_picture_and_drawn(
 ) -> None:
     picture, _ = marked
     out = tmp_path / "marked.png"
-    found = cli("parts", model, picture, "--out", out, "-k", "4", "--json").json["results"]
-    assert {one["object"] for one in found} == {"car"}
-    assert len({one["part"] for one in found}) == 4
-    assert [one["score"] for one in found] == sorted((one["score"] for one in found), reverse=True)
-    with Image.open(out) as drawn, Image.open(picture) as plain:
-        assert max(drawn.size) == min(900, max(plain.size))
-        assert {(179, 38, 30), (11, 87, 208)} <= {colour for _, colour in drawn.getcolors(1 << 24)}
+    results = cli("parts", model, picture, "--out", out, "-k", "4", "--json").json["results"]
+    assert {row["object"] for row in results} == {"car"}
+    assert len({row["part"] for row in results}) == 4
+    assert [row["score"] for row in results] == sorted((row["score"] for row in results), reverse=True)
+    with Image.open(out) as drawing, Image.open(picture) as plain:
+        assert max(drawing.size) == min(900, max(plain.size))
+        assert {(179, 38, 30), (11, 87, 208)} <= {colour for _, colour in drawing.getcolors(1 << 24)}
 
 
 def test_pictures_without_labels_are_searched(cli: Any, model: Path, cars: Path) -> None:
-    found = cli("search", model, "car", "--in", cars / "testset" / "JPEGImages", "-k", "3", "--json").json
-    groups = found["groups"]
+    report = cli("search", model, "car", "--in", cars / "testset" / "JPEGImages", "-k", "3", "--json").json
+    groups = report["groups"]
     assert groups[0]["labels"] == ["car"]
     assert len(groups[0]["matches"]) == 3
     assert {group["labels"][0] for group in groups[1:]} <= {"wheel", "hood", "front_bumper", "back_bumper",
@@ -128,7 +128,7 @@ def test_what_cannot_be_asked_is_told_in_a_sentence(
     plain, strange = tmp_path / "plain", tmp_path / "strange.tsv"
     strange.write_text("car\twhel\n")
     assert cli("train", rows, "--model", plain, "--epochs", "1", "--dim", "4").code == 0
-    for arguments, told in (
+    for arguments, message in (
         ((model, tmp_path / "none.jpg"), "there is no file"),
         ((model, picture, "--object", "bicycle"), "there is no label 'bicycle'"),
         ((model, picture, "--region", "1,2,3"), "region '1,2,3' has 3 numbers; give X,Y,W,H"),
@@ -146,35 +146,37 @@ def test_what_cannot_be_asked_is_told_in_a_sentence(
         ((model, picture, "--part", relations), "parts.tsv"),
         ((plain, picture), "is no model of objects and parts"),
     ):
-        ran = cli("parts", *arguments)
-        assert (ran.code, ran.out) == (1, "")
-        assert told in ran.err.splitlines()[-1]
+        result = cli("parts", *arguments)
+        assert (result.code, result.out) == (1, "")
+        assert message in result.err.splitlines()[-1]
 
 
 def test_a_region_of_many_corners_is_drawn(cli: Any, model: Path, marked: tuple[Path, Any], tmp_path: Path) -> None:
     picture, _ = marked
     corners = ",".join(f"{10 + i % 90},{20 + i * 7 % 80}" for i in range(300))
-    ran = cli("parts", model, picture, "--region", corners, "--part", picture, "-k", "1", "--out", tmp_path / "a.png")
-    assert (ran.code, (tmp_path / "a.png").is_file()) == (0, True)
-    assert "the picture with 1 part marked" in ran.err
+    result = cli(
+        "parts", model, picture, "--region", corners, "--part", picture, "-k", "1", "--out", tmp_path / "a.png"
+    )
+    assert (result.code, (tmp_path / "a.png").is_file()) == (0, True)
+    assert "the picture with 1 part marked" in result.err
 
 
 def test_what_a_part_is_of_counts_where_it_is_looked_for(model: Path, marked: tuple[Path, Any]) -> None:
     picture, _ = marked
     loaded = wsabie.load(model)
-    found = {one.label: one.score for one in find_parts(loaded, picture, "car", k=99)}
+    scores = {match.label: match.score for match in find_parts(loaded, picture, "car", k=99)}
     related = dict(loaded.model.related("car", k=99))
     loaded.model.label_scores = "none"
-    alone = {one.label: one.score for one in find_parts(loaded, picture, "car", k=99)}
-    assert found == pytest.approx({part: score + related[part] for part, score in alone.items()}, abs=1e-4)
-    assert found != pytest.approx(alone, abs=1e-2)
+    unrelated_scores = {match.label: match.score for match in find_parts(loaded, picture, "car", k=99)}
+    assert scores == pytest.approx({part: score + related[part] for part, score in unrelated_scores.items()}, abs=1e-4)
+    assert scores != pytest.approx(unrelated_scores, abs=1e-2)
 
 
 def test_the_only_part_is_no_object(cli: Any, model: Path, marked: tuple[Path, Any]) -> None:
     picture, _ = marked
     loaded = wsabie.load(model)
     loaded.model.relations_ = loaded.model.vocabulary_.ids(["car", "wheel"]).reshape(1, 2)
-    assert [one.label for one in find_parts(loaded, picture, "car")] == ["wheel"]
+    assert [part.label for part in find_parts(loaded, picture, "car")] == ["wheel"]
     with pytest.raises(InputError, match="wheel is the only part that the model knows"):
         find_parts(loaded, picture, "wheel")
 
@@ -183,20 +185,20 @@ def test_lines_that_are_no_pairs_are_told(cli: Any, model: Path, marked: tuple[P
     picture, boxes = marked
     among = tmp_path / "among.tsv"
     among.write_text("car\twheel\nno pair\n")
-    ran = cli("parts", model, picture, "--region", boxes[0][1], "--candidate-pairs", among)
-    assert ran.code == 0
-    assert f"1 line of {among} left out: {among}:2 for line without two or three columns" in ran.err
+    result = cli("parts", model, picture, "--region", boxes[0][1], "--candidate-pairs", among)
+    assert result.code == 0
+    assert f"1 line of {among} left out: {among}:2 for line without two or three columns" in result.err
 
 
 def test_rows_with_related_labels_are_learned(cli: Any, rows: Path, tmp_path: Path) -> None:
-    told = tmp_path / "told.tsv"
-    told.write_text("0\t1\n1\t2\n0\t7\n")
+    pairs_file = tmp_path / "told.tsv"
+    pairs_file.write_text("0\t1\n1\t2\n0\t7\n")
     out = tmp_path / "m"
     words = ("train", rows, "--kind", "parts", "--model", out, "--dim", 8, "--relations")
-    ran = cli(*words, told, "--json")
-    assert (ran.code, ran.json["system"]) == (0, "parts")
-    said = cli(*words, told).err
-    assert "1 relation left out for want of two pictures, such as 0 and 7" in said
+    result = cli(*words, pairs_file, "--json")
+    assert (result.code, result.json["system"]) == (0, "parts")
+    errors = cli(*words, pairs_file).err
+    assert "1 relation left out for want of two pictures, such as 0 and 7" in errors
     loaded = wsabie.load(out)
     assert isinstance(loaded.model, ObjectParts)
     assert loaded.model.relations_.tolist() == [[0, 1], [1, 2]]
@@ -204,41 +206,50 @@ def test_rows_with_related_labels_are_learned(cli: Any, rows: Path, tmp_path: Pa
     assert json.loads((out / "config.json").read_text())["kind"] == "annotator"
     config = tmp_path / "parts.toml"
     config.write_text('tables = "shared"\nrelation_weight = 0.5\n')
-    assert cli(*words, told, "--config", config).code == 0
+    assert cli(*words, pairs_file, "--config", config).code == 0
     assert wsabie.load(out).model.tables == "shared"
-    by_pairs = cli(*words, told, "--metric", "pairs")
+    by_pairs = cli(*words, pairs_file, "--metric", "pairs")
     assert by_pairs.code == 0, by_pairs.err
     history = [stats.validation_metrics for stats in wsabie.load(out).model.history_]
     assert all(next(iter(figures)) == "pairs" for figures in history)
     best = max(range(len(history)), key=lambda epoch: history[epoch]["pairs"])
     assert f"epoch {best + 1} of {len(history)}, validation MAP {history[best]['MAP']:.3f}" in by_pairs.out
-    told.write_text("0\t1\n0\tx1\n")
-    assert "there is no label 'x1'; did you mean '1'?" in cli(*words, told, "--epochs", 1).err
-    cli(*words, f"part-of={told}", "--epochs", 1)
+    pairs_file.write_text("0\t1\n0\tx1\n")
+    assert "there is no label 'x1'; did you mean '1'?" in cli(*words, pairs_file, "--epochs", 1).err
+    cli(*words, f"part-of={pairs_file}", "--epochs", 1)
     assert (wsabie.load(out).model.relation, wsabie.load(out).model.relations) == (
         "has-part",
         [["1", "0"], ["x1", "0"]],
     )
-    told.rename(equal := tmp_path / "a=b.tsv")  # a file of that name, and no relation
+    pairs_file.rename(equal := tmp_path / "a=b.tsv")  # a file of that name, and no relation
     cli(*words, equal, "--epochs", 1)
     assert (wsabie.load(out).model.relation, wsabie.load(out).model.relations[0]) == ("has-part", ["0", "1"])
-    told.write_text("3\t4\n")
+    pairs_file.write_text("3\t4\n")
     (vectors := tmp_path / "words.vec").write_text("1 2\nsea 1 0\n")
     number = tmp_path / "number.toml"
     number.write_text("relations = 3\n")
     for arguments, sentence in (
         (("--kind", "parts"), "give --relations FILE"),
-        (("--relations", told), "choose --kind parts"),
-        (("--kind", "parts", "--relations", told), "two pictures; the first is ('3', '4'): there is no label '3'"),
+        (("--relations", pairs_file), "choose --kind parts"),
+        (
+            ("--kind", "parts", "--relations", pairs_file),
+            "two pictures; the first is ('3', '4'): there is no label '3'",
+        ),
         (("--vectors", vectors, "--dim", 3), "has vectors of 2 dimensions and --dim is 3; leave --dim out"),
         (("--kind", "parts", "--relations", rows), "rows.txt"),
-        (("--kind", "parts", "--relations", f"={told}"), "is neither FILE nor RELATION=FILE, such as is-a=kinds.tsv"),
+        (
+            ("--kind", "parts", "--relations", f"={pairs_file}"),
+            "is neither FILE nor RELATION=FILE, such as is-a=kinds.tsv",
+        ),
         (("--kind", "parts", "--relations", "is-a="), "is neither FILE nor RELATION=FILE, such as is-a=kinds.tsv"),
         (("--kind", "parts", "--relations", "is-a=nowhere.tsv"), "nowhere.tsv"),
-        (("--kind", "parts", "--relations", f" ={told}"), "relation is ' '; choose a name of one line, such as is-a"),
+        (
+            ("--kind", "parts", "--relations", f" ={pairs_file}"),
+            "relation is ' '; choose a name of one line, such as is-a",
+        ),
         (("--kind", "parts", "--config", number), "relations must be a list of pairs"),
         (("--image-label", "car"), "has no regions"),
-        (("--kind", "parts", "--relations", told, "--ensemble", "2"), "parts makes no ensembles"),
+        (("--kind", "parts", "--relations", pairs_file, "--ensemble", "2"), "parts makes no ensembles"),
         (("--metric", "pairs"), "no epoch can be chosen by 'pairs'; choose MAP"),
         (("--metric", "p@1", "--hold-out", 0), "rows that are set aside"),
         (("--metric", "p@1", "--ensemble", 2), "chosen by MAP alone"),

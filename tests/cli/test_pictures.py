@@ -17,9 +17,9 @@ Cli = Callable[..., Any]
 
 
 def test_info_says_what_was_trained(cli: Cli, model: Path) -> None:
-    said = cli("info", model, "--json")
-    assert said.code == 0
-    facts = said.json
+    result = cli("info", model, "--json")
+    assert result.code == 0
+    facts = result.json
     assert facts["schema"] == 1
     assert facts["pictures"] is True
     assert facts["dimensions"] == 16
@@ -28,9 +28,9 @@ def test_info_says_what_was_trained(cli: Cli, model: Path) -> None:
 
 def test_annotate_pictures_it_has_seen(cli: Cli, model: Path, pictures: Path) -> None:
     """A model of 120 pictures knows most of their own labels: far above chance."""
-    said = cli("annotate", model, pictures, "-k", 5, "--json")
-    assert said.code == 0
-    results = {result["id"]: [name for name, _ in result["labels"]] for result in said.json["results"]}
+    annotation = cli("annotate", model, pictures, "-k", 5, "--json")
+    assert annotation.code == 0
+    results = {result["id"]: [name for name, _ in result["labels"]] for result in annotation.json["results"]}
     assert len(results) == 120
     lines = (pictures / "metadata.csv").read_text(encoding="utf-8").splitlines()[1:]
     true = {line.split(",")[0]: line for line in lines}
@@ -42,23 +42,23 @@ def test_annotate_one_file_and_a_corrupt_one(cli: Cli, model: Path, pictures: Pa
     bad = tmp_path / "bad.png"
     bad.write_bytes(b"\x89PNG\r\n\x1a\n nonsense")
     rejects = tmp_path / "rejects.jsonl"
-    said = cli("annotate", model, pictures / "000.webp", bad, "--rejects", rejects)
-    assert said.code == 0
-    assert len(said.out.splitlines()) == 1
+    result = cli("annotate", model, pictures / "000.webp", bad, "--rejects", rejects)
+    assert result.code == 0
+    assert len(result.out.splitlines()) == 1
     assert "bad.png" in rejects.read_text()
-    assert "1 skipped" in said.err
+    assert "1 skipped" in result.err
 
 
 def test_an_empty_picture_among_others_is_listed(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
     empty, rejects = tmp_path / "empty.png", tmp_path / "rejects.jsonl"
     empty.touch()
-    said = cli("annotate", model, pictures / "000.webp", empty, "--rejects", rejects)
-    assert (said.code, len(said.out.splitlines())) == (0, 1)
+    result = cli("annotate", model, pictures / "000.webp", empty, "--rejects", rejects)
+    assert (result.code, len(result.out.splitlines())) == (0, 1)
     assert "empty" in rejects.read_text()
-    alone = cli("annotate", model, empty)
-    assert alone.code == 1
-    assert "empty" in alone.err
-    assert "nothing could be annotated" in alone.err
+    empty_alone = cli("annotate", model, empty)
+    assert empty_alone.code == 1
+    assert "empty" in empty_alone.err
+    assert "nothing could be annotated" in empty_alone.err
 
 
 def test_pictures_of_the_same_name_are_told_apart(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
@@ -66,43 +66,43 @@ def test_pictures_of_the_same_name_are_told_apart(cli: Cli, model: Path, picture
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         shutil.copy(pictures / "000.webp", tmp_path / name / "same.webp")
-    alone, other = tmp_path / "a" / "same.webp", tmp_path / "b"
-    both = cli("annotate", model, alone, other, "--json").json["results"]
-    assert [result["id"] for result in both] == [str(alone), f"{other}/same.webp"]
-    assert both[0]["labels"] == both[1]["labels"]
-    assert cli("annotate", model, other, "--json").json["results"][0]["id"] == "same.webp"
+    first, second_folder = tmp_path / "a" / "same.webp", tmp_path / "b"
+    results = cli("annotate", model, first, second_folder, "--json").json["results"]
+    assert [result["id"] for result in results] == [str(first), f"{second_folder}/same.webp"]
+    assert results[0]["labels"] == results[1]["labels"]
+    assert cli("annotate", model, second_folder, "--json").json["results"][0]["id"] == "same.webp"
 
 
 def test_a_name_of_two_lines_is_printed_on_one(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
     shutil.copy(pictures / "000.webp", tmp_path / "new\nline\té.webp")
-    said = cli("annotate", model, tmp_path / "new\nline\té.webp", "-k", 1)
-    assert said.out.startswith("new\\nline\\té.webp\t")
-    assert len(said.out.splitlines()) == 1
+    result = cli("annotate", model, tmp_path / "new\nline\té.webp", "-k", 1)
+    assert result.out.startswith("new\\nline\\té.webp\t")
+    assert len(result.out.splitlines()) == 1
 
 
 def test_heat_maps_are_not_put_among_the_pictures(cli: Cli, model: Path, pictures: Path) -> None:
-    before = set(pictures.iterdir())
-    said = cli("annotate", model, pictures / "000.webp", "--explain", pictures)
-    assert said.code == 1
-    assert "would lie among your pictures; name another folder" in said.err
-    assert set(pictures.iterdir()) == before
+    files_before = set(pictures.iterdir())
+    result = cli("annotate", model, pictures / "000.webp", "--explain", pictures)
+    assert result.code == 1
+    assert "would lie among your pictures; name another folder" in result.err
+    assert set(pictures.iterdir()) == files_before
 
 
 def test_explain_draws_the_picture(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
-    said = cli("annotate", model, pictures / "000.webp", "--explain", tmp_path / "heat")
-    assert said.code == 0
-    (drawn,) = (tmp_path / "heat").glob("*.png")
-    with Image.open(drawn) as picture:
+    result = cli("annotate", model, pictures / "000.webp", "--explain", tmp_path / "heat")
+    assert result.code == 0
+    (drawing,) = (tmp_path / "heat").glob("*.png")
+    with Image.open(drawing) as picture:
         assert picture.size[0] >= 96
 
 
 def test_evaluate_gives_intervals_and_ceilings(cli: Cli, model: Path, pictures: Path) -> None:
-    said = cli("evaluate", model, pictures, "--allow-overlap", "--json")
-    assert said.code == 0
-    found = said.json
-    low, high = found["intervals"]["MAP"]
-    assert 0 < low <= found["metrics"]["MAP"] <= high <= 1
-    assert found["metrics"]["p@10"] <= found["ceilings"]["p@10"]
+    result = cli("evaluate", model, pictures, "--allow-overlap", "--json")
+    assert result.code == 0
+    report = result.json
+    low, high = report["intervals"]["MAP"]
+    assert 0 < low <= report["metrics"]["MAP"] <= high <= 1
+    assert report["metrics"]["p@10"] <= report["ceilings"]["p@10"]
     assert cli("evaluate", model, pictures, "--allow-overlap").out.count("p@") >= 3
 
 
@@ -117,9 +117,9 @@ def test_neighbours_and_a_slip_of_the_pen(cli: Cli, model: Path) -> None:
 
 def test_features_are_a_source_again(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.parquet"
-    said = cli("features", "images", pictures, "--out", out, "--n-words", 64, "--size", 64, "--threads", 1, "--json")
-    assert said.code == 0
-    assert said.json["rows"] == 120
+    result = cli("features", "images", pictures, "--out", out, "--n-words", 64, "--size", 64, "--threads", 1, "--json")
+    assert result.code == 0
+    assert result.json["rows"] == 120
     assert pq.read_metadata(out).num_rows == 120
     parts = cli("split", out, "--out", tmp_path / "parts", "--valid", 0.2, "--test", 0.2, "--json")
     assert parts.code == 0
@@ -130,18 +130,18 @@ def test_features_are_a_source_again(cli: Cli, pictures: Path, tmp_path: Path) -
     )  # fmt: skip
     assert trained.code == 0
     assert trained.json["epochs"] <= 3
-    judged = cli("evaluate", tmp_path / "m", tmp_path / "parts" / "test.parquet", "--json")
-    assert judged.code == 0
+    evaluation = cli("evaluate", tmp_path / "m", tmp_path / "parts" / "test.parquet", "--json")
+    assert evaluation.code == 0
 
 
 def test_drop_near_lists_what_left(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.parquet"
     cli("features", "images", pictures, "--out", out, "--n-words", 64, "--size", 64, "--threads", 1)
-    said = cli("split", out, "--out", tmp_path / "parts", "--by", "row", "--drop-near", 0.2, "--json")
-    assert said.code == 0
-    left = len((tmp_path / "parts" / "dropped.jsonl").read_text().splitlines())
-    assert left > 0
-    assert said.json["train"] + said.json["valid"] + said.json["test"] == 120 - left
+    result = cli("split", out, "--out", tmp_path / "parts", "--by", "row", "--drop-near", 0.2, "--json")
+    assert result.code == 0
+    n_dropped = len((tmp_path / "parts" / "dropped.jsonl").read_text().splitlines())
+    assert n_dropped > 0
+    assert result.json["train"] + result.json["valid"] + result.json["test"] == 120 - n_dropped
 
 
 def test_explain_skips_what_cannot_be_read_and_numbers_all_maps(
@@ -151,9 +151,9 @@ def test_explain_skips_what_cannot_be_read_and_numbers_all_maps(
         (tmp_path / name).mkdir()
         (tmp_path / name / "x.webp").write_bytes((pictures / "000.webp").read_bytes())
     (tmp_path / "a" / "bad.png").write_bytes(b"\x89PNG\r\n\x1a\n nonsense")
-    said = cli("annotate", model, tmp_path / "a", tmp_path / "b", "--explain", tmp_path / "heat")
-    assert said.code == 0, said.err
-    assert len(said.out.splitlines()) == 2
+    result = cli("annotate", model, tmp_path / "a", tmp_path / "b", "--explain", tmp_path / "heat")
+    assert result.code == 0, result.err
+    assert len(result.out.splitlines()) == 2
     assert len(list((tmp_path / "heat").glob("*.png"))) == 2
 
 
@@ -173,18 +173,26 @@ def test_only_centred_views_are_held_out(cli: Cli, pictures: Path, tmp_path: Pat
 
 def test_a_dictionary_of_other_options_is_not_taken(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.parquet"
-    asked = ("features", "images", pictures, "--out", out, "--size", 32)
-    assert cli(*asked, "--n-words", 20).code == 0
-    assert cli(*asked, "--n-words", 20).code == 0
-    refused = cli(*asked, "--n-words", 30)
+    command = ("features", "images", pictures, "--out", out, "--size", 32)
+    assert cli(*command, "--n-words", 20).code == 0
+    assert cli(*command, "--n-words", 20).code == 0
+    refused = cli(*command, "--n-words", 30)
     assert refused.code == 1
     assert "was made with n_words 20 and not 30" in refused.err
-    given = ("features", "images", pictures, "--out", tmp_path / "more.parquet", "--dictionary", f"{out}.dictionary")
-    refused = cli(*given, "--n-words", 30)
+    with_dictionary = (
+        "features",
+        "images",
+        pictures,
+        "--out",
+        tmp_path / "more.parquet",
+        "--dictionary",
+        f"{out}.dictionary",
+    )
+    refused = cli(*with_dictionary, "--n-words", 30)
     assert refused.code == 1
     assert "was made with n_words 20 and not 30; leave these options out" in refused.err
-    assert cli(*given).code == 0
-    assert cli(*given, "--n-words", 20, "--size", 32).code == 0
+    assert cli(*with_dictionary).code == 0
+    assert cli(*with_dictionary, "--n-words", 20, "--size", 32).code == 0
 
 
 def test_rows_of_another_dictionary_do_not_mix(cli: Cli, pictures: Path, tmp_path: Path) -> None:
@@ -212,12 +220,12 @@ def test_rows_of_another_dictionary_do_not_mix(cli: Cli, pictures: Path, tmp_pat
 
 def test_compare_shows_held_out_pictures_in_its_report(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.html"
-    said = cli(
+    result = cli(
         "compare", pictures, "--models", "wsabie,popularity", "--n-words", 60, "--size", 64, "--threads", 1,
         "--report", report, "--json",
     )  # fmt: skip
-    assert said.code == 0
-    assert [entry["name"] for entry in said.json["models"]] == ["wsabie", "popularity"]
+    assert result.code == 0
+    assert [entry["name"] for entry in result.json["models"]] == ["wsabie", "popularity"]
     page = report.read_text(encoding="utf-8")
     assert page.count("<img") == 11 + 2 * 4  # one of each group; four of them again, with and without their heat
     assert "Where it sees a label" in page
@@ -231,8 +239,8 @@ def test_intervals_draw_whole_groups(cli: Cli, model: Path, pictures: Path, tmp_
     for group in ("the same", ""):
         folder = tmp_path / (group or "apart")
         folder.mkdir()
-        told = [lines[0] + ",group", *(f"{line},{group}" for line in lines[1:21])]
-        (folder / "metadata.csv").write_text("\n".join(told), encoding="utf-8")
+        grouped_lines = [lines[0] + ",group", *(f"{line},{group}" for line in lines[1:21])]
+        (folder / "metadata.csv").write_text("\n".join(grouped_lines), encoding="utf-8")
         for line in lines[1:21]:
             name = line.partition(",")[0]
             (folder / name).write_bytes((pictures / name).read_bytes())
@@ -253,8 +261,8 @@ def test_the_dictionary_within_a_model_describes_pictures_for_it(
     assert advice in refused.err
     words = advice.replace("FOLDER", str(pictures)).replace("FILE", str(ours)).split()[1:]
     assert cli(*words).code == 0
-    said, directly = (cli("annotate", model, source, "--json").json["results"] for source in (ours, pictures))
-    assert [one["labels"] for one in said] == [one["labels"] for one in directly]
+    own_results, directly = (cli("annotate", model, source, "--json").json["results"] for source in (ours, pictures))
+    assert [row["labels"] for row in own_results] == [row["labels"] for row in directly]
     assert cli(*describe, "--out", ours, "--dictionary", model, "--n-words", 20).code == 1
 
 
@@ -285,17 +293,17 @@ def test_training_pictures_are_known_before_they_are_described(
 
 def test_any_seed_learns_a_dictionary(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.parquet"
-    asked = ("features", "images", pictures, "--out", out, "--n-words", 20, "--size", 32, "--augment", 1)
-    assert cli(*asked, "--threads", 1, "--seed", 2**63 - 1).code == 0
+    command = ("features", "images", pictures, "--out", out, "--n-words", 20, "--size", 32, "--augment", 1)
+    assert cli(*command, "--threads", 1, "--seed", 2**63 - 1).code == 0
 
 
 def test_tags_of_photo_programs_beside_and_inside_pictures_train(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     """The packaged pictures without their table, tagged by sidecars and inside; one sidecar is damaged."""
     lines = (pictures / "metadata.csv").read_text(encoding="utf-8").splitlines()[1:]
-    told = {line.split(",")[0]: line.split(",")[1].split(";") for line in lines}
+    tags_by_name = {line.split(",")[0]: line.split(",")[1].split(";") for line in lines}
     folder, rejects = tmp_path / "photos", tmp_path / "rejects.jsonl"
     folder.mkdir()
-    for number, (name, labels) in enumerate(told.items()):
+    for number, (name, labels) in enumerate(tags_by_name.items()):
         photo = Path(shutil.copy(pictures / name, folder))
         if number % 3 == 0:
             write_embedded(photo, [("emoji", label) for label in labels])
@@ -312,46 +320,54 @@ def test_tags_of_photo_programs_beside_and_inside_pictures_train(cli: Cli, pictu
     assert trained.code == 0, trained.err
     assert trained.json["rows"] == 119
     assert [json.loads(line)["reason"] for line in rejects.read_text().splitlines()] == ["unreadable sidecar"]
-    said = cli("annotate", tmp_path / "m", pictures, "-k", 5, "--json")
-    results = {Path(result["id"]).name: [name for name, _ in result["labels"]] for result in said.json["results"]}
+    annotation = cli("annotate", tmp_path / "m", pictures, "-k", 5, "--json")
+    results = {Path(result["id"]).name: [name for name, _ in result["labels"]] for result in annotation.json["results"]}
     assert "old" not in {name for names in results.values() for name in names}
-    assert sum(any(name in told[photo] for name in names) for photo, names in results.items()) > 80
+    assert sum(any(name in tags_by_name[photo] for name in names) for photo, names in results.items()) > 80
 
 
 def test_training_and_annotation_name_a_broken_picture_alike(cli: Cli, pictures: Path, tmp_path: Path) -> None:
-    """Whether it is met where tags are looked for, or where pictures are decoded."""
-    folder, other = tmp_path / "photos", tmp_path / "others"
+    """The place does not matter: reading tags or decoding pictures."""
+    folder, second_folder = tmp_path / "photos", tmp_path / "others"
     folder.mkdir()
     for number in range(12):
         write_embedded(Path(shutil.copy(pictures / f"{number:03d}.webp", folder)), [f"label {number % 2}"])
-    shutil.copytree(pictures, other)
-    whole = (folder / "000.webp").read_bytes()
-    broken = {"a.webp": whole[:-9], "b.webp": whole[:24], "c.png": b"junk", "d.jpg": b"", "e.gif": b"GIF89a"}
+    shutil.copytree(pictures, second_folder)
+    picture_bytes = (folder / "000.webp").read_bytes()
+    broken = {
+        "a.webp": picture_bytes[:-9],
+        "b.webp": picture_bytes[:24],
+        "c.png": b"junk",
+        "d.jpg": b"",
+        "e.gif": b"GIF89a",
+    }
     for name, content in broken.items():
         (folder / name).write_bytes(content)
 
     def listed(*words: Any) -> list[dict[str, str]]:
-        ran = cli(*words, "--rejects", tmp_path / "rejects.jsonl", "--threads", 1)
-        assert ran.code == 0, ran.err
+        result = cli(*words, "--rejects", tmp_path / "rejects.jsonl", "--threads", 1)
+        assert result.code == 0, result.err
         lines = (tmp_path / "rejects.jsonl").read_text().splitlines()
-        return sorted(map(json.loads, lines), key=lambda one: str(one["where"]))
+        return sorted(map(json.loads, lines), key=lambda entry: str(entry["where"]))
 
     small = "--n-words", 20, "--size", 48, "--dim", 4, "--epochs", 1, "--hold-out", 0
-    told = listed("train", folder, "--model", tmp_path / "m", *small)
-    assert [(one["where"], one["reason"]) for one in told] == [
+    entries = listed("train", folder, "--model", tmp_path / "m", *small)
+    assert [(reject["where"], reject["reason"]) for reject in entries] == [
         ("a.webp", "truncated picture"),
         ("b.webp", "truncated picture"),
         ("c.png", "not a picture"),
         ("d.jpg", "empty file"),
         ("e.gif", "truncated picture"),
     ]
-    assert listed("annotate", tmp_path / "m", folder) == told
-    of_two = listed("annotate", tmp_path / "m", folder, other)
-    assert of_two == [{**one, "where": f"{folder}/{one['where']}"} for one in told]  # as ids of results begin there
+    assert listed("annotate", tmp_path / "m", folder) == entries
+    of_two = listed("annotate", tmp_path / "m", folder, second_folder)
+    assert of_two == [
+        {**reject, "where": f"{folder}/{reject['where']}"} for reject in entries
+    ]  # as ids of results begin there
 
 
 def test_pictures_without_any_tags_say_where_these_may_be(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     shutil.copy(pictures / "000.webp", tmp_path)
-    said = cli("train", tmp_path, "--model", tmp_path / "m")
-    assert said.code == 1
-    assert "no keywords in them or in sidecars beside them (1.jpg.xmp)" in said.err
+    result = cli("train", tmp_path, "--model", tmp_path / "m")
+    assert result.code == 1
+    assert "no keywords in them or in sidecars beside them (1.jpg.xmp)" in result.err

@@ -33,11 +33,11 @@ def trained(cars: Path, folder: Path, *more: object) -> Path:
 
 def test_parts_of_cars_are_learnt(cli: Any, cars: Path, parts_model: Path) -> None:
     """Well above what the most frequent parts alone reach, on pictures that were not seen."""
-    judged = cli("evaluate", parts_model, cars / "testset", "--json").json["metrics"]["MAP"]
-    seen = Counter(item.labels[0] for item in open_source(cars / "trainingset"))
-    rank = {label: place for place, (label, _) in enumerate(seen.most_common(), start=1)}
+    mean_average_precision = cli("evaluate", parts_model, cars / "testset", "--json").json["metrics"]["MAP"]
+    label_counts = Counter(item.labels[0] for item in open_source(cars / "trainingset"))
+    rank = {label: place for place, (label, _) in enumerate(label_counts.most_common(), start=1)}
     frequent = [1 / rank[item.labels[0]] for item in open_source(cars / "testset")]
-    assert judged > sum(frequent) / len(frequent) + 0.1
+    assert mean_average_precision > sum(frequent) / len(frequent) + 0.1
 
 
 def test_regions_become_a_file_of_rows_that_splits_by_picture(cli: Any, cars: Path, tmp_path: Path) -> None:
@@ -55,15 +55,15 @@ def test_regions_become_a_file_of_rows_that_splits_by_picture(cli: Any, cars: Pa
 
 
 def test_regions_themselves_are_not_split(cli: Any, cars: Path, tmp_path: Path) -> None:
-    said = cli("split", cars / "testset", "--out", tmp_path / "sides")
-    assert said.code == 1
-    assert "describe them first: wsabie features images" in said.err
+    result = cli("split", cars / "testset", "--out", tmp_path / "sides")
+    assert result.code == 1
+    assert "describe them first: wsabie features images" in result.err
 
 
 def test_a_collection_of_regions_is_annotated_region_by_region(cli: Any, cars: Path, parts_model: Path) -> None:
-    said = cli("annotate", parts_model, cars / "testset", "--json").json
-    assert len(said["results"]) > 50
-    assert all("#" in result["id"] for result in said["results"])
+    annotation = cli("annotate", parts_model, cars / "testset", "--json").json
+    assert len(annotation["results"]) > 50
+    assert all("#" in result["id"] for result in annotation["results"])
 
 
 def test_labels_for_a_region_of_a_picture(cli: Any, cars: Path, parts_model: Path) -> None:
@@ -71,27 +71,27 @@ def test_labels_for_a_region_of_a_picture(cli: Any, cars: Path, parts_model: Pat
     with Image.open(picture) as image:
         width, height = image.size
     pixels = f"0,0,{width // 2},{height}"
-    said = cli("annotate", parts_model, picture, "--region", pixels, "--region", "0,0,9,0,9,9", "-k", 3, "--json")
-    half, triangle = said.json["results"]
+    result = cli("annotate", parts_model, picture, "--region", pixels, "--region", "0,0,9,0,9,9", "-k", 3, "--json")
+    half, triangle = result.json["results"]
     assert (half["id"], triangle["id"]) == (f"{picture.name}#{pixels}", f"{picture.name}#0,0,9,0,9,9")
     python = Annotator.load(parts_model).annotate_region(picture, pixels, k=3)
     assert [[name, round(score, 6)] for name, score in python] == half["labels"]
-    whole = cli("annotate", parts_model, picture, "-k", 3, "--json").json["results"][0]["labels"]
-    said = cli("annotate", parts_model, picture, "--region", "0%,0%,100%,100%", "-k", 3, "--json")
-    assert said.json["results"][0]["labels"] == whole
+    expected = cli("annotate", parts_model, picture, "-k", 3, "--json").json["results"][0]["labels"]
+    result = cli("annotate", parts_model, picture, "--region", "0%,0%,100%,100%", "-k", 3, "--json")
+    assert result.json["results"][0]["labels"] == expected
 
 
 def test_a_heat_map_of_a_region(cli: Any, cars: Path, parts_model: Path, tmp_path: Path) -> None:
     picture = next((cars / "testset" / "JPEGImages").iterdir())
-    said = cli("annotate", parts_model, picture, "--region", "10,10,120,60", "--explain", tmp_path / "heat")
-    assert said.code == 0
+    result = cli("annotate", parts_model, picture, "--region", "10,10,120,60", "--explain", tmp_path / "heat")
+    assert result.code == 0
     (file,) = (tmp_path / "heat").iterdir()
-    with Image.open(file) as drawn:
-        assert drawn.size == (120, 60)
+    with Image.open(file) as drawing:
+        assert drawing.size == (120, 60)
 
 
 @pytest.mark.parametrize(
-    ("region", "said"),
+    ("region", "message"),
     [
         ("90000,10,50,50", "lies outside: the picture has"),
         ("1,2,0,4", "has no area"),
@@ -100,28 +100,30 @@ def test_a_heat_map_of_a_region(cli: Any, cars: Path, parts_model: Path, tmp_pat
     ],
 )
 def test_what_is_no_region_is_told_in_one_sentence(
-    cli: Any, cars: Path, parts_model: Path, region: str, said: str
+    cli: Any, cars: Path, parts_model: Path, region: str, message: str
 ) -> None:
     picture = next((cars / "testset" / "JPEGImages").iterdir())
     answer = cli("annotate", parts_model, picture, "--region", region)
     assert answer.code == 1
-    assert said in answer.err
-    with pytest.raises(Exception, match=said.replace("lies outside", "region outside the picture .*has").split(":")[0]):
+    assert message in answer.err
+    with pytest.raises(
+        Exception, match=message.replace("lies outside", "region outside the picture .*has").split(":")[0]
+    ):
         Annotator.load(parts_model).annotate_region(picture, region)
 
 
 def test_whole_pictures_with_the_labels_of_their_regions(cli: Any, cars: Path, rows: Path, tmp_path: Path) -> None:
-    """What the items were is known to the model: other data are read in the same way."""
+    """The model remembers its kind of items, and reads other data in the same way."""
     model = trained(cars, tmp_path / "pictures", "--items", "pictures")
     assert cli("info", model, "--json").json["items"] == "pictures"
     assert cli("evaluate", model, cars / "testset", "--json").json["rows"] == 10
     names = sorted(file.name for file in (cars / "testset" / "JPEGImages").iterdir())
-    assert sorted(one["id"] for one in cli("annotate", model, cars / "testset", "--json").json["results"]) == names
+    assert sorted(row["id"] for row in cli("annotate", model, cars / "testset", "--json").json["results"]) == names
     label = next(iter(wsabie.load(model).model.vocabulary_))
-    found = cli("search", model, label, "--in", cars / "testset", "-k", 3, "--json").json["groups"][0]["matches"]
-    assert {one["id"] for one in found} <= set(names)
-    said = cli("train", rows, "--model", tmp_path / "rows", "--items", "boxes")
-    assert (said.code, "is no collection of these" in said.err) == (1, True)
+    matches = cli("search", model, label, "--in", cars / "testset", "-k", 3, "--json").json["groups"][0]["matches"]
+    assert {row["id"] for row in matches} <= set(names)
+    result = cli("train", rows, "--model", tmp_path / "rows", "--items", "boxes")
+    assert (result.code, "is no collection of these" in result.err) == (1, True)
 
 
 def test_regions_are_asked_of_pictures_alone(

@@ -17,7 +17,7 @@ from wsabie.cli.main import run
 from wsabie.samples import get_sample_path
 
 Cli = Callable[..., Any]
-SHOWN = {"transport-ground", "musical-instrument", "clothing"}
+CATEGORIES = {"transport-ground", "musical-instrument", "clothing"}
 KINDS = """\
 car\twheeled vehicle
 bus\twheeled vehicle
@@ -31,10 +31,10 @@ PARTS = "wheel\twheeled vehicle\nkeyboard\tmusical instrument\n"
 VECTORS = "4 2\nguitar 1 0\nbus 0 1\nkart .1 .9\nukulele .9 .2\n"
 
 
-class Given(NamedTuple):
+class SearchTask(NamedTuple):
     model: Path
     collection: Path
-    known: tuple[Any, ...]
+    knowledge: tuple[Any, ...]
     folder: Path
 
 
@@ -45,16 +45,16 @@ def trained(*words: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def given(tmp_path_factory: pytest.TempPathFactory) -> Given:
+def task(tmp_path_factory: pytest.TempPathFactory) -> SearchTask:
     """A model of English labels, and the pictures with German and French ones too."""
     folder = tmp_path_factory.mktemp("search")
     table = pq.read_table(get_sample_path("emoji")).to_pylist()
-    rows = [row for row in table if row["category"].partition("/")[2] in SHOWN or "wheel" in row["labels"]]
+    rows = [row for row in table if row["category"].partition("/")[2] in CATEGORIES or "wheel" in row["labels"]]
     assert len(rows) > 80
     for name, languages in (("english", {"en"}), ("all", {"en", "de", "fr"})):
         columns = {key: [row[key] for row in rows] for key in ("id", "image", "group")}
         columns["labels"] = [
-            [one for one, spoken in zip(row["labels"], row["languages"], strict=True) if languages & set(spoken)]
+            [label for label, spoken in zip(row["labels"], row["languages"], strict=True) if languages & set(spoken)]
             for row in rows
         ]
         pq.write_table(pa.table(columns), folder / f"{name}.parquet")
@@ -65,118 +65,118 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Given:
     trained(folder / "english.parquet", "--model", model, "--hold-out", 0, "--n-words", 200, "--size", 96,
             "--dim", 32, "--epochs", 60, "--threads", 1)  # fmt: skip
     assert (model / "config.json").exists(), "training failed"
-    known = "--knowledge", folder / "kinds.tsv", "--pairs", f"part-of={folder / 'parts.tsv'}"
-    return Given(model, folder / "all.parquet", known, folder)
+    knowledge = "--knowledge", folder / "kinds.tsv", "--pairs", f"part-of={folder / 'parts.tsv'}"
+    return SearchTask(model, folder / "all.parquet", knowledge, folder)
 
 
-def search(cli: Cli, given: Given, query: str, *words: Any) -> Any:
-    return cli("search", given.model, query, "--in", given.collection, "--threads", 1, *words)
+def search(cli: Cli, task: SearchTask, query: str, *words: Any) -> Any:
+    return cli("search", task.model, query, "--in", task.collection, "--threads", 1, *words)
 
 
-def test_a_word_above_labels_finds_all_of_them_and_then_their_parts(cli: Cli, given: Given) -> None:
-    ran = search(cli, given, "wheeled vehicle", *given.known, "-k", 6, "--json")
-    assert ran.code == 0, ran.err
-    said = ran.json
-    assert (said["match_kind"], said["concept"]) == ("kinds", "wheeled vehicle")
-    assert set(said["labels"]) == {"car", "bus", "bicycle", "taxi"}
-    own, part = said["groups"]
-    assert sum(one["labelled"] for one in own["matches"]) >= 4
-    assert {one["label"] for one in own["matches"]} <= set(said["labels"])
+def test_a_word_above_labels_finds_all_of_them_and_then_their_parts(cli: Cli, task: SearchTask) -> None:
+    result = search(cli, task, "wheeled vehicle", *task.knowledge, "-k", 6, "--json")
+    assert result.code == 0, result.err
+    report = result.json
+    assert (report["match_kind"], report["concept"]) == ("kinds", "wheeled vehicle")
+    assert set(report["labels"]) == {"car", "bus", "bicycle", "taxi"}
+    kinds, part = report["groups"]
+    assert sum(match["labelled"] for match in kinds["matches"]) >= 4
+    assert {match["label"] for match in kinds["matches"]} <= set(report["labels"])
     assert (part["labels"], part["why"], part["score"]) == (["wheel"], "kinds: part of wheeled vehicle", 1.0)
     assert part["matches"][0]["labelled"]
-    scores = [one["score"] for one in own["matches"]]
+    scores = [match["score"] for match in kinds["matches"]]
     assert scores == sorted(scores, reverse=True)
-    ids = [one["id"] for group in said["groups"] for one in group["matches"]]
+    ids = [match["id"] for group in report["groups"] for match in group["matches"]]
     assert len(ids) == len(set(ids)) == 12
 
 
-def test_other_languages_find_the_same_pictures(cli: Cli, given: Given) -> None:
+def test_other_languages_find_the_same_pictures(cli: Cli, task: SearchTask) -> None:
     """The model knows English labels alone; the collection says what others name."""
-    english = search(cli, given, "guitar", "--json", "-k", 3).json
+    english = search(cli, task, "guitar", "--json", "-k", 3).json
     for query in ("Gitarre", "guitare"):
-        said = search(cli, given, query, "--json", "-k", 3).json
-        assert (said["match_kind"], said["labels"]) == ("same things", ["guitar"])
-        assert said["groups"][0]["matches"] == english["groups"][0]["matches"]
+        report = search(cli, task, query, "--json", "-k", 3).json
+        assert (report["match_kind"], report["labels"]) == ("same things", ["guitar"])
+        assert report["groups"][0]["matches"] == english["groups"][0]["matches"]
     assert english["groups"][0]["matches"][0]["id"] == "emoji-1f3b8"
-    shown = search(cli, given, "Gitarre", *given.known)
-    assert "'Gitarre' names the same things of the collection as 'guitar' (cosine 1.00)" in shown.out
-    assert "emoji-1f3b8\t*guitar " in shown.out
-    translated = given.folder / "translated.tsv"
+    result = search(cli, task, "Gitarre", *task.knowledge)
+    assert "'Gitarre' names the same things of the collection as 'guitar' (cosine 1.00)" in result.out
+    assert "emoji-1f3b8\t*guitar " in result.out
+    translated = task.folder / "translated.tsv"
     translated.write_text("Geige\tviolin\n")
-    said = search(cli, given, "Geige", "--knowledge", translated, "--json").json
-    assert said["labels"] == ["violin"]
+    report = search(cli, task, "Geige", "--knowledge", translated, "--json").json
+    assert report["labels"] == ["violin"]
 
 
-def test_a_word_vector_is_the_last_resort(cli: Cli, given: Given) -> None:
-    ran = search(cli, given, "kart", "--vectors", given.folder / "words.vec", "--json")
-    assert (ran.json["match_kind"], ran.json["labels"]) == ("word vector", ["bus"])
-    lost = search(cli, given, "viollin")
+def test_a_word_vector_is_the_last_resort(cli: Cli, task: SearchTask) -> None:
+    result = search(cli, task, "kart", "--vectors", task.folder / "words.vec", "--json")
+    assert (result.json["match_kind"], result.json["labels"]) == ("word vector", ["bus"])
+    lost = search(cli, task, "viollin")
     assert (lost.code, lost.err.count("\n")) == (1, 1)
     assert "there is no label 'viollin'; did you mean 'violin'" in lost.err
 
 
-def test_a_trained_relation_finds_parts(cli: Cli, given: Given) -> None:
-    folder = given.folder
+def test_a_trained_relation_finds_parts(cli: Cli, task: SearchTask) -> None:
+    folder = task.folder
     (folder / "wholes.tsv").write_text("car\twheel\nbus\twheel\npiano\tkeyboard\nviolin\tbow\n")
     (folder / "wholes.toml").write_text(
         '[relations.parts]\nquery = "whole"\ntarget = "part"\npairs = "wholes.tsv"\n\n[space]\ndim = 8\n'
     )
     trained(folder / "wholes.toml", "--model", folder / "space", "--hold-out", 0, "--threads", 1, "--epochs", 50)
-    ran = search(cli, given, "car", "--related-model", folder / "space", "--max-related", 1, "--json")
-    assert ran.code == 0, ran.err
-    _, part = ran.json["groups"]
+    result = search(cli, task, "car", "--related-model", folder / "space", "--max-related", 1, "--json")
+    assert result.code == 0, result.err
+    _, part = result.json["groups"]
     assert part["labels"] == ["wheel"]
     assert part["why"].startswith("parts: car (trained, ")
-    ran = search(cli, given, "car", "--related-model", folder / "space", "--relation", "wholes")
-    assert "no relation 'wholes'; it has parts" in ran.err
-    ran = cli("search", folder / "space", "car", "--in", given.collection)
-    assert "search takes a model of labels, a space is a --related-model" in ran.err
+    result = search(cli, task, "car", "--related-model", folder / "space", "--relation", "wholes")
+    assert "no relation 'wholes'; it has parts" in result.err
+    result = cli("search", folder / "space", "car", "--in", task.collection)
+    assert "search takes a model of labels, a space is a --related-model" in result.err
 
 
-def test_a_single_picture_needs_no_label(cli: Cli, given: Given, tmp_path: Path) -> None:
-    (tmp_path / "one.webp").write_bytes(pq.read_table(given.collection)["image"][0].as_py())
-    ran = cli("search", given.model, "wheel", "--in", tmp_path / "one.webp", "--threads", 1, "--json")
-    assert ran.code == 0, ran.err
-    assert [one["id"] for group in ran.json["groups"] for one in group["matches"]] == ["one.webp"]
+def test_a_single_picture_needs_no_label(cli: Cli, task: SearchTask, tmp_path: Path) -> None:
+    (tmp_path / "one.webp").write_bytes(pq.read_table(task.collection)["image"][0].as_py())
+    result = cli("search", task.model, "wheel", "--in", tmp_path / "one.webp", "--threads", 1, "--json")
+    assert result.code == 0, result.err
+    assert [match["id"] for group in result.json["groups"] for match in group["matches"]] == ["one.webp"]
 
 
-def test_pages_and_sheets(cli: Cli, given: Given, tmp_path: Path) -> None:
+def test_pages_and_sheets(cli: Cli, task: SearchTask, tmp_path: Path) -> None:
     page, sheet = tmp_path / "found.html", tmp_path / "found.png"
-    assert search(cli, given, "wheeled vehicle", *given.known, "-k", 12, "--out", page).code == 0
+    assert search(cli, task, "wheeled vehicle", *task.knowledge, "-k", 12, "--out", page).code == 0
     html = page.read_text()
     assert html.count("<img") == 24
     assert "part of wheeled vehicle" in html
     assert "http" not in html.replace("http-equiv", "")
     assert "<script" not in html
-    assert search(cli, given, "wheeled vehicle", *given.known, "-k", 12, "--out", sheet).code == 0
-    with Image.open(sheet) as drawn:
-        assert 960 < drawn.size[0] <= 1100
-        assert len(np.unique(np.asarray(drawn))) > 100
-    assert search(cli, given, "guitar", "-k", 1, "--out", sheet).code == 0
-    with Image.open(sheet) as drawn:
-        assert drawn.size[0] < 300  # one picture is no wide sheet
+    assert search(cli, task, "wheeled vehicle", *task.knowledge, "-k", 12, "--out", sheet).code == 0
+    with Image.open(sheet) as sheet_image:
+        assert 960 < sheet_image.size[0] <= 1100
+        assert len(np.unique(np.asarray(sheet_image))) > 100
+    assert search(cli, task, "guitar", "-k", 1, "--out", sheet).code == 0
+    with Image.open(sheet) as sheet_image:
+        assert sheet_image.size[0] < 300  # one picture is no wide sheet
 
 
-def test_terminal_page_and_json_name_pictures_by_the_same_files(cli: Cli, given: Given, tmp_path: Path) -> None:
+def test_terminal_page_and_json_name_pictures_by_the_same_files(cli: Cli, task: SearchTask, tmp_path: Path) -> None:
     folder, page = tmp_path / "photos", tmp_path / "found.html"
     folder.mkdir()
     lines = ["file_name,labels"]
-    for row in pq.read_table(given.folder / "english.parquet").to_pylist():
+    for row in pq.read_table(task.folder / "english.parquet").to_pylist():
         if {"guitar", "car"} & set(row["labels"]):
             (folder / f"{row['id']}.webp").write_bytes(row["image"])
             lines.append(f"{row['id']}.webp,{'guitar' if 'guitar' in row['labels'] else 'car'}")
     (folder / "metadata.csv").write_text("\n".join(lines))
-    asked = "search", given.model, "guitar", "--in", folder, "-k", 3, "--threads", 1
-    shown = cli(*asked, "--out", page).out.splitlines()[1:]
-    found = cli(*asked, "--json").json["groups"][0]["matches"]
-    assert [one["file"] for one in found] == [line.split("\t")[0] for line in shown]
-    assert [one["file"] for one in found] == [str(folder / one["id"]) for one in found]
+    command = "search", task.model, "guitar", "--in", folder, "-k", 3, "--threads", 1
+    printed_lines = cli(*command, "--out", page).out.splitlines()[1:]
+    matches = cli(*command, "--json").json["groups"][0]["matches"]
+    assert [match["file"] for match in matches] == [line.split("\t")[0] for line in printed_lines]
+    assert [match["file"] for match in matches] == [str(folder / match["id"]) for match in matches]
     html = page.read_text()
-    for one in found:
-        carried = "*" if one["labelled"] else ""
-        assert f'<div>{carried}<bdi dir="auto">guitar</bdi> {one["score"]:.2f}</div>' in html
-        assert f'<bdi dir="auto">{one["file"]}</bdi>' in html
-    assert any(one["labelled"] for one in found)
+    for match in matches:
+        carried = "*" if match["labelled"] else ""
+        assert f'<div>{carried}<bdi dir="auto">guitar</bdi> {match["score"]:.2f}</div>' in html
+        assert f'<bdi dir="auto">{match["file"]}</bdi>' in html
+    assert any(match["labelled"] for match in matches)
     assert "* a label that it carries in the collection" in html
     assert "<nav" not in html  # there is one group
     assert re.findall(r"<h[12].*?</h[12]>", html) == [
@@ -184,47 +184,49 @@ def test_terminal_page_and_json_name_pictures_by_the_same_files(cli: Cli, given:
     ]  # fmt: skip
 
 
-def test_points_are_kept_for_the_next_search(cli: Cli, given: Given, tmp_path: Path) -> None:
+def test_points_are_kept_for_the_next_search(cli: Cli, task: SearchTask, tmp_path: Path) -> None:
     points = tmp_path / "points"
-    first = search(cli, given, "guitar", "--embeddings", points, "--json")
+    first = search(cli, task, "guitar", "--embeddings", points, "--json")
     assert "describing" in first.err
-    again = search(cli, given, "guitar", "--embeddings", points, "--json")
+    again = search(cli, task, "guitar", "--embeddings", points, "--json")
     assert "describing" not in again.err
-    assert first.out == again.out == search(cli, given, "guitar", "--json").out
-    other = cli("search", given.model, "guitar", "--in", given.folder / "english.parquet", "--embeddings", points)
-    assert "points of another model or collection; they are made anew" in other.err
-    assert "describing" in other.err
-    taken = search(cli, given, "guitar", "--embeddings", given.model)
-    assert taken.code == 1
-    assert "'annotator' where 'points' is needed; give the folder that `wsabie search --embeddings` wrote" in taken.err
+    assert first.out == again.out == search(cli, task, "guitar", "--json").out
+    rebuilt = cli("search", task.model, "guitar", "--in", task.folder / "english.parquet", "--embeddings", points)
+    assert "points of another model or collection; they are made anew" in rebuilt.err
+    assert "describing" in rebuilt.err
+    refused = search(cli, task, "guitar", "--embeddings", task.model)
+    assert refused.code == 1
+    assert (
+        "'annotator' where 'points' is needed; give the folder that `wsabie search --embeddings` wrote" in refused.err
+    )
     (foreign := tmp_path / "foreign").mkdir()
     (foreign / "mine.txt").write_text("mine")
-    told = search(cli, given, "guitar", "--embeddings", foreign).err
-    assert told.endswith("foreign is a folder that holds other files; choose an empty or new folder\n")
+    errors = search(cli, task, "guitar", "--embeddings", foreign).err
+    assert errors.endswith("foreign is a folder that holds other files; choose an empty or new folder\n")
     (points / "config.json").write_bytes((points / "config.json").read_bytes()[:-3])
-    assert "restore the folder from a copy or make it again" in search(cli, given, "guitar", "--embeddings", points).err
-    assert search(cli, given, "guitar").code == 0, "the model was lost"
+    assert "restore the folder from a copy or make it again" in search(cli, task, "guitar", "--embeddings", points).err
+    assert search(cli, task, "guitar").code == 0, "the model was lost"
 
 
 def test_points_are_not_kept_of_what_would_not_be_known_again(
-    cli: Cli, given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, task: SearchTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A picture that is lost after the collection was listed, in two collections."""
     monkeypatch.setattr("wsabie.io.fingerprints.compute_fingerprint_or_none", lambda source: None)
     points = tmp_path / "points"
     for collection in ("all", "english"):
-        ran = cli(
-            "search", given.model, "guitar", "--in", given.folder / f"{collection}.parquet", "--embeddings", points
+        result = cli(
+            "search", task.model, "guitar", "--in", task.folder / f"{collection}.parquet", "--embeddings", points
         )
-        assert (ran.code, "describing" in ran.err, points.exists()) == (0, True, False)
-        assert f"{points} is left as it is" in ran.err
+        assert (result.code, "describing" in result.err, points.exists()) == (0, True, False)
+        assert f"{points} is left as it is" in result.err
 
 
-def test_look_alikes_are_shown_once_where_asked(cli: Cli, given: Given) -> None:
-    groups = dict(zip(*(pq.read_table(given.collection)[key].to_pylist() for key in ("id", "group")), strict=True))
-    said = search(cli, given, "shoe", "-k", 40, "--distinct", "--json").json
-    shown = [groups[one["id"]] for one in said["groups"][0]["matches"]]
-    assert len(shown) == len(set(shown)) == 40
+def test_look_alikes_are_shown_once_where_asked(cli: Cli, task: SearchTask) -> None:
+    groups = dict(zip(*(pq.read_table(task.collection)[key].to_pylist() for key in ("id", "group")), strict=True))
+    report = search(cli, task, "shoe", "-k", 40, "--distinct", "--json").json
+    groups_shown = [groups[match["id"]] for match in report["groups"][0]["matches"]]
+    assert len(groups_shown) == len(set(groups_shown)) == 40
 
 
 @pytest.mark.parametrize(
@@ -240,30 +242,30 @@ def test_look_alikes_are_shown_once_where_asked(cli: Cli, given: Given) -> None:
         (["--in", "nowhere"], "nowhere"),
     ],
 )
-def test_what_cannot_be_is_refused(cli: Cli, given: Given, words: list[str], sentence: str) -> None:
-    ran = search(cli, given, "guitar", *(str(given.model) if word == "MODEL" else word for word in words))
-    assert (ran.code, ran.err.count("\n")) == (1, 1)
-    assert sentence in ran.err
+def test_what_cannot_be_is_refused(cli: Cli, task: SearchTask, words: list[str], sentence: str) -> None:
+    result = search(cli, task, "guitar", *(str(task.model) if word == "MODEL" else word for word in words))
+    assert (result.code, result.err.count("\n")) == (1, 1)
+    assert sentence in result.err
 
 
-def test_models_and_data_that_do_not_fit(cli: Cli, given: Given, rows: Path, tmp_path: Path) -> None:
+def test_models_and_data_that_do_not_fit(cli: Cli, task: SearchTask, rows: Path, tmp_path: Path) -> None:
     assert cli("train", rows, "--kind", "popularity", "--model", tmp_path / "p").code == 0
-    ran = cli("search", tmp_path / "p", "1", "--in", rows)
-    assert "a model of kind popularity has no points of things" in ran.err
+    result = cli("search", tmp_path / "p", "1", "--in", rows)
+    assert "a model of kind popularity has no points of things" in result.err
     (tmp_path / "told.tsv").write_text("0\t1\n")
     parts = "--kind", "parts", "--relations", tmp_path / "told.tsv", "--model", tmp_path / "parts", "--epochs", 1
     assert cli("train", rows, *parts).code == 0
-    ran = cli(
+    result = cli(
         "search", tmp_path / "parts", "1", "--in", rows, "--related-model", tmp_path / "parts", "--relation", "has"
     )
-    assert "--relation has is one of a space, and --related-model has none" in ran.err
+    assert "--relation has is one of a space, and --related-model has none" in result.err
     assert cli("train", rows, "--model", tmp_path / "m", "--dim", 8, "--epochs", 20).code == 0
-    ran = cli("search", tmp_path / "m", "1", "--in", rows, "-k", 5, "--json")
-    assert all(one["labelled"] for one in ran.json["groups"][0]["matches"])
+    result = cli("search", tmp_path / "m", "1", "--in", rows, "-k", 5, "--json")
+    assert all(match["labelled"] for match in result.json["groups"][0]["matches"])
     assert "holds rows of features; leave --out out" in (
         cli("search", tmp_path / "m", "1", "--in", rows, "--out", tmp_path / "x.png").err
     )
     assert "has no groups" in cli("search", tmp_path / "m", "1", "--in", rows, "--distinct").err
     assert "cannot be joined" in cli("search", tmp_path / "m", "1", "--in", rows, "--in", rows).err
-    ran = search(cli, given, "guitar", "--in", rows)
-    assert ran.code == 1
+    result = search(cli, task, "guitar", "--in", rows)
+    assert result.code == 1

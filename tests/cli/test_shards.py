@@ -22,23 +22,23 @@ CORL = "corel5k_mulan/Corel5k-{}-sparse.arff"
 
 def test_rows_become_shards_that_are_trained_on_and_judged(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
     train, test = (data_dir / CORL.format(side) for side in ("train", "test"))
-    done = cli("shards", train, "--out", tmp_path / "train", "--rows", 1000, "--json")
-    assert done.code == 0, done.err
-    assert {"rows": 4500, "labels": 374, "shards": 5, "values": "uint8"}.items() <= done.json.items()
+    result = cli("shards", train, "--out", tmp_path / "train", "--rows", 1000, "--json")
+    assert result.code == 0, result.err
+    assert {"rows": 4500, "labels": 374, "shards": 5, "values": "uint8"}.items() <= result.json.items()
     again = cli("shards", train, "--out", tmp_path / "train", "--rows", 1000, "--json")
-    assert again.json["fingerprint"] == done.json["fingerprint"]
+    assert again.json["fingerprint"] == result.json["fingerprint"]
     for side in ("train", "test"):
         cli("shards", data_dir / CORL.format(side), "--out", tmp_path / side, "--rows", 1000)
     model = cli("train", tmp_path / "train", "--model", tmp_path / "m", "--epochs", 10, "--seed", 1, "--json")
     assert model.code == 0, model.err
     assert (model.json["rows"], model.json["validation_rows"], model.json["labels"]) == (4050, 450, 374)
     assert model.json["validation_map"] > 0.3
-    found, same = (cli("evaluate", tmp_path / "m", data, "--json") for data in (test, tmp_path / "test"))
-    assert found.json["metrics"]["MAP"] == pytest.approx(same.json["metrics"]["MAP"], abs=1e-9)
-    assert found.json["metrics"]["MAP"] > 0.3
-    known = cli("evaluate", tmp_path / "m", tmp_path / "train")
-    assert known.code == 1
-    assert "4,050 of 4,500 rows" in known.err
+    evaluation, same = (cli("evaluate", tmp_path / "m", data, "--json") for data in (test, tmp_path / "test"))
+    assert evaluation.json["metrics"]["MAP"] == pytest.approx(same.json["metrics"]["MAP"], abs=1e-9)
+    assert evaluation.json["metrics"]["MAP"] > 0.3
+    refused = cli("evaluate", tmp_path / "m", tmp_path / "train")
+    assert refused.code == 1
+    assert "4,050 of 4,500 rows" in refused.err
     lines = cli("annotate", tmp_path / "m", tmp_path / "test", "-k", 2).out.splitlines()
     assert len(lines) == 500
 
@@ -46,20 +46,20 @@ def test_rows_become_shards_that_are_trained_on_and_judged(cli: Cli, data_dir: P
 def test_other_models_read_all_rows(cli: Cli, rows: Path, tmp_path: Path) -> None:
     cli("shards", rows, "--out", tmp_path / "shards")
     for kind in ("popularity", "nearest"):
-        done = cli("train", tmp_path / "shards", "--model", tmp_path / kind, "--kind", kind, "--json")
-        assert done.code == 0, done.err
-        assert done.json["rows"] == 90
+        result = cli("train", tmp_path / "shards", "--model", tmp_path / kind, "--kind", kind, "--json")
+        assert result.code == 0, result.err
+        assert result.json["rows"] == 90
 
 
 def test_a_model_of_shards_is_that_of_their_rows(cli: Cli, rows: Path, tmp_path: Path) -> None:
     """Few rows are one block: the same bits as in memory, where the rows are in the same order."""
     cli("shards", rows, "--out", tmp_path / "shards")
     options = "--hold-out", 0, "--epochs", 3, "--dim", 8
-    done = cli("train", tmp_path / "shards", "--model", tmp_path / "a", *options)
-    assert done.code == 0, done.err
-    assert "3 labels from 90 rows" in done.out
-    told = cli("annotate", tmp_path / "a", rows, "-k", 1, "--json").json["results"]
-    assert [int(one["labels"][0][0]) for one in told] == [i % 3 for i in range(90)]
+    result = cli("train", tmp_path / "shards", "--model", tmp_path / "a", *options)
+    assert result.code == 0, result.err
+    assert "3 labels from 90 rows" in result.out
+    results = cli("annotate", tmp_path / "a", rows, "-k", 1, "--json").json["results"]
+    assert [int(row["labels"][0][0]) for row in results] == [i % 3 for i in range(90)]
 
 
 def test_a_model_of_shards_goes_on(cli: Cli, rows: Path, tmp_path: Path) -> None:
@@ -67,20 +67,20 @@ def test_a_model_of_shards_goes_on(cli: Cli, rows: Path, tmp_path: Path) -> None
     cli("shards", rows, "--out", tmp_path / "shards")
     first = "train", tmp_path / "shards", "--epochs", 5, "--dim", 8, "--threads", 1, "--hold-out", 0, "--model"
     assert cli(*first, tmp_path / "m", "--replay", 30).code == 0
-    told = cli("info", tmp_path / "m", "--json").json
-    assert (told["rows_replayed"], told["rows_seen"]) == (30, 90)
+    info = cli("info", tmp_path / "m", "--json").json
+    assert (info["rows_replayed"], info["rows_seen"]) == (30, 90)
     header, *lines = rows.read_text().splitlines()
     new = [line.replace(line.split()[0], "3", 1) for line in lines[:12]]
     (tmp_path / "more.txt").write_text("\n".join([f"{len(new)} {header.split()[1]} 4", *new]) + "\n")
-    done = cli("update", tmp_path / "m", tmp_path / "more.txt", "--json")
-    assert done.code == 0, done.err
-    assert done.json["steps"][0]["new_labels"] == 1
+    result = cli("update", tmp_path / "m", tmp_path / "more.txt", "--json")
+    assert result.code == 0, result.err
+    assert result.json["steps"][0]["new_labels"] == 1
     hardly = "--learning-rate", 1e-9, "--epochs", 1
     assert cli(*first, tmp_path / "again", "--init-model", tmp_path / "m", *hardly).code == 0
-    begun, again = (wsabie.load(tmp_path / name).model for name in ("m", "again"))
-    assert np.allclose(again.space_.features, begun.space_.features, atol=1e-5)
+    original, again = (wsabie.load(tmp_path / name).model for name in ("m", "again"))
+    assert np.allclose(again.space_.features, original.space_.features, atol=1e-5)
     assert np.allclose(
-        again.label_vectors, begun.label_vectors[begun.vocabulary_.ids(list(again.vocabulary_))], atol=1e-5
+        again.label_vectors, original.label_vectors[original.vocabulary_.ids(list(again.vocabulary_))], atol=1e-5
     )
 
 
@@ -89,10 +89,10 @@ def test_validation_data_and_rare_labels(cli: Cli, rows: Path, tmp_path: Path) -
     (tmp_path / "more.txt").write_text(text)
     cli("shards", tmp_path / "more.txt", "--out", tmp_path / "shards")
     where = "--model", tmp_path / "m", "--epochs", 2
-    given = cli("train", tmp_path / "shards", *where, "--valid", rows, "--min-rows", 2, "--json")
-    assert given.code == 0, given.err
-    assert (given.json["labels"], given.json["labels_dropped"], given.json["rows_without_labels"]) == (3, 2, 1)
-    assert given.json["validation_rows"] == 90
+    result = cli("train", tmp_path / "shards", *where, "--valid", rows, "--min-rows", 2, "--json")
+    assert result.code == 0, result.err
+    assert (result.json["labels"], result.json["labels_dropped"], result.json["rows_without_labels"]) == (3, 2, 1)
+    assert result.json["validation_rows"] == 90
     few = cli("train", tmp_path / "shards", *where, "--min-rows", 50)
     assert (few.code, few.err.strip().splitlines()[-1]) == (
         1,
@@ -106,10 +106,10 @@ def test_a_side_without_a_group_is_refused(cli: Cli, tmp_path: Path, share: floa
     rows = replace(toy_rows(), groups=["the only one"] * 600)
     write_parquet_rows(rows, tmp_path / "rows.parquet")
     cli("shards", tmp_path / "rows.parquet", "--out", tmp_path / "shards")
-    told = f"wsabie: the {side} side of the split would be empty; use other fractions or more rows"
+    message = f"wsabie: the {side} side of the split would be empty; use other fractions or more rows"
     for source in ("shards", "rows.parquet"):
-        done = cli("train", tmp_path / source, "--model", tmp_path / "m", "--hold-out", share)
-        assert (done.code, done.err.strip().splitlines()[-1]) == (1, told)
+        result = cli("train", tmp_path / source, "--model", tmp_path / "m", "--hold-out", share)
+        assert (result.code, result.err.strip().splitlines()[-1]) == (1, message)
 
 
 def test_what_shards_hold_is_told(cli: Cli, rows: Path, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_what_shards_hold_is_told(cli: Cli, rows: Path, tmp_path: Path) -> None:
     content[-1] ^= 1
     shard.write_bytes(content)
     assert cli("info", tmp_path / "shards").code == 0
-    told = f"wsabie: {shard} is damaged; restore it from a copy, or delete "
+    message = f"wsabie: {shard} is damaged; restore it from a copy, or delete "
     for words, again in (
         (("info", tmp_path / "shards", "--verify"), "the folder and make the shards again with `wsabie shards`"),
         (
@@ -130,20 +130,20 @@ def test_what_shards_hold_is_told(cli: Cli, rows: Path, tmp_path: Path) -> None:
             f"{tmp_path / 'shards'} and give the command again",
         ),
     ):
-        found = cli(*words)
-        assert (found.code, found.err.strip().splitlines()[-1]) == (1, told + again)
+        result = cli(*words)
+        assert (result.code, result.err.strip().splitlines()[-1]) == (1, message + again)
     assert "--epochs" in cli("info", tmp_path / "shards", "--epochs").err
 
 
 def test_what_cannot_be_is_refused(cli: Cli, rows: Path, pictures: Path, tmp_path: Path) -> None:
     inside = cli("shards", pictures, "--out", pictures / "shards")
     assert "lies in, what is read" in inside.err
-    told = cli("shards", pictures, "--out", tmp_path / "shards")
-    assert "describe them first with wsabie features" in told.err
+    result = cli("shards", pictures, "--out", tmp_path / "shards")
+    assert "describe them first with wsabie features" in result.err
     assert not (tmp_path / "shards").exists()
     (tmp_path / "text.csv").write_text("mine")
-    told = cli("shards", rows, "--out", tmp_path / "text.csv")
-    assert (told.code, told.err) == (1, f"wsabie: {tmp_path / 'text.csv'} is a file; give the name of a folder\n")
+    result = cli("shards", rows, "--out", tmp_path / "text.csv")
+    assert (result.code, result.err) == (1, f"wsabie: {tmp_path / 'text.csv'} is a file; give the name of a folder\n")
     assert (tmp_path / "text.csv").read_text() == "mine"
     cli("shards", rows, "--out", tmp_path / "shards")
     for flag, value in (("--size", 100), ("--items", "boxes")):
@@ -158,8 +158,8 @@ def test_bad_rows_are_listed(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "rows.txt").write_text("1 2:1\n1 2:1 2:5\n2 3:1\n")
     words = "shards", tmp_path / "rows.txt", "--out", tmp_path / "a", "--rejects", tmp_path / "r.jsonl", "--json"
     for _ in ("writes", "finds them written"):
-        done = cli(*words)
-        assert (done.json["rows"], done.json["skipped"]) == (2, 1)
+        result = cli(*words)
+        assert (result.json["rows"], result.json["skipped"]) == (2, 1)
         assert "feature given twice" in (tmp_path / "r.jsonl").read_text()
     assert "run without --strict" in cli(*words, "--strict").err
     assert "run without --strict" in cli("shards", tmp_path / "rows.txt", "--out", tmp_path / "b", "--strict").err
@@ -178,9 +178,9 @@ def test_ctrl_c_before_anything_is_finished_is_told(tmp_path: Path) -> None:
     run.send_signal(signal.SIGINT)
     _, err = run.communicate(timeout=60)
     if not list((tmp_path / "out").rglob("r*-*.safetensors")):  # it may have been quicker
-        told = "stopped before anything was finished, so that the same command begins at the beginning"
+        message = "stopped before anything was finished, so that the same command begins at the beginning"
         # of `python -m` Python itself makes a death by the signal where that came inside an exec, as of a dataclass
-        assert (run.returncode in (130, -signal.SIGINT), told in " ".join(err.split())) == (True, True)
+        assert (run.returncode in (130, -signal.SIGINT), message in " ".join(err.split())) == (True, True)
     assert subprocess.run(words, check=False, capture_output=True).returncode == 0
 
 

@@ -23,12 +23,12 @@ SPEAKERS, DIGITS, TAKES = ("george", "theo"), range(3), range(9)
 def digits(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Takes 1 to 8 of three digits by two speakers, in folders that say which; take 0 in a folder of its own."""
     root, recordings = tmp_path_factory.mktemp("digits"), data_dir / "fsdd" / "recordings"
-    for who in SPEAKERS:
+    for speaker in SPEAKERS:
         for digit in DIGITS:
             for take in TAKES:
-                folder = root / ("train" if take else "test") / who / f"digit {digit}"
+                folder = root / ("train" if take else "test") / speaker / f"digit {digit}"
                 folder.mkdir(parents=True, exist_ok=True)
-                shutil.copy(recordings / f"{digit}_{who}_{take}.wav", folder)
+                shutil.copy(recordings / f"{digit}_{speaker}_{take}.wav", folder)
     return root
 
 
@@ -46,22 +46,22 @@ def model(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_new_recordings_are_annotated(cli: Cli, model: Path, digits: Path) -> None:
     """Two labels each: the digit and the speaker; chance finds both in one of ten."""
-    said = cli("annotate", model, digits / "test", "-k", 2, "--json")
-    assert said.code == 0, said.err
-    found = [set(Path(one["id"]).parts) >= {name for name, _ in one["labels"]} for one in said.json["results"]]
-    assert len(found) == 6
-    assert sum(found) >= 5
-    judged = cli("evaluate", model, digits / "test", "--json")
-    assert judged.json["metrics"]["MAP"] > 0.9
+    result = cli("annotate", model, digits / "test", "-k", 2, "--json")
+    assert result.code == 0, result.err
+    hits = [set(Path(row["id"]).parts) >= {name for name, _ in row["labels"]} for row in result.json["results"]]
+    assert len(hits) == 6
+    assert sum(hits) >= 5
+    evaluation = cli("evaluate", model, digits / "test", "--json")
+    assert evaluation.json["metrics"]["MAP"] > 0.9
 
 
 def test_single_files_and_a_bad_one(cli: Cli, model: Path, digits: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.wav"
     bad.write_text("no sound")
     good = next((digits / "test").rglob("*.wav"))
-    said = cli("annotate", model, good, bad, "--rejects", tmp_path / "rejects.jsonl")
-    assert said.code == 0
-    assert len(said.out.splitlines()) == 1
+    result = cli("annotate", model, good, bad, "--rejects", tmp_path / "rejects.jsonl")
+    assert result.code == 0
+    assert len(result.out.splitlines()) == 1
     assert "not a sound" in (tmp_path / "rejects.jsonl").read_text()
 
 
@@ -73,26 +73,26 @@ def test_info_says_how_sounds_were_described(cli: Cli, model: Path) -> None:
 
 def test_features_are_a_source(cli: Cli, digits: Path, tmp_path: Path) -> None:
     rows = tmp_path / "rows.parquet"
-    said = cli("features", "audio", digits / "train", "--out", rows, "--features", "mfcc", "--n-words", 40, "--json")
-    assert said.code == 0, said.err
-    assert said.json["rows"] == pq.read_metadata(rows).num_rows == 48
+    result = cli("features", "audio", digits / "train", "--out", rows, "--features", "mfcc", "--n-words", 40, "--json")
+    assert result.code == 0, result.err
+    assert result.json["rows"] == pq.read_metadata(rows).num_rows == 48
     again = cli(
         "features", "audio", digits / "test", "--out", tmp_path / "t.parquet", "--dictionary", f"{rows}.dictionary"
     )
     assert "6 rows of 40 features (mfcc)" in again.out
-    found = cli("compare", rows, "--test", tmp_path / "t.parquet", "--models", "wsabie,nearest", "--json")
-    assert found.code == 0, found.err
+    comparison = cli("compare", rows, "--test", tmp_path / "t.parquet", "--models", "wsabie,nearest", "--json")
+    assert comparison.code == 0, comparison.err
 
 
 def test_a_comparison_on_sounds_has_a_report(cli: Cli, digits: Path, tmp_path: Path) -> None:
     words = ("--features", "mfcc", "--n-words", 40, "--models", "nearest,popularity", "--report", tmp_path / "r.html")
-    said = cli("compare", digits / "train", *words)
-    assert said.code == 0, said.err
+    result = cli("compare", digits / "train", *words)
+    assert result.code == 0, result.err
     assert (tmp_path / "r.html").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--features", "colour"), "colour describes pictures and"),
         (("--augment", "2"), "sounds have no further views"),
@@ -100,17 +100,19 @@ def test_a_comparison_on_sounds_has_a_report(cli: Cli, digits: Path, tmp_path: P
         (("--sample-rate", "8000", "--features", "mfcc,hog"), "names descriptions of pictures and of sounds"),
     ],
 )
-def test_bad_input_is_one_sentence(cli: Cli, digits: Path, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
-    ran = cli("train", digits / "train", "--model", tmp_path / "m", *words)
-    assert ran.code == 1
-    assert said in ran.err
-    assert "Traceback" not in ran.err
+def test_bad_input_is_one_sentence(
+    cli: Cli, digits: Path, tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    result = cli("train", digits / "train", "--model", tmp_path / "m", *words)
+    assert result.code == 1
+    assert message in result.err
+    assert "Traceback" not in result.err
 
 
 def test_pictures_are_no_sounds_to_a_model(cli: Cli, model: Path, pictures: Path) -> None:
-    ran = cli("annotate", model, next(pictures.glob("*.webp")))
-    assert ran.code == 1
-    assert "is a model of sounds and" in ran.err
+    result = cli("annotate", model, next(pictures.glob("*.webp")))
+    assert result.code == 1
+    assert "is a model of sounds and" in result.err
 
 
 def test_other_commands_say_what_to_do(cli: Cli, model: Path, digits: Path, pictures: Path, tmp_path: Path) -> None:
@@ -127,5 +129,5 @@ def test_other_commands_say_what_to_do(cli: Cli, model: Path, digits: Path, pict
 
 
 def test_a_table_on_sounds(papers_cli: Cli, digits: Path, tmp_path: Path) -> None:
-    ran = papers_cli("wsabie-table-1", "--data", digits / "train", "--out", tmp_path / "t")
-    assert ran.code == 0, ran.err
+    result = papers_cli("wsabie-table-1", "--data", digits / "train", "--out", tmp_path / "t")
+    assert result.code == 0, result.err

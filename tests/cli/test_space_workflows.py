@@ -14,40 +14,42 @@ Cli = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def whole(music: Path) -> Path:
+def all_takes(music: Path) -> Path:
     """All takes in one declaration."""
     file = music / "all.toml"
     file.write_text(MUSIC.replace('split = "SIDE"\n', ""))
     return file
 
 
-def test_methods_beside_each_other_for_every_relation(cli: Cli, whole: Path, tmp_path: Path) -> None:
+def test_methods_beside_each_other_for_every_relation(cli: Cli, all_takes: Path, tmp_path: Path) -> None:
     """Held-out recordings: chance is 1/4 for the digit, 1/3 for the speaker; classifiers take part where they can."""
-    said = cli(
-        "compare", whole, "--hold-out", 0.4, "--out", tmp_path / "r", "--json", "--models", "one-vs-rest,popularity"
+    result = cli(
+        "compare", all_takes, "--hold-out", 0.4, "--out", tmp_path / "r", "--json", "--models", "one-vs-rest,popularity"
     )
-    assert said.code == 0, said.err
-    assert said.json["entities"] == {"recording": {"train": 64, "valid": 22, "test": 22}}
-    found = {name: {m["name"]: m for m in one["methods"]} for name, one in said.json["relations"].items()}
-    assert list(found["digits"]) == ["all", "alone", "popularity", "one-vs-rest"]
-    assert list(found["recordings"]) == ["all", "alone", "popularity"]
-    assert list(found["voices"]) == ["all", "alone", "popularity", "cosine"]
+    assert result.code == 0, result.err
+    assert result.json["entities"] == {"recording": {"train": 64, "valid": 22, "test": 22}}
+    methods = {name: {m["name"]: m for m in entry["methods"]} for name, entry in result.json["relations"].items()}
+    assert list(methods["digits"]) == ["all", "alone", "popularity", "one-vs-rest"]
+    assert list(methods["recordings"]) == ["all", "alone", "popularity"]
+    assert list(methods["voices"]) == ["all", "alone", "popularity", "cosine"]
     for name in ("digits", "speakers", "voices"):
-        assert found[name]["all"]["metrics"]["p@1"] > 0.75
-        assert found[name]["popularity"]["metrics"]["p@1"] < 0.6
-    low, high = found["digits"]["all"]["intervals"]["MAP"]
-    assert low <= found["digits"]["all"]["metrics"]["MAP"] <= high
-    assert not found["digits"]["all"]["differences"]
-    gap = found["digits"]["popularity"]["differences"]["MAP"]
+        assert methods[name]["all"]["metrics"]["p@1"] > 0.75
+        assert methods[name]["popularity"]["metrics"]["p@1"] < 0.6
+    low, high = methods["digits"]["all"]["intervals"]["MAP"]
+    assert low <= methods["digits"]["all"]["metrics"]["MAP"] <= high
+    assert not methods["digits"]["all"]["differences"]
+    gap = methods["digits"]["popularity"]["differences"]["MAP"]
     assert gap["mean"] == pytest.approx(
-        found["digits"]["popularity"]["metrics"]["MAP"] - found["digits"]["all"]["metrics"]["MAP"], abs=1e-6
+        methods["digits"]["popularity"]["metrics"]["MAP"] - methods["digits"]["all"]["metrics"]["MAP"], abs=1e-6
     )
     assert gap["high"] < 0
-    assert said.json["relations"]["voices"]["candidates"] == 86, "held-out voices are looked for among the others"
+    assert result.json["relations"]["voices"]["candidates"] == 86, "held-out voices are looked for among the others"
     with (tmp_path / "r" / "table.csv").open() as file:
         lines = list(csv.DictReader(file))
-    (line,) = [one for one in lines if (one["relation"], one["method"], one["metric"]) == ("voices", "cosine", "MAP")]
-    assert float(line["value"]) == pytest.approx(found["voices"]["cosine"]["metrics"]["MAP"], abs=1e-6)
+    (line,) = [
+        entry for entry in lines if (entry["relation"], entry["method"], entry["metric"]) == ("voices", "cosine", "MAP")
+    ]
+    assert float(line["value"]) == pytest.approx(methods["voices"]["cosine"]["metrics"]["MAP"], abs=1e-6)
     page = (tmp_path / "r" / "about.md").read_text()
     assert "## voices (recording to recording): 22 queries, 86 candidates" in page
     assert page.rstrip().endswith("Made by `wsabie compare`.")
@@ -56,34 +58,34 @@ def test_methods_beside_each_other_for_every_relation(cli: Cli, whole: Path, tmp
 
 def test_published_test_data_judge(cli: Cli, music: Path) -> None:
     """Takes 0 to 4 are the test of all methods; those of training are refused."""
-    said = cli("compare", music / "train.toml", "--test", music / "test.toml", "--hold-out", 0.2, "--json")
-    assert said.code == 0, said.err
-    assert said.json["entities"] == {"recording": {"train": 38, "valid": 10, "test": 60}}
-    voices = said.json["relations"]["voices"]
+    result = cli("compare", music / "train.toml", "--test", music / "test.toml", "--hold-out", 0.2, "--json")
+    assert result.code == 0, result.err
+    assert result.json["entities"] == {"recording": {"train": 38, "valid": 10, "test": 60}}
+    voices = result.json["relations"]["voices"]
     assert (voices["queries"], voices["candidates"]) == (60, 60), "among themselves, as `evaluate` does"
     for name in ("digits", "speakers"):
-        methods = {m["name"]: m["metrics"]["p@1"] for m in said.json["relations"][name]["methods"]}
+        methods = {m["name"]: m["metrics"]["p@1"] for m in result.json["relations"][name]["methods"]}
         assert methods["all"] > 0.7
         assert methods["one-vs-rest"] > 0.7
         assert methods["popularity"] < 0.5
-    said = cli("compare", music / "train.toml", "--test", music / "train.toml")
-    assert said.code == 1
-    assert "is what the space was trained on; give other data, or add --allow-overlap" in said.err
-    said = cli("compare", music / "train.toml", "--test", music / "digits")
-    assert said.code == 1
-    assert "digits is no declaration; give a file such as" in said.err
+    result = cli("compare", music / "train.toml", "--test", music / "train.toml")
+    assert result.code == 1
+    assert "is what the space was trained on; give other data, or add --allow-overlap" in result.err
+    result = cli("compare", music / "train.toml", "--test", music / "digits")
+    assert result.code == 1
+    assert "digits is no declaration; give a file such as" in result.err
 
 
 def test_names_alone_are_compared(cli: Cli, lists: Path) -> None:
-    said = cli("compare", lists / "lists.toml", "--hold-out", 0.4)
-    assert said.code == 0, said.err
-    assert "near (artist to artist)" in said.out
-    assert "each alone" in said.out
+    result = cli("compare", lists / "lists.toml", "--hold-out", 0.4)
+    assert result.code == 0, result.err
+    assert "near (artist to artist)" in result.out
+    assert "each alone" in result.out
     again = [cli("compare", lists / "lists.toml", "--hold-out", 0.4, "--json").json for _ in range(2)]
     figures = [
         {
-            name: [(m["name"], m["metrics"], m["intervals"]) for m in one["methods"]]
-            for name, one in run["relations"].items()
+            name: [(m["name"], m["metrics"], m["intervals"]) for m in relation["methods"]]
+            for name, relation in run["relations"].items()
         }
         for run in again
     ]
@@ -92,8 +94,8 @@ def test_names_alone_are_compared(cli: Cli, lists: Path) -> None:
 
 def test_one_relation_has_no_space_of_its_own(cli: Cli, lists: Path) -> None:
     (lists / "lists.toml").write_text(PAIRS.partition("[relations.genres]")[0] + "[space]\ndim = 8\nepochs = 5\n")
-    said = cli("compare", lists / "lists.toml", "--hold-out", 0.4, "--json")
-    assert [m["name"] for m in said.json["relations"]["near"]["methods"]] == ["all", "popularity"]
+    result = cli("compare", lists / "lists.toml", "--hold-out", 0.4, "--json")
+    assert [m["name"] for m in result.json["relations"]["near"]["methods"]] == ["all", "popularity"]
 
 
 @pytest.mark.parametrize(
@@ -113,44 +115,44 @@ def test_what_cannot_be_compared(
 ) -> None:
     (lists / "lists.toml").write_text(text)
     monkeypatch.chdir(lists)
-    said = cli("compare", "lists.toml", *words)
-    assert said.code == 1
-    assert sentence in said.err
-    assert "Traceback" not in said.err
+    result = cli("compare", "lists.toml", *words)
+    assert result.code == 1
+    assert sentence in result.err
+    assert "Traceback" not in result.err
 
 
 def test_what_belongs_to_a_toml_file_is_refused_elsewhere(cli: Cli, rows: Path, tmp_path: Path) -> None:
-    said = cli("compare", rows, "--out", tmp_path / "r")
-    assert said.code == 1
-    assert "--out says how the things of a TOML file are compared" in said.err
+    result = cli("compare", rows, "--out", tmp_path / "r")
+    assert result.code == 1
+    assert "--out says how the things of a TOML file are compared" in result.err
 
 
 def test_results_of_others_are_not_replaced(cli: Cli, lists: Path, tmp_path: Path) -> None:
     (tmp_path / "r").mkdir()
     (tmp_path / "r" / "about.md").write_text("mine")
-    said = cli("compare", lists / "lists.toml", "--out", tmp_path / "r")
-    assert said.code == 1
-    assert "was not made by an earlier run" in said.err
+    result = cli("compare", lists / "lists.toml", "--out", tmp_path / "r")
+    assert result.code == 1
+    assert "was not made by an earlier run" in result.err
     assert (tmp_path / "r" / "about.md").read_text() == "mine"
 
 
-def test_a_split_is_trained_and_evaluated(cli: Cli, whole: Path, tmp_path: Path) -> None:
+def test_a_split_is_trained_and_evaluated(cli: Cli, all_takes: Path, tmp_path: Path) -> None:
     """Every recording is on one side; the sides are declarations that train and evaluate take as they are."""
     out = tmp_path / "sides"
-    said = cli("split", whole, "--out", out, "--valid", 0.1, "--test", 0.2, "--json")
-    assert said.code == 0, said.err
-    assert said.json["entities"]["recording"] == {"train": 75, "valid": 11, "test": 22}
-    assert said.json["pairs"]["digits"] == {"train": 75, "valid": 11, "test": 22}
+    result = cli("split", all_takes, "--out", out, "--valid", 0.1, "--test", 0.2, "--json")
+    assert result.code == 0, result.err
+    assert result.json["entities"]["recording"] == {"train": 75, "valid": 11, "test": 22}
+    assert result.json["pairs"]["digits"] == {"train": 75, "valid": 11, "test": 22}
     ids = {side: (out / f"{side}.recording.txt").read_text().split() for side in ("train", "valid", "test")}
-    assert {side: len(names) for side, names in ids.items()} == said.json["entities"]["recording"]
+    assert {side: len(names) for side, names in ids.items()} == result.json["entities"]["recording"]
     assert len(set().union(*ids.values())) == 108
     assert cli("train", out / "train.toml", "--model", tmp_path / "m", "--hold-out", 0).code == 0
-    judged = cli("evaluate", tmp_path / "m", out / "test.toml", "--json")
-    assert judged.code == 0, judged.err
-    assert {name: one["rows"] for name, one in judged.json["relations"].items()} == {
+    evaluation = cli("evaluate", tmp_path / "m", out / "test.toml", "--json")
+    assert evaluation.code == 0, evaluation.err
+    assert {name: relation["rows"] for name, relation in evaluation.json["relations"].items()} == {
         "digits": 22, "speakers": 22, "recordings": 3, "voices": 22,
     }  # fmt: skip
-    assert judged.json["relations"]["digits"]["metrics"]["p@1"] > 0.6
+    assert evaluation.json["relations"]["digits"]["metrics"]["p@1"] > 0.6
     assert "is what the space was trained on" in cli("evaluate", tmp_path / "m", out / "train.toml").err
     assert cli("evaluate", tmp_path / "m", out / "valid.toml").code == 0
 
@@ -185,7 +187,7 @@ max_norm = "none"
 
 
 def test_held_out_things_look_for_those_of_training(cli: Cli, texts: Path, tmp_path: Path) -> None:
-    """Where a list relates things of one kind, most pairs of a held-out thing are with things of training."""
+    """In a list within one kind, most pairs of a held-out thing are with things of training."""
     out = tmp_path / "sides"
     assert cli("split", texts / "notes.toml", "--out", out, "--valid", 0, "--test", 0.2).code == 0
     assert sorted(file.name for file in out.iterdir()) == [
@@ -196,19 +198,19 @@ def test_held_out_things_look_for_those_of_training(cli: Cli, texts: Path, tmp_p
     assert {a for a, _ in pairs} == sides["test"]
     assert {b for _, b in pairs} <= sides["train"]
     assert cli("train", out / "train.toml", "--model", tmp_path / "m", "--hold-out", 0).code == 0
-    said = cli("evaluate", tmp_path / "m", out / "test.toml", "--json")
-    assert said.code == 0, said.err
-    ((name, found),) = said.json["relations"].items()
-    assert (name, found["rows"], found["labels"]) == ('like "that"', 12, 48)
-    assert found["metrics"]["p@1"] > 0.6, "chance is a third"
-    said = cli("compare", out / "train.toml", "--test", out / "test.toml", "--json")
-    assert said.code == 0, said.err
-    (found,) = said.json["relations"].values()
-    assert (found["queries"], found["candidates"]) == (12, 43), "48 things but for the five that choose the epoch"
-    assert [m["name"] for m in found["methods"]] == ["all", "popularity", "cosine"]
-    said = cli("train", out / "test.toml", "--model", tmp_path / "n")
-    assert said.code == 1
-    assert 'says candidates = "fitted", which is for `wsabie evaluate`' in said.err
+    result = cli("evaluate", tmp_path / "m", out / "test.toml", "--json")
+    assert result.code == 0, result.err
+    ((name, relation),) = result.json["relations"].items()
+    assert (name, relation["rows"], relation["labels"]) == ('like "that"', 12, 48)
+    assert relation["metrics"]["p@1"] > 0.6, "chance is a third"
+    result = cli("compare", out / "train.toml", "--test", out / "test.toml", "--json")
+    assert result.code == 0, result.err
+    (relation,) = result.json["relations"].values()
+    assert (relation["queries"], relation["candidates"]) == (12, 43), "48 things but for the five that choose the epoch"
+    assert [m["name"] for m in relation["methods"]] == ["all", "popularity", "cosine"]
+    result = cli("train", out / "test.toml", "--model", tmp_path / "n")
+    assert result.code == 1
+    assert 'says candidates = "fitted", which is for `wsabie evaluate`' in result.err
     again = cli("split", out / "train.toml", "--out", tmp_path / "again", "--json")
     assert again.code == 0, again.err
     assert sum(again.json["entities"]["note/1"].values()) == 48
@@ -227,9 +229,9 @@ def test_files_of_an_earlier_split_go_and_others_stay(cli: Cli, lists: Path, tmp
     for name in ("train.toml", "test.notes.txt"):
         file = tmp_path / "mine" / name
         file.write_text("mine")
-        said = cli("split", lists / "lists.toml", "--out", tmp_path / "mine")
-        assert said.code == 1
-        assert f"cannot write {file}: no split has written it" in said.err
+        result = cli("split", lists / "lists.toml", "--out", tmp_path / "mine")
+        assert result.code == 1
+        assert f"cannot write {file}: no split has written it" in result.err
         assert file.read_text() == "mine"
         file.unlink()
 
@@ -241,13 +243,13 @@ def test_what_cannot_be_split(cli: Cli, texts: Path, tmp_path: Path) -> None:
         (["--drop-near", 0.9], "--drop-near says how rows are split"),
         (["--test", 0.999], "is below 1"),
     ):
-        said = cli("split", texts / "notes.toml", "--out", tmp_path / "s", *words)
-        assert said.code == 1, words
-        assert sentence in said.err, said.err
+        result = cli("split", texts / "notes.toml", "--out", tmp_path / "s", *words)
+        assert result.code == 1, words
+        assert sentence in result.err, result.err
     lines = (texts / "notes.jsonl").read_text().replace('"note 7"', '"note\\t7"')
     (texts / "notes.jsonl").write_text(lines)
-    said = cli("split", texts / "notes.toml", "--out", tmp_path / "s")
-    assert "the id 'note\\t7' has blanks at an end, a tab, the end of a line" in said.err
+    result = cli("split", texts / "notes.toml", "--out", tmp_path / "s")
+    assert "the id 'note\\t7' has blanks at an end, a tab, the end of a line" in result.err
     assert not list((tmp_path / "s").iterdir())
     for ids, sentence in (
         ("\xff\n", "no ids are left"),
@@ -258,21 +260,21 @@ def test_what_cannot_be_split(cli: Cli, texts: Path, tmp_path: Path) -> None:
         (texts / "few.txt").unlink(missing_ok=True)
         if ids is not None:
             (texts / "few.txt").write_bytes(ids.encode("latin-1"))
-        said = cli("train", texts / "notes.toml", "--model", tmp_path / "m")
-        assert said.code == 1
-        assert sentence in said.err, said.err
+        result = cli("train", texts / "notes.toml", "--model", tmp_path / "m")
+        assert result.code == 1
+        assert sentence in result.err, result.err
     (texts / "notes.toml").write_text(declared.replace("weight = 1.5", 'candidates = "all"'))
-    said = cli("train", texts / "notes.toml", "--model", tmp_path / "m")
-    assert "candidates is 'all'; say candidates = \"fitted\" beside pairs" in said.err
+    result = cli("train", texts / "notes.toml", "--model", tmp_path / "m")
+    assert "candidates is 'all'; say candidates = \"fitted\" beside pairs" in result.err
 
 
-def test_a_space_is_tuned_and_the_search_goes_on(cli: Cli, whole: Path, tmp_path: Path) -> None:
+def test_a_space_is_tuned_and_the_search_goes_on(cli: Cli, all_takes: Path, tmp_path: Path) -> None:
     """Recordings are described once; what is fixed stays; the space that is saved has the best trial's figure."""
     pytest.importorskip("optuna")
     out = tmp_path / "out"
     words = (
         "tune",
-        whole,
+        all_takes,
         "--out",
         out,
         "--hold-out",
@@ -284,10 +286,10 @@ def test_a_space_is_tuned_and_the_search_goes_on(cli: Cli, whole: Path, tmp_path
         "--threads",
         1,
     )
-    said = cli(*words, "--trials", 2)
-    assert said.code == 0, said.err
-    assert "of 2 trials, by MAP on the held-out pairs" in said.out
-    assert "describing sounds" in said.err
+    result = cli(*words, "--trials", 2)
+    assert result.code == 0, result.err
+    assert "of 2 trials, by MAP on the held-out pairs" in result.out
+    assert "describing sounds" in result.err
     names = {"model", "model.training", "trials.jsonl", "trials.csv", "tuning.html", "parallel.svg"}
     assert {path.name for path in out.iterdir()} == names
     again = cli(*words, "--trials", 4, "--no-pruning", "--json")
@@ -305,19 +307,19 @@ def test_a_space_is_tuned_and_the_search_goes_on(cli: Cli, whole: Path, tmp_path
     assert info["tuning"]["trial"] == best["number"]
     assert info["kinds"]["recording"] == 108, "what judged is placed in the space"
     assert "tuning" in cli("info", out / "model").out
-    (one,) = cli("annotate", out / "model", "george", "--relation", "recordings", "-k", 1, "--json").json["results"]
-    assert "george" in one["recording"][0][0]
+    (row,) = cli("annotate", out / "model", "george", "--relation", "recordings", "-k", 1, "--json").json["results"]
+    assert "george" in row["recording"][0][0]
 
 
 def test_one_relation_may_judge_trials(cli: Cli, lists: Path, tmp_path: Path) -> None:
     pytest.importorskip("optuna")
     out = tmp_path / "out"
     words = ("tune", lists / "lists.toml", "--out", out, "--hold-out", 0.3, "--trials", 2)
-    said = cli(*words, "--stop-on", "genres", "--json")
-    assert said.code == 0, said.err
-    assert said.json["metric"] == "MAP of genres"
-    assert "negatives" not in said.json["search"]["space"], "no thing has features"
-    assert said.json["search"]["fixed"] == {"dim": 8, "epochs": 40}
+    result = cli(*words, "--stop-on", "genres", "--json")
+    assert result.code == 0, result.err
+    assert result.json["metric"] == "MAP of genres"
+    assert "negatives" not in result.json["search"]["space"], "no thing has features"
+    assert result.json["search"]["fixed"] == {"dim": 8, "epochs": 40}
     assert next(iter(cli("info", out / "model", "--json").json["validation"])) == "genres"
     assert "holds trials with another metric" in cli(*words).err
     (lists / "near.tsv").write_text((lists / "near.tsv").read_text() + "Ann\tLeo\n")
@@ -339,7 +341,7 @@ def test_one_relation_may_judge_trials(cli: Cli, lists: Path, tmp_path: Path) ->
 def test_what_cannot_be_tuned(cli: Cli, lists: Path, monkeypatch: Any, words: list[str], sentence: str) -> None:
     pytest.importorskip("optuna")
     monkeypatch.chdir(lists)
-    said = cli("tune", "lists.toml", "--out", "out", "--trials", 1, "--hold-out", 0.3, *words)
-    assert said.code == 1
-    assert sentence in said.err
-    assert "Traceback" not in said.err
+    result = cli("tune", "lists.toml", "--out", "out", "--trials", 1, "--hold-out", 0.3, *words)
+    assert result.code == 1
+    assert sentence in result.err
+    assert "Traceback" not in result.err

@@ -39,28 +39,28 @@ def space(music: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_recordings_that_training_did_not_see(cli: Cli, space: Path, music: Path) -> None:
     """The published test takes: chance is 1/4 for the digit, 1/3 for the speaker and for another voice."""
-    said = cli("evaluate", space, music / "test.toml", "--json")
-    assert said.code == 0, said.err
-    figures = {name: one["metrics"] for name, one in said.json["relations"].items()}
+    result = cli("evaluate", space, music / "test.toml", "--json")
+    assert result.code == 0, result.err
+    figures = {name: relation["metrics"] for name, relation in result.json["relations"].items()}
     assert figures["digits"]["p@1"] > 0.8
     assert figures["speakers"]["p@1"] > 0.8
     assert figures["recordings"]["MAP"] > 0.7
     assert figures["voices"]["p@1"] > 0.7
-    assert said.json["relations"]["voices"]["rows"] == 60
-    shown = cli("evaluate", space, music / "test.toml")
-    assert "voices: 60 queries, 60 candidates" in shown.out
+    assert result.json["relations"]["voices"]["rows"] == 60
+    printed = cli("evaluate", space, music / "test.toml")
+    assert "voices: 60 queries, 60 candidates" in printed.out
 
 
 def test_every_relation_answers(cli: Cli, space: Path, music: Path) -> None:
     file = music / "digits" / "recordings" / "2_theo_0.wav"
-    (one,) = cli("annotate", space, file, "-k", 2, "--json").json["results"]
-    assert one["digit"][0][0] == "2"
-    (one,) = cli("annotate", space, file, "--relation", "speakers", "-k", 1, "--json").json["results"]
-    assert one["speaker"][0][0] == "theo"
-    (one,) = cli("annotate", space, "george", "--relation", "recordings", "-k", 3, "--json").json["results"]
-    assert all("george" in name for name, _ in one["recording"])
-    (one,) = cli("annotate", space, "george", "--relation", "speaker:digit", "-k", 1, "--json").json["results"]
-    assert one["digit"][0][0] in "0123"
+    (row,) = cli("annotate", space, file, "-k", 2, "--json").json["results"]
+    assert row["digit"][0][0] == "2"
+    (row,) = cli("annotate", space, file, "--relation", "speakers", "-k", 1, "--json").json["results"]
+    assert row["speaker"][0][0] == "theo"
+    (row,) = cli("annotate", space, "george", "--relation", "recordings", "-k", 3, "--json").json["results"]
+    assert all("george" in name for name, _ in row["recording"])
+    (row,) = cli("annotate", space, "george", "--relation", "speaker:digit", "-k", 1, "--json").json["results"]
+    assert row["digit"][0][0] in "0123"
     line = cli("annotate", space, "nicolas", "--relation", "recordings", "-k", 1).out
     assert line.startswith("nicolas\t")
     assert "nicolas" in line.partition("\t")[2]
@@ -78,12 +78,12 @@ def test_neighbours_and_info(cli: Cli, space: Path) -> None:
 
 
 def test_things_are_held_out_and_choose_the_epoch(cli: Cli, lists: Path, tmp_path: Path) -> None:
-    said = cli(
+    result = cli(
         "train", lists / "lists.toml", "--model", tmp_path / "m", "--hold-out", 0.3, "--stop-on", "genres", "--json"
     )
-    assert said.code == 0, said.err
-    assert said.json["pairs"]["genres"] + said.json["held_out_pairs"]["genres"] == 24
-    assert next(iter(said.json["validation"])) == "genres"
+    assert result.code == 0, result.err
+    assert result.json["pairs"]["genres"] + result.json["held_out_pairs"]["genres"] == 24
+    assert next(iter(result.json["validation"])) == "genres"
     assert not (tmp_path / "m.training").exists()
 
 
@@ -91,8 +91,8 @@ def test_lists_alone(cli: Cli, lists: Path, tmp_path: Path) -> None:
     model = trained(tmp_path / "m", lists / "lists.toml", "--hold-out", 0)
     near = cli("neighbours", model, "Ann", "-k", 2, "--json").json["neighbours"]
     assert {name for name, _ in near} < {"Bob", "Cid", "Dee", "Eli", "Flo"}
-    (one,) = cli("annotate", model, "Ida", "--relation", "genres", "-k", 2, "--json").json["results"]
-    assert {name for name, _ in one["genre"]} == {"jazz", "music"}
+    (row,) = cli("annotate", model, "Ida", "--relation", "genres", "-k", 2, "--json").json["results"]
+    assert {name for name, _ in row["genre"]} == {"jazz", "music"}
     only = trained(tmp_path / "one", lists / "lists.toml", "--only", "near", "--hold-out", 0)
     assert cli("info", only, "--json").json["relations"] == ["near"]
 
@@ -100,32 +100,32 @@ def test_lists_alone(cli: Cli, lists: Path, tmp_path: Path) -> None:
 def test_what_looks_like_a_slip_is_told(cli: Cli, lists: Path, tmp_path: Path) -> None:
     text = PAIRS.replace('query = "artist"\ntarget = "genre"', 'query = "artst"\ntarget = "genre"')
     (lists / "lists.toml").write_text(text + '\n[kinds.album]\ndata = "albums"\n')
-    said = cli("train", lists / "lists.toml", "--model", tmp_path / "m", "--hold-out", 0)
-    assert said.code == 0
-    assert "'artist' and 'artst' are two kinds; is one of them misspelt?" in said.err
-    assert "no relation has the kind 'album'" in said.err
+    result = cli("train", lists / "lists.toml", "--model", tmp_path / "m", "--hold-out", 0)
+    assert result.code == 0
+    assert "'artist' and 'artst' are two kinds; is one of them misspelt?" in result.err
+    assert "no relation has the kind 'album'" in result.err
 
 
 def test_what_judges_nothing_is_told(cli: Cli, lists: Path, tmp_path: Path) -> None:
     """Pairs of training are refused, those with an unknown thing counted, a relation that was not learned named."""
     model = trained(tmp_path / "m", lists / "lists.toml", "--hold-out", 0, "--only", "near")
-    said = cli("evaluate", model, lists / "lists.toml")
-    assert said.code == 1
-    assert "the pairs of 'near' are those that the space was trained on" in said.err
+    result = cli("evaluate", model, lists / "lists.toml")
+    assert result.code == 1
+    assert "the pairs of 'near' are those that the space was trained on" in result.err
     (lists / "near.tsv").write_text("Ann\tBob\nAnn\tNobody\n")
-    said = cli("evaluate", model, lists / "lists.toml", "--json")
-    assert said.json["relations"]["near"]["rows"] == 2
-    assert "near: 1 pairs are left out, the space does not know their things" in said.err
-    assert "has learned no relation 'genres'" in said.err
+    result = cli("evaluate", model, lists / "lists.toml", "--json")
+    assert result.json["relations"]["near"]["rows"] == 2
+    assert "near: 1 pairs are left out, the space does not know their things" in result.err
+    assert "has learned no relation 'genres'" in result.err
 
 
 def test_things_with_data_are_held_out_by_group_and_placed_afterwards(
     cli: Cli, music: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All takes of a digit by a speaker are a group: no group is on both sides, and all recordings are in the space."""
-    found: list[Any] = []
+    splits: list[Any] = []
     monkeypatch.setattr(
-        space_training, "split_relations", lambda *given: found.append(split_relations(*given)) or found[0]
+        space_training, "split_relations", lambda *arguments: splits.append(split_relations(*arguments)) or splits[0]
     )
     shutil.copytree(music / "digits" / "recordings", tmp_path / "songs")
     names = sorted(file.name for file in (tmp_path / "songs").iterdir())
@@ -146,14 +146,14 @@ names = "artist"
 dim = 8
 epochs = 3
 """)
-    said = cli("train", tmp_path / "songs.toml", "--model", tmp_path / "m", "--hold-out", 0.25, "--json")
-    assert said.code == 0, said.err
-    assert said.json["held_out_pairs"]["artists"] == 27, "three groups of nine takes"
-    learnt, aside = (
+    result = cli("train", tmp_path / "songs.toml", "--model", tmp_path / "m", "--hold-out", 0.25, "--json")
+    assert result.code == 0, result.err
+    assert result.json["held_out_pairs"]["artists"] == 27, "three groups of nine takes"
+    trained_groups, held_out_groups = (
         {name.rsplit("_", 1)[0] for name in kind.ids}
-        for kind in (found[0].training[0].query, found[0].held_out_kinds[0])
+        for kind in (splits[0].training[0].query, splits[0].held_out_kinds[0])
     )
-    assert (len(learnt), len(aside), learnt & aside) == (9, 3, set())
+    assert (len(trained_groups), len(held_out_groups), trained_groups & held_out_groups) == (9, 3, set())
     assert cli("info", tmp_path / "m", "--json").json["kinds"]["track"] == 108
 
 
@@ -169,11 +169,11 @@ def test_a_stopped_run_goes_on(cli: Cli, lists: Path, tmp_path: Path, every_epoc
     """The bits are those of a run that was not stopped."""
     from wsabie.training.trainer import Trainer
 
-    whole = trained(tmp_path / "whole", lists / "lists.toml", "--hold-out", 0)
-    after = Trainer._record_epoch
+    full_run = trained(tmp_path / "whole", lists / "lists.toml", "--hold-out", 0)
+    record_epoch = Trainer._record_epoch
 
     def stopping(self: Any, *arguments: Any) -> Any:
-        state = after(self, *arguments)
+        state = record_epoch(self, *arguments)
         if state.epoch == 20:
             self.checkpoints.save(arguments[0], state)
             raise KeyboardInterrupt
@@ -182,9 +182,9 @@ def test_a_stopped_run_goes_on(cli: Cli, lists: Path, tmp_path: Path, every_epoc
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_record_epoch", stopping)
         assert cli("train", lists / "lists.toml", "--model", tmp_path / "m", "--hold-out", 0).code == 130
-    said = cli("train", lists / "lists.toml", "--model", tmp_path / "m", "--hold-out", 0, "--resume")
-    assert said.code == 0, said.err
-    tensors = [json.loads((folder / "config.json").read_text())["tensors"] for folder in (whole, tmp_path / "m")]
+    result = cli("train", lists / "lists.toml", "--model", tmp_path / "m", "--hold-out", 0, "--resume")
+    assert result.code == 0, result.err
+    tensors = [json.loads((folder / "config.json").read_text())["tensors"] for folder in (full_run, tmp_path / "m")]
     assert tensors[0] == tensors[1]
 
 
@@ -200,7 +200,7 @@ names = "labels"
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "words", "other"),
+    ("file", "old", "new", "words", "setting"),
     [
         ("lists.toml", "dim = 8", "dim = 8  # small", [], None),
         ("lists.toml", "weight = 2", "weight = 3", [], "kinds or relations in its declaration"),
@@ -214,31 +214,31 @@ names = "labels"
     ],
 )
 def test_resume_of_a_finished_space_keeps_that_of_the_same_content(
-    cli: Cli, lists: Path, file: str, old: str, new: str, words: list[str], other: str | None
+    cli: Cli, lists: Path, file: str, old: str, new: str, words: list[str], setting: str | None
 ) -> None:
     (lists / "songs.txt").write_text("0 0:1\n1 0:1 1:1\n0,1 1:1\n")
     (lists / "lists.toml").write_text(PAIRS.replace("epochs = 40", "epochs = 1").replace("[space]", f"{SONGS}[space]"))
-    asked = ("train", lists / "lists.toml", "--model", lists / "m", "--hold-out", 0, "--resume")
-    assert cli(*asked).code == 0
+    command = ("train", lists / "lists.toml", "--model", lists / "m", "--hold-out", 0, "--resume")
+    assert cli(*command).code == 0
     text = (lists / file).read_text()
     assert old in text
     (lists / file).write_text(text.replace(old, new, 1))
-    again = cli(*asked, *words)
-    if other is None:
+    again = cli(*command, *words)
+    if setting is None:
         assert (again.code, "m is finished and stays as it is" in again.err) == (0, True)
     else:
-        assert (again.code, f"m is a finished model with other {other}, and no training" in again.err) == (1, True)
+        assert (again.code, f"m is a finished model with other {setting}, and no training" in again.err) == (1, True)
 
 
 def test_resume_of_a_finished_space_of_recordings(cli: Cli, music: Path, space: Path, tmp_path: Path) -> None:
-    """What the table beside the data names is compared too."""
+    """The comparison includes the files that the table beside the data names."""
     shutil.copytree(music, tmp_path / "music")
-    asked = ("train", tmp_path / "music" / "train.toml", "--model", space, "--hold-out", 0, "--resume")
-    said = cli(*asked)
-    assert (said.code, "is finished and stays" in said.err) == (0, True), said.err
+    command = ("train", tmp_path / "music" / "train.toml", "--model", space, "--hold-out", 0, "--resume")
+    result = cli(*command)
+    assert (result.code, "is finished and stays" in result.err) == (0, True), result.err
     recordings = tmp_path / "music" / "digits" / "recordings"
     (recordings / "0_theo_6.wav").rename(recordings / "0_nicolas_9.wav")
-    assert "a finished model with other data" in cli(*asked).err
+    assert "a finished model with other data" in cli(*command).err
 
 
 @pytest.mark.parametrize(
@@ -265,10 +265,10 @@ def test_what_cannot_be_is_said_in_a_sentence(
     cli: Cli, lists: Path, tmp_path: Path, text: str, words: list[str], sentence: str
 ) -> None:
     (lists / "lists.toml").write_text(text)
-    said = cli("train", lists / "lists.toml", "--model", tmp_path / "m", *words)
-    assert said.code == 1
-    assert sentence in said.err
-    assert "Traceback" not in said.err
+    result = cli("train", lists / "lists.toml", "--model", tmp_path / "m", *words)
+    assert result.code == 1
+    assert sentence in result.err
+    assert "Traceback" not in result.err
     assert not (tmp_path / "m").exists()
 
 
@@ -278,13 +278,13 @@ def test_songs_that_the_same_people_hear(cli: Cli, tmp_path: Path) -> None:
     tastes = [[f"SO{'ROCK' if taste else 'JAZZ'}{i:012d}" for i in range(12)] for taste in range(2)]
     lines = [f"{u:040x}\t{song}\t1\n" for u in range(60) for song in rng.choice(tastes[u % 2], 6, replace=False)]
     (tmp_path / "train_triplets.txt").write_text("".join(lines) + "no triplet\n")
-    heard = tmp_path / "heard.tsv"
+    pairs = tmp_path / "heard.tsv"
     triplets = tmp_path / "train_triplets.txt"
-    said = cli("pairs", "from-listeners", triplets, "--out", heard, "--max-partners", 4, "--json")
-    assert said.code == 0, said.err
-    assert "1 skipped: line that is not user, song and plays" in said.err
-    assert (said.json["songs"], said.json["listeners"], said.json["songs_in_pairs"]) == (24, 60, 24)
-    assert 24 * 4 / 2 <= said.json["pairs"] <= 24 * 4
+    result = cli("pairs", "from-listeners", triplets, "--out", pairs, "--max-partners", 4, "--json")
+    assert result.code == 0, result.err
+    assert "1 skipped: line that is not user, song and plays" in result.err
+    assert (result.json["songs"], result.json["listeners"], result.json["songs_in_pairs"]) == (24, 60, 24)
+    assert 24 * 4 / 2 <= result.json["pairs"] <= 24 * 4
     declared = (
         '[relations.heard]\nquery = "song"\ntarget = "song"\npairs = "heard.tsv"\n[space]\ndim = 8\nepochs = 60\n'
     )
@@ -292,15 +292,15 @@ def test_songs_that_the_same_people_hear(cli: Cli, tmp_path: Path) -> None:
     model = trained(tmp_path / "m", tmp_path / "songs.toml", "--hold-out", 0)
     near = cli("neighbours", model, tastes[1][0], "-k", 5, "--json").json["neighbours"]
     assert sum("ROCK" in name for name, _ in near) >= 4
-    few = cli("pairs", "from-listeners", tmp_path / "train_triplets.txt", "--out", heard, "--min-listeners", 50)
+    few = cli("pairs", "from-listeners", tmp_path / "train_triplets.txt", "--out", pairs, "--min-listeners", 50)
     assert "no two songs of" in few.err
     assert "give a lower --min-listeners or --min-cosine" in few.err
-    lost = cli("pairs", "from-listeners", heard, "--out", heard)
+    lost = cli("pairs", "from-listeners", pairs, "--out", pairs)
     assert "is read by this command and would be lost" in lost.err
     strange = cli("pairs", "from-listeners", tmp_path / "songs.toml", "--out", tmp_path / "x.tsv")
     assert "user TAB song TAB plays" in strange.err
-    other = cli("pairs", "from-listeners", tmp_path / "train_triplets.txt", "--out", tmp_path / "songs.toml")
-    assert {few.code, lost.code, strange.code, other.code} == {1}
+    misnamed = cli("pairs", "from-listeners", tmp_path / "train_triplets.txt", "--out", tmp_path / "songs.toml")
+    assert {few.code, lost.code, strange.code, misnamed.code} == {1}
 
 
 def test_wrong_questions(cli: Cli, space: Path, lists: Path, music: Path) -> None:
@@ -320,9 +320,9 @@ def test_wrong_questions(cli: Cli, space: Path, lists: Path, music: Path) -> Non
         (["neighbours", lists / "none", "x", "--words"], "there is no model at"),
         (["evaluate", space, lists / "lists.toml"], "declares none of the relations that were learned"),
     ):
-        said = cli(*words)
-        assert said.code == 1, words
-        assert sentence in said.err, said.err
+        result = cli(*words)
+        assert result.code == 1, words
+        assert sentence in result.err, result.err
 
 
 @pytest.fixture(scope="module")
@@ -354,12 +354,12 @@ epochs = 60
 def test_paragraphs_find_those_of_their_page(cli: Cli, pages: Path, tmp_path: Path) -> None:
     """Held-out paragraphs among known ones; the documents of a collection, a text, and words."""
     model = tmp_path / "m"
-    said = cli("train", pages / "pages.toml", "--model", model, "--hold-out", 0.2, "--json")
-    assert said.code == 0, said.err
-    paragraphs = said.json["kinds"]["paragraph"]
-    assert said.json["validation"]["page"] > 0.4, "six of seven pages are others"
-    (one,) = cli("annotate", model, "--text", "loudness of a sound at a sample rate", "-k", 3, "--json").json["results"]
-    assert sum(name.startswith("sound-") for name, _ in one["paragraph"]) >= 2
+    result = cli("train", pages / "pages.toml", "--model", model, "--hold-out", 0.2, "--json")
+    assert result.code == 0, result.err
+    paragraphs = result.json["kinds"]["paragraph"]
+    assert result.json["validation"]["page"] > 0.4, "six of seven pages are others"
+    (row,) = cli("annotate", model, "--text", "loudness of a sound at a sample rate", "-k", 3, "--json").json["results"]
+    assert sum(name.startswith("sound-") for name, _ in row["paragraph"]) >= 2
     near = cli("neighbours", model, "kernel", "--words", "-k", 8, "--json").json["neighbours"]
     assert {"kernel", "landmarks", "components", "pca", "map"} & {word for word, _ in near}
     assert "no word of 'zzz'" in cli("neighbours", model, "zzz", "--words").err
@@ -368,27 +368,29 @@ def test_paragraphs_find_those_of_their_page(cli: Cli, pages: Path, tmp_path: Pa
 
 def test_a_text_without_a_known_word_is_no_question(cli: Cli, pages: Path, tmp_path: Path) -> None:
     assert cli("train", pages / "pages.toml", "--model", tmp_path / "m", "--epochs", 1).code == 0
-    said = cli("annotate", tmp_path / "m", "--text", "xyzzy plugh")
-    assert (said.code, said.out) == (1, "")
-    assert "no word of 'xyzzy plugh' is in the dictionary; give another text" in said.err
+    result = cli("annotate", tmp_path / "m", "--text", "xyzzy plugh")
+    assert (result.code, result.out) == (1, "")
+    assert "no word of 'xyzzy plugh' is in the dictionary; give another text" in result.err
 
 
 def test_a_name_that_few_share_leaves_nothing_to_judge_by(cli: Cli, pages: Path, tmp_path: Path) -> None:
     """The texts that are held out have names of their own: such pairs do not choose the epoch."""
-    held = json.loads(cli("train", pages / "pages.toml", "--model", tmp_path / "m", "--epochs", 1, "--json").out)
-    assert held["held_out_pairs"]["page"] > 0
+    report = json.loads(cli("train", pages / "pages.toml", "--model", tmp_path / "m", "--epochs", 1, "--json").out)
+    assert report["held_out_pairs"]["page"] > 0
     lines = [json.loads(line) for line in (pages / "paragraphs.jsonl").read_text().splitlines()]
-    aside = split_collection(build_label_table(open_source(pages / "paragraphs.jsonl")), "auto", 0.1, 0, 0).valid
+    held_out_rows = split_collection(
+        build_label_table(open_source(pages / "paragraphs.jsonl")), "auto", 0.1, 0, 0
+    ).valid
     for number, line in enumerate(lines):
-        line["labels"] = [f"own {number}"] if number in aside else line["labels"]
+        line["labels"] = [f"own {number}"] if number in held_out_rows else line["labels"]
     (tmp_path / "paragraphs.jsonl").write_text("\n".join(map(json.dumps, lines)))
     shutil.copy(pages / "pages.toml", tmp_path)
-    said = cli("train", tmp_path / "pages.toml", "--model", tmp_path / "m", "--epochs", 1, "--json")
-    assert said.code == 0, said.err
-    assert json.loads(said.out)["held_out_pairs"] == {}
+    result = cli("train", tmp_path / "pages.toml", "--model", tmp_path / "m", "--epochs", 1, "--json")
+    assert result.code == 0, result.err
+    assert json.loads(result.out)["held_out_pairs"] == {}
     (tmp_path / "paragraphs.jsonl").write_text("\n".join(map(json.dumps, lines[:4])))
-    said = cli("train", tmp_path / "pages.toml", "--model", tmp_path / "m", "--epochs", 1)
-    assert "4 things are too few to set 10% aside; give more things, or --hold-out 0" in said.err
+    result = cli("train", tmp_path / "pages.toml", "--model", tmp_path / "m", "--epochs", 1)
+    assert "4 things are too few to set 10% aside; give more things, or --hold-out 0" in result.err
 
 
 @pytest.mark.parametrize("of_a_kind", [False, True])
@@ -420,15 +422,15 @@ dim = 16
 epochs = 20
 """
     (tmp_path / "titles.toml").write_text(declared.replace("[kinds.title]", '[kinds.title]\nfeatures = "words"'))
-    said = cli("train", tmp_path / "titles.toml", "--model", tmp_path / "m", "--hold-out", 0)
-    assert "[kinds.title] shares the map of 'paragraph', which says how things are described" in said.err
+    result = cli("train", tmp_path / "titles.toml", "--model", tmp_path / "m", "--hold-out", 0)
+    assert "[kinds.title] shares the map of 'paragraph', which says how things are described" in result.err
     declared = declared.replace('map = "words"\n', "", 1).replace('"words"', '"paragraph"') if of_a_kind else declared
     (tmp_path / "titles.toml").write_text(declared)
-    said = cli("train", tmp_path / "titles.toml", "--model", tmp_path / "m", "--hold-out", 0, "--restart")
-    assert said.code == 0, said.err
+    result = cli("train", tmp_path / "titles.toml", "--model", tmp_path / "m", "--hold-out", 0, "--restart")
+    assert result.code == 0, result.err
     model = SpaceAnnotator.load(tmp_path / "m")
     words = [model.text(kind, "sound of a sound").toarray() for kind in ("title", "paragraph")]
     assert words[0].sum() >= 3, "of, a and sound are words of the paragraphs"
     assert (words[0] == words[1]).all()
-    (one,) = cli("annotate", tmp_path / "m", "--text", "models of an ensemble", "-k", 3, "--json").json["results"]
-    assert any(name.startswith("ensembles-") for name, _ in one["paragraph"])
+    (row,) = cli("annotate", tmp_path / "m", "--text", "models of an ensemble", "-k", 3, "--json").json["results"]
+    assert any(name.startswith("ensembles-") for name, _ in row["paragraph"])

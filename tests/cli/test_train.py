@@ -25,13 +25,13 @@ Cli = Callable[..., Any]
 
 
 def options(collection: Path) -> tuple[object, ...]:
-    """Of a short training."""
+    """Options of a short training."""
     pictures = ("--n-words", 20, "--size", 32) if collection.is_dir() else ()
     return ("--epochs", 6, "--hold-out", 0, *pictures, "--threads", 1, "--json")
 
 
 SMALL = ("--n-words", 20, "--size", 32, "--epochs", 6, "--threads", 1)
-"""Of a short training on pictures, some of which choose the epoch."""
+"""Options of a short training on pictures, some of which choose the epoch."""
 
 
 def stopped(*args: Any, **options: Any) -> None:
@@ -68,7 +68,7 @@ def test_resumed_training_makes_the_epochs_that_are_left_and_the_same_model(
         if state.epoch == 3:
             raise KeyboardInterrupt
 
-    whole = cli("train", collection, "--model", tmp_path / "whole", *options(collection))
+    full_run = cli("train", collection, "--model", tmp_path / "whole", *options(collection))
     with monkeypatch.context() as patch:
         patch.setattr(CheckpointFolder, "save", stop_after_three)
         assert cli("train", collection, "--model", tmp_path / "m", *options(collection)).code == 130
@@ -79,7 +79,7 @@ def test_resumed_training_makes_the_epochs_that_are_left_and_the_same_model(
     assert resumed.code == 0, resumed.err
     assert [json.loads(line)["epoch"] for line in log.read_text().splitlines()] == [3, 4, 5]
     assert "unfinished training" not in resumed.err
-    assert [s["loss"] for s in resumed.json["history"]] == [s["loss"] for s in whole.json["history"]]
+    assert [s["loss"] for s in resumed.json["history"]] == [s["loss"] for s in full_run.json["history"]]
     assert tensors(tmp_path / "m") == tensors(tmp_path / "whole")
     assert not (tmp_path / "m.training").exists()
 
@@ -90,7 +90,7 @@ def test_epochs_that_are_made_again_are_logged_once(
 ) -> None:
     """Stopped in epoch 4 with a checkpoint of epoch 2 alone; a line was cut off by the stop."""
     save, log = CheckpointFolder.save, tmp_path / "log.jsonl"
-    asked = ("train", rows, "--model", tmp_path / "m", *options(rows), "--log", log)
+    command = ("train", rows, "--model", tmp_path / "m", *options(rows), "--log", log)
 
     def save_the_second(self: Any, space: Any, state: Any) -> None:
         if state.epoch == 2:
@@ -100,21 +100,23 @@ def test_epochs_that_are_made_again_are_logged_once(
 
     with monkeypatch.context() as patch:
         patch.setattr(CheckpointFolder, "save", save_the_second)
-        assert cli(*asked).code == 130
+        assert cli(*command).code == 130
     assert [json.loads(line)["epoch"] for line in log.read_text().splitlines()] == [0, 1, 2, 3]
     with log.open("a") as lines:
         lines.write("[1]\n{cut off")
-    assert cli(*asked, "--resume").code == 0
+    assert cli(*command, "--resume").code == 0
     written = [line for line in log.read_text().splitlines() if line.startswith('{"')]
     assert [json.loads(line)["epoch"] for line in written] == [0, 1, 2, 3, 4, 5]
-    assert cli(*asked).code == 0
+    assert cli(*command).code == 0
     assert len(log.read_text().splitlines()) == 6 + 2 + 6
 
 
 def test_nothing_to_go_on_from_is_said(cli: Cli, rows: Path, tmp_path: Path) -> None:
-    ran = cli("train", rows, "--model", tmp_path / "m", *options(rows), "--resume")
-    assert ran.code == 0
-    assert f"there is no unfinished training at {tmp_path / 'm.training'}; this one begins at the beginning" in ran.err
+    result = cli("train", rows, "--model", tmp_path / "m", *options(rows), "--resume")
+    assert result.code == 0
+    assert (
+        f"there is no unfinished training at {tmp_path / 'm.training'}; this one begins at the beginning" in result.err
+    )
 
 
 @pytest.mark.parametrize("removal", ["before", "during", "after"])
@@ -122,51 +124,51 @@ def test_resume_of_a_finished_model_keeps_it(
     cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, removal: str
 ) -> None:
     """Killed before, during or after the removal of the checkpoints, which follows the last save."""
-    asked = ("train", rows, "--model", tmp_path / "m", *options(rows))
+    command = ("train", rows, "--model", tmp_path / "m", *options(rows))
     with monkeypatch.context() as patch:
         if removal == "before":
             patch.setattr("wsabie.workflows.work_folder.remove_folder", stopped)
         if removal == "during":
             patch.setattr("wsabie.storage.atomic_files.remove_tree", stopped)
-        first = cli(*asked)
+        first = cli(*command)
     assert first.code == (0 if removal == "after" else 130)
-    before = tensors(tmp_path / "m")
-    again = cli(*asked, "--resume")
+    tensors_before = tensors(tmp_path / "m")
+    again = cli(*command, "--resume")
     assert again.code == 0, again.err
     assert again.json["labels"] == 3
     assert ("m is finished and stays as it is" in again.err) == (removal != "before")
-    assert tensors(tmp_path / "m") == before
+    assert tensors(tmp_path / "m") == tensors_before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "rows.txt"]
 
 
 def test_a_finished_model_of_another_command_is_not_gone_on_with(cli: Cli, rows: Path, tmp_path: Path) -> None:
-    asked = ("train", rows, "--model", tmp_path / "m", *options(rows))
-    assert cli(*asked).code == 0
-    before = tensors(tmp_path / "m")
-    others = tmp_path / "others.txt"
-    others.write_text(rows.read_text().replace("90 9 3\n0 ", "90 9 3\n1 ", 1))
-    for words, what in (
+    command = ("train", rows, "--model", tmp_path / "m", *options(rows))
+    assert cli(*command).code == 0
+    tensors_before = tensors(tmp_path / "m")
+    changed_rows = tmp_path / "others.txt"
+    changed_rows.write_text(rows.read_text().replace("90 9 3\n0 ", "90 9 3\n1 ", 1))
+    for words, setting in (
         (("--seed", 7), "seed"),
         (("--dim", 7, "--learning-rate", 0.3), "dim, learning_rate"),
     ):
         again = cli("train", rows, "--model", tmp_path / "m", *options(rows), "--resume", *words)
-        assert (again.code, f"m is a finished model with other {what}, and no training" in again.err) == (1, True)
-    again = cli("train", others, "--model", tmp_path / "m", *options(rows), "--resume")
+        assert (again.code, f"m is a finished model with other {setting}, and no training" in again.err) == (1, True)
+    again = cli("train", changed_rows, "--model", tmp_path / "m", *options(rows), "--resume")
     assert (again.code, "a finished model with other data" in again.err) == (1, True)
-    assert tensors(tmp_path / "m") == before
+    assert tensors(tmp_path / "m") == tensors_before
 
 
 def test_unfinished_training_is_not_thrown_away_unasked(
     cli: Cli, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = ("train", "--model", tmp_path / "my m", *SMALL, "--", pictures)
+    command = ("train", "--model", tmp_path / "my m", *SMALL, "--", pictures)
     work = tmp_path / "my m.training"
     with monkeypatch.context() as patch:
         patch.setattr(Annotator, "save", stopped)
-        first = cli(*asked)
+        first = cli(*command)
     assert f"stopped; finished epochs are kept in {work}; go on with: wsabie train --resume " in first.err
-    there = {path: path.stat().st_mtime_ns for path in work.rglob("*")}
-    for words, said in (
+    times_before = {path: path.stat().st_mtime_ns for path in work.rglob("*")}
+    for words, message in (
         ((), f"{work} holds unfinished training; give --resume to go on from it, or --restart"),
         (("--resume", "--restart"), "leave one of them out"),
         (("--restart", "--metric", "mapp"), "no epoch can be chosen by 'mapp'; choose MAP, or p@k such as p@10"),
@@ -178,10 +180,10 @@ def test_unfinished_training_is_not_thrown_away_unasked(
         (("--resume", "--n-words", "30"), "begin anew (--restart)"),
         (("--resume", "--min-rows", "1000"), "no label has 1000 training rows"),
     ):
-        refused = cli(*asked[:-2], *words, pictures)
-        assert (refused.code, said in refused.err) == (1, True), refused.err
+        refused = cli(*command[:-2], *words, pictures)
+        assert (refused.code, message in refused.err) == (1, True), refused.err
         assert "goes on from that" not in refused.err
-        assert {path: path.stat().st_mtime_ns for path in work.rglob("*")} == there, words
+        assert {path: path.stat().st_mtime_ns for path in work.rglob("*")} == times_before, words
     with monkeypatch.context() as patch:
         patch.setattr(VisualWords, "fit", None)  # the dictionary is there
         line = first.err.strip().splitlines()[-1].partition("go on with: wsabie ")[2]
@@ -193,10 +195,10 @@ def test_two_commands_do_not_train_one_model(
     cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second one would remove what the first one works on; it touches nothing."""
-    asked, work = ("train", rows, "--model", tmp_path / "m", "--epochs", 6), tmp_path / "m.training"
+    command, work = ("train", rows, "--model", tmp_path / "m", "--epochs", 6), tmp_path / "m.training"
     save, saved = Annotator.save, []
 
-    def beside(self: Annotator, place: Path) -> None:
+    def save_under_lock(self: Annotator, place: Path) -> None:
         with pytest.raises(InputError, match="another command is changing"), lock_folder(work):
             pass
         if place.exists():  # nor may it be updated meanwhile
@@ -205,14 +207,14 @@ def test_two_commands_do_not_train_one_model(
         saved.append(place)
         save(self, place)
 
-    monkeypatch.setattr(Annotator, "save", beside)
+    monkeypatch.setattr(Annotator, "save", save_under_lock)
     for _ in ("made", "replaced"):
-        assert cli(*asked).code == 0
+        assert cli(*command).code == 0
     assert saved == [tmp_path / "m"] * 2
     with hold_work_folder(work, resume=False):
         (work / "extractor").touch()
         for words in ((), ("--resume",), ("--restart",)):
-            refused = cli(*asked, *words)
+            refused = cli(*command, *words)
             assert (refused.code, f"another command is changing {work}; give this one again" in refused.err) == (
                 1,
                 True,
@@ -224,83 +226,90 @@ def test_two_commands_do_not_train_one_model(
 def test_begun_anew_nothing_of_the_run_before_is_used(
     cli: Cli, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = ("train", pictures, "--model", tmp_path / "m", *SMALL)
+    command = ("train", pictures, "--model", tmp_path / "m", *SMALL)
     work = tmp_path / "m.training"
     with monkeypatch.context() as patch:
         patch.setattr(Annotator, "save", stopped)
-        cli(*asked)
+        cli(*command)
         patch.setattr(VisualWords, "fit", stopped)
-        anew = cli(*asked, "--n-words", 30, "--restart")
-    assert (anew.code, "stopped before anything was finished" in anew.err, work.exists()) == (130, True, False)
-    failed = cli(*asked, "--learning-rate", 1e30)
+        restarted = cli(*command, "--n-words", 30, "--restart")
+    assert (restarted.code, "stopped before anything was finished" in restarted.err, work.exists()) == (
+        130,
+        True,
+        False,
+    )
+    failed = cli(*command, "--learning-rate", 1e30)
     assert (failed.code, f"the description of the items is kept in {work}; --resume goes on" in failed.err) == (1, True)
-    assert cli(*asked, "--restart").code == 0
+    assert cli(*command, "--restart").code == 0
 
 
 def test_ctrl_c_before_anything_is_finished_leaves_nothing(
     cli: Cli, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = ("train", pictures, "--model", tmp_path / "m", *SMALL)
+    command = ("train", pictures, "--model", tmp_path / "m", *SMALL)
     with monkeypatch.context() as patch:
         patch.setattr(VisualWords, "fit", stopped)
-        ran = cli(*asked)
-    assert (ran.code, "stopped before anything was finished, so that the same command begins" in ran.err) == (130, True)
+        result = cli(*command)
+    assert (result.code, "stopped before anything was finished, so that the same command begins" in result.err) == (
+        130,
+        True,
+    )
     monkeypatch.setattr("wsabie.workflows.model_training.extract_to_file", stopped)
-    ran = cli(*asked)
-    assert f"stopped; what is described already is kept in {tmp_path / 'm.training'}" in ran.err
+    result = cli(*command)
+    assert f"stopped; what is described already is kept in {tmp_path / 'm.training'}" in result.err
 
 
 def test_the_kept_epoch_is_told(cli: Cli, rows: Path, tmp_path: Path) -> None:
     """Figures may be written in small and large letters; a device is no place for a model."""
-    done = cli("train", rows, "--model", tmp_path / "m", "--epochs", 6, "--metric", "P@1", "--json")
-    figures = [one["validation"] for one in done.json["history"]]
-    told = cli("info", tmp_path / "m", "--json").json
-    assert told["kept_epoch"] == figures.index(max(figures)) + 1
+    result = cli("train", rows, "--model", tmp_path / "m", "--epochs", 6, "--metric", "P@1", "--json")
+    figures = [epoch["validation"] for epoch in result.json["history"]]
+    info = cli("info", tmp_path / "m", "--json").json
+    assert info["kept_epoch"] == figures.index(max(figures)) + 1
     assert cli("train", rows, "--model", tmp_path / "m", "--epochs", 2, "--metric", "map").code == 0
     refused = cli("train", rows, "--model", "/dev/full", *options(rows))
     assert (refused.code, "/dev/full is a file; give the name of a folder" in refused.err) == (1, True), refused.err
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "message"),
     [(errno.ENOSPC, "the disk is full; free some space"), (errno.EACCES, "refused; make that possible")],
 )
 def test_a_model_that_cannot_be_saved_says_how_to_go_on(
-    cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, said: str
+    cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, message: str
 ) -> None:
     def fails(*args: Any) -> None:
         with explain_write_errors(tmp_path / "m"):
             raise OSError(code, "refused")
 
     monkeypatch.setattr(Annotator, "save", fails)
-    ran = cli("train", rows, "--model", tmp_path / "m", *options(rows))
-    assert ran.code == 1
-    assert f"{said} and run the same command again with --resume" in ran.err
+    result = cli("train", rows, "--model", tmp_path / "m", *options(rows))
+    assert result.code == 1
+    assert f"{message} and run the same command again with --resume" in result.err
     assert (tmp_path / "m.training" / "checkpoint").exists()
 
 
 def test_the_same_rows_as_validation_data_are_noticed(cli: Cli, rows: Path, tmp_path: Path) -> None:
-    asked = ("train", rows, "--model", tmp_path / "m", "--epochs", 2, "--threads", 1)
+    command = ("train", rows, "--model", tmp_path / "m", "--epochs", 2, "--threads", 1)
     copy = tmp_path / "copy.txt"
     copy.write_text(rows.read_text())
-    assert f"{copy} is the training data itself" in cli(*asked, "--valid", copy).err
+    assert f"{copy} is the training data itself" in cli(*command, "--valid", copy).err
     copy.write_text(rows.read_text().replace(":1", ":3"))
-    assert "is the training data itself" not in cli(*asked, "--valid", copy).err
+    assert "is the training data itself" not in cli(*command, "--valid", copy).err
 
 
 @pytest.mark.parametrize("content", ["", "{", None])
 def test_a_damaged_model_is_replaced_by_training_again(
     cli: Cli, rows: Path, tmp_path: Path, content: str | None
 ) -> None:
-    asked = ("train", rows, "--model", tmp_path / "m", *options(rows))
-    assert cli(*asked).code == 0
+    command = ("train", rows, "--model", tmp_path / "m", *options(rows))
+    assert cli(*command).code == 0
     config = tmp_path / "m" / "config.json"
     if content is None:
         config.unlink()
     else:
         config.write_text(content)
     assert cli("info", tmp_path / "m").code == 1
-    again = cli(*asked)
+    again = cli(*command)
     assert again.code == 0, again.err
     assert cli("info", tmp_path / "m").code == 0
 
@@ -347,8 +356,8 @@ def test_whole_groups_are_held_out_and_views_stay_together(
     words = ("--epochs", 1, "--hold-out", 0.3, "--threads", 1)
     assert cli("train", tmp_path / "rows.parquet", "--model", tmp_path / "m", *words).code == 0
     train, valid = sides
-    together = 6 if grouped else 3
-    assert not {*train // together} & {*valid // together}
+    rows_per_group = 6 if grouped else 3
+    assert not {*train // rows_per_group} & {*valid // rows_per_group}
     assert (len(train), len(valid)) == (42, 6)
     assert not (valid % 3).any()  # of a picture that is held out the centred view alone is judged
 
@@ -361,8 +370,10 @@ def test_parameters_come_from_a_file_and_the_command_line_goes_before_it(cli: Cl
     words = ("train", rows, "--model", tmp_path / "m", "--config", config, "--dim", 5, "--threads", 1)
     assert cli(*words).code == 0
     model = Annotator.load(tmp_path / "m").model
-    made = Wsabie(5, epochs=2, rank_weight="mean_rank", max_norm=None, learning_rate={"V": 0.5, "W": 0.25}, threads=1)
-    assert model.get_params() == made.get_params()
+    expected = Wsabie(
+        5, epochs=2, rank_weight="mean_rank", max_norm=None, learning_rate={"V": 0.5, "W": 0.25}, threads=1
+    )
+    assert model.get_params() == expected.get_params()
 
 
 @pytest.mark.parametrize(
@@ -395,10 +406,10 @@ def test_a_file_of_parameters_that_cannot_be_used_is_refused_before_work(
 def test_rows_set_aside_without_a_known_label_choose_nothing(cli: Cli, tmp_path: Path) -> None:
     data = tmp_path / "data.txt"
     data.write_text("".join(f"__label__only{i} word{i % 5}\n" for i in range(40)) + "__label__both a\n" * 3)
-    found = cli("train", data, "--model", tmp_path / "m", "--min-rows", 2, "--epochs", 2, "--seed", 1)
-    assert found.code == 0, found.err
-    assert "so that the last epoch was kept" in found.err
-    assert "from 43 rows" in found.out
+    result = cli("train", data, "--model", tmp_path / "m", "--min-rows", 2, "--epochs", 2, "--seed", 1)
+    assert result.code == 0, result.err
+    assert "so that the last epoch was kept" in result.err
+    assert "from 43 rows" in result.out
 
 
 @pytest.mark.parametrize("name", ["/", "."])

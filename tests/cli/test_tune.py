@@ -17,10 +17,10 @@ QUICK = ("--threads", 1, "--set", "epochs=3", "--set", "dim=[4, 8]", "--set", "s
 
 def test_tune_evaluate_annotate_and_go_on(cli: Cli, rows: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    ran = cli("tune", rows, "--out", out, "--trials", 2, *QUICK)
-    assert ran.code == 0, ran.err
-    assert "the best 2 of 2 trials, by MAP on the validation rows" in ran.out
-    assert "the same in all of these" in ran.err
+    result = cli("tune", rows, "--out", out, "--trials", 2, *QUICK)
+    assert result.code == 0, result.err
+    assert "the best 2 of 2 trials, by MAP on the validation rows" in result.out
+    assert "the same in all of these" in result.err
     names = {"model", "trials.jsonl", "trials.csv", "tuning.html", "parallel.svg"}
     assert {path.name for path in out.iterdir()} == names
     assert cli("annotate", out / "model", rows, "-k", 1).code == 0
@@ -36,24 +36,24 @@ def test_tune_evaluate_annotate_and_go_on(cli: Cli, rows: Path, tmp_path: Path) 
 
 def test_other_data_in_the_folder_are_refused(cli: Cli, rows: Path, tmp_path: Path) -> None:
     assert cli("tune", rows, "--out", tmp_path / "out", "--trials", 1, *QUICK).code == 0
-    other = tmp_path / "other.txt"
-    other.write_text(rows.read_text().replace("0 0:1", "1 0:1", 1))
-    ran = cli("tune", other, "--out", tmp_path / "out", "--trials", 1, *QUICK)
-    assert ran.code == 1
-    assert "holds trials with other data" in ran.err
+    changed_rows = tmp_path / "other.txt"
+    changed_rows.write_text(rows.read_text().replace("0 0:1", "1 0:1", 1))
+    result = cli("tune", changed_rows, "--out", tmp_path / "out", "--trials", 1, *QUICK)
+    assert result.code == 1
+    assert "holds trials with other data" in result.err
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")
-    ran = cli("tune", rows, "--out", tmp_path / "mine", "--trials", 1, *QUICK)
-    assert ran.code == 1
-    assert "notes.txt" in ran.err
+    result = cli("tune", rows, "--out", tmp_path / "mine", "--trials", 1, *QUICK)
+    assert result.code == 1
+    assert "notes.txt" in result.err
 
 
 def test_info_tells_the_map_whatever_chose_the_epoch(cli: Cli, rows: Path, tmp_path: Path) -> None:
     assert cli("tune", rows, "--out", tmp_path / "out", "--trials", 1, "--metric", "p@1", *QUICK).code == 0
-    told = cli("info", tmp_path / "out" / "model", "--epochs", "--json").json
-    best = max(told["history"], key=lambda stats: stats["validation"])
-    assert told["validation_map"] == best["validation_metrics"]["MAP"]
-    assert told["tuning"]["figure"] == best["validation"]
+    info = cli("info", tmp_path / "out" / "model", "--epochs", "--json").json
+    best = max(info["history"], key=lambda stats: stats["validation"])
+    assert info["validation_map"] == best["validation_metrics"]["MAP"]
+    assert info["tuning"]["figure"] == best["validation"]
     assert "metric p@1, trials 1" in cli("info", tmp_path / "out" / "model").out
 
 
@@ -70,8 +70,8 @@ def test_pictures_are_described_once(cli: Cli, pictures: Path, tmp_path: Path) -
 
 def test_pictures_are_described_in_any_way(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     words = ("--features", "colour,hog", "--components", 20, "--hold-out", 0.2, "--trials", 2, *QUICK)
-    ran = cli("tune", pictures, "--out", tmp_path / "out", *words)
-    assert ran.code == 0, ran.err
+    result = cli("tune", pictures, "--out", tmp_path / "out", *words)
+    assert result.code == 0, result.err
     assert "colour" in cli("info", tmp_path / "out" / "model").out
     assert cli("annotate", tmp_path / "out" / "model", next(pictures.glob("*.webp")), "-k", 2).code == 0
 
@@ -83,13 +83,13 @@ def test_corel5k(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
     ran = cli("tune", train, "--out", tmp_path, "--test", test, "--trials", 4, *fixed, "--json")
     assert ran.code == 0, ran.err
     assert ran.json["test"]["rows"] == 500
-    judged = cli("evaluate", tmp_path / "model", test, "--json")
-    assert judged.json["metrics"]["MAP"] == pytest.approx(ran.json["test"]["tuned"]["MAP"]["mean"])
-    assert judged.json["metrics"]["MAP"] > 0.25
+    result = cli("evaluate", tmp_path / "model", test, "--json")
+    assert result.json["metrics"]["MAP"] == pytest.approx(ran.json["test"]["tuned"]["MAP"]["mean"])
+    assert result.json["metrics"]["MAP"] > 0.25
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--set", "dimm=3"), "did you mean dim?"),
         (("--set", "dim"), "--set 'dim' is not NAME=VALUE"),
@@ -99,11 +99,11 @@ def test_corel5k(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
         (("--n-words", "50"), "--n-words says how pictures, sounds or documents are described"),
     ],
 )
-def test_bad_input_is_one_sentence(cli: Cli, rows: Path, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
-    ran = cli("tune", rows, "--out", tmp_path / "out", "--trials", 1, *words)
-    assert ran.code == 1
-    assert said in ran.err
-    assert "Traceback" not in ran.err
+def test_bad_input_is_one_sentence(cli: Cli, rows: Path, tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    result = cli("tune", rows, "--out", tmp_path / "out", "--trials", 1, *words)
+    assert result.code == 1
+    assert message in result.err
+    assert "Traceback" not in result.err
     assert not (tmp_path / "out" / "model").exists()
 
 
@@ -112,8 +112,8 @@ def test_the_space_from_a_file_and_from_the_command_line(tmp_path: Path) -> None
     file.write_text(
         'loss = "auc"\nrank_weight = [1.0, 0.5]\n[space]\ndim = [50, 100]\nmargin = {low = 0.5, high = 2}\n'
     )
-    found = read_changes(file, ["dim=64", "scaling=none", "max_norm={low = 1, high = 2}"])
-    assert found == {
+    changes = read_changes(file, ["dim=64", "scaling=none", "max_norm={low = 1, high = 2}"])
+    assert changes == {
         "loss": "auc",
         "rank_weight": [[1.0, 0.5]],
         "dim": 64,

@@ -21,38 +21,38 @@ from wsabie.workflows.model_updates import update_model
 def parts(data_dir: Path, tmp_path_factory: Any) -> tuple[Path, Path]:
     """Training pictures of Corel5k: the first 2,500 without those of 20 labels, and 1,500 others."""
     folder = tmp_path_factory.mktemp("corel")
-    given = data_dir / "corel5k_mulan"
-    lines = (given / "Corel5k-train-sparse.arff").read_text().splitlines(keepends=True)
+    source = data_dir / "corel5k_mulan"
+    lines = (source / "Corel5k-train-sparse.arff").read_text().splitlines(keepends=True)
     at = lines.index("@data\n") + 1
-    labels = (given / "Corel5k.xml").read_text()
+    labels = (source / "Corel5k.xml").read_text()
     late = {str(column) for column in range(510, 530)}
     early = [
         line for line in lines[at : at + 2500] if not late & set(line.strip("{}\n").replace(",", " ").split()[::2])
     ]
-    for name, some in (("base", early), ("more", lines[at + 2500 : at + 4000])):
-        (folder / f"{name}.arff").write_text("".join(lines[:at] + some))
+    for name, rows in (("base", early), ("more", lines[at + 2500 : at + 4000])):
+        (folder / f"{name}.arff").write_text("".join(lines[:at] + rows))
         (folder / f"{name}.xml").write_text(labels)
     return folder / "base.arff", folder / "more.arff"
 
 
 def trained(cli: Any, base: Path, folder: Path, *, replay: bool = True) -> Path:
-    kept = ("--replay", "auto") if replay else ()
+    replay_options = ("--replay", "auto") if replay else ()
     shape = ("--dim", 30, "--epochs", 6, "--threads", 1, "--min-rows", 2)
-    done = cli("train", base, "--model", folder / "m", *shape, *kept)
-    assert done.code == 0, done.err
+    result = cli("train", base, "--model", folder / "m", *shape, *replay_options)
+    assert result.code == 0, result.err
     return folder / "m"
 
 
 def test_rows_come_in_steps(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
     base, more = parts
     model = trained(cli, base, tmp_path)
-    before = len(wsabie.load(model).model.vocabulary_)
-    done = cli("update", model, more, "--step", 500, "--epochs", 3, "--threads", 1, "--json")
-    assert done.code == 0, done.err
-    steps = done.json["steps"]
-    assert [one["rows"] for one in steps] == [500, 500, 500]
-    assert sum(one["new_labels"] for one in steps) == len(wsabie.load(model).model.vocabulary_) - before > 0
-    assert all(0.1 < one["map"] < 0.6 and one["ece"] < 0.3 and one["moved"] > 0 for one in steps)
+    n_labels_before = len(wsabie.load(model).model.vocabulary_)
+    result = cli("update", model, more, "--step", 500, "--epochs", 3, "--threads", 1, "--json")
+    assert result.code == 0, result.err
+    steps = result.json["steps"]
+    assert [step["rows"] for step in steps] == [500, 500, 500]
+    assert sum(step["new_labels"] for step in steps) == len(wsabie.load(model).model.vocabulary_) - n_labels_before > 0
+    assert all(0.1 < step["map"] < 0.6 and step["ece"] < 0.3 and step["moved"] > 0 for step in steps)
     info = cli("info", model, "--json").json
     assert (info["batches"], info["rows_replayed"], len(info["stream"])) == (3, info["rows_seen"], 3)
     assert "last batch" in cli("info", model).out
@@ -64,18 +64,18 @@ def test_rows_come_in_steps(cli: Any, parts: tuple[Path, Path], tmp_path: Path) 
 
 def test_a_copy_compiles_what_steps_need(cli: Any, parts: tuple[Path, Path], tmp_path: Path, monkeypatch: Any) -> None:
     base, more = parts
-    place, learnt, learn = trained(cli, base, tmp_path), [], Wsabie.partial_fit
+    place, steps_learned, learn = trained(cli, base, tmp_path), [], Wsabie.partial_fit
 
-    def told(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-        learnt.append((id(self), X.shape[0]))
+    def learn_and_record(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        steps_learned.append((id(self), X.shape[0]))
         return learn(self, X, *args, **options)
 
-    monkeypatch.setattr(Wsabie, "partial_fit", told)
+    monkeypatch.setattr(Wsabie, "partial_fit", learn_and_record)
     assert cli("update", place, more, "--step", 1000, "--epochs", 1).code == 0
-    (copied, first), *steps = learnt
+    (copied, first), *steps = steps_learned
     assert first <= 64
-    assert copied not in {one for one, _ in steps}
-    assert len({one for one, _ in steps}) == 1
+    assert copied not in {model_id for model_id, _ in steps}
+    assert len({model_id for model_id, _ in steps}) == 1
 
 
 @pytest.mark.parametrize("remembers", [False, True])
@@ -104,11 +104,11 @@ def test_a_run_that_was_stopped_goes_on(
         assert cli("update", folders[1], *words).code == 130
     assert wsabie.load(folders[1]).facts["updates"][0]["rows"] == 600
     on = cli("update", folders[1], *words, "--json")
-    assert [one["rows"] for one in on.json["steps"]] == [600, 300]
+    assert [step["rows"] for step in on.json["steps"]] == [600, 300]
     assert ("--remember is passed over" in on.err) == remembers
-    one, two = (open_model_folder(folder) for folder in folders)
-    assert one.tensors.keys() == two.tensors.keys()
-    for name, array in one.tensors.items():
+    step, two = (open_model_folder(folder) for folder in folders)
+    assert step.tensors.keys() == two.tensors.keys()
+    for name, array in step.tensors.items():
         assert np.array_equal(array, two.tensors[name]), name
 
 
@@ -119,9 +119,9 @@ def test_labels_are_edited(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -
     counts = wsabie.load(model).model.memory_.label_counts
     first, second, third = (names[i] for i in np.argsort(-counts)[:3])
     merged, renamed = cli("edit", model, "merge", first, second), cli("edit", model, "rename", third, "a new name")
-    left = f"{len(names) - 1:,} labels in {model} now"
-    assert (merged.code, f"{second!r} went into {first!r}: {left}" in merged.err) == (0, True), merged.err
-    assert (renamed.code, f"{third!r} is called 'a new name': {left}" in renamed.err) == (0, True), renamed.err
+    labels_left = f"{len(names) - 1:,} labels in {model} now"
+    assert (merged.code, f"{second!r} went into {first!r}: {labels_left}" in merged.err) == (0, True), merged.err
+    assert (renamed.code, f"{third!r} is called 'a new name': {labels_left}" in renamed.err) == (0, True), renamed.err
     for name, became in ((second, f"is part of {first!r} now"), (third, "is called 'a new name' now")):
         refused = cli("edit", model, "remove", name)
         assert (refused.code, became in refused.err) == (1, True), refused.err
@@ -129,30 +129,30 @@ def test_labels_are_edited(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -
     assert cli("info", model, "--json").json["labels"] == len(names) - 2
     assert cli("export", model, tmp_path / "card", "--as", "huggingface").code == 0
     assert f"of {len(names) - 2:,}: " in (tmp_path / "card" / "README.md").read_text(encoding="utf-8")
-    found = cli("annotate", model, more, "-k", 400, "--json").json["results"]
-    shown = {name for row in found for name, _ in row["labels"]}
-    assert {first, "a new name"} <= shown
-    assert not {second, third, names[5]} & shown
+    results = cli("annotate", model, more, "-k", 400, "--json").json["results"]
+    label_names = {name for row in results for name, _ in row["labels"]}
+    assert {first, "a new name"} <= label_names
+    assert not {second, third, names[5]} & label_names
     assert cli("evaluate", model, more, "--json").json["labels"] == len(names) - 2  # the others are no candidates
-    done = cli("update", model, more, "--epochs", 1, "--json")  # has the old names
-    assert done.code == 0, done.err
+    result = cli("update", model, more, "--epochs", 1, "--json")  # has the old names
+    assert result.code == 0, result.err
     now = wsabie.load(model).model.vocabulary_
     assert now.ids([second]).tolist() == now.ids([first]).tolist()
     assert "a new name" in now
-    judged = cli("evaluate", model, more, "--allow-overlap", "--json").json
-    assert judged["labels"] == len(now.active_ids())
-    assert cli("evaluate", model, more, "--allow-overlap", "--candidates", model, "--json").json == judged
-    asked = cli("search", model, second, "--in", more, "-k", 1, "--json").json
-    assert (asked["query"], asked["labels"]) == (second, [first])
-    assert [one["label"] for one in asked["groups"][0]["matches"]] == [first]
-    for words, said in (
+    evaluation = cli("evaluate", model, more, "--allow-overlap", "--json").json
+    assert evaluation["labels"] == len(now.active_ids())
+    assert cli("evaluate", model, more, "--allow-overlap", "--candidates", model, "--json").json == evaluation
+    search_report = cli("search", model, second, "--in", more, "-k", 1, "--json").json
+    assert (search_report["query"], search_report["labels"]) == (second, [first])
+    assert [match["label"] for match in search_report["groups"][0]["matches"]] == [first]
+    for words, message in (
         (("rename", first), "rename takes two names"),
         (("merge", first), "merge takes two names or more"),
         (("merge", first, "no such"), "there is no label 'no such'"),
         (("rename", first, "a new name"), "another label is called 'a new name' already"),
     ):
         refused = cli("edit", model, *words)
-        assert (refused.code, said in refused.err) == (1, True), refused.err
+        assert (refused.code, message in refused.err) == (1, True), refused.err
 
 
 def test_one_command_changes_a_model_at_a_time(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
@@ -160,37 +160,37 @@ def test_one_command_changes_a_model_at_a_time(cli: Any, parts: tuple[Path, Path
     place = trained(cli, parts[0], tmp_path)
     with lock_folder(place):
         for command in (("update", place, parts[1]), ("edit", place, "rename", "sky", "heaven"), ("index", place)):
-            done = cli(*command)
-            assert (done.code, done.out) == (1, "")
-            assert "another command is changing" in done.err
+            result = cli(*command)
+            assert (result.code, result.out) == (1, "")
+            assert "another command is changing" in result.err
     assert cli("edit", place, "rename", "sky", "heaven").code == 0
 
 
 def test_what_update_refuses(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
     base, more = parts
     model = trained(cli, base, tmp_path, replay=False)
-    for words, said in (
+    for words, message in (
         ((more,), "it would forget old labels; give the training data by --remember DATA, or --without-replay"),
         ((more, "--replay", "100"), "it would forget old labels"),
         ((more, "--remember", base, "--without-replay"), "leave it out"),
         ((tmp_path / "missing", "--without-replay"), "missing"),
     ):
         refused = cli("update", model, *words)
-        assert (refused.code, said in refused.err) == (1, True), refused.err
+        assert (refused.code, message in refused.err) == (1, True), refused.err
     for size in ("some", "0"):
         refused = cli("update", model, more, "--replay", size)
         assert (refused.code, f"{size} is no number of rows; give one above 0, or auto" in refused.err) == (2, True)
     bare = cli("update", model, more, "--without-replay", "--epochs", 1, "--json")
     assert bare.err.index("compiling (once)") < bare.err.index("learning") < bare.err.index("1,500/1,500 rows")
     assert "map" not in bare.json["steps"][0]
-    other = tmp_path / "popular"
-    assert cli("train", base, "--model", other, "--kind", "popularity").code == 0
-    refused = cli("update", other, more)
+    popularity = tmp_path / "popular"
+    assert cli("train", base, "--model", popularity, "--kind", "popularity").code == 0
+    refused = cli("update", popularity, more)
     assert "is of kind popularity, which cannot go on" in refused.err
 
 
 def test_rows_with_nothing_that_the_model_knows_are_refused(cli: Any, tmp_path: Path) -> None:
-    """Of features that it does not know the rest is used; where nothing is left the data are others."""
+    """Rows with some unknown features are used, rows with only such features are refused."""
     for name, first in (("known", 0), ("wider", 30), ("far", 300)):
         lines = [f"{i % 3} {first + i % 3}:1 {first + 3 + i % 9}:1" for i in range(60)]
         (tmp_path / f"{name}.txt").write_text("\n".join([*lines, "1 0:1 40:2"] if first == 30 else lines) + "\n")
@@ -200,21 +200,21 @@ def test_rows_with_nothing_that_the_model_knows_are_refused(cli: Any, tmp_path: 
     for command in ("update", "evaluate", "annotate"):
         refused = cli(command, tmp_path / "m", tmp_path / "far.txt")
         assert (refused.code, "has none of the model's 12 features" in refused.err) == (1, True), refused.err
-    some = cli("update", tmp_path / "m", tmp_path / "wider.txt", "--json")
-    assert (some.code, "121 values of" in some.err) == (0, True), some.err
+    wider = cli("update", tmp_path / "m", tmp_path / "wider.txt", "--json")
+    assert (wider.code, "121 values of" in wider.err) == (0, True), wider.err
     assert cli("info", tmp_path / "m", "--json").json["stream"][0]["unseen_features"] == 0.0
 
 
 def test_training_data_can_be_remembered_later(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
     base, more = parts
     model = trained(cli, base, tmp_path, replay=False)
-    done = cli("update", model, more, "--remember", base, "--replay", 800, "--epochs", 2)
-    assert done.code == 0, done.err
-    assert "MAP" in done.out
+    result = cli("update", model, more, "--remember", base, "--replay", 800, "--epochs", 2)
+    assert result.code == 0, result.err
+    assert "MAP" in result.out
     info = json.loads(cli("info", model, "--json").out)
     n = len(base.read_text().split("@data\n")[1].splitlines())
     assert (info["rows_replayed"], info["rows_seen"]) == (800, n + info["stream"][0]["rows"])
-    assert "training rows of" not in done.err
+    assert "training rows of" not in result.err
     (tmp_path / "again").mkdir()
     strange = cli("update", trained(cli, base, tmp_path / "again", replay=False), base, "--remember", more)
     assert (strange.code, f"0 of 1,500 rows of {more} that were looked at are training rows of" in strange.err) == (
@@ -226,8 +226,8 @@ def test_training_begins_with_another_models_space(cli: Any, parts: tuple[Path, 
     base, more = parts
     start = trained(cli, base, tmp_path)
     words = (more, "--model", tmp_path / "warm", "--epochs", 2, "--threads", 1, "--json")
-    done = cli("train", *words, "--init-model", start)
-    assert done.code == 0, done.err
+    result = cli("train", *words, "--init-model", start)
+    assert result.code == 0, result.err
     assert cli("info", tmp_path / "warm", "--json").json["dimensions"] == 30
     warm = cli("evaluate", tmp_path / "warm", base, "--json").json["metrics"]["MAP"]
     assert cli("train", *words, "--dim", 30).code == 0
@@ -251,28 +251,28 @@ def test_probabilities_stay_and_no_label_comes_without_a_row(tmp_path: Path) -> 
     labels = rng.integers(0, 10, 130)
     labels[9], labels[109] = 11, 10  # one is held in a step of 100; of the last 30 rows none is
     update_model(Annotator(model), rows(130, "b", labels), tmp_path / "m", step=100, epochs=2)
-    after = wsabie.load(tmp_path / "m").model
-    assert ("label 10" in after.vocabulary_, "label 11" in after.vocabulary_) == (True, False)
-    assert after.calibration_ is not None
-    assert after.predict_proba(first.X[:2]).shape == (2, 11)
-    assert (after.memory_.label_counts > 0).all()
+    updated = wsabie.load(tmp_path / "m").model
+    assert ("label 10" in updated.vocabulary_, "label 11" in updated.vocabulary_) == (True, False)
+    assert updated.calibration_ is not None
+    assert updated.predict_proba(first.X[:2]).shape == (2, 11)
+    assert (updated.memory_.label_counts > 0).all()
 
 
 def test_a_step_without_a_label_to_judge_by(tmp_path: Path) -> None:
     """Held rows without a known label leave probabilities as they are; a step without labels is no arrival."""
     rng = np.random.default_rng(0)
-    names, own = [f"label {y}" for y in range(6)], rng.integers(0, 6, 500)
-    X = sp.csr_matrix((rng.random((500, 12)) < 0.4).astype(np.float32) + np.eye(12, dtype=np.float32)[own])
-    Y = np.eye(6, dtype=np.int8)[own]
+    names, row_labels = [f"label {y}" for y in range(6)], rng.integers(0, 6, 500)
+    X = sp.csr_matrix((rng.random((500, 12)) < 0.4).astype(np.float32) + np.eye(12, dtype=np.float32)[row_labels])
+    Y = np.eye(6, dtype=np.int8)[row_labels]
     Y[109:200:10] = 0  # those that the second step holds back
     Y[200:300] = 0
     rows = FeatureTable(X, sp.csr_matrix(Y), names, [str(i) for i in range(500)])
     first = rows.take(np.arange(100))
     model = Wsabie(dim=8, epochs=3, threads=1, replay=100).fit(first.X, first.Y, label_names=names)
     model.calibrate(first.X, first.Y)
-    told = update_model(Annotator(model), rows.take(np.arange(100, 500)), tmp_path / "m", step=100, epochs=2)
-    assert [one["rows"] for one in told] == [100] * 4
-    assert ["map" in one for one in told] == [True, False, True, True]
+    steps = update_model(Annotator(model), rows.take(np.arange(100, 500)), tmp_path / "m", step=100, epochs=2)
+    assert [entry["rows"] for entry in steps] == [100] * 4
+    assert ["map" in entry for entry in steps] == [True, False, True, True]
     assert wsabie.load(tmp_path / "m").model.calibration_ is not None
 
 
@@ -290,7 +290,7 @@ def test_rows_that_the_model_cannot_scale_are_skipped(cli: Any, tmp_path: Path) 
         ("annotate", model, later),
         ("update", model, later, "--step", 20),
     ):
-        done = cli(*command, "--rejects", listed)
-        assert done.code == 0, done.err
-        (told,) = map(json.loads, listed.read_text().splitlines())
-        assert (told["reason"], told["where"].endswith("41")) == ("negative value", True), told
+        result = cli(*command, "--rejects", listed)
+        assert result.code == 0, result.err
+        (reject,) = map(json.loads, listed.read_text().splitlines())
+        assert (reject["reason"], reject["where"].endswith("41")) == ("negative value", True), reject

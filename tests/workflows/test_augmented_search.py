@@ -37,7 +37,7 @@ def things(model):
     return X, EmbeddingSet([f"{i}" for i in range(40)], model.transform(X))
 
 
-class Both(QueryMatcher):
+class AnyConceptMatcher(QueryMatcher):
     """A query that means two labels."""
 
     def match(self, query):
@@ -47,20 +47,20 @@ class Both(QueryMatcher):
 def test_the_best_things_are_those_of_all_scores(model, things) -> None:
     X, items = things
     scores = model.scores(X)
-    one = AugmentedSearch(model, items).find(NAMES[2], k=7).groups[0]
+    plain = AugmentedSearch(model, items).find(NAMES[2], k=7).groups[0]
     order = np.argsort(-scores[:, 2], kind="stable")[:7]
-    assert [int(found.id) for found in one.matches] == order.tolist()
-    assert np.allclose([found.score for found in one.matches], scores[order, 2], atol=1e-5)
-    two = AugmentedSearch(model, items, queries=Both(NAMES)).find("?", k=40).groups[0]
+    assert [int(match.id) for match in plain.matches] == order.tolist()
+    assert np.allclose([match.score for match in plain.matches], scores[order, 2], atol=1e-5)
+    two = AugmentedSearch(model, items, queries=AnyConceptMatcher(NAMES)).find("?", k=40).groups[0]
     best = scores[:, :2].max(1)
-    assert [int(found.id) for found in two.matches] == np.argsort(-best, kind="stable").tolist()
-    assert [found.label for found in two.matches] == [NAMES[scores[int(f.id), :2].argmax()] for f in two.matches]
+    assert [int(match.id) for match in two.matches] == np.argsort(-best, kind="stable").tolist()
+    assert [match.label for match in two.matches] == [NAMES[scores[int(f.id), :2].argmax()] for f in two.matches]
 
 
 def test_a_thing_is_shown_once(model, things) -> None:
     search = AugmentedSearch(model, things[1], related=[Links(**{"0": NAMES[1:]})])
     groups = search.find(NAMES[0], k=9).groups
-    ids = [found.id for group in groups for found in group.matches]
+    ids = [match.id for group in groups for match in group.matches]
     assert len(ids) == len(set(ids)) == 40
     assert [len(group.matches) for group in groups] == [9, 9, 9, 9, 4]
     assert groups[1][:3] == ([NAMES[1]], "because of label 0", 1.0)
@@ -69,10 +69,10 @@ def test_a_thing_is_shown_once(model, things) -> None:
 def test_of_a_group_only_the_best_is_shown(model, things) -> None:
     X, items = things
     kin = ["same"] * 30 + items.ids[30:]
-    found = AugmentedSearch(model, items, groups=kin).find(NAMES[3], k=40).groups[0].matches
-    assert len(found) == 11
-    first = next(one for one in np.argsort(-model.scores(X)[:, 3], kind="stable") if one < 30)
-    assert [one.id for one in found if int(one.id) < 30] == [str(first)]
+    group_matches = AugmentedSearch(model, items, groups=kin).find(NAMES[3], k=40).groups[0].matches
+    assert len(group_matches) == 11
+    first = next(row for row in np.argsort(-model.scores(X)[:, 3], kind="stable") if row < 30)
+    assert [match.id for match in group_matches if int(match.id) < 30] == [str(first)]
 
 
 def test_kin_that_come_first_leave_room_for_others(model, things) -> None:
@@ -80,8 +80,8 @@ def test_kin_that_come_first_leave_room_for_others(model, things) -> None:
     order = np.argsort(-model.scores(X)[:, 3], kind="stable")
     kin = np.array(items.ids)
     kin[order[:30]] = "same"
-    found = AugmentedSearch(model, items, groups=kin.tolist()).find(NAMES[3], k=3).groups[0].matches
-    assert [int(one.id) for one in found] == order[[0, 30, 31]].tolist()
+    nearest = AugmentedSearch(model, items, groups=kin.tolist()).find(NAMES[3], k=3).groups[0].matches
+    assert [int(match.id) for match in nearest] == order[[0, 30, 31]].tolist()
 
 
 def test_those_who_know_have_their_turns(model, things) -> None:
@@ -89,12 +89,12 @@ def test_those_who_know_have_their_turns(model, things) -> None:
     search = AugmentedSearch(model, things[1], related=links)
     assert [group.labels[0][-1] for group in search.find(NAMES[0], k=2).groups] == list("0415")
     assert len(search.find(NAMES[0], k=2, n_related=1).groups) == 2
-    search = AugmentedSearch(model, things[1], related=links, queries=Both(NAMES))
+    search = AugmentedSearch(model, things[1], related=links, queries=AnyConceptMatcher(NAMES))
     assert [group.labels[0][-1] for group in search.find("?", k=2).groups[1:]] == list("425")
 
 
 def test_a_concept_is_asked_for_before_its_labels(model, things) -> None:
-    class Concept(Both):
+    class Concept(AnyConceptMatcher):
         def match(self, query):
             return super().match(query)._replace(concept="9")
 

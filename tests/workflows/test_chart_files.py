@@ -23,8 +23,8 @@ def pixels(png: bytes) -> np.ndarray:
 
 
 def coloured(image: np.ndarray, colour: str) -> np.ndarray:
-    wanted = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
-    return np.argwhere(np.abs(image - wanted).sum(axis=2) < 12)
+    rgb = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+    return np.argwhere(np.abs(image - rgb).sum(axis=2) < 12)
 
 
 def test_the_svg_is_xml_that_needs_nothing_else() -> None:
@@ -41,9 +41,9 @@ def test_the_png_shows_the_line_from_bottom_left_to_top_right() -> None:
     image = pixels(render_png([RISING], zoom=2))
     points = coloured(image[: 2 * 240], COLOURS[0])
     assert len(points) > 200
-    left, right = points[points[:, 1].argmin()], points[points[:, 1].argmax()]
-    assert right[0] < left[0] - 150
-    assert right[1] > left[1] + 400
+    lower_left, right = points[points[:, 1].argmin()], points[points[:, 1].argmax()]
+    assert right[0] < lower_left[0] - 150
+    assert right[1] > lower_left[1] + 400
 
 
 def test_bands_and_limits_are_drawn() -> None:

@@ -14,7 +14,7 @@ from wsabie.workflows.collection_splits import split_collection, split_labels
 NAMES = [f"song {i}{view}" for i in range(50) for view in ("", "#2")]
 
 
-def named(ids: list[str], **more: object) -> FeatureTable:
+def build_rows(ids: list[str], **more: object) -> FeatureTable:
     labels = csr_matrix(np.eye(5, dtype=np.int8)[np.arange(len(ids)) % 5])
     return replace(FeatureTable(csr_matrix((len(ids), 3)), labels, list("abcde"), ids), **more)
 
@@ -22,19 +22,19 @@ def named(ids: list[str], **more: object) -> FeatureTable:
 @pytest.mark.parametrize("by", ["auto", "row", "label"])
 def test_a_name_alone_makes_no_view(by: str) -> None:
     """Ids of songs that look like views: every row is on a side."""
-    sides = split_collection(named(NAMES), by, 0.2, 0.2, 0)
+    sides = split_collection(build_rows(NAMES), by, 0.2, 0.2, 0)
     assert (sides.sides(100) >= 0).all()
-    assert split_collection(named(NAMES, dictionary="d", augment=1), by, 0.2, 0.2, 0).sides(100).min() == 0
+    assert split_collection(build_rows(NAMES, dictionary="d", augment=1), by, 0.2, 0.2, 0).sides(100).min() == 0
 
 
 def test_views_stay_with_their_picture_and_only_the_centred_one_is_judged() -> None:
     for by in ("auto", "row", "label"):
-        sides = split_collection(named(NAMES, augment=2), by, 0.2, 0.2, 0)
-        judged = [NAMES[i] for i in (*sides.valid, *sides.test)]
-        assert judged
-        assert not [name for name in judged if "#" in name]
-        assert not {name.split("#")[0] for name in map(NAMES.__getitem__, sides.train)} & set(judged)
-        assert len(sides.train) + 2 * len(judged) == 100
+        sides = split_collection(build_rows(NAMES, augment=2), by, 0.2, 0.2, 0)
+        held_out_names = [NAMES[i] for i in (*sides.valid, *sides.test)]
+        assert held_out_names
+        assert not [name for name in held_out_names if "#" in name]
+        assert not {name.split("#")[0] for name in map(NAMES.__getitem__, sides.train)} & set(held_out_names)
+        assert len(sides.train) + 2 * len(held_out_names) == 100
 
 
 def test_groups_hold_views_of_several_pictures_together() -> None:
@@ -42,23 +42,23 @@ def test_groups_hold_views_of_several_pictures_together() -> None:
     groups = [f"g{i // 4}" for i in range(100)]
     for by in ("group", "label", "time"):
         times = [f"2020-01-{1 + i // 10:02d}" for i in range(100)]
-        sides = split_collection(named(NAMES, augment=2, groups=groups, times=times), by, 0.2, 0.2, 0)
-        found = [{groups[i] for i in side} for side in (sides.train, sides.valid, sides.test)]
-        assert all(found)
-        assert sum(map(len, found)) == len(set().union(*found))
+        sides = split_collection(build_rows(NAMES, augment=2, groups=groups, times=times), by, 0.2, 0.2, 0)
+        side_groups = [{groups[i] for i in side} for side in (sides.train, sides.valid, sides.test)]
+        assert all(side_groups)
+        assert sum(map(len, side_groups)) == len(set().union(*side_groups))
 
 
 def test_views_count_as_written_and_no_other_way() -> None:
     ids = ["a", "a#1", "a#01", "a#\u0661", "a#3", "a#" + "9" * 5000, "b", "#1", "a#1#1"]
     views = {"a#1": "a", "a#1#1": "a#1"}
     assert strip_view_ids(ids, 2) == [views.get(name, name) for name in ids]
-    sides = split_collection(named(ids, augment=2), "row", 0.0, 0.6, 3)
+    sides = split_collection(build_rows(ids, augment=2), "row", 0.0, 0.6, 3)
     assert {ids[i] for i in np.flatnonzero(sides.sides(len(ids)) < 0)} <= set(views)
 
 
 def test_an_unknown_way_is_refused() -> None:
     with pytest.raises(InputError, match="a split by 'colour' is unknown; choose one of 'row', 'group'"):
-        split_collection(named(NAMES), "colour", 0.1, 0.1, 0)
+        split_collection(build_rows(NAMES), "colour", 0.1, 0.1, 0)
 
 
 def test_labels_dealt_out_are_on_one_side_each() -> None:
@@ -66,8 +66,8 @@ def test_labels_dealt_out_are_on_one_side_each() -> None:
     rows = FeatureTable(csr_matrix(np.eye(30, dtype=np.float32)), Y, list("abcd"), [str(i) for i in range(30)])
     sides = split_labels(rows, 0.5, 1.0, 0)
     assert {name: len(part) for name, part in sides.items()} == {"train": 30, "test": 20, "valid": 5}
-    together = sum(part.Y.sum() for part in sides.values())
-    assert together == Y.sum()
+    n_pairs = sum(part.Y.sum() for part in sides.values())
+    assert n_pairs == Y.sum()
     place = {name: i for i, name in enumerate(sides["train"].ids)}
     for name in ("test", "valid"):
         part = sides[name]

@@ -6,19 +6,19 @@ from wsabie.workflows.compare.comparison import Comparison, ModelOmission
 
 
 def test_json_holds_everything_a_script_needs(comparison: Comparison) -> None:
-    found = json.loads(json.dumps(comparison.as_dict(), allow_nan=False))
-    assert found["schema"] == 1
-    assert found["data"]["labels"] == 6
-    assert set(found["data"]["fingerprint"]) == {"train", "valid", "test"}
-    assert [model["name"] for model in found["models"]] == ["popularity", "wsabie", "nearest"]
-    model = found["models"][1]
+    document = json.loads(json.dumps(comparison.as_dict(), allow_nan=False))
+    assert document["schema"] == 1
+    assert document["data"]["labels"] == 6
+    assert set(document["data"]["fingerprint"]) == {"train", "valid", "test"}
+    assert [model["name"] for model in document["models"]] == ["popularity", "wsabie", "nearest"]
+    model = document["models"][1]
     assert {"fit_seconds", "tuning_seconds", "compile_seconds", "predict_ms_per_row", "bytes"} <= set(model)
     assert model["parameters"]["dim"] == 20
     low, high = model["intervals"]["p@1"]
     assert low <= model["metrics"]["p@1"] <= high
     assert set(model["differences"]["MAP"]) == {"baseline", "mean", "low", "high", "ahead"}
-    assert found["models"][2]["option_figures"][0]["parameters"] == {"k": 1}
-    assert "python" in found["versions"]
+    assert document["models"][2]["option_figures"][0]["parameters"] == {"k": 1}
+    assert "python" in document["versions"]
 
 
 def test_the_table_shows_every_model_and_the_ceiling(comparison: Comparison) -> None:

@@ -61,9 +61,11 @@ def test_the_option_that_is_best_on_the_validation_rows_is_taken(comparison: Com
 
 
 def test_without_validation_rows_the_first_option_is_taken() -> None:
-    found = compare_models(TASK, [Entrant("nearest", "k-NN", NearestNeighbours, ({"k": 3}, {"k": 5}))], resamples=5)
-    assert found.entries[0].option == {"k": 3}
-    assert found.entries[0].option_figures == []
+    comparison = compare_models(
+        TASK, [Entrant("nearest", "k-NN", NearestNeighbours, ({"k": 3}, {"k": 5}))], resamples=5
+    )
+    assert comparison.entries[0].option == {"k": 3}
+    assert comparison.entries[0].option_figures == []
 
 
 def test_the_main_model_stops_by_validation_and_is_compared_with_the_best_baseline(comparison: Comparison) -> None:
@@ -84,10 +86,10 @@ def test_the_main_model_stops_by_validation_and_is_compared_with_the_best_baseli
 def test_groups_make_intervals_wider_than_rows_that_are_thought_independent() -> None:
     doubled = TEST.take([i for i in range(12) for _ in range(2)])
     alike = replace(doubled, ids=[f"t{i}" for i in range(24)], groups=[f"g{i // 2}" for i in range(24)])
-    apart = replace(alike, groups=None)
+    independent = replace(alike, groups=None)
     entrant = Entrant("popularity", "popularity", Popularity)
     widths = []
-    for test in (alike, apart):
+    for test in (alike, independent):
         interval = (
             compare_models(build_comparison_task(TRAIN, None, test), [entrant], resamples=400)
             .entries[0]
@@ -110,12 +112,12 @@ def test_what_is_too_large_or_diverges_is_skipped_with_the_reason() -> None:
         Entrant("popularity", "most frequent", Popularity),
         Entrant("wild", "wild", Diverging),
     ]
-    found = compare_models(TASK, models, resamples=5)
-    assert [entry.name for entry in found.entries] == ["popularity"]
-    assert [skipped.name for skipped in found.skipped] == ["one-vs-rest", "wild"]
-    assert "needs" in found.skipped[0].reason
-    assert "exploded" in found.skipped[1].reason
-    assert found.as_dict()["skipped"][1] == {
+    comparison = compare_models(TASK, models, resamples=5)
+    assert [entry.name for entry in comparison.entries] == ["popularity"]
+    assert [skipped.name for skipped in comparison.skipped] == ["one-vs-rest", "wild"]
+    assert "needs" in comparison.skipped[0].reason
+    assert "exploded" in comparison.skipped[1].reason
+    assert comparison.as_dict()["skipped"][1] == {
         "name": "wild",
         "title": "wild",
         "reason": "the numbers exploded; lower the learning rate",
@@ -140,27 +142,27 @@ def test_memory_counts_every_array_of_a_prediction(comparison: Comparison) -> No
 
 def test_a_seed_makes_the_same_figures() -> None:
     models = [Entrant("wsabie", "WARP", partial(Wsabie, dim=20, epochs=2, threads=1, seed=3), baseline=False)]
-    one, two = (compare_models(TASK, models, resamples=20, seed=1).as_dict() for _ in range(2))
-    for found in (one, two):
-        for entry in found["models"]:
+    first, two = (compare_models(TASK, models, resamples=20, seed=1).as_dict() for _ in range(2))
+    for document in (first, two):
+        for entry in document["models"]:
             for name in ("fit_seconds", "tuning_seconds", "compile_seconds", "predict_ms_per_row"):
                 entry.pop(name)
-    assert one == two
-    assert json.dumps(one, allow_nan=False)
+    assert first == two
+    assert json.dumps(first, allow_nan=False)
 
 
 def test_a_metric_that_no_row_defines_is_left_out() -> None:
     rows = FeatureTable(
         np.eye(4, 2, dtype=np.float32), sp.csr_matrix(np.ones((4, 2), np.int8)), ["a", "b"], list("abcd")
     )
-    found = compare_models(
+    comparison = compare_models(
         build_comparison_task(rows, None, replace(rows, ids=list("efgh"))),
         [Entrant("popularity", "p", Popularity)],
         resamples=5,
     )
-    assert "MAP" in found.metrics
-    assert "AUC" not in found.metrics  # there is no label that is not true
-    assert found.as_dict()["models"][0]["metrics"]["AUC"] is None
+    assert "MAP" in comparison.metrics
+    assert "AUC" not in comparison.metrics  # there is no label that is not true
+    assert comparison.as_dict()["models"][0]["metrics"]["AUC"] is None
 
 
 class OneBar:
@@ -168,19 +170,19 @@ class OneBar:
 
     def __init__(self) -> None:
         self.open = False
-        self.seen: list[tuple[str, int]] = []
+        self.stages: list[tuple[str, int]] = []
 
     @contextmanager
     def stage(self, name: str, total: int | None, unit: str) -> Iterator["OneBar"]:
         assert not self.open, "one bar inside another"
-        self.open, self.done = True, 0
+        self.open, self.n_done = True, 0
         yield self
         self.open = False
-        assert total is None or self.done == total
-        self.seen.append((name, self.done))
+        assert total is None or self.n_done == total
+        self.stages.append((name, self.n_done))
 
     def advance(self, n: int = 1, **figures: float) -> None:
-        self.done += n
+        self.n_done += n
 
 
 def test_progress_is_told_stage_by_stage_and_to_the_end() -> None:
@@ -190,7 +192,7 @@ def test_progress_is_told_stage_by_stage_and_to_the_end() -> None:
         Entrant("one-vs-rest", "linear", partial(OneVsRest, threads=1), ({"C": 1.0}, {"C": 2.0})),
     ]
     compare_models(VALIDATED, models, resamples=5, progress=progress)
-    assert progress.seen == [
+    assert progress.stages == [
         ("choosing k-NN", 2),
         ("judging k-NN", 24),
         ("one-versus-rest, setting 1 of 2", 6),
@@ -204,10 +206,10 @@ def test_siblings_are_asked_with_the_labels_that_are_left() -> None:
     counts = count_labels(TRAIN)
     least = int(counts.max())
     task = build_comparison_task(TRAIN, None, TEST, min_rows=least, similar=kinds)
-    found = compare_models(task, build_entrants(["popularity"]), resamples=5, ks=(1, 10))
-    entry = found.entries[0]
-    assert found.task.similar is not None
-    assert found.task.similar.n_labels == int((counts >= least).sum()) < len(TRAIN.label_names)
+    comparison = compare_models(task, build_entrants(["popularity"]), resamples=5, ks=(1, 10))
+    entry = comparison.entries[0]
+    assert comparison.task.similar is not None
+    assert comparison.task.similar.n_labels == int((counts >= least).sum()) < len(TRAIN.label_names)
     assert entry.evaluation.means["psib@1"] == 1  # every label is a sibling of every other
     assert entry.intervals["psib@1"].mean == 1
-    assert "psib@10" in found.metrics
+    assert "psib@10" in comparison.metrics

@@ -1,4 +1,4 @@
-"""Which labels a comparison is about, and what is counted beside it."""
+"""Labels of a comparison, and the counts beside it."""
 
 from dataclasses import replace
 

@@ -7,21 +7,26 @@ from wsabie.workflows.compare.entrants import NAMES, build_entrants
 
 
 def test_every_name_makes_its_model_with_what_was_asked_for() -> None:
-    found = {
+    entrants = {
         e.name: e
         for e in build_entrants(NAMES, seed=7, threads=2, max_negatives=9, max_minutes=0.5, parameters={"dim": 16})
     }
-    assert tuple(found) == NAMES
-    assert [e.name for e in found.values() if not e.baseline] == ["wsabie", "ensemble-2", "ensemble-3", "ensemble-10"]
-    assert found["ensemble-3"].build(epochs=1).get_params()["estimator__epochs"] == 1
-    model = found["wsabie"].build(epochs=1)
+    assert tuple(entrants) == NAMES
+    assert [e.name for e in entrants.values() if not e.baseline] == [
+        "wsabie",
+        "ensemble-2",
+        "ensemble-3",
+        "ensemble-10",
+    ]
+    assert entrants["ensemble-3"].build(epochs=1).get_params()["estimator__epochs"] == 1
+    model = entrants["wsabie"].build(epochs=1)
     assert (model.dim, model.seed, model.threads, model.epochs) == (16, 7, 2, 1)
-    assert found["one-vs-rest"].build(C=3.0).get_params()["max_minutes"] == 0.5
+    assert entrants["one-vs-rest"].build(C=3.0).get_params()["max_minutes"] == 0.5
     for name, learner in (("one-vs-rest-pa", "passive-aggressive"), ("one-vs-rest-hinge", "hinge"), ("svm", "svm")):
-        linear = found[name].build(**found[name].options[0])
+        linear = entrants[name].build(**entrants[name].options[0])
         assert (linear.learner, linear.seed, linear.threads, linear.max_negatives) == (learner, 7, 2, 9)
-    assert found["approximate-nearest"].build().seed == 7
-    assert [option["k"] for option in found["nearest"].options][:4] == [5, 10, 20, 50]
+    assert entrants["approximate-nearest"].build().seed == 7
+    assert [option["k"] for option in entrants["nearest"].options][:4] == [5, 10, 20, 50]
 
 
 def test_names_are_taken_once_and_in_order() -> None:

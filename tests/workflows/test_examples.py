@@ -22,9 +22,9 @@ def test_rows_are_spread_from_the_best_to_the_worst(comparison: Comparison) -> N
     evaluation = comparison["popularity"].evaluation
     values = dict(zip(evaluation.rows.tolist(), evaluation.per_row["MAP"].tolist(), strict=True))
     rows = select_spread_rows(evaluation, 5)
-    found = [values[row] for row in rows]
-    assert found == sorted(found, reverse=True)
-    assert (found[0], found[-1]) == (max(values.values()), min(values.values()))
+    row_values = [values[row] for row in rows]
+    assert row_values == sorted(row_values, reverse=True)
+    assert (row_values[0], row_values[-1]) == (max(values.values()), min(values.values()))
     assert len(select_spread_rows(evaluation, 1000)) == evaluation.n_rows
 
 
@@ -37,9 +37,9 @@ def test_one_row_of_a_group_is_enough(comparison: Comparison) -> None:
 
 def test_examples_hold_what_the_model_says_and_what_is_true(comparison: Comparison) -> None:
     entry, test = comparison["wsabie"], comparison.task.test
-    found = build_examples(entry, test, [3, 0], lambda row: EncodedImage(bytes([row])), k=4)
+    examples = build_examples(entry, test, [3, 0], lambda row: EncodedImage(bytes([row])), k=4)
     ids, _ = entry.model.rank(test.X[[3, 0]], 4)
-    for row, example, best in zip([3, 0], found, ids, strict=True):
+    for row, example, best in zip([3, 0], examples, ids, strict=True):
         true = [test.label_names[y] for y in np.flatnonzero(test.Y[[row]].toarray()[0] > 0)]
         assert sorted(example.true_labels) == sorted(true) == sorted(list_true_labels(test, row))
         assert [s.label for s in example.suggestions] == [test.label_names[y] for y in best]
@@ -49,7 +49,7 @@ def test_examples_hold_what_the_model_says_and_what_is_true(comparison: Comparis
 
 def test_more_true_labels_than_the_model_knows_may_be_told(comparison: Comparison) -> None:
     test = comparison.task.test
-    (found,) = build_examples(
+    (example,) = build_examples(
         comparison["wsabie"],
         test,
         [0],
@@ -57,15 +57,15 @@ def test_more_true_labels_than_the_model_knows_may_be_told(comparison: Compariso
         title=lambda row: f"row {row}",
         true_labels=lambda row: ["unheard of"],
     )
-    assert (found.title, found.true_labels) == ("row 0", ["unheard of"])
-    assert not any(s.right for s in found.suggestions)
+    assert (example.title, example.true_labels) == ("row 0", ["unheard of"])
+    assert not any(s.right for s in example.suggestions)
 
 
 def test_neighbourhoods_pass_over_unknown_labels(comparison: Comparison) -> None:
     entry = comparison["wsabie"]
-    found = build_neighbourhoods(entry, ["dog", "unheard of", "שמש"], k=3)
-    assert [n.label for n in found] == ["dog", "שמש"]
-    assert list(found[0].near) == entry.model.neighbours("dog", 3)
+    neighbourhoods = build_neighbourhoods(entry, ["dog", "unheard of", "שמש"], k=3)
+    assert [n.label for n in neighbourhoods] == ["dog", "שמש"]
+    assert list(neighbourhoods[0].near) == entry.model.neighbours("dog", 3)
 
 
 def test_frequent_labels(comparison: Comparison) -> None:
@@ -78,8 +78,8 @@ def test_frequent_labels(comparison: Comparison) -> None:
 def test_siblings_of_true_labels_and_of_neighbours_are_marked(comparison: Comparison) -> None:
     entry, test = comparison["wsabie"], comparison.task.test
     similar = SiblingSimilarity(np.ones((len(test.label_names), 1)))
-    (found,) = build_examples(entry, test, [0], lambda row: EncodedImage(b""), k=4, similar=similar)
-    assert [s.sibling for s in found.suggestions] == [s.label not in found.true_labels for s in found.suggestions]
+    (example,) = build_examples(entry, test, [0], lambda row: EncodedImage(b""), k=4, similar=similar)
+    assert [s.sibling for s in example.suggestions] == [s.label not in example.true_labels for s in example.suggestions]
     (near,) = build_neighbourhoods(entry, ["dog"], 3, similar)
     assert near.siblings == {name for name, _ in near.near}
     assert not build_neighbourhoods(entry, ["dog"], 3)[0].siblings
@@ -87,27 +87,27 @@ def test_siblings_of_true_labels_and_of_neighbours_are_marked(comparison: Compar
 
 def test_the_report_tells_three_kinds_apart_without_colour(comparison: Comparison) -> None:
     picture = EncodedImage(b"", "image/png")
-    said = [Suggestion("dog", 3.0, True), Suggestion("wolf", 2.0, False, True), Suggestion("car", 1.0, False)]
-    given = ReportInput(
+    suggestions = [Suggestion("dog", 3.0, True), Suggestion("wolf", 2.0, False, True), Suggestion("car", 1.0, False)]
+    report_input = ReportInput(
         "t",
         comparison,
-        examples=[ReportExample(picture, "a dog", ["dog"], said)],
+        examples=[ReportExample(picture, "a dog", ["dog"], suggestions)],
         neighbours=[Neighbourhood("dog", [("wolf", 0.9), ("car", 0.1)], {"wolf"})],
         siblings_note="share a folder",
     )
-    cards, near = (section(render_report(given), name) for name in ("pictures", "labels"))
+    cards, near = (section(render_report(report_input), name) for name in ("pictures", "labels"))
     sign = '<span class="sign" aria-hidden="true">≈</span>'
-    for shown in (
+    for fragment in (
         "✓</span><bdi",
         f"{sign}<bdi",
         'class="chip miss" title="score 1"><bdi',
         ">, sibling<",
         "share a folder",
     ):
-        assert shown in cards
+        assert fragment in cards
     assert near.count(f"{sign}<bdi") == 1
     assert "share a folder" in near
-    bare = replace(given, examples=[ReportExample(picture, "", [], said[::2])], siblings_note="")
+    bare = replace(report_input, examples=[ReportExample(picture, "", [], suggestions[::2])], siblings_note="")
     assert "≈" not in section(render_report(bare), "pictures")
 
 

@@ -11,7 +11,7 @@ from wsabie.workflows.report.report_charts import choose_list_length, format_hea
 
 @pytest.fixture
 def comparison(comparison: Comparison) -> Comparison:
-    """As if there were ten labels, so that a list of five says something."""
+    """Comparison that claims ten labels, so that a list of five is a choice."""
     entries = [replace(e, evaluation=replace(e.evaluation, n_labels=10)) for e in comparison.entries]
     return replace(comparison, entries=entries)
 
@@ -19,8 +19,8 @@ def comparison(comparison: Comparison) -> Comparison:
 def with_difference(comparison: Comparison, low: float, high: float) -> Comparison:
     entry = comparison["wsabie"]
     against = {m: ("nearest", PairedDifference((low + high) / 2, low, high, 0.5)) for m in comparison.metrics}
-    others = [e for e in comparison.entries if e.name != "wsabie"]
-    return replace(comparison, entries=[replace(entry, differences=against), *others])
+    baselines = [e for e in comparison.entries if e.name != "wsabie"]
+    return replace(comparison, entries=[replace(entry, differences=against), *baselines])
 
 
 @pytest.mark.parametrize(
@@ -44,16 +44,16 @@ def test_it_says_what_the_interval_says(comparison: Comparison, low: float, high
 
 
 def test_without_a_baseline_it_compares_with_nothing(comparison: Comparison) -> None:
-    alone = replace(comparison, entries=[replace(comparison["wsabie"], differences={})])
-    assert "against" not in format_headline(alone, alone["wsabie"])
-    assert judge_main_model(alone, alone["wsabie"], "p@10") is None
+    without_baselines = replace(comparison, entries=[replace(comparison["wsabie"], differences={})])
+    assert "against" not in format_headline(without_baselines, without_baselines["wsabie"])
+    assert judge_main_model(without_baselines, without_baselines["wsabie"], "p@10") is None
 
 
 def test_the_relative_difference_is_to_the_baseline(comparison: Comparison) -> None:
     changed = with_difference(comparison, 0.1, 0.3)
-    found = judge_main_model(changed, changed["wsabie"], "p@1")
-    assert found is not None
-    assert found.relative == pytest.approx(0.2 / comparison["nearest"].evaluation.means["p@1"])
+    judgement = judge_main_model(changed, changed["wsabie"], "p@1")
+    assert judgement is not None
+    assert judgement.relative == pytest.approx(0.2 / comparison["nearest"].evaluation.means["p@1"])
 
 
 def test_short_lists(comparison: Comparison) -> None:

@@ -48,7 +48,7 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         self.words.append(data)
 
-    def all(self, tag: str) -> list[dict[str, str | None]]:
+    def find_tags(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.elements if name == tag]
 
 
@@ -64,8 +64,8 @@ def full(comparison: Comparison) -> ReportInput:
     """Every section, with hostile words wherever words come from data."""
     entry, test = comparison["wsabie"], comparison.task.test
     picture = EncodedImage(small_picture(), "image/png")
-    shown = build_examples(entry, test, range(6), lambda row: picture, title=lambda row: f"{HOSTILE} {row}")
-    shown[0] = replace(shown[0], heat_maps=[HeatMap(HOSTILE, picture, 1.5)])
+    cards = build_examples(entry, test, range(6), lambda row: picture, title=lambda row: f"{HOSTILE} {row}")
+    cards[0] = replace(cards[0], heat_maps=[HeatMap(HOSTILE, picture, 1.5)])
     return ReportInput(
         HOSTILE,
         replace(comparison, skipped=[ModelOmission("x", HOSTILE, HOSTILE)]),
@@ -73,7 +73,7 @@ def full(comparison: Comparison) -> ReportInput:
         description=HOSTILE,
         data=dict.fromkeys(("Collection", "Source", "Licence", "Split"), HOSTILE),
         history=entry.model.history_,
-        examples=shown,
+        examples=cards,
         examples_note=HOSTILE,
         neighbours=build_neighbourhoods(entry, NAMES, 3),
         label_notes=dict.fromkeys(NAMES, HOSTILE),
@@ -92,17 +92,17 @@ def test_words_from_data_never_become_markup(page: Page) -> None:
     tags = {tag for tag, _ in page.elements}
     assert "script" not in tags
     assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
-    assert all((image["src"] or "").startswith("data:image/png;base64,") for image in page.all("img"))
+    assert all((image["src"] or "").startswith("data:image/png;base64,") for image in page.find_tags("img"))
     assert HOSTILE in page.words
     assert "".join(page.words).count("<script>alert(1)</script>") >= 2  # the label's name, as words
 
 
 def test_ties_at_the_cut_are_told_of_every_model(comparison: Comparison, page: Page) -> None:
-    told = next(words for words in page.words if words.startswith("Rows with tied labels at the cut after"))
+    note = next(words for words in page.words if words.startswith("Rows with tied labels at the cut after"))
     k = choose_list_length(comparison)
     for entry in comparison.entries:
-        assert f"{entry.title} {entry.evaluation.tied_at_cut[k]:,}" in told
-    assert told.endswith(f"of {comparison.entries[0].evaluation.n_rows:,}. Ties count as in a random order.")
+        assert f"{entry.title} {entry.evaluation.tied_at_cut[k]:,}" in note
+    assert note.endswith(f"of {comparison.entries[0].evaluation.n_rows:,}. Ties count as in a random order.")
 
 
 def test_everything_closes_in_order(page: Page) -> None:
@@ -113,31 +113,31 @@ def test_nothing_is_loaded_from_anywhere(full: ReportInput, page: Page) -> None:
     html = render_report(full)
     assert not re.search(r"(?:src|href|url)\s*[=(]\s*[\"']?(?!data:|#)[a-z/]", re.sub(re.escape("src=x"), "", html))
     assert "@import" not in html
-    assert page.all("link") == page.all("iframe") == page.all("object") == []
-    (policy,) = [m for m in page.all("meta") if m.get("http-equiv") == "Content-Security-Policy"]
+    assert page.find_tags("link") == page.find_tags("iframe") == page.find_tags("object") == []
+    (policy,) = [m for m in page.find_tags("meta") if m.get("http-equiv") == "Content-Security-Policy"]
     assert "default-src 'none'" in (policy["content"] or "")
-    assert all((link["href"] or "").startswith("#") for link in page.all("a"))
+    assert all((link["href"] or "").startswith("#") for link in page.find_tags("a"))
 
 
 def test_links_lead_to_sections_that_exist_and_ids_are_unique(page: Page) -> None:
     ids = [attributes["id"] for _, attributes in page.elements if attributes.get("id")]
     assert len(ids) == len(set(ids))
-    assert {(link["href"] or "")[1:] for link in page.all("a")} <= set(ids)
-    assert len(page.all("section")) == 8
-    assert {section["aria-labelledby"] for section in page.all("section")} <= set(ids)
+    assert {(link["href"] or "")[1:] for link in page.find_tags("a")} <= set(ids)
+    assert len(page.find_tags("section")) == 8
+    assert {section["aria-labelledby"] for section in page.find_tags("section")} <= set(ids)
 
 
 def test_pictures_and_charts_have_words_and_headings_do_not_skip(page: Page) -> None:
-    assert all(image["alt"] for image in page.all("img"))
-    charts = [svg for svg in page.all("svg") if svg.get("class") == "chart"]
+    assert all(image["alt"] for image in page.find_tags("img"))
+    charts = [svg for svg in page.find_tags("svg") if svg.get("class") == "chart"]
     assert len(charts) >= 7
     assert all(svg["role"] == "img" and svg["aria-label"] for svg in charts)
-    assert all(svg.get("aria-hidden") for svg in page.all("svg") if svg.get("class") != "chart")
+    assert all(svg.get("aria-hidden") for svg in page.find_tags("svg") if svg.get("class") != "chart")
     levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
-    assert page.all("html")[0]["lang"] == "en"
+    assert page.find_tags("html")[0]["lang"] == "en"
 
 
 def test_labels_keep_their_own_direction(full: ReportInput) -> None:
@@ -183,15 +183,15 @@ def test_figures_are_those_of_the_comparison(full: ReportInput) -> None:
 
 def test_what_is_not_given_has_no_section(comparison: Comparison) -> None:
     bare = Page(render_report(ReportInput("A title", comparison)))
-    headings = [section["id"] for section in bare.all("section")]
+    headings = [section["id"] for section in bare.find_tags("section")]
     assert headings == ["models", "rare", "data", "again"]
     assert bare.open == []
-    assert bare.all("img") == []
+    assert bare.find_tags("img") == []
 
 
 def test_a_comparison_without_baselines(comparison: Comparison) -> None:
-    alone = replace(comparison, entries=[replace(comparison["wsabie"], differences={})])
-    assert Page(render_report(ReportInput("A title", alone))).open == []
+    without_baselines = replace(comparison, entries=[replace(comparison["wsabie"], differences={})])
+    assert Page(render_report(ReportInput("A title", without_baselines))).open == []
 
 
 def test_it_is_about_the_first_model_that_is_no_baseline(comparison: Comparison) -> None:
@@ -230,7 +230,7 @@ def test_large_pictures_are_made_smaller_and_too_many_are_left_out(
     monkeypatch.setattr(html_report, "PICTURE_BYTES", 4 * len(small_picture()))
     page = Page(render_report(full))
     words = " ".join(page.words)
-    assert len(page.all("img")) == 5  # the first example: a card, the plain picture, its heat map; then two cards
+    assert len(page.find_tags("img")) == 5  # the first example: a card, the plain picture, its heat map; then two cards
     assert "3 more were left out to keep this file small" in words
 
 

@@ -38,14 +38,14 @@ def test_only_the_training_side_teaches_the_dictionary(emoji: ItemList) -> None:
 
 
 def test_the_split_sees_labels_and_groups_but_no_features(emoji: ItemList) -> None:
-    seen: list[FeatureTable] = []
+    outlines: list[FeatureTable] = []
 
     def choose(rows: FeatureTable) -> Split:
-        seen.append(rows)
+        outlines.append(rows)
         return SIDES
 
     rows, _ = extract_split(emoji, terms(), choose)
-    (outline,) = seen
+    (outline,) = outlines
     assert outline.X.shape == (30, 0)
     assert outline.groups == rows.groups
     assert (outline.Y != rows.Y).nnz == 0

@@ -27,43 +27,43 @@ def part(lo: int, hi: int) -> tuple[EntityKind, list[tuple[str, str]]]:
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, RelationFigures]:
+def figures() -> dict[str, RelationFigures]:
     """Tracks 0 to 29 teach, 30 to 35 choose, the rest are the test; every track is like those of its group."""
-    (learnt, a), (valid, b), (test, c) = part(0, 30), part(30, 36), part(36, 48)
+    (training, a), (valid, b), (test, c) = part(0, 30), part(30, 36), part(36, 48)
     near = [[(f"t{i}", f"t{j}") for i in side for j in range(30) if i % 6 == j % 6 and i != j] for side in
             (range(30), range(30, 36), range(36, 48))]  # fmt: skip
     sides = ThreeWayRelations(
-        [Relation(learnt, "artist", a, "by"), Relation(learnt, learnt, near[0], "near")],
-        [Relation(valid, "artist", b, "by"), Relation(valid, learnt, near[1], "near")],
-        [Relation(test, "artist", [*c, ("t36", "nobody")], "by"), Relation(test, learnt, near[2], "near")],
+        [Relation(training, "artist", a, "by"), Relation(training, training, near[0], "near")],
+        [Relation(valid, "artist", b, "by"), Relation(valid, training, near[1], "near")],
+        [Relation(test, "artist", [*c, ("t36", "nobody")], "by"), Relation(test, training, near[2], "near")],
         [],
     )
-    how = ComparisonOptions(entrants=build_entrants(["one-vs-rest"], threads=1), resamples=50)
-    return {one.name: one for one in compare_relations(sides, make(), how, progress=SILENT)}
+    options = ComparisonOptions(entrants=build_entrants(["one-vs-rest"], threads=1), resamples=50)
+    return {relation.name: relation for relation in compare_relations(sides, make(), options, progress=SILENT)}
 
 
-def test_every_method_has_the_same_queries_and_candidates(found: dict[str, RelationFigures]) -> None:
-    assert [m.name for m in found["by"].methods] == ["all", "alone", "popularity", "one-vs-rest"]
-    assert [m.name for m in found["near"].methods] == ["all", "alone", "popularity", "cosine"]
-    assert {(m.evaluation.n_rows, m.evaluation.n_labels) for m in found["by"].methods} == {(12, 12)}
-    assert {(m.evaluation.n_rows, m.evaluation.n_labels) for m in found["near"].methods} == {(12, 30)}
-    for one in found.values():
-        assert one.methods[0].evaluation.means["p@1"] > 0.8
+def test_every_method_has_the_same_queries_and_candidates(figures: dict[str, RelationFigures]) -> None:
+    assert [m.name for m in figures["by"].methods] == ["all", "alone", "popularity", "one-vs-rest"]
+    assert [m.name for m in figures["near"].methods] == ["all", "alone", "popularity", "cosine"]
+    assert {(m.evaluation.n_rows, m.evaluation.n_labels) for m in figures["by"].methods} == {(12, 12)}
+    assert {(m.evaluation.n_rows, m.evaluation.n_labels) for m in figures["near"].methods} == {(12, 30)}
+    for relation in figures.values():
+        assert relation.methods[0].evaluation.means["p@1"] > 0.8
 
 
-def test_popularity_is_chance_where_all_are_found_as_often(found: dict[str, RelationFigures]) -> None:
+def test_popularity_is_chance_where_all_are_found_as_often(figures: dict[str, RelationFigures]) -> None:
     """Five training tracks for each artist: two of twelve are right wherever one looks."""
-    assert found["by"].methods[2].evaluation.means["p@1"] == pytest.approx(2 / 12, abs=1e-6)
+    assert figures["by"].methods[2].evaluation.means["p@1"] == pytest.approx(2 / 12, abs=1e-6)
 
 
-def test_cosines_are_those_of_tf_idf(found: dict[str, RelationFigures]) -> None:
+def test_cosines_are_those_of_tf_idf(figures: dict[str, RelationFigures]) -> None:
     from sklearn.preprocessing import normalize
 
     X = features().toarray()
     idf = np.log(30 / np.maximum((X[:30] > 0).sum(0), 1))
     unit = normalize(X * idf)
     best = (unit[36:] @ unit[:30].T).argmax(1)
-    assert found["near"].methods[3].evaluation.means["p@1"] == pytest.approx(
+    assert figures["near"].methods[3].evaluation.means["p@1"] == pytest.approx(
         np.mean(best % 6 == np.arange(36, 48) % 6), abs=0.09
     )
 
@@ -86,8 +86,8 @@ def test_held_out_documents_do_not_teach_words(tmp_path: Path) -> None:
     assert isinstance(rows, FeatureTable)
     assert rows.X.shape == (40, 24 + 2), "a word of each training document, sea and shore"
     dealt = split_three_ways(declared, planned)
-    asked = [set(one.query.ids) for one in (dealt.training[0], dealt.valid[0], dealt.test[0])]
-    assert [len(names) for names in asked] == [24, 8, 8]
-    assert len(set.union(*asked)) == 40
+    query_ids = [set(relation.query.ids) for relation in (dealt.training[0], dealt.valid[0], dealt.test[0])]
+    assert [len(names) for names in query_ids] == [24, 8, 8]
+    assert len(set.union(*query_ids)) == 40
     assert len(dealt.test[1].target.ids) == 32, "test documents look among those of training and validation"
     assert len(dealt.valid[1].target.ids) == 24

@@ -52,70 +52,70 @@ def tuned(
     **plan: Any,
 ) -> TuningResult:
     recipe = TrainingRecipe("rows", out / "model", Wsabie(threads=1, seed=seed), {}, hold_out=0.3, resume=True)
-    asked = TuningPlan(build_search_space(changes), trials=n, **plan)
+    tuning_plan = TuningPlan(build_search_space(changes), trials=n, **plan)
     return tune_model(
         rows(120, 0),
         None,
         test,
-        asked,
+        tuning_plan,
         recipe,
         WorkContext(SerialExecutor(), SILENT, Rejects(strict=True)),
     )
 
 
-def told(found: TuningResult) -> list[Trial]:
+def list_trials(result: TuningResult) -> list[Trial]:
     """The trials without their times."""
-    return [replace(trial, seconds=0.0) for trial in found.trials]
+    return [replace(trial, seconds=0.0) for trial in result.trials]
 
 
 def test_a_search_ends_in_a_model_with_the_figures_of_its_trial(tmp_path: Path) -> None:
-    found = tuned(tmp_path, test=rows(60, 1, "t"))
-    assert [trial.number for trial in found.trials] == [0, 1, 2]
-    assert found.trials[0].parameters == {"similarity": "dot"}
-    best = max((trial for trial in found.trials if trial.state == "done"), key=lambda trial: trial.figure or 0)
-    assert found.best.figure == best.figure
+    result = tuned(tmp_path, test=rows(60, 1, "t"))
+    assert [trial.number for trial in result.trials] == [0, 1, 2]
+    assert result.trials[0].parameters == {"similarity": "dot"}
+    best = max((trial for trial in result.trials if trial.state == "done"), key=lambda trial: trial.figure or 0)
+    assert result.best.figure == best.figure
     annotator = load(tmp_path / "model")
-    assert [stats.validation for stats in annotator.model.history_] == found.best.figures
-    assert annotator.facts["tuning"]["trial"] == found.best.number
-    assert found.test_figures is not None
-    assert set(found.test_figures.tuned) == {"MAP", "p@1", "p@10"}
+    assert [stats.validation for stats in annotator.model.history_] == result.best.figures
+    assert annotator.facts["tuning"]["trial"] == result.best.number
+    assert result.test_figures is not None
+    assert set(result.test_figures.tuned) == {"MAP", "p@1", "p@10"}
     assert (tmp_path / "trials.csv").read_text().count("\n") == 4
-    assert found.as_dict()["test"]["rows"] == 60
+    assert result.as_dict()["test"]["rows"] == 60
 
 
 def test_in_pieces_as_in_one_run(tmp_path: Path) -> None:
     """The past alone decides what comes next, so that a search may be stopped anywhere and have its limit raised."""
-    whole = tuned(tmp_path / "a", n=10, halving=True)
+    full_run = tuned(tmp_path / "a", n=10, halving=True)
     for n in (1, 4, 10):
         pieces = tuned(tmp_path / "b", n=n)
-    assert told(pieces) == told(whole)
-    assert told(tuned(tmp_path / "c", n=10, seed=1)) != told(whole)
+    assert list_trials(pieces) == list_trials(full_run)
+    assert list_trials(tuned(tmp_path / "c", n=10, seed=1)) != list_trials(full_run)
 
 
 def test_trials_that_are_proposed_together_know_those_before_them(tmp_path: Path) -> None:
-    alone = tuned(tmp_path / "a", n=13, halving=False)
+    one_by_one = tuned(tmp_path / "a", n=13, halving=False)
     three = tuned(tmp_path / "b", n=13, halving=False, together=3)
-    assert told(three)[:8] == told(alone)[:8]  # drawn at random, without a look at others
-    assert told(three) != told(alone)
+    assert list_trials(three)[:8] == list_trials(one_by_one)[:8]  # drawn at random, without a look at others
+    assert list_trials(three) != list_trials(one_by_one)
     assert len({str(trial.place) for trial in three.trials[10:]}) == 3
     for n in (5, 13):  # stopped amid three, it goes on with the others of them
         pieces = tuned(tmp_path / "c", n=n, halving=False, together=3)
-    assert told(pieces) == told(three)
+    assert list_trials(pieces) == list_trials(three)
 
 
 def test_a_kill_loses_the_running_trial_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = tuned(tmp_path / "a", n=4)
+    full_run = tuned(tmp_path / "a", n=4)
     fit, fits = Wsabie.fit, []
 
-    def dying(self: Any, *given: Any, on_epoch: Any, **options: Any) -> Any:
+    def dying(self: Any, *arguments: Any, on_epoch: Any, **options: Any) -> Any:
         fits.append(self)
 
-        def told(stats: Any) -> None:
+        def list_trials(stats: Any) -> None:
             if len(fits) == 3:
                 raise KeyboardInterrupt
             on_epoch(stats)
 
-        return fit(self, *given, on_epoch=told, **options)
+        return fit(self, *arguments, on_epoch=list_trials, **options)
 
     monkeypatch.setattr(Wsabie, "fit", dying)
     with pytest.raises(KeyboardInterrupt):
@@ -123,7 +123,7 @@ def test_a_kill_loses_the_running_trial_only(tmp_path: Path, monkeypatch: pytest
     monkeypatch.undo()
     assert (tmp_path / "b" / "trials.csv").read_text().count("\n") == 1 + 2
     assert not (tmp_path / "b" / "model").exists()
-    assert told(tuned(tmp_path / "b", n=4)) == told(whole)
+    assert list_trials(tuned(tmp_path / "b", n=4)) == list_trials(full_run)
 
 
 def test_other_data_and_settings_are_refused(tmp_path: Path) -> None:
@@ -137,10 +137,10 @@ def test_other_data_and_settings_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_metric_chooses_the_epoch(tmp_path: Path) -> None:
-    found = tuned(tmp_path, n=2, metric="p@1")
+    result = tuned(tmp_path, n=2, metric="p@1")
     history = load(tmp_path / "model").model.history_
     assert [list(stats.validation_metrics) for stats in history] == [["p@1", "MAP", "p@10"]] * len(history)
-    assert max(stats.validation_metrics["p@1"] for stats in history) == found.best.figure
+    assert max(stats.validation_metrics["p@1"] for stats in history) == result.best.figure
 
 
 def test_what_falls_behind_is_stopped_and_never_chosen(tmp_path: Path) -> None:
@@ -158,55 +158,55 @@ def test_time_ends_a_search_in_the_midst_of_a_trial(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(model_tuning.time, "monotonic", lambda: float(next(now)))
     recipe = TrainingRecipe("rows", tmp_path / "model", Wsabie(threads=1), {}, hold_out=0.3, resume=True)
     plan = TuningPlan(build_search_space({**SMALL, "epochs": 2}), trials=None, minutes=8.0)
-    found = tune_model(rows(120, 0), None, None, plan, recipe, WorkContext(SerialExecutor(), SILENT, Rejects()))
-    assert [trial.state for trial in found.trials] == ["done"]
+    result = tune_model(rows(120, 0), None, None, plan, recipe, WorkContext(SerialExecutor(), SILENT, Rejects()))
+    assert [trial.state for trial in result.trials] == ["done"]
 
 
 def test_a_trial_that_diverges_is_told_and_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fit = Wsabie.fit
 
-    def failing(self: Any, *given: Any, **options: Any) -> Any:
+    def failing(self: Any, *arguments: Any, **options: Any) -> Any:
         if self.dim == 8:
             raise DivergenceError("training diverged in epoch 1")
-        return fit(self, *given, **options)
+        return fit(self, *arguments, **options)
 
     monkeypatch.setattr(Wsabie, "fit", failing)
-    found = tuned(tmp_path, n=6)
-    failed = [trial for trial in found.trials if trial.state == "failed"]
+    result = tuned(tmp_path, n=6)
+    failed = [trial for trial in result.trials if trial.state == "failed"]
     assert failed
     assert all(trial.reason == "training diverged in epoch 1" and trial.figure is None for trial in failed)
-    assert "failed" in {row[1] for row in build_trial_table(found, found.trials).rows}
-    assert f"{len(failed)} failed" in render_tuning_page(found, "rows")
-    monkeypatch.setattr(Wsabie, "fit", lambda self, *given, **options: failing(self.set_params(dim=8)))
+    assert "failed" in {row[1] for row in build_trial_table(result, result.trials).rows}
+    assert f"{len(failed)} failed" in render_tuning_page(result, "rows")
+    monkeypatch.setattr(Wsabie, "fit", lambda self, *fit_arguments, **options: failing(self.set_params(dim=8)))
     with pytest.raises(InputError, match="no trial came to its end: training diverged"):
         tuned(tmp_path / "none", n=2)
 
 
 def test_one_model_is_held_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Any] = []
+    models: list[Any] = []
     alive: list[int] = []
 
     def build(**parameters: Any) -> Any:
         model = Wsabie(**parameters)
         if "threads" in parameters:  # others only tell the defaults
             gc.collect()
-            alive.append(sum(hasattr(other, "space_") for ref in made if (other := ref()) is not None))
-            made.append(weakref.ref(model))
+            alive.append(sum(hasattr(trained, "space_") for ref in models if (trained := ref()) is not None))
+            models.append(weakref.ref(model))
         return model
 
     kind = replace(KINDS["wsabie"], build=build)
     monkeypatch.setattr(search_spaces, "KINDS", {"wsabie": kind})
     tuned(tmp_path, n=5)
-    assert len(made) == 6
+    assert len(models) == 6
     assert set(alive) == {0}
 
 
 def test_validation_rows_can_be_learnt_in_the_end(tmp_path: Path) -> None:
-    found = tuned(tmp_path, n=2, all_rows=True, test=rows(60, 1, "t"))
+    result = tuned(tmp_path, n=2, all_rows=True, test=rows(60, 1, "t"))
     annotator = load(tmp_path / "model")
     assert annotator.facts["rows"] == 120
     assert annotator.facts["validation_rows"] == 0
-    assert len(annotator.model.history_) == found.best.epoch
+    assert len(annotator.model.history_) == result.best.epoch
     assert annotator.model.history_[0].pairs == 120
 
 
@@ -224,19 +224,19 @@ def test_the_verdict_says_it_honestly(tmp_path: Path, gap: float) -> None:
     from wsabie.evaluation.bootstrap import Interval, PairedDifference
     from wsabie.workflows.tune.tuning_results import TestFigures
 
-    found = tuned(tmp_path, n=2)
+    result = tuned(tmp_path, n=2)
     figures = {"MAP": Interval(0.5, 0.4, 0.6)}
     difference = {"MAP": PairedDifference(gap, gap - 0.05, gap + 0.05, 0.5)}
-    judged = replace(found, best=found.trials[1], test_figures=TestFigures(figures, figures, difference, 10))
-    said = {0.1: "tuning was worth it", 0.0: "the test rows show no difference", -0.1: "tuning did harm"}
-    assert judged.verdict().startswith(said[gap])
-    assert "only test rows tell" in replace(judged, test_figures=None).verdict()
-    assert "the defaults were the best of 2 trials" in replace(judged, best=found.trials[0]).verdict()
+    tested = replace(result, best=result.trials[1], test_figures=TestFigures(figures, figures, difference, 10))
+    verdicts = {0.1: "tuning was worth it", 0.0: "the test rows show no difference", -0.1: "tuning did harm"}
+    assert tested.verdict().startswith(verdicts[gap])
+    assert "only test rows tell" in replace(tested, test_figures=None).verdict()
+    assert "the defaults were the best of 2 trials" in replace(tested, best=result.trials[0]).verdict()
 
 
 def test_the_page_shows_every_trial(tmp_path: Path) -> None:
-    found = tuned(tmp_path, n=4)
-    html = render_tuning_page(found, "a <b>")
+    result = tuned(tmp_path, n=4)
+    html = render_tuning_page(result, "a <b>")
     assert html.count("<polyline") >= 4
     assert "a &lt;b&gt;" in html
-    assert all(f"trial {trial.number}: MAP" in html for trial in found.trials)
+    assert all(f"trial {trial.number}: MAP" in html for trial in result.trials)

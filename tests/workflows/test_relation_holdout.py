@@ -1,4 +1,4 @@
-"""What is held out of a declaration: songs of albums by artists, notes on them, and lists of artists and genres."""
+"""Held-out parts of a declaration: songs of albums by artists, notes, lists of artists and genres."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -88,7 +88,7 @@ FREE = ("near", "genres", "players")
 
 
 class World(NamedTuple):
-    """What is declared and collected, and how it is dealt."""
+    """Declaration with its collected data."""
 
     declared: Any
     data: DeclaredData
@@ -137,49 +137,53 @@ def ends(relation: Relation) -> Iterator[EntityKind]:
 
 def sides_of(dealt: RelationHoldout, kind: str) -> tuple[set[str], set[str]]:
     """The things of training, and those that were set aside."""
-    learnt = {thing for one in dealt.training for end in ends(one) if end.name == kind for thing in end.ids or ()}
-    return learnt, {thing for one in dealt.held_out_kinds if one.name == kind for thing in one.ids or ()}
+    training_ids = {
+        thing for relation in dealt.training for end in ends(relation) if end.name == kind for thing in end.ids or ()
+    }
+    return training_ids, {
+        thing for relation in dealt.held_out_kinds if relation.name == kind for thing in relation.ids or ()
+    }
 
 
-def named(relations: list[Relation], name: str) -> Relation:
-    return next(one for one in relations if one.name == name)
+def find_relation(relations: list[Relation], name: str) -> Relation:
+    return next(relation for relation in relations if relation.name == name)
 
 
-def known(dealt: RelationHoldout, kind: str) -> set[str]:
+def list_known_names(dealt: RelationHoldout, kind: str) -> set[str]:
     """The things without data that training pairs name."""
-    lists = [one for one in dealt.training if isinstance(one.pairs, list)]
-    return {a for one in lists if one.query_kind == kind for a, _ in one.pairs} | {
-        b for one in lists if one.target_kind == kind for _, b in one.pairs
+    lists = [relation for relation in dealt.training if isinstance(relation.pairs, list)]
+    return {a for relation in lists if relation.query_kind == kind for a, _ in relation.pairs} | {
+        b for relation in lists if relation.target_kind == kind for _, b in relation.pairs
     }
 
 
 def test_things_are_on_one_side_and_groups_are_whole(dealt: RelationHoldout) -> None:
     for kind, things in (("song", SONGS), ("note", NOTES)):
-        learnt, aside = sides_of(dealt, kind)
-        assert not learnt & aside
-        assert learnt | aside == set(things)
-        assert len(aside) == 0.25 * len(things)
-    songs, aside = sides_of(dealt, "song")
-    assert not {ALBUM[song] for song in songs} & {ALBUM[song] for song in aside}
+        training_ids, held_out_ids = sides_of(dealt, kind)
+        assert not training_ids & held_out_ids
+        assert training_ids | held_out_ids == set(things)
+        assert len(held_out_ids) == 0.25 * len(things)
+    songs, held_out_ids = sides_of(dealt, "song")
+    assert not {ALBUM[song] for song in songs} & {ALBUM[song] for song in held_out_ids}
 
 
 def test_a_thing_that_was_set_aside_takes_all_its_pairs_along(dealt: RelationHoldout) -> None:
     """Whichever end it is, and those with a name that training does not know judge nothing."""
-    songs, aside = sides_of(dealt, "song")
-    artists = known(dealt, "artist")
-    assert named(dealt.training, "artists").pairs == [(s, ARTIST[s]) for s in SONGS if s in songs]
-    held = [(s, ARTIST[s]) for s in SONGS if s in aside and ARTIST[s] in artists]
-    assert named(dealt.held_out, "artists").pairs == held
+    songs, held_out_ids = sides_of(dealt, "song")
+    artists = list_known_names(dealt, "artist")
+    assert find_relation(dealt.training, "artists").pairs == [(s, ARTIST[s]) for s in SONGS if s in songs]
+    held_out_pairs = [(s, ARTIST[s]) for s in SONGS if s in held_out_ids and ARTIST[s] in artists]
+    assert find_relation(dealt.held_out, "artists").pairs == held_out_pairs
     for relations in (dealt.training, dealt.held_out):
-        turned = [(song, artist) for artist, song in named(relations, "songs").pairs]
-        assert turned == named(relations, "artists").pairs
-    assert 0 < len(held) < len(aside), "some of them have an artist of their own"
+        turned = [(song, artist) for artist, song in find_relation(relations, "songs").pairs]
+        assert turned == find_relation(relations, "artists").pairs
+    assert 0 < len(held_out_pairs) < len(held_out_ids), "some of them have an artist of their own"
 
 
 def test_things_ask_and_are_found_among_their_like(dealt: RelationHoldout) -> None:
     _, songs = sides_of(dealt, "song")
     _, notes = sides_of(dealt, "note")
-    asking = {name: named(dealt.held_out, name) for name in ("artists", "songs", "about")}
+    asking = {name: find_relation(dealt.held_out, name) for name in ("artists", "songs", "about")}
     assert (set(asking["artists"].query.ids), asking["artists"].target) == (songs, "artist")
     assert (asking["songs"].query, set(asking["songs"].target.ids)) == ("artist", songs)
     assert (set(asking["about"].query.ids), set(asking["about"].target.ids)) == (notes, songs)
@@ -187,67 +191,69 @@ def test_things_ask_and_are_found_among_their_like(dealt: RelationHoldout) -> No
 
 def test_of_two_kinds_with_data_both_are_on_one_side(dealt: RelationHoldout) -> None:
     (songs, other_songs), (notes, other_notes) = sides_of(dealt, "song"), sides_of(dealt, "note")
-    learnt, held = (set(named(relations, "about").pairs) for relations in (dealt.training, dealt.held_out))
-    assert learnt == {(n, s) for n, s in ABOUT if n in notes and s in songs}
-    assert held == {(n, s) for n, s in ABOUT if n in other_notes and s in other_songs}
-    assert held
-    assert len(learnt) + len(held) < len(set(ABOUT))
+    training_pairs, held_out_pairs = (
+        set(find_relation(relations, "about").pairs) for relations in (dealt.training, dealt.held_out)
+    )
+    assert training_pairs == {(n, s) for n, s in ABOUT if n in notes and s in songs}
+    assert held_out_pairs == {(n, s) for n, s in ABOUT if n in other_notes and s in other_songs}
+    assert held_out_pairs
+    assert len(training_pairs) + len(held_out_pairs) < len(set(ABOUT))
 
 
 def test_within_a_kind_what_was_set_aside_looks_for_what_was_not(dealt: RelationHoldout) -> None:
     """Whichever of the two a list says first."""
-    songs, aside = sides_of(dealt, "song")
-    learnt, held = named(dealt.training, "like"), named(dealt.held_out, "like")
-    assert held.query is next(kind for kind in dealt.held_out_kinds if kind.name == "song")
-    assert held.target is learnt.query is learnt.target
-    assert learnt.pairs == [(a, b) for a, b in LIKE if a in songs and b in songs]
-    first = {(a, b) for a, b in LIKE if a in aside and b in songs}
-    turned = {(b, a) for a, b in LIKE if b in aside and a in songs}
-    assert set(held.pairs) == first | turned
+    songs, held_out_ids = sides_of(dealt, "song")
+    training_relation, held_out_relation = find_relation(dealt.training, "like"), find_relation(dealt.held_out, "like")
+    assert held_out_relation.query is next(kind for kind in dealt.held_out_kinds if kind.name == "song")
+    assert held_out_relation.target is training_relation.query is training_relation.target
+    assert training_relation.pairs == [(a, b) for a, b in LIKE if a in songs and b in songs]
+    first = {(a, b) for a, b in LIKE if a in held_out_ids and b in songs}
+    turned = {(b, a) for a, b in LIKE if b in held_out_ids and a in songs}
+    assert set(held_out_relation.pairs) == first | turned
     assert first - turned
     assert turned - first
 
 
 def test_a_pair_without_data_is_on_one_side_also_of_the_inverse(dealt: RelationHoldout) -> None:
-    """Who asks from the other end must not find it among what was learnt."""
-    learnt, held = (
-        {name: {frozenset(pair) for pair in named(relations, name).pairs} for name in FREE}
+    """The inverse relation must not reveal a held-out pair."""
+    training_pairs, held_out_pairs = (
+        {name: {frozenset(pair) for pair in find_relation(relations, name).pairs} for name in FREE}
         for relations in (dealt.training, dealt.held_out)
     )
-    assert not set().union(*learnt.values()) & set().union(*held.values())
-    assert learnt["genres"] == learnt["players"]
-    assert held["genres"] == held["players"]
+    assert not set().union(*training_pairs.values()) & set().union(*held_out_pairs.values())
+    assert training_pairs["genres"] == training_pairs["players"]
+    assert held_out_pairs["genres"] == held_out_pairs["players"]
     for name, pairs in (("near", NEAR), ("genres", GENRES)):
         unordered = set(map(frozenset, pairs))
-        assert 0.1 < 1 - len(learnt[name]) / len(unordered) < 0.4
-        assert held[name] <= unordered - learnt[name]
+        assert 0.1 < 1 - len(training_pairs[name]) / len(unordered) < 0.4
+        assert held_out_pairs[name] <= unordered - training_pairs[name]
 
 
 def test_pairs_with_what_training_does_not_know_judge_nothing(dealt: RelationHoldout) -> None:
-    artists, held = known(dealt, "artist"), named(dealt.held_out, "near").pairs
+    artists, held_out_pairs = list_known_names(dealt, "artist"), find_relation(dealt.held_out, "near").pairs
     unknown = {b for _, b in NEAR} - artists
     assert unknown, "the only pair of some was held out"
-    assert {a for pair in held for a in pair} <= artists
-    learnt = set(named(dealt.training, "near").pairs)
-    assert set(held) == {pair for pair in NEAR if pair not in learnt and not unknown & set(pair)}
+    assert {a for pair in held_out_pairs for a in pair} <= artists
+    training_pairs = set(find_relation(dealt.training, "near").pairs)
+    assert set(held_out_pairs) == {pair for pair in NEAR if pair not in training_pairs and not unknown & set(pair)}
 
 
 @pytest.mark.parametrize(("name", "of"), [("voices", ARTIST), ("moods", MOOD)])
 def test_things_that_share_a_name_belong_together(dealt: RelationHoldout, name: str, of: dict[str, str]) -> None:
-    learnt, held = named(dealt.training, name), named(dealt.held_out, name)
-    for one in (learnt, held):
-        together = [[of[a] == of[b] for b in one.target.ids] for a in one.query.ids]
-        assert (one.pairs.toarray() > 0).tolist() == together
-    songs, aside = sides_of(dealt, "song")
-    assert (set(held.query.ids), set(held.target.ids)) == (aside, songs)
+    training_relation, held_out_relation = find_relation(dealt.training, name), find_relation(dealt.held_out, name)
+    for relation in (training_relation, held_out_relation):
+        same_name = [[of[a] == of[b] for b in relation.target.ids] for a in relation.query.ids]
+        assert (relation.pairs.toarray() > 0).tolist() == same_name
+    songs, held_out_ids = sides_of(dealt, "song")
+    assert (set(held_out_relation.query.ids), set(held_out_relation.target.ids)) == (held_out_ids, songs)
 
 
 def test_an_epoch_visits_few_of_many_that_share_a_name(dealt: RelationHoldout) -> None:
-    """Of an artist there are fewer songs than are visited, of a mood twice as many."""
-    per_thing = {name: named(dealt.training, name).n_pairs / 60 for name in ("voices", "moods")}
+    """An artist has fewer songs than an epoch visits, a mood twice as many."""
+    per_thing = {name: find_relation(dealt.training, name).n_pairs / 60 for name in ("voices", "moods")}
     assert per_thing["voices"] < MOST_ALIKE < per_thing["moods"]
-    assert named(dealt.training, "voices").weight == 2
-    assert named(dealt.training, "moods").weight == pytest.approx(2 * MOST_ALIKE / per_thing["moods"])
+    assert find_relation(dealt.training, "voices").weight == 2
+    assert find_relation(dealt.training, "moods").weight == pytest.approx(2 * MOST_ALIKE / per_thing["moods"])
 
 
 def test_without_a_share_everything_is_learnt(world: World) -> None:
@@ -255,15 +261,15 @@ def test_without_a_share_everything_is_learnt(world: World) -> None:
     assert (dealt.held_out, dealt.held_out_kinds) == ([], [])
     assert sides_of(dealt, "song")[0] == set(SONGS)
     for name, pairs in (("like", LIKE), ("about", ABOUT), ("near", NEAR), ("genres", GENRES), ("players", PLAYERS)):
-        assert named(dealt.training, name).pairs == pairs
+        assert find_relation(dealt.training, name).pairs == pairs
 
 
 def test_sides_that_are_settled_are_kept(world: World) -> None:
     numbers = np.arange(80)
     even, odd = numbers[::2], numbers[1::2]
     sides = {"song": Split(even, odd, odd[:0]), "note": Split(even[:20], odd[:20], odd[:0])}
-    songs, aside = sides_of(world.dealt(sides=sides), "song")
-    assert (songs, aside) == (set(SONGS[::2]), set(SONGS[1::2]))
+    songs, held_out_ids = sides_of(world.dealt(sides=sides), "song")
+    assert (songs, held_out_ids) == (set(SONGS[::2]), set(SONGS[1::2]))
 
 
 def test_groups_that_a_table_beside_the_files_names_are_whole(tmp_path: Path) -> None:
@@ -279,9 +285,9 @@ def test_groups_that_a_table_beside_the_files_names_are_whole(tmp_path: Path) ->
     )
     for seed in range(4):
         dealt = world.dealt(seed=seed)
-        learnt, aside = sides_of(dealt, "cover")
-        assert (len(learnt), len(aside), named(dealt.held_out, "by").n_pairs) == (18, 6, 6)
-        assert not {int(name[:2]) // 3 for name in learnt} & {int(name[:2]) // 3 for name in aside}
+        training_ids, held_out_ids = sides_of(dealt, "cover")
+        assert (len(training_ids), len(held_out_ids), find_relation(dealt.held_out, "by").n_pairs) == (18, 6, 6)
+        assert not {int(name[:2]) // 3 for name in training_ids} & {int(name[:2]) // 3 for name in held_out_ids}
 
 
 def test_a_pair_in_another_spelling_is_the_same_pair(tmp_path: Path) -> None:
@@ -291,7 +297,7 @@ def test_a_pair_in_another_spelling_is_the_same_pair(tmp_path: Path) -> None:
     write_pairs(tmp_path / "players.tsv", [(f"genre {j}", f"Beyonce\u0301 {i}") for i, j in numbers])
     dealt = world_of(tmp_path, "[relations.genres]" + DECLARATION.split("[relations.genres]")[1]).dealt()
     for relations in (dealt.training, dealt.held_out):
-        genres, players = (set(named(relations, name).pairs) for name in ("genres", "players"))
+        genres, players = (set(find_relation(relations, name).pairs) for name in ("genres", "players"))
         assert genres == {(artist, genre) for genre, artist in players}
 
 
@@ -304,4 +310,4 @@ def test_pairs_of_things_without_data_are_listed(tmp_path: Path) -> None:
     rejects = Rejects()
     assert world_of(tmp_path, text, rejects).data.couples == {"about": [("n1", "s1"), ("n1", "cafe\u0301")]}
     why = "pair of a thing without data"
-    assert [(reason, which) for _, reason, which in rejects.listed] == [(why, "nowhere"), (why, "nothing")]
+    assert [(reason, row_id) for _, reason, row_id in rejects.listed] == [(why, "nowhere"), (why, "nothing")]

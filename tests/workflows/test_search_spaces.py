@@ -25,25 +25,25 @@ def test_every_parameter_of_a_space_is_one_of_the_estimator() -> None:
 
 
 def test_the_defaults_have_a_place_in_the_space() -> None:
-    found = build_search_space()
-    start = found.find_start(SHAPE)
+    search_space = build_search_space()
+    start = search_space.find_start(SHAPE)
     assert start is not None
     assert start["learning_rate"] == start["epochs"] == 1.0
     assert (start["dim"], start["max_sampled"], start["scaling"]) == (100, "auto", "auto")
     assert (start["init"], start["max_norm"]) == ("ridge", None)
-    given = found.resolve_place(start, SHAPE)
-    assert given["learning_rate"] == pytest.approx(default_ridge_rate(SHAPE), rel=1e-3)
-    before, after = found.resolve({}, SHAPE), found.resolve(given, SHAPE)
-    assert {name: value for name, value in after.items() if not alike(value, before[name])} == {}
+    parameters = search_space.resolve_place(start, SHAPE)
+    assert parameters["learning_rate"] == pytest.approx(default_ridge_rate(SHAPE), rel=1e-3)
+    defaults, resolved = search_space.resolve({}, SHAPE), search_space.resolve(parameters, SHAPE)
+    assert {name: value for name, value in resolved.items() if not alike(value, defaults[name])} == {}
 
 
 @pytest.mark.parametrize("shape", [SHAPE, TrainingShape(10_000, 10_000, 500), TrainingShape(200_000, 400_000, 1000)])
-@pytest.mark.parametrize("given", [{}, {"pair_weighting": "pairs"}, {"loss": "auc"}])
+@pytest.mark.parametrize("parameters", [{}, {"pair_weighting": "pairs"}, {"loss": "auc"}])
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "one-vs-rest"])
-def test_auto_is_what_the_model_makes_of_it(name: str, given: dict[str, Any], shape: TrainingShape) -> None:
+def test_auto_is_what_the_model_makes_of_it(name: str, parameters: dict[str, Any], shape: TrainingShape) -> None:
     """Or multiples would be of other numbers than those that the first trial is trained with."""
-    model = build_estimator(name, given)
-    auto = KINDS[name].auto(shape, {**KINDS[name].defaults(), **given})
+    model = build_estimator(name, parameters)
+    auto = KINDS[name].auto(shape, {**KINDS[name].defaults(), **parameters})
     for parameter in auto:
         part, _, last = parameter.rpartition("__")
         owner = getattr(model, part or "embedding", model)
@@ -61,31 +61,31 @@ def test_defaults_outside_have_none() -> None:
 def test_multiples_follow_the_other_parameters() -> None:
     """The default rate depends on how pairs weigh, the first tables on the dimensions."""
     scales = {"low": 0.3, "high": 3.0, "log": True, "relative": True}
-    found = build_search_space({"init": "random", "init_scale": scales})
-    drawn = {"learning_rate": 2.0, "init_scale": 0.5, "dim": 100, "epochs": 0.5}
+    search_space = build_search_space({"init": "random", "init_scale": scales})
+    place = {"learning_rate": 2.0, "init_scale": 0.5, "dim": 100, "epochs": 0.5}
     for positives in ("mean", "pairs"):
-        given = found.resolve_place({**drawn, "pair_weighting": positives}, SHAPE)
-        assert given["learning_rate"] == pytest.approx(2 * default_learning_rate(SHAPE, positives), rel=1e-3)
-        assert given["init_scale"] == 0.05
-        assert isinstance(given["epochs"], int)
+        parameters = search_space.resolve_place({**place, "pair_weighting": positives}, SHAPE)
+        assert parameters["learning_rate"] == pytest.approx(2 * default_learning_rate(SHAPE, positives), rel=1e-3)
+        assert parameters["init_scale"] == 0.05
+        assert isinstance(parameters["epochs"], int)
 
 
 def test_changes_fix_choose_and_stretch() -> None:
-    found = build_search_space(
+    search_space = build_search_space(
         {"loss": "auc", "dim": [20, 40], "learning_rate": {"low": 0.01, "high": 0.1}, "patience": [3, "none"]}
     )
-    assert found.fixed == {"loss": "auc"}
-    assert found.space["dim"] == ChoiceParameter((20, 40))
-    assert found.space["learning_rate"] == RangeParameter(0.01, 0.1, log=True)
-    assert found.space["patience"] == ChoiceParameter((3, None))
-    assert list(found.space)[:3] == ["learning_rate", "epochs", "dim"]
-    assert found.resolve_place({"learning_rate": 0.05}, SHAPE) == {"loss": "auc", "learning_rate": 0.05}
+    assert search_space.fixed == {"loss": "auc"}
+    assert search_space.space["dim"] == ChoiceParameter((20, 40))
+    assert search_space.space["learning_rate"] == RangeParameter(0.01, 0.1, log=True)
+    assert search_space.space["patience"] == ChoiceParameter((3, None))
+    assert list(search_space.space)[:3] == ["learning_rate", "epochs", "dim"]
+    assert search_space.resolve_place({"learning_rate": 0.05}, SHAPE) == {"loss": "auc", "learning_rate": 0.05}
     per_table = build_search_space({"learning_rate": {"V": 0.1, "W": 0.2}})
     assert per_table.fixed == {"learning_rate": {"V": 0.1, "W": 0.2}}
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"dimm": 5}, "there is no parameter dimm to tune; did you mean dim?"),
         ({"qqqqqq": 5}, "the parameters are dim, epochs"),
@@ -105,6 +105,6 @@ def test_changes_fix_choose_and_stretch() -> None:
         ({"max_norm": -1}, "max_norm is -1"),
     ],
 )
-def test_what_cannot_be_tried_is_refused(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=re.escape(said)):
+def test_what_cannot_be_tried_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
         build_search_space(changes)

@@ -84,28 +84,28 @@ def test_whatever_rows_are_they_come_back(tmp_path_factory: Any, rows: FeatureTa
 @pytest.mark.usefixtures("small_runs")
 def test_the_order_is_that_of_no_source(tmp_path: Path, dense: bool) -> None:
     rows = toy_rows(dense=dense, by_label=True)
-    ordered, other = in_shards(rows, tmp_path / "a", rows=100), in_shards(shuffled(rows), tmp_path / "b", rows=100)
+    ordered, reordered = in_shards(rows, tmp_path / "a", rows=100), in_shards(shuffled(rows), tmp_path / "b", rows=100)
     files = [path.name for path in sorted((tmp_path / "a").glob("rows-*"))]
     assert len(files) == 6
     assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files)
-    assert ordered.shards.fingerprint == other.shards.fingerprint
+    assert ordered.shards.fingerprint == reordered.shards.fingerprint
     first = ordered.load().Y.indices[::2]  # of a row's two labels the first
     assert abs(np.corrcoef(first, np.arange(len(first)))[0, 1]) < 3 / len(first) ** 0.5
     assert len(set(first[:60].tolist())) == 6  # every group in a tenth of the rows
 
 
 def test_another_seed_is_another_order(tmp_path: Path) -> None:
-    one, other = (in_shards(toy_rows(), tmp_path / str(seed), seed=seed).load() for seed in (0, 1))
-    assert one.ids != other.ids
-    assert same(one, other)
+    first, second = (in_shards(toy_rows(), tmp_path / str(seed), seed=seed).load() for seed in (0, 1))
+    assert first.ids != second.ids
+    assert same(first, second)
 
 
 def test_rows_have_the_same_numbers_in_shards_of_any_size(tmp_path: Path) -> None:
-    one, other = (in_shards(signed(toy_rows()), tmp_path / str(size), rows=size) for size in (600, 70))
-    assert (len(one.shards.files), len(other.shards.files)) == (1, 9)
-    assert one.load().ids == other.load().ids
+    large, small = (in_shards(signed(toy_rows()), tmp_path / str(size), rows=size) for size in (600, 70))
+    assert (len(large.shards.files), len(small.shards.files)) == (1, 9)
+    assert large.load().ids == small.load().ids
     for span in ((0, 600), (65, 75), (599, 600)):
-        (X, Y), (Z, W) = one.read_spans([span]), other.read_spans([span])
+        (X, Y), (Z, W) = large.read_spans([span]), small.read_spans([span])
         assert all(np.array_equal(a, b) for a, b in zip(X, Z, strict=True))
         assert (Y != W).nnz == 0
 
@@ -121,10 +121,10 @@ def test_long_rows_make_short_runs_and_shards(tmp_path: Path, monkeypatch: pytes
         write_columns(file, columns, note)
 
     monkeypatch.setattr(shard_runs, "write_columns", noted)
-    found = in_shards(rows, tmp_path / "out")
+    source = in_shards(rows, tmp_path / "out")
     assert max(lengths) <= rows.X.nnz // 9
     assert sum(lengths) == rows.X.nnz
-    assert len(found.shards.files) == -(-rows.X.nnz // (rows.X.nnz // 4))
+    assert len(source.shards.files) == -(-rows.X.nnz // (rows.X.nnz // 4))
 
 
 # ---- sources
@@ -147,10 +147,10 @@ def test_foreign_parquet_numbers_labels_as_in_memory(tmp_path: Path) -> None:
     labels = [["zebra"], ["ant", "zebra"], ["ant"], ["mouse"]] * 60
     rows = {"indices": [[i % 7, 9] for i in range(240)], "values": [[1.5, 2.0]] * 240, "labels": labels}
     write_table(pa.table(rows), tmp_path / "rows.parquet", row_group_size=70)
-    found = in_shards(tmp_path / "rows.parquet", tmp_path / "shards").load()
-    wanted = open_source(tmp_path / "rows.parquet")
-    assert found.label_names == ["ant", "mouse", "zebra"]
-    assert same(found, wanted)
+    sharded = in_shards(tmp_path / "rows.parquet", tmp_path / "shards").load()
+    expected = open_source(tmp_path / "rows.parquet")
+    assert sharded.label_names == ["ant", "mouse", "zebra"]
+    assert same(sharded, expected)
 
 
 @pytest.mark.parametrize("head", ["", "120 9 30\n"])
@@ -158,8 +158,8 @@ def test_text_is_read_as_it_is_in_memory(tmp_path: Path, head: str, monkeypatch:
     monkeypatch.setattr("wsabie.io.parsers.text_files.iterate_line_blocks.__defaults__", (200,))
     lines = [f"{(7 * i) % 23},{i % 5 + 11} {i % 4}:{i}.5 8:3" for i in range(120)]
     (tmp_path / "rows.txt").write_text(head + "\n".join(lines) + "\n")
-    found = in_shards(tmp_path / "rows.txt", tmp_path / "shards", rows=50).load()
-    assert same(found, open_source(tmp_path / "rows.txt"))
+    table = in_shards(tmp_path / "rows.txt", tmp_path / "shards", rows=50).load()
+    assert same(table, open_source(tmp_path / "rows.txt"))
 
 
 def test_text_that_is_cut_off_is_refused(tmp_path: Path) -> None:
@@ -190,11 +190,11 @@ def test_ids_that_come_again_are_rejected_wherever_they_are(tmp_path: Path) -> N
     ids = [f"row-{i % 150}" for i in range(240)]
     rows = {"id": ids, "indices": [[i % 7] for i in range(240)], "values": [[float(i)] for i in range(240)]}
     write_table(pa.table(rows | {"labels": [["a"], ["b"]] * 120}), tmp_path / "rows.parquet")
-    rejects, wanted = Rejects(), Rejects()
-    found = in_shards(tmp_path / "rows.parquet", tmp_path / "shards", rejects, rows=40).load()
-    assert same(found, open_source(tmp_path / "rows.parquet", rejects=wanted))
-    assert rejects.counts == wanted.counts == {"duplicate id": 90}
-    assert rejects.listed == wanted.listed  # in the order of the source
+    rejects, expected_rejects = Rejects(), Rejects()
+    sharded = in_shards(tmp_path / "rows.parquet", tmp_path / "shards", rejects, rows=40).load()
+    assert same(sharded, open_source(tmp_path / "rows.parquet", rejects=expected_rejects))
+    assert rejects.counts == expected_rejects.counts == {"duplicate id": 90}
+    assert rejects.listed == expected_rejects.listed  # in the order of the source
     with pytest.raises(InputError, match=r"row 151: duplicate id \(row-0\)"):
         in_shards(tmp_path / "rows.parquet", tmp_path / "strict", Rejects(strict=True), rows=40)
 
@@ -206,17 +206,17 @@ def test_progress_counts_no_rows_that_came_again(tmp_path: Path) -> None:
     pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
     stages: dict[str, list[int | None]] = {}
 
-    class Told:
+    class RecordingProgress:
         @contextmanager
         def stage(self, name: str, total: int | None, unit: str) -> Any:
-            self.told = stages.setdefault(name, [total, 0])
+            self.counts = stages.setdefault(name, [total, 0])
             yield self
 
         def advance(self, n: int = 1, **figures: float) -> None:
-            self.told[1] = (self.told[1] or 0) + n
+            self.counts[1] = (self.counts[1] or 0) + n
 
     stream = open_row_stream(tmp_path / "rows.parquet", Rejects())
-    shard_writer.write_shards(stream, tmp_path / "out", ShardOptions(rows=40), progress=Told())
+    shard_writer.write_shards(stream, tmp_path / "out", ShardOptions(rows=40), progress=RecordingProgress())
     assert stages == {"reading rows.parquet": [None, 240], "writing shards": [150, 150]}
 
 
@@ -231,10 +231,10 @@ def test_what_only_a_repeated_row_has_is_not_there(tmp_path: Path, near: bool) -
     labels[200], indices[201] = ["here too"], [12]
     rows = {"id": ids, "indices": indices, "values": [[float(i % 5)] for i in range(240)], "labels": labels}
     pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
-    found = in_shards(tmp_path / "rows.parquet", tmp_path / "shards", rows=40).load()
-    wanted = open_source(tmp_path / "rows.parquet")
-    assert (found.label_names, found.X.shape[1]) == (["here too", "x", "y", "z"], 13)
-    assert same(found, wanted)
+    sharded = in_shards(tmp_path / "rows.parquet", tmp_path / "shards", rows=40).load()
+    expected = open_source(tmp_path / "rows.parquet")
+    assert (sharded.label_names, sharded.X.shape[1]) == (["here too", "x", "y", "z"], 13)
+    assert same(sharded, expected)
 
 
 @pytest.mark.usefixtures("small_runs")
@@ -245,9 +245,9 @@ def test_ids_of_one_key_are_not_one(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ids = ["a", *(f"row-{i}" for i in range(120)), "b", "cc", "cc"]
     rows = {"id": ids, "features": [[float(i)] for i in range(124)], "labels": [["x"], ["y"]] * 62}
     pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
-    found = in_shards(tmp_path / "rows.parquet", tmp_path / "shards", rows=40).load()
-    assert same(found, open_source(tmp_path / "rows.parquet"))
-    assert len(found) == 123
+    sharded = in_shards(tmp_path / "rows.parquet", tmp_path / "shards", rows=40).load()
+    assert same(sharded, open_source(tmp_path / "rows.parquet"))
+    assert len(sharded) == 123
 
 
 @pytest.mark.usefixtures("small_runs")
@@ -258,11 +258,15 @@ def test_an_id_that_came_in_another_file_is_told_as_from_memory(tmp_path: Path) 
     for part, (lo, hi) in enumerate([(0, 60), (60, 69), (69, 120)]):
         rows = {"id": ids[lo:hi], "features": [[float(i)] for i in range(lo, hi)], "labels": [["a"]] * (hi - lo)}
         pq.write_table(pa.table(rows), tmp_path / "t" / f"part-{part}.parquet")
-    rejects, wanted = Rejects(), Rejects()
+    rejects, expected_rejects = Rejects(), Rejects()
     in_shards(tmp_path / "t", tmp_path / "shards", rejects, rows=40)
-    open_source(tmp_path / "t", rejects=wanted)
+    open_source(tmp_path / "t", rejects=expected_rejects)
     places = [f"{tmp_path / 't' / 'part-2.parquet'} row {row}" for row in (2, 3, 51)]
-    assert sorted(where for where, *_ in rejects.listed) == sorted(where for where, *_ in wanted.listed) == places
+    assert (
+        sorted(where for where, *_ in rejects.listed)
+        == sorted(where for where, *_ in expected_rejects.listed)
+        == places
+    )
 
 
 # ---- values
@@ -292,10 +296,10 @@ def test_half_values_are_within_one_part_in_2048(tmp_path: Path) -> None:
     X = rows.X.copy()
     X.data = np.random.default_rng(0).lognormal(0, 2, X.nnz).astype(np.float32)
     shards = in_shards(replace(rows, X=X), tmp_path / "shards", values="half")
-    found = by_id(shards.load()).X
-    given_ = by_id(replace(rows, X=X)).X
+    stored = by_id(shards.load()).X
+    exact = by_id(replace(rows, X=X)).X
     assert shards.shards.facts["values"] == "float16"
-    assert (abs(found.data - given_.data) <= given_.data / 2048).all()
+    assert (abs(stored.data - exact.data) <= exact.data / 2048).all()
     X.data[3] = 1e-6
     with pytest.raises(InputError, match="1e-06, which float16 cannot hold"):
         in_shards(replace(rows, X=X), tmp_path / "other", values="half")
@@ -304,22 +308,22 @@ def test_half_values_are_within_one_part_in_2048(tmp_path: Path) -> None:
 @given(st.lists(st.integers(0, 70000) | st.floats(-7e4, 7e4, width=32), min_size=1, max_size=8))
 @settings(max_examples=200)
 def test_small_types_lose_nothing(values: list[float]) -> None:
-    given_ = np.array(values, np.float32)
-    for small in shard_runs.list_types(given_, "exact"):
-        assert np.array_equal(given_.astype(small).astype(np.float32), given_)
+    exact_values = np.array(values, np.float32)
+    for small in shard_runs.list_types(exact_values, "exact"):
+        assert np.array_equal(exact_values.astype(small).astype(np.float32), exact_values)
 
 
 def of_values(values: list[list[float]]) -> FeatureTable:
     """A row for each list of values."""
     X = np.zeros((len(values), max(map(len, values))), np.float32)
-    for row, some in zip(X, values, strict=True):
-        row[: len(some)] = some
+    for row, row_values in zip(X, values, strict=True):
+        row[: len(row_values)] = row_values
     return replace(toy_rows(len(values)), X=sp.csr_matrix(X))
 
 
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize(
-    ("values", "how", "stored"),
+    ("values", "precision", "stored"),
     [
         ([[300.0]] * 20 + [[0.5]] * 20, "exact", "float16"),
         ([[300.0]] * 20 + [[0.5]] * 20, "half", "float16"),
@@ -331,7 +335,7 @@ def of_values(values: list[list[float]]) -> FeatureTable:
     ],
 )
 def test_the_type_of_values_is_the_same_however_rows_were_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: list[list[float]], how: str, stored: str, dense: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: list[list[float]], precision: str, stored: str, dense: bool
 ) -> None:
     monkeypatch.setattr("wsabie.io.row_streams._ROWS_AT_ONCE", 20)
     rows = of_values(values)
@@ -340,7 +344,7 @@ def test_the_type_of_values_is_the_same_however_rows_were_cut(
     for order, size in ((rows, 20), (rows, 40), (rows, 1000), (shuffled(rows), 20), (shuffled(rows), 1000)):
         monkeypatch.setattr(shard_runs, "ROWS_PER_RUN", size)
         folder = tmp_path / str(len(written))
-        shards = in_shards(order, folder, rows=10, values=how)
+        shards = in_shards(order, folder, rows=10, values=precision)
         assert shards.shards.facts["values"] == stored
         written.append({name: bytes_ for name, bytes_ in content(folder).items() if name.startswith("rows-")})
     assert all(files == written[0] for files in written)
@@ -353,8 +357,8 @@ def test_values_that_float16_cannot_hold_together_are_refused(
     """Whole numbers by themselves are held by another type."""
     monkeypatch.setattr("wsabie.io.row_streams._ROWS_AT_ONCE", 1)
     monkeypatch.setattr(shard_runs, "ROWS_PER_RUN", size)
-    whole = of_values([[65535.0], [65530.0]])
-    assert in_shards(whole, tmp_path / "whole", values="half").shards.facts["values"] == "uint16"
+    rows = of_values([[65535.0], [65530.0]])
+    assert in_shards(rows, tmp_path / "whole", values="half").shards.facts["values"] == "uint16"
     with pytest.raises(InputError, match=r"values above 65,504 beside others that are negative or no whole numbers"):
         in_shards(of_values([[65535.0], [0.5]]), tmp_path / "both", values="half")
 
@@ -366,22 +370,22 @@ def test_groups_stay_together_whatever_ids_are(tmp_path: Path) -> None:
     table = pq.read_table(tmp_path / "with.parquet")
     pq.write_table(table.drop_columns(["id"]), tmp_path / "without.parquet")
     for name in ("with", "without"):
-        learnt, test = in_shards(tmp_path / f"{name}.parquet", tmp_path / name).split_holdout(0.3)
-        sides = [*learnt.split_holdout(0.4), test]
+        training, test = in_shards(tmp_path / f"{name}.parquet", tmp_path / name).split_holdout(0.3)
+        sides = [*training.split_holdout(0.4), test]
         groups = [set(side.load().groups or ()) for side in sides]
         assert all(groups)
         assert sum(map(len, groups)) == len(set.union(*groups)) == 60
 
 
-@pytest.mark.parametrize("named", [True, False])
-def test_rows_without_a_group_are_each_by_themselves(tmp_path: Path, named: bool) -> None:
+@pytest.mark.parametrize("has_ids", [True, False])
+def test_rows_without_a_group_are_each_by_themselves(tmp_path: Path, has_ids: bool) -> None:
     rows = replace(toy_rows(), groups=[""] * 600)
-    if not named:
+    if not has_ids:
         write_parquet_rows(rows, tmp_path / "rows.parquet")
         table = pq.read_table(tmp_path / "rows.parquet").drop_columns(["id"])
         pq.write_table(table, tmp_path / "rows.parquet")
-    _, judged = in_shards(rows if named else tmp_path / "rows.parquet", tmp_path / "out").split_holdout(0.3)
-    assert 130 < len(judged.load()) < 230
+    _, valid = in_shards(rows if has_ids else tmp_path / "rows.parquet", tmp_path / "out").split_holdout(0.3)
+    assert 130 < len(valid.load()) < 230
 
 
 @pytest.mark.parametrize("form", ["rows", "parquet"])
@@ -389,10 +393,10 @@ def test_views_of_one_picture_are_on_one_side(tmp_path: Path, form: str) -> None
     ids = [f"{i // 4}.png" + (f"#{i % 4}" if i % 4 else "") for i in range(600)]
     rows = replace(toy_rows(), ids=ids, augment=3)
     write_parquet_rows(rows, tmp_path / "rows.parquet")
-    learnt, judged = in_shards(rows if form == "rows" else tmp_path / "rows.parquet", tmp_path / "out").split_holdout(
+    training, valid = in_shards(rows if form == "rows" else tmp_path / "rows.parquet", tmp_path / "out").split_holdout(
         0.4
     )
-    sides = [{name.partition("#")[0] for name in side.load().ids} for side in (learnt, judged)]
+    sides = [{name.partition("#")[0] for name in side.load().ids} for side in (training, valid)]
     assert not sides[0] & sides[1]
     assert len(sides[0]) + len(sides[1]) == 150
     assert 0.25 < len(sides[1]) / 150 < 0.55
@@ -400,9 +404,9 @@ def test_views_of_one_picture_are_on_one_side(tmp_path: Path, form: str) -> None
 
 def test_rows_that_do_not_tell_their_width_do_not_in_shards(tmp_path: Path) -> None:
     (tmp_path / "rows.txt").write_text("".join(f"{i % 3} {i % 7}:1\n" for i in range(60)))
-    found = in_shards(tmp_path / "rows.txt", tmp_path / "out").load()
+    table = in_shards(tmp_path / "rows.txt", tmp_path / "out").load()
     for width in (5, 9):
-        aligned = align_table(found, n_features=width)
+        aligned = align_table(table, n_features=width)
         assert (aligned.rows.X.shape[1], aligned.unknown_features) == (width, 16 if width == 5 else 0)
     headed = in_shards(toy_rows(60), tmp_path / "headed").load()
     with pytest.raises(InputError, match="features but the model takes 99"):
@@ -429,13 +433,15 @@ def test_what_cuts_shards_travels_when_it_has_begun(tmp_path: Path, monkeypatch:
     """A pool of processes works in this one first."""
     cuts = []
 
-    class Kept(SerialExecutor):
+    class RecordingExecutor(SerialExecutor):
         def map_with(self, work: Any, shared: Any, items: Any) -> Any:
             cuts.append(shared)
             return super().map_with(work, shared, items)
 
     rows = toy_rows(60)
-    shard_writer.write_shards(InMemoryStream(tmp_path, rows), tmp_path / "out", ShardOptions(), executor=Kept())
+    shard_writer.write_shards(
+        InMemoryStream(tmp_path, rows), tmp_path / "out", ShardOptions(), executor=RecordingExecutor()
+    )
     assert cuts[0].open_run is not None
     assert pickle.loads(pickle.dumps(cuts[0])).n_shards == 1  # noqa: S301 - of our own making
 
@@ -473,13 +479,13 @@ def test_a_killed_conversion_goes_on_and_writes_the_same(tmp_path: Path, writes:
     assert killed.returncode == -9, killed.stderr.decode()
     with pytest.raises(InputError, match="not finished; run the same `wsabie shards` command again"):
         open_shards(out)
-    there = {name for name in content(out) if name.startswith(("run-", "rows-"))}
-    assert len(there) == min(writes - 1, 18)
-    read = []
+    names_before = {name for name in content(out) if name.startswith(("run-", "rows-"))}
+    assert len(names_before) == min(writes - 1, 18)
+    rewritten = []
     stamps = {path: path.stat().st_mtime_ns for path in out.rglob("r*-*.safetensors")}
     in_shards(file, out, rows=100)
-    read = [path for path, stamp in stamps.items() if path.exists() and path.stat().st_mtime_ns != stamp]
-    assert not read  # what was whole is not written again
+    rewritten = [path for path, stamp in stamps.items() if path.exists() and path.stat().st_mtime_ns != stamp]
+    assert not rewritten  # what was whole is not written again
     in_shards(file, tmp_path / "whole", rows=100)
     assert content(out) == content(tmp_path / "whole")
 
@@ -525,8 +531,8 @@ def test_what_was_rejected_is_counted_once_wherever_it_stopped(
     monkeypatch.setattr("wsabie.io.parsers.text_files.iterate_line_blocks.__defaults__", (400,))
     add, runs = SortedRuns._add_run, []
 
-    def stop(self: Any, *given: Any) -> None:
-        add(self, *given)
+    def stop(self: Any, *arguments: Any) -> None:
+        add(self, *arguments)
         runs.append(None)
         if len(runs) == last:
             raise KeyboardInterrupt
@@ -542,9 +548,9 @@ def test_what_was_rejected_is_counted_once_wherever_it_stopped(
 
 def test_finished_shards_are_left_as_they_are_and_those_of_others_are_not_replaced(tmp_path: Path) -> None:
     in_shards(toy_rows(), tmp_path / "out", rows=100)
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
+    times_before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
     in_shards(toy_rows(), tmp_path / "out", rows=100)
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()} == before
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()} == times_before
     for rows, size in ((toy_rows(), 50), (toy_rows(60), 100)):
         with pytest.raises(InputError, match=r"holds shards of other data, .*or with other options"):
             in_shards(rows, tmp_path / "out", rows=size)
@@ -573,13 +579,13 @@ def test_finished_shards_tell_what_was_rejected(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    "left", [None, "", "[]", "{}", '{"counts": {}, "rejected": [1]}', '{"counts": 1, "rejected": []}']
+    "content_left", [None, "", "[]", "{}", '{"counts": {}, "rejected": [1]}', '{"counts": 1, "rejected": []}']
 )
-def test_a_list_of_rejects_that_is_lost_is_told(tmp_path: Path, left: str | None) -> None:
+def test_a_list_of_rejects_that_is_lost_is_told(tmp_path: Path, content_left: str | None) -> None:
     in_shards(toy_rows(), tmp_path / "out")
     (tmp_path / "out" / "rejected.json").unlink()
-    if left is not None:
-        (tmp_path / "out" / "rejected.json").write_text(left)
+    if content_left is not None:
+        (tmp_path / "out" / "rejected.json").write_text(content_left)
     assert len(open_shards(tmp_path / "out").shards) == 600
     with pytest.raises(InputError, match=r"rejected\.json, the list of what was rejected, is missing or damaged"):
         in_shards(toy_rows(), tmp_path / "out")
@@ -598,17 +604,17 @@ def test_unfinished_work_of_others_is_not_thrown_away(tmp_path: Path, monkeypatc
 
 
 def test_a_source_that_changes_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a file to which another program still adds rows."""
+    """Another program still adds rows to the file."""
     file, write = tmp_path / "rows.txt", SortedRuns.write
 
-    def beside(self: SortedRuns, *given: Any) -> None:
-        write(self, *given)
+    def grow_source(self: SortedRuns, *arguments: Any) -> None:
+        write(self, *arguments)
         with file.open("a") as more:
             more.write("1 4:1\n")
 
     file.write_text("1 2:1\n2 3:1\n")
     with monkeypatch.context() as patch:
-        patch.setattr(SortedRuns, "write", beside)
+        patch.setattr(SortedRuns, "write", grow_source)
         with pytest.raises(InputError, match=r"rows\.txt has changed while it was read; delete .*/out and give"):
             in_shards(file, tmp_path / "out")
 
@@ -657,13 +663,13 @@ def test_two_conversions_into_one_folder_are_kept_apart(tmp_path: Path) -> None:
     assert len(open_shards(tmp_path / "out").shards) == 600
 
 
-@pytest.mark.parametrize("left", ["rows-00000-of-00001.safetensors", "names.json"])
-def test_files_that_nothing_tells_of_are_not_thrown_away(tmp_path: Path, left: str) -> None:
-    (tmp_path / left).write_text("mine")
-    with pytest.raises(InputError, match=rf"holds {left}, but no manifest\.json that says what it is of; restore"):
+@pytest.mark.parametrize("file_name", ["rows-00000-of-00001.safetensors", "names.json"])
+def test_files_that_nothing_tells_of_are_not_thrown_away(tmp_path: Path, file_name: str) -> None:
+    (tmp_path / file_name).write_text("mine")
+    with pytest.raises(InputError, match=rf"holds {file_name}, but no manifest\.json that says what it is of; restore"):
         in_shards(toy_rows(), tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == [left]
-    assert (tmp_path / left).read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == [file_name]
+    assert (tmp_path / file_name).read_text() == "mine"
 
 
 def test_a_conversion_that_was_stopped_before_it_began_is_in_nobodys_way(tmp_path: Path) -> None:
@@ -683,27 +689,27 @@ def test_unfinished_work_that_cannot_be_told_is_refused(tmp_path: Path, content_
 @pytest.mark.usefixtures("small_runs")
 def test_more_runs_than_files_may_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shard_runs, "MOST_OPEN", 4)
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/dev/fd").iterdir())) + 20, before[1]))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/dev/fd").iterdir())) + 20, limits[1]))
     try:
-        found = in_shards(toy_rows(4000), tmp_path / "out", rows=2000)
+        source = in_shards(toy_rows(4000), tmp_path / "out", rows=2000)
     finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-    assert same(found.load(), toy_rows(4000))
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert same(source.load(), toy_rows(4000))
 
 
 @pytest.mark.usefixtures("small_runs")
 def test_a_run_that_is_opened_again_is_not_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of more runs than stay open each is opened for every shard."""
+    """Runs beyond the limit of open files are opened again for every shard."""
     monkeypatch.setattr(shard_runs, "MOST_OPEN", 4)
     opened: list[bool] = []
 
     def mapped(path: Path, *, check: bool = True, **more: Any) -> Any:
-        found = map_columns(path, check=check, **more)
+        columns = map_columns(path, check=check, **more)
         if path.name.startswith("run-"):
-            assert found[1] == {}  # nothing to parse but where columns lie
+            assert columns[1] == {}  # nothing to parse but where columns lie
             opened.append(check)
-        return found
+        return columns
 
     monkeypatch.setattr(shard_runs, "map_columns", mapped)
     with monkeypatch.context() as patched:
@@ -711,10 +717,10 @@ def test_a_run_that_is_opened_again_is_not_looked_at_again(tmp_path: Path, monke
         with pytest.raises(KeyboardInterrupt):
             in_shards(toy_rows(4000), tmp_path / "out", rows=400)
     assert not opened
-    found = in_shards(toy_rows(4000), tmp_path / "out", rows=400)
+    source = in_shards(toy_rows(4000), tmp_path / "out", rows=400)
     assert sum(opened) == 40  # those of the stopped run, once
     assert len(opened) > 40 * 10
-    assert same(found.load(), toy_rows(4000))
+    assert same(source.load(), toy_rows(4000))
 
 
 @pytest.mark.parametrize("note", [None, "{"])
@@ -744,13 +750,13 @@ def test_what_may_not_be_read_is_not_made_again(tmp_path: Path, monkeypatch: pyt
         patched.setattr(shard_folder, "write_manifest", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             in_shards(toy_rows(), tmp_path / "out", rows=100)
-    whole = content(tmp_path / "out")
+    contents_before = content(tmp_path / "out")
 
     def refusing(opened: Any) -> Any:
-        def refused(path: Any, *given: Any, **more: Any) -> Any:
+        def refused(path: Any, *arguments: Any, **more: Any) -> Any:
             if path == tmp_path / "out" / name:
                 raise PermissionError(13, "Permission denied", str(path))
-            return opened(path, *given, **more)
+            return opened(path, *arguments, **more)
 
         return refused
 
@@ -759,7 +765,7 @@ def test_what_may_not_be_read_is_not_made_again(tmp_path: Path, monkeypatch: pyt
         patched.setattr(Path, "open", refusing(Path.open))
         with pytest.raises(InputError, match=rf"cannot read .*{name}: Permission denied; check its permissions"):
             in_shards(toy_rows(), tmp_path / "out", rows=100)
-    assert content(tmp_path / "out") == whole
+    assert content(tmp_path / "out") == contents_before
 
 
 @pytest.mark.usefixtures("small_runs")
@@ -788,25 +794,25 @@ def shards(tmp_path: Path) -> Path:
 def test_damage_is_found(shards: Path) -> None:
     open_shards(shards).shards.verify()
     for name in (format_shard_name(2, 6), "statistics.safetensors", "names.json"):
-        whole = (shards / name).read_bytes()
-        for content_, told in ((whole[:-1], "bytes where"), (whole[:-3] + b"\0\1\2", "damaged")):
+        original = (shards / name).read_bytes()
+        for content_, message in ((original[:-1], "bytes where"), (original[:-3] + b"\0\1\2", "damaged")):
             (shards / name).write_bytes(content_)
-            with pytest.raises(InputError, match=told):
+            with pytest.raises(InputError, match=message):
                 open_shards(shards).shards.verify()
         (shards / name).unlink()
         with pytest.raises(InputError, match=f"{name} is missing"):
             open_shards(shards)
-        (shards / name).write_bytes(whole)
+        (shards / name).write_bytes(original)
     open_shards(shards).shards.verify()
 
 
-@pytest.mark.parametrize("how", ["cut", "changed", "missing"])
+@pytest.mark.parametrize("damage", ["cut", "changed", "missing"])
 @pytest.mark.parametrize("name", [format_shard_name(2, 6), "statistics.safetensors", "names.json"])
-def test_damage_is_found_by_the_command_that_wrote_it(shards: Path, name: str, how: str) -> None:
-    whole = (shards / name).read_bytes()
+def test_damage_is_found_by_the_command_that_wrote_it(shards: Path, name: str, damage: str) -> None:
+    original = (shards / name).read_bytes()
     in_shards(toy_rows(), shards, rows=100)
-    (shards / name).write_bytes(whole[:-1] if how == "cut" else whole[:-3] + b"\0\1\2")
-    if how == "missing":
+    (shards / name).write_bytes(original[:-1] if damage == "cut" else original[:-3] + b"\0\1\2")
+    if damage == "missing":
         (shards / name).unlink()
     with pytest.raises(InputError, match=rf"{name} .*; restore it from a copy, or delete .*/out and give the command"):
         in_shards(toy_rows(), shards, rows=100)
@@ -817,7 +823,7 @@ def test_damage_is_found_by_the_command_that_wrote_it(shards: Path, name: str, h
 )
 @pytest.mark.parametrize("change", ["name", "length"])
 def test_statistics_of_other_columns_are_refused(tmp_path: Path, dense: bool, name: str, change: str) -> None:
-    """Of the same size, as all that is looked at when the folder is opened."""
+    """The file keeps its size, which is all that opening the folder checks."""
     shards = in_shards(toy_rows(dense=dense), tmp_path / "out").shards
     assert set(shards.statistics()) == {"rows_of_label", *(("mean", "deviation") if dense else ("rows_above_0",))}
     file = tmp_path / "out" / "statistics.safetensors"
@@ -874,9 +880,9 @@ def test_rows_whose_features_do_not_ascend_are_refused(shards: Path) -> None:
 
 def turned(file: Path) -> None:
     """Turn the features of a shard round."""
-    whole, indices = file.read_bytes(), map_columns(file)[0].lists["x"].parts["indices"].copy()
-    assert whole.count(indices.tobytes()) == 1
-    file.write_bytes(whole.replace(indices.tobytes(), indices[::-1].tobytes()))
+    original, indices = file.read_bytes(), map_columns(file)[0].lists["x"].parts["indices"].copy()
+    assert original.count(indices.tobytes()) == 1
+    file.write_bytes(original.replace(indices.tobytes(), indices[::-1].tobytes()))
 
 
 def test_labels_are_looked_at_without_features(shards: Path) -> None:
@@ -896,9 +902,9 @@ def test_a_feature_out_of_range_is_refused_where_it_is(shards: Path, feature: in
     x = map_columns(file)[0].lists["x"]
     at = int(x.starts[8]) - 1  # the last one of row 7
     indices = x.parts["indices"].copy()
-    whole, before = file.read_bytes(), indices.tobytes()
+    original, stored_bytes = file.read_bytes(), indices.tobytes()
     indices[at] = feature
-    file.write_bytes(whole.replace(before, indices.tobytes()))
+    file.write_bytes(original.replace(stored_bytes, indices.tobytes()))
     rows = open_shards(shards)
     first = int(rows.shards.starts[4])
     rows.read_spans([(0, first + 7), (first + 8, 600)])
@@ -913,13 +919,13 @@ def test_what_was_looked_at_is_not_looked_at_again_elsewhere(shards: Path, monke
     rows.compute_label_statistics()
     sent = pickle.dumps(rows)
     monkeypatch.chdir("/")
-    looked: list[int] = []
-    monkeypatch.setattr(type(rows.shards), "_check", lambda *_: looked.append(1))
-    there = pickle.loads(sent)  # noqa: S301 - of our own making
-    assert there.read_spans([(0, 600)])[1].nnz == 1200
-    assert not looked
+    checks: list[int] = []
+    monkeypatch.setattr(type(rows.shards), "_check", lambda *_: checks.append(1))
+    copy = pickle.loads(sent)  # noqa: S301 - of our own making
+    assert copy.read_spans([(0, 600)])[1].nnz == 1200
+    assert not checks
     open_shards(shards).read_spans([(0, 600)])
-    assert len(looked) == 6
+    assert len(checks) == 6
 
 
 def test_shards_without_their_rows_are_known_as_such(shards: Path) -> None:
@@ -939,17 +945,17 @@ def test_a_manifest_that_is_missing_is_told(shards: Path) -> None:
 def test_a_manifest_that_was_changed_is_refused(shards: Path) -> None:
     manifest = shards / "manifest.json"
     text = manifest.read_text()
-    other = text.replace('"rows": 600', '"rows": 601'), text.replace('"version": 1', '"version": 9')
-    for changed in (*other, text[:-5], "[]"):
+    damaged_texts = text.replace('"rows": 600', '"rows": 601'), text.replace('"version": 1', '"version": 9')
+    for changed in (*damaged_texts, text[:-5], "[]"):
         manifest.write_text(changed)
         with pytest.raises(InputError, match=r"damaged|no list of shards|format 9"):
             open_shards(shards)
 
 
-@pytest.mark.parametrize("which", ["shards", "other_files"])
-def test_a_manifest_does_not_lead_to_other_folders(shards: Path, which: str) -> None:
+@pytest.mark.parametrize("file_kind", ["shards", "other_files"])
+def test_a_manifest_does_not_lead_to_other_folders(shards: Path, file_kind: str) -> None:
     """Although the file is there, of the right size, and the manifest's checksum is right."""
-    name = format_shard_name(5, 6) if which == "shards" else "names.json"
+    name = format_shard_name(5, 6) if file_kind == "shards" else "names.json"
     (shards / name).rename(shards.parent / name)
     change_manifest(shards, f'"{name}"', f'"../{name}"')
     with pytest.raises(InputError, match=r"manifest\.json is damaged"):
@@ -958,9 +964,9 @@ def test_a_manifest_does_not_lead_to_other_folders(shards: Path, which: str) -> 
 
 def change_manifest(folder: Path, old: str, new: str) -> None:
     """Replace something in a manifest, whose checksum is right again."""
-    told = json.loads((folder / "manifest.json").read_text().replace(old, new))
-    del told["sha256"]
-    body = json.dumps(told, indent=1, ensure_ascii=False).encode()[1:]
+    manifest = json.loads((folder / "manifest.json").read_text().replace(old, new))
+    del manifest["sha256"]
+    body = json.dumps(manifest, indent=1, ensure_ascii=False).encode()[1:]
     (folder / "manifest.json").write_bytes(f'{{\n "sha256": "{hashlib.sha256(body).hexdigest()}",'.encode() + body)
 
 

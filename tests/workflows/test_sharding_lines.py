@@ -28,15 +28,15 @@ def tagged() -> str:
     return "\n".join(lines) + "\n"
 
 
-def measured(*, dense: bool, named: bool) -> str:
+def measured(*, dense: bool, has_names: bool) -> str:
     """ARFF of 200 rows, of which some cannot be used, and every tenth has the name of another."""
-    head = "@relation r\n@attribute name string\n" if named else "@relation r\n"
+    head = "@relation r\n@attribute name string\n" if has_names else "@relation r\n"
     head += "@attribute x numeric\n@attribute y {red,blue}\n@attribute z numeric\n"
     head += "@attribute one {0,1}\n@attribute two {0,1}\n@data\n"
     lines = []
     for i in range(200):
         x = "?" if i % 3 == 1 else f"{i}.5"
-        cells = [f"row{i // 10 if i % 10 == 3 else i}"] * named + [
+        cells = [f"row{i // 10 if i % 10 == 3 else i}"] * has_names + [
             x,
             ["red", "blue"][i % 2],
             str(i % 3),
@@ -59,28 +59,28 @@ def in_lines(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
         (tmp_path / "rows.txt").write_text(tagged())
         return tmp_path / "rows.txt"
     (tmp_path / "rows.xml").write_text('<labels><label name="two"/><label name="one"/></labels>')
-    (tmp_path / "rows.arff").write_text(measured(dense=request.param == "dense", named=request.param == "named"))
+    (tmp_path / "rows.arff").write_text(measured(dense=request.param == "dense", has_names=request.param == "named"))
     return tmp_path / "rows.arff"
 
 
 def test_lines_are_read_as_they_are_in_memory(tmp_path: Path, in_lines: Path) -> None:
-    told, wanted = Rejects(), Rejects()
-    found = in_shards(in_lines, tmp_path / "shards", told, rows=30).load()
-    assert same(found, open_source(in_lines, rejects=wanted))
-    assert sorted(told.listed) == sorted(wanted.listed) != []
+    shard_rejects, expected_rejects = Rejects(), Rejects()
+    table = in_shards(in_lines, tmp_path / "shards", shard_rejects, rows=30).load()
+    assert same(table, open_source(in_lines, rejects=expected_rejects))
+    assert sorted(shard_rejects.listed) == sorted(expected_rejects.listed) != []
 
 
 def test_a_stopped_conversion_of_lines_goes_on(tmp_path: Path, in_lines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told, again, written = Rejects(), Rejects(), 0
+    rejects, again, written = Rejects(), Rejects(), 0
 
-    def stopping(*given: Any) -> None:
+    def stopping(*arguments: Any) -> None:
         nonlocal written
         if written == 2:
             raise KeyboardInterrupt
         written += 1
-        write_columns(*given)
+        write_columns(*arguments)
 
-    in_shards(in_lines, tmp_path / "whole", told, rows=30)
+    in_shards(in_lines, tmp_path / "whole", rejects, rows=30)
     with monkeypatch.context() as patch:
         patch.setattr(shard_runs, "write_columns", stopping)
         with pytest.raises(KeyboardInterrupt):
@@ -88,49 +88,49 @@ def test_a_stopped_conversion_of_lines_goes_on(tmp_path: Path, in_lines: Path, m
     assert len([name for name in content(tmp_path / "out") if name.startswith("run-") and "json" not in name]) == 2
     in_shards(in_lines, tmp_path / "out", again, rows=30)
     assert content(tmp_path / "out") == content(tmp_path / "whole")
-    assert sorted(again.listed) == sorted(told.listed)
+    assert sorted(again.listed) == sorted(rejects.listed)
 
 
 def test_a_conversion_that_stopped_behind_its_last_line_reads_none_again(
     tmp_path: Path, in_lines: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told, again = Rejects(), Rejects()
+    rejects, again = Rejects(), Rejects()
     with monkeypatch.context() as patch:
         patch.setattr(shard_writer.shard_folder, "write_shard", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            in_shards(in_lines, tmp_path / "out", told, rows=30)
+            in_shards(in_lines, tmp_path / "out", rejects, rows=30)
     in_shards(in_lines, tmp_path / "out", again, rows=30)
-    assert sorted(again.listed) == sorted(told.listed) != []
+    assert sorted(again.listed) == sorted(rejects.listed) != []
 
 
 def test_what_cannot_be_used_is_on_one_side_of_a_position(in_lines: Path) -> None:
-    wanted, before = Rejects(), Rejects()
-    list(open_row_stream(in_lines, wanted).parts())
+    expected_rejects, rejects_before = Rejects(), Rejects()
+    list(open_row_stream(in_lines, expected_rejects).parts())
     followed = 0
-    for part in open_row_stream(in_lines, before).parts():
+    for part in open_row_stream(in_lines, rejects_before).parts():
         behind = Rejects()
         if list(open_row_stream(in_lines, behind).parts(part.position)):
-            assert before.listed + behind.listed == wanted.listed
+            assert rejects_before.listed + behind.listed == expected_rejects.listed
             followed += 1
     assert followed > 2
 
 
 @pytest.mark.parametrize(
-    ("name", "rows", "beside", "one", "other"),
+    ("name", "rows", "label_file", "old_text", "new_text"),
     [
-        ("rows.arff", measured(dense=True, named=False), "rows.xml", '<l><label name="two"/><label name="one"/></l>',
-         '<l><label name="one"/></l>'),
+        ("rows.arff", measured(dense=True, has_names=False), "rows.xml",
+         '<l><label name="two"/><label name="one"/></l>', '<l><label name="one"/></l>'),
         ("rows.txt", "0 1:2\n1 3:4\n", "labels.txt", "sky\nsea\n", "sky\nmoon\n"),
     ],
     ids=["arff", "svmlight"],
 )  # fmt: skip
 def test_a_file_of_labels_that_changes_makes_other_shards(
-    tmp_path: Path, name: str, rows: str, beside: str, one: str, other: str
+    tmp_path: Path, name: str, rows: str, label_file: str, old_text: str, new_text: str
 ) -> None:
     (tmp_path / name).write_text(rows)
-    (tmp_path / beside).write_text(one)
+    (tmp_path / label_file).write_text(old_text)
     in_shards(tmp_path / name, tmp_path / "shards")
-    (tmp_path / beside).write_text(other)
+    (tmp_path / label_file).write_text(new_text)
     with pytest.raises(InputError, match="holds shards of other data"):
         in_shards(tmp_path / name, tmp_path / "shards")
 

@@ -28,8 +28,8 @@ def quality(place: Any) -> float:
     return -abs(np.log10(place["rate"]) + 1) + place["dim"] / 100 + 0.2 * (place["weights"] is None)
 
 
-def propose(tried: list[Any], seed: int, number: int) -> dict[str, Any]:
-    place = LiveTrial(SPACE, tried, seed, number).place
+def propose(trials: list[Any], seed: int, number: int) -> dict[str, Any]:
+    place = LiveTrial(SPACE, trials, seed, number).place
     assert place is not None
     return place
 
@@ -47,53 +47,53 @@ def stored(place: dict[str, Any], figure: float | None, *, epochs: int = 1, stat
 
 
 def searched(n: int, seed: int = 0) -> list[Any]:
-    tried: list[Any] = []
+    trials: list[Any] = []
     for number in range(1, n + 1):
-        place = propose(tried, seed, number)
-        tried.append(stored(place, quality(place)))
-    return tried
+        place = propose(trials, seed, number)
+        trials.append(stored(place, quality(place)))
+    return trials
 
 
 def by_chance(n: int) -> list[Any]:
     """Places drawn evenly."""
     rng = np.random.default_rng(0)
-    found = []
+    trials = []
     for _ in range(n):
         weights = SPACE["weights"].values[rng.integers(3)]  # type: ignore[union-attr]
         place = {"rate": float(10 ** rng.uniform(-2, 0)), "dim": int(rng.choice([10, 20, 40])), "weights": weights}
-        found.append(stored(place, quality(place)))
-    return found
+        trials.append(stored(place, quality(place)))
+    return trials
 
 
 def test_what_is_proposed_lies_in_the_space_and_is_better_than_chance() -> None:
     past = by_chance(40)
     proposed = [propose(past, 0, number) for number in range(40, 56)]
     assert all(SPACE[name].holds(value) for place in proposed for name, value in place.items())
-    assert np.mean([quality(place) for place in proposed]) > np.mean([one.value for one in past]) + 0.2
+    assert np.mean([quality(place) for place in proposed]) > np.mean([trial.value for trial in past]) + 0.2
     first = [propose(past[: N_RANDOM_TRIALS - 1], 0, number) for number in range(40, 56)]
     assert abs(np.mean([np.log10(place["rate"]) for place in first]) + 1) < 0.4
 
 
 def test_the_same_past_gives_the_same_place() -> None:
-    one, two = searched(12), searched(12)
-    assert [trial.params for trial in one] == [trial.params for trial in two]
-    assert [trial.params for trial in searched(3, seed=1)] != [trial.params for trial in one[:3]]
-    assert propose(one, 0, 13) == propose(two, 0, 13)
-    best = max(one, key=lambda trial: trial.value)
+    first, two = searched(12), searched(12)
+    assert [trial.params for trial in first] == [trial.params for trial in two]
+    assert [trial.params for trial in searched(3, seed=1)] != [trial.params for trial in first[:3]]
+    assert propose(first, 0, 13) == propose(two, 0, 13)
+    best = max(first, key=lambda trial: trial.value)
     place = {name: _decode_value(SPACE[name], value) for name, value in best.params.items()}
     half = stored(place, best.value, epochs=2, state="PRUNED")
-    stopped = [half if trial is best else trial for trial in one]
-    assert propose(stopped, 0, 13) != propose(one, 0, 13)
+    stopped = [half if trial is best else trial for trial in first]
+    assert propose(stopped, 0, 13) != propose(first, 0, 13)
 
 
 def test_trials_that_failed_or_were_stopped_are_taken(capfd: pytest.CaptureFixture[str]) -> None:
     optuna = pytest.importorskip("optuna")
-    before = optuna.logging.get_verbosity()
-    tried = [*searched(10), stored({"rate": 0.5, "dim": 10, "weights": "a"}, None, state="FAIL")]
-    tried.append(stored({"rate": 0.5, "dim": 20, "weights": [1.0, 0.5]}, 0.1, epochs=4, state="PRUNED"))
-    assert set(propose(tried, 0, 12)) == set(SPACE)
+    verbosity = optuna.logging.get_verbosity()
+    trials = [*searched(10), stored({"rate": 0.5, "dim": 10, "weights": "a"}, None, state="FAIL")]
+    trials.append(stored({"rate": 0.5, "dim": 20, "weights": [1.0, 0.5]}, 0.1, epochs=4, state="PRUNED"))
+    assert set(propose(trials, 0, 12)) == set(SPACE)
     assert capfd.readouterr() == ("", "")
-    assert optuna.logging.get_verbosity() == before
+    assert optuna.logging.get_verbosity() == verbosity
 
 
 @pytest.mark.parametrize("place", [{}, {"rate": -1.0}, {"dim": 11}, {"dim": "20"}, {"weights": "[[]]"}])

@@ -22,7 +22,7 @@ from wsabie.workflows.tune.trial_study import (
 )
 
 optuna = pytest.importorskip("optuna")
-NAMED = {"data": ["abc", None], "seed": 0}
+STUDY_IDENTITY = {"data": ["abc", None], "seed": 0}
 SPACE: SearchSpace = {"dim": ChoiceParameter((50, 100, 150))}
 
 
@@ -38,26 +38,26 @@ def run(study: TrialStudy, *figures: float, state: str = "done") -> Trial:
 
 def test_trials_come_back(tmp_path: Path) -> None:
     path = tmp_path / "new" / "trials.jsonl"
-    with open_study(path, NAMED) as study:
-        made = [run(study, 0.1, 0.3, 0.2), run(study, 0.2, state="stopped")]
-    assert made[0] == trial(0, 0.1, 0.3, 0.2)
-    with open_study(path, NAMED) as study:
-        assert study.trials == made
+    with open_study(path, STUDY_IDENTITY) as study:
+        stored_trials = [run(study, 0.1, 0.3, 0.2), run(study, 0.2, state="stopped")]
+    assert stored_trials[0] == trial(0, 0.1, 0.3, 0.2)
+    with open_study(path, STUDY_IDENTITY) as study:
+        assert study.trials == stored_trials
         assert study.seconds == 3.0
         run(study, state="failed")
-    with open_study(path, NAMED) as study:
+    with open_study(path, STUDY_IDENTITY) as study:
         assert len(study.trials) == 3
 
 
 def test_other_programs_read_the_study(tmp_path: Path) -> None:
-    """As Optuna's dashboard does: parameters as they are, a curve for each trial, the best one."""
+    """Optuna's dashboard needs plain parameters, a curve for each trial, and the best one."""
     path = tmp_path / "trials.jsonl"
-    with open_study(path, NAMED) as study:
-        made = [run(study, 0.1, 0.3, 0.2), run(study, 0.2, state="stopped"), run(study, state="failed")]
+    with open_study(path, STUDY_IDENTITY) as study:
+        stored_trials = [run(study, 0.1, 0.3, 0.2), run(study, 0.2, state="stopped"), run(study, state="failed")]
     storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(path)))
     study = optuna.load_study(study_name=None, storage=storage)
     assert [stored.state.name for stored in study.trials] == ["COMPLETE", "PRUNED", "FAIL"]
-    assert [stored.params for stored in study.trials] == [one.place for one in made]
+    assert [stored.params for stored in study.trials] == [trial.place for trial in stored_trials]
     assert study.trials[0].intermediate_values == {1: 0.1, 2: 0.3, 3: 0.2}
     assert study.best_value == 0.3
     assert study.user_attrs["search"]["seed"] == 0
@@ -75,36 +75,39 @@ def test_the_best_epoch_and_the_best_trial() -> None:
 @given(cut=st.integers(0, 1500))
 def test_a_kill_at_any_byte_loses_one_trial_at_most(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
     path = tmp_path_factory.mktemp("cut") / "trials.jsonl"
-    with open_study(path, NAMED) as study:
+    with open_study(path, STUDY_IDENTITY) as study:
         for _ in range(2):
             run(study, 0.5)
     content = path.read_bytes()
     path.write_bytes(content[:cut])
-    whole = content[:cut].count(b"\n") - 2  # two lines say which search it is
-    with open_study(path, NAMED) as study:
-        assert len(study.trials) == max(whole, 0)
+    n_trials = content[:cut].count(b"\n") - 2  # two lines say which search it is
+    with open_study(path, STUDY_IDENTITY) as study:
+        assert len(study.trials) == max(n_trials, 0)
         run(study, 0.25)
-    with open_study(path, NAMED) as study:
+    with open_study(path, STUDY_IDENTITY) as study:
         assert study.trials[-1].figures == [0.25]
 
 
 def test_another_search_is_refused_in_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "trials.jsonl"
-    with open_study(path, NAMED):
+    with open_study(path, STUDY_IDENTITY):
         pass
-    before = path.read_bytes()
-    for other, said in (({"data": ["xyz", None]}, "holds trials with other data"), ({"seed": 1}, "another seed")):
-        with pytest.raises(InputError, match=said), open_study(path, NAMED | other):
+    contents_before = path.read_bytes()
+    for change, message in (({"data": ["xyz", None]}, "holds trials with other data"), ({"seed": 1}, "another seed")):
+        with pytest.raises(InputError, match=message), open_study(path, STUDY_IDENTITY | change):
             pass
-    assert path.read_bytes() == before
+    assert path.read_bytes() == contents_before
 
 
 def test_a_trial_of_other_types_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "trials.jsonl"
-    with open_study(path, NAMED) as study:
+    with open_study(path, STUDY_IDENTITY) as study:
         run(study, 0.5)
     path.write_text(path.read_text().replace('"epochs":4', '"epochs":[4]'))
-    with pytest.raises(InputError, match="damaged at epochs: expected int, got array; name"), open_study(path, NAMED):
+    with (
+        pytest.raises(InputError, match="damaged at epochs: expected int, got array; name"),
+        open_study(path, STUDY_IDENTITY),
+    ):
         pass
 
 
@@ -115,13 +118,17 @@ def test_without_locks_it_is_written_all_the_same(tmp_path: Path, monkeypatch: p
         raise OSError(errno.ENOLCK, "no locks available")
 
     monkeypatch.setattr(fcntl, "flock", refused)
-    with open_study(tmp_path / "trials.jsonl", NAMED) as begun:
-        assert begun.trials == []
+    with open_study(tmp_path / "trials.jsonl", STUDY_IDENTITY) as study:
+        assert study.trials == []
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "trials.jsonl"
-    with open_study(path, NAMED), pytest.raises(InputError, match="another run is tuning"), open_study(path, NAMED):
+    with (
+        open_study(path, STUDY_IDENTITY),
+        pytest.raises(InputError, match="another run is tuning"),
+        open_study(path, STUDY_IDENTITY),
+    ):
         pass
 
 
@@ -134,7 +141,7 @@ def test_any_bytes_are_trials_or_one_sentence(tmp_path_factory: pytest.TempPathF
     path.write_bytes(content)
     message = ""
     try:
-        with open_study(path, NAMED) as study:
+        with open_study(path, STUDY_IDENTITY) as study:
             assert study.trials == []
     except InputError as error:
         message = str(error)

@@ -24,13 +24,13 @@ def train(run: Run) -> None:
 
     options = dict(run.params)
     repeated = options.pop("tokens") == "counts"
-    with run.apart("write_s"):
+    with run.measure_separately("write_s"):
         text = _text_of_rows(run, repeated)
     options.update(dim=run.job["dim"], thread=run.threads, bucket=0, minCount=1, verbose=0, seed=run.seed)
     options["input"] = str(text)
     dictionary_s = _dictionary_seconds(options)
     run.note(parse_s=round(dictionary_s, 3))
-    cost, judged = 0.0, _bag(run.judge_X, repeated)
+    cost, judged_bags = 0.0, _bag(run.judge_X, repeated)
     for length in run.lengths(FIRST_LENGTH):
         if not run.affords(2 * cost):
             break
@@ -40,7 +40,7 @@ def train(run: Run) -> None:
         run.clock.take_off(dictionary_s)
         cost = run.spent - spent
         took = run.clock.seconds - seconds
-        if run.after(length, _scores(model, judged, run.n_labels), seconds=took, patience=1):
+        if run.finish_round(length, _scores(model, judged_bags, run.n_labels), seconds=took, patience=1):
             break
     run.note(model_bytes=model.get_input_matrix().nbytes + model.get_output_matrix().nbytes)
 
@@ -99,10 +99,10 @@ def _points(model: Any, bags: Any) -> Any:
     """fastText's hidden layer: the mean vector of a line's known words, the end of the line among them."""
     words = model.get_words()
     number = {word: position for position, word in enumerate(words)}
-    kept = [word for word in range(bags.shape[1]) if str(word) in number]
+    known_words = [word for word in range(bags.shape[1]) if str(word) in number]
     vectors = model.get_input_matrix()
-    sums = bags[:, kept] @ vectors[[number[str(word)] for word in kept]]
-    sizes = np.asarray(bags[:, kept].sum(1)).ravel()
+    sums = bags[:, known_words] @ vectors[[number[str(word)] for word in known_words]]
+    sizes = np.asarray(bags[:, known_words].sum(1)).ravel()
     if "</s>" in number:
         sums, sizes = sums + vectors[number["</s>"]], sizes + 1
     return (sums / np.maximum(sizes, 1)[:, None]).astype(np.float32)

@@ -19,12 +19,12 @@ def train(run: Run) -> None:
         shape=(len(run.y), run.n_labels),
     )
     model = LightFM(no_components=run.job["dim"], loss="warp", random_state=run.seed, **options)
-    done = 0
+    n_epochs = 0
     for epochs in run.steps():
         with run.training():
             model.fit_partial(pairs, user_features=X, epochs=epochs, num_threads=run.threads)
-        done += epochs
-        if run.after(done, _scores(model, judge_X)):
+        n_epochs += epochs
+        if run.finish_round(n_epochs, _scores(model, judge_X)):
             break
     arrays = (model.user_embeddings, model.item_embeddings, model.user_biases, model.item_biases)
     run.note(model_bytes=sum(array.nbytes for array in arrays))

@@ -33,9 +33,9 @@ def train(run: Run) -> None:
         with run.training():
             model.fit(X, labels if kind is HSM else [[label] for label in labels])
         run.note(model_bytes=sum(file.stat().st_size for file in Path(folder).iterdir()))
-        with run.apart("load_s"):
+        with run.measure_separately("load_s"):
             model.load()
-        run.after(1, _scores(model, judge_X, run.n_labels))
+        run.finish_round(1, _scores(model, judge_X, run.n_labels))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -44,9 +44,9 @@ def _scores(model: Any, judge_X: Any, n_labels: int) -> Any:
     k = min(BEST_LABELS, n_labels)
 
     def scores(lo: int, hi: int) -> Any:
-        found = model.predict_proba(judge_X[lo:hi], top_k=k)
-        ids = [np.array([label for label, _ in row], dtype=int) for row in found]
-        return dense(ids, [np.array([chance for _, chance in row], np.float32) for row in found], n_labels)
+        predictions = model.predict_proba(judge_X[lo:hi], top_k=k)
+        ids = [np.array([label for label, _ in row], dtype=int) for row in predictions]
+        return dense(ids, [np.array([chance for _, chance in row], np.float32) for row in predictions], n_labels)
 
     return scores
 

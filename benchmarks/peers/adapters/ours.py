@@ -19,22 +19,22 @@ class _EnoughError(Exception):
 class _Watched(Wsabie):
     """The estimator that shows itself while it trains; `fit` works on a copy until all has gone well."""
 
-    def _train(self, *given: Any) -> Any:
+    def _train(self, *arguments: Any) -> Any:
         self.shown_to.model = self
-        return super()._train(*given)
+        return super()._train(*arguments)
 
 
 def train(run: Run) -> None:
     """Train once; `params["epochs"]` is the length of the schedule, which may be left early."""
     options = {"dim": run.job["dim"], "threads": run.threads, "seed": run.seed, **run.params}
     scores, last = _Scores(run), run.job["epochs"]
-    with run.apart("compile_s"):
+    with run.measure_separately("compile_s"):
         scores.model = Wsabie(**{**options, "epochs": 1}).fit(run.X[:512], run.y[:512])
         scores(0, 1)
 
     def on_epoch(stats: Any) -> None:
-        done = stats.epoch + 1
-        if (run.searching and run.after(done, scores, patience=LONGEST)) or done == last:
+        n_epochs = stats.epoch + 1
+        if (run.searching and run.finish_round(n_epochs, scores, patience=LONGEST)) or n_epochs == last:
             raise _EnoughError
 
     model = _Watched(**options)
@@ -46,7 +46,7 @@ def train(run: Run) -> None:
         pass
     run.note(model_bytes=scores.model.space_.nbytes)
     if not run.searching:
-        run.after(last, scores)
+        run.finish_round(last, scores)
 
 
 class _Scores:
@@ -57,9 +57,9 @@ class _Scores:
         self.model: Any = None
 
     def __call__(self, lo: int, hi: int) -> Any:
-        known = self.model.transform(self.run.judge_X[lo:hi]) @ self.model.label_vectors.T
+        known_scores = self.model.transform(self.run.judge_X[lo:hi]) @ self.model.label_vectors.T
         scores = np.full((hi - lo, self.run.n_labels), -np.inf, np.float32)
-        scores[:, : known.shape[1]] = known
+        scores[:, : known_scores.shape[1]] = known_scores
         return scores
 
 

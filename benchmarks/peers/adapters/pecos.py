@@ -31,16 +31,16 @@ def train(run: Run) -> None:
         clusters = Indexer.gen(points, "hierarchicalkmeans", seed=run.seed, threads=run.threads, **tree)
         model = XLinearModel.train(X, Y, C=clusters, threads=run.threads, **options)
     run.note(model_bytes=sum(_bytes(layer.W) + _bytes(layer.C) for layer in model.model.model_chain))
-    run.after(1, _scores(model, judge_X, post, run))
+    run.finish_round(1, _scores(model, judge_X, post, run))
 
 
 def _scores(model: Any, judge_X: Any, post: str, run: Run) -> Any:
     k = min(BEAM, run.n_labels)
 
     def scores(lo: int, hi: int) -> Any:
-        found = model.predict(judge_X[lo:hi], beam_size=k, only_topk=k, post_processor=post, threads=run.threads)
+        predictions = model.predict(judge_X[lo:hi], beam_size=k, only_topk=k, post_processor=post, threads=run.threads)
         out = np.full((hi - lo, run.n_labels), -np.inf, np.float32)
-        out[np.repeat(np.arange(hi - lo), np.diff(found.indptr)), found.indices] = found.data
+        out[np.repeat(np.arange(hi - lo), np.diff(predictions.indptr)), predictions.indices] = predictions.data
         return out
 
     return scores

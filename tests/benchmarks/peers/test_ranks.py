@@ -19,28 +19,28 @@ def over_all_orders(scores, true, value):
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=5), st.data())
 def test_expected_over_ties(scores, data):
     true = data.draw(st.integers(0, len(scores) - 1))
-    above, tied = places(np.array([scores]), np.array([true]), len(scores))
-    assert reciprocal_ranks(above, tied)[0] == pytest.approx(over_all_orders(scores, true, lambda r: 1 / r))
+    n_above, tied = places(np.array([scores]), np.array([true]), len(scores))
+    assert reciprocal_ranks(n_above, tied)[0] == pytest.approx(over_all_orders(scores, true, lambda r: 1 / r))
     for k in (1, 2):
-        assert hits(above, tied, k)[0] == pytest.approx(over_all_orders(scores, true, lambda r, k=k: r <= k))
+        assert hits(n_above, tied, k)[0] == pytest.approx(over_all_orders(scores, true, lambda r, k=k: r <= k))
 
 
 def test_labels_left_out_share_the_last_places():
     scores = dense([[3, 1]], [[2.0, 1.0]], 5)
-    found = measure(lambda lo, hi: scores, np.array([0]), 5)
-    assert found == {"MRR": round((1 / 3 + 1 / 4 + 1 / 5) / 3, 5), "p@1": 0.0, "hit@10": 1.0}
+    figures = measure(lambda lo, hi: scores, np.array([0]), 5)
+    assert figures == {"MRR": round((1 / 3 + 1 / 4 + 1 / 5) / 3, 5), "p@1": 0.0, "hit@10": 1.0}
 
 
 def test_blocks_cover_all_rows_once():
     y = np.arange(1300) % 7
-    asked = []
+    spans = []
 
     def scores(lo, hi):
-        asked.append((lo, hi))
+        spans.append((lo, hi))
         return np.eye(7)[y[lo:hi]]
 
     assert measure(scores, y, 7)["MRR"] == 1.0
-    assert asked == [(0, 512), (512, 1024), (1024, 1300)]
+    assert spans == [(0, 512), (512, 1024), (1024, 1300)]
 
 
 def test_a_constant_scorer_is_at_chance():

@@ -17,10 +17,10 @@ TRIALS = 20
 
 @pytest.mark.parametrize("system", spaces.SYSTEMS)
 def test_each_system_has_twenty_settings_that_do_not_change(system):
-    drawn = [spaces.setting(system, "M", trial) for trial in range(TRIALS)]
-    assert drawn == [spaces.setting(system, "M", trial) for trial in range(TRIALS)]
-    assert len({json.dumps(params, sort_keys=True) for params in drawn}) == TRIALS
-    assert json.loads(json.dumps(drawn)) == drawn
+    settings = [spaces.setting(system, "M", trial) for trial in range(TRIALS)]
+    assert settings == [spaces.setting(system, "M", trial) for trial in range(TRIALS)]
+    assert len({json.dumps(params, sort_keys=True) for params in settings}) == TRIALS
+    assert json.loads(json.dumps(settings)) == settings
 
 
 def test_softmax_is_tried_on_the_small_task_only():
@@ -30,22 +30,22 @@ def test_softmax_is_tried_on_the_small_task_only():
 
 def test_scaled_rows_have_unit_length_and_learn_from_training_rows_alone():
     X = sp.csr_matrix(np.array([[3, 0, 1], [0, 0, 2]], np.float32))
-    other = sp.csr_matrix(np.array([[1, 1, 0]], np.float32))
-    fit, judged = rows.scaled("tfidf", X, [other])
+    held_out = sp.csr_matrix(np.array([[1, 1, 0]], np.float32))
+    fit, scaled_rows = rows.scaled("tfidf", X, [held_out])
     assert pytest.approx([1, 1]) == np.sqrt(fit.multiply(fit).sum(1)).A1
     idf = [np.log(3 / (1 + n)) + 1 for n in (1, 0)]
-    assert judged.toarray()[0] == pytest.approx([*(np.array(idf) / np.hypot(*idf)), 0])
+    assert scaled_rows.toarray()[0] == pytest.approx([*(np.array(idf) / np.hypot(*idf)), 0])
     assert rows.scaled("counts", X, [])[0] is X
 
 
 def line(trial, figure, seconds, system="wsabie", kind="search", epochs=None, repeat=None):
-    found = {"epochs": 2, "seconds": seconds, "MRR": figure, "p@1": 0, "hit@10": 0, "spent_cpu_s": 1}
-    found |= {"peak_rss": 0, "rss_before": 0}
-    asked = {"task": "tiny", "system": system, "kind": kind, "trial": trial, "threads": 2}
-    asked |= {"params": spaces.setting(system, "tiny", trial)}
-    asked |= {"epochs": epochs, "repeat": repeat} if kind == "final" else {}
-    told = {"best": found, "rounds": [found], "notes": {}, "status": "ok", "wall_s": 1.0, "load_before": 0.0}
-    return {**asked, **told}
+    figures = {"epochs": 2, "seconds": seconds, "MRR": figure, "p@1": 0, "hit@10": 0, "spent_cpu_s": 1}
+    figures |= {"peak_rss": 0, "rss_before": 0}
+    request = {"task": "tiny", "system": system, "kind": kind, "trial": trial, "threads": 2}
+    request |= {"params": spaces.setting(system, "tiny", trial)}
+    request |= {"epochs": epochs, "repeat": repeat} if kind == "final" else {}
+    outcome = {"best": figures, "rounds": [figures], "notes": {}, "status": "ok", "wall_s": 1.0, "load_before": 0.0}
+    return {**request, **outcome}
 
 
 def test_a_ledger_outlives_a_kill(tmp_path):
@@ -56,10 +56,10 @@ def test_a_ledger_outlives_a_kill(tmp_path):
     again = Ledger(ledger.file)
     again.add(line(1, 0.4, 1.0))
     third = Ledger(ledger.file)
-    assert [found["trial"] for found in third.of("tiny", "wsabie")] == [0, 1]
-    asked = {name: line(0, 0, 0)[name] for name in ("task", "system", "kind", "trial", "threads")}
-    assert third.get(**asked, params=spaces.setting("wsabie", "tiny", 0)) is not None
-    assert third.get(**asked, params={"margin": 7}) is None
+    assert [entry["trial"] for entry in third.of("tiny", "wsabie")] == [0, 1]
+    request = {name: line(0, 0, 0)[name] for name in ("task", "system", "kind", "trial", "threads")}
+    assert third.get(**request, params=spaces.setting("wsabie", "tiny", 0)) is not None
+    assert third.get(**request, params={"margin": 7}) is None
 
 
 def test_a_ledger_forgets_one_system(tmp_path):
@@ -84,13 +84,13 @@ def test_the_race_takes_the_quickest_setting_that_reaches_the_peers_test_figure(
     for trial, figure, seconds in ((0, 0.39, 1.0), (1, 0.40, 5.0), (2, 0.50, 9.0)):
         study.trials.add(line(trial, figure, seconds / 2))  # times of a search do not count
         study.trials.add(line(trial, figure, seconds, kind="extend"))
-    assert [(seconds, found["trial"]) for seconds, found, _ in study.candidates("tiny")] == [(5.0, 1), (9.0, 2)]
+    assert [(seconds, entry["trial"]) for seconds, entry, _ in study.candidates("tiny")] == [(5.0, 1), (9.0, 2)]
     study.finals.add(line(1, 0.405, 6.0, kind="final", epochs=2, repeat=0))
     study.finals.add(line(2, 0.49, 10.0, kind="final", epochs=2, repeat=0))
     race = report._race(study, "tiny")
     assert (race["best_peer"], race["ours"]["trial"], race["ratio"]) == ("pecos", 2, round(10 / 90, 4))
     assert race["met"] is True
-    assert [tried["trial"] for tried in race["attempts"]] == [1, 2]
+    assert [attempt["trial"] for attempt in race["attempts"]] == [1, 2]
 
 
 def test_trials_of_another_plan_do_not_count(study):
@@ -103,16 +103,16 @@ def test_trials_of_another_plan_do_not_count(study):
 def test_a_best_trial_counts_in_its_longer_form(study, monkeypatch):
     study.trials.add(line(0, 0.3, 20.0, "pecos"))
     study.trials.add(line(1, 0.4, 20.0, "pecos"))
-    asked = []
+    trial_numbers = []
 
-    def longer(data, what):
-        asked.append(what["trial"])
+    def longer(data, request):
+        trial_numbers.append(request["trial"])
         return line(1, 0.45, 70.0, "pecos", "extend")
 
     monkeypatch.setattr(study, "_run", longer)
     for _ in range(2):
         study._extend(None, "tiny", "pecos")
-    assert asked == [1]
+    assert trial_numbers == [1]
     assert study.best_trial("tiny", "pecos")["best"]["seconds"] == 70.0
 
 
@@ -121,22 +121,28 @@ def test_the_race_has_a_choice_of_ours_repeated_at_length(tmp_path, monkeypatch)
     for trial in range(6):
         study.trials.add(line(trial, trial / 10, 1.0))
         study.trials.add(line(trial, trial / 10, 1.0, "pecos"))
-    monkeypatch.setattr(study, "_run", lambda data, what: {**line(what["trial"], 0.7, 2.0, what["system"]), **what})
+    monkeypatch.setattr(
+        study, "_run", lambda data, request: {**line(request["trial"], 0.7, 2.0, request["system"]), **request}
+    )
     for system in ("wsabie", "pecos"):
         study._extend(None, "tiny", system)
-    repeated = [(found["system"], found["trial"]) for found in study.trials.lines.values() if found["kind"] == "extend"]
+    repeated = [(entry["system"], entry["trial"]) for entry in study.trials.lines.values() if entry["kind"] == "extend"]
     assert repeated == [*(("wsabie", trial) for trial in (5, 4, 3, 2, 1, 0)), ("pecos", 5)]
     assert study.best_trial("tiny", "pecos")["best"]["MRR"] == 0.7
     study.finals.add(line(5, 0.4, 9.0, "pecos", "final", 2, 0))
-    assert {found["kind"] for _, found, _ in study.candidates("tiny")} == {"extend"}
+    assert {entry["kind"] for _, entry, _ in study.candidates("tiny")} == {"extend"}
 
 
 def test_levels_compare_with_the_quickest_peer():
     envelopes = {"wsabie": [[1.0, 0.2], [2.0, 0.39]], "pecos": [[5.0, 0.33]], "lightfm": [[8.0, 0.36], [40.0, 0.4]]}
-    found = {level["share"]: level for level in report.levels(envelopes)}
-    assert (found[0.8]["peer"], found[0.8]["ours_s"], found[0.8]["ratio"]) == ("pecos", 2.0, 0.4)
-    assert (found[0.95]["peer"], found[0.95]["ratio"]) == ("lightfm", 0.05)
-    assert found[1.0]["ours_s"] is None
+    levels_by_share = {level["share"]: level for level in report.levels(envelopes)}
+    assert (levels_by_share[0.8]["peer"], levels_by_share[0.8]["ours_s"], levels_by_share[0.8]["ratio"]) == (
+        "pecos",
+        2.0,
+        0.4,
+    )
+    assert (levels_by_share[0.95]["peer"], levels_by_share[0.95]["ratio"]) == ("lightfm", 0.05)
+    assert levels_by_share[1.0]["ours_s"] is None
     assert report.levels({"wsabie": [], "pecos": []}) == []  # searched, nothing repeated at length yet
 
 
@@ -149,13 +155,13 @@ def job(tmp_path, **changes):
     X = sp.identity(4, np.float32, "csr")
     arrays = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "y": np.arange(4, dtype=np.int32)}
     np.savez(tmp_path / "task.npz", **arrays, n_labels=4)
-    asked = {"data": str(tmp_path / "task.npz"), "mode": "search", "params": {}, "threads": 1, "seed": 0, "epochs": 3}
-    return {**asked, "fit_rows": [0, 3], "judge_rows": [3, 4], "patience": 2, "cap_s": 100.0, **changes}
+    content = {"data": str(tmp_path / "task.npz"), "mode": "search", "params": {}, "threads": 1, "seed": 0, "epochs": 3}
+    return {**content, "fit_rows": [0, 3], "judge_rows": [3, 4], "patience": 2, "cap_s": 100.0, **changes}
 
 
 def test_a_search_ends_when_validation_stops_rising(tmp_path):
-    told = []
-    run = Run(job(tmp_path), lambda event, **content: told.append({"event": event, **content}))
+    events = []
+    run = Run(job(tmp_path), lambda event, **content: events.append({"event": event, **content}))
     places = iter([2, 1, 1, 2])  # labels above the true one, which is number 3
 
     def scores(lo, hi):
@@ -164,11 +170,11 @@ def test_a_search_ends_when_validation_stops_rising(tmp_path):
         out[0, 3] = 1
         return out
 
-    ends = [run.after(epoch, scores) for epoch in (1, 2, 3, 4)]
+    ends = [run.finish_round(epoch, scores) for epoch in (1, 2, 3, 4)]
     assert ends == [False, False, False, True]
-    figures = [found["MRR"] for found in told if found["event"] == "round"]
+    figures = [entry["MRR"] for entry in events if entry["event"] == "round"]
     assert figures == [round(1 / 3, 5), 0.5, 0.5, round(1 / 3, 5)]
-    assert told[-1] == {"event": "note", "ended": "validation"}
+    assert events[-1] == {"event": "note", "ended": "validation"}
 
 
 def test_a_search_ends_at_the_cap_and_a_final_run_does_not(tmp_path):
@@ -177,17 +183,17 @@ def test_a_search_ends_at_the_cap_and_a_final_run_does_not(tmp_path):
     def scores(lo, hi):
         return np.array([[2.0, 2.0, 0.0, next(rising)]])
 
-    told = []
-    capped = Run(job(tmp_path), lambda event, **content: told.append(content))
+    events = []
+    capped = Run(job(tmp_path), lambda event, **content: events.append(content))
     capped.clock.seconds = 300.0  # much of which other work took
     capped.clock.cpu_seconds = 99.0 * capped.threads
-    assert capped.after(1, scores) is False
+    assert capped.finish_round(1, scores) is False
     capped.clock.cpu_seconds = 101.0 * capped.threads
-    assert capped.after(2, scores) is True
-    assert told[-1] == {"ended": "cap"}
+    assert capped.finish_round(2, scores) is True
+    assert events[-1] == {"ended": "cap"}
     final = Run(job(tmp_path, mode="final"), lambda *a, **k: None)
     final.clock.cpu_seconds = 101.0 * final.threads
-    assert final.after(1, scores) is False
+    assert final.finish_round(1, scores) is False
     assert list(final.steps()) == [3]
     assert list(final.lengths(5)) == [3]
     assert list(capped.lengths(5))[:4] == [5, 10, 20, 40]
@@ -204,7 +210,7 @@ def test_measuring_stops_the_clock(tmp_path, monkeypatch):
 
     with run.training():
         now[0] += 2
-        run.after(1, scores)
+        run.finish_round(1, scores)
         now[0] += 3
     assert run.clock.seconds == 5
 

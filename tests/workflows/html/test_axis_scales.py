@@ -30,8 +30,8 @@ def test_round_numbers_are_even_few_and_where_they_belong(low: float, width: flo
 
 
 def test_scales_map_ends_to_ends_and_survive_one_value() -> None:
-    found = build_scale(ChartAxis("x", low=0.0), [1.0, 4.0, float("nan")], 100, 20)
-    assert (found(0), found(4), found(2)) == (100, 20, 60)
+    scale = build_scale(ChartAxis("x", low=0.0), [1.0, 4.0, float("nan")], 100, 20)
+    assert (scale(0), scale(4), scale(2)) == (100, 20, 60)
     assert build_scale(ChartAxis("x"), [3.0], 0, 10)(3.0) == 0
     assert build_scale(ChartAxis("x"), [], 0, 10).low == 0
     assert build_scale(ChartAxis("y", low=0.0), [0.43], 0, 10, ends_round=True).high == pytest.approx(0.5)

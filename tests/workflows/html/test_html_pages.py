@@ -43,41 +43,41 @@ def rendered(template: str, **values: Any) -> Reader:
 
 @given(st.text())
 def test_any_text_is_read_back_as_text(value: str) -> None:
-    found = rendered('<p title="{{ value }}">{{ value }}</p>', value=value)
-    assert [tag for tag, _ in found.tags] == ["p"]
+    page = rendered('<p title="{{ value }}">{{ value }}</p>', value=value)
+    assert [tag for tag, _ in page.tags] == ["p"]
     allowed = "".join(c for c in value if c.isprintable() or c in "\n\t ")
-    readable = "".join(c for c in found.words if c.isprintable() or c in "\n\t ").replace("\ufffd", "")
+    readable = "".join(c for c in page.words if c.isprintable() or c in "\n\t ").replace("\ufffd", "")
     assert readable == allowed.replace("\ufffd", "")
-    assert set(found.tags[0][1]) == {"title"}
+    assert set(page.tags[0][1]) == {"title"}
 
 
 @given(st.text())
 def test_any_text_is_text_of_a_chart(value: str) -> None:
     chart = BarChart(value, [BarGroup(value, [1.0])], [value], value, ChartAxis(value), value)
-    found = Reader(render_page("charts.svg", chart=chart))
-    assert {tag for tag, _ in found.tags} == {"svg", "title", "text", "line", "rect", *(["desc"] if value else [])}
-    assert set(found.tags[0][1]) == {"viewbox", "role", "aria-label", "class"}
+    page = Reader(render_page("charts.svg", chart=chart))
+    assert {tag for tag, _ in page.tags} == {"svg", "title", "text", "line", "rect", *(["desc"] if value else [])}
+    assert set(page.tags[0][1]) == {"viewbox", "role", "aria-label", "class"}
 
 
 def test_hostile_text_stays_inside_its_attribute_and_element() -> None:
-    found = rendered('{% from "macros.html" import label %}<p title="{{ text }}">{{ label(text) }}</p>', text=HOSTILE)
-    assert found.tags == [("p", {"title": HOSTILE}), ("bdi", {"dir": "auto"})]
-    assert found.words == HOSTILE
+    page = rendered('{% from "macros.html" import label %}<p title="{{ text }}">{{ label(text) }}</p>', text=HOSTILE)
+    assert page.tags == [("p", {"title": HOSTILE}), ("bdi", {"dir": "auto"})]
+    assert page.words == HOSTILE
 
 
 def test_hostile_names_of_a_chart_stay_text() -> None:
     chart = LineChart(
         HOSTILE, [ChartSeries(HOSTILE, [0], [1], style=i) for i in (0, -1)], ChartAxis("x"), ChartAxis("y")
     )
-    found = rendered(
+    page = rendered(
         '{% from "macros.html" import chart, number_row, number_table %}'
         "{% call chart(figure, text, text, figure.series) %}"
         "{% call number_table([text]) %}{{ number_row(text, [text]) }}{% endcall %}{% endcall %}",
         figure=chart,
         text=HOSTILE,
     )
-    assert not {"img", "script"} & {tag for tag, _ in found.tags}
-    assert found.words.count(HOSTILE) == 8  # the seven, and the title of the drawing
+    assert not {"img", "script"} & {tag for tag, _ in page.tags}
+    assert page.words.count(HOSTILE) == 8  # the seven, and the title of the drawing
 
 
 def test_characters_that_html_forbids_are_replaced() -> None:

@@ -18,7 +18,7 @@ from wsabie.workflows.tune.tuning_page import (
 )
 
 
-def drawn(axes: list[ParallelAxis], lines: list[ParallelLine]) -> Any:
+def draw_chart(axes: list[ParallelAxis], lines: list[ParallelLine]) -> Any:
     drawing = render_page("parallel.svg", coordinates=ParallelChart("t", axes, lines, "d"))
     return ET.fromstring(drawing.replace(' xmlns="http://www.w3.org/2000/svg"', ""))  # noqa: S314
 
@@ -35,17 +35,17 @@ def test_linear_logarithmic_and_named_axes() -> None:
         ParallelAxis("same", [3, 3, 3]),
     ]
     lines = [ParallelLine(i / 2, False, f"trial {i}") for i in range(3)]
-    found = [points(line) for line in drawn(axes, lines).iter("polyline")]
+    chart = [points(line) for line in draw_chart(axes, lines).iter("polyline")]
     bottom, middle = HEIGHT - BOTTOM, (HEIGHT - BOTTOM + TOP) / 2
     heights = [bottom, middle, TOP]
-    for line, height in zip(found, heights, strict=True):
+    for line, height in zip(chart, heights, strict=True):
         assert [x for x, _ in line] == [SIDE + GAP * i for i in range(4)]
         assert [y for _, y in line] == [height, height, height, middle]
 
 
 def test_the_best_line_is_thick_dark_and_on_top() -> None:
     lines = [ParallelLine(1.0, False, "best"), ParallelLine(0.0, True, "worst")]
-    worst, best = drawn([ParallelAxis("a", [1, 2]), ParallelAxis("b", [1, 2])], lines).iter("polyline")
+    worst, best = draw_chart([ParallelAxis("a", [1, 2]), ParallelAxis("b", [1, 2])], lines).iter("polyline")
     assert [line.find("title").text for line in (worst, best)] == ["worst", "best"]
     assert float(best.get("stroke-width")) > 2 * float(worst.get("stroke-width"))
     assert worst.get("stroke-dasharray") is not None
@@ -68,16 +68,16 @@ def test_the_worst_line_can_be_seen_on_white() -> None:
 
 def test_the_ends_of_numeric_axes_have_values_with_room_around_them() -> None:
     axes = [ParallelAxis("rate", [0.025187, 0.28512], is_log=True), ParallelAxis("MAP", [0.20923, 0.3164])]
-    found = drawn(axes, [ParallelLine(0.5, False, "")] * 2)
-    marks = {t.text: float(t.get("y")) for t in found.iter("text") if t.get("text-anchor") == "start"}
+    chart = draw_chart(axes, [ParallelLine(0.5, False, "")] * 2)
+    marks = {t.text: float(t.get("y")) for t in chart.iter("text") if t.get("text-anchor") == "start"}
     assert {"0.0252", "0.05", "0.1", "0.2", "0.285"} < set(marks)
     assert marks["0.0252"] == marks["0.209"] > marks["0.285"] == marks["0.316"]
     for axis in (("0.0252", "0.05", "0.1", "0.2", "0.285"), ("0.209", "0.225", "0.25", "0.275", "0.3", "0.316")):
         heights = [marks[text] for text in axis]
-        assert all(below - above >= 14 for below, above in pairwise(heights))
+        assert all(lower - upper >= 14 for lower, upper in pairwise(heights))
 
 
 def test_choices_have_a_mark_each_and_names_are_words() -> None:
     axes = [ParallelAxis("max_sampled", ["auto", "<b>", "none"]), ParallelAxis("dim", [50, 100, 200], is_choice=True)]
-    words = [text.text for text in drawn(axes, [ParallelLine(0.5, False, "")] * 3).iter("text")]
+    words = [text.text for text in draw_chart(axes, [ParallelLine(0.5, False, "")] * 3).iter("text")]
     assert {"max", "sampled", "auto", "<b>", "none", "50", "100", "200"} <= set(words)

@@ -1,4 +1,4 @@
-"""How training went, in the report: a curve for every figure, all of it as tables."""
+"""Training figures of the report: a curve for every figure, all of it as tables."""
 
 import re
 from dataclasses import replace
@@ -29,9 +29,9 @@ def rows(html: str, summary: str) -> list[list[str]]:
 @pytest.fixture(scope="module")
 def history(comparison: Comparison) -> Any:
     """With a figure of a shorter list beside that of all six labels, which says nothing."""
-    found = comparison["wsabie"].model.history_
-    assert list(found[0].validation_metrics) == ["MAP", "p@6"]
-    return [replace(one, validation_metrics={**one.validation_metrics, "p@5": 0.25}) for one in found]
+    epochs = comparison["wsabie"].model.history_
+    assert list(epochs[0].validation_metrics) == ["MAP", "p@6"]
+    return [replace(epoch, validation_metrics={**epoch.validation_metrics, "p@5": 0.25}) for epoch in epochs]
 
 
 def test_every_figure_has_a_curve(comparison: Comparison, history: Any) -> None:

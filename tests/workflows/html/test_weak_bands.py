@@ -1,4 +1,4 @@
-"""Whether the page says where the baseline is ahead."""
+"""Sentence of the page on the labels where the baseline is ahead."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +26,7 @@ def bands(*recalls: float) -> list[FrequencyBin]:
     ],
 )
 def test_labels_for_which_the_baseline_finds_more_are_named(ours: Any, theirs: Any, sentence: str) -> None:
-    given: Any = SimpleNamespace(modality="pictures")
+    task: Any = SimpleNamespace(modality="pictures")
     entries: Any = [SimpleNamespace(title="WARP"), SimpleNamespace(title="k-NN")]
-    assert name_weak_bands(given, entries, [bands(*ours), bands(*theirs)]) == sentence
-    assert name_weak_bands(given, entries[:1], [bands(*ours)]) == ""
+    assert name_weak_bands(task, entries, [bands(*ours), bands(*theirs)]) == sentence
+    assert name_weak_bands(task, entries[:1], [bands(*ours)]) == ""
