@@ -77,7 +77,7 @@ def test_rows_of_a_run_that_was_stopped_are_written_again(
     assert len(open_shards(tmp_path / "out").shards) == ROWS
 
 
-def test_what_cannot_be_drawn_is_refused_before_rows_are_written(
+def test_draw_without_training_is_refused_before_rows_are_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["imagenet", "--rows", "20000", "--no-training", "--out", tmp_path / "o", "--draw", tmp_path / "epoch.svg"]

@@ -59,7 +59,7 @@ def test_early_stopping_and_checkpoints_are_those_of_any_training(
     assert len(without_turns.history_) == 8
 
 
-def test_what_is_not_trained_on_many_machines_says_so(rows: ShardedFeatureTable) -> None:
+def test_models_without_averaged_training_are_refused(rows: ShardedFeatureTable) -> None:
     from wsabie.models.estimator_specs import build_estimator
 
     first_rows = rows.first(20)

@@ -61,7 +61,7 @@ def test_help_says_what_is_wanted_in_no_types_of_python(cli: Callable[..., Any],
     assert "<list[" not in result.out
 
 
-def test_a_folder_that_was_removed_is_told(
+def test_a_removed_current_folder_is_reported(
     cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "gone").mkdir()
@@ -75,7 +75,7 @@ def test_version(cli: Callable[..., Any]) -> None:
     assert cli("--version").out.strip() == wsabie.__version__
 
 
-def test_a_word_that_looks_like_an_option_is_told_how_to_be_given(cli: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_word_that_looks_like_an_option_gets_advice(cli: Callable[..., Any], tmp_path: Path) -> None:
     result = cli("collection", "search", tmp_path, "-dog cat")
     assert (result.code, "a word that begins with - is given behind --" in result.err) == (2, True)
     result = cli("collection", "search", tmp_path, "--", "-dog cat")
@@ -225,7 +225,7 @@ def run_into(stdout: int, *words: object, **environment: str) -> tuple[int, str]
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("words", [("info", GOLDEN), ("info", GOLDEN, "--json"), ("--version",)])
-def test_results_that_cannot_be_written_are_told_in_one_sentence(words: tuple[object, ...], unbuffered: str) -> None:
+def test_a_failed_write_of_results_is_one_sentence(words: tuple[object, ...], unbuffered: str) -> None:
     with Path("/dev/full").open("w") as full:
         code, err = run_into(full.fileno(), *words, PYTHONUNBUFFERED=unbuffered)
     assert code == 1

@@ -55,7 +55,7 @@ def test_a_limit_on_time_shows_what_is_left_of_it(capsys: pytest.CaptureFixture[
     assert "/s" not in line
 
 
-def test_what_counts_nothing_shows_no_count(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stage_without_count_shows_none(capsys: pytest.CaptureFixture[str]) -> None:
     with TerminalProgress().stage("compiling (once)", None, ""):
         pass
     assert "0" not in capsys.readouterr().err

@@ -66,7 +66,7 @@ def test_a_thing_is_shown_once(model, things) -> None:
     assert groups[1][:3] == ([NAMES[1]], "because of label 0", 1.0)
 
 
-def test_of_a_group_only_the_best_is_shown(model, things) -> None:
+def test_only_the_best_of_a_group_is_shown(model, things) -> None:
     X, items = things
     kin = ["same"] * 30 + items.ids[30:]
     group_matches = AugmentedSearch(model, items, groups=kin).find(NAMES[3], k=40).groups[0].matches
@@ -84,7 +84,7 @@ def test_kin_that_come_first_leave_room_for_others(model, things) -> None:
     assert [int(match.id) for match in nearest] == order[[0, 30, 31]].tolist()
 
 
-def test_those_who_know_have_their_turns(model, things) -> None:
+def test_query_matchers_take_turns(model, things) -> None:
     links = [Links(**{"0": [NAMES[4], "no label", NAMES[5]]}), Links(**{"0": [NAMES[0], NAMES[1]], "1": [NAMES[2]]})]
     search = AugmentedSearch(model, things[1], related=links)
     assert [group.labels[0][-1] for group in search.find(NAMES[0], k=2).groups] == list("0415")

@@ -106,7 +106,7 @@ class Diverging(Popularity):
         raise DivergenceError("the numbers exploded; lower the learning rate")
 
 
-def test_what_is_too_large_or_diverges_is_skipped_with_the_reason() -> None:
+def test_models_that_are_too_large_or_diverge_are_skipped() -> None:
     models = [
         Entrant("one-vs-rest", "one-versus-rest", partial(OneVsRest, max_gigabytes=1e-9)),
         Entrant("popularity", "most frequent", Popularity),
@@ -185,7 +185,7 @@ class OneBar:
         self.n_done += n
 
 
-def test_progress_is_told_stage_by_stage_and_to_the_end() -> None:
+def test_progress_has_a_stage_for_each_model() -> None:
     progress = OneBar()
     models = [
         Entrant("nearest", "k-NN", NearestNeighbours, ({"k": 1}, {"k": 2}), quick=True),

@@ -6,7 +6,7 @@ from wsabie.core.errors import InputError
 from wsabie.workflows.compare.entrants import NAMES, build_entrants
 
 
-def test_every_name_makes_its_model_with_what_was_asked_for() -> None:
+def test_every_name_builds_its_model_with_its_options() -> None:
     entrants = {
         e.name: e
         for e in build_entrants(NAMES, seed=7, threads=2, max_negatives=9, max_minutes=0.5, parameters={"dim": 16})

@@ -47,7 +47,7 @@ def test_examples_hold_what_the_model_says_and_what_is_true(comparison: Comparis
         assert (example.picture.content, example.title) == (bytes([row]), test.ids[row])
 
 
-def test_more_true_labels_than_the_model_knows_may_be_told(comparison: Comparison) -> None:
+def test_true_labels_may_be_unknown_to_the_model(comparison: Comparison) -> None:
     test = comparison.task.test
     (example,) = build_examples(
         comparison["wsabie"],

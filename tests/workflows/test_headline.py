@@ -73,7 +73,7 @@ def test_short_lists(comparison: Comparison) -> None:
     assert format_headline(only_first, only_first["wsabie"]) == expected_sentence
 
 
-def test_where_rows_have_one_label_the_first_suggestion_counts(comparison: Comparison) -> None:
+def test_the_first_suggestion_counts_if_rows_have_one_label(comparison: Comparison) -> None:
     entry = comparison["wsabie"]
     ceilings = {f"p@{k}": 1 / k for k in entry.evaluation.ks}
     entries = [replace(e, evaluation=replace(e.evaluation, ceilings=ceilings)) for e in comparison.entries]

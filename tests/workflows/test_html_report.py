@@ -97,7 +97,7 @@ def test_words_from_data_never_become_markup(page: Page) -> None:
     assert "".join(page.words).count("<script>alert(1)</script>") >= 2  # the label's name, as words
 
 
-def test_ties_at_the_cut_are_told_of_every_model(comparison: Comparison, page: Page) -> None:
+def test_ties_at_the_cut_are_reported_for_every_model(comparison: Comparison, page: Page) -> None:
     note = next(words for words in page.words if words.startswith("Rows with tied labels at the cut after"))
     k = choose_list_length(comparison)
     for entry in comparison.entries:
@@ -146,7 +146,7 @@ def test_labels_keep_their_own_direction(full: ReportInput) -> None:
     assert '<bdi dir="auto">مطر غزير</bdi>' in html
 
 
-def test_true_labels_are_told_apart_without_colour(full: ReportInput) -> None:
+def test_true_labels_are_marked_without_colour(full: ReportInput) -> None:
     html = render_report(full)
     right = sum(s.right for example in full.examples for s in example.suggestions)
     assert right > 0
@@ -181,7 +181,7 @@ def test_figures_are_those_of_the_comparison(full: ReportInput) -> None:
     assert f"numpy|{np.__version__}" in words
 
 
-def test_what_is_not_given_has_no_section(comparison: Comparison) -> None:
+def test_missing_input_has_no_section(comparison: Comparison) -> None:
     bare = Page(render_report(ReportInput("A title", comparison)))
     headings = [section["id"] for section in bare.find_tags("section")]
     assert headings == ["models", "rare", "data", "again"]
@@ -234,7 +234,7 @@ def test_large_pictures_are_made_smaller_and_too_many_are_left_out(
     assert "3 more were left out to keep this file small" in words
 
 
-def test_what_cannot_be_shown_is_refused_in_one_sentence(full: ReportInput, comparison: Comparison) -> None:
+def test_bad_input_is_one_sentence(full: ReportInput, comparison: Comparison) -> None:
     def with_picture(image: EncodedImage) -> Any:
         return replace(full, examples=[replace(full.examples[0], picture=image, heat_maps=[])])
 
@@ -263,7 +263,7 @@ def test_what_cannot_be_shown_is_refused_in_one_sentence(full: ReportInput, comp
         ({"test_rows_unlabelled": 2000}, ["; 2,000 test pictures have none and do not count"]),
     ],
 )
-def test_labels_and_rows_that_do_not_count_are_said(
+def test_ignored_labels_and_rows_are_reported(
     comparison: Comparison, changes: dict[str, int], sentences: list[str]
 ) -> None:
     task = replace(comparison.task, facts=replace(comparison.task.facts, **changes))

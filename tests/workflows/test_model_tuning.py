@@ -143,7 +143,7 @@ def test_the_metric_chooses_the_epoch(tmp_path: Path) -> None:
     assert max(stats.validation_metrics["p@1"] for stats in history) == result.best.figure
 
 
-def test_what_falls_behind_is_stopped_and_never_chosen(tmp_path: Path) -> None:
+def test_lagging_trials_are_stopped_and_never_chosen(tmp_path: Path) -> None:
     halved, full = (tuned(tmp_path / str(halving), n=10, halving=halving) for halving in (True, False))
     stopped = [trial for trial in halved.trials if trial.state == "stopped"]
     assert stopped
@@ -162,7 +162,7 @@ def test_time_ends_a_search_in_the_midst_of_a_trial(tmp_path: Path, monkeypatch:
     assert [trial.state for trial in result.trials] == ["done"]
 
 
-def test_a_trial_that_diverges_is_told_and_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_diverging_trial_is_reported_and_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fit = Wsabie.fit
 
     def failing(self: Any, *arguments: Any, **options: Any) -> Any:

@@ -189,7 +189,7 @@ def test_things_ask_and_are_found_among_their_like(dealt: RelationHoldout) -> No
     assert (set(asking["about"].query.ids), set(asking["about"].target.ids)) == (notes, songs)
 
 
-def test_of_two_kinds_with_data_both_are_on_one_side(dealt: RelationHoldout) -> None:
+def test_pairs_of_two_kinds_with_data_have_both_on_one_side(dealt: RelationHoldout) -> None:
     (songs, other_songs), (notes, other_notes) = sides_of(dealt, "song"), sides_of(dealt, "note")
     training_pairs, held_out_pairs = (
         set(find_relation(relations, "about").pairs) for relations in (dealt.training, dealt.held_out)

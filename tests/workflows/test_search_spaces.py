@@ -105,6 +105,6 @@ def test_changes_fix_choose_and_stretch() -> None:
         ({"max_norm": -1}, "max_norm is -1"),
     ],
 )
-def test_what_cannot_be_tried_is_refused(changes: dict[str, Any], message: str) -> None:
+def test_bad_changes_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         build_search_space(changes)

@@ -65,7 +65,7 @@ def by_chance(n: int) -> list[Any]:
     return trials
 
 
-def test_what_is_proposed_lies_in_the_space_and_is_better_than_chance() -> None:
+def test_proposals_lie_in_the_space_and_beat_chance() -> None:
     past = by_chance(40)
     proposed = [propose(past, 0, number) for number in range(40, 56)]
     assert all(SPACE[name].holds(value) for place in proposed for name, value in place.items())

@@ -215,7 +215,7 @@ def test_measuring_stops_the_clock(tmp_path, monkeypatch):
     assert run.clock.seconds == 5
 
 
-def test_clock_takes_off_what_is_told_apart():
+def test_clock_leaves_out_separate_measurements():
     clock = Clock()
     clock.seconds = 3.0
     clock.take_off(1.0)
@@ -223,7 +223,7 @@ def test_clock_takes_off_what_is_told_apart():
     assert clock.seconds == 2.0
 
 
-def test_an_adapter_that_fails_or_hangs_is_told_with_its_reason(tmp_path, monkeypatch):
+def test_a_failing_or_hanging_adapter_is_reported_with_its_reason(tmp_path, monkeypatch):
     broken = tmp_path / "broken"
     broken.write_text(f"#!/bin/sh\nexec {sys.executable} -c 'raise ValueError(\"no such thing\")'\n")
     slow = tmp_path / "slow"

@@ -9,7 +9,7 @@ from wsabie.workflows.compare.comparison import Comparison
 from wsabie.workflows.report.report_charts import ModelVerdict, format_gain
 
 
-def test_a_gain_over_nothing_is_told_in_labels(comparison: Comparison) -> None:
+def test_a_gain_over_zero_is_stated_in_labels(comparison: Comparison) -> None:
     assert format_gain(against(comparison, 0.0, 0.2), 1) == "+0.2 of 1"
     assert format_gain(against(comparison, 0.5, 0.2), 1) == "+40%"
     assert format_gain(against(comparison, 0.5, -0.2), 1) == "−40%"

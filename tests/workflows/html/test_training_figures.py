@@ -79,7 +79,7 @@ def test_the_median_rank_is_drawn_on_powers_of_two(comparison: Comparison, histo
     assert ">4,096</text>" in html
 
 
-def test_what_was_not_measured_is_left_out(comparison: Comparison, history: Any) -> None:
+def test_missing_figures_are_left_out(comparison: Comparison, history: Any) -> None:
     old = replace(history[0], validation_metrics={})
     assert headings(body(comparison, [old]))[:2] == ["Quality on validation rows", "Loss"]
     bare = replace(old, validation=None, rank_histogram=[])

@@ -21,7 +21,7 @@ from wsabie.io.shards.sharded_table import open_shards
 from wsabie.storage.column_files import ColumnTable, ListColumn, map_columns, write_columns
 
 
-def test_damage_is_found(shards: Path) -> None:
+def test_damage_is_detected(shards: Path) -> None:
     open_shards(shards).shards.verify()
     for name in (format_shard_name(2, 6), "statistics.safetensors", "names.json"):
         original = (shards / name).read_bytes()
@@ -115,7 +115,7 @@ def turned(file: Path) -> None:
     file.write_bytes(original.replace(indices.tobytes(), indices[::-1].tobytes()))
 
 
-def test_labels_are_looked_at_without_features(shards: Path) -> None:
+def test_labels_are_checked_without_features(shards: Path) -> None:
     turned(shards / format_shard_name(2, 6))
     rows = open_shards(shards)
     assert rows.compute_label_statistics().pairs == 1200
@@ -142,7 +142,7 @@ def test_a_feature_out_of_range_is_refused_where_it_is(shards: Path, feature: in
         rows.read_spans([(first + 7, first + 8)])
 
 
-def test_what_was_looked_at_is_not_looked_at_again_elsewhere(shards: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checked_shards_are_not_checked_again_in_a_copy(shards: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither in other processes, nor from another folder than the one where a relative path was opened."""
     monkeypatch.chdir(shards.parent)
     rows = open_shards("out")
@@ -166,7 +166,7 @@ def test_shards_without_their_rows_are_known_as_such(shards: Path) -> None:
             opened(shards)
 
 
-def test_a_manifest_that_is_missing_is_told(shards: Path) -> None:
+def test_a_missing_manifest_is_reported(shards: Path) -> None:
     (shards / "manifest.json").unlink()
     with pytest.raises(InputError, match=r"manifest.json is missing; restore it from a copy, or delete the folder"):
         open_shards(shards)

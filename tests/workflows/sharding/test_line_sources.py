@@ -103,7 +103,7 @@ def test_a_conversion_that_stopped_behind_its_last_line_reads_none_again(
     assert sorted(again.listed) == sorted(rejects.listed) != []
 
 
-def test_what_cannot_be_used_is_on_one_side_of_a_position(in_lines: Path) -> None:
+def test_rejects_lie_on_one_side_of_a_position(in_lines: Path) -> None:
     expected_rejects, rejects_before = Rejects(), Rejects()
     list(open_row_stream(in_lines, expected_rejects).parts())
     followed = 0
@@ -145,7 +145,7 @@ def test_words_that_come_while_words_are_counted_are_refused(tmp_path: Path) -> 
 
 
 @given(st.lists(st.text("_label ab\n\t\0ü", max_size=20) | st.sampled_from(["__label__a b", "__label__"]), max_size=9))
-def test_whatever_lines_hold_they_are_rows_or_refused_alike(tmp_path_factory: Any, lines: list[str]) -> None:
+def test_any_lines_are_rows_or_refused_alike(tmp_path_factory: Any, lines: list[str]) -> None:
     file = tmp_path_factory.mktemp("lines") / "rows.txt"
     file.write_text("\n".join(["__label__a b", *lines]), encoding="utf-8")
     assert same(in_shards(file, file.with_name("shards"), rows=2).load(), open_source(file))

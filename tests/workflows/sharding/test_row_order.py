@@ -42,7 +42,7 @@ def collections(draw: Any) -> FeatureTable:
 
 
 @given(collections(), st.integers(1, 8))
-def test_whatever_rows_are_they_come_back(tmp_path_factory: Any, rows: FeatureTable, size: int) -> None:
+def test_any_rows_come_back(tmp_path_factory: Any, rows: FeatureTable, size: int) -> None:
     folder = tmp_path_factory.mktemp("any") / "shards"
     assert same(in_shards(rows, folder, rows=size).load(), rows)
 

@@ -111,7 +111,7 @@ def test_progress_counts_no_rows_that_came_again(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small_runs")
 @pytest.mark.parametrize("near", [True, False])
-def test_what_only_a_repeated_row_has_is_not_there(tmp_path: Path, near: bool) -> None:
+def test_repeated_rows_add_no_labels_or_features(tmp_path: Path, near: bool) -> None:
     """A label, and the width; both stay where another row has them."""
     ids, labels = [f"row-{i}" for i in range(240)], [["x", "z"], ["y"]] * 120
     indices = [[i % 7] for i in range(240)]
@@ -140,7 +140,7 @@ def test_ids_of_one_key_are_not_one(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.usefixtures("small_runs")
-def test_an_id_that_came_in_another_file_is_told_as_from_memory(tmp_path: Path) -> None:
+def test_a_repeated_id_of_another_file_is_rejected_as_in_memory(tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     ids = [f"row-{i}" for i in range(120)]
     ids[70], ids[71], ids[119] = "row-69", "row-3", "row-0"  # near, far, and the last one

@@ -69,7 +69,7 @@ def test_a_killed_conversion_goes_on_and_writes_the_same(tmp_path: Path, writes:
 
 
 @pytest.mark.usefixtures("small_runs")
-def test_what_a_stopped_run_rejected_is_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejects_of_a_stopped_run_are_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [f"{i % 3} 1:{i}" if i % 10 else f"{i % 3} 1:nan" for i in range(400)]
     (tmp_path / "rows.txt").write_text("\n".join(lines) + "\n")
     monkeypatch.setattr("wsabie.io.parsers.text_files.iterate_line_blocks.__defaults__", (400,))
@@ -83,7 +83,7 @@ def test_what_a_stopped_run_rejected_is_listed_again(tmp_path: Path, monkeypatch
     assert len(second) == 40
 
 
-def test_what_a_source_that_is_read_whole_rejects_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejects_of_a_whole_source_are_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tags.tsv").write_text("".join(f"item{i}\ttag{i % 3}\n" for i in range(9)) + "item9\titem0\tx\ty\n")
     first, second = Rejects(), Rejects()
     with monkeypatch.context() as patched:
@@ -100,7 +100,7 @@ def test_what_a_source_that_is_read_whole_rejects_is_told_once(tmp_path: Path, m
 
 @pytest.mark.usefixtures("small_runs")
 @pytest.mark.parametrize("last", [1, 2, 3])
-def test_what_was_rejected_is_counted_once_wherever_it_stopped(
+def test_rejects_are_counted_once_wherever_a_run_stops(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: int
 ) -> None:
     """Between two runs the first part of the next one was read, and its rejects were told."""
@@ -159,7 +159,7 @@ def test_finished_shards_tell_what_was_rejected(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     "content_left", [None, "", "[]", "{}", '{"counts": {}, "rejected": [1]}', '{"counts": 1, "rejected": []}']
 )
-def test_a_list_of_rejects_that_is_lost_is_told(tmp_path: Path, content_left: str | None) -> None:
+def test_a_lost_list_of_rejects_is_reported(tmp_path: Path, content_left: str | None) -> None:
     in_shards(toy_rows(), tmp_path / "out")
     (tmp_path / "out" / "rejected.json").unlink()
     if content_left is not None:
@@ -197,9 +197,7 @@ def test_a_source_that_changes_while_it_is_read_is_refused(tmp_path: Path, monke
             in_shards(file, tmp_path / "out")
 
 
-def test_a_source_that_was_corrected_is_begun_anew_where_nothing_was_finished(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_corrected_source_starts_over_if_no_run_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, right = tmp_path / "rows.txt", "3 9 30\n1 2:1\n2 3:1\n1 4:1\n"
     file.write_text(right[:-6])
     with pytest.raises(InputError, match="holds 2 rows but its header promises 3"):
@@ -242,7 +240,7 @@ def test_two_conversions_into_one_folder_are_kept_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file_name", ["rows-00000-of-00001.safetensors", "names.json"])
-def test_files_that_nothing_tells_of_are_not_thrown_away(tmp_path: Path, file_name: str) -> None:
+def test_files_without_a_manifest_are_kept(tmp_path: Path, file_name: str) -> None:
     (tmp_path / file_name).write_text("mine")
     with pytest.raises(InputError, match=rf"holds {file_name}, but no manifest\.json that says what it is of; restore"):
         in_shards(toy_rows(), tmp_path)
@@ -250,14 +248,14 @@ def test_files_that_nothing_tells_of_are_not_thrown_away(tmp_path: Path, file_na
     assert (tmp_path / file_name).read_text() == "mine"
 
 
-def test_a_conversion_that_was_stopped_before_it_began_is_in_nobodys_way(tmp_path: Path) -> None:
+def test_a_conversion_that_stopped_at_its_start_leaves_no_trace(tmp_path: Path) -> None:
     (tmp_path / "unfinished").mkdir()
     (tmp_path / "unfinished" / "run-00000.safetensors").write_text("of what?")
     assert same(in_shards(toy_rows(), tmp_path).load(), toy_rows())
 
 
 @pytest.mark.parametrize("content_", ["0123", "{", "{}", "[]", "\0", '{"source": "x"}'])
-def test_unfinished_work_that_cannot_be_told_is_refused(tmp_path: Path, content_: str) -> None:
+def test_unfinished_work_of_unknown_origin_is_refused(tmp_path: Path, content_: str) -> None:
     (tmp_path / "unfinished").mkdir()
     (tmp_path / "unfinished" / "work.json").write_text(content_)
     with pytest.raises(InputError, match="holds unfinished shards of what cannot be told"):
@@ -277,7 +275,7 @@ def test_more_runs_than_files_may_be_open(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.usefixtures("small_runs")
-def test_a_run_that_is_opened_again_is_not_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reopened_run_is_not_checked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs beyond the limit of open files are opened again for every shard."""
     monkeypatch.setattr(shard_runs, "MOST_OPEN", 4)
     opened: list[bool] = []
@@ -323,7 +321,7 @@ def test_a_run_without_its_note_is_made_again(
 @pytest.mark.parametrize(
     "name", ["unfinished/run-00002.json", "unfinished/run-00002.safetensors", format_shard_name(1, 6)]
 )
-def test_what_may_not_be_read_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_unreadable_files_are_not_rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(shard_folder, "write_manifest", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
@@ -347,9 +345,7 @@ def test_what_may_not_be_read_is_not_made_again(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.usefixtures("small_runs")
-def test_what_a_stopped_run_skipped_is_not_taken_over_with_strict(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_strict_refuses_the_rejects_of_a_stopped_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [f"{i % 3} 1:{i}" if i % 10 else f"{i % 3} 1:nan" for i in range(400)]
     (tmp_path / "rows.txt").write_text("\n".join(lines) + "\n")
     monkeypatch.setattr(shard_writer, "_write_missing_shards", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))

@@ -182,7 +182,7 @@ def test_a_dense_row_of_another_width_is_rejected_wherever_it_is(tmp_path: Path)
             assert len(in_shards(tmp_path / "0.parquet", tmp_path / "0", rejects).load()) == 1
 
 
-def test_what_cuts_shards_travels_when_it_has_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_shard_cutter_can_be_pickled_after_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pool of processes works in this one first."""
     cuts = []
 

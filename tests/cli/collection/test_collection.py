@@ -1,0 +1,249 @@
+"""`wsabie collection` from a folder of sample pictures on, and what it says about bad input."""
+
+import json
+import shlex
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+pytest.importorskip("sqlalchemy", reason="collections need SQLAlchemy")
+
+from wsabie.io.tags.tag_writer import write_sidecar
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture
+def photos(pictures: Path, tmp_path: Path) -> Path:
+    """Sample pictures that a test may move about."""
+    return Path(shutil.copytree(pictures, tmp_path / "photos"))
+
+
+def test_a_folder_becomes_a_collection_and_is_kept_up_with(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
+    contents_before = {path.name: path.read_bytes() for path in photos.iterdir()}
+    result = init(photos, "--by", "eve")
+    assert result.code == 0
+    assert "pictures: 120 new, " in result.err
+    assert f"next: wsabie collection train {photos}" in result.err
+    assert {path.name: path.read_bytes() for path in photos.iterdir() if path.is_file()} == contents_before
+    (photos / "000.webp").rename(photos / "renamed.webp")
+    (photos / "001.webp").unlink()
+    (photos / "broken.png").write_bytes(b"words")
+    scanned = cli("collection", "scan", photos, "--json", "--rejects", tmp_path / "rejects").json["scanned"]
+    assert {name: n for name, n in scanned.items() if n} == {
+        "new": 1, "moved": 1, "missing": 1, "unchanged": 118, "unreadable": 1, "modality": "pictures",
+    }  # fmt: skip
+    listed = [json.loads(line) for line in (tmp_path / "rejects").read_text().splitlines()]
+    assert {"where": "broken.png", "reason": "not a picture", "detail": "begins with 77 6f 72 64 73"} in listed
+    (tmp_path / "more").mkdir()
+    shutil.copy(photos / "002.webp", tmp_path / "more/x.webp")
+    added = cli("collection", "add", photos, tmp_path / "more", photos / "003.webp", "--json")
+    assert added.json["scanned"]["new"] == 1
+    status = cli("collection", "status", photos, "--check", "--json").json
+    assert status["items"] == {"present": 120, "missing": 1, "unreadable": 1}
+    assert [root["tags"] for root in status["roots"]] == ["metadata", "xmp"]
+    assert [(annotation["state"], annotation["origin"]) for annotation in status["annotations"]] == [
+        ("accepted", "import")
+    ]
+    assert (status["damage"], status["model"], status["suggestions"], status["modality"]) == ([], None, 0, "pictures")
+    table = cli("collection", "status", photos)
+    assert "accepted by import" in table.out
+    assert "1 new, 1 moved, 1 of them unreadable, 1 missing" in table.out
+    assert "120 new" in cli("collection", "history", photos).out
+    undone = cli("collection", "undo", photos, "--by", "eve")
+    assert undone.code == 0
+    assert "later scans still take tags from metadata and xmp" in undone.err
+    assert cli("collection", "status", photos, "--json").json["annotations"] == []
+    assert cli("collection", "scan", photos, "--tags", "folders", "--by", "eve").code == 0
+    assert "scans take tags from metadata and xmp again" in cli("collection", "undo", photos, "--by", "eve").err
+    status = cli("collection", "status", photos, "--json").json
+    assert [root["tags"] for root in status["roots"]] == ["metadata", "xmp"]
+
+
+def test_advised_commands_can_be_pasted(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
+    folder = photos.rename(tmp_path / "Ann's photos")
+    quoted_folder = shlex.quote(str(folder))
+    assert f"run: wsabie collection init {quoted_folder}\n" in cli("info", folder).err
+    assert f"next: wsabie collection train {quoted_folder}\n" in init(folder).err
+    assert f"run: wsabie collection status {quoted_folder}\n" in cli("info", folder).err
+    assert f"no model yet; run: wsabie collection train {quoted_folder}\n" in cli("collection", "apply", folder).err
+
+
+def test_items_are_found_by_words(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
+    init(photos)
+    label = cli("collection", "labels", photos, "--json").json["labels"][0]
+    result = cli("collection", "search", photos, label["name"], "-k", "3", "--json", "--out", tmp_path / "found.png")
+    assert [(hit["label"], hit["score"]) for hit in result.json["groups"][0]["hits"]] == [(label["name"], None)] * 3
+    assert Image.open(tmp_path / "found.png").width > 300
+    paths = [hit["path"] for hit in result.json["groups"][0]["hits"]]
+    (tmp_path / "kinds.tsv").write_text(f"{label['name']}\tfar above\n")
+    second_search = cli("collection", "search", photos, "far above", "-k", "3", "--knowledge", tmp_path / "kinds.tsv")
+    assert [line.split("\t")[0] for line in second_search.out.splitlines() if "\t" in line] == paths
+    assert f"is no label, but there is one below it: {label['name']}" in second_search.err
+    assert "there is no label 'qqq'" in cli("collection", "search", photos, "qqq").err
+    assert "choose a name that ends in .png" in cli("collection", "search", photos, "x", "--out", "x.jpg").err
+    missing = cli("collection", "search", photos, "x", "--knowledge", tmp_path / "none")
+    assert (missing.code, "Traceback" in missing.err) == (1, False)
+
+
+def test_an_untagged_folder_gets_advice_toward_a_model(cli: Cli, init: Cli, photos: Path) -> None:
+    (photos / "metadata.csv").unlink()
+    result = init(photos)
+    message = [" ".join(result.err.split()), f"wsabie serve {photos}", f"wsabie collection import {photos} tags.csv"]
+    assert "nothing is tagged yet; a model needs 20 tagged pictures and 2 labels" in message[0]
+    assert all(part in message[0] for part in (*message[1:], f"then: wsabie collection train {photos}"))
+    assert "--tags folders" not in result.err
+    (photos / "sea").mkdir()
+    (photos / "000.webp").rename(photos / "sea/000.webp")
+    assert f"wsabie collection scan {photos} --tags folders" in " ".join(cli("collection", "scan", photos).err.split())
+    assert f"next: wsabie collection train {photos}" in cli("collection", "scan", photos, "--tags", "folders").err
+    assert "nothing is tagged" not in cli("collection", "scan", photos).err
+
+
+def test_keywords_that_were_removed_outside_are_withdrawn(cli: Cli, init: Cli, photos: Path) -> None:
+    (photos / "metadata.csv").unlink()
+    sidecar = photos / "000.webp.xmp"
+    write_sidecar(photos / "000.webp", ["sea", "gull"])
+    assert "2 tags from files" in init(photos).err
+    assert cli("collection", "tag", photos, "000.webp", "--accept", "tern").code == 0
+    sidecar.write_text(sidecar.read_text().replace("gull", "ship"))
+    scanned = cli("collection", "scan", photos)
+    assert "1 tags from files, 1 tags withdrawn, 120 as before" in " ".join(scanned.err.split())
+    sidecar.unlink()
+    assert "2 tags kept that a file no longer says" in " ".join(cli("collection", "scan", photos).err.split())
+    assert "2 tags kept" not in cli("collection", "scan", photos).err
+    annotations = cli("collection", "annotations", photos, "--json").json["annotations"]
+    assert sorted(annotation["label"] for annotation in annotations) == ["sea", "ship", "tern"]
+
+
+def test_tag_tables_in_sub_folders_are_reported(cli: Cli, init: Cli, photos: Path) -> None:
+    (photos / "more").mkdir()
+    (photos / "000.webp").rename(photos / "more/000.webp")
+    (photos / "more/metadata.csv").write_text("file_name,labels\n000.webp,gull\n")
+    message = " ".join(init(photos).err.split())
+    assert "the name of 1 sub-folder is not asked" in message
+    assert f"1 table of tags is not read; to take one over: wsabie collection import DIR {photos}/more/meta" in message
+    assert "1 added" in cli("collection", "import", photos, photos / "more/metadata.csv").err
+
+
+def test_a_database_that_is_away_leaves_nothing(cli: Cli, photos: Path) -> None:
+    failed = cli("collection", "init", photos, "--database", "postgresql://eve@127.0.0.1:1/photos")
+    assert (failed.code, "does not answer as it should" in failed.err) == (1, True)
+    assert not (photos / ".wsabie").exists()
+    assert cli("collection", "init", photos, "--no-scan").code == 0
+
+
+def test_an_empty_folder_waits_for_files(cli: Cli, init: Cli, tmp_path: Path, pictures: Path) -> None:
+    (tmp_path / "new").mkdir()
+    result = init(tmp_path / "new")
+    assert "nothing was found; put files into" in result.err
+    (tmp_path / "other").mkdir()
+    assert "scanned" not in cli("collection", "init", tmp_path / "other", "--no-scan", "--json").json
+    added = cli("collection", "add", tmp_path / "new", pictures, "--tags", "none", "--json").json["scanned"]
+    assert (added["new"], added["tagged"]) == (120, 0)
+    assert cli("collection", "scan", tmp_path / "new", "--tags", "metadata", "--json").code == 0
+
+
+def test_an_unmounted_disk_is_reported(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "c").mkdir()
+    init(tmp_path / "c", "--no-scan")
+    cli("collection", "add", tmp_path / "c", photos)
+    photos.rename(tmp_path / "away")
+    scanned = cli("collection", "scan", tmp_path / "c")
+    assert scanned.code == 0
+    assert f"{photos} is left as it was (120 items): there is no file or folder" in scanned.err
+    assert "cannot be reached" in cli("collection", "status", tmp_path / "c").out
+
+
+def test_bad_input_is_one_sentence(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
+    for words, message in [
+        (("scan", photos), "is not a collection yet; make it one: wsabie collection init"),
+        (("status", tmp_path / "nowhere"), "nowhere; check its name"),
+        (("init", photos / "000.webp"), "is a file; give the folder"),
+    ]:
+        failed = cli("collection", *words)
+        assert failed.code == 1
+        assert message in failed.err
+    assert init(photos).code == 0
+    for words, message in [
+        (("add", photos, tmp_path), "which is scanned already; give folders that lie beside it"),
+        (("add", photos, tmp_path / "nowhere"), "there is no file or folder"),
+        (("scan", photos, "--tags", "tags"), "only pictures|only sounds"),
+    ]:
+        failed = cli("collection", *words)
+        assert failed.code == 1
+        assert any(part in failed.err for part in message.split("|"))
+        assert failed.err.count("\n") <= 2
+    assert cli("collection", "scan", photos, "--tags", "wrong").code == 2
+    (photos / "below").mkdir()
+    assert f"lies in the collection {photos} and is none of its own" in cli("collection", "scan", photos / "below").err
+    assert f"lies in the collection {photos}; from now on both" in init(photos / "below").err
+    assert "from now on both" not in init(photos / "below").err
+    assert cli("collection", "add", photos).code == 2
+
+
+def test_a_folder_that_is_not_there_is_no_new_collection(cli: Cli, photos: Path, tmp_path: Path) -> None:
+    failed = cli("collection", "init", tmp_path / "photoz")
+    assert failed.code == 1
+    message = f"there is no folder '{tmp_path / 'photoz'}'; did you mean '{photos}'? If not, make it first: mkdir "
+    assert message in " ".join(failed.err.split())
+    assert "check the name, or make it first" in " ".join(cli("collection", "init", tmp_path / "xy/zz").err.split())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["photos"]
+    assert cli("collection", "init", photos).code == 0
+    failed = cli("collection", "export", photos, tmp_path / "nowhere/tags.csv")
+    assert (failed.code, f"there is no folder {tmp_path / 'nowhere'}" in " ".join(failed.err.split())) == (1, True)
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_folder_of_pictures_is_not_yet_a_collection(cli: Cli, photos: Path, tmp_path: Path) -> None:
+    pytest.importorskip("fastapi", reason="the service needs FastAPI")
+    message = f"{photos} is a folder of pictures and not yet a collection; run: wsabie collection init {photos}"
+    for command in ("serve", "info"):
+        failed = cli(command, photos)
+        assert (failed.code, message in " ".join(failed.err.split())) == (1, True)
+    assert "is neither a collection nor a model" in " ".join(cli("serve", tmp_path / "none").err.split())
+    cli("collection", "init", photos, "--no-scan")
+    assert f"run: wsabie collection status {photos}" in " ".join(cli("info", photos).err.split())
+
+
+def test_undo_is_of_ones_own_here_and_in_the_pages(cli: Cli, photos: Path) -> None:
+    from wsabie.collection.annotations.decisions import ReviewDecision, review_items
+    from wsabie.collection.folder.collection import open_collection
+
+    cli("collection", "init", photos, "--tags", "none", "--by", "eve")
+    with open_collection(photos) as collection:
+        first = review_items(collection, [ReviewDecision(1, "sea", "accepted")], by="local")
+        last_entry = review_items(collection, [ReviewDecision(2, "sea", "accepted")], by="adam")
+    undone = cli("collection", "undo", photos)
+    assert f"undone: entry {first.entry} of local" in undone.err
+    failed = cli("collection", "undo", photos)
+    message = f"the last that can be undone is entry {last_entry.entry}, of adam: give its number"
+    assert (failed.code, message in " ".join(failed.err.split())) == (1, True)
+    assert cli("collection", "undo", photos, "--by", "eve").code == 1
+    assert cli("collection", "undo", photos, last_entry.entry).code == 0
+
+
+def test_check_reports_damage(cli: Cli, photos: Path) -> None:
+    """SQLite only: PostgreSQL checks itself."""
+    import sqlite3
+
+    cli("collection", "init", photos)
+    with sqlite3.connect(photos / ".wsabie/catalogue.db") as connection:
+        connection.execute("INSERT INTO synonyms (name, label_id) VALUES ('x', 70000)")
+    connection.close()
+    assert cli("collection", "status", photos).code == 0
+    failed = cli("collection", "status", photos, "--check")
+    assert failed.code == 1
+    assert "is damaged (row 1 of synonyms refers to a missing row of labels)" in failed.err
+
+
+def test_a_collection_without_models_says_what_makes_one(cli: Cli, photos: Path) -> None:
+    cli("collection", "init", photos)
+    result = cli("collection", "models", photos)
+    assert (result.code, result.out) == (0, "")
+    assert f"{photos} has no models yet; run: wsabie collection train {photos}" in result.err
+    assert cli("collection", "models", photos, "--json").json["models"] == []
