@@ -62,7 +62,7 @@ def main() -> int:
     result |= {"dim": task.exact.table.shape[1], "table_bytes": task.exact.table.nbytes, "name_bytes": task.names}
     print(f"{task.name}: {result['labels']:,} labels, D = {result['dim']}, {result['table_bytes'] / 1e6:.1f} MB")
     result["methods"] = list(methods(task, options.methods, options.recall))
-    result["reading"] = reading(task, task.exact)
+    result["reading"] = compare_with_reading(task, task.exact)
     if options.out is not None:
         options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return 0
@@ -95,7 +95,7 @@ def by_trees(task: Task, true: Any) -> Any:
         seconds = time.perf_counter() - start
         print(f"tree ({name}) of {len(tree.shape.starts):,} nodes: wrong steps {wrong[0]:.3f} to {wrong[-1]:.3f}")
         for tree.effort in BEAMS:
-            yield measured(task, f"tree ({name}), beam {tree.effort}", tree, true, seconds, tree.n_bytes)
+            yield measure_method(task, f"tree ({name}), beam {tree.effort}", tree, true, seconds, tree.n_bytes)
 
 
 def by_index(task: Task, kind: Any, true: Any, recall: float) -> Any:
@@ -105,11 +105,11 @@ def by_index(task: Task, kind: Any, true: Any, recall: float) -> Any:
         index = ScreeningIndex.build(task.exact, queries=task.validation)
     else:
         index = ApproximateIndex.build(task.exact, kind=kind, recall=recall, queries=task.validation)
-    yield measured(task, kind, index, true, time.perf_counter() - start, index.n_bytes)
+    yield measure_method(task, kind, index, true, time.perf_counter() - start, index.n_bytes)
     if kind == "int8":
         same = all(np.array_equal(a, b) for a, b in zip(index.top_k(task.queries, K), true, strict=True))
         yield {"name": "int8 beside the exact search", "the_same": same, "labels_scored": index.effort}
-        yield {"name": "int8 beside reading", **reading(task, index)}
+        yield {"name": "int8 beside reading", **compare_with_reading(task, index)}
     yield {"name": f"{kind} curve", "curve": [point._asdict() for point in index.curve]}
     yield {"name": f"{kind} filters", "filters": filters(task, index)}
 
@@ -121,7 +121,7 @@ def answers(task: Task, sampled: slice) -> Any:
     return csr_matrix((np.ones(ids.size, np.float32), (rows, ids.ravel())), (len(ids), len(task.exact.table)))
 
 
-def measured(task: Task, name: str, method: Any, true: Any, seconds: float, size: int) -> dict[str, Any]:
+def measure_method(task: Task, name: str, method: Any, true: Any, seconds: float, size: int) -> dict[str, Any]:
     ranking = method.top_k(task.queries, K)
     recall = float((ranking[1] >= true[1][:, -1:]).mean())
     mine, theirs = [], []
@@ -183,7 +183,7 @@ def filters(task: Task, index: Any) -> list[dict[str, float]]:
     return entries
 
 
-def reading(task: Task, index: Any) -> dict[str, float]:
+def compare_with_reading(task: Task, index: Any) -> dict[str, float]:
     """The exact top 10 of one row beside the time of one thread to read the table once, in turns."""
     bits = np.ascontiguousarray(task.exact.table).view(np.uint64)
     times: list[list[float]] = [[], []]

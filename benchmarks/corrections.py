@@ -54,12 +54,12 @@ def main() -> None:
     options = parser.parse_args()
     print(describe_machine())
     with tempfile.TemporaryDirectory() as place:
-        base, test = prepared(Path(place) / "base", options.pictures)
+        base, test = prepare_collection(Path(place) / "base", options.pictures)
         runs_by_order = {
             line: [run(base, test, line, s, options) for s in range(options.seeds)] for line in (*ORDERS, GOING_ON)
         }
-    summary = summarised(runs_by_order)
-    page = written(summary, options)
+    summary = summarise_runs(runs_by_order)
+    page = format_page(summary, options)
     print(page)
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ def main() -> None:
         draw_curves(summary, options.out / "corrections.svg")
 
 
-def prepared(folder: Path, n: int) -> tuple[Path, list[dict[str, Any]]]:
+def prepare_collection(folder: Path, n: int) -> tuple[Path, list[dict[str, Any]]]:
     """A collection of drawings that nobody has tagged, and the test; whole groups are on one side."""
     import pyarrow.parquet as pq
 
@@ -197,7 +197,7 @@ def evaluate_pictures(collection: Collection, test: list[dict[str, Any]], number
     return evaluate_scores([(0, scores)], truth).per_row["MAP"]
 
 
-def summarised(runs_by_order: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+def summarise_runs(runs_by_order: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     """Curves, gains and areas, with intervals over seeds and pictures drawn again together."""
     per_row = {
         order: np.stack([run_figures["per_row"] for run_figures in runs]) for order, runs in runs_by_order.items()
@@ -238,7 +238,7 @@ def interval(differences: Any, resamples: int = 2000) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def written(summary: dict[str, Any], options: Any) -> str:
+def format_page(summary: dict[str, Any], options: Any) -> str:
     """The page about it."""
     counts = [f"{int(n):,}" for n in summary["reviewed"]]
     lines = [

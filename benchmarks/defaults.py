@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks.ledger import Ledger
 from benchmarks.machine import describe_machine
 from benchmarks.peers.environments import code_of
-from benchmarks.quality import evaluated
+from benchmarks.quality import evaluate_model
 from benchmarks.tasks import NAMES, Side, sides
 from wsabie import Wsabie
 
@@ -84,7 +84,7 @@ def run(job: Job, data: Path | None) -> Job:
     seconds = time.perf_counter() - started
     side = task.test if job["kind"] == "final" else task.valid
     step = 1 if job["kind"] == "final" else -(-side.X.shape[0] // SCORED_ROWS)
-    figures = evaluated(model, side.X[::step], side.Y[::step]).means
+    figures = evaluate_model(model, side.X[::step], side.Y[::step]).means
     settings = {name: model.settings_[name] for name in ("learning_rate", "epochs", "max_norm", "max_sampled")}
     outcome = {"MAP": figures["MAP"], "p@1": figures["p@1"], "seconds": round(seconds, 1), "resolved": settings}
     return {**job, **outcome, "code": code_of("wsabie")}
@@ -119,7 +119,7 @@ class Study:
     def sweep(self, name: str) -> list[tuple[str, Job]]:
         """Return each change of a default with its result."""
         density = labels_per_row(sides(name, self.data).fit)
-        jobs = [_job(name, "sweep", 0, changed(change, density), 0) for change in CHANGES]
+        jobs = [_job(name, "sweep", 0, apply_change(change, density), 0) for change in CHANGES]
         titles = [", ".join(f"{key} {value}" for key, value in change.items()) or "defaults" for change in CHANGES]
         return list(zip(titles, self.run(jobs), strict=True))
 
@@ -138,7 +138,7 @@ def labels_per_row(side: Side) -> float:
     return 1.0 if isinstance(side.Y, np.ndarray) else float(side.Y.nnz / max(1, (np.diff(side.Y.indptr) > 0).sum()))
 
 
-def changed(change: dict[str, Any], density: float) -> dict[str, Any]:
+def apply_change(change: dict[str, Any], density: float) -> dict[str, Any]:
     """The parameters of a change; a factor of the learning rate becomes a rate.
 
     Examples

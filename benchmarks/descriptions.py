@@ -34,7 +34,9 @@ def by_group(rows: FeatureTable) -> Any:
     return split(len(rows), by="group", ids=rows.ids, groups=rows.groups, seed=0)
 
 
-def measured(names: str, part: str, balance: str | None, threads: int, components: int | None) -> dict[str, Any]:
+def measure_extractor(
+    names: str, part: str, balance: str | None, threads: int, components: int | None
+) -> dict[str, Any]:
     """Held-out figures of one description, what a row of it is, and what a map to components loses."""
     options: dict[str, Any] = {"size": SIZE, **({"n_words": N_TERMS} if "terms" in names.split(",") else {})}
     options |= {"n_components": components} if components else {}
@@ -65,7 +67,7 @@ def main() -> None:
     print(describe_machine())
     figures = {}
     for names in options.names:
-        figures[names] = measured(names, options.part, options.balance, options.threads, options.components)
+        figures[names] = measure_extractor(names, options.part, options.balance, options.threads, options.components)
         print(f"{names:<26}", ", ".join(f"{key} {value:.4g}" for key, value in figures[names].items()), flush=True)
     if options.out:
         balance = options.balance or ("mass" if options.components else "length")

@@ -81,10 +81,10 @@ class Task(NamedTuple):
 def fit_each_task(learner: Learner, part: Part, tasks: tuple[str, ...], value: float, seed: int) -> Predict:
     """A model of each task."""
     fitted = {name: learner(value, seed).fit(part.X, part.labels[name].tolist()) for name in tasks}
-    return lambda X: {name: _ranked(model, X) for name, model in fitted.items()}
+    return lambda X: {name: _rank_labels(model, X) for name, model in fitted.items()}
 
 
-def _ranked(model: Any, X: csr_matrix) -> np.ndarray:
+def _rank_labels(model: Any, X: csr_matrix) -> np.ndarray:
     if not hasattr(model, "vocabulary_"):  # scikit-learn's
         return np.asarray(model.classes_)[np.argsort(-model.decision_function(X), axis=1, kind="stable")]
     ids, _ = model.rank(X, k=len(model.vocabulary_))
@@ -141,7 +141,7 @@ def reciprocal_rank(names: np.ndarray, truth: np.ndarray) -> float:
     return float((1 / (1 + (names == truth[:, None]).argmax(axis=1))).mean())
 
 
-def entered(entrant: Entrant, task: Task) -> dict[str, Any]:
+def evaluate_entrant(entrant: Entrant, task: Task) -> dict[str, Any]:
     """Return the value that an entrant chose, and its p@1 of each task."""
     fit = np.setdiff1d(np.arange(task.train.X.shape[0]), task.valid)
     training, validation = task.train.take(fit), task.train.take(task.valid)
@@ -225,21 +225,21 @@ Runs = dict[str, dict[str, list[dict[str, Any]]]]
 
 
 def known_speakers(digits: Digits, takes: int, n_seeds: int) -> Runs:
-    return gathered((seed, "", digits.build_known_speaker_tasks(takes, seed)) for seed in range(n_seeds))
+    return gather_runs((seed, "", digits.build_known_speaker_tasks(takes, seed)) for seed in range(n_seeds))
 
 
 def new_speakers(digits: Digits) -> Runs:
     speakers = map(str, np.unique(digits.labels["speaker"]))
-    return gathered((seed, speaker, digits.new(speaker, seed)) for seed, speaker in enumerate(speakers))
+    return gather_runs((seed, speaker, digits.new(speaker, seed)) for seed, speaker in enumerate(speakers))
 
 
-def gathered(task_sets: Iterable[tuple[int, str, dict[str, Task]]]) -> Runs:
+def gather_runs(task_sets: Iterable[tuple[int, str, dict[str, Task]]]) -> Runs:
     """Every entrant on every task: its seed, the speaker left out, and a task for each description."""
     runs: Runs = {name: {entrant.title: [] for entrant in ENTRANTS} for name in FEATURES}
     for seed, speaker, tasks in task_sets:
         for name, task in tasks.items():
             for entrant in ENTRANTS:
-                runs[name][entrant.title].append({"seed": seed, "left_out": speaker, **entered(entrant, task)})
+                runs[name][entrant.title].append({"seed": seed, "left_out": speaker, **evaluate_entrant(entrant, task)})
     return runs
 
 

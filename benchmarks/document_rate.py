@@ -20,7 +20,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from benchmarks.machine import describe_machine, machine, verdict
-from benchmarks.memory import grown_by
+from benchmarks.memory import measure_growth
 from benchmarks.training_rate import machine_terms
 from wsabie.core import file_backed_arrays
 from wsabie.models.entity_space.relations import EntityKind, Relation
@@ -91,9 +91,9 @@ def memory(n: int) -> dict[str, Any]:
     few = EntityKind("document", X[:300])
     Space(dim=DIM, epochs=1, threads=THREADS).fit([Relation(few, few, [(0, 1)])])  # imports and compilation
     documents, pairs = EntityKind("document", X), np.stack([np.arange(n), rng.permutation(n)], 1)
-    grown, names = grown_by(lambda: documents.names(), "RssAnon")
+    grown, names = measure_growth(lambda: documents.names(), "RssAnon")
     del names
-    peak, space = grown_by(
+    peak, space = measure_growth(
         lambda: Space(dim=DIM, epochs=1, threads=THREADS).fit([Relation(documents, documents, pairs)]), "RssAnon"
     )
     tables = sum(table.nbytes for table in space.space_.tables.values())

@@ -44,7 +44,7 @@ def clear_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5")
 
 
-def joined(items: list[Item]) -> list[Item]:
+def join_items(items: list[Item]) -> list[Item]:
     """The same text in documents of about `LONG` bytes."""
     pieces: list[Item] = []
     part = bytearray()
@@ -68,7 +68,7 @@ def main() -> None:
     items = [item for item in source if isinstance(item.content, bytes)]
     reading = time.process_time() - started
     size = sum(len(item.content) for item in items) / 1e6  # type: ignore[arg-type]
-    short, long = ItemList(options.source, items, "documents"), joined(items)
+    short, long = ItemList(options.source, items, "documents"), join_items(items)
     bag = BagOfWords(options.terms).fit(ItemList(options.source, items[:10], "documents"))
     clear_peak()
     memory_before = resident()

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse import random as random_rows
 
 from benchmarks.machine import describe_machine, machine
-from benchmarks.memory import grown_by
+from benchmarks.memory import measure_growth
 from benchmarks.tasks import NAMES, Sides, sides
 from wsabie.evaluation.calibration import fit_calibration, sample_pairs
 from wsabie.evaluation.score_evaluation import evaluate_scores
@@ -136,7 +136,9 @@ def memory() -> dict[str, Any]:
     Ensemble(Wsabie(epochs=1), n=2).fit(X[:64], np.arange(64))  # compilation is not training
     sizes = {}
     for n in (1, 10):
-        grown, model = grown_by(lambda n=n: Ensemble(Wsabie(epochs=1), n=n).fit(X, y, validation=(X[:100], y[:100])))
+        grown, model = measure_growth(
+            lambda n=n: Ensemble(Wsabie(epochs=1), n=n).fit(X, y, validation=(X[:100], y[:100]))
+        )
         sizes[str(n)] = {"grown": grown, "model": model.joined_.space_.nbytes}
         print(f"{n} members: {grown / 1e6:,.0f} MB more at the peak, model of {sizes[str(n)]['model'] / 1e6:,.0f} MB")
         del model

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import describe_machine, machine
-from benchmarks.tasks import Side, Sides, described, sides
+from benchmarks.tasks import Side, Sides, extract_part, sides
 from wsabie.core.executors import SerialExecutor
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.models.exporters.export_formats import export
@@ -34,14 +34,14 @@ _BLOCK = 256
 
 def task_of(name: str, data: Path | None) -> Sides:
     if name == "drawings":
-        task = build_comparison_task(*described("drawings", SerialExecutor()), min_rows=MIN_PICTURES)
+        task = build_comparison_task(*extract_part("drawings", SerialExecutor()), min_rows=MIN_PICTURES)
         assert task.valid is not None
         return Sides(*(Side(rows.X, rows.Y) for rows in (task.train, task.valid, task.test)))
     task_sides = sides("corel5k" if name == "dense" else name, data)
     return Sides(*(Side(side.X.toarray(), side.Y) for side in task_sides)) if name == "dense" else task_sides
 
 
-def padded(X: Any) -> dict[str, Any]:
+def pad_rows(X: Any) -> dict[str, Any]:
     """Rows as a graph takes them (docs/export.md)."""
     if isinstance(X, np.ndarray):
         return {"rows": X.astype(np.float32)}
@@ -60,10 +60,10 @@ def runner(model: Any, file: Path, k: int, int8: bool) -> Callable[[Any], tuple[
     options = SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     session = InferenceSession(file, options, providers=["CPUExecutionProvider"])
-    return lambda X: tuple(session.run(["ids", "scores"], padded(X)))
+    return lambda X: tuple(session.run(["ids", "scores"], pad_rows(X)))
 
 
-def timed(rank: Callable[[Any], Any], X: Any, n: int = 3) -> float:
+def time_ranking(rank: Callable[[Any], Any], X: Any, n: int = 3) -> float:
     """Microseconds a row, of blocks of rows and their ten best labels; the best of three passes."""
     times = []
     for _ in range(n):
@@ -88,13 +88,13 @@ def compute_metrics(scores: Any, Y: Any) -> dict[str, float]:
     return {"MAP": means["MAP"], "p@1": means["p@1"]}
 
 
-def measured(model: Any, test: Side) -> dict[str, Any]:
+def measure_formats(model: Any, test: Side) -> dict[str, Any]:
     """Figures of the model itself, and of what it is exported to."""
     n_labels, model_scores = len(model.vocabulary_), model.scores(test.X)
     Y = model._build_truth(test.Y, test.X.shape[0])
     model.threads = 1
     figures_by_format = {
-        "model": {**compute_metrics(model_scores, Y), "microseconds": timed(lambda X: model.rank(X, 10), test.X)}
+        "model": {**compute_metrics(model_scores, Y), "microseconds": time_ranking(lambda X: model.rank(X, 10), test.X)}
     }
     with tempfile.TemporaryDirectory() as folder:
         for name, int8 in (("onnx", False), ("int8", True)):
@@ -103,7 +103,7 @@ def measured(model: Any, test: Side) -> dict[str, Any]:
             rank = runner(model, file, 10, int8)
             figures_by_format[name] = {
                 **compute_metrics(scores, Y),
-                "microseconds": timed(rank, test.X),
+                "microseconds": time_ranking(rank, test.X),
                 "bytes": file.stat().st_size,
                 "largest_gap": float(np.abs(scores - model_scores).max()),
                 "another_first": float((scores.argmax(axis=1) != model_scores.argmax(axis=1)).mean()),
@@ -127,7 +127,7 @@ def main() -> None:
         except ModelTooLargeError as error:
             print(f"{name}: {error}")
             continue
-        figures_by_model[name] = measured(model, task_sides.test)
+        figures_by_model[name] = measure_formats(model, task_sides.test)
         for file_format, figures in figures_by_model[name].items():
             print(f"{name:<12} {file_format:<6}", ", ".join(f"{k} {v:.6g}" for k, v in figures.items()), flush=True)
     if options.out:

@@ -14,7 +14,7 @@ from pathlib import Path
 from PIL import Image
 
 from benchmarks.machine import describe_machine
-from benchmarks.service_pages import ROOT, pictures, served
+from benchmarks.service_pages import ROOT, pictures, serve
 
 SCREENSHOTS = {"grid": "review", "search": "search-page", "label": "labels-page", "map": "map", "training": "training"}
 """Pages that the documentation shows, and what their pictures are called there."""
@@ -34,7 +34,7 @@ def main() -> None:
         for command in ("init", "train"):
             run("collection", command, folder)
             print(f"{command}: done after {time.perf_counter() - start:.0f} s", flush=True)
-        with served(folder) as address:
+        with serve(folder) as address:
             subprocess.run(["node", "tests/first-use.mjs", address], cwd=ROOT / "web", check=True)
             print(
                 f"the first suggestions to review, in a browser: after {time.perf_counter() - start:.0f} s", flush=True

@@ -40,12 +40,12 @@ def main() -> None:
     runs: list[dict[str, Any]] = []
     for name in options.task:
         for max_norm, epochs in MODELS[name]:
-            runs.extend(measured(name, max_norm, epochs))
+            runs.extend(measure_task(name, max_norm, epochs))
     result = {"schema": 1, "machine": machine(1), "dim": DIM, "k": K, "runs": runs}
     print(json.dumps(result, indent=1) if options.json else "\n".join([describe_machine(), *map(as_text, runs)]))
 
 
-def measured(name: str, max_norm: float, epochs: int) -> list[dict[str, Any]]:
+def measure_task(name: str, max_norm: float, epochs: int) -> list[dict[str, Any]]:
     """All that is measured with one model."""
     task = sides(name)
     model = Wsabie(DIM, max_norm=max_norm, epochs=epochs).fit(task.fit.X, task.fit.Y)
@@ -55,32 +55,34 @@ def measured(name: str, max_norm: float, epochs: int) -> list[dict[str, Any]]:
     a, b = (points[side] @ W.T for side in rows)
     told_of = {"task": name, "labels": n, "max_norm": max_norm}
     with threadpool_limits(1, user_api="blas"):
-        searches = [searched(W, weight, a, b) | {"scores": "model"} for weight in WEIGHTS]
+        searches = [time_search(W, weight, a, b) | {"scores": "model"} for weight in WEIGHTS]
         if max_norm == 1:
             normal = rng.normal(size=(2, 1, n)).astype(np.float32)
             nothing = np.zeros((1, n), np.float32)
-            searches.append(searched(W, 0.1, *normal) | {"scores": "normal"})
-            searches.append(searched(W, 0.1, nothing, nothing) | {"scores": "all 0"})
-            searches.append(searched(W, 0.1, nothing, nothing, same=False) | {"scores": "all 0, no label with itself"})
-            searches.append(searched(np.ones_like(W), 0.1, nothing, nothing) | {"scores": "all 0, all labels equal"})
+            searches.append(time_search(W, 0.1, *normal) | {"scores": "normal"})
+            searches.append(time_search(W, 0.1, nothing, nothing) | {"scores": "all 0"})
+            searches.append(
+                time_search(W, 0.1, nothing, nothing, same=False) | {"scores": "all 0, no label with itself"}
+            )
+            searches.append(time_search(np.ones_like(W), 0.1, nothing, nothing) | {"scores": "all 0, all labels equal"})
         if name == "S":
-            searches.append(ranked(W, points, task.test.Y, rng))
+            searches.append(time_ranks(W, points, task.test.Y, rng))
     for run in searches:
         bound = run.get("scores") == "model" and run["weight"] == 0.1
         run["bar_ms"] = BARS[name] if bound else None
     return [told_of | run for run in searches]
 
 
-def searched(W: Any, weight: float, a: Any, b: Any, *, same: bool = True) -> dict[str, Any]:
+def time_search(W: Any, weight: float, a: Any, b: Any, *, same: bool = True) -> dict[str, Any]:
     """Time, memory and pairs scored, query by query; and brute force once."""
     pairs = LabelPairIndex(W, weight, same=same)
     times, n_scored = [], []
     pairs.top(a[:1], b[:1], K, threads=1)
     for q in range(len(a)):
-        _, seconds = timed(lambda q=q: pairs.top(a[q : q + 1], b[q : q + 1], K, threads=1))  # type: ignore[misc]
+        _, seconds = time_work(lambda q=q: pairs.top(a[q : q + 1], b[q : q + 1], K, threads=1))  # type: ignore[misc]
         times.append(1e3 * seconds)
         n_scored.append(int(pairs.n_scored_[0]))
-    best, seconds = timed(lambda: brute(W, weight, a[0], b[0], same))
+    best, seconds = time_work(lambda: brute(W, weight, a[0], b[0], same))
     scores = pairs.top(a[:1], b[:1], K, threads=1)[2][0]
     if not np.allclose(scores, best, atol=1e-4):
         raise SystemExit(f"brute force finds {best}, the search {scores}")
@@ -92,7 +94,7 @@ def searched(W: Any, weight: float, a: Any, b: Any, *, same: bool = True) -> dic
         "weight": weight,
         "median_ms": float(np.median(times)),
         "largest_ms": max(times),
-        "batch_ms": 1e3 * timed(lambda: pairs.top(a, b, K, threads=1))[1] / len(a),
+        "batch_ms": 1e3 * time_work(lambda: pairs.top(a, b, K, threads=1))[1] / len(a),
         "share": float(np.mean(n_scored)) / len(W) ** 2,
         "brute_ms": 1e3 * seconds,
         "ratio": float(np.median(times)) / (1e3 * seconds),
@@ -114,7 +116,7 @@ def brute(W: Any, weight: float, a: Any, b: Any, same: bool) -> Any:
     return best
 
 
-def ranked(W: Any, points: Any, y: Any, rng: np.random.Generator) -> dict[str, Any]:
+def time_ranks(W: Any, points: Any, y: Any, rng: np.random.Generator) -> dict[str, Any]:
     """Seconds for the ranks of RANKED true pairs, in batches as a validation would."""
     pairs, seconds, cpu, total = LabelPairIndex(W, 0.1), 0.0, 0.0, 0
     for _ in range(RANKED // 5000):
@@ -123,13 +125,13 @@ def ranked(W: Any, points: Any, y: Any, rng: np.random.Generator) -> dict[str, A
         if not seconds:
             pairs.ranks(a[:1], b[:1], y[x[:1]], y[z[:1]])
         cpu_start = time.process_time()
-        label_ranks, more = timed(lambda a=a, b=b, x=x, z=z: pairs.ranks(a, b, y[x], y[z], threads=1))  # type: ignore[misc]
+        label_ranks, more = time_work(lambda a=a, b=b, x=x, z=z: pairs.ranks(a, b, y[x], y[z], threads=1))  # type: ignore[misc]
         cpu += time.process_time() - cpu_start
         seconds, total = seconds + more, total + int(label_ranks.sum())
     return {"weight": 0.1, "ranks": RANKED, "seconds": seconds, "cpu_seconds": cpu, "mean_rank": total / RANKED}
 
 
-def timed(work: Callable[[], Any]) -> tuple[Any, float]:
+def time_work(work: Callable[[], Any]) -> tuple[Any, float]:
     start = time.perf_counter()
     value = work()
     return value, time.perf_counter() - start

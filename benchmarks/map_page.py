@@ -54,7 +54,7 @@ def main() -> None:
             if not load_some(collection):
                 fill(collection, options.items)
             in_process(collection, options.umap)
-        served(folder)
+        serve_pages(folder)
 
 
 def fill(collection: Collection, n: int) -> None:
@@ -150,7 +150,7 @@ def in_process(collection: Collection, umap: bool) -> None:
         )
 
 
-def served(folder: Path) -> None:
+def serve_pages(folder: Path) -> None:
     """Answers of the service, then a browser."""
     command = [sys.executable, "-m", "wsabie", "serve", str(folder), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
@@ -159,7 +159,7 @@ def served(folder: Path) -> None:
             with httpx2.Client(base_url=f"{address}/api/v1", timeout=60) as client:
                 label = client.get("/map/labels?k=1").json()["labels"][0]["label"]
                 for path in ("/map", "/map/points", "/map/labels", f"/map/label?label={label}"):
-                    answer, ms = timed(lambda: client.get(path))  # noqa: B023
+                    answer, ms = time_answers(lambda: client.get(path))  # noqa: B023
                     sent = len(gzip.compress(answer.content, 1)) if "json" not in answer.headers["content-type"] else 0
                     print(f"{path}: {ms:.1f} ms, {len(answer.content):,} bytes" + (f", {sent:,} sent" if sent else ""))
             if shutil.which("node") and (WEB / "node_modules/playwright-core").exists():
@@ -168,7 +168,7 @@ def served(folder: Path) -> None:
             process.terminate()
 
 
-def timed(ask: Callable[[], Any], times: int = 20) -> tuple[Any, float]:
+def time_answers(ask: Callable[[], Any], times: int = 20) -> tuple[Any, float]:
     """An answer, and the median time of it."""
     milliseconds = []
     for _ in range(times + 1):

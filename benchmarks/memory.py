@@ -34,7 +34,7 @@ def resident(status_field: str = "VmRSS") -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{status_field}:"))
 
 
-def grown_by(work: Callable[[], Any], status_field: str = "VmRSS") -> tuple[int, Any]:
+def measure_growth(work: Callable[[], Any], status_field: str = "VmRSS") -> tuple[int, Any]:
     """By how much what is resident grows while something is done, at most; and what that gives back."""
     memory_before, peak, stop = resident(status_field), 0, threading.Event()
 
@@ -56,7 +56,7 @@ def csr(X: Any) -> tuple[Any, ...]:
     return X.indptr, X.indices, X.data
 
 
-def searched(name: str, trials: int) -> None:
+def measure_search(name: str, trials: int) -> None:
     """A search with one trial and with more, all of one width: the peak may not grow with their number."""
     data = open_data(f"visterm:{name}")
 
@@ -68,8 +68,8 @@ def searched(name: str, trials: int) -> None:
             return tune_model(data.train, data.valid, None, plan, recipe, run)
 
     work(trials)  # compilation and imports are not training
-    single_trial, _ = grown_by(lambda: work(1))
-    many, result = grown_by(lambda: work(trials))
+    single_trial, _ = measure_growth(lambda: work(1))
+    many, result = measure_growth(lambda: work(trials))
     print(
         f"task {name}: 1 trial {single_trial / 1e6:,.0f} MB, {len(result.trials)} trials {many / 1e6:,.0f} MB, "
         f"on top of the {data.train.X.data.nbytes * 2 / 1e6:,.0f} MB of the rows"
@@ -84,14 +84,14 @@ def main() -> None:
     name = options.task
     print(describe_machine())
     if options.trials:
-        searched(name, options.trials)
+        measure_search(name, options.trials)
         return
     task = load(name)
     n, m = task.n_fit, task.n_train
     X, y, valid = task.X[:n], task.y[:n], (task.X[n:m], task.y[n:m])
     del task
     Wsabie(epochs=1).fit(X[:64], np.arange(64))  # compilation and imports are not training
-    grown, model = grown_by(lambda: Wsabie(epochs=2).fit(X, y, validation=valid))
+    grown, model = measure_growth(lambda: Wsabie(epochs=2).fit(X, y, validation=valid))
     input_bytes = sum(array.nbytes for rows, truth in ((X, y), valid) for array in (*csr(rows), truth))
     bar = input_bytes + 2.5 * model.space_.nbytes + 100e6
     mega = {"grown": grown, "arrays given": input_bytes, "model": model.space_.nbytes, "bar": bar}

@@ -26,7 +26,7 @@ def main() -> None:
     print(describe_machine())
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as place, create_collection(Path(place) / "collection") as collection:
-        filled(collection, options.items, rng.normal(size=(options.items, options.dim)).astype(np.float32))
+        fill_collection(collection, options.items, rng.normal(size=(options.items, options.dim)).astype(np.float32))
         start = time.perf_counter()
         item_index.find_similar_items(collection, 5)
         print(f"the first search, which opens the table: {1000 * (time.perf_counter() - start):.0f} ms")
@@ -39,7 +39,7 @@ def main() -> None:
             print(f"{similarity}: median {np.median(times):.1f} ms, least {min(times):.1f} ms")
 
 
-def filled(collection: Collection, n: int, table: np.ndarray) -> None:
+def fill_collection(collection: Collection, n: int, table: np.ndarray) -> None:
     """Items, a model in use, and their points."""
     items = [
         {"id": i, "root_id": 1, "path": str(i), "folder": "", "hash": f"{i:032x}", "state": "present", "added_at": ""}

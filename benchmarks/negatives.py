@@ -176,7 +176,7 @@ def setting(trial: int, ids: bool) -> dict[str, Any]:
     }
 
 
-def printed(trial: int) -> dict[str, Any]:
+def get_paper_setting(trial: int) -> dict[str, Any]:
     """Settings of Guo et al. 2018: ranges of the constant rate and of l2 (VSE-ens keeps .01), and its start."""
     rate, l2 = ((0.01, 0.01), (0.03, 0.01), (0.1, 0.01), (0.1, 0.001))[trial % 4]
     scale = (0.01, 0.001, 0.1, 1.0)[trial % 4]
@@ -228,7 +228,7 @@ def measure(task_name: str, data: Path | None, trials: int, out: Path | None) ->
     systems = ABLATION if task_name == "ablation" else SYSTEMS
     for trial in range(min(trials, 4 if task_name == "paper" else len(IDS if ids else FEATURES))):
         for system in systems:
-            params = printed(trial) if task_name == "paper" else setting(trial, ids)
+            params = get_paper_setting(trial) if task_name == "paper" else setting(trial, ids)
             if task_name == "paper" and system == "VSE-ens":
                 params |= {"learning_rate": 0.01, "l2": 0.01}
             if system.startswith("hybrid") and trial >= HYBRID_TRIALS.get(task_name, trials):

@@ -25,7 +25,7 @@ import numba
 import numpy as np
 
 from benchmarks.machine import machine
-from benchmarks.memory import grown_by, resident
+from benchmarks.memory import measure_growth, resident
 from papers.synthetic_images import BACKGROUND, LATENT, NOISE, TOKENS, ImageTaskSize, ImageTaskTruth, build_truth
 from wsabie.core.machine import count_available_cores, limit_blas_threads
 from wsabie.io.shards.shard_folder import MANIFEST, open_shard_folder, write_manifest, write_shard
@@ -68,7 +68,7 @@ def law_of(name: str, n_rows: int) -> Law:
 
 
 @numba.njit(cache=True, nogil=True)
-def mixed(z):
+def mix_bits(z):
     z = np.uint64(z) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -78,7 +78,7 @@ def mixed(z):
 @numba.njit(cache=True, nogil=True)
 def uniform(key, number):
     """The number-th draw of a row, in (0, 1)."""
-    z = mixed(key ^ (np.uint64(number + 1) * np.uint64(0xD6E8FEB86659FD93)))
+    z = mix_bits(key ^ (np.uint64(number + 1) * np.uint64(0xD6E8FEB86659FD93)))
     return (np.float64(z >> np.uint64(11)) + 0.5) * (1.0 / 9007199254740992.0)
 
 
@@ -88,7 +88,7 @@ def begin(first, n, n_rows, step, popular, labels, points, noise, y, at, lengths
     n_labels = len(popular)
     for b in range(n):
         row = first + b
-        key = mixed(np.uint64(row))
+        key = mix_bits(np.uint64(row))
         place = (row * step + n_labels // 2) % n_rows if row < n_rows else n_labels
         y[b] = place if place < n_labels else np.searchsorted(popular, uniform(key, 0) * popular[-1])
         for k in range(0, at.shape[1], 2):
@@ -109,7 +109,7 @@ def draw(first, n, chances, prob, alias, lengths, words, times, counts):
     eights = tally.view(np.uint64)
     filled = 0
     for b in range(n):
-        key = mixed(np.uint64(first + b))
+        key = mix_bits(np.uint64(first + b))
         row = chances[b]
         total = 0.0
         for g in range(len(ladder)):
@@ -263,7 +263,7 @@ def train(out: Path, epochs: int, dim: int, threads: int, X: Any, y: Any, parame
     memory_before = resident("RssAnon")
     model = Wsabie(dim=dim, epochs=epochs, threads=threads, **parameters)
     started = time.perf_counter()
-    grown, _ = grown_by(lambda: model.fit(rows), "RssAnon")
+    grown, _ = measure_growth(lambda: model.fit(rows), "RssAnon")
     seconds = time.perf_counter() - started
     history = model.history_
     return {

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.corrections import AT_LEAST, _counts, evaluate_pictures, interval, prepared
+from benchmarks.corrections import AT_LEAST, _counts, evaluate_pictures, interval, prepare_collection
 from benchmarks.machine import describe_machine
 from wsabie.collection.annotations.decisions import Decision, write_decisions
 from wsabie.collection.db.journal import begin_entry
@@ -36,7 +36,7 @@ def main() -> None:
     options = parser.parse_args()
     print(describe_machine())
     with tempfile.TemporaryDirectory() as place:
-        base, test = prepared(Path(place) / "base", options.pictures)
+        base, test = prepare_collection(Path(place) / "base", options.pictures)
         per_picture = np.stack(
             [run(base, test, seed, options) for seed in range(options.seeds)]
         )  # seed, weight, picture
@@ -56,7 +56,7 @@ def run(base: Path, test: list[dict[str, Any]], seed: int, arguments: SimpleName
         folder = Path(place) / "copy"
         shutil.copytree(base, folder)
         with open_collection(folder) as collection:
-            numbers = tagged(collection, truth, arguments.wrong, np.random.default_rng([seed, 3]))
+            numbers = tag_items(collection, truth, arguments.wrong, np.random.default_rng([seed, 3]))
             per_row = []
             for weight in WEIGHTS:
                 options = {"features": arguments.describe, "threads": arguments.threads, "seed": seed}
@@ -66,7 +66,7 @@ def run(base: Path, test: list[dict[str, Any]], seed: int, arguments: SimpleName
     return np.array(per_row)
 
 
-def tagged(collection: Collection, truth: list[set[str]], wrong: float, rng: Any) -> dict[str, int]:
+def tag_items(collection: Collection, truth: list[set[str]], wrong: float, rng: Any) -> dict[str, int]:
     """Imported tags, some wrong, and what a person made of those of a tenth of the pictures."""
     names = [name for name, n in _counts(truth).items() if n >= AT_LEAST]
     imported, by_hand = [], []

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, identity
 
 from benchmarks.machine import describe_machine, machine, verdict
-from benchmarks.tasks import described
+from benchmarks.tasks import extract_part
 from benchmarks.visterm_task import load
 from wsabie.core.executors import ProcessExecutor
 from wsabie.core.machine import count_available_cores
@@ -72,7 +72,7 @@ def _align_line(cells: Sequence[str], widths: Sequence[int], gap: str) -> str:
 
 def emoji(_: Path | None) -> dict[str, Any]:
     """The product's defaults against cosine k-NN (k chosen on validation) and popularity."""
-    train, valid, test = described("emoji", ProcessExecutor(count_available_cores()))
+    train, valid, test = extract_part("emoji", ProcessExecutor(count_available_cores()))
     task = build_comparison_task(train, valid, test, min_rows=2)
     comparison = compare_models(task, build_entrants(["wsabie", "nearest", "popularity"]))
     print(format_text_table(comparison.table()))
@@ -83,24 +83,24 @@ def emoji(_: Path | None) -> dict[str, Any]:
     return comparison.as_dict()
 
 
-def generated(name: str) -> dict[str, Any]:
+def evaluate_generated(name: str) -> dict[str, Any]:
     """The defaults, the validation tenth choosing the epoch (on S the sequential loop too); then plain Algorithm 1
     and a quick setting on all rows: ahead on both axes?
     """
     task = load(name)
     X, y, fit, n = task.X, task.y, task.n_fit, task.n_train
     valid = (X[fit:n], y[fit:n])
-    figures = {"defaults": timed(task, {}, fit, valid)}
+    figures = {"defaults": time_training(task, {}, fit, valid)}
     show("defaults", figures["defaults"])
     for metric, least in BARS[name].items():
         print(f"{metric} {verdict(figures['defaults'][metric], least=least)}")
     if name == "S":
-        figures["sequential"] = timed(task, {"deterministic": False, "threads": 1}, fit, valid)
+        figures["sequential"] = time_training(task, {"deterministic": False, "threads": 1}, fit, valid)
         show("sequential", figures["sequential"])
         ratio = figures["defaults"]["MRR"] / figures["sequential"]["MRR"]
         print(f"MRR of the deterministic loop over the sequential one's: {ratio:.4f}, {verdict(ratio, least=0.99)}")
     for title, options in (("plain Algorithm 1", PLAIN), ("quick", QUICK)):
-        figures[title] = timed(task, {**options, "epochs": PLAIN_EPOCHS[name]}, n)
+        figures[title] = time_training(task, {**options, "epochs": PLAIN_EPOCHS[name]}, n)
         show(f"{title}, {PLAIN_EPOCHS[name]} epochs", figures[title])
     quick, plain = figures["quick"], figures["plain Algorithm 1"]
     for metric, bar in (("MRR", {"least": 1.0}), ("p@1", {"least": 1.0}), ("seconds", {"most": 1.0})):
@@ -109,14 +109,14 @@ def generated(name: str) -> dict[str, Any]:
     return figures
 
 
-def timed(task: Any, options: dict[str, Any], n_fit: int, validation: Any = None) -> dict[str, float]:
+def time_training(task: Any, options: dict[str, Any], n_fit: int, validation: Any = None) -> dict[str, float]:
     """Test figures, seconds of training, and seconds of compilation before."""
     started = time.perf_counter()
     Wsabie(**{**options, "epochs": 1}).fit(task.X[:64], np.arange(64))
     compiled = time.perf_counter()
     model = Wsabie(**options).fit(task.X[:n_fit], task.y[:n_fit], validation=validation)
     seconds = time.perf_counter() - compiled
-    means = evaluated(model, task.X[task.n_train :], task.y[task.n_train :]).means
+    means = evaluate_model(model, task.X[task.n_train :], task.y[task.n_train :]).means
     figures = {"MRR": means["MRR"], "p@1": means["p@1"], "hit@10": means["recall@10"]}
     return {**figures, "seconds": seconds, "compile_seconds": compiled - started}
 
@@ -127,7 +127,7 @@ def show(title: str, figures: dict[str, float]) -> None:
 
 def corel5k(folder: Path | None) -> dict[str, Any]:
     """Trained on all 4,500 rows, no validation; paired bootstrap against both baselines."""
-    folder = needed(folder)
+    folder = require_path(folder)
     train, test = (open_source(folder / f"Corel5k-{side}-sparse.arff") for side in ("train", "test"))
     models: dict[str, Any] = {
         "WARP embedding": Wsabie(),
@@ -136,7 +136,7 @@ def corel5k(folder: Path | None) -> dict[str, Any]:
         "one-vs-rest logistic, tf-idf": OneVsRest(),
         "popularity": Popularity(),
     }
-    evaluations = {name: evaluated(model.fit(train.X, train.Y), test.X, test.Y) for name, model in models.items()}
+    evaluations = {name: evaluate_model(model.fit(train.X, train.Y), test.X, test.Y) for name, model in models.items()}
     ours = evaluations["WARP embedding"].per_row["MAP"]
     figures = {}
     for name, evaluation in evaluations.items():
@@ -152,7 +152,7 @@ def corel5k(folder: Path | None) -> dict[str, Any]:
 
 def mirflickr(file: Path | None) -> dict[str, Any]:
     """Leave one tag out: the free vector of a picture has to place the missing tag high."""
-    tags = read_tags(needed(file))
+    tags = read_tags(require_path(file))
     figures = []
     for seed in range(3):
         training, held_out = leave_one_out(tags, np.random.default_rng(seed))
@@ -161,7 +161,8 @@ def mirflickr(file: Path | None) -> dict[str, Any]:
         values = {}
         for name, model in (("WARP embedding", Wsabie(seed=seed)), ("popularity", Popularity())):
             model.fit(X, training)
-            values[name] = evaluated(model, X[test_rows], held_out[test_rows], exclude=training[test_rows]).means["MAP"]
+            evaluation = evaluate_model(model, X[test_rows], held_out[test_rows], exclude=training[test_rows])
+            values[name] = evaluation.means["MAP"]
         values["ratio"] = values["WARP embedding"] / values["popularity"]
         text = ", ".join(f"{key} {value:.4f}" for key, value in values.items())
         print(f"seed {seed}: {text}, {verdict(values['ratio'], least=1.5)}", flush=True)
@@ -194,13 +195,13 @@ def leave_one_out(tags: csr_matrix, rng: np.random.Generator) -> tuple[csr_matri
     return sides[0], sides[1]
 
 
-def evaluated(model: Any, X: Any, Y: Any, exclude: Any = None) -> Evaluation:
+def evaluate_model(model: Any, X: Any, Y: Any, exclude: Any = None) -> Evaluation:
     """All metrics, by blocks of 256 rows."""
     blocks = ((lo, model.scores(X[lo : lo + 256])) for lo in range(0, X.shape[0], 256))
     return evaluate_scores(blocks, Y, ks=(1, 10, 50), exclude=exclude)
 
 
-def needed(path: Path | None) -> Path:
+def require_path(path: Path | None) -> Path:
     if path is None or not path.exists():
         raise SystemExit("this task needs --data; see the first lines of the file")
     return path
@@ -214,7 +215,7 @@ def main() -> None:
     options = parser.parse_args()
     print(describe_machine())
     tasks = {"emoji": emoji, "corel5k": corel5k, "mirflickr": mirflickr}
-    figures = tasks[options.task](options.data) if options.task in tasks else generated(options.task)
+    figures = tasks[options.task](options.data) if options.task in tasks else evaluate_generated(options.task)
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
     if options.out:
         options.out.write_text(

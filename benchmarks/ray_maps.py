@@ -60,12 +60,12 @@ def main() -> int:
     with_terms = {"n_words": 1000} if "terms" in options.describe.split(",") else {}
     extractor = create_extractor(options.describe, **with_terms).fit(pictures)
     report_head = {"schema": 1, "machine": machine(), "pictures": len(pictures), "describe": options.describe}
-    report = report_head | measured(extractor, pictures, cores, options.data)
+    report = report_head | compare_executors(extractor, pictures, cores, options.data)
     print(json.dumps(report, indent=1) if options.json else format_report(report))
     return 0 if report["two_to_one"] >= BAR else 1
 
 
-def measured(extractor: FeatureExtractor, pictures: ItemList, cores: list[int], data: bool) -> dict[str, Any]:
+def compare_executors(extractor: FeatureExtractor, pictures: ItemList, cores: list[int], data: bool) -> dict[str, Any]:
     """Rates of each way, and their ratios."""
     os.sched_setaffinity(0, cores[:1])  # threads and processes that begin from here on stay there
     os.environ.update(ray_cluster.QUIET | ray_cluster.LOOPBACK)

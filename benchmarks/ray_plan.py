@@ -67,12 +67,12 @@ class Task:
         """Return the bytes that the steps of so many pairs send."""
         steps = pairs * self.violations
         return sum(
-            touched(rows, hits) * self.row_bytes
+            count_touched_rows(rows, hits) * self.row_bytes
             for rows, hits in ((self.features, steps * self.nonzeros), (self.labels, 2 * steps))
         )
 
 
-def touched(rows: int, hits: float) -> float:
+def count_touched_rows(rows: int, hits: float) -> float:
     """Rows that are hit at least once.
 
     Examples
@@ -221,7 +221,7 @@ class Fixed(RoundInterval):
         return self.parts
 
 
-def simulated(task: Task, machine: Machine, n: int, parts: float, epochs: int = 1, **nodes: Any) -> dict[str, float]:
+def simulate(task: Task, machine: Machine, n: int, parts: float, epochs: int = 1, **nodes: Any) -> dict[str, float]:
     """Seconds, how many times as fast as one node that needs no rounds, rounds, bytes of steps in one."""
     cluster, rounds = Cluster(task, machine, n, **nodes), list[RoundReport]()
     work = AveragingRounds(cluster, {}, interval=Fixed(parts), on_round=rounds.append, clock=lambda: cluster.now)
@@ -242,13 +242,13 @@ BILLION = Task(pairs=1_000_000_000, features=10_000, labels=1_000_000)
 """A billion items of one label each, among a million labels; items as in the first paper."""
 
 
-def planned(networks: Iterable[float] = (10e9, 25e9), sizes: Iterable[int] = (8, 64)) -> list[dict[str, Any]]:
+def plan_rounds(networks: Iterable[float] = (10e9, 25e9), sizes: Iterable[int] = (8, 64)) -> list[dict[str, Any]]:
     """Four rounds of the billion, which come after 4 to 256 parts of a node; and joined by all nodes."""
     rows = []
     for bits, n, parts, joiners in product(networks, sizes, (4, 16, 64, 256), (1, 0)):
         machine = Machine(rate=NODE_RATE, network=bits / 8, joiners=joiners or n)
         of_round = n * parts * BILLION.part
-        simulation = simulated(replace(BILLION, pairs=4 * of_round), machine, n, parts)
+        simulation = simulate(replace(BILLION, pairs=4 * of_round), machine, n, parts)
         rows.append({"Gbit/s": bits / 1e9, "nodes": n, "joined by": machine.joiners, "parts": parts,
                      "pairs of a round": of_round, "MB of a node": BILLION.step_bytes(parts * BILLION.part) / 1e6,
                      "s of a round": simulation["seconds"] / simulation["rounds"],
@@ -285,21 +285,21 @@ pairs of a part, pairs a second of one node alone, parts of a worker between two
 PICTURES = Task(pairs=598_000, features=10_000, labels=4000, part=1 << 12)
 
 
-def measured(case: str) -> dict[str, float]:
+def simulate_case(case: str) -> dict[str, float]:
     """A measured case, simulated. Both nodes, the driver and Ray are on two cores: what travels is copied
     through memory; .02 s for an answer were fitted to the earlier cases.
     """
     case_figures = MEASURED[case]
     machine = Machine(rate=case_figures["rate"], network=2e9, start=case_figures["start"])
     task = replace(PICTURES, pairs=int(case_figures["pairs"]), part=int(case_figures["part"]))
-    return simulated(task, machine, 2, case_figures["parts"], epochs=int(case_figures["epochs"]))
+    return simulate(task, machine, 2, case_figures["parts"], epochs=int(case_figures["epochs"]))
 
 
 def main() -> None:
     argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0]).parse_args()
     for case, figures in MEASURED.items():
-        print(f"{case}: measured {figures['seconds']} s, simulated {measured(case)['seconds']:.1f} s")
-    rows = planned()
+        print(f"{case}: measured {figures['seconds']} s, simulated {simulate_case(case)['seconds']:.1f} s")
+    rows = plan_rounds()
     print(" | ".join(rows[0]))
     for row in rows:
         print(" | ".join(f"{value:,.4g}" for value in row.values()))

@@ -164,7 +164,7 @@ def start_run(arguments: argparse.Namespace, name: str, cores: list[int], **more
                             preexec_fn=lambda: os.sched_setaffinity(0, cores))  # fmt: skip
 
 
-def ended(process: "subprocess.Popen[str]") -> dict[str, Any]:
+def wait_for_result(process: "subprocess.Popen[str]") -> dict[str, Any]:
     """Return the result that a run printed."""
     out, err = process.communicate()
     if process.returncode:
@@ -179,14 +179,14 @@ def children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def watched(arguments: argparse.Namespace, pinned: Pinned) -> dict[str, Any]:
+def run_two_nodes(arguments: argparse.Namespace, pinned: Pinned) -> dict[str, Any]:
     """A fit on the cluster, and the processor seconds of the driver, of the workers and of Ray's own processes."""
     usage_before, driver_start = pinned.used(), children()
     process, used = start_run(arguments, "two", pinned.cores, address=pinned.cluster.address), usage_before
     while process.poll() is None:  # workers are gone when the driver is
         used = {name: max(used[name], seconds) for name, seconds in pinned.used().items()}
         time.sleep(1)
-    result = ended(process)
+    result = wait_for_result(process)
     spent = {name: round(used[name] - usage_before[name], 1) for name in used}
     return result | {"processor": {"driver": round(children() - driver_start, 1), **spent}}
 
@@ -199,9 +199,9 @@ def speed(arguments: argparse.Namespace) -> None:
     sides: dict[str, list[dict[str, Any]]] = {"one": [], "two": []}
     for turn in range(arguments.repeats):
         arguments.seed, driver_start = turn, children()
-        result = ended(start_run(arguments, "one", pinned.cores[:1]))
+        result = wait_for_result(start_run(arguments, "one", pinned.cores[:1]))
         sides["one"].append(result | {"processor": {"driver": round(children() - driver_start, 1)}})
-        sides["two"].append(watched(arguments, pinned))
+        sides["two"].append(run_two_nodes(arguments, pinned))
         for name, runs in sides.items():
             print(name, json.dumps(runs[-1]), f"load {os.getloadavg()[0]:.1f}", flush=True)
     pinned.cluster.shutdown()
@@ -244,9 +244,9 @@ def kills(arguments: argparse.Namespace) -> None:
     data(arguments)
     pinned = Pinned()
     address, note = pinned.cluster.address, arguments.out / "note"
-    single_runs = [ended(start_run(arguments, "one", pinned.cores[:1], seed=seed)) for seed in range(SEEDS)]
+    single_runs = [wait_for_result(start_run(arguments, "one", pinned.cores[:1], seed=seed)) for seed in range(SEEDS)]
     undisturbed_runs = [
-        ended(start_run(arguments, "two", pinned.cores, address=address, seed=seed)) for seed in range(SEEDS)
+        wait_for_result(start_run(arguments, "two", pinned.cores, address=address, seed=seed)) for seed in range(SEEDS)
     ]
     for name, runs in (("one node", single_runs), ("undisturbed", undisturbed_runs)):
         print(name, [run["MAP"][-1] for run in runs], [round(run["seconds"], 1) for run in runs], flush=True)
@@ -259,7 +259,7 @@ def kills(arguments: argparse.Namespace) -> None:
         time.sleep((moment % 1) * undisturbed_runs[-1]["training"] / arguments.epochs)
         pinned.kill()
         pinned.add()
-        run = ended(process)
+        run = wait_for_result(process)
         once, round_figures = run["pairs"] == single_runs[0]["pairs"], run["rounds"]
         kill_runs.append({"moment": moment, "MAP": run["MAP"][-1], "seconds": run["seconds"], "once": once})
         print(f"killed in epoch {moment:.2f}: MAP {run['MAP'][-1]:.4f}, {run['seconds']:.1f} s, "

@@ -55,7 +55,7 @@ def study(out: Path | None) -> dict[str, Any]:
     for kind in ("ids", "features"):
         for world in WORLDS:
             name = f"{kind} {world.n_labels} labels, {world.per_row} a row, skew {world.skew:g}"
-            results[name] = _compared(name, _lines(name, kind, world, ledger))
+            results[name] = _compare_rules(name, _lines(name, kind, world, ledger))
     return results
 
 
@@ -66,7 +66,7 @@ def _lines(name: str, kind: str, world: World, ledger: Ledger) -> list[dict[str,
             params = {**COMMON, **changes, **_setting(kind, rate)}
             request = {"task": name, "system": rule, "kind": "trial", "params": params}
             if ledger.get(**request) is None:
-                task = task or generated(kind, world)
+                task = task or generate_task(kind, world)
                 ledger.add({**request, **run(task, params)[0]})
     return [line for line in ledger.lines.values() if line["task"] == name]
 
@@ -76,7 +76,7 @@ def _setting(kind: str, rate: float) -> dict[str, Any]:
     return {"learning_rate": {"V": rate * ratio, "W": rate}, "schedule": "constant", "max_norm": 1.5, "epochs": EPOCHS}
 
 
-def _compared(name: str, lines: list[dict[str, Any]]) -> dict[str, Any]:
+def _compare_rules(name: str, lines: list[dict[str, Any]]) -> dict[str, Any]:
     """MAP after all epochs, and in the seconds that uniform AUC took for them: the better rate of each rule."""
     budget = min(line["curve"][-1][0] for line in lines if line["system"] == "uniform AUC")
     figures: dict[str, Any] = {"seconds": budget}
@@ -95,7 +95,7 @@ def _compared(name: str, lines: list[dict[str, Any]]) -> dict[str, Any]:
     return figures
 
 
-def generated(kind: str, world: World) -> Task:
+def generate_task(kind: str, world: World) -> Task:
     """The task of a world, from its own seed."""
     rng = np.random.default_rng([world.n_labels, world.per_row, int(10 * world.skew)])
     parents = rng.standard_normal((max(4, world.n_labels // 20), LATENT))

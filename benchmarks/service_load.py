@@ -53,15 +53,15 @@ def main() -> None:
     print(describe_machine(), flush=True)
     with tempfile.TemporaryDirectory() as place:
         if options.part != "mixed":
-            with serving(trained(Path(place))) as (address, process):
+            with serve(train_model(Path(place))) as (address, process):
                 asyncio.run(measured(address, process, options.seconds, options.requests))
         if options.part != "rows":
-            with serving(collected(Path(place))) as (address, process):
+            with serve(make_collection(Path(place))) as (address, process):
                 asyncio.run(mixed(address, process, options.requests))
 
 
 @contextmanager
-def serving(path: Path) -> Iterator[tuple[str, int]]:
+def serve(path: Path) -> Iterator[tuple[str, int]]:
     """The address, and the number of the process."""
     command = [sys.executable, "-m", "wsabie", "serve", str(path), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
@@ -71,7 +71,7 @@ def serving(path: Path) -> Iterator[tuple[str, int]]:
             process.terminate()
 
 
-def collected(place: Path) -> Path:
+def make_collection(place: Path) -> Path:
     """1,000 emoji and the suggestions of a model."""
     pictures(place / "emoji")
     for command in ("init", "train"):
@@ -80,7 +80,7 @@ def collected(place: Path) -> Path:
     return place / "emoji"
 
 
-def trained(place: Path) -> Path:
+def train_model(place: Path) -> Path:
     """A model of 300 emoji by 2,000 visual words."""
     pq.write_table(pq.read_table(get_sample_path("emoji")).slice(0, 300), place / "emoji.parquet")
     source = open_source(place / "emoji.parquet")

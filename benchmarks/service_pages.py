@@ -42,7 +42,7 @@ def main() -> None:
         folder = options.folder or Path(scratch) / "photos"
         if not (folder / ".wsabie").exists():
             make(folder)
-        with served(folder) as address:
+        with serve(folder) as address:
             measure(address)
             subprocess.run(["node", "tests/paint.mjs", address], cwd=ROOT / "web", check=True)
 
@@ -86,7 +86,7 @@ def _collection(command: str, folder: Path) -> None:
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
+def serve(folder: Path) -> Iterator[str]:
     command = [sys.executable, "-m", "wsabie", "serve", str(folder), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:

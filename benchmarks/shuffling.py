@@ -52,7 +52,7 @@ class InOrder(Wsabie):
         return self.space_, TrainingData(blocks)
 
 
-def sorted_by_label(X: Any, Y: Any) -> FeatureTable:
+def sort_by_label(X: Any, Y: Any) -> FeatureTable:
     """Rows in the order of their first label."""
     from scipy.sparse import csr_matrix
 
@@ -87,15 +87,15 @@ def curves(
     shards = open_shards(folder / "shards")
     reordered = rows.take(np.random.default_rng(1).permutation(len(rows)))
     ways: dict[str, Callable[[int], Wsabie]] = {
-        "in memory": lambda seed: fitted(Wsabie, rows, valid, seed, **options),
-        "in memory, other order": lambda seed: fitted(Wsabie, reordered, valid, seed, **options),
+        "in memory": lambda seed: fit_rows(Wsabie, rows, valid, seed, **options),
+        "in memory, other order": lambda seed: fit_rows(Wsabie, reordered, valid, seed, **options),
         "shards": lambda seed: fit_shards(shards, valid, seed, **options),
-        "in the order of the source": lambda seed: fitted(InOrder, rows, valid, seed, **options),
+        "in the order of the source": lambda seed: fit_rows(InOrder, rows, valid, seed, **options),
     }
     return {name: [[s.validation for s in make(seed).history_] for seed in range(seeds)] for name, make in ways.items()}
 
 
-def fitted(kind: type[Wsabie], rows: FeatureTable, valid: tuple[Any, Any], seed: int, **options: Any) -> Wsabie:
+def fit_rows(kind: type[Wsabie], rows: FeatureTable, valid: tuple[Any, Any], seed: int, **options: Any) -> Wsabie:
     model = kind(seed=seed, init="random", **options)
     return model.fit(rows.X, rows.Y, label_names=rows.label_names, validation=valid)
 
@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     task = sides(options.task, options.data)
-    rows = sorted_by_label(*task.fit)
+    rows = sort_by_label(*task.fit)
     epochs = options.epochs or TASKS[options.task]
     with tempfile.TemporaryDirectory() as folder:
         curves_by_order = curves(rows, tuple(task.valid), Path(folder), options.seeds, dim=50, epochs=epochs)

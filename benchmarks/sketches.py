@@ -44,7 +44,7 @@ def search(targets, labels, rule, sampler, queries, thresholds, first, n, counte
     return n_draws
 
 
-def measured(dim: int, n_labels: int, violate: float) -> dict[str, Any]:
+def measure_search(dim: int, n_labels: int, violate: float) -> dict[str, Any]:
     """Time both ways on the same points, of which this share violates."""
     rng = np.random.default_rng(0)
     space = JointSpace.random(QUERIES, n_labels, dim, "dot", rng)
@@ -90,7 +90,7 @@ def main() -> None:
     print(f"{'dim':>5}{'labels':>10}{'violate':>9}{'MB':>8}{'ns a draw':>12}{'sketched':>10}{'ratio':>7}  by default")
     rows = []
     for case in CASES:
-        row = measured(*case)
+        row = measure_search(*case)
         rows.append(row)
         print(
             f"{row['dim']:>5}{row['labels']:>10,}{row['violate']:>9}{row['table_mb']:>8}{row['ns']:>12}{row['ns_sketched']:>10}"

@@ -105,11 +105,11 @@ def compute_map(model: Any, test: Side, labels: Any, among: Any) -> float:
 Learn = Callable[[Any, Any, Any], None]
 
 
-def going_on(model: Any, X: Any, Y: Any) -> None:
+def continue_fit(model: Any, X: Any, Y: Any) -> None:
     model.partial_fit(X, Y, epochs=EPOCHS)
 
 
-def anchored(model: Any, X: Any, Y: Any) -> None:
+def continue_with_anchor(model: Any, X: Any, Y: Any) -> None:
     """After every epoch the old points go a part of the way back to where they were."""
     tables_before = {name: table.copy() for name, table in model.space_.arrays().items() if name != "bias"}
     for _ in range(EPOCHS):
@@ -146,14 +146,14 @@ def without(*names: str) -> Iterator[None]:
 def ways(n_rows: int) -> dict[str, tuple[dict[str, Any], Learn]]:
     """Compared ways: parameters that are set after the first fit, and the update of a step."""
     return {
-        "nothing": ({}, going_on),
-        "a quarter of the rate": ({"learning_rate": "quarter"}, going_on),
-        "V frozen": ({"learning_rate": "frozen"}, going_on),
-        f"anchored ({ANCHOR:g} back an epoch)": ({}, anchored),
-        "replay of a tenth": ({"replay": n_rows // 10}, going_on),
+        "nothing": ({}, continue_fit),
+        "a quarter of the rate": ({"learning_rate": "quarter"}, continue_fit),
+        "V frozen": ({"learning_rate": "frozen"}, continue_fit),
+        f"anchored ({ANCHOR:g} back an epoch)": ({}, continue_with_anchor),
+        "replay of a tenth": ({"replay": n_rows // 10}, continue_fit),
         "replay, points free": ({"replay": "auto"}, free),
         "replay, points held": ({"replay": "auto"}, held_only),
-        "replay": ({"replay": "auto"}, going_on),
+        "replay": ({"replay": "auto"}, continue_fit),
     }
 
 

@@ -35,7 +35,7 @@ class Sides(NamedTuple):
 def sides(name: str, data: Path | None = None) -> Sides:
     """A task by name; "corel5k" needs the folder of Mulan's sparse ARFF files."""
     if name == "sample":
-        task = build_comparison_task(*described("all", SerialExecutor()), min_rows=MIN_PICTURES)
+        task = build_comparison_task(*extract_part("all", SerialExecutor()), min_rows=MIN_PICTURES)
         assert task.valid is not None
         return Sides(*(Side(rows.X, rows.Y) for rows in (task.train, task.valid, task.test)))
     if name == "corel5k":
@@ -45,7 +45,7 @@ def sides(name: str, data: Path | None = None) -> Sides:
     return Sides(*(Side(task_.X[cut], task_.y[cut]) for cut in cuts))
 
 
-def described(part: str, run: Executor) -> tuple[FeatureTable, FeatureTable, FeatureTable]:
+def extract_part(part: str, run: Executor) -> tuple[FeatureTable, FeatureTable, FeatureTable]:
     """A part of the sample collection, split by group with seed 0, as visual words learnt from its training side."""
     _, rows, parts = extract_sample(open_sample_images(part), executor=run)
     return rows.take(parts.train), rows.take(parts.valid), rows.take(parts.test)

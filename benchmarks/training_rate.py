@@ -82,7 +82,7 @@ def scatter(indptr, indices, data, table, lo, hi, g, first, last, width):
 
 
 @numba.njit(**FLAGS)
-def fused(indptr, indices, data, y, V, W, order, losses, rate, max_norm, q, g, width):
+def run_fused_loop(indptr, indices, data, y, V, W, order, losses, rate, max_norm, q, g, width):
     """Algorithm 1 by hand: encode, search, two label steps, feature steps, projections."""
     n_labels = len(W)
     state = np.uint64(88172645463325252)
@@ -279,7 +279,7 @@ def fused_rate(inputs: Any, y: Any) -> float:
     order = rng.permutation(inputs.n_rows)
     width = (None,) * (V.shape[1] // 16)
     started = time.perf_counter()
-    fused(*inputs, labels, V, W, order, losses, np.float32(0.03), np.float32(1.5), *scratch, width)
+    run_fused_loop(*inputs, labels, V, W, order, losses, np.float32(0.03), np.float32(1.5), *scratch, width)
     return inputs.n_rows / (time.perf_counter() - started)
 
 

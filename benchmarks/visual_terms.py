@@ -47,7 +47,7 @@ def main() -> int:
         start = time.process_time()
         terms = VisualWords(options.terms).fit(collections[0])
         learning_seconds = time.process_time() - start
-        tables = [measured(source, terms) for source in collections]
+        tables = [measure_stages(source, terms) for source in collections]
     report = {
         "terms": options.terms,
         "learning_s": round(learning_seconds, 1),
@@ -74,7 +74,7 @@ def pictures_in(folder: Path, at_most: int) -> ItemList:
     return ItemList(folder, [Item(file.name, file, ()) for file in files[:at_most]])
 
 
-def measured(source: ItemList, terms: VisualWords) -> dict[str, Any]:
+def measure_stages(source: ItemList, terms: VisualWords) -> dict[str, Any]:
     """Pictures a second and core for each stage, and what a picture becomes."""
     decoded = [decode_image(picture.content, size=terms.size) for picture in source]
     view, plan = generate_views("")[0], BlockConfig()

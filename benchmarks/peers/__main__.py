@@ -17,7 +17,7 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 def main() -> int:
     """Parse, make what is needed, run, print."""
     options = _arguments()
-    installed = {} if options.stage == "report" else _installed(options)
+    installed = {} if options.stage == "report" else _install(options)
     systems = tuple(s for s in options.systems if s in installed or options.stage == "report")
     if options.stage == "setup":
         return 0 if len(systems) == len(options.systems) else 1
@@ -66,7 +66,7 @@ def _run(plan: Plan, stage: str, installed: dict[str, Any]) -> None:
         sys.stdout.flush()
 
 
-def _installed(options: argparse.Namespace) -> dict[str, Any]:
+def _install(options: argparse.Namespace) -> dict[str, Any]:
     """Python and packages of each system that can run here; the others are named with the reason."""
     installed = {}
     for system in options.systems:

@@ -118,13 +118,13 @@ def _make(system: str, home: Path) -> None:
     _log(f"{system}: making an environment with {base}")
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    _checked(system, [str(base), "-m", "venv", str(folder)])
+    _run_checked(system, [str(base), "-m", "venv", str(folder)])
     python = str(folder / "bin" / "python")
     for packages in recipe.steps:
         _log(f"{system}: pip install {' '.join(packages)}")
         install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        _checked(system, [*install, *packages])
-    _checked(system, [python, "-c", recipe.probe])
+        _run_checked(system, [*install, *packages])
+    _run_checked(system, [python, "-c", recipe.probe])
     (folder / _STAMP).write_text(_fingerprint(recipe))
 
 
@@ -183,7 +183,7 @@ def _output(command: list[str]) -> str:
     return process.stdout if process.returncode == 0 else ""
 
 
-def _checked(system: str, command: list[str]) -> None:
+def _run_checked(system: str, command: list[str]) -> None:
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     if process.returncode:
         last = "\n".join((process.stderr or process.stdout).strip().splitlines()[-15:])

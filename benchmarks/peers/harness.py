@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.peers.ranks import Scorer, measure
-from benchmarks.peers.rows import scaled
+from benchmarks.peers.rows import scale_rows
 
 LONGEST = 200
 """Epochs at most in a search, should validation never stop rising."""
@@ -102,10 +102,10 @@ class Run:
             yield length
             length *= 2
 
-    def scaled(self, name: str) -> tuple[Any, Any]:
+    def scale_rows(self, name: str) -> tuple[Any, Any]:
         """Training rows and rows to be judged, scaled; the time is told apart."""
         with self.measure_separately("prepare_s"):
-            X, judge_X = scaled(name, self.X, [self.judge_X])
+            X, judge_X = scale_rows(name, self.X, [self.judge_X])
             return X, judge_X
 
     @contextmanager

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 SCALINGS = ("counts", "log", "tfidf")
 
 
-def scaled(name: str, X_fit: Any, tables: list[Any]) -> list[Any]:
+def scale_rows(name: str, X_fit: Any, tables: list[Any]) -> list[Any]:
     """The training rows and others, scaled; statistics come from the training rows alone.
 
     Parameters

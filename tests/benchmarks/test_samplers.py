@@ -5,12 +5,12 @@ import pytest
 from scipy.sparse import csr_matrix, identity
 
 from benchmarks.negatives import SYSTEMS, EvaluationSet, Task, envelope, run, setting, times, with_sampler
-from benchmarks.sampler_study import N_JUDGED, N_ROWS, World, generated
+from benchmarks.sampler_study import N_JUDGED, N_ROWS, World, generate_task
 
 
 @pytest.mark.parametrize("kind", ["ids", "features"])
 def test_a_generated_task_has_the_sizes_of_its_world(kind: str) -> None:
-    task = generated(kind, World(n_labels=200, per_row=3, skew=1.0))
+    task = generate_task(kind, World(n_labels=200, per_row=3, skew=1.0))
     assert task.X.shape[0] == task.Y.shape[0] == N_ROWS
     assert task.valid.Y.shape == (N_JUDGED, 200)
     if kind == "ids":

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.shuffling import curves, difference, sorted_by_label
+from benchmarks.shuffling import curves, difference, sort_by_label
 from benchmarks.tasks import sides
 
 
@@ -13,7 +13,7 @@ from benchmarks.tasks import sides
 def test_the_learning_curve_is_that_of_full_shuffling(tmp_path: Path, data_dir: Path) -> None:
     """Means of five seeds differ by less than chance; in the order of the source they lie far apart."""
     task = sides("corel5k", data_dir / "corel5k_mulan")
-    figures = curves(sorted_by_label(*task.fit), tuple(task.valid), tmp_path, seeds=5, dim=32, epochs=5)
+    figures = curves(sort_by_label(*task.fit), tuple(task.valid), tmp_path, seeds=5, dim=32, epochs=5)
     assert np.array(figures["in memory"]).shape == (5, 5)
     for epoch in range(5):
         gap, _ = difference(figures, "shards", lambda a, e=epoch: a[:, e])

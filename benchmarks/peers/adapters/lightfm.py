@@ -13,7 +13,7 @@ def train(run: Run) -> None:
     from lightfm import LightFM
 
     options = dict(run.params)
-    X, judge_X = run.scaled(options.pop("rows"))
+    X, judge_X = run.scale_rows(options.pop("rows"))
     pairs = sp.coo_matrix(
         (np.ones(len(run.y), np.float32), (np.arange(len(run.y), dtype=np.int32), run.y)),
         shape=(len(run.y), run.n_labels),

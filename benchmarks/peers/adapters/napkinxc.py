@@ -23,7 +23,7 @@ def train(run: Run) -> None:
     from napkinxc.models import HSM, PLT
 
     options = dict(run.params)
-    X, judge_X = run.scaled(options.pop("rows"))
+    X, judge_X = run.scale_rows(options.pop("rows"))
     kind = {"plt": PLT, "hsm": HSM}[options.pop("model")]
     memory = Path("/dev/shm")  # noqa: S108 - a memory file system, and mkdtemp makes a private folder in it
     folder = tempfile.mkdtemp(prefix="napkinxc-", dir=memory if memory.is_dir() else None)

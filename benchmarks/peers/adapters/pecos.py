@@ -20,7 +20,7 @@ def train(run: Run) -> None:
     from pecos.xmc.xlinear.model import XLinearModel
 
     options = dict(run.params)
-    X, judge_X = run.scaled(options.pop("rows"))
+    X, judge_X = run.scale_rows(options.pop("rows"))
     post = options.pop("post_processor")
     tree = {name: options.pop(name) for name in ("nr_splits", "max_leaf_size", "spherical")}
     Y = sp.csc_matrix(

@@ -31,11 +31,11 @@ def test_softmax_is_tried_on_the_small_task_only():
 def test_scaled_rows_have_unit_length_and_learn_from_training_rows_alone():
     X = sp.csr_matrix(np.array([[3, 0, 1], [0, 0, 2]], np.float32))
     held_out = sp.csr_matrix(np.array([[1, 1, 0]], np.float32))
-    fit, scaled_rows = rows.scaled("tfidf", X, [held_out])
+    fit, scaled_rows = rows.scale_rows("tfidf", X, [held_out])
     assert pytest.approx([1, 1]) == np.sqrt(fit.multiply(fit).sum(1)).A1
     idf = [np.log(3 / (1 + n)) + 1 for n in (1, 0)]
     assert scaled_rows.toarray()[0] == pytest.approx([*(np.array(idf) / np.hypot(*idf)), 0])
-    assert rows.scaled("counts", X, [])[0] is X
+    assert rows.scale_rows("counts", X, [])[0] is X
 
 
 def line(trial, figure, seconds, system="wsabie", kind="search", epochs=None, repeat=None):
