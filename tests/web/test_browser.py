@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 from tests.server.conftest import running
 
-from benchmarks.first_use import SHOWN
+from benchmarks.first_use import SCREENSHOTS
 from wsabie.samples import get_sample_path
 from wsabie.server.static_files import FOLDER
 
@@ -68,7 +68,7 @@ def test_a_new_user_of_a_thousand_pictures_reviews_after_three_commands(tmp_path
     process = subprocess.run(command, cwd=WEB.parent, env=settings, capture_output=True, text=True, timeout=600)
     assert process.returncode == 0, process.stdout + process.stderr
     assert "the first suggestions to review, in a browser: after" in process.stdout
-    for name in SHOWN.values():
+    for name in SCREENSHOTS.values():
         with Image.open(tmp_path / f"{name}.webp") as shot:
             assert shot.width >= 1200
             assert len(shot.convert("RGB").getcolors(1 << 24) or ()) > 1000, f"{name} shows no pictures"
