@@ -160,7 +160,7 @@ def is_below(number: int, parents: dict[int, int]) -> bool:
 class RayData:
     """Maps by Ray Data: all items become a data set, actors map its batches, rows are taken in order."""
 
-    standing = True
+    has_persistent_workers = True
 
     def __init__(self, actors: int) -> None:
         self.actors = actors

@@ -98,7 +98,7 @@ def _read_declared(path: Path, rejects: Rejects) -> tuple[Path, Mapping[str, Any
         raise InputError(
             f"{format_path(path)} has to declare one relation, within one kind with data, and pairs = a file"
         )
-    return kind.data, kind.description, list(read_id_pairs(relation.pairs, rejects=rejects))
+    return kind.data, kind.feature_options, list(read_id_pairs(relation.pairs, rejects=rejects))
 
 
 def _select_known(couples: Couples, rows: FeatureTable, rejects: Rejects) -> Couples:

@@ -96,12 +96,12 @@ def test_a_model_that_does_worse_is_kept_but_not_used(tagged: tuple[Collection, 
     assert "since model 2 learnt, which did worse than model 1" in again.reason
     assert forecast_training(collection).method == "nothing"
     assert forecast_training(collection).decisions == 52
-    assert [listed_model.number for listed_model in model_registry.list_models(collection)] == [
+    assert [listed_model.id for listed_model in model_registry.list_models(collection)] == [
         2,
         1,
     ]  # no training sweeps it away
     used = model_registry.use_model(collection, 2, by="eve")
-    assert (used.before, used.unseen) == (1, 0)  # what it suggests is there at once
+    assert (used.previous_model, used.unseen_items) == (1, 0)  # what it suggests is there at once
     back = model_registry.find_rollback(collection)
     assert back is not None
     assert back.model == 1
@@ -208,7 +208,7 @@ def test_models_of_other_descriptions_and_lost_rows(tagged: tuple[Collection, Ro
     second = train_model(collection, **OPTIONS | {"features": "hog", "even_if_worse": True})
     assert second.figures["before"] is not None  # each by its own rows
     comparison = compare_models(collection, [1, 2])
-    assert comparison.notes == ("items are described in different ways: model 1 by colour, model 2 by hog",)
+    assert comparison.notes == ("the models have different feature extractors: model 1 by colour, model 2 by hog",)
     assert [model.features for model in comparison.models] == ["colour", "hog"]
     for rows in collection.features.glob("*/*.parquet"):
         rows.unlink()

@@ -200,7 +200,7 @@ def test_what_is_kept_apart_is_never_proposed_again_until_that_is_undone(collect
     tagged(collection, {"Polish": [1, 2, 3], "polish": [4], "POLISH": [5]})
     assert list_merge_names(find_proposals(collection)) == [("Polish", ["polish", "POLISH"])]
     assert exclude_labels(collection, ["polish", "Polish"]).pairs == 1
-    assert exclude_labels(collection, ["Polish", "polish"]) == (0, None)
+    assert exclude_labels(collection, ["Polish", "polish"]) == label_list.ExclusionResult(0, None)
     assert len(read_history(collection.engine)) == 1
     assert list_merge_names(find_proposals(collection)) == [("Polish", ["POLISH"])]  # and no chain leads around it
     merged(collection, ["POLISH"], "polish")
@@ -229,7 +229,7 @@ def test_all_proposals_are_merged_at_once_and_undone_at_once(collection: Collect
     state_before, merge_proposals = state_of(collection), find_proposals(collection).proposals
     label_list.rename_label(collection, "cafe", "coffee house", "adam")  # since they were shown
     result = apply_proposals(collection, merge_proposals, "eve")
-    assert (result.targets, result.merged, result.moved) == (1, 2, 2)
+    assert (result.targets, result.merged_labels, result.moved_tags) == (1, 2, 2)
     with begin_read(collection.engine) as connection:
         assert sorted(label_store.read_label_names(connection).values()) == ["Sea", "café", "coffee house", "tree"]
     assert label_list.list_labels(collection, containing="sea").labels[0].items == 4

@@ -285,8 +285,8 @@ def test_the_commands(tmp_path: Path, database: str | None) -> None:
     run_json("apply", folder, "--threads", 1, "--all-items")
     assert scored < _times(folder)[1]
     assert [m["in_use"] for m in run_json("models", folder)["models"]] == [True, False]
-    assert run_json("models", folder, "--use", 1)["used"] == {"number": 1, "before": 2, "unseen": 0}
-    assert run_json("models", folder, "--use", 2)["used"]["before"] == 1
+    assert run_json("models", folder, "--use", 1)["switch"] == {"model": 1, "previous_model": 2, "unseen_items": 0}
+    assert run_json("models", folder, "--use", 2)["switch"]["previous_model"] == 1
     result = CliRunner().invoke(app, ["collection", "models", str(folder), "--compare", "1", "2"]).stdout
     assert "held out from all of them" in result
     assert "model 2 " in result
@@ -297,10 +297,10 @@ def test_the_commands(tmp_path: Path, database: str | None) -> None:
     result = CliRunner().invoke(app, ["collection", "models", str(folder), "1", "2"]).stdout
     assert result.count("epochs, with the MAP on held-out items") == 2
     assert result.count("kept") == 2
-    back = run_json("models", folder)["back"]
+    back = run_json("models", folder)["rollback"]
     assert back["model"] == 1
     assert run_json("undo", folder, back["entry"])["undone"]["id"] == back["entry"]
-    assert run_json("models", folder, "--use", 2)["used"]["before"] == 1
+    assert run_json("models", folder, "--use", 2)["switch"]["previous_model"] == 1
     assert run_json("models", folder, "--keep", 1)["removed"] == [1]
     table = CliRunner().invoke(app, ["collection", "models", str(folder)]).stdout
     assert "in use" in table

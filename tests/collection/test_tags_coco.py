@@ -49,7 +49,7 @@ def test_out_and_in_again(collection: Collection, tmp_path: Path) -> None:
         "sea": None,
         "wing": None,
     }
-    assert [(entry.get("whole"), entry["bbox"], entry["area"]) for entry in written["annotations"]] == [
+    assert [(entry.get("image_label"), entry["bbox"], entry["area"]) for entry in written["annotations"]] == [
         (True, [0, 0, 40, 30], 1200),
         (None, [5, 5, 20, 10.5], 210),
         (None, [20, 0, 20, 30], 600),

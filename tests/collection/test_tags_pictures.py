@@ -201,7 +201,7 @@ def test_sidecars_beside_originals_keep_what_is_there(tagged: Collection) -> Non
 def test_tags_into_originals(tagged: Collection) -> None:
     write_embedded(tagged.folder / B, ["sea", "sky"])
     pixels = [Image.open(tagged.folder / path).tobytes() for path in PATHS]
-    assert write_to_pictures(tagged, into=True, choice=TagSelection(state="accepted")).files == 4
+    assert write_to_pictures(tagged, embed=True, choice=TagSelection(state="accepted")).files == 4
     assert [Image.open(tagged.folder / path).tobytes() for path in PATHS] == pixels
     assert set(read_image_tags(tagged.folder / A).tags) == {("sea",), ("animal", "gull"), ("wing",)}
     assert set(read_image_tags(tagged.folder / B).tags) == {("sky",)}
@@ -214,7 +214,7 @@ def test_a_picture_that_cannot_be_written_is_listed(tagged: Collection, tmp_path
     (tmp_path / "elsewhere.xmp").write_text("mine")
     (tagged.folder / f"{C}.xmp").symlink_to(tmp_path / "elsewhere.xmp")
     rejects = Rejects()
-    write_to_pictures(tagged, into=True, rejects=rejects, choice=TagSelection(labels=["gull", "=sea"]))
+    write_to_pictures(tagged, embed=True, rejects=rejects, choice=TagSelection(labels=["gull", "=sea"]))
     assert rejects.counts == {"tags that could not be written": 1, "file that is not there": 1}
     rejects = Rejects()
     write_to_pictures(tagged, rejects=rejects)
@@ -235,7 +235,7 @@ def test_pictures_that_cannot_be_put_there_are_listed(collection: Collection, tm
     assert export_tags(collection, tmp_path / "sidecars", kind="xmp", rejects=rejects).files == 3
     assert [(where[:1], reason) for where, reason, _ in rejects.listed] == [("x", "tags that could not be written")]
     rejects = Rejects()
-    assert write_to_pictures(collection, into=True, rejects=rejects).files == 2
+    assert write_to_pictures(collection, embed=True, rejects=rejects).files == 2
     assert rejects.counts == {"file that is not there": 2}
 
 

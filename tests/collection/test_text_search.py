@@ -40,14 +40,14 @@ def meanings() -> LabelKnowledge:
 def summarise_groups(answer: SearchResult) -> list[tuple[str, str]]:
     """Files of each group with its reason."""
     letters = dict(enumerate(sorted(TAGS), 1))
-    return [(group.why, "".join(sorted(letters[hit.item] for hit in group.hits))) for group in answer.groups]
+    return [(group.reason, "".join(sorted(letters[hit.item] for hit in group.hits))) for group in answer.groups]
 
 
 def test_an_item_is_to_fit_all_words_but_any_label_of_a_word(tagged: Collection, meanings: LabelKnowledge) -> None:
     assert summarise_groups(search_items(tagged, "car"))[0] == ("tagged 'car'", "ae")
     assert summarise_groups(search_items(tagged, "car red"))[0] == ("tagged 'car' and 'red'", "a")
     assert summarise_groups(search_items(tagged, "car -ship"))[0] == ("tagged 'car'", "a")
-    results = search_items(tagged, "Wheeled Vehicle", meanings=meanings)
+    results = search_items(tagged, "Wheeled Vehicle", knowledge=meanings)
     assert results.meaning.notes == ["'Wheeled Vehicle' is no label, but there are 2 below it: car, bicycle"]
     assert summarise_groups(results) == [
         ("tagged 'Wheeled Vehicle'", "abe"),
@@ -59,17 +59,17 @@ def test_an_item_is_to_fit_all_words_but_any_label_of_a_word(tagged: Collection,
 def test_what_is_not_wanted_can_be_a_word_that_stands_above_labels(
     tagged: Collection, meanings: LabelKnowledge
 ) -> None:
-    results = search_items(tagged, 'ship -"wheeled vehicle"', meanings=meanings)
+    results = search_items(tagged, 'ship -"wheeled vehicle"', knowledge=meanings)
     assert summarise_groups(results)[0] == ("tagged 'ship'", "d")
     assert sorted(results.meaning.excluded.values()) == ["bicycle", "car"]
 
 
 def test_more_words_together_come_before_fewer(tagged: Collection, meanings: LabelKnowledge) -> None:
-    assert summarise_groups(search_items(tagged, "light wheel", meanings=meanings))[0] == ("tagged 'light wheel'", "f")
+    assert summarise_groups(search_items(tagged, "light wheel", knowledge=meanings))[0] == ("tagged 'light wheel'", "f")
     graph = meanings.knowledge
     graph.relate("is-a", "ship", "red car")  # known as two words, of which each is a label
-    assert search_items(tagged, "red car", meanings=LabelKnowledge(graph, "k")).meaning.labels.popitem()[1] == "ship"
-    assert summarise_groups(search_items(tagged, '"red" car', meanings=LabelKnowledge(graph, "k")))[0][1] == "a"
+    assert search_items(tagged, "red car", knowledge=LabelKnowledge(graph, "k")).meaning.labels.popitem()[1] == "ship"
+    assert summarise_groups(search_items(tagged, '"red" car', knowledge=LabelKnowledge(graph, "k")))[0][1] == "a"
 
 
 def test_labels_that_differ_in_case_alone_are_told_apart(tagged: Collection) -> None:
@@ -92,7 +92,7 @@ def test_what_is_rejected_is_in_no_group(tagged: Collection) -> None:
 
 
 def test_parts_and_other_names_come_from_what_files_know(tagged: Collection, meanings: LabelKnowledge) -> None:
-    results = search_items(tagged, "motorcar", meanings=meanings)
+    results = search_items(tagged, "motorcar", knowledge=meanings)
     assert results.meaning.notes == ["'motorcar' is another name of 'car'"]
     assert summarise_groups(results)[:2] == [("tagged 'car'", "ae"), ("kinds: part of car", "c")]
 
@@ -101,9 +101,9 @@ def test_a_synset_of_a_label_is_what_it_means(tagged: Collection, meanings: Labe
     graph = meanings.knowledge
     graph.add("n7", ["barrow"], "a cart")
     with pytest.raises(UnknownLabelError, match="no label 'barrow'"):
-        search_items(tagged, "barrow", meanings=meanings)
+        search_items(tagged, "barrow", knowledge=meanings)
     enrich_labels(tagged, graph, "eve", table={"ship": "n7"})
-    assert summarise_groups(search_items(tagged, "barrow", meanings=meanings))[0][1] == "de"
+    assert summarise_groups(search_items(tagged, "barrow", knowledge=meanings))[0][1] == "de"
 
 
 @pytest.mark.parametrize(
@@ -111,4 +111,4 @@ def test_a_synset_of_a_label_is_what_it_means(tagged: Collection, meanings: Labe
 )
 def test_what_means_nothing_is_told(tagged: Collection, meanings: LabelKnowledge, text: str, error: type) -> None:
     with pytest.raises(error):
-        search_items(tagged, text, meanings=meanings)
+        search_items(tagged, text, knowledge=meanings)

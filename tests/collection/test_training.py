@@ -211,10 +211,10 @@ def test_the_shelf_switches_back_and_puts_away(tagged: tuple[Collection, dict[in
     for _ in range(3):
         train_model(collection, full=True, **OPTIONS)
     used = model_registry.use_model(collection, 1, by="eve")
-    assert (used.before, used.unseen, in_use(collection)) == (3, 0, 1)
+    assert (used.previous_model, used.unseen_items, in_use(collection)) == (3, 0, 1)
     assert len(suggested(collection)) == 80
     assert model_registry.remove_old_models(collection, 1, by="eve") == [2]
-    assert [shelved.number for shelved in model_registry.list_models(collection)] == [3, 1]
+    assert [shelved.id for shelved in model_registry.list_models(collection)] == [3, 1]
     assert {path.name for path in collection.models.iterdir()} == {
         m.folder for m in model_registry.list_models(collection)
     }
@@ -418,7 +418,7 @@ def test_a_full_disk_leaves_the_model_in_use(
 
 
 def assert_swept(collection: Collection) -> None:
-    folder_by_model = {shelved.number: shelved.folder for shelved in model_registry.list_models(collection)}
+    folder_by_model = {shelved.id: shelved.folder for shelved in model_registry.list_models(collection)}
     assert {path.name for path in collection.models.iterdir()} == set(folder_by_model.values())
     for table in (tables.suggestions, tables.item_scores):
         with begin_read(collection.engine) as connection:

@@ -66,11 +66,11 @@ def test_drafts_among_pictures_are_named_and_removed(photos: Collection, into: b
     foreign_draft = photos.folder / "2024" / ".b.jpg.0123456789abcdef.tmp"  # somebody else's, of the same form
     foreign_draft.write_bytes(b"mine")
     at = "wsabie.io.tags.tag_writer._keep" if into else "wsabie.storage.atomic_files._flush"
-    kill(photos.folder, f"write_to_pictures(collection, into={into})", at, 2 if into else 3)
+    kill(photos.folder, f"write_to_pictures(collection, embed={into})", at, 2 if into else 3)
     (draft,) = set(hidden(photos.folder)) - {foreign_draft}
     assert read_status(photos).drafts == (str(draft),)
     rejects = Rejects()
-    assert write_to_pictures(photos, into=into, rejects=rejects).tags == 4
+    assert write_to_pictures(photos, embed=into, rejects=rejects).tags == 4
     assert (hidden(photos.folder), len(rejects), read_status(photos).drafts) == ([foreign_draft], 0, ())
     assert all(set(read_image_tags(photos.folder / path).tags) == {("sea",)} for path in PATHS)
     assert list((photos.place / "drafts").iterdir()) == []

@@ -273,11 +273,11 @@ def test_mistakes_get_one_sentence(options: dict[str, Any], said: str) -> None:
 
 
 def test_pictures_are_not_listened_to_and_sounds_not_looked_at() -> None:
-    with pytest.raises(InputError, match="mfcc describes sounds and here holds pictures; describe them as terms"):
+    with pytest.raises(InputError, match="mfcc takes sounds and here holds pictures; use terms"):
         MfccWords().fit(ItemList(Path("here"), []))
-    with pytest.raises(InputError, match="colour describes pictures and here holds sounds; describe them as mfcc"):
+    with pytest.raises(InputError, match="colour takes pictures and here holds sounds; use mfcc"):
         create_extractor("colour").fit(hums(1))
-    with pytest.raises(InputError, match="names descriptions of pictures and of sounds"):
+    with pytest.raises(InputError, match="names features of pictures and of sounds"):
         create_extractor("mfcc,colour")
     with pytest.raises(InputError, match="sounds have no further views"):
         MfccWords(20).fit(hums(2)).transform(hums(2), augment=1)

@@ -82,7 +82,7 @@ def test_tfidf_is_at_unit_length_and_leaves_empty_rows_empty():
     the, sea = X[0, 0], X[0, 4]
     idf = {n: np.log(5 / (1 + n)) + 1 for n in (2, 3)}  # documents that hold the word, of 4
     assert the / sea == pytest.approx(np.log(3) * idf[3] / (np.log(2) * idf[2]))
-    assert not bag.counts
+    assert not bag.has_counts
 
 
 def test_hashing_learns_nothing_and_knows_every_word():
@@ -170,7 +170,7 @@ def test_wrong_parameters_are_one_sentence(options, sentence):
 
 
 def test_other_things_and_views_are_refused():
-    with pytest.raises(InputError, match=r"words describes documents and .* holds pictures; describe them as terms"):
+    with pytest.raises(InputError, match=r"words takes documents and .* holds pictures; use terms"):
         BagOfWords().fit(ItemList(Path("p"), []))
     with pytest.raises(InputError, match="documents have no further views"):
         BagOfWords(hashing=True).transform(notes("a"), augment=1)
@@ -178,6 +178,6 @@ def test_other_things_and_views_are_refused():
         BagOfWords().transform(notes("a"))
     with pytest.raises(InputError, match="none of the documents of notes can be read: 0 is refused as no words"):
         BagOfWords().fit(notes("!"))
-    with pytest.raises(InputError, match="descriptions of documents and of pictures; name those of one"):
+    with pytest.raises(InputError, match="features of documents and of pictures; name those of one"):
         create_extractor("words,terms")
     assert create_extractor(modality="documents").name == "words"

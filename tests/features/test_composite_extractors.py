@@ -39,7 +39,7 @@ def test_each_part_keeps_its_size(collection):
 def test_parts_look_alike(collection):
     with pytest.raises(InputError, match="hog and colour differ in one of crop, max_pixels, seed"):
         ConcatenatedFeatures([ColourHistograms(), HogFeatures(crop=0.5)]).fit(collection)
-    with pytest.raises(InputError, match="two descriptions or more"):
+    with pytest.raises(InputError, match="two extractors or more"):
         ConcatenatedFeatures([HogFeatures()])
     with pytest.raises(InputError, match="balance is 'equal'"):
         ConcatenatedFeatures([ColourHistograms(), HogFeatures()], "equal").fit(collection)
@@ -57,13 +57,13 @@ def test_options_go_to_the_parts_that_know_them():
 @pytest.mark.parametrize(
     ("named", "options", "sentence"),
     [
-        ("terms,colours", {}, "no description called 'colours'; did you mean 'colour'?"),
+        ("terms,colours", {}, "no features called 'colours'; did you mean 'colour'?"),
         ("hog,hog", {}, "names hog twice"),
-        (" , ", {}, "no description is named; choose from terms"),
+        (" , ", {}, "no features are named; choose from terms"),
         ("onnx", {}, "write onnx:FILE"),
         ("hog:a", {}, "write onnx:FILE"),
         ("hog", {"n_words": 9}, "words is no option of hog"),
-        ("hog", {"balance": "mass"}, "balance weighs descriptions"),
+        ("hog", {"balance": "mass"}, "balance weighs several features"),
     ],
 )
 def test_names_that_mean_nothing(named, options, sentence):
@@ -85,7 +85,7 @@ def test_another_dictionary_is_told_by_what_differs(terms):
 
 
 def test_a_folder_of_something_else():
-    with pytest.raises(ModelFolderError, match="nothing that describes pictures"):
+    with pytest.raises(ModelFolderError, match="no extractor of pictures"):
         restore_extractor(ModelState("annotator", {}, {}))
     parts = HogFeatures().to_parts()
     with pytest.raises(ModelFolderError, match="another version of wsabie"):

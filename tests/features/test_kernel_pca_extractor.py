@@ -50,7 +50,7 @@ def test_rows_are_those_of_the_map_after_the_description(fitted, collection):
     assert found.X.dtype == np.float32
     np.testing.assert_array_equal(found.X, by_hand)
     assert (found.ids, found.label_names, found.dictionary) == (rows.ids, rows.label_names, fitted.fingerprint())
-    assert (fitted.n_features_, fitted.dense, fitted.counts) == (9, True, False)
+    assert (fitted.n_features_, fitted.is_dense, fitted.has_counts) == (9, True, False)
     columns, values = fitted.transform_one(collection.items[5].content)
     assert columns.tolist() == list(range(9))
     np.testing.assert_array_equal(values, by_hand[5])

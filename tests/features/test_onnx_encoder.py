@@ -124,7 +124,7 @@ def test_every_road_gives_the_same(encoder_file, emoji, tmp_path):
 
 def test_beside_histograms_it_has_unit_length(encoder_file, collection):
     both = ConcatenatedFeatures([HogFeatures(), OnnxEncoder(encoder_file)]).fit(collection)
-    assert not both.dense
+    assert not both.is_dense
     rows = both.transform(collection)
     assert rows.X.shape == (24, HogFeatures().n_features_ + WIDTH)
     alone = OnnxEncoder(encoder_file).transform(collection).X

@@ -155,5 +155,5 @@ def test_the_region_belongs_to_what_a_collection_is() -> None:
 
 
 def test_regions_are_not_copied_as_pictures(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="describe them first: wsabie features images here"):
+    with pytest.raises(Exception, match="extract features first: wsabie features images here"):
         write_parquet_images(regions(painted(), Box(0, 0, 40, 40)), tmp_path / "a.parquet")

@@ -180,7 +180,7 @@ def test_refuses_the_folder_of_something_else(tmp_path, terms):
 def test_refuses_rows_of_features(terms):
     rows = FeatureTable(csr_matrix((1, 3)), csr_matrix((1, 1)), ["a"], ["b"])
     for use in (terms.transform, VisualWords().fit):
-        with pytest.raises(InputError, match="pictures are described and these are rows of features; give pictures"):
+        with pytest.raises(InputError, match="terms takes pictures and these are rows of features; give pictures"):
             use(rows)
 
 

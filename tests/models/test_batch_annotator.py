@@ -85,7 +85,7 @@ def noted(table: pa.Table, **facts: Any) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def by_rows(trained: Trained) -> Trained:
-    """A model of rows, without what describes pictures."""
+    """A model of rows, without a feature extractor."""
     folder = trained.folder.with_name("rows")
     Annotator(Annotator.load(trained.folder).model).save(folder)
     return trained._replace(folder=folder)

@@ -32,5 +32,5 @@ def test_points_are_those_of_the_model_and_survive_the_disk(tmp_path: Path) -> N
 
 
 def test_a_model_without_points_is_refused() -> None:
-    with pytest.raises(InputError, match="a model of kind popularity has no points of things"):
+    with pytest.raises(InputError, match="a model of kind popularity has no points of items"):
         EmbeddingSet.of(Annotator(Popularity().fit(ROWS.X, ROWS.Y)), ROWS)

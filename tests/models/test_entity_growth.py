@@ -98,7 +98,7 @@ def test_a_space_that_was_never_fitted_is_fitted() -> None:
         ),
         (
             Relation(EntityKind("artist", features(2), ["a", "b"]), "track", [("a", "t0")]),
-            "things of the kind 'artist' have no",
+            "entities of the kind 'artist' have no",
         ),
         (Relation(EntityKind("track", np.ones((1, 4)), ["a"]), "artist", [("a", "x")]), "has 4 features"),
         (Relation("track", "artist", [("unknown", "artist 0")]), "the pairs of 'track - artist' cannot be used"),

@@ -144,15 +144,18 @@ def test_many_queries_are_looked_at_in_even_steps(monkeypatch: pytest.MonkeyPatc
     ("held_out", "sentence"),
     [
         (Relation("track", "x", []), "the space knows no kind 'x'; it knows track, artist"),
-        (Relation("track", "artist", [("zz", "artist 0")]), "no held-out pair of 'track - artist' is of known things"),
-        (Relation("track", "artist", by()[:9]), "is of known things and not one of training; give others"),
+        (
+            Relation("track", "artist", [("zz", "artist 0")]),
+            "no held-out pair of 'track - artist' is of known entities",
+        ),
+        (Relation("track", "artist", by()[:9]), "is of known entities and not one of training; give others"),
         (Relation("track", "artist", []), "no held-out pair of 'track - artist'"),
-        (Relation("track", "artist", [(0, 99)]), "it names number 99 of the 12 things of kind 'artist'"),
+        (Relation("track", "artist", [(0, 99)]), "it names number 99 of the 12 entities of kind 'artist'"),
         (
             Relation(EntityKind("track", sp.identity(3)), "artist", []),
             "the features of 'track' has 3 features, but the kind",
         ),
-        (Relation(EntityKind("artist", sp.identity(3)), "track", []), "things of the kind 'artist' have no features"),
+        (Relation(EntityKind("artist", sp.identity(3)), "track", []), "entities of the kind 'artist' have no features"),
     ],
 )
 def test_pairs_that_can_judge_nothing_are_refused(held_out: Relation, sentence: str) -> None:
@@ -170,7 +173,9 @@ def test_what_chooses_an_epoch_is_one_of_the_figures() -> None:
 
 
 def test_evaluation_is_refused_in_a_sentence(fitted: Space) -> None:
-    with pytest.raises(InputError, match="no pair of 'track - artist' names things that the space knows; give others"):
+    with pytest.raises(
+        InputError, match="no pair of 'track - artist' names entities that the space knows; give others"
+    ):
         fitted.evaluate([Relation("track", "artist", [("zz", "artist 0")])])
     with pytest.raises(InputError, match="the space knows no kind 'tag'; it knows track, artist"):
         fitted.evaluate([Relation("tag", "artist", [("zz", "artist 0")])])

@@ -106,10 +106,13 @@ def test_new_things_and_known_ones_of_a_kind_are_two_sides() -> None:
         ([("a", "x"), ()], r"\(\) is no pair of names, as others are"),
         ([("a", "x"), ("zz", "x")], "there is no q 'zz' among the 3 qs"),
         ([("a", "x"), ("a", "xx")], "there is no t 'xx'; did you mean 'x'"),
-        ([(0, 0), (3, 1)], "it names number 3 of the 3 things of kind 'q'"),
-        ([(0, -1)], "it names number -1 of the 2 things of kind 't'"),
-        (sp.identity(4), "it names number 3 of the 3 things of kind 'q'"),
-        (sp.csr_matrix((np.ones(1), np.array([5]), np.array([0, 1, 1, 1])), (3, 6))[:, :6], "number 5 of the 2 things"),
+        ([(0, 0), (3, 1)], "it names number 3 of the 3 entities of kind 'q'"),
+        ([(0, -1)], "it names number -1 of the 2 entities of kind 't'"),
+        (sp.identity(4), "it names number 3 of the 3 entities of kind 'q'"),
+        (
+            sp.csr_matrix((np.ones(1), np.array([5]), np.array([0, 1, 1, 1])), (3, 6))[:, :6],
+            "number 5 of the 2 entit",
+        ),
     ],
 )
 def test_pairs_are_refused_in_a_sentence_that_names_the_relation(pairs: Any, sentence: str) -> None:
@@ -150,26 +153,26 @@ def test_things_without_ids_are_called_by_their_numbers() -> None:
 
 
 def test_features_may_be_lists() -> None:
-    assert repr(EntityKind("k", X.tolist())) == "Kind('k', 3 things of 3 features)"
-    assert repr(EntityKind("k", ids=["a"])) == "Kind('k', 1 things)"
+    assert repr(EntityKind("k", X.tolist())) == "Kind('k', 3 entities of 3 features)"
+    assert repr(EntityKind("k", ids=["a"])) == "Kind('k', 1 entities)"
 
 
 @pytest.mark.parametrize(
     ("kind", "sentence"),
     [
-        (lambda: EntityKind(""), "'' is no name for a kind of things"),
-        (lambda: EntityKind(" "), "' ' is no name for a kind of things"),
-        (lambda: EntityKind(3), "3 is no name for a kind of things"),  # type: ignore[arg-type]
+        (lambda: EntityKind(""), "'' is no name for a kind of entities"),
+        (lambda: EntityKind(" "), "' ' is no name for a kind of entities"),
+        (lambda: EntityKind(3), "3 is no name for a kind of entities"),  # type: ignore[arg-type]
         (
             lambda: EntityKind("k", X[0]),
-            r"the features of 'k' has 1 dimension\(s\); give a row of features for each thing",
+            r"the features of 'k' has 1 dimension\(s\); give a row of features for each entity",
         ),
         (lambda: EntityKind("k", [[1, 2], [3]]), "the features of 'k' has rows of different lengths"),
         (lambda: EntityKind("k", X, ["a"]), "the kind 'k' has 3 rows of features and 1 ids; give an id for each row"),
         (lambda: EntityKind("k", map="m"), "the kind 'k' has no features, and so no map to share; give X"),
         (
             lambda: EntityKind("k", X, ["a", "b", "a"]).names(),
-            "the things of the kind 'k' cannot be told apart: .*'a' comes",
+            "the entities of the kind 'k' cannot be told apart: .*'a' comes",
         ),
         (
             lambda: EntityKind("k", X, [1, 2, 3]).names(),
@@ -192,7 +195,7 @@ def test_a_weight_is_a_number_above_0(weight: Any) -> None:
 @pytest.mark.parametrize("end", [3, None, ["q"]])
 def test_an_end_is_a_kind(end: Any) -> None:
     for ends in ((end, "t"), ("q", end)):
-        with pytest.raises(InputError, match="is no kind of things; give a Kind, or the name of one"):
+        with pytest.raises(InputError, match="is no kind of entities; give a Kind, or the name of one"):
             Relation(*ends, [])
 
 

@@ -12,7 +12,7 @@ from wsabie.core.errors import InputError
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import run_at_once
 from wsabie.models.base import ridge_start
-from wsabie.models.base.hyperparameters import TrainingShape, default_ridge_rate, starts_at_ridge
+from wsabie.models.base.hyperparameters import TrainingShape, default_ridge_rate, has_ridge_start
 from wsabie.models.base.ridge_start import PENALTY, place_at_ridge
 from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.base.training_rows import TrainingRows
@@ -155,16 +155,16 @@ def test_rows_that_say_nothing_leave_finite_tables(rows: Float32, is_whole: bool
 
 def test_auto_begins_at_ridge_for_warp_alone() -> None:
     words = WordVectors(["a"], np.ones((1, 4), np.float32))
-    assert starts_at_ridge(Wsabie().get_params())
-    assert starts_at_ridge(Wsabie(similarity="cosine").get_params())
+    assert has_ridge_start(Wsabie().get_params())
+    assert has_ridge_start(Wsabie(similarity="cosine").get_params())
     changes: list[dict[str, Any]] = [
         {"init": "random"}, {"learning_rate": 0.1}, {"loss": "auc"}, {"surrogate": "logistic"}, {"init_scale": 0.1},
         {"init_labels": words}, {"similarity": "euclidean"}, {"init_model": Wsabie(init="random")},
     ]  # fmt: skip
-    assert not any(starts_at_ridge(Wsabie(**change).get_params()) for change in changes)
-    assert starts_at_ridge(Wsabie(init="ridge", loss="auc", learning_rate=0.1).get_params())
-    assert starts_at_ridge(Wsabie(init_model=Wsabie()).get_params())
-    assert not starts_at_ridge(ObjectParts([(0, 1)])._list_parameters())
+    assert not any(has_ridge_start(Wsabie(**change).get_params()) for change in changes)
+    assert has_ridge_start(Wsabie(init="ridge", loss="auc", learning_rate=0.1).get_params())
+    assert has_ridge_start(Wsabie(init_model=Wsabie()).get_params())
+    assert not has_ridge_start(ObjectParts([(0, 1)])._list_parameters())
 
 
 @pytest.mark.parametrize("changes", [{"init_model": Wsabie()}, {"init_scale": 0.1}])

@@ -455,7 +455,7 @@ def test_use_is_refused_in_a_sentence(fitted: Space) -> None:
             fitted.rank("track", "artist", ["t0"], k)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="X has 29 features, but the kind 'track' is expecting 30 features as input"):
         fitted.rank("track", "artist", features()[:, 1:])
-    with pytest.raises(InputError, match="things of the kind 'artist' have no features; give their names or numbers"):
+    with pytest.raises(InputError, match="entities of the kind 'artist' have no features; give their names or numbers"):
         fitted.rank("artist", "track", features())
     for target in ("track", "artist"):
         with pytest.raises(InputError, match=r"exclude has (2 rows|99 columns)"):

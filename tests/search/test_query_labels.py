@@ -1,4 +1,4 @@
-"""What a query means: labels first, then what is known, what names the same things, what is near."""
+"""What a query means: labels first, then what is known, what names the same items, what is near."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ def test_what_is_known_goes_before_what_is_near(matched: LabelConcepts) -> None:
     queries = QueryMatcher(LABELS, matched, same, vectors)
     assert queries.match("voiture").match_kind == "name"
     assert queries.match("schiff").sentence == (
-        "'schiff' names the same things of the collection as 'ship' (cosine 0.82)"
+        "'schiff' names the same items of the collection as 'ship' (cosine 0.82)"
     )
     assert queries.match("boat").labels == ["ship"]
     weak = LabelAliases(np.array([[1, 1, 0], [1, 0, 0], [1, 0, 0], [1, 0, 0], [1, 0, 0]]), ["ship", "boat", "car"])

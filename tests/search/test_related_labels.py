@@ -23,7 +23,7 @@ def known() -> KnowledgeGraph:
 def said(known: KnowledgeGraph, labels: list[str], label: str, **options) -> dict[str, tuple[float, str]]:
     links = HierarchyRelatedLabels(match_labels(known, labels), **options).related(label)
     assert [link.score for link in links] == sorted((link.score for link in links), reverse=True)
-    return {link.label: (link.score, link.why) for link in links}
+    return {link.label: (link.score, link.reason) for link in links}
 
 
 def test_parts_kinds_wholes_and_siblings(known: KnowledgeGraph) -> None:
@@ -71,7 +71,7 @@ def test_a_label_of_which_nothing_is_known_has_a_stand_in(known: KnowledgeGraph)
     same = LabelAliases([[1, 1, 0], [1, 1, 0], [0, 0, 1]], ["car", "Wagen", "weg"])
     assert HierarchyRelatedLabels(matched).related("Wagen") == []
     (door,) = HierarchyRelatedLabels(matched, aliases=same).related("Wagen")
-    assert door == ("door", 1.0, "known: part of car ('Wagen' names the same things)")
+    assert door == ("door", 1.0, "known: part of car ('Wagen' names the same items)")
     assert HierarchyRelatedLabels(matched, aliases=same).related("weg") == []
 
 

@@ -94,12 +94,12 @@ def test_in_pieces_as_in_one_run(tmp_path: Path) -> None:
 
 def test_trials_that_are_proposed_together_know_those_before_them(tmp_path: Path) -> None:
     one_by_one = tuned(tmp_path / "a", n=13, halving=False)
-    three = tuned(tmp_path / "b", n=13, halving=False, together=3)
+    three = tuned(tmp_path / "b", n=13, halving=False, group_size=3)
     assert list_trials(three)[:8] == list_trials(one_by_one)[:8]  # drawn at random, without a look at others
     assert list_trials(three) != list_trials(one_by_one)
     assert len({str(trial.place) for trial in three.trials[10:]}) == 3
     for n in (5, 13):  # stopped amid three, it goes on with the others of them
-        pieces = tuned(tmp_path / "c", n=n, halving=False, together=3)
+        pieces = tuned(tmp_path / "c", n=n, halving=False, group_size=3)
     assert list_trials(pieces) == list_trials(three)
 
 

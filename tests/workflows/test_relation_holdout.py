@@ -309,5 +309,5 @@ def test_pairs_of_things_without_data_are_listed(tmp_path: Path) -> None:
     write_pairs(tmp_path / "about.tsv", [("n1", "s1"), ("n1", "nowhere"), ("nothing", "s1"), ("n1", "caf\u00e9")])
     rejects = Rejects()
     assert world_of(tmp_path, text, rejects).data.couples == {"about": [("n1", "s1"), ("n1", "cafe\u0301")]}
-    why = "pair of a thing without data"
+    why = "pair of an entity without data"
     assert [(reason, row_id) for _, reason, row_id in rejects.listed] == [(why, "nowhere"), (why, "nothing")]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from wsabie.core.errors import InputError
-from wsabie.models.base.hyperparameters import TrainingShape, default_learning_rate, default_ridge_rate, starts_at_ridge
+from wsabie.models.base.hyperparameters import TrainingShape, default_learning_rate, default_ridge_rate, has_ridge_start
 from wsabie.models.estimator_specs import build_estimator, list_parameters
 from wsabie.workflows.tune.search_spaces import KINDS, ChoiceParameter, RangeParameter, build_search_space
 
@@ -48,7 +48,7 @@ def test_auto_is_what_the_model_makes_of_it(name: str, parameters: dict[str, Any
         part, _, last = parameter.rpartition("__")
         owner = getattr(model, part or "embedding", model)
         if parameter == "init":
-            assert auto[parameter] == ("ridge" if starts_at_ridge(owner._list_parameters()) else "random")
+            assert auto[parameter] == ("ridge" if has_ridge_start(owner._list_parameters()) else "random")
         elif getattr(owner, last) == "auto":
             assert auto[parameter] == pytest.approx(getattr(owner._resolve_settings(shape), last)), parameter
 

@@ -68,7 +68,7 @@ def by_chance(n: int) -> list[Any]:
 def test_proposals_lie_in_the_space_and_beat_chance() -> None:
     past = by_chance(40)
     proposed = [propose(past, 0, number) for number in range(40, 56)]
-    assert all(SPACE[name].holds(value) for place in proposed for name, value in place.items())
+    assert all(SPACE[name].is_valid(value) for place in proposed for name, value in place.items())
     assert np.mean([quality(place) for place in proposed]) > np.mean([trial.value for trial in past]) + 0.2
     first = [propose(past[: N_RANDOM_TRIALS - 1], 0, number) for number in range(40, 56)]
     assert abs(np.mean([np.log10(place["rate"]) for place in first]) + 1) < 0.4

@@ -118,7 +118,7 @@ def draw_search_result(record: PaperRecord, setting: RunSettings) -> RunFindings
         for group in answer.groups:
             ids = ", ".join(match.id for match in group.matches)
             findings.append(
-                FindingRow(f"{query}: {', '.join(group.labels)}", group.why, {"why": group.why, "pictures": ids})
+                FindingRow(f"{query}: {', '.join(group.labels)}", group.reason, {"why": group.reason, "pictures": ids})
             )
     notes = [f"{len(rows):,} test pictures, which training did not see, are searched."]
     pictures = load_thumbnails((name for line in lines for name, _ in line.tiles), _require_source(data))

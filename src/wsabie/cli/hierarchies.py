@@ -32,7 +32,7 @@ def match_model_siblings(
     vocabulary = annotator.model.vocabulary_
     names = list(vocabulary) if label_ids is None else vocabulary.names(label_ids)
     similar = _find_siblings(tree, hierarchy or (), "the model", names)
-    if _used_in_training(tree, hierarchy or (), annotator.facts):
+    if _is_used_in_training(tree, hierarchy or (), annotator.facts):
         print_note(
             f"{_format_paths(hierarchy)} was used in training: what it says of siblings is not what the model found out"
         )
@@ -92,7 +92,7 @@ def print_siblings(facts: JsonObject) -> None:
     print_note(f"median number of siblings: {facts['median']:,.0f}; {known}")
 
 
-def _used_in_training(tree: "Hierarchy", paths: Sequence[Path], facts: JsonObject) -> bool:
+def _is_used_in_training(tree: "Hierarchy", paths: Sequence[Path], facts: JsonObject) -> bool:
     """Return True if training used the lists: by its facts, or by folders of the same pictures."""
     from wsabie.io.formats.media_folder import find_metadata
     from wsabie.io.recognition import open_source

@@ -46,7 +46,7 @@ def open_data(
     from wsabie.io.space_declaration import ENDING
 
     if path.suffix.lower() == ENDING:
-        content = "which kinds of things there are and what relates them"
+        content = "which kinds of entities there are and what relates them"
         raise InputError(f"{path} says {content}, for train, evaluate, compare, split and tune; give data here")
     settings: Settings = {"n_features": n_features, "modality": modality, "progress": TerminalProgress()}
     label_column = _choose_label_column(path, items, default_items)
@@ -173,7 +173,7 @@ KINDS: "dict[ModalityName, str]" = {"pictures": "images", "sounds": "audio", "do
 
 def format_features_hint(source: "ItemSource", path: Path) -> str:
     """Return the end of an error message: the command that extracts rows of features."""
-    return f"describe them first: wsabie features {KINDS[source.modality]} {quote_path(path)} --out FILE.parquet"
+    return f"extract features first: wsabie features {KINDS[source.modality]} {quote_path(path)} --out FILE.parquet"
 
 
 EXTRACTOR_PARAMETERS = {
@@ -191,7 +191,7 @@ def refuse_without_effect(source: "Source | ShardedFeatureTable", path: Path, pi
     if pictures and not hasattr(source, "modality"):
         option = {name: option for option, name in EXTRACTOR_PARAMETERS.items()}.get(name := next(iter(pictures)), name)
         flag = "--" + option.replace("_", "-")
-        meaning = "how pictures, sounds or documents are described"
+        meaning = "how features of pictures, sounds or documents are extracted"
         raise InputError(f"{flag} says {meaning}, and {path} holds rows of features; leave {flag} out")
 
 
@@ -216,15 +216,15 @@ def refuse_misfit(annotator: "Annotator", model: Path, source: "Source") -> None
     if is_table(source):
         is_extracted = bool(annotator.dictionary) and source.dictionary
         if annotator.terms is not None and is_extracted and is_extracted != annotator.dictionary:
-            modality, reason = annotator.terms.modality, "the data was described by another dictionary"
+            modality, reason = annotator.terms.modality, "the features come from another dictionary"
             command = f"wsabie features {KINDS[modality]} FOLDER --dictionary {model} --out FILE"
-            raise InputError(f"{reason} than the training data; give the {modality}, or describe them again: {command}")
+            raise InputError(f"{reason} than the training data; give the {modality}, or extract them again: {command}")
     elif annotator.terms is None:
         remedy = "give rows"
         if annotator.dictionary:
             remedy = (
                 f"{format_features_hint(source, source.path)} --dictionary FOLDER, "
-                "with the folder of the dictionary that described the training data"
+                "with the folder of the dictionary of the training data"
             )
             if annotator.dictionary.startswith(MAPPED):
                 remedy += ", and map them: wsabie features kpca FILE.parquet --map FOLDER --out MAPPED.parquet"

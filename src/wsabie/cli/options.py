@@ -41,7 +41,7 @@ Data = Annotated[
         metavar="DATA",
         help="Pictures, sounds or documents in a folder, shards, Parquet, JSON lines or a TSV with a column text, "
         "svmlight/XC, Mulan ARFF, fastText text, pairs in a TSV, or a published collection; FILE.toml declares kinds "
-        "of things and relations between them.",
+        "of entities and relations between them.",
     ),
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder, as `wsabie train --model` wrote it.")]

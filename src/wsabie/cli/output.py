@@ -240,17 +240,17 @@ class InterruptExit(SystemExit):
 
     Parameters
     ----------
-    kept_work : str
+    unfinished_work : str
         Phrase about it, with a verb; "" if there is none.
     """
 
-    def __init__(self, kept_work: str = "") -> None:
+    def __init__(self, unfinished_work: str = "") -> None:
         super().__init__(INTERRUPTED)
         self.sentence = "stopped before anything was finished, so that the same command begins at the beginning"
-        if kept_work:
+        if unfinished_work:
             command, *words = (word for word in sys.argv[1:] if word not in ("--resume", "--restart"))
             command_line = shlex.join(["wsabie", command, "--resume", *words])  # in front of a "--"
-            self.sentence = f"stopped; {kept_work}; go on with: {command_line}"
+            self.sentence = f"stopped; {unfinished_work}; go on with: {command_line}"
 
 
 def print_error(sentence: str) -> None:

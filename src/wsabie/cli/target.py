@@ -67,7 +67,7 @@ def _refuse_space_options(options: Any) -> None:
     for leaf in list_leaves(type(options)):
         if ONLY_SPACES in leaf.marks and leaf.is_stated(options):
             require_model_folder(options.model)
-            reason = f"{options.model} is no space of several kinds of things, which --{leaf.flag} is for"
+            reason = f"{options.model} is no space of several kinds of entities, which --{leaf.flag} is for"
             raise InputError(f"{reason}; leave it out")
 
 

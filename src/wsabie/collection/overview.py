@@ -17,7 +17,7 @@ from wsabie.collection.db.tables import annotations, items, labels, merge_exclus
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.folder.drafts import list_drafts
 from wsabie.collection.labels import label_store
-from wsabie.collection.labels.label_list import Label, build_label_query, make_label
+from wsabie.collection.labels.label_list import LabelSummary, build_label_query, make_label
 from wsabie.collection.learning.suggestions import build_pending_query
 from wsabie.collection.merge_proposals.evidence import LabelCount
 from wsabie.collection.registry.model_registry import LoadedModel, find_usable_model, load_model_in_use
@@ -56,53 +56,53 @@ class LabelThreshold:
     is_label_specific: bool
 
 
-class LabelEvaluation(NamedTuple):
-    """Held-out results of a model for one label.
+@dataclass(frozen=True)
+class LabelEvaluation:
+    """Evaluation of the model in use for one label on held-out items.
 
     Attributes
     ----------
     model : int
     is_trained : bool
         The model was trained on the label.
-    suggested, right : int
-        Number of suggestions for held-out items, and of correct ones.
-    limits : list of LabelThreshold
+    suggestions, correct : int
+        Number of suggestions, and of correct ones.
+    thresholds : list of LabelThreshold
     """
 
     model: int
     is_trained: bool
-    suggested: int
-    right: int
-    limits: list[LabelThreshold]
+    suggestions: int
+    correct: int
+    thresholds: list[LabelThreshold]
 
 
-class LabelDetails(NamedTuple):
-    """Label with its relatives, suggestions and evaluation.
+@dataclass(frozen=True)
+class LabelDetails(LabelSummary):
+    """Label with its names, relations and evaluation.
 
     Attributes
     ----------
-    label : Label
     names : list of LabelSynonym
         Synonyms.
     ancestors : list of LabelCount
         Ancestors, nearest first.
     child_labels : list of LabelCount
-        Children.
+        Children, most frequent first; 500 at most.
     merge_exclusions : list of LabelCount
         Labels excluded from merging with it.
-    waiting : int
+    open_suggestions : int
         Number of undecided suggestions of the model in use.
-    held_out : LabelEvaluation or None
-        Evaluation of the model in use; None if no model opens.
+    evaluation : LabelEvaluation or None
+        None if no model opens.
     """
 
-    label: Label
     names: list[LabelSynonym]
     ancestors: list[LabelCount]
     child_labels: list[LabelCount]
     merge_exclusions: list[LabelCount]
-    waiting: int
-    held_out: LabelEvaluation | None
+    open_suggestions: int
+    evaluation: LabelEvaluation | None
 
 
 def read_label_details(collection: Collection, number: int) -> LabelDetails:
@@ -125,18 +125,18 @@ def read_label_details(collection: Collection, number: int) -> LabelDetails:
         model, merge_targets = find_model_in_use(connection), label_store.read_merge_targets(connection)
         equivalent_ids = [number, *(merged_id for merged_id, target in merge_targets.items() if target == number)]
         child_labels = _read_in_order(connection, children)
-        waiting = 0
+        open_suggestions = 0
         if model is not None:
             pending = build_pending_query(model, 0, number).subquery()
-            waiting = connection.scalar(select(func.count()).select_from(pending)) or 0
+            open_suggestions = connection.scalar(select(func.count()).select_from(pending)) or 0
         return LabelDetails(
-            make_label(row, [synonym.name for synonym in names], len(children)),
-            names,
-            _read_in_order(connection, label_store.list_ancestors(connection, number)),
-            sorted(child_labels, key=lambda label: (-label.items, label.name))[:MAX_CHILDREN],
-            _read_in_order(connection, _read_exclusions(connection, equivalent_ids, merge_targets)),
-            waiting,
-            None if loaded_model is None else _evaluate_label(loaded_model, connection, equivalent_ids),
+            **vars(make_label(row, [synonym.name for synonym in names], len(children))),
+            names=names,
+            ancestors=_read_in_order(connection, label_store.list_ancestors(connection, number)),
+            child_labels=sorted(child_labels, key=lambda label: (-label.items, label.name))[:MAX_CHILDREN],
+            merge_exclusions=_read_in_order(connection, _read_exclusions(connection, equivalent_ids, merge_targets)),
+            open_suggestions=open_suggestions,
+            evaluation=None if loaded_model is None else _evaluate_label(loaded_model, connection, equivalent_ids),
         )
 
 
@@ -182,18 +182,18 @@ def _evaluate_label(
 ) -> LabelEvaluation | None:
     number = equivalent_ids[0]
     try:
-        held_out = model.holdout_suggestions
+        suggestions = model.holdout_suggestions
         limits = [model.threshold(precision) for precision in PRECISIONS]
     except InputError:
         return None
-    is_of_label = np.isin(held_out.labels, equivalent_ids)
+    is_of_label = np.isin(suggestions.labels, equivalent_ids)
     is_trained = number in model.labels_now(connection).tolist()
-    n_suggested, n_right = int(is_of_label.sum()), int(held_out.right[is_of_label].sum())
+    n_suggestions, n_correct = int(is_of_label.sum()), int(suggestions.right[is_of_label].sum())
     thresholds = [
         LabelThreshold(limit.precision, limit.by_label.get(number, limit.common), number in limit.by_label)
         for limit in limits
     ]
-    return LabelEvaluation(model.number, is_trained, n_suggested, n_right, thresholds)
+    return LabelEvaluation(model.number, is_trained, n_suggestions, n_correct, thresholds)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class Executor(Protocol):
     """Maps a picklable function over items, lazily, in order, holding only a few items at a time."""
 
     @property
-    def standing(self) -> bool:
+    def has_persistent_workers(self) -> bool:
         """Return whether workers stay from one map to the next, so that short maps are worth handing out."""
         ...
 
@@ -53,7 +53,7 @@ class SerialExecutor:
     [8, 16]
     """
 
-    standing = False
+    has_persistent_workers = False
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         return map(function, items)
@@ -86,7 +86,7 @@ class ProcessExecutor:
         work begins here is not reported.)
     """
 
-    standing = False
+    has_persistent_workers = False
 
     def __init__(self, workers: int, local_seconds: float = 1.0) -> None:
         self.workers = workers

@@ -50,7 +50,7 @@ class RayExecutor:
     [1, 2]
     """
 
-    standing = True
+    has_persistent_workers = True
 
     def __init__(self, address: str = LOCAL) -> None:
         connect(address)

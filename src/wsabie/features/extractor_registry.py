@@ -63,7 +63,7 @@ def create_extractor(
     >>> create_extractor("color")
     Traceback (most recent call last):
     ...
-    wsabie.core.errors.InputError: there is no description called 'color'; did you mean 'colour'?
+    wsabie.core.errors.InputError: there are no features called 'color'; did you mean 'colour'?
     """
     extractor_names = extractor_names or DEFAULT_EXTRACTORS[modality]
     words = [word.strip() for word in extractor_names.split(",") if word.strip()]
@@ -71,14 +71,14 @@ def create_extractor(
     for kind in kinds:
         if kinds.count(kind) > 1:
             raise InputError(f"{extractor_names!r} names {kind.name} twice; name it once")
-    if len(things_named := {kind.modality for kind in kinds}) > 1:
+    if len(modalities := {kind.modality for kind in kinds}) > 1:
         raise InputError(
-            f"{extractor_names!r} names descriptions of {' and of '.join(sorted(things_named))}; name those of one"
+            f"{extractor_names!r} names features of {' and of '.join(sorted(modalities))}; name those of one"
         )
-    require(bool(kinds), f"no description is named; choose from {', '.join(_EXTRACTORS_BY_NAME)}")
+    require(bool(kinds), f"no features are named; choose from {', '.join(_EXTRACTORS_BY_NAME)}")
     if len(kinds) < 2 and "balance" in options:
         raise InputError(
-            f"balance weighs descriptions against each other, and {extractor_names!r} is one; leave it out"
+            f"balance weighs several features against each other, and {extractor_names!r} is one; leave it out"
         )
     pca = _take_pca_options(options)
     balance = options.pop("balance", "length" if pca is None else "mass")  # a kernel of histograms compares mass
@@ -110,9 +110,9 @@ def _find_extractor(word: str) -> type[FeatureExtractor]:
     if name not in _EXTRACTORS_BY_NAME:
         near = find_closest_names(name, tuple(_EXTRACTORS_BY_NAME), n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(_EXTRACTORS_BY_NAME)}"
-        raise InputError(f"there is no description called {name!r}; {hint}")
+        raise InputError(f"there are no features called {name!r}; {hint}")
     if (":" in word) != (_EXTRACTORS_BY_NAME[name] is OnnxEncoder):
-        raise InputError(f"{word!r} is no description; write onnx:FILE for a network, and the name alone for others")
+        raise InputError(f"{word!r} names no features; write onnx:FILE for a network, and the name alone for others")
     return _EXTRACTORS_BY_NAME[name]
 
 
@@ -131,7 +131,7 @@ def restore_extractor(parts: ModelState) -> FeatureExtractor:
     """
     if parts.kind not in _EXTRACTORS_BY_KIND:
         raise ModelFolderError(
-            f"this is a {parts.kind!r} and nothing that describes pictures, sounds or documents; give the folder of a "
+            f"this is a {parts.kind!r} and no extractor of pictures, sounds or documents; give the folder of a "
             "dictionary"
         )
     return _EXTRACTORS_BY_KIND[parts.kind].from_parts(parts)

@@ -158,8 +158,8 @@ def merge_columns(Y: Matrix, columns: Array, width: int) -> Matrix:
     from scipy.sparse import csr_matrix
 
     sources = np.flatnonzero(columns >= 0)
-    into = csr_matrix((np.ones(len(sources), np.int32), (sources, columns[sources])), (len(columns), width))
-    right, wrong = ((sign * Y > 0).astype(np.int32) @ into for sign in (1, -1))
+    mapping = csr_matrix((np.ones(len(sources), np.int32), (sources, columns[sources])), (len(columns), width))
+    right, wrong = ((sign * Y > 0).astype(np.int32) @ mapping for sign in (1, -1))
     signs = (right * (len(columns) + 1) - wrong).tocsr()
     signs.data = np.sign(signs.data)
     signs.sort_indices()
@@ -196,7 +196,7 @@ def _check_dictionary(rows: FeatureTable, dictionary: str | None) -> None:
                 "map (wsabie features kpca DATA --map FOLDER --out FILE)"
             )
         raise InputError(
-            "the data was described by another dictionary than the training data; describe it again "
+            "the features come from another dictionary than the training data; extract them again "
             "with the dictionary of the training data (wsabie features images --dictionary FOLDER)"
         )
 

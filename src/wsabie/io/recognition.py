@@ -152,8 +152,8 @@ def open_source(
         raise InputError(f"{path} has no column of splits to choose {split!r} from; leave split out")
     options = ReadOptions(rejects, labels_from, label_column, split)
     if kind == "folder":
-        folder, wanted = path if path.is_dir() else path.parent, DOCUMENTS if modality == "documents" else None
-        items = read_folder(folder, image_column=image_column, modality=wanted, **options._asdict())
+        folder, documents = path if path.is_dir() else path.parent, DOCUMENTS if modality == "documents" else None
+        items = read_folder(folder, image_column=image_column, modality=documents, **options._asdict())
         if modality is None and items.modality == "documents":
             _refuse_rows(path, items.items[0].full_content)
         return items
@@ -355,7 +355,7 @@ def _refuse_rows(folder: Path, file: Path | bytes) -> None:
     """Refuse a folder whose file holds rows: that file should be given instead."""
     try:
         content = read_head(file, _HEAD) if isinstance(file, Path) else file
-    except InputError:  # it is listed when it is described
+    except InputError:  # it is listed when its features are extracted
         return
     lines = [line for line in content.split(b"\n") if line.strip()][:_LINES]
     rows = sum(bool(_SPARSE_ROW.match(line) or _PAIR.fullmatch(line) or _FASTTEXT.search(line)) for line in lines)
@@ -418,8 +418,8 @@ def open_row_stream(path: Path, rejects: Rejects, progress: Progress = SILENT) -
     rows = open_source(path, rejects=rejects, progress=progress)
     if not isinstance(rows, FeatureTable):
         raise InputError(
-            f"{path} holds {rows.modality}, and shards hold rows; describe them first with wsabie features, and give "
-            "the file that it writes"
+            f"{path} holds {rows.modality}, and shards hold rows; extract features first with wsabie features, and "
+            "give the file that it writes"
         )
     return InMemoryStream(path, rows)
 

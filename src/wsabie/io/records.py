@@ -152,7 +152,7 @@ class ReadOptions(NamedTuple):
     split: str | None = None
 
     @property
-    def labelled(self) -> bool:
+    def has_labels(self) -> bool:
         """Return whether labels are read."""
         return self.labels_from != "none"
 

@@ -35,7 +35,7 @@ from wsabie.vocabulary.label_names import find_closest_names
 
 _SLIP = 0.8
 _MOST = 1 << 16  # bytes; long dotted keys take memory by their square
-_DESCRIPTION = {
+_FEATURE_OPTIONS = {
     "features": "features",
     "n_words": "n_words",
     "components": "n_components",
@@ -49,7 +49,7 @@ _DESCRIPTION = {
     "hashing": "hashing",
 }
 """Options of feature extraction: names in the file, and parameters of feature extractors."""
-_KIND = ("data", "split", "ids", "map", "scaling", *_DESCRIPTION)
+_KIND = ("data", "split", "ids", "map", "scaling", *_FEATURE_OPTIONS)
 _RELATION = ("query", "target", "pairs", "names", "weight", "candidates")
 FITTED_CANDIDATES = "fitted"
 ENDING = ".toml"
@@ -67,7 +67,7 @@ class KindDeclaration(NamedTuple):
         A collection; None: items that have only names.
     split : str or None
         The side of the collection's own split to use.
-    description : dict
+    feature_options : dict
         Feature extraction of pictures, sounds or documents: options of the extractor, and "features".
     map : str or None
         Kinds of the same map share it; the name of a kind is that of its own.
@@ -80,7 +80,7 @@ class KindDeclaration(NamedTuple):
     name: str
     data: Path | None = None
     split: str | None = None
-    description: Mapping[str, Any] = {}
+    feature_options: Mapping[str, Any] = {}
     map: str | None = None
     scaling: str | None = "auto"
     ids: Path | None = None
@@ -219,16 +219,16 @@ def _parse_kind(name: str, table: JsonObject, path: Path) -> KindDeclaration:
         scaling in ("auto", "tfidf", "none"),
         f"{path}{where}: scaling is {scaling!r}; choose auto, tfidf or none",
     )
-    description = {_DESCRIPTION[key]: value for key, value in table.items() if key in _DESCRIPTION}
+    feature_options = {_FEATURE_OPTIONS[key]: value for key, value in table.items() if key in _FEATURE_OPTIONS}
     require(
         data is not None or not set(table) - {"data"},
-        f"{path}{where} has no data, so that its things have no features; name data, or leave the rest out",
+        f"{path}{where} has no data, so that its entities have no features; name data, or leave the rest out",
     )
     return KindDeclaration(
         name,
         None if data is None else path.parent / data,
         _get_text(table, "split", path, where),
-        description,
+        feature_options,
         _get_text(table, "map", path, where),
         None if scaling == "none" else scaling,
         None if ids is None else path.parent / ids,

@@ -18,7 +18,7 @@ from wsabie.vocabulary.knowledge_graph import DOWN, UP, Concept
 from wsabie.vocabulary.label_names import format_unknown_label
 from wsabie.vocabulary.word_vectors import WordVectors
 
-MatchKind = Literal["label", "name", "kinds", "same things", "word vector"]
+MatchKind = Literal["label", "name", "kinds", "same items", "word vector"]
 ALIKE = 0.5
 """Least cosine of two labels that name the same items."""
 _LISTED = 8
@@ -34,7 +34,7 @@ class QueryLabels(NamedTuple):
         Nearest first.
     match_kind : str
         "label": the query is a label; "name": another name of one; "kinds": labels below it in the hierarchy; "same
-        things": it names the same items as a label; "word vector": its vector is nearest to that of a label.
+        items": it names the same items as a label; "word vector": its vector is nearest to that of a label.
     concept : str or None
         Concept of the query, where one is known.
     sentence : str
@@ -179,8 +179,8 @@ class QueryMatcher:
         match = None if self.aliases is None else self.aliases.nearest(query, self._label_set)
         if match is None or match[1] < ALIKE:
             return None
-        sentence = f"'{query}' names the same things of the collection as '{match[0]}' (cosine {match[1]:.2f})"
-        return QueryLabels(query, [match[0]], "same things", None, sentence)
+        sentence = f"'{query}' names the same items of the collection as '{match[0]}' (cosine {match[1]:.2f})"
+        return QueryLabels(query, [match[0]], "same items", None, sentence)
 
     def _match_vector(self, query: str) -> QueryLabels | None:
         if self.vectors is None or query not in self.vectors:
@@ -225,13 +225,13 @@ class LabelLink(NamedTuple):
     label : str
     score : float
         Higher is nearer; scores of different sources cannot be compared.
-    why : str
+    reason : str
         Reason in words, such as "part of car".
     """
 
     label: str
     score: float
-    why: str
+    reason: str
 
 
 class RelatedLabelSource(Protocol):
@@ -295,11 +295,11 @@ class HierarchyRelatedLabels:
             return []
         concept = self.concepts.expand(name, inherit=self.inherit).concept
         best_links: dict[str, tuple[int, LabelLink]] = {}
-        for reached, steps, why in self._iterate_links(concept):
+        for reached, steps, reason in self._iterate_links(concept):
             if steps > _FAR:
                 continue
             link_concept = self.concepts.concepts[reached.place] or ""
-            link = LabelLink(self.concepts.labels[reached.place], 1 / steps, f"{self.source_name}: {why}{stands}")
+            link = LabelLink(self.concepts.labels[reached.place], 1 / steps, f"{self.source_name}: {reason}{stands}")
             previous = best_links.get(link_concept)
             if previous is None or (link.score, -self._rank(link_concept, link.label)) > (
                 previous[1].score,
@@ -317,7 +317,7 @@ class HierarchyRelatedLabels:
         match = None if self.aliases is None else self.aliases.nearest(label, self._known_labels)
         if match is None or match[1] < ALIKE:
             return None, ""
-        return match[0], f" ('{label}' names the same things)"
+        return match[0], f" ('{label}' names the same items)"
 
     def _rank(self, concept: str, label: str) -> int:
         """Return the place of a label among the names of its concept; the usual name comes first."""

@@ -6,10 +6,11 @@ from pydantic import AliasPath, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from wsabie.collection.labels.label_store import ExampleItem
+from wsabie.collection.learning.evaluation import LabelDifference
 from wsabie.collection.learning.training import RetrainForecast, TrainingMode
 from wsabie.collection.maps.item_map import LabelPosition, Method, ProjectionStatus
-from wsabie.collection.merge_proposals.evidence import LabelCount
-from wsabie.collection.overview import LabelCompletion, LabelSynonym, LabelThreshold
+from wsabie.collection.merge_proposals.proposals import MergeReason
+from wsabie.collection.overview import LabelCompletion
 from wsabie.collection.registry.item_index import IndexStatus
 from wsabie.collection.registry.model_registry import Rollback
 from wsabie.core.json_conversion import JsonObject
@@ -34,29 +35,6 @@ class Completions(ResponseModel):
     labels: list[LabelCompletion]
 
 
-class LabelSummary(ResponseModel):
-    """Label with its counts."""
-
-    id: int
-    name: str
-    language: str
-    wordnet: str
-    parent: str | None
-    synonyms: list[str]
-    items: int
-    rejected: int
-    reviewed_suggestions: int = Field(validation_alias="suggested", description="Suggestions that persons decided.")
-    accepted_suggestions: int = Field(validation_alias="right", description="Of these, accepted.")
-    n_children: int = Field(validation_alias="children")
-
-
-class LabelPage(ResponseModel):
-    """Page of labels."""
-
-    total: int = Field(validation_alias="n_labels")
-    labels: list[LabelSummary]
-
-
 class IllustratedLabel(ResponseModel):
     """Label with a few of its pictures."""
 
@@ -66,27 +44,6 @@ class IllustratedLabel(ResponseModel):
     items: int
 
     pictures: list[ExampleItem]
-
-
-class LabelEvaluation(ResponseModel):
-    """Evaluation of the model in use on held-out items."""
-
-    model: int
-    is_trained: bool = Field(description="True if the model was trained on the label.")
-    suggestions: int = Field(validation_alias="suggested")
-    correct: int = Field(validation_alias="right", description="Correct suggestions.")
-    thresholds: list[LabelThreshold] = Field(validation_alias="limits")
-
-
-class LabelDetails(LabelSummary):
-    """Label with its names, relations and evaluation."""
-
-    names: list[LabelSynonym]
-    ancestors: list[LabelCount] = Field(description="Nearest first.")
-    child_labels: list[LabelCount] = Field(description="Most frequent first; 500 at most.")
-    merge_exclusions: list[LabelCount] = Field(description="Not to be merged with it.")
-    open_suggestions: int = Field(validation_alias="waiting", description="Suggestions that nobody has decided.")
-    evaluation: LabelEvaluation | None = Field(validation_alias="held_out")
 
 
 class LabelNeighbour(IllustratedLabel):
@@ -135,7 +92,7 @@ class MergeRequest(RequestModel):
 class MergeResult(ChangeResult):
     """Result of a merge."""
 
-    moved_tags: int = Field(validation_alias="moved")
+    moved_tags: int
     duplicates: int = Field(description="Tags that the target had already.")
 
 
@@ -150,29 +107,6 @@ class ExclusionRequest(RequestModel):
     """Labels to exclude from being merged with each other."""
 
     labels: list[Id] = Field(min_length=2, max_length=30)
-
-
-class ExclusionResult(ChangeResult):
-    """Result of an exclusion: the number of excluded pairs."""
-
-    pairs: int
-
-
-class MergeEvidence(ResponseModel):
-    """Evidence for merging two labels, or against it if the weight is below 0."""
-
-    kind: str
-    weight: float
-    message: str
-
-
-class MergeReason(ResponseModel):
-    """Evidence about two labels of a proposal, by their names at that time."""
-
-    first: str
-    second: str
-    score: float
-    evidence: list[MergeEvidence]
 
 
 class MergeProposal(ResponseModel):
@@ -232,7 +166,7 @@ class ModelFigures(ResponseModel):
 class ModelSummary(ResponseModel):
     """Model of a collection."""
 
-    id: int = Field(validation_alias="number")
+    id: int
     created_at: str
     method: TrainingMode
     parent: int | None
@@ -302,15 +236,6 @@ class JobProgress(TypedDict, total=False):
     curve: list[TrainingPoint]
 
 
-class LabelDifference(ResponseModel):
-    """Average precision of a label by two models."""
-
-    label: str
-    items: int
-    before: float
-    after: float
-
-
 class PairedDifference(ResponseModel):
     """Mean difference with its confidence interval."""
 
@@ -353,7 +278,7 @@ class JobStatus(ResponseModel):
     by: str
     options: JsonObject
     progress: JobProgress
-    result: Comparison | JsonObject | None
+    result: Comparison | JsonObject | None = Field(union_mode="left_to_right")
     error: str | None
     requested_at: str
     started_at: str | None

@@ -90,11 +90,11 @@ class ModelVersion:
         for model_label, name in zip(vocabulary, self.names, strict=True):
             if name is not None and name != model_label:
                 model_labels.setdefault(name, []).append(model_label)
-        found: list[str] = []
+        model_names: list[str] = []
         for name in names:
-            found += model_labels.get(name, [])
-            found += [name] if name in vocabulary or name not in model_labels else []
-        return found
+            model_names += model_labels.get(name, [])
+            model_names += [name] if name in vocabulary or name not in model_labels else []
+        return model_names
 
 
 class ModelHolder(Protocol):

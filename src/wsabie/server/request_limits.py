@@ -187,12 +187,12 @@ class SameOriginCheck:
             return Problem(403, "this name is not one of the service; use its own, or start it with --allowed-host")
         foreign = any(origin.lower().partition("://")[2] != host.lower() for origin in headers.getlist("origin"))
         sites = set(headers.getlist("sec-fetch-site")) - {"same-origin", "none"}
-        if foreign or (sites and not _opens_page(scope, headers)):
+        if foreign or (sites and not _is_page_request(scope, headers)):
             return Problem(403, "another web site may not ask or change anything here; use the service's own pages")
         return None
 
 
-def _opens_page(scope: Scope, headers: Headers) -> bool:
+def _is_page_request(scope: Scope, headers: Headers) -> bool:
     """Return True if the browser follows a link and shows a page of ours in place of the other site."""
     mode, place = headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest", "document")
     inner = scope["path"].startswith("/api/") or scope["path"] in _NON_PAGES

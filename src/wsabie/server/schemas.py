@@ -196,7 +196,7 @@ class ResultGroup(ItemHits):
     """Items that were found for the same reason."""
 
     labels: list[str]
-    reason: str = Field(validation_alias="why")
+    reason: str
     score: float | None
 
 

@@ -188,7 +188,7 @@ def refuse_foreign_files(path: Path) -> None:
             raise ModelFolderError(f"{path} is a file; give the name of a folder")
         if not path.is_dir() or not any(path.iterdir()):
             return
-        if not (_is_wsabie_config(path / "config.json") or _holds_only_remains(path)):
+        if not (_is_wsabie_config(path / "config.json") or _has_only_remains(path)):
             raise ModelFolderError(f"{path} is a folder that holds other files; choose an empty or new folder")
 
 
@@ -200,7 +200,7 @@ def _is_wsabie_config(config: Path) -> bool:
         return b'"format": "wsabie"' in stream.read(SEAL_BYTES + 100)
 
 
-def _holds_only_remains(path: Path) -> bool:
+def _has_only_remains(path: Path) -> bool:
     """Return whether a folder holds only remains of a model, from a killed first save or from damage."""
     names = {p.name for p in path.iterdir() if not (p.name.startswith(".config.json.") and p.name.endswith(".tmp"))}
     tensors = [_TENSOR_FILE.fullmatch(p.name) is not None for p in (path / "tensors").glob("*")]

@@ -66,7 +66,7 @@ def check_output_paths(
     for number, (kind, file) in enumerate(files):
         with explain_write_errors(file):
             _refuse_input(file, input_paths)
-            if any(_same(file, earlier) for _, earlier in files[:number]):
+            if any(_is_same_file(file, earlier) for _, earlier in files[:number]):
                 raise InputError(f"cannot write {file}: it is named for two results; give each a name of its own")
             if file.exists():
                 _refuse_other_kind(file, kind)
@@ -82,7 +82,7 @@ def check_output_paths(
 
 def _refuse_input(file: Path, inputs: Iterable[Path]) -> None:
     for path in inputs:
-        if _same(file, path):
+        if _is_same_file(file, path):
             raise InputError(f"cannot write {file}: it is read by this command and would be lost; give another name")
         if _real(path) in _real(file).parents:
             raise InputError(
@@ -90,7 +90,7 @@ def _refuse_input(file: Path, inputs: Iterable[Path]) -> None:
             )
 
 
-def _same(a: Path, b: Path) -> bool:
+def _is_same_file(a: Path, b: Path) -> bool:
     return _real(a) == _real(b) or (a.exists() and b.exists() and a.samefile(b))
 
 

@@ -38,14 +38,14 @@ class AugmentedGroup(NamedTuple):
     ----------
     labels : list of str
         The query's own labels, or a related one.
-    why : str
+    reason : str
     score : float or None
         Relatedness, by the source of related labels; None for the query's own.
     matches : list of ItemMatch
     """
 
     labels: list[str]
-    why: str
+    reason: str
     score: float | None
     matches: list[ItemMatch]
 
@@ -83,7 +83,7 @@ class AugmentedSearch:
     ...     def related(self, label, k=10):
     ...         return [("wheel", 1.0, f"part of {label}")][: label == "car"]
     >>> for group in AugmentedSearch(model, items, related=[Parts()]).find("Car", k=1).groups:
-    ...     print(group.labels, group.why, [item.id for item in group.matches])
+    ...     print(group.labels, group.reason, [item.id for item in group.matches])
     ['car'] 'car' is a label ['a']
     ['wheel'] part of car ['b']
     """
@@ -123,7 +123,7 @@ class AugmentedSearch:
         groups = [AugmentedGroup(query_labels.labels, query_labels.sentence, None, matches)]
         for link in self._find_related(query_labels)[:n_related]:
             if matches := self._take_best([link.label], k, shown_groups):
-                groups.append(AugmentedGroup([link.label], link.why, link.score, matches))
+                groups.append(AugmentedGroup([link.label], link.reason, link.score, matches))
         return AugmentedResult(query_labels, groups)
 
     def _find_related(self, query_labels: QueryLabels) -> list[LabelLink]:

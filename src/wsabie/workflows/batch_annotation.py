@@ -98,7 +98,7 @@ def annotate_to_file(
     """
     open_writer, names = detect_output_format(file), list(annotator.model.vocabulary_)
     n_rows = n_unknown = untagged = 0
-    use_workers = executor is not None and executor.standing and folder is not None
+    use_workers = executor is not None and executor.has_persistent_workers and folder is not None
     ranking_executor = executor if executor is not None and use_workers else SerialExecutor()
     ranking = _Ranking(None if use_workers else annotator.model, folder, min(k, len(names)), candidates, least, exact)
     pending: deque[tuple[int, AlignedTable]] = deque()

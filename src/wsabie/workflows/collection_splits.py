@@ -198,7 +198,7 @@ def split_labels(rows: FeatureTable, valid: float, test: float, seed: int, least
     """
     if rows.augment:
         raise InputError(
-            "further views of a picture would keep the label that is held out; describe pictures without --augment"
+            "further views of a picture would keep the label that is held out; extract features without --augment"
         )
     sides, remaining = {}, rows.Y
     for number, (name, share) in enumerate((("test", test), ("valid", valid))):

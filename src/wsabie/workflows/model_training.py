@@ -56,8 +56,8 @@ class TrainingRecipe:
         Folder that it is saved to.
     estimator : LabelModel
         Not fitted yet; its threads and seed apply to the other steps too, if it has them.
-    description : dict
-        Options of the features: describe, augment, and options of `create_extractor`.
+    feature_options : dict
+        "features", "augment", and options of `create_extractor`.
     hold_out : float
         Share of the rows (whole groups) that chooses the epoch if there are no validation data.
     metric : str
@@ -77,7 +77,7 @@ class TrainingRecipe:
     source: str
     model: Path
     estimator: LabelModel
-    description: JsonObject
+    feature_options: JsonObject
     hold_out: float = 0.1
     metric: str = "MAP"
     min_rows: int = 1
@@ -227,7 +227,7 @@ def _start_from_model(estimator: Any, start: Annotator, sides: TrainingData[Any]
         )
     if sides.extractor is not None or rows.dictionary != start.dictionary:
         raise InputError(
-            "the data is described by another dictionary than that of the model to begin with; describe it by that "
+            "the features come from another dictionary than those of the model to begin with; extract them by that "
             "one first: wsabie features images FOLDER --dictionary MODEL --out FILE"
         )
     if start.feature_names is not None and rows.feature_names is not None:
@@ -263,8 +263,8 @@ def prepare_training_data(
     else:
         if source.modality != "documents":  # their features are quickly extracted
             _check_labels(source, valid, recipe)
-        rows, extractor = extract_training_rows(source, recipe.description, recipe.work, recipe.seed, run)
-        extractor_name = str(recipe.description.get("features", DEFAULT_EXTRACTORS[source.modality]))
+        rows, extractor = extract_training_rows(source, recipe.feature_options, recipe.work, recipe.seed, run)
+        extractor_name = str(recipe.feature_options.get("features", DEFAULT_EXTRACTORS[source.modality]))
         source_facts = {"source_fingerprint": source_fingerprint, "extractor": extractor_name}
     learnable, aligned = _drop_labels_without_vector(rows, recipe, run.rejects), None
     if valid is not None:
@@ -384,14 +384,14 @@ def _set_columns(estimator: LabelModel, names: list[str] | None, extractor: Any)
 
 def extract_training_rows(
     source: ItemSource,
-    description: Mapping[str, Any],
+    feature_options: Mapping[str, Any],
     work: Path | None,
     seed: int,
     run: WorkContext,
     fitting_items: ItemSource | None = None,
 ) -> tuple[FeatureTable, FeatureExtractor]:
     """Extract the features of items, fitted on `fitting_items` or all; unfinished work in the folder `work` is used."""
-    options, fitting_items = dict(description), source if fitting_items is None else fitting_items
+    options, fitting_items = dict(feature_options), source if fitting_items is None else fitting_items
     augment = options.pop("augment", 0)
     extractor = create_extractor(options.pop("features", None), modality=source.modality, **options, seed=seed)
     extractor.refuse_views(augment)  # refuses impossible views before any fitting
@@ -431,7 +431,9 @@ def _split_sides(
 ) -> tuple[FeatureTable, FeatureTable | None]:
     """Return training and validation rows, with the labels that have enough training rows."""
     if not rows.label_names:
-        raise InputError(f"nothing in {recipe.source} has a label; label the data, or describe them without training")
+        raise InputError(
+            f"nothing in {recipe.source} has a label; label the data, or extract features without training"
+        )
     training, held_out = rows, None if valid is None else valid.rows
     if valid is None and recipe.hold_out:
         require_enough_items(len(rows), recipe.hold_out, "row")

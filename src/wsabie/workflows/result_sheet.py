@@ -68,14 +68,14 @@ class SheetLine(NamedTuple):
 
     Attributes
     ----------
-    heading, why : str
+    heading, reason : str
         Lines above them.
     tiles : list of (str, str)
         Id of each image, and the text below it.
     """
 
     heading: str
-    why: str
+    reason: str
     tiles: list[tuple[str, str]]
 
 
@@ -89,7 +89,7 @@ def list_sheet_lines(answer: AugmentedResult) -> list[SheetLine]:
             for match in group.matches
         ]
         heading = answer.query_labels.query if group.score is None else format_label_list(group.labels)
-        lines.append(SheetLine(heading, group.why, tiles))
+        lines.append(SheetLine(heading, group.reason, tiles))
     return lines
 
 
@@ -105,8 +105,8 @@ def render_sheet(lines: Sequence[SheetLine], pictures: Mapping[str, EncodedImage
     draw, top, right = ImageDraw.Draw(paper), _EDGE, 0
     for line, height in zip(lines, heights, strict=True):
         heading = _draw_text(draw, (_EDGE, top), line.heading, _TEXT + 2, _INK, width - 2 * _EDGE)
-        why = _draw_text(draw, (_EDGE, top + text), line.why, _SMALL + 1, _SOFT, width - 2 * _EDGE)
-        right = max(right, heading, why, min(len(line.tiles), across) * step - _GAP)
+        reason = _draw_text(draw, (_EDGE, top + text), line.reason, _SMALL + 1, _SOFT, width - 2 * _EDGE)
+        right = max(right, heading, reason, min(len(line.tiles), across) * step - _GAP)
         for number, (name, caption) in enumerate(line.tiles):
             x, y = _EDGE + number % across * step, top + 2 * text + number // across * (step + _SMALL)
             if name in pictures:

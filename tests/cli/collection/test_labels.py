@@ -71,7 +71,12 @@ def test_from_tags_to_tidy_labels_and_back(cli: Cli, photos: Path, monkeypatch: 
     assert (shown_label["language"], shown_label["wordnet"]) == ("en", "n02041085")
     assert shown_label["names"] == [{"name": "Seeschwalbe", "language": "de"}]
     assert [entry["name"] for entry in shown_label["ancestors"]] == ["seagull"]
-    assert (shown_label["items"], shown_label["waiting"], shown_label["held_out"], shown_label["near"]) == (
+    assert (
+        shown_label["items"],
+        shown_label["open_suggestions"],
+        shown_label["evaluation"],
+        shown_label["neighbours"],
+    ) == (
         0,
         0,
         None,
@@ -208,7 +213,7 @@ def test_decisions_are_listed(cli: Cli, photos: Path) -> None:
     assert listed("--since", "9999") == listed("--origin", "import") == listed("--model", 1) == []
     assert len(listed("--until", format_current_time())) == 4
     first = cli("collection", "annotations", photos, "--label", "gull", "-k", 2, "--json").json
-    assert listed("--label", "gull", "-k", 2, "--cursor", first["next"]) == gulls[2:]
+    assert listed("--label", "gull", "-k", 2, "--cursor", first["next_cursor"]) == gulls[2:]
     result = cli("collection", "annotations", photos, "--label", "gull", "-k", 1)
     assert "1 annotation, newest first; -k shows more" in result.out
     assert "sea/3.jpg" in result.out

@@ -177,9 +177,9 @@ def test_processes_describe_as_this_one_does(
         (("images", "PICTURES", "--landmarks", 9), "landmarks are those of kernel components"),
         (
             ("kpca", "PICTURES", "--components", 9),
-            "--components says how pictures, sounds or documents are described, and kpca takes rows",
+            "--components says how features of pictures, sounds or documents are extracted, and kpca takes rows",
         ),
-        (("images", "PICTURES", "--features", "colors"), "no description called 'colors'; did you mean 'colour'?"),
+        (("images", "PICTURES", "--features", "colors"), "no features called 'colors'; did you mean 'colour'?"),
         (("images", "PICTURES", "--features", "hog", "--n-words", 9), "words is no option of hog; leave it out"),
         (("images", "PICTURES", "--features", "onnx:gone.onnx"), "there is no ONNX file at gone.onnx"),
         (("images", "PICTURES", "PICTURES"), "2 collections are named; give one"),

@@ -110,7 +110,7 @@ def test_fewer_components_are_reported(cli: Cli, rows: Path, tmp_path: Path) -> 
         (("{rows}", "--n-words", "9"), "leave --n-words out"),
         (("{tmp}/negative.txt",), "row 1 holds -2 in column 1"),
         (("{tmp}/negative.txt", "--map", "{tmp}/wide.map"), "2 features but the model takes 9"),
-        (("{pictures}",), "describe them first: wsabie features images"),
+        (("{pictures}",), "extract features first: wsabie features images"),
     ],
 )
 def test_mistakes_get_one_sentence(

@@ -55,7 +55,7 @@ def test_pictures_are_split_before_they_are_described(cli: Cli, pictures: Path, 
 def test_near_pictures_are_found_among_their_features_only(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     refused = cli("split", pictures, "--out", tmp_path / "parts", "--drop-near", 0.9)
     assert refused.code == 1
-    assert "describe them first: wsabie features images" in refused.err
+    assert "extract features first: wsabie features images" in refused.err
     assert not (tmp_path / "parts").exists()
 
 
@@ -181,7 +181,7 @@ def test_leave_one_label_out_says_what_it_cannot_do(cli: Cli, tags: Path, pictur
     assert "--min-labels says how many labels" in cli(*ask, "--min-labels", 3).err
     assert "leave --drop-near out" in cli(*ask, "--by", "one-label", "--drop-near", 0.9).err
     assert "no row has 9 labels or more" in cli(*ask, "--by", "one-label", "--min-labels", 9).err
-    assert "describe them first" in cli("split", pictures, "--out", parts, "--by", "one-label").err
+    assert "extract features first" in cli("split", pictures, "--out", parts, "--by", "one-label").err
     assert cli(*ask, "--by", "one-label", "--valid", 0.5).out.strip() == (
         f"{parts}: train 210 labels of 60 rows, test 60 labels of 60 rows, valid 30 labels of 30 rows"
     )

@@ -240,7 +240,7 @@ def test_other_commands_take_documents(cli: Cli, glosses: Path, tmp_path: Path) 
     assert "training documents" in report.read_text()
     split = cli("split", glosses / "all.noun", "--out", tmp_path / "s")
     assert split.code == 1
-    assert f"describe them first: wsabie features text {glosses / 'all.noun'}" in split.err
+    assert f"extract features first: wsabie features text {glosses / 'all.noun'}" in split.err
 
 
 def test_tuning_takes_documents(cli: Cli, glosses: Path, tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_tuning_takes_documents(cli: Cli, glosses: Path, tmp_path: Path) -> None
         (("--features", "colour"), "colour describes pictures and"),
         (("--augment", "2"), "documents have no further views"),
         (("--size", "64"), "size is no option of words"),
-        (("--features", "words,mfcc"), "names descriptions of documents and of sounds"),
+        (("--features", "words,mfcc"), "names features of documents and of sounds"),
     ],
 )
 def test_bad_input_is_one_sentence(

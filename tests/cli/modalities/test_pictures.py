@@ -279,7 +279,7 @@ def test_a_dictionary_that_is_not_there_or_none_is_refused(cli: Cli, pictures: P
     assert "was trained on rows of features and holds no dictionary" in refused.err
     refused = cli("annotate", tmp_path / "m", pictures)
     assert refused.code == 1
-    assert f"describe them first: wsabie features images {pictures} --out FILE.parquet --dictionary" in refused.err
+    assert f"extract features first: wsabie features images {pictures} --out FILE.parquet --dictionary" in refused.err
 
 
 def test_training_pictures_are_known_before_they_are_described(

@@ -57,7 +57,7 @@ def test_regions_become_a_file_of_rows_that_splits_by_picture(cli: Any, cars: Pa
 def test_regions_themselves_are_not_split(cli: Any, cars: Path, tmp_path: Path) -> None:
     result = cli("split", cars / "testset", "--out", tmp_path / "sides")
     assert result.code == 1
-    assert "describe them first: wsabie features images" in result.err
+    assert "extract features first: wsabie features images" in result.err
 
 
 def test_a_collection_of_regions_is_annotated_region_by_region(cli: Any, cars: Path, parts_model: Path) -> None:

@@ -97,7 +97,7 @@ def test_a_comparison_on_sounds_has_a_report(cli: Cli, digits: Path, tmp_path: P
         (("--features", "colour"), "colour describes pictures and"),
         (("--augment", "2"), "sounds have no further views"),
         (("--size", "64"), "size is no option of mfcc,sai"),
-        (("--sample-rate", "8000", "--features", "mfcc,hog"), "names descriptions of pictures and of sounds"),
+        (("--sample-rate", "8000", "--features", "mfcc,hog"), "names features of pictures and of sounds"),
     ],
 )
 def test_bad_input_is_one_sentence(
@@ -118,7 +118,7 @@ def test_pictures_are_no_sounds_to_a_model(cli: Cli, model: Path, pictures: Path
 def test_other_commands_say_what_to_do(cli: Cli, model: Path, digits: Path, pictures: Path, tmp_path: Path) -> None:
     split = cli("split", digits / "train", "--out", tmp_path / "s")
     assert split.code == 1
-    assert f"describe them first: wsabie features audio {digits / 'train'}" in split.err
+    assert f"extract features first: wsabie features audio {digits / 'train'}" in split.err
     wrong = cli("features", "images", digits / "train", "--out", tmp_path / "f.parquet")
     assert wrong.code == 1
     assert f"holds sounds; run: wsabie features audio {digits / 'train'}" in wrong.err

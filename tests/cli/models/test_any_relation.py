@@ -85,7 +85,7 @@ def test_a_relation_is_learned_and_answers(
     assert groups[0]["matches"][0]["labelled"]
     assert [related_label] in [group["labels"] for group in groups[1:]], groups
     why = f"{RELATION_PHRASES[relation]} {label} (trained, "
-    assert all(group["why"].removeprefix("perhaps ").startswith(why) for group in groups[1:])
+    assert all(group["reason"].removeprefix("perhaps ").startswith(why) for group in groups[1:])
     first_line = cli("search", model, label, "--in", places, "-k", 1).out.splitlines()[1]
     assert Path(first_line.partition("\t")[0]).is_file()  # as it is printed, it can be opened
 
@@ -102,5 +102,5 @@ def test_relations_of_other_labels_are_refused_before_pictures_are_described(
         result = cli("train", places, "--model", tmp_path / "model", *more)
         assert result.code == 1
         assert message in result.err
-        assert "describing" not in result.err
+        assert "extracting features" not in result.err
         assert "learning" not in result.err

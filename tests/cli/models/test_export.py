@@ -105,7 +105,7 @@ def test_the_example_prints_names(cli: Cli, corel: tuple[Path, Any], tmp_path: P
 def test_pictures_go_with_their_description_or_as_rows(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
     result = cli("export", model, tmp_path / "m.onnx", "--as", "onnx")
     assert result.code == 0, result.err
-    assert "what describes pictures is not exported: rows are those that it makes" in result.err
+    assert "the feature extractor of pictures is not exported: rows are those that it makes" in result.err
     annotator = wsabie.load(model)
     X = annotator.rows(wsabie.open_source(pictures)).rows.X
     assert_same(annotator.model, X, ranked(tmp_path / "m.onnx", X))
@@ -210,7 +210,7 @@ def test_bad_exports_are_one_sentence(cli: Cli, rows: Path, lists: Path, tmp_pat
         ((m, out, "--as", "numpy", "--int8"), "int8 says tables of bytes, of onnx"),
         ((m, out, "--as", "huggingface", "-k", 3), "k says how many labels a graph gives, of onnx"),
         ((tmp_path / "n", out, "--as", "onnx"), "a model of kind popularity does not come down to two tables"),
-        ((tmp_path / "s", out, "--as", "huggingface"), "is a space of several kinds of things; export a model that"),
+        ((tmp_path / "s", out, "--as", "huggingface"), "is a space of several kinds of entities; export a model that"),
         ((tmp_path / "none", out, "--as", "onnx"), "there is no model at"),
     ):
         result = cli("export", *words)

@@ -82,7 +82,7 @@ def test_a_word_above_labels_finds_all_of_them_and_then_their_parts(cli: Cli, ta
     kinds, part = report["groups"]
     assert sum(match["labelled"] for match in kinds["matches"]) >= 4
     assert {match["label"] for match in kinds["matches"]} <= set(report["labels"])
-    assert (part["labels"], part["why"], part["score"]) == (["wheel"], "kinds: part of wheeled vehicle", 1.0)
+    assert (part["labels"], part["reason"], part["score"]) == (["wheel"], "kinds: part of wheeled vehicle", 1.0)
     assert part["matches"][0]["labelled"]
     scores = [match["score"] for match in kinds["matches"]]
     assert scores == sorted(scores, reverse=True)
@@ -95,11 +95,11 @@ def test_other_languages_find_the_same_pictures(cli: Cli, task: SearchTask) -> N
     english = search(cli, task, "guitar", "--json", "-k", 3).json
     for query in ("Gitarre", "guitare"):
         report = search(cli, task, query, "--json", "-k", 3).json
-        assert (report["match_kind"], report["labels"]) == ("same things", ["guitar"])
+        assert (report["match_kind"], report["labels"]) == ("same items", ["guitar"])
         assert report["groups"][0]["matches"] == english["groups"][0]["matches"]
     assert english["groups"][0]["matches"][0]["id"] == "emoji-1f3b8"
     result = search(cli, task, "Gitarre", *task.knowledge)
-    assert "'Gitarre' names the same things of the collection as 'guitar' (cosine 1.00)" in result.out
+    assert "'Gitarre' names the same items of the collection as 'guitar' (cosine 1.00)" in result.out
     assert "emoji-1f3b8\t*guitar " in result.out
     translated = task.folder / "translated.tsv"
     translated.write_text("Geige\tviolin\n")
@@ -126,7 +126,7 @@ def test_a_trained_relation_finds_parts(cli: Cli, task: SearchTask) -> None:
     assert result.code == 0, result.err
     _, part = result.json["groups"]
     assert part["labels"] == ["wheel"]
-    assert part["why"].startswith("parts: car (trained, ")
+    assert part["reason"].startswith("parts: car (trained, ")
     result = search(cli, task, "car", "--related-model", folder / "space", "--relation", "wholes")
     assert "no relation 'wholes'; it has parts" in result.err
     result = cli("search", folder / "space", "car", "--in", task.collection)
@@ -187,13 +187,13 @@ def test_terminal_page_and_json_name_pictures_by_the_same_files(cli: Cli, task: 
 def test_points_are_kept_for_the_next_search(cli: Cli, task: SearchTask, tmp_path: Path) -> None:
     points = tmp_path / "points"
     first = search(cli, task, "guitar", "--embeddings", points, "--json")
-    assert "describing" in first.err
+    assert "extracting features" in first.err
     again = search(cli, task, "guitar", "--embeddings", points, "--json")
-    assert "describing" not in again.err
+    assert "extracting features" not in again.err
     assert first.out == again.out == search(cli, task, "guitar", "--json").out
     rebuilt = cli("search", task.model, "guitar", "--in", task.folder / "english.parquet", "--embeddings", points)
     assert "points of another model or collection; they are made anew" in rebuilt.err
-    assert "describing" in rebuilt.err
+    assert "extracting features" in rebuilt.err
     refused = search(cli, task, "guitar", "--embeddings", task.model)
     assert refused.code == 1
     assert (
@@ -218,7 +218,7 @@ def test_points_are_not_kept_of_what_would_not_be_known_again(
         result = cli(
             "search", task.model, "guitar", "--in", task.folder / f"{collection}.parquet", "--embeddings", points
         )
-        assert (result.code, "describing" in result.err, points.exists()) == (0, True, False)
+        assert (result.code, "extracting features" in result.err, points.exists()) == (0, True, False)
         assert f"{points} is left as it is" in result.err
 
 
@@ -251,7 +251,7 @@ def test_bad_options_are_refused(cli: Cli, task: SearchTask, words: list[str], s
 def test_models_and_data_that_do_not_fit(cli: Cli, task: SearchTask, rows: Path, tmp_path: Path) -> None:
     assert cli("train", rows, "--kind", "popularity", "--model", tmp_path / "p").code == 0
     result = cli("search", tmp_path / "p", "1", "--in", rows)
-    assert "a model of kind popularity has no points of things" in result.err
+    assert "a model of kind popularity has no points of items" in result.err
     (tmp_path / "told.tsv").write_text("0\t1\n")
     parts = "--kind", "parts", "--relations", tmp_path / "told.tsv", "--model", tmp_path / "parts", "--epochs", 1
     assert cli("train", rows, *parts).code == 0

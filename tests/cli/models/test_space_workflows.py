@@ -1,4 +1,4 @@
-"""Comparing, splitting and tuning where DATA says which kinds of things there are and what relates them."""
+"""Comparing, splitting and tuning where DATA says which kinds of entities there are and what relates them."""
 
 import csv
 import json
@@ -124,7 +124,7 @@ def test_bad_comparisons_are_one_sentence(
 def test_options_of_toml_files_are_refused_for_rows(cli: Cli, rows: Path, tmp_path: Path) -> None:
     result = cli("compare", rows, "--out", tmp_path / "r")
     assert result.code == 1
-    assert "--out says how the things of a TOML file are compared" in result.err
+    assert "--out says how the entities of a TOML file are compared" in result.err
 
 
 def test_results_of_others_are_not_replaced(cli: Cli, lists: Path, tmp_path: Path) -> None:
@@ -289,14 +289,14 @@ def test_a_space_is_tuned_and_the_search_goes_on(cli: Cli, all_takes: Path, tmp_
     result = cli(*words, "--trials", 2)
     assert result.code == 0, result.err
     assert "of 2 trials, by MAP on the held-out pairs" in result.out
-    assert "describing sounds" in result.err
+    assert "extracting features" in result.err
     names = {"model", "model.training", "trials.jsonl", "trials.csv", "tuning.html", "parallel.svg"}
     assert {path.name for path in out.iterdir()} == names
     again = cli(*words, "--trials", 4, "--no-pruning", "--json")
     assert "holds trials with another halving" in again.err
     again = cli(*words, "--trials", 4, "--json")
     assert again.code == 0, again.err
-    assert "describing sounds" not in again.err, "what was described is used again"
+    assert "extracting features" not in again.err, "what was described is used again"
     trials = again.json["trials"]
     assert [trial["number"] for trial in trials] == [0, 1, 2, 3]
     assert {trial["parameters"]["epochs"] for trial in trials} == {5}
@@ -318,7 +318,7 @@ def test_one_relation_may_judge_trials(cli: Cli, lists: Path, tmp_path: Path) ->
     result = cli(*words, "--stop-on", "genres", "--json")
     assert result.code == 0, result.err
     assert result.json["metric"] == "MAP of genres"
-    assert "negatives" not in result.json["search"]["space"], "no thing has features"
+    assert "negatives" not in result.json["search"]["space"], "no entity has features"
     assert result.json["search"]["fixed"] == {"dim": 8, "epochs": 40}
     assert next(iter(cli("info", out / "model", "--json").json["validation"])) == "genres"
     assert "holds trials with another metric" in cli(*words).err

@@ -115,7 +115,7 @@ def test_evaluation_on_training_pairs_is_refused(cli: Cli, lists: Path, tmp_path
     (lists / "near.tsv").write_text("Ann\tBob\nAnn\tNobody\n")
     result = cli("evaluate", model, lists / "lists.toml", "--json")
     assert result.json["relations"]["near"]["rows"] == 2
-    assert "near: 1 pairs are left out, the space does not know their things" in result.err
+    assert "near: 1 pairs are left out, the space does not know their entities" in result.err
     assert "has learned no relation 'genres'" in result.err
 
 
@@ -310,11 +310,14 @@ def test_wrong_questions(cli: Cli, space: Path, lists: Path, music: Path) -> Non
         (["annotate", space, "x", "--relation", "speaker:song"], "knows no kind 'song'"),
         (["annotate", space, "--text", "hello"], "are no documents"),
         (["annotate", space], "nothing was given"),
-        (["neighbours", space, "gorge"], "there is no thing 'gorge'; did you mean 'george'?"),
+        (["neighbours", space, "gorge"], "there is no entity 'gorge'; did you mean 'george'?"),
         (["neighbours", space, "theo", "--entity-kind", "song"], "knows no kind 'song'"),
-        (["evaluate", space, music / "digits"], "is a space of several kinds of things"),
+        (["evaluate", space, music / "digits"], "is a space of several kinds of entities"),
         (["evaluate", space, music / "train.toml"], "is what the space was trained on; give other data"),
-        (["features", "audio", music / "train.toml", "--out", music / "f.parquet"], "says which kinds of things there"),
+        (
+            ["features", "audio", music / "train.toml", "--out", music / "f.parquet"],
+            "says which kinds of entities there",
+        ),
         (["annotate", space, lists / "near.tsv"], "the data has"),
         (["annotate", lists / "none", "x", "--relation", "songs"], "there is no model at"),
         (["neighbours", lists / "none", "x", "--words"], "there is no model at"),
@@ -390,7 +393,7 @@ def test_a_name_that_few_share_leaves_nothing_to_judge_by(cli: Cli, pages: Path,
     assert json.loads(result.out)["held_out_pairs"] == {}
     (tmp_path / "paragraphs.jsonl").write_text("\n".join(map(json.dumps, lines[:4])))
     result = cli("train", tmp_path / "pages.toml", "--model", tmp_path / "m", "--epochs", 1)
-    assert "4 things are too few to set 10% aside; give more things, or --hold-out 0" in result.err
+    assert "4 items are too few to set 10% aside; give more items, or --hold-out 0" in result.err
 
 
 @pytest.mark.parametrize("of_a_kind", [False, True])
@@ -423,7 +426,7 @@ epochs = 20
 """
     (tmp_path / "titles.toml").write_text(declared.replace("[kinds.title]", '[kinds.title]\nfeatures = "words"'))
     result = cli("train", tmp_path / "titles.toml", "--model", tmp_path / "m", "--hold-out", 0)
-    assert "[kinds.title] shares the map of 'paragraph', which says how things are described" in result.err
+    assert "[kinds.title] shares the map of 'paragraph', which says how features are extracted" in result.err
     declared = declared.replace('map = "words"\n', "", 1).replace('"words"', '"paragraph"') if of_a_kind else declared
     (tmp_path / "titles.toml").write_text(declared)
     result = cli("train", tmp_path / "titles.toml", "--model", tmp_path / "m", "--hold-out", 0, "--restart")

@@ -256,7 +256,7 @@ def test_ctrl_c_before_anything_is_finished_leaves_nothing(
     )
     monkeypatch.setattr("wsabie.workflows.model_training.extract_to_file", stopped)
     result = cli(*command)
-    assert f"stopped; what is described already is kept in {tmp_path / 'm.training'}" in result.err
+    assert f"stopped; the features extracted so far are kept in {tmp_path / 'm.training'}" in result.err
 
 
 def test_info_names_the_best_epoch(cli: Cli, rows: Path, tmp_path: Path) -> None:

@@ -1065,11 +1065,10 @@ export interface components {
         ExclusionRequest: {
             labels: number[];
         };
-        /** @description Result of an exclusion: the number of excluded pairs. */
+        /** @description Number of new pairs that are never merged, and the journal entry, to undo it, if there are any. */
         ExclusionResult: {
-            /** @description Of the journal, to undo it; null: all was so already. */
-            entry: number | null;
             pairs: number;
+            entry: number | null;
         };
         /** @description Folders in order, and labels with the most accepted first. */
         Facets: {
@@ -1266,7 +1265,24 @@ export interface components {
             language: string;
             items: number;
         };
-        /** @description Label with its names, relations and evaluation. */
+        /**
+         * @description Label with its names, relations and evaluation.
+         *
+         *     Attributes
+         *     ----------
+         *     names : list of LabelSynonym
+         *         Synonyms.
+         *     ancestors : list of LabelCount
+         *         Ancestors, nearest first.
+         *     child_labels : list of LabelCount
+         *         Children, most frequent first; 500 at most.
+         *     merge_exclusions : list of LabelCount
+         *         Labels excluded from merging with it.
+         *     open_suggestions : int
+         *         Number of undecided suggestions of the model in use.
+         *     evaluation : LabelEvaluation or None
+         *         None if no model opens.
+         */
         LabelDetails: {
             id: number;
             name: string;
@@ -1276,23 +1292,17 @@ export interface components {
             synonyms: string[];
             items: number;
             rejected: number;
-            /** @description Suggestions that persons decided. */
             reviewed_suggestions: number;
-            /** @description Of these, accepted. */
             accepted_suggestions: number;
             n_children: number;
             names: components["schemas"]["LabelSynonym"][];
-            /** @description Nearest first. */
             ancestors: components["schemas"]["LabelCount"][];
-            /** @description Most frequent first; 500 at most. */
             child_labels: components["schemas"]["LabelCount"][];
-            /** @description Not to be merged with it. */
             merge_exclusions: components["schemas"]["LabelCount"][];
-            /** @description Suggestions that nobody has decided. */
             open_suggestions: number;
             evaluation: components["schemas"]["LabelEvaluation"] | null;
         };
-        /** @description Average precision of a label by two models. */
+        /** @description Change of a label: mean reciprocal rank on the `items` that have it, before and after. */
         LabelDifference: {
             label: string;
             items: number;
@@ -1315,13 +1325,22 @@ export interface components {
              */
             remove?: string[];
         };
-        /** @description Evaluation of the model in use on held-out items. */
+        /**
+         * @description Evaluation of the model in use for one label on held-out items.
+         *
+         *     Attributes
+         *     ----------
+         *     model : int
+         *     is_trained : bool
+         *         The model was trained on the label.
+         *     suggestions, correct : int
+         *         Number of suggestions, and of correct ones.
+         *     thresholds : list of LabelThreshold
+         */
         LabelEvaluation: {
             model: number;
-            /** @description True if the model was trained on the label. */
             is_trained: boolean;
             suggestions: number;
-            /** @description Correct suggestions. */
             correct: number;
             thresholds: components["schemas"]["LabelThreshold"][];
         };
@@ -1346,10 +1365,10 @@ export interface components {
         LabelNeighbours: {
             neighbours: components["schemas"]["LabelNeighbour"][];
         };
-        /** @description Page of labels. */
+        /** @description Page of labels, and the number of all matches. */
         LabelPage: {
-            total: number;
             labels: components["schemas"]["LabelSummary"][];
+            total: number;
         };
         /** @description Label in the plane with the number of items on which it is accepted. */
         LabelPosition: {
@@ -1376,7 +1395,23 @@ export interface components {
             score: number;
             probability: number | null;
         };
-        /** @description Label with its counts. */
+        /**
+         * @description Label with its counts.
+         *
+         *     Attributes
+         *     ----------
+         *     id : int
+         *     name, language, wordnet : str
+         *         Language and WordNet id are "" if unknown.
+         *     parent : str or None
+         *     synonyms : list of str
+         *     items, rejected : int
+         *         Number of items that accept it, and that reject it.
+         *     reviewed_suggestions, accepted_suggestions : int
+         *         Number of suggestions that people decided, and that they accepted.
+         *     n_children : int
+         *         Number of labels right below it.
+         */
         LabelSummary: {
             id: number;
             name: string;
@@ -1386,9 +1421,7 @@ export interface components {
             synonyms: string[];
             items: number;
             rejected: number;
-            /** @description Suggestions that persons decided. */
             reviewed_suggestions: number;
-            /** @description Of these, accepted. */
             accepted_suggestions: number;
             n_children: number;
         };
@@ -1421,7 +1454,7 @@ export interface components {
             share: number | null;
             projections: components["schemas"]["ProjectionStatus"][];
         };
-        /** @description Evidence for merging two labels, or against it if the weight is below 0. */
+        /** @description Piece of evidence for merging two labels; a negative weight speaks against it. */
         MergeEvidence: {
             kind: string;
             weight: number;
@@ -1435,7 +1468,7 @@ export interface components {
             score: number;
             reasons: components["schemas"]["MergeReason"][];
         };
-        /** @description Evidence about two labels of a proposal, by their names at that time. */
+        /** @description Evidence for merging two labels of a proposal; negative weights speak against it. */
         MergeReason: {
             first: string;
             second: string;

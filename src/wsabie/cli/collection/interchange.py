@@ -47,7 +47,7 @@ def export(options: TagExportOptions) -> Report:
         if to_originals:
             refuse_options_for("originals", options)
             _refuse_out(options)
-            result = write_to_pictures(collection, into=options.into_originals, **settings)
+            result = write_to_pictures(collection, embed=options.into_originals, **settings)
         else:
             if out is None:
                 raise InputError("OUT is missing: say where to write, such as tags.csv")
@@ -84,10 +84,10 @@ def import_(options: ImportOptions) -> Report:
         settings = options.pick("kind", "state") | {"rejects": skipped, "progress": TerminalProgress()}
         result = import_tags(collection, options.file, by=options.resolve_author(), **settings)
     yield result._asdict()
-    kept_note = f", {result.kept:,} left as people decided" if result.kept else ""
+    unchanged_note = f", {result.kept:,} left as people decided" if result.kept else ""
     new_labels = f"; {format_count(result.labels, 'new label')}" if result.labels else ""
     tags = f"{format_count(result.tags, 'tag')} of {format_count(result.items, 'item')}"
-    print_note(f"{tags}: {result.added:,} added, {result.changed:,} changed{kept_note}{new_labels}")
+    print_note(f"{tags}: {result.added:,} added, {result.changed:,} changed{unchanged_note}{new_labels}")
     if result.entry is not None:
         undo_command = f"wsabie collection undo {quote_path(options.folder)} {result.entry}"
         print_note(f"entry {result.entry} of the history; to take it back: {undo_command}")

@@ -39,7 +39,7 @@ class LabelActionOptions(CollectionOptions, PersonOptions):
         min=1,
         not_for=_only_for("list", "tidy", "show"),
     )
-    order: Literal["items", "name", "right"] | None = option(
+    order: Literal["items", "name", "accuracy"] | None = option(
         "list: by items (default), by name, or those first of which models are wrong most often.",
         not_for=_only_for("list"),
     )
@@ -87,14 +87,14 @@ def _list(collection: "Collection", names: Sequence[str], options: LabelActionOp
 
     order = options.order or "items"
     page = list_labels(collection, containing=" ".join(names), order=order, k=options.k or 20)
-    yield {"total": page.n_labels, "labels": [label._asdict() | {"accuracy": label.accuracy} for label in page.labels]}
+    yield {"total": page.total, "labels": [vars(label) | {"accuracy": label.accuracy} for label in page.labels]}
     lines = []
     for label in page.labels:
-        accuracy = None if label.accuracy is None else f"{label.accuracy:.0%} of {label.suggested:,}"
+        accuracy = None if label.accuracy is None else f"{label.accuracy:.0%} of {label.reviewed_suggestions:,}"
         synonyms = ", ".join(label.synonyms[:3]) + (" ..." if len(label.synonyms) > 3 else "")
         lines.append([label.name, label.items, label.rejected, accuracy, label.language, label.parent, synonyms])
-    title = f"{collection.folder}: {format_count(page.n_labels, 'label')}"
-    title += f", {len(lines):,} shown" if len(lines) < page.n_labels else ""
+    title = f"{collection.folder}: {format_count(page.total, 'label')}"
+    title += f", {len(lines):,} shown" if len(lines) < page.total else ""
     show_table(title, ["label", "items", "rejected", "suggestions right", "language", "below", "also"], lines)
 
 
@@ -103,28 +103,25 @@ def _show(collection: "Collection", names: Sequence[str], options: LabelActionOp
     from wsabie.collection.overview import find_label_neighbours, read_label_details
 
     label_id = _find_label_id(collection, names)
-    details = read_label_details(collection, label_id)
+    label = read_label_details(collection, label_id)
     neighbours = find_label_neighbours(collection, label_id, options.k or 10)
-    label, held_out = details.label, details.held_out
-    relations = {name: getattr(details, name) for name in ("names", "ancestors", "child_labels", "merge_exclusions")}
-    evaluation = {"accuracy": label.accuracy, "waiting": details.waiting, "held_out": held_out}
     near_labels = [vars(near.label) | {"cosine": near.cosine} for near in neighbours]
-    yield {**label._asdict(), **relations, **evaluation, "near": near_labels}
-    decided_accuracy = "" if label.accuracy is None else f"{label.accuracy:.0%} of {label.suggested:,} by people"
-    held_out_accuracy = (
-        f"{held_out.right:,} of {held_out.suggested:,} on held-out items" if held_out and held_out.suggested else ""
-    )
+    yield {**vars(label), "accuracy": label.accuracy, "neighbours": near_labels}
+    reviewed, evaluation = label.reviewed_suggestions, label.evaluation
+    accuracies = [] if label.accuracy is None else [f"{label.accuracy:.0%} of {reviewed:,} by people"]
+    if evaluation and evaluation.suggestions:
+        accuracies.append(f"{evaluation.correct:,} of {evaluation.suggestions:,} on held-out items")
     rows = {
         "language": label.language,
         "meaning": label.wordnet,
         "also": ", ".join(
-            f"{synonym.name} ({synonym.language})" if synonym.language else synonym.name for synonym in details.names
+            f"{synonym.name} ({synonym.language})" if synonym.language else synonym.name for synonym in label.names
         ),
-        "above": ", ".join(parent.name for parent in details.ancestors),
-        "below": ", ".join(child.name for child in details.child_labels),
-        "kept apart from": ", ".join(excluded.name for excluded in details.merge_exclusions),
-        "items": f"{label.items:,}, {label.rejected:,} rejected, {details.waiting:,} suggested",
-        "suggestions right": ", ".join(filter(None, (decided_accuracy, held_out_accuracy))),
+        "above": ", ".join(parent.name for parent in label.ancestors),
+        "below": ", ".join(child.name for child in label.child_labels),
+        "kept apart from": ", ".join(excluded.name for excluded in label.merge_exclusions),
+        "items": f"{label.items:,}, {label.rejected:,} rejected, {label.open_suggestions:,} suggested",
+        "suggestions right": ", ".join(accuracies),
         "near": ", ".join(f"{near.label.name} {near.cosine:.2f}" for near in neighbours),
     }
     show_table(label.name, ["", ""], [[name, value] for name, value in rows.items() if value])
@@ -158,8 +155,8 @@ def _tidy(collection: "Collection", names: Sequence[str], options: LabelActionOp
         result = proposals.find_proposals(collection, knowledge=graph, min_score=options.merge_above, **settings)
         merges = proposals.apply_proposals(collection, result.proposals, options.resolve_author())
         yield merges._asdict()
-        moved = format_count(merges.moved, "annotation")
-        print_note(f"merged {format_count(merges.merged, 'label')} into {merges.targets:,}; {moved} moved")
+        moved = format_count(merges.moved_tags, "annotation")
+        print_note(f"merged {format_count(merges.merged_labels, 'label')} into {merges.targets:,}; {moved} moved")
         return
     min_score = proposals.MIN_SCORE if options.min_score is None else options.min_score
     result = proposals.refresh_proposals(collection, knowledge=knowledge, min_score=min_score, **settings)
@@ -232,12 +229,12 @@ def _apply_change(
             return f"{first} is also called {', '.join(others)}", {}
         case "apart":
             exclusion = label_list.exclude_merge(collection, label_list.find_label_numbers(collection, names), by)
-            return f"kept apart: {', '.join(names)}", exclusion._asdict()
+            return f"kept apart: {', '.join(names)}", vars(exclusion)
         case "merge":
-            *sources, into = label_list.find_label_numbers(collection, names)
-            merge = label_list.merge_labels(collection, sources, into, by)
-            moved = f"{format_count(merge.moved, 'annotation')} moved, {merge.duplicates:,} were there already"
-            return f"merged into {merge.into}: {moved}", merge._asdict()
+            *sources, target = label_list.find_label_numbers(collection, names)
+            merge = label_list.merge_labels(collection, sources, target, by)
+            moved = f"{format_count(merge.moved_tags, 'annotation')} moved, {merge.duplicates:,} were there already"
+            return f"merged into {merge.target}: {moved}", merge._asdict()
     return _delete(collection, names, options)
 
 

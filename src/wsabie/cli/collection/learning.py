@@ -28,12 +28,12 @@ def show_all_models(folder: Path, collection: "Collection", switch: "ModelSwitch
     from wsabie.collection.registry.model_registry import find_rollback, list_models
 
     records, rollback = list_models(collection), find_rollback(collection)
-    yield {"models": records, "removed": removed, "used": switch, "back": rollback}
+    yield {"models": records, "removed": removed, "switch": switch, "rollback": rollback}
     if removed:
         print_note(f"removed: {', '.join(map(str, removed))}")
-    if switch is not None and switch.unseen:
+    if switch is not None and switch.unseen_items:
         command = f"wsabie collection apply {quote_path(folder)}"
-        print_note(f"{format_count(switch.unseen, 'item')} not seen by model {switch.number} yet; run: {command}")
+        print_note(f"{format_count(switch.unseen_items, 'item')} not seen by model {switch.model} yet; run: {command}")
     if not records:
         command = f"wsabie collection train {quote_path(folder)}"
         print_note(f"{folder} has no models{'' if removed else ' yet'}; run: {command}")
@@ -41,7 +41,7 @@ def show_all_models(folder: Path, collection: "Collection", switch: "ModelSwitch
     rows = []
     for m in records:
         figures, n_items = _format_figures(m.figures.get("now")), m.figures.get("items", 0)
-        rows.append([str(m.number), _format_minute(m), _format_method(m), *figures, n_items, _format_state(m)])
+        rows.append([str(m.id), _format_minute(m), _format_method(m), *figures, n_items, _format_state(m)])
     title = f"{folder}: {format_count(len(rows), 'model')}, judged on items that were held out"
     show_table(title, ["model", "made (UTC)", "how", *_FIGURES, "items", ""], rows)
     if rollback is not None:
@@ -50,7 +50,7 @@ def show_all_models(folder: Path, collection: "Collection", switch: "ModelSwitch
 
 def _show_model(model: "ModelRecord") -> None:
     facts, figures = model.facts, model.figures
-    made = f"model {model.number}, {_format_method(model)}, {_format_minute(model)} UTC"
+    made = f"model {model.id}, {_format_method(model)}, {_format_minute(model)} UTC"
     out.print(f"{made} {_format_state(model)}".rstrip())
     if "labels" in facts:
         out.print(_format_examples(facts, f" by {facts['features']}"))

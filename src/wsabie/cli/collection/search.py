@@ -49,7 +49,7 @@ def search(options: ItemSearchOptions) -> Report:
         for sentence in result.meaning.notes:
             print_note(sentence)
         for group in result.groups:
-            out.print(escape_line(f"{format_label_list(group.labels)}: {group.why}"))
+            out.print(escape_line(f"{format_label_list(group.labels)}: {group.reason}"))
             for hit in group.hits:
                 print_row(paths[hit.item], _format_hit(hit))
         if not result.groups:
@@ -80,7 +80,7 @@ def _write_sheet(collection: "Collection", result: "SearchResult", target: Path)
     pictures, lines = {}, []
     for group in result.groups:
         tiles = [(str(hit.item), _format_hit(hit)) for hit in group.hits]
-        lines.append(SheetLine(format_label_list(group.labels), group.why, tiles))
+        lines.append(SheetLine(format_label_list(group.labels), group.reason, tiles))
         for hit in group.hits:
             try:
                 pictures[str(hit.item)] = EncodedImage(make_thumbnail(collection, hit.item).read_bytes())

@@ -48,7 +48,7 @@ class AnnotationsOptions(CollectionOptions):
     since: str | None = option("Changed then or later, such as 2026-05 or 2026-05-01T12:00 (UTC).", metavar="TIME")
     until: str | None = option("Changed before this day or time ended.", metavar="TIME")
     k: int = option("Annotations, newest first.", 20, flag="-k", min=1, max=1000)
-    cursor: str | None = option("Those after a page, by `next` of its --json.", metavar="TEXT")
+    cursor: str | None = option("Those after a page, by `next_cursor` of its --json.", metavar="TEXT")
 
 
 @command("collection annotations photos --label bird", "collection annotations photos --by eve --since 2026-05")
@@ -60,7 +60,7 @@ def annotations(options: AnnotationsOptions) -> Report:
         number = None if options.item is None else find_items(collection, [options.item], Path.cwd())[0]
         criteria = AnnotationFilter(number, **options.pick("label", "state", "origin", "by", "model", "since", "until"))
         page = read_annotation_page(collection, criteria, cursor=options.cursor, limit=options.k)
-        yield {"annotations": page.annotations, "next": page.next_cursor}
+        yield {"annotations": page.annotations, "next_cursor": page.next_cursor}
         if not page.annotations:
             print_note("nothing of this kind is decided")
             return

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 DIM = 1024  # as in Mesnil et al. 2014
 
 
-_NOT_FOR_ROWS = NotFor(kpca="how pictures, sounds or documents are described, and kpca takes rows of features")
+_NOT_FOR_ROWS = NotFor(
+    kpca="how features of pictures, sounds or documents are extracted, and kpca takes rows of features"
+)
 _ONLY_KPCA = NotFor(items="how rows are mapped; it belongs to kpca")
 
 
@@ -196,7 +198,7 @@ def _load_dictionary(path: Path) -> "FeatureExtractor":
     extractor = Annotator.load(path).terms
     if extractor is None:
         fact = f"{path} was trained on rows of features and holds no dictionary"
-        raise InputError(f"{fact}; give the folder of the dictionary that described them")
+        raise InputError(f"{fact}; give the folder of the dictionary that they come from")
     return extractor
 
 

@@ -80,7 +80,7 @@ def labels(options: LabelsOptions) -> Report:
     options.check_outputs((written, options.out), inputs=inputs)
     graph = load_knowledge(options.knowledge or (), options.pairs or ())
     if options.labels is None:
-        return _show_meanings(graph, name or "")
+        return _show_senses(graph, name or "")
     concepts = match_label_concepts(graph, options.labels, options.table)
     if kind == "match":
         return _show_matches(options, concepts)
@@ -91,7 +91,7 @@ def labels(options: LabelsOptions) -> Report:
     return _show_labels_under(options, graph, concepts, name or "")
 
 
-def _show_meanings(graph: "KnowledgeGraph", name: str) -> Report:
+def _show_senses(graph: "KnowledgeGraph", name: str) -> Report:
     """Print the meanings of a name, and the relations of the first one."""
     from wsabie.vocabulary.label_names import format_unknown_label
 
@@ -119,8 +119,8 @@ def _show_matches(options: LabelsOptions, concepts: "LabelConcepts") -> Report:
     target = options.out
     if target is not None:
         write_label_table(target, concepts)
-    counts, meanings = concepts.counts, dict(zip(concepts.labels, concepts.concepts, strict=True))
-    facts = {"counts": counts, "missing": concepts.missing, "concepts": meanings}
+    counts, concept_ids = concepts.counts, dict(zip(concepts.labels, concepts.concepts, strict=True))
+    facts = {"counts": counts, "missing": concepts.missing, "concepts": concept_ids}
     yield {**_name_output(target), **facts}
     summary = ", ".join(
         f"{count:,} {'known of nothing' if name == 'missing' else f'by {name}'}" for name, count in counts.items()
@@ -172,9 +172,9 @@ def _show_pairs(options: LabelsOptions, graph: "KnowledgeGraph", concepts: "Labe
     target, without = options.out, options.exclude_pairs
     excluded = set() if without is None else read_excluded_pairs(without)
     index_pairs, ids = list(concepts.pairs(relation, inherit=options.inherit)), concepts.ids()
-    kept_pairs = [(i, j) for i, j in index_pairs if frozenset((ids[i], ids[j])) not in excluded]
-    pairs = [(concepts.labels[i], concepts.labels[j]) for i, j in kept_pairs]
-    if index_pairs and not kept_pairs:
+    remaining_pairs = [(i, j) for i, j in index_pairs if frozenset((ids[i], ids[j])) not in excluded]
+    pairs = [(concepts.labels[i], concepts.labels[j]) for i, j in remaining_pairs]
+    if index_pairs and not remaining_pairs:
         raise InputError(f"{without} leaves out all pairs of labels by {relation}; leave out fewer")
     if not pairs:
         known, more = ", ".join(_list_relations(graph)), ", and --inherit adds what follows from more general names"
@@ -182,7 +182,7 @@ def _show_pairs(options: LabelsOptions, graph: "KnowledgeGraph", concepts: "Labe
         raise InputError(f"{fact}; known are {known}{'' if options.inherit else more}")
     if target is not None:
         write_id_pairs(target, pairs)
-    n_excluded = len(index_pairs) - len(kept_pairs)
+    n_excluded = len(index_pairs) - len(remaining_pairs)
     yield {**_name_output(target), "relation": relation, "pairs": pairs, "left_out": n_excluded}
     for pair in pairs if target is None else ():
         print_row(*pair)

@@ -29,7 +29,7 @@ RELATIONS_FILE, DROPPED_FILE = "relations.tsv", "relations-dropped.jsonl"
 _DRAFTS = ".split-"
 
 
-_BY_ROWS = NotFor(space="how rows are split, and things of a TOML file are dealt whole, by groups if there are any")
+_BY_ROWS = NotFor(space="how rows are split, and entities of a TOML file are dealt whole, by groups if there are any")
 
 
 class RowOptions(Options):
@@ -151,7 +151,7 @@ def _write_dropped(file: Path, left_out: Rejects | None) -> None:
 
 
 def _split_declaration(options: SplitOptions, declaration: "SpaceDeclaration") -> Report:
-    """Write lists of things and pairs and a TOML file for each side."""
+    """Write lists of entities and pairs and a TOML file for each side."""
     from wsabie.workflows.spaces.declaration_split import SIDES, require_free_folder, split_declaration
 
     folder = options.out
@@ -161,7 +161,7 @@ def _split_declaration(options: SplitOptions, declaration: "SpaceDeclaration") -
         written = split_declaration(declaration, folder, *options.shares, options.seed, rejects)
     entities, pairs, files = written.entities, written.pairs, written.files
     yield {"out": folder, "entities": entities, "pairs": pairs, "files": files}
-    counts = {f"{name} (things)": n for name, n in entities.items()} | {
+    counts = {f"{name} (entities)": n for name, n in entities.items()} | {
         f"{name} (pairs)": n for name, n in pairs.items()
     }
     show_table(str(folder), ["", *SIDES], [[name, *(n[side] for side in SIDES)] for name, n in counts.items()])

@@ -266,8 +266,8 @@ def _annotate_by_space(options: AnnotateOptions, annotator: "SpaceAnnotator") ->
                 add([str(path)], query_kind.ids([str(path)]))
         for text in texts:
             add([text], annotator.text(query, text))
-    require(bool(paths or texts), f"nothing was given; name things of the kind {query!r}, or data of them")
-    require(bool(results), f"nothing of what was given could be used; give things of the kind {query!r}")
+    require(bool(paths or texts), f"nothing was given; name entities of the kind {query!r}, or data of them")
+    require(bool(results), f"nothing of what was given could be used; give entities of the kind {query!r}")
     yield {"model": model, "query": query, "target": target, "results": results}
     for result in results:
         print_row(result["id"], "  ".join(f"{name} {score:.2f}" for name, score in result[target]))

@@ -140,7 +140,7 @@ def _short_hash(content: bytes) -> str:
 
 
 N_NEIGHBOURHOODS = 12
-_OF_DECLARATIONS = NotFor(labels="how the things of a TOML file are compared")
+_OF_DECLARATIONS = NotFor(labels="how the entities of a TOML file are compared")
 
 
 class CompareOptions(shared.RejectOptions, shared.RunOptions):

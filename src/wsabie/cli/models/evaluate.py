@@ -187,7 +187,7 @@ def _evaluate_labels(options: EvaluateOptions) -> Report:
             fact = f"no row has a label that {candidates} names"
             raise InputError(f"{fact}; give candidates that are right for some rows")
         excluded = None if exclude is None else _read_excluded_labels(exclude, rows, data, rejects)
-        workers = (executor, model) if executor.standing else None
+        workers = (executor, model) if executor.has_persistent_workers else None
         settings: Settings = {"exclude": excluded, "workers": workers, "similar": siblings}
         ks = select_informative_lengths(KS, len(rows.label_names))
         evaluation = evaluate_model(evaluated, rows, ks, "scoring", progress, hops=hops, heights=heights, **settings)
@@ -238,7 +238,7 @@ def _evaluate_space(options: EvaluateOptions, annotator: "SpaceAnnotator") -> Re
     model, data = options.model, options.data
     refuse_parts_options(options.parts, model)
     file = f"a file such as that of its training, with the test data, that ends with {ENDING}"
-    require(is_declaration(data), f"{model} is a space of several kinds of things; give {file}")
+    require(is_declaration(data), f"{model} is a space of several kinds of entities; give {file}")
     options.check_outputs(inputs=(data, model))
     tree = options.labels.read()
     with options.collect_rejects() as rejects:

@@ -38,7 +38,7 @@ def export(options: ExportOptions) -> Report:
     if model.resolve() in target.resolve().parents:
         raise InputError(f"{target} would lie in the model folder {model}; choose another place")
     if load_space(model) is not None:
-        raise InputError(f"{model} is a space of several kinds of things; export a model that gives rows labels")
+        raise InputError(f"{model} is a space of several kinds of entities; export a model that gives rows labels")
     annotator = load_annotator(model)
     files = export_formats.export(annotator, target, format_name, **stated)
     sizes = {str(file): file.stat().st_size for file in files}
@@ -46,7 +46,7 @@ def export(options: ExportOptions) -> Report:
     is_left_out = modality is not None and not includes_extractor
     if is_left_out:
         rows = f"(Annotator.rows, or wsabie features), {annotator.model.n_features_in_:,} features each"
-        print_note(f"what describes {modality} is not exported: rows are those that it makes {rows}")
+        print_note(f"the feature extractor of {modality} is not exported: rows are those that it makes {rows}")
     n_replayed = annotator.model.facts().get("rows_replayed")
     if n_replayed and format_name == "huggingface":
         print_note(f"{format_count(n_replayed, 'training row')} that the model keeps against forgetting stayed behind")

@@ -18,9 +18,9 @@ class NeighbourOptions(OutputOptions):
     """Options of `wsabie neighbours`."""
 
     model: Model
-    label: str = argument("A label of the model, or a thing of a space.", metavar="LABEL")
+    label: str = argument("A label of the model, or an entity of a space.", metavar="LABEL")
     k: LabelLimit = 10
-    entity_kind: str | None = option("Of a space: the kind of the thing.", metavar="KIND", not_for=ONLY_SPACES)
+    entity_kind: str | None = option("Of a space: the kind of the entity.", metavar="KIND", not_for=ONLY_SPACES)
     words: bool = option("Of documents in a space: words nearest to a word.", not_for=ONLY_SPACES)
     labels: Annotated[HierarchyOptions, NO_LABELS]
 
@@ -70,10 +70,10 @@ def _find_kind(annotator: "SpaceAnnotator", item: str) -> str:
     kinds = annotator.space.kinds_
     holders = [name for name, fitted_kind in kinds.items() if item in fitted_kind.vocabulary]
     if len(holders) > 1:
-        raise InputError(f"{item!r} is a thing of the kinds {', '.join(holders)}; choose one by --entity-kind")
+        raise InputError(f"{item!r} is an entity of the kinds {', '.join(holders)}; choose one by --entity-kind")
     if not holders:
         names = [name for fitted_kind in kinds.values() for name in fitted_kind.vocabulary]
-        raise InputError(format_unknown_label(item, names, "thing"))
+        raise InputError(format_unknown_label(item, names, "entity"))
     return holders[0]
 
 

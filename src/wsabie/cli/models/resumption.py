@@ -146,9 +146,9 @@ def report_resumable_work(work: Path, resume: bool) -> Iterator[None]:
         sentence = sentence.replace("choose a folder that you may write to", f"make that possible and run {command}")
         raise WriteError(sentence) from error
     except KeyboardInterrupt:
-        raise InterruptExit(_describe_unfinished_work(work)) from None
+        raise InterruptExit(_format_unfinished_work(work)) from None
     except WsabieError:
-        if (unfinished := _describe_unfinished_work(work)) and not resume:  # a resumed run has told the user already
+        if (unfinished := _format_unfinished_work(work)) and not resume:  # a resumed run has told the user already
             print_note(f"{unfinished}; --resume goes on from that")
         raise
     finally:
@@ -156,16 +156,15 @@ def report_resumable_work(work: Path, resume: bool) -> Iterator[None]:
             work.rmdir()  # if it is empty
 
 
-def _describe_unfinished_work(work: Path) -> str:
-    """Describe the unfinished work in a folder, with a verb; "" if there is none."""
-
+def _format_unfinished_work(work: Path) -> str:
+    """Return a sentence on the unfinished work in a folder; "" if there is none."""
     from wsabie.storage.model_folder import is_model_folder
 
     if is_model_folder(work / "checkpoint") or any(work.glob("checkpoint/*/config.json")):
         return f"finished epochs are kept in {work}"
     if (work / "features.parquet").exists():
-        return f"the description of the items is kept in {work}"
-    return f"what is described already is kept in {work}" if any(work.glob("*")) else ""
+        return f"the features of all items are kept in {work}"
+    return f"the features extracted so far are kept in {work}" if any(work.glob("*")) else ""
 
 
 def refuse_discard(model: Path, work: Path, *, resume: bool, restart: bool) -> bool:

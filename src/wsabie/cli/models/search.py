@@ -53,7 +53,7 @@ class SearchOptions(RejectOptions, ThreadOptions):
     )
     k: int = option("How many of each group.", 10, flag="-k", min=1)
     max_related: int = option("How many related labels at most.", 8, min=0)
-    distinct: bool = option("Of things of one group of the collection, only the best.")
+    distinct: bool = option("Of items of one group of the collection, only the best.")
     out: Path | None = option("Page (.html) or sheet (.png) of the pictures.")
     embeddings: Path | None = option("Folder that keeps the encoded collection for the next search.")
     labels: KnowledgeOptions
@@ -199,7 +199,7 @@ def _embed_items(options: SearchOptions, annotator: "Annotator", source: "Source
 def _list_groups(table: "FeatureTable", items: "EmbeddingSet") -> list[str]:
     """Return the group of each item; an item without group is its own."""
     if table.groups is None:
-        raise InputError("--distinct shows one thing of each group, and the collection has no groups; leave it out")
+        raise InputError("--distinct shows one item of each group, and the collection has no groups; leave it out")
     groups = dict(zip(table.ids, table.groups, strict=True))
     return [groups[name] or name for name in items.ids]
 
@@ -236,7 +236,7 @@ def _show_results(result: "AugmentedResult", labels: Labels, files: Files) -> No
     for number, group in enumerate(result.groups):
         if number:
             out.print()
-            out.print(escape_line(f"{format_label_list(group.labels)}: {group.why}"))
+            out.print(escape_line(f"{format_label_list(group.labels)}: {group.reason}"))
         else:
             out.print(escape_line(result.query_labels.sentence))
         for match in group.matches:
@@ -249,7 +249,7 @@ def _show_results(result: "AugmentedResult", labels: Labels, files: Files) -> No
 def _serialize_group(group: "AugmentedGroup", labels: Labels, files: Files) -> JsonObject:
     score = None if group.score is None else round(group.score, 6)
     matches = [_serialize_match(match, labels, files) for match in group.matches]
-    return {"labels": group.labels, "why": group.why, "score": score, "matches": matches}
+    return {"labels": group.labels, "reason": group.reason, "score": score, "matches": matches}
 
 
 def _serialize_match(match: "ItemMatch", labels: Labels, files: Files) -> JsonObject:

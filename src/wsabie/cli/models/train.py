@@ -279,7 +279,7 @@ def _open_sources(
         source = data = inputs.open_data(options.data, rejects, items=items, image_label=image_label)
         _require_regions(image_label, options.data, data)
         width = inputs.find_width(data)
-    inputs.refuse_without_effect(source, options.data, recipe.description)
+    inputs.refuse_without_effect(source, options.data, recipe.feature_options)
     if options.valid is not None:
         valid = inputs.open_data(options.valid, rejects, n_features=width, default_items=items, image_label=image_label)
         _require_regions(image_label, options.valid, valid)
@@ -337,7 +337,7 @@ def _make_cluster_trainer(
     if not isinstance(source, ShardedFeatureTable):
         note = "rows in shards are trained on the cluster, and these on this machine; see wsabie shards --help"
         if is_shard_folder(options.data):
-            note = "models of this kind, and ensembles, are trained on this machine; the cluster describes items alone"
+            note = "models of this kind, and ensembles, are trained on this machine; the cluster only extracts features"
         print_note(note)
         return None
     return make_averaging_trainer(options.ray, options.nodes, rounds.append)
@@ -396,7 +396,9 @@ def _report_space(recipe: "SpaceRecipe", result: "SavedModel") -> Report:
     ]
     title = f"{recipe.model}: {format_count(facts['epochs'], 'epoch')}, {n_bytes / 1e6:.1f} MB"
     show_table(title, ["relation", "pairs", "held out", "MAP of these"], rows)
-    out.print("things: " + ", ".join(f"{name} {n:,}" for name, n in facts["kinds"].items()))
+    out.print("entities: " + ", ".join(f"{name} {n:,}" for name, n in facts["kinds"].items()))
     first = recipe.space.relations_[0][1]
-    query = "NEW_DATA" if recipe.space.find_entities(first).n_features else f"the name of a thing of the kind {first!r}"
+    query = (
+        "NEW_DATA" if recipe.space.find_entities(first).n_features else f"the name of an entity of the kind {first!r}"
+    )
     print_note(f"next: wsabie annotate {quote_path(recipe.model)} with {query}, or wsabie neighbours with a name")

@@ -113,7 +113,7 @@ def _tune_model(options: TuneOptions) -> Report:
     _check_folders(options, recipe, WORK_FILES, inputs)
     with options.collect_rejects() as rejects:
         source = open_data(options.data, rejects)
-        refuse_without_effect(source, options.data, recipe.description)
+        refuse_without_effect(source, options.data, recipe.feature_options)
         width = find_width(source)
         valid, test = (None if path is None else open_data(path, rejects, n_features=width) for path in inputs[1:])
         executor = make_executor(recipe.threads, options.ray, *inputs)

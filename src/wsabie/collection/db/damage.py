@@ -173,12 +173,12 @@ def _find_change_fault(change: JsonObject) -> str:
             return "it holds another row than it names"
         for name, value in row.items():
             column = table.columns.get(name)
-            if column is None or not _fits_column(column, value):
+            if column is None or not _can_store(column, value):
                 return f"{name} of the row that it holds is not of {table.name}"
     return ""
 
 
-def _fits_column(column: Column[object], value: object) -> bool:
+def _can_store(column: Column[object], value: object) -> bool:
     """Return whether a value of a JSON document fits a column."""
     if value is None:
         return bool(column.nullable)

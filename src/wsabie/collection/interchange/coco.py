@@ -1,8 +1,8 @@
 """COCO JSON: one category per label, with the parent label as its `supercategory`.
 
 A region becomes an annotation with a box, and with polygons if it has outlines. A tag of a whole picture becomes an
-annotation whose box is the whole picture, marked `"whole": true`: other programs see a box, and an import restores the
-tag of the whole. Such an annotation has no box if the size of the picture is unknown.
+annotation whose box is the whole picture, marked `"image_label": true`: other programs see a box, and an import
+restores the tag of the whole. Such an annotation has no box if the size of the picture is unknown.
 """
 
 import json
@@ -86,7 +86,7 @@ def _format_annotation(tag: Tag) -> JsonObject:
         record["score"] = tag.probability
     if not tag.region:
         box = {"bbox": [0, 0, *frame], "area": frame[0] * frame[1], "iscrowd": 0} if frame else {}
-        return record | {"whole": True} | box
+        return record | {"image_label": True} | box
     return record | _format_region(tag.region, frame)
 
 
@@ -144,7 +144,7 @@ def read_coco_tags(path: Path, rejects: Rejects) -> Iterator[TagLine]:
 
 
 def _parse_region(element: JsonObject) -> str:
-    if element.get("whole") is True or not (element.get("bbox") or element.get("segmentation")):
+    if element.get("image_label") is True or not (element.get("bbox") or element.get("segmentation")):
         return ""
     shape = parse_coco_region(element)
     if shape.box.area <= 0:

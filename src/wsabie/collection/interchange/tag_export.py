@@ -265,7 +265,7 @@ def _draft_folder(out: Path) -> Iterator[Path]:
 def write_to_pictures(
     collection: Collection,
     *,
-    into: bool = False,
+    embed: bool = False,
     choice: TagSelection | None = None,
     rejects: Rejects | None = None,
     progress: Progress = SILENT,
@@ -278,7 +278,7 @@ def write_to_pictures(
     Parameters
     ----------
     collection : Collection
-    into : bool
+    embed : bool
         Write into the pictures instead of sidecars.
     choice : TagSelection or None
     rejects : Rejects or None
@@ -293,7 +293,7 @@ def write_to_pictures(
     choice, rejects = choice or TagSelection(), Rejects() if rejects is None else rejects
     _refuse_choice("xmp", choice, None)
     choice = choice._replace(state=None) if choice.state == "accepted" else choice  # rejected tags are removed too
-    write = write_embedded if into else write_sidecar
+    write = write_embedded if embed else write_sidecar
     refuse_read_only(collection.folder, "write the tags elsewhere")
     remove_drafts(collection.place, rejects)
     with note_drafts(collection.place) as note, _open_tags(collection, choice, progress) as (_, tags):

@@ -60,7 +60,7 @@ def find_item_file(collection: Collection, item: int) -> ItemFile:
         message, command = f"{row.path} cannot be read; mend it", format_command("scan", collection.folder)
         raise InputError(f"{message}, and run: {command}", served=f"{message}, {_SCAN_HINT}")
     path = folder / row.path
-    if not _lies_within(path, folder):
+    if not _is_within(path, folder):
         raise _make_link_error(path, folder)
     return ItemFile(path, folder, row.hash, (row.size, row.mtime_ns))
 
@@ -96,7 +96,7 @@ def open_item_file(item_file: ItemFile) -> FileIO:
         raise _make_read_error(path, folder, error) from error
     status, real = os.fstat(stream.fileno()), os.path.realpath(path)
     try:
-        inside = _lies_within(real, folder) and os.path.samestat(status, os.lstat(real))  # what was opened lies there
+        inside = _is_within(real, folder) and os.path.samestat(status, os.lstat(real))  # what was opened lies there
     except FileNotFoundError as error:
         stream.close()
         raise _make_read_error(path, folder, error) from error
@@ -123,7 +123,7 @@ def get_stream_path(stream: FileIO) -> Path:
     return Path(f"/dev/fd/{stream.fileno()}")
 
 
-def _lies_within(path: Path | str, folder: Path) -> bool:
+def _is_within(path: Path | str, folder: Path) -> bool:
     """Return True if a path lies in a folder after following all links."""
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 

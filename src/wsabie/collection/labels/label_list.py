@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
@@ -15,11 +16,12 @@ from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_store
 from wsabie.core.errors import InputError
 
-Order = Literal["items", "name", "right"]
+Order = Literal["items", "name", "accuracy"]
 
 
-class Label(NamedTuple):
-    """Label of a collection.
+@dataclass(frozen=True)
+class LabelSummary:
+    """Label with its counts.
 
     Attributes
     ----------
@@ -30,9 +32,9 @@ class Label(NamedTuple):
     synonyms : list of str
     items, rejected : int
         Number of items that accept it, and that reject it.
-    suggested, right : int
+    reviewed_suggestions, accepted_suggestions : int
         Number of suggestions that people decided, and that they accepted.
-    children : int
+    n_children : int
         Number of labels right below it.
     """
 
@@ -44,21 +46,22 @@ class Label(NamedTuple):
     synonyms: list[str]
     items: int
     rejected: int
-    suggested: int
-    right: int
-    children: int
+    reviewed_suggestions: int
+    accepted_suggestions: int
+    n_children: int
 
     @property
     def accuracy(self) -> float | None:
         """Share of the decided suggestions that were accepted; None where none was decided."""
-        return self.right / self.suggested if self.suggested else None
+        return self.accepted_suggestions / self.reviewed_suggestions if self.reviewed_suggestions else None
 
 
-class LabelPage(NamedTuple):
-    """Part of the labels, and the number of all matches."""
+@dataclass(frozen=True)
+class LabelPage:
+    """Page of labels, and the number of all matches."""
 
-    labels: list[Label]
-    n_labels: int
+    labels: list[LabelSummary]
+    total: int
 
 
 def list_labels(
@@ -77,7 +80,7 @@ def list_labels(
     collection : Collection
     containing : str
         Only labels whose names or synonyms contain all of these words, in any case.
-    order : {"items", "name", "right"}
+    order : {"items", "name", "accuracy"}
         By frequency; by name; by the accuracy of suggestions, lowest first.
     k : int or None
         Largest number of labels.
@@ -94,10 +97,14 @@ def list_labels(
         for label, parent, searchable_names in entries
         if all(word in searchable_names for word in words) and _is_below(label, parent, parent_id)
     ]
-    keys: dict[Order, Callable[[Label], tuple[object, ...]]] = {
+    keys: dict[Order, Callable[[LabelSummary], tuple[object, ...]]] = {
         "items": lambda label: (-label.items, label.id),
         "name": lambda label: (label.name.casefold(), label.name),
-        "right": lambda label: (2 if label.accuracy is None else label.accuracy, -label.suggested, label.id),
+        "accuracy": lambda label: (
+            2 if label.accuracy is None else label.accuracy,
+            -label.reviewed_suggestions,
+            label.id,
+        ),
     }
     matches.sort(key=keys[order])
     return LabelPage(matches[offset : None if k is None else offset + k], len(matches))
@@ -118,10 +125,10 @@ def find_label_numbers(collection: Collection, names: Iterable[str]) -> list[int
 def build_label_query(number: int | None = None) -> Any:
     """Build the query for unmerged labels, or for one of them.
 
-    Columns: id, name, language, WordNet, parent name, parent id, and the four counts of `Label`.
+    Columns: id, name, language, WordNet, parent name, parent id, and the four counts of `LabelSummary`.
     """
     a, person = annotations.c, annotations.c.origin == "person"
-    accepted, suggested = a.state == "accepted", person & a.model_id.is_not(None)
+    accepted, reviewed = a.state == "accepted", person & a.model_id.is_not(None)
 
     def several(condition: ColumnElement[bool]) -> ColumnElement[int]:
         return func.sum(case((condition, 1), else_=0))
@@ -130,8 +137,8 @@ def build_label_query(number: int | None = None) -> Any:
         a.label_id,
         func.count(case((accepted, a.item_id)).distinct()).label("items"),
         several(a.state == "rejected").label("rejected"),
-        several(suggested).label("suggested"),
-        several(suggested & accepted).label("right"),
+        several(reviewed).label("reviewed_suggestions"),
+        several(reviewed & accepted).label("accepted_suggestions"),
     ).group_by(a.label_id)
     label_counts = (counts if number is None else counts.where(a.label_id == number)).subquery()
     parents, c = labels.alias("above"), labels.c
@@ -143,18 +150,18 @@ def build_label_query(number: int | None = None) -> Any:
     return query if number is None else query.where(c.id == number)
 
 
-def make_label(row: Any, other_names: list[str], children: int) -> Label:
+def make_label(row: Any, other_names: list[str], n_children: int) -> LabelSummary:
     """Make a label from a row of `build_label_query`."""
     number, name, language, wordnet, parent, _, *counts = row
-    items, rejected, suggested, right = map(int, counts)  # PostgreSQL returns sums as decimals
-    return Label(number, name, language, wordnet, parent, other_names, items, rejected, suggested, right, children)
+    numbers: Iterable[Any] = (*map(int, counts), n_children)  # PostgreSQL returns sums as decimals
+    return LabelSummary(number, name, language, wordnet, parent, other_names, *numbers)
 
 
-def _is_below(label: Label, parent: int | None, parent_id: int | None) -> bool:
-    return parent_id is None or (parent == parent_id if parent_id else parent is None and label.children > 0)
+def _is_below(label: LabelSummary, parent: int | None, parent_id: int | None) -> bool:
+    return parent_id is None or (parent == parent_id if parent_id else parent is None and label.n_children > 0)
 
 
-def _read_labels(connection: Connection) -> list[tuple[Label, int | None, str]]:
+def _read_labels(connection: Connection) -> list[tuple[LabelSummary, int | None, str]]:
     """Return labels with their parents' ids and all their names in one searchable text."""
     rows = connection.execute(build_label_query()).all()
     names = connection.execute(select(synonyms.c.label_id, synonyms.c.name).order_by(synonyms.c.name))
@@ -171,17 +178,18 @@ _MAX_SUMMARY = 1000
 
 
 class MergeResult(NamedTuple):
-    """Result of a merge: moved annotations, dropped duplicates, and the journal entry."""
+    """Result of a merge: names of the labels, moved tags, dropped duplicates, and the journal entry."""
 
-    into: str
+    target: str
     labels: list[str]
-    moved: int
+    moved_tags: int
     duplicates: int
     entry: int | None
 
 
-class ExclusionResult(NamedTuple):
-    """Number of new pairs that are never merged, and the journal entry, if there are any."""
+@dataclass(frozen=True)
+class ExclusionResult:
+    """Number of new pairs that are never merged, and the journal entry, to undo it, if there are any."""
 
     pairs: int
     entry: int | None
@@ -223,7 +231,7 @@ def delete_labels(
     return DeletionResult(names, tags, sum(n_children for _, _, n_children in deletions), change.entry)
 
 
-def merge_labels(collection: Collection, numbers: Iterable[int], into: int, by: str) -> MergeResult:
+def merge_labels(collection: Collection, numbers: Iterable[int], target: int, by: str) -> MergeResult:
     """Merge labels into another, as one journal entry.
 
     Raises
@@ -235,8 +243,8 @@ def merge_labels(collection: Collection, numbers: Iterable[int], into: int, by: 
     """
     sources = list(dict.fromkeys(numbers))
     with begin_entry(collection.engine, by, "merge") as change:
-        *names, target_name = _read_names(change, [*sources, into])
-        merges = [label_store.merge_label(change, number, into) for number in sources]
+        *names, target_name = _read_names(change, [*sources, target])
+        merges = [label_store.merge_label(change, number, target) for number in sources]
         change.summary = f"merged {_quote_names(names)} into {target_name!r}"
     moved, duplicates = sum(merge.moved for merge in merges), sum(merge.duplicates for merge in merges)
     return MergeResult(target_name, names, moved, duplicates, change.entry)

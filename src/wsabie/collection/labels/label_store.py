@@ -250,7 +250,7 @@ def set_parent(change: JournalWriter, number: int, parent: int | None) -> None:
     change.update(labels, {number: {"parent_id": parent}})
 
 
-def merge_label(change: JournalWriter, number: int, into: int) -> MergeCounts:
+def merge_label(change: JournalWriter, number: int, target_id: int) -> MergeCounts:
     """Merge a label into another: annotations, synonyms and children move; its name becomes a synonym.
 
     If an item has both, the annotation of the target stays.
@@ -262,26 +262,26 @@ def merge_label(change: JournalWriter, number: int, into: int) -> MergeCounts:
     NotFoundError
         A label is missing or was merged.
     """
-    source, target = read_label(change.connection, number), read_label(change.connection, into)
-    if number == into:
+    source, target = read_label(change.connection, number), read_label(change.connection, target_id)
+    if number == target_id:
         raise InputError(f"{target['name']!r} cannot be merged into itself; give two labels")
     a, connection = annotations.c, change.connection
     places = select(a.id, a.item_id, a.region)
-    target_places = {(item, region) for _, item, region in connection.execute(places.where(a.label_id == into))}
+    target_places = {(item, region) for _, item, region in connection.execute(places.where(a.label_id == target_id))}
     source_places = {tag: tuple(place) for tag, *place in connection.execute(places.where(a.label_id == number))}
     duplicate_ids = [tag for tag, place in source_places.items() if place in target_places]
-    moves = {tag: {"label_id": into} for tag, place in source_places.items() if place not in target_places}
+    moves = {tag: {"label_id": target_id} for tag, place in source_places.items() if place not in target_places}
     change.remove(annotations, duplicate_ids)
     change.update(annotations, moves)
-    is_below = number in list_ancestors(connection, into)
+    is_below = number in list_ancestors(connection, target_id)
     children = connection.scalars(select(labels.c.id).where(labels.c.parent_id == number))
-    change.update(labels, {child: {"parent_id": into} for child in children if child != into})
+    change.update(labels, {child: {"parent_id": target_id} for child in children if child != target_id})
     if is_below:
-        change.update(labels, {into: {"parent_id": source["parent_id"]}})
+        change.update(labels, {target_id: {"parent_id": source["parent_id"]}})
     source_synonyms = connection.scalars(select(synonyms.c.id).where(synonyms.c.label_id == number))
-    change.update(synonyms, {synonym_id: {"label_id": into} for synonym_id in source_synonyms})
-    change.update(labels, {number: {"merged_into": into, "parent_id": None}})
-    change.add(synonyms, [{"name": source["name"], "label_id": into, "language": source["language"]}])
+    change.update(synonyms, {synonym_id: {"label_id": target_id} for synonym_id in source_synonyms})
+    change.update(labels, {number: {"merged_into": target_id, "parent_id": None}})
+    change.add(synonyms, [{"name": source["name"], "label_id": target_id, "language": source["language"]}])
     change.summary = change.summary or f"merged {source['name']!r} into {target['name']!r}"
     return MergeCounts(len(moves), len(duplicate_ids))
 

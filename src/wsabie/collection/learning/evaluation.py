@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -140,7 +141,8 @@ MOST = 8
 _N_LISTED = 10  # labels listed as gained, and as lost
 
 
-class LabelDifference(NamedTuple):
+@dataclass(frozen=True)
+class LabelDifference:
     """Change of a label: mean reciprocal rank on the `items` that have it, before and after."""
 
     label: str
@@ -290,7 +292,7 @@ def _compare_labels(evaluation: Evaluation, reference: Evaluation, names: list[s
 def _make_notes(models: list[LoadedModel], n_trained_on: int, n_unreadable: int) -> Iterator[str]:
     if len({model.dictionary for model in models}) > 1:
         extractors = ", ".join(f"model {model.number} by {model.extractor.name}" for model in models)
-        yield f"items are described in different ways: {extractors}"
+        yield f"the models have different feature extractors: {extractors}"
     if n_trained_on:
         yield (
             f"not counted: {n_trained_on:,} of the items that are held out now, "

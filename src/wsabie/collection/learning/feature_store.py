@@ -91,7 +91,7 @@ class FeatureStore:
         shards, order = np.unique(places[:, 0]), np.argsort(places[:, 0], kind="stable")
         parts = [self._shard(int(shard))[places[places[:, 0] == shard, 1]] for shard in shards]
         original_order = np.argsort(order, kind="stable")
-        if self.extractor.dense:
+        if self.extractor.is_dense:
             matrix = np.concatenate(parts) if parts else np.empty((0, self.extractor.n_features_), np.float32)
             return matrix[original_order], is_stored
         from scipy.sparse import csr_matrix, vstack
@@ -169,7 +169,7 @@ def extract_missing_features(
     missing_features, executor = MissingFeatures([], []), resources.executor
     if new_hashes:
         run = SerialExecutor() if executor is None or len(new_hashes) < _MIN_PARALLEL else executor
-        with resources.progress.stage("describing items", len(new_hashes), "items") as stage:
+        with resources.progress.stage("extracting features", len(new_hashes), "items") as stage:
             files = _iterate_files(collection, new_hashes, missing_features, stage)
             batches = iterate_item_batches(files, store.extractor.batch_size)
             rows: list[ItemFeatures] = []
@@ -191,7 +191,7 @@ def extract_missing_features(
 
 def _write(store: FeatureStore, rows: list[ItemFeatures]) -> None:
     number = store.n_shards
-    write_shard(build_shard_path(store.folder, number), rows, [], store.fingerprint, store.extractor.dense)
+    write_shard(build_shard_path(store.folder, number), rows, [], store.fingerprint, store.extractor.is_dense)
     store.note(number, [row.id for row in rows])
 
 
@@ -256,12 +256,12 @@ def _read_shard(path: Path, extractor: FeatureExtractor) -> Matrix:
     from pyarrow.parquet import read_table
     from scipy.sparse import csr_matrix
 
-    columns = [DENSE] if extractor.dense else ["indices", "values"]
+    columns = [DENSE] if extractor.is_dense else ["indices", "values"]
     try:
         table = read_table(path, columns=columns, page_checksum_verification=True).combine_chunks()
         lists = [table[name].combine_chunks() for name in columns]
         flat = [values.flatten().to_numpy(zero_copy_only=False) for values in lists]
-        if extractor.dense:
+        if extractor.is_dense:
             return flat[0].astype(np.float32).reshape(len(table), extractor.n_features_)
         starts = np.concatenate([[0], np.cumsum(lists[0].value_lengths().to_numpy(zero_copy_only=False))])
         rows = csr_matrix((flat[1], flat[0].astype(np.int32), starts), (len(table), extractor.n_features_))

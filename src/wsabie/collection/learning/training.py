@@ -84,7 +84,7 @@ def plan_training(
     if full or parent is None:
         return RetrainPlan("full", "as asked" if full else parent_error)
     if features not in (None, parent.dictionary):
-        return RetrainPlan("full", "items are described in another way than before")
+        return RetrainPlan("full", "another feature extractor is chosen than before")
     if holdout_bound > parent.holdout_bound:
         return RetrainPlan("full", f"too few tags are left on the items that model {parent.number} never learnt from")
     facts, number = parent.record.facts, parent.number
@@ -114,7 +114,7 @@ def _find_rejected(connection: Connection, records: list[model_registry.ModelRec
     for record in records:
         is_rejected = record.parent == parent and record.rejection_reason
         if is_rejected and not training_examples.count_decisions_since(connection, record.last_entry_id):
-            return record.number
+            return record.id
     return None
 
 
@@ -130,10 +130,9 @@ class TrainingResult(NamedTuple):
         Id of the new model; with "nothing", of the model in use.
     is_in_use : bool
         True if it is in use now. Otherwise `facts["rejection_reason"]` gives the reason.
-    mode : {"full", "corrections", "nothing"}
-        Mode of the training.
+    method : {"full", "corrections", "nothing"}
     reason : str
-        Reason for the mode.
+        Reason for the method.
     facts : dict
         Training data, seconds and learning curve.
     figures : dict

@@ -55,11 +55,11 @@ class PrincipalComponents(NamedTuple):
 
     def places(self, points: Float32) -> Float32:
         """Return points (n, dim) in the plane, (n, 2)."""
-        plane = np.empty((len(points), 2), np.float32)
+        positions = np.empty((len(points), 2), np.float32)
         with limit_blas_threads():
             for lo in range(0, len(points), _BLOCK):
-                plane[lo : lo + _BLOCK] = (_normalise(points[lo : lo + _BLOCK]) - self.mean) @ self.directions
-        return plane
+                positions[lo : lo + _BLOCK] = (_normalise(points[lo : lo + _BLOCK]) - self.mean) @ self.directions
+        return positions
 
 
 def compute_principal_components(points: Float32) -> PrincipalComponents:
@@ -216,7 +216,7 @@ class ProjectionStatus:
     created: str | None
 
 
-class _Plane(NamedTuple):
+class _ProjectedItems(NamedTuple):
     """All points of a model in the plane, including those of items that are gone."""
 
     places: Float32
@@ -240,8 +240,8 @@ def build_map(collection: Collection, method: Method = "pca") -> Map:
         projection, projection_version = _load_consistent(folder, lambda: _load_projection(loaded_model.path))
         if projection is None:
             raise InputError("there is no UMAP of the model in use yet; have it computed first")
-    plane_key = loaded_model.path, index_version, method, projection_version
-    plane = _planes.get(plane_key, lambda: _project_points(index, projection))
+    key = loaded_model.path, index_version, method, projection_version
+    projected = _projected_items.get(key, lambda: _project_points(index, projection))
     with begin_read(collection.engine) as connection:
         source_version = _make_digest(loaded_model.path.name, index_version, *_fingerprint_present(connection))
         version = _make_digest(source_version, method, projection_version)
@@ -249,8 +249,8 @@ def build_map(collection: Collection, method: Method = "pca") -> Map:
         def draw() -> Map:
             ids, query = index.embeddings.items, select(items.c.id).where(items.c.state == "present")
             is_present = np.isin(ids, connection.scalars(query).all())
-            n_placed = int(plane.is_placed[is_present].sum())
-            present_points = ids[is_present], plane.places[is_present], n_placed, plane.share
+            n_placed = int(projected.is_placed[is_present].sum())
+            present_points = ids[is_present], projected.places[is_present], n_placed, projected.share
             return Map(loaded_model, index, method, version, source_version, *present_points)
 
         return _maps.get(version, draw)
@@ -329,7 +329,7 @@ def _fingerprint_present(connection: Connection) -> tuple[int, ...]:
     return tuple(int(part) for part in connection.execute(query.where(items.c.state == "present")).one())
 
 
-_maps, _planes = FileCache[Map](_MAPS), FileCache[_Plane](_MAPS)
+_maps, _projected_items = FileCache[Map](_MAPS), FileCache[_ProjectedItems](_MAPS)
 
 
 class _StoredProjection(NamedTuple):
@@ -339,12 +339,12 @@ class _StoredProjection(NamedTuple):
     created: str
 
 
-def _project_points(index: SearchIndex, projection: _StoredProjection | None) -> _Plane:
+def _project_points(index: SearchIndex, projection: _StoredProjection | None) -> _ProjectedItems:
     """Return all points in the plane, by a stored projection or by principal components."""
     ids, marks, points = index.embeddings
     if projection is None:
         components = compute_principal_components(points)
-        return _Plane(components.places(points), np.zeros(len(ids), bool), components.share)
+        return _ProjectedItems(components.places(points), np.zeros(len(ids), bool), components.share)
     is_projected = projection.embeddings.contains(ids, marks)
     places = np.zeros((len(ids), 2), np.float32)
     places[is_projected] = projection.embeddings.points[np.searchsorted(projection.embeddings.items, ids[is_projected])]
@@ -353,7 +353,7 @@ def _project_points(index: SearchIndex, projection: _StoredProjection | None) ->
         k = min(_NEAREST, int(is_projected.sum()))
         nearest = index.cosine.top_k(points[new_points], k, candidates=np.flatnonzero(is_projected))[0]
         places[new_points] = np.median(places[nearest], axis=1)
-    return _Plane(places, ~is_projected, None)
+    return _ProjectedItems(places, ~is_projected, None)
 
 
 def _load_projection(model: Path) -> _StoredProjection | None:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import exp
-from typing import NamedTuple
 
 import numpy as np
 from sqlalchemy import Connection, select
@@ -177,7 +176,8 @@ _MAX_PAIRED = 8  # largest number of labels of one sense whose pairs are all com
 Pair = tuple[int, int]
 
 
-class Evidence(NamedTuple):
+@dataclass(frozen=True)
+class MergeEvidence:
     """Piece of evidence for merging two labels; a negative weight speaks against it."""
 
     kind: str
@@ -195,18 +195,18 @@ class LabelCount:
     items: int
 
 
-def compute_score(evidence: Iterable[Evidence]) -> float:
+def compute_score(evidence: Iterable[MergeEvidence]) -> float:
     """Return the probability, from 0 to 1, that two labels are the same.
 
     Examples
     --------
-    >>> round(compute_score([Evidence("accents", 5.5, "differ only in accents")]), 2)
+    >>> round(compute_score([MergeEvidence("accents", 5.5, "differ only in accents")]), 2)
     0.92
     """
     return 1 / (1 + exp(-PRIOR - sum(entry.weight for entry in evidence)))
 
 
-def is_firm(evidence: Iterable[Evidence]) -> bool:
+def is_firm(evidence: Iterable[MergeEvidence]) -> bool:
     """Return whether spelling or meaning supports a pair, and not only co-occurrence."""
     return any(entry.kind == "meaning" or entry.kind in SPELLING_WEIGHTS for entry in evidence)
 
@@ -222,12 +222,12 @@ class EvidenceCollector:
 
     Attributes
     ----------
-    by_pair : dict of (int, int) to list of Evidence
+    by_pair : dict of (int, int) to list of MergeEvidence
     """
 
     def __init__(self, labels: Sequence[LabelCount], knowledge: KnowledgeGraph | None) -> None:
         self.labels, self.knowledge = labels, knowledge or KnowledgeGraph()
-        self.by_pair: defaultdict[Pair, list[Evidence]] = defaultdict(list)
+        self.by_pair: defaultdict[Pair, list[MergeEvidence]] = defaultdict(list)
         self._senses = [self.knowledge.senses(label.name)[:_MAX_SENSES] for label in labels]
 
     def add_spelling(self) -> None:
@@ -240,9 +240,9 @@ class EvidenceCollector:
             weight, message = SPELLING_WEIGHTS[match.difference]
             if match.difference == "letters":
                 weight, message = self._weigh_spelling_slip(pair, match.distance)
-            elif match.difference != "case" and self._differ_in_language(pair):
+            elif match.difference != "case" and self._is_bilingual(pair):
                 weight -= TWO_LANGUAGES
-            self.by_pair[pair].append(Evidence(match.difference, weight, message))
+            self.by_pair[pair].append(MergeEvidence(match.difference, weight, message))
 
     def add_concepts(self) -> None:
         """Add evidence for names that share a sense."""
@@ -255,7 +255,7 @@ class EvidenceCollector:
             secondary = [place for place in places if self._senses[place][0] != sense]
             message = f"one meaning of both: {self._format_sense(sense)}"
             for i, j in product(primary[:_MAX_PAIRED], secondary[:_MAX_PAIRED]):
-                self.by_pair[min(i, j), max(i, j)].append(Evidence("meaning", SHARED_SENSE, message))
+                self.by_pair[min(i, j), max(i, j)].append(MergeEvidence("meaning", SHARED_SENSE, message))
 
     def add_embeddings(self, vectors: Float32, places: Sequence[int]) -> None:
         """Add the cosines of label embeddings, for known pairs and for mutual nearest neighbours.
@@ -275,7 +275,7 @@ class EvidenceCollector:
                 cosine = float(vectors[rows[pair[0]]] @ vectors[rows[pair[1]]])
                 weight = float(np.clip(4 * (cosine - 0.5), -2, 1.5)) + (pair in mutual_pairs)
                 message = f"cosine {cosine:.2f} in the model{', nearest of each other' if pair in mutual_pairs else ''}"
-                self.by_pair[pair].append(Evidence("model", round(weight, 2), message))
+                self.by_pair[pair].append(MergeEvidence("model", round(weight, 2), message))
 
     def add_cooccurrence(self, cooccurrence: Cooccurrence) -> None:
         """Add evidence from co-occurrence: similar contexts, always together, or never."""
@@ -306,14 +306,14 @@ class EvidenceCollector:
         weight = SPELLING_WEIGHTS["letters"][0] - (distance - 1) + min(0.3 * (length - 5), 2.4)
         weight += 1.0 if first.items >= 10 * second.items > 0 else 0.0
         weight -= 1.0 if min(first.items, second.items) >= 10 and first.items < 10 * second.items else 0.0
-        weight -= TWO_LANGUAGES if self._differ_in_language(pair) else 0.0
+        weight -= TWO_LANGUAGES if self._is_bilingual(pair) else 0.0
         return round(weight, 2), "one letter differs" if distance == 1 else "two letters differ"
 
-    def _differ_in_language(self, pair: Pair) -> bool:
+    def _is_bilingual(self, pair: Pair) -> bool:
         first, second = (self.labels[place].language for place in pair)
         return first != second and bool(first and second)
 
-    def _make_sense_evidence(self, pair: Pair, sense: str) -> Evidence:
+    def _make_sense_evidence(self, pair: Pair, sense: str) -> MergeEvidence:
         is_unambiguous = all(len(self._senses[place]) == 1 for place in pair)
         concept = self.knowledge.concept(sense)
         languages = dict(zip(map(make_lookup_key, concept.names), concept.languages, strict=True))
@@ -323,29 +323,31 @@ class EvidenceCollector:
         else:
             weight, relation = SAME_SENSE, "the same meaning:"
         message = f"{relation} {self._format_sense(sense)}"
-        return Evidence("meaning", weight if is_unambiguous else USUAL_SENSE, message)
+        return MergeEvidence("meaning", weight if is_unambiguous else USUAL_SENSE, message)
 
     def _format_sense(self, sense: str) -> str:
         name = self.knowledge.name(sense)
         return name if name == sense else f"{sense} '{name}'"
 
-    def _find_differences(self, pair: Pair, kinds: set[str]) -> list[Evidence]:
+    def _find_differences(self, pair: Pair, kinds: set[str]) -> list[MergeEvidence]:
         first_senses, second_senses = (self._senses[place] for place in pair)
         if "meaning" in kinds:
             return []
         if first_senses and second_senses and set(first_senses).isdisjoint(second_senses):
             for narrow, general, place in ((first_senses, second_senses, 1), (second_senses, first_senses, 0)):
                 if set(general[:1]) & set(self.knowledge.reach(narrow[:1], UP, 3)):
-                    return [Evidence("general", GENERAL, f"'{self.labels[pair[place]].name}' is the more general")]
+                    return [MergeEvidence("general", GENERAL, f"'{self.labels[pair[place]].name}' is the more general")]
             if not kinds & {"case", "accents", "blanks"}:
-                return [Evidence("words", DIFFERENT_WORDS, "words with meanings of their own")]
+                return [MergeEvidence("words", DIFFERENT_WORDS, "words with meanings of their own")]
         if "letters" in kinds and bool(first_senses) != bool(second_senses):
             name = self.labels[pair[0] if second_senses else pair[1]].name
             if not self.knowledge.senses(singularise_name(name)):
-                return [Evidence("unknown", 1.0, f"'{name}' is no word that is known")]
+                return [MergeEvidence("unknown", 1.0, f"'{name}' is no word that is known")]
         return []
 
-    def _make_cooccurrence_evidence(self, pair: Pair, cosine: float, n_both: int, n_items: int) -> Iterator[Evidence]:
+    def _make_cooccurrence_evidence(
+        self, pair: Pair, cosine: float, n_both: int, n_items: int
+    ) -> Iterator[MergeEvidence]:
         a, b = (self.labels[place].items for place in pair)
         rarer = min(a, b)
         if not rarer:
@@ -354,14 +356,14 @@ class EvidenceCollector:
         is_supported = is_firm(self.by_pair[pair])
         if cosine != 0:
             weight = trust * float(np.clip(4 * (cosine - 0.35), -2, 2))
-            yield Evidence("cooccurrence", round(weight, 2), f"beside the same labels: cosine {cosine:.2f}")
+            yield MergeEvidence("cooccurrence", round(weight, 2), f"beside the same labels: cosine {cosine:.2f}")
         if n_both / max(a + b - n_both, 1) >= 0.8 and rarer >= 3:
-            weight, suffix = (2.5, ", in two languages") if self._differ_in_language(pair) else (1.0, "")
-            yield Evidence("always", weight, f"nearly always together{suffix}: {n_both} of {a} and {b}")
+            weight, suffix = (2.5, ", in two languages") if self._is_bilingual(pair) else (1.0, "")
+            yield MergeEvidence("always", weight, f"nearly always together{suffix}: {n_both} of {a} and {b}")
         elif n_both == 0 and a * b / n_items * max(cosine, 0) * 10 >= 3:
-            yield Evidence("never", 1.5, f"never on the same item: {a} and {b}")
+            yield MergeEvidence("never", 1.5, f"never on the same item: {a} and {b}")
         elif n_both / rarer >= 0.1 and rarer >= MIN_ITEMS and not is_supported:
-            yield Evidence("often", -2.0, f"often, not always, on the same item: {n_both} of {rarer}")
+            yield MergeEvidence("often", -2.0, f"often, not always, on the same item: {n_both} of {rarer}")
 
 
 def _count_word_letters(left_name: str, right_name: str) -> int:

@@ -27,9 +27,9 @@ from wsabie.collection.labels.label_store import ITEMS_BY_LABEL, merge_label, re
 from wsabie.collection.merge_proposals.evidence import (
     DIFFERENT_WORDS,
     MAX_SEARCHED,
-    Evidence,
     EvidenceCollector,
     LabelCount,
+    MergeEvidence,
     Pair,
     compute_score,
     is_firm,
@@ -50,13 +50,14 @@ MAX_GROUP_SIZE = 30
 """Largest number of labels in a proposal: a longer chain hardly names one concept."""
 
 
-class MergeReason(NamedTuple):
+@dataclass(frozen=True)
+class MergeReason:
     """Evidence for merging two labels of a proposal; negative weights speak against it."""
 
     first: str
     second: str
     score: float
-    evidence: list[Evidence]
+    evidence: list[MergeEvidence]
 
 
 class MergeProposal(NamedTuple):
@@ -90,11 +91,11 @@ class ProposalList(NamedTuple):
 
 
 class MergeSummary(NamedTuple):
-    """Number of target labels, of merged labels, and of moved annotations."""
+    """Number of target labels, of merged labels, and of moved tags."""
 
     targets: int
-    merged: int
-    moved: int
+    merged_labels: int
+    moved_tags: int
 
 
 def find_proposals(

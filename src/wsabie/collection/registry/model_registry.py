@@ -45,7 +45,7 @@ class ModelRecord(NamedTuple):
 
     Attributes
     ----------
-    number : int
+    id : int
     folder : str
         Name within the collection's folder of models.
     created_at : str
@@ -61,7 +61,7 @@ class ModelRecord(NamedTuple):
         Training data, and metrics on the held-out items.
     """
 
-    number: int
+    id: int
     folder: str
     created_at: str
     method: str
@@ -87,11 +87,11 @@ class Rollback:
 
 
 class ModelSwitch(NamedTuple):
-    """Switch of the model in use; `unseen` counts items that the new one has not processed."""
+    """Switch of the model in use; `unseen_items` counts items that the new one has not processed."""
 
-    number: int
-    before: int | None
-    unseen: int
+    model: int
+    previous_model: int | None
+    unseen_items: int
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class LoadedModel:
 
 _loaded_models = FileCache[LoadedModel](1)
 _RECORDS = select(
-    models.c.id.label("number"), models.c.folder, models.c.created_at, models.c.method,
+    models.c.id, models.c.folder, models.c.created_at, models.c.method,
     models.c.parent_id.label("parent"), models.c.last_entry_id, models.c.in_use, models.c.facts, models.c.figures,
 )  # fmt: skip
 
@@ -195,7 +195,7 @@ def read_model(collection: Collection, number: int) -> ModelRecord:
         There is none, or it was removed.
     """
     for record in list_models(collection):
-        if record.number == number:
+        if record.id == number:
             return record
     message = f"there is no model {number}"
     raise NotFoundError(_suggest_list(collection, message), served=message)
@@ -216,7 +216,7 @@ def find_rollback(collection: Collection) -> Rollback | None:
     c, j = changes.c, journal.c
     query = select(c.entry_id, c.row, c.before, c.after).join(journal, j.id == c.entry_id)
     query = query.where(c.table == models.name, c.before.is_not(None), j.undone_by.is_(None), j.undoes.is_(None))
-    available = {record.number for record in list_models(collection) if record.is_available}
+    available = {record.id for record in list_models(collection) if record.is_available}
     with begin_read(collection.engine) as connection:
         last: int | None = None
         for number, model, old_row, new_row in connection.execute(query.order_by(c.entry_id.desc(), c.id.desc())):
@@ -252,11 +252,11 @@ def load_model(collection: Collection, number: int | None = None) -> LoadedModel
             raise ModelFolderError(f"{path} is no model of a collection")
     except (WsabieError, KeyError, TypeError) as error:
         raise InputError(
-            f"model {record.number} cannot be used ({error}); train again, or use another: "
+            f"model {record.id} cannot be used ({error}); train again, or use another: "
             f"{format_command('models', collection.folder)} --use N",
-            served=f"model {record.number} cannot be used; train again, or choose another on the page Training",
+            served=f"model {record.id} cannot be used; train again, or choose another on the page Training",
         ) from error
-    return LoadedModel(record.number, path, annotator, record)
+    return LoadedModel(record.id, path, annotator, record)
 
 
 def load_model_in_use(collection: Collection) -> LoadedModel:
@@ -356,14 +356,14 @@ def remove_old_models(collection: Collection, n: int, *, by: str) -> list[int]:
         removed = [record for record in list_models(collection)[n:] if not record.in_use]
         for record in removed:
             with begin_write(collection.engine) as connection:
-                if find_model_in_use(connection) == record.number:
+                if find_model_in_use(connection) == record.id:
                     continue
-                connection.execute(update(models).where(models.c.id == record.number).values(is_removed=True))
-            _delete_data(collection, record.number, record.folder)
+                connection.execute(update(models).where(models.c.id == record.id).values(is_removed=True))
+            _delete_data(collection, record.id, record.folder)
         if removed:
             with begin_entry(collection.engine, by, "models", f"{len(removed)} old models removed", always=True):
                 pass
-    return [record.number for record in removed]
+    return [record.id for record in removed]
 
 
 def remove_unfinished_models(collection: Collection) -> None:

@@ -192,7 +192,7 @@ class RootContents(NamedTuple):
     sidecars: dict[str, str] = {}  # noqa: RUF012 - never changed
     notes: tuple[str, ...] = ()
 
-    def covers(self, name: str) -> bool:
+    def can_find(self, name: str) -> bool:
         """Return whether a file of this name would have been found if it existed."""
         return not (self.unreachable_reason or name.startswith(self.unreadable_folders))
 
@@ -247,7 +247,7 @@ def discover_root(root: Root, modality_name: str | None, tags: TagChoice | None,
     if tag_source.metadata is not None:
         options["metadata"] = tag_source.metadata
     if tag_source.must_reread:
-        options["anew"] = True  # until the scan is done
+        options["must_reread"] = True  # until the scan is done
     may_have_sidecars = modality is PICTURES and (tag_source.inside or tag_source.metadata)
     sidecars = _stamp_sidecars(root.folder, stats) if may_have_sidecars else {}
     if sidecars and not tag_source.inside:
@@ -333,7 +333,7 @@ def _measure_keyword_share(folder: Path, files: Sequence[str]) -> float:
 def _make_tag_source(
     root: Root, choice: str, files: dict[str, FileStat], modality: Modality, rejects: Rejects, *, required: bool
 ) -> TagSource:
-    is_changed = root.options.get("tags", choice) != choice or root.options.get("anew", False)
+    is_changed = root.options.get("tags", choice) != choice or root.options.get("must_reread", False)
     if choice == "none":
         return TagSource()
     if choice == "metadata":

@@ -199,13 +199,15 @@ class _ScanRun:
             for item in items
             if str((item_root := self.contents[item.root]).root.folder) not in unreachable_folders
             and item.path not in item_root.files
-            and item_root.covers(item.path)
+            and item_root.can_find(item.path)
         }
 
     def save_options(self, *, is_done: bool) -> None:
         """Save the scan options of all roots; until the scan is done they say that tags must be read again."""
         for contents in self.contents.values():
-            options = {name: value for name, value in contents.options.items() if not (is_done and name == "anew")}
+            options = {
+                name: value for name, value in contents.options.items() if not (is_done and name == "must_reread")
+            }
             if options != (contents.options if is_done else contents.root.options):
                 with begin_write(self.collection.engine) as connection:
                     save_root_options(connection, contents.root.id, options)
@@ -322,7 +324,7 @@ class _ScanRun:
         if (item := detector.find_unique_match(file)) is not None:
             detector.vanished[item.hash or ""].remove(item)
             return self._make_record(file, item)
-        if detector.must_wait(file):
+        if detector.is_ambiguous(file):
             ambiguous_files.append(file)
             return None
         return self._make_record(file, file.item)

@@ -103,7 +103,7 @@ def load_label_knowledge(*files: Path) -> LabelKnowledge | None:
     return LabelKnowledge(read_knowledge_graph(*files), " and ".join(file.stem for file in files)) if files else None
 
 
-def parse_query(connection: Connection, text: str, meanings: LabelKnowledge | None = None) -> ParsedQuery:
+def parse_query(connection: Connection, text: str, knowledge: LabelKnowledge | None = None) -> ParsedQuery:
     """Return the labels that words mean; the longest name of adjacent words counts.
 
     Raises
@@ -113,7 +113,7 @@ def parse_query(connection: Connection, text: str, meanings: LabelKnowledge | No
     InputError
         The query is empty or has unwanted labels only.
     """
-    names, matcher = read_names(connection), None if meanings is None else meanings.of(connection)[0]
+    names, matcher = read_names(connection), None if knowledge is None else knowledge.of(connection)[0]
     terms: list[QueryTerm] = []
     unwanted: dict[int, str] = {}
     for is_excluded, words in _split_phrases(text):
@@ -270,7 +270,7 @@ class RelatedLabel(NamedTuple):
 
     number: int
     name: str
-    why: str
+    reason: str
     score: float | None
 
 
@@ -286,7 +286,7 @@ class ResultGroup(NamedTuple):
     """Items found for the same reason."""
 
     labels: list[str]
-    why: str
+    reason: str
     score: float | None
     hits: list[SearchHit]
 
@@ -299,7 +299,7 @@ class SearchResult(NamedTuple):
 
 
 def search_items(
-    collection: Collection, text: str, k: int = 24, meanings: LabelKnowledge | None = None
+    collection: Collection, text: str, k: int = 24, knowledge: LabelKnowledge | None = None
 ) -> SearchResult:
     """Find items by words.
 
@@ -310,7 +310,7 @@ def search_items(
         Query of at most 1,000 characters.
     k : int
         Maximum number of items in a group.
-    meanings : LabelKnowledge or None
+    knowledge : LabelKnowledge or None
         Knowledge for words that are no label, and for parts and other relations.
 
     Raises
@@ -323,12 +323,12 @@ def search_items(
     if len(text) > _LONGEST:
         raise InputError(f"the text has {len(text):,} characters; search with at most {_LONGEST:,}")
     with begin_snapshot(collection.engine) as connection:
-        meaning = parse_query(connection, text, meanings)
+        meaning = parse_query(connection, text, knowledge)
         # Rejecting one label of a term with several is no reason against an item.
         single_labels = [number for term in meaning.terms if len(term.labels) == 1 for number in term.labels]
         excluded_query = _select_decided(single_labels, "rejected").union(_select_decided(meaning.excluded))
         excluded = connection.scalars(excluded_query).all()
-        related_first = [*_find_kinds(connection, meaning), *_find_by_knowledge(connection, meaning, meanings)]
+        related_first = [*_find_kinds(connection, meaning), *_find_by_knowledge(connection, meaning, knowledge)]
         related = list(islice(_find_related(collection, meaning, related_first), _MAX_CANDIDATES))
         combinations = list(islice(product(*(term.labels.items() for term in meaning.terms)), _COMBINED))
         label_sets = [[number for number, _ in pairs] for pairs in combinations] + [[label.number] for label in related]
@@ -345,7 +345,7 @@ def search_items(
         scores |= {item: score for item, score in near if item not in scores}  # similar ones if few are tagged
         hits = [SearchHit(item, label.name, score) for item, score in scores.items() if item not in shown_items][:half]
         if hits:
-            groups.append(ResultGroup([label.name], label.why, label.score, hits))
+            groups.append(ResultGroup([label.name], label.reason, label.score, hits))
             shown_items |= {hit.item for hit in hits}
         if len(groups) == RELATED + 2:
             break
@@ -399,14 +399,14 @@ def _find_kinds(connection: Connection, meaning: ParsedQuery) -> list[RelatedLab
 
 
 def _find_by_knowledge(
-    connection: Connection, meaning: ParsedQuery, meanings: LabelKnowledge | None
+    connection: Connection, meaning: ParsedQuery, knowledge: LabelKnowledge | None
 ) -> list[RelatedLabel]:
     """Return labels that knowledge files relate to the query as parts, kinds or wholes."""
-    if meanings is None:
+    if knowledge is None:
         return []
-    names, (_, finder) = read_names(connection), meanings.of(connection)
+    names, (_, finder) = read_names(connection), knowledge.of(connection)
     links = [link for term in meaning.terms for link in finder.related(term.text, MAX_KNOWN_RELATED)]
-    return [RelatedLabel(names.numbers[link.label], link.label, link.why, link.score) for link in links]
+    return [RelatedLabel(names.numbers[link.label], link.label, link.reason, link.score) for link in links]
 
 
 def _find_related(

@@ -154,7 +154,7 @@ def _assign_in_parallel(dictionary: Codebook, sample: Float32, executor: Executo
 
     rows = _TILES_PER_TASK * dictionary._rows
     parts = [sample[start : start + rows] for start in range(0, len(sample), rows)]
-    if executor is not None and executor.standing:
+    if executor is not None and executor.has_persistent_workers:
         results = list(executor.map_with(Codebook._assign_with_scores, dictionary, parts))
     else:
         with threadpool_limits(1), ThreadPoolExecutor(count_available_cores()) as pool:

@@ -309,7 +309,7 @@ def _run_plan(
         shutil.rmtree(plan.folder, ignore_errors=True)
         raise InputError(format_nothing_readable(source, run.rejects))
     facts = {"n_features": extractor.n_features_, **extractor.table_facts(plan.augment)}
-    return merge_shards(plan.folder, len(plan.keys), out, plan.key, facts, extractor.dense)
+    return merge_shards(plan.folder, len(plan.keys), out, plan.key, facts, extractor.is_dense)
 
 
 def _extract_missing(
@@ -325,7 +325,7 @@ def _extract_missing(
 
     n_rows, n_shards, n_pictures = 0, len(finished_shards), 0
     rows, rejected = list[ItemFeatures](), list[ItemRejection]()
-    with run.progress.stage(f"describing {source.modality}", sum(plan.sizes), source.modality) as stage:
+    with run.progress.stage("extracting features", sum(plan.sizes), source.modality) as stage:
         stage.advance(sum(plan.sizes[number] for number in finished_shards))
         for batch in extractor.extract_batches(iterate_pending(), executor=run.executor, augment=plan.augment):
             number = pending_shards.popleft()
@@ -339,7 +339,7 @@ def _extract_missing(
             stage.advance(len(batch))
             if n_pictures == plan.sizes[number]:
                 path = build_shard_path(plan.folder, number)
-                write_shard(path, rows, rejected, plan.keys[number], extractor.dense)
+                write_shard(path, rows, rejected, plan.keys[number], extractor.is_dense)
                 n_rows, n_shards, n_pictures, rows, rejected = n_rows + len(rows), n_shards + 1, 0, [], []
     if n_shards < len(plan.keys):
         raise InputError(f"{source.path} lost {source.modality} while it was read; run the same command again")

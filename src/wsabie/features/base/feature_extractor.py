@@ -71,7 +71,7 @@ class FeatureExtractor(ABC):
     """Modality of the items."""
     version: ClassVar[int] = 1
     """Version of the rows; increased when the same parameters give other rows."""
-    dense: ClassVar[bool] = False
+    is_dense: ClassVar[bool] = False
     """True if every row holds every column."""
     batch_size: ClassVar[int] = BATCH
     """Most items of a batch for a worker."""
@@ -79,7 +79,7 @@ class FeatureExtractor(ABC):
     seed: int = 0
 
     @property
-    def counts(self) -> bool:
+    def has_counts(self) -> bool:
         """True if the values are counts."""
         return False
 
@@ -167,11 +167,11 @@ class FeatureExtractor(ABC):
             their code points.
         """
         stream = self.iterate(source, executor=executor, progress=progress, rejects=rejects, augment=augment)
-        return build_feature_table(stream, self.n_features_, dense=self.dense, **self.table_facts(augment))
+        return build_feature_table(stream, self.n_features_, dense=self.is_dense, **self.table_facts(augment))
 
     def table_facts(self, augment: int = 0) -> JsonObject:
         """Return what a `FeatureTable` of rows with so many further views states about them."""
-        return {"counts": self.counts, "dictionary": self.fingerprint(), "augment": augment}
+        return {"counts": self.has_counts, "dictionary": self.fingerprint(), "augment": augment}
 
     def iterate(
         self,
@@ -185,7 +185,7 @@ class FeatureExtractor(ABC):
         """Yield the rows of `transform` in order, with only a few batches of items in memory."""
         self.refuse(source)
         items = iterate_item_batches(source, self.batch_size)
-        with progress.stage(f"describing {self.modality}", len(source), self.modality) as stage:
+        with progress.stage("extracting features", len(source), self.modality) as stage:
             batches = self.extract_batches(items, executor=executor, augment=augment)
             for rows in iterate_results(batches, stage, rejects):
                 yield from rows
@@ -212,14 +212,14 @@ class FeatureExtractor(ABC):
     def refuse(self, source: object) -> None:
         """Raise InputError for anything but a source of such items."""
         if isinstance(source, FeatureTable):
-            raise InputError(f"{self.modality} are described and these are rows of features; give {self.modality}")
+            raise InputError(f"{self.name} takes {self.modality} and these are rows of features; give {self.modality}")
         if isinstance(source, str | Path):
             raise InputError(f"{str(source)!r} is a path; give the {self.modality} in it: open_source({str(source)!r})")
         modality = getattr(source, "modality", self.modality)
         if modality != self.modality:
             raise InputError(
-                f"{self.name} describes {self.modality} and {source.path} holds {modality}; "  # type: ignore[attr-defined]
-                f"describe them as {list_extractor_names(modality)}"
+                f"{self.name} takes {self.modality} and {source.path} holds {modality}; "  # type: ignore[attr-defined]
+                f"use {list_extractor_names(modality)}"
             )
 
     def check(self) -> None:

@@ -6,12 +6,12 @@ from numpy.typing import ArrayLike
 from wsabie.core.arrays import Float32, Int32
 
 
-def compute_idf(seen_in: ArrayLike, n: int) -> Float32:
-    """Return the inverse document frequency log((1 + n) / (1 + seen in)) + 1, never zero.
+def compute_idf(document_frequencies: ArrayLike, n: int) -> Float32:
+    """Return the inverse document frequency log((1 + n) / (1 + document frequency)) + 1, never zero.
 
     Parameters
     ----------
-    seen_in : (n_features,) integers
+    document_frequencies : (n_features,) integers
         Rows (or pictures) that hold the feature.
     n : int
         All rows.
@@ -21,7 +21,7 @@ def compute_idf(seen_in: ArrayLike, n: int) -> Float32:
     >>> compute_idf(np.array([0, 9]), 9)
     array([3.3025851, 1.       ], dtype=float32)
     """
-    return (np.log((1 + n) / (1 + np.asarray(seen_in))) + 1).astype(np.float32)
+    return (np.log((1 + n) / (1 + np.asarray(document_frequencies))) + 1).astype(np.float32)
 
 
 def weight_counts(terms: Int32, counts: Float32, idf: Float32 | None) -> Float32:

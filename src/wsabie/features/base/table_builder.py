@@ -13,7 +13,7 @@ from wsabie.storage.column_files import compute_offsets
 
 
 def build_feature_table(
-    described: Iterable[ItemFeatures],
+    item_features: Iterable[ItemFeatures],
     n_features: int,
     *,
     dense: bool = False,
@@ -23,7 +23,7 @@ def build_feature_table(
 
     Parameters
     ----------
-    described : iterable of ItemFeatures
+    item_features : iterable of ItemFeatures
     n_features : int
     dense : bool
         Every row holds every column; X is then an array.
@@ -33,7 +33,7 @@ def build_feature_table(
     labels, ids, groups, times = LabelIndex(), list[str](), list[str | None](), list[str | None]()
     sizes, indices, values = GrowingArray(np.int64), GrowingArray(np.int32), GrowingArray(np.float32)
     label_counts, label_numbers = GrowingArray(np.int64), GrowingArray(np.int32)
-    for row in described:
+    for row in item_features:
         numbers = labels.numbers(row.labels)
         label_counts.extend(np.array([len(numbers)]))
         label_numbers.extend(np.array(numbers, np.int32))

@@ -36,7 +36,7 @@ class WordExtractor(FeatureExtractor):
     idf_: Float32 | None = None
 
     @property
-    def counts(self) -> bool:
+    def has_counts(self) -> bool:
         """True if the values are counts."""
         return self.weighting == "counts"
 
@@ -75,7 +75,7 @@ class WordExtractor(FeatureExtractor):
 
     def _learn(self, source: ItemSource, run: WorkContext) -> None:
         positions = self._learn_words(source, run)
-        self.idf_ = None if self.counts else self._learn_idf(source, positions, run)
+        self.idf_ = None if self.has_counts else self._learn_idf(source, positions, run)
 
     def _learn_idf(self, source: ItemSource, positions: list[int], run: WorkContext) -> Float32:
         """Learn the idf of each word over the items at `positions`, (n_words,)."""
@@ -101,7 +101,7 @@ class WordExtractor(FeatureExtractor):
 
     def _restore(self, tensors: dict[str, Array]) -> None:
         self._restore_words(tensors)
-        if not self.counts:
+        if not self.has_counts:
             self.idf_ = check_array(tensors, "idf", "float32", (self.n_features_,))
         elif "idf" in tensors:
             raise ValueError("counts have no idf")

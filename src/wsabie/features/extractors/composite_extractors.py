@@ -115,7 +115,7 @@ class ConcatenatedFeatures(CompositeExtractor):
     kind = "concatenation"
 
     def __init__(self, parts: Sequence[FeatureExtractor], balance: Balance = "length") -> None:
-        require(len(parts) >= 2, "a concatenation needs two descriptions or more; use a single one as it is")
+        require(len(parts) >= 2, "a concatenation needs two extractors or more; use a single one as it is")
         super().__init__(parts, ",".join(part.name for part in parts))
         self.balance: Balance = balance
 
@@ -125,9 +125,9 @@ class ConcatenatedFeatures(CompositeExtractor):
         return sum(part.n_features_ for part in self.parts)
 
     @property
-    def dense(self) -> bool:  # type: ignore[override]  # a row is dense when all of its parts are
+    def is_dense(self) -> bool:  # type: ignore[override]  # a row is dense when all of its parts are
         """True if every row holds every column."""
-        return all(part.dense for part in self.parts)
+        return all(part.is_dense for part in self.parts)
 
     def _learn(self, source: ItemSource, run: WorkContext) -> None:
         for part in self.parts:
@@ -140,7 +140,7 @@ class ConcatenatedFeatures(CompositeExtractor):
         for part in self.parts:
             if part.modality != self.modality:
                 raise InputError(
-                    f"{part.name} describes {part.modality} and {self.parts[0].name} {self.modality}; use one of them"
+                    f"{part.name} takes {part.modality} and {self.parts[0].name} {self.modality}; use one of them"
                 )
             shared, others = part.decoding_parameters(), self.parts[0].decoding_parameters()
             if shared != others:
@@ -153,7 +153,7 @@ class ConcatenatedFeatures(CompositeExtractor):
         for part in self.parts:
             part_columns, part_values = part.encode(look)
             columns.append(part_columns + np.int32(first))
-            values.append(balance_part(part_values, self.balance, not part.dense))
+            values.append(balance_part(part_values, self.balance, not part.is_dense))
             first += part.n_features_
         return np.concatenate(columns), np.concatenate(values)
 
@@ -225,7 +225,7 @@ class KernelPcaExtractor(CompositeExtractor):
     """
 
     kind = "components"
-    dense = True
+    is_dense = True
 
     def __init__(self, inner: FeatureExtractor, pca: KernelPca) -> None:
         super().__init__((inner,), f"components of {inner.name}")
@@ -250,7 +250,7 @@ class KernelPcaExtractor(CompositeExtractor):
         inner._learn(source, run)
         stream = inner.iterate(sample, executor=executor, progress=progress, rejects=rejects)
         stream = self._refuse_negative(stream)
-        rows = build_feature_table(stream, inner.n_features_, dense=inner.dense, **inner.table_facts())
+        rows = build_feature_table(stream, inner.n_features_, dense=inner.is_dense, **inner.table_facts())
         require(len(rows) > 0, format_nothing_readable(source, rejects))
         landmarks, megabytes = self.pca.landmarks_for(len(rows)), self.pca.bytes_to_fit(len(rows)) / 1e6
         log.info("learning components from %s landmarks takes about %s MB", f"{landmarks:,}", f"{megabytes:,.0f}")
@@ -313,7 +313,7 @@ class KernelPcaExtractor(CompositeExtractor):
             if row.values.min(initial=0) < 0:
                 raise InputError(
                     f"{self.inner.name} gives {row.id} negative values, and the intersection kernel compares "
-                    "histograms, whose values are 0 or more; describe without components, or otherwise"
+                    "histograms, whose values are 0 or more; leave components out, or take other features"
                 )
             yield row
 

@@ -57,7 +57,7 @@ class OnnxEncoder(ImageFeatureExtractor):
 
     name = "onnx"
     kind = "onnx_encoder"
-    dense = True
+    is_dense = True
 
     model: str | Path | None = None
     _: KW_ONLY

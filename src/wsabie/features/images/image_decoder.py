@@ -125,7 +125,7 @@ def _number(value: object, otherwise: int) -> int:
     return value if isinstance(value, int) and value > 0 else otherwise
 
 
-NOT_FINITE = "no finite features"  # of a network that describes it
+NOT_FINITE = "no finite features"  # of a network
 TOO_LARGE = "too much memory"
 TURNED = "region of a picture that lies on its side"
 REASONS = (

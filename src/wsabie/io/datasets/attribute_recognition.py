@@ -111,13 +111,13 @@ def read_metadata_attributes(path: Path, *, kinds: Sequence[str] | None = None, 
     if rows and id_column is None:
         raise InputError(
             f"{path} has no column {' or '.join(map(repr, _ID_COLUMNS))} (it has "
-            f"{format_column_names(columns)}); name the things in one"
+            f"{format_column_names(columns)}); name the items in one"
         )
     kind_names = [name for name in columns if name not in (*_ID_COLUMNS, *RESERVED)] if kinds is None else list(kinds)
     if missing := [name for name in kind_names if name not in columns]:
         raise InputError(f"{path} has no column {missing[0]!r}; it has {format_column_names(columns)}")
     items = _iterate_attributes(rows, id_column or "", kind_names, rejects)
-    return AttributeTable.of(path, items, rejects, "rows of things")
+    return AttributeTable.of(path, items, rejects, "rows of items")
 
 
 def read_tag_attributes(folder: Path, *, rejects: Rejects) -> AttributeTable:

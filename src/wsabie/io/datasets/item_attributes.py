@@ -56,7 +56,7 @@ class AttributeTable:
 
     @classmethod
     def of(
-        cls, path: Path, items: Iterable[ItemAttributes], rejects: Rejects | None = None, unit: str = "things"
+        cls, path: Path, items: Iterable[ItemAttributes], rejects: Rejects | None = None, unit: str = "items"
     ) -> "AttributeTable":
         """Collect items; those with the same id are joined.
 

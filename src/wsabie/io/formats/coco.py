@@ -47,14 +47,14 @@ def find_coco_file(path: Path) -> Path | None:
         The folder holds several.
     """
     if not path.is_dir():
-        return path if path.suffix == ".json" and _looks_like_coco(path) else None
-    files = [file for file in sorted(path.glob("*.json")) if _looks_like_coco(file)]
+        return path if path.suffix == ".json" and _is_coco_file(path) else None
+    files = [file for file in sorted(path.glob("*.json")) if _is_coco_file(file)]
     if len(files) > 1:
         raise InputError(f"{path} holds several files of annotations; give one, such as {files[0]}")
     return files[0] if files else None
 
 
-def _looks_like_coco(file: Path) -> bool:
+def _is_coco_file(file: Path) -> bool:
     if not file.is_file():
         return False
     content = read_head(file)

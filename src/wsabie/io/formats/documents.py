@@ -144,7 +144,7 @@ def read_text_table(
         Missing, no document, no such column, or labels of mixed types.
     """
     rows = partial(read_rows, path)
-    labels = _find_label_column(path, rows, options.label_column) if options.labelled else None
+    labels = _find_label_column(path, rows, options.label_column) if options.has_labels else None
     documents = partial(_iterate_documents, rows, labels, options.split)
     return scan_documents(path, documents, options.rejects)
 
@@ -152,8 +152,8 @@ def read_text_table(
 def read_parquet_documents(table: ParquetTable, options: ReadOptions) -> DocumentSource:
     """Read documents from Parquet with a column `text`; options and errors as in `read_text_table`."""
     name = options.label_column or table.first_of(_LABELS)
-    labels = make_label_reader(table, name) if options.labelled and name is not None else None
-    if options.labelled and name is None:
+    labels = make_label_reader(table, name) if options.has_labels and name is not None else None
+    if options.has_labels and name is None:
         _log_unlabelled(table.path, table.schema.names)
     documents = partial(_iterate_documents, partial(_iterate_parquet_rows, table, labels), labels, options.split)
     return scan_documents(table.path, documents, options.rejects)

@@ -58,7 +58,7 @@ def read_parquet_images(
     InputError
         No column of labels, labels of mixed types, or no labelled picture.
     """
-    label = open_label_column(table, options.label_column) if options.labelled else None
+    label = open_label_column(table, options.label_column) if options.has_labels else None
     image = image_column or table.first_of(IMAGE_COLUMNS)
     paths = None if image else table.first_of(PATH_COLUMNS)
     source = ParquetImageSource(table.path, table, label, image, paths, np.zeros(table.n_rows, bool))
@@ -192,8 +192,8 @@ def _iterate_groups(source: ItemSource) -> Iterator[list[JsonObject]]:
         content = picture.content
         if isinstance(content, RegionCrop):
             raise InputError(
-                f"{source.path} holds regions of pictures, which are not copied; describe them first: wsabie features "
-                f"images {source.path} --out FILE.parquet"
+                f"{source.path} holds regions of pictures, which are not copied; extract features first: wsabie "
+                f"features images {source.path} --out FILE.parquet"
             )
         if isinstance(content, Path):
             with explain_reading_errors(content), open_input(content) as stream:

@@ -199,9 +199,9 @@ def write_parquet_rows(rows: FeatureTable, path: str | Path, *, through: DenseTr
     from pyarrow import Table as ArrowTable
     from pyarrow.parquet import ParquetWriter
 
-    kept = ("counts", "label_names", "feature_names", "dictionary", "augment")
+    facts = ("counts", "label_names", "feature_names", "dictionary", "augment")
     width = through.width if through else None
-    note = {"schema": 1, "n_features": width or rows.X.shape[1]} | {name: getattr(rows, name) for name in kept}
+    note = {"schema": 1, "n_features": width or rows.X.shape[1]} | {name: getattr(rows, name) for name in facts}
     schema = _build_schema(rows, width).with_metadata({KEY: json.dumps(note, ensure_ascii=False).encode()})
     with replace_file(path) as draft, ParquetWriter(draft, schema, compression="zstd") as writer:
         blocks = (rows.take(range(lo, min(lo + _BATCH, len(rows)))) for lo in range(0, len(rows), _BATCH))
@@ -286,7 +286,7 @@ class ParquetStream(RowStream):
     ) -> None:
         self.table, self.path, self.rejects, self._unique = table, table.path, options.rejects, unique
         self._split = options.split
-        self._label = open_label_column(table, options.label_column) if options.labelled else None
+        self._label = open_label_column(table, options.label_column) if options.has_labels else None
         self.index = LabelIndex(table.promised.get("label_names"))
         info = read_stream_info(table)
         self.info = replace(info, counts=counts or info.counts)

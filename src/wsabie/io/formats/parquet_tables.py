@@ -297,14 +297,14 @@ class ParquetTable:
                 skip -= promised
                 continue
             expanded, stored = 0, get_file_size(file)
-            n_together = min(size, max(_FEWEST, stored >> 14))  # fewer of a small file, which may expand
+            batch_size = min(size, max(_FEWEST, stored >> 14))  # fewer of a small file, which may expand
             with explain_arrow_errors(file), _open_parquet(file, names) as parquet:
                 groups = list(range(parquet.num_row_groups))
                 while groups and (rows := parquet.metadata.row_group(groups[0]).num_rows) <= skip:
                     first, skip, groups = first + rows, skip - rows, groups[1:]
                 # one after the other: texts of a dictionary have another one in each
                 for data in chain.from_iterable(
-                    parquet.iter_batches(n_together, row_groups=[g], columns=names) for g in groups
+                    parquet.iter_batches(batch_size, row_groups=[g], columns=names) for g in groups
                 ):
                     first += data.num_rows
                     expanded += sum(map(compute_expanded_bytes, data.columns))

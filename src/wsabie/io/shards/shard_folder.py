@@ -187,7 +187,7 @@ class ShardFolder:
         return int(self.facts["rows"])
 
     @property
-    def dense(self) -> bool:
+    def is_dense(self) -> bool:
         return bool(self.facts["dense"])
 
     @property
@@ -211,7 +211,7 @@ class ShardFolder:
         """Return the rows of some spans lo..hi - 1, one span after the other."""
         pieces = [piece for lo, hi in spans for piece in self.pieces(lo, hi)]
         Y = self.gather_lists(pieces, "y", LABEL_TYPES)
-        if self.dense:
+        if self.is_dense:
             X = np.empty((sum(piece.hi - piece.lo for piece in pieces), int(self.facts["features"])), np.float32)
             start = 0
             slices = ([self.shard(number).numbers["features"][lo:hi]] for number, lo, hi in pieces)
@@ -264,7 +264,7 @@ class ShardFolder:
             except ValueError as error:
                 raise _damaged(file) from error
         arrays = {name: flat for column in columns.lists.values() for name, flat in column.parts.items()}
-        of_features = ("mean", "deviation") if self.dense else ("rows_above_0",)
+        of_features = ("mean", "deviation") if self.is_dense else ("rows_above_0",)
         lengths = dict.fromkeys(of_features, self.facts["features"]) | {"rows_of_label": self.facts["labels"]}
         if {name: len(flat) for name, flat in arrays.items()} != lengths:
             raise _damaged(file)
@@ -324,7 +324,7 @@ class ShardFolder:
         width = int(self.facts["features"])
         if len(columns) != entry["rows"] or not _is_below(columns.lists["y"].parts["labels"], self.facts["labels"]):
             raise ValueError("labels out of range")
-        if self.dense:
+        if self.is_dense:
             if columns.numbers["features"].shape != (len(columns), width):
                 raise ValueError("another width")
             return
@@ -357,8 +357,8 @@ def _is_below(numbers: Array, n: int) -> bool:
 def is_shard_folder(path: Path) -> bool:
     """Return whether a folder holds shards, finished or not."""
     with explain_read_errors(path):
-        is_described = all((path / name).is_file() for name in (MANIFEST, STATISTICS))  # the rows may be missing
-        return is_described or any(path.glob("rows-*-of-*.safetensors")) or (path / PARTS / WORK).is_file()
+        has_manifest = all((path / name).is_file() for name in (MANIFEST, STATISTICS))  # the rows may be missing
+        return has_manifest or any(path.glob("rows-*-of-*.safetensors")) or (path / PARTS / WORK).is_file()
 
 
 def open_shard_folder(path: Path) -> ShardFolder:

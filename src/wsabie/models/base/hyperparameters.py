@@ -105,7 +105,7 @@ def default_ridge_rate(shape: TrainingShape, pair_weighting: str = "mean") -> fl
     return min(rate, default_learning_rate(shape, pair_weighting))
 
 
-def starts_at_ridge(parameters: Mapping[str, Any]) -> bool:
+def has_ridge_start(parameters: Mapping[str, Any]) -> bool:
     """Return whether these parameters mean training from a ridge start (`init`).
 
     "auto" is a ridge start for WARP with hinges and nothing said about the rate or the random start. After
@@ -113,7 +113,7 @@ def starts_at_ridge(parameters: Mapping[str, Any]) -> bool:
     """
     p = parameters
     if p.get("init_model") is not None:
-        return starts_at_ridge(p["init_model"].get_params(deep=False))
+        return has_ridge_start(p["init_model"].get_params(deep=False))
     if p.get("init", "random") != "auto":
         return bool(p.get("init", "random") == "ridge")
     is_default = p["loss"] == "warp" and p["surrogate"] == "hinge" and p["learning_rate"] == "auto"
@@ -123,18 +123,18 @@ def starts_at_ridge(parameters: Mapping[str, Any]) -> bool:
 
 def default_embedding_rate(parameters: Mapping[str, Any], shape: TrainingShape) -> float:
     """Return the learning rate that "auto" is."""
-    rate = default_ridge_rate if starts_at_ridge(parameters) else default_learning_rate
+    rate = default_ridge_rate if has_ridge_start(parameters) else default_learning_rate
     return rate(shape, parameters["pair_weighting"])
 
 
 def default_max_norm(parameters: Mapping[str, Any], shape: TrainingShape) -> float | None:
     """Return the norm limit that "auto" is."""
-    return MAX_NORM if needs_norm_limit(shape) or not starts_at_ridge(parameters) else None
+    return MAX_NORM if needs_norm_limit(shape) or not has_ridge_start(parameters) else None
 
 
 def default_scaling(parameters: Mapping[str, Any], shape: TrainingShape) -> Scaling:
     """Return the scaling that "auto" is: "tfidf" of sparse rows with several labels after a ridge start."""
-    is_tfidf = parameters["scaling"] == "auto" and starts_at_ridge(parameters) and has_many_labels(shape)
+    is_tfidf = parameters["scaling"] == "auto" and has_ridge_start(parameters) and has_many_labels(shape)
     scaling: Scaling = "tfidf" if is_tfidf else parameters["scaling"]
     return scaling
 
@@ -412,7 +412,7 @@ def resolve_continued_settings(
     `MAX_RIDGE_RATE`, and falls to 0. The seed must
     differ from the fit's, or the same draws would come again.
     """
-    least = MAX_RIDGE_RATE if replayed and starts_at_ridge(parameters) else 0.0
+    least = MAX_RIDGE_RATE if replayed and has_ridge_start(parameters) else 0.0
     fitted_rates = {"V": max(fitted["feature_rate"], least), "W": max(fitted["learning_rate"], least)}
     rates = resolve_per_table(parameters["learning_rate"], fitted_rates, "learning_rate")
     divisor = 1 if replayed else 4

@@ -111,23 +111,23 @@ class RowScaling:
             return np.zeros(0, np.int64)
         return np.unique(np.searchsorted(X.indptr, np.flatnonzero(X.data < 0), side="right") - 1)
 
-    def __call__(self, X: Inputs, *, into: Float32 | None = None) -> Inputs:
+    def __call__(self, X: Inputs, *, out: Float32 | None = None) -> Inputs:
         """Return the scaled rows; they share index arrays with the input, values are new.
 
-        Values of sparse rows are written `into` an array if one is given, which may be that of the input values.
+        Values of sparse rows are written to the array `out` if there is one, which may be that of the input values.
         """
         if self.method == "none":
             return X
         if isinstance(X, Csr):
             return self._unit_logs(
-                X, file_backed_arrays.allocate_array(X.data.shape, np.float32) if into is None else into
+                X, file_backed_arrays.allocate_array(X.data.shape, np.float32) if out is None else out
             )
         if self.method in ("log", "tfidf"):
             raise InputError("this model was trained on sparse rows; give a sparse matrix (scipy.sparse.csr_matrix(X))")
         if self.method == "standard":
-            out = X - self.shift
-            out *= self.weight
-            return out
+            centred = X - self.shift
+            centred *= self.weight
+            return centred
         return self._homogeneous(X)
 
     def _homogeneous(self, X: Float32) -> Float32:

@@ -92,7 +92,7 @@ class ShardedRows(TrainingRows):
         """Fit a scaling from the statistics of the shards."""
         shards = self.inputs.shards
         least, statistics = float(shards.facts["least"]), shards.statistics()
-        if shards.dense:
+        if shards.is_dense:
             return RowScaling.of_columns(method, lambda: (statistics["mean"], statistics["deviation"]), constant=True)
         return RowScaling.of_counts(method, n_features, len(shards), least, lambda: statistics["rows_above_0"])
 
@@ -179,4 +179,4 @@ class ShardedData(PartitionedData):
 
 def _scale_in_place(scaling: RowScaling, X: Inputs) -> Inputs:
     """Return scaled rows, in the memory of sparse ones that nobody else reads."""
-    return scaling(X, into=X.data) if isinstance(X, Csr) else scaling(X)
+    return scaling(X, out=X.data) if isinstance(X, Csr) else scaling(X)

@@ -72,7 +72,7 @@ class FittedEntities:
             Features for a kind without any, no features for a kind with some, another width, or infinite values.
         """
         if self.scaling is None:
-            require(X is None, f"things of the kind {self.name!r} have no features; give their names or numbers")
+            require(X is None, f"entities of the kind {self.name!r} have no features; give their names or numbers")
             return np.arange(len(self.vocabulary), dtype=np.int32)
         return self.scaling(
             check_features(X, n_features=self.n_features, input_name=input_name, model_name=f"the kind {self.name!r}")
@@ -86,14 +86,14 @@ class FittedEntities:
         InputError
             An item is unknown.
         """
-        require(not hasattr(items, "tocsr"), f"the things are {type(items).__name__}; give names or numbers")
+        require(not hasattr(items, "tocsr"), f"the entities are {type(items).__name__}; give names or numbers")
         listed = list(items) if isinstance(items, Iterable) and not isinstance(items, str) else [items]
-        names = [thing for thing in listed if isinstance(thing, str)]
+        names = [entity for entity in listed if isinstance(entity, str)]
         if names and len(names) == len(listed):
             return number_names(names, self.vocabulary, self.name)
-        are_numbers = [isinstance(thing, (int, np.integer)) and not isinstance(thing, bool) for thing in listed]
+        are_numbers = [isinstance(entity, (int, np.integer)) and not isinstance(entity, bool) for entity in listed]
         require(
-            all(are_numbers), f"things of the kind {self.name!r} are names or whole numbers; these are {items!r:.80}"
+            all(are_numbers), f"entities of the kind {self.name!r} are names or whole numbers; these are {items!r:.80}"
         )
         outside = next((number for number in listed if not 0 <= number < len(self.vocabulary)), None)
         require(
@@ -136,7 +136,7 @@ def fit_entities(kinds: Mapping[str, EntityKind]) -> dict[str, FittedEntities]:
         if entities.n_features != width:
             raise InputError(
                 f"the kinds of the map {entities.table!r} have {entities.n_features:,} and {width:,} features; "
-                "describe them alike, or leave `map` out"
+                "give them the same features, or leave `map` out"
             )
     free = {entities.table for entities in fitted_kinds.values() if entities.scaling is None}
     clash = next((table for table in scalings if table in free), None)
@@ -251,7 +251,7 @@ def grow_space(
 def add_entities(entities: FittedEntities, kind: EntityKind, space: MultiRelationSpace) -> FittedEntities:
     """Add items to a kind at the points of their features; items that it has already move there."""
     if entities.points is None:
-        raise InputError(f"things of the kind {kind.name!r} have no features; give their names alone")
+        raise InputError(f"entities of the kind {kind.name!r} have no features; give their names alone")
     names = list(kind.names())
     entities.vocabulary.add([name for name in names if name not in entities.vocabulary])
     points = np.zeros((len(entities.vocabulary), space.dim), np.float32)

@@ -149,11 +149,11 @@ class FittedSpace(FittedModel):
         )
         return name_best(targets.vocabulary, ids, scores)
 
-    def similar(self, kind: str, thing: str | int, k: int = 10) -> list[tuple[str, float]]:
+    def similar(self, kind: str, entity: str | int, k: int = 10) -> list[tuple[str, float]]:
         """Return the k items of a kind that are nearest to an item by cosine, with their cosines."""
         entities = self.find_entities(kind)
         k = min(check_positive_integer(k, "k"), max(len(entities.vocabulary) - 1, 1))
-        ids, cosines = find_label_neighbours(entities.points_of(self.space_, None), entities.ids(thing), k)
+        ids, cosines = find_label_neighbours(entities.points_of(self.space_, None), entities.ids(entity), k)
         return name_best(entities.vocabulary, ids, cosines)[0]
 
     def evaluate(
@@ -195,7 +195,7 @@ class FittedSpace(FittedModel):
         kinship = {relation.name: self._find_kinship(relation, hierarchy) for relation in relations}
         require(
             hierarchy is None or any(kinship.values()),
-            f"the hierarchy names nothing that is looked for by {', '.join(sides)}; give an is-a list over such things",
+            f"the hierarchy names nothing that is looked for by {', '.join(sides)}; give an is-a list over these",
         )
         return {name: evaluate_relation(side, self.space_, threads, ks, kinship[name]) for name, side in sides.items()}
 

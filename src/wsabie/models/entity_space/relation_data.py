@@ -124,7 +124,7 @@ class SpaceMonitor:
         empty = next((pairs.name for pairs in holdouts if not pairs.Y.nnz), None)
         require(
             empty is None,
-            f"no held-out pair of {empty!r} is of known things and not one of training; give others",
+            f"no held-out pair of {empty!r} is of known entities and not one of training; give others",
         )
         self.holdouts = [pairs.limit(MOST_SCORES) for pairs in holdouts]
         self.threads, self.stop_on = threads, stop_on
@@ -154,7 +154,7 @@ def evaluate_relation(
     pairs: HoldoutPairs, space: MultiRelationSpace, threads: int, ks: Sequence[int], kinship: Mapping[str, Any]
 ) -> Evaluation:
     """Return all figures of a relation, of queries with a pair; `kinship` goes to `evaluate_scores`."""
-    require(len(pairs.query_ids) > 0, f"no pair of {pairs.name!r} names things that the space knows; give others")
+    require(len(pairs.query_ids) > 0, f"no pair of {pairs.name!r} names entities that the space knows; give others")
     labels, queries = pairs.points(space, threads)
 
     def blocks() -> Iterator[tuple[int, Float32]]:

@@ -43,7 +43,7 @@ class EntityKind:
     Examples
     --------
     >>> EntityKind("track", np.eye(3), ["a", "b", "c"])
-    Kind('track', 3 things of 3 features)
+    Kind('track', 3 entities of 3 features)
     >>> EntityKind("artist")
     Kind('artist')
     """
@@ -56,7 +56,7 @@ class EntityKind:
 
     def __post_init__(self) -> None:
         require(
-            isinstance(self.name, str) and bool(self.name.strip()), f"{self.name!r} is no name for a kind of things"
+            isinstance(self.name, str) and bool(self.name.strip()), f"{self.name!r} is no name for a kind of entities"
         )
         if self.X is not None and not hasattr(self.X, "tocsr"):
             object.__setattr__(self, "X", _convert_to_rows(self.X, f"the features of {self.name!r}"))
@@ -71,8 +71,8 @@ class EntityKind:
     def __repr__(self) -> str:
         n = 0 if self.ids is None else len(self.ids)
         if self.X is not None:
-            return f"Kind({self.name!r}, {self.X.shape[0]:,} things of {self.X.shape[1]:,} features)"
-        return f"Kind({self.name!r}, {n:,} things)" if n else f"Kind({self.name!r})"
+            return f"Kind({self.name!r}, {self.X.shape[0]:,} entities of {self.X.shape[1]:,} features)"
+        return f"Kind({self.name!r}, {n:,} entities)" if n else f"Kind({self.name!r})"
 
     @property
     def mapped_by(self) -> str:
@@ -93,7 +93,7 @@ class EntityKind:
         try:
             return Vocabulary(map(_check_text, ids))
         except InputError as error:
-            raise InputError(f"the things of the kind {self.name!r} cannot be told apart: {error}") from error
+            raise InputError(f"the entities of the kind {self.name!r} cannot be told apart: {error}") from error
 
 
 def _convert_to_rows(X: Matrix, input_name: str) -> Array:
@@ -102,7 +102,7 @@ def _convert_to_rows(X: Matrix, input_name: str) -> Array:
         rows = np.asarray(X)
     except ValueError as error:
         raise InputError(f"{input_name} has rows of different lengths; give every row the same features") from error
-    require(rows.ndim == 2, f"{input_name} has {rows.ndim} dimension(s); give a row of features for each thing")
+    require(rows.ndim == 2, f"{input_name} has {rows.ndim} dimension(s); give a row of features for each entity")
     return rows
 
 
@@ -151,7 +151,7 @@ class Relation:
     def __post_init__(self) -> None:
         for end in (self.query, self.target):
             require(
-                isinstance(end, (EntityKind, str)), f"{end!r} is no kind of things; give a Kind, or the name of one"
+                isinstance(end, (EntityKind, str)), f"{end!r} is no kind of entities; give a Kind, or the name of one"
             )
         if not self.name:
             object.__setattr__(self, "name", f"{self.query_kind} - {self.target_kind}")
@@ -220,7 +220,8 @@ def build_pair_matrix(relation: Relation, queries: Vocabulary, targets: Vocabula
         for ids, (vocabulary, kind, _) in zip(numbers, sides, strict=True):
             wrong = ids[(ids < 0) | (ids >= len(vocabulary))]
             require(
-                not len(wrong), f"it names number {wrong[:1].sum()} of the {len(vocabulary):,} things of kind {kind!r}"
+                not len(wrong),
+                f"it names number {wrong[:1].sum()} of the {len(vocabulary):,} entities of kind {kind!r}",
             )
     except (InputError, UnknownLabelError) as error:
         raise InputError(f"the pairs of {relation.name!r} cannot be used: {error}") from error

@@ -80,7 +80,7 @@ class SpaceAnnotator(SavedModel):
         """
         entities = self.space.find_entities(kind)
         if not entities.n_features:
-            raise InputError(f"things of the kind {kind!r} are known by their names alone; give names")
+            raise InputError(f"entities of the kind {kind!r} are known by their names alone; give names")
         if not isinstance(source, FeatureTable):
             if kind not in self.terms:
                 raise InputError(f"the kind {kind!r} was trained on rows of features, and {source.path} holds "
@@ -101,7 +101,7 @@ class SpaceAnnotator(SavedModel):
         """
         terms = self.terms.get(kind)
         if terms is None or str(terms.modality) != "documents":
-            raise InputError(f"things of the kind {kind!r} are no documents; give a kind that is made of text")
+            raise InputError(f"entities of the kind {kind!r} are no documents; give a kind that is made of text")
         columns, values = terms.transform_one(text.encode())
         require(len(columns) > 0, f"no word of {text!r} is in the dictionary; give another text")
         return csr_matrix((values, columns, [0, len(columns)]), (1, terms.n_features_))
@@ -150,5 +150,7 @@ class SpaceAnnotator(SavedModel):
             for name, extractor in fields.terms.items()
         }
         if unknown := terms.keys() - space.kinds_.keys():
-            raise ValueError(f"it describes the kinds {', '.join(sorted(unknown))}, which its space does not know")
+            raise ValueError(
+                f"it extracts features of the kinds {', '.join(sorted(unknown))}, which its space does not know"
+            )
         return cls(space, terms, parts.config["columns"], fields.facts)

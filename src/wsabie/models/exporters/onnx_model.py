@@ -72,7 +72,7 @@ def write_onnx_model(annotator: Annotator, out: Path, *, k: int = 10, int8: bool
     model = build_portable_model(annotator.model)
     onnx_model, arrays = _build_graph(model, k, int8)
     inline_names, contents = _split_names(model, annotator.feature_names, out)
-    form = {"kind": model.kind, "int8": str(int8).lower(), "rows": "sparse" if model.sparse else "dense"}
+    form = {"kind": model.kind, "int8": str(int8).lower(), "rows": "sparse" if model.is_sparse else "dense"}
     onnx.helper.set_model_props(onnx_model, {**form, **inline_names})
     data, large = out.with_name(f"{out.name}.data"), []
     if sum(array.nbytes for array in arrays.values()) > MAX_FILE_BYTES:

@@ -78,12 +78,12 @@ class PortableModel:
     terms: Int64 | None = None
 
     @property
-    def sparse(self) -> bool:
+    def is_sparse(self) -> bool:
         """True if rows are given as feature numbers and values."""
         return self.scaling.method in ("log", "tfidf")
 
     @property
-    def some_hidden(self) -> bool:
+    def has_hidden_labels(self) -> bool:
         """True if some labels are never predicted."""
         last = self.offset if self.table is None else self.bias
         return last is not None and not bool(np.isfinite(last).all())
@@ -100,7 +100,7 @@ def build_portable_model(model: LabelModel) -> PortableModel:
     Examples
     --------
     >>> small = build_portable_model(Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "blue"]))
-    >>> small.labels, small.features.shape, small.table.shape, small.sparse
+    >>> small.labels, small.features.shape, small.table.shape, small.is_sparse
     (['red', 'green', 'blue'], (4, 4), (3, 4), False)
     """
     for kind, arrays in _KINDS.items():
@@ -115,7 +115,7 @@ def build_portable_model(model: LabelModel) -> PortableModel:
 
 def collect_arrays(model: PortableModel) -> dict[str, Array]:
     """Return the arrays by the names that the templates know."""
-    is_log_alone = model.sparse and (model.scaling.weight == 1).all()
+    is_log_alone = model.is_sparse and (model.scaling.weight == 1).all()
     arrays = {
         "V": model.features,
         "offset": model.offset,

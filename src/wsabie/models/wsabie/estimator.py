@@ -14,7 +14,7 @@ from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import TrainableTables
 from wsabie.models.base.feature_matrix import count_rows
-from wsabie.models.base.hyperparameters import resolve_init_scale, starts_at_ridge
+from wsabie.models.base.hyperparameters import has_ridge_start, resolve_init_scale
 from wsabie.models.base.ridge_start import place_at_ridge
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.wsabie.drift import BatchReport
@@ -196,7 +196,7 @@ class Wsabie(TransformerMixin, UpdatableModel):  # type: ignore[misc]
         """Move the points that training starts from to where the rows say."""
         if self.init_model is not None:
             place_new_labels(self, self.init_model, rows.iterate_parts(self.scaling_))
-        elif starts_at_ridge(self._list_parameters()):
+        elif has_ridge_start(self._list_parameters()):
             settings = trainer.settings
             with KernelThreads(settings.threads) as threads:
                 place_at_ridge(self.space_, rows, self.scaling_, settings.margin, threads.split, settings.seed)

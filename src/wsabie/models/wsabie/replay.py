@@ -166,16 +166,16 @@ class ReplayBuffer:
             n_seen=self.n_seen + n_new,
         )
         room = max(1, BYTES // _measure_row_bytes((self.rows, inputs), merged.Y)) if size == "auto" else int(size or 0)
-        kept_rows = np.argsort(merged.tickets / _compute_weights(merged.Y, merged.label_counts), kind="stable")[:room]
-        kept_rows.sort()
-        old, new = kept_rows[kept_rows < n_old], kept_rows[kept_rows >= n_old] - n_old
+        order = np.argsort(merged.tickets / _compute_weights(merged.Y, merged.label_counts), kind="stable")
+        stored_rows = np.sort(order[:room])
+        old, new = stored_rows[stored_rows < n_old], stored_rows[stored_rows >= n_old] - n_old
         rows = _stack_rows(take_rows(self.rows, old), _convert_to_half(take_rows(inputs, new)))
         return replace(
             merged,
             rows=rows,
-            Y=merged.Y[kept_rows],
-            weights=merged.weights[kept_rows],
-            tickets=merged.tickets[kept_rows],
+            Y=merged.Y[stored_rows],
+            weights=merged.weights[stored_rows],
+            tickets=merged.tickets[stored_rows],
         )
 
     def renumber_labels(self, current_ids: Int64) -> Self:

@@ -130,8 +130,8 @@ def reorder_features(start: Model, old_names: Sequence[str], new_names: Sequence
     n, scaling = int(is_known.sum()), start.scaling_
     require(
         2 * n >= len(new_names),
-        f"of the {len(new_names):,} features of the data the model to begin with knows {n:,}; describe the data as it "
-        "was described for that model, or leave --init-model out",
+        f"of the {len(new_names):,} features of the data the model to begin with knows {n:,}; extract them as "
+        "for that model, or leave --init-model out",
     )
     require(
         scaling.method in ("log", "none") or bool(is_known.all()),

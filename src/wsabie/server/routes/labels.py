@@ -1,7 +1,7 @@
 """Routes of labels: lists, details, neighbours, changes and merge proposals."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import Query
 
@@ -30,18 +30,17 @@ def complete_labels(
     return {"labels": overview.complete_label(collection, prefix, k)}
 
 
-@router.get("/vocabulary", response_model=schemas.LabelPage)
+@router.get("/vocabulary")
 def list_labels(
     collection: OpenCollection,
     k: Annotated[int, limit_results(100)],
     contains: Annotated[str, Query(max_length=500)] = "",
-    order: Literal["items", "name", "accuracy"] = "items",
+    order: label_list.Order = "items",
     offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
     parent: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
 ) -> label_list.LabelPage:
     """List labels with their counts; `parent`: children of one label, or (0) roots with children."""
-    sort = "right" if order == "accuracy" else order
-    return label_list.list_labels(collection, containing=contains, order=sort, k=k, offset=offset, parent_id=parent)
+    return label_list.list_labels(collection, containing=contains, order=order, k=k, offset=offset, parent_id=parent)
 
 
 @router.get("/labels/proposals", response_model=schemas.ProposalPage)
@@ -77,7 +76,7 @@ def merge_labels(request: schemas.MergeRequest, collection: OpenCollection, call
     return label_list.merge_labels(collection, request.labels, request.target, caller.name)
 
 
-@router.post("/labels/merge-exclusions", response_model=schemas.ExclusionResult)
+@router.post("/labels/merge-exclusions")
 def exclude_merge(
     request: schemas.ExclusionRequest, collection: OpenCollection, caller: Writer
 ) -> label_list.ExclusionResult:
@@ -85,11 +84,10 @@ def exclude_merge(
     return label_list.exclude_merge(collection, request.labels, caller.name)
 
 
-@router.get("/labels/{label}", response_model=schemas.LabelDetails)
-def get_label(label: PathId, collection: OpenCollection) -> JsonObject:
+@router.get("/labels/{label}")
+def get_label(label: PathId, collection: OpenCollection) -> overview.LabelDetails:
     """Return a label with its names, parents, children, counts and the accuracy of models."""
-    details = overview.read_label_details(collection, label)
-    return details.label._asdict() | details._asdict()
+    return overview.read_label_details(collection, label)
 
 
 @router.get("/labels/{label}/neighbours", response_model=schemas.LabelNeighbours)

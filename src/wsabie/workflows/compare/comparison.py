@@ -189,7 +189,7 @@ def _check_same_columns(train: FeatureTable, rows: FeatureTable, name: str) -> N
     if rows.X.shape[1] != train.X.shape[1]:
         raise InputError(
             f"the {name} rows have {rows.X.shape[1]} features and the training rows {train.X.shape[1]}; "
-            "describe both with the same settings"
+            "extract the features of both with the same settings"
         )
     if rows.label_names != train.label_names:
         raise InputError(

@@ -69,7 +69,7 @@ def collect_declared_data(
         Data that cannot be opened, or a relation without pairs.
     """
     kind_names = {name for relation in relations for name in (relation.query, relation.target)}
-    related = _read_attributes(declared, relations, rejects)  # before the work of describing: a name may be wrong
+    related = _read_attributes(declared, relations, rejects)  # before features are extracted: a name may be wrong
     for relation in relations:
         if relation.pairs is not None and not relation.pairs.exists():
             raise InputError(
@@ -151,7 +151,7 @@ def _select_pairs_with_data(
             yield query, target
         else:
             where = " ".join(map(format_path, [str(path), *names]))
-            rejects.add(where, "pair of a thing without data", names[0 if query is None else 1])
+            rejects.add(where, "pair of an entity without data", names[0 if query is None else 1])
 
 
 def _list_named_items(rows: FeatureTable, names: str, related: AttributeTable | None) -> IdPairs:
@@ -243,7 +243,10 @@ class EntityFeatureExtractor:
             return self._extract_with_shared_map(kind, source, *self.first_kinds[kind.mapped_by])
         rows = source if isinstance(source, FeatureTable) else self._extract_items(kind, source)
         if rows is source:
-            require(not kind.description, f"[kinds.{kind.name}] says how to describe what is rows of features already")
+            require(
+                not kind.feature_options,
+                f"[kinds.{kind.name}] says how to extract features of what is rows of features already",
+            )
         self.first_kinds[kind.mapped_by] = kind.name, rows
         return rows
 
@@ -263,7 +266,7 @@ class EntityFeatureExtractor:
         rows = {}
         for name, source in data.sources.items():
             if name not in fitted_rows:
-                raise InputError(f"things of the kind {name!r} are known by their names alone; leave its data out")
+                raise InputError(f"entities of the kind {name!r} are known by their names alone; leave its data out")
             rows[name] = _regroup(self._extract_as_fitted(name, source, fitted_rows[name]), data.rows[name])
         return replace(data, rows=rows)
 
@@ -272,7 +275,7 @@ class EntityFeatureExtractor:
         sides = self.fitting_sides
         fitting_items = None if sides is None else ItemSubset(source, sides[kind.name].train)
         rows, self.extractors[kind.name] = extract_training_rows(
-            source, kind.description, work, self.seed, self.run, fitting_items
+            source, kind.feature_options, work, self.seed, self.run, fitting_items
         )
         return rows
 
@@ -281,7 +284,7 @@ class EntityFeatureExtractor:
     ) -> FeatureTable:
         """Return the items in the features of the kind that had the map first."""
         place = f"[kinds.{kind.name}] shares the map of {first_name!r}"
-        require(not kind.description, f"{place}, which says how things are described; leave it out here")
+        require(not kind.feature_options, f"{place}, which says how features are extracted; leave it out here")
         if not isinstance(source, FeatureTable) and first_name not in self.extractors:
             raise InputError(f"{place}, which is made of rows, and {kind.data} holds {source.modality}; give rows")
         if first_name in self.extractors:

@@ -195,8 +195,8 @@ def compare_relations(
     holdouts = run.test_set.holdouts
     require(
         bool(holdouts),
-        "no held-out pair is of things that training knows, so that nothing can be judged; hold out more, or give more "
-        "pairs",
+        "no held-out pair is of entities that training knows, so that nothing can be judged; hold out more, or give "
+        "more pairs",
     )
     results: dict[str, list[RelationMethod | ModelOmission]] = {name: [] for name in holdouts}
     try:
@@ -254,7 +254,7 @@ class _MethodRun:
             evaluation = evaluate_frequency(self.test_set.counts(relation), holdout)
             yield RelationMethod(POPULARITY, "most frequent", evaluation)
         queries, targets = (find_end_features(end) for end in (relation.query, relation.target))
-        if _shares_features(relation):
+        if _has_shared_features(relation):
             train = find_end_features(self.test_set.training[name].query)
             ends = queries[holdout.query_ids], targets
             evaluation = evaluate_cosine(train, *ends, holdout.Y, KS, exclude=holdout.exclude)
@@ -304,7 +304,7 @@ class _MethodRun:
         return replace(figures, methods=methods)
 
 
-def _shares_features(relation: Relation) -> bool:
+def _has_shared_features(relation: Relation) -> bool:
     """Return True if both ends have the same features."""
     ends = [end for end in (relation.query, relation.target) if find_end_features(end) is not None]
     return len(ends) == 2 and ends[0].mapped_by == ends[1].mapped_by  # type: ignore[union-attr]

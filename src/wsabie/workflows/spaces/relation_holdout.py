@@ -21,7 +21,7 @@ MOST_PAIRS = 20_000_000
 """Most pairs that shared names may make; a pair takes about 60 bytes while pairs are collected."""
 
 
-def _shares_names(declared: RelationDeclaration) -> bool:
+def _has_shared_names(declared: RelationDeclaration) -> bool:
     """Return True if items of one kind are pairs because they share a name."""
     return declared.names is not None and declared.query == declared.target
 
@@ -38,7 +38,7 @@ def build_relation(
     InputError
         Names that too many items share.
     """
-    if not _shares_names(declared):
+    if not _has_shared_names(declared):
         return Relation(query, target, couples, declared.name, declared.weight)
     names = {name: number for number, name in enumerate(dict.fromkeys(name for _, name in couples))}
     query_names, target_names = (
@@ -48,7 +48,7 @@ def build_relation(
     n_pairs = int(np.asarray(query_names.sum(0)).ravel() @ np.asarray(target_names.sum(0)).ravel())
     require(
         n_pairs <= MOST_PAIRS,
-        f"the relation {declared.name!r} makes {n_pairs:,} pairs of things that share a name of {declared.names!r}, "
+        f"the relation {declared.name!r} makes {n_pairs:,} pairs of entities that share a name of {declared.names!r}, "
         f"more than {MOST_PAIRS:,}; choose other names, or give pairs",
     )
     Y = query_names @ target_names.T
@@ -101,7 +101,7 @@ def split_relations(
     """
     if sides is None:
         for rows in data.rows.values() if share else ():
-            require_enough_items(len(rows), share, "thing")
+            require_enough_items(len(rows), share, "item")
         sides = {name: split_collection(rows, "auto", share, 0, seed) for name, rows in data.rows.items() if share}
     training_kinds, held_out_kinds = dict[str, EntityKind](), dict[str, EntityKind]()
     for name, rows in data.rows.items():
@@ -156,7 +156,7 @@ def _split_pairs(
     seed: int,
 ) -> tuple[IdPairs, IdPairs]:
     """Return the training pairs and the held-out pairs."""
-    if _shares_names(declared):
+    if _has_shared_names(declared):
         return couples, couples if share else []
     names = (declared.query, declared.target)
     inside = {end: training_ids[names[end]] for end in (0, 1) if names[end] in training_ids}

@@ -253,7 +253,9 @@ def _warn_of_unknown_pairs(relation: Relation, space: Space) -> None:
         for end, name in ((relation.query, relation.query_kind), (relation.target, relation.target_kind))
     )
     if n_dropped := drop_unknown_pairs(relation, queries, targets)[1]:
-        log.warning("%s: %s pairs are left out, the space does not know their things", relation.name, f"{n_dropped:,}")
+        log.warning(
+            "%s: %s pairs are left out, the space does not know their entities", relation.name, f"{n_dropped:,}"
+        )
 
 
 def apply_parameters(space: Space, declared: SpaceDeclaration, overrides: JsonObject) -> Space:
@@ -333,7 +335,7 @@ def tune_space(plan: TuningPlan, recipe: SpaceRecipe, run: WorkContext) -> Tunin
         data = extractor.extract(declared, outlines)
         holdout = split_relations(declared, relations, data, recipe.hold_out, seed)
         if not holdout.held_out:
-            raise InputError("no held-out pair is of things that training knows; hold out more, or give more pairs")
+            raise InputError("no held-out pair is of entities that training knows; hold out more, or give more pairs")
         n_pairs = prepare_relation_data(holdout.training).n_pairs
         shape = TrainingShape(n_pairs, n_pairs, 2**31 - 1)
 

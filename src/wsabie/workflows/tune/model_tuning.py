@@ -81,7 +81,7 @@ def tune_model(
     recipe : TrainingRecipe
         `recipe.model` is the model's folder; trials.jsonl and trials.csv are written beside it.
     run : WorkContext
-        Trials that are proposed together run on standing workers.
+        Trials that are proposed together run on persistent workers.
 
     Raises
     ------
@@ -107,7 +107,10 @@ def tune_model(
             raise InputError(f"with {n_labels} labels {plan.metric} is the same for every model; choose another metric")
         test_table = None if test is None else _align_test_rows(test, sides, plan, run)
         shape = TrainingShape(len(rows), int((rows.Y.data > 0).sum()), n_labels, rows.X.shape[1])
-        fixed = {"seed": recipe.seed, "threads": 1 if run.executor.standing else recipe.threads}  # a worker is one core
+        fixed = {
+            "seed": recipe.seed,
+            "threads": 1 if run.executor.has_persistent_workers else recipe.threads,
+        }  # a worker is one core
 
         def fit(parameters: JsonObject, on_epoch: EpochCallback | None) -> Any:
             model = plan.search.kind.build(**parameters, **fixed)
@@ -166,7 +169,7 @@ def collect_tuning_facts(best: trial_study.Trial, trials: Sequence[trial_study.T
 def _run_trials(study: trial_study.TrialStudy, task: TrialTask, run: WorkContext) -> None:
     """Add trials to the study until a limit is reached; the defaults come first and always finish.
 
-    Trials that are proposed together run on standing workers of the executor, or else one after another in this
+    Trials that are proposed together run on persistent workers of the executor, or else one after another in this
     process.
     """
     plan = task.plan
@@ -180,10 +183,10 @@ def _run_trials(study: trial_study.TrialStudy, task: TrialTask, run: WorkContext
     bar = _SearchBar(plan, len(study.trials), seconds_left)
     with run.progress.stage("tuning", bar.total, bar.unit) as stage:
         while len(study.trials) < max_trials and (seconds_left() > 0 or not study.trials):
-            first, end = find_proposal_group(len(study.trials), plan.together)
+            first, end = find_proposal_group(len(study.trials), plan.group_size)
             numbers = range(len(study.trials), int(min(end, max_trials)))
             earlier_trials = study.stored_trials[:first]
-            if run.executor.standing:
+            if run.executor.has_persistent_workers:
                 shared = task, earlier_trials, seconds_left()
                 new_trials = run.executor.map_with(_run_trial_in_worker, shared, numbers)
             else:
@@ -357,6 +360,6 @@ def _identity(source: Source, valid: Source | None, plan: TuningPlan, recipe: Tr
         "seed": recipe.seed,
         "hold_out": recipe.hold_out if valid is None else None,
         "min_rows": recipe.min_rows,
-        "pictures": recipe.description,
+        "pictures": recipe.feature_options,
         "halving": plan.halving,
     }

@@ -40,7 +40,7 @@ class ChoiceParameter:
         step = (last - first) // n_steps
         return step if self.values == tuple(range(first, last + 1, step or 1)) else None
 
-    def holds(self, value: object) -> bool:
+    def is_valid(self, value: object) -> bool:
         """Return True for one of the values."""
         return value in self.values
 
@@ -67,7 +67,7 @@ class RangeParameter:
     log: bool = False
     relative: bool = False
 
-    def holds(self, value: object) -> bool:
+    def is_valid(self, value: object) -> bool:
         """Return True for a number within the range."""
         return isinstance(value, (int, float)) and self.low <= value <= self.high
 
@@ -170,9 +170,9 @@ class ParameterSpace:
         for name, dimension in self.space.items():
             if isinstance(dimension, RangeParameter) and dimension.relative:
                 place[name] = 1.0
-            elif isinstance(dimension, ChoiceParameter) and not dimension.holds(place[name]):
+            elif isinstance(dimension, ChoiceParameter) and not dimension.is_valid(place[name]):
                 place[name] = self.kind.defaults()[name]  # "auto" may be one of the choices
-        return place if all(dimension.holds(place[name]) for name, dimension in self.space.items()) else None
+        return place if all(dimension.is_valid(place[name]) for name, dimension in self.space.items()) else None
 
     def as_dict(self) -> JsonObject:
         """Return JSON values; two searches are the same if these are equal."""
@@ -276,7 +276,7 @@ def _resolve_embedding_defaults(shape: hyperparameters.TrainingShape, parameters
         "learning_rate": hyperparameters.default_embedding_rate(parameters, shape),
         "epochs": hyperparameters.default_epochs(shape),
         "max_norm": hyperparameters.default_max_norm(parameters, shape),
-        "init": "ridge" if hyperparameters.starts_at_ridge(parameters) else "random",
+        "init": "ridge" if hyperparameters.has_ridge_start(parameters) else "random",
         "init_scale": float(parameters["dim"]) ** -0.5,
     }
 

@@ -52,14 +52,14 @@ class ParallelAxis:
     is_choice: bool = False
 
     @cached_property
-    def numeric(self) -> bool:
+    def is_numeric(self) -> bool:
         """True if all values are numbers, and not all the same."""
         return all(_is_number(value) for value in self.values) and len(set(self.values)) > 1
 
     @cached_property
     def scale(self) -> svg_charts.AxisScale:
         """Heights of numbers, or of the positions of other values."""
-        if not self.numeric:
+        if not self.is_numeric:
             return svg_charts.AxisScale(0, len(self.choices) - 1, HEIGHT - BOTTOM, TOP)
         return svg_charts.AxisScale(
             self._transform(min(self.values)), self._transform(max(self.values)), HEIGHT - BOTTOM, TOP
@@ -78,7 +78,7 @@ class ParallelAxis:
     @property
     def marks(self) -> svg_charts.Ticks:
         """Marks of the axis by their heights."""
-        if not self.numeric:
+        if not self.is_numeric:
             return [(self._place(choice), str(choice)) for choice in self.choices]
         if self.is_choice:
             return [(self._place(mark), svg_charts.format_tick(mark)) for mark in sorted(set(self.values))]
@@ -93,7 +93,7 @@ class ParallelAxis:
         return math.log10(value) if self.is_log else float(value)
 
     def _place(self, value: Any) -> float:
-        if self.numeric:
+        if self.is_numeric:
             return self.scale(self._transform(value))
         return self.scale(self.choices.index(value)) if len(self.choices) > 1 else (HEIGHT - BOTTOM + TOP) / 2
 

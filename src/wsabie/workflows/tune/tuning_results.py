@@ -32,7 +32,7 @@ class TuningPlan:
         Train the saved model on the validation rows too, for as many epochs as were best.
     allow_overlap : bool
         Accept test rows that are training rows too.
-    together : int
+    group_size : int
         Trials that are proposed at once, from earlier ones; their results do not depend on where they run.
     """
 
@@ -43,7 +43,7 @@ class TuningPlan:
     halving: bool = True
     all_rows: bool = False
     allow_overlap: bool = False
-    together: int = 1
+    group_size: int = 1
 
 
 @dataclass(frozen=True)
