@@ -107,7 +107,7 @@ def pooled_problems(draw: Any) -> Pooled:
 
 
 class Ran(NamedTuple):
-    """What a block of the kernel left behind."""
+    """Tables and counters after a block of the kernel."""
 
     outcome: Outcome
     block: Any

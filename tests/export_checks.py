@@ -1,4 +1,4 @@
-"""What programs without this package make of an exported model, and whether it is what the model says."""
+"""Predictions of an exported model in programs without this package, compared with those of the model."""
 
 import subprocess
 import sys

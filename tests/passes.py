@@ -26,7 +26,7 @@ class Outcome(NamedTuple):
 
 
 class Proposed(NamedTuple):
-    """What a block of visits would do."""
+    """Steps that a block of visits would take."""
 
     violators: Any  # a pair each, in the order of the visits
     weights: Any
@@ -67,14 +67,14 @@ def fast_owpc(problem: Problem) -> Outcome:
 
 
 def outcome(space: Any, counters: Any, loss: float) -> Outcome:
-    """What a space came to; tables that it lacks are None."""
+    """State of a space after a pass; tables that it lacks are None."""
     space.finish_epoch(None, None)
     arrays = space.arrays()
     return Outcome(*(arrays.get(name) for name in TABLES), counters, loss)
 
 
 def fast_proposals(problem: Problem) -> Proposed:
-    """What the first phase of `kernels.blocks` leaves of the whole order as one block."""
+    """Result of the first phase of `kernels.blocks` for the whole order as one block."""
     _, block, counters, loss = run_one_block(problem, [0, problem.space.n_features])
     return Proposed(block.violators, block.weights, block.directions, counters, loss)
 

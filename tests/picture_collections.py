@@ -85,7 +85,7 @@ def tag(
 
 
 def suggested(collection: Collection) -> dict[int, dict[str, float]]:
-    """What the model in use suggests, by item and label."""
+    """Suggestions of the model in use, by item and label."""
     s, labels, models = tables.suggestions, tables.labels, tables.models
     joined = s.join(labels, labels.c.id == s.c.label_id).join(models, models.c.id == s.c.model_id)
     query = select(s.c.item_id, labels.c.name, s.c.probability).select_from(joined).where(models.c.in_use)

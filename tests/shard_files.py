@@ -44,7 +44,7 @@ def by_id(rows: FeatureTable) -> FeatureTable:
 
 
 def same(first: FeatureTable, second: FeatureTable) -> bool:
-    """Whether two collections are the same, bit for bit, whatever the order of the rows."""
+    """Return True if two tables are the same, bit for bit, whatever the order of the rows."""
     a, b = by_id(first), by_id(second)
     words = all(
         getattr(a, name) == getattr(b, name)

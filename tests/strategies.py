@@ -1,4 +1,4 @@
-"""What tests draw: sparse and dense rows, label matrices with every awkward row, spaces, and whole training problems.
+"""Hypothesis strategies: sparse and dense rows, label matrices with every awkward row, spaces, training problems.
 
 Shapes and kinds come from hypothesis, numbers from a generator that is seeded by it: two scores that tie by accident
 would be ordered one way in float32 and the other in float64, and random normals never tie.

@@ -98,7 +98,7 @@ def read_annotation_states(collection: Collection) -> set[tuple[str, str, str, s
 
 
 def read_label_details(collection: Collection) -> dict[str, tuple[str, str | None, tuple[tuple[str, str], ...]]]:
-    """Of labels: language, parent, synonyms."""
+    """Language, parent and synonyms of each label."""
     with begin_read(collection.engine) as connection:
         rows = connection.execute(select(tables.labels)).all()
         synonym_rows = connection.execute(select(tables.synonyms)).all()
@@ -114,7 +114,7 @@ def read_label_details(collection: Collection) -> dict[str, tuple[str, str | Non
 
 
 def read_label_synsets(collection: Collection) -> dict[str, str]:
-    """Of labels that have one: the synset."""
+    """Synset of each label that has one."""
     c = tables.labels.c
     with begin_read(collection.engine) as connection:
         return {row.name: row.wordnet for row in connection.execute(select(c.name, c.wordnet).where(c.wordnet != ""))}

@@ -1,4 +1,4 @@
-"""What the project is built, tested and run with: every version chosen, every content known, holes found."""
+"""Locked builds and tests: every version is pinned, every content is known, known holes are found."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What is read from a whole catalogue is read once, however many ask for it."""
+"""Values read from a whole catalogue are read once, however many threads ask for them."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor

@@ -170,7 +170,7 @@ def test_a_newer_catalogue_is_left_alone(collection: Collection) -> None:
 
 
 def test_a_damaged_file_is_told(tmp_path: Path) -> None:
-    """Of SQLite: PostgreSQL looks after its own."""
+    """SQLite only: PostgreSQL checks its own files."""
     create_collection(tmp_path).close()
     path = tmp_path / ".wsabie/catalogue.db"
     content = path.read_bytes()
@@ -186,7 +186,7 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
 
 
 def test_a_read_only_file_is_told(tmp_path: Path) -> None:
-    """Of SQLite, as `PRAGMA` tells."""
+    """SQLite only, by its `PRAGMA query_only`."""
     with (  # noqa: PT012 - the transaction ends in it
         create_collection(tmp_path) as created,
         pytest.raises(InputError, match="it is read-only"),

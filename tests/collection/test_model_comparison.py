@@ -58,7 +58,7 @@ def in_use(collection: Collection) -> int | None:
 
 
 def places(collection: Collection) -> dict[int, float]:
-    """Where the contents of items lie."""
+    """Place of each item's content between 0 and 1, which decides whether it is held out."""
     with begin_read(collection.engine) as connection:
         rows = connection.execute(select(tables.items.c.id, tables.items.c.hash)).all()
     return dict(zip([row[0] for row in rows], compute_hash_positions([row[1] for row in rows]), strict=True))
@@ -169,7 +169,7 @@ def test_tags_of_today_judge_all_models(tagged: tuple[Collection, Rows]) -> None
 
 
 def test_what_one_of_them_has_learnt_from_judges_none(tagged: tuple[Collection, Rows]) -> None:
-    """Where tags are taken away, more contents are held out: the older model knows some of these."""
+    """More contents are held out after tags are taken away, and the older model knows some of them."""
     collection, rows_by_item = tagged
     train_model(collection, **OPTIONS)
     where = places(collection)

@@ -114,7 +114,7 @@ def test_a_second_user_may_write_with_the_rights_of_a_group(folder: Path) -> Non
 
 @pytest.mark.parametrize("content", [b"?" * 200_000, b""])
 def test_what_is_read_while_the_owner_begins_to_write_is_refused(folder: Path, content: bytes) -> None:
-    """Whether that looks like damage (all pages but the first are overwritten) or gives no error."""
+    """All pages but the first are overwritten, which looks like damage, or nothing is, which gives no error."""
     with (folder / ".wsabie/catalogue.db").open("r+b") as file:
 
         def read_labels(engine: Engine) -> None:
@@ -152,7 +152,7 @@ def test_a_write_that_was_killed_is_not_seen(folder: Path) -> None:
 
 
 def test_who_may_not_write_sees_what_is_being_written(folder: Path, tmp_path: Path) -> None:
-    """What is in the log counts; where its index is missing and cannot be made, that is said."""
+    """The log counts; an error says that its index is missing and cannot be made."""
     with open_collection(folder) as writer:
         tag_items(writer, [2], accept=["sea"], by="eve")
         with without_rights(folder), open_collection(folder, read_only=True) as reader:

@@ -845,7 +845,7 @@ SCANNERS = """if True:
 
 
 def facts(collection: Collection) -> object:
-    """What is known, but for numbers and times."""
+    """All rows of the catalogue, without numbers and times."""
     c, tags = tables.items.c, tags_of(collection)
     query = select(c.id, c.path, c.state, c.hash, c.size, c.width)
     with begin_read(collection.engine) as connection:

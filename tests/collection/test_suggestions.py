@@ -107,7 +107,7 @@ def test_a_threshold_keeps_what_it_promises(trained: tuple[Collection, dict[int,
 def test_how_sure_a_suggestion_is_is_the_threshold_the_other_way_round(
     holdout_rows: list[tuple[int, int, bool]], twentieth: int
 ) -> None:
-    """Of few probabilities, so that there are ties; some labels have enough for a threshold of their own."""
+    """Few distinct probabilities give ties; some labels have enough suggestions for a threshold of their own."""
     labels, tenths, right = (np.array([row[i] for row in holdout_rows], np.int64) for i in range(3))
     suggestions, precision = HoldoutSuggestions(labels, tenths / 10, right), twentieth / 20
     limits = compute_threshold(suggestions, precision)

@@ -154,7 +154,7 @@ def test_no_coco(collection: Collection, tmp_path: Path, content: str) -> None:
 
 
 def test_outlines_of_many_corners_come_in_once(collection: Collection, tmp_path: Path) -> None:
-    """As long as people's outlines are: an index of PostgreSQL would not take their texts."""
+    """The outlines are as long as people's are: an index of PostgreSQL would not take their texts."""
     add_items(collection)
     rng = random.Random(0)  # noqa: S311 - no secret
     outline = [round(rng.uniform(0, 30), 2) for _ in range(2_000)]

@@ -145,7 +145,7 @@ def test_a_rejected_label_falls_below_the_tags_of_its_item(
 
 
 def _scores(collection: Collection, rows_by_item: dict[int, dict[str, Any]]) -> list[dict[str, float]]:
-    """What the model in use thinks of each item, by label."""
+    """Scores of each item by the model in use, by label."""
     opened = model_registry.load_model(collection)
     with begin_read(collection.engine) as connection:
         query = select(tables.items.c.path).where(tables.items.c.id.in_(list(rows_by_item))).order_by(tables.items.c.id)
@@ -518,7 +518,7 @@ def assert_whole(
     model_before: int | None,
     suggestions_before: dict[int, dict[str, float]],
 ) -> None:
-    """What was in use before a kill still is, and the next training ends well."""
+    """The model in use before a kill still is in use, and the next training ends well."""
     if point == ("_Training", "publish", "after", "1"):
         assert in_use(collection) == 2
     else:

@@ -1,4 +1,4 @@
-"""Who trains what: workers made up here, which are slow, are lost, come later or fall silent.
+"""Averaging rounds with simulated workers that are slow, are lost, come later or fall silent.
 
 Training part p adds 1 to row p of the table. A row is moved by one worker in a round, so that its step is kept whole,
 and the table says how often each part counted.
@@ -259,7 +259,7 @@ def test_rounds_are_short_again_when_a_worker_comes():
 
 
 def test_steps_of_one_of_several_say_nothing_of_drift():
-    """Those of one alone have none, and would make the interval longer."""
+    """Steps of a single worker have no drift, and would make the interval longer."""
     rounds = run(
         FakeFleet(a=FakeWorker(200), b=FakeWorker(200, pace=30.0)),
         200,

@@ -37,7 +37,7 @@ def training(shards: Path, model: Path, *options: object) -> "subprocess.Popen[s
 
 
 def read_report(process: "subprocess.Popen[str]") -> Any:
-    """What a training that went well says."""
+    """JSON report of a training that went well."""
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     return json.loads(out)

@@ -1,4 +1,4 @@
-"""What a worker trains is the part that it was asked for, whatever it has read meanwhile."""
+"""A worker trains the part that it was asked for, whatever it has read ahead."""
 
 from functools import partial
 

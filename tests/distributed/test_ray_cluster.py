@@ -1,4 +1,4 @@
-"""What is said where there is no cluster."""
+"""Errors where there is no cluster."""
 
 import re
 import socket
@@ -15,7 +15,7 @@ ray = pytest.importorskip("ray", reason="ray is needed for work on many machines
 
 @pytest.fixture(autouse=True)
 def without_connection(monkeypatch):
-    """As in a process that is connected to nothing."""
+    """Simulate a process that is connected to nothing."""
     monkeypatch.setattr(module, "_address", None)
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
 

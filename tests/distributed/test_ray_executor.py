@@ -26,7 +26,7 @@ ray = pytest.importorskip("ray", reason="ray is needed for work on many machines
 
 
 class Functions:
-    """What workers do; classes travel by value, functions of a test's module would not be found there."""
+    """Functions of the workers; classes travel by value, functions of a test's module would not be found there."""
 
     @staticmethod
     def slow(shared: float, item: int) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""What becomes of workers that cannot begin, fail or die: with Ray's answers made up, and on a real cluster."""
+"""Workers that cannot begin, fail or die: with Ray's answers made up, and on a real cluster."""
 
 import logging
 import os
@@ -74,7 +74,7 @@ def crew(monkeypatch):
 
 
 def wrong(cause: Exception) -> Exception:
-    """What `ray.get` raises where a worker raised this."""
+    """The error that `ray.get` raises where a worker raised this."""
     text = f"Traceback\n{type(cause).__name__}: {cause}"
     return ray.exceptions.RayTaskError("begin", text, cause).as_instanceof_cause()
 
@@ -124,7 +124,7 @@ def test_where_no_node_can_begin_the_last_one_says_why(crew, caplog):
 
 
 def ask_workers(fleet, *workers):
-    """What the workers answer to the next part."""
+    """Answers of the workers to the next part."""
     for worker in workers:
         fleet.train(worker, 0, 0, None)
     return sorted(answer[:2] for answer in fleet.answers(0.0))
@@ -153,7 +153,7 @@ def test_what_is_wrong_with_the_input_ends_a_training_with_its_sentence(crew):
 
 @pytest.mark.parametrize("of_parts", [False, True])
 def test_where_workers_died_three_times_no_more_is_tried(crew, caplog, of_parts):
-    """As they begin, or in their first part."""
+    """Workers die when they begin, or in their first part."""
     answers = [None, died()] if of_parts else [died()]
     fleet, fake = crew(a=[answers] * 4)
     for times in range(1, 4):
@@ -178,7 +178,7 @@ def test_who_has_trained_a_part_begins_to_count_anew(crew):
 
 
 def test_a_node_that_went_may_come_again(crew):
-    """Nobody can train on b; a was lost with its node, and another one may take its place."""
+    """No worker can train on b; a was lost with its node, and another one may take its place."""
     fleet, fake = crew(a=[[None, died("The actor died because its node has died.")]], b=[[wrong(MISSING)]])
     assert list(fleet.newcomers()) == ["a/0"]
     del fake.of_nodes["a"]
@@ -229,7 +229,7 @@ def test_a_training_goes_on_without_a_node_that_cannot(cluster, nodes, tmp_path,
 
 
 class Dying(AveragingWorker):
-    """As the kernel ends it where memory is short."""
+    """End the process as the kernel does when memory is short."""
 
     def begin(self) -> None:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""How steps are joined: by hand, and what holds for any of them."""
+"""Joined steps: worked out by hand, and by properties that hold for any of them."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from wsabie.distributed.table_deltas import DeltaSum, apply_deltas, compute_delt
 
 @pytest.fixture(autouse=True)
 def whole_steps(monkeypatch):
-    """What is said of joined steps holds for all of them."""
+    """Apply the whole sum of joined steps, without the outer rate."""
     monkeypatch.setattr(table_deltas, "OUTER", 1.0)
 
 

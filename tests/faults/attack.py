@@ -21,7 +21,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a case showed: its faults, the peak memory in bytes, and how many things it tried."""
+    """Result of a case: its faults, the peak memory in bytes, and how many attempts it made."""
 
     faults: tuple[Fault, ...] = ()
     memory: int = 0

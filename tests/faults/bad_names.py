@@ -115,7 +115,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Failure:
-    """What an attempt gave in place of a sentence."""
+    """Answer to an attempt that is neither a result nor one sentence."""
 
     attempt: Attempt
     code: int
@@ -251,7 +251,7 @@ class Workbench:
 
 
 def is_right(code: int, text: str) -> bool:
-    """Whether an answer is a result or one sentence."""
+    """Return True if an answer is a result or one sentence."""
     if "Traceback" in text or code not in (0, 1, 2):
         return False
     sentences = [line for line in text.splitlines() if line.startswith(("wsabie: ", "Error: "))]

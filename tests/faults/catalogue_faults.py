@@ -93,7 +93,7 @@ def init_without_login(lab: Lab) -> Outcome:
 
 
 def _texts(lab: Lab) -> dict[str, str]:
-    """What readers say of the whole catalogue."""
+    """Return the texts that readers print of the whole catalogue."""
 
     def read_texts() -> dict[str, str]:
         with lab.copy(two_moments) as folder:
@@ -166,7 +166,7 @@ def _count_events(lab: Lab, words: tuple[str, ...]) -> int:
 
 
 def _judge(kind: str, line: str, result: Result, text: str | None, folder: Path) -> list[Fault]:
-    """Whether the answer is right for this kind of damage."""
+    """Return the faults of an answer to this kind of damage."""
     if result.code:
         refusal = refusal_of(result)
         if not refusal:
@@ -188,7 +188,7 @@ def _judge(kind: str, line: str, result: Result, text: str | None, folder: Path)
 
 
 def _is_empty(line: str, folder: Path) -> bool:
-    """Whether a writer left a catalogue without what was in it."""
+    """Return True if a writer left a catalogue without its content."""
     if line in READERS:
         return False
     with closing(sqlite3.connect(folder / "photos" / ".wsabie" / "catalogue.db")) as connection:

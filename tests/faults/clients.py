@@ -1,4 +1,4 @@
-"""Those who work with a service while it is killed, and know exactly what was acknowledged to them."""
+"""Clients that work with a service while it is killed, and know exactly what was acknowledged."""
 
 import itertools
 import random
@@ -71,7 +71,7 @@ class Asker(threading.Thread):
         return answer
 
     def ask_until(self, method: str, path: str, **request_options: Any) -> httpx.Response:
-        """What changes nothing can be asked again."""
+        """Repeat a request that changes nothing until it is answered."""
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             answer = self.ask(method, path, **request_options)
@@ -148,7 +148,7 @@ class Client(Asker):
             self.check(answer.status_code == 422 and "undo" in answer.text, answer.text)
 
     def look_at(self, effects: Effects) -> None:
-        """What was not acknowledged was done as a whole or not at all."""
+        """Check that a change without an answer was made as a whole or not at all."""
         changed_effects = {pair: change for pair, change in effects.items() if change[0] != change[1]}
         if not changed_effects:
             return
@@ -197,7 +197,7 @@ class JobClient(Asker):
             self.check(total == self.files, f"a scan was done: {total} items of {self.files} files")
 
     def change_files(self) -> None:
-        """What a scan takes a while for."""
+        """Add and move pictures, so that the next scan takes a while."""
         for _ in range(NEW):
             picture = Image.effect_noise((800, 800), 80).convert("RGB")
             picture.save(self.folder / f"new {self.files}.jpg")

@@ -80,7 +80,7 @@ def asking(collection: Collection) -> Iterator[TestClient]:
 
 
 def decision(item: int, label: str, state: str | None = "accepted") -> dict[str, object]:
-    """What is sent to decide about one item."""
+    """Request body of a decision about one item."""
     return {"decisions": [{"item": item, "label": label, "state": state}]}
 
 

@@ -24,7 +24,7 @@ def edit(folder: Path, first: int) -> None:
 
 
 def line_of(number: int, step: int) -> str:
-    """What the journal says of a step."""
+    """Summary of a step in the journal."""
     if step == 0:
         return f"made {number}"
     renamed = f"renamed 'edit {number}' to 'new {number}'"

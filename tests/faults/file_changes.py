@@ -140,7 +140,7 @@ def repair_checksums(file: Path, content: bytes) -> None:
 
 
 def _repair_header(entry: dict[str, Any], content: bytes) -> None:
-    """What a model folder says of a tensor once more."""
+    """Copy the type and shape of a tensor into the index of its model folder."""
     with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
         info = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["tensor"]
         entry["shape"], entry["dtype"] = info["shape"], DTYPES.get(info["dtype"], entry["dtype"])

@@ -47,7 +47,7 @@ _EVENTS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.syml
 
 @dataclass
 class Request:
-    """What a child does.
+    """Task of a child process.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Result:
-    """How a child ended: exit code (negative: the signal), what it wrote, peak memory in bytes, number of events."""
+    """Result of a child: exit code (negative: the signal), output, peak memory in bytes, number of events."""
 
     code: int
     out: str
@@ -175,7 +175,7 @@ def _name_of(handle: int) -> Path | None:
 
 
 def _is_draft(path: Path) -> bool:
-    """Whether a file lies in a draft; a hard link to a picture that was there before is none."""
+    """Return True if a file lies in a draft; a hard link to an older picture does not count."""
     return path.is_file() and path.stat().st_nlink == 1 and any(_DRAFT.fullmatch(part) for part in path.parts)
 
 

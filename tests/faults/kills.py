@@ -150,7 +150,7 @@ class Trial:
         self.events, self.names = lab.keep(name, self._run_undisturbed)
 
     def _run_undisturbed(self) -> tuple[int, Counter[str]]:
-        """How the command ends when nothing disturbs it: its events, and the names of files afterwards."""
+        """Run the command undisturbed; return its number of events and the names of files afterwards."""
         with self.lab.copy(self.scenario.build) as folder:
             add_picture(folder)
             result = self.scenario.run(self.lab, folder)
@@ -197,7 +197,7 @@ class Trial:
         return result
 
     def _is_complete(self, again: Result) -> bool:
-        """Whether the disturbed command had come to its end, so that its output is there and is not replaced."""
+        """Return True if the disturbed command had ended, so that its output is there and is not replaced."""
         refused = bool(refusal_of(again)) and "--resume" not in self.scenario.words
         return refused and not self.names - count_names(self.folder)
 
@@ -225,7 +225,7 @@ class Trial:
         return faults
 
     def _remains(self) -> list[Fault]:
-        """What lies around when the command has been completed."""
+        """Return faults for files that remain when the command has been completed."""
         faults = [Fault("unusable", f"a draft remains: {name}") for name in list_drafts(self.folder)]
         unknown_names = [name for name in count_names(self.folder) - self.names if ".tmp" not in name]
         unknown_names = [

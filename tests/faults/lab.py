@@ -141,7 +141,7 @@ def hash_files(folder: Path, *, without: tuple[str, ...] = (".wsabie",)) -> dict
 
 
 def is_draft(name: Path) -> bool:
-    """Whether a path is, or lies in, a draft."""
+    """Return True if a path is a draft or lies in one."""
     return any(_DRAFT.fullmatch(part) for part in name.parts)
 
 

@@ -75,7 +75,7 @@ def hostile_matrix(rng: np.random.Generator, shape: tuple[int, int], *, binary: 
 
 
 def doors() -> dict[str, Callable[[Any, Any, Any], Any]]:
-    """What takes matrices, by name: functions of features (N, WIDTH), labels (N, LABELS) and label pairs."""
+    """Functions that take matrices, by name: features (N, WIDTH), labels (N, LABELS) and label pairs."""
     import wsabie
     from wsabie.evaluation.positive_ranks import rank_embeddings
     from wsabie.evaluation.splits import Split, drop_near

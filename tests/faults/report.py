@@ -18,7 +18,7 @@ _EVERY = 5.0  # seconds between lines of progress
 
 @dataclass
 class Summary:
-    """What the cases of one attack showed."""
+    """Counts and faults of the cases of one attack."""
 
     attack: str
     seed: int

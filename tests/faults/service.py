@@ -49,7 +49,7 @@ class Service:
             assert time.monotonic() < until, self.log.read_text()[-2000:]
 
     def wait(self) -> None:
-        """Until it answers."""
+        """Wait until the service answers."""
         assert self._answers(time.monotonic() + PATIENCE), self.log.read_text()[-2000:]
 
     def _answers(self, until: float) -> bool:

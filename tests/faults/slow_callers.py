@@ -117,7 +117,7 @@ def call_slowly(lab: Lab, kind: str, seconds: float) -> Outcome:
 
 
 def _ask(service: Service, kind: str) -> list[Fault]:
-    """What somebody else is answered, who comes back after a 503 as its Retry-After says."""
+    """Check the answer to another caller, who comes back after a 503 as its Retry-After says."""
     until = time.monotonic() + ANSWERED
     for place in ("health", "items?k=5"):
         answer = None

@@ -129,7 +129,7 @@ def test_a_job_that_cannot_be_begun_is_begun_again(
 def test_a_large_picture_waits_on_disk(
     make_collection: MakeCollection, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is sent lies in the folder for temporary files; no request may end in a fault of the service."""
+    """Uploads lie in the folder for temporary files; no request may end in a fault of the service."""
     monkeypatch.setattr("tempfile.tempdir", str(disk))
     with open_collection(make_collection()) as collection, asking(collection) as client:
         fill(disk)

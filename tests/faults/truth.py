@@ -1,4 +1,4 @@
-"""What must hold of a collection, whatever happened to those who wrote to it."""
+"""Checks that must hold of a collection, whatever happened to those who wrote to it."""
 
 import re
 from collections import Counter
@@ -62,7 +62,7 @@ def assert_no_drafts(collection: Collection) -> None:
 
 
 def states(collection: Collection, labels: Iterable[str]) -> dict[tuple[int, str], str]:
-    """What is decided about some labels."""
+    """States of some labels, by item and label."""
     a, label = tables.annotations.c, tables.labels.c
     query = select(a.item_id, label.name, a.state).join_from(tables.annotations, tables.labels, a.label_id == label.id)
     with begin_read(collection.engine) as connection:
@@ -79,7 +79,7 @@ def lines_of(collection: Collection, by: str) -> Counter[str]:
 
 
 def count(collection: Collection, table: Any, *where: Any) -> int:
-    """How many rows there are."""
+    """Count the rows of a table."""
     with begin_read(collection.engine) as connection:
         return connection.execute(select(func.count()).select_from(table).where(*where)).scalar() or 0
 

@@ -1,4 +1,4 @@
-"""What the bundled sample promises, whoever built it."""
+"""Properties of the bundled sample, whoever built it."""
 
 import io
 import sys

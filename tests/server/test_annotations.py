@@ -74,7 +74,7 @@ def everything(api: TestClient, **filters: Any) -> list[Row]:
 
 @pytest.mark.parametrize("few", [0, 20_000])
 def test_pages_hold_what_is_asked_for(api: TestClient, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether those of a label are sorted, or all are walked."""
+    """Both ways of reading a page: sorted annotations of a label, and a walk through all of them."""
     monkeypatch.setattr("wsabie.collection.annotations.decisions.SORTED", few)
     rows = [row | {"label": ("sea", "sky")[row["id"] % 3 == 0]} for row in reversed(make_rows({"sea": 1, "sky": 2}))]
     cases: list[tuple[Row, Any]] = [

@@ -237,7 +237,7 @@ def test_only_labels_that_are_sure_enough_or_no_tag_fits(api: TestClient, folder
 
 
 def test_items_that_no_tag_fits(api: TestClient, folder: Path) -> None:
-    """As sure as the best suggestion of each was when the model looked; what is tagged is not asked for."""
+    """An item's precision is that of its best suggestion at the time of the look; tagged items are left out."""
     with open_collection(folder) as collection:
         opened = load_model(collection)
         sureness = opened.precision_curve

@@ -1,4 +1,4 @@
-"""What strangers may send or lay into a collection: files that are another thing, or far larger than they seem."""
+"""Hostile bodies and files: files that are of another kind, or far larger than they seem."""
 
 import gzip
 import json

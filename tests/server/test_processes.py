@@ -217,7 +217,7 @@ def test_one_process_needs_no_files(served_model: Path, tmp_path: Path, monkeypa
 
 
 def test_processes_have_the_tables_of_a_model_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both map the same file, which is gone with the service; the answers are those of the model."""
+    """Processes map the same file, which is gone with the service; the answers are those of the model."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     rows = random_array((60, 10_000), density=0.004, rng=np.random.default_rng(0), dtype=np.float32, format="csr")
     model = Wsabie(dim=20, epochs=2, threads=1).fit(rows, [f"label {i % 9}" for i in range(60)])

@@ -1,4 +1,4 @@
-"""What strangers may try against the service: who may ask, what is asked for, and from where.
+"""Attacks on the service: who may ask, which addresses are refused, and from where.
 
 Hostile files and bodies are in `test_hostile_content.py`.
 """
@@ -96,7 +96,7 @@ def is_text(schema: dict[str, Any]) -> bool:
 
 
 def state_of(client: TestClient) -> tuple[Any, ...]:
-    """What nobody may change without leave."""
+    """Responses that nobody may change without leave."""
     parts = ("collection", "vocabulary", "journal", "jobs", "models")
     return tuple(client.get(f"/api/v1/{part}", headers=READ_HEADERS).json() for part in parts)
 

@@ -199,7 +199,7 @@ def test_who_still_reads_its_answer_is_not_idle(clock: list[float]) -> None:
 
 
 class Limit:
-    """Whether a transfer was ended."""
+    """Return True if a transfer was ended."""
 
     is_over = False
 

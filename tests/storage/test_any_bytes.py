@@ -30,7 +30,7 @@ def model(tmp_path_factory: Any) -> Path:
 
 
 def refused(path: Path) -> bool:
-    """Whether the folder is refused, which takes one sentence; else it can be read whole."""
+    """Return True if the folder is refused in one sentence; else it must be readable as a whole."""
     message = ""
     try:
         parts = open_model_folder(path)

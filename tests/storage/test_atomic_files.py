@@ -139,7 +139,7 @@ with create_folder({str(tmp_path / "a")!r}) as draft:
 
 
 def test_a_folder_that_goes_while_it_is_opened_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who held it removed it at the end; another one may be there by now."""
+    """The holder removed the folder at the end; another one may be there by now."""
     folder, flock = tmp_path / "a", fcntl.flock
     folder.mkdir()
 

@@ -112,7 +112,7 @@ def test_tensor_files_are_safetensors_for_everybody(tmp_path: Path) -> None:
 
 
 def test_config_begins_with_the_checksum_of_the_rest(tmp_path: Path) -> None:
-    """As the module says, byte by byte."""
+    """The folder holds the bytes that the module documents."""
     save_model_folder(tmp_path, parts())
     content = (tmp_path / "config.json").read_bytes()
     digest = hashlib.sha256(content[80:]).hexdigest()

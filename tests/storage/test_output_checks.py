@@ -1,4 +1,4 @@
-"""What would be lost or could not be written is refused before any work, and nothing is left by the look."""
+"""Outputs that would be lost or cannot be written are refused before any work, and the check leaves nothing."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What was skipped is counted by reason and listed."""
+"""Skipped inputs are counted by reason and listed."""
 
 import json
 from pathlib import Path

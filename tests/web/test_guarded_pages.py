@@ -28,7 +28,7 @@ SCRIPTS = [
 
 
 def walked(script: str, *words: str, **environment: str) -> str:
-    """What a walk through the pages says; it must end well."""
+    """Output of a walk through the pages, which must end well."""
     shots = os.environ.get("WSABIE_SCREENSHOTS")
     process = subprocess.run(
         ["node", f"tests/{script}", *words, *([shots] if shots else [])],
