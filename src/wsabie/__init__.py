@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from wsabie.models.index_files import index_labels as index_labels
     from wsabie.models.linear_ranker import LinearRanker as LinearRanker
     from wsabie.models.loader import load as load
+    from wsabie.models.nearest_mean import NearestMean as NearestMean
     from wsabie.models.neighbours import (
         ApproximateNeighbours as ApproximateNeighbours,
     )
@@ -72,7 +73,10 @@ if TYPE_CHECKING:
         make_vse_ens as make_vse_ens,
     )
     from wsabie.models.popularity import Popularity as Popularity
+    from wsabie.models.ridge import Ridge as Ridge
     from wsabie.models.softmax import Softmax as Softmax
+    from wsabie.models.stacking.auto_ranker import AutoRanker as AutoRanker
+    from wsabie.models.stacking.fusion import Fusion as Fusion
     from wsabie.models.word_vectors import Conse as Conse
     from wsabie.models.wsabie.estimator import Wsabie as Wsabie
     from wsabie.samples import get_sample_path as get_sample_path
@@ -95,6 +99,8 @@ _NAMES = {
     "wsabie.models.loader": "load",
     "wsabie.models.annotators": "Annotator",
     "wsabie.models.batch_annotator": "BatchAnnotator",
+    "wsabie.models.stacking.auto_ranker": "AutoRanker",
+    "wsabie.models.stacking.fusion": "Fusion",
     "wsabie.models.ensemble": "Ensemble",
     "wsabie.models.entity_space.space": "Space",
     "wsabie.models.entity_space.relations": "EntityKind Relation",
@@ -107,6 +113,8 @@ _NAMES = {
     "wsabie.models.full_rank": "FullRank",
     "wsabie.models.paper_presets": "make_vse_ens make_objects_and_parts make_opt_auc make_pamir",
     "wsabie.models.neighbours": "NearestNeighbours ApproximateNeighbours",
+    "wsabie.models.nearest_mean": "NearestMean",
+    "wsabie.models.ridge": "Ridge",
     "wsabie.models.one_vs_rest": "OneVsRest",
     "wsabie.models.popularity": "Popularity",
     "wsabie.models.explanations": "explain_picture",

@@ -9,13 +9,23 @@ from typing import Literal
 import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
-from wsabie.core.arrays import Array, Csr, Float32, Float64, Int64, Matrix, view_as_writable
+from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import UnsuitableModelError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress
 from wsabie.core.validation import require
-from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix, dump_matrix, iterate_row_ranges, restore_matrix
+from wsabie.models.base.feature_matrix import (
+    Inputs,
+    convert_to_matrix,
+    count_rows,
+    dump_matrix,
+    iterate_row_ranges,
+    restore_matrix,
+    slice_rows,
+    take_rows,
+)
 from wsabie.models.base.hyperparameters import is_whole
+from wsabie.models.base.row_products import index_by_feature, multiply_rows, scale_to_unit
 from wsabie.models.base.row_scaling import Scaling, sum_rows
 from wsabie.models.base.score_ranker import ScaledRanker
 from wsabie.storage.schema_validation import Count, PositiveCount, check_array, read_config
@@ -39,7 +49,7 @@ class NeighbourVotes(ScaledRanker):
 
     def _learn(self, inputs: Inputs, targets: Matrix, progress: Progress) -> None:
         self.targets_ = (targets > 0).astype(np.float32)
-        self._keep(self._normalise(inputs))
+        self._keep(convert_to_matrix(scale_to_unit(inputs), self.n_features_in_))
 
     def neighbours(  # type: ignore[override]  # rows have neighbours here, and labels no vectors
         self, X: Matrix, k: int | None = None
@@ -76,27 +86,13 @@ class NeighbourVotes(ScaledRanker):
         matrices = dump_matrix("train", self.train_) | dump_matrix("targets", self.targets_)
         return {**super()._dump_tensors(), **matrices}
 
-    def _normalise(self, scaled: Inputs) -> Matrix:
-        """Return scaled rows at unit length; rows of zeros stay."""
-        if isinstance(scaled, Csr):
-            lengths = np.sqrt(sum_rows(scaled.data * scaled.data, scaled.indptr))
-            each = np.repeat(np.maximum(lengths, 1e-12), np.diff(scaled.indptr)).astype(np.float32)
-            return convert_to_matrix(Csr(scaled.indptr, scaled.indices, scaled.data / each), self.n_features_in_)
-        norms = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
-        return scaled / np.maximum(norms, 1e-12).astype(np.float32)[:, None]
 
-
-def index_by_feature(train: Matrix) -> Matrix:
-    """Return training rows for `find_nearest_rows`; sparse ones become lists of rows by feature."""
-    return train.T.tocsr() if hasattr(train, "tocsr") else train
-
-
-def find_nearest_rows(rows: Matrix, train: Matrix, n_train: int, k: int) -> tuple[Int64, Float32]:
+def find_nearest_rows(rows: Inputs, train: Matrix, n_train: int, k: int) -> tuple[Int64, Float32]:
     """Return the k nearest training rows of each row, in bounded memory.
 
     Parameters
     ----------
-    rows : (n, n_features), sparse or dense
+    rows : Csr or (n, n_features) float32
         At unit length.
     train : sparse or dense
         `n_train` training rows from `index_by_feature`.
@@ -110,29 +106,13 @@ def find_nearest_rows(rows: Matrix, train: Matrix, n_train: int, k: int) -> tupl
     """
     from wsabie.kernels.ranking.topk import TopKHeap, allocate_heap, scan_topk, sort_topk
 
-    n = rows.shape[0]
-    heap, lists = allocate_heap(n, k), _convert_to_csr(train) if hasattr(train, "tocsr") else train
+    n = count_rows(rows)
+    heap = allocate_heap(n, k)
     for lo, hi in iterate_row_ranges(n, n_train):
-        cosines, part = _compute_cosines(rows[lo:hi], lists, n_train), TopKHeap(heap.scores[lo:hi], heap.labels[lo:hi])
-        scan_topk(cosines, 0, part, 0, hi - lo)
+        cosines = multiply_rows(slice_rows(rows, lo, hi), train, n_train)
+        scan_topk(cosines, 0, TopKHeap(heap.scores[lo:hi], heap.labels[lo:hi]), 0, hi - lo)
     sort_topk(heap, 0, n)
     return heap.labels, heap.scores
-
-
-def _compute_cosines(rows: Matrix, train: Csr | Float32, n_train: int) -> Float32:
-    if not isinstance(train, Csr):
-        return np.ascontiguousarray(rows @ train.T)
-    from wsabie.kernels.ranking.sparse_products import multiply_rows
-
-    out = np.empty((rows.shape[0], n_train), np.float32)
-    multiply_rows(_convert_to_csr(rows), train, out)
-    return out
-
-
-def _convert_to_csr(matrix: Matrix) -> Csr:
-    """Return a scipy matrix in the types that kernels take; arrays of the right type are not copied."""
-    typed = ((matrix.indptr, np.int64), (matrix.indices, np.int32), (matrix.data, np.float32))
-    return Csr(*(view_as_writable(np.asarray(array, dtype)) for array, dtype in typed))
 
 
 @dataclass(eq=False, repr=False)
@@ -183,7 +163,7 @@ class NearestNeighbours(NeighbourVotes):
         self.train_ = index_by_feature(train)
 
     def _nearest(self, inputs: Inputs, k: int) -> tuple[Int64, Float32]:
-        return find_nearest_rows(self._normalise(self.scaling_(inputs)), self.train_, self.targets_.shape[0], k)
+        return find_nearest_rows(scale_to_unit(self.scaling_(inputs)), self.train_, self.targets_.shape[0], k)
 
 
 PAPER_LEAF = 20_000
@@ -280,7 +260,7 @@ class ApproximateNeighbours(NeighbourVotes):
 
     def leaves(self, X: Matrix) -> Int64:
         """Return the leaf of each row, 0 to 2^depth_ - 1, in which its neighbours are searched, (n,)."""
-        return self._leaves(self._normalise(self.scaling_(self._check_rows(X))))
+        return self._leaves(convert_to_matrix(scale_to_unit(self.scaling_(self._check_rows(X))), self.n_features_in_))
 
     def check_parameters(self) -> None:
         """Raise InputError for parameters that no training can use."""
@@ -358,13 +338,16 @@ class ApproximateNeighbours(NeighbourVotes):
         return csr_matrix(parts, shape=(d, hi - lo))
 
     def _nearest(self, inputs: Inputs, k: int) -> tuple[Int64, Float32]:
-        rows = self._normalise(self.scaling_(inputs))
-        leaves, bounds = self._leaves(rows), _compute_bounds(len(self.order_), self.depth_)
-        ids, cosines = np.empty((rows.shape[0], k), np.int64), np.empty((rows.shape[0], k), np.float32)
+        rows = scale_to_unit(self.scaling_(inputs))
+        leaves = self._leaves(convert_to_matrix(rows, self.n_features_in_))
+        bounds = _compute_bounds(len(self.order_), self.depth_)
+        ids, cosines = np.empty((len(leaves), k), np.int64), np.empty((len(leaves), k), np.float32)
         for leaf in np.unique(leaves):
             lo, hi = int(bounds[leaf]), int(bounds[leaf + 1])
             row_ids = np.flatnonzero(leaves == leaf)
-            numbers, cosines[row_ids] = find_nearest_rows(rows[row_ids], self._leaf(leaf, lo, hi), hi - lo, k)
+            numbers, cosines[row_ids] = find_nearest_rows(
+                take_rows(rows, row_ids), self._leaf(leaf, lo, hi), hi - lo, k
+            )
             ids[row_ids] = np.where(numbers < 0, -1, self.order_[lo + np.maximum(numbers, 0)])
         return ids, cosines
 

@@ -21,7 +21,7 @@ from wsabie.io.alignment import AlignedTable, align_table
 from wsabie.io.fingerprints import compute_fingerprint_or_none, compute_row_marks, compute_shard_row_marks
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.recognition import open_source
-from wsabie.io.records import FeatureTable, ItemList, ItemSource, Source, count_labels
+from wsabie.io.records import FeatureTable, ItemList, ItemSource, Source, count_labels, get_groups
 from wsabie.io.shards.sharded_table import LabelStatistics, ShardedFeatureTable
 from wsabie.models.annotators import Annotator
 from wsabie.models.base.label_model import LabelModel
@@ -148,6 +148,8 @@ class TrainingData(Generic[Rows]):
         rows, validation = self.training, self.validation
         if validation is not None:
             options["validation"] = validation.X, validation.Y
+        if isinstance(rows, FeatureTable):
+            options["groups"] = get_groups(rows, range(len(rows)))
         options = select_supported_fit_params(estimator, **options)
         if isinstance(rows, ShardedFeatureTable):
             return estimator.fit(rows, **options)

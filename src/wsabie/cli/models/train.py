@@ -15,6 +15,7 @@ from wsabie.cli.models import resumption
 from wsabie.cli.output import TerminalProgress, format_count, format_figure, out, print_note, quote_path, show_table
 from wsabie.cli.target import IN_TABLES, list_declared_files, run_by_data
 from wsabie.core.errors import InputError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.models.estimator_specs import build_estimator, find_spec
 from wsabie.storage.output_checks import refuse_unknown_files
 from wsabie.storage.rejects import Rejects
@@ -302,8 +303,12 @@ def _report_training(recipe: "TrainingRecipe", result: "SavedModel", rounds: "li
     summary = {"model": recipe.model, "bytes": n_bytes, "epochs": len(history)}
     summary |= {"models": model_facts["models"]} if "models" in model_facts else {}
     summary |= {"nodes": {"joined": rounds[-1].n_joined, "lost": rounds[-1].n_lost}} if rounds else {}
+    trials = model_facts.get("trials")
+    summary |= {"kind": model_facts["kind"], "trials": trials} if trials else {}
     epochs = [stats.as_dict() for stats in history]
     yield {**summary, "validation_map": validation_map, **facts, "history": epochs}
+    if trials:
+        _show_trials(model_facts)
     epochs_text = format_epoch_count(history, model_facts)
     if "blend" in model_facts:
         epochs_text = f"{epochs_text}, blend {model_facts['blend']:.3g}"
@@ -322,6 +327,23 @@ def _report_training(recipe: "TrainingRecipe", result: "SavedModel", rounds: "li
         nodes, times = format_count(rounds[-1].n_joined, "node"), format_count(len(rounds), "time")
         print_note(f"{nodes} took part{lost}; their tables came together {times}")
     _report_unused_relations(recipe.estimator)
+
+
+def _show_trials(facts: JsonObject) -> None:
+    """Show the candidates of `AutoRanker` and the one that was kept."""
+    rows = [
+        [
+            find_spec(trial["kind"]).title,
+            f"{trial['ndcg']:.3f}",
+            f"{trial['low']:.3f} to {trial['high']:.3f}",
+            f"{trial['n_bytes'] / 1e6:.1f}",
+            f"{trial['seconds']:.1f}",
+        ]
+        for trial in facts["trials"]
+    ]
+    show_table("held-out rows", ["model", "nDCG", "95 % interval", "MB", "seconds"], rows)
+    members = f" of {', '.join(facts['members'])}" if "members" in facts else ""
+    out.print(f"kept: {find_spec(facts['kind']).title}{members}, the smallest that is as good as the best")
 
 
 def _make_cluster_trainer(

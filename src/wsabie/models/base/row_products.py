@@ -1,0 +1,49 @@
+"""Inner products of rows with tables that are as sparse as the rows: other rows, sums or means of rows."""
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from wsabie.core.arrays import Csr, Float32, Matrix, view_as_writable
+from wsabie.models.base.feature_matrix import Inputs
+from wsabie.models.base.row_scaling import sum_rows
+
+_LEAST_LENGTH = 1e-12
+
+
+def scale_to_unit(inputs: Inputs) -> Inputs:
+    """Return rows at unit length; rows of zeros stay.
+
+    Examples
+    --------
+    >>> scale_to_unit(np.array([[3.0, 4.0], [0.0, 0.0]], np.float32)).tolist()
+    [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
+    """
+    if isinstance(inputs, Csr):
+        lengths = np.sqrt(sum_rows(inputs.data * inputs.data, inputs.indptr))
+        divisors = np.repeat(np.maximum(lengths, _LEAST_LENGTH), np.diff(inputs.indptr)).astype(np.float32)
+        return inputs._replace(data=inputs.data / divisors)
+    lengths = np.sqrt(np.einsum("ij,ij->i", inputs, inputs))
+    units: Float32 = inputs / np.maximum(lengths, _LEAST_LENGTH).astype(np.float32)[:, None]
+    return units
+
+
+def convert_to_csr(matrix: Matrix) -> Csr:
+    """Return a scipy matrix in the types that kernels take; arrays of the right type are not copied."""
+    typed = ((matrix.indptr, np.int64), (matrix.indices, np.int32), (matrix.data, np.float32))
+    return Csr(*(view_as_writable(np.asarray(array, dtype)) for array, dtype in typed))
+
+
+def index_by_feature(table: Matrix) -> Matrix:
+    """Return a table for `multiply_rows`: a sparse one is transposed, so that it lists its rows by feature."""
+    return csr_matrix(table.T) if hasattr(table, "tocsr") else table
+
+
+def multiply_rows(inputs: Inputs, table: Matrix, n: int) -> Float32:
+    """Return the inner products of rows with the n rows of a table from `index_by_feature`, (n_rows, n) float32."""
+    if not isinstance(inputs, Csr):
+        return np.ascontiguousarray(inputs @ table.T, np.float32)
+    from wsabie.kernels.ranking.sparse_products import multiply_rows
+
+    out = np.empty((inputs.n_rows, n), np.float32)
+    multiply_rows(inputs, convert_to_csr(table), out)
+    return out

@@ -1,0 +1,61 @@
+"""Baseline that compares a row with the mean of each label's rows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.preprocessing import normalize
+
+from wsabie.core.arrays import Array, Float32, Matrix
+from wsabie.core.json_conversion import JsonObject
+from wsabie.core.progress import Progress
+from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix, dump_matrix, restore_matrix
+from wsabie.models.base.row_products import index_by_feature, multiply_rows, scale_to_unit
+from wsabie.models.base.row_scaling import Scaling
+from wsabie.models.base.score_ranker import ScaledRanker
+
+
+@dataclass(eq=False, repr=False)
+class NearestMean(ScaledRanker):
+    """Score of a label: the cosine of a row with the mean of the training rows that have the label.
+
+    Rocchio (1971) gave the method for documents. It needs one pass, and labels with one or two rows are as good as
+    their rows. Labels without a row score 0.
+
+    Parameters
+    ----------
+    scaling : {"tfidf", "auto", None}, default "tfidf"
+        Scaling of rows before means and cosines are computed, see `Wsabie`; dense rows get no constant feature.
+
+    Attributes
+    ----------
+    scaling_ : RowScaling
+    means_ : csr_matrix (n_features, n_labels) or ndarray (n_labels, n_features), float32
+        The means at unit length.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 0.0], [0.8, 0.2], [0.0, 1.0]])
+    >>> model = NearestMean(scaling=None).fit(X, [["red"], ["red", "warm"], ["blue"]])
+    >>> [(name, round(score, 2)) for name, score in model.annotate([[1.0, 0.0]], k=2)[0]]
+    [('red', 0.99), ('warm', 0.97)]
+    """
+
+    kind = "nearest-mean"
+
+    scaling: Scaling = "tfidf"
+
+    def _learn(self, inputs: Inputs, targets: Matrix, progress: Progress) -> None:
+        rows = convert_to_matrix(scale_to_unit(inputs), self.n_features_in_)
+        sums = (targets > 0).astype(np.float32).T @ rows
+        self.means_ = index_by_feature(normalize(sums).astype(np.float32))
+
+    def _scores(self, inputs: Inputs) -> Float32:
+        return multiply_rows(scale_to_unit(self.scaling_(inputs)), self.means_, len(self.vocabulary_))
+
+    def _dump_tensors(self) -> dict[str, Array]:
+        return {**super()._dump_tensors(), **dump_matrix("means", self.means_)}
+
+    def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
+        super()._restore_tensors(config, tensors)
+        shape = len(self.vocabulary_), self.n_features_in_
+        self.means_ = restore_matrix("means", tensors, shape if "means" in tensors else shape[::-1])

@@ -1,0 +1,235 @@
+"""Several kinds of models whose scores are added with weights from rows that they did not learn from.
+
+A low-rank model joins labels by what they have in common, and class means and neighbours know a label with two rows as
+well as its rows. Stacking (Wolpert 1992) gives each the weight with which it helps.
+"""
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import KW_ONLY, dataclass
+from functools import reduce
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from wsabie.core.arrays import Float32, Float64, Matrix
+from wsabie.core.json_conversion import JsonObject
+from wsabie.core.progress import SILENT, Progress
+from wsabie.core.validation import check_positive_integer, require
+from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix
+from wsabie.models.base.label_matrix import Labels
+from wsabie.models.base.label_model import LabelModel, read_column_names
+from wsabie.models.base.score_ranker import ScoreRanker
+from wsabie.models.loader import find_model_class
+from wsabie.models.nearest_mean import NearestMean
+from wsabie.models.neighbours import NearestNeighbours
+from wsabie.models.ridge import Ridge
+from wsabie.models.stacking.held_out_scores import Groups, HeldOut, hold_out
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.storage.model_folder import ModelState
+from wsabie.storage.schema_validation import read_config
+
+
+@dataclass(frozen=True)
+class MemberConfig:
+    """Kind and config of a member in a folder."""
+
+    kind: str
+    config: JsonObject
+
+
+@dataclass(frozen=True)
+class FusionConfig:
+    """The part of a folder's config about members."""
+
+    members: list[MemberConfig]
+    weights: list[float]
+    validation_ndcg: float
+
+
+def build_members(estimators: Sequence[LabelModel] | None, threads: int | None, seed: int) -> list[LabelModel]:
+    """Return unfitted members with these threads and seeds, as far as they have them; None: the default ones."""
+    if estimators is None:
+        members: list[Any] = [Wsabie(), NearestMean(), Ridge(), NearestNeighbours(k=50)]
+    else:
+        members = [clone(estimator) for estimator in estimators]
+    for member in members:
+        names = member.get_params(deep=False)
+        member.set_params(**{name: value for name, value in (("threads", threads), ("seed", seed)) if name in names})
+    return members
+
+
+@dataclass(eq=False, repr=False)
+class Fusion(ScoreRanker):
+    """Weighted sum of the scores of several models, which learn apart.
+
+    Members learn from a part of the rows, and the weights with the best nDCG@k on the other rows are found. These are a
+    tenth of the rows, at most 2,000; of fewer than 5,000 rows each fifth in turn. Members with a weight above 0 then
+    learn from all rows. So training takes twice (six times) as long as that of all members.
+
+    Parameters
+    ----------
+    members : list of estimators or None
+        Not yet fitted; None: `Wsabie()`, `NearestMean()`, `Ridge()` and `NearestNeighbours(k=50)`.
+    k : int, default 10
+        Length of the lists whose nDCG chooses the weights.
+    threads : int or None
+        Of members that have threads.
+    seed : int, default 0
+        Of the held-out rows, and of members that have a seed.
+
+    Attributes
+    ----------
+    members_ : list of fitted estimators
+        Members with a weight above 0. A loaded model knows only these.
+    weights_ : (n_members,) float64
+        Weights of their scores.
+    validation_ndcg_ : float
+        nDCG@k on the held-out rows, by which the weights were chosen.
+
+    Examples
+    --------
+    >>> X = np.repeat(np.eye(3), 10, axis=0)
+    >>> model = Fusion([NearestMean(), NearestNeighbours()], threads=1)
+    >>> model.fit(X, ["red"] * 10 + ["green"] * 10 + ["blue"] * 10).annotate(X[[0]], k=1)[0][0][0]
+    'red'
+    """
+
+    kind = "fusion"
+
+    members: Sequence[LabelModel] | None = None
+    _: KW_ONLY
+    k: int = 10
+    threads: int | None = None
+    seed: int = 0
+
+    def fit(
+        self,
+        X: Matrix,
+        Y: Labels,
+        *,
+        label_names: Sequence[str] | None = None,
+        groups: Groups = None,
+        progress: Progress = SILENT,
+    ) -> Self:
+        """Train the members and find their weights.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        Y : (n,) integers or names; (n, n_labels) sparse matrix of 1 and -1; or lists of names
+        label_names : list of str or None
+            Names of label numbers 0, 1, ...; by default the numbers themselves.
+        groups : list of str or None, or None
+            Group of each row; rows of one group are held out together. A row without a group is its own.
+        progress : Progress
+
+        Raises
+        ------
+        InputError
+            Data or parameters that cannot be used; the message says where.
+        """
+        self.check_parameters()
+        fitted, members = copy(self), build_members(self.members, self.threads, self.seed)
+        inputs, targets = fitted._open_rows(X, Y, label_names)
+        rows = convert_to_matrix(inputs, fitted.n_features_in_)
+        options: dict[str, Any] = {"label_names": list(fitted.vocabulary_), "progress": progress}
+        held_out = hold_out(members, rows, targets, groups, self.seed, **options)
+        fitted.set_members(members, held_out.scores.search_weights(self.k), held_out)
+        fitted.fit_members(rows, targets, **options)
+        fitted.feature_names_in_ = read_column_names(X)
+        self._replace_state(fitted)
+        return self
+
+    def set_members(self, members: Sequence[LabelModel], weights: Float64, held_out: HeldOut) -> None:
+        """Set the members with a weight above 0 for their scores at a spread of 1."""
+        used = np.flatnonzero(weights).tolist()
+        self.members_ = [members[number] for number in used]
+        self.weights_ = (weights / held_out.spreads)[used]
+        self.validation_ndcg_ = float(held_out.scores.compute_ndcg(weights, self.k).mean())
+
+    def fit_members(self, X: Matrix, Y: Labels, *, label_names: Sequence[str], progress: Progress = SILENT) -> None:
+        """Train the members that were set from all rows."""
+        self._open_rows(X, Y, label_names)
+        for member in self.members_:
+            member.fit(X, Y, label_names=label_names, progress=progress)
+
+    def check_parameters(self) -> None:
+        """Raise InputError for parameters that no training can use."""
+        check_positive_integer(self.k, "k")
+        require(self.members is None or len(self.members) > 0, "there are no members; give at least one estimator")
+        for member in self.members or ():
+            require(isinstance(member, LabelModel), f"a member is {type(member).__name__}; give estimators of labels")
+            member.check_parameters()
+
+    def scores_by_member(self, X: Matrix) -> list[Float32]:
+        """Return the weighted scores of each member, (n, n_labels) float32, whose sum are the scores.
+
+        Raises
+        ------
+        InputError
+            As `scores`.
+        """
+        return list(self._iterate_scores(self._check_rows(X)))
+
+    def _iterate_scores(self, inputs: Inputs) -> Iterator[Float32]:
+        rows = convert_to_matrix(inputs, self.n_features_in_)
+        for member, weight in zip(self.members_, self.weights_, strict=True):
+            yield np.float32(weight) * member.scores(rows)
+
+    def _scores(self, inputs: Inputs) -> Float32:
+        return reduce(np.add, self._iterate_scores(inputs))
+
+    @property
+    def label_vectors(self) -> Float32:
+        """Vectors of the labels of the member `Wsabie`, which `neighbours` compares; a view."""
+        for member in self.members_:
+            if isinstance(member, Wsabie):
+                return member.label_vectors
+        return super().label_vectors
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of every array that a prediction needs."""
+        return sum(int(member.n_bytes) for member in self.members_)
+
+    def facts(self) -> JsonObject:
+        """Return sizes and figures, JSON-able."""
+        members = {member.kind: float(weight) for member, weight in zip(self.members_, self.weights_, strict=True)}
+        return {**super().facts(), "members": members, f"validation_ndcg@{self.k}": self.validation_ndcg_}
+
+    def to_parts(self) -> ModelState:
+        """Return the model as JSON-able config and named arrays."""
+        self._check_fitted()
+        states = [member.to_parts() for member in self.members_]
+        config = {
+            **self._dump_config(),
+            "members": [{"kind": state.kind, "config": state.config} for state in states],
+            "weights": self.weights_.tolist(),
+            "validation_ndcg": self.validation_ndcg_,
+        }
+        tensors = {
+            name: array for m, state in enumerate(states) for name, array in state.nested(f"members/{m}").items()
+        }
+        return ModelState(self.kind, config, tensors)
+
+    @classmethod
+    def from_parts(cls, parts: ModelState) -> Self:
+        """Restore the model from its parts."""
+        model, fields = cls._restore_config(parts.config), read_config(FusionConfig, parts.config)
+        model.members_ = [
+            find_model_class(member.kind).from_parts(parts.extract(f"members/{number}", member.kind, member.config))
+            for number, member in enumerate(fields.members)
+        ]
+        for member in model.members_:
+            if list(member.vocabulary_) != list(model.vocabulary_) or member.n_features_in_ != model.n_features_in_:
+                raise ValueError("a member is of different labels or features")
+        if len(fields.weights) != len(model.members_):
+            raise ValueError(f"there are {len(fields.weights)} weights for {len(model.members_)} members")
+        model.weights_, model.validation_ndcg_ = np.array(fields.weights), fields.validation_ndcg
+        return model
+
+    def _dump_config(self) -> JsonObject:
+        config = super()._dump_config()
+        return {**config, "parameters": {**config["parameters"], "members": None}}

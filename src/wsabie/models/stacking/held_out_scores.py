@@ -1,0 +1,183 @@
+"""Scores of several models on rows that they did not learn from, and the weights with which their sum ranks best."""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from wsabie.core.arrays import Bool, Float32, Float64, Int64, Matrix
+from wsabie.core.errors import UnsuitableModelError
+from wsabie.models.base.feature_matrix import iterate_row_ranges
+from wsabie.models.base.label_matrix import count_label_rows
+
+if TYPE_CHECKING:
+    from wsabie.models.base.label_model import LabelModel
+
+Groups: TypeAlias = Sequence[str | None] | None
+"""Group of each row, None for a row of its own; or no groups."""
+FOLDS = 5
+"""Parts of training data of less than `FEW_ROWS`, each of which is held out once."""
+FEW_ROWS = 5000
+MAX_ROWS = 2000
+"""Most rows that are held out of more training data, of which they are a tenth."""
+POOL_SIZE = 50
+"""Best labels of each model that compete for a row."""
+STEPS = (0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)
+"""Weights that are tried, relative to that of the best model."""
+MIN_GAIN = 5e-4
+"""Least gain in nDCG for which a weight changes."""
+_LEAST_SPREAD = 1e-12
+
+
+class HeldOutScores(NamedTuple):
+    """Scores of the labels that compete for each held-out row: the best labels of each model.
+
+    Attributes
+    ----------
+    scores : (n_models, n_rows, n_pool) float32
+        -inf for a label that stands in the pool of its row twice.
+    positives : (n_rows, n_pool) bool
+    n_positives : (n_rows,) int64
+        True labels of each row, also outside the pool; at least one.
+    """
+
+    scores: Float32
+    positives: Bool
+    n_positives: Int64
+
+    @classmethod
+    def of(cls, scores: Sequence[Float32], truth: Matrix) -> "HeldOutScores":
+        """Select from all scores of each model, (n_rows, n_labels)."""
+        size = min(POOL_SIZE, truth.shape[1])
+        best_labels = [np.argpartition(-of_model, size - 1, axis=1)[:, :size] for of_model in scores]
+        labels = np.sort(np.concatenate(best_labels, axis=1), axis=1)
+        is_repeated = np.zeros(labels.shape, bool)
+        is_repeated[:, 1:] = labels[:, 1:] == labels[:, :-1]
+        pooled = np.stack([np.take_along_axis(of_model, labels, axis=1) for of_model in scores])
+        pooled[:, is_repeated] = -np.inf
+        positives = truth[np.arange(len(labels))[:, None], labels].toarray() & ~is_repeated
+        return cls(pooled, positives, np.diff(truth.indptr).astype(np.int64))
+
+    @classmethod
+    def join(cls, parts: Sequence["HeldOutScores"]) -> "HeldOutScores":
+        """Join the scores of several sets of rows."""
+        scores, positives, counts = zip(*parts, strict=True)
+        return cls(np.concatenate(scores, axis=1), np.concatenate(positives), np.concatenate(counts))
+
+    def compute_ndcg(self, weights: Float64, k: int) -> Float64:
+        """Return nDCG@k of each row for the sum of the models' scores with these weights, (n_rows,)."""
+        used = np.flatnonzero(weights)
+        sums = np.tensordot(weights[used].astype(np.float32), self.scores[used], axes=1)
+        discounts = 1 / np.log2(np.arange(2, min(k, sums.shape[1]) + 2))
+        order = np.argsort(-sums, axis=1, kind="stable")[:, : len(discounts)]
+        gains = np.take_along_axis(self.positives, order, axis=1) @ discounts
+        ideal = np.cumsum(discounts)[np.minimum(self.n_positives, len(discounts)) - 1]
+        return np.asarray(gains / ideal, np.float64)
+
+    def search_weights(self, k: int) -> Float64:
+        """Return the models' weights with the best mean nDCG@k, (n_models,), by coordinate ascent from the best one."""
+        identity: Float64 = np.eye(len(self.scores))
+        figures = [float(self.compute_ndcg(weights, k).mean()) for weights in identity]
+        weights: Float64 = identity[int(np.argmax(figures))]
+        best = max(figures)
+        has_improved = True
+        while has_improved:
+            has_improved = False
+            for unit in identity:
+                for step in STEPS:
+                    candidate = np.where(unit > 0, step, weights)
+                    figure = float(self.compute_ndcg(candidate, k).mean()) if candidate.any() else 0.0
+                    if figure > best + MIN_GAIN:
+                        weights, best, has_improved = candidate, figure, True
+        return weights
+
+
+class HeldOut(NamedTuple):
+    """Result of `hold_out`.
+
+    Attributes
+    ----------
+    scores : HeldOutScores
+        At a spread of 1.
+    spreads : (n_models,) float64
+        Standard deviation of a row's scores over labels, averaged over the rows.
+    seconds : (n_models,) float64
+        Duration of the trainings.
+    """
+
+    scores: HeldOutScores
+    spreads: Float64
+    seconds: Float64
+
+
+def iterate_folds(truth: Matrix, groups: Groups, seed: int) -> Iterator[tuple[Int64, Int64]]:
+    """Yield the numbers of rows that train, and of those that are held out.
+
+    They are a tenth of the rows and at most `MAX_ROWS`; or each of `FOLDS` parts in turn where there are fewer than
+    `FEW_ROWS` rows. Rows of one group stay together, and each part has its share of each label.
+    """
+    n = truth.shape[0]
+    names = [f"row {row}" if groups is None or groups[row] is None else f"group {groups[row]}" for row in range(n)]
+    first_rows, units = np.unique(names, return_index=True, return_inverse=True)[1:]
+    order = np.random.default_rng([seed, 5]).permutation(len(first_rows))
+    starts, label_ids = truth.indptr[first_rows], np.append(truth.indices, truth.shape[1])
+    first_labels = np.where(np.diff(truth.indptr)[first_rows] > 0, label_ids[starts], truth.shape[1])
+    order = order[np.argsort(first_labels[order], kind="stable")]
+    n_parts = FOLDS if n < FEW_ROWS else math.ceil(n / min(MAX_ROWS, n / 10))
+    for part in range(n_parts if n < FEW_ROWS else 1):
+        is_held_out = np.isin(units, order[part::n_parts])
+        yield np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
+
+
+def hold_out(
+    models: Sequence["LabelModel"], rows: Matrix, targets: Matrix, groups: Groups, seed: int, **options: Any
+) -> HeldOut:
+    """Fit models to a part of the rows, and score the others; labels that only these have do not count.
+
+    Parameters
+    ----------
+    models : list of estimators
+        rows : (n, n_features)
+    targets : csr_matrix (n, n_labels) of 1 and -1
+    groups : list of str or None, or None
+        Rows of one group are held out together.
+    seed : int
+    **options
+        Of `fit`.
+
+    Raises
+    ------
+    UnsuitableModelError
+        There is no row with a label that can be held out.
+    """
+    truth = csr_matrix(targets > 0)
+    parts: list[HeldOutScores] = []
+    spreads, seconds = np.zeros(len(models), np.float64), np.zeros(len(models))
+    for train, held_out in iterate_folds(truth, groups, seed):
+        is_known, known_truth = count_label_rows(truth[train]) > 0, truth[held_out]
+        known_truth.data &= is_known[known_truth.indices]
+        known_truth.eliminate_zeros()
+        has_known = np.diff(known_truth.indptr) > 0
+        held_out, known_truth = held_out[has_known], known_truth[has_known]
+        if not len(held_out):
+            continue
+        for number, model in enumerate(models):
+            start = time.perf_counter()
+            model.fit(rows[train], targets[train], **options)
+            seconds[number] += time.perf_counter() - start
+        for lo, hi in iterate_row_ranges(len(held_out), len(models) * truth.shape[1]):
+            scores = [model.scores(rows[held_out[lo:hi]]) for model in models]
+            spreads += np.array([of_model.std(axis=1, dtype=np.float64).sum() for of_model in scores])
+            parts.append(HeldOutScores.of(scores, known_truth[lo:hi]))
+    if not parts:
+        raise UnsuitableModelError(
+            "each label has one row or group, so that no row can be held out; give more rows, or train a model of kind "
+            "wsabie"
+        )
+    held_out_scores = HeldOutScores.join(parts)
+    spreads = np.maximum(spreads / len(held_out_scores.n_positives), _LEAST_SPREAD)
+    np.divide(held_out_scores.scores, spreads[:, None, None], out=held_out_scores.scores, casting="same_kind")
+    return HeldOut(held_out_scores, spreads, seconds)

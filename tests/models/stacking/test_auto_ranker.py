@@ -1,0 +1,65 @@
+"""Choice of the kind of model: trials, the smallest that is as good, columns, and storage."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import wsabie
+from wsabie.models.stacking.auto_ranker import choose_model
+
+
+def draw_circles(n: int = 600) -> tuple[np.ndarray, list[str]]:
+    """Return rows whose label depends on their length, which no linear model can learn."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 3))
+    turns = np.floor(4 * np.linalg.norm(X, axis=1)).astype(int)
+    directions = (X[:, 0] > 0).astype(int) + 2 * (X[:, 1] > 0)
+    return X, [f"{direction} {turn % 2}" for direction, turn in zip(directions, turns, strict=True)]
+
+
+def test_the_smallest_of_equals_is_chosen() -> None:
+    rng = np.random.default_rng(0)
+    best = rng.random(500)
+    worse = np.clip(best - 0.1 + 0.05 * rng.standard_normal(500), 0, 1)
+    assert choose_model([best, best, worse], sizes=[30, 20, 10]) == 1
+    assert choose_model([best, worse], sizes=[30, 10]) == 0
+
+
+def test_a_loss_within_the_noise_of_few_rows_is_not_taken_if_it_is_large() -> None:
+    best, worse = np.array([1.0, 0.0, 1.0, 0.9]), np.array([0.9, 0.3, 0.6, 0.9])
+    assert choose_model([best, worse], sizes=[2, 1]) == 0
+
+
+def test_every_candidate_is_tried_and_the_model_is_trained_on_all_rows() -> None:
+    X, Y = draw_circles()
+    model = wsabie.AutoRanker(threads=1).fit(X, Y)
+    kinds = [trial.kind for trial in model.trials_]
+    assert kinds == ["wsabie", "nearest-mean", "ridge", "nearest", "one-vs-rest", "fusion"]
+    figures = {trial.kind: trial.ndcg for trial in model.trials_}
+    assert figures[model.best_.kind] >= max(figures.values()) - 0.005
+    assert all(trial.low <= trial.ndcg <= trial.high for trial in model.trials_)
+    assert model.facts()["trials"][0]["kind"] == "wsabie"
+    assert np.array_equal(model.scores(X), model.best_.scores(X))
+    assert model.annotate(X[:2], k=1) == model.best_.annotate(X[:2], k=1)
+    assert model.predict(X[:2]).tolist() == [row[0][0] for row in model.annotate(X[:2], k=1)]
+    assert model.score(X, Y) == model.best_.score(X, Y)
+
+
+def test_the_folder_holds_the_kept_model(tmp_path: Path) -> None:
+    X, Y = draw_circles(200)
+    frame = pd.DataFrame(X, columns=["east", "north", "up"])
+    model = wsabie.AutoRanker(threads=1).fit(frame, Y)
+    model.save(tmp_path / "m")
+    loaded = wsabie.load(tmp_path / "m")
+    assert loaded.kind == model.best_.kind
+    assert loaded.feature_names_in_.tolist() == ["east", "north", "up"]
+    assert np.array_equal(loaded.scores(frame), model.scores(frame))
+
+
+def test_one_vs_rest_is_left_out_where_it_costs_much() -> None:
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((1500, 400)).astype(np.float32), [f"label {i % 50}" for i in range(1500)]
+    kinds = [trial.kind for trial in wsabie.AutoRanker(threads=1).fit(X, Y).trials_]
+    assert "one-vs-rest" not in kinds
+    assert "fusion" in kinds

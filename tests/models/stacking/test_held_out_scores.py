@@ -1,0 +1,93 @@
+"""Held-out scores: folds, nDCG of a pool, and the search for weights."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wsabie
+from wsabie.models.stacking import held_out_scores
+from wsabie.models.stacking.held_out_scores import HeldOutScores, hold_out, iterate_folds
+
+
+def draw_truth(n: int, n_labels: int, rng: np.random.Generator) -> sp.csr_matrix:
+    truth = rng.random((n, n_labels)) < 0.2
+    truth[np.arange(n), rng.integers(0, n_labels, n)] = True
+    return sp.csr_matrix(truth)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12))
+def test_ndcg_of_a_pool_of_all_labels_is_that_of_the_evaluation(seed: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    truth = draw_truth(8, 9, rng)
+    scores = [rng.standard_normal((8, 9)).astype(np.float32) for _ in range(2)]
+    weights = np.array([1.0, 0.5])
+    expected = wsabie.evaluate_scores([(0, scores[0] + scores[1] / 2)], truth.astype(np.float32), ks=(k,))
+    ndcg = HeldOutScores.of(scores, truth).compute_ndcg(weights, k)
+    np.testing.assert_allclose(ndcg, expected.per_row[f"ndcg@{k}"], atol=1e-6)
+
+
+def test_a_pool_holds_the_best_labels_of_each_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_out_scores, "POOL_SIZE", 1)
+    scores = [np.array([[3.0, 2, 1, 0]], np.float32), np.array([[0.0, 1, 2, 3]], np.float32)]
+    pool = HeldOutScores.of(scores, sp.csr_matrix([[False, True, False, True]]))
+    assert pool.scores.tolist() == [[[3, 0]], [[0, 3]]]
+    assert pool.positives.tolist() == [[False, True]]
+    assert pool.n_positives.tolist() == [2]
+
+
+def test_weights_join_models_that_know_different_rows() -> None:
+    rng = np.random.default_rng(0)
+    truth = sp.csr_matrix((np.ones(400, bool), (np.arange(400), rng.integers(0, 20, 400))), shape=(400, 20))
+    good, noise = 3 * truth.toarray().astype(np.float32), rng.standard_normal((2, 400, 20)).astype(np.float32)
+    is_first = (np.arange(400) < 200)[:, None]
+    scores = [
+        noise[0] + good * is_first,
+        noise[1] + good * ~is_first,
+        rng.standard_normal((400, 20)).astype(np.float32),
+    ]
+    held_out = HeldOutScores.of(scores, truth)
+    weights = held_out.search_weights(10)
+    assert weights[0] > 0
+    assert weights[1] > 0
+    assert weights[2] <= 1 / 16
+    best_single = max(held_out.compute_ndcg(unit, 10).mean() for unit in np.eye(3))
+    assert held_out.compute_ndcg(weights, 10).mean() > best_single + 0.1
+
+
+def test_every_row_of_few_is_held_out_once_and_groups_stay_together() -> None:
+    truth = sp.csr_matrix(np.eye(4, dtype=bool)[np.arange(40) % 4])
+    groups = [f"g{i // 2}" if i < 10 else None for i in range(40)]
+    folds = list(iterate_folds(truth, groups, seed=1))
+    assert np.sort(np.concatenate([held_out for _, held_out in folds])).tolist() == list(range(40))
+    for train, held_out in folds:
+        assert not set(train) & set(held_out)
+        assert {groups[row] for row in held_out} & {groups[row] for row in train} <= {None}
+
+
+def test_folds_have_their_share_of_each_label() -> None:
+    truth = sp.csr_matrix(np.eye(3, dtype=bool)[np.repeat(np.arange(3), 10)])
+    for _, held_out in iterate_folds(truth, None, seed=0):
+        assert np.asarray(truth[held_out].sum(axis=0)).ravel().tolist() == [2, 2, 2]
+
+
+def test_a_tenth_of_many_rows_is_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_out_scores, "FEW_ROWS", 100)
+    truth = sp.csr_matrix(np.eye(2, dtype=bool)[np.arange(300) % 2])
+    ((train, held_out),) = iterate_folds(truth, None, seed=0)
+    assert (len(train), len(held_out)) == (270, 30)
+    monkeypatch.setattr(held_out_scores, "MAX_ROWS", 10)
+    ((_, held_out),) = iterate_folds(truth, None, seed=0)
+    assert len(held_out) == 10
+
+
+def test_labels_that_only_held_out_rows_have_do_not_count() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.random((40, 6))
+    Y = sp.csr_matrix(np.eye(21, dtype=np.float32)[[*range(20), *[20] * 20]])  # 20 labels of one row
+    names = [f"label {i}" for i in range(21)]
+    held_out = hold_out([wsabie.NearestMean()], X, Y, None, 0, label_names=names)
+    assert held_out.scores.n_positives.tolist() == [1] * 20
+    with pytest.raises(wsabie.InputError, match="each label has one row"):
+        hold_out([wsabie.NearestMean()], X[:20], Y[:20], None, 0, label_names=names)

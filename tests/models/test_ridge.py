@@ -1,0 +1,93 @@
+"""Ridge regression: the closed form, the low-rank solution, threads, storage, and bad parameters."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import Ridge as SklearnRidge
+from sklearn.utils.estimator_checks import check_estimator
+from threadpoolctl import threadpool_limits
+
+import wsabie
+
+EXPECTED_TO_FAIL = {
+    "check_n_features_in_after_fitting": "the message names the model in words of its own",
+    "check_dtype_object": "something that is no number is an InputError, which is a ValueError, not a TypeError",
+}
+
+
+def draw_targets(n: int, n_labels: int, rng: np.random.Generator) -> sp.csr_matrix:
+    return sp.csr_matrix(rng.random((n, n_labels)) < 0.3).astype(np.float32)
+
+
+@pytest.mark.parametrize("shape", [(60, 12), (20, 50)])
+def test_dense_weights_are_those_of_scikit_learn(shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal(shape)
+    X -= X.mean(axis=0)
+    Y = draw_targets(len(X), 5, rng)
+    expected = SklearnRidge(alpha=2.0).fit(X, Y.toarray()).predict(X)
+    np.testing.assert_allclose(wsabie.Ridge(2.0, scaling=None).fit(X, Y).scores(X), expected, atol=1e-4)
+
+
+def test_sparse_rows_with_all_directions_have_the_exact_solution() -> None:
+    rng = np.random.default_rng(1)
+    X, rows = (sp.random(n, 30, 0.3, "csr", np.float32, random_state=n) for n in (50, 9))
+    Y = draw_targets(50, 7, rng)
+    expected = SklearnRidge(alpha=0.5, fit_intercept=False).fit(X.toarray(), Y.toarray()).predict(rows.toarray())
+    np.testing.assert_allclose(wsabie.Ridge(0.5, scaling=None).fit(X, Y).scores(rows), expected, atol=1e-3)
+
+
+def test_more_directions_are_nearer_to_the_exact_solution() -> None:
+    rng = np.random.default_rng(2)
+    X = sp.random(200, 80, 0.2, "csr", np.float32, random_state=2)
+    Y = draw_targets(200, 6, rng)
+    exact = wsabie.Ridge(directions=80).fit(X, Y).scores(X)
+    errors = [np.abs(wsabie.Ridge(directions=n).fit(X, Y).scores(X) - exact).mean() for n in (1, 10, 40)]
+    assert errors[0] > errors[1] > errors[2]
+    assert errors[2] < 0.3 * errors[0]
+
+
+@pytest.mark.parametrize("form", [sp.csr_matrix, np.asarray])
+def test_threads_and_storage_change_no_bit(tmp_path: Path, form: type) -> None:
+    rng = np.random.default_rng(3)
+    X = form(rng.random((300, 70)).astype(np.float32) * (rng.random((300, 70)) < 0.4))
+    Y = draw_targets(300, 9, rng)
+    scores = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            model = wsabie.Ridge().fit(X, Y)
+            scores.append(model.scores(X))
+    assert np.array_equal(*scores)
+    model.save(tmp_path / "m")
+    assert np.array_equal(wsabie.load(tmp_path / "m").scores(X), scores[0])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"penalty": 0.0}, "penalty is 0.0; choose a number above 0"),
+        ({"penalty": float("nan")}, "penalty"),
+        ({"directions": 0}, "directions is 0; choose a whole number above 0"),
+        ({"scaling": "log"}, "scaling is 'log'"),
+    ],
+)
+def test_parameters_that_no_training_can_use(parameters: Any, message: str) -> None:
+    with pytest.raises(wsabie.InputError, match=message):
+        wsabie.Ridge(**parameters).fit(np.eye(3), ["a", "b", "c"])
+
+
+def test_scikit_learn_checks_pass() -> None:
+    results = check_estimator(wsabie.Ridge(), on_skip=None, on_fail=None)
+    assert {result["check_name"] for result in results if result["status"] == "failed"} <= set(EXPECTED_TO_FAIL)
+
+
+@pytest.mark.data
+def test_bibtex(data_dir: Path) -> None:
+    train, test = (
+        wsabie.open_source(data_dir / "bibtex_mulan" / f"bibtex-{side}.arff.gz") for side in ("train", "test")
+    )
+    model = wsabie.Ridge().fit(train.X, train.Y, label_names=train.label_names)
+    assert wsabie.evaluate_scores([(0, model.scores(test.X))], test.Y).means["p@1"] == pytest.approx(0.65, abs=0.02)
