@@ -14,6 +14,7 @@ from strategies import sparse_rows
 from votes import by_brute_force, labels
 from wsabie.core.errors import InputError
 from wsabie.models.base import feature_matrix
+from wsabie.models.base.feature_matrix import convert_to_matrix
 from wsabie.models.base.row_products import scale_to_unit
 from wsabie.models.neighbours import ApproximateNeighbours, NearestNeighbours, choose_tree_depth
 
@@ -85,7 +86,11 @@ def test_leaves_are_balanced_and_hold_every_row_once(n: int, depth: int, sparse:
             ApproximateNeighbours(depth).fit(train, Y)
         return
     model = ApproximateNeighbours(depth, scaling=None).fit(train, Y)
-    found = np.bincount(model._grow(scale_to_unit(model.scaling_(model._check_rows(train)))), minlength=2**depth)
+    unit_rows = scale_to_unit(model.scaling_(model._check_rows(train)))
+    found = np.bincount(
+        model._grow(convert_to_matrix(unit_rows, train.shape[1])),
+        minlength=2**depth,
+    )
     assert len(found) == 2**depth
     assert found.max() - found.min() <= 1
     assert sorted(model.order_) == list(range(n))

@@ -73,11 +73,26 @@ def test_every_baseline(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None
     evaluation = cli("evaluate", model, rows, "--allow-overlap", "--json")
     assert evaluation.json["metrics"]["p@1"] == pytest.approx(1 / 3 if kind == "popularity" else 1.0)
     assert cli("annotate", model, rows, "-k", 1).code == 0
-    near = cli("neighbours", model, "1")
-    assert near.code == (0 if kind in VECTORS else 1)
-    assert kind in VECTORS or f"a model of kind {kind} has no vector per label" in near.err
+    if kind not in ("fusion", "auto"):  # the members that are kept decide
+        near = cli("neighbours", model, "1")
+        assert near.code == (0 if kind in VECTORS else 1)
+        assert kind in VECTORS or f"a model of kind {kind} has no vector per label" in near.err
     resumed = cli("train", rows, "--model", model.with_name("again"), "--kind", kind, "--resume", "--threads", 1)
     assert resumed.code == 0, resumed.err
+
+
+def test_the_choice_of_a_kind_shows_what_was_tried(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    command = ("train", rows, "--model", tmp_path / "m", "--kind", "auto", "--threads", 1)
+    result = cli(*command)
+    assert result.code == 0, result.err
+    header, *lines = [line for line in result.out.splitlines() if line.strip()][1:]
+    assert header.split() == ["model", "nDCG@10", "95", "%", "interval", "MB", "seconds"]
+    titles = ["WARP embedding", "nearest mean", "ridge regression", "k nearest neighbours", "one-versus-rest", "fusion"]
+    assert [line.strip().partition("  ")[0] for line in lines[1:7]] == titles
+    summary = cli(*command, "--json").json
+    assert [trial["kind"] for trial in summary["trials"]][:4] == ["wsabie", "nearest-mean", "ridge", "nearest"]
+    assert summary["kind"] in {trial["kind"] for trial in summary["trials"]}
+    assert f"kept: {SYSTEMS[summary['kind']].title}" in result.out
 
 
 @pytest.mark.parametrize(

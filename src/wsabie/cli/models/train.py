@@ -341,7 +341,7 @@ def _show_trials(facts: JsonObject) -> None:
         ]
         for trial in facts["trials"]
     ]
-    show_table("held-out rows", ["model", "nDCG", "95 % interval", "MB", "seconds"], rows)
+    show_table("held-out rows", ["model", f"nDCG@{facts['list_length']}", "95 % interval", "MB", "seconds"], rows)
     members = f" of {', '.join(facts['members'])}" if "members" in facts else ""
     out.print(f"kept: {find_spec(facts['kind']).title}{members}, the smallest that is as good as the best")
 

@@ -175,7 +175,12 @@ class AutoRanker(LabelModel):
     def facts(self) -> JsonObject:
         """Return sizes and figures of the kept model, and the trials, JSON-able."""
         best = self._best_model()
-        return {**best.facts(), "kind": best.kind, "trials": [asdict(trial) for trial in self.trials_]}
+        return {
+            **best.facts(),
+            "kind": best.kind,
+            "list_length": self.k,
+            "trials": [asdict(trial) for trial in self.trials_],
+        }
 
     def to_parts(self) -> ModelState:
         """Return the kept model as JSON-able config and named arrays."""
