@@ -8,7 +8,7 @@ import h11
 import httpx2 as httpx
 import pytest
 from starlette.testclient import TestClient
-from tests.server.test_security import filled, operations
+from tests.server.security.conftest import filled, operations
 
 from databases import copied
 from wsabie.collection.folder.collection import open_collection

@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import insert, update
-from tests.collection.test_proposal_search import exclude_labels, list_merge_names, merged, scenes, tagged
+from tests.collection.merge_proposals.test_proposal_search import (
+    exclude_labels,
+    list_merge_names,
+    merged,
+    scenes,
+    tagged,
+)
 
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_write

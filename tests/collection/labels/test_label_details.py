@@ -1,7 +1,7 @@
 """Pictures of some labels: the newest of each, on SQLite and PostgreSQL."""
 
 from sqlalchemy import event, insert, update
-from tests.collection.test_proposal_search import tagged
+from tests.collection.merge_proposals.test_proposal_search import tagged
 
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read, begin_write

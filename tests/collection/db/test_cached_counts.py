@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 from sqlalchemy import Connection, insert
-from tests.collection.test_proposal_search import merged, tagged
+from tests.collection.merge_proposals.test_proposal_search import merged, tagged
 
 from wsabie.collection.db.cache import CatalogueCache
 from wsabie.collection.db.database import begin_read, begin_snapshot, begin_write

@@ -1,0 +1,227 @@
+"""Learning from decisions: models, corrections and suggestions."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import select
+from tests.collection.learning.conftest import OPTIONS, count, in_use, tag_odd_items
+
+from picture_collections import suggested, tag
+from wsabie.collection.annotations.decisions import Decision, write_decisions
+from wsabie.collection.annotations.training_examples import HELD_OUT, read_examples
+from wsabie.collection.db import tables
+from wsabie.collection.db.database import begin_read
+from wsabie.collection.db.journal import begin_entry, read_history, undo_entry
+from wsabie.collection.folder.collection import Collection, create_collection
+from wsabie.collection.labels import label_store
+from wsabie.collection.learning.suggestions import apply_model
+from wsabie.collection.learning.training import train_model
+from wsabie.collection.registry import model_registry
+from wsabie.collection.registry.item_index import index_items, load_item_index, load_search_index
+from wsabie.collection.registry.model_registry import load_model_in_use
+from wsabie.core.errors import InputError
+from wsabie.io.records import Item
+from wsabie.search.approximate_index import ApproximateIndex
+
+
+def test_a_first_model_then_corrections_then_undo(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, rows_by_item = tagged
+    first = train_model(collection, **OPTIONS)
+    assert (first.method, first.figures["before"], in_use(collection)) == ("full", None, first.model)
+    assert first.inference is not None
+    assert first.inference.items == 80
+    assert first.figures["now"]["MAP"] > 0.4  # four kinds
+    assert set(suggested(collection)) == set(rows_by_item)
+    assert train_model(collection, **OPTIONS).method == "nothing"
+    reviewed_items = [item for item in rows_by_item if item % 2 == 0][:8]
+    tag(collection, {item: [rows_by_item[item]["kind"], "seen"] for item in reviewed_items})
+    second = train_model(collection, **OPTIONS)
+    assert (second.method, second.facts["labels"]) == ("corrections", 5)  # a label that the first one lacks
+    assert second.figures["before"] is not None
+    assert [shelved.parent for shelved in model_registry.list_models(collection)] == [first.model, None]
+    assert read_history(collection.engine)[0].summary == f"model {second.model} in use, learnt from corrections"
+    suggestions_before = suggested(collection)
+    undo_entry(collection.engine, by="eve")
+    assert in_use(collection) == first.model
+    assert suggested(collection) != suggestions_before
+    assert train_model(collection, full=True, **OPTIONS).method == "full"
+
+
+def test_figures_of_both_models_are_of_the_same_items(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, rows_by_item = tagged
+    first = train_model(collection, **OPTIONS)
+    again = train_model(collection, full=True, **OPTIONS)  # the same data, seed and settings: the same model
+    assert again.figures["before"] == again.figures["now"] == first.figures["now"]
+    tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items()})
+    with begin_read(collection.engine) as connection:
+        examples = read_examples(connection)
+    low = np.array([int(name[:8], 16) / 2**32 for name in examples.hashes])
+    assert (examples.held_out == (low <= max(HELD_OUT, np.sort(low)[4]))).all()  # chosen by content alone
+
+
+def test_a_seed_gives_the_same_model(tmp_path: Path, tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    """In whichever database."""
+    collection, _ = tagged
+    train_model(collection, seed=3, **OPTIONS)
+    with create_collection(tmp_path / "other") as second_collection:
+        tag_odd_items(second_collection)
+        train_model(second_collection, seed=3, **OPTIONS)
+        assert suggested(second_collection) == suggested(collection)
+
+
+def test_rejected_and_accepted_pairs_are_never_suggested(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, rows_by_item = tagged
+    train_model(collection, **OPTIONS)
+    untagged_items = [item for item in rows_by_item if item % 2 == 0][:10]
+    best = {item: [next(iter(suggested(collection)[item]))] for item in untagged_items}
+    tag(collection, best, "rejected")
+    tag(collection, {item: ["accepted"] for item in untagged_items})
+    for options in ({}, {"full": True}):
+        result = train_model(collection, **OPTIONS | options)
+        assert result.facts["rejected"] == 10
+        suggestions = suggested(collection)
+        assert all(
+            best[item][0] not in suggestions[item] and "accepted" not in suggestions[item] for item in untagged_items
+        )
+    apply_model(collection, by="eve", again=True, threads=1)
+    assert all(best[item][0] not in suggested(collection)[item] for item in untagged_items)
+
+
+def test_a_rejected_label_falls_below_the_tags_of_its_item(
+    tagged: tuple[Collection, dict[int, dict[str, Any]]],
+) -> None:
+    collection, rows_by_item = tagged
+    tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items()})
+    train_model(collection, full=True, **OPTIONS)
+    at = dict(zip(rows_by_item, _scores(collection, rows_by_item), strict=True))
+    kinds = sorted({row["kind"] for row in rows_by_item.values()})
+    close = {
+        item: max((kind for kind in kinds if kind != row["kind"]), key=lambda kind, item=item: at[item][kind])
+        for item, row in rows_by_item.items()
+        if item % 3
+    }
+    margins_before = [at[item][rows_by_item[item]["kind"]] - at[item][label] for item, label in close.items()]
+    tag(collection, {item: [label] for item, label in close.items()}, "rejected")
+    train_model(collection, full=True, **OPTIONS)
+    at = dict(zip(rows_by_item, _scores(collection, rows_by_item), strict=True))
+    margins_after = [at[item][rows_by_item[item]["kind"]] - at[item][label] for item, label in close.items()]
+    assert np.mean(margins_after) > np.mean(margins_before) + 0.02
+    assert np.mean(np.array(margins_after) > margins_before) > 0.5
+
+
+def _scores(collection: Collection, rows_by_item: dict[int, dict[str, Any]]) -> list[dict[str, float]]:
+    """Scores of each item by the model in use, by label."""
+    opened = model_registry.load_model(collection)
+    with begin_read(collection.engine) as connection:
+        query = select(tables.items.c.path).where(tables.items.c.id.in_(list(rows_by_item))).order_by(tables.items.c.id)
+        paths = connection.execute(query).scalars().all()
+    items = [Item(path, collection.folder / path, ()) for path in paths]
+    scores = opened.model.scores(opened.annotator.rows_of_items(items))
+    return [dict(zip(opened.model.vocabulary_, row, strict=True)) for row in scores.tolist()]
+
+
+def test_labels_merged_and_renamed_after_training_are_suggested_as_they_are_now(
+    tagged: tuple[Collection, dict[int, dict[str, Any]]],
+) -> None:
+    collection, rows_by_item = tagged
+    train_model(collection, **OPTIONS)
+    with begin_entry(collection.engine, "eve", "merge") as change:
+        numbers = {name: label_store.find_label(change.connection, name) for name in ("food", "people", "animals")}
+        label_store.merge_label(change, numbers["people"], numbers["food"])
+        label_store.rename_label(change, numbers["animals"], "beasts")
+    apply_model(collection, by="eve", again=True, floor=0, threads=1)
+    names = {name for label_probabilities in suggested(collection).values() for name in label_probabilities}
+    assert names == {"food", "beasts", "computer"}
+    tag(collection, {item: ["beasts"] for item in rows_by_item if rows_by_item[item]["kind"] == "animals"})
+    result = train_model(collection, **OPTIONS)
+    assert result.facts["labels"] == 3 if result.method == "full" else result.facts["labels"] == 4
+    assert {name for label_probabilities in suggested(collection).values() for name in label_probabilities} <= {
+        "food",
+        "beasts",
+        "computer",
+    }
+
+
+def test_a_label_whose_making_was_undone_is_not_suggested(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, rows_by_item = tagged
+    tag(collection, {item: ["wrong"] for item in rows_by_item if item % 2})
+    train_model(collection, **OPTIONS)
+    tagging = read_history(collection.engine)[1]
+    undo_entry(collection.engine, tagging.id, by="eve")
+    apply_model(collection, by="eve", again=True, floor=0, threads=1)
+    assert "wrong" not in {
+        name for label_probabilities in suggested(collection).values() for name in label_probabilities
+    }
+    train_model(collection, **OPTIONS)
+    assert in_use(collection) == 2
+
+
+def test_a_model_folder_deleted_by_hand(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, _ = tagged
+    first = train_model(collection, **OPTIONS)
+    shutil.rmtree(collection.models / model_registry.list_models(collection)[0].folder)
+    assert not model_registry.list_models(collection)[0].is_available
+    with pytest.raises(InputError, match=r"model 1 cannot be used .*train again, or use another"):
+        apply_model(collection, by="eve")
+    second = train_model(collection, **OPTIONS)
+    assert (second.method, second.reason.startswith("model 1 cannot be used")) == ("full", True)
+    with pytest.raises(InputError, match="model 1 cannot be used"):
+        model_registry.use_model(collection, first.model, by="eve")
+    shutil.rmtree(collection.features)
+    assert train_model(collection, full=True, **OPTIONS).model == 3
+
+
+def test_the_shelf_switches_back_and_puts_away(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, _ = tagged
+    for _ in range(3):
+        train_model(collection, full=True, **OPTIONS)
+    used = model_registry.use_model(collection, 1, by="eve")
+    assert (used.previous_model, used.unseen_items, in_use(collection)) == (3, 0, 1)
+    assert len(suggested(collection)) == 80
+    assert model_registry.remove_old_models(collection, 1, by="eve") == [2]
+    assert [shelved.id for shelved in model_registry.list_models(collection)] == [3, 1]
+    assert {path.name for path in collection.models.iterdir()} == {
+        m.folder for m in model_registry.list_models(collection)
+    }
+    assert count(collection, tables.suggestions, tables.suggestions.c.model_id == 2) == 0
+    with pytest.raises(InputError, match="model 2 cannot be used"):
+        model_registry.use_model(collection, 2, by="eve")
+    with pytest.raises(InputError, match="there is no model 9"):
+        model_registry.use_model(collection, 9, by="eve")
+
+
+def test_a_new_model_has_an_index_if_the_one_before_had(
+    tagged: tuple[Collection, dict[int, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("faiss", reason="faiss is not installed")
+    monkeypatch.setattr("wsabie.search.label_index.FEWEST", 10)
+    collection, _ = tagged
+    train_model(collection, **OPTIONS)
+    assert not list(collection.models.glob("*/points/index-*"))
+    index_items(collection)
+    train_model(collection, full=True, **OPTIONS)
+    points, *exact = load_search_index(load_model_in_use(collection).path)
+    indices = [load_item_index(load_model_in_use(collection).path, points, index) for index in exact]
+    assert [type(index) for index in indices] == [ApproximateIndex] * 2
+
+
+def test_a_persons_tag_weighs_more_and_regions_are_left_out(
+    tagged: tuple[Collection, dict[int, dict[str, Any]]],
+) -> None:
+    collection, _ = tagged
+    tag(collection, {2: ["food"], 4: ["food"]}, origin="import", by="list")
+    tag(collection, {6: ["food"]}, origin="model", by="model 1")
+    with begin_entry(collection.engine, "eve", "tag") as change:
+        write_decisions(change, [Decision(8, 1, "accepted", "0,0,10,10")])
+    with begin_read(collection.engine) as connection:
+        examples = read_examples(connection, 3.0)
+        names = {row[0]: row[1] for row in connection.execute(select(tables.items.c.id, tables.items.c.hash))}
+    weight = dict(zip(examples.hashes, examples.weights.tolist(), strict=True))
+    assert [weight.get(names[item]) for item in (1, 2, 4, 6, 8)] == [3, 1, 1, 1, None]
+    assert examples.regions == 1
+    assert not (examples.unjudged & ~examples.held_out).any()
+    with pytest.raises(InputError, match="weight of 0 cannot be"):
+        train_model(collection, **OPTIONS, person_weight=0)
