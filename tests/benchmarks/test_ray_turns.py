@@ -19,7 +19,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> ShardedFeatureTable:
     return in_shards(toy_rows(3000), tmp_path_factory.mktemp("rows") / "shards")
 
 
-def fitted(rows: ShardedFeatureTable, **options: Any) -> Wsabie:
+def fit_model(rows: ShardedFeatureTable, **options: Any) -> Wsabie:
     training, held_out = rows.split_holdout(0.2)
     validation_rows = held_out.first(500)
     return Wsabie(dim=16, epochs=8, threads=1, init="random").fit(
@@ -30,7 +30,7 @@ def fitted(rows: ShardedFeatureTable, **options: Any) -> Wsabie:
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_workers_in_turns_learn_what_one_learns(rows: ShardedFeatureTable, n: int) -> None:
     rounds: list[Any] = []
-    single, many = fitted(rows), fitted(rows, trainer=ray_turns.make_turns(n, on_round=rounds.append))
+    single, many = fit_model(rows), fit_model(rows, trainer=ray_turns.make_turns(n, on_round=rounds.append))
     assert [epoch.pairs for epoch in many.history_] == [epoch.pairs for epoch in single.history_]
     assert [epoch.unlabelled for epoch in many.history_] == [epoch.unlabelled for epoch in single.history_]
     assert many.history_[-1].validation == pytest.approx(single.history_[-1].validation, abs=0.03)
@@ -48,14 +48,14 @@ def test_early_stopping_and_checkpoints_are_those_of_any_training(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fitted(rows, trainer=trainer, checkpoint=tmp_path / "c", on_epoch=stop)
+        fit_model(rows, trainer=trainer, checkpoint=tmp_path / "c", on_epoch=stop)
     epochs: list[int] = []
-    model = fitted(
+    model = fit_model(
         rows, trainer=trainer, checkpoint=tmp_path / "c", resume=True, on_epoch=lambda s: epochs.append(s.epoch)
     )
     assert epochs == [4, 5, 6, 7]
     assert len(model.history_) == 8
-    without_turns = fitted(rows, checkpoint=tmp_path / "c", resume=True)  # a finished one, by either trainer
+    without_turns = fit_model(rows, checkpoint=tmp_path / "c", resume=True)  # a finished one, by either trainer
     assert len(without_turns.history_) == 8
 
 

@@ -9,7 +9,7 @@ Cli = Callable[..., Any]
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "command-line.md"
 
 
-def documented(command: str) -> set[str]:
+def read_documented_keys(command: str) -> set[str]:
     """Keys of the table under "JSON": what stands in backticks outside of brackets, and before a semicolon."""
     section = PAGE.read_text(encoding="utf-8").partition("## JSON\n")[2].partition("\n## ")[0]
     rows = [line.split("|") for line in section.splitlines() if line.startswith("|")]
@@ -44,5 +44,5 @@ def test_documents_have_the_documented_keys(cli: Cli, rows: Path, pictures: Path
     for words in commands:
         document = cli(*words, "--json").json
         assert document.pop("schema") == 1
-        assert set(document) == documented(words[0]) - absent.get(words[0], set()), words[0]
+        assert set(document) == read_documented_keys(words[0]) - absent.get(words[0], set()), words[0]
     assert "history" not in cli("info", model, "--json").json

@@ -22,7 +22,7 @@ def pixels(png: bytes) -> np.ndarray:
     return np.asarray(Image.open(BytesIO(png)).convert("RGB"), int)
 
 
-def coloured(image: np.ndarray, colour: str) -> np.ndarray:
+def find_pixels(image: np.ndarray, colour: str) -> np.ndarray:
     rgb = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
     return np.argwhere(np.abs(image - rgb).sum(axis=2) < 12)
 
@@ -39,7 +39,7 @@ def test_the_svg_is_xml_that_needs_nothing_else() -> None:
 
 def test_the_png_shows_the_line_from_bottom_left_to_top_right() -> None:
     image = pixels(render_png([RISING], zoom=2))
-    points = coloured(image[: 2 * 240], COLOURS[0])
+    points = find_pixels(image[: 2 * 240], COLOURS[0])
     assert len(points) > 200
     lower_left, right = points[points[:, 1].argmin()], points[points[:, 1].argmax()]
     assert right[0] < lower_left[0] - 150
@@ -48,8 +48,8 @@ def test_the_png_shows_the_line_from_bottom_left_to_top_right() -> None:
 
 def test_bands_and_limits_are_drawn() -> None:
     image = pixels(render_png([BAND]))
-    assert len(coloured(image, COLOURS[1])) > 100
-    assert len(coloured(image, "#5c5952")) > 100  # dashes, ticks
+    assert len(find_pixels(image, COLOURS[1])) > 100
+    assert len(find_pixels(image, "#5c5952")) > 100  # dashes, ticks
 
 
 def test_a_series_without_values_is_no_failure() -> None:

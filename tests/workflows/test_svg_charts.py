@@ -27,7 +27,7 @@ from wsabie.workflows.report.html_pages import render_page
 NAN = float("nan")
 
 
-def parsed(chart: Chart) -> Any:
+def parse_chart(chart: Chart) -> Any:
     """The chart as a reader of its file sees it."""
     return ET.fromstring(render_page("charts.svg", chart=chart))  # noqa: S314
 
@@ -37,7 +37,7 @@ def points(node: Any) -> list[tuple[float, float]]:
 
 
 def test_a_line_runs_from_corner_to_corner() -> None:
-    chart = parsed(LineChart("t", [ChartSeries("a", [1, 5], [0.0, 1.0])], ChartAxis("x"), ChartAxis("y", low=0.0)))
+    chart = parse_chart(LineChart("t", [ChartSeries("a", [1, 5], [0.0, 1.0])], ChartAxis("x"), ChartAxis("y", low=0.0)))
     (line,) = chart.iter("polyline")
     assert points(line) == [(LEFT_MARGIN, HEIGHT - BOTTOM_MARGIN), (WIDTH - RIGHT_MARGIN, TOP_MARGIN)]
     assert chart.find("title").text == "t"
@@ -46,7 +46,7 @@ def test_a_line_runs_from_corner_to_corner() -> None:
 
 def test_a_gap_breaks_the_line_and_a_lonely_point_is_still_marked() -> None:
     y = [0.1, 0.2, NAN, 0.4, NAN, 0.6, 0.7]
-    chart = parsed(LineChart("t", [ChartSeries("a", range(7), y)], ChartAxis("x"), ChartAxis("y")))
+    chart = parse_chart(LineChart("t", [ChartSeries("a", range(7), y)], ChartAxis("x"), ChartAxis("y")))
     assert [len(points(line)) for line in chart.iter("polyline")] == [2, 2]
     assert len(list(chart.iter("circle"))) == 5
 
@@ -56,7 +56,7 @@ def test_bands_lie_around_their_line_and_limits_have_no_markers() -> None:
         ChartSeries("a", [0, 1], [0.5, 0.5], [0.4, 0.4], [0.6, 0.6]),
         ChartSeries("top", [0, 1], [1.0, 1.0], style=-1),
     ]
-    chart = parsed(LineChart("t", series, ChartAxis("x"), ChartAxis("y", low=0.0)))
+    chart = parse_chart(LineChart("t", series, ChartAxis("x"), ChartAxis("y", low=0.0)))
     (band,) = [node for node in chart.iter("polygon") if "band" in node.get("class")]
     line = next(node for node in chart.iter("polyline") if node.get("class") == "line s0")
     heights = sorted({y for _, y in points(band)})
@@ -65,13 +65,13 @@ def test_bands_lie_around_their_line_and_limits_have_no_markers() -> None:
 
 
 def test_many_points_do_not_crowd_their_markers() -> None:
-    chart = parsed(LineChart("t", [ChartSeries("a", range(500), [1.0] * 500)], ChartAxis("x"), ChartAxis("y")))
+    chart = parse_chart(LineChart("t", [ChartSeries("a", range(500), [1.0] * 500)], ChartAxis("x"), ChartAxis("y")))
     assert 10 <= len(list(chart.iter("circle"))) <= 32
 
 
 def test_bars_are_as_high_as_their_values() -> None:
     groups = [BarGroup("one", [1.0, 2.0, NAN]), BarGroup("two", [4.0, 0.0, 3.0], 1)]
-    chart = parsed(BarChart("t", groups, ["a", "b", "c"], "x", ChartAxis("n")))
+    chart = parse_chart(BarChart("t", groups, ["a", "b", "c"], "x", ChartAxis("n")))
     bars = list(chart.iter("rect"))
     heights = [float(bar.get("height")) for bar in bars]
     assert len(bars) == 5  # NaN has none
@@ -89,7 +89,7 @@ def test_intervals_that_hold_zero_look_unsure() -> None:
         IntervalSpan("MAP", -0.01, -0.03, 0.02),
         IntervalSpan("AUC", -0.2, -0.3, -0.1),
     ]
-    chart = parsed(IntervalChart("t", spans, "difference"))
+    chart = parse_chart(IntervalChart("t", spans, "difference"))
     dots = list(chart.iter("circle"))
     assert [dot.get("class") for dot in dots] == ["dot sure", "dot unsure", "dot sure"]
     zero = next(line for line in chart.iter("line") if line.get("class") == "zero")
@@ -100,10 +100,10 @@ def test_intervals_that_hold_zero_look_unsure() -> None:
 
 def test_names_from_data_stay_text() -> None:
     hostile = "</svg><script>alert(1)</script>"
-    chart = parsed(BarChart(hostile, [BarGroup(hostile, [1.0])], [hostile], hostile, ChartAxis(hostile), hostile))
+    chart = parse_chart(BarChart(hostile, [BarGroup(hostile, [1.0])], [hostile], hostile, ChartAxis(hostile), hostile))
     assert {node.tag for node in chart.iter()} == {"svg", "title", "desc", "line", "text", "rect"}
 
 
 def test_a_chart_of_nothing_is_still_a_chart() -> None:
-    assert parsed(LineChart("t", [ChartSeries("a", [1], [NAN])], ChartAxis("x"), ChartAxis("y"))) is not None
-    assert parsed(BarChart("t", [BarGroup("a", [0.0])], ["x"], "x", ChartAxis("y"))) is not None
+    assert parse_chart(LineChart("t", [ChartSeries("a", [1], [NAN])], ChartAxis("x"), ChartAxis("y"))) is not None
+    assert parse_chart(BarChart("t", [BarGroup("a", [0.0])], ["x"], "x", ChartAxis("y"))) is not None

@@ -34,7 +34,7 @@ def propose(trials: list[Any], seed: int, number: int) -> dict[str, Any]:
     return place
 
 
-def stored(place: dict[str, Any], figure: float | None, *, epochs: int = 1, state: str = "COMPLETE") -> Any:
+def make_stored_trial(place: dict[str, Any], figure: float | None, *, epochs: int = 1, state: str = "COMPLETE") -> Any:
     optuna = pytest.importorskip("optuna")
     return optuna.create_trial(
         params={name: _encode_value(SPACE[name], value) for name, value in place.items()},
@@ -46,27 +46,27 @@ def stored(place: dict[str, Any], figure: float | None, *, epochs: int = 1, stat
     )
 
 
-def searched(n: int, seed: int = 0) -> list[Any]:
+def run_search(n: int, seed: int = 0) -> list[Any]:
     trials: list[Any] = []
     for number in range(1, n + 1):
         place = propose(trials, seed, number)
-        trials.append(stored(place, quality(place)))
+        trials.append(make_stored_trial(place, quality(place)))
     return trials
 
 
-def by_chance(n: int) -> list[Any]:
+def draw_at_random(n: int) -> list[Any]:
     """Places drawn evenly."""
     rng = np.random.default_rng(0)
     trials = []
     for _ in range(n):
         weights = SPACE["weights"].values[rng.integers(3)]  # type: ignore[union-attr]
         place = {"rate": float(10 ** rng.uniform(-2, 0)), "dim": int(rng.choice([10, 20, 40])), "weights": weights}
-        trials.append(stored(place, quality(place)))
+        trials.append(make_stored_trial(place, quality(place)))
     return trials
 
 
 def test_proposals_lie_in_the_space_and_beat_chance() -> None:
-    past = by_chance(40)
+    past = draw_at_random(40)
     proposed = [propose(past, 0, number) for number in range(40, 56)]
     assert all(SPACE[name].is_valid(value) for place in proposed for name, value in place.items())
     assert np.mean([quality(place) for place in proposed]) > np.mean([trial.value for trial in past]) + 0.2
@@ -75,13 +75,13 @@ def test_proposals_lie_in_the_space_and_beat_chance() -> None:
 
 
 def test_the_same_past_gives_the_same_place() -> None:
-    first, two = searched(12), searched(12)
+    first, two = run_search(12), run_search(12)
     assert [trial.params for trial in first] == [trial.params for trial in two]
-    assert [trial.params for trial in searched(3, seed=1)] != [trial.params for trial in first[:3]]
+    assert [trial.params for trial in run_search(3, seed=1)] != [trial.params for trial in first[:3]]
     assert propose(first, 0, 13) == propose(two, 0, 13)
     best = max(first, key=lambda trial: trial.value)
     place = {name: _decode_value(SPACE[name], value) for name, value in best.params.items()}
-    half = stored(place, best.value, epochs=2, state="PRUNED")
+    half = make_stored_trial(place, best.value, epochs=2, state="PRUNED")
     stopped = [half if trial is best else trial for trial in first]
     assert propose(stopped, 0, 13) != propose(first, 0, 13)
 
@@ -89,8 +89,8 @@ def test_the_same_past_gives_the_same_place() -> None:
 def test_trials_that_failed_or_were_stopped_are_taken(capfd: pytest.CaptureFixture[str]) -> None:
     optuna = pytest.importorskip("optuna")
     verbosity = optuna.logging.get_verbosity()
-    trials = [*searched(10), stored({"rate": 0.5, "dim": 10, "weights": "a"}, None, state="FAIL")]
-    trials.append(stored({"rate": 0.5, "dim": 20, "weights": [1.0, 0.5]}, 0.1, epochs=4, state="PRUNED"))
+    trials = [*run_search(10), make_stored_trial({"rate": 0.5, "dim": 10, "weights": "a"}, None, state="FAIL")]
+    trials.append(make_stored_trial({"rate": 0.5, "dim": 20, "weights": [1.0, 0.5]}, 0.1, epochs=4, state="PRUNED"))
     assert set(propose(trials, 0, 12)) == set(SPACE)
     assert capfd.readouterr() == ("", "")
     assert optuna.logging.get_verbosity() == verbosity
@@ -98,7 +98,7 @@ def test_trials_that_failed_or_were_stopped_are_taken(capfd: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("place", [{}, {"rate": -1.0}, {"dim": 11}, {"dim": "20"}, {"weights": "[[]]"}])
 def test_a_trial_outside_of_the_space_is_refused(place: dict[str, Any]) -> None:
-    trial = stored({"rate": 0.5, "dim": 20, "weights": "a"}, 0.5)
+    trial = make_stored_trial({"rate": 0.5, "dim": 20, "weights": "a"}, 0.5)
     trial.params = trial.params | place if place else {"rate": 0.5}
     with pytest.raises(InputError, match=r"outside of the search \(.*; name another folder"):
         propose([trial], 0, 12)

@@ -13,7 +13,7 @@ KINDS = "child\tparent\ntoad\tamphibian\nfrog\tamphibian\noak\ttree\n"
 
 
 @pytest.fixture
-def trained(tmp_path: Path, cli: Cli) -> tuple[Path, Path]:
+def model_and_test(tmp_path: Path, cli: Cli) -> tuple[Path, Path]:
     """A model of toads, frogs and oaks in words, and rows like those that it learnt from."""
     words = {"toad": "wet brown hops", "frog": "wet green hops", "oak": "dry tall leaves"}
     lines = [f"__label__{name} {text} {text.split()[i % 3]}" for i in range(30) for name, text in words.items()]
@@ -25,8 +25,10 @@ def trained(tmp_path: Path, cli: Cli) -> tuple[Path, Path]:
     return model, test
 
 
-def test_siblings_from_text_to_measured_annotations(trained: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
-    model, test = trained
+def test_siblings_from_text_to_measured_annotations(
+    model_and_test: tuple[Path, Path], tmp_path: Path, cli: Cli
+) -> None:
+    model, test = model_and_test
     text, kinds = tmp_path / "book.txt", tmp_path / "kinds.tsv"
     text.write_text("The toad is a small amphibian. A frog\nis an amphibian; the oak is a tree. A stone is a thingy.\n")
     mined = cli("hierarchy", "from-text", text, "--out", kinds, "--labels", model, "--json").json
@@ -60,8 +62,8 @@ def test_siblings_from_text_to_measured_annotations(trained: tuple[Path, Path], 
     assert "marks" not in cli("neighbours", model, "toad", "--json").json
 
 
-def test_bad_hierarchies_are_one_sentence(trained: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
-    model, test = trained
+def test_bad_hierarchies_are_one_sentence(model_and_test: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
+    model, test = model_and_test
     kinds = tmp_path / "kinds.tsv"
     for text, sentence in [
         ("toad\tamphibian\nfrog\n", "kinds.tsv:2 is not a pair"),
@@ -92,20 +94,20 @@ def test_one_pair_has_one_child_and_few_may_be_too_few(tmp_path: Path, cli: Cli)
     assert ": 2 pairs of 2 children, 1 parent\n" in cli("hierarchy", "from-text", text, "--out", kinds).out
 
 
-def test_a_header_goes_before_the_option(trained: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
+def test_a_header_goes_before_the_option(model_and_test: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
     kinds = tmp_path / "kinds.tsv"
     kinds.write_text(KINDS)
-    result = cli("neighbours", trained[0], "toad", "--hierarchy", kinds, "--parent-first")
+    result = cli("neighbours", model_and_test[0], "toad", "--hierarchy", kinds, "--parent-first")
     assert result.err.count("kinds.tsv: its header says that the child comes first") == 1
-    assert result.out == cli("neighbours", trained[0], "toad", "--hierarchy", kinds).out
+    assert result.out == cli("neighbours", model_and_test[0], "toad", "--hierarchy", kinds).out
     kinds.write_text("amphibian\ttoad\namphibian\tfrog\n")
-    assert "header" not in cli("neighbours", trained[0], "toad", "--hierarchy", kinds, "--parent-first").err
+    assert "header" not in cli("neighbours", model_and_test[0], "toad", "--hierarchy", kinds, "--parent-first").err
 
 
-def test_a_list_from_training_is_reported(trained: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
+def test_a_list_from_training_is_reported(model_and_test: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
     from wsabie.io.vocabulary.hierarchies import read_hierarchy
 
-    model, test = trained
+    model, test = model_and_test
     kinds = tmp_path / "kinds.tsv"
     kinds.write_text(KINDS)
     assert "used in training" not in cli("evaluate", model, test, "--hierarchy", kinds).err

@@ -19,10 +19,10 @@ QUICK = ("--n-words", 60, "--size", 96, "--dim", 16, "--threads", 1)
 
 @pytest.fixture(scope="module")
 def parts_model(cars: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return trained(cars, tmp_path_factory.mktemp("models") / "parts")
+    return train_model(cars, tmp_path_factory.mktemp("models") / "parts")
 
 
-def trained(cars: Path, folder: Path, *more: object) -> Path:
+def train_model(cars: Path, folder: Path, *more: object) -> Path:
     words = ["wsabie", "train", cars / "trainingset", "--model", folder, *QUICK, *more]
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(SystemExit):
         patch.setattr("sys.argv", [*map(str, words)])
@@ -112,7 +112,7 @@ def test_bad_regions_are_one_sentence(cli: Any, cars: Path, parts_model: Path, r
 
 def test_whole_pictures_with_the_labels_of_their_regions(cli: Any, cars: Path, rows: Path, tmp_path: Path) -> None:
     """The model remembers its kind of items, and reads other data in the same way."""
-    model = trained(cars, tmp_path / "pictures", "--items", "pictures")
+    model = train_model(cars, tmp_path / "pictures", "--items", "pictures")
     assert cli("info", model, "--json").json["items"] == "pictures"
     assert cli("evaluate", model, cars / "testset", "--json").json["rows"] == 10
     names = sorted(file.name for file in (cars / "testset" / "JPEGImages").iterdir())

@@ -40,7 +40,7 @@ def model(cars: Path, relations: Path, tmp_path_factory: pytest.TempPathFactory)
 
 
 @pytest.fixture
-def marked(cars: Path) -> tuple[Path, list[tuple[str, str]]]:
+def marked_picture(cars: Path) -> tuple[Path, list[tuple[str, str]]]:
     """A picture that training did not see, and (label, box) of its parts."""
     source = list(open_source(cars / "testset"))
     picture = source[0].group
@@ -52,8 +52,8 @@ def marked(cars: Path) -> tuple[Path, list[tuple[str, str]]]:
     return cars / "testset" / "JPEGImages" / str(picture), boxes
 
 
-def test_a_car_and_a_part_are_labelled_together(cli: Any, model: Path, marked: tuple[Path, Any]) -> None:
-    picture, boxes = marked
+def test_a_car_and_a_part_are_labelled_together(cli: Any, model: Path, marked_picture: tuple[Path, Any]) -> None:
+    picture, boxes = marked_picture
     options = [word for _, box in boxes for word in ("--region", box)]
     results = cli("parts", model, picture, *options, "-k", "3", "--json").json["results"]
     assert [row["where"] for row in results[::3]] == [box for _, box in boxes]
@@ -69,8 +69,10 @@ def test_a_car_and_a_part_are_labelled_together(cli: Any, model: Path, marked: t
     assert results[0]["part"] in result.out
 
 
-def test_a_given_object_ranks_only_parts(cli: Any, model: Path, relations: Path, marked: tuple[Path, Any]) -> None:
-    picture, boxes = marked
+def test_a_given_object_ranks_only_parts(
+    cli: Any, model: Path, relations: Path, marked_picture: tuple[Path, Any]
+) -> None:
+    picture, boxes = marked_picture
     results = cli("parts", model, picture, "--region", boxes[0][1], "--object", "car", "--json").json["results"]
     assert {row["object"] for row in results} == {"car"}
     parts = {line.split("\t")[1] for line in relations.read_text().splitlines()}
@@ -97,9 +99,9 @@ def test_a_given_object_ranks_only_parts(cli: Any, model: Path, relations: Path,
 
 
 def test_parts_are_looked_for_in_a_picture_and_drawn(
-    cli: Any, model: Path, marked: tuple[Path, Any], tmp_path: Path
+    cli: Any, model: Path, marked_picture: tuple[Path, Any], tmp_path: Path
 ) -> None:
-    picture, _ = marked
+    picture, _ = marked_picture
     out = tmp_path / "marked.png"
     results = cli("parts", model, picture, "--out", out, "-k", "4", "--json").json["results"]
     assert {row["object"] for row in results} == {"car"}
@@ -120,9 +122,9 @@ def test_pictures_without_labels_are_searched(cli: Any, model: Path, cars: Path)
 
 
 def test_bad_questions_are_one_sentence(
-    cli: Any, model: Path, relations: Path, marked: tuple[Path, Any], rows: Path, tmp_path: Path
+    cli: Any, model: Path, relations: Path, marked_picture: tuple[Path, Any], rows: Path, tmp_path: Path
 ) -> None:
-    picture, boxes = marked
+    picture, boxes = marked_picture
     plain, strange = tmp_path / "plain", tmp_path / "strange.tsv"
     strange.write_text("car\twhel\n")
     assert cli("train", rows, "--model", plain, "--epochs", "1", "--dim", "4").code == 0
@@ -149,8 +151,10 @@ def test_bad_questions_are_one_sentence(
         assert message in result.err.splitlines()[-1]
 
 
-def test_a_region_of_many_corners_is_drawn(cli: Any, model: Path, marked: tuple[Path, Any], tmp_path: Path) -> None:
-    picture, _ = marked
+def test_a_region_of_many_corners_is_drawn(
+    cli: Any, model: Path, marked_picture: tuple[Path, Any], tmp_path: Path
+) -> None:
+    picture, _ = marked_picture
     corners = ",".join(f"{10 + i % 90},{20 + i * 7 % 80}" for i in range(300))
     result = cli(
         "parts", model, picture, "--region", corners, "--part", picture, "-k", "1", "--out", tmp_path / "a.png"
@@ -159,8 +163,8 @@ def test_a_region_of_many_corners_is_drawn(cli: Any, model: Path, marked: tuple[
     assert "the picture with 1 part marked" in result.err
 
 
-def test_the_relation_counts_in_the_search_for_parts(model: Path, marked: tuple[Path, Any]) -> None:
-    picture, _ = marked
+def test_the_relation_counts_in_the_search_for_parts(model: Path, marked_picture: tuple[Path, Any]) -> None:
+    picture, _ = marked_picture
     loaded = wsabie.load(model)
     scores = {match.label: match.score for match in find_parts(loaded, picture, "car", k=99)}
     related = dict(loaded.model.related("car", k=99))
@@ -170,8 +174,8 @@ def test_the_relation_counts_in_the_search_for_parts(model: Path, marked: tuple[
     assert scores != pytest.approx(unrelated_scores, abs=1e-2)
 
 
-def test_the_only_part_is_no_object(cli: Any, model: Path, marked: tuple[Path, Any]) -> None:
-    picture, _ = marked
+def test_the_only_part_is_no_object(cli: Any, model: Path, marked_picture: tuple[Path, Any]) -> None:
+    picture, _ = marked_picture
     loaded = wsabie.load(model)
     loaded.model.relations_ = loaded.model.vocabulary_.ids(["car", "wheel"]).reshape(1, 2)
     assert [part.label for part in find_parts(loaded, picture, "car")] == ["wheel"]
@@ -179,8 +183,10 @@ def test_the_only_part_is_no_object(cli: Any, model: Path, marked: tuple[Path, A
         find_parts(loaded, picture, "wheel")
 
 
-def test_lines_that_are_no_pairs_are_reported(cli: Any, model: Path, marked: tuple[Path, Any], tmp_path: Path) -> None:
-    picture, boxes = marked
+def test_lines_that_are_no_pairs_are_reported(
+    cli: Any, model: Path, marked_picture: tuple[Path, Any], tmp_path: Path
+) -> None:
+    picture, boxes = marked_picture
     among = tmp_path / "among.tsv"
     among.write_text("car\twheel\nno pair\n")
     result = cli("parts", model, picture, "--region", boxes[0][1], "--candidate-pairs", among)

@@ -155,7 +155,7 @@ def test_splits_that_cannot_be_are_refused(cli: Any, rows: Path, sides: Path, tm
 # ---- evaluate
 
 
-def by_hand(
+def compute_by_hand(
     model: Path, test: Path, relations: list[tuple[str, str]], n: int, *, without_relations: bool
 ) -> dict[str, float]:
     """Means over drawn quadruplets, from the whole table of pairs of labels."""
@@ -204,7 +204,7 @@ def test_figures_of_pairs_are_those_of_the_whole_table(cli: Any, model: Path, si
     assert [pairs["task"], pairs["candidates"]] == ["pairs", n * (n - 1)]
     assert [triplet["task"], triplet["candidates"]] == ["triplet", n - 1]
     for is_unrelated in (False, True):
-        hand = by_hand(model, test, [(a, b) for a, b in relations], 300, without_relations=is_unrelated)
+        hand = compute_by_hand(model, test, [(a, b) for a, b in relations], 300, without_relations=is_unrelated)
         of_pairs, of_triplet = (
             figures["without_relations"] if is_unrelated else figures for figures in (pairs, triplet)
         )

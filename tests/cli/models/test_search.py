@@ -38,7 +38,7 @@ class SearchTask(NamedTuple):
     folder: Path
 
 
-def trained(*words: Any) -> None:
+def train_model(*words: Any) -> None:
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(SystemExit):
         patch.setattr(sys, "argv", ["wsabie", "train", *map(str, words)])
         run()
@@ -62,7 +62,7 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> SearchTask:
     (folder / "parts.tsv").write_text(PARTS)
     (folder / "words.vec").write_text(VECTORS)
     model = folder / "model"
-    trained(folder / "english.parquet", "--model", model, "--hold-out", 0, "--n-words", 200, "--size", 96,
+    train_model(folder / "english.parquet", "--model", model, "--hold-out", 0, "--n-words", 200, "--size", 96,
             "--dim", 32, "--epochs", 60, "--threads", 1)  # fmt: skip
     assert (model / "config.json").exists(), "training failed"
     knowledge = "--knowledge", folder / "kinds.tsv", "--pairs", f"part-of={folder / 'parts.tsv'}"
@@ -121,7 +121,7 @@ def test_a_trained_relation_finds_parts(cli: Cli, task: SearchTask) -> None:
     (folder / "wholes.toml").write_text(
         '[relations.parts]\nquery = "whole"\ntarget = "part"\npairs = "wholes.tsv"\n\n[space]\ndim = 8\n'
     )
-    trained(folder / "wholes.toml", "--model", folder / "space", "--hold-out", 0, "--threads", 1, "--epochs", 50)
+    train_model(folder / "wholes.toml", "--model", folder / "space", "--hold-out", 0, "--threads", 1, "--epochs", 50)
     result = search(cli, task, "car", "--related-model", folder / "space", "--max-related", 1, "--json")
     assert result.code == 0, result.err
     _, part = result.json["groups"]

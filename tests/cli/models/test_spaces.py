@@ -23,7 +23,7 @@ from wsabie.workflows.spaces.relation_holdout import split_relations
 Cli = Callable[..., Any]
 
 
-def trained(folder: Path, *words: Any) -> Path:
+def train_space(folder: Path, *words: Any) -> Path:
     """The model that the command trains."""
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(SystemExit):
         patch.setattr(sys, "argv", ["wsabie", "train", *map(str, words), "--model", str(folder)])
@@ -34,7 +34,7 @@ def trained(folder: Path, *words: Any) -> Path:
 
 @pytest.fixture(scope="module")
 def space(music: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return trained(tmp_path_factory.mktemp("space") / "m", music / "train.toml", "--hold-out", 0)
+    return train_space(tmp_path_factory.mktemp("space") / "m", music / "train.toml", "--hold-out", 0)
 
 
 def test_recordings_that_training_did_not_see(cli: Cli, space: Path, music: Path) -> None:
@@ -88,12 +88,12 @@ def test_things_are_held_out_and_choose_the_epoch(cli: Cli, lists: Path, tmp_pat
 
 
 def test_lists_alone(cli: Cli, lists: Path, tmp_path: Path) -> None:
-    model = trained(tmp_path / "m", lists / "lists.toml", "--hold-out", 0)
+    model = train_space(tmp_path / "m", lists / "lists.toml", "--hold-out", 0)
     near = cli("neighbours", model, "Ann", "-k", 2, "--json").json["neighbours"]
     assert {name for name, _ in near} < {"Bob", "Cid", "Dee", "Eli", "Flo"}
     (row,) = cli("annotate", model, "Ida", "--relation", "genres", "-k", 2, "--json").json["results"]
     assert {name for name, _ in row["genre"]} == {"jazz", "music"}
-    only = trained(tmp_path / "one", lists / "lists.toml", "--only", "near", "--hold-out", 0)
+    only = train_space(tmp_path / "one", lists / "lists.toml", "--only", "near", "--hold-out", 0)
     assert cli("info", only, "--json").json["relations"] == ["near"]
 
 
@@ -108,7 +108,7 @@ def test_a_probable_typo_is_reported(cli: Cli, lists: Path, tmp_path: Path) -> N
 
 def test_evaluation_on_training_pairs_is_refused(cli: Cli, lists: Path, tmp_path: Path) -> None:
     """Pairs of training are refused, those with an unknown thing counted, a relation that was not learned named."""
-    model = trained(tmp_path / "m", lists / "lists.toml", "--hold-out", 0, "--only", "near")
+    model = train_space(tmp_path / "m", lists / "lists.toml", "--hold-out", 0, "--only", "near")
     result = cli("evaluate", model, lists / "lists.toml")
     assert result.code == 1
     assert "the pairs of 'near' are those that the space was trained on" in result.err
@@ -161,7 +161,7 @@ def test_first_vectors_are_as_long_as_the_file_says(lists: Path, tmp_path: Path)
     (lists / "lists.toml").write_text(
         PAIRS.replace("epochs = 40", "epochs = 1\nlearning_rate = 1e-9\ninit_scale = {V = 1.0, W = 0.01}")
     )
-    space = SpaceAnnotator.load(trained(tmp_path / "m", lists / "lists.toml", "--hold-out", 0)).space
+    space = SpaceAnnotator.load(train_space(tmp_path / "m", lists / "lists.toml", "--hold-out", 0)).space
     assert space.points("artist").std() == pytest.approx(0.01, rel=0.3)
 
 
@@ -169,7 +169,7 @@ def test_a_stopped_run_goes_on(cli: Cli, lists: Path, tmp_path: Path, every_epoc
     """The bits are those of a run that was not stopped."""
     from wsabie.training.trainer import Trainer
 
-    full_run = trained(tmp_path / "whole", lists / "lists.toml", "--hold-out", 0)
+    full_run = train_space(tmp_path / "whole", lists / "lists.toml", "--hold-out", 0)
     record_epoch = Trainer._record_epoch
 
     def stopping(self: Any, *arguments: Any) -> Any:
@@ -289,7 +289,7 @@ def test_songs_that_the_same_people_hear(cli: Cli, tmp_path: Path) -> None:
         '[relations.heard]\nquery = "song"\ntarget = "song"\npairs = "heard.tsv"\n[space]\ndim = 8\nepochs = 60\n'
     )
     (tmp_path / "songs.toml").write_text(declared)
-    model = trained(tmp_path / "m", tmp_path / "songs.toml", "--hold-out", 0)
+    model = train_space(tmp_path / "m", tmp_path / "songs.toml", "--hold-out", 0)
     near = cli("neighbours", model, tastes[1][0], "-k", 5, "--json").json["neighbours"]
     assert sum("ROCK" in name for name, _ in near) >= 4
     few = cli("pairs", "from-listeners", tmp_path / "train_triplets.txt", "--out", pairs, "--min-listeners", 50)

@@ -34,8 +34,8 @@ SMALL = ("--n-words", 20, "--size", 32, "--epochs", 6, "--threads", 1)
 """Options of a short training on pictures, some of which choose the epoch."""
 
 
-def stopped(*args: Any, **options: Any) -> None:
-    """In the place of what Ctrl-C comes in."""
+def interrupt(*args: Any, **options: Any) -> None:
+    """Raise what Ctrl-C raises."""
     raise KeyboardInterrupt
 
 
@@ -127,9 +127,9 @@ def test_resume_of_a_finished_model_keeps_it(
     command = ("train", rows, "--model", tmp_path / "m", *options(rows))
     with monkeypatch.context() as patch:
         if removal == "before":
-            patch.setattr("wsabie.workflows.work_folder.remove_folder", stopped)
+            patch.setattr("wsabie.workflows.work_folder.remove_folder", interrupt)
         if removal == "during":
-            patch.setattr("wsabie.storage.atomic_files.remove_tree", stopped)
+            patch.setattr("wsabie.storage.atomic_files.remove_tree", interrupt)
         first = cli(*command)
     assert first.code == (0 if removal == "after" else 130)
     tensors_before = tensors(tmp_path / "m")
@@ -164,7 +164,7 @@ def test_unfinished_training_is_kept_until_restart(
     command = ("train", "--model", tmp_path / "my m", *SMALL, "--", pictures)
     work = tmp_path / "my m.training"
     with monkeypatch.context() as patch:
-        patch.setattr(Annotator, "save", stopped)
+        patch.setattr(Annotator, "save", interrupt)
         first = cli(*command)
     assert f"stopped; finished epochs are kept in {work}; go on with: wsabie train --resume " in first.err
     times_before = {path: path.stat().st_mtime_ns for path in work.rglob("*")}
@@ -229,9 +229,9 @@ def test_restart_uses_nothing_of_the_previous_run(
     command = ("train", pictures, "--model", tmp_path / "m", *SMALL)
     work = tmp_path / "m.training"
     with monkeypatch.context() as patch:
-        patch.setattr(Annotator, "save", stopped)
+        patch.setattr(Annotator, "save", interrupt)
         cli(*command)
-        patch.setattr(VisualWords, "fit", stopped)
+        patch.setattr(VisualWords, "fit", interrupt)
         restarted = cli(*command, "--n-words", 30, "--restart")
     assert (restarted.code, "stopped before anything was finished" in restarted.err, work.exists()) == (
         130,
@@ -248,13 +248,13 @@ def test_ctrl_c_before_anything_is_finished_leaves_nothing(
 ) -> None:
     command = ("train", pictures, "--model", tmp_path / "m", *SMALL)
     with monkeypatch.context() as patch:
-        patch.setattr(VisualWords, "fit", stopped)
+        patch.setattr(VisualWords, "fit", interrupt)
         result = cli(*command)
     assert (result.code, "stopped before anything was finished, so that the same command begins" in result.err) == (
         130,
         True,
     )
-    monkeypatch.setattr("wsabie.workflows.model_training.extract_to_file", stopped)
+    monkeypatch.setattr("wsabie.workflows.model_training.extract_to_file", interrupt)
     result = cli(*command)
     assert f"stopped; the features extracted so far are kept in {tmp_path / 'm.training'}" in result.err
 

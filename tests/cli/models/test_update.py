@@ -35,7 +35,7 @@ def parts(data_dir: Path, tmp_path_factory: Any) -> tuple[Path, Path]:
     return folder / "base.arff", folder / "more.arff"
 
 
-def trained(cli: Any, base: Path, folder: Path, *, replay: bool = True) -> Path:
+def train_base(cli: Any, base: Path, folder: Path, *, replay: bool = True) -> Path:
     replay_options = ("--replay", "auto") if replay else ()
     shape = ("--dim", 30, "--epochs", 6, "--threads", 1, "--min-rows", 2)
     result = cli("train", base, "--model", folder / "m", *shape, *replay_options)
@@ -45,7 +45,7 @@ def trained(cli: Any, base: Path, folder: Path, *, replay: bool = True) -> Path:
 
 def test_rows_come_in_steps(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
     base, more = parts
-    model = trained(cli, base, tmp_path)
+    model = train_base(cli, base, tmp_path)
     n_labels_before = len(wsabie.load(model).model.vocabulary_)
     result = cli("update", model, more, "--step", 500, "--epochs", 3, "--threads", 1, "--json")
     assert result.code == 0, result.err
@@ -64,7 +64,7 @@ def test_rows_come_in_steps(cli: Any, parts: tuple[Path, Path], tmp_path: Path) 
 
 def test_a_copy_compiles_what_steps_need(cli: Any, parts: tuple[Path, Path], tmp_path: Path, monkeypatch: Any) -> None:
     base, more = parts
-    place, steps_learned, learn = trained(cli, base, tmp_path), [], Wsabie.partial_fit
+    place, steps_learned, learn = train_base(cli, base, tmp_path), [], Wsabie.partial_fit
 
     def learn_and_record(self: Any, X: Any, *args: Any, **options: Any) -> Any:
         steps_learned.append((id(self), X.shape[0]))
@@ -87,7 +87,7 @@ def test_a_run_that_was_stopped_goes_on(
     folders = []
     for name in ("whole", "stopped"):
         (tmp_path / name).mkdir()
-        folders.append(trained(cli, base, tmp_path / name, replay=not remembers))
+        folders.append(train_base(cli, base, tmp_path / name, replay=not remembers))
     words: tuple[Any, ...] = (more, "--step", 600, "--epochs", 2, "--threads", 1)
     words += ("--remember", base) if remembers else ()
     assert cli("update", folders[0], *words).code == 0
@@ -114,7 +114,7 @@ def test_a_run_that_was_stopped_goes_on(
 
 def test_labels_are_edited(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
     base, more = parts
-    model = trained(cli, base, tmp_path)
+    model = train_base(cli, base, tmp_path)
     names = list(wsabie.load(model).model.vocabulary_)
     counts = wsabie.load(model).model.memory_.label_counts
     first, second, third = (names[i] for i in np.argsort(-counts)[:3])
@@ -157,7 +157,7 @@ def test_labels_are_edited(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -
 
 def test_one_command_changes_a_model_at_a_time(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
     """Each would write what it read and changed, and the other's change would be gone."""
-    place = trained(cli, parts[0], tmp_path)
+    place = train_base(cli, parts[0], tmp_path)
     with lock_folder(place):
         for command in (("update", place, parts[1]), ("edit", place, "rename", "sky", "heaven"), ("index", place)):
             result = cli(*command)
@@ -168,7 +168,7 @@ def test_one_command_changes_a_model_at_a_time(cli: Any, parts: tuple[Path, Path
 
 def test_bad_updates_are_refused(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
     base, more = parts
-    model = trained(cli, base, tmp_path, replay=False)
+    model = train_base(cli, base, tmp_path, replay=False)
     for words, message in (
         ((more,), "it would forget old labels; give the training data by --remember DATA, or --without-replay"),
         ((more, "--replay", "100"), "it would forget old labels"),
@@ -207,7 +207,7 @@ def test_rows_with_nothing_that_the_model_knows_are_refused(cli: Any, tmp_path: 
 
 def test_training_data_can_be_remembered_later(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
     base, more = parts
-    model = trained(cli, base, tmp_path, replay=False)
+    model = train_base(cli, base, tmp_path, replay=False)
     result = cli("update", model, more, "--remember", base, "--replay", 800, "--epochs", 2)
     assert result.code == 0, result.err
     assert "MAP" in result.out
@@ -216,7 +216,7 @@ def test_training_data_can_be_remembered_later(cli: Any, parts: tuple[Path, Path
     assert (info["rows_replayed"], info["rows_seen"]) == (800, n + info["stream"][0]["rows"])
     assert "training rows of" not in result.err
     (tmp_path / "again").mkdir()
-    strange = cli("update", trained(cli, base, tmp_path / "again", replay=False), base, "--remember", more)
+    strange = cli("update", train_base(cli, base, tmp_path / "again", replay=False), base, "--remember", more)
     assert (strange.code, f"0 of 1,500 rows of {more} that were looked at are training rows of" in strange.err) == (
         0, True,
     ), strange.err  # fmt: skip
@@ -224,7 +224,7 @@ def test_training_data_can_be_remembered_later(cli: Any, parts: tuple[Path, Path
 
 def test_training_begins_with_another_models_space(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
     base, more = parts
-    start = trained(cli, base, tmp_path)
+    start = train_base(cli, base, tmp_path)
     words = (more, "--model", tmp_path / "warm", "--epochs", 2, "--threads", 1, "--json")
     result = cli("train", *words, "--init-model", start)
     assert result.code == 0, result.err

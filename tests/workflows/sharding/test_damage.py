@@ -95,20 +95,20 @@ def test_no_byte_of_a_shard_takes_a_kernel_out_of_its_arrays(tmp_path_factory: A
 
 def test_rows_are_written_with_their_features_in_order(tmp_path: Path) -> None:
     rows = toy_rows(50)
-    turned = sp.csr_matrix((rows.X.data[::-1], rows.X.indices[::-1], rows.X.indptr[-1] - rows.X.indptr[::-1]))
-    rows = replace(rows, X=sp.csr_matrix(turned, shape=rows.X.shape))
+    reverse_indices = sp.csr_matrix((rows.X.data[::-1], rows.X.indices[::-1], rows.X.indptr[-1] - rows.X.indptr[::-1]))
+    rows = replace(rows, X=sp.csr_matrix(reverse_indices, shape=rows.X.shape))
     assert not rows.X.has_sorted_indices
     assert same(in_shards(rows, tmp_path / "out").load(), rows)
 
 
 def test_rows_whose_features_do_not_ascend_are_refused(shards: Path) -> None:
     """The owner of a range of features finds its own in a row by bisection."""
-    turned(shards / format_shard_name(0, 6))
+    reverse_indices(shards / format_shard_name(0, 6))
     with pytest.raises(InputError, match="damaged"):
         open_shards(shards).read_spans([(0, 1)])
 
 
-def turned(file: Path) -> None:
+def reverse_indices(file: Path) -> None:
     """Turn the features of a shard round."""
     original, indices = file.read_bytes(), map_columns(file)[0].lists["x"].parts["indices"].copy()
     assert original.count(indices.tobytes()) == 1
@@ -116,7 +116,7 @@ def turned(file: Path) -> None:
 
 
 def test_labels_are_checked_without_features(shards: Path) -> None:
-    turned(shards / format_shard_name(2, 6))
+    reverse_indices(shards / format_shard_name(2, 6))
     rows = open_shards(shards)
     assert rows.compute_label_statistics().pairs == 1200
     starts = rows.shards.starts.tolist()

@@ -17,10 +17,10 @@ from wsabie.workflows.shard_runs import ShardOptions
 from wsabie.workflows.shard_writer import write_shards
 
 PARTS = {"wsabie.io.formats.fasttext._WORDS_AT_ONCE": 60, "wsabie.io.formats.mulan._VALUES_AT_ONCE": 60}
-"""So that the rows of `tagged` and `measured` come in many parts."""
+"""So that the rows of `format_fasttext` and `format_arff` come in many parts."""
 
 
-def tagged() -> str:
+def format_fasttext() -> str:
     """fastText's text: some lines have no label, some no word, some nothing, and some cannot be used."""
     lines = [f"__label__a{i % 7} the w{i % 23} the w{i * i % 19}" for i in range(300)]
     lines[5], lines[6], lines[7] = "", "__label__only", "no label"
@@ -28,7 +28,7 @@ def tagged() -> str:
     return "\n".join(lines) + "\n"
 
 
-def measured(*, dense: bool, has_names: bool) -> str:
+def format_arff(*, dense: bool, has_names: bool) -> str:
     """ARFF of 200 rows, of which some cannot be used, and every tenth has the name of another."""
     head = "@relation r\n@attribute name string\n" if has_names else "@relation r\n"
     head += "@attribute x numeric\n@attribute y {red,blue}\n@attribute z numeric\n"
@@ -56,10 +56,10 @@ def in_lines(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
         monkeypatch.setattr(name, size)
     monkeypatch.setattr(shard_runs, "ROWS_PER_RUN", 40)
     if request.param == "fasttext":
-        (tmp_path / "rows.txt").write_text(tagged())
+        (tmp_path / "rows.txt").write_text(format_fasttext())
         return tmp_path / "rows.txt"
     (tmp_path / "rows.xml").write_text('<labels><label name="two"/><label name="one"/></labels>')
-    (tmp_path / "rows.arff").write_text(measured(dense=request.param == "dense", has_names=request.param == "named"))
+    (tmp_path / "rows.arff").write_text(format_arff(dense=request.param == "dense", has_names=request.param == "named"))
     return tmp_path / "rows.arff"
 
 
@@ -118,7 +118,7 @@ def test_rejects_lie_on_one_side_of_a_position(in_lines: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "rows", "label_file", "old_text", "new_text"),
     [
-        ("rows.arff", measured(dense=True, has_names=False), "rows.xml",
+        ("rows.arff", format_arff(dense=True, has_names=False), "rows.xml",
          '<l><label name="two"/><label name="one"/></l>', '<l><label name="one"/></l>'),
         ("rows.txt", "0 1:2\n1 3:4\n", "labels.txt", "sky\nsea\n", "sky\nmoon\n"),
     ],
@@ -137,9 +137,9 @@ def test_a_file_of_labels_that_changes_makes_other_shards(
 
 def test_words_that_come_while_words_are_counted_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "rows.txt"
-    file.write_text(tagged())
+    file.write_text(format_fasttext())
     stream = open_row_stream(file, Rejects())
-    file.write_text(tagged() + "__label__a another\n")
+    file.write_text(format_fasttext() + "__label__a another\n")
     with pytest.raises(InputError, match="has changed while it was read; give the command again"):
         write_shards(stream, tmp_path / "out", ShardOptions())
 
