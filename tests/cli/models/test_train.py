@@ -239,7 +239,7 @@ def test_restart_uses_nothing_of_the_previous_run(
         False,
     )
     failed = cli(*command, "--learning-rate", 1e30)
-    assert (failed.code, f"the description of the items is kept in {work}; --resume goes on" in failed.err) == (1, True)
+    assert (failed.code, f"the features of all items are kept in {work}; --resume goes on" in failed.err) == (1, True)
     assert cli(*command, "--restart").code == 0
 
 
