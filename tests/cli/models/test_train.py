@@ -4,6 +4,7 @@ import errno
 import json
 import shlex
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -348,6 +349,7 @@ def test_whole_groups_are_held_out_and_views_stay_together(
     )
     fit, sides = Wsabie.fit, []
 
+    @wraps(fit)  # with its signature, which says what `fit` takes
     def spy(self: Any, X: Any, Y: Any, *, validation: Any, **options: Any) -> Any:
         sides.extend([X.indices, validation[0].indices])
         return fit(self, X, Y, validation=validation, **options)
