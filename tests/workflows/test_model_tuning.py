@@ -4,6 +4,7 @@ import gc
 import weakref
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,7 @@ def test_a_kill_loses_the_running_trial_only(tmp_path: Path, monkeypatch: pytest
     full_run = tuned(tmp_path / "a", n=4)
     fit, fits = Wsabie.fit, []
 
+    @wraps(fit)  # with its signature, which says what `fit` takes
     def dying(self: Any, *arguments: Any, on_epoch: Any, **options: Any) -> Any:
         fits.append(self)
 
@@ -165,6 +167,7 @@ def test_time_ends_a_search_in_the_midst_of_a_trial(tmp_path: Path, monkeypatch:
 def test_a_diverging_trial_is_reported_and_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fit = Wsabie.fit
 
+    @wraps(fit)  # with its signature, which says what `fit` takes
     def failing(self: Any, *arguments: Any, **options: Any) -> Any:
         if self.dim == 8:
             raise DivergenceError("training diverged in epoch 1")
