@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from tests.faults.bad_names import LINES, Workbench, call, list_commands
+from tests.faults.attacks.bad_names import LINES, Workbench, call, list_commands
 
 import wsabie
 from wsabie.core.json_conversion import to_json_value

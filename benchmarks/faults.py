@@ -13,9 +13,17 @@ import json
 import sys
 from pathlib import Path
 
-from tests.faults import catalogue_faults, changed_files, full_disks, hostile_arrays, kills, slow_callers, small_inputs
+from tests.faults.attacks import (
+    catalogue_faults,
+    changed_files,
+    full_disks,
+    hostile_arrays,
+    kills,
+    slow_callers,
+    small_inputs,
+)
+from tests.faults.attacks.report import Summary, run_attack, table_of
 from tests.faults.lab import open_lab
-from tests.faults.report import Summary, run_attack, table_of
 
 from benchmarks.machine import describe_machine, machine
 from wsabie.core.machine import count_available_cores

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
-from tests.faults.matrices import hostile_matrix, random_matrix
+from tests.faults.changes.matrices import hostile_matrix, random_matrix
 
 from strategies import seeds
 from wsabie.core.errors import InputError

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tests.faults.attack import MEMORY_BAR, Fault, SkippedError
+from tests.faults.attacks.attack import MEMORY_BAR, Fault, SkippedError
 from tests.faults.fork_server import ForkServer, Request, Result
 
 USAGE = 2

@@ -5,7 +5,8 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.faults import (
+from tests.faults import states
+from tests.faults.attacks import (
     catalogue_faults,
     changed_files,
     full_disks,
@@ -14,12 +15,11 @@ from tests.faults import (
     slow_callers,
     small_inputs,
     spoilers,
-    states,
 )
-from tests.faults.attack import Case, Outcome
-from tests.faults.kills import Scenario, kill_once
+from tests.faults.attacks.attack import Case, Outcome
+from tests.faults.attacks.kills import Scenario, kill_once
+from tests.faults.attacks.report import run_attack, table_of
 from tests.faults.lab import Lab, faults_of, open_lab
-from tests.faults.report import run_attack, table_of
 
 ATTACKS = (kills, full_disks, catalogue_faults, changed_files, small_inputs, hostile_arrays, slow_callers)
 
@@ -50,7 +50,9 @@ def test_kills_and_changes_are_as_many_as_promised() -> None:
 
 
 def test_what_a_command_loses_and_leaves_is_seen(lab: Lab) -> None:
-    outcome = kill_once(lab, Scenario(states.rows, "rows.txt", call="tests.faults.spoilers:spoil"), 1.0, tear=False)
+    outcome = kill_once(
+        lab, Scenario(states.rows, "rows.txt", call="tests.faults.attacks.spoilers:spoil"), 1.0, tear=False
+    )
     messages = [f"{fault.kind}: {fault.message}" for fault in outcome.faults]
     assert "lost: killed at event 3 of 3: rows.txt is changed after the kill" in messages
     assert any(message.endswith("a draft remains: .a.0123456789abcdef.tmp") for message in messages)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faults.file_changes import change_one_of
+from tests.faults.changes.file_changes import change_one_of
+from tests.faults.changes.json_changes import sign
 from tests.faults.folders import FOLDERS, make_folder, use_folder
-from tests.faults.json_changes import sign
 
 import wsabie
 from wsabie.core.errors import WsabieError

@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 from sqlalchemy import select
 from tests.faults import states
-from tests.faults.attack import Case, Fault, Outcome
+from tests.faults.attacks.attack import Case, Fault, Outcome
 from tests.faults.fork_server import Result
 from tests.faults.lab import Lab, count_names, faults_of, hash_files, list_drafts, refusal_of, require_success
 from tests.faults.truth import assert_sound

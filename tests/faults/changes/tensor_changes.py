@@ -5,7 +5,7 @@ import random
 from typing import Any
 
 import numpy as np
-from tests.faults.json_changes import change_json
+from tests.faults.changes.json_changes import change_json
 
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "U64": "<u8", "U32": "<u4"}
 DTYPES |= {"U16": "<u2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.faults.bad_names import LINES, Attempt, Failure, Workbench, call, is_right
+from tests.faults.attacks.bad_names import LINES, Attempt, Failure, Workbench, call, is_right
 
 USER = 12345
 """Nobody's number, which has no rights of its own."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 import httpx2 as httpx
 from tests.faults import states
-from tests.faults.attack import MEMORY_BAR, Case, Fault, Outcome
+from tests.faults.attacks.attack import MEMORY_BAR, Case, Fault, Outcome
 from tests.faults.lab import Lab
 from tests.faults.service import Service
 

@@ -4,8 +4,8 @@ import random
 import shutil
 from collections.abc import Callable
 
-from tests.faults.attack import Case, Fault, Outcome, SkippedError
-from tests.faults.kills import SCENARIOS, Scenario, Trial
+from tests.faults.attacks.attack import Case, Fault, Outcome, SkippedError
+from tests.faults.attacks.kills import SCENARIOS, Scenario, Trial
 from tests.faults.lab import Lab, faults_of, refusal_of
 from tests.full_disk import fill, mount_disk
 

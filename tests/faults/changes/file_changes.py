@@ -12,8 +12,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from tests.faults.json_changes import VALUES, change_json_file, sign
-from tests.faults.tensor_changes import DTYPES, change_tensors
+from tests.faults.changes.json_changes import VALUES, change_json_file, sign
+from tests.faults.changes.tensor_changes import DTYPES, change_tensors
 
 Change = Callable[[random.Random, bytes], tuple[bytes, str]]
 

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.faults import hostile_files as files
 from tests.faults import states
-from tests.faults.attack import Case, Fault, Outcome
-from tests.faults.hostile_uploads import upload_pictures
+from tests.faults.attacks import hostile_files as files
+from tests.faults.attacks.attack import Case, Fault, Outcome
+from tests.faults.attacks.hostile_uploads import upload_pictures
 from tests.faults.lab import Lab, faults_of, require_success
 
 NAME = "small-inputs"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from tests.faults.attack import Case, Fault, Outcome, SkippedError
+from tests.faults.attacks.attack import Case, Fault, Outcome, SkippedError
 from tests.faults.lab import Lab
 
 KINDS = ("lost", "traceback", "unusable", "memory")

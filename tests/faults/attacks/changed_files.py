@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.faults import states
-from tests.faults.attack import Case, Fault, Outcome
-from tests.faults.file_changes import change_one_of
+from tests.faults.attacks.attack import Case, Fault, Outcome
+from tests.faults.changes.file_changes import change_one_of
 from tests.faults.folders import FOLDERS, use_written_folder, write_folder
 from tests.faults.lab import Lab, faults_of, require_success
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults import states
-from tests.faults.attack import Case, Fault, Outcome, SkippedError
+from tests.faults.attacks.attack import Case, Fault, Outcome, SkippedError
 from tests.faults.fork_server import Result
 from tests.faults.lab import Lab, faults_of, refusal_of, require_success
 

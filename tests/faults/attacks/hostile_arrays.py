@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.faults.attack import Case, Fault, Outcome
+from tests.faults.attacks.attack import Case, Fault, Outcome
+from tests.faults.changes.matrices import LABELS, WIDTH, N, doors, hostile_matrix
 from tests.faults.lab import Lab, faults_of
-from tests.faults.matrices import LABELS, WIDTH, N, doors, hostile_matrix
 
 NAME = "hostile-arrays"
 ROUNDS, CASES = 10, 5

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import httpx2 as httpx
 from PIL import Image
 from tests.faults import states
-from tests.faults.attack import MEMORY_BAR, Fault, Outcome
+from tests.faults.attacks.attack import MEMORY_BAR, Fault, Outcome
 from tests.faults.lab import Lab
 from tests.faults.service import PATIENCE, Service
 

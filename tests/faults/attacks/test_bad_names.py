@@ -5,8 +5,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tests.faults import closed_files
-from tests.faults.bad_names import LINES, NAMES, find_failures, list_attempts, list_commands
+from tests.faults.attacks import closed_files
+from tests.faults.attacks.bad_names import LINES, NAMES, find_failures, list_attempts, list_commands
 
 SLOW = ("demo", "tune", "search", "collection train", "collection map")
 """Commands whose attempts take a second each; the whole table has them."""
