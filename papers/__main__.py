@@ -78,7 +78,7 @@ def reproduce_table(
         hierarchy,
         parent_first,
         artists,
-        find_stated_options(vectors=vectors, knowledge=knowledge, inherit=inherit or None, held=n_held_out),
+        find_stated_options(vectors=vectors, knowledge=knowledge, inherit=inherit or None, n_held_out=n_held_out),
         strict,
         rejects,
         json,

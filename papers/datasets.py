@@ -214,8 +214,8 @@ def _open_generated(name: str, progress: Progress) -> PaperData:
     with progress.stage("pictures as words", None, ""):
         task, parents = load_cached_task(name, size), synthetic_images.build_truth(size).parents
     names = [f"family {parent} label {label_id}" for label_id, parent in enumerate(parents)]
-    ones = np.ones(len(task.y), np.int8)
-    Y = csr_matrix((ones, task.y, np.arange(len(task.y) + 1)), shape=(len(task.y), task.n_labels))
+    values = np.ones(len(task.y), np.int8)
+    Y = csr_matrix((values, task.y, np.arange(len(task.y) + 1)), shape=(len(task.y), task.n_labels))
     rows = FeatureTable(task.X, Y, names, [f"picture {i}" for i in range(len(task.y))], counts=True)
     about = (
         f"the generated visual-word task {name}: {size.train:,} training rows (the last tenth of them for validation) "

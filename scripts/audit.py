@@ -26,7 +26,7 @@ _SEMVER = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?(?:\+.*)?")
 
 
 class Package(NamedTuple):
-    """What is installed: ecosystem ("PyPI" or "npm"), name, version."""
+    """Installed package: ecosystem ("PyPI" or "npm"), name, version."""
 
     ecosystem: str
     name: str
@@ -38,7 +38,7 @@ class Hole(NamedTuple):
 
     package: Package
     id: str
-    told: str
+    summary: str
 
 
 class UnreachableError(Exception):
@@ -47,31 +47,31 @@ class UnreachableError(Exception):
 
 def locked(root: Path) -> list[Package]:
     """All that is installed from `locks/` and `web/package-lock.json`."""
-    found = {
+    packages = {
         Package("PyPI", canonicalize_name(match[1]), match[2])
         for path in sorted((root / "locks").glob("*.txt"))
         for line in path.read_text(encoding="utf-8").splitlines()
         if (match := _PIN.match(line))
     }
     modules = json.loads((root / "web" / "package-lock.json").read_bytes())["packages"]
-    for place, one in modules.items():
+    for place, module in modules.items():
         if place:
-            found.add(Package("npm", one.get("name", place.rpartition("node_modules/")[2]), one["version"]))
-    return sorted(found)
+            packages.add(Package("npm", module.get("name", place.rpartition("node_modules/")[2]), module["version"]))
+    return sorted(packages)
 
 
-def known(packages: Iterable[Package], records: Iterable[dict[str, Any]]) -> list[Hole]:
+def find_holes(packages: Iterable[Package], records: Iterable[dict[str, Any]]) -> list[Hole]:
     """The packages that records of OSV (ossf.github.io/osv-schema) are about, in their versions."""
-    there: defaultdict[tuple[str, str], list[Package]] = defaultdict(list)
+    packages_by_name: defaultdict[tuple[str, str], list[Package]] = defaultdict(list)
     for package in packages:
-        there[package.ecosystem, package.name].append(package)
-    found = {}
+        packages_by_name[package.ecosystem, package.name].append(package)
+    holes = {}
     for record in records:
         for affected in () if record.get("withdrawn") else (record.get("affected") or ()):
-            for package in there.get(_key(affected), ()):
+            for package in packages_by_name.get(_key(affected), ()):
                 if _affects(affected, package):
-                    found[package, record["id"]] = Hole(package, record["id"], _told(record))
-    return sorted(found.values())
+                    holes[package, record["id"]] = Hole(package, record["id"], summarise_record(record))
+    return sorted(holes.values())
 
 
 def _key(affected: dict[str, Any]) -> tuple[str, str]:
@@ -81,7 +81,7 @@ def _key(affected: dict[str, Any]) -> tuple[str, str]:
     return ecosystem, canonicalize_name(name) if ecosystem == "PyPI" else name
 
 
-def _told(record: dict[str, Any]) -> str:
+def summarise_record(record: dict[str, Any]) -> str:
     names = ", ".join(record.get("aliases", ()))
     summary = " ".join(str(record.get("summary") or record.get("details") or "").split())[:120]
     return f"{summary} ({names})" if names else summary
@@ -91,18 +91,27 @@ def _affects(affected: dict[str, Any], package: Package) -> bool:
     if package.version in affected.get("versions", ()):
         return True
     order = _python if package.ecosystem == "PyPI" else _semver
-    ranges = (one for one in affected.get("ranges", ()) if one.get("type") in ("ECOSYSTEM", "SEMVER"))
-    return any(_within(one.get("events", ()), order(package.version), order) for one in ranges)
+    ranges = (
+        version_range
+        for version_range in affected.get("ranges", ())
+        if version_range.get("type") in ("ECOSYSTEM", "SEMVER")
+    )
+    return any(_within(version_range.get("events", ()), order(package.version), order) for version_range in ranges)
 
 
 def _within(events: Iterable[dict[str, str]], version: Any, order: Callable[[str], Any]) -> bool:
-    """Whether a version lies in a range: each event opens or closes it for all versions from there on."""
+    """Return whether a version lies in a range: an event opens or closes it for all later versions."""
     inside = False
-    steps = [(order(said), what) for event in events for what, said in event.items() if what != "limit"]
-    for at, what in sorted(steps):
-        if what == "introduced" and version >= at:
+    steps = [
+        (order(event_version), event_kind)
+        for event in events
+        for event_kind, event_version in event.items()
+        if event_kind != "limit"
+    ]
+    for at, event_kind in sorted(steps):
+        if event_kind == "introduced" and version >= at:
             inside = True
-        elif (what == "fixed" and version >= at) or (what == "last_affected" and version > at):
+        elif (event_kind == "fixed" and version >= at) or (event_kind == "last_affected" and version > at):
             inside = False
     return inside
 
@@ -120,8 +129,8 @@ def _semver(text: str) -> tuple[Any, ...]:
     if match is None:
         return (0, 0, 0, 0, ())
     number = tuple(int(match[i]) for i in (1, 2, 3))
-    before = () if match[4] is None else tuple((not p.isdecimal(), p.zfill(20)) for p in match[4].split("."))
-    return (*number, match[4] is None, before)
+    prerelease = () if match[4] is None else tuple((not p.isdecimal(), p.zfill(20)) for p in match[4].split("."))
+    return (*number, match[4] is None, prerelease)
 
 
 def records_of(path: Path) -> Iterator[dict[str, Any]]:
@@ -139,40 +148,46 @@ def records_of(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _records(content: bytes) -> Iterator[dict[str, Any]]:
-    told = json.loads(content)
-    for one in told if isinstance(told, list) else [told]:
-        if not isinstance(one, dict) or "id" not in one:
+    document = json.loads(content)
+    for record in document if isinstance(document, list) else [document]:
+        if not isinstance(record, dict) or "id" not in record:
             raise ValueError("a record without an id")
-        if not all(isinstance(affected, dict) for affected in one.get("affected") or ()):
-            raise ValueError(f"{one['id']} does not say what it affects")
-        yield one
+        if not all(isinstance(affected, dict) for affected in record.get("affected") or ()):
+            raise ValueError(f"{record['id']} does not say what it affects")
+        yield record
 
 
 def asked_of_pypi(lock: Path) -> list[Hole]:
-    """What pip-audit says of a lock; a package that its database does not tell of is not taken to be sound."""
+    """Return the holes that pip-audit reports for a lock; a package missing there raises an error."""
     words = ["--disable-pip", "--require-hashes", "--progress-spinner=off", "--format=json", "--requirement", str(lock)]
-    told, said = _answer([sys.executable, "-m", "pip_audit", *words])
-    silent = [one["name"] for one in (told or {}).get("dependencies", ()) if "skip_reason" in one]
-    if told is None or silent:
-        why = f"it says nothing of {silent[0]}" if silent else said
+    report, message = _answer([sys.executable, "-m", "pip_audit", *words])
+    silent = [
+        dependency["name"] for dependency in (report or {}).get("dependencies", ()) if "skip_reason" in dependency
+    ]
+    if report is None or silent:
+        why = f"it says nothing of {silent[0]}" if silent else message
         raise UnreachableError(f"the advisory database of PyPI cannot be reached ({why})")
     return [
-        Hole(Package("PyPI", one["name"], one["version"]), hole["id"], _told({**hole, "summary": hole["description"]}))
-        for one in told["dependencies"]
-        for hole in one["vulns"]
+        Hole(
+            Package("PyPI", dependency["name"], dependency["version"]),
+            hole["id"],
+            summarise_record({**hole, "summary": hole["description"]}),
+        )
+        for dependency in report["dependencies"]
+        for hole in dependency["vulns"]
     ]
 
 
 def asked_of_npm(web: Path) -> list[Hole]:
-    """What `npm audit` says."""
-    told, said = _answer(["npm", "audit", "--json", "--prefix", str(web)])
-    if told is None or "vulnerabilities" not in told:
-        said = str((told or {}).get("message") or said)
-        raise UnreachableError(f"the advisory database of npm cannot be reached ({said})")
+    """Return the holes that `npm audit` reports."""
+    report, message = _answer(["npm", "audit", "--json", "--prefix", str(web)])
+    if report is None or "vulnerabilities" not in report:
+        message = str((report or {}).get("message") or message)
+        raise UnreachableError(f"the advisory database of npm cannot be reached ({message})")
     return [
-        Hole(Package("npm", name, one["range"]), str(way.get("source", "")), str(way.get("title", "")))
-        for name, one in told["vulnerabilities"].items()
-        for way in one["via"]
+        Hole(Package("npm", name, advisory["range"]), str(way.get("source", "")), str(way.get("title", "")))
+        for name, advisory in report["vulnerabilities"].items()
+        for way in advisory["via"]
         if isinstance(way, dict)  # else it is the name of another that is listed too
     ]
 
@@ -180,30 +195,30 @@ def asked_of_npm(web: Path) -> list[Hole]:
 def _answer(words: list[str]) -> tuple[dict[str, Any] | None, str]:
     """The JSON that a program prints, and the last line of what it says beside."""
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
+        process = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return None, str(error)
-    lines = [line for line in done.stderr.strip().splitlines() if line.strip()]
+    lines = [line for line in process.stderr.strip().splitlines() if line.strip()]
     try:
-        return json.loads(done.stdout), lines[-1][:200] if lines else ""
+        return json.loads(process.stdout), lines[-1][:200] if lines else ""
     except ValueError:
-        return None, lines[-1][:200] if lines else f"{words[0]} ended with {done.returncode}"
+        return None, lines[-1][:200] if lines else f"{words[0]} ended with {process.returncode}"
 
 
-def _asked(root: Path) -> tuple[list[Hole], list[str]]:
-    """What the databases say, and why those say nothing that cannot be reached."""
-    found: set[Hole] = set()
-    away = []
+def ask_services(root: Path) -> tuple[list[Hole], list[str]]:
+    """Return the holes by all databases, and the reasons why some cannot be reached."""
+    holes: set[Hole] = set()
+    unreachable = []
     for ask, paths in ((asked_of_pypi, sorted((root / "locks").glob("*.txt"))), (asked_of_npm, [root / "web"])):
         try:
             for path in paths:
-                found.update(ask(path))
+                holes.update(ask(path))
         except UnreachableError as error:
-            away.append(str(error))
-    return sorted(found), away
+            unreachable.append(str(error))
+    return sorted(holes), unreachable
 
 
-class _Read:
+class ExportReader:
     """The records of exports, one at a time; how many there were, of which packages, and the day of the last."""
 
     def __init__(self, exports: list[Path]) -> None:
@@ -227,34 +242,34 @@ class _Read:
         ]
 
     def summary(self, packages: Iterable[Package]) -> str:
-        """What was looked into."""
-        known = len({(package.ecosystem, package.name) for package in packages} & self.names)
-        return f"{self.count:,} records about {known} of them and others, the last of {self.latest[:10] or 'no day'}"
+        """Return a phrase that says which records were read."""
+        n_names = len({(package.ecosystem, package.name) for package in packages} & self.names)
+        return f"{self.count:,} records about {n_names} of them and others, the last of {self.latest[:10] or 'no day'}"
 
 
 def audit(exports: list[Path], root: Path = ROOT) -> int:
     """Look, tell, and return the exit code."""
     packages = locked(root)
-    away: list[str] = []
+    unreachable: list[str] = []
     if exports:
-        read = _Read(exports)
-        found = known(packages, read)
-        away, by = read.gaps(packages), read.summary(packages)
+        reader = ExportReader(exports)
+        holes = find_holes(packages, reader)
+        unreachable, by = reader.gaps(packages), reader.summary(packages)
     else:
-        (found, away), by = _asked(root), "the databases of PyPI and npm"
-    for hole in found:
-        print(f"{hole.package.name} {hole.package.version} ({hole.package.ecosystem}): {hole.id}: {hole.told}")
-    for reason in away:
+        (holes, unreachable), by = ask_services(root), "the databases of PyPI and npm"
+    for hole in holes:
+        print(f"{hole.package.name} {hole.package.version} ({hole.package.ecosystem}): {hole.id}: {hole.summary}")
+    for reason in unreachable:
         print(reason, file=sys.stderr)
-    if away:
+    if unreachable:
         print(f"give exports of osv.dev instead: make audit ADVISORIES=FILE, from {EXPORTS}", file=sys.stderr)
-    if found:
+    if holes:
         print(
-            f"{len(found)} known holes in {len(packages)} packages, by {by}; run: make lock NEWEST=1", file=sys.stderr
+            f"{len(holes)} known holes in {len(packages)} packages, by {by}; run: make lock NEWEST=1", file=sys.stderr
         )
-    elif not away:
+    elif not unreachable:
         print(f"no known hole in {len(packages)} packages, by {by}")
-    return 1 if found else 2 if away else 0
+    return 1 if holes else 2 if unreachable else 0
 
 
 if __name__ == "__main__":

@@ -30,14 +30,14 @@ def main() -> None:
 
 
 def documents() -> Iterator[dict[str, object]]:
-    """Those of at least `LEAST` words, from pages and files that have two or more."""
+    """Yield paragraphs of at least `LEAST` words, from pages and files that have two or more."""
     pages = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
     sources = sorted((ROOT / "src" / "wsabie").rglob("*.py"))
-    found = [(page.stem.lower(), paragraphs(page)) for page in pages]
-    found += [(f.relative_to(ROOT / "src").with_suffix("").as_posix(), docstrings(f)) for f in sources]
-    for name, texts in found:
-        kept = [" ".join(text.split()) for text in texts if len(text.split()) >= LEAST]
-        for number, text in enumerate(kept if len(kept) > 1 else []):
+    entries = [(page.stem.lower(), paragraphs(page)) for page in pages]
+    entries += [(f.relative_to(ROOT / "src").with_suffix("").as_posix(), docstrings(f)) for f in sources]
+    for name, texts in entries:
+        paragraphs_ = [" ".join(text.split()) for text in texts if len(text.split()) >= LEAST]
+        for number, text in enumerate(paragraphs_ if len(paragraphs_) > 1 else []):
             yield {"id": f"{name}#{number}", "text": text, "labels": [name]}
 
 
@@ -50,7 +50,7 @@ def paragraphs(page: Path) -> Iterator[str]:
 
 
 def docstrings(file: Path) -> Iterator[str]:
-    """Of the file and of all that is defined in it, without their examples."""
+    """Yield the docstrings of the file and of its definitions, without their examples."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             yield re.sub(r"\n *>>>.*", "", ast.get_docstring(node) or "", flags=re.DOTALL)

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _missing(part: str, options: argparse.Namespace) -> list[str]:
-    """What `part` needs and this machine lacks."""
+    """Return the requirements of `part` that this machine lacks."""
     if part == "emoji":
         absent = [str(path) for path in (options.font, options.cldr) if not path.exists()]
         return absent if find_spec("fontTools") else [*absent, "the Python package fonttools"]

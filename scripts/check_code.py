@@ -126,7 +126,7 @@ def find_twin_classes(modules: list[Module]) -> Iterator[str]:
         for node in module.nodes:
             if isinstance(node, ast.ClassDef):
                 places[room, node.name].append(module.place(node.lineno))
-    yield from (f"{name}: {', '.join(found)}" for (_, name), found in sorted(places.items()) if len(found) > 1)
+    yield from (f"{name}: {', '.join(paths)}" for (_, name), paths in sorted(places.items()) if len(paths) > 1)
 
 
 def find_full_folders(modules: list[Module]) -> Iterator[str]:
@@ -167,8 +167,8 @@ def find_import_circles(_: list[Module]) -> Iterator[str]:
     rows, columns = np.array(pairs).T
     matrix = sp.csr_matrix((np.ones(len(pairs)), (rows, columns)), shape=(len(names), len(names)))
     _, circle = connected_components(matrix, connection="strong")
-    for one in np.flatnonzero(np.bincount(circle) > 2):
-        yield " <-> ".join(names[i] for i in np.flatnonzero(circle == one))
+    for component in np.flatnonzero(np.bincount(circle) > 2):
+        yield " <-> ".join(names[i] for i in np.flatnonzero(circle == component))
 
 
 RULES = {

@@ -23,18 +23,18 @@ def test_import_loads_nothing_heavy() -> None:
     assert not loaded & set(HEAVY)
 
 
-def test_the_shelf_loads_what_it_names() -> None:
+def test_a_public_name_loads_its_libraries() -> None:
     """The counterpart: the check above would notice."""
     assert loaded_after("import wsabie; wsabie.Wsabie") >= {"sklearn", "numpy"}
 
 
-def test_a_type_checker_knows_what_is_not_on_the_shelf(tmp_path: Path) -> None:
-    (tmp_path / "shelf.py").write_text(Path(wsabie.__file__).read_text())
-    (tmp_path / "script.py").write_text("import shelf\nshelf.Wsabie\nshelf.nothing\n")
-    options = ["--config-file=", "--follow-imports=skip", f"--cache-dir={tmp_path}", "shelf.py", "script.py"]
+def test_a_type_checker_refuses_names_that_are_not_public(tmp_path: Path) -> None:
+    (tmp_path / "public_names.py").write_text(Path(wsabie.__file__).read_text())
+    (tmp_path / "script.py").write_text("import public_names\npublic_names.Wsabie\npublic_names.nothing\n")
+    options = ["--config-file=", "--follow-imports=skip", f"--cache-dir={tmp_path}", "public_names.py", "script.py"]
     process = subprocess.run([sys.executable, "-m", "mypy", *options], cwd=tmp_path, capture_output=True, text=True)
     assert process.stdout.splitlines()[0] == 'script.py:3: error: Module has no attribute "nothing"  [attr-defined]'
 
 
-def test_errors_are_on_the_shelf_without_anything_heavy() -> None:
+def test_public_errors_load_nothing_heavy() -> None:
     assert not loaded_after("import wsabie; wsabie.InputError") & set(HEAVY)

@@ -51,7 +51,7 @@ def test_the_wheel_has_the_samples_the_templates_and_the_migrations(wheel: zipfi
 
 def test_the_wheel_has_nothing_else(wheel: zipfile.ZipFile) -> None:
     parts = {part for name in wheel.namelist() for part in Path(name).parts}
-    assert not parts & {"node_modules", "tests", "web", "__pycache__", "drawings.parquet"}
+    assert not parts & {"node_modules", "papers", "benchmarks", "tests", "web", "__pycache__", "drawings.parquet"}
     assert {Path(name).parts[0].split("-")[0] for name in wheel.namelist()} == {"wsabie"}
     kinds = {Path(name).suffix for name in wheel.namelist()}
     assert not kinds & {".map", ".ts", ".tsx", ".mjs", ".pyc", ".log"}

@@ -79,13 +79,13 @@ TABLE_4 = PublishedFigures(
         "Unshared (I)": (0.0726, 0.0237, 0.1288, 0.0, 0.0003, 0.0025, 0.0726, 0.0237, 0.1288),
     },
 )
-_P = ", as in [P]"
+_AS_IN_PAPER = ", as in Mesnil et al. 2014"
 
 
 def _make_entries(*scored: str) -> tuple[RecordEntry, ...]:
     """Return the rows of shared and unshared tables, by ranks and with the paper's settings."""
     entries = []
-    for entrant, behind in ((PARTS, ""), (PAPER_SETTINGS, _P)):
+    for entrant, behind in ((PARTS, ""), (PAPER_SETTINGS, _AS_IN_PAPER)):
         for scored_by in scored:
             for tables in ("Shared", "Unshared"):
                 parameters = {"tables": tables.lower(), "scored": scored_by}
@@ -104,7 +104,7 @@ def _make_claims(*orders: tuple[str, str, str], metrics: tuple[str, ...] = ("p@1
     """Return each ordering in each metric, first by ranks, then with the paper's settings."""
     return tuple(
         OrderingClaim(f"{higher}{behind} > {lower}{behind} in {task} {metric}", _explain(higher, lower, task))
-        for behind in ("", _P)
+        for behind in ("", _AS_IN_PAPER)
         for higher, lower, task in orders
         for metric in metrics
     )
@@ -142,14 +142,15 @@ _AMBIGUOUS = (
     "Step 4 of the algorithm stops where the constraint is satisfied, by which nothing would be learned; the prose "
     "stops at a violation, as it does here.",
     "With E(k) = 1 the weight of a step does not depend on the number of draws N, and gamma / N is no estimate of the "
-    "rank, (K - 1) / N is. Rows `as in [P]` have that constant weight, the others 1/1 + 1/2 + ... of the estimate.",
+    "rank, (K - 1) / N is. Rows `as in Mesnil et al. 2014` have that constant weight, the others 1/1 + 1/2 + ... of "
+    "the estimate.",
     "p@k counts ranks from 0, MAP from 1; here from 1. With one true answer p@k is at most 1 / k.",
     "alpha = .1 counts in scoring only: section 3 trains with 1.",
 )
 _PROCEDURE = (
     "Figures are fractions with standard errors over the seeds. Rows without a remark are trained by ranks "
     "(`Parts`), with the weights of relations in training and in scoring chosen on validation quadruplets for each row "
-    "alike; rows `as in [P]` have its settings (`make_objects_and_parts`)."
+    "alike; rows `as in Mesnil et al. 2014` have its settings (`make_objects_and_parts`)."
 )
 
 _SAME = "The same models as in the tables of the first paper, on any data that these take."
@@ -215,7 +216,7 @@ RECORDS = (
         DOCUMENT,
         "Table 3",
         f"{_PROCEDURE} (I) and (IW) of shared tables differ by their scores, and by what validation chooses "
-        "for these. [P] "
+        "for these. Mesnil et al. 2014 "
         "ranks all pairs of labels, those of a label with itself too; rows `two labels` leave these out.",
         part_tables.run_three_tasks,
         (TABLE_3,),

@@ -87,7 +87,7 @@ class _HoldoutEstimator(Wsabie):
         self.exclude = exclude
         return self
 
-    def _build_monitor(self, X: Any, Y: Any, *given: Any, **named: Any) -> Any:
+    def _build_monitor(self, X: Any, Y: Any, *arguments: Any, **options: Any) -> Any:
         return _HeldOutMap(self.scaling_(self._check_rows(X)), Y, self.exclude, self._n_threads)
 
     def _fit_calibration(self, monitor: Any) -> None:

@@ -47,7 +47,7 @@ class UnextractedData(PaperData):
     collection : Source or None
     vectors : WordVectors or None
     knowledge : KnowledgeGraph or None
-    held : int
+    n_held_out : int
         Held-out labels of a split.
     executor, progress, rejects
         As of `papers.datasets.open_data`.
@@ -56,7 +56,7 @@ class UnextractedData(PaperData):
     collection: Source | None = field(default=None, repr=False)
     vectors: WordVectors | None = field(default=None, repr=False)
     knowledge: KnowledgeGraph | None = field(default=None, repr=False)
-    held: int = N_HELD_OUT
+    n_held_out: int = N_HELD_OUT
     executor: Executor | None = field(default=None, repr=False)
     progress: Progress = SILENT
     rejects: Rejects = field(default_factory=Rejects, repr=False)
@@ -80,7 +80,7 @@ def open_labelled(
     rejects: Rejects | None = None,
     vectors: Path | None = None,
     knowledge: Sequence[Path] = (),
-    held: int = N_HELD_OUT,
+    n_held_out: int = N_HELD_OUT,
 ) -> UnextractedData:
     """Open a collection with labels, to be combined with word vectors.
 
@@ -95,7 +95,7 @@ def open_labelled(
         A file of word vectors.
     knowledge : sequence of Path
         Files with the terms of labels.
-    held : int
+    n_held_out : int
         Held-out labels of each split.
 
     Raises
@@ -121,7 +121,7 @@ def open_labelled(
         rejects=rejects,
         vectors=None if vectors is None else read_word_vectors(vectors, progress=progress),
         knowledge=read_knowledge_graph(*knowledge) if knowledge else None,
-        held=held,
+        n_held_out=n_held_out,
     )
 
 
@@ -138,7 +138,7 @@ def _open_by_synset(folder: Path) -> ItemList | None:
 OPENING = DataOpener(
     open_labelled,
     "a collection with labels, such as a folder of ImageNet's pictures, and --vectors FILE",
-    ("vectors", "knowledge", "held"),
+    ("vectors", "knowledge", "n_held_out"),
 )
 
 
@@ -173,9 +173,9 @@ def run_zero_shot(record: PaperRecord, setting: RunSettings) -> RunFindings:
     if not isinstance(data, UnextractedData) or data.collection is None or data.vectors is None:
         raise InputError(f"{record.name} needs word vectors beside the data; add --vectors FILE")
     labelled_rows = _collect_labelled_rows(data, setting)
-    if len(labelled_rows.labels) <= data.held + 1:
+    if len(labelled_rows.labels) <= data.n_held_out + 1:
         raise InputError(
-            f"{len(labelled_rows.labels):,} labels of {data.name} have a word vector and {data.held} are held "
+            f"{len(labelled_rows.labels):,} labels of {data.name} have a word vector and {data.n_held_out} are held "
             "out each time; "
             "hold fewer out (--held), or give vectors of more words"
         )
@@ -189,13 +189,13 @@ def run_zero_shot(record: PaperRecord, setting: RunSettings) -> RunFindings:
             make = _make_builder(entry.entrant, data, setting)
             split_metrics = [
                 _evaluate_split(make, split, data, setting.seed)
-                for split in _draw_splits(tasks[task], data.held, setting.seed, stage)
+                for split in _draw_splits(tasks[task], data.n_held_out, setting.seed, stage)
             ]
             rows.append(_make_finding(f"{task}{entry.row}", entry.entrant, split_metrics))
     return RunFindings(
         rows,
         notes=_describe_data(labelled_rows, data),
-        groups=[labelled_rows.labels[y] for y in _list_test_labels(labelled_rows, data.held, setting.seed)],
+        groups=[labelled_rows.labels[y] for y in _list_test_labels(labelled_rows, data.n_held_out, setting.seed)],
     )
 
 
@@ -295,13 +295,13 @@ def _make_builder(entrant: str, data: UnextractedData, setting: RunSettings) -> 
     knowledge_options = {"knowledge": data.knowledge, **run}
     table = np.random.default_rng([setting.seed, 7]).standard_normal(vectors.table.shape).astype(np.float32)
     makers: dict[str, Make] = {
-        "devise": lambda held: Devise(vectors, labels=held, **setting.parameters, **knowledge_options),
-        "devise-random": lambda held: Devise(
-            WordVectors(vectors.words, table), labels=held, **setting.parameters, **knowledge_options
+        "devise": lambda held_out: Devise(vectors, labels=held_out, **setting.parameters, **knowledge_options),
+        "devise-random": lambda held_out: Devise(
+            WordVectors(vectors.words, table), labels=held_out, **setting.parameters, **knowledge_options
         ),
-        "conse": lambda held: Conse(vectors, labels=held, **knowledge_options),
-        "softmax": lambda held: Softmax(),
-        "wsabie": lambda held: Wsabie(vectors.dim, init="random", **setting.parameters, **run),
+        "conse": lambda held_out: Conse(vectors, labels=held_out, **knowledge_options),
+        "softmax": lambda held_out: Softmax(),
+        "wsabie": lambda held_out: Wsabie(vectors.dim, init="random", **setting.parameters, **run),
     }
     return makers[entrant]
 
@@ -329,10 +329,10 @@ def _measure(scores: Float32, y: Int64, held_out_labels: Sequence[str], data: Un
 def _evaluate_chance(task: str, labelled_rows: LabelledRows, data: UnextractedData, seed: int) -> FindingRow:
     """Return the figures of equal scores for all labels."""
     split_metrics = []
-    for split in _draw_splits(labelled_rows, data.held, seed):
+    for split in _draw_splits(labelled_rows, data.n_held_out, seed):
         held_out_labels = [labelled_rows.labels[y] for y in split.held_out]
         y = np.searchsorted(split.held_out, labelled_rows.y[split.test])
-        split_metrics.append(_measure(np.zeros((len(y), data.held), np.float32), y, held_out_labels, data))
+        split_metrics.append(_measure(np.zeros((len(y), data.n_held_out), np.float32), y, held_out_labels, data))
     return _make_finding(f"{task}{CHANCE}", "any order", split_metrics)
 
 
@@ -383,7 +383,7 @@ def _describe_data(labelled_rows: LabelledRows, data: UnextractedData) -> list[s
     return [
         f"{described}{total:,} labels; of {n_single_words:,} the first term has a vector itself, of "
         f"{len(labelled_rows.labels):,} its "
-        f"words have: these take part, with {len(labelled_rows.y):,} rows. {data.held} of them are held out "
+        f"words have: these take part, with {len(labelled_rows.y):,} rows. {data.n_held_out} of them are held out "
         "with all their "
         f"rows, {N_SPLITS} times, and are the only candidates. Left out: "
         f"{', '.join(names[len(labelled_rows.labels) :])}.",

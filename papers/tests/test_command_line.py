@@ -27,9 +27,9 @@ def test_a_table_without_data(papers_cli: Cli, tmp_path: Path) -> None:
 def test_a_table_on_a_users_rows(papers_cli: Cli, rows: Path, tmp_path: Path) -> None:
     ran = papers_cli("wsabie-nearest-neighbour", "--data", rows, "--out", tmp_path / "nn", "--json")
     assert ran.code == 0, ran.err
-    found = ran.json
-    assert (found["schema"], found["table"], found["data"]["name"]) == (1, "wsabie-nearest-neighbour", "rows.txt")
-    assert found["files"] == [str(tmp_path / "nn" / name) for name in ("table.csv", "about.md")]
+    report = ran.json
+    assert (report["schema"], report["table"], report["data"]["name"]) == (1, "wsabie-nearest-neighbour", "rows.txt")
+    assert report["files"] == [str(tmp_path / "nn" / name) for name in ("table.csv", "about.md")]
 
 
 def test_long_texts_stand_below_each_other(papers_cli: Cli, rows: Path, tmp_path: Path) -> None:
@@ -63,8 +63,8 @@ def test_papers_find_what_they_cite(papers_cli: Cli, data_dir: Path, tmp_path: P
     cora = data_dir / "planetoid_docs" / "cora.docs.txt"
     ran = papers_cli("documents", "--data", cora, "--epochs", 3, "--out", tmp_path / "d", "--json")
     assert ran.code == 0, ran.err
-    found = {row["row"]: row["figures"]["recall@10"] for row in ran.json["here"]}
-    assert found["tf-idf cosine"] == pytest.approx(0.245, abs=0.001)
+    recalls = {row["row"]: row["figures"]["recall@10"] for row in ran.json["here"]}
+    assert recalls["tf-idf cosine"] == pytest.approx(0.245, abs=0.001)
     assert ran.json["data"]["rows"] == {"train": 2166, "valid": 271, "test": 271}
     assert str(data_dir) not in (tmp_path / "d" / "about.md").read_text()
 

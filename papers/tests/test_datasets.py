@@ -84,9 +84,9 @@ def test_pictures_are_described_anew_on_the_same_sides(pictures: Path) -> None:
     data = open_data(str(pictures), rejects=rejects)
     assert data.extract is not None
     colour = data.extract("colour")
-    for one, other in ((data.train, colour.train), (data.valid, colour.valid), (data.test, colour.test)):
-        assert one.ids == other.ids
-        assert (one.Y != other.Y).nnz == 0
+    for original, redescribed in ((data.train, colour.train), (data.valid, colour.valid), (data.test, colour.test)):
+        assert original.ids == redescribed.ids
+        assert (original.Y != redescribed.Y).nnz == 0
     assert colour.train.dictionary != data.train.dictionary
     assert len(rejects) == 1
 
@@ -95,11 +95,11 @@ def test_features_are_compared_on_the_same_pictures(pictures: Path) -> None:
     entries = tuple(RecordEntry(f"k-NN, {name}", "nearest", {"k": 1}) for name in ("visterms", "colour"))
     claims = (OrderingClaim("k-NN, colour > k-NN, visterms in p@1"),)
     features = replace(find_record("slides-features"), entries=entries, claims=claims)
-    done = run_record(features, open_data(str(pictures)), threads=1)
-    assert [found.row for found in done.findings.rows] == ["k-NN, visterms", "k-NN, colour"]
-    assert done.findings["k-NN, colour"].figures["p@1"] == 1
-    assert done.verdicts[0].difference is not None
-    density, *features_told = done.findings.notes
+    run = run_record(features, open_data(str(pictures)), threads=1)
+    assert [finding.row for finding in run.findings.rows] == ["k-NN, visterms", "k-NN, colour"]
+    assert run.findings["k-NN, colour"].figures["p@1"] == 1
+    assert run.verdicts[0].difference is not None
+    density, *features_told = run.findings.notes
     assert density.startswith("32 training rows for 2 labels")
     assert [note.partition(":")[0] for note in features_told] == ["visterms", "colour"]
 

@@ -34,15 +34,15 @@ def tree(tmp_path: Path) -> Path:
 
 def test_sizes_worked_by_hand(tree: Path) -> None:
     """0 and 3 are four hops apart: two labels need all of these rings, and there are no more."""
-    found = run_record(find_record("devise-table1"), correct_sets.open_synsets(str(tree))).findings
-    direct = found[correct_sets.SEEDS].figures
+    size_findings = run_record(find_record("devise-table1"), correct_sets.open_synsets(str(tree))).findings
+    direct = size_findings[correct_sets.SEEDS].figures
     assert direct == {"labels": 2, "k = 2": 2, "k = 5": 2, "k = 10": 2, "k = 20": 2}
-    nearer = found[f"{correct_sets.TWO}, one hop less"].figures  # 10 and 11: 0 or 3 is one hop away
+    nearer = size_findings[f"{correct_sets.TWO}, one hop less"].figures  # 10 and 11: 0 or 3 is one hop away
     assert (nearer["labels"], nearer["k = 2"]) == (4, 2)
-    assert found[correct_sets.TWO].figures["labels"] == 7  # 1, 2 and 4 too; 12 is no label
+    assert size_findings[correct_sets.TWO].figures["labels"] == 7  # 1, 2 and 4 too; 12 is no label
     # 10 and 11 reach 4 and 3 labels in a ring; 1, 2 and 4 have their parent
-    assert found[correct_sets.TWO].figures["k = 2"] == pytest.approx((4 + 3 + 2 + 2 + 2) / 5)
-    assert found[f"{correct_sets.SEEDS}, with Misc"].figures["k = 2"] == 2
+    assert size_findings[correct_sets.TWO].figures["k = 2"] == pytest.approx((4 + 3 + 2 + 2 + 2) / 5)
+    assert size_findings[f"{correct_sets.SEEDS}, with Misc"].figures["k = 2"] == 2
 
 
 def test_readings_of_rings() -> None:
@@ -80,7 +80,7 @@ def test_the_shared_lists_give_the_direct_reading(data_dir: Path) -> None:
 LABELS = [f"word{i}" for i in range(40)]
 
 
-def given(rows: FeatureTable, **options: object) -> zero_shot.UnextractedData:
+def label_data(rows: FeatureTable, **options: object) -> zero_shot.UnextractedData:
     none = rows.take(np.arange(0))
     return zero_shot.UnextractedData("toy", "toy rows", none, none, none, collection=rows, **options)  # type: ignore[arg-type]
 
@@ -100,35 +100,35 @@ def rows() -> tuple[FeatureTable, WordVectors]:
 def test_labels_never_seen_in_small(rows: tuple[FeatureTable, WordVectors]) -> None:
     rejects = Rejects()
     kinds = Hierarchy([(name, f"family {i % 5}") for i, name in enumerate(LABELS)])
-    data = given(rows[0], vectors=rows[1], hierarchy=kinds, rejects=rejects)
-    done = run_record(find_record("devise-zero-shot"), data, threads=1, parameters={"epochs": 10})
-    found = done.findings
-    chance = found[zero_shot.CHANCE].figures
+    data = label_data(rows[0], vectors=rows[1], hierarchy=kinds, rejects=rejects)
+    run = run_record(find_record("devise-zero-shot"), data, threads=1, parameters={"epochs": 10})
+    split_findings = run.findings
+    chance = split_findings[zero_shot.CHANCE].figures
     assert (chance["hit@1"], chance["hit@5"], chance["s.e. of hit@5"]) == pytest.approx((1 / 25, 1 / 5, 0))
-    assert found["softmax"].figures["hit@5"] == pytest.approx(1 / 5)  # all are tied: it knows none of them
-    verdicts = {verdict.text: verdict.here for verdict in done.verdicts}
+    assert split_findings["softmax"].figures["hit@5"] == pytest.approx(1 / 5)  # all are tied: it knows none of them
+    verdicts = {verdict.text: verdict.here for verdict in run.verdicts}
     assert verdicts["hit@5 of DeViSE is above chance by two standard errors"] == "holds"
     assert verdicts["on the planted task it is three times chance or more"] == "holds"
     assert verdicts["DeViSE > free label vectors in hp@5"] == "holds"
     assert rejects.counts == {"label without a word vector": 1}
-    assert "Left out: unheard of." in " ".join(found.notes)
-    assert len(found.groups) == len(found["DeViSE"].per_row["hit@5"]) == 10 * 25 * 4  # type: ignore[arg-type]
+    assert "Left out: unheard of." in " ".join(split_findings.notes)
+    assert len(split_findings.groups) == len(split_findings["DeViSE"].per_row["hit@5"]) == 10 * 25 * 4  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("held", [zero_shot.N_HELD_OUT, 8])
-def test_splits_share_no_label(rows: tuple[FeatureTable, WordVectors], held: int) -> None:
-    known = zero_shot.LabelledRows(rows[0].X, np.repeat(np.arange(40), 4), LABELS, [])
-    for split in zero_shot._draw_splits(known, held, 3):
-        assert len(split.held_out) == held
-        assert not set(known.y[split.train]) & set(known.y[split.test])
-        assert set(known.y[split.test]) == set(split.held_out)
+@pytest.mark.parametrize("n_held_out", [zero_shot.N_HELD_OUT, 8])
+def test_splits_share_no_label(rows: tuple[FeatureTable, WordVectors], n_held_out: int) -> None:
+    labelled = zero_shot.LabelledRows(rows[0].X, np.repeat(np.arange(40), 4), LABELS, [])
+    for split in zero_shot._draw_splits(labelled, n_held_out, 3):
+        assert len(split.held_out) == n_held_out
+        assert not set(labelled.y[split.train]) & set(labelled.y[split.test])
+        assert set(labelled.y[split.test]) == set(split.held_out)
 
 
 def test_what_is_missing_is_told(rows: tuple[FeatureTable, WordVectors]) -> None:
     with pytest.raises(InputError, match="needs word vectors beside the data; add --vectors FILE"):
-        run_record(find_record("devise-zero-shot"), given(rows[0]))
+        run_record(find_record("devise-zero-shot"), label_data(rows[0]))
     few = WordVectors(LABELS[:9], rows[1].table[:9])
     with pytest.raises(
         InputError, match="9 labels of toy have a word vector and 25 are held out each time; hold fewer out"
     ):
-        run_record(find_record("devise-zero-shot"), given(rows[0], vectors=few))
+        run_record(find_record("devise-zero-shot"), label_data(rows[0], vectors=few))

@@ -42,38 +42,38 @@ def test_papers_are_dealt_out_with_their_pairs(data: PaperData) -> None:
 
 
 def test_every_row_of_the_table_is_judged_on_the_same_papers(data: PaperData) -> None:
-    done = run_record(find_record("documents"), data, threads=1, parameters=QUICK)
-    assert [found.row for found in done.findings.rows] == [entry.row for entry in done.record.entries]
-    for found in done.findings.rows:
-        assert {len(values) for values in found.per_row.values()} == {60}
-        assert float(found.figures["recall@10"]) > 0.08  # chance: 10 of 480  # type: ignore[arg-type]
-    assert all(verdict.difference is not None for verdict in done.verdicts)
-    assert "/" not in done.about().partition("Run on")[0].partition("Data: ")[2]
+    run = run_record(find_record("documents"), data, threads=1, parameters=QUICK)
+    assert [finding.row for finding in run.findings.rows] == [entry.row for entry in run.record.entries]
+    for finding in run.findings.rows:
+        assert {len(values) for values in finding.per_row.values()} == {60}
+        assert float(finding.figures["recall@10"]) > 0.08  # chance: 10 of 480  # type: ignore[arg-type]
+    assert all(verdict.difference is not None for verdict in run.verdicts)
+    assert "/" not in run.about().partition("Run on")[0].partition("Data: ")[2]
 
 
 def test_what_it_finds_are_the_pairs_across(data: PaperData) -> None:
     """Precision of the cosine, counted by hand."""
-    found = run_record(
+    search_run = run_record(
         replace(find_record("documents"), entries=find_record("documents").entries[:1], claims=()), data, threads=1
     )
     idf = np.log(len(data.train) / np.maximum(data.train.X.getnnz(axis=0), 1))
     assert idf.min() >= 0
-    known = {frozenset(pair) for pair in data.couples or []}
-    asked = [i for i, a in enumerate(data.test.ids) if any(frozenset((a, b)) in known for b in data.train.ids)]
-    assert len(found.findings["tf-idf cosine"].per_row["p@1"]) == len(asked)
-    n_found = [sum(frozenset((data.test.ids[i], b)) in known for b in data.train.ids) for i in asked]
-    assert f"{sum(n_found)} pairs of {len(asked)} test documents" in found.findings.notes[0]
+    citations = {frozenset(pair) for pair in data.couples or []}
+    citing = [i for i, a in enumerate(data.test.ids) if any(frozenset((a, b)) in citations for b in data.train.ids)]
+    assert len(search_run.findings["tf-idf cosine"].per_row["p@1"]) == len(citing)
+    n_found = [sum(frozenset((data.test.ids[i], b)) in citations for b in data.train.ids) for i in citing]
+    assert f"{sum(n_found)} pairs of {len(citing)} test documents" in search_run.findings.notes[0]
 
 
 def test_a_hierarchy_says_what_lies_around_the_pairs(data: PaperData) -> None:
     """The papers of a topic are one kind: ten right ones are ten of it."""
     kinds = Hierarchy((name, f"topic {int(name[1:]) % 8}") for name in data.train.ids)
     cosine = replace(find_record("documents"), entries=find_record("documents").entries[:1], claims=())
-    done = run_record(cosine, replace(data, hierarchy=kinds), threads=1)
-    (found,) = done.findings.rows
-    assert "hp@10, papers" in done.table().headers
-    assert found.figures["recall@10"] < found.figures["hp@10"] < 1  # type: ignore[operator]
-    assert found.per_row["hp@10"].shape == (60,)
+    run = run_record(cosine, replace(data, hierarchy=kinds), threads=1)
+    (row,) = run.findings.rows
+    assert "hp@10, papers" in run.table().headers
+    assert row.figures["recall@10"] < row.figures["hp@10"] < 1  # type: ignore[operator]
+    assert row.per_row["hp@10"].shape == (60,)
     assert "hp@10, papers" not in run_record(cosine, data, threads=1).table().headers
     with pytest.raises(InputError, match="names none of the documents of papers"):
         run_record(cosine, replace(data, hierarchy=Hierarchy([("toad", "animal")])), threads=1)
@@ -83,13 +83,13 @@ def test_a_declaration_says_where_the_pairs_are(tmp_path: Path) -> None:
     papers(tmp_path)
     (tmp_path / "cited.tsv").write_text((tmp_path / "papers.links.txt").read_text().replace(" ", "\t") + "p1\tnobody\n")
     file = tmp_path / "cited.toml"
-    said = '[kinds.paper]\ndata = "papers.docs.txt"\n[relations.cites]\nquery = "paper"\ntarget = "paper"\n'
-    file.write_text(said + 'pairs = "cited.tsv"\n')
+    declaration = '[kinds.paper]\ndata = "papers.docs.txt"\n[relations.cites]\nquery = "paper"\ntarget = "paper"\n'
+    file.write_text(declaration + 'pairs = "cited.tsv"\n')
     rejects = Rejects()
     data = open_documents(str(file), rejects=rejects)
     assert data.couples == open_documents(str(tmp_path / "papers.docs.txt")).couples
     assert ("p1 nobody", "pair that is not two of the documents", "") in rejects.listed
-    file.write_text(said.replace('target = "paper"', 'target = "venue"') + 'pairs = "cited.tsv"\n')
+    file.write_text(declaration.replace('target = "paper"', 'target = "venue"') + 'pairs = "cited.tsv"\n')
     with pytest.raises(InputError, match="one relation, within one kind with data"):
         open_documents(str(file))
 

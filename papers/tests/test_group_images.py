@@ -56,7 +56,7 @@ def test_everyone_stands_in_the_own_box_beside_the_own_spouse(n_couples: int) ->
 
 def test_neighbours_overlap_and_the_order_is_any() -> None:
     groups = groups_of(40, 2)
-    assert any(one.right > other.left for group in groups for one, other in pairwise(group.boxes))
+    assert any(left_box.right > right_box.left for group in groups for left_box, right_box in pairwise(group.boxes))
     assert len({tuple(figure.label for figure in group.figures) for group in groups}) > 10
     assert {len(group.couples) for group in groups} == {2}
     assert len({group.couples for group in groups}) > 2
@@ -73,36 +73,38 @@ def test_couples_that_cannot_be_drawn_are_refused() -> None:
 
 
 @pytest.fixture(scope="module")
-def known() -> tuple[ObjectParts, list[GroupImage], Any]:
+def fitted_groups() -> tuple[ObjectParts, list[GroupImage], Any]:
     """Looks tell the first of each couple; those of the second are the same for both."""
     looks = {"red": [1, 0, 0], "blue": [0, 1, 0], "green": [0, 0, 1], "black": [0, 0, 1]}
     names = list(looks) * 20
     X = np.array([looks[name] for name in names], np.float32)
     model = ObjectParts(COUPLES, dim=8, epochs=30, relation_weight=1, scaling=None, threads=1).fit(X, names)
     groups = groups_of(30, 1)
-    return model, groups, np.array([looks[one.label] for group in groups for one in group.figures], np.float32)
+    return model, groups, np.array([looks[figure.label] for group in groups for figure in group.figures], np.float32)
 
 
-def test_what_looks_the_same_is_told_by_the_spouse(known: tuple[ObjectParts, list[GroupImage], Any]) -> None:
-    model, groups, X = known
+def test_what_looks_the_same_is_told_by_the_spouse(fitted_groups: tuple[ObjectParts, list[GroupImage], Any]) -> None:
+    model, groups, X = fitted_groups
     right = {name: label_groups(model, X, groups, method).right for name, method in METHODS.items()}
     for name in ("f_L", "the list"):
         assert right[name].all()
-    alone = right["each by itself"]
-    firsts = np.array([[one.label in ("red", "blue") for one in group.figures] for group in groups])
-    assert alone[firsts].all()
-    assert 0 < alone[~firsts].mean() < 1
+    single_right = right["each by itself"]
+    firsts = np.array([[figure.label in ("red", "blue") for figure in group.figures] for group in groups])
+    assert single_right[firsts].all()
+    assert 0 < single_right[~firsts].mean() < 1
 
 
-def test_who_is_married_to_whom_is_a_guess_without_an_edge(known: tuple[ObjectParts, list[GroupImage], Any]) -> None:
-    model, _, _ = known
+def test_who_is_married_to_whom_is_a_guess_without_an_edge(
+    fitted_groups: tuple[ObjectParts, list[GroupImage], Any],
+) -> None:
+    model, _, _ = fitted_groups
     groups = groups_of(30, 2)
     looks = {"red": [1, 0, 0], "blue": [0, 1, 0], "green": [0, 0, 1], "black": [0, 0, 1]}
-    X = np.array([looks[one.label] for group in groups for one in group.figures], np.float32)
+    X = np.array([looks[figure.label] for group in groups for figure in group.figures], np.float32)
     assert (label_groups(model, X, groups, METHODS["each by itself"]).matched == 1 / 3).all()
-    found = label_groups(model, X, groups, METHODS["the list"])
-    assert found.right.shape == (30, 4)
-    assert (found.matched == 0.5).all()  # the seconds look the same, so that either may be of either
+    labelling = label_groups(model, X, groups, METHODS["the list"])
+    assert labelling.right.shape == (30, 4)
+    assert (labelling.matched == 0.5).all()  # the seconds look the same, so that either may be of either
 
 
 def test_a_group_is_drawn_with_its_labels() -> None:
@@ -120,22 +122,24 @@ def test_figures_of_the_sample_are_dealt_by_picture() -> None:
     assert labels[0] == labels[1] > {label for couple in list_couples() for label in couple}
     assert {figure.id for figure in train}.isdisjoint(figure.id for figure in test)
     wed = {label for couple in list_couples() for label in couple}
-    some = [figure for figure in train if figure.label in wed]
+    married = [figure for figure in train if figure.label in wed]
     groups = draw_groups(test, list_couples(), 15, 1, rng, overlap=0.2)
     describes = create_extractor("colour,hog", size=48)
-    X = extract_image_rows(describes, [Item(figure.id, figure.picture, (figure.label,)) for figure in some])
-    model = ObjectParts(list_couples(), dim=20, epochs=15, threads=1).fit(X, [[figure.label] for figure in some])
+    X = extract_image_rows(describes, [Item(figure.id, figure.picture, (figure.label,)) for figure in married])
+    model = ObjectParts(list_couples(), dim=20, epochs=15, threads=1).fit(X, [[figure.label] for figure in married])
     regions = extract_image_rows(describes, [item for group in groups for item in group.items()])
-    found = label_groups(model, regions, groups, METHODS["f_L"])
-    assert found.right.mean() > 0.6  # chance is .05
+    labelling = label_groups(model, regions, groups, METHODS["f_L"])
+    assert labelling.right.mean() > 0.6  # chance is .05
 
 
 def test_a_list_of_wrong_couples_leaves_no_couple_right(monkeypatch: pytest.MonkeyPatch) -> None:
     wed = {label for couple in list_couples() for label in couple}
     figures = [figure for figure in load_person_images() if figure.label in wed]
     monkeypatch.setattr(group_images, "load_person_images", lambda: figures)
-    told, wrong = (run_study(n=20, weights=(0.1,), null=null, threads=1, dim=20, epochs=15) for null in (False, True))
-    assert list(told) == [f"{name}, picture_weight 0.1" for name in METHODS]
-    assert told["the list, picture_weight 0.1"]["both"] > 0.5
+    true_list, wrong = (
+        run_study(n=20, weights=(0.1,), null=null, threads=1, dim=20, epochs=15) for null in (False, True)
+    )
+    assert list(true_list) == [f"{name}, picture_weight 0.1" for name in METHODS]
+    assert true_list["the list, picture_weight 0.1"]["both"] > 0.5
     assert wrong["the list, picture_weight 0.1"]["both"] == 0
-    assert all(0 <= value <= 1 for row in told.values() for value in row.values())
+    assert all(0 <= value <= 1 for row in true_list.values() for value in row.values())

@@ -26,25 +26,25 @@ def sides() -> dict[str, FeatureTable]:
 
 
 def test_the_best_epoch_is_kept_and_told(sides: dict[str, FeatureTable]) -> None:
-    train, held = sides["train"], sides["valid"]
+    train, validation_rows = sides["train"], sides["valid"]
     model = Wsabie(dim=10, epochs=25, learning_rate=0.5, threads=1)
-    found = train_to_best_epoch(model, train, held, SILENT)
-    figures = [stats.validation or 0.0 for stats in found.model.history_]
-    assert found.figure == max(figures) > figures[-1]
-    assert figures[found.epoch - 1] == found.figure
-    assert found.seconds == pytest.approx(sum(stats.seconds for stats in found.model.history_[: found.epoch]))
-    at = [int(name) for name in held.ids]
-    without = evaluate_model(found.model, held, (5,), "", exclude=train.Y[at]).means["MAP"]
-    assert found.figure == pytest.approx(without)  # the labels of training are no candidates
-    assert found.figure > evaluate_model(found.model, held, (5,), "").means["MAP"] + 0.05
+    result = train_to_best_epoch(model, train, validation_rows, SILENT)
+    figures = [stats.validation or 0.0 for stats in result.model.history_]
+    assert result.figure == max(figures) > figures[-1]
+    assert figures[result.epoch - 1] == result.figure
+    assert result.seconds == pytest.approx(sum(stats.seconds for stats in result.model.history_[: result.epoch]))
+    at = [int(name) for name in validation_rows.ids]
+    without = evaluate_model(result.model, validation_rows, (5,), "", exclude=train.Y[at]).means["MAP"]
+    assert result.figure == pytest.approx(without)  # the labels of training are no candidates
+    assert result.figure > evaluate_model(result.model, validation_rows, (5,), "").means["MAP"] + 0.05
 
 
 def test_no_more_rows_judge_than_are_needed(sides: dict[str, FeatureTable], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leave_one_out, "MAX_ROWS", 7)
-    found = train_to_best_epoch(Wsabie(dim=4, epochs=2, threads=1), sides["train"], sides["valid"], SILENT)
-    assert 0 < found.figure < 1
+    result = train_to_best_epoch(Wsabie(dim=4, epochs=2, threads=1), sides["train"], sides["valid"], SILENT)
+    assert 0 < result.figure < 1
 
 
 def test_without_judges_the_last_epoch_is_kept(sides: dict[str, FeatureTable]) -> None:
-    found = train_to_best_epoch(Wsabie(dim=4, epochs=3, threads=1), sides["train"], None, SILENT)
-    assert (found.epoch, found.figure, type(found.model)) == (3, 0.0, Wsabie)
+    result = train_to_best_epoch(Wsabie(dim=4, epochs=3, threads=1), sides["train"], None, SILENT)
+    assert (result.epoch, result.figure, type(result.model)) == (3, 0.0, Wsabie)

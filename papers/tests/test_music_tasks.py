@@ -32,10 +32,10 @@ def digits(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("digits") / "digits"
     (root / "recordings").mkdir(parents=True)
     shutil.copy(data_dir / "fsdd" / "metadata.txt", root)
-    for who in SPEAKERS:
+    for speaker in SPEAKERS:
         for digit in DIGITS:
             for take in TAKES:
-                shutil.copy(data_dir / "fsdd" / "recordings" / f"{digit}_{who}_{take}.wav", root / "recordings")
+                shutil.copy(data_dir / "fsdd" / "recordings" / f"{digit}_{speaker}_{take}.wav", root / "recordings")
     return root
 
 
@@ -104,65 +104,65 @@ def test_a_table_beside_sounds_names_their_artists_and_groups(tmp_path: Path) ->
     assert (len(data.train), len(data.valid), len(data.test)) == (32, 4, 4)
     assert data.about.endswith("a tenth each for validation and test, by group, seed 0")
     assert not set(data.test.groups or ()) & set(data.train.groups or ())
-    found = ran("music-bigdata", data, entries=find_record("music-bigdata").entries[:2], claims=()).findings
-    assert found["one-vs-rest"].figures["artist p@1"] == 1
-    assert len(found.groups["artist p@1"]) == 4  # type: ignore[index,arg-type,call-overload]
+    music_findings = ran("music-bigdata", data, entries=find_record("music-bigdata").entries[:2], claims=()).findings
+    assert music_findings["one-vs-rest"].figures["artist p@1"] == 1
+    assert len(music_findings.groups["artist p@1"]) == 4  # type: ignore[index,arg-type,call-overload]
 
 
 def test_tags_of_sounds_by_both_descriptions(spoken: PaperData) -> None:
-    done = ran(
+    run = ran(
         "tagatune", spoken, entries=tuple(e for e in find_record("tagatune").entries if e.row.startswith("Wsabie"))
     )
-    both = [done.findings[f"Wsabie, {features}"].figures for features in ("mfcc", "mfcc+sai")]
-    assert all(float(figures["p@3"]) > 0.6 for figures in both)  # type: ignore[arg-type]
-    assert all(figures["p@12"] is not None for figures in both)
-    verdicts = {verdict.text: verdict.here for verdict in done.verdicts}
+    figures_by_features = [run.findings[f"Wsabie, {features}"].figures for features in ("mfcc", "mfcc+sai")]
+    assert all(float(figures["p@3"]) > 0.6 for figures in figures_by_features)  # type: ignore[arg-type]
+    assert all(figures["p@12"] is not None for figures in figures_by_features)
+    verdicts = {verdict.text: verdict.here for verdict in run.verdicts}
     assert verdicts["Wsabie, mfcc > 1-vs-rest, mfcc in p@3"] == NOT_RUN
     assert verdicts["Wsabie, mfcc+sai > Wsabie, mfcc in p@3"] != NOT_RUN
 
 
 def test_dimensions_are_drawn_for_each_description(spoken: PaperData, tmp_path: Path) -> None:
-    kept = tuple(e for e in find_record("tagatune-dims").entries if e.row.startswith(("d = 100", "d = 200")))
-    done = ran("tagatune-dims", spoken, entries=kept)
-    here, paper = done.findings.charts
-    assert [(line.name, list(line.x)) for line in here.series] == [("mfcc", [100, 200]), ("mfcc+sai", [100, 200])]
+    entries_at_hand = tuple(e for e in find_record("tagatune-dims").entries if e.row.startswith(("d = 100", "d = 200")))
+    run = ran("tagatune-dims", spoken, entries=entries_at_hand)
+    our_chart, paper = run.findings.charts
+    assert [(line.name, list(line.x)) for line in our_chart.series] == [("mfcc", [100, 200]), ("mfcc+sai", [100, 200])]
     assert [len(line.x) for line in paper.series] == [4, 6]
-    assert "figure.svg" in {file.name for file in done.write(tmp_path)}
+    assert "figure.svg" in {file.name for file in run.write(tmp_path)}
 
 
 def test_neighbours_stand_in_the_rows_of_the_slide(catalogue: PaperData) -> None:
     """Tags are known there by their bare names."""
-    named = [f"genre: {'techno' if name.endswith(' 0') else name}" if "genre" in name else name
+    genre_names = [f"genre: {'techno' if name.endswith(' 0') else name}" if "genre" in name else name
              for name in catalogue.train.label_names]  # fmt: skip
-    sides = {side: replace(getattr(catalogue, side), label_names=named) for side in ("train", "valid", "test")}
-    done = ran(
+    sides = {side: replace(getattr(catalogue, side), label_names=genre_names) for side in ("train", "valid", "test")}
+    run = ran(
         "tagatune-neighbours", replace(catalogue, **sides), entries=(RecordEntry("Wsabie", "wsabie", {"dim": 16}),)
     )
-    assert "techno" in [found.row for found in done.findings.rows]
-    assert len(str(done.findings["techno"].figures["nearest"]).split(", ")) == 8
+    assert "techno" in [finding.row for finding in run.findings.rows]
+    assert len(str(run.findings["techno"].figures["nearest"]).split(", ")) == 8
 
 
 def test_every_task_of_big_data(catalogue: PaperData) -> None:
-    done = ran("music-bigdata", catalogue)
-    rows = {found.row: found.figures for found in done.findings.rows}
-    assert set(rows) == {entry.row for entry in done.record.entries}
+    run = ran("music-bigdata", catalogue)
+    rows = {finding.row: finding.figures for finding in run.findings.rows}
+    assert set(rows) == {entry.row for entry in run.record.entries}
     chance = {"artist": 1 / 40, "song": 1 / 40, "similar": 1 / 40, "genre": 1 / 4}
-    together = rows["Wsabie, all tasks (d = 100)"]
+    joint_figures = rows["Wsabie, all tasks (d = 100)"]
     for task, share in chance.items():
-        assert float(together[f"{task} p@1"]) > 1.5 * share, task  # type: ignore[arg-type]
+        assert float(joint_figures[f"{task} p@1"]) > 1.5 * share, task  # type: ignore[arg-type]
     assert set(rows["one-vs-rest"]) == {"artist p@1", "artist p@6"}
     assert set(rows["cosine similarity"]) == {"similar p@1", "similar p@6"}
-    assert set(rows["Wsabie, single task (d = 100)"]) == set(together)
-    assert all(verdict.difference is not None for verdict in done.verdicts)
+    assert set(rows["Wsabie, single task (d = 100)"]) == set(joint_figures)
+    assert all(verdict.difference is not None for verdict in run.verdicts)
 
 
 def test_similar_songs_are_those_of_the_artist_but_itself(catalogue: PaperData) -> None:
     """Precision of the cosine, counted by hand."""
     cosine = tuple(e for e in find_record("music-bigdata").entries if e.row == "cosine similarity")
-    found = ran("music-bigdata", catalogue, entries=cosine, claims=()).findings["cosine similarity"]
+    cosine_findings = ran("music-bigdata", catalogue, entries=cosine, claims=()).findings["cosine similarity"]
     test, artists = catalogue.test, list_kind_columns(catalogue.train)["artist"]
-    known = artists[np.asarray(catalogue.train.Y[:, artists].sum(axis=0)).ravel() > 0]
-    artist = np.asarray(test.Y[:, known].argmax(axis=1)).ravel()
+    frequent_artists = artists[np.asarray(catalogue.train.Y[:, artists].sum(axis=0)).ravel() > 0]
+    artist = np.asarray(test.Y[:, frequent_artists].argmax(axis=1)).ravel()
     same = (artist[:, None] == artist[None]) & ~np.eye(len(artist), dtype=bool)
     n = catalogue.train.X.getnnz(axis=0)
     idf = np.log((1 + len(catalogue.train)) / (1 + n)) + 1
@@ -172,15 +172,15 @@ def test_similar_songs_are_those_of_the_artist_but_itself(catalogue: PaperData) 
         unit = X * weight
         unit /= np.linalg.norm(unit, axis=1, keepdims=True)
         cosines = unit @ unit.T - 2 * np.eye(len(unit))
-        asked = same.any(axis=1)
-        scores.append(same[np.arange(len(same)), cosines.argmax(axis=1)][asked].mean())
-    assert float(found.figures["similar p@1"]) == pytest.approx(np.mean(scores), abs=0.03)  # type: ignore[arg-type]
+        has_match = same.any(axis=1)
+        scores.append(same[np.arange(len(same)), cosines.argmax(axis=1)][has_match].mean())
+    assert float(cosine_findings.figures["similar p@1"]) == pytest.approx(np.mean(scores), abs=0.03)  # type: ignore[arg-type]
 
 
 def test_any_kind_may_stand_for_artists(spoken: PaperData) -> None:
     entries = tuple(entry for entry in find_record("music-bigdata").entries if entry.entrant != "spaces")
-    done = ran("music-bigdata", spoken, entries=entries, claims=())
-    assert done.findings.notes[0].startswith("The kind 'speaker' stands for artists. 2 artists")
+    run = ran("music-bigdata", spoken, entries=entries, claims=())
+    assert run.findings.notes[0].startswith("The kind 'speaker' stands for artists. 2 artists")
     digits = ran("music-bigdata", replace(spoken, artists="digit"), entries=entries, claims=())
     assert "3 artists" in digits.findings.notes[0]
     with pytest.raises(InputError, match=r"no names of the kind 'band'; choose --artists among accent, digit, speaker"):
@@ -195,10 +195,10 @@ def test_sides_are_the_published_ones_or_a_tenth_each() -> None:
         related = AttributeTable.of(
             Path("songs"), [ItemAttributes(n, {"artist": ("x",)}, split(i)) for i, n in enumerate(names)]
         )
-        found = _make_split(related, 0)(rows)
-        train = {i // 2 for i in found.train}
-        assert not train & {i // 2 for i in found.valid}
-        return [len(found.train), len(found.valid), len(found.test)]
+        sides_of_rows = _make_split(related, 0)(rows)
+        train = {i // 2 for i in sides_of_rows.train}
+        assert not train & {i // 2 for i in sides_of_rows.valid}
+        return [len(sides_of_rows.train), len(sides_of_rows.valid), len(sides_of_rows.test)]
 
     assert sides(lambda i: "test" if i >= 40 else "train") == [36, 4, 40]
     assert sides(lambda i: ("train", "val", "test", "test")[i // 20]) == [20, 20, 40]
@@ -232,6 +232,10 @@ def test_a_catalogue_has_artists_of_genres() -> None:
     Y, names = music_data.generate_artists_and_genres(size, np.array([0, 7, 7]))
     parents = synthetic_images.build_truth(size).parents
     genres = np.unique(parents)
-    said = [[names[y] for y in row.indices] for row in Y]
-    assert said[1] == said[2] == ["artist: artist 7", f"genre: genre {int(np.searchsorted(genres, parents[7]))}"]
+    labels_of_rows = [[names[y] for y in row.indices] for row in Y]
+    assert (
+        labels_of_rows[1]
+        == labels_of_rows[2]
+        == ["artist: artist 7", f"genre: genre {int(np.searchsorted(genres, parents[7]))}"]
+    )
     assert music_tasks.TASKS == ("artist", "song", "similar", "genre")

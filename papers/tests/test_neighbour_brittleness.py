@@ -25,12 +25,12 @@ def test_chances_by_hand() -> None:
     X = np.array([[1.0, 0], [0.9, 0.1], [0.7, 0.3], [0.5, 0.5]])
     train = rows(X, np.array([[0, 1, 0], [1, 1, 0], [1, 0, 0], [0, 0, 1]]), "a")
     test = rows(np.array([[1.0, 0], [0, 1]]), np.array([[1, 0, 0], [0, 0, 0]]), "b")  # the second has no label
-    found = measure_brittleness(train, test, chances=(0.5, 0.2), neighbours=4, scaling=None)
-    assert [f.kind for f in found] == ["exact", "first", "first", "any", "any"]
+    results = measure_brittleness(train, test, chances=(0.5, 0.2), neighbours=4, scaling=None)
+    assert [f.kind for f in results] == ["exact", "first", "first", "any", "any"]
     expected = [0, 0.5 * 0.5, 0.8 * 0.5, 0.25 * 0.5 + 0.125, 0.8 * 0.2 * 0.5 + 0.8**2 * 0.2]
-    assert [f.p1 for f in found] == pytest.approx(expected)
-    assert [f.share_found for f in found] == [1, 0.5, 0.2, 0.5, 0.2]
-    assert (found[0].shared, found[0].leaf) == (1, 4)
+    assert [f.p1 for f in results] == pytest.approx(expected)
+    assert [f.share_found for f in results] == [1, 0.5, 0.2, 0.5, 0.2]
+    assert (results[0].shared, results[0].leaf) == (1, 4)
 
 
 @pytest.mark.parametrize("dense", [True, False])
@@ -38,8 +38,8 @@ def test_one_neighbour_is_judged_as_the_model_is(dense: bool) -> None:
     X, Y, _ = toy(160, dense=dense)
     noisy = sp.csr_matrix(np.where(np.random.default_rng(0).random(Y.shape) < 0.2, 1, Y.toarray()))
     train, test = rows(X[:120], noisy[:120], "a"), rows(X[120:], noisy[120:], "b")
-    found = measure_brittleness(train, test, depths=(0, 3, 9))
-    exact, trees = found[0], [f for f in found if f.kind == "tree"]
+    results = measure_brittleness(train, test, depths=(0, 3, 9))
+    exact, trees = results[0], [f for f in results if f.kind == "tree"]
     assert [f.leaf for f in trees] == [120, 15]
     assert trees[0][4:7] == exact[4:7]
     assert trees[1].share_found < 1
@@ -55,11 +55,11 @@ def test_corel5k(data_dir: Path) -> None:
 
     folder = data_dir / "corel5k_mulan"
     train, test = (read_mulan(folder / f"Corel5k-{side}-sparse.arff", rejects=Rejects()) for side in ("train", "test"))
-    found = measure_brittleness(train, test, depths=(1, 3, 6))
-    trees = [f for f in found if f.kind == "tree"]
+    results = measure_brittleness(train, test, depths=(1, 3, 6))
+    trees = [f for f in results if f.kind == "tree"]
     assert all(0 < f.share_found < 1 for f in trees)
     assert [f.share_found for f in trees] == sorted((f.share_found for f in trees), reverse=True)
-    assert found[0].p1 > trees[0].p1 > trees[2].p1
+    assert results[0].p1 > trees[0].p1 > trees[2].p1
 
 
 def test_what_cannot_be() -> None:

@@ -64,20 +64,22 @@ def table_3(tiny: PaperData) -> RecordRun:
 
 def test_ranks_of_labels_by_hand() -> None:
     scores = np.array([[3.0, 2.0, 1.0, 0.0], [0.0, 2.0, 2.0, 5.0]], np.float32)
-    found = compute_label_metrics(scores, [1, 1])
-    assert found["MAP"].tolist() == pytest.approx([1 / 2, (1 / 2 + 1 / 3) / 2])  # the second ties for places 2 and 3
-    assert found["p@1"].tolist() == [0, 0]
-    assert found["p@10"].tolist() == pytest.approx([0.1, 0.1])
+    metrics_of_labels = compute_label_metrics(scores, [1, 1])
+    assert metrics_of_labels["MAP"].tolist() == pytest.approx(
+        [1 / 2, (1 / 2 + 1 / 3) / 2]
+    )  # the second ties for places 2 and 3
+    assert metrics_of_labels["p@1"].tolist() == [0, 0]
+    assert metrics_of_labels["p@10"].tolist() == pytest.approx([0.1, 0.1])
 
 
 def test_the_test_is_of_true_relations_and_of_different_pictures(tiny: PaperData) -> None:
     assert tiny.related is not None
-    drawn, _ = quadruplets_of(tiny.test, tiny.related.true, 500, np.random.default_rng(0))
+    sample, _ = quadruplets_of(tiny.test, tiny.related.true, 500, np.random.default_rng(0))
     rows = tiny.test
-    labels = {(rows.label_names[a], rows.label_names[b]) for a, b in zip(*drawn[1::2], strict=True)}
+    labels = {(rows.label_names[a], rows.label_names[b]) for a, b in zip(*sample[1::2], strict=True)}
     assert labels == set(tiny.related.true)
-    assert (drawn.objects != drawn.parts).all()
-    assert (np.asarray(rows.Y[drawn.objects, drawn.object_labels]) == 1).all()
+    assert (sample.objects != sample.parts).all()
+    assert (np.asarray(rows.Y[sample.objects, sample.object_labels]) == 1).all()
     with pytest.raises(InputError, match="no relation has two different test pictures"):
         quadruplets_of(tiny.test, [], 10, np.random.default_rng(0))
 
@@ -89,11 +91,11 @@ def test_what_rows_choose_from() -> None:
     assert list_candidates("parts", "unshared", "I") == [
         ModelCandidate(PartTraining("unshared", 0.0), PairScoring("none", 1.0))
     ]
-    tried = list_candidates("parts", "unshared", "IW", same=False)
-    assert {(t.relation_weight, s.score_weight) for t, s in tried} == {
+    choices = list_candidates("parts", "unshared", "IW", same=False)
+    assert {(t.relation_weight, s.score_weight) for t, s in choices} == {
         (r, s) for r in (0.03, 0.1, 0.3, 1.0) for s in (0.1, 0.3, 1.0)
     }
-    assert not any(scoring.same for _, scoring in tried)
+    assert not any(scoring.same for _, scoring in choices)
 
 
 def test_epochs_follow_the_size(tiny: PaperData) -> None:
@@ -104,16 +106,16 @@ def test_epochs_follow_the_size(tiny: PaperData) -> None:
 
 
 def test_all_rows_have_figures_with_errors_beside_those_of_the_paper(table_3: RecordRun) -> None:
-    found = table_3.findings
-    assert [row.row for row in found.rows] == [entry.row for entry in table_3.record.entries]
-    assert found.seeds == 2
-    learned, image, svm = (found[row] for row in ("Unshared (IW)", "Unshared (I)", "SVM"))
-    assert not any(column.startswith("annotation") for column in learned.figures)
+    table_findings = table_3.findings
+    assert [row.row for row in table_findings.rows] == [entry.row for entry in table_3.record.entries]
+    assert table_findings.seeds == 2
+    learned_row, image, svm = (table_findings[row] for row in ("Unshared (IW)", "Unshared (I)", "SVM"))
+    assert not any(column.startswith("annotation") for column in learned_row.figures)
     for metric in ("p@1", "p@10", "MAP"):  # without scores of labels beside it a known label says nothing
         assert image.figures[f"annotation {metric}"] == image.figures[f"triplet {metric}"]
         assert svm.figures[f"annotation {metric}"] == svm.figures[f"triplet {metric}"]
-    assert len(learned.per_row["pairs MAP"]) == 2
-    assert learned.errors["pairs MAP"] == pytest.approx(np.std(learned.per_row["pairs MAP"], ddof=1) / 2**0.5)
+    assert len(learned_row.per_row["pairs MAP"]) == 2
+    assert learned_row.errors["pairs MAP"] == pytest.approx(np.std(learned_row.per_row["pairs MAP"], ddof=1) / 2**0.5)
     assert not svm.errors
     cells = {row[0]: row[1:] for row in table_3.table().rows}
     assert cells["Shared (IW), ImageNet+WordNet"][3:6] == ["0.1148", "0.034", "0.1892"]
@@ -124,39 +126,39 @@ def test_all_rows_have_figures_with_errors_beside_those_of_the_paper(table_3: Re
 def test_what_goes_together_is_found_by_what_was_learned_of_it(table_3: RecordRun) -> None:
     verdicts = {verdict.text: verdict for verdict in table_3.verdicts}
     for task in ("pairs", "triplet"):
-        known = verdicts[f"Unshared (IW) > Unshared (I) in {task} MAP"]
-        assert (known.here, known.paper) == (HOLDS, HOLDS)
-        assert "two standard errors" in known.words
+        claim_verdict = verdicts[f"Unshared (IW) > Unshared (I) in {task} MAP"]
+        assert (claim_verdict.here, claim_verdict.paper) == (HOLDS, HOLDS)
+        assert "two standard errors" in claim_verdict.words
     figures = table_3.findings["Unshared (I)"].figures
     assert float(figures["annotation MAP"]) > 0.2  # type: ignore[arg-type]  # chance: .13
     assert "(fewer than 30)" in table_3.about()
-    chosen = next(note for note in table_3.findings.notes if note.startswith("Chosen by the mean rank"))
-    assert chosen.count("with r = ") == 5  # rows that had something to choose from
+    note_on_choice = next(note for note in table_3.findings.notes if note.startswith("Chosen by the mean rank"))
+    assert note_on_choice.count("with r = ") == 5  # rows that had something to choose from
 
 
 def test_settings_are_chosen_by_the_first_seed(tiny: PaperData, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[int, PartTraining]] = []
     real = part_tables.train_part_model
 
-    def counted(training: PartTraining, *given: object, **named: object) -> object:
-        calls.append((given[3]["seed"], training))  # type: ignore[index]
-        return real(training, *given, **named)  # type: ignore[arg-type]
+    def record_call(training: PartTraining, *arguments: object, **options: object) -> object:
+        calls.append((arguments[3]["seed"], training))  # type: ignore[index]
+        return real(training, *arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(part_tables, "train_part_model", counted)
-    wanted = replace(find_record("parts-table3"), entries=find_record("parts-table3").entries[:2])
-    done = run_record(wanted, tiny, threads=1, seed=3, parameters={"epochs": 1, "dim": 8}, seeds=2)
+    monkeypatch.setattr(part_tables, "train_part_model", record_call)
+    record = replace(find_record("parts-table3"), entries=find_record("parts-table3").entries[:2])
+    run = run_record(record, tiny, threads=1, seed=3, parameters={"epochs": 1, "dim": 8}, seeds=2)
     assert [seed for seed, _ in calls] == [3] * 8 + [4] * 2
     again = {training.tables: training for seed, training in calls if seed == 4}
-    note = next(note for note in done.findings.notes if note.startswith("Chosen"))
+    note = next(note for note in run.findings.notes if note.startswith("Chosen"))
     assert f"Shared (IW) r = {again['shared'].relation_weight:g} " in note
 
 
 def test_one_seed_is_judged_by_its_quadruplets(tiny: PaperData) -> None:
-    done = ran("parts-table3", tiny, seeds=1)
-    assert done.findings.seeds == 0
-    assert len(done.findings["Shared (IW)"].per_row["pairs MAP"]) == 1000
-    assert len(done.findings["Shared (IW)"].per_row["triplet MAP"]) == 2000
-    verdicts = {verdict.text: verdict for verdict in done.verdicts}
+    run = ran("parts-table3", tiny, seeds=1)
+    assert run.findings.seeds == 0
+    assert len(run.findings["Shared (IW)"].per_row["pairs MAP"]) == 1000
+    assert len(run.findings["Shared (IW)"].per_row["triplet MAP"]) == 2000
+    verdicts = {verdict.text: verdict for verdict in run.verdicts}
     assert "95 % interval" in verdicts["Unshared (IW) > Unshared (I) in pairs MAP"].words
 
 
@@ -165,8 +167,8 @@ def test_relations_that_do_not_hold_do_not_help(table_3: RecordRun) -> None:
     assert null.related is not None
     assert not set(null.related.training) & set(null.related.true)
     assert "do not hold" in null.about
-    done = ran("parts-table3", null)
-    verdicts = {verdict.text: verdict.here for verdict in done.verdicts}
+    run = ran("parts-table3", null)
+    verdicts = {verdict.text: verdict.here for verdict in run.verdicts}
     for task in ("pairs", "triplet"):
         assert verdicts[f"Unshared (IW) > Unshared (I) in {task} MAP"] in (FAILS, OPEN)
     with pytest.raises(InputError, match="no unseen relations beside ones that hold"):
@@ -183,26 +185,26 @@ def test_two_standard_errors() -> None:
 
 
 def test_who_knows_relations_by_heart_puts_unseen_ones_last(tiny: PaperData) -> None:
-    done = ran("parts-table5", tiny)
-    assert done.record.table_columns == list_columns("pairs", "told", "unseen")
+    run = ran("parts-table5", tiny)
+    assert run.record.table_columns == list_columns("pairs", "told", "unseen")
     for row in ("Shared (IO)", "Unshared (IO)"):
-        figures = done.findings[row].figures
+        figures = run.findings[row].figures
         assert figures["unseen p@10"] == 0
         assert 1 / 25 <= float(figures["unseen MAP"]) <= 1 / 24  # type: ignore[arg-type]
-        both = (float(figures["told MAP"]) + float(figures["unseen MAP"])) / 2  # type: ignore[arg-type]
-        assert float(figures["pairs MAP"]) == pytest.approx(both)  # type: ignore[arg-type]
-    assert float(done.findings["Unshared (IW)"].figures["unseen MAP"]) > 0  # type: ignore[arg-type]
+        mean = (float(figures["told MAP"]) + float(figures["unseen MAP"])) / 2  # type: ignore[arg-type]
+        assert float(figures["pairs MAP"]) == pytest.approx(mean)  # type: ignore[arg-type]
+    assert float(run.findings["Unshared (IW)"].figures["unseen MAP"]) > 0  # type: ignore[arg-type]
 
 
 def test_near_labels_are_mostly_those_of_the_relations(tiny: PaperData) -> None:
-    done = ran("parts-table6", tiny, epochs=10)
+    run = ran("parts-table6", tiny, epochs=10)
     assert tiny.related is not None
-    told = {frozenset(pair) for pair in tiny.related.training}
+    relations = {frozenset(pair) for pair in tiny.related.training}
     starred = 0
-    for row in done.findings.rows:
+    for row in run.findings.rows:
         for name in str(row.figures["Unshared (IW)"]).split(", "):
             bare = name.strip("*")
-            assert (frozenset((row.row, bare)) in told) == (name != bare)
+            assert (frozenset((row.row, bare)) in relations) == (name != bare)
             starred += name != bare
     assert starred >= 12  # ten labels with two or three relations each, four neighbours; by chance 3
 
@@ -241,11 +243,11 @@ def test_a_folder_of_pictures_with_wordnets_pairs(pictures: Path, wordnet: Path)
     assert sorted(data.related.training) == [(car, wheel), (house, door)]
     assert data.about.endswith("2 relations are too few to rank models by (fewer than 30)")
     assert len(data.train) + len(data.valid) + len(data.test) == 48
-    done = ran("parts-figure2", data)
-    assert done.findings.image_sheet is not None
-    sheet = Image.open(BytesIO(done.findings.image_sheet))
+    run = ran("parts-figure2", data)
+    assert run.findings.image_sheet is not None
+    sheet = Image.open(BytesIO(run.findings.image_sheet))
     assert sheet.size[1] > 2 * 100  # a line of pictures for each relation
-    first = str(done.findings.rows[0].figures["pictures"]).partition(", ")[0].split(" and ")
+    first = str(run.findings.rows[0].figures["pictures"]).partition(", ")[0].split(" and ")
     assert [name.partition("/")[0] for name in first] == ["car", "wheel"]
 
 
@@ -322,8 +324,8 @@ def cars(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     {"id": 10 * number + kind, "image_id": number, "category_id": kind, "bbox": box, "segmentation": []}
                 )
         kinds = [{"id": 1, "name": "wheel"}, {"id": 2, "name": "left_mirror"}, {"id": 3, "name": "_background_"}]
-        told = {"images": images, "annotations": annotations, "categories": kinds}
-        (root / side / "annotations.json").write_text(json.dumps(told))
+        document = {"images": images, "annotations": annotations, "categories": kinds}
+        (root / side / "annotations.json").write_text(json.dumps(document))
     return root
 
 
@@ -340,14 +342,14 @@ def test_parts_of_the_same_picture(cars: Path, all_of_wordnet: Path, monkeypatch
     test = part_tables._build_test(data, 0)
     assert [data.test.label_names[y] for y in test.quadruplets.object_labels] == [car] * 8
     assert [data.test.label_names[y] for y in test.quadruplets.part_labels] == [wheel, mirror] * 4
-    assert all(part.startswith(whole) for whole, part in data.couples)  # of the same picture
+    assert all(part.startswith(container) for container, part in data.couples)  # of the same picture
     inherited = open_regions(str(cars), knowledge=[all_of_wordnet], inherit=True).related
     assert inherited is not None
     assert inherited.unseen == []
 
-    done = ran("parts-figure3", data)
-    assert done.findings.image_sheet is not None
-    assert Image.open(BytesIO(done.findings.image_sheet)).size == (96, 64)
+    run = ran("parts-figure3", data)
+    assert run.findings.image_sheet is not None
+    assert Image.open(BytesIO(run.findings.image_sheet)).size == (96, 64)
     table = ran("parts-table4", data, epochs=2)
     assert set(table.findings["Shared (I)"].figures) == set(list_columns("annotation", "pairs", "triplet"))
     with pytest.raises(InputError, match="joined by WordNet; name it with --knowledge"):

@@ -69,18 +69,23 @@ def test_relations_do_not_run_in_circles(relations):
 
 
 def test_objects_that_look_alike_have_parts_that_look_alike_as_the_knob_says(looks):
-    found = [likeness_of_parts(looks, draw_relations(PAPER, looks, rho)) for rho in (0.0, 0.5, 1.0)]
-    assert abs(found[0]) < 0.02
-    assert 0.08 < found[1] < 0.2
-    assert 0.3 < found[2] < 0.6
+    likenesses = [likeness_of_parts(looks, draw_relations(PAPER, looks, rho)) for rho in (0.0, 0.5, 1.0)]
+    assert abs(likenesses[0]) < 0.02
+    assert 0.08 < likenesses[1] < 0.2
+    assert 0.3 < likenesses[2] < 0.6
 
 
 def likeness_of_parts(looks, relations):
     """Correlation, over pairs of relations of four labels, of how alike objects look and how alike parts look."""
     points = looks.labels / np.linalg.norm(looks.labels, axis=1, keepdims=True)
-    one, other = np.triu_indices(len(relations), 1)
-    apart = np.all(relations[one] != relations[other], axis=1)
-    alike = [(points[relations[one[apart], side]] * points[relations[other[apart], side]]).sum(1) for side in (0, 1)]
+    first_relation, second_relation = np.triu_indices(len(relations), 1)
+    is_disjoint = np.all(relations[first_relation] != relations[second_relation], axis=1)
+    alike = [
+        (
+            points[relations[first_relation[is_disjoint], side]] * points[relations[second_relation[is_disjoint], side]]
+        ).sum(1)
+        for side in (0, 1)
+    ]
     return np.corrcoef(alike)[0, 1]
 
 
@@ -116,18 +121,18 @@ def test_pictures_can_be_handed_on(tiny):
 
 
 def test_likeness_moves_relations_and_leaves_pictures(tiny):
-    other = generate_planted_parts("parts:tiny", likeness=1.0)
-    assert (other.pictures.X != tiny.pictures.X).nnz == 0
-    np.testing.assert_array_equal(other.pictures.y, tiny.pictures.y)
-    assert pairs(other.true) != pairs(tiny.true)
+    alike_parts = generate_planted_parts("parts:tiny", likeness=1.0)
+    assert (alike_parts.pictures.X != tiny.pictures.X).nnz == 0
+    np.testing.assert_array_equal(alike_parts.pictures.y, tiny.pictures.y)
+    assert pairs(alike_parts.true) != pairs(tiny.true)
 
 
 def test_the_same_arrays_each_time_and_others_for_another_seed(tiny):
-    again, other = generate_planted_parts("parts:tiny"), generate_planted_parts("parts:tiny", seed=1)
+    again, reseeded = generate_planted_parts("parts:tiny"), generate_planted_parts("parts:tiny", seed=1)
     assert (again.pictures.X != tiny.pictures.X).nnz == 0
     np.testing.assert_array_equal(again.true, tiny.true)
-    assert pairs(other.true) != pairs(tiny.true)
-    assert (other.pictures.X != tiny.pictures.X).nnz > 0
+    assert pairs(reseeded.true) != pairs(tiny.true)
+    assert (reseeded.pictures.X != tiny.pictures.X).nnz > 0
 
 
 def test_labels_and_relations_are_those_of_every_other_run(tiny):
@@ -144,7 +149,7 @@ def test_rows_hold_sorted_distinct_words_and_whole_counts(tiny):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"name": "parts:huge"}, "parts:tiny"),
         ({"likeness": 1.5}, "between 0 and 1"),
@@ -152,6 +157,6 @@ def test_rows_hold_sorted_distinct_words_and_whole_counts(tiny):
         ({"seed": -1}, "whole number from 0"),
     ],
 )
-def test_what_cannot_be_made_is_refused(arguments, said):
-    with pytest.raises(InputError, match=said):
+def test_what_cannot_be_made_is_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
         generate_planted_parts(**{"name": "parts:tiny", **arguments})

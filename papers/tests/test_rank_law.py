@@ -32,7 +32,7 @@ def test_the_law_is_its_definition(n: int, k: int, T: int) -> None:
 
 
 def test_two_negatives_by_hand() -> None:
-    """One of two violates: N = 1 (1/2, estimate 2), N = 2 (1/4, estimate 1), none (1/4)."""
+    """A label of two violates: N = 1 (1/2, estimate 2), N = 2 (1/4, estimate 1), none (1/4)."""
     law = compute_exact_law(2, 1)
     assert law == pytest.approx((1 / 4, 1 * 1 / 2 + 2 * 1 / 2, 2 / 2 + 1 / 4, 1.5 / 2 + 1 / 4))
 
@@ -84,5 +84,5 @@ def test_a_logarithm_in_place_of_the_loss() -> None:
     """E[log floor] of 15,952 labels at ranks 1, 2, 5, 10 and 100, worked out elsewhere."""
     n = 15_951
     logs = np.log(np.maximum(np.arange(n + 1), 1))
-    found = [compute_exact_law(n, k, losses=logs).loss for k in (1, 2, 5, 10, 100)]
-    assert found == pytest.approx([0.673, 1.170, 2.081, 2.824, 5.161], abs=0.0006)
+    law_losses = [compute_exact_law(n, k, losses=logs).loss for k in (1, 2, 5, 10, 100)]
+    assert law_losses == pytest.approx([0.673, 1.170, 2.081, 2.824, 5.161], abs=0.0006)

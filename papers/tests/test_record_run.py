@@ -57,27 +57,27 @@ def ran(name: str, data: PaperData | None, **changes: object) -> RecordRun:
 
 
 def test_models_stand_beside_the_figures_of_the_paper(data: PaperData, tmp_path: Path) -> None:
-    known = (
+    entries_at_hand = (
         RecordEntry("k-NN", "nearest"),
         RecordEntry("WSABIE low", "wsabie"),
         RecordEntry("most frequent", "popularity"),
     )
-    done = ran("wsabie-table-2", data, entries=(*known, RecordEntry("WSABIE full", "no-such-model")))
-    table = done.table()
+    run = ran("wsabie-table-2", data, entries=(*entries_at_hand, RecordEntry("WSABIE full", "no-such-model")))
+    table = run.table()
     assert table.headers[:3] == ["row", "p@1 %, ImageNet", "p@1 %, toy"]
     cells = {row[0]: row[1:] for row in table.rows}
     assert cells["k-NN"][0] == "4.53"
     assert float(cells["k-NN"][1]) > 20  # per cent of rows
     assert table.headers[5:7] == ["psib@10 %, ImageNet", "psib@10 %, toy"]
-    low = done.findings["WSABIE low"].figures
+    low = run.findings["WSABIE low"].figures
     assert float(low["psib@1"]) > float(low["p@1"])  # type: ignore[arg-type]
     assert cells["WSABIE full"][1] == ""
-    assert done.findings.missing == {"WSABIE full": "no-such-model is not available in this version"}
-    verdicts = {verdict.text: verdict for verdict in done.verdicts}
+    assert run.findings.missing == {"WSABIE full": "no-such-model is not available in this version"}
+    verdicts = {verdict.text: verdict for verdict in run.verdicts}
     assert verdicts["WSABIE full > WSABIE low in p@1"].here == NOT_RUN
     assert verdicts["WSABIE low > k-NN in MAP"].difference is not None
 
-    files = done.write(tmp_path)
+    files = run.write(tmp_path)
     assert [file.name for file in files] == ["table.csv", "about.md"]
     with (tmp_path / "table.csv").open(newline="") as stream:
         assert next(csv.reader(stream)) == table.headers
@@ -85,29 +85,29 @@ def test_models_stand_beside_the_figures_of_the_paper(data: PaperData, tmp_path:
     assert "no-such-model is not available in this version" in page
     assert "Data: toy rows. Fingerprints: train " in page
     assert "seed 0, epochs = 3, dim = 20" in page
-    assert json.loads(json.dumps(done.as_dict(), allow_nan=False))["schema"] == 1
+    assert json.loads(json.dumps(run.as_dict(), allow_nan=False))["schema"] == 1
 
 
 def test_a_sweep_keeps_the_parameters_of_its_rows(data: PaperData, tmp_path: Path) -> None:
     entries = tuple(RecordEntry(f"D = {dim}", "wsabie", {"dim": dim}) for dim in (4, 20))
-    done = ran("wsabie-table-5", data, entries=entries)
-    assert [found.title for found in done.findings.rows] == ["WARP embedding (dim = 4)", "WARP embedding (dim = 20)"]
-    assert {file.name for file in done.write(tmp_path)} == {"table.csv", "figure.svg", "figure.png", "about.md"}
+    run = ran("wsabie-table-5", data, entries=entries)
+    assert [row.title for row in run.findings.rows] == ["WARP embedding (dim = 4)", "WARP embedding (dim = 20)"]
+    assert {file.name for file in run.write(tmp_path)} == {"table.csv", "figure.svg", "figure.png", "about.md"}
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_two_losses(data: PaperData) -> None:
-    done = ran("wsabie-table-6", data)
-    losses = {found.row: found.title for found in done.findings.rows if found.row.startswith("embedding")}
+    run = ran("wsabie-table-6", data)
+    losses = {finding.row: finding.title for finding in run.findings.rows if finding.row.startswith("embedding")}
     assert losses["embedding, AUC"] == "WARP embedding (loss = auc)"
     assert losses["embedding, WARP"] == "WARP embedding"
 
 
 def test_a_lost_neighbour_costs_accuracy(data: PaperData) -> None:
-    known = find_record("wsabie-nearest-neighbour").entries
-    done = ran("wsabie-nearest-neighbour", data, entries=(*known[:5], RecordEntry("tree", "no-such-model")))
-    assert set(done.findings.missing) == {"tree"}
-    values = [done.findings[row].figures["p@1"] for row in ("always", "each 25 %", "each 10 %")]
+    record_entries = find_record("wsabie-nearest-neighbour").entries
+    run = ran("wsabie-nearest-neighbour", data, entries=(*record_entries[:5], RecordEntry("tree", "no-such-model")))
+    assert set(run.findings.missing) == {"tree"}
+    values = [run.findings[row].figures["p@1"] for row in ("always", "each 25 %", "each 10 %")]
     assert values == sorted(values, reverse=True)  # type: ignore[type-var]
 
 
@@ -119,14 +119,14 @@ def test_losing_neighbours_is_summed_by_its_law() -> None:
 
 
 def test_label_sets_are_nested_and_grow(data: PaperData) -> None:
-    done = ran(
+    run = ran(
         "slides-size-matters",
         data,
         entries=(RecordEntry("k-NN", "nearest"), RecordEntry("most frequent", "popularity")),
     )
-    counts = [found.figures["labels"] for found in done.findings.rows if found.row.startswith("k-NN")]
+    counts = [finding.figures["labels"] for finding in run.findings.rows if finding.row.startswith("k-NN")]
     assert counts == [2, 2, 2, 4, 8]
-    assert [chart.title for chart in done.findings.charts] == [
+    assert [chart.title for chart in run.findings.charts] == [
         "p@1 and the number of labels",
         "MAP and the number of labels",
     ]
@@ -134,27 +134,27 @@ def test_label_sets_are_nested_and_grow(data: PaperData) -> None:
 
 def test_nearest_labels_and_annotations_mark_siblings(data: PaperData) -> None:
     near = ran("wsabie-table-4", data)
-    told = str(near.findings["label 0"].figures["nearest"])
-    assert "[label 1]" in told
-    assert "[label 2]" not in told
+    neighbours = str(near.findings["label 0"].figures["nearest"])
+    assert "[label 1]" in neighbours
+    assert "[label 2]" not in neighbours
     notes = ran("wsabie-table-9", data, entries=(RecordEntry("WSABIE low", "wsabie"), RecordEntry("k-NN", "nearest")))
-    marked = [str(found.figures["annotations"]) for found in notes.findings.rows]
+    marked = [str(row.figures["annotations"]) for row in notes.findings.rows]
     assert any("*label" in cell for cell in marked)
 
 
 def test_curves_of_training(data: PaperData) -> None:
-    done = ran(
+    run = ran(
         "wsabie-figure-2", data, entries=(RecordEntry("WARP", "wsabie"), RecordEntry("AUC", "wsabie", {"loss": "auc"}))
     )
-    epochs = [found.row for found in done.findings.rows]
+    epochs = [finding.row for finding in run.findings.rows]
     assert epochs[0] == "WARP, epoch 1"
     assert "AUC, epoch 1" in epochs
 
 
 def test_curves_by_length_of_the_list(data: PaperData) -> None:
-    done = ran("wsabie-figure-1", data, entries=(RecordEntry("k-NN", "nearest"), RecordEntry("WSABIE low", "wsabie")))
-    assert [chart.title for chart in done.findings.charts] == ["Precision at k", "Sibling precision at k"]
-    assert {series.name for series in done.findings.charts[0].series} == {"k-NN", "WSABIE low"}
+    run = ran("wsabie-figure-1", data, entries=(RecordEntry("k-NN", "nearest"), RecordEntry("WSABIE low", "wsabie")))
+    assert [chart.title for chart in run.findings.charts] == ["Precision at k", "Sibling precision at k"]
+    assert {series.name for series in run.findings.charts[0].series} == {"k-NN", "WSABIE low"}
 
 
 @pytest.mark.parametrize("name", ["wsabie-table-1", "wsabie-table-7", "vse-ens-table-1"])
@@ -163,12 +163,12 @@ def test_counts(data: PaperData, name: str) -> None:
 
 
 def test_time_and_memory(data: PaperData) -> None:
-    done = ran("wsabie-table-8", data, entries=(RecordEntry("WSABIE low", "wsabie", {"dim": 100}),))
+    run = ran("wsabie-table-8", data, entries=(RecordEntry("WSABIE low", "wsabie", {"dim": 100}),))
     tables = 4 * 100 * (32 + 8)  # D = 100: V and W
-    assert float(done.findings["WSABIE low"].figures["MB"]) * 1e6 >= tables  # type: ignore[arg-type]
-    assert "MB, toy" in done.table().headers
-    measured = float(done.findings["WSABIE low"].figures["MB"])  # type: ignore[arg-type]
-    at_scale = str(done.findings["WSABIE low"].figures["space at ImageNet's size"])
+    assert float(run.findings["WSABIE low"].figures["MB"]) * 1e6 >= tables  # type: ignore[arg-type]
+    assert "MB, toy" in run.table().headers
+    measured = float(run.findings["WSABIE low"].figures["MB"])  # type: ignore[arg-type]
+    at_scale = str(run.findings["WSABIE low"].figures["space at ImageNet's size"])
     assert float(at_scale.split()[0]) == pytest.approx(measured * (15_952 + 10_000) / (8 + 32) / 1000, rel=0.01)
 
 
@@ -201,17 +201,17 @@ def families(rows: FeatureTable) -> FeatureTable:
 def test_rows_as_ids(data: PaperData) -> None:
     data = replace(data, train=families(data.train), valid=families(data.valid), test=families(data.test))
     warp = (RecordEntry("WARP", "wsabie", {"max_sampled": None, "epochs": 60}), RecordEntry("VSE-ens", "no-such-model"))
-    done = ran("vse-ens-table-2", data, entries=warp)
-    assert set(done.findings.missing) == {"VSE-ens"}
-    figures = done.findings["WARP"].figures
+    run = ran("vse-ens-table-2", data, entries=warp)
+    assert set(run.findings.missing) == {"VSE-ens"}
+    figures = run.findings["WARP"].figures
     assert float(figures["AUC"]) > 0.55  # type: ignore[arg-type]
     assert 1 <= float(figures["epoch"]) <= 60  # type: ignore[arg-type]
-    assert f"epoch {figures['epoch']}" in done.findings.notes[1]
+    assert f"epoch {figures['epoch']}" in run.findings.notes[1]
     pair = (RecordEntry("VSE-ens", "wsabie", {"epochs": 1}), RecordEntry("WARP", "wsabie", {"epochs": 1}))
     gain = ran("vse-ens-table-2", data, entries=pair).findings["Improve"].figures
     assert gain["MAP"] == "0.00%"
     draws = ran("vse-ens-figure-1", data, entries=warp)
-    assert all(float(found.figures["draws per update"]) >= 1 for found in draws.findings.rows)  # type: ignore[arg-type]
+    assert all(float(row.figures["draws per update"]) >= 1 for row in draws.findings.rows)  # type: ignore[arg-type]
     assert ran("vse-ens-table-3", data).findings["VSE-ens"].figures == {"multiplications": 200}
 
 
@@ -230,20 +230,20 @@ def test_records_that_need_data_say_so() -> None:
 
 
 def test_the_example_of_the_slides() -> None:
-    done = run_record(find_record("slides-example"))
-    assert [verdict.here for verdict in done.verdicts] == [HOLDS, HOLDS]
-    assert done.data is None
+    run = run_record(find_record("slides-example"))
+    assert [verdict.here for verdict in run.verdicts] == [HOLDS, HOLDS]
+    assert run.data is None
 
 
 def test_what_no_paper_says_stands_apart(data: PaperData) -> None:
-    one = RecordEntry("Wsabie", "wsabie")
+    entry = RecordEntry("Wsabie", "wsabie")
     longer = find_record("slides-ensembles").entries[-1]
     claims = (
         OrderingClaim("Wsabie > Wsabie in MAP"),
         OrderingClaim("Wsabie > Wsabie, three times the epochs in MAP", ours=True),
     )
-    done = ran("slides-ensembles", data, entries=(one, longer), claims=claims)
-    assert done.findings[longer.row].title == "WARP embedding (epochs = 9)"
-    said, besides = done.about().split("## Asked here besides")
-    assert "- Wsabie > Wsabie in MAP" in said.split("## What the paper says")[1]
+    run = ran("slides-ensembles", data, entries=(entry, longer), claims=claims)
+    assert run.findings[longer.row].title == "WARP embedding (epochs = 9)"
+    paper_claims, besides = run.about().split("## Asked here besides")
+    assert "- Wsabie > Wsabie in MAP" in paper_claims.split("## What the paper says")[1]
     assert "three times the epochs in MAP" in besides

@@ -24,26 +24,26 @@ def test_most_claims_are_about_printed_figures() -> None:
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_a_record_is_whole(name: str) -> None:
-    found = RECORDS[name]
-    assert found.name == name
-    assert found.title
-    assert found.place
-    assert found.procedure.endswith(".")
-    assert found.table_columns
-    assert all(sentence.endswith(".") for sentence in found.wrong)
-    for published in found.published:
+    record = RECORDS[name]
+    assert record.name == name
+    assert record.title
+    assert record.place
+    assert record.procedure.endswith(".")
+    assert record.table_columns
+    assert all(sentence.endswith(".") for sentence in record.wrong)
+    for published in record.published:
         assert all(len(cells) == len(published.columns) for cells in published.rows.values())
-    rows = [entry.row for entry in found.entries]
+    rows = [entry.row for entry in record.entries]
     assert len(set(rows)) == len(rows)
 
 
 def test_claims_name_rows_that_exist() -> None:
     for name, claim in claims():
         better, worse, metric = claim.parts
-        found = RECORDS[name]
-        known = {entry.row for entry in found.entries} | {row for p in found.published for row in p.rows}
-        assert {better, worse} <= known, (name, claim.text)
-        assert metric in found.table_columns, (name, claim.text)
+        record = RECORDS[name]
+        known_rows = {entry.row for entry in record.entries} | {row for p in record.published for row in p.rows}
+        assert {better, worse} <= known_rows, (name, claim.text)
+        assert metric in record.table_columns, (name, claim.text)
 
 
 def test_speed_ups_and_sums_that_follow_from_the_figures() -> None:

@@ -27,12 +27,12 @@ def setting() -> RunSettings:
 
 def test_all_three_have_a_curve(setting: RunSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training_curves, "LIMIT", 1e9)
-    found = training_curves.run_training_curves(find_record("wsabie-figure-2"), setting)
-    assert [row.row for row in found.rows if row.row.endswith("epoch 3")] == [
+    findings = training_curves.run_training_curves(find_record("wsabie-figure-2"), setting)
+    assert [row.row for row in findings.rows if row.row.endswith("epoch 3")] == [
         "WARP, epoch 3", "AUC, epoch 3", "OWPC-SGD, epoch 3",
     ]  # fmt: skip
-    assert all(isinstance(row.figures["MAP"], float) for row in found.rows)
-    assert [note.partition(":")[0] for note in found.notes if "learning rate" in note] == ["WARP", "AUC", "OWPC-SGD"]
+    assert all(isinstance(row.figures["MAP"], float) for row in findings.rows)
+    assert [note.partition(":")[0] for note in findings.notes if "learning rate" in note] == ["WARP", "AUC", "OWPC-SGD"]
 
 
 def test_the_best_learning_rate_is_shown(setting: RunSettings) -> None:
@@ -43,8 +43,8 @@ def test_the_best_learning_rate_is_shown(setting: RunSettings) -> None:
         for option in warp.options
     }
     assert sorted(runs) == pytest.approx([1 / 3, 1, 3])
-    found = training_curves.run_training_curves(find_record("wsabie-figure-2"), setting)
-    best = max(float(row.figures["MAP"]) for row in found.rows if row.row.startswith("WARP"))  # type: ignore[arg-type]
+    findings = training_curves.run_training_curves(find_record("wsabie-figure-2"), setting)
+    best = max(float(row.figures["MAP"]) for row in findings.rows if row.row.startswith("WARP"))  # type: ignore[arg-type]
     assert best == pytest.approx(max(runs.values()))
 
 
@@ -52,11 +52,11 @@ def test_who_runs_out_of_time_in_the_first_epoch_has_a_point_all_the_same(
     setting: RunSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(training_curves, "LIMIT", 0.0)
-    found = training_curves.run_training_curves(find_record("wsabie-figure-2"), setting)
-    late = [row for row in found.rows if row.row.startswith("OWPC-SGD")]
+    findings = training_curves.run_training_curves(find_record("wsabie-figure-2"), setting)
+    late = [row for row in findings.rows if row.row.startswith("OWPC-SGD")]
     assert len(late) == 1
     assert 0 < float(late[0].figures["epoch"]) <= 1  # type: ignore[arg-type]
-    assert any("OWPC-SGD was stopped after 0.0 s, in epoch 1" in note for note in found.notes)
+    assert any("OWPC-SGD was stopped after 0.0 s, in epoch 1" in note for note in findings.notes)
 
 
 def test_log_axis_spans_whole_powers() -> None:

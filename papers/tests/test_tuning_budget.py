@@ -43,14 +43,14 @@ def test_learning_rates_are_multiples_of_the_models_own(data: PaperData) -> None
 def test_rare_labels_do_not_count(data: PaperData) -> None:
     counts = np.asarray((data.train.Y > 0).sum(axis=0)).ravel()
     least = int(np.median(counts)) + 1
-    kept = counts[counts >= least]
-    assert measure_data_shape(replace(data, min_rows=least))[:3] == (60, kept.sum(), len(kept))
+    frequent = counts[counts >= least]
+    assert measure_data_shape(replace(data, min_rows=least))[:3] == (60, frequent.sum(), len(frequent))
 
 
 def test_negatives_are_limited_where_time_is_short(data: PaperData) -> None:
     (entrant,) = build_entrants(["one-vs-rest-pa"], threads=1)
     assert limit_training_time(entrant, data.train) is entrant
     hurried = replace(entrant, build=partial(entrant.build, max_minutes=1e-9))
-    found = limit_training_time(hurried, data.train)
-    assert found.build().max_negatives == 100
-    assert found.title.endswith("100 random negatives for each label")
+    limited = limit_training_time(hurried, data.train)
+    assert limited.build().max_negatives == 100
+    assert limited.title.endswith("100 random negatives for each label")

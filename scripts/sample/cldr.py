@@ -14,7 +14,7 @@ TEXT_TYPE = "tts"  # the short name that is read aloud; the other annotations ar
 
 @dataclass
 class Annotation:
-    """What CLDR says about one emoji sequence: its labels, each with the languages that use it."""
+    """CLDR annotation of an emoji sequence: its labels, each with the languages that use it."""
 
     title: str = ""
     labels: dict[str, list[str]] = field(default_factory=dict)
@@ -28,15 +28,15 @@ class Annotation:
 
 def read_annotations(root: Path, languages: Sequence[str]) -> dict[str, Annotation]:
     """All annotated sequences (without U+FE0F, as CLDR writes them), labels in the order of `languages`."""
-    found: dict[str, Annotation] = {}
+    annotations: dict[str, Annotation] = {}
     for language in languages:
         for sequence, is_name, text in _entries(root, language):
-            annotation = found.setdefault(sequence, Annotation())
+            annotation = annotations.setdefault(sequence, Annotation())
             if is_name and language == languages[0]:
                 annotation.title = text
             for label in keywords(text, language):
                 annotation.add(label, language)
-    return found
+    return annotations
 
 
 def _entries(root: Path, language: str) -> Iterator[tuple[str, bool, str]]:
@@ -61,14 +61,14 @@ def cldr_version(root: Path) -> str:
 
 def read_categories(root: Path) -> dict[str, str]:
     """Category ("Food & Drink/food-fruit") by character, as far as `properties/labels.txt` knows it."""
-    found: dict[str, str] = {}
+    categories: dict[str, str] = {}
     for line in (root / "properties" / "labels.txt").read_text("utf-8").splitlines():
         if line.startswith("#") or line.count(";") != 2:
             continue
         characters, upper, lower = (part.strip() for part in line.split(";"))
         for sequence in members(characters):
-            found.setdefault(sequence, f"{upper}/{lower}")
-    return found
+            categories.setdefault(sequence, f"{upper}/{lower}")
+    return categories
 
 
 def members(unicode_set: str) -> list[str]:
@@ -79,9 +79,9 @@ def members(unicode_set: str) -> list[str]:
     >>> members("[ac-e{xy}]")
     ['a', 'c', 'd', 'e', 'xy']
     """
-    found: list[str] = []
+    characters: list[str] = []
     inner = unicode_set.strip().strip("[]").replace("\ufe0f", "")
     for match in re.finditer(r"\{([^}]+)\}|(.)-(.)|(.)", inner):
         string, first, last, single = match.groups()
-        found += [chr(c) for c in range(ord(first), ord(last) + 1)] if first else [string or single]
-    return [member for member in found if not member.isspace()]
+        characters += [chr(c) for c in range(ord(first), ord(last) + 1)] if first else [string or single]
+    return [member for member in characters if not member.isspace()]

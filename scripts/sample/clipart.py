@@ -18,7 +18,7 @@ _MAX_LABEL = 40  # letters; what is longer is a sentence or words run together
 
 @dataclass(frozen=True)
 class Metadata:
-    """What an SVG file says about itself."""
+    """Metadata of an SVG file."""
 
     title: str
     tags: tuple[str, ...]
@@ -26,7 +26,7 @@ class Metadata:
 
     @property
     def is_public_domain(self) -> bool:
-        """Whether no licence but the public domain is named (the collection as a whole is declared so)."""
+        """Return whether the only licence is the public domain (which the collection declares)."""
         return all("publicdomain" in licence.replace(" ", "").lower() for licence in self.licences)
 
 
@@ -45,8 +45,8 @@ def parse_metadata(content: bytes) -> Metadata:
     titles = ("".join(element.itertext()) for element in root.iter(f"{_DC}title"))
     items = (item for subject in root.iter(f"{_DC}subject") for item in subject.iter(f"{_RDF}li"))
     tags = (" ".join("".join(item.itertext()).split()) for item in items)
-    named = (value for name in _LICENCES for element in root.iter(name) for value in element.attrib.values())
-    return Metadata(" ".join(next(titles, "").split()), tuple(filter(None, tags)), tuple(filter(None, named)))
+    licences = (value for name in _LICENCES for element in root.iter(name) for value in element.attrib.values())
+    return Metadata(" ".join(next(titles, "").split()), tuple(filter(None, tags)), tuple(filter(None, licences)))
 
 
 def labels_of(words: Iterable[str]) -> list[str]:
@@ -57,8 +57,8 @@ def labels_of(words: Iterable[str]) -> list[str]:
     >>> labels_of(["Signs_and_symbols/weather", "rome,italy", "&eacute;toile", "HASH(0x86669dc)", "http://a.org"])
     ['signs and symbols', 'weather', 'rome', 'italy', 'étoile']
     """
-    whole = (html.unescape(word) for word in words if "://" not in word)
-    parts = (clean_label(part.replace("_", " ")) for word in whole for part in re.split(r"[,;/]", word))
+    phrases = (html.unescape(word) for word in words if "://" not in word)
+    parts = (clean_label(part.replace("_", " ")) for word in phrases for part in re.split(r"[,;/]", word))
     return unique(part for part in parts if len(part) <= _MAX_LABEL and not _NO_LABEL.fullmatch(part))
 
 
@@ -100,5 +100,5 @@ def find_drawings(root: Path) -> Iterator[Drawing]:
         links.setdefault(link.resolve(), []).append(PurePosixPath(link.relative_to(root)))
     for file in files:
         if not file.is_symlink():
-            own = PurePosixPath(file.relative_to(root))
-            yield Drawing(file, (own, *links.get(file.resolve(), [])))
+            own_path = PurePosixPath(file.relative_to(root))
+            yield Drawing(file, (own_path, *links.get(file.resolve(), [])))

@@ -1,4 +1,4 @@
-"""Which emoji show the same thing, whatever the skin tone, gender, hair, direction and presentation."""
+"""Concepts of emoji: one for all skin tones, genders, hair, directions and presentations."""
 
 ZWJ = 0x200D
 _PRESENTATION = 0xFE0F
@@ -35,10 +35,10 @@ def concept(sequence: str) -> tuple[int, ...]:
     >>> concept("👩🏽‍🌾") == concept("👨‍🌾") == concept("🧑🏿‍🌾")
     True
     """
-    kept = [_SAME_PERSON.get(c, c) for c in map(ord, sequence) if c != _PRESENTATION and c not in _SKIN]
-    if not kept:
+    code_points = [_SAME_PERSON.get(c, c) for c in map(ord, sequence) if c != _PRESENTATION and c not in _SKIN]
+    if not code_points:
         return _SWATCH
-    base = _without_signs(kept)
+    base = _without_signs(code_points)
     if _is_family(base):
         return _FAMILY
     return _SAME_SEQUENCE.get(base, base)
@@ -51,13 +51,13 @@ def hexadecimal(points: tuple[int, ...]) -> str:
 
 def _without_signs(points: list[int]) -> tuple[int, ...]:
     """Drop signs that are joined to something; a sign alone is an emoji of its own."""
-    kept: list[int] = []
+    code_points: list[int] = []
     for point in points:
-        if point in _SIGNS and kept and kept[-1] == ZWJ:
-            kept.pop()
+        if point in _SIGNS and code_points and code_points[-1] == ZWJ:
+            code_points.pop()
         else:
-            kept.append(point)
-    return tuple(kept)
+            code_points.append(point)
+    return tuple(code_points)
 
 
 def _is_family(points: tuple[int, ...]) -> bool:

@@ -30,7 +30,7 @@ _HATE = ("sunwheel", "swastika", "nazi")  # in file names: symbols that nobody n
 
 
 @dataclass
-class _Found:
+class LabelledDrawing:
     drawing: Drawing
     metadata: Metadata
     labels: list[str]
@@ -38,14 +38,14 @@ class _Found:
 
 def build_drawings(root: Path, rejects: Rejects) -> tuple[list[Row], dict[str, str]]:
     """Rows in order of path, and what the Parquet file says about itself."""
-    wanted = [found for drawing in find_drawings(root) if (found := _look(drawing, rejects))]
-    pictures = _rasterise_all(wanted, rejects)
-    drawn = [found for found, picture in zip(wanted, pictures, strict=True) if picture is not None]
-    shown = [picture for picture in pictures if picture is not None]
-    return _rows(drawn, shown, rejects), _metadata()
+    labelled = [item for drawing in find_drawings(root) if (item := _look(drawing, rejects))]
+    pictures = _rasterise_all(labelled, rejects)
+    items = [item for item, picture in zip(labelled, pictures, strict=True) if picture is not None]
+    images = [picture for picture in pictures if picture is not None]
+    return _rows(items, images, rejects), _metadata()
 
 
-def _look(drawing: Drawing, rejects: Rejects) -> _Found | None:
+def _look(drawing: Drawing, rejects: Rejects) -> LabelledDrawing | None:
     """The drawing with its labels, when it belongs into the sample."""
     place = drawing.places[0]
     if place.parts[: len(_STARS)] == _STARS:
@@ -53,11 +53,11 @@ def _look(drawing: Drawing, rejects: Rejects) -> _Found | None:
     elif any(word in place.name.lower() for word in _HATE):
         rejects.add(drawing.id, "sign of an ideology of hate")
     else:
-        return _read(drawing, rejects)
+        return read_labels(drawing, rejects)
     return None
 
 
-def _read(drawing: Drawing, rejects: Rejects) -> _Found | None:
+def read_labels(drawing: Drawing, rejects: Rejects) -> LabelledDrawing | None:
     try:
         metadata = parse_metadata(drawing.file.read_bytes())
     except ET.ParseError as error:
@@ -65,55 +65,55 @@ def _read(drawing: Drawing, rejects: Rejects) -> _Found | None:
         return None
     tags = labels_of(metadata.tags)
     if metadata.is_public_domain and tags:
-        return _Found(drawing, metadata, unique([*tags, *labels_of(drawing.folder_names)]))
+        return LabelledDrawing(drawing, metadata, unique([*tags, *labels_of(drawing.folder_names)]))
     reason = "no tags" if metadata.is_public_domain else "names another licence"
     rejects.add(drawing.id, reason, ", ".join(metadata.licences))
     return None
 
 
-def _rasterise_all(wanted: Sequence[_Found], rejects: Rejects) -> list[Image.Image | None]:
+def _rasterise_all(items: Sequence[LabelledDrawing], rejects: Rejects) -> list[Image.Image | None]:
     pictures: list[Image.Image | None] = []
     with ThreadPoolExecutor(count_available_cores()) as pool:
-        results = pool.map(partial(_try_rasterise, side=SIDE), wanted)
-        for found, result in zip(wanted, follow(results, len(wanted), "drawings"), strict=True):
+        results = pool.map(partial(_try_rasterise, side=SIDE), items)
+        for item, result in zip(items, follow(results, len(items), "drawings"), strict=True):
             if isinstance(result, RasterError):
-                rejects.add(found.drawing.id, str(result))
+                rejects.add(item.drawing.id, str(result))
             pictures.append(None if isinstance(result, RasterError) else result)
     return pictures
 
 
-def _try_rasterise(found: _Found, side: int) -> Image.Image | RasterError:
+def _try_rasterise(item: LabelledDrawing, side: int) -> Image.Image | RasterError:
     try:
-        return rasterise(found.drawing.file, side)
+        return rasterise(item.drawing.file, side)
     except RasterError as error:
         return error
 
 
-def _rows(drawn: Sequence[_Found], pictures: Sequence[Image.Image], rejects: Rejects) -> list[Row]:
+def _rows(items: Sequence[LabelledDrawing], pictures: Sequence[Image.Image], rejects: Rejects) -> list[Row]:
     """One row a drawing that looks like no earlier one, with the labels of all its copies."""
     pairs, cosines = alike_pairs(pictures, NEAR)
-    first = components(len(drawn), pairs[cosines >= SAME])
-    groups = merge_groups([stem(found.drawing.places[0]) for found in drawn], pairs)
+    first = components(len(items), pairs[cosines >= SAME])
+    groups = merge_groups([stem(item.drawing.places[0]) for item in items], pairs)
     rows: dict[int, Row] = {}
-    for number, (found, picture) in enumerate(zip(drawn, pictures, strict=True)):
+    for number, (item, picture) in enumerate(zip(items, pictures, strict=True)):
         keeper = int(first[number])
         if keeper == number:
-            rows[number] = _row(found, picture, groups[number])
+            rows[number] = _row(item, picture, groups[number])
         else:
-            rejects.add(found.drawing.id, "copy of an earlier drawing", drawn[keeper].drawing.id)
-            rows[keeper].labels = unique([*rows[keeper].labels, *found.labels])
+            rejects.add(item.drawing.id, "copy of an earlier drawing", items[keeper].drawing.id)
+            rows[keeper].labels = unique([*rows[keeper].labels, *item.labels])
     return list(rows.values())
 
 
-def _row(found: _Found, picture: Image.Image, group: str) -> Row:
+def _row(item: LabelledDrawing, picture: Image.Image, group: str) -> Row:
     return Row(
-        id=found.drawing.id,
+        id=item.drawing.id,
         image=webp(picture, QUALITY),
-        labels=found.labels,
+        labels=item.labels,
         group=f"drawing-{group}",
         part="drawings",
-        title=found.metadata.title,
-        category=str(found.drawing.places[0].parent),
+        title=item.metadata.title,
+        category=str(item.drawing.places[0].parent),
     )
 
 

@@ -36,7 +36,7 @@ def build_emoji(font_path: Path, cldr: Path, rejects: Rejects) -> tuple[list[Row
     annotations = read_annotations(cldr, LANGUAGES)
     rows: list[Row] = []
     pictures: list[Image.Image] = []
-    for sequence, glyph in track(_drawn(font, annotations, rejects), "emoji"):
+    for sequence, glyph in track(list_glyphs(font, annotations, rejects), "emoji"):
         picture = shrunk(flattened(font.png(glyph)), SIDE)
         pictures.append(picture)
         rows.append(_row(sequence, annotations[sequence], webp(picture, QUALITY), categories))
@@ -44,9 +44,9 @@ def build_emoji(font_path: Path, cldr: Path, rejects: Rejects) -> tuple[list[Row
     return rows, _metadata(f"{SOURCE}; font {font.version}; CLDR {cldr_version(cldr)}")
 
 
-def _drawn(font: EmojiFont, annotations: dict[str, Annotation], rejects: Rejects) -> list[tuple[str, str]]:
+def list_glyphs(font: EmojiFont, annotations: dict[str, Annotation], rejects: Rejects) -> list[tuple[str, str]]:
     """(sequence, glyph) of everything that has a picture and a label."""
-    found = []
+    glyphs = []
     for sequence in sorted(annotations):
         glyph = font.glyph(sequence)
         if glyph is None:
@@ -54,8 +54,8 @@ def _drawn(font: EmojiFont, annotations: dict[str, Annotation], rejects: Rejects
         elif not annotations[sequence].labels:
             rejects.add(_id(sequence), "no labels")
         else:
-            found.append((sequence, glyph))
-    return found
+            glyphs.append((sequence, glyph))
+    return glyphs
 
 
 def _row(sequence: str, annotation: Annotation, image: bytes, categories: dict[str, str]) -> Row:
@@ -78,8 +78,8 @@ def _id(sequence: str) -> str:
 def category_of(sequence: str, categories: dict[str, str]) -> str:
     """The category of a sequence, else of its base, else of its first character, else "other"."""
     base = "".join(map(chr, concept(sequence)))
-    known = (categories[key] for key in (sequence, base, sequence[0], base[0]) if key in categories)
-    return next(known, "other")
+    candidates = (categories[key] for key in (sequence, base, sequence[0], base[0]) if key in categories)
+    return next(candidates, "other")
 
 
 def _join_same_pictures(rows: Sequence[Row], pictures: Sequence[Image.Image]) -> None:

@@ -39,7 +39,7 @@ def open_font(path: Path) -> EmojiFont:
 
 
 def _read_ligatures(font: Any) -> dict[tuple[str, ...], str]:
-    found: dict[tuple[str, ...], str] = {}
+    glyphs_by_sequence: dict[tuple[str, ...], str] = {}
     for lookup in font["GSUB"].table.LookupList.Lookup:
         for table in lookup.SubTable:
             inner = table.ExtSubTable if lookup.LookupType == _EXTENSION else table
@@ -47,5 +47,5 @@ def _read_ligatures(font: Any) -> dict[tuple[str, ...], str]:
                 continue
             for first, ligatures in inner.ligatures.items():
                 for ligature in ligatures:
-                    found.setdefault((first, *ligature.Component), ligature.LigGlyph)
-    return found
+                    glyphs_by_sequence.setdefault((first, *ligature.Component), ligature.LigGlyph)
+    return glyphs_by_sequence

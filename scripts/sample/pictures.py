@@ -29,5 +29,5 @@ def webp(picture: Image.Image, quality: int) -> bytes:
 
 
 def described(side: int, quality: int) -> str:
-    """How the pictures were made, for the metadata of the file."""
+    """Return a description of how the pictures were made, for the metadata of the file."""
     return f"WebP, longer side {side} px, quality {quality}, on white; libwebp {features.version('webp')}"

@@ -39,7 +39,7 @@ def drawn_box(picture: Image.Image) -> tuple[int, int, int, int] | None:
 
 
 def framed(picture: Image.Image, box: tuple[int, int, int, int]) -> Image.Image:
-    """What lies in the box, with a small white margin around it."""
+    """Return the content of the box with a small white margin around it."""
     left, top, right, bottom = box
     margin = max(round(_MARGIN * max(right - left, bottom - top)), 1)
     frame = Image.new("RGB", (right - left + 2 * margin, bottom - top + 2 * margin), "white")
@@ -51,14 +51,14 @@ def _draw(file: Path) -> bytes:
     size = ["--width", str(_LARGE), "--height", str(_LARGE), "--keep-aspect-ratio"]
     command = [COMMAND, "--unlimited", *size, str(file)]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False)
+        process = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False)
     except subprocess.TimeoutExpired as error:
         raise RasterError(f"not drawn within {_SECONDS:.0f} seconds") from error
-    if done.returncode or not done.stdout:
+    if process.returncode or not process.stdout:
         raise RasterError("librsvg cannot draw it")
-    return done.stdout
+    return process.stdout
 
 
 def rasteriser_version() -> str:
-    """What draws, and its version."""
+    """Return the name and version of the program that draws."""
     return subprocess.run([COMMAND, "--version"], capture_output=True, text=True, check=True).stdout.strip()

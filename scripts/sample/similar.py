@@ -16,7 +16,7 @@ _BLOCK = 1024
 
 
 def ink(picture: Image.Image) -> Features:
-    """What is not white, fitted to a square: (1728,) float32 of unit length, zeros when blank."""
+    """Return the drawn part, fitted to a square: (1728,) float32 of unit length, zeros when blank."""
     vector = _thumbnail(picture).ravel()
     return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-6), np.float32)
 
@@ -38,12 +38,12 @@ def close_pairs(features: Features, threshold: float, tick: Callable[[int], None
 
     `tick` is called with the number of pictures done.
     """
-    found = [np.empty((0, 2), np.int64)]
+    pairs_by_block = [np.empty((0, 2), np.int64)]
     for start in range(0, len(features), _BLOCK):
         i, j = np.nonzero(features[start : start + _BLOCK] @ features[start:].T >= threshold)
-        found.append(np.stack([i, j], 1)[i < j] + start)
+        pairs_by_block.append(np.stack([i, j], 1)[i < j] + start)
         tick(min(_BLOCK, len(features) - start))
-    return np.concatenate(found)
+    return np.concatenate(pairs_by_block)
 
 
 def alike_pairs(pictures: Sequence[Image.Image], threshold: float) -> tuple[Pairs, Features]:
@@ -54,8 +54,8 @@ def alike_pairs(pictures: Sequence[Image.Image], threshold: float) -> tuple[Pair
     pairs = close_pairs(inks, threshold)
     first, second = pairs[:, 0], pairs[:, 1]
     cosines = np.minimum(_cosines(inks, first, second), _cosines(contrasts, first, second))
-    kept = (cosines >= threshold) & (np.abs(aspects[first] - aspects[second]) <= _ASPECT)
-    return pairs[kept], cosines[kept]
+    is_alike = (cosines >= threshold) & (np.abs(aspects[first] - aspects[second]) <= _ASPECT)
+    return pairs[is_alike], cosines[is_alike]
 
 
 def _cosines(features: Features, first: Pairs, second: Pairs) -> Features:
@@ -90,6 +90,6 @@ def merge_groups(groups: Sequence[str], pairs: Pairs) -> list[str]:
     """
     names = list(dict.fromkeys(groups))
     numbers = {name: number for number, name in enumerate(names)}
-    own = np.array([numbers[name] for name in groups], np.int64)
-    merged = components(len(names), np.stack([own[pairs[:, 0]], own[pairs[:, 1]]], 1))
-    return [names[merged[number]] for number in own]
+    group_ids = np.array([numbers[name] for name in groups], np.int64)
+    merged = components(len(names), np.stack([group_ids[pairs[:, 0]], group_ids[pairs[:, 1]]], 1))
+    return [names[merged[number]] for number in group_ids]

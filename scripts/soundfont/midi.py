@@ -11,7 +11,7 @@ Event = tuple[int, bytes]
 """(milliseconds, message)."""
 
 
-def midi_file(program: int, sounds: Iterable[tuple[Sequence[int], int]], *, every: int, held: int) -> bytes:
+def midi_file(program: int, sounds: Iterable[tuple[Sequence[int], int]], *, every: int, length: int) -> bytes:
     """A file of format 0 that plays sounds (notes, velocity) one after the other.
 
     Parameters
@@ -26,7 +26,7 @@ def midi_file(program: int, sounds: Iterable[tuple[Sequence[int], int]], *, ever
 
     Examples
     --------
-    >>> content = midi_file(40, [((60, 64), 100)], every=3_000, held=1_200)
+    >>> content = midi_file(40, [((60, 64), 100)], every=3_000, length=1_200)
     >>> content[:4], content[14:18], len(content)
     (b'MThd', b'MTrk', 58)
     """
@@ -34,7 +34,7 @@ def midi_file(program: int, sounds: Iterable[tuple[Sequence[int], int]], *, ever
     for number, (notes, velocity) in enumerate(sounds):
         start = number * every
         events += [(start, bytes([0x90, note, velocity])) for note in notes]
-        events += [(start + held, bytes([0x80, note, 0])) for note in notes]
+        events += [(start + length, bytes([0x80, note, 0])) for note in notes]
         events.append((start + every - 50, _ALL_OFF))
     events.append((events[-1][0] + 50, _END))
     track, now = b"", 0

@@ -1,4 +1,4 @@
-"""Which sounds are made of an instrument: pitches, chords and loudness, and on which side of the split they are."""
+"""Plan of the sounds of an instrument: pitches, chords, loudness, and the side of the split."""
 
 import re
 from typing import NamedTuple

@@ -12,7 +12,7 @@ from soundfont.midi import midi_file
 from soundfont.plan import Sound
 
 RATE, SECONDS = 22_050, 2.0
-_EVERY, _HELD = 3_000, 1_200  # milliseconds
+_EVERY, _LENGTH = 3_000, 1_200  # milliseconds
 _RENDERED = 2 * RATE  # twice as many samples as are kept: what lies too high is filtered out and not folded back
 _FADED = 0.02  # seconds at the end
 
@@ -35,7 +35,7 @@ def rendered(sounds: Sequence[Sound], soundfont: Path) -> Iterator[Any]:
     with tempfile.TemporaryDirectory() as folder:
         song, wave = Path(folder) / "a.mid", Path(folder) / "a.wav"
         program = sounds[0].program
-        song.write_bytes(midi_file(program, [(s.notes, s.velocity) for s in sounds], every=_EVERY, held=_HELD))
+        song.write_bytes(midi_file(program, [(s.notes, s.velocity) for s in sounds], every=_EVERY, length=_LENGTH))
         options = ["-ni", "-q", "-R", "0", "-C", "0", "-g", "0.5", "-r", str(_RENDERED), "-T", "wav", "-O", "s16"]
         options += ["-o", "synth.default-soundfont="]  # would take the place of a font that cannot be read
         ran = subprocess.run(
@@ -43,10 +43,10 @@ def rendered(sounds: Sequence[Sound], soundfont: Path) -> Iterator[Any]:
         )
         if ran.returncode or not wave.is_file() or not wave.stat().st_size:
             raise SilentError(f"fluidsynth made nothing of {soundfont}: {ran.stderr.strip()[:200]}")
-        both, _ = soundfile.read(wave, dtype="float32", always_2d=True)
-    if not both.any():
+        stereo, _ = soundfile.read(wave, dtype="float32", always_2d=True)
+    if not stereo.any():
         raise SilentError(f"{soundfont} plays nothing as program {program}; give a General MIDI sound font")
-    samples = soxr.resample(both.mean(axis=1), _RENDERED, RATE)
+    samples = soxr.resample(stereo.mean(axis=1), _RENDERED, RATE)
     for number in range(len(sounds)):
         yield _cut(samples, number)
 
@@ -54,7 +54,7 @@ def rendered(sounds: Sequence[Sound], soundfont: Path) -> Iterator[Any]:
 def _cut(samples: Any, number: int) -> Any:
     start, size = number * _EVERY * RATE // 1000, int(SECONDS * RATE)
     part = np.zeros(size, np.float32)
-    heard = samples[start : start + size]
-    part[: len(heard)] = heard
+    audible = samples[start : start + size]
+    part[: len(audible)] = audible
     part[-int(_FADED * RATE) :] *= np.linspace(1, 0, int(_FADED * RATE), dtype=np.float32)
     return part

@@ -22,10 +22,10 @@ def test_results_keep_the_order_of_the_items():
 
 @pytest.mark.parametrize("executor", [SerialExecutor(), ProcessExecutor(2), ProcessExecutor(2, local_seconds=0)])
 def test_only_a_few_items_are_taken_ahead(executor):
-    taken = []
-    results = executor.map(abs, (taken.append(i) or i for i in range(100)))
+    items = []
+    results = executor.map(abs, (items.append(i) or i for i in range(100)))
     assert next(results) == 0
-    assert len(taken) <= 4
+    assert len(items) <= 4
     if hasattr(results, "close"):
         results.close()
 
@@ -44,11 +44,11 @@ def test_a_worker_has_one_thread_and_a_killed_one_is_told():
 
 
 def test_closing_early_does_not_wait_for_everything():
-    begun = time.monotonic()
+    start_time = time.monotonic()
     results = ProcessExecutor(1, local_seconds=0).map(time.sleep, [0.01] + [0.2] * 500)
     next(results)
     results.close()
-    assert time.monotonic() - begun < 30
+    assert time.monotonic() - start_time < 30
 
 
 SCRIPT = """
@@ -70,19 +70,19 @@ if __name__ == "__main__":
 """
 
 
-def start(folder: Path, job: str, after: float = 0, **environment: str) -> "subprocess.Popen[str]":
+def start(folder: Path, job: str, delay: float = 0, **environment: str) -> "subprocess.Popen[str]":
     (folder / "job.py").write_text(SCRIPT)
-    command = [sys.executable, folder / "job.py", job, str(after)]
+    command = [sys.executable, folder / "job.py", job, str(delay)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment})
 
 
 def test_work_begins_here_and_goes_on_in_processes_after_a_while():
-    here = os.getpid()
-    assert set(ProcessExecutor(2, local_seconds=60).map(_process, range(20))) == {here}
-    found = list(ProcessExecutor(2, local_seconds=0.1).map(_process, range(20)))
-    begun = found.count(here)
-    assert begun in (1, 2)
-    assert found[:begun] == [here] * begun
+    parent = os.getpid()
+    assert set(ProcessExecutor(2, local_seconds=60).map(_process, range(20))) == {parent}
+    process_ids = list(ProcessExecutor(2, local_seconds=0.1).map(_process, range(20)))
+    n_local = process_ids.count(parent)
+    assert n_local in (1, 2)
+    assert process_ids[:n_local] == [parent] * n_local
 
 
 def _process(item: int) -> int:
@@ -94,8 +94,8 @@ def test_libraries_that_come_with_the_shared_arrays_have_one_thread_too(tmp_path
     """They are loaded before a worker could say so in its environment."""
     process = start(tmp_path, "threads", OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2", MKL_NUM_THREADS="2")
     assert process.communicate(timeout=60)[0] == "[1, 1, 1, 1]\n"
-    here = start(tmp_path, "threads", 60, OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2", MKL_NUM_THREADS="2")
-    assert here.communicate(timeout=60)[0] == "[1, 1, 1, 1]\n", "and so it has where work begins"
+    parent = start(tmp_path, "threads", 60, OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2", MKL_NUM_THREADS="2")
+    assert parent.communicate(timeout=60)[0] == "[1, 1, 1, 1]\n", "and so it has where work begins"
 
 
 def test_workers_end_with_a_parent_that_is_killed(tmp_path):
@@ -103,8 +103,10 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     workers = [int(process.stdout.readline()) for _ in range(2)]
     process.kill()
     try:
-        rest, _ = process.communicate(timeout=20)  # ends when nobody holds the other end: parent and workers are gone
-        assert (rest, process.returncode) == ("", -signal.SIGKILL)
+        remaining_output, _ = process.communicate(
+            timeout=20
+        )  # ends when nobody holds the other end: parent and workers are gone
+        assert (remaining_output, process.returncode) == ("", -signal.SIGKILL)
     except subprocess.TimeoutExpired:
         for worker in workers:
             os.kill(worker, signal.SIGKILL)

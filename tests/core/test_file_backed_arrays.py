@@ -77,20 +77,20 @@ def test_what_grows_holds_the_same_wherever_it_lies(large: int, monkeypatch: pyt
 def test_rows_that_are_taken_are_the_same_wherever_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
     X = features()
     Y, ids = csr_matrix((X.shape[0], 0), dtype=np.int8), [f"t{i}" for i in range(X.shape[0])]
-    rows, chosen = FeatureTable(X, Y, [], ids), np.array([5, 2, 2, 0])
-    usual = rows.take(chosen)
+    rows, indices = FeatureTable(X, Y, [], ids), np.array([5, 2, 2, 0])
+    usual = rows.take(indices)
     monkeypatch.setattr(file_backed_arrays, "LARGE", 1)
     monkeypatch.setattr("wsabie.io.records._ROWS_AT_ONCE", 3)
-    there = rows.take(chosen)
-    assert is_mapped(there.X.data)
-    assert (there.X != usual.X).nnz == 0
-    assert there.ids == usual.ids
+    mapped_rows = rows.take(indices)
+    assert is_mapped(mapped_rows.X.data)
+    assert (mapped_rows.X != usual.X).nnz == 0
+    assert mapped_rows.ids == usual.ids
 
 
 def test_a_space_has_the_same_bits_wherever_its_data_lie(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = make().fit(world())
     monkeypatch.setattr(file_backed_arrays, "LARGE", 1)
     monkeypatch.setattr("wsabie.models.entity_space.fitted_entities._ENCODED_AT_ONCE", 5)
-    there = make().fit(world())
-    assert is_mapped(there.kinds_["track"].points)
-    assert same(usual, there)
+    mapped_space = make().fit(world())
+    assert is_mapped(mapped_space.kinds_["track"].points)
+    assert same(usual, mapped_space)

@@ -40,7 +40,7 @@ def test_threads_never_hold_more_than_the_limit():
 
 
 def test_a_share_waits_for_another_process_and_for_no_dead_one():
-    budget, done = MemoryBudget(lambda: 1000), threading.Event()
+    budget, is_done = MemoryBudget(lambda: 1000), threading.Event()
     with share_memory_budgets():
         child = holder(600)
         with budget.share(300):  # there is room for both
@@ -48,14 +48,14 @@ def test_a_share_waits_for_another_process_and_for_no_dead_one():
 
         def take():
             with budget.share(500):
-                done.set()
+                is_done.set()
 
         thread = threading.Thread(target=take)
         thread.start()
-        assert not done.wait(0.3)
+        assert not is_done.wait(0.3)
         os.kill(child.pid, signal.SIGKILL)
         thread.join(30)
-        assert done.is_set()
+        assert is_done.is_set()
         child.communicate()
 
 

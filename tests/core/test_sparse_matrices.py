@@ -91,18 +91,18 @@ def test_indices_of_any_whole_type(dtype: str) -> None:
     assert convert_to_csr(matrix, "X").toarray().tolist() == with_array("indices", [1, 3]).toarray().tolist()
 
 
-def whole(matrix: Any) -> bool:
+def is_well_formed(matrix: Any) -> bool:
     """The slow twin for CSR: follow every index by hand."""
     starts, columns = np.asarray(matrix.indptr).tolist(), np.asarray(matrix.indices).tolist()
     try:
         ends = [range(int(lo), int(hi)) for lo, hi in pairwise(starts) if int(lo) <= int(hi)]
         values = [float(value) for value in np.asarray(matrix.data).tolist()]
-        read = [(columns[at], values[at]) for row in ends for at in row]
+        cells = [(columns[at], values[at]) for row in ends for at in row]
     except (TypeError, ValueError, IndexError):
         return False
     right_types = all(np.asarray(a).dtype.kind in "iu" for a in (matrix.indptr, matrix.indices))
     as_many = len(ends) == len(starts) - 1 == matrix.shape[0] and starts[0] == 0
-    return right_types and as_many and all(0 <= column < matrix.shape[1] for column, _ in read)
+    return right_types and as_many and all(0 <= column < matrix.shape[1] for column, _ in cells)
 
 
 @given(seeds)
@@ -113,9 +113,9 @@ def test_what_is_refused_agrees_with_following_every_index_by_hand(seed: int) ->
     try:
         arrays = extract_csr_arrays(matrix, "X")
     except InputError:
-        assert not whole(matrix)
+        assert not is_well_formed(matrix)
     else:
-        assert whole(matrix)
+        assert is_well_formed(matrix)
         assert arrays.data.tolist() == [float(v) for v in np.asarray(matrix.data)[: arrays.indptr[-1]]]
 
 

@@ -9,19 +9,19 @@ from wsabie.core.executors import run_in_threads
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_every_item_is_done_once(threads):
-    done, lock = [], threading.Lock()
+    items, lock = [], threading.Lock()
 
     def work(item):
         with lock:
-            done.append(item)
+            items.append(item)
 
     run_in_threads(work, range(20), threads)
-    assert sorted(done) == list(range(20))
+    assert sorted(items) == list(range(20))
 
 
 def test_two_threads_work_at_the_same_time():
-    together, places = threading.Barrier(2, timeout=10), []
-    run_in_threads(lambda item: places.append(together.wait()), range(2), 2)
+    barrier, places = threading.Barrier(2, timeout=10), []
+    run_in_threads(lambda item: places.append(barrier.wait()), range(2), 2)
     assert sorted(places) == [0, 1]
 
 

@@ -25,10 +25,10 @@ def test_sparse_and_dense_rows_keep_their_values(seed: int) -> None:
     assert np.array_equal(dense, X.toarray())
 
 
-@pytest.mark.parametrize("given", [None, "text", 5, (row for row in np.eye(2)), object()])
-def test_what_is_no_array_is_named(given: Any) -> None:
-    with pytest.raises(InputError, match=f"X is {type(given).__name__}, and neither a sparse matrix nor an array"):
-        check_features(given)
+@pytest.mark.parametrize("value", [None, "text", 5, (row for row in np.eye(2)), object()])
+def test_what_is_no_array_is_named(value: Any) -> None:
+    with pytest.raises(InputError, match=f"X is {type(value).__name__}, and neither a sparse matrix nor an array"):
+        check_features(value)
 
 
 @pytest.mark.parametrize("make", [sp.coo_matrix, sp.csc_matrix, sp.lil_matrix, sp.csr_array, sp.csr_matrix])
@@ -48,12 +48,12 @@ def test_any_dense_form(make: Any) -> None:
 def test_disorder_is_put_in_order_without_touching_the_callers_matrix() -> None:
     """Unsorted columns and a cell given twice."""
     X = sp.csr_matrix((np.array([1.0, 2, 3]), np.array([4, 0, 4]), np.array([0, 3])), shape=(1, 5))
-    before = (X.data.copy(), X.indices.copy())
+    original = (X.data.copy(), X.indices.copy())
     rows = check_features(X)
     assert rows.indices.tolist() == [0, 4]  # type: ignore[union-attr]
     assert rows.data.tolist() == [2, 4]  # type: ignore[union-attr]
-    assert np.array_equal(X.data, before[0])
-    assert np.array_equal(X.indices, before[1])
+    assert np.array_equal(X.data, original[0])
+    assert np.array_equal(X.indices, original[1])
 
 
 def test_arrays_of_the_right_type_are_not_copied() -> None:

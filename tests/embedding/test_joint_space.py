@@ -33,7 +33,7 @@ def test_points_have_the_same_bits_for_any_number_of_threads(space: JointSpace, 
 
 
 def test_width_and_points_do_not_need_padded_labels(space: JointSpace) -> None:
-    """As in a loaded model, whose label table is mapped from a file without padding."""
+    """A loaded model maps its label table from a file without padding."""
     bare = JointSpace(DIM, "dot", space.features, np.ascontiguousarray(space.labels[:, :DIM]), space.bias)
     inputs = check_features(np.eye(9, dtype=np.float32))
     assert bare.width == space.width == (None, None)
@@ -78,7 +78,7 @@ def test_sizes(space: JointSpace) -> None:
 
 @pytest.mark.parametrize("dense", [False, True])
 def test_read_only_rows_do_not_compile_every_kernel_anew(space: JointSpace, dense: bool) -> None:
-    """As numpy.load(mmap_mode="r") or Arrow give them."""
+    """Tables are read-only, like those of numpy.load(mmap_mode="r") or Arrow."""
     from wsabie.kernels.embedding.towers import encode_rows
 
     X = sparse_rows(20, 9, 0.5, np.random.default_rng(0))
@@ -93,10 +93,10 @@ def test_read_only_rows_do_not_compile_every_kernel_anew(space: JointSpace, dens
 
 @pytest.mark.parametrize("name", SIMILARITIES)
 def test_a_read_only_label_table_does_not_either(name: str) -> None:
-    """As a model whose dimensions need no padding is mapped from its folder."""
-    own = JointSpace.random(9, 7, 16, name, np.random.default_rng(0))  # type: ignore[arg-type]
-    mapped = replace(own, labels=own.labels.copy(), bias=own.bias.copy())
+    """A model whose dimensions need no padding is mapped from its folder."""
+    writable = JointSpace.random(9, 7, 16, name, np.random.default_rng(0))  # type: ignore[arg-type]
+    mapped = replace(writable, labels=writable.labels.copy(), bias=writable.bias.copy())
     for array in (mapped.labels, mapped.bias):
         array.setflags(write=False)
-    assert typeof(mapped.label_arrays()) == typeof(own.label_arrays())
+    assert typeof(mapped.label_arrays()) == typeof(writable.label_arrays())
     assert np.shares_memory(mapped.label_arrays().table, mapped.labels)

@@ -9,9 +9,9 @@ from wsabie.embedding.linear_space import LinearSpace
 @pytest.fixture
 def space() -> LinearSpace:
     """Three labels of lengths 1, 2 and 4 after the scales; the carried squares have drifted."""
-    made = LinearSpace(np.float32([[1, 0], [0, 1], [0, 2]]), np.float32([0.5, 0, -0.5]))
-    made.scale[:], made.norm2[:] = [1, 2, 2], [7, 7, 7]
-    return made
+    linear_space = LinearSpace(np.float32([[1, 0], [0, 1], [0, 2]]), np.float32([0.5, 0, -0.5]))
+    linear_space.scale[:], linear_space.norm2[:] = [1, 2, 2], [7, 7, 7]
+    return linear_space
 
 
 def test_settling_multiplies_scales_in_and_takes_lengths_anew(space: LinearSpace) -> None:
@@ -28,10 +28,10 @@ def test_settling_holds_every_label_to_the_limit(space: LinearSpace) -> None:
 
 
 def test_a_copy_on_disk_shares_no_memory_and_assign_takes_all_of_it_back(space: LinearSpace) -> None:
-    kept = space.copy()
-    before = {name: getattr(space, name).copy() for name in ("weights", "bias", "scale", "norm2")}
-    for name in before:
+    copied = space.copy()
+    arrays = {name: getattr(space, name).copy() for name in ("weights", "bias", "scale", "norm2")}
+    for name in arrays:
         getattr(space, name)[:] = 9
-    space.assign(kept)
-    for name, array in before.items():
+    space.assign(copied)
+    for name, array in arrays.items():
         assert np.array_equal(getattr(space, name), array), name

@@ -11,7 +11,7 @@ from wsabie.embedding.parts_space import PartsSpace
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_labels_are_held_to_the_limit_once(shared: bool) -> None:
-    """As those of a space of items are: a second time would change last digits."""
+    """Points are limited once, like those of a space of items: twice would change the last digits."""
     items = JointSpace.random(50, 300, 20, "dot", np.random.default_rng(0), {"V": 0.5, "W": 0.5})
     words: Any = None if shared else items.labels.copy()
     space = PartsSpace.from_tables(items.copy(), words, 0.1)

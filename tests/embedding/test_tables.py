@@ -33,8 +33,8 @@ def test_gaussian_does_not_depend_on_the_pieces_it_is_drawn_in() -> None:
     """More than a million numbers come in several pieces."""
     dim, n = 1024, 1500
     table = tables.draw_gaussian(n, dim, 1.0, np.random.default_rng(1))
-    whole = np.random.default_rng(1).standard_normal((n, dim), dtype=np.float32)
-    assert np.array_equal(table, whole)
+    single_draw = np.random.default_rng(1).standard_normal((n, dim), dtype=np.float32)
+    assert np.array_equal(table, single_draw)
 
 
 def test_padded_and_grown_keep_old_rows_where_they_were() -> None:
@@ -50,19 +50,19 @@ def test_padded_and_grown_keep_old_rows_where_they_were() -> None:
 def test_project_rows_cuts_long_rows_only(seed: int, max_norm: float) -> None:
     table = tables.draw_gaussian(9, 20, 0.5, np.random.default_rng(seed))
     table[4] = 0
-    before = table.copy()
+    original = table.copy()
     tables.clip_row_norms(table, max_norm)
-    lengths = np.linalg.norm(before.astype(float), axis=1)
+    lengths = np.linalg.norm(original.astype(float), axis=1)
     shrink = np.minimum(1, max_norm / np.maximum(lengths, 1e-30))
-    np.testing.assert_allclose(table, before * shrink[:, None], rtol=1e-5)
+    np.testing.assert_allclose(table, original * shrink[:, None], rtol=1e-5)
     short = lengths < max_norm * 0.999
-    assert np.array_equal(table[short], before[short])
+    assert np.array_equal(table[short], original[short])
 
 
 def test_project_rows_without_a_limit_and_over_many_rows() -> None:
     table = tables.draw_gaussian(20_000, 4, 1.0, np.random.default_rng(0))
-    before = table.copy()
+    original = table.copy()
     tables.clip_row_norms(table, None)
-    assert np.array_equal(table, before)
+    assert np.array_equal(table, original)
     tables.clip_row_norms(table, 0.5)
     assert np.linalg.norm(table, axis=1).max() == pytest.approx(0.5, rel=1e-5)

@@ -35,9 +35,9 @@ def test_same_seed_same_bits_and_another_seed_another_interval():
 
 def test_blocks_of_resamples_change_nothing(monkeypatch):
     values = np.random.default_rng(0).random(50)
-    whole = bootstrap(values)
+    intervals = bootstrap(values)
     monkeypatch.setattr(module, "_DRAWS_PER_BLOCK", 120)
-    np.testing.assert_allclose(bootstrap(values), whole, rtol=1e-12)
+    np.testing.assert_allclose(bootstrap(values), intervals, rtol=1e-12)
 
 
 def test_groups_of_copies_are_as_wide_as_one_row_each():
@@ -51,19 +51,19 @@ def test_groups_of_copies_are_as_wide_as_one_row_each():
 
 def test_nan_rows_are_left_out_and_metrics_share_resamples():
     values = np.array([0.0, np.nan, 1.0, 1.0])
-    both = bootstrap_all({"a": values, "b": [1.0, 1.0, 1.0, 1.0]})
-    assert both["a"].mean == pytest.approx(2 / 3)
-    assert both["b"] == (1, 1, 1)
+    intervals = bootstrap_all({"a": values, "b": [1.0, 1.0, 1.0, 1.0]})
+    assert intervals["a"].mean == pytest.approx(2 / 3)
+    assert intervals["b"] == (1, 1, 1)
 
 
 def test_a_paired_difference_is_narrower_than_two_intervals():
     rng = np.random.default_rng(3)
     a = rng.random(300)
     b = a - 0.01 + 0.01 * rng.normal(size=300)
-    found = paired_bootstrap(a, b)
-    assert found.ahead == 1
-    assert found.low < 0.01 < found.high < bootstrap(a).high - bootstrap(a).low
-    assert paired_bootstrap(b, a).mean == pytest.approx(-found.mean)
+    difference = paired_bootstrap(a, b)
+    assert difference.ahead == 1
+    assert difference.low < 0.01 < difference.high < bootstrap(a).high - bootstrap(a).low
+    assert paired_bootstrap(b, a).mean == pytest.approx(-difference.mean)
 
 
 def test_equal_models_are_ahead_half_the_time():

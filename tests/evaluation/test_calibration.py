@@ -13,7 +13,7 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def drawn(n, slope, offset, label_offsets, seed=0):
+def draw_pairs(n, slope, offset, label_offsets, seed=0):
     """Pairs whose outcomes really follow the model."""
     rng = np.random.default_rng(seed)
     scores, labels = rng.normal(size=n) * 2, rng.integers(len(label_offsets), size=n)
@@ -22,71 +22,73 @@ def drawn(n, slope, offset, label_offsets, seed=0):
 
 
 def test_slope_and_offset_are_recovered_within_their_standard_errors():
-    pairs, _ = drawn(40_000, 1.7, -1.0, np.zeros(1))
-    found = fit_calibration(pairs)
-    p = found.predict_proba(pairs.scores)
+    pairs, _ = draw_pairs(40_000, 1.7, -1.0, np.zeros(1))
+    calibration = fit_calibration(pairs)
+    p = calibration.predict_proba(pairs.scores)
     design = np.stack([pairs.scores, np.ones(len(p))], axis=1)
     errors = np.sqrt(np.diag(np.linalg.inv((design.T * (p * (1 - p))) @ design)))
-    assert abs(found.slope - 1.7) < 4 * errors[0]
-    assert abs(found.offset + 1.0) < 4 * errors[1]
+    assert abs(calibration.slope - 1.7) < 4 * errors[0]
+    assert abs(calibration.offset + 1.0) < 4 * errors[1]
 
 
 def test_scikit_learn_finds_the_same_maximum():
     from sklearn.linear_model import LogisticRegression
 
-    pairs, _ = drawn(3000, 0.8, 0.3, np.zeros(1))
+    pairs, _ = draw_pairs(3000, 0.8, 0.3, np.zeros(1))
     oracle = LogisticRegression(C=np.inf, tol=1e-8).fit(pairs.scores[:, None], pairs.outcomes)
-    found = fit_calibration(pairs)
-    assert found.slope == pytest.approx(oracle.coef_[0, 0], abs=5e-3)  # softened targets differ by about 1 / n
-    assert found.offset == pytest.approx(oracle.intercept_[0], abs=5e-3)
+    calibration = fit_calibration(pairs)
+    assert calibration.slope == pytest.approx(oracle.coef_[0, 0], abs=5e-3)  # softened targets differ by about 1 / n
+    assert calibration.offset == pytest.approx(oracle.intercept_[0], abs=5e-3)
 
 
 def test_probabilities_are_calibrated_on_new_pairs_and_label_offsets_help():
     label_offsets = np.random.default_rng(5).normal(size=40) * 1.5
-    pairs, _ = drawn(30_000, 1.2, -0.5, label_offsets, seed=1)
-    fresh, truth = drawn(30_000, 1.2, -0.5, label_offsets, seed=2)
-    common, own = fit_calibration(pairs), fit_calibration(pairs, n_labels=40)
-    with_labels = own.predict_proba(fresh.scores, fresh.labels)
+    pairs, _ = draw_pairs(30_000, 1.2, -0.5, label_offsets, seed=1)
+    fresh, truth = draw_pairs(30_000, 1.2, -0.5, label_offsets, seed=2)
+    common, per_label = fit_calibration(pairs), fit_calibration(pairs, n_labels=40)
+    with_labels = per_label.predict_proba(fresh.scores, fresh.labels)
     assert compute_reliability(with_labels, fresh.outcomes)[1] < 0.01
     assert np.abs(with_labels - truth).mean() < 0.02 < np.abs(common.predict_proba(fresh.scores) - truth).mean()
 
 
 def test_label_offsets_solve_the_penalised_equations():
-    pairs, _ = drawn(400, 1.0, 0.0, np.array([1.0, -1.0, 0.5]))
-    found = fit_calibration(pairs, n_labels=5, shrinkage=2.0)
+    pairs, _ = draw_pairs(400, 1.0, 0.0, np.array([1.0, -1.0, 0.5]))
+    calibration = fit_calibration(pairs, n_labels=5, shrinkage=2.0)
     right = pairs.outcomes.sum()
     soft = np.where(pairs.outcomes > 0, (right + 1) / (right + 2), 1 / (len(pairs.scores) - right + 2))
-    residual = found.predict_proba(pairs.scores, pairs.labels) - soft
-    gradient = np.bincount(pairs.labels, residual, minlength=5) + 2.0 * found.label_offsets
+    residual = calibration.predict_proba(pairs.scores, pairs.labels) - soft
+    gradient = np.bincount(pairs.labels, residual, minlength=5) + 2.0 * calibration.label_offsets
     np.testing.assert_allclose(gradient, 0, atol=1e-3)
     np.testing.assert_allclose([residual.sum(), residual @ pairs.scores], 0, atol=1e-3)
-    assert found.label_offsets[3:].tolist() == [0, 0]
+    assert calibration.label_offsets[3:].tolist() == [0, 0]
 
 
 def test_more_shrinkage_means_smaller_label_offsets():
-    pairs, _ = drawn(500, 1.0, 0.0, np.array([2.0, -2.0]))
+    pairs, _ = draw_pairs(500, 1.0, 0.0, np.array([2.0, -2.0]))
     sizes = [np.abs(fit_calibration(pairs, n_labels=2, shrinkage=s).label_offsets).max() for s in (0.1, 10, 1e4)]
     assert sizes[0] > sizes[1] > sizes[2]
     assert sizes[2] < 0.05
 
 
 def test_the_order_of_scores_is_kept_even_when_they_mislead():
-    pairs, _ = drawn(500, -2.0, 0.0, np.zeros(1))
-    found = fit_calibration(pairs)
-    assert found.slope == 0
-    assert found.predict_proba(np.array([0.0]))[0] == pytest.approx(pairs.outcomes.mean(), abs=0.01)
-    good = fit_calibration(drawn(500, 2.0, 0.0, np.zeros(1))[0])
+    pairs, _ = draw_pairs(500, -2.0, 0.0, np.zeros(1))
+    calibration = fit_calibration(pairs)
+    assert calibration.slope == 0
+    assert calibration.predict_proba(np.array([0.0]))[0] == pytest.approx(pairs.outcomes.mean(), abs=0.01)
+    good = fit_calibration(draw_pairs(500, 2.0, 0.0, np.zeros(1))[0])
     assert (np.diff(good.predict_proba(np.linspace(-9, 9, 50))) > 0).all()
 
 
 def test_a_perfect_scorer_gets_finite_probabilities():
-    found = fit_calibration(ScoredPairs(np.array([-1.0, 1.0]), np.array([0, 0]), np.array([0.0, 1.0]), np.ones(2)))
-    assert np.isfinite(found.slope)
-    np.testing.assert_allclose(found.predict_proba(np.array([-1.0, 1.0])), [1 / 3, 2 / 3], atol=1e-6)
+    calibration = fit_calibration(
+        ScoredPairs(np.array([-1.0, 1.0]), np.array([0, 0]), np.array([0.0, 1.0]), np.ones(2))
+    )
+    assert np.isfinite(calibration.slope)
+    np.testing.assert_allclose(calibration.predict_proba(np.array([-1.0, 1.0])), [1 / 3, 2 / 3], atol=1e-6)
 
 
 def test_a_weight_of_2_is_the_pair_twice_and_units_do_not_matter():
-    pairs, _ = drawn(300, 1.0, 0.0, np.zeros(1))
+    pairs, _ = draw_pairs(300, 1.0, 0.0, np.zeros(1))
     doubled = ScoredPairs(*(np.concatenate([column, column]) for column in pairs))
     weighted = fit_calibration(pairs._replace(weights=pairs.weights * 2))
     assert weighted.slope == pytest.approx(fit_calibration(doubled).slope, rel=1e-9)
@@ -113,8 +115,8 @@ def test_sampled_pairs_stand_for_all_pairs():
     assert len(pairs.scores) == 40 * (1 + 10 + 30)
     first = slice(0, 41)
     np.testing.assert_allclose(pairs.scores[first], scores[0, pairs.labels[first]])
-    others = np.delete(scores[0], Y[0])
-    assert set(np.sort(others)[-10:]) == set(pairs.scores[1:11])
+    negative_scores = np.delete(scores[0], Y[0])
+    assert set(np.sort(negative_scores)[-10:]) == set(pairs.scores[1:11])
 
 
 def test_a_fit_on_sampled_pairs_is_near_the_fit_on_all():
@@ -124,9 +126,9 @@ def test_a_fit_on_sampled_pairs_is_near_the_fit_on_all():
     everything = ScoredPairs(
         scores.ravel(), np.tile(np.arange(300), 400), Y.ravel().astype(float), np.ones(scores.size)
     )
-    whole, part = fit_calibration(everything), fit_calibration(sample_pairs([(0, scores)], Y, top=10, n_drawn=60))
-    assert part.slope == pytest.approx(whole.slope, abs=0.1)
-    assert part.offset == pytest.approx(whole.offset, abs=0.2)
+    full, part = fit_calibration(everything), fit_calibration(sample_pairs([(0, scores)], Y, top=10, n_drawn=60))
+    assert part.slope == pytest.approx(full.slope, abs=0.1)
+    assert part.offset == pytest.approx(full.offset, abs=0.2)
 
 
 def test_the_reliability_table_by_hand():

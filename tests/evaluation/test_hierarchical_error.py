@@ -19,8 +19,8 @@ LABELS = ["toad", "frog", "dog", "oak"]
 
 
 def measured(scores, Y, heights, ks):
-    found = evaluate_scores([(0, np.atleast_2d(scores))], Y, ks=ks, heights=heights)
-    return [float(found.per_row[f"herr@{k}"][0]) for k in ks]
+    evaluation = evaluate_scores([(0, np.atleast_2d(scores))], Y, ks=ks, heights=heights)
+    return [float(evaluation.per_row[f"herr@{k}"][0]) for k in ks]
 
 
 def test_a_row_worked_by_hand():
@@ -77,8 +77,8 @@ def twin_errors(n_labels, n, edges, true):
     inside = reach[:n_labels].any(axis=0)
 
     def height(x):
-        below = [y for y in range(n) if inside[y] and reach[y, x] and not reach[x, y]]
-        return 1 + max(map(height, below)) if below else 0
+        children = [y for y in range(n) if inside[y] and reach[y, x] and not reach[x, y]]
+        return 1 + max(map(height, children)) if children else 0
 
     top = 1 + max(height(x) for x in range(n) if inside[x])
     return [
@@ -102,9 +102,9 @@ def test_is_the_mean_over_all_orders_of_ties(problem):
     names = [f"thing {i}" for i in range(n + 3)]
     kinds = Hierarchy([(names[a], names[b]) for a, b in edges])
     errors = twin_errors(n, n + 3, edges, true)
-    known = [kinds.senses(name) != () for name in names[:n]]
+    is_mapped = [kinds.senses(name) != () for name in names[:n]]
     for y in range(n):  # nothing is above what the list does not know, not even itself
-        if not known[y] and y not in true:
+        if not is_mapped[y] and y not in true:
             errors[y] = max(errors[y], kinds.heights(names[:n]).top)
     assert kinds.heights(names[:n]).between(true).tolist() == errors
     orders = [o for o in permutations(range(n)) if all(scores[a] >= scores[b] for a, b in pairwise(o))]

@@ -19,8 +19,8 @@ LABELS = ["toad", "frog", "dog", "oak"]
 
 
 def measured(scores, Y, hops, ks, exclude=None):
-    found = evaluate_scores([(0, np.atleast_2d(scores))], Y, ks=ks, hops=hops, exclude=exclude)
-    return [float(found.per_row[f"hp@{k}"][0]) for k in ks], [found.ceilings[f"hp@{k}"] for k in ks]
+    evaluation = evaluate_scores([(0, np.atleast_2d(scores))], Y, ks=ks, hops=hops, exclude=exclude)
+    return [float(evaluation.per_row[f"hp@{k}"][0]) for k in ks], [evaluation.ceilings[f"hp@{k}"] for k in ks]
 
 
 def test_a_row_worked_by_hand():
@@ -49,8 +49,8 @@ def test_rings_are_whole_and_around_all_true_labels():
     hops = Hierarchy([(name, "animal") for name in "abcd"] + [("z", "stone")]).hops(list("abcdz"))
     values, highest = measured([0, 0.1, 0.9, 0.8, 0.7], np.array([0]), hops, (2,))
     assert (values, highest) == ([1], [1])  # c and d, of the set a b c d
-    both, _ = measured([0.1, 0.2, 0.9, 0.3, 0.8], csr_matrix([[1, 0, 0, 0, 1]]), hops, (2,))
-    assert both == [1 / 2]  # a and z are two
+    precisions, _ = measured([0.1, 0.2, 0.9, 0.3, 0.8], csr_matrix([[1, 0, 0, 0, 1]]), hops, (2,))
+    assert precisions == [1 / 2]  # a and z are two
 
 
 def test_words_stand_for_all_their_concepts():
@@ -62,11 +62,11 @@ def test_words_stand_for_all_their_concepts():
 
 def rings(true, k, distance, candidates):
     """The paper's loop, with an end where nothing more can be reached."""
-    found, hop = set(), 0
-    while len(found) < k and hop <= len(distance):
-        found |= {y for y in candidates if min(distance[t][y] for t in true) == hop}
+    ring, hop = set(), 0
+    while len(ring) < k and hop <= len(distance):
+        ring |= {y for y in candidates if min(distance[t][y] for t in true) == hop}
         hop += 1
-    return found
+    return ring
 
 
 @st.composite

@@ -22,20 +22,20 @@ def signed(seed, n=40, n_labels=9, density=0.3):
 @given(seed=st.integers(0, 999), least=st.integers(1, 4))
 def test_rows_with_enough_labels_lose_one_and_nothing_else_changes(seed, least):
     Y = signed(seed)
-    before = Y.copy()
+    original = Y.copy()
     train, test = hold_out_labels(Y, least=least, seed=seed)
     counts = (Y > 0).sum(axis=1).A1
     assert ((counts >= least) == test.sum(axis=1).A1).all()
     assert (train + test != Y).nnz == 0
     assert train.multiply(test).nnz == 0
-    assert (before != Y).nnz == 0
+    assert (original != Y).nnz == 0
     assert train.nnz + test.nnz == Y.nnz
 
 
 def test_every_label_of_a_row_has_the_same_chance():
     Y = csr_matrix(np.ones((4000, 4), np.int8))
-    held = hold_out_labels(Y).test.sum(axis=0).A1
-    assert abs(held - 1000).max() < 5 * np.sqrt(4000 * 0.25 * 0.75)
+    counts = hold_out_labels(Y).test.sum(axis=0).A1
+    assert abs(counts - 1000).max() < 5 * np.sqrt(4000 * 0.25 * 0.75)
 
 
 def test_the_draw_depends_on_the_id_and_the_seed_alone():
@@ -58,10 +58,10 @@ def test_training_labels_are_no_candidates():
     Y = np.array([[1, 1, 1, 0]])
     train, test = hold_out_labels(Y)
     scores = 9.0 * train.toarray() + test.toarray()
-    kept = evaluate_scores([(0, scores)], test, ks=(1,)).means
+    without_exclusion = evaluate_scores([(0, scores)], test, ks=(1,)).means
     out = evaluate_scores([(0, scores)], test, ks=(1,), exclude=train).means
-    assert (kept["MAP"], out["MAP"]) == (pytest.approx(1 / 3), 1)
-    assert (kept["AUC"], out["AUC"]) == (pytest.approx(1 / 3), 1)
+    assert (without_exclusion["MAP"], out["MAP"]) == (pytest.approx(1 / 3), 1)
+    assert (without_exclusion["AUC"], out["AUC"]) == (pytest.approx(1 / 3), 1)
 
 
 @pytest.mark.parametrize(

@@ -24,12 +24,12 @@ def task():
 
 def test_they_agree_with_ranks_of_scores(task):
     queries, table, Y, exclude = task
-    found = rank_embeddings(Dot(table, np.zeros(150, np.float32)), queries, Y, exclude=exclude)
+    actual = rank_embeddings(Dot(table, np.zeros(150, np.float32)), queries, Y, exclude=exclude)
     hidden = build_exclusion_lists(exclude, 300, 150)
     expected = rank_scores(queries @ table.T, remove_excluded(list_positives(Y, 150), hidden, 150), hidden)
-    np.testing.assert_array_equal(found.n_above, expected.n_above)
-    np.testing.assert_array_equal(found.group, expected.group)
-    np.testing.assert_array_equal(found.n_candidates, expected.n_candidates)
+    np.testing.assert_array_equal(actual.n_above, expected.n_above)
+    np.testing.assert_array_equal(actual.group, expected.group)
+    np.testing.assert_array_equal(actual.n_candidates, expected.n_candidates)
 
 
 @pytest.mark.parametrize("kind", [Dot, Euclidean, Cosine])
@@ -38,11 +38,11 @@ def test_the_same_bits_for_1_2_and_4_threads(task, kind):
     rng = np.random.default_rng(1)
     noisy = (table + rng.normal(size=table.shape)).astype(np.float32)
     labels = kind(noisy, rng.normal(size=150).astype(np.float32))
-    found = [
+    results = [
         average_precision(rank_embeddings(labels, queries, Y, exclude=exclude, threads=threads)).tobytes()
         for threads in (1, 2, 4)
     ]
-    assert found[0] == found[1] == found[2]
+    assert results[0] == results[1] == results[2]
 
 
 def test_what_does_not_fit_is_named(task):

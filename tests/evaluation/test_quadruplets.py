@@ -15,18 +15,22 @@ def one_label_each(*counts):
     return np.eye(len(counts), dtype=int)[np.repeat(np.arange(len(counts)), counts)]
 
 
-def sides_of(found):
-    return found.split.train, found.split.valid, found.split.test
+def sides_of(quadruplet_split):
+    return quadruplet_split.split.train, quadruplet_split.split.valid, quadruplet_split.split.test
 
 
-def assert_sound(Y, relations, found):
+def assert_sound(Y, relations, quadruplet_split):
     """A partition; kept relations are on every side, the others are not, and each is in one of the two lists."""
-    np.testing.assert_array_equal(np.sort(np.concatenate(sides_of(found))), np.arange(Y.shape[0]))
-    on_each = np.all([count_quadruplets(Y, relations, rows=rows) > 0 for rows in sides_of(found)], axis=0)
+    np.testing.assert_array_equal(np.sort(np.concatenate(sides_of(quadruplet_split))), np.arange(Y.shape[0]))
+    on_each = np.all([count_quadruplets(Y, relations, rows=rows) > 0 for rows in sides_of(quadruplet_split)], axis=0)
     pairs = [tuple(pair) for pair in relations]
-    assert [tuple(pair) for pair in found.relations.tolist()] == [p for p, on in zip(pairs, on_each, strict=True) if on]
-    assert [dropped[:2] for dropped in found.dropped] == [p for p, on in zip(pairs, on_each, strict=True) if not on]
-    assert all(dropped.reason for dropped in found.dropped)
+    assert [tuple(pair) for pair in quadruplet_split.relations.tolist()] == [
+        p for p, on in zip(pairs, on_each, strict=True) if on
+    ]
+    assert [dropped[:2] for dropped in quadruplet_split.dropped] == [
+        p for p, on in zip(pairs, on_each, strict=True) if not on
+    ]
+    assert all(dropped.reason for dropped in quadruplet_split.dropped)
 
 
 @settings(max_examples=60, deadline=None)
@@ -37,10 +41,10 @@ def test_pictures_of_one_label_lose_no_relation_that_has_three_of_each(counts, s
     pairs = [(a, b) for a in range(len(counts)) for b in range(len(counts)) if a < b]
     relations = [pairs[i] for i in rng.choice(len(pairs), 6, replace=False)] + [(len(counts) - 1, len(counts) - 3)]
     relations = list(dict.fromkeys(relations))
-    found = split_quadruplets(csr_matrix(Y), relations, seed=seed)
-    assert_sound(Y, relations, found)
+    quadruplet_split = split_quadruplets(csr_matrix(Y), relations, seed=seed)
+    assert_sound(Y, relations, quadruplet_split)
     enough = [pair for pair in relations if min(counts[label] for label in pair) >= 3]
-    assert [tuple(pair) for pair in found.relations.tolist()] == enough
+    assert [tuple(pair) for pair in quadruplet_split.relations.tolist()] == enough
 
 
 @settings(max_examples=60, deadline=None)
@@ -51,10 +55,10 @@ def test_several_labels_and_groups(seed, rate, grouped):
     Y[:30, :2] = one_label_each(15, 15)
     groups = [f"g{i}" for i in rng.integers(0, 15, 40)] if grouped else None
     relations = [(0, 1), (1, 2), (3, 2), (4, 5), (5, 0)]
-    found = split_quadruplets(csr_matrix(Y), relations, valid=0.2, test=0.2, groups=groups, seed=seed)
-    assert_sound(Y, relations, found)
+    quadruplet_split = split_quadruplets(csr_matrix(Y), relations, valid=0.2, test=0.2, groups=groups, seed=seed)
+    assert_sound(Y, relations, quadruplet_split)
     if grouped:
-        side = found.split.sides(40)
+        side = quadruplet_split.split.sides(40)
         assert all(len({side[i] for i in range(40) if groups[i] == group}) == 1 for group in set(groups))
 
 
@@ -62,31 +66,31 @@ def test_the_smallest_case_that_can_be():
     """Parts that are on pictures of the object too: two different pictures are left for each of three sides."""
     Y = np.array([[1, 1]] * 3 + [[1, 0]] * 3 + [[0, 0]] * 14)
     for seed in range(20):
-        found = split_quadruplets(Y, [(0, 1)], seed=seed)
-        assert_sound(Y, [(0, 1)], found)
-        assert not found.dropped
+        quadruplet_split = split_quadruplets(Y, [(0, 1)], seed=seed)
+        assert_sound(Y, [(0, 1)], quadruplet_split)
+        assert not quadruplet_split.dropped
 
 
 def test_fractions_are_met_to_one_picture():
     Y = one_label_each(*[400] * 10)
-    found = split_quadruplets(Y, [(i, i + 1) for i in range(9)], valid=379 / 4000, test=384 / 4000)
-    assert [len(rows) for rows in sides_of(found)] == [4000 - 379 - 384, 379, 384]
+    quadruplet_split = split_quadruplets(Y, [(i, i + 1) for i in range(9)], valid=379 / 4000, test=384 / 4000)
+    assert [len(rows) for rows in sides_of(quadruplet_split)] == [4000 - 379 - 384, 379, 384]
 
 
 def test_the_order_of_the_pictures_does_not_matter():
     Y, ids = one_label_each(4, 5, 6), [f"picture {i}" for i in range(15)]
     order = np.random.default_rng(0).permutation(15)
-    found = split_quadruplets(Y, [(0, 1), (1, 2)], ids=ids)
+    quadruplet_split = split_quadruplets(Y, [(0, 1), (1, 2)], ids=ids)
     moved = split_quadruplets(Y[order], [(0, 1), (1, 2)], ids=[ids[i] for i in order])
-    for rows, others in zip(sides_of(found), sides_of(moved), strict=True):
-        assert {ids[i] for i in rows} == {ids[order[i]] for i in others}
-    assert sides_of(split_quadruplets(Y, [(0, 1)], ids=ids, seed=1))[2].tolist() != found.split.test.tolist()
+    for rows, moved_rows in zip(sides_of(quadruplet_split), sides_of(moved), strict=True):
+        assert {ids[i] for i in rows} == {ids[order[i]] for i in moved_rows}
+    assert sides_of(split_quadruplets(Y, [(0, 1)], ids=ids, seed=1))[2].tolist() != quadruplet_split.split.test.tolist()
 
 
 def test_a_side_of_no_pictures_needs_no_quadruplet():
-    found = split_quadruplets(one_label_each(2, 2), [(0, 1)], valid=0, test=0.5)
-    assert [len(rows) for rows in sides_of(found)] == [2, 0, 2]
-    assert not found.dropped
+    quadruplet_split = split_quadruplets(one_label_each(2, 2), [(0, 1)], valid=0, test=0.5)
+    assert [len(rows) for rows in sides_of(quadruplet_split)] == [2, 0, 2]
+    assert not quadruplet_split.dropped
 
 
 @pytest.mark.parametrize(
@@ -99,10 +103,10 @@ def test_a_side_of_no_pictures_needs_no_quadruplet():
     ],
 )
 def test_what_cannot_be_on_every_side_says_why(Y, groups, reason):
-    found = split_quadruplets(Y, [(0, 1), (2, 3)], groups=groups)
-    assert_sound(Y, [(0, 1), (2, 3)], found)
-    assert len(found.dropped) == 1
-    assert reason in found.dropped[0].reason
+    quadruplet_split = split_quadruplets(Y, [(0, 1), (2, 3)], groups=groups)
+    assert_sound(Y, [(0, 1), (2, 3)], quadruplet_split)
+    assert len(quadruplet_split.dropped) == 1
+    assert reason in quadruplet_split.dropped[0].reason
 
 
 def test_relations_that_stand_in_each_others_way():
@@ -112,9 +116,9 @@ def test_relations_that_stand_in_each_others_way():
     relations = [(0, 1), (2, 3), (4, 5)]
     dropped = []
     for seed in range(20):
-        found = split_quadruplets(Y, relations, groups=groups, valid=0.3, test=0.3, seed=seed)
-        assert_sound(Y, relations, found)
-        dropped += found.dropped
+        quadruplet_split = split_quadruplets(Y, relations, groups=groups, valid=0.3, test=0.3, seed=seed)
+        assert_sound(Y, relations, quadruplet_split)
+        dropped += quadruplet_split.dropped
     assert dropped
     assert all("other relations hold its pictures on other sides, and none is left for" in d.reason for d in dropped)
 

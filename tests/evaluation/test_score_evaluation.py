@@ -28,54 +28,54 @@ def in_blocks(scores, size):
 
 def test_the_size_and_order_of_blocks_do_not_matter(task):
     scores, Y = task
-    whole = evaluate_scores([(0, scores)], Y)
+    unblocked = evaluate_scores([(0, scores)], Y)
     for blocks in (in_blocks(scores, 7), reversed(list(in_blocks(scores, 13)))):
-        found = evaluate_scores(blocks, Y)
-        assert found.as_dict() == whole.as_dict()
-        for name in whole.per_row:
-            np.testing.assert_array_equal(found.per_row[name], whole.per_row[name])
-        np.testing.assert_allclose(found.labels.recall, whole.labels.recall)
+        blocked = evaluate_scores(blocks, Y)
+        assert blocked.as_dict() == unblocked.as_dict()
+        for name in unblocked.per_row:
+            np.testing.assert_array_equal(blocked.per_row[name], unblocked.per_row[name])
+        np.testing.assert_allclose(blocked.labels.recall, unblocked.labels.recall)
 
 
 def test_rows_without_positives_are_skipped_and_counted():
     Y = csr_matrix(np.array([[1, 0], [0, 0], [-1, 0]]))
-    found = evaluate_scores([(0, np.array([[2.0, 1.0]] * 3))], Y, ks=(1,))
-    assert found.rows.tolist() == [0]
-    assert found.n_skipped == 2
-    assert found.means == {"p@1": 1, "recall@1": 1, "hit@1": 1, "ndcg@1": 1, "MAP": 1, "MRR": 1, "AUC": 1}
+    evaluation = evaluate_scores([(0, np.array([[2.0, 1.0]] * 3))], Y, ks=(1,))
+    assert evaluation.rows.tolist() == [0]
+    assert evaluation.n_skipped == 2
+    assert evaluation.means == {"p@1": 1, "recall@1": 1, "hit@1": 1, "ndcg@1": 1, "MAP": 1, "MRR": 1, "AUC": 1}
 
 
 def test_values_per_row_are_float64_and_means_their_means(task):
-    found = evaluate_scores([(0, task[0])], task[1])
-    assert {values.dtype for values in found.per_row.values()} == {np.dtype(np.float64)}
-    assert found.means["MAP"] == pytest.approx(found.per_row["MAP"].mean())
+    evaluation = evaluate_scores([(0, task[0])], task[1])
+    assert {values.dtype for values in evaluation.per_row.values()} == {np.dtype(np.float64)}
+    assert evaluation.means["MAP"] == pytest.approx(evaluation.per_row["MAP"].mean())
     one_of_five = evaluate_scores([(0, -np.arange(12.0)[None])], np.array([3]), ks=(5, 10)).as_dict()["metrics"]
     assert (one_of_five["p@5"], one_of_five["p@10"]) == (0.2, 0.1)  # and not 0.20000000298
-    assert len(found.rows) == found.n_rows == len(found.per_row["p@10"])
+    assert len(evaluation.rows) == evaluation.n_rows == len(evaluation.per_row["p@10"])
 
 
 def test_ties_are_counted_at_each_cut_and_between_positives_and_negatives():
     scores = np.array([[3, 2, 2, 1], [3, 3, 2, 1], [4, 3, 2, 1]], float)
-    found = evaluate_scores([(0, scores)], np.array([1, 0, 3]), ks=(1, 2, 4))
-    assert found.tied_at_cut == {1: 1, 2: 1, 4: 0}
-    assert found.tied_positives == 2
+    evaluation = evaluate_scores([(0, scores)], np.array([1, 0, 3]), ks=(1, 2, 4))
+    assert evaluation.tied_at_cut == {1: 1, 2: 1, 4: 0}
+    assert evaluation.tied_positives == 2
 
 
 def test_coverage_is_the_fraction_of_labels_shown():
     scores = np.array([[3, 2, 1, 0], [3, 1, 2, 0]], float)
-    found = evaluate_scores([(0, scores)], np.array([0, 0]), ks=(1, 2))
-    assert found.coverage == {1: 1 / 4, 2: 3 / 4}
+    evaluation = evaluate_scores([(0, scores)], np.array([0, 0]), ks=(1, 2))
+    assert evaluation.coverage == {1: 1 / 4, 2: 3 / 4}
 
 
 def test_excluded_labels_are_not_shown_nor_counted_as_ties():
     scores = np.array([[3, 3, 1, 0]], float)
-    found = evaluate_scores([(0, scores)], np.array([1]), ks=(1,), exclude=csr_matrix([[1, 0, 0, 0]]))
-    assert found.means["p@1"] == 1
-    assert found.tied_at_cut == {1: 0}
-    assert found.coverage == {1: 1 / 4}
+    evaluation = evaluate_scores([(0, scores)], np.array([1]), ks=(1,), exclude=csr_matrix([[1, 0, 0, 0]]))
+    assert evaluation.means["p@1"] == 1
+    assert evaluation.tied_at_cut == {1: 0}
+    assert evaluation.coverage == {1: 1 / 4}
     assert scores[0, 0] == 3
-    alone = evaluate_scores([(0, scores)], np.array([0]), ks=(2,), exclude=csr_matrix([[0, 1, 1, 1]]))
-    assert alone.tied_at_cut == {2: 0}
+    single_candidate = evaluate_scores([(0, scores)], np.array([0]), ks=(2,), exclude=csr_matrix([[0, 1, 1, 1]]))
+    assert single_candidate.tied_at_cut == {2: 0}
 
 
 def test_ceilings_are_what_a_perfect_ranker_reaches(task):
@@ -94,9 +94,9 @@ def test_figures_per_label(task):
 
 
 def test_bands_of_frequency_hold_every_label_once(task):
-    found = evaluate_scores([(0, task[0])], task[1])
+    evaluation = evaluate_scores([(0, task[0])], task[1])
     counts = np.arange(25)
-    bands = group_by_frequency(found.labels, counts)
+    bands = group_by_frequency(evaluation.labels, counts)
     assert sum(band.n_labels for band in bands) == 25
     assert [(band.low, band.high) for band in bands] == [(0, 0), (1, 1), (2, 3), (4, 7), (8, 15), (16, 24)]
 
@@ -109,13 +109,13 @@ def test_the_summary_is_json_of_schema_1(task):
 
 def test_float32_float64_and_integer_scores_agree(task):
     scores, Y = task
-    found = [evaluate_scores([(0, scores.astype(t))], Y).as_dict() for t in (np.float32, np.float64, np.int64)]
-    assert found[0] == found[1] == found[2]
+    reports = [evaluate_scores([(0, scores.astype(t))], Y).as_dict() for t in (np.float32, np.float64, np.int64)]
+    assert reports[0] == reports[1] == reports[2]
 
 
 def test_minus_infinity_ranks_last_but_is_legal():
-    found = evaluate_scores([(0, np.array([[-np.inf, 1.0, -np.inf]]))], np.array([0]), ks=(1,))
-    assert found.means["MAP"] == pytest.approx((1 / 2 + 1 / 3) / 2)
+    evaluation = evaluate_scores([(0, np.array([[-np.inf, 1.0, -np.inf]]))], np.array([0]), ks=(1,))
+    assert evaluation.means["MAP"] == pytest.approx((1 / 2 + 1 / 3) / 2)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ KS = (1, 2, 3, 7)
 
 
 def measured(scores, Y, S, ks=KS, exclude=None, kind="psib"):
-    found = evaluate_scores([(0, np.atleast_2d(scores))], Y, ks=ks, similar=S, exclude=exclude)
-    return np.array([found.per_row[f"{kind}@{k}"] for k in ks])
+    evaluation = evaluate_scores([(0, np.atleast_2d(scores))], Y, ks=ks, similar=S, exclude=exclude)
+    return np.array([evaluation.per_row[f"{kind}@{k}"] for k in ks])
 
 
 def naive(scores, positives, S, k, hidden=()):
@@ -33,9 +33,9 @@ def naive(scores, positives, S, k, hidden=()):
 
 def test_a_row_worked_by_hand():
     S = np.array([[1, 0.5, 0, 0.25], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
-    found = measured([[0.1, 0.9, 0.5, 0.7]], np.array([0]), S, (1, 2, 4, 5))[:, 0]
+    precisions = measured([[0.1, 0.9, 0.5, 0.7]], np.array([0]), S, (1, 2, 4, 5))[:, 0]
     expected = [0.5, (0.5 + 0.25) / 2, (0.5 + 0.25 + 0 + 1) / 4, (0.5 + 0.25 + 0 + 1) / 5]
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(precisions, expected, rtol=1e-6)
 
 
 def test_of_several_true_labels_the_closest_counts():
@@ -46,22 +46,22 @@ def test_of_several_true_labels_the_closest_counts():
 
 def test_siblings_share_a_parent():
     toad_frog_newt_oak = SiblingSimilarity(csr_matrix([[1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1]]))
-    found = measured([[0.2, 0.9, 0.5, 0.4]], np.array([0]), toad_frog_newt_oak, (1, 2, 3, 4))[:, 0]
-    np.testing.assert_allclose(found, [1, 1 / 2, 1 / 3, (1 + 0 + 0 + 1) / 4], rtol=1e-6)
+    precisions = measured([[0.2, 0.9, 0.5, 0.4]], np.array([0]), toad_frog_newt_oak, (1, 2, 3, 4))[:, 0]
+    np.testing.assert_allclose(precisions, [1, 1 / 2, 1 / 3, (1 + 0 + 0 + 1) / 4], rtol=1e-6)
     assert toad_frog_newt_oak.siblings().tolist() == [1, 2, 1, 0]
 
 
 def test_ties_at_the_cut_count_as_in_a_random_order():
     S = np.eye(4)
     S[0, 3] = 0.5
-    found = measured([[0.5, 0.5, 0.5, 0.9]], np.array([0]), S, (1, 2, 3))[:, 0]
-    np.testing.assert_allclose(found, [0.5, (0.5 + 1 / 3) / 2, (0.5 + 2 / 3) / 3], rtol=1e-6)
+    precisions = measured([[0.5, 0.5, 0.5, 0.9]], np.array([0]), S, (1, 2, 3))[:, 0]
+    np.testing.assert_allclose(precisions, [0.5, (0.5 + 1 / 3) / 2, (0.5 + 2 / 3) / 3], rtol=1e-6)
 
 
 def test_a_constant_scorer_gets_the_mean_of_s():
     S = np.random.default_rng(0).random((6, 6))
-    found = measured(np.zeros((1, 6)), np.array([2]), S, (1, 3))[:, 0]
-    np.testing.assert_allclose(found, S[2].mean(), rtol=1e-6)
+    precisions = measured(np.zeros((1, 6)), np.array([2]), S, (1, 3))[:, 0]
+    np.testing.assert_allclose(precisions, S[2].mean(), rtol=1e-6)
 
 
 @st.composite
@@ -83,8 +83,8 @@ def problems(draw):
 @given(problems())
 def test_it_is_the_definition_over_all_orders_of_ties(problem):
     scores, Y, S, exclude, true, hidden = problem
-    found = measured(scores, Y, S, exclude=exclude)[:, 0]
-    np.testing.assert_allclose(found, [naive(scores[0], true, S, k, hidden) for k in KS], rtol=1e-5, atol=1e-7)
+    precisions = measured(scores, Y, S, exclude=exclude)[:, 0]
+    np.testing.assert_allclose(precisions, [naive(scores[0], true, S, k, hidden) for k in KS], rtol=1e-5, atol=1e-7)
 
 
 @settings(max_examples=100, deadline=None)
@@ -116,16 +116,16 @@ def test_shared_parents_and_the_matrix_they_stand_for_agree(seed):
 def test_renumbered_labels_change_nothing():
     rng = np.random.default_rng(4)
     scores, S, order = rng.random((3, 7)), rng.random((7, 7)), rng.permutation(7)
-    before = measured(scores, np.array([1, 4, 6]), S)
+    original = measured(scores, np.array([1, 4, 6]), S)
     where = np.argsort(order)
-    after = measured(scores[:, order], where[[1, 4, 6]], S[np.ix_(order, order)])
-    np.testing.assert_allclose(before, after, rtol=1e-6)
+    renumbered = measured(scores[:, order], where[[1, 4, 6]], S[np.ix_(order, order)])
+    np.testing.assert_allclose(original, renumbered, rtol=1e-6)
 
 
 def test_the_highest_possible_is_that_of_the_best_order():
     S = np.array([[1, 0.5, 0], [0, 1, 0], [0, 0, 1]])
-    found = evaluate_scores([(0, np.array([[0.0, 1.0, 2.0]]))], np.array([0]), ks=(1, 2, 3), similar=S)
-    assert {name: found.ceilings[name] for name in ("psib@1", "psib@2", "psib@3")} == {
+    evaluation = evaluate_scores([(0, np.array([[0.0, 1.0, 2.0]]))], np.array([0]), ks=(1, 2, 3), similar=S)
+    assert {name: evaluation.ceilings[name] for name in ("psib@1", "psib@2", "psib@3")} == {
         "psib@1": 1.0,
         "psib@2": (1 + 0.5) / 2,
         "psib@3": (1 + 0.5) / 3,
@@ -133,14 +133,16 @@ def test_the_highest_possible_is_that_of_the_best_order():
 
 
 def test_rows_without_labels_do_not_count():
-    found = evaluate_scores([(0, np.array([[2.0, 1.0], [1.0, 2.0]]))], csr_matrix([[1, 0], [0, 0]]), similar=np.eye(2))
-    assert found.n_rows == 1
-    assert found.means["psib@1"] == 1
+    evaluation = evaluate_scores(
+        [(0, np.array([[2.0, 1.0], [1.0, 2.0]]))], csr_matrix([[1, 0], [0, 0]]), similar=np.eye(2)
+    )
+    assert evaluation.n_rows == 1
+    assert evaluation.means["psib@1"] == 1
 
 
 def test_no_sibling_precision_without_s():
-    found = evaluate_scores([(0, np.array([[2.0, 1.0]]))], np.array([0]))
-    assert not [name for name in [*found.means, *found.ceilings] if name.startswith("psib")]
+    evaluation = evaluate_scores([(0, np.array([[2.0, 1.0]]))], np.array([0]))
+    assert not [name for name in [*evaluation.means, *evaluation.ceilings] if name.startswith("psib")]
 
 
 def test_a_parent_of_a_hundred_thousand_labels_takes_no_more_room_than_its_list():

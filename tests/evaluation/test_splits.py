@@ -203,10 +203,10 @@ def test_nearest_equals_the_whole_matrix_for_any_block(monkeypatch, sparse):
 def test_near_rows_leave_and_the_test_is_compared_with_kept_validation_rows():
     X = csr_matrix([[1, 0, 0], [2, 0, 0], [0, 1, 0], [0, 3, 0.01], [0, 0, 1], [0, 0, 0]], dtype=float)
     parts = Split(np.array([0]), np.array([1, 2]), np.array([3, 4, 5]))
-    kept, dropped = drop_near(X, parts, 0.99)
-    assert kept.train.tolist() == [0]
-    assert kept.valid.tolist() == [2]
-    assert kept.test.tolist() == [4, 5]
+    split, dropped = drop_near(X, parts, 0.99)
+    assert split.train.tolist() == [0]
+    assert split.valid.tolist() == [2]
+    assert split.test.tolist() == [4, 5]
     assert dropped.rows.tolist() == [1, 3]
     assert dropped.neighbours.tolist() == [0, 2]
     assert dropped.similarities[0] == pytest.approx(1)
@@ -215,10 +215,10 @@ def test_near_rows_leave_and_the_test_is_compared_with_kept_validation_rows():
 def test_a_threshold_of_1_drops_exact_duplicates_only():
     X = np.random.default_rng(0).random((30, 9))
     X[20:] = X[:10] * np.arange(1, 11)[:, None]
-    kept, dropped = drop_near(X, Split(np.arange(10), np.arange(10, 20), np.arange(20, 30)), 1.0)
+    split, dropped = drop_near(X, Split(np.arange(10), np.arange(10, 20), np.arange(20, 30)), 1.0)
     assert dropped.rows.tolist() == list(range(20, 30))
     assert dropped.neighbours.tolist() == list(range(10))
-    assert len(kept.valid) == 10
+    assert len(split.valid) == 10
 
 
 @pytest.mark.parametrize("threshold", [0, 1.5, float("nan")])

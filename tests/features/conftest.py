@@ -11,7 +11,7 @@ from wsabie.io.records import Item, ItemList
 KINDS = ("sky", "grass", "bricks")
 
 
-def drawn(kind, number, side=48):
+def draw_picture(kind, number, side=48):
     """A picture of one of three kinds, each different from the next."""
     draw = np.random.default_rng([KINDS.index(kind), number])
     height, width = side, side + int(draw.integers(0, side // 2))
@@ -41,7 +41,7 @@ def collection(tmp_path_factory):
     for number in range(8):
         for kind in KINDS:
             path = folder / f"{kind}-{number}.png"
-            path.write_bytes(png(drawn(kind, number)))
+            path.write_bytes(png(draw_picture(kind, number)))
             pictures.append(Item(path.name, path, ("photo", kind), group=f"{kind}{number // 2}"))
     return ItemList(folder, pictures)
 
@@ -52,7 +52,7 @@ def spoilt(collection):
     bad = [
         Item("words.jpg", b"only words", ("sky",)),
         Item("gone.jpg", collection.path / "gone.jpg", ("sky",)),
-        Item("cut.png", png(drawn("grass", 0))[:400], ("grass",)),
+        Item("cut.png", png(draw_picture("grass", 0))[:400], ("grass",)),
     ]
     pictures = list(collection.items)
     for place, picture in zip((0, 11, 20), bad, strict=True):

@@ -26,7 +26,7 @@ KINDS = (MfccWords, SaiWords)
 def spoken(data_dir: Path, takes: range = range(4), digits: range = range(3)) -> ItemList:
     """Spoken digits of two speakers, with the digit and the speaker as labels."""
     folder = data_dir / "fsdd" / "recordings"
-    names = [(d, who, n) for d in digits for who in ("george", "theo") for n in takes]
+    names = [(d, speaker, n) for d in digits for speaker in ("george", "theo") for n in takes]
     return ItemList(
         folder, [Item(f"{d}_{w}_{n}", folder / f"{d}_{w}_{n}.wav", (str(d), w)) for d, w, n in names], "sounds"
     )
@@ -70,24 +70,24 @@ def test_a_row_counts_every_part(kind: Any) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_saved_and_loaded_it_gives_the_same_rows(kind: Any, tmp_path: Path) -> None:
     source = hums()
-    learnt = kind(60, weighting="tfidf").fit(source)
-    learnt.save(tmp_path / "words")
+    words = kind(60, weighting="tfidf").fit(source)
+    words.save(tmp_path / "words")
     again = load_extractor(tmp_path / "words")
     assert type(again) is kind
-    assert again.fingerprint() == learnt.fingerprint()
-    assert (again.transform(source).X != learnt.transform(source).X).nnz == 0
-    lengths = np.sqrt(learnt.transform(source).X.power(2).sum(axis=1))
+    assert again.fingerprint() == words.fingerprint()
+    assert (again.transform(source).X != words.transform(source).X).nnz == 0
+    lengths = np.sqrt(words.transform(source).X.power(2).sum(axis=1))
     assert np.asarray(lengths) == pytest.approx(1)
 
 
 def test_processes_give_the_same_rows() -> None:
     source = hums(40)
-    alone = create_extractor("mfcc,sai").fit(source)
+    sequential = create_extractor("mfcc,sai").fit(source)
     two = ProcessExecutor(2, local_seconds=0)
     many = create_extractor("mfcc,sai").fit(source, executor=two)
     rows = many.transform(source, executor=two)
-    assert many.fingerprint() == alone.fingerprint()
-    assert (rows.X != alone.transform(source).X).nnz == 0
+    assert many.fingerprint() == sequential.fingerprint()
+    assert (rows.X != sequential.transform(source).X).nnz == 0
 
 
 @pytest.mark.parametrize("ending", ["FLAC", "OGG", "MP3", "AIFF"])
@@ -96,44 +96,44 @@ def test_formats_sound_alike(ending: str, in_memory: bool, tmp_path: Path) -> No
     samples, file = hum(2, 16_000), tmp_path / "a\udcff.sound"  # a name that is no text
     content = encoded(samples, 16_000, ending)
     file.write_bytes(content)
-    (found,) = EncodedAudio(content if in_memory else file, 60).pieces(16_000)
+    (decoded,) = EncodedAudio(content if in_memory else file, 60).pieces(16_000)
     n = len(samples)
     if ending in ("FLAC", "AIFF"):
-        assert found == pytest.approx(samples, abs=1e-4)
+        assert decoded == pytest.approx(samples, abs=1e-4)
     else:
-        assert np.corrcoef(found[:n], samples)[0, 1] > 0.98
+        assert np.corrcoef(decoded[:n], samples)[0, 1] > 0.98
 
 
 def test_channels_are_averaged_and_rates_changed() -> None:
     mono, file = hum(1, 44_100), io.BytesIO()
     soundfile.write(file, np.stack([mono, np.zeros_like(mono)], axis=1), 44_100, format="WAV", subtype="FLOAT")
-    (found,) = EncodedAudio(file.getvalue(), 60).pieces(22_050)
-    assert len(found) == pytest.approx(22_050, abs=2)
+    (decoded,) = EncodedAudio(file.getvalue(), 60).pieces(22_050)
+    assert len(decoded) == pytest.approx(22_050, abs=2)
     t = np.arange(1000, 20_000) / 22_050
     frequency = np.random.default_rng(0).uniform(100, 1000)
     expected = 0.1 * np.sin(2 * np.pi * frequency * t)
-    assert np.corrcoef(found[1000:20_000], expected)[0, 1] > 0.98
-    assert found[1000:20_000].std() == pytest.approx(expected.std(), rel=0.1)
+    assert np.corrcoef(decoded[1000:20_000], expected)[0, 1] > 0.98
+    assert decoded[1000:20_000].std() == pytest.approx(expected.std(), rel=0.1)
 
 
 @pytest.mark.parametrize("rate", [8_000, 11_025])
 def test_pieces_are_the_whole(rate: int, monkeypatch: pytest.MonkeyPatch) -> None:
     content = as_wav(hum(3))
-    (whole,) = EncodedAudio(content, 60).pieces(rate)
+    (signal,) = EncodedAudio(content, 60).pieces(rate)
     monkeypatch.setattr(audio_words, "PIECE_SECONDS", 0.7)
     monkeypatch.setattr(audio_words, "_BLOCK", 1000)
     pieces = list(EncodedAudio(content, 60).pieces(rate))
     assert [len(piece) for piece in pieces[:-1]] == [round(0.7 * rate)] * 4
-    assert np.concatenate(pieces) == pytest.approx(whole, abs=1e-5)
+    assert np.concatenate(pieces) == pytest.approx(signal, abs=1e-5)
 
 
 @pytest.mark.parametrize("rate", [8_000, 11_025])
 def test_what_comes_too_late_is_not_heard(rate: int) -> None:
     content = as_wav(hum(3))
     (first,) = EncodedAudio(content, 1.5).pieces(rate)
-    (whole,) = EncodedAudio(content, 60).pieces(rate)
+    (signal,) = EncodedAudio(content, 60).pieces(rate)
     assert len(first) == round(1.5 * rate)
-    assert first[:-100] == pytest.approx(whole[: len(first) - 100], abs=1e-4)
+    assert first[:-100] == pytest.approx(signal[: len(first) - 100], abs=1e-4)
 
 
 def test_a_crumb_at_the_end_is_no_piece() -> None:
@@ -141,7 +141,7 @@ def test_a_crumb_at_the_end_is_no_piece() -> None:
 
 
 def test_words_are_counted_after_shift_and_scale() -> None:
-    """Of two columns, each with a dictionary: (x - 1) * 2 is 0, 4 and 0, 8."""
+    """Two columns have a dictionary each: (x - 1) * 2 is 0, 4 and 0, 8."""
     dictionaries = (Codebook(np.float32([[0], [4]])), Codebook(np.float32([[0], [5], [9]])))
     words = AudioCodebooks(np.float32([1, 1]), np.float32([2, 2]), dictionaries)
     assert words.counts(np.float32([[1, 1], [3, 5]])).tolist() == [1, 1, 1, 0, 1]
@@ -156,15 +156,15 @@ def test_words_are_learnt_from_the_first_minute(monkeypatch: pytest.MonkeyPatch)
     source = ItemList(Path("here"), [Item("two", as_wav(np.concatenate([hum(1), hum(1, seed=9)])), ())], "sounds")
     first = ItemList(Path("here"), [Item("one", as_wav(hum(1)), ())], "sounds")
     monkeypatch.setattr(audio_words, "_LEARNT_SECONDS", 1.0)
-    one, two = (MfccWords(9).fit(each).words_.dictionaries[0].centres for each in (first, source))
-    assert np.array_equal(one, two)
+    first_centres, two = (MfccWords(9).fit(each).words_.dictionaries[0].centres for each in (first, source))
+    assert np.array_equal(first_centres, two)
 
 
 def test_the_rate_is_the_median_of_the_collection() -> None:
     source = hums(3)
-    other = Item("high", as_wav(hum(1, 44_100), 44_100), ())
+    high_item = Item("high", as_wav(hum(1, 44_100), 44_100), ())
     assert MfccWords(20).fit(source).rate_ == 8_000
-    assert MfccWords(20).fit(ItemList(Path("here"), [other], "sounds")).rate_ == 22_050
+    assert MfccWords(20).fit(ItemList(Path("here"), [high_item], "sounds")).rate_ == 22_050
     assert MfccWords(20, rate=16_000).fit(source).rate_ == 16_000
 
 
@@ -182,11 +182,9 @@ def test_the_rate_is_the_median_of_the_collection() -> None:
 )
 def test_what_cannot_be_heard_is_listed(content: bytes | Path, reason: str) -> None:
     source = hums(5)
-    learnt = MfccWords(20).fit(source)
+    words = MfccWords(20).fit(source)
     rejects = Rejects()
-    rows = learnt.transform(
-        ItemList(Path("here"), [*source.items, Item("bad", content, ())], "sounds"), rejects=rejects
-    )
+    rows = words.transform(ItemList(Path("here"), [*source.items, Item("bad", content, ())], "sounds"), rejects=rejects)
     assert len(rows) == 5
     assert [(where, why) for where, why, _ in rejects.listed] == [("bad", reason)]
     assert reason in REASONS
@@ -252,14 +250,14 @@ def test_how_much_of_a_truncated_wav_is_there_is_told(end: int) -> None:
 
 @pytest.mark.parametrize("stated", [0xFFFFFFFF, 0x7FFFF000, 16_000 + 36])
 def test_a_wav_from_a_pipe_or_a_careless_writer_is_whole(stated: int) -> None:
-    """Who writes into a pipe does not know the length; others count a header."""
+    """A writer into a pipe does not know the length; others count a header."""
     content = as_wav(hum(1))
-    (found,) = EncodedAudio(content[:40] + stated.to_bytes(4, "little") + content[44:], 60).pieces(8_000)
-    assert len(found) == 8_000
+    (decoded,) = EncodedAudio(content[:40] + stated.to_bytes(4, "little") + content[44:], 60).pieces(8_000)
+    assert len(decoded) == 8_000
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"n_words": 0}, "n_words is 0"),
         ({"weighting": "idf"}, "weighting is 'idf'"),
@@ -267,8 +265,8 @@ def test_a_wav_from_a_pipe_or_a_careless_writer_is_whole(stated: int) -> None:
         ({"max_seconds": 0}, "max_seconds is 0"),
     ],
 )
-def test_mistakes_get_one_sentence(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_mistakes_get_one_sentence(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         MfccWords(**options).fit(hums(2))
 
 
@@ -291,12 +289,12 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         MfccWords().fit(hums(2))
 
 
-@pytest.mark.parametrize("named", ["mfcc", "sai", "mfcc,sai"])
-def test_digits_and_speakers_are_told_apart(named: str, data_dir: Path) -> None:
+@pytest.mark.parametrize("extractor_name", ["mfcc", "sai", "mfcc,sai"])
+def test_digits_and_speakers_are_told_apart(extractor_name: str, data_dir: Path) -> None:
     """By nearest neighbours of takes 0 to 2 for take 3: 3 digits of 2 speakers, of which chance finds a sixth."""
     source = spoken(data_dir)
-    learnt = create_extractor(named).fit(source)
-    rows = learnt.transform(source)
+    extractor = create_extractor(extractor_name).fit(source)
+    rows = extractor.transform(source)
     X = rows.X.log1p() if rows.counts else rows.X
     X = X.multiply(1 / np.sqrt(X.power(2).sum(axis=1))).tocsr()
     last = np.array([name.endswith("_3") for name in rows.ids])
@@ -306,5 +304,5 @@ def test_digits_and_speakers_are_told_apart(named: str, data_dir: Path) -> None:
 
 
 def test_listeners_travel_to_workers() -> None:
-    (heard,) = MfccWords(max_seconds=5.0).iterate_views(Item("a", b"x", ()))
-    assert heard == EncodedAudio(b"x", 5.0)
+    (sound,) = MfccWords(max_seconds=5.0).iterate_views(Item("a", b"x", ()))
+    assert sound == EncodedAudio(b"x", 5.0)

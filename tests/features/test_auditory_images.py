@@ -29,9 +29,9 @@ def clicks(hertz: float, seconds: float = 0.5) -> Float32:
     return samples
 
 
-def harmonics(hertz: float, which: range, seconds: float = 0.5) -> Float32:
+def harmonics(hertz: float, numbers: range, seconds: float = 0.5) -> Float32:
     t = np.arange(round(seconds * RATE)) / RATE
-    return sum(0.1 * np.cos(2 * np.pi * k * hertz * t) for k in which).astype(np.float32)  # type: ignore[union-attr]
+    return sum(0.1 * np.cos(2 * np.pi * k * hertz * t) for k in numbers).astype(np.float32)  # type: ignore[union-attr]
 
 
 def last_image(samples: Float32, plan: AuditoryImageConfig = PLAN) -> Float32:
@@ -52,9 +52,9 @@ def test_the_ridge_of_clicks_stands_at_their_period(hertz: float) -> None:
 
 
 @pytest.mark.parametrize("hertz", [100.0, 150.0, 210.0])
-@pytest.mark.parametrize("which", [range(1, 20), range(3, 20)], ids=["all", "without the fundamental"])
-def test_the_ridge_of_harmonics_stands_at_their_period(hertz: float, which: range) -> None:
-    assert ridge(harmonics(hertz, which), low=hertz / 1.5) == pytest.approx(hertz, rel=0.02)
+@pytest.mark.parametrize("numbers", [range(1, 20), range(3, 20)], ids=["all", "without the fundamental"])
+def test_the_ridge_of_harmonics_stands_at_their_period(hertz: float, numbers: range) -> None:
+    assert ridge(harmonics(hertz, numbers), low=hertz / 1.5) == pytest.approx(hertz, rel=0.02)
 
 
 @pytest.mark.parametrize("hertz", [200.0, 440.0, 1000.0, 3000.0])
@@ -82,8 +82,8 @@ def test_noise_has_no_ridge() -> None:
 
 
 def test_an_image_every_hop_of_which_the_last_is_filled_up() -> None:
-    found = [image.shape for image in compute_auditory_images(np.ones(1 + 3 * PLAN.hop_samples, np.float32), PLAN)]
-    assert found == [(len(compute_channel_frequencies(PLAN)), PLAN.n_lags)] * 4
+    shapes = [image.shape for image in compute_auditory_images(np.ones(1 + 3 * PLAN.hop_samples, np.float32), PLAN)]
+    assert shapes == [(len(compute_channel_frequencies(PLAN)), PLAN.n_lags)] * 4
 
 
 @given(st.sampled_from([8_000, 11_025, 16_000, 22_050, 44_100]), st.integers(1, 3000), st.integers(0, 2**32 - 1))
@@ -101,19 +101,19 @@ def test_boxes_lie_within_an_image_and_see_all_of_it(n_channels: int, power: int
     if n_channels < ROWS:
         assert cut == ()
         return
-    seen = np.zeros((n_channels, n_lags), bool)
+    is_covered = np.zeros((n_channels, n_lags), bool)
     for box in cut:
         assert box.top + box.height <= n_channels
-        seen[box.top : box.top + box.height, : box.width] = True
-    assert seen.all()
+        is_covered[box.top : box.top + box.height, : box.width] = True
+    assert is_covered.all()
 
 
 def test_boxes_by_hand() -> None:
     """A box of the size of its description keeps its means; one twice as wide those of pairs of lags."""
     stack = np.random.default_rng(0).random((2, ROWS, 2 * COLUMNS)).astype(np.float32)
-    found = extract_box_features(stack)
-    assert found.shape == (2, 2, BOX_FEATURES)
-    assert found[0, 0, :COLUMNS] == pytest.approx(stack[0, :, :COLUMNS].mean(0))
-    assert found[0, 0, COLUMNS:] == pytest.approx(stack[0, :, :COLUMNS].mean(1))
-    assert found[1, 1, :COLUMNS] == pytest.approx(stack[1].mean(0).reshape(-1, 2).mean(1))
-    assert found[1, 1, COLUMNS:] == pytest.approx(stack[1].mean(1))
+    box_features = extract_box_features(stack)
+    assert box_features.shape == (2, 2, BOX_FEATURES)
+    assert box_features[0, 0, :COLUMNS] == pytest.approx(stack[0, :, :COLUMNS].mean(0))
+    assert box_features[0, 0, COLUMNS:] == pytest.approx(stack[0, :, :COLUMNS].mean(1))
+    assert box_features[1, 1, :COLUMNS] == pytest.approx(stack[1].mean(0).reshape(-1, 2).mean(1))
+    assert box_features[1, 1, COLUMNS:] == pytest.approx(stack[1].mean(1))

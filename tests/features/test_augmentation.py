@@ -11,9 +11,9 @@ from wsabie.features.images.augmentation import CropView, compute_pixel_window, 
 
 @given(st.text(max_size=8), st.integers(0, 5), st.floats(0.05, 1), st.integers(1, 300), st.integers(1, 300))
 def test_views_lie_inside(name, augment, crop, height, width):
-    found = generate_views(name, augment, crop=crop)
-    assert len(found) == augment + 1
-    for view in found:
+    views = generate_views(name, augment, crop=crop)
+    assert len(views) == augment + 1
+    for view in views:
         window = compute_pixel_window(view, height, width)
         assert 0 <= window.left < window.right <= width
         assert 0 <= window.top < window.bottom <= height
@@ -26,11 +26,11 @@ def test_more_views_do_not_change_the_first_ones():
 
 
 def test_views_differ_in_place_size_and_side():
-    found = [view for k in range(50) for view in generate_views(str(k), 1)[1:]]
-    assert {view.flip for view in found} == {True, False}
-    assert len({view.left for view in found}) == 50
-    assert 0.8 <= min(view.side for view in found) < 0.85
-    assert 0.95 < max(view.side for view in found) <= 1
+    views = [view for k in range(50) for view in generate_views(str(k), 1)[1:]]
+    assert {view.flip for view in views} == {True, False}
+    assert len({view.left for view in views}) == 50
+    assert 0.8 <= min(view.side for view in views) < 0.85
+    assert 0.95 < max(view.side for view in views) <= 1
 
 
 def test_looks_at_the_window():

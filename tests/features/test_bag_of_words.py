@@ -121,8 +121,8 @@ def test_saved_and_loaded_it_describes_the_same(tmp_path):
         again = load_extractor(tmp_path / str(number))
         assert isinstance(again, BagOfWords)
         assert again.fingerprint() == bag.fingerprint()
-        there = ProcessExecutor(2, local_seconds=0) if number == 0 else None
-        assert (again.transform(notes(*TEXTS), executor=there).X != bag.transform(notes(*TEXTS)).X).nnz == 0
+        process_executor = ProcessExecutor(2, local_seconds=0) if number == 0 else None
+        assert (again.transform(notes(*TEXTS), executor=process_executor).X != bag.transform(notes(*TEXTS)).X).nnz == 0
 
 
 @pytest.mark.parametrize(

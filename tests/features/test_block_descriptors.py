@@ -80,9 +80,9 @@ def test_a_block_describes_the_pixels_in_its_box():
 
 def test_read_only_and_strided_pixels_are_taken():
     pixels = np.random.default_rng(0).integers(0, 256, (40, 50, 3)).astype(np.uint8)
-    wanted = extract_block_descriptors(pixels[::2, ::-1].copy(), PLAN)
+    expected = extract_block_descriptors(pixels[::2, ::-1].copy(), PLAN)
     pixels.flags.writeable = False
-    np.testing.assert_array_equal(extract_block_descriptors(pixels[::2, ::-1], PLAN), wanted)
+    np.testing.assert_array_equal(extract_block_descriptors(pixels[::2, ::-1], PLAN), expected)
 
 
 def test_weight_decides_between_colour_and_edges():

@@ -13,8 +13,8 @@ from wsabie.features.base.codebook import Codebook, learn_codebook
 def blobs(n=600, centres=6, spread=0.02, seed=0):
     draw = np.random.default_rng(seed)
     means = draw.normal(size=(centres, 5))
-    which = draw.integers(0, centres, n)
-    return (means[which] + spread * draw.normal(size=(n, 5))).astype(np.float32), which
+    blob_ids = draw.integers(0, centres, n)
+    return (means[blob_ids] + spread * draw.normal(size=(n, 5))).astype(np.float32), blob_ids
 
 
 @settings(max_examples=40, deadline=None)
@@ -30,29 +30,29 @@ def test_assigns_the_nearest_centre(n_words, n, seed):
 
 def test_tiles_do_not_change_the_result(monkeypatch):
     blocks, _ = blobs()
-    found = learn_codebook(blocks, 50, seed=1)
-    whole = found.assign(blocks)
+    codebook = learn_codebook(blocks, 50, seed=1)
+    terms = codebook.assign(blocks)
     monkeypatch.setattr(module, "_TILE", 50 * 7)
-    np.testing.assert_array_equal(found.assign(blocks), whole)
+    np.testing.assert_array_equal(codebook.assign(blocks), terms)
 
 
 def test_finds_the_blobs():
-    blocks, which = blobs()
+    blocks, blob_ids = blobs()
     error = [
-        ((blocks - found.centres[found.assign(blocks)]) ** 2).sum(axis=1).mean()
-        for found in (learn_codebook(blocks, 12, passes=passes) for passes in (1, 2, 8))
+        ((blocks - codebook.centres[codebook.assign(blocks)]) ** 2).sum(axis=1).mean()
+        for codebook in (learn_codebook(blocks, 12, passes=passes) for passes in (1, 2, 8))
     ]
     assert error[0] >= error[1] >= error[2]
     terms = learn_codebook(blocks, 12, passes=8).assign(blocks)
     for term in np.unique(terms):
-        assert len(np.unique(which[terms == term])) == 1
+        assert len(np.unique(blob_ids[terms == term])) == 1
 
 
 def test_the_seed_decides():
     blocks, _ = blobs()
-    first, again, other = (learn_codebook(blocks, 20, seed=s).centres for s in (3, 3, 4))
+    first, again, reseeded = (learn_codebook(blocks, 20, seed=s).centres for s in (3, 3, 4))
     assert first.tobytes() == again.tobytes()
-    assert first.tobytes() != other.tobytes()
+    assert first.tobytes() != reseeded.tobytes()
 
 
 def test_equal_blocks_count_once():

@@ -17,23 +17,25 @@ def test_parts_stand_side_by_side_and_none_drowns_the_others(collection, terms, 
     rows = ConcatenatedFeatures(parts, balance).transform(collection)
     first = 0
     for part in parts:
-        found = rows.X[:, first : first + part.n_features_].toarray()
+        part_rows = rows.X[:, first : first + part.n_features_].toarray()
         first += part.n_features_
-        alone = part.transform(collection).X.toarray().astype(np.float64)
+        single_rows = part.transform(collection).X.toarray().astype(np.float64)
         if balance == "mass":
-            expected = alone / alone.sum(axis=1, keepdims=True)
+            expected = single_rows / single_rows.sum(axis=1, keepdims=True)
         else:
-            expected = np.log1p(alone) / np.linalg.norm(np.log1p(alone), axis=1, keepdims=True)
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-9)
+            expected = np.log1p(single_rows) / np.linalg.norm(np.log1p(single_rows), axis=1, keepdims=True)
+        np.testing.assert_allclose(part_rows, expected, rtol=1e-4, atol=1e-9)
     assert first == rows.X.shape[1]
 
 
 def test_each_part_keeps_its_size(collection):
     mixed = ConcatenatedFeatures([ColourHistograms(size=16, scales=1), HogFeatures(size=40)])
     small, large = ColourHistograms(size=16, scales=1), HogFeatures(size=40)
-    found = mixed.transform(collection, augment=1).X
-    alone = [part.transform(collection, augment=1).X for part in (small, large)]
-    assert [(found[:, : small.n_features_] > 0).nnz, (found[:, small.n_features_ :] > 0).nnz] == [X.nnz for X in alone]
+    X_mixed = mixed.transform(collection, augment=1).X
+    separate = [part.transform(collection, augment=1).X for part in (small, large)]
+    assert [(X_mixed[:, : small.n_features_] > 0).nnz, (X_mixed[:, small.n_features_ :] > 0).nnz] == [
+        X.nnz for X in separate
+    ]
 
 
 def test_parts_look_alike(collection):
@@ -46,16 +48,16 @@ def test_parts_look_alike(collection):
 
 
 def test_options_go_to_the_parts_that_know_them():
-    both = create_extractor("terms, hog", size=64, n_words=50, seed=3, balance="mass")
-    assert both.name == "terms,hog"
-    assert [part.size for part in both.parts] == [64, 64]
-    assert both.parts[0].n_words == 50
-    assert both.seed == 3
+    mixed = create_extractor("terms, hog", size=64, n_words=50, seed=3, balance="mass")
+    assert mixed.name == "terms,hog"
+    assert [part.size for part in mixed.parts] == [64, 64]
+    assert mixed.parts[0].n_words == 50
+    assert mixed.seed == 3
     assert isinstance(create_extractor(), VisualWords)
 
 
 @pytest.mark.parametrize(
-    ("named", "options", "sentence"),
+    ("names", "options", "sentence"),
     [
         ("terms,colours", {}, "no features called 'colours'; did you mean 'colour'?"),
         ("hog,hog", {}, "names hog twice"),
@@ -66,22 +68,22 @@ def test_options_go_to_the_parts_that_know_them():
         ("hog", {"balance": "mass"}, "balance weighs several features"),
     ],
 )
-def test_names_that_mean_nothing(named, options, sentence):
+def test_names_that_mean_nothing(names, options, sentence):
     with pytest.raises(InputError, match=sentence.replace("?", r"\?")):
-        create_extractor(named, **options)
+        create_extractor(names, **options)
 
 
 def test_another_dictionary_is_told_by_what_differs(terms):
     with pytest.raises(InputError, match="was made with n_words 60 and not 50; delete it"):
         terms.refuse_other(VisualWords(50), "here", "delete it")
-    both = ConcatenatedFeatures([terms, HogFeatures()])
+    mixed = ConcatenatedFeatures([terms, HogFeatures()])
     with pytest.raises(InputError, match="made with terms n_words 60 and not 50; x"):
-        both.refuse_options({"n_words": 50, "size": 256}, "here", "x")
+        mixed.refuse_options({"n_words": 50, "size": 256}, "here", "x")
     with pytest.raises(InputError, match="made with no n_textons; x"):
-        both.refuse_options({"n_textons": 50}, "here", "x")
+        mixed.refuse_options({"n_textons": 50}, "here", "x")
     with pytest.raises(InputError, match="made with features terms,hog and not terms"):
-        both.refuse_other(terms, "here", "x")
-    both.refuse_other(ConcatenatedFeatures([VisualWords(60), HogFeatures()]), "here", "x")
+        mixed.refuse_other(terms, "here", "x")
+    mixed.refuse_other(ConcatenatedFeatures([VisualWords(60), HogFeatures()]), "here", "x")
 
 
 def test_a_folder_of_something_else():

@@ -1,4 +1,4 @@
-"""What decoding takes is known before, is shared, and is refused where it is too much; headers decode nothing."""
+"""Memory of decoding: estimated from headers, shared between threads, refused where it is too much."""
 
 import io
 import json
@@ -70,7 +70,7 @@ def test_the_estimate_bounds_what_the_system_measures(tmp_path):
     words = [sys.executable, "-c", MEASURE, *(str(tmp_path / name) for name in kinds)]
     figures = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
     assert figures.keys() == kinds.keys()
-    assert {name: both for name, both in figures.items() if both[0] > both[1]} == {}
+    assert {name: bytes_pair for name, bytes_pair in figures.items() if bytes_pair[0] > bytes_pair[1]} == {}
 
 
 def refused(content, **options):
@@ -100,7 +100,9 @@ def test_threads_decode_when_their_share_is_free(monkeypatch):
     need = 20_000_000 + (24 << 20) + (6 << 20)
     monkeypatch.setenv("WSABIE_LIMITS", f"picture_bytes={2 * need}")
     shrink = decoding.shrink_image
-    monkeypatch.setattr(decoding, "shrink_image", lambda *given: most.append(ITEM_MEMORY.used) or shrink(*given))
+    monkeypatch.setattr(
+        decoding, "shrink_image", lambda *arguments: most.append(ITEM_MEMORY.used) or shrink(*arguments)
+    )
     threads = [threading.Thread(target=decode_image, args=(content,)) for _ in range(8)]
     for thread in threads:
         thread.start()
@@ -118,10 +120,10 @@ def chunk(name, body):
     return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
 
 
-def png(*, before=b"", after=b"", side=40):
+def png(*, early_chunk=b"", late_chunk=b"", side=40):
     head = chunk(b"IHDR", struct.pack(">IIBBBBB", side, side // 2, 8, 0, 0, 0, 0))
     data = chunk(b"IDAT", zlib.compress(bytes((side + 1) * (side // 2))))
-    return b"\x89PNG\r\n\x1a\n" + head + before + data + after + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + head + early_chunk + data + late_chunk + chunk(b"IEND", b"")
 
 
 @pytest.mark.parametrize("place", ["before", "after"])
@@ -136,10 +138,10 @@ def test_a_header_tells_how_a_png_lies_and_decodes_nothing(place, monkeypatch):
 
 
 def test_chunks_without_end_are_refused():
-    assert decode_image(png(after=chunk(b"teSt", b"") * 100)).shape == (20, 40, 3)
+    assert decode_image(png(late_chunk=chunk(b"teSt", b"") * 100)).shape == (20, 40, 3)
     for place in ("before", "after"):
         assert "chunks" in refused(png(**{place: chunk(b"teSt", b"") * 10_001})).detail
-    assert "EXIF" in refused(png(before=chunk(b"eXIf", bytes(2 << 20)))).detail
+    assert "EXIF" in refused(png(early_chunk=chunk(b"eXIf", bytes(2 << 20)))).detail
 
 
 @pytest.mark.parametrize("order", ["<", ">"])

@@ -27,14 +27,14 @@ from wsabie.storage.rejects import Rejects
 EVERY = ("colour", "textons", "hog", "terms,colour,textons,hog")
 
 
-def made(named, collection):
-    options = {"n_words": 40} if "terms" in named.split(",") else {}
-    return create_extractor(named, **options, **({"n_textons": 16} if "textons" in named else {})).fit(collection)
+def fit_extractor(name, collection):
+    options = {"n_words": 40} if "terms" in name.split(",") else {}
+    return create_extractor(name, **options, **({"n_textons": 16} if "textons" in name else {})).fit(collection)
 
 
 @pytest.fixture(scope="module", params=EVERY)
 def fitted(request, collection):
-    return made(request.param, collection)
+    return fit_extractor(request.param, collection)
 
 
 def same(a, b):
@@ -78,8 +78,8 @@ def test_every_road_gives_the_same(fitted, collection, spoilt, tmp_path):
     same(open_source(tmp_path / "a.parquet"), rows)
     assert len(rejects) == 3
     columns, values = again.transform_one(collection.items[3].content)
-    one = rows.X[rows.ids.index(collection.items[3].id)]
-    assert (columns.tolist(), values.tolist()) == (one.indices.tolist(), one.data.tolist())
+    row = rows.X[rows.ids.index(collection.items[3].id)]
+    assert (columns.tolist(), values.tolist()) == (row.indices.tolist(), row.data.tolist())
 
 
 def test_pictures_of_a_pixel_are_described(fitted, tmp_path):
@@ -127,10 +127,10 @@ def test_colours_are_found_in_their_corner(tmp_path):
 def test_filters_are_derivatives_of_a_gaussian(n, stride, sigma):
     line = np.random.default_rng(0).normal(size=n)
     for order in range(3):
-        found = build_filter_matrix(n, stride, sigma, order) @ line
+        response = build_filter_matrix(n, stride, sigma, order) @ line
         derived = gaussian_filter1d(line, sigma, order=order, mode="nearest", truncate=4)[::stride]
         cut_off = 3e-3 if order == 2 else 1e-5  # of the filter beyond its reach
-        np.testing.assert_allclose(found, derived * sigma**order, atol=cut_off)
+        np.testing.assert_allclose(response, derived * sigma**order, atol=cut_off)
 
 
 def test_responses_are_those_of_two_dimensional_filters():
@@ -167,7 +167,7 @@ def gradients_one_by_one(pixels, cells, n):
     """Cell histograms, pixel by pixel."""
     height, width = pixels.shape[:2]
     values = pixels / 255
-    found = np.zeros((cells, cells, n))
+    histogram = np.zeros((cells, cells, n))
     for y in range(height):
         for x in range(width):
             dy = values[min(y + 1, height - 1), x] - values[max(y - 1, 0), x]
@@ -176,10 +176,10 @@ def gradients_one_by_one(pixels, cells, n):
             strength = np.hypot(dx[channel], dy[channel])
             direction = (np.arctan2(dy[channel], dx[channel]) % np.pi) / np.pi * n
             low = int(direction)
-            cell = found[y * cells // height, x * cells // width]
+            cell = histogram[y * cells // height, x * cells // width]
             cell[low % n] += strength * (1 - (direction - low))
             cell[(low + 1) % n] += strength * (direction - low)
-    return found * cells * cells / (height * width)
+    return histogram * cells * cells / (height * width)
 
 
 def test_cells_hold_the_directions_of_their_pixels():
@@ -190,9 +190,9 @@ def test_cells_hold_the_directions_of_their_pixels():
 def test_an_upright_edge_has_the_first_direction():
     pixels = np.zeros((8, 8, 3), np.uint8)
     pixels[:, 4:] = 255
-    found = compute_cell_histograms(pixels, 1, 9)
-    assert found[0, 0].tolist() == [2 * 8 / 64, *[0.0] * 8]
-    np.testing.assert_allclose(compute_cell_histograms(255 - pixels, 1, 9), found)  # an edge and its reverse
+    histograms = compute_cell_histograms(pixels, 1, 9)
+    assert histograms[0, 0].tolist() == [2 * 8 / 64, *[0.0] * 8]
+    np.testing.assert_allclose(compute_cell_histograms(255 - pixels, 1, 9), histograms)  # an edge and its reverse
 
 
 def test_blocks_are_cut_off_and_of_unit_length():

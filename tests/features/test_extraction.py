@@ -111,14 +111,14 @@ def test_processes_write_the_same_bytes(tmp_path, terms, spoilt):
 
 def test_two_that_write_one_file_are_kept_apart(tmp_path, terms, collection, monkeypatch):
     """Else the file would hold shards of both."""
-    others = ItemList(collection.path, [item._replace(id=f"another {item.id}") for item in collection.items])
+    other_items = ItemList(collection.path, [item._replace(id=f"another {item.id}") for item in collection.items])
     write, refused = module.write_shard, []
 
-    def meanwhile(*given):
+    def meanwhile(*arguments):
         with pytest.raises(InputError, match=r"another command is changing .*a\.parquet\.parts") as error:
-            extract_to_file(others, terms, tmp_path / "a.parquet", shard_pictures=7)
+            extract_to_file(other_items, terms, tmp_path / "a.parquet", shard_pictures=7)
         refused.append(error)
-        write(*given)
+        write(*arguments)
 
     monkeypatch.setattr(module, "write_shard", meanwhile)
     extract_to_file(collection, terms, tmp_path / "a.parquet", shard_pictures=7)
@@ -135,42 +135,42 @@ class Breaking(ItemList):
     """Fails after some pictures have been read for describing (the first reading makes the plan)."""
 
     readings = 0
-    after = 0
+    last_place = 0
 
     def __iter__(self):
         type(self).readings += 1
         for place, picture in enumerate(self.items):
-            if self.readings % 2 == 0 and place == self.after:
+            if self.readings % 2 == 0 and place == self.last_place:
                 raise StopHereError
             yield picture
 
 
-def interrupt(source, after):
-    kind = type("Once", (Breaking,), {"readings": 0, "after": after})
+def interrupt(source, last_place):
+    kind = type("Once", (Breaking,), {"readings": 0, "last_place": last_place})
     return kind(source.path, source.items)
 
 
 def test_goes_on_after_an_interruption(tmp_path, terms, spoilt, monkeypatch):
-    whole, out = tmp_path / "whole.parquet", tmp_path / "a.parquet"
-    extract_to_file(spoilt, terms, whole, shard_pictures=4)
-    for after in (1, 10, 19):
+    complete, out = tmp_path / "whole.parquet", tmp_path / "a.parquet"
+    extract_to_file(spoilt, terms, complete, shard_pictures=4)
+    for last_place in (1, 10, 19):
         with pytest.raises(StopHereError):
-            extract_to_file(interrupt(spoilt, after), terms, out, shard_pictures=4)
+            extract_to_file(interrupt(spoilt, last_place), terms, out, shard_pictures=4)
         assert not out.exists()
-        assert out.with_name("a.parquet.parts").exists() == (after > 1)  # nothing is kept of the first
-    kept = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "a.parquet.parts").iterdir()}
-    assert sorted(kept) == [f"{n:08d}.parquet" for n in range(len(kept))]
-    assert len(kept) >= 3
+        assert out.with_name("a.parquet.parts").exists() == (last_place > 1)  # nothing is kept of the first
+    shard_times = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "a.parquet.parts").iterdir()}
+    assert sorted(shard_times) == [f"{n:08d}.parquet" for n in range(len(shard_times))]
+    assert len(shard_times) >= 3
     written = []
     monkeypatch.setattr(
         module,
         "write_shard",
-        lambda path, *rest: written.append(path.name) or write_shard(path, *rest),
+        lambda path, *arguments: written.append(path.name) or write_shard(path, *arguments),
     )
     rejects = Rejects()
     assert extract_to_file(spoilt, terms, out, shard_pictures=4, rejects=rejects) == 24
-    assert not set(written) & set(kept)
-    assert out.read_bytes() == whole.read_bytes()
+    assert not set(written) & set(shard_times)
+    assert out.read_bytes() == complete.read_bytes()
     assert sorted(where for where, _, _ in rejects.listed) == ["cut.png", "gone.jpg", "words.jpg"]
 
 
@@ -220,17 +220,17 @@ def test_a_file_of_the_same_size_in_the_place_of_another_is_described(tmp_path, 
     for number, picture in enumerate(collection.items[:3]):
         with Image.open(picture.content) as image:
             image.resize((48, 48)).save(tmp_path / f"{number}.bmp")
-    replaced, other = tmp_path / "0.bmp", tmp_path / "2.bmp"
+    replaced, same_size = tmp_path / "0.bmp", tmp_path / "2.bmp"
     source = ItemList(tmp_path, [Item(str(n), tmp_path / f"{n}.bmp", ("a",)) for n in range(2)])
     out = tmp_path / "a.parquet"
     extract_to_file(source, terms, out)
-    before, stamp = as_rows(out), replaced.stat()
-    replaced.write_bytes(other.read_bytes())
+    old_rows, stamp = as_rows(out), replaced.stat()
+    replaced.write_bytes(same_size.read_bytes())
     assert replaced.stat().st_size == stamp.st_size
     os.utime(replaced, ns=(stamp.st_atime_ns, stamp.st_mtime_ns + 1_000_000))
     extract_to_file(source, terms, out)
     same(as_rows(out), terms.transform(source))
-    assert (as_rows(out).X[0] != before.X[0]).nnz
+    assert (as_rows(out).X[0] != old_rows.X[0]).nnz
 
 
 def test_a_grown_collection_keeps_its_whole_shards(tmp_path, collection, terms, monkeypatch):
@@ -242,7 +242,7 @@ def test_a_grown_collection_keeps_its_whole_shards(tmp_path, collection, terms, 
     monkeypatch.setattr(
         module,
         "write_shard",
-        lambda path, *rest: written.append(path.name) or write_shard(path, *rest),
+        lambda path, *arguments: written.append(path.name) or write_shard(path, *arguments),
     )
     assert extract_to_file(more, terms, out, shard_pictures=8) == 25
     assert written == ["00000002.parquet", "00000003.parquet"]
@@ -284,13 +284,13 @@ def test_a_full_disk_keeps_the_finished_shards(tmp_path, terms, collection, monk
 
 def test_the_file_is_on_the_disk_before_the_shards_go(tmp_path, terms, collection, monkeypatch):
     """A power cut right after must not lose both."""
-    done: list[object] = []
+    calls: list[object] = []
     flush = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda handle: done.append(os.fstat(handle).st_ino) or flush(handle))
-    monkeypatch.setattr(module.shutil, "rmtree", lambda folder, **options: done.append(folder))
+    monkeypatch.setattr(os, "fsync", lambda handle: calls.append(os.fstat(handle).st_ino) or flush(handle))
+    monkeypatch.setattr(module.shutil, "rmtree", lambda folder, **options: calls.append(folder))
     out = tmp_path / "a.parquet"
     extract_to_file(collection, terms, out)
-    assert done[-3:] == [out.stat().st_ino, tmp_path.stat().st_ino, tmp_path / "a.parquet.parts"]
+    assert calls[-3:] == [out.stat().st_ino, tmp_path.stat().st_ino, tmp_path / "a.parquet.parts"]
 
 
 KILLED = """
@@ -321,25 +321,25 @@ def start(*arguments):
 def test_killed_again_and_again_it_loses_nothing(tmp_path, terms, collection):
     terms.save(tmp_path / "terms")
     shutil.copytree(collection.path, tmp_path / "pictures", copy_function=shutil.copy2)
-    whole, out = tmp_path / "whole.parquet", tmp_path / "a.parquet"
-    assert start(tmp_path / "pictures", tmp_path / "terms", whole).communicate()[0] == "96\n"
-    kept: set[tuple[str, int]] = set()
-    for wanted in (1, 4):
+    complete, out = tmp_path / "whole.parquet", tmp_path / "a.parquet"
+    assert start(tmp_path / "pictures", tmp_path / "terms", complete).communicate()[0] == "96\n"
+    shards: set[tuple[str, int]] = set()
+    for n_shards in (1, 4):
         process = start(tmp_path / "pictures", tmp_path / "terms", out)
         until = time.monotonic() + 60
-        while len(finished(tmp_path)) < wanted and process.poll() is None and time.monotonic() < until:
+        while len(finished(tmp_path)) < n_shards and process.poll() is None and time.monotonic() < until:
             time.sleep(0.002)
         os.kill(process.pid, signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
         process.communicate()
         now = finished(tmp_path)
-        assert kept <= now  # nothing that was finished is written again
-        kept = now
+        assert shards <= now  # nothing that was finished is written again
+        shards = now
         assert not out.exists()
-    assert len(kept) >= 4
+    assert len(shards) >= 4
     out_text, error = start(tmp_path / "pictures", tmp_path / "terms", out).communicate()
     assert out_text == "96\n", error
-    assert out.read_bytes() == whole.read_bytes()
+    assert out.read_bytes() == complete.read_bytes()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.parquet", "pictures", "terms", "whole.parquet"]
     assert np.array_equal(as_rows(out).X[0].toarray(), as_rows(out).X[24].toarray())
 

@@ -35,9 +35,9 @@ def test_blocks_of_a_term_share_equally():
     block_map, contributions = some_map(1)
     shares = share_among_blocks(contributions, block_map)
     for term in np.unique(block_map.terms):
-        own = shares[block_map.terms == term]
-        assert np.ptp(own) == 0
-        np.testing.assert_allclose(own.sum(), contributions[term])
+        term_shares = shares[block_map.terms == term]
+        assert np.ptp(term_shares) == 0
+        np.testing.assert_allclose(term_shares.sum(), contributions[term])
 
 
 def test_heat_lies_inside_the_blocks_that_contribute():
@@ -75,9 +75,9 @@ def test_a_real_picture_explains_itself(terms, collection):
 def test_the_overlay_is_warm_for_and_cold_against():
     heat = np.zeros((64, 64))
     heat[:, :20], heat[:, 44:] = 1.0, -1.0
-    drawn = np.asarray(draw_overlay(np.full((32, 32, 3), 128, np.uint8), heat), int)
-    assert drawn.shape == (64, 64, 3)
-    red, middle, blue = drawn[32, 4], drawn[32, 32], drawn[32, 60]
+    overlay = np.asarray(draw_overlay(np.full((32, 32, 3), 128, np.uint8), heat), int)
+    assert overlay.shape == (64, 64, 3)
+    red, middle, blue = overlay[32, 4], overlay[32, 32], overlay[32, 60]
     assert red[0] > red[2] + 60
     assert blue[2] > blue[0] + 60
     assert np.ptp(middle) < 12

@@ -46,8 +46,8 @@ def corners(pixels):
 needs_avif = pytest.mark.skipif(not features.check("avif"), reason="this Pillow was built without AVIF")
 
 
-def near(found, wanted, tolerance=12):
-    return np.abs(np.array(found, int) - np.array(wanted, int)).max() <= tolerance
+def near(actual, expected, tolerance=12):
+    return np.abs(np.array(actual, int) - np.array(expected, int)).max() <= tolerance
 
 
 @pytest.mark.parametrize(
@@ -77,11 +77,11 @@ def test_reads_a_file_as_its_bytes(tmp_path):
     assert np.array_equal(decode_image(tmp_path / "a.jpg"), decode_image(content))
 
 
-@pytest.mark.parametrize(("mode", "wanted"), [("P", [RED, GREEN, BLUE, WHITE]), ("CMYK", [RED, GREEN, BLUE, WHITE])])
-def test_reads_palette_and_cmyk(mode, wanted):
+@pytest.mark.parametrize(("mode", "expected"), [("P", [RED, GREEN, BLUE, WHITE]), ("CMYK", [RED, GREEN, BLUE, WHITE])])
+def test_reads_palette_and_cmyk(mode, expected):
     image = quarters().convert(mode) if mode == "CMYK" else quarters().quantize(8)
     kind = "TIFF" if mode == "CMYK" else "PNG"
-    assert near(corners(decode_image(encoded(image, kind))), wanted)
+    assert near(corners(decode_image(encoded(image, kind))), expected)
 
 
 def test_reads_cmyk_jpeg():
@@ -107,7 +107,7 @@ def test_scales_sixteen_bit_grey(kind):
 
 
 @pytest.mark.parametrize(
-    ("values", "wanted"),
+    ("values", "expected"),
     [
         (np.array([[0, 257], [65535, 257 * 9]], np.int32), [[0, 1], [255, 9]]),
         (np.array([[-10, 0], [10, 10]], np.int32), [[0, 128], [255, 255]]),
@@ -115,8 +115,8 @@ def test_scales_sixteen_bit_grey(kind):
         (np.array([[-1.0, 0.0], [3.0, np.nan]], np.float32), [[0, 64], [255, 64]]),
     ],
 )
-def test_stretches_wide_grey(values, wanted):
-    assert decode_image(encoded(Image.fromarray(values), "TIFF"))[..., 1].tolist() == wanted
+def test_stretches_wide_grey(values, expected):
+    assert decode_image(encoded(Image.fromarray(values), "TIFF"))[..., 1].tolist() == expected
 
 
 def test_lays_transparency_on_white():
@@ -232,26 +232,26 @@ def test_refuses_what_cannot_be_read(tmp_path):
 def test_too_many_open_files_are_no_fault_of_the_picture(tmp_path):
     """A picture that is left out stays out of what is made of the collection."""
     (tmp_path / "a.png").write_bytes(encoded(Image.new("L", (8, 8)), "PNG"))
-    before, held = resource.getrlimit(resource.RLIMIT_NOFILE), []
+    limits, handles = resource.getrlimit(resource.RLIMIT_NOFILE), []
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
         with contextlib.suppress(OSError):
-            held.extend(iter(lambda: os.open(tmp_path / "a.png", os.O_RDONLY), None))
+            handles.extend(iter(lambda: os.open(tmp_path / "a.png", os.O_RDONLY), None))
         with pytest.raises(InputError, match=r"too many files are open .* run the same command again"):
             decode_image(tmp_path / "a.png")
     finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-        for handle in held:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for handle in handles:
             os.close(handle)
     assert decode_image(tmp_path / "a.png").shape == (8, 8, 3)
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "BMP"])
-@pytest.mark.parametrize("kept", [0.2, 0.5, 0.9])
-def test_refuses_a_truncated_picture(kind, kept):
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+def test_refuses_a_truncated_picture(kind, share):
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
     content = encoded(Image.fromarray(noise), kind)
-    assert refused(content[: int(kept * len(content))]) == "truncated picture"
+    assert refused(content[: int(share * len(content))]) == "truncated picture"
 
 
 def test_refuses_damage():
@@ -294,12 +294,12 @@ def test_the_limit_of_pixels_is_inclusive():
     st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=8),
     st.floats(0, 1),
 )
-def test_hostile_bytes_are_read_or_refused(kind, edits, kept):
+def test_hostile_bytes_are_read_or_refused(kind, edits, share):
     content = bytearray(encoded(quarters(16, 8), kind))
     for place, value in edits:
         content[int(place * len(content))] = value
     try:
-        pixels = decode_image(bytes(content[: int(kept * len(content))]), max_pixels=1_000_000)
+        pixels = decode_image(bytes(content[: int(share * len(content))]), max_pixels=1_000_000)
     except UnreadableItemError as rejected:
         pixels, reason = np.zeros((1, 1, 3), np.uint8), rejected.reason
     else:
@@ -310,25 +310,25 @@ def test_hostile_bytes_are_read_or_refused(kind, edits, kept):
 
 
 def test_threads_leave_the_filters_of_warnings_as_they_were():
-    before = list(warnings.filters)
+    old_filters = list(warnings.filters)
     content = encoded(quarters(200, 200), "PNG")
     threads = [threading.Thread(target=lambda: [decode_image(content) for _ in range(20)]) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert list(warnings.filters) == before
+    assert list(warnings.filters) == old_filters
 
 
 def test_decoders_write_nothing_themselves(capfd: pytest.CaptureFixture[str]) -> None:
     """libtiff, which writes past Python, and Pillow's log and warnings; afterwards all is as it was before."""
-    whole = io.BytesIO()
+    intact = io.BytesIO()
     Image.fromarray(np.random.default_rng(0).integers(0, 255, (60, 80, 3), np.uint8)).save(
-        whole, "TIFF", compression="tiff_lzw"
+        intact, "TIFF", compression="tiff_lzw"
     )
-    damaged = bytearray(whole.getvalue())
+    damaged = bytearray(intact.getvalue())
     damaged[9:2000:7] = b"\xff" * len(range(9, 2000, 7))
-    samples = bytearray(whole.getvalue())
+    samples = bytearray(intact.getvalue())
     entry = samples.index(struct.pack("<HHI", 277, 3, 1))
     samples[entry + 8 : entry + 10] = struct.pack("<H", 45_056)
     for content in (damaged, samples):

@@ -28,9 +28,9 @@ def test_with_all_rows_it_is_scikit_learns(rows):
     ours = KernelPca(12).fit(train)
     assert ours.n_landmarks_ == 250
     for X, expected in ((train, theirs.transform(K)), (new, theirs.transform(K_new))):
-        found = ours.transform(X)
-        signs = np.sign((found * expected).sum(axis=0))
-        np.testing.assert_allclose(found * signs, expected, atol=1e-3)
+        projected = ours.transform(X)
+        signs = np.sign((projected * expected).sum(axis=0))
+        np.testing.assert_allclose(projected * signs, expected, atol=1e-3)
     np.testing.assert_allclose(ours.variances_, theirs.eigenvalues_ / 250, rtol=1e-5)
 
 
@@ -39,8 +39,8 @@ def test_all_components_of_all_rows_keep_all_distances(rows):
     points = pca.transform(rows).astype(float)
     K = intersect_rows(rows.toarray(), rows.toarray())
     squared = K.diagonal()[:, None] + K.diagonal() - 2 * K
-    found = ((points[:, None] - points[None]) ** 2).sum(axis=2)
-    np.testing.assert_allclose(found, squared, atol=0.02)
+    distances = ((points[:, None] - points[None]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(distances, squared, atol=0.02)
     np.testing.assert_allclose(points.mean(axis=0), 0, atol=1e-3)
     assert pca.n_components_ == 299  # centred: one dimension less than rows
     assert pca.report_.components.error < 1e-4
@@ -65,20 +65,20 @@ def test_the_report_is_the_error_of_its_rows(rows):
     rng = np.random.default_rng(1)
     F = rng.standard_normal((300, 3))
     H = np.eye(300) - 1 / 300
-    left, centred = H @ (K - F @ F.T) @ H, H @ K @ H
+    residual, centred = H @ (K - F @ F.T) @ H, H @ K @ H
     pairs = ~np.eye(300, dtype=bool)
-    found = measure_loss(K, F)
-    assert found.error == pytest.approx(np.linalg.norm(left[pairs]) / np.linalg.norm(centred[pairs]))
-    assert found.explained == pytest.approx(1 - np.trace(left) / np.trace(centred))
+    loss = measure_loss(K, F)
+    assert loss.error == pytest.approx(np.linalg.norm(residual[pairs]) / np.linalg.norm(centred[pairs]))
+    assert loss.explained == pytest.approx(1 - np.trace(residual) / np.trace(centred))
     assert measure_loss(np.ones((4, 4)), np.ones((4, 2))) == ApproximationLoss(0.0, 1.0)
 
 
 def test_landmarks_are_far_from_each_other():
     X = sp.csr_matrix(np.vstack([np.tile([9, 0, 0], (97, 1)), [[0, 9, 0], [0, 0, 9], [0, 0, 0]]]).astype(np.float32))
     for seed in range(5):
-        chosen = choose_landmarks(X, 50, "k-means++", np.random.default_rng(seed))
-        assert {97, 98} < set(chosen.tolist())
-        assert len(chosen) in (3, 4)  # the empty row is far from the others, if it is not the last that is left
+        landmarks = choose_landmarks(X, 50, "k-means++", np.random.default_rng(seed))
+        assert {97, 98} < set(landmarks.tolist())
+        assert len(landmarks) in (3, 4)  # the empty row is far from the others, if it is not the last that is left
 
 
 def test_factor_leaves_out_what_others_explain():
@@ -99,25 +99,25 @@ def test_fewer_dimensions_than_components_are_counted(rows):
 def test_same_bits_for_any_threads_neighbours_and_form(rows):
     pca = KernelPca(9, 60).fit(rows, threads=1)
     again = KernelPca(9, 60).fit(rows, threads=2)
-    whole = pca.transform(rows, threads=2)
-    assert whole.dtype == np.float32
-    np.testing.assert_array_equal(whole, again.transform(rows))
-    np.testing.assert_array_equal(whole[41:44], pca.transform(rows[41:44], threads=1))
-    np.testing.assert_array_equal(whole, pca.transform(rows.toarray()))
-    np.testing.assert_array_equal(whole, pca.transform_rows(prepare_csr(rows)))
-    assert (KernelPca(9, 60, seed=1).fit(rows).transform(rows) != whole).any()
+    projected = pca.transform(rows, threads=2)
+    assert projected.dtype == np.float32
+    np.testing.assert_array_equal(projected, again.transform(rows))
+    np.testing.assert_array_equal(projected[41:44], pca.transform(rows[41:44], threads=1))
+    np.testing.assert_array_equal(projected, pca.transform(rows.toarray()))
+    np.testing.assert_array_equal(projected, pca.transform_rows(prepare_csr(rows)))
+    assert (KernelPca(9, 60, seed=1).fit(rows).transform(rows) != projected).any()
 
 
 def test_saved_and_loaded_gives_the_same_bits(rows, tmp_path):
     pca = KernelPca(9, 60).fit(rows)
     pca.feature_names, pca.dictionary = [f"word {j}" for j in range(80)], "abc"
     pca.save(tmp_path / "map")
-    found = KernelPca.load(tmp_path / "map")
-    np.testing.assert_array_equal(found.transform(rows), pca.transform(rows))
-    assert (found.fingerprint(), found.report_) == (pca.fingerprint(), pca.report_)
-    assert (found.feature_names, found.dictionary) == (pca.feature_names, "abc")
-    assert isinstance(found.components_.base, np.memmap) or isinstance(found.components_, np.memmap)
-    assert pca.n_bytes == found.n_bytes
+    loaded = KernelPca.load(tmp_path / "map")
+    np.testing.assert_array_equal(loaded.transform(rows), pca.transform(rows))
+    assert (loaded.fingerprint(), loaded.report_) == (pca.fingerprint(), pca.report_)
+    assert (loaded.feature_names, loaded.dictionary) == (pca.feature_names, "abc")
+    assert isinstance(loaded.components_.base, np.memmap) or isinstance(loaded.components_, np.memmap)
+    assert pca.n_bytes == loaded.n_bytes
 
 
 def test_other_and_damaged_folders_are_refused(rows):
@@ -134,7 +134,7 @@ def test_other_and_damaged_folders_are_refused(rows):
 
 
 @pytest.mark.parametrize(
-    ("options", "X", "said"),
+    ("options", "X", "message"),
     [
         ({"n_components": 4}, np.eye(3), "4 components are asked for, but 3 rows have no more than 3"),
         ({"n_components": 4, "n_landmarks": 2}, np.eye(9), "2 landmarks have no more than 2"),
@@ -149,8 +149,8 @@ def test_other_and_damaged_folders_are_refused(rows):
         ({"n_components": 1}, [[1, np.nan]], "NaN"),
     ],
 )
-def test_mistakes_get_one_sentence(options, X, said):
-    with pytest.raises(InputError, match=said) as error:
+def test_mistakes_get_one_sentence(options, X, message):
+    with pytest.raises(InputError, match=message) as error:
         KernelPca(**{"n_components": 2, **options}).fit(X)
     assert "\n" not in str(error.value)
 

@@ -31,8 +31,8 @@ def of_librosa(samples: Float32, plan: MfccConfig) -> Float32:
         pad_mode="constant",
     )
     base = librosa.feature.mfcc(S=librosa.power_to_db(bands, top_db=None), n_mfcc=plan.n_coefficients)
-    found: Float32 = np.vstack([base, librosa.feature.delta(base), librosa.feature.delta(base, order=2)]).T
-    return found
+    features: Float32 = np.vstack([base, librosa.feature.delta(base), librosa.feature.delta(base, order=2)]).T
+    return features
 
 
 def noise(n: int, seed: int = 0) -> Float32:
@@ -54,9 +54,9 @@ def test_are_librosas_on_speech(name: str, data_dir: Path) -> None:
 
 
 def test_silence_is_minus_100_decibels_in_the_first_coefficient() -> None:
-    found = compute_mfcc(np.zeros(1600, np.float32), MfccConfig(16_000))
-    assert found[:, 0] == pytest.approx(-100 * np.sqrt(40))
-    assert np.abs(found[:, 1:]).max() < 1e-3
+    mfcc = compute_mfcc(np.zeros(1600, np.float32), MfccConfig(16_000))
+    assert mfcc[:, 0] == pytest.approx(-100 * np.sqrt(40))
+    assert np.abs(mfcc[:, 1:]).max() < 1e-3
 
 
 def test_ten_times_as_loud_is_20_decibels_in_the_first_coefficient() -> None:
@@ -66,7 +66,7 @@ def test_ten_times_as_loud_is_20_decibels_in_the_first_coefficient() -> None:
 
 
 def test_filters_are_triangles_of_one_area() -> None:
-    """Of n_bands + 2 edges at even distances in mel; a triangle of area 1 Hz sums to 1 / (Hz per bin)."""
+    """Triangles lie on n_bands + 2 edges, even in mel; an area of 1 Hz sums to 1 / (Hz per bin)."""
     plan = MfccConfig(16_000, window=0.25)
     filters = build_mel_filters(plan)
     assert filters.shape == (2049, 40)
@@ -76,9 +76,9 @@ def test_filters_are_triangles_of_one_area() -> None:
 
 @given(st.integers(1, 60), st.integers(0, 2**32 - 1))
 def test_every_sound_has_its_frames(n: int, seed: int) -> None:
-    found = append_derivatives(compute_mfcc(noise(n * 37, seed), MfccConfig(8_000)))
-    assert found.shape == (1 + n * 37 // 80, 39)
-    assert np.isfinite(found).all()
+    features = append_derivatives(compute_mfcc(noise(n * 37, seed), MfccConfig(8_000)))
+    assert features.shape == (1 + n * 37 // 80, 39)
+    assert np.isfinite(features).all()
 
 
 @pytest.mark.parametrize("n", [1, DELTA_REACH, 2 * DELTA_REACH])
@@ -90,15 +90,15 @@ def test_a_short_sound_goes_on_as_it_ends(n: int) -> None:
 
 def test_derivatives_of_a_parabola() -> None:
     t = np.arange(30, dtype=np.float32)[:, None]
-    found = append_derivatives(0.5 * t * t - 3 * t)
-    assert found[4:-4, 1] == pytest.approx(t[4:-4, 0] - 3, abs=1e-3)
-    assert found[:, 2] == pytest.approx(np.ones(30), abs=1e-3)
+    features = append_derivatives(0.5 * t * t - 3 * t)
+    assert features[4:-4, 1] == pytest.approx(t[4:-4, 0] - 3, abs=1e-3)
+    assert features[:, 2] == pytest.approx(np.ones(30), abs=1e-3)
 
 
 def test_blocks_of_frames_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     from wsabie.features.audio import sound_frames as module
 
     plan, samples = MfccConfig(8_000), noise(8_000)
-    whole = compute_mfcc(samples, plan)
+    mfcc = compute_mfcc(samples, plan)
     monkeypatch.setattr(module, "_FRAMES_AT_ONCE", 7)
-    np.testing.assert_allclose(compute_mfcc(samples, plan), whole, atol=1e-4)
+    np.testing.assert_allclose(compute_mfcc(samples, plan), mfcc, atol=1e-4)

@@ -14,11 +14,11 @@ onnx = pytest.importorskip("onnx")
 def tensor(outside: bool):
     from onnx import TensorProto
 
-    found = TensorProto(name="w", dims=[2], data_type=TensorProto.FLOAT, float_data=[1.5, -2.0])
+    proto = TensorProto(name="w", dims=[2], data_type=TensorProto.FLOAT, float_data=[1.5, -2.0])
     if outside:
-        found.data_location = TensorProto.EXTERNAL
-        found.external_data.add(key="location", value="weights.bin")
-    return found
+        proto.data_location = TensorProto.EXTERNAL
+        proto.external_data.add(key="location", value="weights.bin")
+    return proto
 
 
 def with_attribute(name: str, value: object, many: bool):
@@ -28,13 +28,13 @@ def with_attribute(name: str, value: object, many: bool):
     return node
 
 
-def places(one):
+def places(weights_proto):
     """Models that hold a tensor, by where."""
-    graph = onnx.GraphProto(initializer=[one])
-    sparse = onnx.SparseTensorProto(values=one)
+    graph = onnx.GraphProto(initializer=[weights_proto])
+    sparse = onnx.SparseTensorProto(values=weights_proto)
     nodes = {
-        "attribute": with_attribute("t", one, False),
-        "attributes": with_attribute("tensors", one, True),
+        "attribute": with_attribute("t", weights_proto, False),
+        "attributes": with_attribute("tensors", weights_proto, True),
         "sub-graph": with_attribute("g", graph, False),
         "sub-graphs": with_attribute("graphs", graph, True),
         "sparse attribute": with_attribute("sparse_tensor", sparse, False),
@@ -42,10 +42,10 @@ def places(one):
     }
     graphs = {name: onnx.GraphProto(node=[node]) for name, node in nodes.items()}
     graphs |= {"initializer": graph, "sparse": onnx.GraphProto(sparse_initializer=[sparse])}
-    graphs["indices"] = onnx.GraphProto(sparse_initializer=[onnx.SparseTensorProto(indices=one)])
+    graphs["indices"] = onnx.GraphProto(sparse_initializer=[onnx.SparseTensorProto(indices=weights_proto)])
     for _ in range(20):
         graphs["deep"] = onnx.GraphProto(node=[with_attribute("g", graphs.get("deep", graph), False)])
-    models = {name: onnx.ModelProto(ir_version=8, graph=found) for name, found in graphs.items()}
+    models = {name: onnx.ModelProto(ir_version=8, graph=graph_proto) for name, graph_proto in graphs.items()}
     function = onnx.FunctionProto(node=[nodes["attribute"]], attribute_proto=[])
     models["function"] = onnx.ModelProto(functions=[function])
     function = onnx.FunctionProto(attribute_proto=nodes["attribute"].attribute)
@@ -69,8 +69,8 @@ def test_order_and_spelling_of_fields_do_not_matter():
     entry = b"\x12\x05w.bin" + b"\x0a\x08location"
     weights = b"\x6a" + bytes([len(entry)]) + entry
     for location in (b"\x70\x01", b"\x70\x81\x80\x80\x80\x10", b"\xf0\x80\x80\x80\x10\x01"):
-        one = weights + location
-        graph = b"\x2a" + bytes([len(one)]) + one
+        field = weights + location
+        graph = b"\x2a" + bytes([len(field)]) + field
         content = b"\x3a" + bytes([len(graph)]) + graph
         assert has_external_weights(content)
 
@@ -86,6 +86,6 @@ def test_what_is_no_message_is_refused(content):
 
 @given(st.binary(max_size=60), st.integers(0, 200))
 def test_any_bytes_are_read_or_refused(noise, cut):
-    known = places(tensor(True))["sub-graph"].SerializeToString()
+    content = places(tensor(True))["sub-graph"].SerializeToString()
     with suppress(ValueError):  # an IndexError would be neither
-        assert has_external_weights(known[:cut] + noise) in (True, False)
+        assert has_external_weights(content[:cut] + noise) in (True, False)

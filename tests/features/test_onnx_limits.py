@@ -73,8 +73,8 @@ def test_time_without_end_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("WSABIE_LIMITS", "network_seconds=1")
     nodes = [node("MatMul", ["w", "w"], ["0"]), *(node("MatMul", [str(i), "w"], [str(i + 1)]) for i in range(600))]
     nodes += [node("ReduceMean", ["600"], ["mean"]), node("Add", ["mean", "picture"])]
-    ones = node("ConstantOfShape", ["square"], ["w"])
-    path = write_network(tmp_path / "long.onnx", [ones, *nodes], [("square", np.array([1500, 1500]))])
+    constant = node("ConstantOfShape", ["square"], ["w"])
+    path = write_network(tmp_path / "long.onnx", [constant, *nodes], [("square", np.array([1500, 1500]))])
     with pytest.raises(InputError, match=r'long\.onnx takes too many seconds .* set WSABIE_LIMITS="network_seconds='):
         fit(path)
 
@@ -165,7 +165,7 @@ def test_a_second_graph_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("one", "reason"),
+    ("node_proto", "reason"),
     [
         (node("ReduceSum", ["w", "picture"]), "ReduceSum makes something whose size"),
         (node("ReduceMax", ["w", "picture"], domain="ai.onnx"), "ReduceMax makes something whose size"),
@@ -177,9 +177,9 @@ def test_a_second_graph_is_refused():
         (node("Relu", ["picture"], domain="com.example"), "'com.example.Relu'"),
     ],
 )
-def test_operators_that_are_not_known_to_keep_their_size_are_refused(one, reason):
+def test_operators_that_are_not_known_to_keep_their_size_are_refused(node_proto, reason):
     with pytest.raises(ValueError, match=reason):
-        check_nodes([one])
+        check_nodes([node_proto])
 
 
 def test_sizes_that_depend_on_chance_are_refused():

@@ -41,9 +41,9 @@ def encoder_file(tmp_path_factory):
 
 @pytest.mark.parametrize("name", ["terms", "colour", "textons", "hog", "onnx"])
 def test_every_shape_is_described(name, collection, request):
-    named = f"onnx:{request.getfixturevalue('encoder_file')}" if name == "onnx" else name
+    extractor_name = f"onnx:{request.getfixturevalue('encoder_file')}" if name == "onnx" else name
     options = {"terms": {"n_words": 40}, "textons": {"n_textons": 16}}.get(name, {})
-    fitted = create_extractor(named, **options, crop=0.9).fit(collection)
+    fitted = create_extractor(extractor_name, **options, crop=0.9).fit(collection)
     items = [Item(f"{h} x {w}", content(h, w), ()) for h, w in SHAPES]
     rows = fitted.transform(ItemList(collection.path, items), augment=1)
     assert rows.X.shape == (2 * len(SHAPES), fitted.n_features_)
@@ -63,9 +63,9 @@ def test_regions_of_every_shape(region):
 
 def test_windows_of_every_shape_cover_it():
     for height, width in ((1, 1), (1, 512), (512, 1), (3, 2), (512, 511)):
-        seen = np.zeros((height, width), bool)
+        is_covered = np.zeros((height, width), bool)
         for left, top, right, bottom in list_windows(width, height):
             assert 0 <= left < right <= width
             assert 0 <= top < bottom <= height
-            seen[top:bottom, left:right] = True
-        assert seen.all()
+            is_covered[top:bottom, left:right] = True
+        assert is_covered.all()

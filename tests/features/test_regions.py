@@ -30,7 +30,7 @@ def painted(scale: int = 1, kind: str = "PNG", **options) -> bytes:
 
 
 def cut(content: bytes, *box: float, frame: tuple[float, float] | None = None, outlines=(), **options):
-    region = Region(Box(*box), tuple(array("f", one) for one in outlines), frame)
+    region = Region(Box(*box), tuple(array("f", outline) for outline in outlines), frame)
     return decode_with_size(RegionCrop(content, region), **options)
 
 
@@ -40,9 +40,9 @@ def colours(pixels) -> dict[tuple[int, ...], int]:
 
 
 def test_a_box_shows_its_pixels_and_no_others() -> None:
-    found = cut(painted(), 60, 10, 80, 30)
-    assert colours(found.pixels) == {GREEN: 400}
-    assert (found.width, found.height, found.pixels.shape) == (20, 20, (20, 20, 3))
+    crop = cut(painted(), 60, 10, 80, 30)
+    assert colours(crop.pixels) == {GREEN: 400}
+    assert (crop.width, crop.height, crop.pixels.shape) == (20, 20, (20, 20, 3))
     assert colours(cut(painted(), 40, 0, 60, 10).pixels) == {RED: 100, BLUE: 100}
 
 
@@ -71,8 +71,8 @@ def test_less_than_a_pixel_is_one() -> None:
 
 def test_outside_the_outline_is_grey() -> None:
     """A triangle over half of a box of 20 x 20: on its diagonal half of the middles, 20 x 21 / 2 in all, lie inside."""
-    found = colours(cut(painted(), 60, 10, 80, 30, outlines=[[60, 10, 80.01, 10, 60, 30.01]]).pixels)
-    assert found == {GREEN: 210, GREY: 190}
+    counts = colours(cut(painted(), 60, 10, 80, 30, outlines=[[60, 10, 80.01, 10, 60, 30.01]]).pixels)
+    assert counts == {GREEN: 210, GREY: 190}
 
 
 def test_an_outline_along_pixels_holds_them_all() -> None:
@@ -81,15 +81,19 @@ def test_an_outline_along_pixels_holds_them_all() -> None:
 
 
 def test_several_outlines_show_all_that_lies_in_one() -> None:
-    left, right = [0, 0, 10, 0, 10, 10, 0, 10], [90, 0, 100, 0, 100, 10, 90, 10]
-    assert colours(cut(painted(), 0, 0, 100, 10, outlines=[left, right]).pixels) == {RED: 100, BLUE: 100, GREY: 800}
+    left_corner, right = [0, 0, 10, 0, 10, 10, 0, 10], [90, 0, 100, 0, 100, 10, 90, 10]
+    assert colours(cut(painted(), 0, 0, 100, 10, outlines=[left_corner, right]).pixels) == {
+        RED: 100,
+        BLUE: 100,
+        GREY: 800,
+    }
 
 
 def test_an_outline_follows_a_picture_that_is_made_smaller() -> None:
-    found = cut(painted(8), 0, 0, 800, 480, outlines=[[0, 0, 400, 0, 400, 480, 0, 480]], size=50)
-    assert found.pixels.shape == (30, 50, 3)
-    assert (found.pixels[:, :24] == RED).all()
-    assert (found.pixels[:, 25:] == GREY).all()
+    crop = cut(painted(8), 0, 0, 800, 480, outlines=[[0, 0, 400, 0, 400, 480, 0, 480]], size=50)
+    assert crop.pixels.shape == (30, 50, 3)
+    assert (crop.pixels[:, :24] == RED).all()
+    assert (crop.pixels[:, 25:] == GREY).all()
 
 
 def test_a_frame_says_where_in_a_picture_of_another_size() -> None:
@@ -101,17 +105,17 @@ def test_a_frame_says_where_in_a_picture_of_another_size() -> None:
 
 def test_a_small_region_of_a_large_jpeg_keeps_its_detail() -> None:
     """A decoder may shrink as it reads, but no further than the region can bear."""
-    found = cut(painted(20, "JPEG", quality=95), 1200, 200, 1600, 600, size=256)
-    assert found.pixels.shape == (256, 256, 3)
-    assert (found.width, found.height) == (400, 400)
-    assert np.abs(found.pixels[8:-8, 8:-8].astype(int) - GREEN).max() < 12
-    whole = cut(painted(20, "JPEG", quality=95), 0, 0, 2000, 1200, size=100)
-    assert whole.pixels.shape == (60, 100, 3)
+    crop = cut(painted(20, "JPEG", quality=95), 1200, 200, 1600, 600, size=256)
+    assert crop.pixels.shape == (256, 256, 3)
+    assert (crop.width, crop.height) == (400, 400)
+    assert np.abs(crop.pixels[8:-8, 8:-8].astype(int) - GREEN).max() < 12
+    full_crop = cut(painted(20, "JPEG", quality=95), 0, 0, 2000, 1200, size=100)
+    assert full_crop.pixels.shape == (60, 100, 3)
 
 
 def test_what_lies_outside_costs_no_detail() -> None:
-    found = cut(painted(20, "JPEG", quality=95), -100_000, 200, 1600, 600, size=256)
-    assert found.pixels.shape == (64, 256, 3)
+    crop = cut(painted(20, "JPEG", quality=95), -100_000, 200, 1600, 600, size=256)
+    assert crop.pixels.shape == (64, 256, 3)
 
 
 def test_a_region_lies_in_the_upright_picture() -> None:
@@ -150,8 +154,8 @@ def test_regions_become_rows_and_a_file(tmp_path: Path) -> None:
 
 
 def test_the_region_belongs_to_what_a_collection_is() -> None:
-    one, other = (compute_fingerprint(regions(painted(), Box(0, 0, 40, n))) for n in (40, 41))
-    assert one != other
+    first, second = (compute_fingerprint(regions(painted(), Box(0, 0, 40, n))) for n in (40, 41))
+    assert first != second
 
 
 def test_regions_are_not_copied_as_pictures(tmp_path: Path) -> None:

@@ -16,14 +16,14 @@ from wsabie.features.extractors.spatial_histograms import (
 
 
 def counted_one_by_one(bins, n_bins, levels):
-    found = []
+    histograms = []
     for level in levels:
         cells = np.zeros((level, level, n_bins))
         for y in range(bins.shape[0]):
             for x in range(bins.shape[1]):
                 cells[y * level // bins.shape[0], x * level // bins.shape[1], bins[y, x]] += 1
-        found.append(cells.ravel())
-    return np.concatenate(found) * MASS / bins.size
+        histograms.append(cells.ravel())
+    return np.concatenate(histograms) * MASS / bins.size
 
 
 @given(
@@ -34,16 +34,16 @@ def counted_one_by_one(bins, n_bins, levels):
 )
 def test_every_pixel_is_counted_once_a_level(height, width, levels, seed):
     bins = np.random.default_rng(seed).integers(0, 4, (height, width))
-    found = compute_spatial_histograms(bins, 4, levels)
-    np.testing.assert_allclose(found, counted_one_by_one(bins, 4, levels), rtol=1e-6)
-    assert found.shape == (4 * count_cells(levels),)
-    np.testing.assert_allclose(found.sum(), MASS * len(levels), rtol=1e-5)
+    histograms = compute_spatial_histograms(bins, 4, levels)
+    np.testing.assert_allclose(histograms, counted_one_by_one(bins, 4, levels), rtol=1e-6)
+    assert histograms.shape == (4 * count_cells(levels),)
+    np.testing.assert_allclose(histograms.sum(), MASS * len(levels), rtol=1e-5)
 
 
 def test_a_finer_level_adds_up_to_the_coarser_one():
     bins = np.random.default_rng(0).integers(0, 3, (13, 10))
-    whole, parts = compute_spatial_histograms(bins, 3, (1,)), compute_spatial_histograms(bins, 3, (4,))
-    np.testing.assert_allclose(parts.reshape(16, 3).sum(axis=0), whole, rtol=1e-6)
+    coarse, parts = compute_spatial_histograms(bins, 3, (1,)), compute_spatial_histograms(bins, 3, (4,))
+    np.testing.assert_allclose(parts.reshape(16, 3).sum(axis=0), coarse, rtol=1e-6)
 
 
 def test_cells_of_a_picture_smaller_than_the_grid():

@@ -52,20 +52,20 @@ def test_one_picture_is_the_row_of_the_collection(terms, collection):
             indices, values = terms.transform_one(content)
             assert indices.tolist() == rows.X[i].indices.tolist()
             assert values.tolist() == rows.X[i].data.tolist()
-        counted = np.bincount(terms.block_map(picture.content).terms, minlength=60)
-        np.testing.assert_array_equal(counted, rows.X[i].toarray()[0])
+        counts = np.bincount(terms.block_map(picture.content).terms, minlength=60)
+        np.testing.assert_array_equal(counts, rows.X[i].toarray()[0])
 
 
 def test_processes_learn_and_give_the_same(collection, spoilt, terms, tmp_path):
     fitted = VisualWords(n_words=60).fit(collection, executor=ProcessExecutor(2, local_seconds=0))
     np.testing.assert_array_equal(fitted.dictionary_.centres, terms.dictionary_.centres)
     fitted.save(tmp_path)  # its arrays are memory-mapped when they travel to the workers
-    rejects, others, loaded = Rejects(), Rejects(), VisualWords.load(tmp_path)
+    rejects, other_rejects, loaded = Rejects(), Rejects(), VisualWords.load(tmp_path)
     same(
         loaded.transform(spoilt, executor=ProcessExecutor(2, local_seconds=0), rejects=rejects),
-        terms.transform(spoilt, rejects=others),
+        terms.transform(spoilt, rejects=other_rejects),
     )
-    assert rejects.listed == others.listed
+    assert rejects.listed == other_rejects.listed
 
 
 def test_bad_pictures_are_listed_and_skipped(terms, spoilt, collection):
@@ -124,18 +124,18 @@ def test_streams_in_bounded_memory(terms, collection):
 
 
 def test_a_sample_is_spread_over_the_collection(collection):
-    read = []
+    places = []
 
     class Watched(ItemList):
         def __iter__(self):
             for place, picture in enumerate(self.items):
-                read.append(place)
+                places.append(place)
                 yield picture
 
     words = VisualWords(n_words=20)
     words.max_blocks = 6 * 64  # type: ignore[misc]
     words.fit(Watched(collection.path, collection.items))
-    assert read[-1] == 20  # 0, 4, 8, 12, 16, 20
+    assert places[-1] == 20  # 0, 4, 8, 12, 16, 20
 
 
 def test_tfidf(collection, terms):
@@ -143,12 +143,12 @@ def test_tfidf(collection, terms):
     weighted = VisualWords(n_words=60, weighting="tfidf").fit(collection)
     rows = weighted.transform(collection)
     idf = np.log((1 + 24) / (1 + (counts > 0).sum(axis=0))) + 1
-    wanted = np.log1p(counts) * idf
-    wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
-    np.testing.assert_allclose(rows.X.toarray(), wanted, rtol=1e-5)
+    expected = np.log1p(counts) * idf
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(rows.X.toarray(), expected, rtol=1e-5)
     assert not rows.counts
-    one = weighted.transform_one(collection.items[0].content)
-    np.testing.assert_array_equal(one[1], rows.X[0].data)
+    row = weighted.transform_one(collection.items[0].content)
+    np.testing.assert_array_equal(row[1], rows.X[0].data)
 
 
 @pytest.mark.parametrize("weighting", ["counts", "tfidf"])
@@ -225,9 +225,9 @@ def test_augmented_rows_stay_with_their_picture(terms, collection):
     assert (more.X[0] != more.X[1]).nnz
     assert (more.Y[::3] != more.Y[1::3]).nnz == 0
     single = ItemList(collection.path, [collection.items[5]._replace(group=None)])
-    alone = terms.transform(single, augment=2)
-    assert (more.X[15:18] != alone.X).nnz == 0
-    assert alone.groups == [collection.items[5].id] * 3
+    single_rows = terms.transform(single, augment=2)
+    assert (more.X[15:18] != single_rows.X).nnz == 0
+    assert single_rows.groups == [collection.items[5].id] * 3
 
 
 def test_block_map_is_in_pixels_of_the_full_upright_picture(terms, tmp_path):

@@ -35,8 +35,8 @@ def picture(name: str, number: int) -> bytes:
 
 def annotator() -> Annotator:
     """For pictures, with tf-idf terms and two labels a picture."""
-    named = [(name, number) for number in range(4) for name in COLOURS]
-    pictures = [Item(f"{name} {n}", picture(name, n), (name, "Bild 犬")) for name, n in named]
+    colour_numbers = [(name, number) for number in range(4) for name in COLOURS]
+    pictures = [Item(f"{name} {n}", picture(name, n), (name, "Bild 犬")) for name, n in colour_numbers]
     source = ItemList(Path("pictures"), pictures)
     terms = wsabie.VisualWords(12, weighting="tfidf", size=64).fit(source)
     rows = terms.transform(source)
@@ -57,9 +57,9 @@ def estimator() -> wsabie.Wsabie:
     return model.fit(vectors(6), labels, validation=(vectors(3), labels[:6]))
 
 
-def answers(folder: Path, seen: list[bytes], rows: Any) -> dict[str, Any]:
-    """What the saved models say about pictures and rows."""
-    described = ItemList(folder, [Item(str(n), content, ()) for n, content in enumerate(seen)])
+def answers(folder: Path, pictures: list[bytes], rows: Any) -> dict[str, Any]:
+    """Return the answers of the saved models about pictures and rows."""
+    described = ItemList(folder, [Item(str(n), content, ()) for n, content in enumerate(pictures)])
     loaded, bare = Annotator.load(folder / "annotator"), wsabie.load(folder / "estimator")
     return {
         "annotations": loaded.model.annotate(loaded.rows(described).rows.X, 3),
@@ -73,7 +73,7 @@ if __name__ == "__main__":
     new = FOLDER / wsabie.__version__
     annotator().save(new / "annotator")
     estimator().save(new / "estimator")
-    seen, rows = [picture(name, 1) for name in COLOURS], vectors(2)
-    asked = {"pictures": [base64.b64encode(content).decode() for content in seen], "rows": rows.tolist()}
-    told = json.dumps({**asked, **answers(new, seen, rows)}, ensure_ascii=False, indent=1)
-    (new / "answers.json").write_text(told + "\n", "utf-8")
+    example_pictures, rows = [picture(name, 1) for name in COLOURS], vectors(2)
+    inputs = {"pictures": [base64.b64encode(content).decode() for content in example_pictures], "rows": rows.tolist()}
+    document = json.dumps({**inputs, **answers(new, example_pictures, rows)}, ensure_ascii=False, indent=1)
+    (new / "answers.json").write_text(document + "\n", "utf-8")

@@ -34,10 +34,10 @@ def picture():
 def result_or_sentence():
     """Calls a reader; the result, or None when it refuses its input in one sentence. Nothing else may be raised."""
 
-    def call(read, *args, **options):
+    def call(read_file, *args, **options):
         message = ""
         try:
-            return read(*args, **options)
+            return read_file(*args, **options)
         except InputError as error:
             message = str(error)
         assert message

@@ -80,7 +80,9 @@ def _one_row(file: Path) -> None:
     note = pq.read_metadata(file).row_group(0).column(1)
     more = _varint((n - 1) << 1) + b"\1"  # levels of all values but the first
     repetitions, definitions = b"\2\0" + more, _varint(n << 1) + b"\3"
-    levels = b"".join(len(one).to_bytes(4, "little") + one for one in (repetitions, definitions))
+    levels = b"".join(
+        len(level_bytes).to_bytes(4, "little") + level_bytes for level_bytes in (repetitions, definitions)
+    )
     page = levels + b"\1" + _varint(n << 1) + b"\0"
     size = _varint(2 * len(page))
     header = b"\x15\0\x15" + size + b"\x15" + size + b"\x2c\x15" + _varint(2 * n) + b"\x15\x10\x15\6\x15\6\0\0"

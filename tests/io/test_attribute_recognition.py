@@ -73,7 +73,7 @@ def test_bad_rows_are_listed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "kinds", "said"),
+    ("name", "content", "kinds", "message"),
     [
         ("t.csv", "artist\nNina\n", None, r"no column 'file_name' or 'id' \(it has 'artist'\)"),
         ("t.csv", "id,artist\n1,Nina\n", ["album"], "no column 'album'; it has 'artist', 'id'"),
@@ -84,8 +84,8 @@ def test_bad_rows_are_listed(tmp_path: Path) -> None:
         ("t.jsonl", '{"id": 1, "a": "x"}\n{"id": 2, "a": 3}', None, "holds the number 3 but the text 'x'"),
     ],
 )
-def test_wrong_tables_are_one_sentence(tmp_path: Path, name: str, content: str, kinds: Any, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_wrong_tables_are_one_sentence(tmp_path: Path, name: str, content: str, kinds: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         read_attributes(write(tmp_path / name, content), kinds=kinds)
 
 

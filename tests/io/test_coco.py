@@ -61,11 +61,11 @@ def test_regions_are_items_of_their_picture(tmp_path: Path) -> None:
 def test_polygons_and_boxes(tmp_path: Path) -> None:
     triangle = [10, 10, 30, 10, 10, 40]
     write(tmp_path, annotation(box=(0, 0, 90, 50), segmentation=[triangle]))
-    (one,) = open_source(tmp_path)
-    assert one.content.region.box == Box(10, 10, 30, 40)
-    assert one.content.region.outlines == (array("f", triangle),)
-    (one,) = open_source(tmp_path, label_column="boxes")
-    assert (one.content.region.box, one.content.region.outlines) == (Box(10, 10, 30, 40), ())
+    (item,) = open_source(tmp_path)
+    assert item.content.region.box == Box(10, 10, 30, 40)
+    assert item.content.region.outlines == (array("f", triangle),)
+    (item,) = open_source(tmp_path, label_column="boxes")
+    assert (item.content.region.box, item.content.region.outlines) == (Box(10, 10, 30, 40), ())
 
 
 def test_pictures_with_the_labels_of_their_regions(tmp_path: Path) -> None:
@@ -116,8 +116,8 @@ def test_without_labels_there_are_the_same_regions(tmp_path: Path) -> None:
 def test_what_cannot_be_used_is_listed(tmp_path: Path, bad: Any, where: str, reason: str) -> None:
     path = write(tmp_path, annotation(1), annotation(2, "b"), bad)
     places = {"E": f"{path} element 7", "J annotation 12": f"{path} annotation 12"}
-    found, rejected = listed(tmp_path)
-    assert [name for name, _ in found] == ["car1.jpg#1", "car2.jpg#2"]
+    items, rejected = listed(tmp_path)
+    assert [name for name, _ in items] == ["car1.jpg#1", "car2.jpg#2"]
     assert rejected == [(places.get(where, where), reason)]
 
 
@@ -152,8 +152,8 @@ def test_a_link_may_not_lead_out(tmp_path: Path) -> None:
 def test_no_more_regions_of_a_picture_than_so_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(region_items, "MOST", 2)
     write(tmp_path, annotation(1), annotation(2), annotation(3), annotation(4, "b"))
-    found, rejected = listed(tmp_path)
-    assert [name for name, _ in found] == ["car1.jpg#1", "car1.jpg#2", "car2.jpg#4"]
+    items, rejected = listed(tmp_path)
+    assert [name for name, _ in items] == ["car1.jpg#1", "car1.jpg#2", "car2.jpg#4"]
     assert rejected == [("car1.jpg#3", "too many regions in a picture")]
 
 
@@ -168,8 +168,8 @@ def test_no_more_regions_of_a_picture_than_so_many(tmp_path: Path, monkeypatch: 
 )
 def test_where_pictures_lie(tmp_path: Path, file: str, places: tuple[str, ...]) -> None:
     path = write(tmp_path, annotation(), file=file, places=places)
-    (one,) = open_source(path)
-    assert one.content.picture.resolve() == (tmp_path / places[0] / "car1.jpg").resolve()
+    (item,) = open_source(path)
+    assert item.content.picture.resolve() == (tmp_path / places[0] / "car1.jpg").resolve()
 
 
 @pytest.mark.parametrize("more", ['"categories": ["sea"]', '"annotations": [{"start": 1}]'])
@@ -237,9 +237,9 @@ def test_any_json_is_read_or_refused(
 ) -> None:
     content = {"images": [*IMAGES, *images], "categories": CATEGORIES, "annotations": [annotation(), *annotations]}
     (folder / "annotations.json").write_text(json.dumps(content))
-    found = result_or_sentence(read_coco, folder, rejects=Rejects())
-    assert found is not None
-    assert found.items[0].id == "car1.jpg#12"
+    region_items = result_or_sentence(read_coco, folder, rejects=Rejects())
+    assert region_items is not None
+    assert region_items.items[0].id == "car1.jpg#12"
 
 
 def test_car_parts(data: Path) -> None:

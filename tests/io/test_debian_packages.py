@@ -59,14 +59,14 @@ def test_a_package_is_its_description_and_its_tags(lists):
         "packages",
         "documents",
     )
-    found = list(source)
-    assert [item.id for item in found] == ["0ad", "0ad-data", "2ping"]
-    assert found[0].content == b"Real-time strategy game of ancient warfare"
-    assert found[0].labels == (
+    packages = list(source)
+    assert [item.id for item in packages] == ["0ad", "0ad-data", "2ping"]
+    assert packages[0].content == b"Real-time strategy game of ancient warfare"
+    assert packages[0].labels == (
         "game::strategy", "interface::graphical", "interface::x11", "role::program", "uitoolkit::sdl",
         "uitoolkit::wxwidgets", "use::gameplaying", "x11::application",
     )  # fmt: skip
-    assert [item.labels for item in found[1:]] == [("role::app-data",), ()]
+    assert [item.labels for item in packages[1:]] == [("role::app-data",), ()]
     assert {item.labels for item in open_source(lists, labels_from="none")} == {()}
 
 

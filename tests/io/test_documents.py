@@ -34,7 +34,7 @@ def lines(*rows):
     return "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows)
 
 
-def said(source):
+def list_documents(source):
     return [(item.id, item.content.decode(), item.labels) for item in source]
 
 
@@ -53,8 +53,8 @@ def test_every_form_says_the_same(tmp_path):
         source = open_source(path)
         assert isinstance(source, DocumentSource)
         assert (source.modality, len(source)) == ("documents", 3)
-        assert said(source) == said(source) == EXPECTED
-        assert [labels for _, _, labels in said(open_source(path, labels_from="none"))] == [()] * 3
+        assert list_documents(source) == list_documents(source) == EXPECTED
+        assert [labels for _, _, labels in list_documents(open_source(path, labels_from="none"))] == [()] * 3
     first = next(iter(open_source(tmp_path / "a.jsonl")))
     assert (first.group, first.time) == ("g", "2024-05-31")
 
@@ -64,7 +64,7 @@ def test_without_ids_the_lines_are_numbered(tmp_path):
     assert [item.id for item in open_source(path)] == ["1", "3"]
     pq.write_table(pa.table({"text": ["one", "two"]}), tmp_path / "a.parquet")
     assert [item.id for item in open_source(tmp_path / "a.parquet")] == ["1", "2"]
-    assert said(open_source(written(tmp_path / "b", "text\none\ntwo, three\n"), labels_from="none"))[0] == (
+    assert list_documents(open_source(written(tmp_path / "b", "text\none\ntwo, three\n"), labels_from="none"))[0] == (
         "2",
         "one",
         (),
@@ -127,7 +127,7 @@ def test_a_column_of_labels_and_a_split_by_name(tmp_path):
     path = written(tmp_path / "a.jsonl", lines(*rows))
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
     for file in (path, tmp_path / "a.parquet"):
-        assert said(open_source(file, label_column="topic", split="test")) == [("2", "two", ("y",))]
+        assert list_documents(open_source(file, label_column="topic", split="test")) == [("2", "two", ("y",))]
         with pytest.raises(InputError, match="has no column 'theme'"):
             open_source(file, label_column="theme")
 
@@ -160,13 +160,13 @@ def test_bad_rows_of_tables(tmp_path):
     table = b'id\ttext\na\tgood\nb\nc\tcaf\xe9\nd\tone\ttwo\na\tagain\ne\t"a quote is a letter\n'
     rejects = Rejects()
     source = open_source(written(tmp_path / "a.tsv", table), rejects=rejects)
-    assert said(source) == [("a", "good", ()), ("e", '"a quote is a letter', ())]
+    assert list_documents(source) == [("a", "good", ()), ("e", '"a quote is a letter', ())]
     assert [(where.rpartition(":")[2], reason) for where, reason, _ in rejects.listed] == [
         ("3", "wrong number of cells"), ("4", "not UTF-8"), ("5", "wrong number of cells"), ("6", "duplicate id"),
     ]  # fmt: skip
     long = "x" * 200_000  # more than Python's limit on the cells of CSV
     source = open_source(written(tmp_path / "a.csv", f'id,text\n1,"two\nlines, {long}"\n2,next\n'))
-    assert [(name, len(text)) for name, text, _ in said(source)] == [("1", 200_011), ("2", 4)]
+    assert [(name, len(text)) for name, text, _ in list_documents(source)] == [("1", 200_011), ("2", 4)]
     with pytest.raises(InputError, match=r"a\.csv:2 begins a row of malformed CSV"):
         open_source(written(tmp_path / "a.csv", 'id,text\n1,"never closed\n'))
     with pytest.raises(InputError, match="no documents are left"):

@@ -91,8 +91,8 @@ def test_valid_files_come_back_exactly(tmp_path_factory, rows):
     assert len(got) == len(rows)
     for i, (labels, words) in enumerate(rows):
         assert {got.label_names[j] for j in got.Y[i].indices} == labels
-        counted = dict(zip(got.X[i].indices.tolist(), got.X[i].data.tolist(), strict=True))
-        assert {got.feature_names[j]: n for j, n in counted.items()} == {w: words.count(w) for w in words}
+        counts = dict(zip(got.X[i].indices.tolist(), got.X[i].data.tolist(), strict=True))
+        assert {got.feature_names[j]: n for j, n in counts.items()} == {w: words.count(w) for w in words}
     totals = got.X.sum(axis=0).A1
     assert (totals[:-1] >= totals[1:]).all()
 

@@ -56,8 +56,8 @@ def test_pictures_count_by_their_beginnings_and_not_by_their_paths(tmp_path):
         assert compute_fingerprint(ItemList(tmp_path, [first._replace(content=place), second])) == compute_fingerprint(
             PICTURES
         )
-    for other in (first._replace(content=b"other"), first._replace(id="3"), first._replace(labels=("dog",))):
-        assert compute_fingerprint(ItemList(tmp_path, [other, second])) != compute_fingerprint(PICTURES)
+    for changed in (first._replace(content=b"other"), first._replace(id="3"), first._replace(labels=("dog",))):
+        assert compute_fingerprint(ItemList(tmp_path, [changed, second])) != compute_fingerprint(PICTURES)
     large = [Item("1", b"x" * 65_536 + tail, ()) for tail in (b"a", b"b")]
     assert compute_fingerprint(ItemList(tmp_path, large[:1])) == compute_fingerprint(ItemList(tmp_path, large[1:]))
     with pytest.raises(InputError, match="there is no file"):
@@ -76,9 +76,9 @@ def test_rows_are_known_again_in_any_order_and_among_others(dense):
     rows = replace(rows, X=rows.X.toarray()) if dense else rows
     marks = compute_row_marks(rows)
     assert count_known_rows(rows.take(np.arange(500)[::-2]), marks) == (250, 250)
-    others = many_rows(500, seed=1)
-    others = replace(others, X=others.X.toarray()) if dense else others
-    assert count_known_rows(others, marks)[0] < 5  # rows without a value are alike
+    other_rows = many_rows(500, seed=1)
+    other_rows = replace(other_rows, X=other_rows.X.toarray()) if dense else other_rows
+    assert count_known_rows(other_rows, marks)[0] < 5  # rows without a value are alike
     assert count_known_rows(replace(rows, ids=[f"{i}" for i in range(500)]), marks) == (0, 500)
 
 
@@ -87,8 +87,8 @@ def test_of_many_rows_a_sample_is_known_again():
     marks = compute_row_marks(rows)
     assert len(marks) == MARKED
     assert count_known_rows(rows, marks) == (MARKED, MARKED)
-    known, looked_at = count_known_rows(rows.take(np.arange(MARKED)), marks)
-    assert known == looked_at
+    n_known, looked_at = count_known_rows(rows.take(np.arange(MARKED)), marks)
+    assert n_known == looked_at
     assert looked_at == pytest.approx(MARKED / 3, rel=0.1)
     assert count_known_rows(replace(rows, X=rows.X[::-1]), marks)[0] < 0.01 * MARKED
 

@@ -179,10 +179,10 @@ def test_mined_pairs_are_a_list_that_can_be_read(tmp_path):
 
 def test_mining_real_text(tmp_path):
     topics = pytest.importorskip("pydoc_data.topics").topics  # the language reference that comes with Python
-    said = mine_hierarchy(written(tmp_path, "\n\n".join(topics.values())))
-    found = {(child, parent) for child, parent, _ in said.pairs()}
-    assert {("class definition", "statement"), ("function definition", "statement")} <= found
-    assert 20 < len(found) < 200
+    hierarchy = mine_hierarchy(written(tmp_path, "\n\n".join(topics.values())))
+    mined_pairs = {(child, parent) for child, parent, _ in hierarchy.pairs()}
+    assert {("class definition", "statement"), ("function definition", "statement")} <= mined_pairs
+    assert 20 < len(mined_pairs) < 200
 
 
 def test_what_is_no_text_cannot_be_mined(tmp_path):

@@ -41,13 +41,13 @@ def root(tmp_path):
 
 
 def test_words_of_the_description_and_places(root):
-    found = {
+    labels_by_id = {
         "01/1000": {"dark-skinned", "boy", "wall", "grey", "quilotoa", "ecuador"},
         "02/2000": {"boy", "caf\u00e9", "tucum\u00e1n"},
     }
     for path in (root, root / "annotations_complete_eng"):
         assert detect_source_kind(path) == "iapr"
-        assert labels(open_source(path)) == found
+        assert labels(open_source(path)) == labels_by_id
 
 
 def test_a_dictionary_chooses(root):

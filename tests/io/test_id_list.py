@@ -49,7 +49,7 @@ def test_ids_without_data_are_listed(tmp_path: Path) -> None:
     rows = FeatureTable(np.eye(3, dtype=np.float32), csr_matrix((3, 0), dtype=np.int8), [], ["a", "b", "c"])
     write_ids(tmp_path / "ids.txt", ["c", "x", "a"])
     rejects = Rejects()
-    found = select_listed_ids(rows, tmp_path / "ids.txt", rejects=rejects)
-    assert isinstance(found, FeatureTable)
-    assert found.ids == ["a", "c"], "in the order of the data"
+    selected = select_listed_ids(rows, tmp_path / "ids.txt", rejects=rejects)
+    assert isinstance(selected, FeatureTable)
+    assert selected.ids == ["a", "c"], "in the order of the data"
     assert [reason for _, reason, _ in rejects.listed] == ["id without data"]

@@ -1,4 +1,4 @@
-"""What pictures and the files beside them say of tags, dates and sizes; which of them wins; damaged files."""
+"""Tags, dates and sizes in pictures and sidecars; which of them wins; damaged files."""
 
 import os
 import shutil
@@ -26,10 +26,15 @@ from wsabie.storage.rejects import RowError
 
 
 def test_a_file_that_exiftool_wrote():
-    found = read_image_tags(FILES / "iptc.jpg")
-    assert found.tags == {("Москва",): (IPTC,), ("sea",): (IPTC,)}
-    assert (found.source, found.size, found.orientation, found.problems) == (FILES / "iptc.jpg", (24, 16), 6, ())
-    assert found.date_taken == "2018-05-06T07:08:09+03:00"
+    image_tags = read_image_tags(FILES / "iptc.jpg")
+    assert image_tags.tags == {("Москва",): (IPTC,), ("sea",): (IPTC,)}
+    assert (image_tags.source, image_tags.size, image_tags.orientation, image_tags.problems) == (
+        FILES / "iptc.jpg",
+        (24, 16),
+        6,
+        (),
+    )
+    assert image_tags.date_taken == "2018-05-06T07:08:09+03:00"
 
 
 def test_the_sidecar_wins_over_the_picture_and_the_longer_name_over_the_shorter(tmp_path, picture):
@@ -98,7 +103,7 @@ def test_dates_come_from_the_sidecar_exif_and_the_packet_in_this_order(tmp_path,
     assert (read_image_tags(photo).date_taken, read_image_tags(photo).orientation) == ("2001-02-03T04:05:06", 8)
     shutil.copy(FILES / "darktable.xmp", tmp_path / "a.jpg.xmp")
     assert read_image_tags(photo).date_taken == "2022-06-18T12:00:01.000"
-    for date, offset, taken in [
+    for date, offset, expected in [
         ("0000:00:00 00:00:00", "+01:00", "2019-08-04T17:21:09.52"),
         ("2001:02:03 04:05:06", "+01:00", "2001-02-03T04:05:06+01:00"),
         ("2001:02:03 04:05:06", "east", "2001-02-03T04:05:06"),
@@ -106,7 +111,7 @@ def test_dates_come_from_the_sidecar_exif_and_the_packet_in_this_order(tmp_path,
         exif.get_ifd(0x8769).update({0x9003: date, 0x9011: offset})
         exif[0x0112] = 77
         photo = picture(tmp_path / "b.jpg", exif=exif, xmp=inside)
-        assert (read_image_tags(photo).date_taken, read_image_tags(photo).orientation) == (taken, 1)
+        assert (read_image_tags(photo).date_taken, read_image_tags(photo).orientation) == (expected, 1)
     broken = picture(tmp_path / "c.jpg", exif=b"Exif\0\0MM\0*\xff\xff\xff\xff", xmp=inside)
     assert read_image_tags(broken).date_taken == "2019-08-04T17:21:09.52"
 
@@ -128,13 +133,13 @@ def test_character_sets_of_iptc(block, keywords):
 
 
 def test_iptc_counts_where_no_packet_names_tags(tmp_path, picture):
-    other = resource(0x03ED, b"abc", name=b"Caption")
-    whole = other + resource(0x0404, iptc(b"sea", b" sea ", b"sky", b""))
-    photo = with_segments(picture, tmp_path / "a.jpg", resources(whole[:30]), resources(whole[30:]))
+    caption = resource(0x03ED, b"abc", name=b"Caption")
+    resource_block = caption + resource(0x0404, iptc(b"sea", b" sea ", b"sky", b""))
+    photo = with_segments(picture, tmp_path / "a.jpg", resources(resource_block[:30]), resources(resource_block[30:]))
     assert read_image_tags(photo).tags == {("sea",): (IPTC,), ("sky",): (IPTC,)}
     assert read_keywords(photo) == ("sea", "sky")
     xmp = segment(b"\xe1", XMP_HEAD + packet("inside"))
-    assert read_keywords(with_segments(picture, tmp_path / "b.jpg", resources(whole), xmp)) == ("inside",)
+    assert read_keywords(with_segments(picture, tmp_path / "b.jpg", resources(resource_block), xmp)) == ("inside",)
 
 
 @pytest.mark.parametrize(
@@ -158,9 +163,9 @@ def test_iptc_whose_lengths_lie(tmp_path, picture, broken):
 @given(st.binary(max_size=80))
 def test_any_resources_are_keywords_or_a_reason(content):
     for head in (b"", b"8BIM\x04\x04\0\0\0\0\0" + bytes([len(content)]), b"\x1c\x02\x19"):
-        for read in (find_iptc_block, read_iptc_keywords):
+        for parse in (find_iptc_block, read_iptc_keywords):
             with suppress(RowError):
-                read(head + content)
+                parse(head + content)
 
 
 def test_extended_xmp_in_any_order_of_its_parts(tmp_path, picture):
@@ -172,7 +177,7 @@ def test_extended_xmp_in_any_order_of_its_parts(tmp_path, picture):
 
 @pytest.mark.parametrize("fault", ["name", "missing", "twice", "length", "none"])
 def test_extended_xmp_that_is_not_whole(tmp_path, picture, fault):
-    options = {"name": {"name": "0" * 32}, "length": {"whole": 1 << 30}}.get(fault, {})
+    options = {"name": {"name": "0" * 32}, "length": {"total_bytes": 1 << 30}}.get(fault, {})
     main, parts = extended(packet("far"), **options)
     parts = {"missing": parts[1:], "twice": [*parts, parts[0]], "none": []}.get(fault, parts)
     photo = with_segments(picture, tmp_path / "a.jpg", main, *parts, resources(resource(0x0404, iptc(b"near"))))
@@ -188,18 +193,18 @@ def test_what_is_damaged_is_listed_and_the_rest_comes(tmp_path, picture):
     )
     sidecar = tmp_path / "a.jpg.xmp"
     sidecar.write_bytes(b"<!DOCTYPE a><a/>")
-    found = read_image_tags(photo)
-    assert (found.names, found.source, found.size) == (("sea",), photo, (4, 3))
-    assert [problem.reason for problem in found.problems] == ["unreadable sidecar", "unreadable XMP packet"]
-    assert "a.jpg.xmp: the XMP packet has a document type" in found.problems[0].detail
+    image_tags = read_image_tags(photo)
+    assert (image_tags.names, image_tags.source, image_tags.size) == (("sea",), photo, (4, 3))
+    assert [problem.reason for problem in image_tags.problems] == ["unreadable sidecar", "unreadable XMP packet"]
+    assert "a.jpg.xmp: the XMP packet has a document type" in image_tags.problems[0].detail
     with pytest.raises(RowError, match="unreadable sidecar"):
         read_keywords(photo)
     sidecar.write_bytes(packet("beside"))
     assert (read_keywords(photo), read_image_tags(photo).names) == (("beside",), ("beside",))
     photo.write_bytes(b"no picture")
-    found = read_image_tags(photo)
-    assert (found.names, found.size, found.orientation) == (("beside",), None, 1)
-    assert [problem.reason for problem in found.problems] == ["unreadable picture"]
+    image_tags = read_image_tags(photo)
+    assert (image_tags.names, image_tags.size, image_tags.orientation) == (("beside",), None, 1)
+    assert [problem.reason for problem in image_tags.problems] == ["unreadable picture"]
 
 
 def test_a_missing_picture_a_long_name_and_a_folder_are_problems(tmp_path):
@@ -223,10 +228,10 @@ def test_a_sidecar_that_may_not_be_read_is_listed(tmp_path, picture, monkeypatch
 
 @pytest.mark.parametrize("value", [1 << 30, "text"])
 def test_a_packet_of_another_type_in_tiff(tmp_path, picture, value):
-    held = TiffImagePlugin.ImageFileDirectory_v2()
-    held[700] = value
-    held.tagtype[700] = 2 if value == "text" else 4
-    photo = picture(tmp_path / "a.tif", tiffinfo=held)
+    directory = TiffImagePlugin.ImageFileDirectory_v2()
+    directory[700] = value
+    directory.tagtype[700] = 2 if value == "text" else 4
+    photo = picture(tmp_path / "a.tif", tiffinfo=directory)
     assert read_image_tags(photo)[:2] == ({}, None)
     assert [problem.reason for problem in read_image_tags(photo).problems] == ["unreadable XMP packet"] * (
         value == "text"
@@ -283,10 +288,10 @@ def test_a_file_cut_off_behind_its_packet_still_has_its_tags(tmp_path, picture):
         assert read_image_tags(photo).names == ("sea",)
 
 
-@given(head=st.sampled_from([*MAGIC.values(), b"RIFF\0\1\0\0WEBP", b"\xff\xd8\xff\xe1"]), rest=st.binary(max_size=60))
-def test_any_bytes_are_metadata_or_a_reason(tmp_path_factory, head, rest):
+@given(head=st.sampled_from([*MAGIC.values(), b"RIFF\0\1\0\0WEBP", b"\xff\xd8\xff\xe1"]), tail=st.binary(max_size=60))
+def test_any_bytes_are_metadata_or_a_reason(tmp_path_factory, head, tail):
     photo = tmp_path_factory.mktemp("any") / "a.jpg"
-    photo.write_bytes(head + rest)
+    photo.write_bytes(head + tail)
     with suppress(RowError):
         read_embedded_metadata(photo)
     assert read_image_tags(photo).tags == {}
@@ -305,6 +310,6 @@ def test_a_flipped_byte_gives_tags_or_problems(tmp_path_factory, name, at, byte)
     content = bytearray(photo.read_bytes())
     content[at % len(content)] = byte
     photo.write_bytes(content)
-    found = read_image_tags(photo)
-    assert all(isinstance(tag, str) for tag in found.names)
-    assert all(problem.reason for problem in found.problems)
+    image_tags = read_image_tags(photo)
+    assert all(isinstance(tag, str) for tag in image_tags.names)
+    assert all(problem.reason for problem in image_tags.problems)

@@ -59,8 +59,8 @@ def test_small_files_take_little_memory(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-c", _OPEN_ALL, *map(str, files.values())], capture_output=True, text=True, check=True
     )
-    *said, megabytes = run.stdout.splitlines()
-    for kind, line in zip(files, said, strict=True):
+    *lines, megabytes = run.stdout.splitlines()
+    for kind, line in zip(files, lines, strict=True):
         limit = kind.partition(" ")[0]
         assert (re.search(f'{VARIABLE}="{limit}=[0-9]+"$', line)) or (limit == "ok" and line.endswith(" 1 rows")), line
     assert int(megabytes) < 1000
@@ -113,7 +113,7 @@ def test_texts_of_a_dictionary_are_one_object(tmp_path: Path) -> None:
     columns = {
         "id": pa.array(kinds).dictionary_encode().cast(pa.string()),
         "labels": pa.array([["cat", "dog"], [], None, ["cat"]]),
-        "image": pa.array([*({"bytes": one, "path": "x"} for one in (b"1", None, b"1")), None]),
+        "image": pa.array([*({"bytes": content, "path": "x"} for content in (b"1", None, b"1")), None]),
     }
     file = tmp_path / "a.parquet"
     pq.write_table(pa.table(columns), file, row_group_size=3)
@@ -160,13 +160,15 @@ def test_blanks_and_namespaces_of_xmp_take_linear_time(tmp_path: Path) -> None:
 
 
 def test_boxes_are_taken_once_for_each_region_of_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    n, taken, box_of = 300, [], region_items._get_box
-    monkeypatch.setattr(region_items, "_get_box", lambda item: taken.append(item) or box_of(item))
+    n, requests, box_of = 300, [], region_items._get_box
+    monkeypatch.setattr(region_items, "_get_box", lambda item: requests.append(item) or box_of(item))
     boxes = [Box(number, number, 2 * n - number, 2 * n - number) for number in range(n)]
     items = [Item(f"a#{i}", RegionCrop(b"", Region(box)), (f"{i}",), "a") for i, box in enumerate(boxes)]
     couples = list(region_items.find_region_pairs(items, share=1))
-    assert [(one.container.id, one.part.id) for one in couples] == [(f"a#{i}", f"a#{i + 1}") for i in range(n - 1)]
-    assert len(taken) == n
+    assert [(couple.container.id, couple.part.id) for couple in couples] == [
+        (f"a#{i}", f"a#{i + 1}") for i in range(n - 1)
+    ]
+    assert len(requests) == n
 
 
 def test_json_has_a_depth() -> None:
@@ -188,13 +190,13 @@ def test_marks_on_one_letter_are_refused() -> None:
 
 
 def test_one_name_of_many_concepts_takes_linear_time() -> None:
-    known, kinds, n = KnowledgeGraph(), Hierarchy(), 40_000
+    graph, kinds, n = KnowledgeGraph(), Hierarchy(), 40_000
     for number in range(n):
-        known.add(f"n{number}", ["toad"])
-        known.add("n0", [f"toad {number}"])
+        graph.add(f"n{number}", ["toad"])
+        graph.add("n0", [f"toad {number}"])
         kinds.also_called(f"n{number}", ["toad"])
-    known.rank_senses("toad", [f"n{number}" for number in range(n - 1, -1, -1)])
-    assert known.senses("toad")[:2] == [f"n{n - 1}", f"n{n - 2}"]
+    graph.rank_senses("toad", [f"n{number}" for number in range(n - 1, -1, -1)])
+    assert graph.senses("toad")[:2] == [f"n{n - 1}", f"n{n - 2}"]
     assert len(kinds.senses("toad")) == n
 
 

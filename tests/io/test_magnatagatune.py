@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def put(folder: Path, names: list[str]) -> None:
+def write_clips(folder: Path, names: list[str]) -> None:
     for name in names:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).touch()
@@ -63,7 +63,7 @@ def test_tags_artists_and_albums(folder: Path) -> None:
 
 def test_clips_are_sounds_where_they_are(folder: Path) -> None:
     assert detect_source_kind(folder) == "magnatagatune"
-    put(folder, [CLIPS[0][2], CLIPS[1][2], CLIPS[3][2], "0/another-0-29.mp3"])
+    write_clips(folder, [CLIPS[0][2], CLIPS[1][2], CLIPS[3][2], "0/another-0-29.mp3"])
     rejects = Rejects()
     source = open_source(folder, rejects=rejects)
     assert isinstance(source, ItemList)
@@ -126,10 +126,17 @@ def test_wrong_choices_and_tables_are_one_sentence(folder: Path) -> None:
         open_source(folder)
 
 
+@example(b"")
 @given(st.lists(st.sampled_from([b"\t", b'"', b"0", b"1", b"\n", b"\xff", b"a/b.mp3"]), max_size=40).map(b"".join))
 def test_any_lines_give_clips_or_a_sentence(result_or_sentence, tmp_path_factory, content: bytes) -> None:
     folder = tmp_path_factory.mktemp("m")
-    (folder / ANNOTATIONS).write_bytes(HEADER.encode() + content)
+    (folder / ANNOTATIONS).write_bytes(f"{HEADER}{quoted('2', '0', '1', 'a/first.mp3')}".encode() + content)
     (folder / INFO).write_bytes(INFO_HEADER.encode() + content)
-    result_or_sentence(read_attributes, folder)
+    related = result_or_sentence(read_attributes, folder)
+    if related is not None:
+        assert related.ids[0] == "a/first.mp3"
+        assert related.pairs["tag"][0] == ("a/first.mp3", "piano")
+        assert all(name.encode() in content for name in related.ids[1:])
+    else:
+        assert content
     result_or_sentence(open_source, folder)

@@ -79,9 +79,9 @@ def test_pictures_in_formats_that_are_not_read_are_listed_and_other_files_are_no
         (folder / "dog" / name).write_bytes(b"content")
     rejects = Rejects()
     assert listed(read_folder(folder, rejects=rejects)) == {"dog/1.jpg": ("dog",)}
-    found = {(where, reason, advice) for where, reason, advice in rejects.listed}
-    what = ("unsupported picture format", "convert it to JPEG or PNG")
-    assert found == {("dog/1.HEIC", *what), ("dog/2.cr2", *what)}
+    listed_files = {(where, reason, advice) for where, reason, advice in rejects.listed}
+    problem = ("unsupported picture format", "convert it to JPEG or PNG")
+    assert listed_files == {("dog/1.HEIC", *problem), ("dog/2.cr2", *problem)}
     with pytest.raises(InputError, match=r"unsupported picture format \(convert it to JPEG or PNG\)"):
         read_folder(folder, rejects=Rejects(strict=True))
 
@@ -97,9 +97,9 @@ def test_a_folder_of_pictures_that_cannot_be_read_says_so(folder, picture):
 
 
 def test_every_format_that_is_read_has_its_endings():
-    read = {ending for ending, name in Image.registered_extensions().items() if name in FORMATS}
-    assert read - {".apng", ".avifs", ".pfm"} == set(PICTURES.endings)
-    assert not read & set(PICTURES.unread)
+    readable = {ending for ending, name in Image.registered_extensions().items() if name in FORMATS}
+    assert readable - {".apng", ".avifs", ".pfm"} == set(PICTURES.endings)
+    assert not readable & set(PICTURES.unread)
 
 
 def test_links_are_followed_only_to_files_inside_and_pipes_are_not_opened(folder, picture):
@@ -114,8 +114,8 @@ def test_links_are_followed_only_to_files_inside_and_pipes_are_not_opened(folder
     (folder / "cat").symlink_to(outside.parent)
     os.mkfifo(folder / "dog" / "pipe.png")
     rejects = Rejects()
-    found = listed(read_folder(folder, rejects=rejects))
-    assert found == {"dog/1.png": ("dog",), "dog/in.png": ("dog",), "elk/1.png": ("elk",)}
+    labels_by_file = listed(read_folder(folder, rejects=rejects))
+    assert labels_by_file == {"dog/1.png": ("dog",), "dog/in.png": ("dog",), "elk/1.png": ("elk",)}
     assert sorted(rejects.listed) == [
         ("cat", "link to a folder, not followed", ""),
         ("dog/broken.png", "link to a missing file", ""),

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
@@ -75,9 +75,17 @@ def test_bad_lines_are_listed(folder: Path) -> None:
     ]
 
 
+@example(b"")
 @given(st.lists(st.sampled_from([b"<SEP>", b"a", b"\t", b"#", b"\n", b"\xff", b"1"]), max_size=40).map(b"".join))
 def test_any_lines_give_tracks_or_a_sentence(result_or_sentence, tmp_path_factory, content: bytes) -> None:
     folder = tmp_path_factory.mktemp("m")
     for name in ("unique_tracks.txt", GENRES.replace("*", "a"), "train_triplets.txt"):
         (folder / name).write_bytes(content)
-    result_or_sentence(read_million_song_attributes, folder, listeners=folder / "train_triplets.txt", rejects=Rejects())
+    (folder / "unique_tracks.txt").write_bytes(TRACKS.encode() + content)
+    files = {"listeners": folder / "train_triplets.txt", "rejects": Rejects()}
+    related = result_or_sentence(read_million_song_attributes, folder, **files)
+    if related is not None:
+        assert related.ids[:4] == [A, B, B2, C]
+        assert related.pairs["artist"][0] == (A, "Faster Pussy cat")
+    else:
+        assert content

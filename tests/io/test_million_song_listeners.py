@@ -20,56 +20,56 @@ from wsabie.io.formats.pair_list import read_id_pairs
 from wsabie.storage.rejects import Rejects
 
 
-def plays(path: Path, heard: dict[str, str]) -> Path:
+def plays(path: Path, songs_of_user: dict[str, str]) -> Path:
     """A list of who heard what, songs of one letter."""
     path.write_text(
-        "".join(f"{user}\t{song}\t{1 + i}\n" for user, songs in heard.items() for i, song in enumerate(songs))
+        "".join(f"{user}\t{song}\t{1 + i}\n" for user, songs in songs_of_user.items() for i, song in enumerate(songs))
     )
     return path
 
 
 def test_pairs_have_enough_common_listeners(tmp_path: Path) -> None:
-    heard = read_listening_counts(
+    counts = read_listening_counts(
         plays(tmp_path / "plays.txt", {"u": "abc", "v": "ab", "w": "ad", "x": "d"}), rejects=Rejects()
     )
-    assert list(find_co_listened_pairs(heard, least=1)) == [("a", "b", 2), ("a", "c", 1), ("a", "d", 1), ("b", "c", 1)]
-    assert list(find_co_listened_pairs(heard, least=2)) == [("a", "b", 2)]
-    assert list(find_co_listened_pairs(heard, least=1, cosine=0.8)) == [
+    assert list(find_co_listened_pairs(counts, least=1)) == [("a", "b", 2), ("a", "c", 1), ("a", "d", 1), ("b", "c", 1)]
+    assert list(find_co_listened_pairs(counts, least=2)) == [("a", "b", 2)]
+    assert list(find_co_listened_pairs(counts, least=1, cosine=0.8)) == [
         ("a", "b", 2)
     ]  # 2 / sqrt(3 * 2); b and c: 1 / sqrt(2)
-    assert list(find_co_listened_pairs(heard, least=3)) == []
+    assert list(find_co_listened_pairs(counts, least=3)) == []
 
 
 def test_a_song_chooses_its_best_partners(tmp_path: Path) -> None:
     """d has a alone, so that a has a partner which it did not choose itself."""
-    heard = read_listening_counts(plays(tmp_path / "plays.txt", {"u": "abc", "v": "ab", "w": "ad"}), rejects=Rejects())
-    assert list(find_co_listened_pairs(heard, least=1, top=1)) == [("a", "b", 2), ("a", "d", 1), ("b", "c", 1)]
+    counts = read_listening_counts(plays(tmp_path / "plays.txt", {"u": "abc", "v": "ab", "w": "ad"}), rejects=Rejects())
+    assert list(find_co_listened_pairs(counts, least=1, top=1)) == [("a", "b", 2), ("a", "d", 1), ("b", "c", 1)]
 
 
 def test_counts_are_those_of_all_pairs_of_all_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     users = {f"u{i}": "".join(rng.choice(list("abcdefghij"), rng.integers(1, 9), replace=False)) for i in range(60)}
     monkeypatch.setattr(million_song, "_CELLS", 50)
-    found = {
+    pair_counts = {
         frozenset((a, b)): n
         for a, b, n in find_co_listened_pairs(
             read_listening_counts(plays(tmp_path / "plays.txt", users), rejects=Rejects()), least=5, top=99
         )
     }
-    counted = {
+    expected = {
         frozenset(pair): sum(set(pair) <= set(songs) for songs in users.values())
         for pair in combinations("abcdefghij", 2)
     }
-    assert found == {pair: n for pair, n in counted.items() if n >= 5}
+    assert pair_counts == {pair: n for pair, n in expected.items() if n >= 5}
 
 
 def test_heavy_users_are_capped(tmp_path: Path) -> None:
-    heard = read_listening_counts(
+    counts = read_listening_counts(
         plays(tmp_path / "plays.txt", {"heavy": "abcdefghij", "u": "ab"}), heavy=4, rejects=Rejects()
     )
-    assert (heard.n_capped, heard.song_users.sum(axis=0).tolist()) == (1, [[4, 2]])
+    assert (counts.n_capped, counts.song_users.sum(axis=0).tolist()) == (1, [[4, 2]])
     again = read_listening_counts(tmp_path / "plays.txt", heavy=4, rejects=Rejects())
-    assert (heard.song_users != again.song_users).nnz == 0
+    assert (counts.song_users != again.song_users).nnz == 0
 
 
 def test_songs_become_their_tracks(tmp_path: Path) -> None:
@@ -79,8 +79,8 @@ def test_songs_become_their_tracks(tmp_path: Path) -> None:
     rejects = Rejects()
     tracks = read_song_tracks(tmp_path, rejects=rejects)
     assert tracks == {"a": ["T1", "T2"], "b": ["T3"]}
-    heard = read_listening_counts(plays(tmp_path / "plays.txt", {"u": "abz"}), song_filter=tracks, rejects=rejects)
-    assert write_co_listened_pairs(tmp_path / "out.tsv", find_co_listened_pairs(heard, least=1), tracks) == 2
+    counts = read_listening_counts(plays(tmp_path / "plays.txt", {"u": "abz"}), song_filter=tracks, rejects=rejects)
+    assert write_co_listened_pairs(tmp_path / "out.tsv", find_co_listened_pairs(counts, least=1), tracks) == 2
     assert list(read_id_pairs(tmp_path / "out.tsv", rejects=Rejects())) == [("T1", "T3"), ("T2", "T3")]
     assert [(reason, detail) for _, reason, detail in rejects.listed] == [
         ("line that is not track, song, artist and title", "'bad'"),
@@ -109,7 +109,7 @@ def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> 
     path = tmp_path_factory.mktemp("any") / "plays.txt"
     path.write_bytes(content)
     try:
-        heard = read_listening_counts(path, rejects=Rejects())
+        counts = read_listening_counts(path, rejects=Rejects())
     except InputError:
         return
-    assert heard.song_users.shape[0] == len(heard.songs) > 0
+    assert counts.song_users.shape[0] == len(counts.songs) > 0

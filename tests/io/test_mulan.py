@@ -152,14 +152,14 @@ def test_dense_and_sparse_forms_say_the_same(tmp_path_factory, rows):
     sparse = [f"{{0 {a!r},1 {b:d},2 '{c}',3 {d:d},4 {e:d}}}" for a, b, c, d, e in rows]
     (folder / "d.arff").write_text(HEAD + "\n".join(dense))
     (folder / "d-sparse.arff").write_text(HEAD + "\n".join(sparse))
-    one, other = (
+    dense_table, sparse_table = (
         read_mulan(folder / "d.arff", rejects=Rejects()),
         read_mulan(folder / "d-sparse.arff", rejects=Rejects()),
     )
-    assert np.array_equal(one.X, other.X.toarray())
-    assert np.array_equal(one.Y.toarray(), other.Y.toarray())
-    assert one.X[:, 0].tolist() == [a for a, *_ in rows]
-    assert one.Y.toarray().tolist() == [[e, d] for *_, d, e in rows]
+    assert np.array_equal(dense_table.X, sparse_table.X.toarray())
+    assert np.array_equal(dense_table.Y.toarray(), sparse_table.Y.toarray())
+    assert dense_table.X[:, 0].tolist() == [a for a, *_ in rows]
+    assert dense_table.Y.toarray().tolist() == [[e, d] for *_, d, e in rows]
 
 
 @settings(deadline=None)

@@ -107,7 +107,7 @@ def test_broken_lines_of_features_are_listed(root):
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "given", "sentence"),
+    ("file", "text", "place", "sentence"),
     [
         (
             "ImageList/Imagelist.txt",
@@ -129,12 +129,12 @@ def test_broken_lines_of_features_are_listed(root):
         ),
     ],
 )
-def test_what_does_not_belong_together_is_said_in_one_sentence(root, file, text, given, sentence):
+def test_what_does_not_belong_together_is_said_in_one_sentence(root, file, text, place, sentence):
     (root / file).unlink()
     if text is not None:
         (root / file).write_text(text)
     with pytest.raises(InputError, match=sentence) as caught:
-        open_source(root / given)
+        open_source(root / place)
     assert "\n" not in str(caught.value)
 
 
@@ -149,9 +149,9 @@ def test_features_need_labels(tmp_path):
 @pytest.mark.parametrize("name", ["NUS_WID_Tags/All_Tags.txt", "NUS_WID_Tags/AllTags81.txt", CH])
 def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence, name, text):
     root = tmp_path_factory.mktemp("any")
-    for other in ("ConceptsList/Concepts81.txt", "Groundtruth/AllLabels/Labels_sky.txt"):
-        (root / other).parent.mkdir(parents=True, exist_ok=True)
-        (root / other).write_text(FILES[other])
+    for file in ("ConceptsList/Concepts81.txt", "Groundtruth/AllLabels/Labels_sky.txt"):
+        (root / file).parent.mkdir(parents=True, exist_ok=True)
+        (root / file).write_text(FILES[file])
     (root / name).parent.mkdir()
     (root / name).write_bytes(text)
     rows = result_or_sentence(open_source, root / name)

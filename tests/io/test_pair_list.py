@@ -105,8 +105,8 @@ def test_valid_lists_come_back_exactly(tmp_path_factory, pairs):
     path.write_text("".join(f"{i}\t{label}\t{sign}\n" for i, label, sign in pairs), "utf-8")
     rows = read_pairs(path, rejects=Rejects())
     entries = rows.Y.tocoo()
-    found = {(rows.ids[r], rows.label_names[c], v) for r, c, v in zip(*entries.coords, entries.data, strict=True)}
-    assert found == set(pairs)
+    triples = {(rows.ids[r], rows.label_names[c], v) for r, c, v in zip(*entries.coords, entries.data, strict=True)}
+    assert triples == set(pairs)
     assert rows.Y.has_sorted_indices
 
 

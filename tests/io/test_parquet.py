@@ -113,8 +113,8 @@ def test_a_table_without_rows_is_refused(tmp_path):
 
 
 def table(tmp_path, name="t.parquet", metadata=None, **columns):
-    made = pa.table(columns)
-    pq.write_table(made.replace_schema_metadata(metadata) if metadata else made, tmp_path / name)
+    arrow_table = pa.table(columns)
+    pq.write_table(arrow_table.replace_schema_metadata(metadata) if metadata else arrow_table, tmp_path / name)
     return tmp_path / name
 
 
@@ -294,11 +294,11 @@ def test_pictures_without_labels_and_duplicate_ids_are_listed(tmp_path):
 
 def test_a_full_write_or_none(tmp_path, monkeypatch):
     write_parquet_rows(FULL, tmp_path / "r.parquet")
-    before = (tmp_path / "r.parquet").read_bytes()
+    old_content = (tmp_path / "r.parquet").read_bytes()
     monkeypatch.setattr(FeatureTable, "take", lambda self, index: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_parquet_rows(FULL, tmp_path / "r.parquet")
-    assert (tmp_path / "r.parquet").read_bytes() == before
+    assert (tmp_path / "r.parquet").read_bytes() == old_content
     assert [p.name for p in tmp_path.iterdir()] == ["r.parquet"]
 
 
@@ -348,9 +348,9 @@ def test_any_words_beside_pictures_are_read_or_refused_in_one_sentence(
     path = table(tmp_path_factory.mktemp("any"), **{form: pictures}, id=ids, tags=labels, group=groups)
     source = result_or_sentence(open_source, path, rejects=Rejects())
     if source is not None:
-        found = list(source)
-        assert len(found) == len(source) == len({picture.id for picture in found}) > 0
-        assert all(picture.labels for picture in found)
+        items = list(source)
+        assert len(items) == len(source) == len({picture.id for picture in items}) > 0
+        assert all(picture.labels for picture in items)
 
 
 def test_pictures_come_back_exactly(tmp_path, picture, monkeypatch):
@@ -381,10 +381,10 @@ def test_rows_behind_others_are_told_by_their_own_numbers(tmp_path):
         pq.write_table(pa.table({"id": [f"{name}{i}" for i in range(1, n + 1)]}), tmp_path / f"{name}.parquet", 3)
     table = open_parquet_table(tmp_path)
 
-    def told(skip):
+    def list_places(skip):
         batches = table.batches(["id"], 2, skip)
-        return [(batch.where(row), one) for batch in batches for row, one in enumerate(batch.column("id"))]
+        return [(batch.where(row), row_id) for batch in batches for row, row_id in enumerate(batch.column("id"))]
 
-    assert told(0)[11] == (f"{tmp_path / 'b.parquet'} row 2", "b2")
+    assert list_places(0)[11] == (f"{tmp_path / 'b.parquet'} row 2", "b2")
     for skip in range(16):
-        assert told(skip) == told(0)[skip:]
+        assert list_places(skip) == list_places(0)[skip:]

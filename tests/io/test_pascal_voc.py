@@ -15,8 +15,8 @@ from wsabie.io.regions import Box
 from wsabie.storage.rejects import Rejects
 
 
-def box(left: object, top: object, right: object, bottom: object) -> str:
-    edges = zip(("xmin", "ymin", "xmax", "ymax"), (left, top, right, bottom), strict=True)
+def box(x_min: object, top: object, right: object, bottom: object) -> str:
+    edges = zip(("xmin", "ymin", "xmax", "ymax"), (x_min, top, right, bottom), strict=True)
     return f"<bndbox>{''.join(f'<{name}>{value}</{name}>' for name, value in edges)}</bndbox>"
 
 
@@ -31,8 +31,8 @@ def write(folder: Path, **annotations: str) -> Path:
         (folder / name).mkdir(parents=True, exist_ok=True)
     for stem, content in annotations.items():
         Image.new("RGB", (100, 60), (200, 0, 0)).save(folder / "JPEGImages" / f"{stem}.jpg")
-        whole = f"<annotation><filename>{stem}.jpg</filename>{SIZE}{content}</annotation>"
-        (folder / "Annotations" / f"{stem}.xml").write_text(whole if content[:1] == "<" else content)
+        document = f"<annotation><filename>{stem}.jpg</filename>{SIZE}{content}</annotation>"
+        (folder / "Annotations" / f"{stem}.xml").write_text(document if content[:1] == "<" else content)
     return folder
 
 
@@ -53,7 +53,7 @@ def test_objects_and_parts(tmp_path: Path) -> None:
     assert person.content.region.box == Box(10, 0, 60, 60)
     assert person.content.region.frame == (100, 60)
     assert (person.content.container_id, head.content.container_id) == (None, "a.jpg#2")
-    couples = [(one.container.id, one.part.id) for one in find_region_pairs([sofa, person, head])]
+    couples = [(couple.container.id, couple.part.id) for couple in find_region_pairs([sofa, person, head])]
     assert couples == [("a.jpg#1", "a.jpg#2"), ("a.jpg#2", "a.jpg#3")]
 
 
@@ -94,8 +94,8 @@ def test_what_cannot_be_used_is_listed(tmp_path: Path, content: str, where: str,
     write(tmp_path, a=SOFA, b=content)
     if content[:9] == "<!DOCTYPE":
         (tmp_path / "Annotations" / "b.xml").write_text(content)
-    found, rejected = listed(tmp_path)
-    assert [name for name, _ in found] == ["a.jpg#1", *(["b.jpg#2"] if where == "b.jpg#1" else [])]
+    items, rejected = listed(tmp_path)
+    assert [name for name, _ in items] == ["a.jpg#1", *(["b.jpg#2"] if where == "b.jpg#1" else [])]
     assert rejected == [(where, reason)]
 
 
@@ -103,8 +103,8 @@ def test_pictures_are_found_by_the_name_of_the_file(tmp_path: Path) -> None:
     write(tmp_path, a=SOFA, b=SOFA, c=SOFA)
     (tmp_path / "JPEGImages" / "b.jpg").rename(tmp_path / "JPEGImages" / "b.png")
     (tmp_path / "JPEGImages" / "c.jpg").unlink()
-    found, rejected = listed(tmp_path)
-    assert [name for name, _ in found] == ["a.jpg#1", "b.png#1"]
+    items, rejected = listed(tmp_path)
+    assert [name for name, _ in items] == ["a.jpg#1", "b.png#1"]
     assert rejected == [("Annotations/c.xml", "missing picture")]
 
 
@@ -112,8 +112,8 @@ def test_a_size_of_nought_says_nothing(tmp_path: Path) -> None:
     write(tmp_path, a=SOFA)
     file = tmp_path / "Annotations" / "a.xml"
     file.write_text(file.read_text().replace(SIZE, "<size><width>0</width><height>0</height></size>"))
-    (one,) = open_source(tmp_path)
-    assert one.content.region.frame is None
+    (item,) = open_source(tmp_path)
+    assert item.content.region.frame is None
 
 
 def test_nothing_left_is_one_sentence(tmp_path: Path) -> None:
@@ -135,6 +135,6 @@ PIECES = st.sampled_from([SOFA, PERSON, HEAD, SIZE, "<object>", "</object>", "<n
 @given(st.lists(PIECES, max_size=6).map("".join) | st.text(max_size=20))
 def test_any_text_is_read_or_listed(folder: Path, result_or_sentence, content: str) -> None:
     (folder / "Annotations" / "b.xml").write_text(f"<annotation>{content}</annotation>", "utf-8", "replace")
-    found = result_or_sentence(read_voc, folder, rejects=Rejects())
-    assert found is not None
-    assert found.items[0].id == "a.jpg#1"
+    voc_items = result_or_sentence(read_voc, folder, rejects=Rejects())
+    assert voc_items is not None
+    assert voc_items.items[0].id == "a.jpg#1"

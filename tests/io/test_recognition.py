@@ -161,7 +161,7 @@ def test_a_picture_of_a_format_that_is_not_read(tmp_path):
         open_source(tmp_path / "a.HEIC")
 
 
-def beside(folder, **columns):
+def write_table_beside(folder, **columns):
     pq.write_table(pa.table(columns), folder / "table.parquet")
 
 
@@ -176,7 +176,7 @@ def beside(folder, **columns):
 )
 @pytest.mark.parametrize("options", [{}, {"labels_from": "none"}, {"label_column": "mine"}])
 def test_pictures_beside_parquet_are_not_hidden(tmp_path, picture, columns, options):
-    beside(tmp_path, **columns)
+    write_table_beside(tmp_path, **columns)
     picture(tmp_path / "dog" / "1.png")
     with pytest.raises(InputError) as caught:
         open_source(tmp_path, **options)
@@ -190,7 +190,7 @@ def test_a_table_of_labelled_paths_belongs_to_the_pictures_beside_it(tmp_path, p
     for name in ("dog/1.png", "dog/2.png", "3.png"):
         picture(tmp_path / name)
     (tmp_path / "4.heic").write_bytes(b"content")
-    beside(tmp_path, file_name=["./dog/1.png", "3.png", "gone.png"], labels=[["wolf"], [], ["elk"]])
+    write_table_beside(tmp_path, file_name=["./dog/1.png", "3.png", "gone.png"], labels=[["wolf"], [], ["elk"]])
     rejects = Rejects()
     assert [p.labels for p in open_source(tmp_path, rejects=rejects)] == [("wolf",)]
     assert sorted(rejects.listed) == [

@@ -13,12 +13,12 @@ from wsabie.io.records import Item, ItemList
 from wsabie.io.regions import Box, Region, RegionCrop, format_region, parse_region
 
 
-def region(name: str, label: str, *box: float, picture: str = "a.jpg", whole: str | None = None) -> Item:
-    return Item(f"{picture}#{name}", RegionCrop(Path(picture), Region(Box(*box)), whole), (label,), picture)
+def region(name: str, label: str, *box: float, picture: str = "a.jpg", full_image: str | None = None) -> Item:
+    return Item(f"{picture}#{name}", RegionCrop(Path(picture), Region(Box(*box)), full_image), (label,), picture)
 
 
 def couples(*items: Item, **options) -> list[tuple[str, str]]:
-    return [(one.container.id[6:], one.part.id[6:]) for one in find_region_pairs(items, **options)]
+    return [(couple.container.id[6:], couple.part.id[6:]) for couple in find_region_pairs(items, **options)]
 
 
 CAR = region("1", "car", 0, 0, 100, 100)
@@ -36,8 +36,8 @@ def test_the_smallest_of_those_that_hold_all_of_it() -> None:
 
 
 def test_of_two_that_hold_enough_the_one_that_holds_more() -> None:
-    left, right = region("1", "door", 0, 0, 19, 50), region("2", "hood", 0, 0, 60, 60)
-    assert couples(left, right, region("3", "mirror", 10, 10, 20, 20))[-1] == ("2", "3")
+    door, right = region("1", "door", 0, 0, 19, 50), region("2", "hood", 0, 0, 60, 60)
+    assert couples(door, right, region("3", "mirror", 10, 10, 20, 20))[-1] == ("2", "3")
 
 
 def test_neither_a_twin_nor_a_smaller_one_nor_itself() -> None:
@@ -51,9 +51,9 @@ def test_regions_of_other_pictures_do_not_count() -> None:
 
 def test_what_a_collection_says_goes_before_what_lies_where() -> None:
     front, back = region("1", "person", 0, 0, 50, 50), region("2", "sofa", 0, 0, 30, 30)
-    head = region("3", "head", 10, 10, 20, 20, whole="a.jpg#1")
+    head = region("3", "head", 10, 10, 20, 20, full_image="a.jpg#1")
     assert couples(front, back, head)[-1] == ("1", "3")
-    orphan = region("3", "head", 10, 10, 20, 20, whole="a.jpg#9")
+    orphan = region("3", "head", 10, 10, 20, 20, full_image="a.jpg#9")
     assert couples(front, back, orphan)[-1] == ("2", "3")
 
 
@@ -65,13 +65,19 @@ def test_only_labels_that_are_related() -> None:
 
 def test_pictures_in_full_hold_what_no_region_holds() -> None:
     source = ItemList(Path("here"), [region("2", "door", 10, 10, 50, 60), region("3", "mirror", 20, 20, 30, 30)])
-    whole = add_full_images(source, "car")
-    assert whole.items[0] == Item("a.jpg", Path("a.jpg"), ("car",), "a.jpg")
-    found = list(find_region_pairs(whole))
-    assert [(one.container.id, one.part.id) for one in found] == [("a.jpg", "a.jpg#2"), ("a.jpg#2", "a.jpg#3")]
+    with_full_images = add_full_images(source, "car")
+    assert with_full_images.items[0] == Item("a.jpg", Path("a.jpg"), ("car",), "a.jpg")
+    couples_ = list(find_region_pairs(with_full_images))
+    assert [(couple.container.id, couple.part.id) for couple in couples_] == [
+        ("a.jpg", "a.jpg#2"),
+        ("a.jpg#2", "a.jpg#3"),
+    ]
     related = {("car", "door"), ("car", "mirror")}
-    assert [one.container.id for one in find_region_pairs(whole, related=related)] == ["a.jpg", "a.jpg"]
-    assert find_pair_rows(found, ["a.jpg#3", "a.jpg#2"]).tolist() == [[1, 0]]
+    assert [couple.container.id for couple in find_region_pairs(with_full_images, related=related)] == [
+        "a.jpg",
+        "a.jpg",
+    ]
+    assert find_pair_rows(couples_, ["a.jpg#3", "a.jpg#2"]).tolist() == [[1, 0]]
     assert find_pair_rows([], []).shape == (0, 2)
 
 
@@ -86,7 +92,7 @@ def test_a_share_of_nothing_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("1,2,3", "has 3 numbers"),
         ("1,2,3,four", "no list of numbers"),
@@ -101,19 +107,19 @@ def test_a_share_of_nothing_is_refused() -> None:
         ("0,0,5,0,9,0", "has no area"),
     ],
 )
-def test_what_is_no_region(text: str, said: str | None) -> None:
-    if said is None:
+def test_what_is_no_region(text: str, message: str | None) -> None:
+    if message is None:
         parse_region(text)
         return
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         parse_region(text)
     assert "\n" not in str(caught.value)
 
 
 @given(st.text(alphabet="0123456789.,%-e n", max_size=40))
 def test_any_text_is_a_region_or_a_sentence(result_or_sentence, text: str) -> None:
-    found = result_or_sentence(parse_region, text)
-    assert found is None or (found.box.area > 0 and np.isfinite(found.box).all())
+    region_ = result_or_sentence(parse_region, text)
+    assert region_ is None or (region_.box.area > 0 and np.isfinite(region_.box).all())
 
 
 def test_regions_of_regions_are_refused() -> None:
@@ -135,13 +141,13 @@ def test_regions_are_written_as_they_are_read(parts: list[list[float]], shares: 
     sign = "%" if shares else ""
     text = " ; ".join(", ".join(f"{number:.5f}{sign}" for number in part) for part in parts)
     try:
-        found = parse_region(text)
+        parsed = parse_region(text)
     except InputError as error:
         assert "has no area" in str(error)  # noqa: PT017 - corners on a line
         return
-    assert len(found.outlines) == (0 if len(parts[0]) == 4 else len(parts))
-    again = parse_region(format_region(found))
-    assert again.to_list() == found.to_list()
+    assert len(parsed.outlines) == (0 if len(parts[0]) == 4 else len(parts))
+    again = parse_region(format_region(parsed))
+    assert again.to_list() == parsed.to_list()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
@@ -51,7 +51,7 @@ def test_what_the_dictionary_says_of_speakers(folder: Path) -> None:
     related = read_attributes(folder)
     anna, unknown, theo, theo_5 = related.ids
     assert related.pairs["speaker"] == [(anna, "anna_b"), (unknown, "unknown"), (theo, "theo"), (theo_5, "theo")]
-    assert related.pairs["gender"] == [(anna, "female"), (theo, "male"), (theo_5, "male")]
+    assert related.pairs.get("gender", []) == [(anna, "female"), (theo, "male"), (theo_5, "male")]
     assert related.splits == {anna: "train", unknown: "test", theo: "test", theo_5: "train"}
 
 
@@ -97,13 +97,18 @@ def test_folders_that_only_look_alike_are_not_taken_over(tmp_path: Path) -> None
     assert {item.labels for item in open_source(tmp_path)} == {("recordings", "jazz"), ("recordings", "rock")}
 
 
+@example("{'theo': {'gender': 'male'}}")
 @given(st.text("metada={}':,[]( )theo\n-1", max_size=60))
 def test_any_text_gives_recordings_or_a_sentence(result_or_sentence, tmp_path_factory, content: str) -> None:
     folder = tmp_path_factory.mktemp("d")
     (folder / "recordings").mkdir()
     (folder / "recordings" / "7_theo_0.wav").touch()
     (folder / "metadata.txt").write_text(f"metadata = {content}")
-    result_or_sentence(read_attributes, folder)
+    related = result_or_sentence(read_attributes, folder)
+    if related is not None:
+        assert related.ids == ["recordings/7_theo_0.wav"]
+        assert related.pairs["digit"] == [("recordings/7_theo_0.wav", "7")]
+        assert len(related.pairs.get("gender", [])) == ("male" in content)
 
 
 def test_the_published_collection(data: Path) -> None:

@@ -134,11 +134,11 @@ def test_broken_rows_are_skipped_counted_and_listed(write):
 
 @pytest.mark.parametrize("n", [1, 3_000])
 @pytest.mark.parametrize("end", ["", " \r", " # 8:1 8:1"])
-@pytest.mark.parametrize("after", ["", "\n0 1:1\n"])
-def test_a_feature_given_twice_is_named(write, n, end, after):
+@pytest.mark.parametrize("tail", ["", "\n0 1:1\n"])
+def test_a_feature_given_twice_is_named(write, n, end, tail):
     line = "0,1 " + " ".join(f"{j}:1" for j in range(9, 9 + n)) + " 007:.5 7:2"
     rejects = Rejects()
-    read_svmlight(write(f"1 2:1\n{line}{end}{after}"), rejects=rejects)
+    read_svmlight(write(f"1 2:1\n{line}{end}{tail}"), rejects=rejects)
     assert [tuple(why) for _, *why in rejects.listed] == [("feature given twice", "7:2")]
 
 
@@ -172,7 +172,7 @@ def test_values_near_a_rounding_boundary(write):
 def test_the_rate_is_reported(write, caplog):
     steps = []
 
-    class Told:
+    class Recorder:
         def stage(self, name, total, unit):
             from contextlib import nullcontext
 
@@ -183,7 +183,7 @@ def test_the_rate_is_reported(write, caplog):
             steps.append((n, figures))
 
     with caplog.at_level(logging.DEBUG, "wsabie"):
-        read_svmlight(write(XC), progress=Told(), rejects=Rejects())
+        read_svmlight(write(XC), progress=Recorder(), rejects=Rejects())
     assert steps[0][0] == len(XC)
     assert steps[0][1]["mb_per_s"] > 0
     assert "MB/s" in caplog.text
@@ -253,10 +253,10 @@ def test_any_bytes_are_names_of_labels_or_one_sentence(tmp_path_factory, result_
 
 
 def test_only_a_first_line_of_sizes_tells_the_width(write):
-    for name, text, told in (("xc.txt", XC, True), ("plain.txt", XC.split("\n", 1)[1], False)):
+    for name, text, has_sizes in (("xc.txt", XC, True), ("plain.txt", XC.split("\n", 1)[1], False)):
         path = write(text, name)
         (part,) = open_unlabelled_rows(path, Rejects(), n_features=2)
-        assert (read_svmlight(path, rejects=Rejects()).open_width, part.open_width) == (not told, not told)
+        assert (read_svmlight(path, rejects=Rejects()).open_width, part.open_width) == (not has_sizes, not has_sizes)
 
 
 def test_unlabelled_rows_are_as_wide_as_they_need(write):

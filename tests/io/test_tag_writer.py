@@ -22,18 +22,18 @@ from wsabie.storage.atomic_files import WriteError
 TAGS = [("animal", "dog"), ("sea & <sky>",), ("Ольга",), ("🎉 海",)]
 
 
-def others(path):
+def read_other_bytes(path):
     """All bytes of a file but the packet: pieces as they are, and what follows the last one."""
     with path.open("rb") as stream:
         kind = detect_container(stream)
         listed = list(iterate_chunks(stream, kind))
-        kept = []
+        blocks = []
         for piece in listed:
             if read_chunk_content(stream, piece, kind)[0] != "packet" and piece.kind != b"VP8X":
                 stream.seek(piece.begin)
-                kept.append(stream.read(piece.end - piece.begin))
+                blocks.append(stream.read(piece.end - piece.begin))
         stream.seek(listed[-1].end)
-        return [*kept, stream.read()]
+        return [*blocks, stream.read()]
 
 
 def pixels(path):
@@ -46,7 +46,7 @@ def frame(image, number):
     return image.tobytes()
 
 
-def drawn(path, mode="RGB", **options):
+def draw_file(path, mode="RGB", **options):
     image = Image.effect_noise((37, 21), 60).convert(mode)
     ImageDraw.Draw(image).ellipse((5, 3, 30, 18), fill=200 if mode == "L" else (200, 30, 90, 120)[: len(mode)])
     image.save(path, **options)
@@ -55,7 +55,7 @@ def drawn(path, mode="RGB", **options):
 
 EXIF = Image.Exif()
 EXIF[0x0112], EXIF[0x010F] = 6, "Maker"
-DRAWN = {
+FILE_OPTIONS = {
     "plain.jpg": {},
     "exif.jpg": {"exif": EXIF, "icc_profile": b"profile" * 9, "comment": b"a comment"},
     "progressive.jpg": {"progressive": True, "xmp": packet("old", ("x", "y"))},
@@ -72,17 +72,17 @@ DRAWN = {
 }
 
 
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("name", FILE_OPTIONS)
 def test_only_the_packet_changes_inside_a_picture(tmp_path, name):
-    path = drawn(tmp_path / name, **DRAWN[name])
-    before, kept, seen = read_image_tags(path), others(path), pixels(path)
+    path = draw_file(tmp_path / name, **FILE_OPTIONS[name])
+    old_tags, other_bytes, old_pixels = read_image_tags(path), read_other_bytes(path), pixels(path)
     for tags in (TAGS, TAGS[:1], [*TAGS, *((f"tag {i}",) for i in range(99))]):
         assert write_embedded(path, tags)
-        found = read_image_tags(path)
-        assert list(found.tags) == tags
-        assert found[2:] == before[2:]
-        assert others(path) == kept
-        assert pixels(path) == seen
+        new_tags = read_image_tags(path)
+        assert list(new_tags.tags) == tags
+        assert new_tags[2:] == old_tags[2:]
+        assert read_other_bytes(path) == other_bytes
+        assert pixels(path) == old_pixels
         content = path.read_bytes()
         assert not write_embedded(path, tags[::-1])
         assert path.read_bytes() == content
@@ -92,13 +92,16 @@ def test_only_the_packet_changes_inside_a_picture(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["lossy.webp", "lossless.webp", "alpha.webp", "lossy_alpha.webp"])
 def test_the_header_of_webp_is_what_pillow_writes(tmp_path, name):
-    ours, theirs = drawn(tmp_path / name, **DRAWN[name]), drawn(tmp_path / "x.webp", **DRAWN[name], xmp=packet("sea"))
+    ours, theirs = (
+        draw_file(tmp_path / name, **FILE_OPTIONS[name]),
+        draw_file(tmp_path / "x.webp", **FILE_OPTIONS[name], xmp=packet("sea")),
+    )
     write_embedded(ours, ["sea"])
     assert ours.read_bytes()[12:30] == theirs.read_bytes()[12:30]
 
 
 def test_the_packet_comes_behind_exif(tmp_path):
-    path = drawn(tmp_path / "a.jpg", exif=EXIF)
+    path = draw_file(tmp_path / "a.jpg", exif=EXIF)
     write_embedded(path, ["sea"])
     content = path.read_bytes()
     assert content.index(b"JFIF") < content.index(b"Exif") < content.index(XMP_HEAD) < content.index(b"\xff\xdb")
@@ -114,10 +117,10 @@ def test_pictures_of_the_packaged_collection(tmp_path):
             if not path.exists():
                 with Image.open(BytesIO(content)) as image:
                     image.convert("RGB").save(path)
-            seen, kept = pixels(path), others(path)
+            old_pixels, other_bytes = pixels(path), read_other_bytes(path)
             assert write_embedded(path, TAGS)
             assert list(read_image_tags(path).tags) == TAGS
-            assert (pixels(path), others(path)) == (seen, kept)
+            assert (pixels(path), read_other_bytes(path)) == (old_pixels, other_bytes)
             with Image.open(path) as image:
                 assert image.info.get("xmp") or image.info.get("XML:com.adobe.xmp")
 
@@ -128,10 +131,10 @@ def test_what_follows_the_picture_and_moves_stays(tmp_path):
         path = tmp_path / name
         images[0].save(path, save_all=True, append_images=images[1:], **options)
         path.write_bytes(path.read_bytes() + b"trailer")
-        seen = pixels(path)
-        assert len(seen[2]) == 3
+        old_pixels = pixels(path)
+        assert len(old_pixels[2]) == 3
         assert write_embedded(path, TAGS)
-        assert pixels(path) == seen
+        assert pixels(path) == old_pixels
         assert path.read_bytes().endswith(b"trailer")
         assert list(read_image_tags(path).tags) == TAGS
 
@@ -140,10 +143,10 @@ def test_several_pictures_in_a_jpeg_file_are_still_found(tmp_path):
     images = [Image.effect_noise((16, 16), 40 + i) for i in range(2)]
     path = tmp_path / "a.jpg"
     images[0].save(path, "MPO", save_all=True, append_images=images[1:])
-    seen = pixels(path)
-    assert len(seen[2]) == 2
+    old_pixels = pixels(path)
+    assert len(old_pixels[2]) == 2
     assert write_embedded(path, TAGS)
-    assert pixels(path) == seen
+    assert pixels(path) == old_pixels
     content = path.read_bytes()
     at = content.index(b"\xff\xe1")
     end = at + 2 + int.from_bytes(content[at + 2 : at + 4], "big")
@@ -157,14 +160,14 @@ def test_several_pictures_in_a_jpeg_file_are_still_found(tmp_path):
 def test_iptc_keywords_stay_and_count_no_more(tmp_path):
     path = tmp_path / "a.jpg"
     shutil.copy(FILES / "iptc.jpg", path)
-    kept = others(path)
+    other_bytes = read_other_bytes(path)
     assert write_embedded(path, ["new"])
     assert read_image_tags(path).names == ("new",)
-    assert others(path) == kept
+    assert read_other_bytes(path) == other_bytes
 
 
 def test_mode_and_time(tmp_path):
-    path = drawn(tmp_path / "a.jpg")
+    path = draw_file(tmp_path / "a.jpg")
     path.chmod(0o640)
     os.utime(path, (1_000_000_000, 1_000_000_000))
     write_embedded(path, ["sea"], keep_time=True)
@@ -182,19 +185,22 @@ def unwritable(folder, picture):
     """name -> (path, what the sentence says)"""
     far, near = (extended(packet("far")), extended(packet("far"), name="0" * 32))
     twice = segment(b"\xe1", XMP_HEAD + packet("one"))
-    cut = drawn(folder / "cut.png")
+    cut = draw_file(folder / "cut.png")
     cut.write_bytes(cut.read_bytes()[:-20])
     (folder / "text.jpg").write_bytes(b"text")
-    (folder / "link.jpg").symlink_to(drawn(folder / "there.jpg"))
+    (folder / "link.jpg").symlink_to(draw_file(folder / "there.jpg"))
     (folder / "odd.webp").write_bytes(b"RIFF\x0e\0\0\0WEBPVP8 \2\0\0\0ab")
     (folder / "bare.webp").write_bytes(b"RIFF\x0c\0\0\0WEBPVP8X\0\0\0\0")
-    unfilled = drawn(folder / "unfilled.webp", exif=EXIF.tobytes() + b"\0" * (len(EXIF.tobytes()) % 2 == 0))
+    unfilled = draw_file(folder / "unfilled.webp", exif=EXIF.tobytes() + b"\0" * (len(EXIF.tobytes()) % 2 == 0))
     content = unfilled.read_bytes()[:-1]
     unfilled.write_bytes(content[:4] + (len(content) - 8).to_bytes(4, "little") + content[8:])
     broken = resources(resource(0x0404, iptc(b"sea"))), segment(b"\xe1", XMP_HEAD + b"<a")
     return {
-        "tiff": (drawn(folder / "a.tif"), "is no JPEG, PNG or WebP, and only these are written into; write a sidecar"),
-        "gif": (drawn(folder / "a.gif", "L"), "is no JPEG, PNG or WebP"),
+        "tiff": (
+            draw_file(folder / "a.tif"),
+            "is no JPEG, PNG or WebP, and only these are written into; write a sidecar",
+        ),
+        "gif": (draw_file(folder / "a.gif", "L"), "is no JPEG, PNG or WebP"),
         "text": (folder / "text.jpg", "is no JPEG, PNG or WebP"),
         "link": (folder / "link.jpg", "is a link; give the file that it leads to"),
         "missing": (folder / "gone.jpg", "there is no file"),
@@ -214,34 +220,34 @@ def unwritable(folder, picture):
 ])  # fmt: skip
 def test_pictures_that_are_not_written_into(tmp_path, picture, name):
     path, sentence = unwritable(tmp_path, picture)[name]
-    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    contents = {file: file.read_bytes() for file in tmp_path.iterdir()}
     with pytest.raises(InputError, match=sentence) as error:
         write_embedded(path, ["sea"])
     assert "\n" not in str(error.value)
-    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == contents
 
 
 def test_extended_xmp_of_other_things_stays(tmp_path, picture):
     main, parts = extended(packet("x").replace(b"dc:subject", b"dc:format").replace(b"hierarchicalSubject", b"private"))
     path = with_segments(picture, tmp_path / "a.jpg", main, *parts)
-    kept = others(path)
+    other_bytes = read_other_bytes(path)
     assert write_embedded(path, TAGS)
-    assert (list(read_image_tags(path).tags), others(path)) == (TAGS, kept)
+    assert (list(read_image_tags(path).tags), read_other_bytes(path)) == (TAGS, other_bytes)
 
 
 def test_a_segment_of_jpeg_holds_64_kilobytes(tmp_path):
     many = [f"tag number {i}" for i in range(10_000)]
-    path = drawn(tmp_path / "a.jpg")
+    path = draw_file(tmp_path / "a.jpg")
     content = path.read_bytes()
     with pytest.raises(InputError, match=r"oversized XMP packet \(.* a segment of JPEG holds 64 KB\); write a sidecar"):
         write_embedded(path, many)
     assert path.read_bytes() == content
     for name in ("a.png", "a.webp"):
-        other = drawn(tmp_path / name)
-        assert write_embedded(other, many)
-        assert list(read_image_tags(other).names) == many
+        second_file = draw_file(tmp_path / name)
+        assert write_embedded(second_file, many)
+        assert list(read_image_tags(second_file).names) == many
     padded = packet("old").replace(b"<?xpacket end", (b" " * 99 + b"\n") * 600 + b"<?xpacket end")
-    path = drawn(tmp_path / "b.jpg", xmp=padded)
+    path = draw_file(tmp_path / "b.jpg", xmp=padded)
     assert write_embedded(path, many[:100])
     assert list(read_image_tags(path).names) == many[:100]
 
@@ -252,7 +258,7 @@ words = st.text("aé犬🎉<&>\"'/ ", min_size=1).filter(str.strip)
 @settings(max_examples=25)
 @given(tags=st.lists(st.lists(words, min_size=1, max_size=2), max_size=5), name=st.sampled_from(["a.jpg", "a.png"]))
 def test_beside_and_inside_say_the_same(tmp_path_factory, tags, name):
-    path = drawn(tmp_path_factory.mktemp("same") / name)
+    path = draw_file(tmp_path_factory.mktemp("same") / name)
     write_embedded(path, tags)
     inside = read_image_tags(path)
     sidecar = write_sidecar(path, tags)
@@ -274,7 +280,7 @@ def test_where_a_sidecar_is_written(tmp_path):
 
 
 def test_tags_of_the_picture_are_taken_away_by_a_sidecar(tmp_path):
-    photo = drawn(tmp_path / "a.jpg", xmp=packet("inside"))
+    photo = draw_file(tmp_path / "a.jpg", xmp=packet("inside"))
     assert write_sidecar(photo, []) == tmp_path / "a.jpg.xmp"
     assert read_image_tags(photo).tags == {}
     assert write_sidecar(photo, []) is None
@@ -305,7 +311,7 @@ def test_nothing_is_written_through_a_link(tmp_path):
 
 
 def test_a_name_that_cannot_be_written_leaves_everything_as_it_was(tmp_path):
-    photo = drawn(tmp_path / "a.jpg")
+    photo = draw_file(tmp_path / "a.jpg")
     content = photo.read_bytes()
     for write in (write_sidecar, write_embedded):
         with pytest.raises(InputError, match="which XMP cannot hold"):
@@ -316,20 +322,20 @@ def test_a_name_that_cannot_be_written_leaves_everything_as_it_was(tmp_path):
 
 @pytest.mark.parametrize("write", [write_sidecar, write_embedded])
 def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch, write):
-    photo = drawn(tmp_path / "a.jpg")
+    photo = draw_file(tmp_path / "a.jpg")
     write(photo, ["old"])
-    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    contents = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     monkeypatch.setattr(os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(WriteError, match="the disk is full"):
         write(photo, ["new"])
-    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == contents
 
 
 @pytest.mark.parametrize("name", ["a.jpg", "a.png", "a.webp"])
 @given(at=st.integers(0, 3000), byte=st.integers(0, 255))
 def test_a_flipped_byte_is_written_around_or_refused(tmp_path_factory, name, at, byte):
     path = tmp_path_factory.mktemp("flipped") / name
-    drawn(path, **({"pnginfo": png_packet(packet("old"))} if name == "a.png" else {"xmp": packet("old")}))
+    draw_file(path, **({"pnginfo": png_packet(packet("old"))} if name == "a.png" else {"xmp": packet("old")}))
     content = bytearray(path.read_bytes())
     content[at % len(content)] = byte
     path.write_bytes(content)

@@ -20,7 +20,7 @@ LINES = "".join(f"{word} {' '.join(map(repr, row.tolist()))}\n" for word, row in
 
 
 def binary(words=WORDS, table=TABLE, end=b"\n") -> bytes:
-    """What word2vec writes; gensim writes it without the ends of lines."""
+    """Return the file that word2vec writes; gensim leaves out the ends of lines."""
     rows = [word.encode() + b" " + row.astype("<f4").tobytes() + end for word, row in zip(words, table, strict=True)]
     return f"{len(table)} {table.shape[1]}\n".encode() + b"".join(rows)
 
@@ -53,18 +53,18 @@ def test_every_form_gives_the_same_bits_and_again_from_the_table_beside_it(form,
         assert vectors.table.dtype == np.float32
         assert np.array_equal(vectors.table, TABLE)
         assert isinstance(vectors.table.base, np.memmap)
-    beside = tmp_path / "words.vec.npy"
-    assert np.array_equal(np.load(beside, mmap_mode="r", allow_pickle=False), TABLE)
-    assert read_word_vectors(beside).words == WORDS
+    table_file = tmp_path / "words.vec.npy"
+    assert np.array_equal(np.load(table_file, mmap_mode="r", allow_pickle=False), TABLE)
+    assert read_word_vectors(table_file).words == WORDS
     assert sorted(p.name for p in tmp_path.iterdir()) == ["words.vec", "words.vec.npy"]
 
 
 def test_the_table_is_made_again_when_the_file_or_the_limit_changes(tmp_path):
     file = written(tmp_path, LINES)
     assert len(read_word_vectors(file)) == 4
-    made = (tmp_path / "words.vec.npy").stat().st_mtime_ns
+    mtime = (tmp_path / "words.vec.npy").stat().st_mtime_ns
     read_word_vectors(file)
-    assert (tmp_path / "words.vec.npy").stat().st_mtime_ns == made
+    assert (tmp_path / "words.vec.npy").stat().st_mtime_ns == mtime
     old = read_word_vectors(file)
     assert read_word_vectors(file, limit=2).words == WORDS[:2]
     written(tmp_path, "one 1 2\n")
@@ -73,26 +73,26 @@ def test_the_table_is_made_again_when_the_file_or_the_limit_changes(tmp_path):
 
 
 def test_names_of_several_words(tmp_path):
-    known = read_word_vectors(written(tmp_path, "white 1 0\nShark 0 1\nsea_lion 5 5\nNew_York 7 7\nsea 0 3\n"))
-    found = known.look_up(["White  shark", "sea lion", "sea_dog", "new york", "SEA", "lion", ""])
-    assert found.table.tolist() == [[0.5, 0.5], [5, 5], [7, 7], [0, 3]]
-    assert found.places.tolist() == [0, 1, 3, 4]
-    assert found.missing == ["sea_dog", "lion", ""]
-    assert known.look_up(["lion"]).table.shape == (0, 2)
-    assert ("white shark" in known, "lion" in known) == (True, False)
+    vectors = read_word_vectors(written(tmp_path, "white 1 0\nShark 0 1\nsea_lion 5 5\nNew_York 7 7\nsea 0 3\n"))
+    matches = vectors.look_up(["White  shark", "sea lion", "sea_dog", "new york", "SEA", "lion", ""])
+    assert matches.table.tolist() == [[0.5, 0.5], [5, 5], [7, 7], [0, 3]]
+    assert matches.places.tolist() == [0, 1, 3, 4]
+    assert matches.missing == ["sea_dog", "lion", ""]
+    assert vectors.look_up(["lion"]).table.shape == (0, 2)
+    assert ("white shark" in vectors, "lion" in vectors) == (True, False)
     with pytest.raises(KeyError, match="no word 'sherk'; did you mean 'Shark'"):
-        known.vector("white sherk")
+        vectors.vector("white sherk")
 
 
 def test_nearest_words_are_those_of_all_cosines(tmp_path):
     rng = np.random.default_rng(0)
     table = rng.normal(size=(50, 8)).astype(np.float32)
-    known = read_word_vectors(written(tmp_path, binary([f"w{i}" for i in range(50)], table)))
+    vectors = read_word_vectors(written(tmp_path, binary([f"w{i}" for i in range(50)], table)))
     query = table[[3, 7]].mean(0)
     cosines = table @ query / np.linalg.norm(table, axis=1) / np.linalg.norm(query)
     expected = [f"w{i}" for i in np.argsort(-cosines) if i not in (3, 7)]
-    assert [word for word, _ in find_nearest_words(known, "w3 w7", 60)] == expected
-    assert dict(find_nearest_words(known, "w3 w7"))[expected[0]] == pytest.approx(
+    assert [word for word, _ in find_nearest_words(vectors, "w3 w7", 60)] == expected
+    assert dict(find_nearest_words(vectors, "w3 w7"))[expected[0]] == pytest.approx(
         cosines[int(expected[0][1:])], abs=1e-6
     )
 
@@ -155,14 +155,20 @@ def test_what_is_wrong_is_said(content, sentence, tmp_path):
 def test_a_table_that_is_damaged_or_of_another_kind_is_refused(tmp_path):
     file = written(tmp_path, LINES)
     read_word_vectors(file)
-    beside = tmp_path / "words.vec.npy"
-    whole = beside.read_bytes()
-    for content in (whole[:-1], whole[:150] + whole[154:], whole.replace(b"(4, 3)", b"(9, 3)"), whole[:-24] + bytes(24),
-                    whole.replace(b"dog\n", b"dogs"), whole[:-24] + b"\xff" * 16 + whole[-8:]):  # fmt: skip
-        beside.write_bytes(content)
+    table_file = tmp_path / "words.vec.npy"
+    content_bytes = table_file.read_bytes()
+    for content in (
+        content_bytes[:-1],
+        content_bytes[:150] + content_bytes[154:],
+        content_bytes.replace(b"(4, 3)", b"(9, 3)"),
+        content_bytes[:-24] + bytes(24),
+        content_bytes.replace(b"dog\n", b"dogs"),
+        content_bytes[:-24] + b"\xff" * 16 + content_bytes[-8:],
+    ):
+        table_file.write_bytes(content)
         with pytest.raises(InputError, match=r"damaged|no table|without words"):
-            read_word_vectors(beside)
-    np.save(beside, TABLE)
+            read_word_vectors(table_file)
+    np.save(table_file, TABLE)
     with pytest.raises(InputError, match="array without words"):
         read_word_vectors(file)
     mine = written(tmp_path, "mine", "notes.txt")
@@ -184,10 +190,10 @@ def test_where_nothing_can_be_written_beside_it(tmp_path, monkeypatch):
     from wsabie.io.vocabulary import word_vectors as module
     from wsabie.storage.atomic_files import WriteError
 
-    def refuse(path, *given):
+    def refuse(path, *arguments):
         if path.parent == tmp_path:
             raise WriteError("cannot write it: Read-only file system; choose another")
-        return real(path, *given)
+        return real(path, *arguments)
 
     real = module.write_word_vector_table
     monkeypatch.setattr(module, "write_word_vector_table", refuse)
@@ -234,7 +240,7 @@ def test_glove_of_twitter(data, tmp_path):
     first = {synset: words.split(", ")[0] for synset, words in (line.split("\t") for line in lines)}
     synsets = {file.name.split("_")[0] for file in (data / "imagen_200x5" / "images").iterdir()}
     names = [first[synset] for synset in sorted(synsets)]
-    found = vectors.look_up(names)
-    alone = [name for name in names if len(vectors.find_rows(name)) == 1]
-    assert (len(names), len(alone), len(found.places), len(found.missing)) == (200, 79, 110, 90)
+    matches = vectors.look_up(names)
+    single_word_names = [name for name in names if len(vectors.find_rows(name)) == 1]
+    assert (len(names), len(single_word_names), len(matches.places), len(matches.missing)) == (200, 79, 110, 90)
     assert [word for word, _ in find_nearest_words(vectors, "dolphin", 2)] == ["elephant", "whale"]

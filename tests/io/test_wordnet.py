@@ -39,13 +39,13 @@ def test_a_synset_is_its_words_and_its_gloss(wordnet):
         "glosses",
         "documents",
     )
-    found = {item.id: item for item in source}
-    assert list(found) == ["n01439808", "n01440764", "n08952190", "s00013887"]
-    tench = found["n01440764"]
+    synsets = {item.id: item for item in source}
+    assert list(synsets) == ["n01439808", "n01440764", "n08952190", "s00013887"]
+    tench = synsets["n01440764"]
     assert tench.content.startswith(b"tench, Tinca tinca | freshwater dace-like game fish of Europe and")
-    assert (tench.labels, found["s00013887"].labels) == (("noun.animal",), ("adj.all",))
+    assert (tench.labels, synsets["s00013887"].labels) == (("noun.animal",), ("adj.all",))
     assert (
-        found["s00013887"].content
+        synsets["s00013887"].content
         == b'abounding, galore | existing in abundance; "abounding confidence"; "whiskey galore"'
     )
     assert [item.labels for item in open_source(wordnet / "data.noun", labels_from="none")] == [()] * 3
@@ -80,7 +80,7 @@ def test_a_folder_of_pictures_is_none_of_wordnet(wordnet, picture):
 
 
 def test_folders_without_pictures_beside_the_files_change_nothing(wordnet):
-    """As Debian's browser of WordNet leaves some there."""
+    """Debian's browser of WordNet leaves such files there."""
     (wordnet / "pixmaps").mkdir()
     (wordnet / "pixmaps" / "wn.xbm").write_text("#define wn_width 16")
     assert open_source(wordnet).modality == "documents"

@@ -38,7 +38,7 @@ def said_by(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "tags", "taken"),
+    ("name", "tags", "expected_date"),
     [
         (
             "lightroom",
@@ -50,17 +50,17 @@ def said_by(name):
         ("exiftool", [("place", "sea"), ("night sky",)], "2023-01-02T03:04:05"),
     ],
 )
-def test_what_programs_write(name, tags, taken):
+def test_what_programs_write(name, tags, expected_date):
     packet = read_xmp_packet(said_by(name))
     assert list(packet.tags) == tags
-    assert packet.date_taken == taken
+    assert packet.date_taken == expected_date
     everywhere = {"digikam": 3}.get(name, 2)
     assert len(packet.tags[tags[-1]]) == everywhere
 
 
 def test_every_form_of_rdf():
-    wanted = ["from an attribute > here", "alone", "a resource", "a description", "a value", "in <cdata> & more"]
-    assert [path[0] for path in read_xmp_packet(said_by("forms")).tags] == [*wanted, "two lines"]
+    expected = ["from an attribute > here", "alone", "a resource", "a description", "a value", "in <cdata> & more"]
+    assert [path[0] for path in read_xmp_packet(said_by("forms")).tags] == [*expected, "two lines"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
@@ -93,15 +93,18 @@ def test_windows_paths_count_where_nothing_else_names_tags(end):
 
 
 def test_a_keyword_that_ends_a_path_is_that_path():
-    said = {SUBJECT: ["sea", "bank", "dog"], HIERARCHY: ["money|bank", "river | bank", "sea", "||", "animal|dog|"]}
-    assert list(XmpPacket(said).tags) == [("sea",), ("money", "bank"), ("river", "bank"), ("animal", "dog")]
+    properties = {
+        SUBJECT: ["sea", "bank", "dog"],
+        HIERARCHY: ["money|bank", "river | bank", "sea", "||", "animal|dog|"],
+    }
+    assert list(XmpPacket(properties).tags) == [("sea",), ("money", "bank"), ("river", "bank"), ("animal", "dog")]
 
 
 def test_a_slash_in_a_name_is_told_by_the_other_properties():
-    said = make_tag_properties(["AC/DC", ("music", "rock/pop")])
-    assert said[TAGS_LIST] == ["AC/DC", "music/rock/pop"]
-    assert list(XmpPacket(said).tags) == [("AC/DC",), ("music", "rock/pop")]
-    assert list(XmpPacket({TAGS_LIST: said[TAGS_LIST]}).tags) == [("AC", "DC"), ("music", "rock", "pop")]
+    properties = make_tag_properties(["AC/DC", ("music", "rock/pop")])
+    assert properties[TAGS_LIST] == ["AC/DC", "music/rock/pop"]
+    assert list(XmpPacket(properties).tags) == [("AC/DC",), ("music", "rock/pop")]
+    assert list(XmpPacket({TAGS_LIST: properties[TAGS_LIST]}).tags) == [("AC", "DC"), ("music", "rock", "pop")]
 
 
 @pytest.mark.parametrize(
@@ -128,9 +131,9 @@ def test_one_text_is_no_list_of_tags():
 
 
 def test_a_bar_in_a_name_is_kept_where_it_separates_nothing():
-    said = make_tag_properties(["a|b", "sea"])
-    assert said == {SUBJECT: ["a|b", "sea"], HIERARCHY: ["sea"], TAGS_LIST: ["a|b", "sea"]}
-    assert list(read_xmp_packet(replace_tags(NEW, said)).tags) == [("a|b",), ("sea",)]
+    properties = make_tag_properties(["a|b", "sea"])
+    assert properties == {SUBJECT: ["a|b", "sea"], HIERARCHY: ["sea"], TAGS_LIST: ["a|b", "sea"]}
+    assert list(read_xmp_packet(replace_tags(NEW, properties)).tags) == [("a|b",), ("sea",)]
 
 
 def allowed(name):
@@ -148,14 +151,17 @@ paths = st.lists(st.lists(names, min_size=1, max_size=3).map(tuple), max_size=6)
 
 @given(paths, st.sampled_from([NEW, *map(said_by, PROGRAMS)]))
 def test_what_is_written_is_read(tags, packet):
-    said = make_tag_properties(tags)
-    written = replace_tags(packet, said) or packet
-    found = read_xmp_packet(written).tags
-    assert found == XmpPacket({name: said[name] for name in said if name != TAGS_LIST or b"TagsList" in packet}).tags
+    properties = make_tag_properties(tags)
+    written = replace_tags(packet, properties) or packet
+    tags_read = read_xmp_packet(written).tags
+    assert (
+        tags_read
+        == XmpPacket({name: properties[name] for name in properties if name != TAGS_LIST or b"TagsList" in packet}).tags
+    )
     spelt = {tuple(map(normalise_label_name, tag)) for tag in tags}
     last = {path[-1] for path in spelt if len(path) > 1}
-    assert found.keys() == {path for path in spelt if len(path) > 1 or path[0] not in last}
-    assert replace_tags(written, said) is None
+    assert tags_read.keys() == {path for path in spelt if len(path) > 1 or path[0] not in last}
+    assert replace_tags(written, properties) is None
     parse_xml(written.strip(), "what was written")
 
 
@@ -240,9 +246,9 @@ def test_hostile_packets_are_refused(content, reason):
 
 
 def test_text_in_pieces_takes_time_by_its_length_and_not_by_its_square():
-    said = f'<r:RDF xmlns:r="{RDF}">' + ("x" * 50 + "<r:a/>") * 290_000 + "</r:RDF>"
+    document = f'<r:RDF xmlns:r="{RDF}">' + ("x" * 50 + "<r:a/>") * 290_000 + "</r:RDF>"
     began = time.process_time()
-    read_xmp_packet(said.encode())
+    read_xmp_packet(document.encode())
     assert time.process_time() - began < 20  # it was minutes
 
 

@@ -11,7 +11,7 @@ import pytest
 from wsabie.kernels.compiler import FLAGS
 from wsabie.kernels.simd.byte_products import LABELS, WIDEST, multiply_block
 
-FOUR, ONE = (None, None, None, None), (None,)
+FOUR, SINGLE = (None, None, None, None), (None,)
 
 
 @numba.njit(**FLAGS)
@@ -19,7 +19,7 @@ def products(words, start, queries, starts, first, many, out):
     multiply_block(words, start, queries, starts, first, many, out)
 
 
-def drawn(n_blocks, n_words, n, seed=0):
+def draw_words(n_blocks, n_words, n, seed=0):
     rng = np.random.default_rng(seed)
     words = rng.integers(0, 2**32, n_blocks * n_words * LABELS, dtype=np.uint32)
     queries = rng.integers(0, 2**32, (n, n_words), dtype=np.uint32)
@@ -32,16 +32,16 @@ def test_two_labels_by_hand():
     words[LABELS - 1] = 7
     queries = np.array([[5, -4, 3, -2]], np.int8).view(np.uint32)
     out = np.full((1, LABELS), 99, np.int32)
-    products(words, 0, queries, np.array([1000], np.int32), 0, ONE, out)
+    products(words, 0, queries, np.array([1000], np.int32), 0, SINGLE, out)
     assert out[0, 0] == 1000 + 5 - 8 + 9 - 510
     assert out[0, LABELS - 1] == 1000 + 35
     assert (out[0, 1 : LABELS - 1] == 1000).all()
 
 
-@pytest.mark.parametrize("many", [ONE, FOUR])
+@pytest.mark.parametrize("many", [SINGLE, FOUR])
 @pytest.mark.parametrize("n_words", [0, 1, 2, 25, 64])
 def test_equals_the_slow_twin(many, n_words):
-    words, queries, starts = drawn(3, n_words, 6)
+    words, queries, starts = draw_words(3, n_words, 6)
     for first in (0, 2):
         mine, theirs = np.empty((2, 5, LABELS), np.int32)
         products(words, n_words * LABELS, queries, starts, first, many, mine)
@@ -56,7 +56,7 @@ def test_the_widest_there_are_do_not_overflow():
         queries = np.full((1, WIDEST), value, np.int8).view(np.uint32)
         starts = np.array([-128 * value * WIDEST], np.int32)
         out = np.empty((1, LABELS), np.int32)
-        products(words, 0, queries, starts, 0, ONE, out)
+        products(words, 0, queries, starts, 0, SINGLE, out)
         assert (out == 127 * value * WIDEST).all()
 
 
@@ -82,18 +82,18 @@ print(found.labels.tolist(), found.counts.tolist(), found.bounds.tolist())
 
 def test_other_processors_and_plain_python_find_the_same():
     """numba compiles for a processor without the instruction, or not at all."""
-    others = [{}, {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}, {"NUMBA_DISABLE_JIT": "1"}]
-    told = [
+    environments = [{}, {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}, {"NUMBA_DISABLE_JIT": "1"}]
+    outputs = [
         subprocess.run(
             [sys.executable, "-c", ELSEWHERE],
-            env={**os.environ, **other},
+            env={**os.environ, **environment},
             capture_output=True,
             text=True,
             check=True,
             timeout=120,
         ).stdout.splitlines()
-        for other in others
+        for environment in environments
     ]
-    assert told[1][0] == "False"
-    assert told[0][1] == told[1][1] == told[2][1]
-    assert "-1" in told[0][1]
+    assert outputs[1][0] == "False"
+    assert outputs[0][1] == outputs[1][1] == outputs[2][1]
+    assert "-1" in outputs[0][1]

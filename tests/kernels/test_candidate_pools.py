@@ -30,9 +30,9 @@ def test_a_block_equals_its_twin(problem: Pooled) -> None:
 @settings(max_examples=40)
 @given(pooled_problems(), st.integers(2, 3))
 def test_threads_change_no_bit(problem: Pooled, threads: int) -> None:
-    alone, shared = (fast_pool(problem, n).outcome for n in (1, threads))
+    single_threaded, shared = (fast_pool(problem, n).outcome for n in (1, threads))
     for name in ("features", "labels", "counters"):
-        assert np.array_equal(getattr(alone, name), getattr(shared, name))
+        assert np.array_equal(getattr(single_threaded, name), getattr(shared, name))
 
 
 @settings(max_examples=60)
@@ -40,12 +40,12 @@ def test_threads_change_no_bit(problem: Pooled, threads: int) -> None:
 def test_what_is_paired_with_a_query_and_the_query_itself_are_no_violators(problem: Pooled) -> None:
     ran, targets, at = fast_pool(problem), problem.targets, 0
     for visit in problem.order:
-        known = warp_reference.list_positives(targets, int(targets.rows[visit]))
+        positive_ids = warp_reference.list_positives(targets, int(targets.rows[visit]))
         for pair in candidate_pools_reference.list_visit_pairs(targets, visit):
             slot, v = int(ran.block.positives[at]), int(ran.block.violators[at])
             assert slot == problem.space.negatives + at
             assert ran.pool.ids[slot] == targets.labels[pair]
-            assert v < 0 or int(ran.pool.ids[v]) not in known
+            assert v < 0 or int(ran.pool.ids[v]) not in positive_ids
             at += 1
 
 
@@ -84,7 +84,7 @@ def test_a_thing_that_does_not_violate_the_margin_moves_nothing() -> None:
 
 
 def test_a_thing_in_several_slots_takes_the_sum_of_their_directions() -> None:
-    """Both queries belong to thing 0, and the only items drawn are 0 and 1."""
+    """Two queries belong to thing 0, and the only items drawn are 0 and 1."""
     Y = sp.csr_matrix(np.array([[1, 0], [1, 0]], np.int8))
     eye = sp.identity(2, np.float32, "csr")
     problem = pooled(eye, eye.copy(), Y, "dot", np.random.default_rng(1), 30, step_rows=0.1, margin=50.0)
@@ -136,12 +136,12 @@ def test_a_step_goes_down_the_gradient_of_the_hinges(similarity: Any, shared: bo
     sides = [(V, ran.outcome.features, lambda t: (t, t))] if shared else [
         (V, ran.outcome.features, lambda t: (t, W)), (W, ran.outcome.labels, lambda t: (V, t))
     ]  # fmt: skip
-    for table, moved, both in sides:
+    for table, moved, get_points in sides:
         gradient = np.zeros_like(table)
         for cell in np.ndindex(len(table), DIM):
             shift = np.zeros_like(table)
             shift[cell] = 1e-5
-            gradient[cell] = (loss(*both(table + shift)) - loss(*both(table - shift))) / 2e-5
+            gradient[cell] = (loss(*get_points(table + shift)) - loss(*get_points(table - shift))) / 2e-5
         np.testing.assert_allclose((moved - table) / step, -gradient, rtol=4e-3, atol=4e-3)
         assert np.abs(gradient).max() > 0.05
 
@@ -162,21 +162,21 @@ def far_queries(n_things: int, n_queries: int, negatives: int, **rule: Any) -> P
 
 def test_things_are_drawn_uniformly_anew_for_every_block_epoch_and_seed() -> None:
     """40 items, 1,024 drawn for a block: chi-square of 39 degrees of freedom, mean 39 and deviation 8.8."""
-    seen = set()
+    draws = set()
     for seed, epoch in ((1, 0), (1, 1), (2, 0)):
         problem = far_queries(40, 9, 1024, seed=seed, epoch=epoch)
         ids = fast_pool(problem).pool.ids[:1024]
         counts = np.bincount(ids, minlength=40)
         assert ((counts - 25.6) ** 2 / 25.6).sum() < 39 + 4 * np.sqrt(78)
-        seen.add(ids.tobytes())
-    assert len(seen) == 3
-    one, other = (
+        draws.add(ids.tobytes())
+    assert len(draws) == 3
+    first, second = (
         candidate_pools_reference.gather_pool(
             Dot, problem.space.candidate_tower(), problem.targets, problem.rule, [], k, 9
         )
         for k in (0, 256)
     )
-    assert one.ids != other.ids
+    assert first.ids != second.ids
 
 
 def test_the_second_block_of_a_pass_has_other_things_than_the_first() -> None:
@@ -203,11 +203,11 @@ def test_a_rank_is_among_all_things_where_they_are_drawn() -> None:
     assert ran.outcome.counters[HISTOGRAM + 9] == 50
 
 
-def in_batch(n: int, n_things: int, own: int, **rule: Any) -> Pooled:
+def in_batch(n: int, n_things: int, n_positives: int, **rule: Any) -> Pooled:
     """n queries with `own` items each, drawn from each other; every margin is violated."""
     rng = np.random.default_rng(0)
-    columns = np.concatenate([rng.choice(n_things, own, replace=False) for _ in range(n)])
-    Y = sp.csr_matrix((np.ones(n * own, np.int8), columns, np.arange(n + 1) * own), (n, n_things))
+    columns = np.concatenate([rng.choice(n_things, n_positives, replace=False) for _ in range(n)])
+    Y = sp.csr_matrix((np.ones(n * n_positives, np.int8), columns, np.arange(n + 1) * n_positives), (n, n_things))
     Y.sort_indices()
     eye = sp.identity(n_things, np.float32, "csr")
     return pooled(np.arange(n), eye, Y, "dot", rng, 0, margin=50.0, **rule)
@@ -222,10 +222,10 @@ def test_a_rank_is_among_the_slots_that_hold_a_negative_where_none_are_drawn() -
     assert ran.block.weights[:100] == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("own", [3, 60])
-def test_queries_with_many_things_have_the_others_of_the_block_for_negatives(own: int) -> None:
+@pytest.mark.parametrize("n_positives", [3, 60])
+def test_queries_with_many_things_have_the_others_of_the_block_for_negatives(n_positives: int) -> None:
     """A visit holds 8 pairs at most: with 60 items each, a block of 48 pairs has 40 of others."""
-    problem = in_batch(6, 5000, own)
+    problem = in_batch(6, 5000, n_positives)
     order = np.flatnonzero(np.r_[True, np.diff(problem.targets.rows) > 0])  # the first visit of each
     out = fast_pool(problem._replace(order=order)).outcome
     assert out.counters[SKIPPED] == 0
@@ -267,18 +267,18 @@ def test_a_pass_of_several_blocks_has_the_same_bits_for_1_2_and_3_threads(
     rng = np.random.default_rng(3)
     items = sparse_rows(90, 25, 0.2, rng)
     items = items if of_candidates == "sparse" else items.toarray()
-    other = sparse_rows(90, 11, 0.3, rng)
-    queries: Any = {"sparse": other, "dense": other.toarray(), "free": np.arange(90)}[form]
+    dense_source = sparse_rows(90, 11, 0.3, rng)
+    queries: Any = {"sparse": dense_source, "dense": dense_source.toarray(), "free": np.arange(90)}[form]
     Y = sp.random(90, 90, 0.12, format="lil", random_state=rng)
     Y.setdiag(0)
     hidden = sp.identity(90, np.int8, "csr") if shared else None
     problem = pooled(items if shared else queries, items, (Y.tocsr() != 0).astype(np.int8), "dot", rng, negatives,
                      hidden, max_norm_rows=1.0)  # fmt: skip
-    alone, *others = (fast_pool(problem, n).outcome for n in (1, 2, 3))
-    assert alone.counters[UPDATES] > 600
-    assert not np.array_equal(alone.labels, problem.space.labels)
-    for out in others:
+    single_threaded, *multi_threaded = (fast_pool(problem, n).outcome for n in (1, 2, 3))
+    assert single_threaded.counters[UPDATES] > 600
+    assert not np.array_equal(single_threaded.labels, problem.space.labels)
+    for out in multi_threaded:
         for name in ("features", "labels", "counters"):
-            assert np.array_equal(getattr(alone, name), getattr(out, name))
-        assert out.loss == pytest.approx(alone.loss, rel=1e-12)
-    assert np.linalg.norm(alone.labels, axis=1).max() <= 1 + 1e-6
+            assert np.array_equal(getattr(single_threaded, name), getattr(out, name))
+        assert out.loss == pytest.approx(single_threaded.loss, rel=1e-12)
+    assert np.linalg.norm(single_threaded.labels, axis=1).max() <= 1 + 1e-6

@@ -18,10 +18,10 @@ WIDTH = (None,)
 
 @numba.njit
 def step(labels: Any, rule: Any, y: int, q: Any, weight: Any, width: Any) -> Any:
-    before = candidates.score_label(labels, q, y, width)
+    old_score = candidates.score_label(labels, q, y, width)
     candidates.update_label(labels, rule, y, q, weight, width)
     candidates.clip_norm(labels, rule, y, width)
-    return before, candidates.score_label(labels, q, y, width)
+    return old_score, candidates.score_label(labels, q, y, width)
 
 
 @settings(max_examples=30)
@@ -65,16 +65,16 @@ def test_owners_change_no_bit(problem: Problem, seed: int, data: st.DataObject) 
     problem = weighted(problem, with_embedding=False, rng=np.random.default_rng(seed))
     d = problem.space.n_features
     cut = data.draw(st.integers(0, d))
-    alone, shared = fast_block(problem, [0, d]), fast_block(problem, [0, cut, d])
-    assert np.array_equal(alone.weights, shared.weights)
-    assert np.array_equal(alone.counters, shared.counters)
+    single_owner, shared = fast_block(problem, [0, d]), fast_block(problem, [0, cut, d])
+    assert np.array_equal(single_owner.weights, shared.weights)
+    assert np.array_equal(single_owner.counters, shared.counters)
 
 
 def labels_of(n_labels: int, d: int) -> WeightLabels:
     rng = np.random.default_rng(0)
     table = rng.standard_normal((n_labels, d)).astype(np.float32)
-    one = np.ones(n_labels, np.float32)
-    return WeightLabels(table, one, np.einsum("ij,ij->i", table, table), np.zeros(n_labels, np.float32))
+    unit_scale = np.ones(n_labels, np.float32)
+    return WeightLabels(table, unit_scale, np.einsum("ij,ij->i", table, table), np.zeros(n_labels, np.float32))
 
 
 @pytest.mark.parametrize("dense", [False, True])
@@ -84,9 +84,9 @@ def test_a_step_by_hand(dense: bool) -> None:
     q = DenseQuery(x) if dense else SparseQuery(np.int32([0, 2]), np.float32([2, -1]))
     labels = labels_of(2, 3)
     w = labels.table[1].copy()
-    before, after = step(labels, make_rule(2, step_weights=0.5), 1, q, np.float32(3), WIDTH)
-    assert before == pytest.approx(float(w @ x), rel=1e-5)
-    assert after == pytest.approx(before + 1.5 * 5, rel=1e-5)
+    old_score, new_score = step(labels, make_rule(2, step_weights=0.5), 1, q, np.float32(3), WIDTH)
+    assert old_score == pytest.approx(float(w @ x), rel=1e-5)
+    assert new_score == pytest.approx(old_score + 1.5 * 5, rel=1e-5)
     np.testing.assert_allclose(labels.table[1], w + 1.5 * x, rtol=1e-6)
     assert labels.norm2[1] == pytest.approx(float(labels.table[1] @ labels.table[1]), rel=1e-5)
 

@@ -107,8 +107,8 @@ def test_an_echo_ends():
     ring = np.zeros((5, N_LAGS + 1 + len(samples)), np.float32)
     run_cochlea(samples, filters, state, ring)
     integrate_strobes(ring, len(samples), DECAY, FORGET, LEAST, state)
-    for left in (state.first, state.second, state.level, state.threshold):
-        assert not left.any()
+    for state_array in (state.first, state.second, state.level, state.threshold):
+        assert not state_array.any()
 
 
 def test_of_a_plateau_the_first_sample_is_the_peak():

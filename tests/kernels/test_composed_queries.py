@@ -21,32 +21,32 @@ from wsabie.embedding.protocols import ComposedInputs
 @settings(max_examples=60)
 @given(problems(), st.booleans(), seeds)
 def test_the_plain_loop_equals_its_twin(problem: Problem, shared: bool, seed: int) -> None:
-    beside = with_labels_beside(problem, shared=shared, rng=np.random.default_rng(seed))
-    assert_same(fast_sequential(beside), slow(beside, block=False))
+    composed = with_labels_beside(problem, shared=shared, rng=np.random.default_rng(seed))
+    assert_same(fast_sequential(composed), slow(composed, block=False))
 
 
 @settings(max_examples=60)
 @given(problems(), st.booleans(), seeds)
 def test_a_block_equals_its_twin(problem: Problem, shared: bool, seed: int) -> None:
-    beside = with_labels_beside(problem, shared=shared, rng=np.random.default_rng(seed))
-    assert_same(fast_block(beside), slow(beside, block=True))
+    composed = with_labels_beside(problem, shared=shared, rng=np.random.default_rng(seed))
+    assert_same(fast_block(composed), slow(composed, block=True))
 
 
 @settings(max_examples=20)
 @given(problems(sparse=False), st.booleans(), seeds)
 def test_dense_rows_equal_the_twin(problem: Problem, shared: bool, seed: int) -> None:
-    beside = with_labels_beside(problem, shared=shared, rng=np.random.default_rng(seed))
-    assert_same(fast_block(beside), slow(beside, block=True))
+    composed = with_labels_beside(problem, shared=shared, rng=np.random.default_rng(seed))
+    assert_same(fast_block(composed), slow(composed, block=True))
 
 
 @given(problems(), st.booleans(), seeds, st.data())
 def test_owners_change_no_bit(problem: Problem, shared: bool, seed: int, data: st.DataObject) -> None:
-    beside = with_labels_beside(problem, shared=shared, rng=np.random.default_rng(seed))
+    composed = with_labels_beside(problem, shared=shared, rng=np.random.default_rng(seed))
     d = problem.space.n_features
     cuts = sorted(data.draw(st.lists(st.integers(0, d), min_size=1, max_size=3)))
-    alone, owned = fast_block(beside), fast_block(beside, [0, *cuts, d])
+    single_owner, owned = fast_block(composed), fast_block(composed, [0, *cuts, d])
     for name in (*TABLES, "counters"):
-        assert np.array_equal(getattr(alone, name), getattr(owned, name))
+        assert np.array_equal(getattr(single_owner, name), getattr(owned, name))
 
 
 @given(problems())
@@ -55,16 +55,16 @@ def test_without_labels_beside_it_is_the_pair(problem: Problem) -> None:
     pair = problem._replace(space=with_labels_beside(problem, shared=True, rng=np.random.default_rng(0)).space.items)
     rows = np.arange(problem.Y.shape[0], dtype=np.int32)
     sides = ComposedInputs(problem.inputs, rows, problem.targets.rows, np.full(len(rows), -1, np.int32))
-    alone = problem._replace(space=PartsSpace.from_tables(pair.space, None, 0.7), inputs=sides)
+    alone_in_parts = problem._replace(space=PartsSpace.from_tables(pair.space, None, 0.7), inputs=sides)
     for run in (fast_sequential, fast_block):
-        one, other = run(pair), run(alone)
+        from_pair, from_parts = run(pair), run(alone_in_parts)
         for name in ("features", "labels", "bias", "counters"):
-            assert np.array_equal(getattr(one, name), getattr(other, name))
+            assert np.array_equal(getattr(from_pair, name), getattr(from_parts, name))
 
 
 @given(st.booleans(), seeds)
 def test_the_query_ranks_as_whole_quadruplets_do(shared: bool, seed: int) -> None:
-    """f_q of all four, [P] section 3: what does not touch the ranked label is the same for all of its candidates."""
+    """Edges of f_q (Mesnil et al. 2014, section 3) beside the ranked label are equal for all candidates."""
     rng = np.random.default_rng(seed)
     problem = make_problem(
         random_space(6, 9, "dot", rng),
@@ -75,13 +75,16 @@ def test_the_query_ranks_as_whole_quadruplets_do(shared: bool, seed: int) -> Non
     space = with_labels_beside(problem, shared=shared, rng=rng).space
     V, U, W, X = space.items.features, space.items.labels, space.words, problem.X
 
-    def whole(object_label: int, part_label: int) -> float:
+    def score_quadruplet(object_label: int, part_label: int) -> float:
         on_things = (X[0] @ V) @ U[object_label] + (X[1] @ V) @ U[part_label]
         return float(on_things + 0.7 * W[object_label] @ W[part_label])
 
-    for thing, other, score in ((0, 4, lambda label: whole(label, 4)), (1, 7, lambda label: whole(7, label))):
-        who = np.array([thing], np.int32)
-        pattern = space.pattern(ComposedInputs(problem.inputs, who, who, np.array([other], np.int32)))
+    for thing, other_label, score in (
+        (0, 4, lambda label: score_quadruplet(label, 4)),
+        (1, 7, lambda label: score_quadruplet(7, label)),
+    ):
+        entity = np.array([thing], np.int32)
+        pattern = space.pattern(ComposedInputs(problem.inputs, entity, entity, np.array([other_label], np.int32)))
         q, labels = (
             relation_patterns_reference.encode_query(training_loops_reference.convert_to_float64(pattern), 0),
             training_loops_reference.convert_to_float64(space.label_arrays()),
@@ -92,19 +95,19 @@ def test_the_query_ranks_as_whole_quadruplets_do(shared: bool, seed: int) -> Non
 
 
 @given(st.booleans(), st.integers(-1, 4), seeds)
-def test_a_step_follows_finite_differences_of_the_score(shared: bool, other: int, seed: int) -> None:
-    """Of f(y) - f(v) in every table, also where the label beside the thing is y or v itself."""
+def test_a_step_follows_finite_differences_of_the_score(shared: bool, other_label: int, seed: int) -> None:
+    """The step follows f(y) - f(v) in every table, also if the label beside the item is y or v."""
     rng = np.random.default_rng(seed)
     problem = make_problem(random_space(3, 5, "dot", rng), rng.standard_normal((1, 3)), _one_label(), make_rule(5))
     space = with_labels_beside(problem, shared=shared, rng=rng).space
     none = np.zeros(1, np.int32)
     pattern = training_loops_reference.convert_to_float64(
-        space.pattern(ComposedInputs(problem.inputs, none, none, np.array([other], np.int32)))
+        space.pattern(ComposedInputs(problem.inputs, none, none, np.array([other_label], np.int32)))
     )
     labels = training_loops_reference.convert_to_float64(space.label_arrays())
     pattern = pattern._replace(table=labels.words if hasattr(labels, "words") else labels.table)
     tables = [pattern.tower.table, *([labels.points.table, labels.words] if not shared else [labels.table])]
-    before = [table.copy() for table in tables]
+    old_tables = [table.copy() for table in tables]
     q = relation_patterns_reference.encode_query(pattern, 0)
     step = warp_reference.warp_step(
         problem.targets, labels, problem.rule, problem.sampler, 0, 0, q, np.zeros(64, np.int64)
@@ -123,7 +126,7 @@ def test_a_step_follows_finite_differences_of_the_score(shared: bool, other: int
     for y, sign in ((step.positive, 1), (step.violator, -1)):
         candidates_reference.update_label(labels, rule, y, q, sign * step.weight)
     relation_patterns_reference.backprop_queries(pattern, [(0, step.direction)], rule)
-    for table, old, slope in zip(tables, before, slopes, strict=True):
+    for table, old, slope in zip(tables, old_tables, slopes, strict=True):
         np.testing.assert_allclose(table - old, 0.05 * step.weight * slope, rtol=1e-4, atol=1e-6)
 
 
@@ -135,10 +138,10 @@ def _slope(table: np.ndarray, gap: Callable[[], float]) -> np.ndarray:
     """Central differences in the columns that are not padding, 0 in the others."""
     slope = np.zeros_like(table)
     for at in np.ndindex(table.shape[0], DIM):
-        kept = table[at]
+        value = table[at]
         ends = []
-        for table[at] in (kept + 1e-4, kept - 1e-4):
+        for table[at] in (value + 1e-4, value - 1e-4):
             ends.append(gap())
-        table[at] = kept
+        table[at] = value
         slope[at] = (ends[0] - ends[1]) / 2e-4
     return slope

@@ -25,11 +25,11 @@ def kernel(rows, weight, logs=LOGS):
     return out
 
 
-def drawn(seed, n=9, d=12):
+def draw_counts(seed, n=9, d=12):
     """Rows with counts, fractions and large values, the first one empty; weights."""
     rng = np.random.default_rng(seed)
-    others = rng.random((n, d)) * 10.0 ** rng.integers(-3, 7, (n, d))
-    values = np.where(rng.random((n, d)) < 0.6, rng.integers(0, 300, (n, d)), others)
+    large_values = rng.random((n, d)) * 10.0 ** rng.integers(-3, 7, (n, d))
+    values = np.where(rng.random((n, d)) < 0.6, rng.integers(0, 300, (n, d)), large_values)
     X = np.where(rng.random((n, d)) < 0.4, values, 0).astype(np.float32)
     X[0] = 0
     return X, rng.random(d) + 0.1
@@ -44,7 +44,7 @@ def test_by_hand():
 
 @given(seeds)
 def test_equals_its_slow_twin(seed):
-    X, weight = drawn(seed)
+    X, weight = draw_counts(seed)
     np.testing.assert_allclose(kernel(csr(X), weight), slow(X, weight)[X > 0], rtol=1e-6)
 
 
@@ -57,17 +57,17 @@ def test_values_that_no_table_holds(x):
 
 @given(seeds)
 def test_a_row_depends_on_no_other_row(seed):
-    X, weight = drawn(seed)
+    X, weight = draw_counts(seed)
     each = [kernel(csr(X[[i]]), weight) for i in range(len(X))]
     assert np.array_equal(kernel(csr(X), weight), np.concatenate(each))
 
 
 def test_the_rows_own_values_may_be_overwritten():
-    X, weight = drawn(1)
+    X, weight = draw_counts(1)
     rows = csr(X)
-    apart = kernel(rows, weight)
+    scaled_copy = kernel(rows, weight)
     normalise_log_counts(rows, weight.astype(np.float32), LOGS, rows.data)
-    assert np.array_equal(rows.data, apart)
+    assert np.array_equal(rows.data, scaled_copy)
 
 
 def test_a_row_of_zeros_stays():

@@ -36,17 +36,17 @@ def test_dense_rows_equal_the_twin(problem: Problem) -> None:
 def test_owners_change_no_bit(problem: Problem, data: st.DataObject) -> None:
     d = problem.space.n_features
     cuts = sorted(data.draw(st.lists(st.integers(0, d), min_size=1, max_size=3)))
-    alone, shared = fast_block(problem), fast_block(problem, [0, *cuts, d])
+    single_owner, shared = fast_block(problem), fast_block(problem, [0, *cuts, d])
     for name in ("features", "labels", "bias", "counters"):
-        assert np.array_equal(getattr(alone, name), getattr(shared, name))
+        assert np.array_equal(getattr(single_owner, name), getattr(shared, name))
 
 
 @given(problems(), st.integers(1, 13), st.integers(0, 12))
 def test_tiles_change_no_bit(problem: Problem, tile: int, cut: int) -> None:
     d = problem.space.n_features
-    alone, tiled = fast_block(problem), fast_block(problem, [0, min(cut, d), d], tile)
+    untiled, tiled = fast_block(problem), fast_block(problem, [0, min(cut, d), d], tile)
     for name in ("features", "labels", "bias", "counters"):
-        assert np.array_equal(getattr(alone, name), getattr(tiled, name))
+        assert np.array_equal(getattr(untiled, name), getattr(tiled, name))
 
 
 @settings(max_examples=40)
@@ -87,9 +87,9 @@ def test_tiles_and_owners_cut_the_lines_of_marks_anywhere(cuts: list[int], tile:
     X, Y = sparse_rows(20, 300, 0.3, rng), label_rows(20, 12, 0.1, 0.1, rng)
     problem = make_problem(random_space(300, 12, "dot", rng), X, Y, make_rule(12, max_norm_rows=0.9))
     tables.clip_row_norms(problem.space.features, 0.9)
-    alone, cut = fast_block(problem), fast_block(problem, [0, *cuts, 300], tile)
+    untiled, cut = fast_block(problem), fast_block(problem, [0, *cuts, 300], tile)
     assert_same(cut, slow(problem, block=True))
-    assert np.array_equal(alone.features, cut.features)
+    assert np.array_equal(untiled.features, cut.features)
     assert np.linalg.norm(cut.features[64:], axis=1).max() > 0.9 * (1 - 1e-6)
 
 
@@ -100,9 +100,9 @@ def test_marks_of_many_features_are_found_by_the_non_zeros(tile: int | None) -> 
     X, Y = sparse_rows(3, 5000, 0.002, rng), label_rows(3, 12, 0.1, 0, rng)
     problem = make_problem(random_space(5000, 12, "dot", rng), X, Y, make_rule(12, max_norm_rows=0.5))
     tables.clip_row_norms(problem.space.features, 0.5)
-    found = fast_block(problem, [0, 1234, 5000], tile)
-    assert_same(found, slow(problem, block=True))
+    outcome = fast_block(problem, [0, 1234, 5000], tile)
+    assert_same(outcome, slow(problem, block=True))
     touched = X.indices[np.repeat(np.diff(problem.targets.starts) > 0, np.diff(X.indptr))]
-    lengths = np.linalg.norm(found.features, axis=1)
+    lengths = np.linalg.norm(outcome.features, axis=1)
     assert (lengths[touched] > 0.5 * (1 - 1e-6)).sum() > 1
     assert lengths.max() <= 0.5 * (1 + 1e-6)

@@ -17,7 +17,7 @@ from wsabie.features.nystroem import compute_intersection_kernel, prepare_csr
 seeds = st.integers(0, 2**32 - 1)
 
 
-def drawn(n, d, density, seed, counts=False):
+def draw_rows(n, d, density, seed, counts=False):
     """Non-negative rows, the first one empty."""
     rng = np.random.default_rng(seed)
     X = np.where(rng.random((n, d)) < density, rng.integers(1, 9, (n, d)) if counts else rng.random((n, d)), 0)
@@ -40,15 +40,15 @@ def test_by_hand():
     n=st.integers(1, 8), m=st.integers(1, 8), d=st.integers(1, 12), density=st.sampled_from([0, 0.3, 1.0]), seed=seeds
 )
 def test_equals_its_slow_twin(dtype, n, m, d, density, seed):
-    X, Z = drawn(n, d, density, seed), drawn(m, d, density, seed + 1)
-    found = kernel(X, Z, dtype)
-    assert found.dtype == dtype
-    np.testing.assert_allclose(found, slow(X.toarray(), Z.toarray()), rtol=1e-6 if dtype == np.float32 else 1e-12)
+    X, Z = draw_rows(n, d, density, seed), draw_rows(m, d, density, seed + 1)
+    products = kernel(X, Z, dtype)
+    assert products.dtype == dtype
+    np.testing.assert_allclose(products, slow(X.toarray(), Z.toarray()), rtol=1e-6 if dtype == np.float32 else 1e-12)
 
 
 @given(n=st.integers(1, 8), d=st.integers(1, 12), density=st.sampled_from([0.2, 1.0]), seed=seeds)
 def test_symmetric_with_the_length_of_a_row_on_the_diagonal(n, d, density, seed):
-    X = drawn(n, d, density, seed, counts=True)
+    X = draw_rows(n, d, density, seed, counts=True)
     K = kernel(X, X)
     np.testing.assert_array_equal(K, K.T)
     np.testing.assert_array_equal(K.diagonal(), np.asarray(X.sum(axis=1)).ravel())
@@ -56,17 +56,17 @@ def test_symmetric_with_the_length_of_a_row_on_the_diagonal(n, d, density, seed)
 
 
 def test_renumbered_features_and_landmarks_change_nothing():
-    X, Z = drawn(20, 30, 0.3, 1, counts=True), drawn(9, 30, 0.3, 2, counts=True)
+    X, Z = draw_rows(20, 30, 0.3, 1, counts=True), draw_rows(9, 30, 0.3, 2, counts=True)
     features, landmarks = np.random.default_rng(0).permutation(30), np.random.default_rng(1).permutation(9)
     np.testing.assert_array_equal(kernel(X[:, features], Z[landmarks][:, features]), kernel(X, Z)[:, landmarks])
 
 
 @pytest.mark.parametrize("threads", [2, 4])
 def test_threads_and_neighbours_change_no_bit(threads):
-    X, Z = drawn(700, 40, 0.3, 3), drawn(50, 40, 0.3, 4)
-    whole = kernel(X, Z, threads=threads)
-    np.testing.assert_array_equal(whole, kernel(X, Z))
-    np.testing.assert_array_equal(whole[300:310], kernel(X[300:310], Z))
+    X, Z = draw_rows(700, 40, 0.3, 3), draw_rows(50, 40, 0.3, 4)
+    all_products = kernel(X, Z, threads=threads)
+    np.testing.assert_array_equal(all_products, kernel(X, Z))
+    np.testing.assert_array_equal(all_products[300:310], kernel(X[300:310], Z))
 
 
 def test_without_the_compiler_the_results_are_the_same():

@@ -16,7 +16,7 @@ from wsabie.kernels import compiler
 
 def test_an_interrupt_comes_when_the_compiler_is_done() -> None:
     assert compiler.numba is not None  # its import has numba told
-    before, steps = signal.getsignal(signal.SIGINT), []
+    handler, steps = signal.getsignal(signal.SIGINT), []
 
     def compiles() -> None:
         with global_compiler_lock:
@@ -29,24 +29,24 @@ def test_an_interrupt_comes_when_the_compiler_is_done() -> None:
     with pytest.raises(KeyboardInterrupt):
         compiles()
     assert steps == ["inner", "outer"]
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_other_threads_compile_without_a_word() -> None:
-    before, seen = signal.getsignal(signal.SIGINT), []
+    handler, handlers = signal.getsignal(signal.SIGINT), []
 
     def compiles() -> None:
         with global_compiler_lock:
-            seen.append(signal.getsignal(signal.SIGINT))
+            handlers.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=compiles)
     thread.start()
     thread.join()
-    assert seen == [before]
+    assert handlers == [handler]
 
 
-@pytest.mark.parametrize("after", [0.0, 0.4, 0.8, 1.2])
-def test_a_command_that_compiles_is_stopped(tmp_path: Path, after: float) -> None:
+@pytest.mark.parametrize("seconds", [0.0, 0.4, 0.8, 1.2])
+def test_a_command_that_compiles_is_stopped(tmp_path: Path, seconds: float) -> None:
     """Whenever Ctrl-C comes, while text is read by a kernel without code: exit code 130, one sentence, no model."""
     rows = tmp_path / "rows.txt"
     rows.write_text("".join(f"{i % 40} {i % 97}:1 {97 + i % 89}:1\n" for i in range(3000)))
@@ -58,10 +58,10 @@ def test_a_command_that_compiles_is_stopped(tmp_path: Path, after: float) -> Non
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     try:
-        seen = b""
-        while b"reading" not in seen:
-            seen += os.read(process.stderr.fileno(), 1 << 16)  # type: ignore[union-attr]
-        time.sleep(after)
+        output = b""
+        while b"reading" not in output:
+            output += os.read(process.stderr.fileno(), 1 << 16)  # type: ignore[union-attr]
+        time.sleep(seconds)
         process.send_signal(signal.SIGINT)
         err = process.communicate(timeout=120)[1].decode()
     finally:

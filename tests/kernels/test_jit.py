@@ -25,7 +25,7 @@ PACKAGE = Path(wsabie.__file__).parent
 def run_python(script: str, *arguments: str, path: Path = PACKAGE.parent, **variables: str) -> str:
     """Standard output of a script in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(path), str(Path(__file__).parents[1])])}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script, *arguments],
         env={**environment, **variables},
         capture_output=True,
@@ -33,8 +33,8 @@ def run_python(script: str, *arguments: str, path: Path = PACKAGE.parent, **vari
         timeout=120,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def small_problem(similarity: Any, *, dense: bool) -> Problem:
@@ -47,49 +47,48 @@ def small_problem(similarity: Any, *, dense: bool) -> Problem:
 
 
 def outcomes() -> dict[str, Outcome]:
-    """Both passes for each similarity, and for dense rows."""
+    """Return the outcomes of both passes for each similarity, and for dense rows."""
     problems = {name: small_problem(name, dense=False) for name in ("dot", "euclidean", "cosine")}
     problems["dense"] = small_problem("dot", dense=True)
     problems["sketched"] = with_sketches(problems["dot"])[1]
-    problems |= others(problems["dot"])
-    found = {
+    problems |= vary_problem(problems["dot"])
+    results = {
         f"{name} {run.__name__}": run(problem)
         for name, problem in problems.items()
         for run in (fast_sequential, fast_block)
     }
-    return found | {"exact ranks": fast_owpc(problems["dot"])} | with_pools()
+    return results | {"exact ranks": fast_owpc(problems["dot"])} | with_pools()
 
 
 def with_pools() -> dict[str, Outcome]:
     """Things among their like in one table, and dense items for free vectors, with drawn negatives and without."""
-    found = {}
+    results = {}
     for negatives in (0, 9):
         rng = np.random.default_rng(4)
         items, Y = sparse_rows(12, 9, 0.4, rng), label_rows(12, 12, 0.2, 0, rng)
         for name, queries, candidates in (("like", items, items), ("free", np.arange(12) % 5, items.toarray())):
             problem = pooled(queries, candidates, Y, "dot", rng, negatives, max_norm_rows=1.2)
-            found[f"{name} {negatives}"] = fast_pool(problem).outcome
-    return found
+            results[f"{name} {negatives}"] = fast_pool(problem).outcome
+    return results
 
 
-def others(problem: Problem) -> dict[str, Problem]:
+def vary_problem(problem: Problem) -> dict[str, Problem]:
     """The same rows with weights, other samplers and every variant of the step."""
-    made = {
-        name: weighted(problem, with_embedding=name == "both", rng=np.random.default_rng(1))
-        for name in ("weights", "both")
+    variants = {
+        name: weighted(problem, with_embedding=name == "both", rng=np.random.default_rng(1)) for name in ("weights", "both")
     }
     for name in ("frequency", "adaptive", "full-sort"):
         sampling = create_sampler(SamplerConfig(name), problem.space, np.arange(30), 1)  # type: ignore[arg-type]
         with KernelThreads(1) as threads:
             sampling.refresh(problem.space, threads)
-        made[name] = problem._replace(sampler=sampling.per_thread[0])
+        variants[name] = problem._replace(sampler=sampling.per_thread[0])
     decay = dict.fromkeys(("keep_rows", "keep_labels", "keep_weights"), np.float32(0.9))
     places = np.float32([0.3, 0.6, 1])
-    made["variants"] = problem._replace(
+    variants["variants"] = problem._replace(
         rule=problem.rule._replace(logistic=True, rank_sample=7, places=places, **decay)
     )
-    made["counted"] = problem._replace(rule=problem.rule._replace(rank_sample=-1))
-    return made
+    variants["counted"] = problem._replace(rule=problem.rule._replace(rank_sample=-1))
+    return variants
 
 
 PURE = """
@@ -107,9 +106,9 @@ np.savez(sys.argv[1], **{name: array for name, array in arrays.items() if array 
 def test_compiled_and_interpreted_kernels_agree(tmp_path: Path) -> None:
     run_python(PURE, str(tmp_path / "pure.npz"), str(Path(__file__).parent), NUMBA_DISABLE_JIT="1")
     with np.load(tmp_path / "pure.npz") as pure:
-        found = outcomes()
-        assert {name.split("/")[0] for name in pure.files} == set(found)
-        for name, out in found.items():
+        results = outcomes()
+        assert {name.split("/")[0] for name in pure.files} == set(results)
+        for name, out in results.items():
             np.testing.assert_array_equal(out.counters, pure[f"{name}/counters"])
             fields = [field for field, value in out._asdict().items() if value is not None]
             assert len(fields) >= 4
@@ -145,13 +144,13 @@ def test_an_edited_leaf_is_seen_in_spite_of_the_cache(tmp_path: Path) -> None:
     assert encode() == {"value": 3, "hits": 0}
     assert encode() == {"value": 3, "hits": 1}
     leaf = package / "kernels" / "simd" / "vector_registers.py"
-    before = leaf.read_text()
+    original = leaf.read_text()
     leaf.write_text(
-        before.replace("builder.fadd(builder.fmul(a, b, flags=_FUSED), c", "builder.fsub(c, builder.fmul(a, b)")
+        original.replace("builder.fadd(builder.fmul(a, b, flags=_FUSED), c", "builder.fsub(c, builder.fmul(a, b)")
     )
-    assert leaf.read_text() != before
+    assert leaf.read_text() != original
     assert encode() == {"value": -3, "hits": 0}
-    leaf.write_text(before)
+    leaf.write_text(original)
     assert encode() == {"value": 3, "hits": 1}
     assert len(list((tmp_path / "cache").rglob("*encode_rows*.nbi"))) == 2, "neither version reads the other's index"
 
@@ -161,14 +160,14 @@ def test_checksum_covers_files_in_all_folders(tmp_path: Path, name: str) -> None
     (tmp_path / "training").mkdir()
     for file in ("vectors.py", "training/warp.py"):
         (tmp_path / file).write_text("x = 1\n")
-    before = compute_sources_checksum(tmp_path)
-    assert compute_sources_checksum(tmp_path) == before
+    checksum = compute_sources_checksum(tmp_path)
+    assert compute_sources_checksum(tmp_path) == checksum
     (tmp_path / name).write_text("x = 2\n")
-    assert compute_sources_checksum(tmp_path) != before
+    assert compute_sources_checksum(tmp_path) != checksum
 
 
 def test_checksum_sees_a_file_renamed(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
-    before = compute_sources_checksum(tmp_path)
+    checksum = compute_sources_checksum(tmp_path)
     (tmp_path / "a.py").rename(tmp_path / "b.py")
-    assert compute_sources_checksum(tmp_path) != before
+    assert compute_sources_checksum(tmp_path) != checksum

@@ -30,8 +30,8 @@ def test_an_edge_worked_by_hand():
 def test_equals_the_slow_twin(dim, weight):
     W = np.random.default_rng(dim).normal(size=(20, dim)).astype(np.float32)
     objects, parts = np.divmod(np.arange(400), 20)
-    found = edges(W, weight, objects, parts).reshape(20, 20)
-    np.testing.assert_allclose(found, compute_all_edges(W, weight), atol=2e-6 * dim)
+    edge_scores = edges(W, weight, objects, parts).reshape(20, 20)
+    np.testing.assert_allclose(edge_scores, compute_all_edges(W, weight), atol=2e-6 * dim)
 
 
 def test_equal_pairs_have_equal_bits_in_every_row_and_column():
@@ -39,10 +39,10 @@ def test_equal_pairs_have_equal_bits_in_every_row_and_column():
     rng, n = np.random.default_rng(1), 3 * TILE + 7
     for _ in range(20):
         objects, parts = rng.integers(3, size=(2, n))
-        found = edges(W, 0.1, objects, parts)
+        edge_scores = edges(W, 0.1, objects, parts)
         for i in range(3):
             for j in range(3):
-                assert len(set(found[(objects == i) & (parts == j)].tolist())) == 1
+                assert len(set(edge_scores[(objects == i) & (parts == j)].tolist())) == 1
 
 
 WITHOUT_JIT = """

@@ -36,26 +36,26 @@ def as_lists(rows):
 
 
 def count_scores(scores, listed, excluded):
-    own, counts = np.empty(len(listed.labels), scores.dtype), no_counts(listed)
-    count_ranks(scores, listed, own, counts, 0, len(scores))
+    listed_scores, counts = np.empty(len(listed.labels), scores.dtype), no_counts(listed)
+    count_ranks(scores, listed, listed_scores, counts, 0, len(scores))
     rows = np.repeat(np.arange(excluded.n_rows), np.diff(excluded.indptr))
-    subtract_excluded_labels(listed, own, excluded, scores[rows, excluded.labels], counts, 0, len(scores))
+    subtract_excluded_labels(listed, listed_scores, excluded, scores[rows, excluded.labels], counts, 0, len(scores))
     return counts
 
 
 def count_points(labels, queries, listed, excluded, bounds):
-    own, other, counts = (
+    listed_scores, excluded_scores, counts = (
         np.empty(len(listed.labels), np.float32),
         np.empty(len(excluded.labels), np.float32),
         no_counts(listed),
     )
     for lo, hi in pairwise(bounds):
         scratch = allocate_scratch(hi - lo, queries.shape[1])
-        score_listed_labels(labels, queries, listed, own, lo, hi, scratch)
-        score_listed_labels(labels, queries, excluded, other, lo, hi, scratch)
-        count_query_ranks(labels, queries, listed, own, counts, lo, hi, scratch)
-        subtract_excluded_labels(listed, own, excluded, other, counts, lo, hi)
-    return counts, own
+        score_listed_labels(labels, queries, listed, listed_scores, lo, hi, scratch)
+        score_listed_labels(labels, queries, excluded, excluded_scores, lo, hi, scratch)
+        count_query_ranks(labels, queries, listed, listed_scores, counts, lo, hi, scratch)
+        subtract_excluded_labels(listed, listed_scores, excluded, excluded_scores, counts, lo, hi)
+    return counts, listed_scores
 
 
 @st.composite
@@ -76,8 +76,8 @@ def test_counts_of_scores_equal_the_slow_twin(case, dtype):
     counts = count_scores(scores.astype(dtype), listed, excluded)
     for i in range(len(scores)):
         span = slice(listed.indptr[i], listed.indptr[i + 1])
-        above, tied = rank_row(scores[i], listed.labels[span], excluded.part(i, i + 1).labels)
-        np.testing.assert_array_equal(counts.above[span], above)
+        n_above, tied = rank_row(scores[i], listed.labels[span], excluded.part(i, i + 1).labels)
+        np.testing.assert_array_equal(counts.above[span], n_above)
         np.testing.assert_array_equal(counts.tied[span], tied)
 
 
@@ -90,14 +90,14 @@ def test_counts_of_points_equal_the_slow_twin_where_products_are_exact(case, dim
     queries = rng.integers(-2, 3, size=(len(scores), dim)).astype(np.float32)
     table = rng.integers(-2, 3, size=(scores.shape[1], dim)).astype(np.float32)
     bias = rng.integers(-1, 2, size=len(table)).astype(np.float32)
-    counts, own = count_points(Dot(table, bias), queries, listed, excluded, [0, len(queries)])
+    counts, listed_scores = count_points(Dot(table, bias), queries, listed, excluded, [0, len(queries)])
     exact = compute_scores("dot", queries, table, bias)
     for i in range(len(queries)):
         span = slice(listed.indptr[i], listed.indptr[i + 1])
-        above, tied = rank_row(exact[i], listed.labels[span], excluded.part(i, i + 1).labels)
-        np.testing.assert_array_equal(counts.above[span], above)
+        n_above, tied = rank_row(exact[i], listed.labels[span], excluded.part(i, i + 1).labels)
+        np.testing.assert_array_equal(counts.above[span], n_above)
         np.testing.assert_array_equal(counts.tied[span], tied)
-        np.testing.assert_array_equal(own[span], exact[i, listed.labels[span]])
+        np.testing.assert_array_equal(listed_scores[span], exact[i, listed.labels[span]])
 
 
 @pytest.mark.parametrize("similarity", KINDS)
@@ -106,10 +106,10 @@ def test_float32_scores_and_ranks_stay_near_float64(similarity):
     table, queries = (rng.normal(size=(n, 33)).astype(np.float32) for n in (2 * TILE + 9, 21))
     bias = rng.normal(size=len(table)).astype(np.float32)
     listed = as_lists([rng.choice(len(table), i % 4, replace=False) for i in range(21)])
-    counts, own = count_points(KINDS[similarity](table, bias), queries, listed, as_lists([[]] * 21), [0, 21])
+    counts, listed_scores = count_points(KINDS[similarity](table, bias), queries, listed, as_lists([[]] * 21), [0, 21])
     exact = compute_scores(similarity, queries, table, bias)
     rows = np.repeat(np.arange(21), np.diff(listed.indptr))
-    np.testing.assert_allclose(own, exact[rows, listed.labels], atol=3e-5)
+    np.testing.assert_allclose(listed_scores, exact[rows, listed.labels], atol=3e-5)
     gaps = np.abs(exact[rows] - exact[rows, listed.labels][:, None]) < 1e-4
     expected = [rank_row(exact[i], [y])[0][0] for i, y in zip(rows, listed.labels, strict=True)]
     assert (np.abs(counts.above - expected) <= gaps.sum(axis=1) - 1).all()
@@ -122,11 +122,11 @@ def test_bits_do_not_depend_on_how_the_rows_are_split(similarity):
     labels = KINDS[similarity](table, rng.normal(size=300).astype(np.float32))
     listed = as_lists([rng.choice(300, 5, replace=False) for _ in range(30)])
     nothing = as_lists([[]] * 30)
-    whole, scores = count_points(labels, queries, listed, nothing, [0, 30])
+    unsplit, scores = count_points(labels, queries, listed, nothing, [0, 30])
     for bounds in ([0, 15, 30], [0, 7, 14, 23, 30], list(range(31))):
         split, again = count_points(labels, queries, listed, nothing, bounds)
         np.testing.assert_array_equal(scores.view(np.int32), again.view(np.int32))
-        np.testing.assert_array_equal(whole.above, split.above)
+        np.testing.assert_array_equal(unsplit.above, split.above)
 
 
 @pytest.mark.parametrize("similarity", KINDS)

@@ -32,7 +32,7 @@ def sketched(points: Any, bias: Any = 0) -> tuple[SketchedLabels, tuple[None, ..
 
 @numba.njit(**FLAGS)
 def says_no(labels: Any, q: Any, y: int, bound: Any, width: Any) -> Any:
-    """Whether the sketch of y is enough to say that it scores no higher than the bound, as kernels ask."""
+    """Return whether the sketch of y proves that it scores no higher than the bound."""
     return is_bounded_below(labels, q, y, bound_error(labels, q, width), np.float32(bound), width)
 
 
@@ -85,9 +85,9 @@ def test_what_a_sketch_says_is_certain(seed: int, dim: int, size: float, asks: f
         missed = labels.table[y] - labels.codes[y, : len(q)] * labels.scales[y]
         q[:dim] = asks * (1 if alike else np.abs(rng.standard_normal(dim)))
         q = np.copysign(q, missed)
-        own = np.float32(scored(labels, q, y, width))
-        assert not says_no(labels, q, y, np.nextafter(own, np.float32(-np.inf)), width)
-        assert not says_no.py_func(labels, q, y, np.nextafter(own, np.float32(-np.inf)), width)
+        score = np.float32(scored(labels, q, y, width))
+        assert not says_no(labels, q, y, np.nextafter(score, np.float32(-np.inf)), width)
+        assert not says_no.py_func(labels, q, y, np.nextafter(score, np.float32(-np.inf)), width)
 
 
 def test_nothing_is_said_of_what_is_not_finite() -> None:
@@ -127,24 +127,24 @@ def test_labels_that_move_are_sketched_anew(problem: Problem) -> None:
     _, problem = with_sketches(problem)
     space, *_ = run_one_block(problem, [0, problem.space.n_features])
     assume(not np.array_equal(space.labels, problem.space.labels))
-    kept = space.asked
-    anew = space.label_arrays()
-    assert np.array_equal(kept.codes, anew.codes)
-    assert np.array_equal(kept.scales, anew.scales)
+    updated = space.sketches
+    rebuilt = space.label_arrays()
+    assert np.array_equal(updated.codes, rebuilt.codes)
+    assert np.array_equal(updated.scales, rebuilt.scales)
 
 
 def test_what_is_asked_for_is_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Uncompiled: after the first, draws come in the order in which they were asked for, two at a time."""
-    asked: list[int] = []
-    monkeypatch.setattr(kernel_samplers, "prefetch_label", lambda labels, y, width: asked.append(int(y)))
+    prefetched: list[int] = []
+    monkeypatch.setattr(kernel_samplers, "prefetch_label", lambda labels, y, width: prefetched.append(int(y)))
     labels, width = sketched(np.ones((1000, DIM)))
     sampler, q = UniformSamplerState(np.int64(1000)), np.zeros(DIM, np.float32)
-    counter, drawn, ahead = start_stream(1, 2, 3), [], []
+    counter, draws_, ahead = start_stream(1, 2, 3), [], []
     for t in range(60):
         counter = advance_counter(counter)
         kernel_samplers.prefetch_draws(sampler, labels, counter, t, width)
-        drawn.append(int(kernel_samplers.draw_label(sampler, labels, q, counter, width)))
-        ahead.append(len(asked) - t)
-    assert asked[:59] == drawn[1:]
+        draws_.append(int(kernel_samplers.draw_label(sampler, labels, q, counter, width)))
+        ahead.append(len(prefetched) - t)
+    assert prefetched[:59] == draws_[1:]
     assert ahead[:3] == [2, 3, 4]
     assert set(ahead[PREFETCH_DISTANCE:]) == {PREFETCH_DISTANCE + 1}

@@ -62,8 +62,8 @@ def test_bits_by_hand():
 
 def test_border_repeats_itself():
     pixels = grey([[10, 90]])
-    left, right = encode(pixels, RAW, 5).patterns[0]
-    assert left == 2**2 + 2**3 + 2**4  # all three to the right
+    left_pattern, right = encode(pixels, RAW, 5).patterns[0]
+    assert left_pattern == 2**2 + 2**3 + 2**4  # all three to the right
     assert right == 0
 
 

@@ -52,20 +52,20 @@ def test_a_block_equals_the_twin(problem: Problem) -> None:
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40).filter(lambda c: sum(c) > 0.1))
 def test_an_alias_table_holds_the_chances(chances: list[float]) -> None:
     """Summed up over the places: each keeps a share of 1/n and hands the rest to another."""
-    wanted = np.array(chances) / sum(chances)
-    alias, n = build_alias_table(wanted), len(wanted)
-    kept = alias.cuts / 2.0**32 / n
-    found = kept + np.bincount(alias.aliases, weights=1 / n - kept, minlength=n)
-    np.testing.assert_allclose(found, wanted, atol=1e-9 * n)
+    expected = np.array(chances) / sum(chances)
+    alias, n = build_alias_table(expected), len(expected)
+    own_share = alias.cuts / 2.0**32 / n
+    probabilities = own_share + np.bincount(alias.aliases, weights=1 / n - own_share, minlength=n)
+    np.testing.assert_allclose(probabilities, expected, atol=1e-9 * n)
 
 
 def test_draws_meet_the_chances() -> None:
     chances = np.array([0.5, 0.0, 0.3, 0.2])
     n = 40_000
     counters = np.arange(n, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    found = np.bincount(picks(build_alias_table(chances), counters), minlength=4)
-    assert found[1] == 0
-    assert np.all(np.abs(found - n * chances) <= 4 * np.sqrt(n * chances * (1 - chances)))
+    counts = np.bincount(picks(build_alias_table(chances), counters), minlength=4)
+    assert counts[1] == 0
+    assert np.all(np.abs(counts - n * chances) <= 4 * np.sqrt(n * chances * (1 - chances)))
 
 
 @given(seeds, st.integers(1, 60))
@@ -100,7 +100,7 @@ def test_fronts_and_backs_are_the_ends_of_a_full_sort(seed: int, n_labels: int, 
 
 
 def test_the_end_is_chosen_by_the_sign_and_zero_is_positive() -> None:
-    """[V] section 4, with the rank counted from the chosen end: r = 1 is the first or the last label."""
+    """Ranks count from the chosen end (Guo et al. 2018, section 4): r = 1 is the first or the last label."""
     alias = AliasTable(np.array([1 << 32], np.uint64), np.zeros(1, np.int32))  # always the first rank
     sampler = AdaptiveSamplerState(np.ones(32, np.float32), np.int32([[7]]), np.int32([[3]]), alias)
     labels = random_space(1, 9, "dot", np.random.default_rng(0)).label_arrays()
@@ -118,11 +118,11 @@ def test_factors_are_drawn_by_size_times_spread() -> None:
     order = np.arange(3, dtype=np.int32)[:, None]
     labels, n = random_space(1, 9, "dot", np.random.default_rng(0)).label_arrays(), 30_000
     counters = np.arange(n, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    found = np.bincount(
+    counts = np.bincount(
         draws(AdaptiveSamplerState(spread, order, order, alias), labels, q, counters, WIDTH), minlength=3
     )
     chances = np.array([3, 2, 1]) / 6
-    assert np.all(np.abs(found - n * chances) <= 4 * np.sqrt(n * chances * (1 - chances)))
+    assert np.all(np.abs(counts - n * chances) <= 4 * np.sqrt(n * chances * (1 - chances)))
 
 
 def test_adaptive_draws_rank_higher_than_uniform_ones_and_a_full_sort_highest() -> None:
@@ -147,10 +147,10 @@ def test_adaptive_draws_rank_higher_than_uniform_ones_and_a_full_sort_highest() 
 def test_a_query_of_zeros_draws_any_factor() -> None:
     space, sampler, _ = adaptive(50, 0.1)
     counters = np.arange(200, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    found = draws(sampler, space.label_arrays(), np.zeros(32, np.float32), counters, WIDTH)
-    assert found.min() >= 0
-    assert found.max() < 50
-    assert len(set(found.tolist())) > 10
+    factors = draws(sampler, space.label_arrays(), np.zeros(32, np.float32), counters, WIDTH)
+    assert factors.min() >= 0
+    assert factors.max() < 50
+    assert len(set(factors.tolist())) > 10
 
 
 def test_the_twin_draws_the_same() -> None:

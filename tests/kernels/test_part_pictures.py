@@ -25,20 +25,24 @@ from wsabie.training.training_data import build_targets
 N_LABELS = 5
 
 
-def asked(items: Any, who: Any, other: Any, Y: Any, rng: Any, negatives: int, weight: float, **rule: Any) -> Pooled:
+def make_part_problem(
+    items: Any, entity_ids: Any, label_ids: Any, Y: Any, rng: Any, negatives: int, weight: float, **rule: Any
+) -> Pooled:
     """Things, with labels beside them, that ask for items; Y has the pairs, and the asking thing is no violator."""
-    inputs, who = check_features(items), np.asarray(who, np.int32)
+    inputs, entity_ids = check_features(items), np.asarray(entity_ids, np.int32)
     points = random_space(items.shape[1], N_LABELS, "dot", rng)
-    made = make_rule(items.shape[0], **rule)
+    step_rule = make_rule(items.shape[0], **rule)
     for table in (points.features, points.labels):
-        tables.clip_row_norms(table, float(made.max_norm_rows))
+        tables.clip_row_norms(table, float(step_rule.max_norm_rows))
     space = PartsSpace.from_tables(points, None, 0.3).view(
         RelationEnds("pictures", "items", "items", inputs, negatives)
     )
-    hidden = sp.csr_matrix((np.ones(len(who), np.int8), who, np.arange(len(who) + 1)), Y.shape)
+    hidden = sp.csr_matrix((np.ones(len(entity_ids), np.int8), entity_ids, np.arange(len(entity_ids) + 1)), Y.shape)
     targets = build_targets(Y, None, "mean", 0, hidden)
-    sides = ComposedInputs(_scale_rows(inputs, weight), who, who[targets.rows], np.asarray(other, np.int32))
-    return Pooled(space, sides, targets, made, np.arange(len(targets.rows)))
+    sides = ComposedInputs(
+        _scale_rows(inputs, weight), entity_ids, entity_ids[targets.rows], np.asarray(label_ids, np.int32)
+    )
+    return Pooled(space, sides, targets, step_rule, np.arange(len(targets.rows)))
 
 
 @st.composite
@@ -47,13 +51,13 @@ def asking(draw: Any) -> Pooled:
     n, m, d = draw(st.integers(1, 7)), draw(st.integers(1, 12)), draw(st.integers(1, 9))
     items = sparse_rows(m, d, draw(st.sampled_from([0.3, 1.0])), rng)
     items = items if draw(st.booleans()) else items.toarray()
-    who = rng.integers(0, m, n)
+    entity_ids = rng.integers(0, m, n)
     Y = sp.random(n, m, 0.4, format="lil", random_state=rng)
-    Y[np.arange(n), who] = 0
+    Y[np.arange(n), entity_ids] = 0
     Y = (Y.tocsr() != 0).astype(np.int8)
     Y.sort_indices()
-    problem = asked(
-        items, who, rng.integers(-1, N_LABELS, n), Y, rng, draw(st.sampled_from([0, 1, 5, 40])),
+    problem = make_part_problem(
+        items, entity_ids, rng.integers(-1, N_LABELS, n), Y, rng, draw(st.sampled_from([0, 1, 5, 40])),
         draw(st.sampled_from([0.0, 0.3, 1.0])),
         margin=draw(st.sampled_from([0.1, 1.0, 3.0])), max_sampled=draw(st.sampled_from([1, 1000])),
         max_norm_rows=draw(st.sampled_from([np.inf, 0.8])), max_norm_labels=draw(st.sampled_from([np.inf, 0.8])),
@@ -72,25 +76,25 @@ def test_a_block_equals_its_twin(problem: Pooled) -> None:
 @settings(max_examples=30)
 @given(asking(), st.integers(2, 3))
 def test_threads_change_no_bit(problem: Pooled, threads: int) -> None:
-    alone, shared = (fast_pool(problem, n).outcome for n in (1, threads))
+    single_threaded, shared = (fast_pool(problem, n).outcome for n in (1, threads))
     for name in (*TABLES, "counters"):
-        assert np.array_equal(getattr(alone, name), getattr(shared, name))
+        assert np.array_equal(getattr(single_threaded, name), getattr(shared, name))
 
 
 @given(seeds)
 def test_the_query_ranks_things_as_whole_quadruplets_do(seed: int) -> None:
-    """Of f_q with all four edges, what does not touch the ranked picture is the same for all of its candidates."""
+    """Edges of f_q that do not touch the ranked picture are the same for all its candidates."""
     rng = np.random.default_rng(seed)
     items, r, s = rng.standard_normal((6, 4)), 0.3, 0.6
     Y = sp.csr_matrix(([1], ([0], [1])), (1, 6), np.int8)
-    problem = asked(items, [0], [3], Y, rng, 0, s)
+    problem = make_part_problem(items, [0], [3], Y, rng, 0, s)
     V, U, W = (
         problem.space.features,
         problem.space.label_points,
         rng.standard_normal((N_LABELS, tables.compute_padded_width(DIM))),
     )
 
-    def whole(part: int, object_label: int = 1, part_label: int = 3) -> float:
+    def score_quadruplet(part: int, object_label: int = 1, part_label: int = 3) -> float:
         edges = (items[0] @ V) @ U[object_label] + (items[part] @ V) @ U[part_label]
         edges += r * W[object_label] @ W[part_label] + s * (items[0] @ V) @ (items[part] @ V)
         return float(edges)
@@ -100,34 +104,34 @@ def test_the_query_ranks_things_as_whole_quadruplets_do(seed: int) -> None:
     )
     for part in range(1, 6):
         folded = q @ (items[part] @ V) - q @ (items[1] @ V)
-        np.testing.assert_allclose(folded, whole(part) - whole(1), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(folded, score_quadruplet(part) - score_quadruplet(1), rtol=1e-4, atol=1e-4)
 
 
 @given(st.integers(-1, N_LABELS - 1), seeds)
-def test_a_step_follows_finite_differences_of_the_score(other: int, seed: int) -> None:
-    """Of f(J) - f(K) in both tables: V stands on either side of the edge."""
+def test_a_step_follows_finite_differences_of_the_score(other_label: int, seed: int) -> None:
+    """The step follows f(J) - f(K) in both tables: V stands on either side of the edge."""
     rng = np.random.default_rng(seed)
     items, s = rng.standard_normal((3, 4)).astype(np.float32), 0.6
     Y = sp.csr_matrix(([1], ([0], [1])), (1, 3), np.int8)  # picture 0 asks, 1 is right, 2 is all that violates
-    problem = asked(items, [0], [other], Y, rng, 8, s, margin=50.0)
+    problem = make_part_problem(items, [0], [other_label], Y, rng, 8, s, margin=50.0)
     space = problem.space
     assert isinstance(space, ItemSpace)
     V, U = space.features.astype(np.float64), space.label_points.astype(np.float64)
 
     def gap() -> float:
-        q = s * (items[0] @ V) + (U[other] if other >= 0 else 0)
+        q = s * (items[0] @ V) + (U[other_label] if other_label >= 0 else 0)
         return float(q @ (items[1] @ V) - q @ (items[2] @ V))
 
-    after = slow_pool(problem)
-    if not after.counters[UPDATES]:
+    outcome = slow_pool(problem)
+    if not outcome.counters[UPDATES]:
         return  # the violator was not drawn
-    for table, moved in ((V, after.features), (U, after.words)):
+    for table, moved in ((V, outcome.features), (U, outcome.words)):
         slope = np.zeros_like(table)
         for at in np.ndindex(len(table), DIM):
-            kept, ends = table[at], []
-            for table[at] in (kept + 1e-4, kept - 1e-4):
+            value, ends = table[at], []
+            for table[at] in (value + 1e-4, value - 1e-4):
                 ends.append(gap())
-            table[at] = kept
+            table[at] = value
             slope[at] = (ends[0] - ends[1]) / 2e-4
         np.testing.assert_allclose(moved - table, 0.05 * slope, rtol=1e-3, atol=1e-5)
 
@@ -135,13 +139,15 @@ def test_a_step_follows_finite_differences_of_the_score(other: int, seed: int) -
 @pytest.mark.parametrize("negatives", [0, 32])
 def test_a_pass_of_several_blocks_has_the_same_bits_for_1_2_and_3_threads(negatives: int) -> None:
     rng = np.random.default_rng(3)
-    items, who = sparse_rows(90, 25, 0.2, rng), rng.integers(0, 90, 900)
-    drawn = (who + rng.integers(1, 90, 900)) % 90
-    Y = sp.csr_matrix((np.ones(900, np.int8), drawn, np.arange(901)), (900, 90))
-    problem = asked(items, who, rng.integers(0, N_LABELS, 900), Y, rng, negatives, 0.5, max_norm_rows=1.0)
-    alone, *others = (fast_pool(problem, n).outcome for n in (1, 2, 3))
-    assert alone.counters[UPDATES] > 500
-    assert not np.array_equal(alone.words, problem.space.label_points)
-    for out in others:
+    items, entity_ids = sparse_rows(90, 25, 0.2, rng), rng.integers(0, 90, 900)
+    positives = (entity_ids + rng.integers(1, 90, 900)) % 90
+    Y = sp.csr_matrix((np.ones(900, np.int8), positives, np.arange(901)), (900, 90))
+    problem = make_part_problem(
+        items, entity_ids, rng.integers(0, N_LABELS, 900), Y, rng, negatives, 0.5, max_norm_rows=1.0
+    )
+    single_threaded, *multi_threaded = (fast_pool(problem, n).outcome for n in (1, 2, 3))
+    assert single_threaded.counters[UPDATES] > 500
+    assert not np.array_equal(single_threaded.words, problem.space.label_points)
+    for out in multi_threaded:
         for name in (*TABLES, "counters"):
-            assert np.array_equal(getattr(alone, name), getattr(out, name))
+            assert np.array_equal(getattr(single_threaded, name), getattr(out, name))

@@ -25,24 +25,24 @@ def fold_things(pattern: Any, i: int, q: Any, width: Any) -> Any:
     return q
 
 
-def fold_block_of_things(pattern: Any, rows: Any, *rest: Any) -> None:
-    encode_block(pattern.items, rows, *rest)
+def fold_block_of_things(pattern: Any, rows: Any, *arguments: Any) -> None:
+    encode_block(pattern.items, rows, *arguments)
 
 
 def recall_things(pattern: Any, i: int, q: Any, width: Any) -> Any:
     return q
 
 
-def spread_things(pattern: Any, i: int, g: Any, *rest: Any) -> None:
-    backprop_entity(pattern.items, i, g, *rest)
+def spread_things(pattern: Any, i: int, g: Any, *arguments: Any) -> None:
+    backprop_entity(pattern.items, i, g, *arguments)
 
 
-def spread_block_of_things(pattern: Any, rows: Any, *rest: Any) -> None:
-    backprop_block(pattern.items, rows, *rest)
+def spread_block_of_things(pattern: Any, rows: Any, *arguments: Any) -> None:
+    backprop_block(pattern.items, rows, *arguments)
 
 
 def compare() -> None:
-    """Both loops with `Things` in place of `Pair`, against the twin, which knows the pair alone."""
+    """Compare both loops with `Things` in place of `Pair` with the twin, which knows the pair alone."""
     pair = relation_patterns.TowerPattern
     relation_patterns.encode_query.register(Things)(fold_things)
     relation_patterns.encode_query_block.register(Things)(fold_block_of_things)
@@ -54,17 +54,17 @@ def compare() -> None:
         X, Y = sparse_rows(8, 9, 0.4, rng), label_rows(8, 12, 0.1, 0.1, rng)
         problem = make_problem(random_space(9, 12, "dot", rng), X, Y, make_rule(12, max_norm_rows=0.9))
         relation_patterns.TowerPattern = Things  # type: ignore[assignment,misc]
-        found = fast_sequential(problem), fast_block(problem)
+        outcomes = fast_sequential(problem), fast_block(problem)
         relation_patterns.TowerPattern = pair  # type: ignore[misc]
-        assert_same(found[0], slow(problem, block=False))
-        assert_same(found[1], slow(problem, block=True))
-        assert not np.array_equal(found[0].features, problem.space.features)
+        assert_same(outcomes[0], slow(problem, block=False))
+        assert_same(outcomes[1], slow(problem, block=True))
+        assert not np.array_equal(outcomes[0].features, problem.space.features)
 
 
 def test_a_pattern_without_a_tower_runs_in_both_loops() -> None:
-    """As plain Python, because nothing on disk would tell these functions from older ones."""
+    """Run as plain Python: the cache on disk could not tell these functions from older ones."""
     tests = Path(__file__).parents[1]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", "from kernels.test_relation_patterns import compare; compare()"],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(tests)},
         capture_output=True,
@@ -72,4 +72,4 @@ def test_a_pattern_without_a_tower_runs_in_both_loops() -> None:
         timeout=120,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr

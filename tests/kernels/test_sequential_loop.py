@@ -65,9 +65,9 @@ def test_two_halves_are_one_pass(problem: Problem) -> None:
     space = problem.space.copy()
     space.features[:], space.labels[:], space.bias[:] = first.features, first.labels, first.bias
     second = fast_sequential(problem._replace(space=space, order=problem.order[half:]))
-    whole = fast_sequential(problem)
-    assert np.array_equal(first.counters + second.counters, whole.counters)
+    single_pass = fast_sequential(problem)
+    assert np.array_equal(first.counters + second.counters, single_pass.counters)
     if problem.rule.max_norm_rows == np.inf:
-        assert np.array_equal(second.features, whole.features)
-        assert np.array_equal(second.labels, whole.labels)
-    assert first.loss + second.loss == pytest.approx(whole.loss, rel=1e-3, abs=1e-4)
+        assert np.array_equal(second.features, single_pass.features)
+        assert np.array_equal(second.labels, single_pass.labels)
+    assert first.loss + second.loss == pytest.approx(single_pass.loss, rel=1e-3, abs=1e-4)

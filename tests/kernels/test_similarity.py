@@ -99,8 +99,8 @@ def test_slopes_are_the_gradient(kind: Any, seed: int, query_length: float | Non
         (candidates_reference.compute_slopes(slow, q64, 2), 1e-6),
         (compiled(labels, q, 2, WIDTH)[1], 1e-4),
     ):
-        for found, expected in ((a * w + b * q64, by_query), (a * q64 + c * w, by_label)):
-            np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * max(1, abs(expected).max()))
+        for slope, expected in ((a * w + b * q64, by_query), (a * q64 + c * w, by_label)):
+            np.testing.assert_allclose(slope, expected, rtol=tolerance, atol=tolerance * max(1, abs(expected).max()))
 
 
 def test_the_length_of_a_short_vector_has_no_slope() -> None:

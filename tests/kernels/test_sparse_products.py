@@ -29,7 +29,7 @@ def test_by_hand():
 def test_are_those_of_numpy_and_depend_on_no_other_row(n, m, density, seed):
     rng = np.random.default_rng(seed)
     X, Z = sparse_rows(n, 12, density, rng), sparse_rows(m, 12, 0.5, rng)
-    found = products(X, Z)
-    np.testing.assert_allclose(found, X.toarray() @ Z.toarray().T, rtol=1e-5, atol=1e-5)
-    assert found[-1:].tobytes() == products(X[-1:], Z).tobytes()
-    assert found[:, :1].tobytes() == np.ascontiguousarray(products(X, Z[:1])).tobytes()
+    scores = products(X, Z)
+    np.testing.assert_allclose(scores, X.toarray() @ Z.toarray().T, rtol=1e-5, atol=1e-5)
+    assert scores[-1:].tobytes() == products(X[-1:], Z).tobytes()
+    assert scores[:, :1].tobytes() == np.ascontiguousarray(products(X, Z[:1])).tobytes()

@@ -20,16 +20,16 @@ PROMISED = RowLimits(50, 9, True, True)
 def parse_all(text: bytes, limits: RowLimits, rows: int = 100, labels: int = 100, features: int = 100):
     """Every line's (reason or None, labels, features), through as many calls as the batch needs."""
     buffer = np.frombuffer(text if text.endswith(b"\n") else text + b"\n", np.uint8)
-    found, at = [], 0
+    lines, at = [], 0
     batch = allocate_batch(rows, labels, features, bad=2, doubts=2)
     while at < len(buffer):
         end = parse_lines(buffer, at, limits, batch)
         if end == at:
             batch = allocate_batch(*(2 * len(a) for a in (batch.row_lines, batch.labels, batch.indices)), doubts=99)
             continue
-        found += lines_of(batch, buffer)
+        lines += lines_of(batch, buffer)
         at = end
-    return found
+    return lines
 
 
 def lines_of(batch, buffer):
@@ -40,7 +40,7 @@ def lines_of(batch, buffer):
     labels_end = np.cumsum(batch.label_counts[: batch.used[sparse_text_parser.ROWS]])
     features_end = np.cumsum(batch.feature_counts[: batch.used[sparse_text_parser.ROWS]])
     for row in range(batch.used[sparse_text_parser.ROWS]):
-        own = slice(labels_end[row] - batch.label_counts[row], labels_end[row])
+        label_span = slice(labels_end[row] - batch.label_counts[row], labels_end[row])
         its = slice(features_end[row] - batch.feature_counts[row], features_end[row])
         features = dict(zip(batch.indices[its].tolist(), batch.values[its], strict=True))
         for where, number, at in doubts:
@@ -48,7 +48,7 @@ def lines_of(batch, buffer):
                 token = buffer[at : at + 400].tobytes().split()[0].partition(b":")[2]
                 features[number] = np.float32(float(token))
         assert list(features) == sorted(features)
-        lines[batch.row_lines[row]] = (sparse_text_parser.ACCEPTED, batch.labels[own].tolist(), features)
+        lines[batch.row_lines[row]] = (sparse_text_parser.ACCEPTED, batch.labels[label_span].tolist(), features)
     return lines
 
 
@@ -88,9 +88,9 @@ def test_one_line_by_hand():
     ],
 )
 def test_reasons(line, reason):
-    [found] = parse_all(line + b"\n", PROMISED)
-    assert found[0] == reason
-    assert found == tuple(parse_line(line, PROMISED))
+    [line_result] = parse_all(line + b"\n", PROMISED)
+    assert line_result[0] == reason
+    assert line_result == tuple(parse_line(line, PROMISED))
 
 
 def test_blank_and_comment_lines_are_no_rows_without_a_header():

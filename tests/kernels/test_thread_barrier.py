@@ -24,7 +24,7 @@ def limited() -> Iterator[None]:
 
 
 @numba.njit(**FLAGS)
-def compare_notes(counts, t, notes, seen):
+def compare_notes(counts, t, notes, observed):
     """Each round every thread writes the round's number, meets, reads all notes and meets again."""
     for turn in range(1, ROUNDS + 1):
         notes[t, 0] = turn
@@ -32,7 +32,7 @@ def compare_notes(counts, t, notes, seen):
             return
         for u in range(len(notes)):
             if notes[u, 0] != turn:
-                seen[t, 0] += 1
+                observed[t, 0] += 1
         if not wait_for_threads(counts, t):
             return
 

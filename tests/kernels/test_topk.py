@@ -69,10 +69,10 @@ def test_equals_the_slow_twin_under_many_ties_for_any_tiling(scores, k, width):
 def test_rows_that_are_no_heaps_are_ordered_too(scores, data):
     labels = np.array([data.draw(st.permutations(range(scores.shape[1]))) for _ in scores])
     expected = [np.lexsort((row, -theirs)) for row, theirs in zip(labels, scores, strict=True)]
-    found = TopKHeap(scores.copy(), labels.copy())
-    sort_topk(found, 0, len(scores))
-    np.testing.assert_array_equal(found.labels, np.take_along_axis(labels, np.array(expected), axis=1))
-    np.testing.assert_array_equal(found.scores, np.take_along_axis(scores, np.array(expected), axis=1))
+    heap = TopKHeap(scores.copy(), labels.copy())
+    sort_topk(heap, 0, len(scores))
+    np.testing.assert_array_equal(heap.labels, np.take_along_axis(labels, np.array(expected), axis=1))
+    np.testing.assert_array_equal(heap.scores, np.take_along_axis(scores, np.array(expected), axis=1))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -107,11 +107,11 @@ def test_every_nan_is_counted_and_never_enters(place, sign):
 
 def test_threads_share_a_tile_by_rows():
     scores = np.random.default_rng(0).normal(size=(7, 300)).astype(np.float32)
-    whole, shared = allocate_heap(7, 5), allocate_heap(7, 5)
-    scan_topk(scores, 0, whole, 0, 7)
+    unsplit, shared = allocate_heap(7, 5), allocate_heap(7, 5)
+    scan_topk(scores, 0, unsplit, 0, 7)
     for lo, hi in ((0, 3), (3, 3), (3, 7)):
         scan_topk(scores, 0, shared, lo, hi)
-    np.testing.assert_array_equal(whole.labels, shared.labels)
+    np.testing.assert_array_equal(unsplit.labels, shared.labels)
 
 
 def test_hidden_labels_become_minus_infinity_only_inside_the_tile():

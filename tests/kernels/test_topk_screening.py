@@ -1,4 +1,4 @@
-"""Who may be among the best: a row by hand, the slow twin, blocks, no room, what no score may do."""
+"""Screening of the best labels: a row by hand, the slow twin, blocks, lack of room, bounds."""
 
 from itertools import pairwise
 
@@ -13,15 +13,15 @@ from wsabie.kernels.simd.byte_products import LABELS
 from wsabie.search.screening_index import encode_byte_queries, encode_byte_rows
 
 
-def looked(codes, queries, k, *, room=1000, blocks=None, parts=1):
+def screen_codes(codes, queries, k, *, room=1000, blocks=None, parts=1):
     """Settled, of all blocks or some, looked through in parts one after the other."""
-    found = allocate_candidates(len(queries.words), k, room)
+    kept_candidates = allocate_candidates(len(queries.words), k, room)
     lo, hi = blocks or (0, len(codes.largest))
     edges = np.linspace(lo, hi, parts + 1).astype(int).tolist()
     for first, stop in pairwise(edges):
-        screen_labels(codes, queries, found, np.empty((4, LABELS), np.int32), first, stop)
-    drop_below_bounds(found, found.bounds)
-    return found
+        screen_labels(codes, queries, kept_candidates, np.empty((4, LABELS), np.int32), first, stop)
+    drop_below_bounds(kept_candidates, kept_candidates.bounds)
+    return kept_candidates
 
 
 def of(rows, offsets, points, slack=0.0):
@@ -33,10 +33,10 @@ def of(rows, offsets, points, slack=0.0):
 def test_whole_numbers_are_coded_as_they_are():
     """Scores 127 * 127 + 1 * 1, 127 * 127 - 1, -127 * 127 + 5: nothing is left out, and one is wanted."""
     codes, queries = of([[127, 1], [127, -1], [-127, 5]], [0, 0, 0], [[127, 1]])
-    found = looked(codes, queries, 1)
-    assert found.labels[0, :2].tolist() == [0, -1]
-    assert found.upper[0, 0] == pytest.approx(127 * 127 + 1, rel=1e-4)
-    assert found.bounds[0] == pytest.approx(127 * 127 + 1, rel=1e-4)
+    kept_candidates = screen_codes(codes, queries, 1)
+    assert kept_candidates.labels[0, :2].tolist() == [0, -1]
+    assert kept_candidates.upper[0, 0] == pytest.approx(127 * 127 + 1, rel=1e-4)
+    assert kept_candidates.bounds[0] == pytest.approx(127 * 127 + 1, rel=1e-4)
     np.testing.assert_array_equal(codes.largest[0, 1] >= np.hypot(127, 5), True)
 
 
@@ -57,25 +57,25 @@ def test_nobody_is_lost_and_few_are_kept(n_labels, dim, n, k, spread, seed):
     offsets, k = (spread * rng.normal(size=n_labels)).astype(np.float32), min(k, n_labels)
     slack = 1e-4 * (1 + spread)
     codes, queries = of(rows, offsets, points, slack=slack)
-    found = looked(codes, queries, k)
+    kept_candidates = screen_codes(codes, queries, k)
     scores = points.astype(np.float32).astype(np.float64) @ rows.astype(np.float32).T.astype(np.float64) + offsets
     lower, upper = bound_scores(rows.astype(np.float32), offsets, points.astype(np.float32))
     assert (lower <= scores + 1e-9).all()
     assert (scores <= upper + 1e-9).all()
     middle, doubt = (lower + upper) / 2, doubt_of_blocks(codes, queries)[:, :n_labels]
-    own = select_candidates(lower, upper, k, 0.0)
+    selected = select_candidates(lower, upper, k, 0.0)
     least, most = (select_candidates(middle - doubt, middle + doubt, k, times * slack) for times in (0, 4))
     for i in range(n):
-        mine = found.labels[i][found.labels[i] >= 0].tolist()
-        assert len(mine) == found.counts[i] == len(set(mine))
+        mine = kept_candidates.labels[i][kept_candidates.labels[i] >= 0].tolist()
+        assert len(mine) == kept_candidates.counts[i] == len(set(mine))
         best = np.argsort(-scores[i], kind="stable")[:k]
-        assert set(best.tolist()) | set(own[i].tolist()) | set(least[i].tolist()) <= set(mine)
+        assert set(best.tolist()) | set(selected[i].tolist()) | set(least[i].tolist()) <= set(mine)
         assert set(mine) <= set(most[i].tolist())
-        assert (found.upper[i, : found.counts[i]] >= scores[i][mine] - slack).all()
+        assert (kept_candidates.upper[i, : kept_candidates.counts[i]] >= scores[i][mine] - slack).all()
 
 
 def doubt_of_blocks(codes, queries):
-    """How far scores may be from what codes say, (n, n_labels and padding), with the largest of each block."""
+    """Return the error bound of coded scores by the largest of each block, (n, n_labels and padding)."""
     missed, long = np.repeat(codes.largest.astype(np.float64), LABELS, axis=0).T
     return (np.outer(queries.lengths, missed) + np.outer(queries.missed, long)) * codes.scales
 
@@ -84,7 +84,7 @@ def test_a_list_is_short_where_scores_lie_apart():
     rng = np.random.default_rng(0)
     rows, points = rng.normal(size=(5000, 32)), rng.normal(size=(20, 32))
     codes, queries = of(rows, np.zeros(5000), points)
-    counts = looked(codes, queries, 10).counts
+    counts = screen_codes(codes, queries, 10).counts
     assert counts.min() >= 10
     assert counts.mean() < 30
 
@@ -93,29 +93,32 @@ def test_parts_and_companions_change_nothing():
     rng = np.random.default_rng(0)
     rows, points = rng.normal(size=(1000, 12)), rng.normal(size=(11, 12))
     codes, queries = of(rows, rng.normal(size=1000), points)
-    whole = looked(codes, queries, 5)
-    for other in (looked(codes, queries, 5, parts=7), looked(codes, queries, 5, room=40)):
-        np.testing.assert_array_equal(other.counts, whole.counts)
-        np.testing.assert_array_equal(other.bounds, whole.bounds)
+    baseline = screen_codes(codes, queries, 5)
+    for variant in (screen_codes(codes, queries, 5, parts=7), screen_codes(codes, queries, 5, room=40)):
+        np.testing.assert_array_equal(variant.counts, baseline.counts)
+        np.testing.assert_array_equal(variant.bounds, baseline.bounds)
     for i in range(11):
-        alone = looked(codes, ByteQueries(*(part[i : i + 1] for part in queries)), 5)
-        assert alone.labels[0, : alone.counts[0]].tolist() == whole.labels[i, : whole.counts[i]].tolist()
+        single_query = screen_codes(codes, ByteQueries(*(part[i : i + 1] for part in queries)), 5)
+        assert (
+            single_query.labels[0, : single_query.counts[0]].tolist()
+            == baseline.labels[i, : baseline.counts[i]].tolist()
+        )
 
 
 def test_who_has_no_room_is_told_apart():
     """So many equal labels that none can be sent away."""
     rows = np.ones((300, 4), np.float32)
     codes, queries = of(rows, np.zeros(300), np.vstack([np.ones((1, 4)), np.zeros((1, 4))]))
-    found = looked(codes, queries, 3, room=100)
-    assert found.counts.tolist() == [-1, -1]
-    assert (looked(codes, queries, 3, room=400).counts == 300).all()
+    kept_candidates = screen_codes(codes, queries, 3, room=100)
+    assert kept_candidates.counts.tolist() == [-1, -1]
+    assert (screen_codes(codes, queries, 3, room=400).counts == 300).all()
 
 
 def test_padding_is_never_in_sight():
     codes, queries = of(-np.ones((3, 2)), np.zeros(3), np.ones((1, 2)))
-    found = looked(codes, queries, 3)
-    assert sorted(found.labels[0, : found.counts[0]].tolist()) == [0, 1, 2]
-    fewer = looked(codes._replace(offsets=np.where(np.arange(LABELS) == 1, codes.offsets, -np.inf)), queries, 1)
+    kept_candidates = screen_codes(codes, queries, 3)
+    assert sorted(kept_candidates.labels[0, : kept_candidates.counts[0]].tolist()) == [0, 1, 2]
+    fewer = screen_codes(codes._replace(offsets=np.where(np.arange(LABELS) == 1, codes.offsets, -np.inf)), queries, 1)
     assert fewer.labels[0, : fewer.counts[0]].tolist() == [1]
 
 
@@ -131,5 +134,5 @@ def test_bytes_and_what_they_leave_out_make_up_the_vector(size):
     assert not near[:, 6:].any()
     assert not near[3].any()
     assert not near[70:].any()
-    left = np.linalg.norm(rows - near[:70, :6], axis=1)
-    assert (left <= codes.scales[:70] * np.repeat(codes.largest[:, 0].astype(float), LABELS)[:70]).all()
+    remainder = np.linalg.norm(rows - near[:70, :6], axis=1)
+    assert (remainder <= codes.scales[:70] * np.repeat(codes.largest[:, 0].astype(float), LABELS)[:70]).all()

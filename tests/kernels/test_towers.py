@@ -117,9 +117,9 @@ def test_no_row_is_longer_than_allowed(kind: Any, seed: int) -> None:
 
 def test_frozen_rows_stay_and_equal_ids_share_a_row() -> None:
     frozen, _ = draw(FrozenTower, 2)
-    before, g = frozen.table.copy(), np.ones(32, np.float32)
+    old_table, g = frozen.table.copy(), np.ones(32, np.float32)
     compiled_backprop(frozen, 0, g, make_rule(1, step_rows=1.0, max_norm_rows=1.0), WIDTH)
-    assert np.array_equal(frozen.table, before)
+    assert np.array_equal(frozen.table, old_table)
     lookup = LookupTower(np.zeros((2, 32), np.float32), np.int32([1, 1]))
     compiled_backprop(lookup, 0, g, make_rule(1, step_rows=1.0), WIDTH)
     compiled_backprop(lookup, 1, g, make_rule(1, step_rows=1.0), WIDTH)

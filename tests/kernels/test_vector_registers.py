@@ -40,8 +40,8 @@ compiled = numba.njit(everything)
 def test_compiled_points_are_arrays(seed: int, n: int, scale: float) -> None:
     a, b = np.random.default_rng(seed).standard_normal((2, LANES * n)).astype(np.float32)
     (fast, slow), width = np.full((2, 2, LANES * n + 3), np.nan, np.float32), (None,) * n
-    found, wanted = (f(a, b, np.float32(scale), out, width) for f, out in ((compiled, fast), (everything, slow)))
-    assert found == pytest.approx(float(wanted), rel=1e-5, abs=1e-4)
+    actual, expected = (f(a, b, np.float32(scale), out, width) for f, out in ((compiled, fast), (everything, slow)))
+    assert actual == pytest.approx(float(expected), rel=1e-5, abs=1e-4)
     np.testing.assert_allclose(fast, slow, rtol=1e-5, atol=1e-5)
     assert np.isnan(fast[:, LANES * n :]).all(), "beyond the point"
 
@@ -49,8 +49,8 @@ def test_compiled_points_are_arrays(seed: int, n: int, scale: float) -> None:
 def test_a_point_may_begin_anywhere_and_its_array_go_on() -> None:
     """Halves of a query are points of their own; nothing has to be aligned."""
     numbers, out = np.arange(40, dtype=np.float32), np.zeros((2, 17), np.float32)
-    found = compiled(numbers[3:], numbers[5:21], np.float32(1), out, (None,))
-    assert found == sum((3 + k) * (5 + k) for k in range(16))
+    product = compiled(numbers[3:], numbers[5:21], np.float32(1), out, (None,))
+    assert product == sum((3 + k) * (5 + k) for k in range(16))
     assert out[0].tolist() == [*(8 + 2 * k for k in range(16)), 0]
 
 
@@ -61,7 +61,7 @@ def found_beyond(a: Any, number: Any, width: Any) -> Any:
 
 @pytest.mark.parametrize("n", [1, 3, 4])
 def test_one_coordinate_beyond_is_seen_wherever_it_stands(n: int) -> None:
-    """What is as large as the number is not beyond it; NaN is, and nothing is beyond NaN but is told all the same."""
+    """A value equal to the limit is not beyond it; NaN is reported on either side."""
     width, limit = (None,) * n, np.float32(2)
     a = np.full(LANES * n, 2, np.float32)
     assert not found_beyond(a, limit, width)
@@ -128,6 +128,6 @@ def test_bytes_are_the_nearest_integers(seed: int, n: int, halves: bool, ends: b
     if ends:
         numbers[:2] = -127, 127
     (fast, slow), width = np.full((2, LANES * n + 3), 99, np.int8), (None,) * n
-    found, wanted = (f(a, numbers, width) for f, a in ((fast_written, fast), (written, slow)))
-    assert found == pytest.approx(wanted, rel=1e-5, abs=1e-2)
+    actual, expected = (f(a, numbers, width) for f, a in ((fast_written, fast), (written, slow)))
+    assert actual == pytest.approx(expected, rel=1e-5, abs=1e-2)
     assert fast.tolist() == slow.tolist() == [*map(round, numbers.tolist()), 99, 99, 99]

@@ -25,9 +25,9 @@ def test_dot_is_the_sum_of_products() -> None:
 
 def test_add_and_zero() -> None:
     a, b = vectors(2)
-    before = a.copy()
+    original = a.copy()
     vector.add(a, np.float32(0.5), b, WIDTH)
-    np.testing.assert_allclose(a, before + 0.5 * b, rtol=1e-6)
+    np.testing.assert_allclose(a, original + 0.5 * b, rtol=1e-6)
     vector.set_to_zero(a, WIDTH)
     assert not a.any()
 
@@ -35,20 +35,20 @@ def test_add_and_zero() -> None:
 @given(seeds, st.floats(0.1, 20))
 def test_project_cuts_long_rows_and_leaves_short_ones(seed: int, max_norm: float) -> None:
     (a,) = vectors(1, seed)
-    before, limit = a.copy(), np.float32(max_norm)
-    length = math.sqrt((before.astype(float) ** 2).sum())
+    original, limit = a.copy(), np.float32(max_norm)
+    length = math.sqrt((original.astype(float) ** 2).sum())
     vector.clip_vector_norm(a, limit, WIDTH)
     assert np.linalg.norm(a) <= limit * (1 + 1e-6)
-    np.testing.assert_allclose(a, before * min(1, max_norm / length), rtol=1e-5)
+    np.testing.assert_allclose(a, original * min(1, max_norm / length), rtol=1e-5)
     if length < max_norm * 0.999:
-        assert np.array_equal(a, before)
+        assert np.array_equal(a, original)
 
 
 def test_project_without_a_limit_changes_nothing() -> None:
     (a,) = vectors(1) * np.float32(1e6)
-    before = a.copy()
+    original = a.copy()
     vector.clip_vector_norm(a, np.float32(np.inf), WIDTH)
-    assert np.array_equal(a, before)
+    assert np.array_equal(a, original)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -22,8 +22,8 @@ from wsabie.kernels.training import warp
 from wsabie.kernels.training.warp import DRAWS, HISTOGRAM, REJECTED, SKIPPED, UPDATES, VISITED
 from wsabie.training.losses import build_losses
 
-X0, ABOVE, FAR = 1.0, 0.5, -5.0  # scores: of the true label, of a violator of margin 1, of all others
-HINGE = 1 - X0 + ABOVE
+X0, VIOLATOR, FAR = 1.0, 0.5, -5.0  # scores: of the true label, of a violator of margin 1, of all others
+HINGE = 1 - X0 + VIOLATOR
 
 
 def scored(scores: Any, Y: Any, **rule: Any) -> Problem:
@@ -39,7 +39,7 @@ def scored(scores: Any, Y: Any, **rule: Any) -> Problem:
 def one_true(n_labels: int, violators: int, n_rows: int = 1, **rule: Any) -> Problem:
     """Label 0 is true; so many of the others violate the margin, with a hinge of HINGE."""
     scores = np.full(n_labels, FAR)
-    scores[0], scores[1 : 1 + violators] = X0, ABOVE
+    scores[0], scores[1 : 1 + violators] = X0, VIOLATOR
     Y = np.zeros((n_rows, n_labels))
     Y[:, 0] = 1
     return scored(scores, Y, **rule)
@@ -60,11 +60,11 @@ def drawn_labels(n_labels: int, pair: int, seed: int = 1, n: int = 500) -> list[
 def test_algorithm_1_by_hand() -> None:
     """5 of 49 others violate: the weight is L(floor(49 / N)), N = draws other than the true label until a violator."""
     out = fast_proposals(one_true(50, 5))
-    tried = [y for y in drawn_labels(50, 0) if y != 0]
-    n = 1 + next(t for t, y in enumerate(tried) if 1 <= y <= 5)
+    negatives = [y for y in drawn_labels(50, 0) if y != 0]
+    n = 1 + next(t for t, y in enumerate(negatives) if 1 <= y <= 5)
     rank = 49 // n
     weight = sum(1 / j for j in range(1, rank + 1))
-    assert out.violators.tolist() == [tried[n - 1]]
+    assert out.violators.tolist() == [negatives[n - 1]]
     assert out.weights[0] == pytest.approx(weight, rel=1e-6)
     assert out.counters[DRAWS] == n
     assert out.counters[HISTOGRAM + int(math.log2(rank))] == 1
@@ -73,10 +73,10 @@ def test_algorithm_1_by_hand() -> None:
 
 def test_step_by_hand() -> None:
     """Two labels: the violator is certain, the rank 1, the weight L(1) = 1; all four rows move by step * e_0 or W."""
-    problem = scored([X0, ABOVE], [[1, 0]], step_rows=0.1, step_labels=0.2, step_bias=0.3)
+    problem = scored([X0, VIOLATOR], [[1, 0]], step_rows=0.1, step_labels=0.2, step_bias=0.3)
     out = fast_sequential(problem)
-    assert out.features[0, 0] == pytest.approx(1 + 0.1 * (X0 - ABOVE))
-    assert out.labels[:, 0] == pytest.approx([X0 + 0.2, ABOVE - 0.2])
+    assert out.features[0, 0] == pytest.approx(1 + 0.1 * (X0 - VIOLATOR))
+    assert out.labels[:, 0] == pytest.approx([X0 + 0.2, VIOLATOR - 0.2])
     assert out.bias == pytest.approx([0.3, -0.3])
     assert out.loss == pytest.approx(HINGE)
 
@@ -157,8 +157,8 @@ def test_violators_violate_and_are_no_true_labels(problem: Problem) -> None:
             v = int(out.violators[at])
             if v >= 0:
                 assert v not in warp_reference.list_positives(targets, i)
-                above = candidates_reference.score_label(labels, q, v) + problem.rule.margin
-                assert above > candidates_reference.score_label(labels, q, int(targets.labels[pair])) - 1e-4
+                raised_score = candidates_reference.score_label(labels, q, v) + problem.rule.margin
+                assert raised_score > candidates_reference.score_label(labels, q, int(targets.labels[pair])) - 1e-4
                 assert out.weights[at] >= targets.weights[pair] * (1 - 1e-6)  # L(rank) is at least L(1) = 1
             else:
                 assert out.weights[at] == 0
@@ -168,7 +168,7 @@ def test_violators_violate_and_are_no_true_labels(problem: Problem) -> None:
 def test_rank_estimate_counts_negatives_alone() -> None:
     """4 of 6 labels are true: Y_neg = 2; draws of true labels are thrown back and do not count."""
     Y = [[1, 1, 1, 1, 0, 0]]
-    out = fast_proposals(scored([X0, X0, X0, X0, ABOVE, ABOVE], Y))
+    out = fast_proposals(scored([X0, X0, X0, X0, VIOLATOR, VIOLATOR], Y))
     assert out.counters[VISITED] == out.counters[UPDATES] == out.counters[DRAWS] == 4
     assert out.counters[REJECTED] > 0
     assert out.weights == pytest.approx(np.full(4, (1 + 1 / 2) / 4))  # L(floor(2 / 1)), a quarter for each
@@ -217,7 +217,7 @@ def test_explicit_negatives_are_tried_first_with_rank_1_and_count_no_draws() -> 
     Y = np.zeros((1, 1000))
     Y[0, 0], Y[0, 500] = 1, -1
     scores = np.full(1000, FAR)
-    scores[[0, 500]] = X0, ABOVE
+    scores[[0, 500]] = X0, VIOLATOR
     out = fast_proposals(scored(scores, Y))
     assert out.violators.tolist() == [500]
     assert out.weights[0] == 1
@@ -226,14 +226,14 @@ def test_explicit_negatives_are_tried_first_with_rank_1_and_count_no_draws() -> 
 
 
 def test_explicit_negative_that_does_not_violate_leaves_the_search_to_the_others() -> None:
-    out = fast_proposals(scored([X0, ABOVE, FAR], [[1, 0, -1]] * 40, max_sampled=1000))
+    out = fast_proposals(scored([X0, VIOLATOR, FAR], [[1, 0, -1]] * 40, max_sampled=1000))
     assert set(out.violators.tolist()) == {1, -1}  # two draws miss label 1 in a quarter of the rows
     assert out.counters[DRAWS] >= 40
 
 
-@pytest.mark.parametrize(("score", "draws"), [(ABOVE, 0), (FAR, 40)])
+@pytest.mark.parametrize(("score", "draws"), [(VIOLATOR, 0), (FAR, 40)])
 def test_logistic_takes_an_explicit_negative_while_it_violates_and_then_draws(score: float, draws: int) -> None:
-    """What is drawn is taken, explicit or not and whatever it scores: all labels come."""
+    """Every draw counts, explicit negative or not and whatever its score: all labels come."""
     out = fast_proposals(scored([X0, FAR, FAR, score], [[1, 0, 0, -1]] * 40, logistic=True))
     assert out.counters[DRAWS] == draws
     assert out.counters[UPDATES] == 40
@@ -258,12 +258,12 @@ def test_label_biases_count_in_the_margin() -> None:
 
 def test_seed_and_epoch_change_the_draws() -> None:
     base = one_true(500, 250, n_rows=20)
-    chosen = [
+    violators_of_runs = [
         fast_proposals(base._replace(rule=base.rule._replace(**change))).violators.tolist()
         for change in ({}, {"seed": 2}, {"epoch": 1}, {})
     ]
-    assert chosen[0] == chosen[3]
-    assert chosen[0] != chosen[1] != chosen[2] != chosen[0]
+    assert violators_of_runs[0] == violators_of_runs[3]
+    assert violators_of_runs[0] != violators_of_runs[1] != violators_of_runs[2] != violators_of_runs[0]
 
 
 # ---- what is exact when the draws leave no choice
@@ -274,8 +274,8 @@ def test_weight_2_is_the_example_twice() -> None:
 
     Then for "dot" the direction of weight 2 is the sum of the two copies' directions, to the last bit.
     """
-    once = scored([X0, ABOVE], [[1, 0]])
-    twice = scored([X0, ABOVE], [[1, 0], [1, 0]])
+    once = scored([X0, VIOLATOR], [[1, 0]])
+    twice = scored([X0, VIOLATOR], [[1, 0], [1, 0]])
     double = fast_proposals(once._replace(targets=once.targets._replace(weights=np.float32([2]))))
     pair = fast_proposals(twice)
     assert pair.violators.tolist() == [1, 1]
@@ -293,11 +293,11 @@ def test_order_of_the_labels_changes_nothing_when_one_negative_is_left() -> None
     swapped = space.copy()
     swapped.labels[:] = space.labels[::-1]
     straight = fast_sequential(make_problem(space, X, sp.csr_matrix(Y), make_rule(2)))
-    other = fast_sequential(make_problem(swapped, X, sp.csr_matrix(Y[:, ::-1]), make_rule(2)))
+    swapped_outcome = fast_sequential(make_problem(swapped, X, sp.csr_matrix(Y[:, ::-1]), make_rule(2)))
     # 12 draws in a row of the true label, once in 4,096 pairs, would break this; the seed has none
-    assert straight.counters[UPDATES] == other.counters[UPDATES] > 10
-    assert np.array_equal(straight.features, other.features)
-    assert np.array_equal(straight.labels, other.labels[::-1])
+    assert straight.counters[UPDATES] == swapped_outcome.counters[UPDATES] > 10
+    assert np.array_equal(straight.features, swapped_outcome.features)
+    assert np.array_equal(straight.labels, swapped_outcome.labels[::-1])
 
 
 # ---- statistics
@@ -410,21 +410,21 @@ def test_twin_draws_what_the_kernel_draws() -> None:
     """The twin's search and the kernel's stop at the same label (here with rejections and a cap)."""
     Y = np.zeros((6, 40))
     Y[:, :25] = 1
-    scores = np.where(np.arange(40) % 7 == 0, ABOVE, FAR)
+    scores = np.where(np.arange(40) % 7 == 0, VIOLATOR, FAR)
     scores[:25] = X0
     problem = scored(scores, Y, max_sampled=3)
     slow = training_loops_reference.convert_to_float64(Dot(problem.space.labels, problem.space.bias))
     q, out = np.eye(1, 32)[0], fast_proposals(problem)
-    found: list[warp_reference.ViolatorSearch] = []
+    searches: list[warp_reference.ViolatorSearch] = []
     for pair in range(150):
         counter, i = random_numbers_reference.start_stream(1, 0, pair), pair // 25
         rule, sampler = problem.rule, problem.sampler
-        found.append(warp_reference.find_violator(problem.targets, slow, rule, sampler, i, q, X0 - 1, counter))
-    assert out.violators.tolist() == [f.violator for f in found]
-    assert_counts(out, found)
+        searches.append(warp_reference.find_violator(problem.targets, slow, rule, sampler, i, q, X0 - 1, counter))
+    assert out.violators.tolist() == [f.violator for f in searches]
+    assert_counts(out, searches)
 
 
-def assert_counts(out: Proposed, found: list[Any]) -> None:
-    assert out.counters[DRAWS] == sum(f.drawn for f in found)
-    assert out.counters[REJECTED] == sum(f.rejected for f in found)
-    assert {f.drawn for f in found} >= {1, 2, 3}
+def assert_counts(out: Proposed, searches: list[Any]) -> None:
+    assert out.counters[DRAWS] == sum(f.drawn for f in searches)
+    assert out.counters[REJECTED] == sum(f.rejected for f in searches)
+    assert {f.drawn for f in searches} >= {1, 2, 3}

@@ -15,7 +15,7 @@ LETTERS = st.sampled_from(["a", "b", "ab", "1", "_", " ", ",", "\n", "é", "жу
 TEXTS = st.lists(LETTERS, max_size=60).map(lambda parts: "".join(parts).encode())
 
 
-def counted(text: bytes) -> Counter[bytes]:
+def count_words(text: bytes) -> Counter[bytes]:
     return Counter(word for word in find_words(text) if len(word) <= LONGEST_WORD)
 
 
@@ -29,7 +29,7 @@ def test_hashes_are_the_same_for_ever(word, hashed):
 @given(TEXTS, st.integers(1, 2**31 - 1))
 def test_columns_are_hashes_modulo_their_number(text, n):
     expected: Counter[int] = Counter()
-    for word, count in counted(text).items():
+    for word, count in count_words(text).items():
         expected[hash_word(word) % n] += count
     columns, counts = HashedColumns(n).counts(bytearray(text))
     assert dict(zip(columns.tolist(), counts.tolist(), strict=True)) == expected
@@ -38,7 +38,7 @@ def test_columns_are_hashes_modulo_their_number(text, n):
 
 @given(st.lists(TEXTS, max_size=5), st.integers(1, 5))
 def test_the_most_frequent_words_are_found_and_numbered(texts, n):
-    expected = sum(map(counted, texts), Counter())
+    expected = sum(map(count_words, texts), Counter())
     order = sorted(expected, key=lambda word: (-expected[word], word))[:n]
     counter = WordCounter(1000)
     for text in texts:
@@ -48,10 +48,10 @@ def test_the_most_frequent_words_are_found_and_numbered(texts, n):
     assert counts.tolist() == [expected[word] for word in order]
     assert counter.missed == 0
     for text in texts:
-        numbers, found = words.counts(bytearray(text))
-        own = counted(text)
-        assert {order[i]: n for i, n in zip(numbers.tolist(), found.tolist(), strict=True)} == {
-            word: own[word] for word in order if word in own
+        numbers, word_counts_ = words.counts(bytearray(text))
+        exact_counts = count_words(text)
+        assert {order[i]: n for i, n in zip(numbers.tolist(), word_counts_.tolist(), strict=True)} == {
+            word: exact_counts[word] for word in order if word in exact_counts
         }
 
 
@@ -63,10 +63,10 @@ def test_words_that_find_no_room_are_too_low_by_what_was_missed_at_most():
         counter.add(bytearray(b" ".join(words[start : start + 1000])))
         assert len(counter) <= 400
     assert 0 < counter.missed < 300
-    found, counts = counter.most_frequent(1000)
-    named = {found.word(i).encode(): int(counts[i]) for i in range(len(found))}
-    assert all(exact[word] - counter.missed <= count <= exact[word] for word, count in named.items())
-    assert {word for word, count in exact.items() if count > counter.missed} <= set(named)
+    vocabulary, counts = counter.most_frequent(1000)
+    counts_by_word = {vocabulary.word(i).encode(): int(counts[i]) for i in range(len(vocabulary))}
+    assert all(exact[word] - counter.missed <= count <= exact[word] for word, count in counts_by_word.items())
+    assert {word for word, count in exact.items() if count > counter.missed} <= set(counts_by_word)
 
 
 def test_room_grows_for_words_and_letters():

@@ -134,10 +134,10 @@ def test_data_of_another_kind_get_one_sentence(of_texts: wsabie.Annotator, of_pi
 
 def test_predict_gives_names_or_the_numbers_that_the_model_was_fitted_to() -> None:
     X = np.eye(3, dtype=np.float32)
-    named = wsabie.Wsabie(dim=8, epochs=30, threads=1).fit(X, ["red", "green", "blue"])
-    assert named.predict(X).tolist() == ["red", "green", "blue"]
-    assert named.predict(X, k=3).shape == (3, 3)
-    assert named.predict(X, k=4)[:, 3].tolist() == [None] * 3
+    model = wsabie.Wsabie(dim=8, epochs=30, threads=1).fit(X, ["red", "green", "blue"])
+    assert model.predict(X).tolist() == ["red", "green", "blue"]
+    assert model.predict(X, k=3).shape == (3, 3)
+    assert model.predict(X, k=4)[:, 3].tolist() == [None] * 3
     numbered = wsabie.Popularity().fit(X, [0, 1, 1])
     assert numbered.predict(X).tolist() == [1, 1, 1]
     assert numbered.predict(X, k=3).tolist() == [[1, 0, -1]] * 3

@@ -54,16 +54,16 @@ def unit(M: Any) -> Any:
 @given(st.integers(0, 2**32 - 1), st.integers(0, 4), st.integers(1, 12), st.booleans())
 def test_scores_are_those_of_the_naive_tree(seed: int, depth: int, k: int, sparse: bool) -> None:
     train, Y, rows = task(seed, sparse)
-    kept, feature_matrix.BLOCK_BYTES = feature_matrix.BLOCK_BYTES, 200
+    block_bytes, feature_matrix.BLOCK_BYTES = feature_matrix.BLOCK_BYTES, 200
     try:
         model = ApproximateNeighbours(depth, k, scaling=None, seed=seed).fit(train, Y)
-        found = model.scores(rows)
+        tree_scores = model.scores(rows)
     finally:
-        feature_matrix.BLOCK_BYTES = kept
+        feature_matrix.BLOCK_BYTES = block_bytes
     for i, row in enumerate(unit(rows)):
         leaf = naive_leaf(unit(train), row, list(range(33)), model.directions_.astype(np.float64), depth)
         expected = by_brute_force(train[leaf], Y[leaf], rows[[i]], k)[0]
-        np.testing.assert_allclose(found[i], expected, atol=2e-6)
+        np.testing.assert_allclose(tree_scores[i], expected, atol=2e-6)
 
 
 @pytest.mark.parametrize("sparse", [True, False])
@@ -87,12 +87,12 @@ def test_leaves_are_balanced_and_hold_every_row_once(n: int, depth: int, sparse:
         return
     model = ApproximateNeighbours(depth, scaling=None).fit(train, Y)
     unit_rows = scale_to_unit(model.scaling_(model._check_rows(train)))
-    found = np.bincount(
+    leaf_sizes = np.bincount(
         model._grow(convert_to_matrix(unit_rows, train.shape[1])),
         minlength=2**depth,
     )
-    assert len(found) == 2**depth
-    assert found.max() - found.min() <= 1
+    assert len(leaf_sizes) == 2**depth
+    assert leaf_sizes.max() - leaf_sizes.min() <= 1
     assert sorted(model.order_) == list(range(n))
 
 
@@ -116,12 +116,12 @@ def test_a_leaf_smaller_than_k_votes_with_what_it_has() -> None:
 
 def test_the_seed_decides_and_memory_counts_the_tree() -> None:
     train, Y, rows = task(5, True)
-    one, same, other = (ApproximateNeighbours(2, scaling=None, seed=seed).fit(train, Y) for seed in (1, 1, 2))
-    assert np.array_equal(one.scores(rows), same.scores(rows))
-    assert not np.array_equal(one.directions_, other.directions_)
+    first, same, third = (ApproximateNeighbours(2, scaling=None, seed=seed).fit(train, Y) for seed in (1, 1, 2))
+    assert np.array_equal(first.scores(rows), same.scores(rows))
+    assert not np.array_equal(first.directions_, third.directions_)
     tree = 3 * (4 * 9 + 8) + 8 * 33 + 4 * (4 * 9 + 1)
-    rows_and_labels = 8 * train.nnz + 8 * (Y > 0).nnz + one.targets_.indptr.nbytes
-    assert one.n_bytes == tree + rows_and_labels
+    rows_and_labels = 8 * train.nnz + 8 * (Y > 0).nnz + first.targets_.indptr.nbytes
+    assert first.n_bytes == tree + rows_and_labels
 
 
 def test_auto_depth_keeps_to_the_paper_where_rows_are_many() -> None:
@@ -132,15 +132,15 @@ def test_auto_depth_keeps_to_the_paper_where_rows_are_many() -> None:
 
 
 def test_it_follows_scikit_learn() -> None:
-    asked = {"depth": 2, "k": 7, "scaling": None, "seed": 3}
-    assert clone(ApproximateNeighbours(**asked)).get_params() == asked
-    found = check_estimator(ApproximateNeighbours(), on_skip=None, on_fail=None)
-    failed = {check["check_name"] for check in found if check["status"] == "failed"}
+    params = {"depth": 2, "k": 7, "scaling": None, "seed": 3}
+    assert clone(ApproximateNeighbours(**params)).get_params() == params
+    checks = check_estimator(ApproximateNeighbours(), on_skip=None, on_fail=None)
+    failed = {check["check_name"] for check in checks if check["status"] == "failed"}
     assert failed <= set(EXPECTED_TO_FAIL)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"depth": -1}, 'choose "auto" or a whole number from 0'),
         ({"depth": True}, 'choose "auto" or a whole number from 0'),
@@ -150,6 +150,6 @@ def test_it_follows_scikit_learn() -> None:
         ({"seed": None}, "seed is None"),
     ],
 )
-def test_parameters_that_cannot_be(wrong: dict[str, Any], told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_parameters_that_cannot_be(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         ApproximateNeighbours(**wrong).fit(np.eye(2), [["a"], ["b"]])

@@ -1,4 +1,4 @@
-"""What "auto" means, at the sizes where it changes."""
+"""Meaning of "auto" at the sizes where it changes."""
 
 import pytest
 

@@ -44,24 +44,26 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
 
 
 def written(trained: Trained, block: Any, file: Path, k: int) -> dict[str, list[Any]]:
-    """What `wsabie annotate --out` makes of it."""
+    """Return the columns that `wsabie annotate --out` writes for the block."""
     annotate_to_file(file, Annotator.load(trained.folder), [block], k)
-    found: dict[str, list[Any]] = pq.read_table(file).to_pydict()
-    return found
+    columns: dict[str, list[Any]] = pq.read_table(file).to_pydict()
+    return columns
 
 
 def test_pictures_are_annotated_as_the_command_does(trained: Trained, tmp_path: Path) -> None:
     content = [item.content for item in trained.pictures.items]
     expected = written(trained, trained.pictures, tmp_path / "out.parquet", 3)
     broken = [*content[:7], b"no picture", None, *content[9:]]
-    found = BatchAnnotator(trained.folder, 3)(pa.table({"id": [item.id for item in trained.pictures], "image": broken}))
-    assert found.column_names == ["id", "image", "found_labels", "found_scores", "rejected"]
-    reasons = found["rejected"].to_pylist()
+    annotated = BatchAnnotator(trained.folder, 3)(
+        pa.table({"id": [item.id for item in trained.pictures], "image": broken})
+    )
+    assert annotated.column_names == ["id", "image", "found_labels", "found_scores", "rejected"]
+    reasons = annotated["rejected"].to_pylist()
     assert [i for i, reason in enumerate(reasons) if reason] == [7, 8]
     assert "picture" in reasons[7]
     assert reasons[8] == "empty"
-    for name, own in (("labels", "found_labels"), ("scores", "found_scores")):
-        values = found[own].to_pylist()
+    for name, column in (("labels", "found_labels"), ("scores", "found_scores")):
+        values = annotated[column].to_pylist()
         assert values[7:9] == [None, None]
         assert values[:7] + values[9:] == expected[name][:7] + expected[name][9:]
 
@@ -98,11 +100,11 @@ def test_rows_are_annotated_however_they_are_cut(by_rows: Trained, tmp_path: Pat
     expected = written(by_rows, plain, tmp_path / "out.parquet", 4)
     parts = [annotate(table.slice(lo, size)) for lo, size in ((0, 1), (1, 0), (1, 50), (51, 39))]
     chunked = pa.concat_tables([table.slice(0, 30), table.slice(30)])
-    for found in (annotate(table), pa.concat_tables(parts), annotate(chunked)):
-        assert found["found_labels"].to_pylist() == expected["labels"]
-        assert found["found_scores"].to_pylist() == expected["scores"]
-        assert found["labels"] == table["labels"]
-        assert found["rejected"].null_count == 90
+    for annotated in (annotate(table), pa.concat_tables(parts), annotate(chunked)):
+        assert annotated["found_labels"].to_pylist() == expected["labels"]
+        assert annotated["found_scores"].to_pylist() == expected["scores"]
+        assert annotated["labels"] == table["labels"]
+        assert annotated["rejected"].null_count == 90
 
 
 def test_dense_rows_and_those_that_cannot_be_used(trained: Trained, tmp_path: Path) -> None:
@@ -110,13 +112,19 @@ def test_dense_rows_and_those_that_cannot_be_used(trained: Trained, tmp_path: Pa
     model = wsabie.Wsabie(dim=16, epochs=5, threads=1).fit(dense, trained.rows.Y, label_names=names)
     model.save(tmp_path / "model")
     table = pa.table({"features": [[1.0], *dense[:3].tolist(), [np.nan, *dense[4, 1:]]]})
-    chosen = names[:5]
-    found = BatchAnnotator(tmp_path / "model", 2, candidates=chosen)(table)
-    expected = [[name for name, _ in row] for row in model.annotate(dense[:3], 2, candidates=chosen)]
-    assert found["found_labels"].to_pylist() == [None, *expected, None]
-    assert found["rejected"].to_pylist() == ["wrong number of features", None, None, None, "value that is not finite"]
+    candidate_names = names[:5]
+    annotated = BatchAnnotator(tmp_path / "model", 2, candidates=candidate_names)(table)
+    expected = [[name for name, _ in row] for row in model.annotate(dense[:3], 2, candidates=candidate_names)]
+    assert annotated["found_labels"].to_pylist() == [None, *expected, None]
+    assert annotated["rejected"].to_pylist() == [
+        "wrong number of features",
+        None,
+        None,
+        None,
+        "value that is not finite",
+    ]
     tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(dense[:3]))
-    again = BatchAnnotator(tmp_path / "model", 2, candidates=chosen)(pa.table({"features": tensors}))
+    again = BatchAnnotator(tmp_path / "model", 2, candidates=candidate_names)(pa.table({"features": tensors}))
     assert again["found_labels"].to_pylist() == expected
     assert BatchAnnotator(tmp_path / "model")(table.slice(0, 0)).num_columns == 4
 
@@ -129,33 +137,36 @@ def test_features_go_by_their_names_where_both_have_some(tmp_path: Path) -> None
     model = wsabie.Wsabie(dim=4, epochs=20, threads=1).fit(rows.X, rows.Y, label_names=rows.label_names)
     Annotator(model, None, ["z", "y", "x"]).save(tmp_path / "model")
     write_parquet_rows(rows, tmp_path / "rows.parquet")
-    found = BatchAnnotator(tmp_path / "model", 1)(pq.read_table(tmp_path / "rows.parquet"))
-    assert found["found_labels"].to_pylist() == [["c"], ["b"], ["a"]]
+    annotated = BatchAnnotator(tmp_path / "model", 1)(pq.read_table(tmp_path / "rows.parquet"))
+    assert annotated["found_labels"].to_pylist() == [["c"], ["b"], ["a"]]
 
 
 def test_it_travels_without_the_model(by_rows: Trained) -> None:
     annotate = BatchAnnotator(by_rows.folder, 2)
     table = pa.table({"indices": [[1, 5], [0]], "values": [[2.0, 1.0], [3.0]]})
-    before = annotate(table)
+    expected = annotate(table)
     content = pickle.dumps(annotate)
     assert len(content) < 1000
-    assert pickle.loads(content)(table) == before  # noqa: S301
+    assert pickle.loads(content)(table) == expected  # noqa: S301
 
 
 def test_what_a_model_cannot_use_is_refused(trained: Trained, by_rows: Trained, tmp_path: Path) -> None:
-    for one, wanted in ((trained, "wants pictures in a column image or img or picture"), (by_rows, "wants a column")):
-        with pytest.raises(InputError, match=f"{wanted}.*; the batch has 'text'"):
-            BatchAnnotator(one.folder)(pa.table({"text": ["a"]}))
-    one = noted(pa.table({"indices": [[70]], "values": [[1.0]]}), n_features=71)
+    for model, message in (
+        (trained, "wants pictures in a column image or img or picture"),
+        (by_rows, "wants a column"),
+    ):
+        with pytest.raises(InputError, match=f"{message}.*; the batch has 'text'"):
+            BatchAnnotator(model.folder)(pa.table({"text": ["a"]}))
+    model = noted(pa.table({"indices": [[70]], "values": [[1.0]]}), n_features=71)
     with pytest.raises(InputError, match="the data has 71 features but the model takes 60"):
-        BatchAnnotator(by_rows.folder)(one)
+        BatchAnnotator(by_rows.folder)(model)
     with pytest.raises(InputError, match="which is no list of numbers"):
         BatchAnnotator(by_rows.folder)(pa.table({"indices": ["a"], "values": [[1.0]]}))
     kinds = wsabie.EntityKind("thing", np.eye(2, dtype=np.float32), ["a", "b"], scaling=None)
     space = wsabie.Space(dim=4, epochs=1, threads=1).fit([wsabie.Relation(kinds, "name", [("a", "x"), ("b", "y")])])
     space.save(tmp_path / "space")
-    for name, held in (("space", "'space'"), ("gone", "no model")):
-        with pytest.raises(ModelFolderError, match=f"{name} holds {held}, and batches want a model of labels"):
+    for name, content in (("space", "'space'"), ("gone", "no model")):
+        with pytest.raises(ModelFolderError, match=f"{name} holds {content}, and batches want a model of labels"):
             BatchAnnotator(tmp_path / name)
     for options in ({"k": 0}, {"threads": 0}):
         with pytest.raises(InputError, match=f"{next(iter(options))} is 0; choose a whole number above 0"):
@@ -170,10 +181,10 @@ def test_what_is_no_arrow_table_is_refused(by_rows: Trained, batch: Any) -> None
 
 def test_a_column_that_is_added_must_not_be_there(by_rows: Trained) -> None:
     annotate = BatchAnnotator(by_rows.folder, 2)
-    found = annotate(pa.table({"indices": [[1]], "values": [[2.0]]}))
+    annotated = annotate(pa.table({"indices": [[1]], "values": [[2.0]]}))
     for name in ("found_labels", "found_scores", "rejected"):
         with pytest.raises(InputError, match=f"has a column '{name}' already; rename or drop it"):
-            annotate(found.select(["indices", "values", name]))
+            annotate(annotated.select(["indices", "values", name]))
 
 
 @pytest.mark.parametrize("noting", [False, True])
@@ -181,13 +192,13 @@ def test_sparse_rows_that_cannot_be_used_are_told_one_by_one(by_rows: Trained, n
     indices = pa.array([[1, 5], [70], None, [1], [], [2**32 - 1]], pa.list_(pa.uint32()))
     values = pa.array([[2.0, 1.0], [1.0], [1.0], None, [], [1.0]], pa.list_(pa.float32()))
     table = pa.table({"indices": indices, "values": values})
-    found = BatchAnnotator(by_rows.folder, 2)(noted(table, n_features=60) if noting else table)
+    annotated = BatchAnnotator(by_rows.folder, 2)(noted(table, n_features=60) if noting else table)
     beyond = "feature number out of range"
-    assert found["rejected"].to_pylist() == [None, beyond, "empty", "empty", None, beyond]
+    assert annotated["rejected"].to_pylist() == [None, beyond, "empty", "empty", None, beyond]
     model = Annotator.load(by_rows.folder).model
     X = csr_matrix(([2.0, 1.0], [1, 5], [0, 2, 2]), (2, 60), dtype=np.float32)
     expected = [[name for name, _ in row] for row in model.annotate(X, 2)]
-    assert found["found_labels"].to_pylist() == [expected[0], None, None, None, expected[1], None]
+    assert annotated["found_labels"].to_pylist() == [expected[0], None, None, None, expected[1], None]
 
 
 def test_counts_are_not_negative_where_the_table_notes_counts(tmp_path: Path) -> None:
@@ -195,17 +206,17 @@ def test_counts_are_not_negative_where_the_table_notes_counts(tmp_path: Path) ->
     wsabie.Wsabie(dim=4, epochs=2, threads=1, scaling=None).fit(X, ["a", "b"]).save(tmp_path / "model")
     table, annotate = pa.table({"indices": [[1], [1]], "values": [[2.0], [-2.0]]}), BatchAnnotator(tmp_path / "model")
     for counts, reason in ((True, "negative count"), (False, None)):
-        found = annotate(noted(table, n_features=2, counts=counts))
-        assert found["rejected"].to_pylist() == [None, reason]
+        annotated = annotate(noted(table, n_features=2, counts=counts))
+        assert annotated["rejected"].to_pylist() == [None, reason]
 
 
 def test_a_record_batch_gives_one_back(by_rows: Trained) -> None:
     annotate = BatchAnnotator(by_rows.folder, 2)
     table = noted(pa.table({"indices": [[1, 5], [0], [99]], "values": [[2.0, 1.0], [3.0], [1.0]]}), n_features=60)
-    found = list(map(annotate, table.to_batches(max_chunksize=2)))  # as an engine maps them
-    assert [type(part) for part in found] == [pa.RecordBatch, pa.RecordBatch]
-    assert pa.Table.from_batches(found) == annotate(table)
-    assert found[0].schema.metadata == table.schema.metadata
+    batches = list(map(annotate, table.to_batches(max_chunksize=2)))  # as an engine maps them
+    assert [type(part) for part in batches] == [pa.RecordBatch, pa.RecordBatch]
+    assert pa.Table.from_batches(batches) == annotate(table)
+    assert batches[0].schema.metadata == table.schema.metadata
 
 
 def test_documents_are_annotated_as_the_command_does(tmp_path: Path) -> None:
@@ -217,10 +228,10 @@ def test_documents_are_annotated_as_the_command_does(tmp_path: Path) -> None:
     Annotator(model, bag).save(of_notes.folder)
     expected = written(of_notes, notes, tmp_path / "out.parquet", 2)
     annotate = BatchAnnotator(of_notes.folder, 2)
-    found = annotate(pa.table({"text": [*texts, "", None, "..."]}))
-    assert found["found_labels"].to_pylist() == [*expected["labels"], None, None, None]
-    assert found["found_scores"].to_pylist() == [*expected["scores"], None, None, None]
-    assert found["rejected"].to_pylist() == [*[None] * 4, "empty", "empty", "no words"]
+    annotated = annotate(pa.table({"text": [*texts, "", None, "..."]}))
+    assert annotated["found_labels"].to_pylist() == [*expected["labels"], None, None, None]
+    assert annotated["found_scores"].to_pylist() == [*expected["scores"], None, None, None]
+    assert annotated["rejected"].to_pylist() == [*[None] * 4, "empty", "empty", "no words"]
     coded = pa.table({"text": pa.array(texts).dictionary_encode()})
     assert annotate(coded)["found_labels"].to_pylist() == expected["labels"]
     for column in ([{"path": "the red rose"}], [7], [["the"]]):
@@ -233,13 +244,13 @@ def test_a_batch_of_which_nothing_can_be_used(trained: Trained, by_rows: Trained
     sparse = {"indices": pa.array([[-1], [70]]), "values": pa.array([[1.0], [1.0]])}
     for folder, columns in ((trained.folder, {"image": pa.array([b"none", None])}), (by_rows.folder, sparse)):
         annotate, table = BatchAnnotator(folder), pa.table(columns)
-        found = annotate(table)
-        assert found["found_labels"].null_count == found["found_scores"].null_count == 2
-        assert found["rejected"].null_count == 0
+        annotated = annotate(table)
+        assert annotated["found_labels"].null_count == annotated["found_scores"].null_count == 2
+        assert annotated["rejected"].null_count == 0
         assert annotate(pa.table({"image": pa.nulls(2), **columns}))["rejected"].null_count == 0
         nothing = annotate(table.slice(0, 0))
         assert nothing.num_rows == 0
-        assert nothing.schema.types[-3:] == found.schema.types[-3:] == types
+        assert nothing.schema.types[-3:] == annotated.schema.types[-3:] == types
 
 
 def test_a_column_of_another_type_is_no_picture(trained: Trained) -> None:
@@ -251,8 +262,8 @@ def test_a_column_of_another_type_is_no_picture(trained: Trained) -> None:
 
 def test_candidates(by_rows: Trained) -> None:
     table, names = pa.table({"indices": [[1]], "values": [[2.0]]}), by_rows.rows.label_names
-    found = BatchAnnotator(by_rows.folder, 10, candidates=names[:2])(table)
-    assert sorted(found["found_labels"].to_pylist()[0]) == sorted(names[:2])
+    annotated = BatchAnnotator(by_rows.folder, 10, candidates=names[:2])(table)
+    assert sorted(annotated["found_labels"].to_pylist()[0]) == sorted(names[:2])
     assert BatchAnnotator(by_rows.folder, 10, candidates=[])(table)["found_labels"].to_pylist() == [[]]
     with pytest.raises(UnknownLabelError, match="there is no label 'no such label'"):
         BatchAnnotator(by_rows.folder, candidates=["no such label"])(table)
@@ -269,14 +280,14 @@ def test_linear_algebra_has_one_thread_meanwhile(trained: Trained, monkeypatch: 
     def threads() -> list[int]:
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
-    def watched(*given: Any, **options: Any) -> Any:
-        seen.extend(threads())
-        return describe(*given, **options)
+    def watched(*arguments: Any, **options: Any) -> Any:
+        thread_counts.extend(threads())
+        return describe(*arguments, **options)
 
-    seen: list[int] = []
+    thread_counts: list[int] = []
     describe = Annotator.rows
     monkeypatch.setattr(Annotator, "rows", watched)
     with threadpool_limits(2, "blas"):
         BatchAnnotator(trained.folder)(pa.table({"image": [trained.pictures.items[0].content]}))
         assert set(threads()) == {2}
-    assert set(seen) == {1}
+    assert set(thread_counts) == {1}

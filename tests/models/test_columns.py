@@ -18,7 +18,7 @@ TABLE = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
 
 @dataclass
 class Frame:
-    """What is used of a data frame, by pandas, Polars or others."""
+    """Data frame with the parts of pandas and Polars that the library uses."""
 
     table: Any
     columns: Any
@@ -41,14 +41,14 @@ class Frame:
 def test_columns_in_another_order_are_refused(model: Any, tmp_path: Path) -> None:
     frame, order = Frame(TABLE, NAMES), [3, 1, 2, 0]
     model.fit(frame, LABELS).save(tmp_path / "m")
-    for one in (model, wsabie.load(tmp_path / "m")):
-        one = getattr(one, "model", one)
-        assert list(one.feature_names_in_) == NAMES
+    for fitted in (model, wsabie.load(tmp_path / "m")):
+        fitted = getattr(fitted, "model", fitted)
+        assert list(fitted.feature_names_in_) == NAMES
         with pytest.raises(
             InputError, match=r"column 0 of X is 'age', but \w+ was fitted with 'width' there; give the"
         ):
-            one.rank(Frame(TABLE[:, order], [NAMES[i] for i in order]), 1)
-        assert np.array_equal(one.rank(frame, 1)[0], one.rank(TABLE, 1)[0])
+            fitted.rank(Frame(TABLE[:, order], [NAMES[i] for i in order]), 1)
+        assert np.array_equal(fitted.rank(frame, 1)[0], fitted.rank(TABLE, 1)[0])
     model.fit(TABLE, LABELS)
     assert model.feature_names_in_ is None
     model.rank(frame, 1)

@@ -13,8 +13,8 @@ from wsabie.models.word_vectors import Conse
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 from wsabie.vocabulary.word_vectors import WordVectors
 
-DIM, SEEN, UNSEEN, EACH = 12, 24, 6, 12
-LABELS = [f"word{i}" for i in range(SEEN + UNSEEN)]
+DIM, N_SEEN, UNSEEN, EACH = 12, 24, 6, 12
+LABELS = [f"word{i}" for i in range(N_SEEN + UNSEEN)]
 
 
 def planted(seed=0, noise=0.3):
@@ -27,24 +27,24 @@ def planted(seed=0, noise=0.3):
 
 
 VECTORS, X, TRUE = planted()
-TRAIN, TEST = TRUE < SEEN, TRUE >= SEEN
+TRAIN, TEST = TRUE < N_SEEN, TRUE >= N_SEEN
 
 
-def fitted(made, rows=X):
-    return made.fit(rows[TRAIN], [LABELS[y] for y in TRUE[TRAIN]])
+def fitted(model, rows=X):
+    return model.fit(rows[TRAIN], [LABELS[y] for y in TRUE[TRAIN]])
 
 
 def hit(model, candidates, k=1, rows=X):
     ids, _ = model.rank(rows[TEST], k, candidates=candidates)
     names = np.array([*list(model.vocabulary_), ""])
-    return float(np.mean([LABELS[y] in names[found] for y, found in zip(TRUE[TEST], ids, strict=True)]))
+    return float(np.mean([LABELS[y] in names[ids_of_row] for y, ids_of_row in zip(TRUE[TEST], ids, strict=True)]))
 
 
-@pytest.mark.parametrize("made", [Devise, Conse])
-def test_labels_never_seen_are_found(made):
+@pytest.mark.parametrize("estimator", [Devise, Conse])
+def test_labels_never_seen_are_found(estimator):
     """Six labels that no row had: chance is 1/6; over all thirty 1/30 and 5/30 at five."""
-    model = fitted(made(VECTORS, labels=LABELS[SEEN:], scaling=None, threads=1))
-    assert hit(model, LABELS[SEEN:]) > 3 / 6
+    model = fitted(estimator(VECTORS, labels=LABELS[N_SEEN:], scaling=None, threads=1))
+    assert hit(model, LABELS[N_SEEN:]) > 3 / 6
     assert hit(model, None, 5) > 3 * 5 / 30
     assert model.score(X[TRAIN], [LABELS[y] for y in TRUE[TRAIN]]) > 0.8
 
@@ -52,7 +52,7 @@ def test_labels_never_seen_are_found(made):
 def test_sparse_rows_learn_the_same_as_dense_ones():
     rows = np.where(X > 1, X, 0).astype(np.float32)
     models = [
-        fitted(Devise(VECTORS, labels=LABELS[SEEN:], scaling=None, threads=1), r) for r in (rows, sp.csr_matrix(rows))
+        fitted(Devise(VECTORS, labels=LABELS[N_SEEN:], scaling=None, threads=1), r) for r in (rows, sp.csr_matrix(rows))
     ]
     assert models[1].transform(sp.csr_matrix(rows)) == pytest.approx(models[0].transform(rows), abs=2e-3)
 
@@ -66,19 +66,19 @@ def test_every_loss_learns(loss):
 
 def test_vectors_stay_and_unseen_labels_are_no_negatives():
     """The same map, to the bit, whether labels without rows are known or not."""
-    one, other = (fitted(Devise(VECTORS, labels=more, threads=1)) for more in ([], LABELS[SEEN:]))
-    assert np.array_equal(one.transform(X), other.transform(X))
+    plain, extended = (fitted(Devise(VECTORS, labels=more, threads=1)) for more in ([], LABELS[N_SEEN:]))
+    assert np.array_equal(plain.transform(X), extended.transform(X))
     unit = VECTORS.table / np.linalg.norm(VECTORS.table, axis=1, keepdims=True)
-    assert other.label_vectors == pytest.approx(unit, abs=1e-6)
-    for model in (other, fitted(Devise(VECTORS, max_norm=0.5, l2=0.1, threads=1))):
-        assert model.space_.labels[:, :DIM] == pytest.approx(unit[:SEEN], abs=1e-6)  # of which training takes a copy
+    assert extended.label_vectors == pytest.approx(unit, abs=1e-6)
+    for model in (extended, fitted(Devise(VECTORS, max_norm=0.5, l2=0.1, threads=1))):
+        assert model.space_.labels[:, :DIM] == pytest.approx(unit[:N_SEEN], abs=1e-6)  # of which training takes a copy
 
 
 def test_labels_can_be_added_later():
-    """As if they had been known before."""
-    model = fitted(Devise(VECTORS, threads=1)).add_labels(LABELS[SEEN:], VECTORS)
-    before = fitted(Devise(VECTORS, labels=LABELS[SEEN:], threads=1))
-    assert all(np.array_equal(a, b) for a, b in zip(model.rank(X, 5), before.rank(X, 5), strict=True))
+    """Labels added later rank as if they had been given at the start."""
+    model = fitted(Devise(VECTORS, threads=1)).add_labels(LABELS[N_SEEN:], VECTORS)
+    extended = fitted(Devise(VECTORS, labels=LABELS[N_SEEN:], threads=1))
+    assert all(np.array_equal(a, b) for a, b in zip(model.rank(X, 5), extended.rank(X, 5), strict=True))
     with pytest.raises(InputError, match="comes twice"):
         model.add_labels(["word0"], VECTORS)
     with pytest.raises(InputError, match="have 2 dimensions but those of the model 12"):
@@ -93,7 +93,7 @@ def test_threads_change_nothing():
 
 
 def test_scores_are_cosines_and_agree_with_ranks():
-    model = fitted(Devise(VECTORS, labels=LABELS[SEEN:], threads=1))
+    model = fitted(Devise(VECTORS, labels=LABELS[N_SEEN:], threads=1))
     ids, best = model.rank(X, 4)
     scores = model.scores(X)
     assert np.take_along_axis(scores, ids, axis=1) == pytest.approx(best, abs=1e-5)
@@ -105,17 +105,17 @@ def test_labels_without_a_vector_are_left_out():
     model = Devise(VECTORS, threads=1, epochs=2).fit(X[TRAIN], y)
     assert model.missing_ == ["unheard of"]
     assert np.all(model.scores(X)[:, 0] == -np.inf)
-    assert not np.any(model.rank(X, SEEN)[0] == 0)
-    assert model.facts()["labels_with_a_vector"] == SEEN - 1
+    assert not np.any(model.rank(X, N_SEEN)[0] == 0)
+    assert model.facts()["labels_with_a_vector"] == N_SEEN - 1
 
 
 def test_synsets_by_what_is_known_of_them():
     """Two cranes: the term stands for both, whichever a row has."""
-    known = KnowledgeGraph()
-    known.add("n1", ["word0", "unheard of"])
-    known.add("n2", ["word0"])
+    graph = KnowledgeGraph()
+    graph.add("n1", ["word0", "unheard of"])
+    graph.add("n2", ["word0"])
     y = [{0: "n1", 1: "n2"}.get(t, LABELS[t]) for t in TRUE[TRAIN]]
-    model = Devise(VECTORS, knowledge=known, threads=1).fit(X[TRAIN], y)
+    model = Devise(VECTORS, knowledge=graph, threads=1).fit(X[TRAIN], y)
     assert set(model.vocabulary_.names(model.rank(X[:1], 2)[0][0])) == {"n1", "n2"}
 
 
@@ -125,7 +125,7 @@ def test_none_of_the_labels_has_a_vector():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"vectors": None}, "needs word vectors"),
         ({"use": "last"}, "use is 'last'; choose one of first, random, mean"),
@@ -138,37 +138,37 @@ def test_none_of_the_labels_has_a_vector():
         ({"labels": [3]}, "labels are .3."),
     ],
 )
-def test_wrong_parameters_are_told_by_name(wrong, said):
-    with pytest.raises(InputError, match=said):
+def test_wrong_parameters_are_told_by_name(wrong, message):
+    with pytest.raises(InputError, match=message):
         fitted(Devise(**{"vectors": VECTORS, **wrong}))
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [({"seed": -1}, "seed is -1"), ({"threads": "all"}, "threads is 'all'"), ({"max_iter": 1.5}, "max_iter is 1.5")],
 )
-def test_wrong_parameters_of_conse_are_told_by_name(wrong, said):
-    with pytest.raises(InputError, match=said):
+def test_wrong_parameters_of_conse_are_told_by_name(wrong, message):
+    with pytest.raises(InputError, match=message):
         fitted(Conse(VECTORS, **wrong))
 
 
 def test_validation_rows_choose_the_epoch_among_labels_that_are_known():
     y = [LABELS[t] for t in TRUE]
-    model = Devise(VECTORS, epochs=4, labels=LABELS[SEEN:], threads=1)
+    model = Devise(VECTORS, epochs=4, labels=LABELS[N_SEEN:], threads=1)
     model.fit(X[TRAIN], y[: TRAIN.sum()], validation=(X, y))
     assert [stats.validation is not None for stats in model.history_] == [True] * 4
     with pytest.raises(NotCalibratedError, match="cosines"):
         model.predict_proba(X)
 
 
-@pytest.mark.parametrize("made", [Devise(VECTORS, epochs=3, threads=1), Conse(VECTORS)])
-def test_saved_is_loaded_and_labels_can_still_be_added(tmp_path, made):
-    model = fitted(clone(made).set_params(labels=LABELS[SEEN : SEEN + 2]))
+@pytest.mark.parametrize("estimator", [Devise(VECTORS, epochs=3, threads=1), Conse(VECTORS)])
+def test_saved_is_loaded_and_labels_can_still_be_added(tmp_path, estimator):
+    model = fitted(clone(estimator).set_params(labels=LABELS[N_SEEN : N_SEEN + 2]))
     model.save(tmp_path / "m")
     loaded = wsabie.load(tmp_path / "m")
     assert all(np.array_equal(a, b) for a, b in zip(model.rank(X, 5), loaded.rank(X, 5), strict=True))
-    for one in (model, loaded):
-        one.add_labels(LABELS[SEEN + 2 :], VECTORS)
+    for current in (model, loaded):
+        current.add_labels(LABELS[N_SEEN + 2 :], VECTORS)
     assert np.array_equal(model.scores(X), loaded.scores(X))
     with pytest.raises(InputError, match="needs word vectors"):
         loaded.fit(X, TRUE)
@@ -177,9 +177,9 @@ def test_saved_is_loaded_and_labels_can_still_be_added(tmp_path, made):
 def test_a_checkpoint_of_other_vectors_is_not_gone_on_from(tmp_path):
     y = [LABELS[t] for t in TRUE[TRAIN]]
     Devise(VECTORS, epochs=2, threads=1).fit(X[TRAIN], y, checkpoint=tmp_path / "c")
-    others = WordVectors(LABELS, VECTORS.table[::-1].copy())
+    other_vectors = WordVectors(LABELS, VECTORS.table[::-1].copy())
     with pytest.raises(InputError):
-        Devise(others, epochs=2, threads=1).fit(X[TRAIN], y, checkpoint=tmp_path / "c", resume=True)
+        Devise(other_vectors, epochs=2, threads=1).fit(X[TRAIN], y, checkpoint=tmp_path / "c", resume=True)
 
 
 def test_conse_is_the_mean_of_vectors_weighed_by_probabilities():
@@ -226,14 +226,14 @@ def test_softmax_says_once_that_it_has_not_settled(caplog):
 
 def test_a_warm_start_gives_cold_labels_a_meaning_and_warm_ones_their_own():
     """A label with one row stays near its word vector, one with many goes away from it."""
-    one = np.concatenate([np.flatnonzero(y == TRUE)[: 1 if y % 2 else EACH] for y in range(SEEN)])
-    y = [LABELS[t] for t in TRUE[one]]
-    model = wsabie.Wsabie(DIM, init_labels=VECTORS, epochs=30, threads=1).fit(X[one], y)
+    indices = np.concatenate([np.flatnonzero(y == TRUE)[: 1 if y % 2 else EACH] for y in range(N_SEEN)])
+    y = [LABELS[t] for t in TRUE[indices]]
+    model = wsabie.Wsabie(DIM, init_labels=VECTORS, epochs=30, threads=1).fit(X[indices], y)
     unit = VECTORS.table / np.linalg.norm(VECTORS.table, axis=1, keepdims=True)
-    learnt = model.label_vectors / np.linalg.norm(model.label_vectors, axis=1, keepdims=True)
-    cosines = np.einsum("ij,ij->i", learnt, unit[:SEEN])
+    unit_vectors = model.label_vectors / np.linalg.norm(model.label_vectors, axis=1, keepdims=True)
+    cosines = np.einsum("ij,ij->i", unit_vectors, unit[:N_SEEN])
     assert cosines.mean() > 0.7  # two random points of twelve dimensions have 0 +- 0.3
-    moved = np.linalg.norm(model.label_vectors - unit[:SEEN], axis=1)
+    moved = np.linalg.norm(model.label_vectors - unit[:N_SEEN], axis=1)
     assert moved[::2].mean() > moved[1::2].mean() > 0
 
 

@@ -19,37 +19,37 @@ def arrived(losses: np.ndarray) -> BatchReport:
 
 
 def run(chunks: list[np.ndarray]) -> list[BatchReport]:
-    found: list[BatchReport] = []
+    reports: list[BatchReport] = []
     for losses in chunks:
-        drift, window = detect_drift([*found, arrived(losses)])
-        found.append(BatchReport(**{**vars(arrived(losses)), "drift": drift, "window": window}))
-    return found
+        drift, window = detect_drift([*reports, arrived(losses)])
+        reports.append(BatchReport(**{**vars(arrived(losses)), "drift": drift, "window": window}))
+    return reports
 
 
 def test_false_alarms_are_rare() -> None:
     """100 streams of 30 looks of one law: at most FALSE_ALARMS of the 3,000 looks find something."""
     rng = np.random.default_rng(0)
-    looks = [one.drift for _ in range(100) for one in run([rng.beta(2, 2, 50) for _ in range(30)])]
+    looks = [report.drift for _ in range(100) for report in run([rng.beta(2, 2, 50) for _ in range(30)])]
     assert np.mean([drift != "" for drift in looks]) <= stream.FALSE_ALARMS
 
 
 def test_drift_is_found_and_the_window_begins_anew() -> None:
     rng = np.random.default_rng(1)
     chunks = [rng.beta(2, 4, 100) for _ in range(10)] + [rng.beta(4, 2, 100) for _ in range(5)]
-    found = run(chunks)
-    assert [one.drift for one in found[:10]] == [""] * 10
-    alarmed = [i for i, one in enumerate(found) if one.drift]
+    reports = run(chunks)
+    assert [report.drift for report in reports[:10]] == [""] * 10
+    alarmed = [i for i, report in enumerate(reports) if report.drift]
     assert alarmed == [10]
-    assert (found[10].drift, found[10].window) == ("worse", 0)
-    assert "train a model on all rows again" in found[10].advice()
-    assert found[14].window == 4
+    assert (reports[10].drift, reports[10].window) == ("worse", 0)
+    assert "train a model on all rows again" in reports[10].advice()
+    assert reports[14].window == 4
 
 
 def test_getting_better_is_no_alarm() -> None:
     rng = np.random.default_rng(2)
-    found = run([rng.beta(4, 2, 200), rng.beta(2, 4, 200)])
-    assert found[1].drift == "better"
-    assert found[1].advice() == ""
+    reports = run([rng.beta(4, 2, 200), rng.beta(2, 4, 200)])
+    assert reports[1].drift == "better"
+    assert reports[1].advice() == ""
 
 
 def test_probabilities_that_are_off_are_fitted_anew() -> None:
@@ -64,8 +64,8 @@ def test_the_bound_by_hand() -> None:
     """Two chunks of 100 without spread inside: v = gap^2 / 4, m = 50, one cut, ln(2 / .01) = 5.298."""
     log = np.log(2 / 0.01)
     least = next(gap for gap in np.arange(0.01, 1, 0.01) if gap > np.sqrt(gap**2 / 4 * 2 / 50 * log) + 2 / 150 * log)
-    for gap, wanted in ((least - 0.01, ""), (least + 0.01, "worse")):
-        assert run([np.full(100, 0.0), np.full(100, gap)])[1].drift == wanted
+    for gap, expected in ((least - 0.01, ""), (least + 0.01, "worse")):
+        assert run([np.full(100, 0.0), np.full(100, gap)])[1].drift == expected
 
 
 def test_figures_by_hand() -> None:
@@ -76,11 +76,11 @@ def test_figures_by_hand() -> None:
 
 def words(n: int, seed: int, shift: int = 0) -> tuple[csr_matrix, list[str]]:
     rng = np.random.default_rng(seed)
-    own = rng.integers(0, 4, n)
+    topics = rng.integers(0, 4, n)
     X = np.zeros((n, 20), np.float32)
-    X[np.arange(n), (own + shift) % 4 * 3 + rng.integers(0, 3, n)] = 1
+    X[np.arange(n), (topics + shift) % 4 * 3 + rng.integers(0, 3, n)] = 1
     X[np.arange(n), 12 + rng.integers(0, 6, n)] = 1
-    return csr_matrix(X), [f"label {y}" for y in own]
+    return csr_matrix(X), [f"label {y}" for y in topics]
 
 
 def test_an_arrival_is_judged_before_it_is_learnt(tmp_path: Path) -> None:
@@ -90,11 +90,11 @@ def test_an_arrival_is_judged_before_it_is_learnt(tmp_path: Path) -> None:
     more = more.tolil()
     more[0, 19] = 1  # a feature that no row had
     truth[5] = "label 9"
-    more, before = more.tocsr(), model.score(*words(100, 2))
+    more, score_at_start = more.tocsr(), model.score(*words(100, 2))
     model.partial_fit(more, truth)
     (first,) = model.stream_
     assert (first.rows, first.evaluated) == (100, 99)
-    assert first.map == pytest.approx(before, abs=0.02)
+    assert first.map == pytest.approx(score_at_start, abs=0.02)
     assert (first.unseen_labels, first.unseen_features) == (pytest.approx(0.01), pytest.approx(1 / 201))
     assert first.ece is not None
     assert first.ece < 0.1
@@ -109,12 +109,12 @@ def test_an_arrival_is_judged_before_it_is_learnt(tmp_path: Path) -> None:
 
 
 def test_labels_that_were_removed_have_no_part_in_a_figure() -> None:
-    """Of four labels three are left, and all rows are of the last."""
+    """Three of four labels are left, and all rows have the last one."""
     model = Wsabie(dim=8, epochs=8, threads=1, replay=200).fit(*words(400, 0), validation=words(200, 1))
     model.remove_labels(["label 0"])
     more, truth = words(200, 2)
     more = more[np.array(truth) == "label 3"]
     living = model.vocabulary_.ids([f"label {y}" for y in (1, 2, 3)])
-    wanted = ((model.predict_proba(more)[:, living] - [0, 0, 1]) ** 2).mean()
+    expected = ((model.predict_proba(more)[:, living] - [0, 0, 1]) ** 2).mean()
     model.partial_fit(more, ["label 3"] * more.shape[0])
-    assert model.stream_[0].brier == pytest.approx(wanted, rel=1e-4)
+    assert model.stream_[0].brier == pytest.approx(expected, rel=1e-4)

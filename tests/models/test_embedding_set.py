@@ -17,13 +17,13 @@ ROWS = FeatureTable(identity(3, np.float32, "csr"), identity(3, np.int8, "csr"),
 
 def test_points_are_those_of_the_model_and_survive_the_disk(tmp_path: Path) -> None:
     model = Wsabie(dim=4, epochs=5, threads=1).fit(ROWS.X, ROWS.Y)
-    made = EmbeddingSet.of(Annotator(model), ROWS, origin="here")
-    assert np.array_equal(made.points, model.transform(ROWS.X))
-    made.save(tmp_path / "points")
-    kept = EmbeddingSet.load(tmp_path / "points")
-    assert (kept.ids, kept.origin, len(kept)) == (["a", "b", "c"], "here", 3)
-    assert np.array_equal(kept.points, made.points)
-    EmbeddingSet(["a"], made.points).save(tmp_path / "odd")
+    embeddings = EmbeddingSet.of(Annotator(model), ROWS, origin="here")
+    assert np.array_equal(embeddings.points, model.transform(ROWS.X))
+    embeddings.save(tmp_path / "points")
+    loaded = EmbeddingSet.load(tmp_path / "points")
+    assert (loaded.ids, loaded.origin, len(loaded)) == (["a", "b", "c"], "here", 3)
+    assert np.array_equal(loaded.points, embeddings.points)
+    EmbeddingSet(["a"], embeddings.points).save(tmp_path / "odd")
     with pytest.raises(ModelFolderError, match="the sizes of points do not agree"):
         EmbeddingSet.load(tmp_path / "odd")
     model.save(tmp_path / "model")

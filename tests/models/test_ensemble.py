@@ -25,7 +25,7 @@ X, Y, ANSWER = toy()
 HALVES = [np.arange(15), np.arange(15, 30)]
 
 
-def made(n: int = 3, **options: Any) -> Ensemble:
+def make_ensemble(n: int = 3, **options: Any) -> Ensemble:
     base = {
         name: options.pop(name)
         for name in ("label_bias", "similarity", "scaling", "learning_rate", "init")
@@ -37,45 +37,47 @@ def made(n: int = 3, **options: Any) -> Ensemble:
 @pytest.mark.parametrize("dense", [False, True])
 def test_the_score_is_the_mean_of_the_members_scores_in_units_of_their_spread(dense: bool) -> None:
     rows = X.toarray() if dense else X
-    found = made(label_bias=True, init="random").fit(rows, Y)
+    ensemble = make_ensemble(label_bias=True, init="random").fit(rows, Y)
     total = np.zeros(Y.shape)
-    for member in found.members_:
-        alone = Wsabie(dim=12, epochs=4, label_bias=True, threads=1, seed=member.seed, init="random").fit(rows, Y)
-        scores = alone.scores(rows)
+    for member in ensemble.members_:
+        single = Wsabie(dim=12, epochs=4, label_bias=True, threads=1, seed=member.seed, init="random").fit(rows, Y)
+        scores = single.scores(rows)
         assert np.isclose(member.spread, scores.std(1).mean(), rtol=1e-5)
         total += scores / scores.std(1).mean() / 3
-    assert np.allclose(found.scores(rows), total, atol=1e-5)
-    assert np.allclose(found.transform(rows) @ found.label_vectors.T + found.joined_.space_.bias, total, atol=1e-5)
-    ids, scores = found.rank(rows, 12)
+    assert np.allclose(ensemble.scores(rows), total, atol=1e-5)
+    assert np.allclose(
+        ensemble.transform(rows) @ ensemble.label_vectors.T + ensemble.joined_.space_.bias, total, atol=1e-5
+    )
+    ids, scores = ensemble.rank(rows, 12)
     assert np.allclose(scores, np.take_along_axis(total, ids, 1), atol=1e-5)
 
 
 def test_one_member_ranks_as_the_model_alone() -> None:
-    alone = Wsabie(dim=12, epochs=4, threads=1, seed=5).fit(X, Y)
-    assert np.array_equal(made(1, seed=5).fit(X, Y).rank(X, 12)[0], alone.rank(X, 12)[0])
+    single = Wsabie(dim=12, epochs=4, threads=1, seed=5).fit(X, Y)
+    assert np.array_equal(make_ensemble(1, seed=5).fit(X, Y).rank(X, 12)[0], single.rank(X, 12)[0])
 
 
 @pytest.mark.parametrize("columns", [HALVES, 0.5, None, [np.arange(30) < 20, range(10, 30)]])
 def test_a_member_by_columns_knows_nothing_of_the_others(columns: Any) -> None:
-    found = made(2, by="columns", columns=columns).fit(X, Y)
-    for m, chosen in enumerate(draw_column_sets(columns, N_FEATURES, 2, 0)):
-        table = found.joined_.space_.features[:, 12 * m : 12 * (m + 1)]
-        assert np.array_equal(np.flatnonzero(np.abs(table).sum(1)), chosen)
-        assert found.members_[m].columns == len(chosen)
-    assert np.isfinite(found.scores(X)).all()
+    ensemble = make_ensemble(2, by="columns", columns=columns).fit(X, Y)
+    for m, column_set in enumerate(draw_column_sets(columns, N_FEATURES, 2, 0)):
+        table = ensemble.joined_.space_.features[:, 12 * m : 12 * (m + 1)]
+        assert np.array_equal(np.flatnonzero(np.abs(table).sum(1)), column_set)
+        assert ensemble.members_[m].columns == len(column_set)
+    assert np.isfinite(ensemble.scores(X)).all()
 
 
 def test_a_member_by_columns_sees_rows_of_their_full_length() -> None:
-    """What the other columns would add to the squares is made up by a factor."""
-    found = made(2, by="columns", columns=HALVES, init="random").fit(X, Y)
-    given = check_features(X)
-    scaled = convert_to_matrix(RowScaling.fit(given, N_FEATURES, "auto")(given), N_FEATURES)
+    """A factor makes up for the squares of the columns that are left out."""
+    ensemble = make_ensemble(2, by="columns", columns=HALVES, init="random").fit(X, Y)
+    checked = check_features(X)
+    scaled = convert_to_matrix(RowScaling.fit(checked, N_FEATURES, "auto")(checked), N_FEATURES)
     rows = scaled[:, :15] * np.sqrt((scaled.data**2).sum() / (scaled[:, :15].data ** 2).sum())
-    alone = Wsabie(dim=12, epochs=4, scaling=None, threads=1, init="random").fit(
+    single = Wsabie(dim=12, epochs=4, scaling=None, threads=1, init="random").fit(
         rows, Y, label_names=[str(y) for y in range(12)]
     )
-    own = found.transform(X)[:, :12] @ found.label_vectors[:, :12].T
-    assert np.allclose(own, alone.scores(rows) / found.members_[0].spread / 2, atol=1e-4)
+    partial_scores = ensemble.transform(X)[:, :12] @ ensemble.label_vectors[:, :12].T
+    assert np.allclose(partial_scores, single.scores(rows) / ensemble.members_[0].spread / 2, atol=1e-4)
 
 
 def test_a_member_by_columns_is_judged_on_its_own_columns() -> None:
@@ -84,28 +86,28 @@ def test_a_member_by_columns_is_judged_on_its_own_columns() -> None:
     figures = []
     for seed in (0, 1):
         valid[:, 15:] = np.random.default_rng(seed).random((60, 15))
-        found = made(2, by="columns", columns=HALVES, scaling=None).fit(X, Y, validation=(valid, Y[:60]))
-        figures.append([member.validation_map for member in found.members_])
+        ensemble = make_ensemble(2, by="columns", columns=HALVES, scaling=None).fit(X, Y, validation=(valid, Y[:60]))
+        figures.append([member.validation_map for member in ensemble.members_])
     assert figures[0][0] == figures[1][0] != figures[0][1] != figures[1][1]
 
 
 def test_bags_weigh_rows_by_how_often_they_are_drawn() -> None:
-    drawn = draw_row_weights(None, 1000, 0, 1)
-    assert drawn.sum() == 1000
-    assert abs((drawn == 0).mean() - np.exp(-1)) < 0.05
-    assert not np.array_equal(drawn, draw_row_weights(None, 1000, 0, 2))
-    assert np.array_equal(draw_row_weights(np.full(1000, 2), 1000, 0, 1), 2 * drawn)
+    row_weights = draw_row_weights(None, 1000, 0, 1)
+    assert row_weights.sum() == 1000
+    assert abs((row_weights == 0).mean() - np.exp(-1)) < 0.05
+    assert not np.array_equal(row_weights, draw_row_weights(None, 1000, 0, 2))
+    assert np.array_equal(draw_row_weights(np.full(1000, 2), 1000, 0, 1), 2 * row_weights)
     with pytest.raises(InputError, match="sample_weight must be 120 finite"):
-        made(1, by="rows").fit(X, Y, sample_weight=np.ones(119))
-    bag = made(1, by="rows").fit(X, Y, sample_weight=np.ones(120))
+        make_ensemble(1, by="rows").fit(X, Y, sample_weight=np.ones(119))
+    bag = make_ensemble(1, by="rows").fit(X, Y, sample_weight=np.ones(120))
     weights = draw_row_weights(None, 120, 0, 0)
-    alone = Wsabie(dim=12, epochs=4, threads=1).fit(X, Y, sample_weight=weights)
-    assert np.array_equal(bag.rank(X, 12)[0], alone.rank(X, 12)[0])
+    single = Wsabie(dim=12, epochs=4, threads=1).fit(X, Y, sample_weight=weights)
+    assert np.array_equal(bag.rank(X, 12)[0], single.rank(X, 12)[0])
 
 
 def test_saved_is_loaded(tmp_path: Path) -> None:
     valid = (X[:30], Y[:30])
-    saved = made(2, by="columns", columns=HALVES).fit(X, names(ANSWER), validation=valid)
+    saved = make_ensemble(2, by="columns", columns=HALVES).fit(X, names(ANSWER), validation=valid)
     saved.save(tmp_path / "m")
     loaded = wsabie.load(tmp_path / "m")
     assert np.array_equal(saved.scores(X), loaded.scores(X))
@@ -119,48 +121,52 @@ def test_saved_is_loaded(tmp_path: Path) -> None:
 
 
 def test_threads_change_no_bit() -> None:
-    one, two = (made(2).set_params(threads=threads).fit(X, Y, validation=(X, Y)) for threads in (1, 2))
-    assert np.array_equal(one.scores(X), two.scores(X))
-    assert one.validation_map_ == two.validation_map_
+    single_threaded, two = (
+        make_ensemble(2).set_params(threads=threads).fit(X, Y, validation=(X, Y)) for threads in (1, 2)
+    )
+    assert np.array_equal(single_threaded.scores(X), two.scores(X))
+    assert single_threaded.validation_map_ == two.validation_map_
 
 
 def test_contributions_add_up_to_the_score() -> None:
-    found = made(by="columns").fit(X, names(ANSWER))
-    parts = compute_contributions(found, X[:1], "label 3")
-    assert np.isclose(parts.sum(), found.scores(X[:1])[0, 3], atol=1e-5)
+    ensemble = make_ensemble(by="columns").fit(X, names(ANSWER))
+    parts = compute_contributions(ensemble, X[:1], "label 3")
+    assert np.isclose(parts.sum(), ensemble.scores(X[:1])[0, 3], atol=1e-5)
     with pytest.raises(InputError, match="X has 2 rows; give one"):
-        compute_contributions(found, X[:2], "label 3")
+        compute_contributions(ensemble, X[:2], "label 3")
 
 
 def test_resumed_members_are_not_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made_again: list[int] = []
-    whole = made().fit(X, Y)
+    uninterrupted = make_ensemble().fit(X, Y)
     monkeypatch.setattr(CheckpointFolder.__init__, "__kwdefaults__", {"resume": False, "every": 0.0})
     with pytest.raises(KeyboardInterrupt):
-        made().fit(X, Y, checkpoint=tmp_path / "c", on_epoch=_stopping_at(7))
-    resumed = made().fit(X, Y, checkpoint=tmp_path / "c", resume=True, on_epoch=lambda s: made_again.append(s.epoch))
+        make_ensemble().fit(X, Y, checkpoint=tmp_path / "c", on_epoch=_stopping_at(7))
+    resumed = make_ensemble().fit(
+        X, Y, checkpoint=tmp_path / "c", resume=True, on_epoch=lambda s: made_again.append(s.epoch)
+    )
     assert made_again == [2, 3, 0, 1, 2, 3]  # the second member's last two, and the third
-    assert np.array_equal(resumed.scores(X), whole.scores(X))
+    assert np.array_equal(resumed.scores(X), uninterrupted.scores(X))
     assert len(resumed.history_) == 12
 
 
 def _stopping_at(number: int) -> Any:
-    seen: list[int] = []
+    epochs: list[int] = []
 
     def stop(stats: Any) -> None:
-        seen.append(stats.epoch)
-        if len(seen) == number:
+        epochs.append(stats.epoch)
+        if len(epochs) == number:
             raise KeyboardInterrupt
 
     return stop
 
 
 def test_a_fit_that_fails_leaves_the_model_as_it_was() -> None:
-    found = made(2).fit(X, Y)
-    before = found.scores(X)
+    ensemble = make_ensemble(2).fit(X, Y)
+    old_scores = ensemble.scores(X)
     with pytest.raises(InputError, match="validation must be a pair"):
-        found.fit(X, Y, validation=X)
-    assert np.array_equal(found.scores(X), before)
+        ensemble.fit(X, Y, validation=X)
+    assert np.array_equal(ensemble.scores(X), old_scores)
 
 
 def test_ten_members_need_one_training_and_the_tables() -> None:
@@ -171,38 +177,40 @@ def test_ten_members_need_one_training_and_the_tables() -> None:
         model = Ensemble(Wsabie(dim=32, epochs=1), n=n, threads=1)
         tracemalloc.start()
         model.fit(rows, labels)
-        found = tracemalloc.get_traced_memory()[1]
+        peak_bytes = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        return found
+        return peak_bytes
 
     peak(1)
-    one, ten, tables = peak(1), peak(10), 4 * 32 * (400 + labels.max() + 1)
-    assert ten - one < 9 * tables * 1.1
+    peak_of_1, ten, tables = peak(1), peak(10), 4 * 32 * (400 + labels.max() + 1)
+    assert ten - peak_of_1 < 9 * tables * 1.1
 
 
 def test_as_scikit_learn_knows_it() -> None:
-    model = made(4, by="rows", seed=3)
+    model = make_ensemble(4, by="rows", seed=3)
     again = clone(model)
     assert again.get_params()["estimator__dim"] == 12
     assert again.set_params(estimator__dim=7).estimator.dim == 7
     assert model.estimator.dim == 12
-    assert made(2).fit(X, Y).score(X, Y) == pytest.approx(Ensemble(Wsabie(dim=12, epochs=4), n=2).fit(X, Y).score(X, Y))
+    assert make_ensemble(2).fit(X, Y).score(X, Y) == pytest.approx(
+        Ensemble(Wsabie(dim=12, epochs=4), n=2).fit(X, Y).score(X, Y)
+    )
 
 
 @pytest.mark.parametrize(
     ("model", "sentence"),
     [
-        (made(similarity="euclidean"), "adds up inner products"),
-        (made(0), "n is 0; choose a whole number"),
-        (made(by="luck"), "by is 'luck'; choose one of seed, rows, columns"),
-        (made(columns=[[0]]), "columns are given, but members differ by seed"),
-        (made(1, by="columns", columns=HALVES), "2 sets of columns for 1 members"),
-        (made(by="columns", columns=[[0, 30]]), "no column 30; the 30 columns"),
-        (made(by="columns", columns=[[]]), "a set of columns is empty"),
-        (made(by="columns", columns=[[True]]), "a mask of columns has 1 entries; give 30"),
-        (made(by="columns", columns=1.5), "columns is 1.5; choose a share"),
-        (made(learning_rate=-1), "learning_rate is -1"),
-        (made(seed="a"), "seed is 'a'; choose a whole number"),
+        (make_ensemble(similarity="euclidean"), "adds up inner products"),
+        (make_ensemble(0), "n is 0; choose a whole number"),
+        (make_ensemble(by="luck"), "by is 'luck'; choose one of seed, rows, columns"),
+        (make_ensemble(columns=[[0]]), "columns are given, but members differ by seed"),
+        (make_ensemble(1, by="columns", columns=HALVES), "2 sets of columns for 1 members"),
+        (make_ensemble(by="columns", columns=[[0, 30]]), "no column 30; the 30 columns"),
+        (make_ensemble(by="columns", columns=[[]]), "a set of columns is empty"),
+        (make_ensemble(by="columns", columns=[[True]]), "a mask of columns has 1 entries; give 30"),
+        (make_ensemble(by="columns", columns=1.5), "columns is 1.5; choose a share"),
+        (make_ensemble(learning_rate=-1), "learning_rate is -1"),
+        (make_ensemble(seed="a"), "seed is 'a'; choose a whole number"),
         (Ensemble(OneVsRest()), r"made of Wsabie models, not of OneVsRest; give a Wsabie .*--kind wsabie, wsabie-auc"),  # type: ignore[arg-type]
     ],
 )
@@ -219,7 +227,7 @@ def test_the_kinds_that_are_named_are_those_that_ensembles_are_made_of() -> None
 
 def test_validation_rows_of_another_width() -> None:
     with pytest.raises(InputError, match="validation X has 29 features"):
-        made(2).fit(X, Y, validation=(X[:, :29], Y))
+        make_ensemble(2).fit(X, Y, validation=(X[:, :29], Y))
 
 
 def test_blocks_by_names() -> None:

@@ -33,10 +33,10 @@ def test_a_new_artist_is_found_for_new_tracks(fitted: Space) -> None:
     more = grown(fitted, Relation(fresh, "artist", pairs))
     assert more.entity_names("artist") == [*fitted.entity_names("artist"), "newcomer"]
     assert more.entity_names("track") == [*fitted.entity_names("track"), *(f"n{i}" for i in range(24))]
-    others = features(12, seed=2)
-    found = [[name for name, _ in top] for top in more.annotate("track", "artist", others, k=3)]
-    assert all("newcomer" in found[i] for i in (0, 6))
-    assert not any("newcomer" in found[i][:2] for i in (1, 2, 3, 4, 5)), "the two of their own group come first"
+    new_features = features(12, seed=2)
+    artists = [[name for name, _ in top] for top in more.annotate("track", "artist", new_features, k=3)]
+    assert all("newcomer" in artists[i] for i in (0, 6))
+    assert not any("newcomer" in artists[i][:2] for i in (1, 2, 3, 4, 5)), "the two of their own group come first"
 
 
 def test_maps_and_old_points_stay_and_free_vectors_move(fitted: Space) -> None:
@@ -54,8 +54,8 @@ def test_new_features_of_a_known_track_move_its_point(fitted: Space) -> None:
     more = grown(fitted, Relation(again, "artist", [("t5", "artist 0")]), epochs=1)
     where = fitted.entity_names("track").index("t5")
     assert np.allclose(more.points("track", ["t5"]), fitted.points("track", features(1, seed=9)))
-    kept = np.arange(48) != where
-    assert np.array_equal(more.points("track")[kept], fitted.points("track")[kept])
+    is_unchanged = np.arange(48) != where
+    assert np.array_equal(more.points("track")[is_unchanged], fitted.points("track")[is_unchanged])
 
 
 def test_things_alone_are_added_by_a_relation_within_their_kind(fitted: Space) -> None:
@@ -105,11 +105,11 @@ def test_a_space_that_was_never_fitted_is_fitted() -> None:
     ],
 )
 def test_what_cannot_be_added_is_said_and_nothing_changes(fitted: Space, relation: Relation, sentence: str) -> None:
-    before = fitted.entity_names("artist"), fitted.points("artist").copy()
+    state = fitted.entity_names("artist"), fitted.points("artist").copy()
     with pytest.raises(InputError, match=sentence):
         fitted.partial_fit([relation])
-    assert fitted.entity_names("artist") == before[0]
-    assert np.array_equal(fitted.points("artist"), before[1])
+    assert fitted.entity_names("artist") == state[0]
+    assert np.array_equal(fitted.points("artist"), state[1])
 
 
 def test_things_are_placed_by_their_map_and_nothing_else_moves(fitted: Space) -> None:
@@ -128,25 +128,25 @@ def test_things_are_placed_by_their_map_and_nothing_else_moves(fitted: Space) ->
 @pytest.mark.parametrize("rows", ["auto", None])
 def test_points_of_features_never_move_however_long_they_are(rows: Any) -> None:
     """Free vectors are held to the limit beside given points that are far longer than it."""
-    known = EntityKind("track", 40 * features(), [f"t{i}" for i in range(48)], scaling=rows)
-    space = make(epochs=3).fit([Relation(known, "artist", by())])
+    tracks = EntityKind("track", 40 * features(), [f"t{i}" for i in range(48)], scaling=rows)
+    space = make(epochs=3).fit([Relation(tracks, "artist", by())])
     pairs = [*by(), *((f"t{i}", "newcomer") for i in range(48))]
-    both = [Relation("track", "artist", pairs), Relation("artist", "track", [(b, a) for a, b in pairs])]
-    more = fitted_entities.grow_space(space.kinds_, space.space_, both, 0)
-    before = {name: table.copy() for name, table in more.points.tables.items()}
+    relations = [Relation("track", "artist", pairs), Relation("artist", "track", [(b, a) for a, b in pairs])]
+    more = fitted_entities.grow_space(space.kinds_, space.space_, relations, 0)
+    old_tables = {name: table.copy() for name, table in more.points.tables.items()}
     settings = resolve_continued_settings(space._list_parameters(), space.settings_, TrainingShape(1, 1, 9), 3, 0)
     Trainer(settings).train(more.points, TrainingData(more.blocks))
-    assert np.array_equal(more.points.tables["track"], before["track"])
-    assert not np.array_equal(more.points.tables["artist"], before["artist"])
+    assert np.array_equal(more.points.tables["track"], old_tables["track"])
+    assert not np.array_equal(more.points.tables["artist"], old_tables["artist"])
 
 
 def test_a_kind_that_is_called_as_a_map_is_refused() -> None:
     documents = EntityKind("document", features(), [f"t{i}" for i in range(48)], map="words")
     space = make(epochs=2).fit([Relation(documents, "artist", by())])
-    before = deepcopy(space)
+    copied = deepcopy(space)
     with pytest.raises(InputError, match="'words' is a map of features in this space; call the new kind otherwise"):
         space.partial_fit([Relation("document", "words", [("t0", f"word {i}") for i in range(40)])])
-    assert same(space, before)
+    assert same(space, copied)
 
 
 def test_a_relation_that_nothing_was_trained_for_is_not_one_that_was_learned(fitted: Space) -> None:

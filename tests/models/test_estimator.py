@@ -45,9 +45,9 @@ def test_the_toy_task_is_learned(loss: str, similarity: str, dense: bool, determ
     rows, truth, answer = toy(dense=dense)
     model = make(loss=loss, similarity=similarity, deterministic=deterministic).fit(rows, truth)
     new_rows, new_truth, new_answer = toy(60, dense=dense, seed=1)
-    for X_, Y_, wanted in ((rows, truth, answer), (new_rows, new_truth, new_answer)):
+    for X_, Y_, expected in ((rows, truth, answer), (new_rows, new_truth, new_answer)):
         ids, scores = model.rank(X_, 2)
-        assert np.array_equal(np.sort(ids, 1), wanted)
+        assert np.array_equal(np.sort(ids, 1), expected)
         assert np.isfinite(scores).all()
         assert model.score(X_, Y_) == 1
 
@@ -79,7 +79,7 @@ def test_scores_are_products_of_points_and_label_vectors(fitted: Wsabie) -> None
 
 @pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
 def test_scores_and_ranks_are_those_of_the_kernels(similarity: str) -> None:
-    """What is ranked by BLAS is what was trained by the kernels."""
+    """BLAS ranks by the scores that the kernels trained."""
     from tests.reference import candidates as candidates_reference
     from tests.reference import training_loops as training_loops_reference
 
@@ -100,11 +100,11 @@ def test_rank_excludes_chooses_and_fills_up(fitted: Wsabie) -> None:
     assert (scores[:, N_LABELS:] == -np.inf).all()
     assert (np.sort(ids[:, :N_LABELS], 1) == np.arange(N_LABELS)).all()
     assert (np.diff(scores[:, :N_LABELS], axis=1) <= 0).all()
-    left, _ = fitted.rank(X, 2, exclude=Y)
-    assert not any(set(row) & set(true) for row, true in zip(left, ANSWER, strict=True))
-    chosen, _ = fitted.rank(X, 3, candidates=["4", "0"])
-    assert {int(y) for y in chosen.ravel()} == {4, 0, -1}
-    assert np.array_equal(chosen, fitted.rank(X, 3, candidates=[0, 4])[0])
+    ranked, _ = fitted.rank(X, 2, exclude=Y)
+    assert not any(set(row) & set(true) for row, true in zip(ranked, ANSWER, strict=True))
+    ranked_candidates, _ = fitted.rank(X, 3, candidates=["4", "0"])
+    assert {int(y) for y in ranked_candidates.ravel()} == {4, 0, -1}
+    assert np.array_equal(ranked_candidates, fitted.rank(X, 3, candidates=[0, 4])[0])
 
 
 def test_ties_are_ordered_by_number(fitted: Wsabie) -> None:
@@ -131,10 +131,10 @@ def test_order_of_the_labels_is_only_their_number() -> None:
 
     fitted = make(init="random").fit(X, Y)  # without equal scores
     order = np.random.default_rng(0).permutation(N_LABELS)
-    other = copy(fitted)
-    other.space_ = replace(fitted.space_, labels=fitted.space_.labels[order], bias=fitted.space_.bias[order])
+    renumbered = copy(fitted)
+    renumbered.space_ = replace(fitted.space_, labels=fitted.space_.labels[order], bias=fitted.space_.bias[order])
     ids, scores = fitted.rank(X, 5)
-    ids_, scores_ = other.rank(X, 5)
+    ids_, scores_ = renumbered.rank(X, 5)
     np.testing.assert_allclose(scores_, scores, rtol=1e-6)
     assert np.array_equal(order[ids_], ids)
 
@@ -175,21 +175,21 @@ def test_same_bits_for_any_number_of_threads_validation_included(dense: bool) ->
         assert [s.validation for s in model.history_] == [s.validation for s in models[0].history_]
         assert np.array_equal(model.transform(rows), models[0].transform(rows))
         assert np.array_equal(model.predict_proba(rows), models[0].predict_proba(rows))
-        for one, other in zip(model.rank(rows, 3), models[0].rank(rows, 3), strict=True):
-            assert np.array_equal(one, other)
+        for values, first_values in zip(model.rank(rows, 3), models[0].rank(rows, 3), strict=True):
+            assert np.array_equal(values, first_values)
 
 
 def test_probabilities_do_not_depend_on_the_threads_of_blas() -> None:
     """At this size its products come out otherwise with four threads."""
     rng = np.random.default_rng(0)
     rows = sp.random(600, 200, 0.1, format="csr", random_state=rng, dtype=np.float32)
-    truth, found = rng.integers(0, 500, 600), []
+    truth, calibrations = rng.integers(0, 500, 600), []
     for threads in (1, 4):
         with threadpool_limits(threads, user_api="blas"):
             model = Wsabie(100, epochs=2, threads=1).fit(rows, truth, validation=(rows[:300], truth[:300]))
-            found.append(model.calibration_)
-    assert (found[0].slope, found[0].offset) == (found[1].slope, found[1].offset)
-    assert np.array_equal(found[0].label_offsets, found[1].label_offsets)
+            calibrations.append(model.calibration_)
+    assert (calibrations[0].slope, calibrations[0].offset) == (calibrations[1].slope, calibrations[1].offset)
+    assert np.array_equal(calibrations[0].label_offsets, calibrations[1].label_offsets)
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
@@ -199,8 +199,8 @@ def test_fit_twice_is_the_same_and_another_seed_is_not(deterministic: bool) -> N
     model.fit(X, Y)
     assert np.array_equal(model.space_.features, first.features)
     assert np.array_equal(model.space_.labels, first.labels)
-    other = make(epochs=2, deterministic=deterministic, seed=1).fit(X, Y)
-    assert not np.array_equal(other.space_.features, first.features)
+    reseeded = make(epochs=2, deterministic=deterministic, seed=1).fit(X, Y)
+    assert not np.array_equal(reseeded.space_.features, first.features)
 
 
 def test_weight_2_is_twice_the_learning_rate_to_the_last_bit() -> None:
@@ -234,8 +234,8 @@ def test_explicit_negatives_are_pushed_away() -> None:
     truth = Y.tolil()
     truth[ANSWER[:, 0] == 2, 0] = -1
     rows = X[ANSWER[:, 0] == 2]
-    unknown, known = (make(epochs=10).fit(X, labels).scores(rows)[:, 0] for labels in (Y, truth.tocsr()))
-    assert known.mean() < unknown.mean() - 0.1
+    unknown, with_negatives = (make(epochs=10).fit(X, labels).scores(rows)[:, 0] for labels in (Y, truth.tocsr()))
+    assert with_negatives.mean() < unknown.mean() - 0.1
 
 
 def test_explicit_negatives_are_no_pairs_to_the_defaults() -> None:
@@ -303,12 +303,12 @@ def test_probabilities_come_with_validation_rows(fitted: Wsabie) -> None:
 def test_new_labels_are_added_learned_and_renumber_nothing() -> None:
     old = ANSWER[:, 0] < 8
     model = make().fit(X[old], names(ANSWER[old]))
-    before = list(model.vocabulary_)
+    old_names = list(model.vocabulary_)
     model.partial_fit(X, names(ANSWER), epochs=15)
-    assert list(model.vocabulary_)[: len(before)] == before
+    assert list(model.vocabulary_)[: len(old_names)] == old_names
     assert len(model.vocabulary_) == N_LABELS
-    wanted = [{f"label {y}" for y in row} for row in ANSWER]
-    assert [{name for name, _ in row} for row in model.annotate(X, 2)] == wanted
+    expected = [{f"label {y}" for y in row} for row in ANSWER]
+    assert [{name for name, _ in row} for row in model.annotate(X, 2)] == expected
     assert [s.epoch for s in model.history_] == list(range(45))
 
 
@@ -375,7 +375,7 @@ def test_partial_fit_from_nothing_is_fit() -> None:
 @pytest.mark.parametrize("wrong", ["labels", "features", "weights", "divergence", "values"])
 def test_a_partial_fit_that_fails_leaves_the_model_as_it_was(wrong: str) -> None:
     model = make(epochs=2).fit(X, names(ANSWER))
-    before, history = model.space_.copy(), list(model.history_)
+    old_space, history = model.space_.copy(), list(model.history_)
     rows, labels, options = X, [["quite new"]] * 120, {}
     if wrong == "labels":
         labels = [*labels[:-1], [3]]  # type: ignore[list-item]
@@ -389,26 +389,26 @@ def test_a_partial_fit_that_fails_leaves_the_model_as_it_was(wrong: str) -> None
         model.set_params(learning_rate=1e9, max_norm=None)
     with pytest.raises((InputError, DivergenceError)):
         model.partial_fit(rows, labels, **options)
-    assert np.array_equal(model.space_.labels, before.labels)
-    assert np.array_equal(model.space_.features, before.features)
+    assert np.array_equal(model.space_.labels, old_space.labels)
+    assert np.array_equal(model.space_.features, old_space.features)
     assert len(model.vocabulary_) == N_LABELS == model.space_.n_labels
     assert model.history_ == history
 
 
 def test_a_fit_that_fails_leaves_the_model_as_it_was() -> None:
     model = make(epochs=2).fit(X, Y)
-    before = model.rank(X)[0]
+    old_ranking = model.rank(X)[0]
     with pytest.raises(DivergenceError, match="lower the learning rate"):
         model.set_params(learning_rate=1e9, max_norm=None).fit(X, ANSWER[:, 0])
-    assert np.array_equal(model.rank(X)[0], before)
+    assert np.array_equal(model.rank(X)[0], old_ranking)
 
 
 # ---- checkpoints
 
 
-def interrupted(path: Any, after: int, **changes: Any) -> None:
+def interrupted(path: Any, last_epoch: int, **changes: Any) -> None:
     def stop(stats: Any) -> None:
-        if stats.epoch == after:
+        if stats.epoch == last_epoch:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -449,17 +449,17 @@ def test_a_checkpoint_of_other_settings_is_refused_by_name(tmp_path: Any, change
 
 
 @pytest.mark.usefixtures("every_epoch")
-@pytest.mark.parametrize("what", ["X", "Y", "weights", "validation", "other validation"])
-def test_a_checkpoint_of_other_data_is_refused(tmp_path: Any, what: str) -> None:
+@pytest.mark.parametrize("argument", ["X", "Y", "weights", "validation", "other validation"])
+def test_a_checkpoint_of_other_data_is_refused(tmp_path: Any, argument: str) -> None:
     interrupted(tmp_path / "c", 2)
     rows, truth = X.copy(), Y.copy()
-    if what == "X":
+    if argument == "X":
         rows.data[5] = 2
-    if what == "Y":
+    if argument == "Y":
         truth = Y[::-1]
-    weights = np.linspace(1, 2, 120) if what == "weights" else None
-    validation = (X[:9], Y[:9]) if what == "validation" else None
-    if what == "other validation":
+    weights = np.linspace(1, 2, 120) if argument == "weights" else None
+    validation = (X[:9], Y[:9]) if argument == "validation" else None
+    if argument == "other validation":
         make(epochs=6).fit(X, Y, validation=(X[:9], Y[:9]), checkpoint=tmp_path / "c")
         validation = X[1:10], Y[1:10]
     with pytest.raises(InputError, match="was made with other data; use the same settings and data"):
@@ -574,20 +574,20 @@ def test_use_is_refused_in_a_sentence(fitted: Wsabie) -> None:
 
 
 def test_more_labels_asked_than_there_are_cost_nothing(fitted: Wsabie) -> None:
-    assert [len(found) for found in fitted.annotate(X[:3], 10**12)] == [12, 12, 12]
+    assert [len(row) for row in fitted.annotate(X[:3], 10**12)] == [12, 12, 12]
     assert len(fitted.neighbours(0, 10**12)) == 11
 
 
 def test_a_model_is_searched_anew_after_more_training() -> None:
     model = make(epochs=2).fit(X, Y)
-    before = model.rank(X, 3)[1]
+    old_scores = model.rank(X, 3)[1]
     assert "_searched" in model.__dict__
     assert "_searched" not in model.__getstate__()  # it would be saved with the model
     model.partial_fit(X, Y[::-1], epochs=3)
-    after = model.rank(X, 3)
-    assert not np.array_equal(before, after[1])
+    new_ranking = model.rank(X, 3)
+    assert not np.array_equal(old_scores, new_ranking[1])
     del model._searched
-    assert all(np.array_equal(a, b) for a, b in zip(after, model.rank(X, 3), strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(new_ranking, model.rank(X, 3), strict=True))
     assert "_searched" not in model.fit(X, Y).__dict__  # nor is the old table kept
 
 
@@ -601,17 +601,17 @@ def test_rank_and_scores_agree_on_biases_whatever_is_set_later() -> None:
 @pytest.mark.parametrize("later", [{"dim": 1}, {"dim": 100}, {"similarity": "cosine"}])
 def test_a_fitted_model_stays_what_it_is_whatever_is_set_later(tmp_path, later) -> None:
     model = make(epochs=3).fit(X, Y)
-    before = model.rank(X, 3)
+    old_ranking = model.rank(X, 3)
     model.set_params(**later).save(tmp_path / "model")
     del model._searched
     for now in (model, type(model).load(tmp_path / "model")):
-        for one, other in zip(now.rank(X, 3), before, strict=True):
-            np.testing.assert_array_equal(one, other)
-        np.testing.assert_allclose(np.sort(now.scores(X))[:, ::-1][:, :3], before[1], rtol=1e-5, atol=1e-6)
+        for values, old_values in zip(now.rank(X, 3), old_ranking, strict=True):
+            np.testing.assert_array_equal(values, old_values)
+        np.testing.assert_allclose(np.sort(now.scores(X))[:, ::-1][:, :3], old_ranking[1], rtol=1e-5, atol=1e-6)
 
 
 def test_a_read_only_matrix_can_be_trained_on() -> None:
-    """As numpy.load(mmap_mode="r") gives it."""
+    """Arrays are read-only, like those of numpy.load(mmap_mode="r")."""
     frozen, expected = X.copy(), make(epochs=1, scaling=None).fit(X, Y)
     for array in (frozen.data, frozen.indices, frozen.indptr):
         array.setflags(write=False)
@@ -711,8 +711,8 @@ def test_a_halved_model_ranks_as_its_rounded_points_do(similarity, tmp_path):
     assert any(2 * model.label_vectors.size <= size < 2 * model.label_vectors.size + 200 for size in saved)
     rounded = make(similarity=similarity).fit(X, Y, validation=(X, Y))
     rounded.space_.labels[:, :20] = half.label_vectors
-    for one, other in zip(half.rank(X, 5), rounded.rank(X, 5), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for values, rounded_values in zip(half.rank(X, 5), rounded.rank(X, 5), strict=True):
+        np.testing.assert_array_equal(values, rounded_values)
     np.testing.assert_array_equal(half.scores(X), rounded.scores(X))
     np.testing.assert_array_equal(half.predict_proba(X), rounded.predict_proba(X))
     assert half.score(X, Y) == pytest.approx(model.score(X, Y), abs=0.01)

@@ -33,13 +33,13 @@ def test_votes_equal_brute_force_in_any_blocks(seed: int, k: int, sparse: bool) 
     if not sparse:
         train, rows = train.toarray(), rows.toarray()
     Y = labels(20, 5, rng)
-    kept, feature_matrix.BLOCK_BYTES = feature_matrix.BLOCK_BYTES, 200
+    block_bytes, feature_matrix.BLOCK_BYTES = feature_matrix.BLOCK_BYTES, 200
     try:
-        found = NearestNeighbours(k, scaling=None).fit(train, Y).scores(rows)
+        votes = NearestNeighbours(k, scaling=None).fit(train, Y).scores(rows)
     finally:
-        feature_matrix.BLOCK_BYTES = kept
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, by_brute_force(train, Y, rows, k), atol=2e-6)
+        feature_matrix.BLOCK_BYTES = block_bytes
+    assert votes.dtype == np.float32
+    np.testing.assert_allclose(votes, by_brute_force(train, Y, rows, k), atol=2e-6)
 
 
 def test_neighbours_are_those_of_scikit_learn() -> None:
@@ -59,8 +59,8 @@ def test_counts_are_scaled_as_in_the_model_before_they_are_compared() -> None:
     Y = [["a"], ["b"], ["c"]]
     idf = np.log(4 / (1 + np.array([3, 1, 2]))) + 1
     scaled = np.log1p(train.toarray()) * idf
-    own = np.log1p(rows.toarray()) * idf
-    cosine = (scaled[1] @ own[0]) / np.linalg.norm(scaled[1]) / np.linalg.norm(own[0])
+    counts = np.log1p(rows.toarray()) * idf
+    cosine = (scaled[1] @ counts[0]) / np.linalg.norm(scaled[1]) / np.linalg.norm(counts[0])
     model = NearestNeighbours(1).fit(train, Y)
     assert model.annotate(rows, k=1) == [[("b", pytest.approx(cosine, abs=1e-6))]]
 
@@ -85,8 +85,8 @@ def test_memory_is_the_training_set() -> None:
 
 def test_it_follows_scikit_learn() -> None:
     assert clone(NearestNeighbours(7, scaling=None)).get_params() == {"k": 7, "scaling": None}
-    found = check_estimator(NearestNeighbours(), on_skip=None, on_fail=None)
-    failed = {check["check_name"] for check in found if check["status"] == "failed"}
+    checks = check_estimator(NearestNeighbours(), on_skip=None, on_fail=None)
+    failed = {check["check_name"] for check in checks if check["status"] == "failed"}
     assert failed <= set(EXPECTED_TO_FAIL)
 
 

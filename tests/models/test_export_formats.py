@@ -36,7 +36,7 @@ def rows(kind: str, n: int = 120) -> tuple[Any, list[str]]:
 
 def fitted(kind: str, data: str) -> tuple[Any, Any]:
     few = {"epochs": 3, "threads": 1}
-    made = {
+    factories = {
         "dot": lambda: wsabie.Wsabie(dim=7, label_bias=True, **few),
         "euclidean": lambda: wsabie.Wsabie(dim=7, similarity="euclidean", **few),
         "cosine": lambda: wsabie.Wsabie(dim=7, similarity="cosine", label_bias=True, **few),
@@ -49,7 +49,7 @@ def fitted(kind: str, data: str) -> tuple[Any, Any]:
         "conse": lambda: wsabie.Conse(WORDS, labels=["w9", "w10, w3", "nowhere"], top=3, threads=1),
     }
     X, labels = rows(data)
-    return made[kind]().fit(X, labels), X
+    return factories[kind]().fit(X, labels), X
 
 
 KINDS = ("dot", "euclidean", "cosine", "rows", "ensemble", "linear", "one-vs-rest", "softmax", "devise", "conse")
@@ -75,9 +75,9 @@ def test_bytes_are_smaller_and_nearly_right(kind: str, data: str, tmp_path: Path
     model, X = fitted(kind, data)
     export(model, tmp_path / "m.onnx", "onnx", int8=True, k=3)
     ids, scores = ranked(tmp_path / "m.onnx", X)
-    own = model.scores(X)
-    spread = np.ptp(own[np.isfinite(own)])
-    gaps = np.abs(np.take_along_axis(own, ids, axis=1) - scores)
+    exact_scores = model.scores(X)
+    spread = np.ptp(exact_scores[np.isfinite(exact_scores)])
+    gaps = np.abs(np.take_along_axis(exact_scores, ids, axis=1) - scores)
     assert np.quantile(gaps, 0.99 if kind != "conse" else 0.9) < 0.03 * spread  # another class may come among its best
     assert (np.abs(scores - model.rank(X, 3)[1]) > 0).any()
 
@@ -86,8 +86,8 @@ def test_a_row_does_not_depend_on_its_neighbours(tmp_path: Path) -> None:
     model, X = fitted("dot", "counts")
     export(model, tmp_path / "m.onnx", "onnx", int8=True)
     session = opened(tmp_path / "m.onnx")
-    alone = session.run(["scores"], fed(X[7]))[0]
-    assert alone[0] == pytest.approx(session.run(["scores"], fed(X))[0][7], abs=1e-6)
+    single = session.run(["scores"], fed(X[7]))[0]
+    assert single[0] == pytest.approx(session.run(["scores"], fed(X))[0][7], abs=1e-6)
     (points,) = session.run(["points"], fed(X))
     assert points.shape == (120, 7)
     assert np.abs(points - model.transform(X)).max() < 0.05
@@ -97,15 +97,15 @@ def test_a_row_does_not_depend_on_its_neighbours(tmp_path: Path) -> None:
 def test_what_rows_are_padded_with_does_not_count_but_is_a_feature(int8: bool, tmp_path: Path) -> None:
     model, X = fitted("rows", "counts")
     export(model, tmp_path / "m.onnx", int8=int8)
-    session, given = opened(tmp_path / "m.onnx"), fed(X)
-    nothing = given["values"] == 0
+    session, feed = opened(tmp_path / "m.onnx"), fed(X)
+    nothing = feed["values"] == 0
     assert nothing.any()
     for index in range(12):
-        padded = {**given, "indices": np.where(nothing, index, given["indices"])}
-        for mine, theirs in zip(session.run(None, padded), session.run(None, given), strict=True):
+        padded = {**feed, "indices": np.where(nothing, index, feed["indices"])}
+        for mine, theirs in zip(session.run(None, padded), session.run(None, feed), strict=True):
             np.testing.assert_array_equal(mine, theirs)
     with pytest.raises(Exception, match="idx=12 must be within the inclusive range"):
-        session.run(None, {**given, "indices": np.where(nothing, 12, given["indices"])})
+        session.run(None, {**feed, "indices": np.where(nothing, 12, feed["indices"])})
 
 
 def test_columns_that_never_vary_are_centred_all_the_same(tmp_path: Path) -> None:
@@ -131,22 +131,22 @@ def test_rows_that_hold_nothing_but_zeros(tmp_path: Path) -> None:
     model, X = fitted("dot", "counts")
     zeros = sp.csr_matrix((np.zeros(3), ([0, 0, 1], [2, 7, 4])), (3, 12))
     assert zeros.nnz == 3
-    some = sp.vstack([zeros, X[:3]], "csr")
+    mixed = sp.vstack([zeros, X[:3]], "csr")
     for form, name in (("onnx", "m.onnx"), ("numpy", "plain")):
         export(model, tmp_path / name, form)
-    for found in (ranked(tmp_path / "m.onnx", some), predicted(tmp_path / "plain", some, 4)):
-        assert_same(model, some, found)
+    for ranking in (ranked(tmp_path / "m.onnx", mixed), predicted(tmp_path / "plain", mixed, 4)):
+        assert_same(model, mixed, ranking)
 
 
 def test_cosines_of_points_that_are_hardly_longer_than_nothing(tmp_path: Path) -> None:
-    """Of a length below a thousandth they are less than 1, here as there."""
+    """Points shorter than a thousandth have cosines below 1 in the model and in the export."""
     model, X = fitted("cosine", "one unit")
     model.space_.features *= np.float32(1e-4)
     assert (np.linalg.norm(model.transform(X), axis=1) < 1e-3).all()
     for form, name in (("onnx", "m.onnx"), ("numpy", "plain")):
         export(model, tmp_path / name, form)
-    for found in (ranked(tmp_path / "m.onnx", X), predicted(tmp_path / "plain", X, 4)):
-        assert_same(model, X, found)
+    for ranking in (ranked(tmp_path / "m.onnx", X), predicted(tmp_path / "plain", X, 4)):
+        assert_same(model, X, ranking)
 
 
 @pytest.mark.parametrize("kind", ["dot", "euclidean", "cosine"])
@@ -155,8 +155,8 @@ def test_scores_of_bytes_are_those_of_the_rounded_points(kind: str, tmp_path: Pa
     export(model, tmp_path / "m.onnx", int8=True, k=9)
     ids, scores, points = opened(tmp_path / "m.onnx").run(["ids", "scores", "points"], fed(X))
     table = model.label_vectors / (1 if kind != "cosine" else np.linalg.norm(model.label_vectors, axis=1)[:, None])
-    whole, steps = quantise_rows(table)
-    labels = whole * steps[:, None]
+    integers, steps = quantise_rows(table)
+    labels = integers * steps[:, None]
     if kind == "euclidean":
         expected = -np.linalg.norm(points[:, None] - labels, axis=2)
     else:
@@ -173,12 +173,12 @@ def test_distances_far_from_the_origin_keep_their_digits(tmp_path: Path) -> None
     assert build_portable_model(model).centre is not None
     for form, name in (("onnx", "m.onnx"), ("numpy", "plain")):
         export(model, tmp_path / name, form)
-    for found in (ranked(tmp_path / "m.onnx", X), predicted(tmp_path / "plain", X, 4)):
-        assert np.abs(found[1] - model.rank(X, found[1].shape[1])[1]).max() < 1e-4
+    for ranking in (ranked(tmp_path / "m.onnx", X), predicted(tmp_path / "plain", X, 4)):
+        assert np.abs(ranking[1] - model.rank(X, ranking[1].shape[1])[1]).max() < 1e-4
 
 
 def in_many_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if tables and names were too large for a single file."""
+    """Limits are lowered so that tables and names need a second file."""
     for name, size in (("MAX_FILE_BYTES", 100), ("_SMALL", 50), ("MAX_INLINE_BYTES", 10)):
         monkeypatch.setattr(onnx_model, name, size)
 
@@ -198,31 +198,38 @@ def test_what_a_killed_export_left_is_replaced(tmp_path: Path, monkeypatch: pyte
     """Whatever it had come to: drafts, or some of the files but the graph."""
     in_many_files(monkeypatch)
     model, X = fitted("dot", "counts")
-    left = tmp_path / f".m.onnx.data.{16 * 'a'}.tmp"
-    for file in (left, tmp_path / "m.onnx.labels.txt", tmp_path / "m.onnx.data"):
+    stale_file = tmp_path / f".m.onnx.data.{16 * 'a'}.tmp"
+    for file in (stale_file, tmp_path / "m.onnx.labels.txt", tmp_path / "m.onnx.data"):
         file.write_text("half of something")
     export(model, tmp_path / "m.onnx")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["m.onnx", "m.onnx.data", "m.onnx.labels.txt"]
     assert_same(model, X, ranked(tmp_path / "m.onnx", X))
 
 
-@pytest.mark.parametrize("which", ["m.onnx.labels.txt", "m.onnx.data"])
-def test_a_folder_in_the_way_of_one_file_stops_all(which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("blocked", ["m.onnx.labels.txt", "m.onnx.data"])
+def test_a_folder_in_the_way_of_one_file_stops_all(
+    blocked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     in_many_files(monkeypatch)
-    (tmp_path / which).mkdir()
-    with pytest.raises(wsabie.InputError, match=rf"there is something at .*{which} already"):
+    (tmp_path / blocked).mkdir()
+    with pytest.raises(wsabie.InputError, match=rf"there is something at .*{blocked} already"):
         export(fitted("dot", "counts")[0], tmp_path / "m.onnx")
-    assert [file.name for file in tmp_path.iterdir()] == [which]
+    assert [file.name for file in tmp_path.iterdir()] == [blocked]
 
 
 def test_the_file_says_what_its_numbers_mean(tmp_path: Path) -> None:
     model, _ = fitted("dot", "counts")
     export(wsabie.Annotator(model, feature_names=[f"f{i}" for i in range(12)]), tmp_path / "m.onnx")
     about = opened(tmp_path / "m.onnx").get_modelmeta()
-    told = about.custom_metadata_map
-    assert json.loads(told["labels"]) == NAMES
-    assert json.loads(told["features"])[11] == "f11"
-    assert (told["kind"], told["rows"], told["int8"], about.producer_name) == ("wsabie", "sparse", "false", "wsabie")
+    metadata = about.custom_metadata_map
+    assert json.loads(metadata["labels"]) == NAMES
+    assert json.loads(metadata["features"])[11] == "f11"
+    assert (metadata["kind"], metadata["rows"], metadata["int8"], about.producer_name) == (
+        "wsabie",
+        "sparse",
+        "false",
+        "wsabie",
+    )
 
 
 @pytest.mark.parametrize(
@@ -244,14 +251,14 @@ def test_what_cannot_be_is_one_sentence(
     model: str, form: str, options: dict[str, Any], sentence: str, tmp_path: Path
 ) -> None:
     X, labels = rows("counts")
-    made: Any = {
+    exported: Any = {
         "nearest": lambda: wsabie.NearestNeighbours().fit(X, labels),
         "random": lambda: wsabie.Devise(WORDS, expand="random", epochs=1, threads=1).fit(X, labels),
         "space": lambda: wsabie.Space(),
         "unfitted": wsabie.Wsabie,
     }.get(model, lambda: fitted("dot", "counts")[0])()
     with pytest.raises((wsabie.WsabieError, ValueError)) as raised:
-        export(made, tmp_path / "out", form, **options)
+        export(exported, tmp_path / "out", form, **options)
     assert sentence in str(raised.value)
     assert "\n" not in str(raised.value)
     assert list(tmp_path.iterdir()) == []
@@ -272,24 +279,24 @@ def test_what_is_written_for_everybody_has_no_training_rows(data: str, tmp_path:
     """The buffer of a model stays in memory, and in a folder for one's own use."""
     X, labels = rows(data)
     model = wsabie.Wsabie(dim=7, epochs=3, threads=1, replay=50).fit(X, labels).partial_fit(X[:9], labels[:9])
-    before = model.to_parts()
+    parts = model.to_parts()
     for form in ("huggingface", "half"):
         export(model, tmp_path / form, form)
-    after = model.to_parts()
-    assert (model.replay, len(model.stream_), after.config) == (50, 1, before.config)
-    assert all(np.array_equal(array, before.tensors[name]) for name, array in after.tensors.items())
-    named = {form: open_model_folder(tmp_path / form).tensors.keys() for form in ("huggingface", "half")}
-    kept = {f"model/{name}" for name in before.tensors if name.startswith("replay/")}
-    assert kept
-    assert named["half"] - named["huggingface"] == kept
+    parts_after_export = model.to_parts()
+    assert (model.replay, len(model.stream_), parts_after_export.config) == (50, 1, parts.config)
+    assert all(np.array_equal(array, parts.tensors[name]) for name, array in parts_after_export.tensors.items())
+    tensor_names = {form: open_model_folder(tmp_path / form).tensors.keys() for form in ("huggingface", "half")}
+    replay_names = {f"model/{name}" for name in parts.tensors if name.startswith("replay/")}
+    assert replay_names
+    assert tensor_names["half"] - tensor_names["huggingface"] == replay_names
     bare, half = (wsabie.load(tmp_path / form).model for form in ("huggingface", "half"))
     assert (bare.memory_, bare.replay, len(bare.stream_), len(half.memory_)) == (None, None, 0, 50)
     for mine, theirs in zip(bare.rank(X, 5), model.rank(X, 5), strict=True):
         np.testing.assert_array_equal(mine, theirs)
     plain = wsabie.Wsabie(dim=7, epochs=3, threads=1).fit(X, labels)
     plain.space_, plain.history_ = model.space_, model.history_
-    for one in (bare, plain):  # it goes on as one that never had a buffer
-        one.partial_fit(X[9:20], ["new"] * 11).partial_fit(X[9:20], labels[9:20])
+    for loaded in (bare, plain):  # it goes on as one that never had a buffer
+        loaded.partial_fit(X[9:20], ["new"] * 11).partial_fit(X[9:20], labels[9:20])
     assert np.array_equal(bare.space_.labels, plain.space_.labels)
     assert len(bare.set_params(replay=50).remember(X, labels).memory_) == 50
 
@@ -303,7 +310,7 @@ def test_an_ensemble_of_models_with_buffers_has_none(tmp_path: Path) -> None:
 
 
 def test_a_network_and_a_model_become_one_graph(tmp_path: Path) -> None:
-    """As docs/export.md says."""
+    """The file holds what docs/export.md lists."""
     import onnx
     from onnxruntime import InferenceSession
 
@@ -317,8 +324,8 @@ def test_a_network_and_a_model_become_one_graph(tmp_path: Path) -> None:
     head = onnx.compose.add_prefix(onnx.load(tmp_path / "model.onnx"), "labels_")
     onnx.save(onnx.compose.merge_models(encoder, head, io_map=[("embeds", "labels_rows")]), tmp_path / "both.onnx")
     session = InferenceSession(tmp_path / "both.onnx", providers=["CPUExecutionProvider"])
-    found = session.run(["labels_ids", "labels_scores"], {"pictures": np.asarray(X / 2, np.float32)})
-    assert_same(model, X, tuple(found))
+    outputs = session.run(["labels_ids", "labels_scores"], {"pictures": np.asarray(X / 2, np.float32)})
+    assert_same(model, X, tuple(outputs))
 
 
 def test_help_names_every_format_and_option() -> None:
@@ -327,9 +334,9 @@ def test_help_names_every_format_and_option() -> None:
     from wsabie.cli.main import app
 
     commands: Any = typer.main.get_command(app)
-    told = {parameter.name: parameter.help for parameter in commands.commands["export"].params}
-    assert all(f"{name}: {known.summary}" in told["form"] for name, known in FORMATS.items())
-    assert {name for known in FORMATS.values() for name in known.takes} == set(OPTIONS) <= set(told)
+    help_texts = {parameter.name: parameter.help for parameter in commands.commands["export"].params}
+    assert all(f"{name}: {exporter.summary}" in help_texts["form"] for name, exporter in FORMATS.items())
+    assert {name for exporter in FORMATS.values() for name in exporter.takes} == set(OPTIONS) <= set(help_texts)
 
 
 def test_labels_that_were_merged_are_never_given(tmp_path: Path) -> None:

@@ -21,59 +21,59 @@ from wsabie.models.entity_space.relations import EntityKind
 
 
 @pytest.fixture
-def known() -> dict[str, FittedEntities]:
-    found = fit_entities({"track": tracks(), "artist": EntityKind("artist", ids=["a", "b", "c"])})
+def entities() -> dict[str, FittedEntities]:
+    fitted = fit_entities({"track": tracks(), "artist": EntityKind("artist", ids=["a", "b", "c"])})
     space = MultiRelationSpace.random({"track": 30, "artist": 3}, 20, "dot", np.random.default_rng(0))
-    track = found["track"]
+    track = fitted["track"]
     track.points = track.points_of(space, track.inputs(features()))
-    return found
+    return fitted
 
 
 @pytest.mark.parametrize("items", [["t3", "t0"], [3, 0], np.array([3, 0]), np.array(["t3", "t0"]), (np.int32(3), 0)])
-def test_names_and_numbers_are_the_same_things(known: dict[str, FittedEntities], items: Any) -> None:
-    assert known["track"].ids(items).tolist() == [3, 0]
-    assert known["track"].ids(items).dtype == np.int64
+def test_names_and_numbers_are_the_same_things(entities: dict[str, FittedEntities], items: Any) -> None:
+    assert entities["track"].ids(items).tolist() == [3, 0]
+    assert entities["track"].ids(items).dtype == np.int64
 
 
-def test_one_thing_needs_no_list(known: dict[str, FittedEntities]) -> None:
-    assert known["track"].ids("t3").tolist() == known["track"].ids(np.int64(3)).tolist() == [3]
-    assert known["track"].ids([]).tolist() == []
+def test_one_thing_needs_no_list(entities: dict[str, FittedEntities]) -> None:
+    assert entities["track"].ids("t3").tolist() == entities["track"].ids(np.int64(3)).tolist() == [3]
+    assert entities["track"].ids([]).tolist() == []
 
 
 @pytest.mark.parametrize("items", [1.5, None, [1.0], ["t0", 1], [[0, 1]], [True], np.ones(48, bool), np.eye(2)])
-def test_what_is_neither_is_refused(known: dict[str, FittedEntities], items: Any) -> None:
-    with pytest.raises(InputError, match="entities of the kind 'track' are names or whole numbers; these are"):
-        known["track"].ids(items)
+def test_what_is_neither_is_refused(entities: dict[str, FittedEntities], items: Any) -> None:
+    with pytest.raises(InputError, match="things of the kind 'track' are names or whole numbers; these are"):
+        entities["track"].ids(items)
 
 
 @pytest.mark.parametrize("number", [48, -1, 2**70])
-def test_numbers_without_a_thing_are_refused(known: dict[str, FittedEntities], number: int) -> None:
+def test_numbers_without_a_thing_are_refused(entities: dict[str, FittedEntities], number: int) -> None:
     with pytest.raises(InputError, match=f"there is no track number {number}"):
-        known["track"].ids([number])
+        entities["track"].ids([number])
     with pytest.raises(UnknownLabelError, match="there is no track 'tt'"):
-        known["track"].ids(["tt"])
+        entities["track"].ids(["tt"])
 
 
-def test_features_are_for_kinds_that_have_some(known: dict[str, FittedEntities]) -> None:
-    assert known["artist"].inputs(None).tolist() == [0, 1, 2]
-    with pytest.raises(InputError, match="entities of the kind 'artist' have no features; give their names or numbers"):
-        known["artist"].inputs(np.eye(3))
+def test_features_are_for_kinds_that_have_some(entities: dict[str, FittedEntities]) -> None:
+    assert entities["artist"].inputs(None).tolist() == [0, 1, 2]
+    with pytest.raises(InputError, match="things of the kind 'artist' have no features; give their names or numbers"):
+        entities["artist"].inputs(np.eye(3))
     with pytest.raises(InputError, match="X has 29 features, but the kind 'track' is expecting 30 features as input"):
-        known["track"].inputs(features()[:, 1:])
+        entities["track"].inputs(features()[:, 1:])
     with pytest.raises(InputError, match="give a sparse matrix"):
-        known["track"].inputs(features().toarray())
+        entities["track"].inputs(features().toarray())
 
 
 @pytest.mark.parametrize("X", [features(), features().toarray()])
 def test_a_kind_comes_back_from_its_parts(X: Any) -> None:
-    found = fit_entities(
+    fitted = fit_entities(
         {"k/1": EntityKind("k/1", X), "k": EntityKind("k", 2 * X), "free": EntityKind("free", ids=["a"])}
     )
     tensors: dict[str, Any] = {}
-    for name, kind in found.items():
+    for name, kind in fitted.items():
         kind.points = None if kind.scaling is None else np.full((48, 4), len(name), np.float32)
-        config, own = dump_entities(kind)
-        tensors |= own
+        config, entity_tensors = dump_entities(kind)
+        tensors |= entity_tensors
         again = restore_entities(name, EntitiesConfig(**config), {**tensors, "other/points": np.zeros(3)})
         assert (list(again.vocabulary), again.table, again.n_features) == (
             list(kind.vocabulary),
@@ -92,10 +92,10 @@ def test_a_kind_comes_back_from_its_parts(X: Any) -> None:
 
 
 @pytest.mark.parametrize("broken", ["rows", "columns", "points", "free"])
-def test_tables_that_do_not_fit_their_kinds_are_refused(known: dict[str, FittedEntities], broken: str) -> None:
+def test_tables_that_do_not_fit_their_kinds_are_refused(entities: dict[str, FittedEntities], broken: str) -> None:
     """Kernels would read beyond them."""
     tensors = {"tables/track": np.zeros((30, 20), np.float32), "tables/artist": np.zeros((3, 20), np.float32)}
-    restore_tables(tensors, 20, "dot", known.values())
+    restore_tables(tensors, 20, "dot", entities.values())
     if broken == "rows":
         tensors["tables/track"] = tensors["tables/track"][:-1]
     elif broken == "columns":
@@ -103,9 +103,9 @@ def test_tables_that_do_not_fit_their_kinds_are_refused(known: dict[str, FittedE
     elif broken == "free":
         tensors["tables/artist"] = tensors["tables/artist"][:-1]
     else:
-        known["track"].points = np.zeros((48, 19), np.float32)
+        entities["track"].points = np.zeros((48, 19), np.float32)
     with pytest.raises(ValueError, match=r"the sizes of .* do not agree"):
-        restore_tables(tensors, 20, "dot", known.values())
+        restore_tables(tensors, 20, "dot", entities.values())
 
 
 def test_sparse_rows_of_numbers_alone_are_not_changed() -> None:

@@ -34,11 +34,11 @@ def test_scores_are_the_blended_sum_of_the_terms(joint: bool) -> None:
 
 def test_the_blend_is_the_best_of_those_that_were_tried() -> None:
     model = make().fit(X, names(ANSWER), validation=VALIDATION)
-    tried = dict(model.searched_)
-    assert set(BLENDS) <= set(tried)
-    assert tried[model.blend_] == max(tried.values())
-    judged = make(blend=model.blend_).fit(X, names(ANSWER), validation=VALIDATION)
-    assert judged.score(*VALIDATION) == pytest.approx(tried[model.blend_], abs=1e-6)
+    scores_by_blend = dict(model.searched_)
+    assert set(BLENDS) <= set(scores_by_blend)
+    assert scores_by_blend[model.blend_] == max(scores_by_blend.values())
+    validated = make(blend=model.blend_).fit(X, names(ANSWER), validation=VALIDATION)
+    assert validated.score(*VALIDATION) == pytest.approx(scores_by_blend[model.blend_], abs=1e-6)
 
 
 def test_the_search_goes_on_between_the_neighbours_of_the_best() -> None:
@@ -48,9 +48,9 @@ def test_the_search_goes_on_between_the_neighbours_of_the_best() -> None:
     model.linear_.space_.weights += noise.standard_normal(model.linear_.coef_.shape).astype(np.float32)
     model.embedding_.space_.labels[:, :16] += 0.5 * noise.standard_normal((12, 16))
     model._search_blend(*VALIDATION)
-    tried = dict(model.searched_)
-    finer = sorted(set(tried) - set(BLENDS))
-    coarse = max(BLENDS, key=lambda blend: tried[blend])
+    scores_by_blend = dict(model.searched_)
+    finer = sorted(set(scores_by_blend) - set(BLENDS))
+    coarse = max(BLENDS, key=lambda blend: scores_by_blend[blend])
     at = BLENDS.index(coarse)
     assert 5 < len(finer) <= 10
     assert BLENDS[max(at - 1, 0)] < finer[0] <= finer[-1] < BLENDS[min(at + 1, len(BLENDS) - 1)]
@@ -60,13 +60,13 @@ def test_the_metric_chooses_the_blend() -> None:
     """With two right labels to a row the precision at 4 is at most .5, whatever the MAP."""
     model = make().fit(X, names(ANSWER), validation=VALIDATION, metric="p@4")
     first = [{name for name, _ in row} for row in model.annotate(VALIDATION[0], 4)]
-    right = np.mean([len(named & {*true}) / 4 for named, true in zip(first, VALIDATION[1], strict=True)])
+    right = np.mean([len(top & {*true}) / 4 for top, true in zip(first, VALIDATION[1], strict=True)])
     assert max(figure for _, figure in model.searched_) == pytest.approx(right, abs=1e-6)
     assert model.validation_map_ == pytest.approx(model.score(*VALIDATION), abs=1e-6)
 
 
 def test_the_search_finds_a_useless_term() -> None:
-    """Where the linear term is noise that outweighs everything, the blend is the largest; where the points are, 0."""
+    """The blend is the largest if the linear term is loud noise, and 0 if the points are."""
     model = make().fit(X, names(ANSWER), validation=VALIDATION)
     noise = np.random.default_rng(0)
     model.linear_.space_.weights[:] = noise.standard_normal(model.linear_.coef_.shape)
@@ -84,9 +84,11 @@ def test_joint_training_moves_both_terms_and_l2_shortens_the_weights() -> None:
     short.fit(X, names(ANSWER))
     assert free.linear_.coef_.any()
     assert np.abs(short.linear_.coef_).sum() < np.abs(free.linear_.coef_).sum()
-    held = FullRank(Wsabie(dim=16, epochs=3), LinearRanker(max_norm=0.2), joint=True, threads=1).fit(X, names(ANSWER))
+    limited = FullRank(Wsabie(dim=16, epochs=3), LinearRanker(max_norm=0.2), joint=True, threads=1).fit(
+        X, names(ANSWER)
+    )
     assert np.linalg.norm(free.linear_.coef_, axis=1).max() > 0.2
-    assert np.linalg.norm(held.linear_.coef_, axis=1).max() <= 0.2 * (1 + 1e-5)
+    assert np.linalg.norm(limited.linear_.coef_, axis=1).max() <= 0.2 * (1 + 1e-5)
     two = make(joint=True).set_params(threads=2).fit(X, names(ANSWER))
     assert np.array_equal(free.linear_.coef_, two.linear_.coef_)
     assert np.array_equal(free.embedding_.label_vectors, two.embedding_.label_vectors)
@@ -104,12 +106,12 @@ def test_a_stopped_joint_run_goes_on_with_the_same_bits(tmp_path: Path, monkeypa
         if stats.epoch == 2:
             raise KeyboardInterrupt
 
-    whole = fit()
+    uninterrupted = fit()
     with pytest.raises(KeyboardInterrupt):
         fit(checkpoint=tmp_path / "c", on_epoch=stop)
     resumed = fit(checkpoint=tmp_path / "c", resume=True)
-    assert np.abs(whole.linear_.space_.bias).max() > 0.01
-    assert np.array_equal(resumed.scores(X), whole.scores(X))
+    assert np.abs(uninterrupted.linear_.space_.bias).max() > 0.01
+    assert np.array_equal(resumed.scores(X), uninterrupted.scores(X))
     assert len(resumed.history_) == 4
 
 
@@ -123,15 +125,15 @@ def test_the_bias_of_a_joint_run_moves_at_the_labels_rate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({}, "blend is chosen on validation rows"),
         ({"blend": -1}, "blend is -1"),
         ({"blend": "much"}, "blend is 'much'"),
     ],
 )
-def test_a_blend_that_cannot_be_used_is_refused(changes: dict[str, Any], told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_a_blend_that_cannot_be_used_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         make(**changes).fit(X, names(ANSWER))
 
 

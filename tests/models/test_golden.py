@@ -15,25 +15,25 @@ from golden.make import FOLDER, answers
 VERSIONS = sorted(path.parent for path in FOLDER.glob("*/answers.json"))
 
 
-def assert_alike(found: Any, wanted: Any) -> None:
+def assert_alike(actual: Any, expected: Any) -> None:
     """The same names in the same places, numbers within what another processor may change."""
-    if isinstance(wanted, list):
-        assert len(found) == len(wanted)
-        for ours, theirs in zip(found, wanted, strict=True):
+    if isinstance(expected, list):
+        assert len(actual) == len(expected)
+        for ours, theirs in zip(actual, expected, strict=True):
             assert_alike(ours, theirs)
     else:
-        assert found == (wanted if isinstance(wanted, str) else pytest.approx(wanted, rel=1e-4, abs=1e-5))
+        assert actual == (expected if isinstance(expected, str) else pytest.approx(expected, rel=1e-4, abs=1e-5))
 
 
 @pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
 def test_models_of_every_version_answer_as_they_did(folder: Path) -> None:
-    told = json.loads((folder / "answers.json").read_text("utf-8"))
-    pictures = [base64.b64decode(content) for content in told.pop("pictures")]
-    found = answers(folder, pictures, np.array(told.pop("rows"), np.float32))
-    assert set(found) == set(told)
-    for name, wanted in told.items():
-        assert_alike(found[name], wanted)
-    assert [best[1][0] for best in found["annotations"]] == ["sky", "grass", "brick"]  # all are "Bild 犬" first
+    recorded = json.loads((folder / "answers.json").read_text("utf-8"))
+    pictures = [base64.b64decode(content) for content in recorded.pop("pictures")]
+    actual = answers(folder, pictures, np.array(recorded.pop("rows"), np.float32))
+    assert set(actual) == set(recorded)
+    for name, expected in recorded.items():
+        assert_alike(actual[name], expected)
+    assert [best[1][0] for best in actual["annotations"]] == ["sky", "grass", "brick"]  # all are "Bild 犬" first
 
 
 @pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)

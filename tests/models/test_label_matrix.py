@@ -12,10 +12,12 @@ from wsabie.models.base.label_matrix import align_columns, build_signed_label_ma
 from wsabie.vocabulary.label_names import Vocabulary
 
 
-def matrix(Y: Any, names: tuple[str, ...] = (), *, n: int | None = None, grow: bool = True, named: bool = False) -> Any:
+def matrix(
+    Y: Any, names: tuple[str, ...] = (), *, n: int | None = None, grow: bool = True, has_names: bool = False
+) -> Any:
     vocabulary = Vocabulary(names)
     rows = n if n is not None else (Y.shape[0] if hasattr(Y, "shape") else len(Y))
-    return build_signed_label_matrix(Y, rows, vocabulary, grow=grow, has_names=named), list(vocabulary)
+    return build_signed_label_matrix(Y, rows, vocabulary, grow=grow, has_names=has_names), list(vocabulary)
 
 
 @pytest.mark.parametrize(
@@ -35,9 +37,9 @@ def matrix(Y: Any, names: tuple[str, ...] = (), *, n: int | None = None, grow: b
     ],
 )
 def test_numbers_in_any_form(Y: Any) -> None:
-    found, names = matrix(Y)
-    assert found.toarray().tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1]]
-    assert found.dtype == np.int8
+    label_matrix, names = matrix(Y)
+    assert label_matrix.toarray().tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1]]
+    assert label_matrix.dtype == np.int8
     assert names == ["0", "1", "2"]
 
 
@@ -54,23 +56,23 @@ def test_numbers_in_any_form(Y: Any) -> None:
     ],
 )
 def test_names_in_any_form(Y: Any) -> None:
-    found, names = matrix(Y)
+    label_matrix, names = matrix(Y)
     assert names == ["sea lion", "dog"]
-    assert found.toarray().tolist() == [[1, 0], [0, 1], [1, 0]]
+    assert label_matrix.toarray().tolist() == [[1, 0], [0, 1], [1, 0]]
 
 
 def test_rows_without_labels_and_with_several() -> None:
-    found, names = matrix([[], ["b", "a"], ["a"], []])
+    label_matrix, names = matrix([[], ["b", "a"], ["a"], []])
     assert names == ["b", "a"]
-    assert found.toarray().tolist() == [[0, 0], [1, 1], [0, 1], [0, 0]]
+    assert label_matrix.toarray().tolist() == [[0, 0], [1, 1], [0, 1], [0, 0]]
 
 
 def test_columns_of_lists_as_pandas_reads_them() -> None:
     column = np.empty(3, object)
     column[:] = [np.array(["b", "a"], object), np.array([], object), np.array(["a"], object)]
-    found, names = matrix(column)
+    label_matrix, names = matrix(column)
     assert names == ["b", "a"]
-    assert found.toarray().tolist() == [[1, 1], [0, 0], [0, 1]]
+    assert label_matrix.toarray().tolist() == [[1, 1], [0, 0], [0, 1]]
 
 
 def test_numbers_of_labels_in_sets_are_the_same_in_every_process() -> None:
@@ -90,25 +92,25 @@ def test_one_long_name_takes_its_memory_once() -> None:
 
 
 def test_known_names_keep_their_numbers_and_new_ones_follow() -> None:
-    found, names = matrix(["c", "b"], ("a", "b"), named=True)
+    label_matrix, names = matrix(["c", "b"], ("a", "b"), has_names=True)
     assert names == ["a", "b", "c"]
-    assert found.toarray().tolist() == [[0, 0, 1], [0, 1, 0]]
+    assert label_matrix.toarray().tolist() == [[0, 0, 1], [0, 1, 0]]
 
 
 def test_explicit_negatives_survive_and_zeros_do_not() -> None:
     Y = sp.csr_matrix((np.array([1, -1, 0]), np.array([0, 1, 2]), np.array([0, 3])), shape=(1, 3))
-    found, _ = matrix(Y)
-    assert found.toarray().tolist() == [[1, -1, 0]]
-    assert found.nnz == 2
+    label_matrix, _ = matrix(Y)
+    assert label_matrix.toarray().tolist() == [[1, -1, 0]]
+    assert label_matrix.nnz == 2
 
 
 def test_the_callers_matrix_is_not_put_in_order_under_their_eyes() -> None:
     Y = sp.csr_matrix((np.array([1, -1, 1], np.int8), np.array([2, 0, 1], np.int32), np.array([0, 2, 3])), (2, 3))
-    before = Y.copy()
-    found, _ = matrix(Y)
-    assert found.toarray().tolist() == [[-1, 0, 1], [0, 1, 0]]
+    original = Y.copy()
+    label_matrix, _ = matrix(Y)
+    assert label_matrix.toarray().tolist() == [[-1, 0, 1], [0, 1, 0]]
     for name in ("data", "indices", "indptr"):
-        assert np.array_equal(getattr(Y, name), getattr(before, name))
+        assert np.array_equal(getattr(Y, name), getattr(original, name))
 
 
 def out_of_range() -> Any:
@@ -164,7 +166,7 @@ def test_unknown_names_without_leave_to_grow() -> None:
 @pytest.mark.parametrize("Y", [[0, 2], np.eye(3)[:2]])
 def test_numbers_beyond_the_given_names(Y: Any) -> None:
     with pytest.raises(InputError, match="Y holds label number 2, but there are 2 label names"):
-        matrix(Y, ("a", "b"), named=True)
+        matrix(Y, ("a", "b"), has_names=True)
 
 
 def test_a_refused_matrix_leaves_the_vocabulary_alone() -> None:
@@ -184,7 +186,7 @@ def test_no_word_is_put_among_numbers(Y: Any) -> None:
     with pytest.raises(InputError, match="Y holds the label name '7'"):
         build_signed_label_matrix(["7", "0"], 2, vocabulary, grow=True, has_names=False)
     assert matrix(["1", "2"], ("0", "1"))[1] == ["0", "1", "2"]
-    assert "x" in matrix(Y, ("0", "1"), named=True)[1]
+    assert "x" in matrix(Y, ("0", "1"), has_names=True)[1]
 
 
 def test_columns_by_name_are_what_columns_by_number_are() -> None:
@@ -195,6 +197,6 @@ def test_columns_by_name_are_what_columns_by_number_are() -> None:
     assert align_columns(words, wrong, ["dog", "cat", "puppy"]).toarray().tolist() == [[1, 0, 0]]
     with pytest.raises(InputError, match="Y holds the value 5; use 1 for a true label"):
         align_columns(words, [[5]], ["dog"])
-    for other in (["dog"], [["dog"], ["dog", "cat"]], [0, 1], None):
+    for columns in (["dog"], [["dog"], ["dog", "cat"]], [0, 1], None):
         with pytest.raises(InputError, match="Y is no matrix of 1, 0 and -1; leave label_names out"):
-            align_columns(words, other, ["dog", "cat"])
+            align_columns(words, columns, ["dog", "cat"])

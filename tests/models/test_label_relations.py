@@ -11,7 +11,7 @@ from wsabie.vocabulary.label_names import Vocabulary
 
 
 class Parts:
-    """What a model of objects and parts answers."""
+    """Stand-in for a model of objects and parts."""
 
     vocabulary_ = Vocabulary(["car", "wheel", "door", "parking place", "moon"])
     relations_ = np.array([[0, 1]])
@@ -27,9 +27,9 @@ class Parts:
 
 def test_parts_say_their_score() -> None:
     assert ObjectPartRelations(Parts()).related("car", 1) == [("wheel", 0.834, "part of car (trained, f_L = 0.83)")]
-    (whole,) = ObjectPartRelations(Parts(), "object").related("car")
-    assert whole.reason == "perhaps has the part car (trained, f_L = 0.25)"
-    assert [link.reason for link in ObjectPartRelations(Parts()).related("car")] == [
+    (related_label,) = ObjectPartRelations(Parts(), "object").related("car")
+    assert related_label.why == "perhaps has the part car (trained, f_L = 0.25)"
+    assert [link.why for link in ObjectPartRelations(Parts()).related("car")] == [
         "part of car (trained, f_L = 0.83)",
         "perhaps part of car (trained, f_L = 0.50)",
     ]
@@ -37,19 +37,19 @@ def test_parts_say_their_score() -> None:
 
 
 def test_other_relations_than_parts_are_named() -> None:
-    def said(relation: str) -> list[str]:
+    def reasons(relation: str) -> list[str]:
         links = [
             ObjectPartRelations(Parts(relation)).related("car", 1),
             ObjectPartRelations(Parts(relation), "object").related("car"),
         ]
-        return [link.reason.partition(" (")[0] for (link,) in links]
+        return [link.why.partition(" (")[0] for (link,) in links]
 
-    assert said("is-a") == ["has the kind car", "perhaps kind of car"]
-    assert said("has-kind") == ["kind of car", "perhaps has the kind car"]
-    assert said("instance-of") == ["has the instance car", "perhaps instance of car"]
-    assert said("part-of") == ["has the part car", "perhaps part of car"]
-    assert said("driven-by") == ["driven-by of car", "perhaps driven-by car"]
-    assert said("^driven-by") == ["driven-by car", "perhaps driven-by of car"]
+    assert reasons("is-a") == ["has the kind car", "perhaps kind of car"]
+    assert reasons("has-kind") == ["kind of car", "perhaps has the kind car"]
+    assert reasons("instance-of") == ["has the instance car", "perhaps instance of car"]
+    assert reasons("part-of") == ["has the part car", "perhaps part of car"]
+    assert reasons("driven-by") == ["driven-by of car", "perhaps driven-by car"]
+    assert reasons("^driven-by") == ["driven-by car", "perhaps driven-by of car"]
 
 
 def test_what_knows_related_labels_is_recognised() -> None:

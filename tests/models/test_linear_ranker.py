@@ -22,8 +22,8 @@ X, Y, ANSWER = toy()
 def test_every_loss_finds_the_labels_of_the_toy(loss: Any, dense: bool) -> None:
     rows = X.toarray() if dense else X
     model = LinearRanker(loss=loss, epochs=10, threads=1).fit(rows, names(ANSWER))
-    for found, true in zip(model.annotate(rows, 2), names(ANSWER), strict=True):
-        assert {name for name, _ in found} == set(true)
+    for top, true in zip(model.annotate(rows, 2), names(ANSWER), strict=True):
+        assert {name for name, _ in top} == set(true)
 
 
 def test_scores_are_products_of_the_scaled_row_and_the_weights() -> None:
@@ -38,12 +38,12 @@ def test_scores_are_products_of_the_scaled_row_and_the_weights() -> None:
 def test_auto_of_weights() -> None:
     """Few pairs are passed over 10 times and not 30, 100 labels are drawn and not 1,000; "auc" takes larger steps."""
     shape = TrainingShape(100, 100, 20_000)
-    found = LinearRanker()._resolve_settings(shape)
-    assert (found.epochs, found.max_sampled) == (10, 100)
-    assert found.weight_rate == found.learning_rate == pytest.approx(0.1)
+    settings = LinearRanker()._resolve_settings(shape)
+    assert (settings.epochs, settings.max_sampled) == (10, 100)
+    assert settings.weight_rate == settings.learning_rate == pytest.approx(0.1)
     assert make_pamir()._resolve_settings(shape).weight_rate == pytest.approx(1.0)
-    asked = LinearRanker(epochs=25, max_sampled=500)._resolve_settings(shape)
-    assert (asked.epochs, asked.max_sampled) == (25, 500)
+    explicit_settings = LinearRanker(epochs=25, max_sampled=500)._resolve_settings(shape)
+    assert (explicit_settings.epochs, explicit_settings.max_sampled) == (25, 500)
     assert LinearRanker()._resolve_settings(TrainingShape(100, 100, 50)).max_sampled == 50
 
 
@@ -58,8 +58,8 @@ def test_a_bias_is_learnt_where_it_is_asked_for() -> None:
 
 @pytest.mark.parametrize("changes", [{}, {"l2": 0.01}, {"max_norm": 0.5}])
 def test_threads_change_no_bit(changes: dict[str, Any]) -> None:
-    one, two = (LinearRanker(epochs=3, threads=n, **changes).fit(X, names(ANSWER)) for n in (1, 2))
-    assert np.array_equal(one.coef_, two.coef_)
+    single_threaded, two = (LinearRanker(epochs=3, threads=n, **changes).fit(X, names(ANSWER)) for n in (1, 2))
+    assert np.array_equal(single_threaded.coef_, two.coef_)
 
 
 @pytest.mark.parametrize(("changes", "shared"), [({}, True), ({"l2": 0.5}, False), ({"max_norm": 0.5}, False)])
@@ -67,24 +67,26 @@ def test_hogwild_leaves_weights_that_are_scaled_to_one_thread(
     changes: dict[str, Any], shared: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two that scale one label at once would destroy it. Alone, the bits are those of the sequential loop."""
-    begun: set[int] = set()
+    scales: set[int] = set()
     kernel = sequential_loop.run_visits
-    monkeypatch.setattr(sequential_loop, "run_visits", lambda *given: (begun.add(int(given[6])), kernel(*given)))
+    monkeypatch.setattr(
+        sequential_loop, "run_visits", lambda *arguments: (scales.add(int(arguments[6])), kernel(*arguments))
+    )
     options = {"epochs": 2, "deterministic": False, **changes}
     four = LinearRanker(threads=4, **options).fit(X, names(ANSWER))
-    assert len(begun) == (4 if shared else 1)
+    assert len(scales) == (4 if shared else 1)
     if not shared:
-        one = LinearRanker(threads=1, **options).fit(X, names(ANSWER))
-        assert np.array_equal(four.coef_, one.coef_)
-        assert four.history_[-1].pairs == one.history_[-1].pairs == sum(map(len, names(ANSWER)))
+        single_threaded = LinearRanker(threads=1, **options).fit(X, names(ANSWER))
+        assert np.array_equal(four.coef_, single_threaded.coef_)
+        assert four.history_[-1].pairs == single_threaded.history_[-1].pairs == sum(map(len, names(ANSWER)))
 
 
 def test_weight_vectors_keep_to_the_limit_and_l2_makes_them_shorter() -> None:
-    free, held, decayed = (
+    free, limited, decayed = (
         LinearRanker(epochs=5, threads=1, **changes).fit(X, names(ANSWER))
         for changes in ({}, {"max_norm": 0.5}, {"l2": 1.0})
     )
-    length = [float(np.linalg.norm(model.coef_, axis=1).max()) for model in (free, held, decayed)]
+    length = [float(np.linalg.norm(model.coef_, axis=1).max()) for model in (free, limited, decayed)]
     assert length[0] > 0.5
     assert length[1] <= 0.5 * (1 + 1e-5)
     assert length[2] < length[0]
@@ -95,8 +97,8 @@ def test_the_best_epoch_is_kept_on_disk_and_comes_back() -> None:
     validation = (X[:30], names(ANSWER[:30]))
     model = LinearRanker(epochs=4, schedule="constant", threads=1).fit(X, names(ANSWER), validation=validation)
     best = int(np.argmax([stats.validation for stats in model.history_]))
-    alone = LinearRanker(epochs=best + 1, schedule="constant", threads=1).fit(X, names(ANSWER))
-    assert np.array_equal(model.coef_, alone.coef_)
+    shorter = LinearRanker(epochs=best + 1, schedule="constant", threads=1).fit(X, names(ANSWER))
+    assert np.array_equal(model.coef_, shorter.coef_)
     assert not isinstance(model.coef_, np.memmap)
 
 
@@ -105,7 +107,7 @@ def test_a_stopped_run_goes_on_with_the_same_bits(tmp_path: Path) -> None:
         model = LinearRanker(epochs=4, l2=0.01, max_norm=1.0, threads=1)
         return model.fit(X, names(ANSWER), checkpoint=tmp_path / "c", **options)
 
-    whole = LinearRanker(epochs=4, l2=0.01, max_norm=1.0, threads=1).fit(X, names(ANSWER))
+    uninterrupted = LinearRanker(epochs=4, l2=0.01, max_norm=1.0, threads=1).fit(X, names(ANSWER))
 
     class StopError(Exception):
         pass
@@ -116,7 +118,7 @@ def test_a_stopped_run_goes_on_with_the_same_bits(tmp_path: Path) -> None:
 
     with pytest.raises(StopError):
         fit(on_epoch=stop)
-    assert np.array_equal(fit(resume=True).coef_, whole.coef_)
+    assert np.array_equal(fit(resume=True).coef_, uninterrupted.coef_)
 
 
 def test_long_weights_have_not_diverged() -> None:
@@ -142,7 +144,7 @@ def test_the_adaptive_sampler_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"learning_rate": -1.0}, "learning_rate is -1.0"),
         ({"max_norm": 0}, "max_norm is 0"),
@@ -162,8 +164,8 @@ def test_the_adaptive_sampler_is_refused() -> None:
         ({"loss": "owpc", "rank_estimator": 20}, 'and rank_estimator at "auto"'),
     ],
 )
-def test_parameters_that_cannot_be_used_are_named(changes: dict[str, Any], told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_parameters_that_cannot_be_used_are_named(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         LinearRanker(**changes).fit(X, names(ANSWER))
 
 

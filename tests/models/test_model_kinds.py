@@ -44,8 +44,8 @@ def test_loaded_answers_are_those_of_the_saved_model(tmp_path: Path, kind: str, 
     saved.save(tmp_path / "m")
     loaded = wsabie.load(tmp_path / "m")
     assert type(loaded) is type(saved)
-    kept = {name: None if name == "vectors" else value for name, value in saved.get_params().items()}
-    assert to_json_value(loaded.get_params()) == to_json_value(kept)
+    params = {name: None if name == "vectors" else value for name, value in saved.get_params().items()}
+    assert to_json_value(loaded.get_params()) == to_json_value(params)
     assert list(loaded.vocabulary_) == list(saved.vocabulary_)
     for a, b in zip(saved.rank(rows, 5), loaded.rank(rows, 5), strict=True):
         assert np.array_equal(a, b)
@@ -55,12 +55,12 @@ def test_loaded_answers_are_those_of_the_saved_model(tmp_path: Path, kind: str, 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "popularity"])  # which scales nothing
 def test_a_fit_that_is_broken_off_leaves_the_model_as_it_was(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = fitted(kind, X)
-    before = model.annotate(X, 3)
+    annotations = model.annotate(X, 3)
     with monkeypatch.context() as patched:
         patched.setattr(RowScaling, "__call__", interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.fit(X[:, :-1], names(ANSWER)[::-1])
-    assert model.annotate(X, 3) == before
+    assert model.annotate(X, 3) == annotations
 
 
 def interrupted(*_: object, **__: object) -> None:

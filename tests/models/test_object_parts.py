@@ -1,4 +1,4 @@
-"""Objects and parts: what the estimator says is what [P]'s scores say, and training finds what is there to be found."""
+"""Objects and parts: scores as in Mesnil et al. 2014, and training that finds the relations."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +49,7 @@ def fit(**changes: Any) -> ObjectParts:
 
 
 def quadruplets() -> tuple[Any, Any, list[str], list[str]]:
-    """One of each relation: rows of objects, rows of parts, their labels."""
+    """Return a quadruplet of each relation: rows of objects, rows of parts, their labels."""
     objects, parts = ([FRESH_Y.index(name) for name in names] for names in (OBJECTS, PARTS))
     return FRESH[objects], FRESH[parts], OBJECTS, PARTS
 
@@ -60,7 +60,7 @@ def model(request: pytest.FixtureRequest) -> ObjectParts:
 
 
 def all_pairs(model: ObjectParts, objects: Any, parts: Any, weight: float) -> Any:
-    """f_q of all pairs of labels, (n, n_labels, n_labels), as [P] 6.2 writes it."""
+    """Return f_q of all pairs, (n, n_labels, n_labels), as in Mesnil et al. 2014, section 6.2."""
     V, W = model.space_, model.words_[:, : model.dim]
     a, b = (rows @ V.labels[:, : model.dim].T for rows in (model.transform(objects), model.transform(parts)))
     return a[:, :, None] + b[:, None, :] + weight * (W @ W.T)
@@ -69,17 +69,19 @@ def all_pairs(model: ObjectParts, objects: Any, parts: Any, weight: float) -> An
 def test_related_labels_tell_apart_what_looks_the_same(model: ObjectParts) -> None:
     objects, parts, of_objects, of_parts = quadruplets()
     assert (model.ranks_of_pairs(objects, parts, of_objects, of_parts) == 1).all()
-    given = model.annotate_given(parts, of_objects, side="part", k=1)
-    assert [top[0][0] for top in given] == of_parts
-    alone = [top[0][0] for top in model.annotate(parts, k=1)]
-    assert sum(one == part for one, part in zip(alone, of_parts, strict=True)) <= 4
-    own = [model.related(name, k=1, side="part")[0][0] == part for name, part in RELATIONS]
-    own += [model.related(part, k=1, side="object")[0][0] == name for name, part in RELATIONS]
-    assert sum(own) >= 14  # of 16; with shared vectors labels that look the same are near, too ([P] Table 6)
+    conditional = model.annotate_given(parts, of_objects, side="part", k=1)
+    assert [top[0][0] for top in conditional] == of_parts
+    unconditional = [top[0][0] for top in model.annotate(parts, k=1)]
+    assert sum(label == part for label, part in zip(unconditional, of_parts, strict=True)) <= 4
+    is_right = [model.related(name, k=1, side="part")[0][0] == part for name, part in RELATIONS]
+    is_right += [model.related(part, k=1, side="object")[0][0] == name for name, part in RELATIONS]
+    assert (
+        sum(is_right) >= 14
+    )  # of 16; with shared vectors labels that look the same are near, too (Mesnil et al. 2014, Table 6)
     assert len(model.related("part 1", k=99)) == 15
     few = ObjectParts(RELATIONS[:2], dim=20, epochs=2, threads=1, tables=model.tables).fit(X, Y)
-    known = 3 if model.tables == "unshared" else 15
-    assert len(few.related("part 1", k=99)) == known
+    n_related = 3 if model.tables == "unshared" else 15
+    assert len(few.related("part 1", k=99)) == n_related
     assert len(few.related("part 5", k=99)) == (0 if model.tables == "unshared" else 15)
 
 
@@ -89,33 +91,33 @@ def test_scores_are_those_of_the_paper(model: ObjectParts, label_scores: Any, we
     used.__dict__.update({name: value for name, value in vars(model).items() if name.endswith("_")})
     objects, parts, of_objects, of_parts = quadruplets()
     scores = all_pairs(model, objects, parts, weight)
-    told = used.relations_ if label_scores == "known" else np.zeros((0, 2), np.int64)
-    scores[:, told[:, 0], told[:, 1]] += 7
+    relations = used.relations_ if label_scores == "known" else np.zeros((0, 2), np.int64)
+    scores[:, relations[:, 0], relations[:, 1]] += 7
     flat = scores.reshape(len(scores), -1)
-    one, two, best = used.rank_pairs(objects, parts, k=5)
+    first_ids, two, best = used.rank_pairs(objects, parts, k=5)
     np.testing.assert_allclose(best, -np.sort(-flat, axis=1)[:, :5], rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(scores[np.arange(8)[:, None], one, two], best, rtol=1e-4, atol=1e-4)
-    given = used.scores_given(objects, of_parts, side="object")
-    others = used.vocabulary_.ids(of_parts)
-    own = model.transform(parts) @ model.label_vectors.T
-    expected = scores[np.arange(8), :, others] - own[np.arange(8), others][:, None]
-    np.testing.assert_allclose(given, expected, rtol=1e-4, atol=1e-4)
-    given, first = used.scores_given(parts, of_objects, side="part"), used.vocabulary_.ids(of_objects)
-    own = model.transform(objects) @ model.label_vectors.T
-    expected = scores[np.arange(8), first] - own[np.arange(8), first][:, None]
-    np.testing.assert_allclose(given, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(scores[np.arange(8)[:, None], first_ids, two], best, rtol=1e-4, atol=1e-4)
+    conditional = used.scores_given(objects, of_parts, side="object")
+    part_ids = used.vocabulary_.ids(of_parts)
+    marginal = model.transform(parts) @ model.label_vectors.T
+    expected = scores[np.arange(8), :, part_ids] - marginal[np.arange(8), part_ids][:, None]
+    np.testing.assert_allclose(conditional, expected, rtol=1e-4, atol=1e-4)
+    conditional, first = used.scores_given(parts, of_objects, side="part"), used.vocabulary_.ids(of_objects)
+    marginal = model.transform(objects) @ model.label_vectors.T
+    expected = scores[np.arange(8), first] - marginal[np.arange(8), first][:, None]
+    np.testing.assert_allclose(conditional, expected, rtol=1e-4, atol=1e-4)
     ranks = used.ranks_of_pairs(objects, parts, of_objects, of_parts)
-    true = flat[np.arange(8), [o * 16 + p for o, p in zip(used.vocabulary_.ids(of_objects), others, strict=True)]]
+    true = flat[np.arange(8), [o * 16 + p for o, p in zip(used.vocabulary_.ids(of_objects), part_ids, strict=True)]]
     assert ranks.tolist() == (1 + (flat > true[:, None] + 1e-4).sum(1)).tolist()
 
 
 def test_a_label_stands_beside_itself_only_where_it_may(model: ObjectParts) -> None:
     objects, parts, of_objects, _ = quadruplets()
-    one, two, _ = model.rank_pairs(objects, parts, k=300)
-    assert (one == two)[one >= 0].sum() == 0
-    assert (one >= 0).sum(1).tolist() == [16 * 15] * 8
-    given = model.annotate_given(parts, of_objects, side="part", k=16)
-    assert all(len(top) == 15 and own not in dict(top) for own, top in zip(of_objects, given, strict=True))
+    first_ids, two, _ = model.rank_pairs(objects, parts, k=300)
+    assert (first_ids == two)[first_ids >= 0].sum() == 0
+    assert (first_ids >= 0).sum(1).tolist() == [16 * 15] * 8
+    conditional = model.annotate_given(parts, of_objects, side="part", k=16)
+    assert all(len(top) == 15 and label not in dict(top) for label, top in zip(of_objects, conditional, strict=True))
     used = clone(model).set_params(same=True)
     used.__dict__.update({name: value for name, value in vars(model).items() if name.endswith("_")})
     assert (used.rank_pairs(objects, parts, k=300)[0] >= 0).sum(1).tolist() == [16 * 16] * 8
@@ -124,8 +126,8 @@ def test_a_label_stands_beside_itself_only_where_it_may(model: ObjectParts) -> N
 def test_given_couples_are_all_that_is_ranked(model: ObjectParts) -> None:
     objects, parts, _, _ = quadruplets()
     couples = [("object 1", "part 5"), ("object 5", "part 1")]
-    found = model.annotate_pairs(objects, parts, k=5, couples=couples)
-    assert all({pair for pair, _ in top} == set(couples) for top in found)
+    ranked = model.annotate_pairs(objects, parts, k=5, couples=couples)
+    assert all({pair for pair, _ in top} == set(couples) for top in ranked)
 
 
 def test_couples_may_be_numbers_and_k_any(model: ObjectParts) -> None:
@@ -136,10 +138,12 @@ def test_couples_may_be_numbers_and_k_any(model: ObjectParts) -> None:
 
 
 def test_a_folder_with_relations_of_no_labels_is_refused(model: ObjectParts) -> None:
-    made = model.to_parts()
+    parts_of_model = model.to_parts()
     for wrong in ([[0, 16]], [[-1, 2]]):
         with pytest.raises(ValueError, match="relations holds a number outside of 0"):
-            ObjectParts.from_parts(replace(made, tensors={**made.tensors, "relations": np.array(wrong)}))
+            ObjectParts.from_parts(
+                replace(parts_of_model, tensors={**parts_of_model.tensors, "relations": np.array(wrong)})
+            )
 
 
 def test_saved_and_loaded_is_the_same(tmp_path: Path, model: ObjectParts) -> None:
@@ -147,8 +151,10 @@ def test_saved_and_loaded_is_the_same(tmp_path: Path, model: ObjectParts) -> Non
     loaded = wsabie.load(tmp_path / "m")
     assert isinstance(loaded, ObjectParts)
     objects, parts, _, _ = quadruplets()
-    for one, other in zip(model.rank_pairs(objects, parts, 3), loaded.rank_pairs(objects, parts, 3), strict=True):
-        assert np.array_equal(one, other)
+    for values, loaded_values in zip(
+        model.rank_pairs(objects, parts, 3), loaded.rank_pairs(objects, parts, 3), strict=True
+    ):
+        assert np.array_equal(values, loaded_values)
     assert model.related("part 3") == loaded.related("part 3")
     assert np.array_equal(model.relations_, loaded.relations_)
     assert [tuple(pair) for pair in loaded.relations] == RELATIONS
@@ -157,11 +163,11 @@ def test_saved_and_loaded_is_the_same(tmp_path: Path, model: ObjectParts) -> Non
 
 @pytest.mark.parametrize("tables", ["shared", "unshared"])
 def test_threads_change_no_bit(tables: Any) -> None:
-    one, two = fit(tables=tables, epochs=3), fit(tables=tables, epochs=3, threads=2)
-    assert np.array_equal(one.words_, two.words_)
-    assert np.array_equal(one.space_.features, two.space_.features)
-    other = fit(tables=tables, epochs=3, seed=1)
-    assert not np.array_equal(one.words_, other.words_)
+    single_threaded, two = fit(tables=tables, epochs=3), fit(tables=tables, epochs=3, threads=2)
+    assert np.array_equal(single_threaded.words_, two.words_)
+    assert np.array_equal(single_threaded.space_.features, two.space_.features)
+    reseeded = fit(tables=tables, epochs=3, seed=1)
+    assert not np.array_equal(single_threaded.words_, reseeded.words_)
 
 
 def test_hogwild_learns_too() -> None:
@@ -212,8 +218,8 @@ def test_of_many_labels_some_pairs_are_drawn_to_judge_by(monkeypatch: pytest.Mon
     all_pairs = fit(validation=(FRESH, FRESH_Y), metric="pairs", epochs=3)
     monkeypatch.setattr("wsabie.models.object_parts.object_parts.MOST_PAIRS", 200)
     monkeypatch.setattr("wsabie.models.object_parts.object_parts._SAMPLED_PAIRS", 200)
-    some = fit(validation=(FRESH, FRESH_Y), metric="pairs", epochs=3)
-    figures = [[stats.validation for stats in model.history_] for model in (all_pairs, some)]
+    sampled = fit(validation=(FRESH, FRESH_Y), metric="pairs", epochs=3)
+    figures = [[stats.validation for stats in model.history_] for model in (all_pairs, sampled)]
     assert figures[0] != figures[1]
     np.testing.assert_allclose(figures[0], figures[1], atol=0.03)
 
@@ -223,34 +229,34 @@ def test_labels_beside_themselves_are_drawn_where_they_may_stand_so(
     monkeypatch: pytest.MonkeyPatch, same: bool
 ) -> None:
     monkeypatch.setattr("wsabie.models.object_parts.object_parts.MOST_PAIRS", 200)
-    drawn: list[Any] = []
+    pairs_per_call: list[Any] = []
     ranks = LabelPairIndex.ranks
 
-    def seen(self: LabelPairIndex, *given: Any, couples: Any = None) -> Any:
-        drawn.append(couples)
-        return ranks(self, *given, couples=couples)
+    def record_couples(self: LabelPairIndex, *arguments: Any, couples: Any = None) -> Any:
+        pairs_per_call.append(couples)
+        return ranks(self, *arguments, couples=couples)
 
-    monkeypatch.setattr(LabelPairIndex, "ranks", seen)
+    monkeypatch.setattr(LabelPairIndex, "ranks", record_couples)
     fit(validation=(FRESH, FRESH_Y), metric="pairs", epochs=1, same=same)
-    assert (drawn[0][:, 0] == drawn[0][:, 1]).any() == same
+    assert (pairs_per_call[0][:, 0] == pairs_per_call[0][:, 1]).any() == same
 
 
 def test_label_tables_are_made_ready_once_and_dropped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    model, (objects, parts, *_), made = fit(epochs=2), quadruplets(), []
+    model, (objects, parts, *_), builds = fit(epochs=2), quadruplets(), []
     init = LabelPairIndex.__init__
-    monkeypatch.setattr(LabelPairIndex, "__init__", lambda self, *a, **k: (made.append(1), init(self, *a, **k))[1])
+    monkeypatch.setattr(LabelPairIndex, "__init__", lambda self, *a, **k: (builds.append(1), init(self, *a, **k))[1])
 
     def top() -> Any:
         return model.rank_pairs(objects, parts, 240)[2]
 
-    before = top()
-    assert np.array_equal(before, top())
-    assert len(made) == 1
+    first_ranking = top()
+    assert np.array_equal(first_ranking, top())
+    assert len(builds) == 1
     assert "_paired" not in model.__getstate__()
     model.set_params(score_weight=0.0)
-    alone = top()
-    assert len(made) == 2
-    assert not np.array_equal(before, alone)
+    separate_ranking = top()
+    assert len(builds) == 2
+    assert not np.array_equal(first_ranking, separate_ranking)
     model.set_params(label_scores="known")
     assert (top()[0] > 50).sum() == len(RELATIONS)
     model.relations = RELATIONS[1:]
@@ -258,11 +264,11 @@ def test_label_tables_are_made_ready_once_and_dropped(monkeypatch: pytest.Monkey
     model.set_params(label_scores="learned", score_weight=1.0, relations=RELATIONS)
     model.partial_fit(X, Y[::-1], epochs=2)
     assert "_paired" not in model.__dict__
-    after = top()
-    assert not np.array_equal(before, after)
+    retrained_ranking = top()
+    assert not np.array_equal(first_ranking, retrained_ranking)
     model.save(tmp_path / "m")
     model = wsabie.load(tmp_path / "m")
-    assert np.array_equal(after, top())
+    assert np.array_equal(retrained_ranking, top())
     model.fit(X, Y)
     assert "_paired" not in model.__dict__
 
@@ -279,9 +285,9 @@ def test_the_worst_model_puts_all_pairs_above_the_true_one(
         def pairs_of(space: Any, offset: float = offset) -> LabelPairIndex:
             return LabelPairIndex(space.words, 0.0, [[0, 1]], offset, same=same)
 
-        drawn = QuadrupletBatch(np.array([0]), np.array([0], np.int32), np.array([0]), np.array([1], np.int32))
+        batch = QuadrupletBatch(np.array([0]), np.array([0], np.int32), np.array([0]), np.array([1], np.int32))
         pictures = ValidationMonitor(np.ones((1, 1), np.float32), csr_matrix([[1, 0, 0, 0]]), 1, None)
-        monitor = PairMonitor(pictures, np.ones((1, 1), np.float32), drawn, pairs_of, decides=True)
+        monitor = PairMonitor(pictures, np.ones((1, 1), np.float32), batch, pairs_of, decides=True)
         assert monitor.figures(PartsSpace.from_tables(space, None, 1.0))["pairs"] == figure
 
 
@@ -301,11 +307,11 @@ def test_relations_of_missing_labels_are_left_out() -> None:
 def test_new_labels_and_their_relations_are_learned_later() -> None:
     more = [*RELATIONS, ("object 0", "bell")]
     model = ObjectParts(more, dim=20, epochs=12, threads=1, relation_weight=1.0).fit(X, Y)
-    before = model.vocabulary_.ids(NAMES)
+    label_ids = model.vocabulary_.ids(NAMES)
     rows = np.zeros((20, 36), np.float32)
     rows[:, 35] = 1
     model.partial_fit(rows, ["bell"] * 20, epochs=10)
-    assert np.array_equal(model.vocabulary_.ids(NAMES), before)
+    assert np.array_equal(model.vocabulary_.ids(NAMES), label_ids)
     assert model.annotate(rows[:1], k=1)[0][0][0] == "bell"
     assert "bell" in [name for name, _ in model.related("object 0", k=3)]
 
@@ -314,8 +320,8 @@ def test_later_epochs_draw_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     seeds = []
 
     class Noted(QuadrupletVisits):
-        def __init__(self, *given: Any, **options: Any) -> None:
-            super().__init__(*given, **options)
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
             seeds.append(self.seed)
 
     monkeypatch.setattr("wsabie.models.object_parts.object_parts.QuadrupletVisits", Noted)
@@ -385,17 +391,17 @@ def edged(request: pytest.FixtureRequest) -> ObjectParts:
     return fit(tables=tables, picture_weight=weight)
 
 
-def shown(rows: Any) -> list[set[tuple[str, int]]]:
+def list_looks(rows: Any) -> list[set[tuple[str, int]]]:
     """Looks of the found pictures: whether of an object or a part, and which; two parts share one."""
     looks = [(name[:-2], int(name[-1]) // (2 if name.startswith("part") else 1)) for name in FRESH_Y]
-    return [{looks[row] for row in own} for own in rows]
+    return [{looks[row] for row in row_ids} for row_ids in rows]
 
 
 def test_pictures_of_the_part_are_found_by_its_label_and_a_picture_of_the_object(edged: ObjectParts) -> None:
     """8 of 64 candidates look like the part."""
     objects, _, _, of_parts = quadruplets()
     rows, scores = edged.rank_pictures(objects, FRESH, k=8, labels=of_parts)
-    assert shown(rows) == [{("part", i // 2)} for i in range(8)]
+    assert list_looks(rows) == [{("part", i // 2)} for i in range(8)]
     queries = edged.picture_weight * edged.transform(objects) + edged.label_vectors[edged.vocabulary_.ids(of_parts)]
     expected = np.sort(queries @ edged.transform(FRESH).T, axis=1)[:, ::-1][:, :8]
     np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-4)
@@ -406,8 +412,8 @@ def test_a_picture_alone_finds_pictures_like_itself_then_those_of_its_part() -> 
     """One map serves both ends of the edge. Without the edge the others after the first four are any."""
     objects, _, _, _ = quadruplets()
     rows, _ = fit(picture_weight=1.0).rank_pictures(objects, FRESH, k=8)
-    assert shown(rows[:, :4]) == [{("object", i)} for i in range(8)]
-    assert shown(rows[:, 4:]) == [{("part", i // 2)} for i in range(8)]
+    assert list_looks(rows[:, :4]) == [{("object", i)} for i in range(8)]
+    assert list_looks(rows[:, 4:]) == [{("part", i // 2)} for i in range(8)]
 
 
 def test_labels_are_still_found_beside_an_edge_between_pictures(edged: ObjectParts) -> None:
@@ -420,17 +426,17 @@ def test_an_edge_between_pictures_is_the_same_in_any_number_of_threads_and_after
         if stats.epoch == 1:
             raise KeyboardInterrupt
 
-    one, two = (fit(epochs=4, picture_weight=0.5, threads=threads) for threads in (1, 2))
+    single_threaded, two = (fit(epochs=4, picture_weight=0.5, threads=threads) for threads in (1, 2))
     with pytest.raises(KeyboardInterrupt):
         fit(epochs=4, picture_weight=0.5, checkpoint=tmp_path / "c", on_epoch=stop)
     resumed = fit(epochs=4, picture_weight=0.5, checkpoint=tmp_path / "c", resume=True)
-    for other in (two, resumed):
-        assert np.array_equal(one.words_, other.words_)
-        assert np.array_equal(one.space_.features, other.space_.features)
-    assert not np.array_equal(one.space_.features, fit(epochs=4).space_.features)
-    one.save(tmp_path / "m")
+    for variant in (two, resumed):
+        assert np.array_equal(single_threaded.words_, variant.words_)
+        assert np.array_equal(single_threaded.space_.features, variant.space_.features)
+    assert not np.array_equal(single_threaded.space_.features, fit(epochs=4).space_.features)
+    single_threaded.save(tmp_path / "m")
     assert wsabie.load(tmp_path / "m").picture_weight == 0.5
-    one.partial_fit(X[:32], Y[:32], epochs=1)
+    single_threaded.partial_fit(X[:32], Y[:32], epochs=1)
 
 
 def test_pictures_that_cannot_be_ranked_are_refused(edged: ObjectParts) -> None:

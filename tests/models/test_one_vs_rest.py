@@ -39,10 +39,10 @@ def task(n: int = 60, d: int = 6, n_labels: int = 4) -> tuple[Any, Any]:
 @pytest.mark.parametrize("threads", [1, 3])
 def test_scores_are_those_of_scikit_learn(sparse: bool, threads: int) -> None:
     X, Y = task()
-    given = sp.csr_matrix(X) if sparse else X
-    model = OneVsRest(2.0, scaling=None, threads=threads).fit(given, Y)
+    rows = sp.csr_matrix(X) if sparse else X
+    model = OneVsRest(2.0, scaling=None, threads=threads).fit(rows, Y)
     oracle = OneVsRestClassifier(LogisticRegression(C=2.0, solver="liblinear")).fit(X, Y)
-    np.testing.assert_allclose(model.scores(given), oracle.decision_function(X), atol=1e-4)
+    np.testing.assert_allclose(model.scores(rows), oracle.decision_function(X), atol=1e-4)
     assert model.n_unconverged_ == 0
 
 
@@ -98,7 +98,7 @@ def test_labels_that_have_not_settled_are_counted_not_warned_of() -> None:
 
 
 def test_progress_tells_of_every_label() -> None:
-    seen = []
+    steps = []
 
     class Bar:
         def __enter__(self) -> "Bar":
@@ -108,15 +108,15 @@ def test_progress_tells_of_every_label() -> None:
             return None
 
         def advance(self, n: int = 1, **figures: float) -> None:
-            seen.append(n)
+            steps.append(n)
 
-    class Told:
+    class Recorder:
         def stage(self, name: str, total: int | None, unit: str) -> Bar:
             assert (total, unit) == (4, "labels")
             return Bar()
 
-    OneVsRest(threads=1).fit(*task(), progress=Told())
-    assert sum(seen) == 4
+    OneVsRest(threads=1).fit(*task(), progress=Recorder())
+    assert sum(steps) == 4
 
 
 def passive_aggressive(X: Any, y: Any, C: float, passes: list[Any]) -> Any:
@@ -145,59 +145,61 @@ def test_passive_aggressive_by_hand_where_the_order_does_not_matter(C: float) ->
 @pytest.mark.parametrize("sparse", [True, False])
 def test_one_pass_of_passive_aggressive_is_that_of_the_twin_in_some_order(sparse: bool) -> None:
     X, y = np.array([[1.0, 0.5, 0], [0.4, 1, 0.3], [0.2, 0.1, 1]]), np.array([1, -1, -1])
-    given = sp.csr_matrix(X) if sparse else X
+    rows = sp.csr_matrix(X) if sparse else X
     model = OneVsRest(0.7, learner="passive-aggressive", scaling=None, max_iter=1, threads=1)
-    found = model.fit(given, [["a"], ["b"], ["b"]]).coef_[0]
+    weights = model.fit(rows, [["a"], ["b"], ["b"]]).coef_[0]
     twins = [passive_aggressive(X, y, 0.7, [order]) for order in permutations(range(3))]
-    assert min(np.abs(found - twin).max() for twin in twins) < 1e-6
+    assert min(np.abs(weights - twin).max() for twin in twins) < 1e-6
     assert np.ptp(np.array(twins), 0).max() > 0.01
 
 
 def test_svm_scores_are_those_of_scikit_learn() -> None:
     X, Y = task()
     oracle = OneVsRestClassifier(LinearSVC(C=0.3, dual=False)).fit(X, Y)
-    found = OneVsRest(0.3, learner="svm", scaling=None, threads=1).fit(X, Y).scores(X)
-    np.testing.assert_allclose(found, oracle.decision_function(X), atol=1e-4)
+    svm_scores = OneVsRest(0.3, learner="svm", scaling=None, threads=1).fit(X, Y).scores(X)
+    np.testing.assert_allclose(svm_scores, oracle.decision_function(X), atol=1e-4)
 
 
 def test_hinge_weights_are_those_of_scikit_learn() -> None:
     """C is the weight of a row against the penalty: alpha = 1 / (C n)."""
     X, Y = task()
-    found = OneVsRest(0.3, learner="hinge", scaling=None, threads=1, seed=2).fit(X, Y).coef_
+    weights = OneVsRest(0.3, learner="hinge", scaling=None, threads=1, seed=2).fit(X, Y).coef_
     for y in range(4):
         oracle = SGDClassifier("hinge", alpha=1 / (0.3 * 60), fit_intercept=False, max_iter=100, random_state=2 + y)
-        np.testing.assert_allclose(found[y], oracle.fit(X, Y[:, y]).coef_[0], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(weights[y], oracle.fit(X, Y[:, y]).coef_[0], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("max_negatives", [None, 15])
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_every_learner_learns_and_threads_change_no_bit(learner: Any, max_negatives: int | None) -> None:
     X, Y, answer = toy()
-    asked = {"learner": learner, "max_negatives": max_negatives, "seed": 3}
-    one, two = (OneVsRest(threads=threads, **asked).fit(X, Y) for threads in (1, 2))
-    assert np.array_equal(one.coef_, two.coef_)
-    assert np.array_equal(one.intercept_, two.intercept_)
-    assert np.array_equal(np.sort(one.rank(X, 2)[0], 1), answer)
-    other = OneVsRest(threads=1, **{**asked, "seed": 4}).fit(X, Y)
-    assert np.array_equal(one.coef_, other.coef_) is (max_negatives is None and learner in ("logistic", "svm"))
+    params = {"learner": learner, "max_negatives": max_negatives, "seed": 3}
+    single_threaded, two = (OneVsRest(threads=threads, **params).fit(X, Y) for threads in (1, 2))
+    assert np.array_equal(single_threaded.coef_, two.coef_)
+    assert np.array_equal(single_threaded.intercept_, two.intercept_)
+    assert np.array_equal(np.sort(single_threaded.rank(X, 2)[0], 1), answer)
+    reseeded = OneVsRest(threads=1, **{**params, "seed": 4}).fit(X, Y)
+    assert np.array_equal(single_threaded.coef_, reseeded.coef_) is (
+        max_negatives is None and learner in ("logistic", "svm")
+    )
 
 
 @given(st.integers(2, 40), st.integers(1, 40), st.integers(0, 2**32 - 1))
 def test_a_label_is_shown_its_rows_and_as_many_others_as_asked(n: int, m: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     positives = np.sort(rng.choice(n, rng.integers(1, n), replace=False))
-    shown, share = select_training_rows(positives, n, m, [seed, 1])
-    assert np.isin(positives, shown).all()
-    assert (np.diff(shown) > 0).all()
-    assert shown[0] >= 0
-    assert shown[-1] < n
-    assert len(shown) == len(positives) + min(m, n - len(positives))
+    row_ids, share = select_training_rows(positives, n, m, [seed, 1])
+    assert np.isin(positives, row_ids).all()
+    assert (np.diff(row_ids) > 0).all()
+    assert row_ids[0] >= 0
+    assert row_ids[-1] < n
+    assert len(row_ids) == len(positives) + min(m, n - len(positives))
     assert share == min(m, n - len(positives)) / (n - len(positives))
 
 
 def test_negatives_are_drawn_evenly() -> None:
-    drawn = np.concatenate([select_training_rows(np.array([2, 5]), 8, 3, [seed])[0] for seed in range(600)])
-    times = np.bincount(drawn, minlength=8)
+    row_ids = np.concatenate([select_training_rows(np.array([2, 5]), 8, 3, [seed])[0] for seed in range(600)])
+    times = np.bincount(row_ids, minlength=8)
     assert times[[2, 5]].tolist() == [600, 600]
     assert np.abs(times[[0, 1, 3, 4, 6, 7]] - 300).max() < 5 * np.sqrt(600 / 4)
 
@@ -207,31 +209,31 @@ def test_log_odds_are_corrected_for_the_negatives_that_were_left_out() -> None:
     X = rng.standard_normal((4000, 2))
     Y = sp.csr_matrix((rng.random(4000) < 1 / (1 + np.exp(3 - X[:, 0])))[:, None].astype(np.int8))
     full = OneVsRest(scaling=None, threads=1).fit(X, Y).scores(X[:50])
-    some = OneVsRest(scaling=None, threads=1, max_negatives=400).fit(X, Y).scores(X[:50])
-    assert np.abs(some - full).mean() < 0.3  # left as it is, the intercept would be off by log(3700 / 400) = 2.2
+    subsampled = OneVsRest(scaling=None, threads=1, max_negatives=400).fit(X, Y).scores(X[:50])
+    assert np.abs(subsampled - full).mean() < 0.3  # left as it is, the intercept would be off by log(3700 / 400) = 2.2
 
 
 def test_fewer_negatives_take_less_time() -> None:
     counts, sizes = np.full(16_000, 12), {"n_values": 49_000_000, "n_features": 10_000, "rows": 200_000}
-    every, some = (OneVsRest(max_negatives=m, threads=2).work(counts=counts, **sizes) for m in (None, 300))
-    assert every.n_bytes == some.n_bytes == 4 * 16_000 * 10_001
+    every, subsampled = (OneVsRest(max_negatives=m, threads=2).work(counts=counts, **sizes) for m in (None, 300))
+    assert every.n_bytes == subsampled.n_bytes == 4 * 16_000 * 10_001
     assert every.seconds > 3600
-    assert some.seconds < 600
+    assert subsampled.seconds < 600
 
 
 def test_scoring_copies_no_weights(tmp_path: Path) -> None:
     X, Y, _ = toy()
     model = OneVsRest(learner="svm", threads=1).fit(X, Y)
     model.save(tmp_path / "m")
-    for found in (model, OneVsRest.load(tmp_path / "m")):
-        assert found.coef_.shape == (12, 30)
-        assert found.coef_.T.flags.c_contiguous
+    for model_at_hand in (model, OneVsRest.load(tmp_path / "m")):
+        assert model_at_hand.coef_.shape == (12, 30)
+        assert model_at_hand.coef_.T.flags.c_contiguous
 
 
 def test_it_follows_scikit_learn() -> None:
     assert clone(OneVsRest(3.0)).get_params()["C"] == 3.0
-    found = check_estimator(OneVsRest(threads=1), on_skip=None, on_fail=None)
-    failed = {check["check_name"] for check in found if check["status"] == "failed"}
+    checks = check_estimator(OneVsRest(threads=1), on_skip=None, on_fail=None)
+    failed = {check["check_name"] for check in checks if check["status"] == "failed"}
     assert failed <= set(EXPECTED_TO_FAIL)
 
 
@@ -244,7 +246,7 @@ def test_parameters_that_cannot_be(wrong: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"learner": "perceptron"}, "choose one of logistic, passive-aggressive, hinge, svm"),
         ({"learner": None}, "learner is None"),
@@ -255,8 +257,8 @@ def test_parameters_that_cannot_be(wrong: dict[str, Any]) -> None:
         ({"max_iter": 0}, "max_iter is 0; choose a whole number"),
     ],
 )
-def test_choices_that_cannot_be(wrong: dict[str, Any], told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_choices_that_cannot_be(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         OneVsRest(**wrong).fit(*task())
 
 

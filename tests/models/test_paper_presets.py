@@ -20,16 +20,16 @@ AS_IN_V = {
 
 def test_vse_ens_is_that_of_v() -> None:
     """Coordinates begin with variance .01; a picture's pairs weigh 1 each; nothing holds the norms but L2."""
-    found = make_vse_ens(0.3).get_params()
-    assert found.items() >= AS_IN_V.items()
-    assert found["surrogate"] == "hinge"
-    assert SamplerConfig.from_value(found["sampler"]) == SamplerConfig("adaptive", rank_scale=0.3)
+    params = make_vse_ens(0.3).get_params()
+    assert params.items() >= AS_IN_V.items()
+    assert params["surrogate"] == "hinge"
+    assert SamplerConfig.from_value(params["sampler"]) == SamplerConfig("adaptive", rank_scale=0.3)
 
 
 def test_opt_auc_differs_by_its_draws_and_its_surrogate() -> None:
-    found = make_opt_auc().get_params()
-    assert found.items() >= AS_IN_V.items()
-    assert (found["sampler"], found["surrogate"]) == ("uniform", "logistic")
+    params = make_opt_auc().get_params()
+    assert params.items() >= AS_IN_V.items()
+    assert (params["sampler"], params["surrogate"]) == ("uniform", "logistic")
 
 
 def test_the_printed_scale_has_no_number_of_labels() -> None:

@@ -160,7 +160,7 @@ def test_a_full_disk_leaves_the_old_model(tmp_path: Path, model: Wsabie, monkeyp
     from wsabie.storage import atomic_files
 
     model.save(tmp_path / "m")
-    before = open_model_folder(tmp_path / "m")
+    saved_parts = open_model_folder(tmp_path / "m")
 
     def full(path: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -169,8 +169,8 @@ def test_a_full_disk_leaves_the_old_model(tmp_path: Path, model: Wsabie, monkeyp
     with pytest.raises(InputError, match=r"the disk is full; free some space and run the same command again"):
         fit(seed=9).save(tmp_path / "m")
     monkeypatch.undo()
-    after = wsabie.load(tmp_path / "m")
-    assert np.array_equal(after.label_vectors, before.tensors["labels"])
+    loaded = wsabie.load(tmp_path / "m")
+    assert np.array_equal(loaded.label_vectors, saved_parts.tensors["labels"])
 
 
 @pytest.mark.parametrize("model", [Wsabie(), wsabie.LinearRanker(), wsabie.Ensemble(), wsabie.Popularity()])

@@ -65,11 +65,11 @@ def test_rank_is_the_order_of_the_scores_in_any_blocks(seed: int, k: int, exclud
     labels[0, 0] = 1
     model = Popularity().fit(np.ones((12, 2)), labels)
     exclude = sp.csr_matrix((rng.random((12, 7)) < 0.4).astype(np.int8)) if excluding else None
-    kept, feature_matrix.BLOCK_BYTES = feature_matrix.BLOCK_BYTES, 100
+    block_bytes, feature_matrix.BLOCK_BYTES = feature_matrix.BLOCK_BYTES, 100
     try:
         ids, scores = model.rank(np.ones((12, 2)), k, exclude=exclude)
     finally:
-        feature_matrix.BLOCK_BYTES = kept
+        feature_matrix.BLOCK_BYTES = block_bytes
     expected = model.scores(np.ones((12, 2)))
     if exclude is not None:
         expected[exclude.toarray() != 0] = -np.inf
@@ -89,10 +89,10 @@ def test_annotate_and_score_speak_of_names_and_mean_average_precision() -> None:
 
 def test_it_follows_scikit_learn() -> None:
     assert clone(Popularity()).get_params() == {}
-    found = check_estimator(Popularity(), on_skip=None, on_fail=None)
-    failed = {check["check_name"] for check in found if check["status"] == "failed"}
+    checks = check_estimator(Popularity(), on_skip=None, on_fail=None)
+    failed = {check["check_name"] for check in checks if check["status"] == "failed"}
     assert failed <= set(EXPECTED_TO_FAIL)
-    assert sum(check["status"] == "passed" for check in found) > 30
+    assert sum(check["status"] == "passed" for check in checks) > 30
 
 
 def test_memory_is_one_number_per_label() -> None:

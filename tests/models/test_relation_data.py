@@ -112,7 +112,7 @@ def test_what_cannot_be_learned_is_refused_in_a_sentence(relations: Any, sentenc
         prepare_relation_data(relations)
 
 
-OTHERS: dict[str, Any] = {
+OTHER_WORLDS: dict[str, Any] = {
     "pairs": lambda: [world()[0], Relation("track", "track", like(step=12))],
     "features": lambda: world(seed=1),
     "map": lambda: world(map="sound"),
@@ -123,8 +123,8 @@ OTHERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("what", OTHERS)
-def test_a_checksum_sees_everything_that_training_sees(what: str) -> None:
-    one = prepare_relation_data(world()).checksum()
-    assert prepare_relation_data(world()).checksum() == one
-    assert prepare_relation_data(OTHERS[what]()).checksum() != one
+@pytest.mark.parametrize("change", OTHER_WORLDS)
+def test_a_checksum_sees_everything_that_training_sees(change: str) -> None:
+    first_checksum = prepare_relation_data(world()).checksum()
+    assert prepare_relation_data(world()).checksum() == first_checksum
+    assert prepare_relation_data(OTHER_WORLDS[change]()).checksum() != first_checksum

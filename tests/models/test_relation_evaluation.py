@@ -31,30 +31,34 @@ def cells(matrix: Any) -> set[tuple[int, int]]:
 
 def test_known_things_are_ranked_among_all_known_ones_without_training_pairs_and_themselves() -> None:
     data = prepare_relation_data(world())
-    one = data.holdout_pairs(Relation("track", "track", [("t0", "t12"), ("t0", "t6"), ("t3", "t3")]))
-    assert one.query_ids.tolist() == [0, 12]  # a pair counts both ways; t0 - t6 is of training, t3 - t3 of nothing
-    assert one.Y.shape == (2, N)
-    assert cells(one.Y) == {(0, 12), (1, 0)}
-    assert cells(one.exclude) == {(0, 0), (0, 6), (1, 6), (1, 12), (1, 18)}
+    holdout = data.holdout_pairs(Relation("track", "track", [("t0", "t12"), ("t0", "t6"), ("t3", "t3")]))
+    assert holdout.query_ids.tolist() == [0, 12]  # a pair counts both ways; t0 - t6 is of training, t3 - t3 of nothing
+    assert holdout.Y.shape == (2, N)
+    assert cells(holdout.Y) == {(0, 12), (1, 0)}
+    assert cells(holdout.exclude) == {(0, 0), (0, 6), (1, 6), (1, 12), (1, 18)}
 
 
 def test_training_pairs_of_another_kind_are_no_candidates() -> None:
-    one = prepare_relation_data(world()).holdout_pairs(Relation("track", "artist", [("t1", "artist 7")]))
-    assert one.query_ids.tolist() == [1]
-    assert cells(one.exclude) == {(0, 2), (0, 3)}
-    assert cells(one.Y) == {(0, 7)}
+    holdout = prepare_relation_data(world()).holdout_pairs(Relation("track", "artist", [("t1", "artist 7")]))
+    assert holdout.query_ids.tolist() == [1]
+    assert cells(holdout.exclude) == {(0, 2), (0, 3)}
+    assert cells(holdout.Y) == {(0, 7)}
 
 
 def test_a_kind_that_training_was_given_is_known_as_by_its_name() -> None:
     """Its pairs of training are no candidates either way."""
     relations = world()
-    data, known = prepare_relation_data(relations), relations[0].query
+    data, tracks = prepare_relation_data(relations), relations[0].query
     pairs = [("t0", "t12"), ("t1", "t13")]
-    named = data.holdout_pairs(Relation("track", "track", pairs))
-    for given in (Relation(known, known, pairs), Relation(known, "track", pairs), Relation("track", known, pairs)):
-        one = data.holdout_pairs(given)
-        assert cells(one.Y) == cells(named.Y)
-        assert cells(one.exclude) == cells(named.exclude)
+    holdout_by_name = data.holdout_pairs(Relation("track", "track", pairs))
+    for relation in (
+        Relation(tracks, tracks, pairs),
+        Relation(tracks, "track", pairs),
+        Relation("track", tracks, pairs),
+    ):
+        holdout = data.holdout_pairs(relation)
+        assert cells(holdout.Y) == cells(holdout_by_name.Y)
+        assert cells(holdout.exclude) == cells(holdout_by_name.exclude)
 
 
 def test_things_that_are_given_with_features_are_ranked_among_themselves() -> None:
@@ -75,16 +79,16 @@ def test_things_that_are_given_with_features_are_ranked_among_themselves() -> No
 def test_pairs_of_unknown_names_are_left_out() -> None:
     new = tracks(2, 1, "new ")
     pairs = [("new 0", "artist 1"), ("new 0", "nobody"), ("old", "artist 1"), ("new 1", "nobody")]
-    one = prepare_relation_data(world()).holdout_pairs(Relation(new, "artist", pairs))
-    assert (one.query_ids.tolist(), cells(one.Y)) == ([0], {(0, 1)})
+    holdout = prepare_relation_data(world()).holdout_pairs(Relation(new, "artist", pairs))
+    assert (holdout.query_ids.tolist(), cells(holdout.Y)) == ([0], {(0, 1)})
 
 
 def test_points_are_those_of_the_chosen_queries_and_of_all_candidates(fitted: Space) -> None:
     new = tracks(12, 1, "new ")
     pairs = [("new 3", "t1"), ("new 7", "t2")]
-    one = build_holdout_pairs(Relation(new, "track", pairs), fitted.kinds_)
+    holdout = build_holdout_pairs(Relation(new, "track", pairs), fitted.kinds_)
     with KernelThreads(1) as threads:
-        labels, queries = one.points(fitted.space_, threads.n)
+        labels, queries = holdout.points(fitted.space_, threads.n)
     assert np.array_equal(labels.table, fitted.points("track"))
     assert np.array_equal(queries, fitted.points("track", features(12, 1))[[3, 7]])
 
@@ -93,12 +97,12 @@ def test_the_figure_of_an_epoch_is_that_of_the_evaluation(fitted: Space) -> None
     """Between new things and known ones nothing is excluded, so that both see the same candidates."""
     new = tracks(24, 1, "new ")
     relations = [Relation(new, "artist", by(24, "new ")), Relation(new, new, like(24, "new "))]
-    monitor = SpaceMonitor([build_holdout_pairs(one, fitted.kinds_) for one in relations], 1)
-    figures, found = monitor.figures(fitted.space_), fitted.evaluate(relations)
+    monitor = SpaceMonitor([build_holdout_pairs(relation, fitted.kinds_) for relation in relations], 1)
+    figures, evaluations = monitor.figures(fitted.space_), fitted.evaluate(relations)
     assert list(figures) == ["mean", "track - artist", "track - track"]
-    for name, evaluation in found.items():
+    for name, evaluation in evaluations.items():
         assert figures[name] == pytest.approx(evaluation.means["MAP"], abs=1e-6)
-    assert figures["mean"] == pytest.approx(np.mean([figures[name] for name in found]))
+    assert figures["mean"] == pytest.approx(np.mean([figures[name] for name in evaluations]))
     first = SpaceMonitor(monitor.holdouts, 1, "track - track").figures(fitted.space_)
     assert next(iter(first)) == "track - track"
     assert first == figures
@@ -108,34 +112,36 @@ def test_map_by_hand() -> None:
     """Known points: t0's candidates are all but itself and its pairs of training."""
     data = prepare_relation_data(world())
     space = space_for(data)
-    one = data.holdout_pairs(Relation("track", "track", [("t0", "t12"), ("t0", "t9")]))
+    holdout = data.holdout_pairs(Relation("track", "track", [("t0", "t12"), ("t0", "t9")]))
     points = data.entities["track"].points_of(space, data.inputs["track"])
     precisions = []
     trained = data.pairs[next(r for r in data.pairs if r.name == "track - track")].toarray()
-    for query, wanted in ((0, {12, 9}), (12, {0}), (9, {0})):
+    for query, relevant in ((0, {12, 9}), (12, {0}), (9, {0})):
         scores = points @ points[query]
         order = [c for c in np.argsort(-scores) if c != query and not trained[query, c]]
-        places = sorted(order.index(c) + 1 for c in wanted)
+        places = sorted(order.index(c) + 1 for c in relevant)
         precisions.append(np.mean([(k + 1) / place for k, place in enumerate(places)]))
-    assert SpaceMonitor([one], 1).figures(space)["track - track"] == pytest.approx(np.mean(precisions), abs=1e-6)
+    assert SpaceMonitor([holdout], 1).figures(space)["track - track"] == pytest.approx(np.mean(precisions), abs=1e-6)
 
 
 def test_figures_are_the_same_for_2_threads_and_free_vectors() -> None:
     relations = [*world(), Relation("artist", "artist", [("artist 0", "artist 1"), ("artist 2", "artist 3")])]
     data = prepare_relation_data(relations)
-    held = [
+    holdouts = [
         data.holdout_pairs(Relation("track", "artist", [(f"t{i}", "artist 11") for i in range(4)])),
         data.holdout_pairs(Relation("artist", "artist", [("artist 0", "artist 5"), ("artist 4", "artist 5")])),
     ]
     space = space_for(data)
-    assert SpaceMonitor(held, 1).figures(space) == SpaceMonitor(held, 2).figures(space)
+    assert SpaceMonitor(holdouts, 1).figures(space) == SpaceMonitor(holdouts, 2).figures(space)
 
 
 def test_many_queries_are_looked_at_in_even_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relation_data, "MOST_SCORES", 5 * N)
-    one = prepare_relation_data(world()).holdout_pairs(Relation("track", "track", like(step=12)))
-    few = SpaceMonitor([one], 1).holdouts[0]
-    assert few.query_ids.tolist() == one.query_ids[np.linspace(0, len(one.query_ids) - 1, 5).astype(int)].tolist()
+    holdout = prepare_relation_data(world()).holdout_pairs(Relation("track", "track", like(step=12)))
+    few = SpaceMonitor([holdout], 1).holdouts[0]
+    assert (
+        few.query_ids.tolist() == holdout.query_ids[np.linspace(0, len(holdout.query_ids) - 1, 5).astype(int)].tolist()
+    )
     assert few.Y.shape[0] == few.exclude.shape[0] == 5
     assert not (few.Y.toarray() * few.exclude.toarray()).any()
 
@@ -192,29 +198,29 @@ def test_recall_by_hand(fitted: Space) -> None:
     scores = fitted.points("track", features(GROUPS, 1)) @ fitted.points("track").T
     best = np.argsort(-scores, 1)[:, :5]
     expected = np.mean([(row % GROUPS == i).sum() / (N // GROUPS) for i, row in enumerate(best)])
-    found = fitted.evaluate([Relation(new, "track", pairs)], ks=[5])["track - track"]
-    assert found.means["recall@5"] == pytest.approx(expected)
-    assert found.n_rows == GROUPS
+    evaluation = fitted.evaluate([Relation(new, "track", pairs)], ks=[5])["track - track"]
+    assert evaluation.means["recall@5"] == pytest.approx(expected)
+    assert evaluation.n_rows == GROUPS
 
 
 def test_pairs_of_training_are_no_candidates_however_the_things_are_given() -> None:
     """By the name of the kind, with the features of all of them, and with those of some in another order."""
     space = make(epochs=3).fit(world())
-    held_out, learnt = [("t0", "t40"), ("t7", "t30")], world()[1]
-    some = [0, 40, 7, 30, 6]
+    held_out, training_pairs = [("t0", "t40"), ("t7", "t30")], world()[1]
+    indices = [0, 40, 7, 30, 6]
     ends: dict[str, Any] = {
         "track": "track",
         "all": tracks(),
-        "some": EntityKind("track", features()[some], [f"t{i}" for i in some]),
+        "some": EntityKind("track", features()[indices], [f"t{i}" for i in indices]),
     }
-    found = {
-        name: space.evaluate([Relation(end, end, held_out)], trained=[learnt])["track - track"]
+    evaluations = {
+        name: space.evaluate([Relation(end, end, held_out)], trained=[training_pairs])["track - track"]
         for name, end in ends.items()
     }
     raw = space.evaluate([Relation("track", "track", held_out)])["track - track"]
-    assert found["all"].means == found["track"].means
-    assert found["track"].means["MAP"] > raw.means["MAP"]
-    points = space.points("track")[some]
+    assert evaluations["all"].means == evaluations["track"].means
+    assert evaluations["track"].means["MAP"] > raw.means["MAP"]
+    points = space.points("track")[indices]
     scores = points @ points.T
-    order = [c for c in np.argsort(-scores[0]) if c not in (0, some.index(6))]  # t6 is a track like t0, as was said
-    assert 1 / (order.index(1) + 1) == pytest.approx(found["some"].per_row["MAP"][0], abs=1e-6)
+    order = [c for c in np.argsort(-scores[0]) if c not in (0, indices.index(6))]  # t6 is a track like t0, as was said
+    assert 1 / (order.index(1) + 1) == pytest.approx(evaluations["some"].per_row["MAP"][0], abs=1e-6)

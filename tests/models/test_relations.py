@@ -19,7 +19,7 @@ from wsabie.models.entity_space.relations import (
 from wsabie.vocabulary.label_names import Vocabulary
 
 X = np.eye(3, dtype=np.float32)
-BOTH, NEITHER = (True, True), (False, False)
+BOTH_GROW, NEITHER = (True, True), (False, False)
 
 
 def matrix(pairs: Any, grow: tuple[bool, bool] = NEITHER, names: tuple[str, str] = ("abc", "xy")) -> Any:
@@ -50,9 +50,9 @@ FORMS = [
 
 @pytest.mark.parametrize("pairs", FORMS)
 def test_names_numbers_and_matrices_say_the_same(pairs: Any) -> None:
-    found = matrix(pairs)
-    assert found.dtype == np.int8
-    assert found.tolist() == EXPECTED
+    pair_matrix = matrix(pairs)
+    assert pair_matrix.dtype == np.int8
+    assert pair_matrix.tolist() == EXPECTED
 
 
 def test_pairs_of_a_generator_are_read_once() -> None:
@@ -66,7 +66,7 @@ def test_no_pairs_are_none() -> None:
 
 def test_new_names_are_added_in_the_order_in_which_they_come() -> None:
     queries, targets = Vocabulary(["a"]), Vocabulary()
-    Y = build_pair_matrix(Relation("q", "t", [("b", "y"), ("a", "x"), ("b ", "x")]), queries, targets, BOTH)
+    Y = build_pair_matrix(Relation("q", "t", [("b", "y"), ("a", "x"), ("b ", "x")]), queries, targets, BOTH_GROW)
     assert (list(queries), list(targets)) == (["a", "b"], ["y", "x"])
     assert Y.toarray().tolist() == [[0, 1], [1, 1]]
 
@@ -75,8 +75,8 @@ def test_new_names_are_added_in_the_order_in_which_they_come() -> None:
 def test_pairs_of_one_kind_count_both_ways_and_none_is_of_a_thing_with_itself(pairs: list[tuple[int, int]]) -> None:
     things = Vocabulary("abcdef")
     Y = build_pair_matrix(Relation("q", "q", pairs), things, things, NEITHER).toarray()
-    told = {*pairs, *((b, a) for a, b in pairs)}
-    assert {tuple(map(int, cell)) for cell in np.argwhere(Y)} == {(a, b) for a, b in told if a != b}
+    symmetric = {*pairs, *((b, a) for a, b in pairs)}
+    assert {tuple(map(int, cell)) for cell in np.argwhere(Y)} == {(a, b) for a, b in symmetric if a != b}
     assert set(np.unique(Y)) <= {0, 1}
 
 
@@ -122,7 +122,7 @@ def test_pairs_are_refused_in_a_sentence_that_names_the_relation(pairs: Any, sen
 
 def test_a_name_that_is_empty_is_refused_though_names_may_grow() -> None:
     with pytest.raises(InputError, match=r"the pairs of 'q - t' cannot be used: .* has an empty name"):
-        matrix([("a", " ")], BOTH)
+        matrix([("a", " ")], BOTH_GROW)
 
 
 def test_pairs_of_unknown_names_are_left_out_and_counted() -> None:
@@ -206,10 +206,10 @@ def test_relations_are_called_by_their_kinds_or_as_they_are_told() -> None:
 
 def test_kinds_are_one_by_name_wherever_they_stand() -> None:
     doc = EntityKind("doc", X)
-    found = collect_kinds([Relation("doc", "tag", []), Relation("tag", "doc", []), Relation(doc, doc, [])])
-    assert list(found) == ["doc", "tag"]
-    assert found["doc"] is doc
-    assert found["tag"].X is None
+    kinds = collect_kinds([Relation("doc", "tag", []), Relation("tag", "doc", []), Relation(doc, doc, [])])
+    assert list(kinds) == ["doc", "tag"]
+    assert kinds["doc"] is doc
+    assert kinds["tag"].X is None
     with pytest.raises(InputError, match="two different kinds are called 'doc'; make one, and use it in both"):
         collect_kinds([Relation(doc, "tag", []), Relation(EntityKind("doc", X), "word", [])])
     with pytest.raises(InputError, match="there are two relations called 'doc - tag'; give each a name of its own"):

@@ -32,14 +32,14 @@ WORDS = 60
 def topics(n: int, labels: range, seed: int, own_words: int = 3) -> tuple[csr_matrix, list[str]]:
     """Rows with some of the six words of a label's own, and common ones."""
     rng = np.random.default_rng(seed)
-    own = rng.choice(np.array(labels), n)
+    topic_of_row = rng.choice(np.array(labels), n)
     X = np.zeros((n, WORDS), np.float32)
-    for i, label in enumerate(own):
+    for i, label in enumerate(topic_of_row):
         words = np.append(
             6 * label % 48 + rng.choice(6, own_words, replace=False), 48 + rng.choice(12, 4, replace=False)
         )
         X[i, words] = rng.integers(1, 4, len(words))
-    return csr_matrix(X), [f"label {label}" for label in own]
+    return csr_matrix(X), [f"label {label}" for label in topic_of_row]
 
 
 def buffer_of(counts: list[int], size: int, seed: int = 0) -> ReplayBuffer:
@@ -56,18 +56,20 @@ def model(**changes: Any) -> Wsabie:
 
 def test_rare_labels_stay() -> None:
     """By the law of the tickets n (1 - exp(-t / sqrt(n))) of n rows are kept: 200, 38 and 2.5 with t = 2.0."""
-    kept = np.mean([np.bincount(buffer_of([10_000, 400, 4], 244, s).Y.indices, minlength=3) for s in range(20)], axis=0)
+    mean_counts = np.mean(
+        [np.bincount(buffer_of([10_000, 400, 4], 244, s).Y.indices, minlength=3) for s in range(20)], axis=0
+    )
     expected = [n * (1 - np.exp(-2.03 / n**0.5)) for n in (10_000, 400, 4)]
-    assert kept == pytest.approx(expected, rel=0.15)
+    assert mean_counts == pytest.approx(expected, rel=0.15)
 
 
 def test_what_is_seen_again_has_the_old_proportions() -> None:
     memory = buffer_of([20_000, 2_000], 4000)
     shares = []
     for epoch in range(30):
-        drawn = memory._sample_rows(10, np.random.default_rng(epoch))
-        assert len(drawn) == replay.FEWEST
-        shares.append((memory.Y[drawn].indices == 0).mean())
+        row_ids = memory._sample_rows(10, np.random.default_rng(epoch))
+        assert len(row_ids) == replay.FEWEST
+        shares.append((memory.Y[row_ids].indices == 0).mean())
     in_buffer = (memory.Y.indices == 0).mean()
     assert in_buffer < 0.82
     assert in_buffer + 0.05 < np.mean(shares) < 20 / 22 + 0.01
@@ -81,27 +83,27 @@ def test_a_buffer_in_pieces_keeps_as_evenly_as_one() -> None:
         memory = update_buffer(memory, np.full((1000, 1), piece, np.float32), 1, Y, None, 500, 3)
     assert memory is not None
     assert (memory.n_seen, memory.label_counts.tolist(), memory.feature_counts.tolist()) == (10_000, [10_000], [10_000])
-    kept = np.bincount(memory.rows[:, 0].astype(int), minlength=10)
-    assert kept.sum() == 500
-    assert abs(kept - 50).max() < 4 * 50**0.5
+    counts = np.bincount(memory.rows[:, 0].astype(int), minlength=10)
+    assert counts.sum() == 500
+    assert abs(counts - 50).max() < 4 * 50**0.5
 
 
 def test_rows_are_kept_at_half_the_bytes() -> None:
     X = random_rows(300, 70_000, 0.001, "csr", np.float32, random_state=0)
-    given = check_features(X)
-    assert isinstance(given, Csr)
+    checked = check_features(X)
+    assert isinstance(checked, Csr)
     Y = csr_matrix((np.ones(300, np.int8), np.zeros(300, int), np.arange(301)), (300, 1))
-    narrow = update_buffer(None, given._replace(indices=given.indices % 60_000), 70_000, Y, None, 100, 0)
-    wide = update_buffer(None, given, 70_000, Y, None, 100, 0)
+    narrow = update_buffer(None, checked._replace(indices=checked.indices % 60_000), 70_000, Y, None, 100, 0)
+    wide = update_buffer(None, checked, 70_000, Y, None, 100, 0)
     assert narrow.rows.indices.dtype == np.uint16
     assert wide.rows.indices.dtype == np.uint32
-    both = update_buffer(narrow, given, 70_000, Y, None, 1000, 0)  # indices of two sizes together
-    assert both.rows.indices.dtype == np.uint32
-    assert len(both) == 400
-    opened = both._decode_rows(np.arange(400))
+    merged_buffer = update_buffer(narrow, checked, 70_000, Y, None, 1000, 0)  # indices of two sizes together
+    assert merged_buffer.rows.indices.dtype == np.uint32
+    assert len(merged_buffer) == 400
+    opened = merged_buffer._decode_rows(np.arange(400))
     assert (opened.indices.dtype, opened.data.dtype) == (np.int32, np.float32)
-    assert np.array_equal(opened.indices[opened.indptr[100] :], given.indices)
-    assert np.allclose(opened.data[opened.indptr[100] :], given.data, rtol=1e-3)
+    assert np.array_equal(opened.indices[opened.indptr[100] :], checked.indices)
+    assert np.allclose(opened.data[opened.indptr[100] :], checked.data, rtol=1e-3)
 
 
 def test_auto_is_a_few_megabytes() -> None:
@@ -119,13 +121,13 @@ def test_old_points_are_held_by_the_rows_they_have_seen() -> None:
     )
     nothing = np.zeros(0, np.float32)
     none = csr_matrix((0, 3), dtype=np.int8)
-    before = ReplayBuffer(
+    old_buffer = ReplayBuffer(
         np.zeros((0, 2), np.float16), none, nothing, nothing, np.array([12, 5]), np.array([12, 0]), 17
     )
-    after = ReplayBuffer(
+    new_buffer = ReplayBuffer(
         np.zeros((0, 2), np.float16), none, nothing, nothing, np.array([13, 5, 3]), np.array([13, 4]), 21
     )
-    average_weights(space, began, before, after)
+    average_weights(space, began, old_buffer, new_buffer)
     assert space.labels[:, 0].tolist() == space.bias.tolist() == [4, 2, 10]
     assert space.features[:, 0].tolist() == [4, 10]
 
@@ -135,13 +137,13 @@ def test_old_labels_are_kept_and_new_ones_learnt() -> None:
     extra, new = topics(200, range(6, 8), 1, 1)
     tested, truth = topics(300, range(6), 2, 1)
     later, later_truth = topics(100, range(6, 8), 3, 1)
-    kept, bare = model().fit(X, y), model(replay=None).fit(X, y)
-    before = kept.score(tested, truth)
-    for one in (kept, bare):
-        one.partial_fit(extra, new, epochs=10)
-    assert kept.score(tested, truth) > 0.98 * before
-    assert kept.score(later, later_truth) > 0.9
-    assert bare.score(tested, truth) < 0.95 * kept.score(tested, truth)
+    replaying, bare = model().fit(X, y), model(replay=None).fit(X, y)
+    old_score = replaying.score(tested, truth)
+    for learner in (replaying, bare):
+        learner.partial_fit(extra, new, epochs=10)
+    assert replaying.score(tested, truth) > 0.98 * old_score
+    assert replaying.score(later, later_truth) > 0.9
+    assert bare.score(tested, truth) < 0.95 * replaying.score(tested, truth)
 
 
 def stood(lengths: list[float]) -> tuple[JointSpace, ReplayBuffer, ReplayBuffer]:
@@ -150,30 +152,34 @@ def stood(lengths: list[float]) -> tuple[JointSpace, ReplayBuffer, ReplayBuffer]
     labels[:, 0] = lengths
     space = JointSpace(16, "dot", np.eye(1, 16, dtype=np.float32), labels, np.zeros(4, np.float32))
     Y = csr_matrix(np.eye(4, dtype=np.int8)[[0] * 5 + [1] * 5 + [2, 3]])
-    ones = np.ones(12, np.float32)
-    before = ReplayBuffer(
-        np.ones((10, 1), np.float16), Y[:10, :2], ones[:10], ones[:10], np.array([5, 5]), np.array([10]), 10
+    weights = np.ones(12, np.float32)
+    old_buffer = ReplayBuffer(
+        np.ones((10, 1), np.float16), Y[:10, :2], weights[:10], weights[:10], np.array([5, 5]), np.array([10]), 10
     )
-    after = ReplayBuffer(np.ones((12, 1), np.float16), Y, ones, ones, np.array([5, 5, 1, 1]), np.array([12]), 12)
-    return space, before, after
+    new_buffer = ReplayBuffer(
+        np.ones((12, 1), np.float16), Y, weights, weights, np.array([5, 5, 1, 1]), np.array([12]), 12
+    )
+    return space, old_buffer, new_buffer
 
 
 def test_without_new_labels_nothing_is_seated() -> None:
     X, y = topics(200, range(6), 0)
-    extra, known = topics(40, range(6), 1)
-    one = model().fit(X, y).merge_labels("label 0", ["label 5"])
+    extra, labels = topics(40, range(6), 1)
+    fitted = model().fit(X, y).merge_labels("label 0", ["label 5"])
     with patch("wsabie.models.wsabie.replay.Trainer") as trainer:
-        one.partial_fit(extra, known)
+        fitted.partial_fit(extra, labels)
     assert not trainer.called
 
 
 def test_labels_that_the_buffer_has_not_met_are_not_new() -> None:
     """They were trained before: only what comes with the new rows is seated."""
     X, y = topics(400, range(6), 0)
-    known = np.isin(y, ["label 0", "label 1"])
-    one = Wsabie(dim=16, epochs=5, threads=1).fit(X, y).set_params(replay=50).remember(X[known], np.array(y)[known])
+    is_early = np.isin(y, ["label 0", "label 1"])
+    fitted = (
+        Wsabie(dim=16, epochs=5, threads=1).fit(X, y).set_params(replay=50).remember(X[is_early], np.array(y)[is_early])
+    )
     with patch("wsabie.models.wsabie.replay.Trainer") as trainer:
-        one.partial_fit(*topics(40, range(2, 4), 1))
+        fitted.partial_fit(*topics(40, range(2, 4), 1))
     assert not trainer.called
 
 
@@ -188,16 +194,16 @@ def test_weights_of_new_rows_may_be_a_list() -> None:
 
 def test_rows_are_not_kept_with_weights_that_are_none() -> None:
     X, y = topics(20, range(3), 0)
-    one = model().fit(X, y)
+    fitted = model().fit(X, y)
     with pytest.raises(InputError, match="sample_weight must be 20 finite non-negative numbers"):
-        one.remember(X, y, sample_weight=np.full(20, np.nan))
+        fitted.remember(X, y, sample_weight=np.full(20, np.nan))
 
 
 def test_only_new_labels_are_seated() -> None:
-    space, before, after = stood([0.5, 0.4, 3, 3])
+    space, old_buffer, new_buffer = stood([0.5, 0.4, 3, 3])
     began, trainer = space.copy(), Trainer(model()._resolve_settings(TrainingShape(2, 2, 4)))
     Y = csr_matrix(np.eye(4, dtype=np.int8)[2:])
-    refit_new_labels(space, before, after, TrainingRows(np.ones((2, 1), np.float32), Y), "mean", trainer)
+    refit_new_labels(space, old_buffer, new_buffer, TrainingRows(np.ones((2, 1), np.float32), Y), "mean", trainer)
     assert np.array_equal(space.features, began.features)
     assert np.array_equal(space.labels[:2], began.labels[:2])
     assert (space.labels[2:, 0] < began.labels[2:, 0]).all(), "ten rows in twelve push them back"
@@ -207,9 +213,9 @@ def test_the_mean_point_is_that_of_all_rows_that_went_by() -> None:
     """Rows of a rare label are kept oftener, and count less for it: label 1 is in a tenth of 10,000 rows."""
     labels = np.random.default_rng(0).permutation(np.repeat([0, 1], [9000, 1000]))
     Y = csr_matrix((np.ones(10_000, np.int8), labels, np.arange(10_001)), (10_000, 2))
-    kept = update_buffer(None, labels[:, None].astype(np.float32), 1, Y, None, 2000, 0)
-    assert kept.rows.mean() > 0.2
-    assert kept.estimate_mean(np.asarray(kept.rows, np.float32))[0] == pytest.approx(0.1, abs=0.03)
+    buffer = update_buffer(None, labels[:, None].astype(np.float32), 1, Y, None, 2000, 0)
+    assert buffer.rows.mean() > 0.2
+    assert buffer.estimate_mean(np.asarray(buffer.rows, np.float32))[0] == pytest.approx(0.1, abs=0.03)
 
 
 def test_new_labels_beside_a_buffer_that_has_met_no_other() -> None:
@@ -217,24 +223,24 @@ def test_new_labels_beside_a_buffer_that_has_met_no_other() -> None:
     X, y = topics(200, range(2), 0)
     names = [f"label {i}" for i in range(3)]
     truth = csr_matrix(np.array(y)[:, None] == np.array(names), dtype=np.int8)
-    one = model().fit(X, truth, label_names=names).remove_labels(names[:2])
-    one.partial_fit(*topics(40, range(2, 4), 1))
-    assert np.isfinite(one.space_.labels).all()
-    assert not one.space_.bias[2:].any()
+    fitted = model().fit(X, truth, label_names=names).remove_labels(names[:2])
+    fitted.partial_fit(*topics(40, range(2, 4), 1))
+    assert np.isfinite(fitted.space_.labels).all()
+    assert not fitted.space_.bias[2:].any()
 
 
 def test_new_rows_count_more_around_a_mean_alone() -> None:
-    """Where labels are trained around the mean of all rows, which other similarities than inner products have not."""
+    """Only inner products train labels around the mean of all rows."""
     X, y = topics(400, range(6), 0)
     extra, new = topics(40, range(6, 8), 1)
     weighed = {}
     for similarity in ("dot", "euclidean"):
-        one = model(similarity=similarity).fit(X, y)
+        fitted = model(similarity=similarity).fit(X, y)
         with patch.object(
             ReplayBuffer, "build_point_data", autospec=True, side_effect=ReplayBuffer.build_point_data
-        ) as asked:
-            one.partial_fit(extra, new)
-        weighed[similarity] = asked.call_args.args[-1]
+        ) as mocked:
+            fitted.partial_fit(extra, new)
+        weighed[similarity] = mocked.call_args.args[-1]
     assert weighed == {"dot": replay.SEATED, "euclidean": 1}
 
 
@@ -250,16 +256,16 @@ def test_a_new_label_scores_everywhere_what_an_old_one_does(similarity: str, lab
     """Inner products alone have a mean score, from which a bias that is learnt may move."""
     X, y = topics(600, range(6), 0, 1)
     extra, new = topics(60, range(6, 8), 1, 1)
-    one = model(similarity=similarity, label_bias=label_bias).fit(X, y)
-    before = one.memory_
-    one.partial_fit(extra, new, epochs=10)
-    assert before is not None
-    assert bool(one.space_.bias.any()) == (label_bias or similarity == "dot")
-    level = level_of(one.space_, before)
+    fitted = model(similarity=similarity, label_bias=label_bias).fit(X, y)
+    buffer = fitted.memory_
+    fitted.partial_fit(extra, new, epochs=10)
+    assert buffer is not None
+    assert bool(fitted.space_.bias.any()) == (label_bias or similarity == "dot")
+    level = level_of(fitted.space_, buffer)
     if similarity == "dot" and not label_bias:
-        few = one.memory_.label_counts[6:].max()
-        assert (few < one.memory_.label_counts[:6]).all(), "so that the octave of the rarest old labels tells"
-        rarest = np.log2(one.memory_.label_counts[:6]).astype(int)
+        few = fitted.memory_.label_counts[6:].max()
+        assert (few < fitted.memory_.label_counts[:6]).all(), "so that the octave of the rarest old labels tells"
+        rarest = np.log2(fitted.memory_.label_counts[:6]).astype(int)
         expected = level[:6][rarest == rarest.min()].mean()
         assert np.allclose(level[6:], expected, atol=1e-5)
 
@@ -268,12 +274,12 @@ def test_a_new_name_for_an_old_label_is_found() -> None:
     """Rows of a topic come again under another name: it stands beside the old one, whose rows do not push it back."""
     X, y = topics(600, range(6), 0, 1)
     extra, _ = topics(100, [2], 1, 1)
-    one = model().fit(X, y).partial_fit(extra, ["thema 2"] * 100, epochs=10)
+    fitted = model().fit(X, y).partial_fit(extra, ["thema 2"] * 100, epochs=10)
     tested, _ = topics(100, [2], 2, 1)
-    best = [{name for name, _ in row} for row in one.annotate(tested, k=2)]
-    assert np.mean([found == {"label 2", "thema 2"} for found in best]) > 0.9
-    others, _ = topics(300, [0, 1, 3, 4, 5], 3, 1)
-    assert np.mean([row[0][0] == "thema 2" for row in one.annotate(others, k=1)]) < 0.02
+    best = [{name for name, _ in row} for row in fitted.annotate(tested, k=2)]
+    assert np.mean([names_of_row == {"label 2", "thema 2"} for names_of_row in best]) > 0.9
+    other_rows, _ = topics(300, [0, 1, 3, 4, 5], 3, 1)
+    assert np.mean([row[0][0] == "thema 2" for row in fitted.annotate(other_rows, k=1)]) < 0.02
 
 
 @pytest.mark.data
@@ -290,9 +296,9 @@ def test_new_labels_do_not_crowd_out_old_ones(data_dir: Path) -> None:
     new = [name for name in (train.label_names[y] for y in late) if name not in first.vocabulary_]
 
     def crowded() -> float:
-        one = deepcopy(first).partial_fit(train.X[comes], list(names[comes]), epochs=10)
-        known = [name for name in new if name in one.vocabulary_]
-        return float(np.isin(one.rank(test.X[old], k=1)[0], one.vocabulary_.ids(known)).mean())
+        updated = deepcopy(first).partial_fit(train.X[comes], list(names[comes]), epochs=10)
+        learned_names = [name for name in new if name in updated.vocabulary_]
+        return float(np.isin(updated.rank(test.X[old], k=1)[0], updated.vocabulary_.ids(learned_names)).mean())
 
     corrected = crowded()
     with patch("wsabie.models.wsabie.estimator.refit_new_labels"):
@@ -302,10 +308,10 @@ def test_new_labels_do_not_crowd_out_old_ones(data_dir: Path) -> None:
 def test_threads_change_no_bit() -> None:
     X, y = topics(400, range(6), 0)
     extra, new = topics(60, range(5, 8), 1)
-    one, two = (model(threads=n).fit(X, y).partial_fit(extra, new) for n in (1, 2))
-    assert np.array_equal(one.space_.labels, two.space_.labels)
-    assert np.array_equal(one.space_.features, two.space_.features)
-    for name, array in one.to_parts().tensors.items():
+    single_threaded, two = (model(threads=n).fit(X, y).partial_fit(extra, new) for n in (1, 2))
+    assert np.array_equal(single_threaded.space_.labels, two.space_.labels)
+    assert np.array_equal(single_threaded.space_.features, two.space_.features)
+    for name, array in single_threaded.to_parts().tensors.items():
         assert np.array_equal(array, two.to_parts().tensors[name]), name
 
 
@@ -318,19 +324,19 @@ def test_a_loaded_model_goes_on_as_the_saved_one(tmp_path: Path, dense: bool) ->
     first.save(tmp_path / "m")
     loaded = wsabie.load(tmp_path / "m")
     assert loaded.get_params()["replay"] == 200
-    for one in (first, loaded):
-        one.partial_fit(extra, new).partial_fit(extra[:20], new[:20])
+    for current in (first, loaded):
+        current.partial_fit(extra, new).partial_fit(extra[:20], new[:20])
     for name, array in first.to_parts().tensors.items():
         assert np.array_equal(array, loaded.to_parts().tensors[name]), name
 
 
 def test_without_a_buffer_nothing_is_saved_and_nothing_changes(tmp_path: Path) -> None:
     X, y = topics(200, range(6), 0)
-    plain, asked = Wsabie(dim=16, epochs=3, threads=1).fit(X, y), model(epochs=3).fit(X, y)
-    assert np.array_equal(plain.space_.labels, asked.space_.labels)
+    plain, replaying = Wsabie(dim=16, epochs=3, threads=1).fit(X, y), model(epochs=3).fit(X, y)
+    assert np.array_equal(plain.space_.labels, replaying.space_.labels)
     assert not [name for name in plain.to_parts().tensors if name.startswith("replay")]
-    assert asked.memory_ is not None
-    assert asked.set_params(replay=None).fit(X, y).memory_ is None
+    assert replaying.memory_ is not None
+    assert replaying.set_params(replay=None).fit(X, y).memory_ is None
 
 
 def test_a_damaged_buffer_is_refused(tmp_path: Path) -> None:
@@ -352,12 +358,12 @@ def test_no_size(size: Any) -> None:
 def test_a_buffer_that_begins_with_later_rows_takes_no_old_label_for_new() -> None:
     """None of its rows has the labels of the first training."""
     X, y = topics(400, range(6), 0)
-    one = model(replay=None).fit(X, y).set_params(replay=200)
-    one.partial_fit(*topics(40, range(6, 8), 1))
-    assert (one.memory_.label_counts > 0).all()
-    before = one.label_vectors[:6].copy()
-    one.partial_fit(*topics(30, range(6), 2), epochs=1)
-    assert measure_movement(before, one.label_vectors) < 0.3
+    fitted = model(replay=None).fit(X, y).set_params(replay=200)
+    fitted.partial_fit(*topics(40, range(6, 8), 1))
+    assert (fitted.memory_.label_counts > 0).all()
+    old_vectors = fitted.label_vectors[:6].copy()
+    fitted.partial_fit(*topics(30, range(6), 2), epochs=1)
+    assert measure_movement(old_vectors, fitted.label_vectors) < 0.3
 
 
 def test_a_label_that_was_named_before_it_had_a_row_is_new() -> None:
@@ -369,14 +375,18 @@ def test_a_label_that_was_named_before_it_had_a_row_is_new() -> None:
     def truth(of: list[str], among: list[str]) -> csr_matrix:
         return csr_matrix(np.array(of)[:, None] == np.array(among), dtype=np.int8)
 
-    named, later = (
-        model().fit(X, truth(y, given), label_names=given).partial_fit(extra, truth(new, names), label_names=names)
-        for given in (names, names[:6])
+    declared, later = (
+        model()
+        .fit(X, truth(y, names_at_start), label_names=names_at_start)
+        .partial_fit(extra, truth(new, names), label_names=names)
+        for names_at_start in (names, names[:6])
     )
-    asked, answer = topics(200, range(6, 8), 2)
-    (own, score), (_, other) = ((one, one.score(asked, answer)) for one in (named, later))
-    assert own.vocabulary_.ids(names).tolist() == list(range(8))
-    assert score == pytest.approx(other, abs=0.03)
+    queries, answer = topics(200, range(6, 8), 2)
+    (declared_model, score), (_, later_score) = (
+        (current, current.score(queries, answer)) for current in (declared, later)
+    )
+    assert declared_model.vocabulary_.ids(names).tolist() == list(range(8))
+    assert score == pytest.approx(later_score, abs=0.03)
 
 
 def test_a_new_label_is_as_long_as_those_that_have_a_point() -> None:

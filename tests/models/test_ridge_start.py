@@ -90,11 +90,11 @@ def test_with_fewer_dimensions_it_is_the_best_map_of_that_rank() -> None:
 
 def test_rows_in_parts_and_a_sample_of_rows_give_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     X, Y = draw_rows(n=2000)
-    whole, part = draw_space(30, 12), draw_space(30, 12)
-    place_at_ridge(whole, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_at_once, seed=0)
+    from_all, part = draw_space(30, 12), draw_space(30, 12)
+    place_at_ridge(from_all, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_at_once, seed=0)
     monkeypatch.setattr(ridge_start, "MAX_ROWS", 500)
     place_at_ridge(part, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_at_once, seed=0)
-    scores = [(X @ space.features) @ space.labels.T for space in (whole, part)]
+    scores = [(X @ space.features) @ space.labels.T for space in (from_all, part)]
     assert not np.array_equal(*scores)
     assert np.corrcoef(scores[0].ravel(), scores[1].ravel())[0, 1] > 0.97
 
@@ -133,11 +133,13 @@ def test_points_have_length_one_where_scores_are_no_products(similarity: Any) ->
 def test_labels_without_a_row_and_dimensions_beyond_the_labels_stay_random() -> None:
     X, Y = draw_rows(n_labels=4)
     Y = csr_matrix((Y.data, Y.indices, Y.indptr), shape=(len(X), 6))
-    space, before = draw_space(30, 6), draw_space(30, 6)
+    space, random_space = draw_space(30, 6), draw_space(30, 6)
     place_at_ridge(space, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_at_once, seed=0)
-    assert np.array_equal(space.features[:, 4:], before.features[:, 4:])
-    assert not np.isclose(space.features[:, :4], before.features[:, :4]).all(axis=0).any()
-    cosines = np.einsum("ij,ij->i", space.labels[4:], before.labels[4:]) / np.linalg.norm(before.labels[4:], axis=1)
+    assert np.array_equal(space.features[:, 4:], random_space.features[:, 4:])
+    assert not np.isclose(space.features[:, :4], random_space.features[:, :4]).all(axis=0).any()
+    cosines = np.einsum("ij,ij->i", space.labels[4:], random_space.labels[4:]) / np.linalg.norm(
+        random_space.labels[4:], axis=1
+    )
     assert cosines == pytest.approx(1, abs=1e-5)
     assert not space.labels[:4, 4:].any()
 

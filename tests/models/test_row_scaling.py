@@ -34,9 +34,9 @@ def test_tfidf_by_hand() -> None:
 @pytest.mark.parametrize("values", [1, 2, 3])
 def test_idf_counts_the_same_in_parts(values: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = check_features(sp.csr_matrix(COUNTS))
-    whole = RowScaling.fit(rows, 3, "tfidf").weight
+    weights = RowScaling.fit(rows, 3, "tfidf").weight
     monkeypatch.setattr(file_backed_arrays, "AT_ONCE", values)
-    assert np.array_equal(RowScaling.fit(rows, 3, "tfidf").weight, whole)
+    assert np.array_equal(RowScaling.fit(rows, 3, "tfidf").weight, weights)
 
 
 def test_log_by_hand() -> None:
@@ -52,11 +52,11 @@ def test_sparse_rows_have_unit_length_and_depend_on_no_other_row(seed: int) -> N
     X = abs(sp.random(50, 30, 0.2, format="csr", dtype=np.float32, random_state=np.random.default_rng(seed)))
     rows = check_features(X)
     scale = RowScaling.fit(rows, 30, "auto")
-    whole = scale(rows)
-    lengths = np.sqrt(sum_rows(whole.data**2, whole.indptr))  # type: ignore[union-attr]
+    scaled = scale(rows)
+    lengths = np.sqrt(sum_rows(scaled.data**2, scaled.indptr))  # type: ignore[union-attr]
     assert lengths[np.diff(X.indptr) > 0] == pytest.approx(1, abs=1e-5)
-    alone = [scale(check_features(X[i])).data for i in range(50)]  # type: ignore[union-attr]
-    assert np.array_equal(np.concatenate(alone), whole.data)  # type: ignore[union-attr]
+    row_by_row = [scale(check_features(X[i])).data for i in range(50)]  # type: ignore[union-attr]
+    assert np.array_equal(np.concatenate(row_by_row), scaled.data)  # type: ignore[union-attr]
 
 
 # ---- dense rows
@@ -91,9 +91,9 @@ def test_columns_are_of_one_unit_up_to_three_times_the_median_deviation(largest:
     """Deviations 1, 1, s: the root mean square sqrt((2 + s^2) / 3) against the median 1."""
     signs = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], np.float32)
     weight = RowScaling.fit(signs * np.float32([1, 1, largest]), 3, "auto").weight
-    one = np.full(3, 1 / math.sqrt(2 + largest**2))
+    equal_weights = np.full(3, 1 / math.sqrt(2 + largest**2))
     each = 1 / (math.sqrt(3) * np.array([1, 1, largest]))
-    assert weight == pytest.approx(one if math.sqrt((2 + largest**2) / 3) <= row_scaling.ONE_UNIT else each)
+    assert weight == pytest.approx(equal_weights if math.sqrt((2 + largest**2) / 3) <= row_scaling.ONE_UNIT else each)
 
 
 def test_homogeneous_by_hand() -> None:
@@ -121,8 +121,8 @@ def test_homogeneous_rows_have_unit_length_and_depend_on_no_other_row(seed: int)
 def test_units_of_one_column_alone_do_not_matter_where_columns_are_standardised(constant: bool) -> None:
     X = (np.random.default_rng(0).standard_normal((50, 7)) * UNITS).astype(np.float32)
     in_miles = X * np.float32([1, 1, 64, 1, 1, 1, 1])
-    one, other = (RowScaling.fit(rows, 7, "auto", constant)(rows) for rows in (X, in_miles))
-    assert one == pytest.approx(other, abs=1e-6)
+    in_metres, in_other_units = (RowScaling.fit(rows, 7, "auto", constant)(rows) for rows in (X, in_miles))
+    assert in_metres == pytest.approx(in_other_units, abs=1e-6)
 
 
 @pytest.mark.parametrize("constant", [False, True])
@@ -153,9 +153,9 @@ def test_constant_columns_vanish_and_stay_tame_on_new_rows(value: float) -> None
 def test_columns_too_small_for_a_weight_are_taken_as_constant() -> None:
     """A probability that is never above 1e-40, beside others: 1 / its deviation is no float32."""
     X = np.array([[1, 2, 9000, 1e-40], [2, 1, 10, 0], [3, 4, 500, 2e-41], [5, 3, 70, 0]], np.float32)
-    found = RowScaling.fit(X, 4, "auto", constant=True)
-    assert found.weight[0] != found.weight[2], "of different units"
-    assert np.isfinite(found(X)).all()  # type: ignore[arg-type]
+    fitted = RowScaling.fit(X, 4, "auto", constant=True)
+    assert fitted.weight[0] != fitted.weight[2], "of different units"
+    assert np.isfinite(fitted(X)).all()  # type: ignore[arg-type]
 
 
 def test_rows_are_left_as_given_when_asked_for_or_when_signed() -> None:
@@ -169,10 +169,10 @@ def test_rows_are_left_as_given_when_asked_for_or_when_signed() -> None:
 
 @pytest.mark.parametrize("X", [COUNTS, sp.csr_matrix(COUNTS)])
 def test_the_callers_rows_are_not_changed(X: Any) -> None:
-    before = (X.toarray() if sp.issparse(X) else X).copy()
+    original = (X.toarray() if sp.issparse(X) else X).copy()
     rows = check_features(X)
     RowScaling.fit(rows, 3, "auto")(rows)
-    assert np.array_equal(X.toarray() if sp.issparse(X) else X, before)
+    assert np.array_equal(X.toarray() if sp.issparse(X) else X, original)
 
 
 def test_the_other_form_of_rows_is_refused_with_the_way_out() -> None:

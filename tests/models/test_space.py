@@ -43,8 +43,8 @@ def test_all_relations_are_learned_together(loss: str, similarity: str, negative
 
 
 def test_dense_features_learn_the_same_task() -> None:
-    known = EntityKind("track", features().toarray(), [f"t{i}" for i in range(N)])
-    model = make(epochs=40).fit([Relation(known, "artist", by()), Relation(known, known, like())])
+    tracks = EntityKind("track", features().toarray(), [f"t{i}" for i in range(N)])
+    model = make(epochs=40).fit([Relation(tracks, "artist", by()), Relation(tracks, tracks, like())])
     artists, _ = model.rank("track", "artist", features(30, 1).toarray(), 2)
     assert (artists // 2 == (np.arange(30) % GROUPS)[:, None]).mean() > 0.95
 
@@ -61,7 +61,7 @@ def test_features_and_free_vectors_begin_as_long_as_they_are_told() -> None:
 
 def test_names_numbers_and_matrices_train_the_same_space() -> None:
     artists = EntityKind("artist", ids=[f"artist {k}" for k in range(2 * GROUPS)])
-    numbers = np.array([(i, 2 * (i % GROUPS) + which) for i in range(N) for which in (0, 1)])
+    numbers = np.array([(i, 2 * (i % GROUPS) + offset) for i in range(N) for offset in (0, 1)])
     matrix = sp.csr_matrix((np.ones(2 * N), numbers.T), (N, 2 * GROUPS))
     models = [make(epochs=2).fit([Relation(tracks(), artists, pairs)]) for pairs in (by(), numbers, matrix)]
     assert same(models[0], models[1])
@@ -96,17 +96,21 @@ def test_kinds_of_one_map_meet_in_it() -> None:
 def test_same_bits_for_any_number_of_threads_validation_included(negatives: int) -> None:
     new = tracks(12, 1, "new ")
     held_out = [HELD_OUT, Relation(new, "artist", by(12, "new "))]
-    one, *others = (make(epochs=3, threads=n, negatives=negatives).fit(world(), validation=held_out) for n in (1, 2, 3))
-    assert all(same(one, other) for other in others)
-    for other in others:
-        for a, b in zip(one.rank("track", "artist", None, 5), other.rank("track", "artist", None, 5), strict=True):
+    single_threaded, *multi_threaded = (
+        make(epochs=3, threads=n, negatives=negatives).fit(world(), validation=held_out) for n in (1, 2, 3)
+    )
+    assert all(same(single_threaded, fitted_space) for fitted_space in multi_threaded)
+    for fitted_space in multi_threaded:
+        for a, b in zip(
+            single_threaded.rank("track", "artist", None, 5), fitted_space.rank("track", "artist", None, 5), strict=True
+        ):
             assert np.array_equal(a, b)
 
 
 def test_a_seed_is_a_space() -> None:
-    first, again, other = (make(epochs=2, seed=seed).fit(world()) for seed in (3, 3, 4))
+    first, again, reseeded = (make(epochs=2, seed=seed).fit(world()) for seed in (3, 3, 4))
     assert same(first, again)
-    assert not same(first, other)
+    assert not same(first, reseeded)
 
 
 # ---- use
@@ -155,10 +159,12 @@ def test_rank_leaves_out_and_chooses(fitted: Space) -> None:
 
 
 def test_annotate_speaks_in_names_and_similar_in_cosines(fitted: Space) -> None:
-    found = fitted.annotate("track", "artist", ["t1", "t2"], 2)
+    annotations = fitted.annotate("track", "artist", ["t1", "t2"], 2)
     ids, scores = fitted.rank("track", "artist", ["t1", "t2"], 2)
     names = fitted.entity_names("artist")
-    assert found == [[(names[y], float(s)) for y, s in zip(*row, strict=True)] for row in zip(ids, scores, strict=True)]
+    assert annotations == [
+        [(names[y], float(s)) for y, s in zip(*row, strict=True)] for row in zip(ids, scores, strict=True)
+    ]
     assert [len(row) for row in fitted.annotate("track", "artist", ["t1"], 10**12)] == [12]
     near = fitted.similar("artist", "artist 4", 11)
     points = fitted.points("artist").astype(float)
@@ -201,9 +207,9 @@ def test_the_best_epoch_is_kept_and_patience_ends_the_run() -> None:
 # ---- a fit that does not come to its end
 
 
-def stopping(after: int) -> Any:
+def stopping(last_epoch: int) -> Any:
     def stop(stats: Any) -> None:
-        if stats.epoch == after:
+        if stats.epoch == last_epoch:
             raise KeyboardInterrupt
 
     return stop
@@ -212,7 +218,7 @@ def stopping(after: int) -> Any:
 @pytest.mark.parametrize("wrong", ["interrupt", "divergence", "pairs", "parameters", "validation"])
 def test_a_fit_that_fails_leaves_the_space_as_it_was(wrong: str) -> None:
     model = make(epochs=2).fit(world())
-    before, things = pickle.loads(pickle.dumps(model)), model.entity_names("artist")  # noqa: S301
+    original, things = pickle.loads(pickle.dumps(model)), model.entity_names("artist")  # noqa: S301
     answers = model.rank("track", "track", None, 5)
     relations, options = [Relation(tracks(9), "artist", [("t0", "somebody new"), ("t1", "x")])], {}
     if wrong == "interrupt":
@@ -227,9 +233,9 @@ def test_a_fit_that_fails_leaves_the_space_as_it_was(wrong: str) -> None:
         options = {"validation": [Relation("track", "artist", [("zz", "x")])]}
     with pytest.raises((KeyboardInterrupt, InputError, DivergenceError)):
         model.fit(relations, **options)
-    assert same(model, before)
+    assert same(model, original)
     assert model.entity_names("artist") == things
-    assert model.relations_ == before.relations_
+    assert model.relations_ == original.relations_
     model.__dict__.pop("_searched", None)
     assert all(np.array_equal(a, b) for a, b in zip(model.rank("track", "track", None, 5), answers, strict=True))
 
@@ -244,11 +250,11 @@ def test_an_interrupted_first_fit_leaves_nothing() -> None:
 
 def test_a_space_is_searched_anew_after_another_fit() -> None:
     model = make(epochs=2).fit(world())
-    before = model.rank("track", "artist", None, 3)[1]
+    old_scores = model.rank("track", "artist", None, 3)[1]
     assert "_searched" in model.__dict__
     assert "_searched" not in model.__getstate__()
-    after = model.set_params(seed=9).fit(world()).rank("track", "artist", None, 3)[1]
-    assert not np.array_equal(before, after)
+    new_scores = model.set_params(seed=9).fit(world()).rank("track", "artist", None, 3)[1]
+    assert not np.array_equal(old_scores, new_scores)
 
 
 # ---- checkpoints
@@ -282,13 +288,13 @@ OTHER_DATA: dict[str, Any] = {
 
 
 @pytest.mark.usefixtures("every_epoch")
-@pytest.mark.parametrize("what", OTHER_DATA)
-def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize("change", OTHER_DATA)
+def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path, change: str) -> None:
     data = {"relations": world(), "validation": [HELD_OUT]}
     with pytest.raises(KeyboardInterrupt):
         make(epochs=4).fit(**data, checkpoint=tmp_path / "c", on_epoch=stopping(2))
     with pytest.raises(InputError, match="was made with other data; use the same settings and data"):
-        make(epochs=4).fit(**{**data, **OTHER_DATA[what]()}, checkpoint=tmp_path / "c", resume=True)
+        make(epochs=4).fit(**{**data, **OTHER_DATA[change]()}, checkpoint=tmp_path / "c", resume=True)
 
 
 @pytest.mark.usefixtures("every_epoch")
@@ -310,8 +316,8 @@ def test_a_checkpoint_of_other_settings_is_refused_by_name(tmp_path: Path, chang
 @pytest.mark.parametrize("dense", [False, True])
 def test_loaded_answers_are_those_of_the_saved_space(tmp_path: Path, similarity: str, dim: int, dense: bool) -> None:
     X = features().toarray() if dense else features()
-    known = EntityKind("track/of sound", X, [f"t{i}" for i in range(N)], map="m")
-    relations = [Relation(known, "artist", by()), Relation(known, known, like())]
+    tracks = EntityKind("track/of sound", X, [f"t{i}" for i in range(N)], map="m")
+    relations = [Relation(tracks, "artist", by()), Relation(tracks, tracks, like())]
     saved = make(similarity=similarity, dim=dim, epochs=2).fit(relations)
     saved.save(tmp_path / "m")
     loaded = Space.load(tmp_path / "m")
@@ -337,11 +343,11 @@ def test_loaded_answers_are_those_of_the_saved_space(tmp_path: Path, similarity:
 
 def test_a_fitted_space_stays_what_it_is_whatever_is_set_later(tmp_path: Path) -> None:
     model = make(epochs=2).fit(world())
-    before = model.rank("track", "artist", None, 3)
+    old_ranking = model.rank("track", "artist", None, 3)
     model.set_params(dim=7, similarity="cosine").save(tmp_path / "m")
     del model._searched
     for now in (model, Space.load(tmp_path / "m")):
-        assert all(np.array_equal(a, b) for a, b in zip(now.rank("track", "artist", None, 3), before, strict=True))
+        assert all(np.array_equal(a, b) for a, b in zip(now.rank("track", "artist", None, 3), old_ranking, strict=True))
 
 
 def test_a_pickled_space_is_the_space(fitted: Space) -> None:
@@ -374,8 +380,8 @@ def test_a_config_without_a_part_is_refused(tmp_path: Path, fitted: Space, part:
 def test_a_folder_without_a_tensor_or_with_one_of_another_size_is_refused(tmp_path: Path, fitted: Space) -> None:
     parts = fitted.to_parts()
     for name, array in parts.tensors.items():
-        others = {other: value for other, value in parts.tensors.items() if other != name}
-        sizes = [others] if not len(array) else [others, {**others, name: array[:-1]}]
+        remaining = {key: value for key, value in parts.tensors.items() if key != name}
+        sizes = [remaining] if not len(array) else [remaining, {**remaining, name: array[:-1]}]
         for tensors in sizes:
             save_model_folder(tmp_path / "m", ModelState(parts.kind, parts.config, tensors))
             with pytest.raises(ModelFolderError, match=r"lacks a part .*; restore it from a copy or make"):
@@ -480,23 +486,23 @@ def test_citations_of_papers_that_training_never_saw(data_dir: Path) -> None:
     """A fifth of Cora is held out wholly: which known papers does it cite, or is it cited by? Words alone are given."""
     X, links = cora(data_dir / "planetoid_docs")
     n = X.shape[0]
-    held = np.zeros(n, bool)
-    held[np.random.default_rng(0).permutation(n)[: n // 5]] = True
-    known, new = np.flatnonzero(~held), np.flatnonzero(held)
+    is_held_out = np.zeros(n, bool)
+    is_held_out[np.random.default_rng(0).permutation(n)[: n // 5]] = True
+    training_ids, new = np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
     place = np.empty(n, np.int64)
-    place[known], place[new] = np.arange(len(known)), np.arange(len(new))
-    papers = EntityKind("paper", X[known])
-    inside = links[~held[links].any(1)]
-    across = np.array([link if held[link[0]] else link[::-1] for link in links[held[links].sum(1) == 1]])
+    place[training_ids], place[new] = np.arange(len(training_ids)), np.arange(len(new))
+    papers = EntityKind("paper", X[training_ids])
+    inside = links[~is_held_out[links].any(1)]
+    across = np.array([link if is_held_out[link[0]] else link[::-1] for link in links[is_held_out[links].sum(1) == 1]])
     model = Space(dim=100, threads=1).fit([Relation(papers, papers, place[inside])])
-    wanted = Relation(EntityKind("paper", X[new]), "paper", place[across])
-    found = model.evaluate([wanted], ks=[10])["paper - paper"]
-    rows = TfidfTransformer().fit(X[known])
-    cosines = (rows.transform(X[new]) @ rows.transform(X[known]).T).toarray()
+    citations = Relation(EntityKind("paper", X[new]), "paper", place[across])
+    evaluation = model.evaluate([citations], ks=[10])["paper - paper"]
+    rows = TfidfTransformer().fit(X[training_ids])
+    cosines = (rows.transform(X[new]) @ rows.transform(X[training_ids]).T).toarray()
     best = np.argsort(-cosines, 1, kind="stable")[:, :10]
-    Y = sp.csr_matrix((np.ones(len(across)), place[across].T), (len(new), len(known))).toarray() > 0
-    own = Y.any(1)
-    baseline = (np.take_along_axis(Y, best, 1).sum(1)[own] / Y.sum(1)[own]).mean()
-    assert found.n_rows == own.sum() > 400
+    Y = sp.csr_matrix((np.ones(len(across)), place[across].T), (len(new), len(training_ids))).toarray() > 0
+    has_citation = Y.any(1)
+    baseline = (np.take_along_axis(Y, best, 1).sum(1)[has_citation] / Y.sum(1)[has_citation]).mean()
+    assert evaluation.n_rows == has_citation.sum() > 400
     assert 0.2 < baseline < 0.28
-    assert found.means["recall@10"] > baseline + 0.03
+    assert evaluation.means["recall@10"] > baseline + 0.03

@@ -1,4 +1,4 @@
-"""What is held while rows in shards are trained on does not grow with them."""
+"""Memory of training on shards does not grow with the number of rows."""
 
 import json
 import subprocess
@@ -65,8 +65,8 @@ def trained(folder: Path, n: int, block: int) -> tuple[int, float]:
     """Pairs of an epoch, and by how much the memory grew, as a share of what the rows would take in it."""
     tests = str(Path(__file__).parents[1])
     code = textwrap.dedent(TRAINED.format(tests=tests, folder=str(folder), n=n, block=block))
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    pairs, grown, data = json.loads(done.stdout)
+    process = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    pairs, grown, data = json.loads(process.stdout)
     return pairs, grown / data
 
 

@@ -30,8 +30,8 @@ def tables(model: Any) -> list[np.ndarray]:
     return [array.copy() for array in model.space_.arrays().values()]
 
 
-def equal(one: Any, other: Any) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(tables(one), tables(other), strict=True))
+def equal(first: Any, second: Any) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(tables(first), tables(second), strict=True))
 
 
 def new(**options: Any) -> Wsabie:
@@ -39,42 +39,45 @@ def new(**options: Any) -> Wsabie:
 
 
 @pytest.mark.parametrize("dense", [False, True])
-@pytest.mark.parametrize("how", ["auto", "tfidf", None])
-def test_one_block_is_training_in_memory(tmp_path: Path, dense: bool, how: Any) -> None:
+@pytest.mark.parametrize("scaling", ["auto", "tfidf", None])
+def test_one_block_is_training_in_memory(tmp_path: Path, dense: bool, scaling: Any) -> None:
     rows = in_shards(toy_rows(dense=dense), tmp_path / "shards", rows=100)
-    whole = rows.load()
-    read, held = new(scaling=how).fit(rows), new(scaling=how).fit(whole.X, whole.Y, label_names=whole.label_names)
-    if dense and how is not None:  # the moments are added up shard by shard
-        assert all(np.allclose(a, b, atol=1e-4) for a, b in zip(tables(read), tables(held), strict=True))
+    table = rows.load()
+    streamed, in_memory = (
+        new(scaling=scaling).fit(rows),
+        new(scaling=scaling).fit(table.X, table.Y, label_names=table.label_names),
+    )
+    if dense and scaling is not None:  # the moments are added up shard by shard
+        assert all(np.allclose(a, b, atol=1e-4) for a, b in zip(tables(streamed), tables(in_memory), strict=True))
     else:
-        assert equal(read, held)
-    assert read.settings_ == held.settings_
-    assert list(read.vocabulary_) == list(held.vocabulary_)
+        assert equal(streamed, in_memory)
+    assert streamed.settings_ == in_memory.settings_
+    assert list(streamed.vocabulary_) == list(in_memory.vocabulary_)
 
 
 @pytest.mark.usefixtures("small_blocks")
 def test_the_rate_falls_from_block_to_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By what is done of the epoch: 600 rows in blocks of 120, two epochs."""
-    asked: list[float] = []
+    epoch_fractions: list[float] = []
     rule = EpochRunner.build_step_config
 
     def noted(self: EpochRunner, space: Any, epoch: float) -> Any:
-        asked.append(epoch)
+        epoch_fractions.append(epoch)
         return rule(self, space, epoch)
 
     monkeypatch.setattr(EpochRunner, "build_step_config", noted)
     new(epochs=2).fit(in_shards(toy_rows(), tmp_path / "shards"))
-    assert asked[-10:] == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1, 1.2, 1.4, 1.6, 1.8])
+    assert epoch_fractions[-10:] == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1, 1.2, 1.4, 1.6, 1.8])
 
 
 def blocks_of(rows: ShardedFeatureTable) -> training_rows.ShardedData:
-    """What training goes over."""
+    """Return the blocks that training visits."""
     sharded = training_rows.ShardedRows(rows, rows.compute_label_statistics())
     return sharded.build_data(sharded.fit_scaling(rows.n_features, None), "pairs", 5)
 
 
 def pair_numbers(blocks: Iterable[Any]) -> list[range]:
-    """Of each block, by which its pairs draw: twice the same number would be the same draws."""
+    """Return the numbers of the pairs of each block; equal numbers would give equal draws."""
     of_blocks = [(block.targets.first_pair, len(block.targets.labels)) for block in blocks]
     return [range(first, first + n) for first, n in of_blocks]
 
@@ -115,11 +118,11 @@ def test_few_rows_make_few_parts(tmp_path: Path) -> None:
 def test_a_row_to_compile_with_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not when the data of the trainer are built."""
     spans: list[Any] = []
-    read = ShardedFeatureTable.read_spans
+    original = ShardedFeatureTable.read_spans
 
-    def noted(self: ShardedFeatureTable, asked: Any) -> Any:
-        spans.append(list(asked))
-        return read(self, asked)
+    def noted(self: ShardedFeatureTable, requested: Any) -> Any:
+        spans.append(list(requested))
+        return original(self, requested)
 
     monkeypatch.setattr(ShardedFeatureTable, "read_spans", noted)
     rows = in_shards(toy_rows(), tmp_path / "shards")
@@ -137,7 +140,7 @@ def test_a_training_is_known_again_by_its_rows_groups_and_labels(tmp_path: Path)
     grouped = replace(toy_rows(), groups=[f"group {i // 5}" for i in range(600)])
     plain, rows = in_shards(toy_rows(), tmp_path / "plain"), in_shards(grouped, tmp_path / "grouped")
     of_labels = [rows.with_labels(np.array(keep)) for keep in ([0, 1, 2], [0, 1, 3])]
-    chosen = [
+    tables_by_rows = [
         plain,
         *plain.split_holdout(0.2),
         *plain.split_holdout(0.3),
@@ -145,7 +148,7 @@ def test_a_training_is_known_again_by_its_rows_groups_and_labels(tmp_path: Path)
         *rows.split_holdout(0.2),
         *rows.split_holdout(0.3),
     ]
-    sums = [training_rows.ShardedRows(one, None).compute_checksum() for one in [*chosen, *of_labels]]
+    sums = [training_rows.ShardedRows(table, None).compute_checksum() for table in [*tables_by_rows, *of_labels]]
     assert len(set(sums)) == len(sums) == 12
     assert (
         sums[6]
@@ -157,9 +160,9 @@ def test_a_training_is_known_again_by_its_rows_groups_and_labels(tmp_path: Path)
 
 def test_linear_models_too(tmp_path: Path) -> None:
     rows = in_shards(toy_rows(), tmp_path / "shards")
-    whole = rows.load()
-    held = LinearRanker(epochs=2, threads=1).fit(whole.X, whole.Y, label_names=whole.label_names)
-    assert equal(LinearRanker(epochs=2, threads=1).fit(rows), held)
+    table = rows.load()
+    in_memory = LinearRanker(epochs=2, threads=1).fit(table.X, table.Y, label_names=table.label_names)
+    assert equal(LinearRanker(epochs=2, threads=1).fit(rows), in_memory)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -184,25 +187,29 @@ def test_samplers_know_how_often_labels_come(tmp_path: Path, sampler: str) -> No
 
 @pytest.mark.usefixtures("small_blocks", "every_epoch")
 def test_a_stopped_training_goes_on_to_the_same_bits(tmp_path: Path) -> None:
-    learnt, judged = in_shards(toy_rows(), tmp_path / "shards").split_holdout(0.2)
-    some = judged.first(50)
-    options: dict[str, Any] = {"validation": (some.X, some.Y)}
+    training_rows_, validation_rows = in_shards(toy_rows(), tmp_path / "shards").split_holdout(0.2)
+    sample = validation_rows.first(50)
+    options: dict[str, Any] = {"validation": (sample.X, sample.Y)}
 
     def stop(stats: EpochStats) -> None:
         if stats.epoch == 1:
             raise KeyboardInterrupt
 
-    whole = new().fit(learnt, **options)
+    uninterrupted = new().fit(training_rows_, **options)
     with pytest.raises(KeyboardInterrupt):
-        new().fit(learnt, checkpoint=tmp_path / "c", on_epoch=stop, **options)
-    seen: list[int] = []
+        new().fit(training_rows_, checkpoint=tmp_path / "c", on_epoch=stop, **options)
+    epochs: list[int] = []
     on = new(threads=2).fit(
-        learnt, checkpoint=tmp_path / "c", resume=True, on_epoch=lambda stats: seen.append(stats.epoch), **options
+        training_rows_,
+        checkpoint=tmp_path / "c",
+        resume=True,
+        on_epoch=lambda stats: epochs.append(stats.epoch),
+        **options,
     )
-    assert seen == [1, 2, 3]  # the epoch that was told is made again: it was stopped before it was saved
-    assert equal(whole, on)
+    assert epochs == [1, 2, 3]  # the epoch that was told is made again: it was stopped before it was saved
+    assert equal(uninterrupted, on)
     with pytest.raises(InputError, match="made with other data"):
-        new().fit(judged, checkpoint=tmp_path / "c", resume=True, **options)
+        new().fit(validation_rows, checkpoint=tmp_path / "c", resume=True, **options)
 
 
 def test_labels_come_from_the_shards_alone(tmp_path: Path) -> None:
@@ -216,8 +223,8 @@ def test_labels_come_from_the_shards_alone(tmp_path: Path) -> None:
 def tickets_of(n: int, at_once: int) -> np.ndarray:
     """The tickets of all rows, which are drawn some at a time: by them the kept ones are known again."""
     sizes = ((lo, min(at_once, n - lo)) for lo in range(0, n, at_once))
-    drawn = [np.random.default_rng([new().seed, 7, lo]).exponential(size=size) for lo, size in sizes]
-    return np.concatenate(drawn).astype(np.float32)
+    tickets = [np.random.default_rng([new().seed, 7, lo]).exponential(size=size) for lo, size in sizes]
+    return np.concatenate(tickets).astype(np.float32)
 
 
 @pytest.mark.parametrize("at_once", [1 << 14, 100])
@@ -225,42 +232,42 @@ def test_a_buffer_is_filled_from_shards(tmp_path: Path, monkeypatch: pytest.Monk
     """All at once it is that of rows in memory; some at a time it counts the same rows, and has some of every part."""
     monkeypatch.setattr(training_rows, "ROWS_READ", at_once)
     rows = in_shards(toy_rows(), tmp_path / "shards", rows=70)
-    whole = rows.load()
-    held = new(replay=50).fit(whole.X, whole.Y, label_names=whole.label_names)
-    read = new(replay=50).fit(rows)
-    assert equal(read, held)
-    for model in (read, held):
+    table = rows.load()
+    in_memory = new(replay=50).fit(table.X, table.Y, label_names=table.label_names)
+    streamed = new(replay=50).fit(rows)
+    assert equal(streamed, in_memory)
+    for model in (streamed, in_memory):
         assert len(model.memory_) == 50
-    mine, theirs = read.memory_, held.memory_
-    assert mine.n_seen == theirs.n_seen == len(whole)
+    mine, theirs = streamed.memory_, in_memory.memory_
+    assert mine.n_seen == theirs.n_seen == len(table)
     assert np.array_equal(mine.label_counts, theirs.label_counts)
     assert np.array_equal(mine.feature_counts, theirs.feature_counts)
     same = np.array_equal(mine.tickets, theirs.tickets) and np.array_equal(mine.rows.data, theirs.rows.data)
-    assert same == (at_once > len(whole))
-    places = [np.flatnonzero(tickets_of(len(whole), at_once) == ticket)[0] for ticket in mine.tickets]
+    assert same == (at_once > len(table))
+    places = [np.flatnonzero(tickets_of(len(table), at_once) == ticket)[0] for ticket in mine.tickets]
     assert set(np.array(places) // 100) == set(range(6))
     more = toy_rows(seed=1)
-    assert read.partial_fit(more.X, more.Y, label_names=more.label_names, epochs=2).score(whole.X, whole.Y) > 0.9
+    assert streamed.partial_fit(more.X, more.Y, label_names=more.label_names, epochs=2).score(table.X, table.Y) > 0.9
 
 
 def test_training_on_shards_begins_with_another_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels that it lacks stand at the mean of their rows, wherever these lie."""
     monkeypatch.setattr(training_rows, "ROWS_READ", 100)
     rows = in_shards(toy_rows(), tmp_path / "shards", rows=70)
-    whole, names = rows.load(), rows.label_names
-    few = whole.with_labels(np.arange(len(names) - 1))
+    table, names = rows.load(), rows.label_names
+    few = table.with_labels(np.arange(len(names) - 1))
     start = new().fit(few.X, few.Y, label_names=few.label_names)
     options: dict[str, Any] = {"init_model": start, "epochs": 1, "learning_rate": 1e-6}
-    read = new(**options).fit(rows)
-    held = new(**options).fit(whole.X, whole.Y, label_names=names)
-    assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(tables(read), tables(held), strict=True))
-    assert np.allclose(read.label_vectors[:-1], start.label_vectors, atol=1e-4)
+    streamed = new(**options).fit(rows)
+    in_memory = new(**options).fit(table.X, table.Y, label_names=names)
+    assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(tables(streamed), tables(in_memory), strict=True))
+    assert np.allclose(streamed.label_vectors[:-1], start.label_vectors, atol=1e-4)
 
 
 def test_more_shards_than_may_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wsabie.io.shards.shard_folder.MOST_OPEN", 2)
-    many, one = (in_shards(toy_rows(), tmp_path / str(size), rows=size) for size in (50, 600))
-    assert equal(new(epochs=2).fit(many), new(epochs=2).fit(one))
+    many, single_shard = (in_shards(toy_rows(), tmp_path / str(size), rows=size) for size in (50, 600))
+    assert equal(new(epochs=2).fit(many), new(epochs=2).fit(single_shard))
     assert many.shards.shard.cache_info().currsize == 2  # type: ignore[attr-defined]
 
 
@@ -283,43 +290,47 @@ def of(rows: ShardedFeatureTable) -> set[str]:
 
 def test_what_is_held_out_is_a_random_share_of_the_rows(tmp_path: Path) -> None:
     rows = in_shards(toy_rows(by_label=True), tmp_path / "shards", rows=70)
-    learnt, judged = rows.split_holdout(0.25)
-    assert len(of(judged)) == judged.compute_label_statistics().rows == 150
-    assert of(learnt) | of(judged) == {f"row-{i}" for i in range(600)}
-    assert not of(learnt) & of(judged)
-    assert judged.compute_label_statistics().of_label.min() > 10  # every label, although the source is sorted by them
-    assert of(judged) == of(in_shards(shuffled(toy_rows()), tmp_path / "other", rows=600).split_holdout(0.25)[1])
+    training_part, validation_part = rows.split_holdout(0.25)
+    assert len(of(validation_part)) == validation_part.compute_label_statistics().rows == 150
+    assert of(training_part) | of(validation_part) == {f"row-{i}" for i in range(600)}
+    assert not of(training_part) & of(validation_part)
+    assert (
+        validation_part.compute_label_statistics().of_label.min() > 10
+    )  # every label, although the source is sorted by them
+    assert of(validation_part) == of(
+        in_shards(shuffled(toy_rows()), tmp_path / "other", rows=600).split_holdout(0.25)[1]
+    )
 
 
 @pytest.mark.usefixtures("small_blocks")
 def test_groups_stay_together(tmp_path: Path) -> None:
     rows = replace(toy_rows(), groups=[f"group {i // 5}" for i in range(600)])
-    learnt, judged = in_shards(rows, tmp_path / "shards", rows=70).split_holdout(0.25)
-    sides = [{int(name.split("-")[1]) // 5 for name in of(side)} for side in (learnt, judged)]
+    training_part, validation_part = in_shards(rows, tmp_path / "shards", rows=70).split_holdout(0.25)
+    sides = [{int(name.split("-")[1]) // 5 for name in of(side)} for side in (training_part, validation_part)]
     assert not sides[0] & sides[1]
     assert 0.15 < len(sides[1]) / 120 < 0.35
-    assert learnt.compute_label_statistics().rows == len(of(learnt)) == 600 - len(of(judged))
-    seen: list[EpochStats] = []
-    new(epochs=1).fit(learnt, on_epoch=seen.append)
-    assert seen[0].pairs == learnt.compute_label_statistics().pairs
+    assert training_part.compute_label_statistics().rows == len(of(training_part)) == 600 - len(of(validation_part))
+    history: list[EpochStats] = []
+    new(epochs=1).fit(training_part, on_epoch=history.append)
+    assert history[0].pairs == training_part.compute_label_statistics().pairs
 
 
 def test_labels_that_are_left_out_are_left_out_everywhere(tmp_path: Path) -> None:
     rows = in_shards(toy_rows(), tmp_path / "shards", rows=70)
     few = rows.with_labels(np.array([1, 4, 5]))
-    whole = toy_rows().with_labels([1, 4, 5])
+    table = toy_rows().with_labels([1, 4, 5])
     truth = few.compute_label_statistics()
-    assert truth.of_label.tolist() == (whole.Y > 0).sum(0).A1.tolist()
-    assert truth.unlabelled == int((np.diff(whole.Y.indptr) == 0).sum()) == 400
+    assert truth.of_label.tolist() == (table.Y > 0).sum(0).A1.tolist()
+    assert truth.unlabelled == int((np.diff(table.Y.indptr) == 0).sum()) == 400
     assert few.load().label_names == ["label 1", "label 4", "label 5"]
     again = few.with_labels(np.array([2]))
-    assert again.load().Y.sum() == whole.Y[:, 2].sum()
+    assert again.load().Y.sum() == table.Y[:, 2].sum()
 
 
 def test_the_first_of_no_rows_are_none(tmp_path: Path) -> None:
     rows = in_shards(toy_rows(4), tmp_path / "shards")
-    learnt, judged = rows.split_holdout(0.1)
-    assert (len(judged.first(2000)), len(learnt.first(2000))) == (0, 4)
+    training_part, validation_part = rows.split_holdout(0.1)
+    assert (len(validation_part.first(2000)), len(training_part.first(2000))) == (0, 4)
 
 
 @pytest.mark.parametrize("share", [-1.0, 0.0, 1.0, 2.0, float("nan")])

@@ -21,7 +21,7 @@ from wsabie.models.base.validation_monitor import MAX_ROWS, ValidationMonitor
 from wsabie.models.wsabie.estimator import Wsabie
 
 
-def drawn(n_labels: int, n: int = 150) -> tuple[Any, sp.csr_matrix]:
+def draw_rows(n_labels: int, n: int = 150) -> tuple[Any, sp.csr_matrix]:
     """Rows with any labels; the last has none."""
     rng = np.random.default_rng(1)
     Y = sp.csr_matrix(rng.random((n, n_labels)) < 0.15, dtype=np.int8).tolil()
@@ -36,7 +36,7 @@ def space_of(n_labels: int) -> JointSpace:
 @pytest.mark.parametrize(("n_labels", "k"), [(40, 10), (10, 10), (4, 4)])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_figures_are_those_of_the_evaluation(n_labels: int, k: int, threads: int) -> None:
-    X, Y = drawn(n_labels)
+    X, Y = draw_rows(n_labels)
     inputs, space = check_features(X), space_of(n_labels)
     monitor = ValidationMonitor(inputs, Y, threads)
     figures = monitor.figures(space)
@@ -49,7 +49,7 @@ def test_figures_are_those_of_the_evaluation(n_labels: int, k: int, threads: int
 
 
 def test_another_metric_decides_and_stands_first() -> None:
-    X, Y = drawn(40)
+    X, Y = draw_rows(40)
     inputs, space = check_features(X), space_of(40)
     plain, figures = (ValidationMonitor(inputs, Y, 1, metric=name).figures(space) for name in ("MAP", "p@3"))
     assert list(figures) == ["p@3", "MAP", "p@10"]
@@ -63,7 +63,7 @@ def test_another_metric_decides_and_stands_first() -> None:
 
 
 def test_a_checkpoint_of_another_metric_is_not_gone_on_from(tmp_path: Path) -> None:
-    X, Y = drawn(12)
+    X, Y = draw_rows(12)
     model = Wsabie(dim=4, epochs=2, threads=1)
     model.fit(X, Y, validation=(X, Y), checkpoint=tmp_path / "c")
     with pytest.raises(InputError):
@@ -73,16 +73,16 @@ def test_a_checkpoint_of_another_metric_is_not_gone_on_from(tmp_path: Path) -> N
 
 
 def test_what_a_watcher_raises_leaves_the_model_as_it_was() -> None:
-    X, Y = drawn(12)
+    X, Y = draw_rows(12)
     model = Wsabie(dim=4, epochs=2, threads=1).fit(X, Y)
-    before = dict(model.__dict__)
+    attributes = dict(model.__dict__)
 
     def stop(stats: Any) -> None:
         raise KeyError("enough")
 
     with pytest.raises(KeyError, match="enough"):
         model.fit(X, Y, on_epoch=stop)
-    assert model.__dict__ == before
+    assert model.__dict__ == attributes
 
 
 def numbered(n: int) -> tuple[Any, sp.csr_matrix, Any]:
@@ -96,13 +96,13 @@ def test_too_many_rows_are_thinned_out_evenly() -> None:
     """From the first to the last row that has a label, in steps that differ by one at most, each with its own label."""
     X, Y, labelled = numbered(3 * MAX_ROWS)
     monitor = ValidationMonitor(X, Y, threads=1)
-    chosen = np.asarray(monitor.inputs)[:, 0].astype(int)
-    assert len(chosen) == monitor.n_rows == MAX_ROWS == 2000
-    places = np.searchsorted(labelled, chosen)
-    assert np.array_equal(labelled[places], chosen)
+    row_ids = np.asarray(monitor.inputs)[:, 0].astype(int)
+    assert len(row_ids) == monitor.n_rows == MAX_ROWS == 2000
+    places = np.searchsorted(labelled, row_ids)
+    assert np.array_equal(labelled[places], row_ids)
     assert (places[0], places[-1]) == (0, len(labelled) - 1)
     assert np.ptp(np.diff(places)) <= 1
-    assert np.array_equal(monitor.Y.indices, chosen % 7)
+    assert np.array_equal(monitor.Y.indices, row_ids % 7)
 
 
 @pytest.mark.parametrize("max_rows", [None, 30, 41])
@@ -112,7 +112,7 @@ def test_otherwise_every_row_with_a_label_is_looked_at(max_rows: int | None) -> 
 
 
 def test_no_labelled_row_no_quality_and_no_choice_of_an_epoch() -> None:
-    X, Y = drawn(6)
+    X, Y = draw_rows(6)
     assert ValidationMonitor(check_features(X), Y * 0, 1, None).figures(space_of(6)) == {"MAP": 0.0, "p@6": 0.0}
     with pytest.raises(InputError, match=r"^no validation row has a label .*; give other validation rows, or train"):
         ValidationMonitor(check_features(X), Y * 0, 1)
@@ -120,7 +120,7 @@ def test_no_labelled_row_no_quality_and_no_choice_of_an_epoch() -> None:
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 def test_a_mapped_label_table_without_padding_has_the_same_figures(similarity: Any) -> None:
-    X, Y = drawn(40)
+    X, Y = draw_rows(40)
     space = replace(space_of(40), similarity=similarity)
     bare = np.ascontiguousarray(space.labels[:, : space.dim])
     bare.setflags(write=False)
@@ -146,7 +146,7 @@ def test_scores_come_in_blocks_that_fit_in_memory() -> None:
 @pytest.mark.parametrize("dense", [False, True])
 def test_a_rehearsal_has_the_types_of_the_figures(dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or something would be compiled in the first epoch, and its bar would stand still."""
-    X, Y = drawn(40)
+    X, Y = draw_rows(40)
     monitor, space = ValidationMonitor(check_features(X if dense else sp.csr_matrix(X)), Y, 2), space_of(40)
     called: list[set[Any]] = []
 

@@ -18,11 +18,11 @@ WORDS = [f"word {i}" for i in range(24)]
 
 def rows(n: int, labels: range, seed: int) -> tuple[csr_matrix, list[str]]:
     rng = np.random.default_rng(seed)
-    own = rng.choice(np.array(labels), n)
+    topics = rng.choice(np.array(labels), n)
     X = np.zeros((n, 24), np.float32)
-    X[np.arange(n), own * 3 + rng.integers(0, 3, n)] = 1
+    X[np.arange(n), topics * 3 + rng.integers(0, 3, n)] = 1
     X[np.arange(n), 18 + rng.integers(0, 6, n)] = 1
-    return csr_matrix(X), [f"label {y}" for y in own]
+    return csr_matrix(X), [f"label {y}" for y in topics]
 
 
 def model(**changes: Any) -> Wsabie:
@@ -46,8 +46,8 @@ def test_it_begins_where_the_other_one_is() -> None:
 
 def test_few_rows_and_epochs_are_enough() -> None:
     start = model().fit(*rows(500, range(6), 0))
-    few, held = rows(24, range(6), 1), rows(300, range(6), 2)
-    warm, cold = (model(init_model=init, epochs=2).fit(*few).score(*held) for init in (start, None))
+    few, held_out = rows(24, range(6), 1), rows(300, range(6), 2)
+    warm, cold = (model(init_model=init, epochs=2).fit(*few).score(*held_out) for init in (start, None))
     assert warm > cold + 0.05
 
 
@@ -83,7 +83,7 @@ def test_dense_features_come_by_name_and_the_constant_with_them() -> None:
 def test_what_does_not_fit_is_refused() -> None:
     X, y = rows(50, range(6), 0)
     start = model().fit(X, y)
-    for own, data, said in (
+    for estimator, data, message in (
         (model(init_model=start, dim=9), X, "init_model has dim=8"),
         (model(init_model=start, similarity="cosine"), X, "init_model has similarity='dot'"),
         (model(init_model="folder"), X, "init_model is str; give a fitted Wsabie"),
@@ -91,8 +91,8 @@ def test_what_does_not_fit_is_refused() -> None:
         (model(init_model=start), X[:, :20], "init_model maps 24 features"),
         (model(init_model=start), X.toarray(), "scaled by 'homogeneous'"),
     ):
-        with pytest.raises(InputError, match=said):
-            own.fit(data, y)
+        with pytest.raises(InputError, match=message):
+            estimator.fit(data, y)
     with pytest.raises(InputError, match="knows 1"):
         reorder_features(start, WORDS, [WORDS[0], "x", "y"])
     with pytest.raises(

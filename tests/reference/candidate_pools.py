@@ -64,32 +64,32 @@ def warp_step(
     A rank is among all negatives that there are, or, without drawn items, among the slots that hold one, as far as so
     many items are left.
     """
-    known = list_positives(targets, i)
-    n_negatives = targets.n_labels - len(known)
+    positives = list_positives(targets, i)
+    n_negatives = targets.n_labels - len(positives)
     if not n_sampled:
-        n_negatives = min(n_negatives, sum(thing not in known for thing in slots.ids))
+        n_negatives = min(n_negatives, sum(thing not in positives for thing in slots.ids))
     none = StepProposal(y, -1, 0.0, np.zeros(1), 0.0)
     if n_negatives <= 0 or targets.weights[pair] == 0:
         return none, 0, 0, 0
     counter = start_stream(rule.seed, rule.epoch, targets.first_pair + pair)
     threshold = score_label(slots.points, q, y) - float(rule.margin)
-    limit, drawn, rejected = min(int(rule.max_sampled), n_negatives), 0, 0
+    limit, n_draws, rejected = min(int(rule.max_sampled), n_negatives), 0, 0
     for _ in range(2 * limit + 10):
         counter = advance_counter(counter)
         v = draw_below(counter, slots.n_drawn)
-        if slots.ids[v] in known:
+        if slots.ids[v] in positives:
             rejected += 1
             continue
-        drawn += 1
+        n_draws += 1
         hinge = score_label(slots.points, q, v) - threshold
         if hinge > 0:
-            rank = n_negatives // drawn
+            rank = n_negatives // n_draws
             weight = float(rule.losses[rank]) * float(targets.weights[pair])
             direction = weight * query_gradient(slots.points, q, y, v)
-            return StepProposal(y, v, weight, direction, weight * hinge), drawn, rejected, rank
-        if drawn >= limit:
+            return StepProposal(y, v, weight, direction, weight * hinge), n_draws, rejected, rank
+        if n_draws >= limit:
             break
-    return none, drawn, rejected, 0
+    return none, n_draws, rejected, 0
 
 
 def run_block(
@@ -105,21 +105,21 @@ def run_block(
     moved: set[int] = set()
     for visit in order:
         i = int(targets.rows[visit])
-        q, g, found = encode_query(pattern, i), np.zeros(1), False
+        q, g, has_update = encode_query(pattern, i), np.zeros(1), False
         for pair in list_visit_pairs(targets, visit):
-            step, drawn, rejected, rank = warp_step(targets, slots, n_sampled, rule, i, pair, at, q)
-            counters[[VISITED, DRAWS, REJECTED]] += 1, drawn, rejected
-            counters[SKIPPED] += step.violator < 0 and drawn == 0
+            step, n_draws, rejected, rank = warp_step(targets, slots, n_sampled, rule, i, pair, at, q)
+            counters[[VISITED, DRAWS, REJECTED]] += 1, n_draws, rejected
+            counters[SKIPPED] += step.violator < 0 and n_draws == 0
             at += 1
             if step.violator < 0:
                 continue
             counters[[UPDATES, HISTOGRAM + rank.bit_length() - 1]] += 1
-            g, found, loss = g + step.direction, True, loss + step.loss
+            g, has_update, loss = g + step.direction, True, loss + step.loss
             for y, sign in ((step.positive, 1), (step.violator, -1)):
                 a, _, c = compute_slopes(slots.points, q, y)
                 of_slots[y] += sign * step.weight * (a * q + c * slots.points.table[y])
                 moved.add(y)
-        if found:
+        if has_update:
             of_queries.append((i, g))
     backprop_queries(pattern, of_queries, rule)
     backprop_block(candidates, rule, [(slots.ids[y], of_slots[y]) for y in sorted(moved)])

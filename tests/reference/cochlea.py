@@ -9,7 +9,7 @@ from wsabie.kernels.features.cochlea import GAIN_SAMPLES, FilterCascade
 
 
 def filter_samples(samples: Any, cascade: FilterCascade) -> Float64:
-    """What comes out of every stage of the cascade, (n_channels, n), from silence on."""
+    """Return the output of every stage of the cascade, (n_channels, n), from silence on."""
     out, x = [], np.asarray(samples, np.float64)
     for a, b, h, g in zip(cascade.real, cascade.imaginary, cascade.zero, cascade.gain, strict=True):
         state, y = 0j, np.empty_like(x)
@@ -33,19 +33,19 @@ def compute_cochlea_output(samples: Any, cascade: FilterCascade) -> Float64:
     return out
 
 
-def compute_stabilised_image(heard: Any, n_lags: int, decay: float, forget: Any, least: int) -> Float64:
+def compute_stabilised_image(channels: Any, n_lags: int, decay: float, forget: Any, least: int) -> Float64:
     """The image, (n_channels, n_lags) with lag 0 first, after all that was heard but its last sample."""
-    n_channels, n = heard.shape
-    before = np.hstack([np.zeros((n_channels, n_lags)), heard])
+    n_channels, n = channels.shape
+    padded = np.hstack([np.zeros((n_channels, n_lags)), channels])
     image = np.zeros((n_channels, n_lags))
     for c in range(n_channels):
         threshold, last = 0.0, -2  # one silent sample was heard before
         for t in range(n - 1):
             threshold *= decay
-            ahead, here, behind = before[c, n_lags + t - 1 : n_lags + t + 2]
-            if here > threshold and t - last >= least and here > ahead and here >= behind:
-                left = forget[min(t - last, len(forget) - 1)]
-                past = before[c, t + 1 : n_lags + t + 1][::-1]
-                image[c] = left * image[c] + (1 - left) * past
-                threshold, last = here, t
+            ahead, peak, behind = padded[c, n_lags + t - 1 : n_lags + t + 2]
+            if peak > threshold and t - last >= least and peak > ahead and peak >= behind:
+                memory = forget[min(t - last, len(forget) - 1)]
+                past = padded[c, t + 1 : n_lags + t + 1][::-1]
+                image[c] = memory * image[c] + (1 - memory) * past
+                threshold, last = peak, t
     return image

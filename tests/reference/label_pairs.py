@@ -55,7 +55,7 @@ def select_top_pairs(scores: Float32, k: int) -> tuple[Int64, Int64, Float32]:
 
 
 def count_pairs(scores: Float32, i: int, j: int) -> tuple[int, int]:
-    """How many pairs score more than (i, j), and how many others the same.
+    """Return how many pairs score more than (i, j), and how many others the same.
 
     Examples
     --------

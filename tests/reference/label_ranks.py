@@ -17,9 +17,9 @@ def rank_row(scores: Any, listed: Sequence[int], excluded: Sequence[int] = ()) -
     (array([1, 0], dtype=int32), array([1, 0], dtype=int32))
     """
     candidates = np.setdiff1d(np.arange(len(scores)), np.asarray(excluded, np.int64))
-    above = [int(np.sum(~(scores[candidates] <= scores[y]))) for y in listed]
+    n_above = [int(np.sum(~(scores[candidates] <= scores[y]))) for y in listed]
     tied = [max(int(np.sum(scores[candidates] == scores[y])) - 1, 0) for y in listed]
-    return np.array(above, np.int32), np.array(tied, np.int32)
+    return np.array(n_above, np.int32), np.array(tied, np.int32)
 
 
 def compute_scores(similarity: str, queries: Any, table: Any, bias: Any) -> Any:

@@ -20,7 +20,7 @@ def sketch_point(point: Any) -> tuple[list[int], float]:
 
 
 def bound_product(q: Any, point: Any) -> float:
-    """What the inner product of a query and a point is at most, by the sketch of the point.
+    """Return an upper bound of the inner product of a query and a point, by the sketch of the point.
 
     Examples
     --------

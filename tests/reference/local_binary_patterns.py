@@ -40,8 +40,8 @@ def count_blocks(codes: PixelCodes, grid: CellGrid, across: int, bins: Histogram
     high, wide = min(across, len(grid.rows) - 1), min(across, len(grid.columns) - 1)
     blocks = []
     for top, bottom in zip(grid.rows[:-high], grid.rows[high:], strict=True):
-        for left, right in zip(grid.columns[:-wide], grid.columns[wide:], strict=True):
-            inside = np.s_[top:bottom, left:right]
+        for left_edge, right in zip(grid.columns[:-wide], grid.columns[wide:], strict=True):
+            inside = np.s_[top:bottom, left_edge:right]
             colours = np.bincount(codes.colours[inside].ravel(), minlength=bins.n_colours)
             patterns = np.bincount(codes.patterns[inside].ravel(), minlength=bins.n_patterns)
             shares = np.concatenate([bins.colour_weight * colours, (1 - bins.colour_weight) * patterns])

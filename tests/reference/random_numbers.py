@@ -2,25 +2,25 @@
 
 from typing import Any
 
-ALL = (1 << 64) - 1
+MASK_64 = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 
 
 def mix_bits(z: int) -> int:
     """SplitMix64's output function (Steele, Lea and Flood 2014)."""
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & ALL
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & ALL
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK_64
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK_64
     return z ^ (z >> 31)
 
 
 def start_stream(seed: int, epoch: int, example: int) -> int:
     """First counter of an example's stream."""
-    return mix_bits((mix_bits((seed + _GOLDEN * (epoch + 1)) & ALL) + _GOLDEN * example) & ALL)
+    return mix_bits((mix_bits((seed + _GOLDEN * (epoch + 1)) & MASK_64) + _GOLDEN * example) & MASK_64)
 
 
 def advance_counter(counter: int) -> int:
     """The next counter."""
-    return (counter + _GOLDEN) & ALL
+    return (counter + _GOLDEN) & MASK_64
 
 
 def draw_below(counter: int, n: int) -> int:

@@ -19,8 +19,8 @@ from wsabie.kernels.embedding.relation_patterns import (
 def encode_query(pattern: Any, i: int) -> Any:
     """The query of example i: its point, its row, or both."""
     if isinstance(pattern, (SharedCompositionPattern, SplitCompositionPattern)):
-        other = pattern.label_ids[i]
-        label = float(pattern.weight) * pattern.table[other] if other >= 0 else np.zeros(pattern.table.shape[1])
+        label_id = pattern.label_ids[i]
+        label = float(pattern.weight) * pattern.table[label_id] if label_id >= 0 else np.zeros(pattern.table.shape[1])
         point = encode_entity(pattern.tower, pattern.item_ids[i])
         return point + label if isinstance(pattern, SharedCompositionPattern) else np.concatenate([point, label])
     if isinstance(pattern, TowerAndRowPattern):

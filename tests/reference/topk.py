@@ -21,7 +21,7 @@ def select_topk(scores: Any, k: int) -> tuple[Int64, Any]:
     best = np.full((len(scores), k), -np.inf, scores.dtype)
     for i, row in enumerate(scores):
         candidates = [j for j in range(len(row)) if row[j] > -np.inf]
-        chosen = sorted(candidates, key=lambda j: (-row[j], j))[:k]
-        labels[i, : len(chosen)] = chosen
-        best[i, : len(chosen)] = row[chosen]
+        best_labels = sorted(candidates, key=lambda j: (-row[j], j))[:k]
+        labels[i, : len(best_labels)] = best_labels
+        best[i, : len(best_labels)] = row[best_labels]
     return labels, best

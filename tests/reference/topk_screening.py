@@ -16,15 +16,15 @@ def bound_scores(rows: Any, offsets: Any, points: Any) -> tuple[Float64, Float64
     >>> lower, upper
     (array([[254.5]]), array([[254.5]]))
     """
-    labels, asked = np.asarray(rows, np.float64), np.asarray(points, np.float64)
-    near, near_asked = _rounded(labels), _rounded(asked)
+    labels, queries = np.asarray(rows, np.float64), np.asarray(points, np.float64)
+    near, near_asked = _rounded(labels), _rounded(queries)
     middle = near_asked @ near.T + np.asarray(offsets, np.float64)
-    doubt = np.outer(_length(asked), _length(labels - near)) + np.outer(_length(asked - near_asked), _length(near))
+    doubt = np.outer(_length(queries), _length(labels - near)) + np.outer(_length(queries - near_asked), _length(near))
     return middle - doubt, middle + doubt
 
 
 def select_candidates(lower: Float64, upper: Float64, k: int, slack: float) -> list[Int64]:
-    """Of each query the labels whose upper end reaches the k-th best lower end, less the slack.
+    """Return, for each query, the labels whose upper end reaches the k-th best lower end less the slack.
 
     Examples
     --------
@@ -37,8 +37,8 @@ def select_candidates(lower: Float64, upper: Float64, k: int, slack: float) -> l
 
 def _rounded(rows: Float64) -> Float64:
     scale = np.maximum(np.abs(rows).max(axis=1, keepdims=True) / 127, 1e-300)
-    whole: Float64 = np.rint(rows / scale) * scale
-    return whole
+    rounded: Float64 = np.rint(rows / scale) * scale
+    return rounded
 
 
 def _length(rows: Float64) -> Float64:

@@ -34,7 +34,7 @@ def clip_row_norm(row: Float64, max_norm: float) -> None:
 
 
 def decay_row(row: Float64, keep: Any) -> None:
-    """What L2 regularisation takes."""
+    """Shrink a row by L2 regularisation."""
     row *= float(keep)
 
 

@@ -31,7 +31,7 @@ def convert_to_float64(arrays: Any) -> Any:
 
 
 class PassReport(NamedTuple):
-    """What a pass did besides moving the tables."""
+    """Counters and loss of a pass."""
 
     counters: Any  # (N_COUNTERS,) int64
     loss: float
@@ -58,21 +58,21 @@ def run_visits(pattern: Any, labels: Any, targets: Any, rule: Any, sampler: Any,
 
 
 def run_owpc_visits(pattern: Any, labels: Any, targets: Any, rule: Any, order: Iterable[int]) -> PassReport:
-    """[W] eq. 5: every violator shares in L(rank) / rank times its own hinge."""
+    """Visit pairs by Weston et al. 2010, equation 5: each violator gets L(rank) / rank times its hinge."""
     counters, loss = np.zeros(N_COUNTERS, np.int64), 0.0
     for visit in order:
         i = int(targets.rows[visit])
-        q, known = encode_query(pattern, i), list_positives(targets, i)
+        q, positives = encode_query(pattern, i), list_positives(targets, i)
         g, moved = np.zeros(1), False
         for pair in range(targets.starts[visit], targets.starts[visit + 1]):
             counters[VISITED] += 1
-            others = [y for y in range(targets.n_labels) if y not in known]
-            if not others or targets.weights[pair] == 0:
+            negatives = [y for y in range(targets.n_labels) if y not in positives]
+            if not negatives or targets.weights[pair] == 0:
                 counters[SKIPPED] += 1
                 continue
-            counters[DRAWS] += len(others)
+            counters[DRAWS] += len(negatives)
             y = int(targets.labels[pair])
-            over = {v: score_label(labels, q, v) - score_label(labels, q, y) + float(rule.margin) for v in others}
+            over = {v: score_label(labels, q, v) - score_label(labels, q, y) + float(rule.margin) for v in negatives}
             over = {v: hinge for v, hinge in over.items() if hinge > 0}
             if not over:
                 continue

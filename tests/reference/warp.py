@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tests.reference.candidates import query_gradient, score_label
 from tests.reference.negative_samplers import draw_label
-from tests.reference.random_numbers import ALL, advance_counter, draw_below, draw_unit, mix_bits, start_stream
+from tests.reference.random_numbers import MASK_64, advance_counter, draw_below, draw_unit, mix_bits, start_stream
 
 from wsabie.core.arrays import Float64
 from wsabie.kernels.training.warp import DRAWS, EXACT, HISTOGRAM, REJECTED, SKIPPED, UPDATES, VISITED
@@ -23,10 +23,10 @@ def list_explicit_negatives(targets: Any, i: int) -> list[int]:
 
 
 class ViolatorSearch(NamedTuple):
-    """Where the search for a violator ended."""
+    """End of the search for a violator."""
 
     violator: int  # -1: none
-    drawn: int  # negatives
+    n_draws: int  # negatives
     rejected: int  # draws that were true labels
 
 
@@ -39,63 +39,63 @@ def find_violator(
 
     At most T = min(max_sampled, negatives there are) negatives and 2T + 10 labels in all are drawn.
     """
-    known, against = list_positives(targets, i), list_explicit_negatives(targets, i)
+    positives, against = list_positives(targets, i), list_explicit_negatives(targets, i)
     if against:
         v = against[draw_below(counter, len(against))]
         if score_label(labels, q, v) > threshold:
             return ViolatorSearch(v, 0, 0)
     lowest = -math.inf if rule.logistic else threshold
-    limit = min(int(rule.max_sampled), targets.n_labels - len(known))
-    drawn = rejected = 0
+    limit = min(int(rule.max_sampled), targets.n_labels - len(positives))
+    n_draws = rejected = 0
     for _ in range(2 * limit + 10):
         counter = advance_counter(counter)
         v = draw_label(sampler, labels, q, counter)
-        if v in known:
+        if v in positives:
             rejected += 1
             continue
-        drawn += 1
+        n_draws += 1
         if score_label(labels, q, v) > lowest:
-            return ViolatorSearch(v, drawn, rejected)
-        if drawn >= limit:
+            return ViolatorSearch(v, n_draws, rejected)
+        if n_draws >= limit:
             break
-    return ViolatorSearch(-1, drawn, rejected)
+    return ViolatorSearch(-1, n_draws, rejected)
 
 
 def estimate_margin_rank(
-    targets: Any, labels: Any, rule: Any, i: int, q: Any, threshold: float, found: ViolatorSearch, counter: int
+    targets: Any, labels: Any, rule: Any, i: int, q: Any, threshold: float, search: ViolatorSearch, counter: int
 ) -> int:
     """floor(negatives there are / drawn), 1 for an explicit negative; or violators counted in all or in a sample."""
-    known = list_positives(targets, i)
-    n_negatives = targets.n_labels - len(known)
+    positives = list_positives(targets, i)
+    n_negatives = targets.n_labels - len(positives)
     if rule.rank_sample == 0:
-        return n_negatives // found.drawn if found.drawn else 1
+        return n_negatives // search.drawn if search.drawn else 1
     if rule.rank_sample == EXACT:
-        return max(1, sum(score_label(labels, q, y) > threshold for y in range(targets.n_labels) if y not in known))
-    above = drawn = 0
+        return max(1, sum(score_label(labels, q, y) > threshold for y in range(targets.n_labels) if y not in positives))
+    n_above = n_draws = 0
     counter = mix_bits(counter)
     for _ in range(2 * int(rule.rank_sample) + 10):
         counter = advance_counter(counter)
         y = draw_below(counter, targets.n_labels)
-        if y in known:
+        if y in positives:
             continue
-        drawn, above = drawn + 1, above + int(score_label(labels, q, y) > threshold)
-        if drawn == rule.rank_sample:
+        n_draws, n_above = n_draws + 1, n_above + int(score_label(labels, q, y) > threshold)
+        if n_draws == rule.rank_sample:
             break
-    return max(1, int(above * n_negatives // max(drawn, 1)))
+    return max(1, int(n_above * n_negatives // max(n_draws, 1)))
 
 
 def sample_positive(targets: Any, labels: Any, rule: Any, i: int, pair: int, q: Any, counter: int) -> int:
     """The pair's label; or of n drawn positives the one at a drawn place in the order of their scores."""
     if len(rule.places) == 1:
         return int(targets.labels[pair])
-    counter = mix_bits(counter ^ ALL)
+    counter = mix_bits(counter ^ MASK_64)
     place = int(np.searchsorted(rule.places[:-1], draw_unit(counter), side="right"))
-    own = targets.indices[targets.indptr[i] : targets.indptr[i + 1]]
-    drawn = []
+    positives = targets.indices[targets.indptr[i] : targets.indptr[i + 1]]
+    draws = []
     for _ in rule.places:
         counter = advance_counter(counter)
-        drawn.append(int(own[draw_below(counter, len(own))]))
-    return sorted(drawn, key=lambda y: -score_label(labels, q, y))[place]
+        draws.append(int(positives[draw_below(counter, len(positives))]))
+    return sorted(draws, key=lambda y: -score_label(labels, q, y))[place]
 
 
 class StepProposal(NamedTuple):
@@ -121,17 +121,17 @@ def warp_step(
     y = sample_positive(targets, labels, rule, i, pair, q, counter)
     base = score_label(labels, q, y)
     threshold = base - float(rule.margin)
-    found = find_violator(targets, labels, rule, sampler, i, q, threshold, counter)
-    counters[DRAWS] += found.drawn
-    counters[REJECTED] += found.rejected
-    if found.violator < 0:
-        counters[SKIPPED] += found.drawn == 0
+    search = find_violator(targets, labels, rule, sampler, i, q, threshold, counter)
+    counters[DRAWS] += search.drawn
+    counters[REJECTED] += search.rejected
+    if search.violator < 0:
+        counters[SKIPPED] += search.drawn == 0
         return StepProposal(y, -1, 0.0, none, 0.0)
-    rank = estimate_margin_rank(targets, labels, rule, i, q, threshold, found, counter)
+    rank = estimate_margin_rank(targets, labels, rule, i, q, threshold, search, counter)
     counters[UPDATES] += 1
     counters[HISTOGRAM + rank.bit_length() - 1] += 1
     weight = float(rule.losses[rank]) * float(targets.weights[pair])
-    gap = score_label(labels, q, found.violator) - base
+    gap = score_label(labels, q, search.violator) - base
     slope, loss = (1 / (1 + math.exp(-gap)), math.log1p(math.exp(gap))) if rule.logistic else (1, gap + rule.margin)
-    direction = query_gradient(labels, q, y, found.violator)
-    return StepProposal(y, found.violator, weight * slope, weight * slope * direction, weight * float(loss))
+    direction = query_gradient(labels, q, y, search.violator)
+    return StepProposal(y, search.violator, weight * slope, weight * slope * direction, weight * float(loss))

@@ -53,7 +53,7 @@ def test_sounds_that_share_a_root_are_on_one_side(count: int) -> None:
 
 
 def test_a_midi_file_plays_what_it_was_given() -> None:
-    content = midi_file(5, [((60, 64), 100), ((61,), 44)], every=3_000, held=1_200)
+    content = midi_file(5, [((60, 64), 100), ((61,), 44)], every=3_000, length=1_200)
     assert content[:14] == b"MThd" + bytes([0, 0, 0, 6, 0, 0, 0, 1, 1000 >> 8, 1000 & 255])
     assert int.from_bytes(content[18:22], "big") == len(content) - 22
     assert events(content[22:]) == [

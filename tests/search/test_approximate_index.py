@@ -37,7 +37,7 @@ def looking_everywhere(index: ApproximateIndex) -> ApproximateIndex:
 
 
 def looking(index: ApproximateIndex) -> Any:
-    """Whether codes are searched, and not the exact search alone is asked."""
+    """Spy on the search of the codes: the exact search alone does not call it."""
     return mock.patch.object(index._codes, "search", wraps=index._codes.search)
 
 
@@ -75,10 +75,10 @@ def test_what_is_asked_for_is_reached_on_other_queries(kind: Any) -> None:
     exact = ExactIndex(table)
     index = ApproximateIndex.build(exact, kind=kind, recall=0.8, queries=queries[:60])
     assert index.recall > 0.7
-    found, true = index.top_k(queries[60:], 10)[0], exact.top_k(queries[60:], 10)[0]
-    reached = np.mean([len(np.intersect1d(a, b)) / 10 for a, b in zip(found, true, strict=True)])
+    ids, true = index.top_k(queries[60:], 10)[0], exact.top_k(queries[60:], 10)[0]
+    reached = np.mean([len(np.intersect1d(a, b)) / 10 for a, b in zip(ids, true, strict=True)])
     assert abs(reached - index.recall) < 0.1
-    recalls = [one.recall for one in index.curve]
+    recalls = [point.recall for point in index.curve]
     assert recalls[-1] > 0.95
     assert kind == "hnsw" or recalls[0] < 0.9
 
@@ -100,12 +100,12 @@ def test_filters(kind: Any, share: float) -> None:
     table, queries = grouped()
     exact = ExactIndex(table)
     index = ApproximateIndex.build(exact, kind=kind, recall=0.95, queries=queries)
-    chosen = np.flatnonzero(np.random.default_rng(1).random(N) < share)
-    with looking(index) as looked:
-        ids, _ = index.top_k(queries, 5, candidates=chosen)
-    assert looked.called == (share > 0.1)
-    true, _ = exact.top_k(queries, 5, candidates=chosen)
-    assert np.isin(ids, chosen).all()
+    candidates_ = np.flatnonzero(np.random.default_rng(1).random(N) < share)
+    with looking(index) as search_spy:
+        ids, _ = index.top_k(queries, 5, candidates=candidates_)
+    assert search_spy.called == (share > 0.1)
+    true, _ = exact.top_k(queries, 5, candidates=candidates_)
+    assert np.isin(ids, candidates_).all()
     if share < 0.1:
         np.testing.assert_array_equal(ids, true)
     assert np.mean([len(np.intersect1d(a, b)) / 5 for a, b in zip(ids, true, strict=True)]) > 0.85
@@ -117,13 +117,13 @@ def test_a_filter_does_not_cost_recall_above_the_tenth() -> None:
     exact = ExactIndex(table)
     index = ApproximateIndex.build(exact, recall=0.9, queries=queries)
     index.shortlist = 2
-    for left in (3, 9):
-        chosen = np.arange(0, N, 10 - left)
-        with looking(index) as looked:
-            ids, _ = index.top_k(queries, 10, candidates=chosen)
-        effort = looked.call_args.args[2]
-        assert effort * len(chosen) >= index.effort * N > (effort - 1) * len(chosen)
-        true, _ = exact.top_k(queries, 10, candidates=chosen)
+    for n_tenths in (3, 9):
+        candidates_ = np.arange(0, N, 10 - n_tenths)
+        with looking(index) as search_spy:
+            ids, _ = index.top_k(queries, 10, candidates=candidates_)
+        effort = search_spy.call_args.args[2]
+        assert effort * len(candidates_) >= index.effort * N > (effort - 1) * len(candidates_)
+        true, _ = exact.top_k(queries, 10, candidates=candidates_)
         assert np.mean([len(np.intersect1d(a, b)) / 10 for a, b in zip(ids, true, strict=True)]) > 0.8
 
 
@@ -134,9 +134,9 @@ def test_hidden_labels_are_never_found() -> None:
     best, _ = exact.top_k(queries, 10)
     rows = np.repeat(np.arange(len(queries)), 10)
     hidden = csr_matrix((np.ones(best.size), (rows, best.ravel())), (len(queries), N))
-    with looking(index) as looked:
+    with looking(index) as search_spy:
         ids, scores = looking_everywhere(index).top_k(queries, 10, exclude=hidden)
-    assert looked.call_args.args[1] == 290 + 10  # so many more as may be hidden
+    assert search_spy.call_args.args[1] == 290 + 10  # so many more as may be hidden
     true_ids, true_scores = exact.top_k(queries, 10, exclude=hidden)
     np.testing.assert_array_equal(ids, true_ids)
     np.testing.assert_array_equal(scores, true_scores)
@@ -161,11 +161,11 @@ def test_no_row_gets_fewer_than_there_are() -> None:
     assert (ids >= 0).all()
     best, n = exact.top_k(queries, 1)[0][:, 0], len(queries)
     hidden = csr_matrix((np.ones(n), (np.arange(n), best)), (n, N))
-    asked: Any = {"candidates": np.arange(0, N, 2), "exclude": hidden}
-    with looking(index) as looked:
-        found = index.top_k(queries, 140, **asked)
-    assert looked.called
-    for mine, theirs in zip(found, exact.top_k(queries, 140, **asked), strict=True):
+    options: Any = {"candidates": np.arange(0, N, 2), "exclude": hidden}
+    with looking(index) as search_spy:
+        result = index.top_k(queries, 140, **options)
+    assert search_spy.called
+    for mine, theirs in zip(result, exact.top_k(queries, 140, **options), strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
 
@@ -173,11 +173,10 @@ def test_the_same_seed_gives_the_same_index() -> None:
     table, queries = grouped()
     exact = ExactIndex(table)
     for kind in ("ivf", "hnsw"):
-        one, two = (
-            FaissCodes.train(lambda which: table[which], N, DIM, kind=kind, seed=3, threads=1).to_bytes()
-            for _ in range(2)
+        first_result, two = (
+            FaissCodes.train(lambda ids: table[ids], N, DIM, kind=kind, seed=3, threads=1).to_bytes() for _ in range(2)
         )
-        np.testing.assert_array_equal(one, two)
+        np.testing.assert_array_equal(first_result, two)
     first, second = (ApproximateIndex.build(exact, queries=queries, seed=5).top_k(queries, 10) for _ in range(2))
     np.testing.assert_array_equal(first[0], second[0])
 
@@ -204,7 +203,7 @@ def test_other_bytes_are_refused() -> None:
     table, queries = grouped()
     exact = ExactIndex(table)
     parts = ApproximateIndex.build(exact, queries=queries).to_parts()
-    graph = FaissCodes.train(lambda which: table[which], N, DIM, kind="hnsw").to_bytes()
+    graph = FaissCodes.train(lambda ids: table[ids], N, DIM, kind="hnsw").to_bytes()
     for codes in (parts.tensors["codes"][:500], np.zeros(1000, np.uint8), np.zeros(0, np.uint8), graph):
         with pytest.raises((ValueError, InputError)):
             ApproximateIndex.from_parts(ModelState(parts.kind, parts.config, {"codes": codes}), exact)

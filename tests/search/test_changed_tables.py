@@ -16,7 +16,7 @@ N, DIM = 20_000, 8  # so many that a search among a third of them goes by codes
 
 
 @pytest.fixture(scope="module")
-def before() -> tuple[Any, ApproximateIndex]:
+def table_and_index() -> tuple[Any, ApproximateIndex]:
     rng = np.random.default_rng(0)
     table = rng.normal(size=(N, DIM)).astype(np.float32)
     index = ApproximateIndex.build(ExactIndex(table))
@@ -24,42 +24,49 @@ def before() -> tuple[Any, ApproximateIndex]:
     return table, index
 
 
-def changed(table: Any, gone: int, came: int) -> tuple[Any, Any]:
+def changed(table: Any, n_removed: int, came: int) -> tuple[Any, Any]:
     """Rows without `gone` of them, in another order, with `came` others between; and where the old ones are now."""
-    rng = np.random.default_rng(gone + came)
-    kept = np.sort(rng.permutation(N)[gone:])
-    now = np.vstack([table[kept], rng.normal(size=(came, DIM)).astype(np.float32)])
+    rng = np.random.default_rng(n_removed + came)
+    remaining = np.sort(rng.permutation(N)[n_removed:])
+    now = np.vstack([table[remaining], rng.normal(size=(came, DIM)).astype(np.float32)])
     order = rng.permutation(len(now))
     places, at = np.full(N, -1), np.argsort(order)
-    places[kept] = at[: len(kept)]
+    places[remaining] = at[: len(remaining)]
     return now[order], places
 
 
-@pytest.mark.parametrize(("gone", "came"), [(0, 0), (50, 0), (0, 50), (100, 150), (600, 20), (10, 1800)])
-def test_it_finds_what_an_exact_search_finds(before: tuple[Any, ApproximateIndex], gone: int, came: int) -> None:
+@pytest.mark.parametrize(("n_removed", "came"), [(0, 0), (50, 0), (0, 50), (100, 150), (600, 20), (10, 1800)])
+def test_it_finds_what_an_exact_search_finds(
+    table_and_index: tuple[Any, ApproximateIndex], n_removed: int, came: int
+) -> None:
     """By codes: only what came is searched exactly."""
-    table, index = before
-    now, places = changed(table, gone, came)
+    table, index = table_and_index
+    now, places = changed(table, n_removed, came)
     exact = ExactIndex(now)
     moved = index.rebase(exact, places)
     new = np.setdiff1d(np.arange(len(now)), places)
     queries = np.vstack([np.random.default_rng(9).normal(size=(30, DIM)).astype(np.float32), now[new[:10]]])
     best, n = exact.top_k(queries, 1)[0][:, 0], len(queries)
     hidden = csr_matrix((np.ones(n), (np.arange(n), best)), (n, len(now)))
-    chosen = np.arange(0, len(now), 3)
-    for options in ({}, {"candidates": chosen}, {"exclude": hidden}, {"candidates": chosen, "exclude": hidden}):
+    candidates_ = np.arange(0, len(now), 3)
+    for options in (
+        {},
+        {"candidates": candidates_},
+        {"exclude": hidden},
+        {"candidates": candidates_, "exclude": hidden},
+    ):
         expected = exact.top_k(queries, 5, **options)
         with mock.patch.object(ExactIndex, "top_k", autospec=True, side_effect=ExactIndex.top_k) as exactly:
-            found = moved.top_k(queries, 5, **options)
+            result = moved.top_k(queries, 5, **options)
         searched = [call.kwargs["candidates"] for call in exactly.call_args_list]
         assert len(searched) == bool(came)
-        assert all(np.isin(some, new).all() for some in searched)
-        for mine, theirs in zip(found, expected, strict=True):
+        assert all(np.isin(label_ids, new).all() for label_ids in searched)
+        for mine, theirs in zip(result, expected, strict=True):
             np.testing.assert_array_equal(mine, theirs)
 
 
-def test_where_much_came_all_is_searched_exactly(before: tuple[Any, ApproximateIndex]) -> None:
-    table, index = before
+def test_where_much_came_all_is_searched_exactly(table_and_index: tuple[Any, ApproximateIndex]) -> None:
+    table, index = table_and_index
     now, places = changed(table, 0, 2400)
     exact = ExactIndex(now)
     moved = index.rebase(exact, places)
@@ -68,23 +75,23 @@ def test_where_much_came_all_is_searched_exactly(before: tuple[Any, ApproximateI
             np.testing.assert_array_equal(mine, theirs)
 
 
-def test_the_first_index_stays_as_it_was(before: tuple[Any, ApproximateIndex]) -> None:
-    table, index = before
+def test_the_first_index_stays_as_it_was(table_and_index: tuple[Any, ApproximateIndex]) -> None:
+    table, index = table_and_index
     now, places = changed(table, 5, 5)
     index.rebase(ExactIndex(now), places)
     np.testing.assert_array_equal(index.top_k(table[:9], 3)[0], ExactIndex(table).top_k(table[:9], 3)[0])
 
 
-def test_what_is_gone_has_not_come(before: tuple[Any, ApproximateIndex]) -> None:
-    table, index = before
+def test_what_is_gone_has_not_come(table_and_index: tuple[Any, ApproximateIndex]) -> None:
+    table, index = table_and_index
     now, places = changed(table, 5, 7)
     new = np.setdiff1d(np.arange(len(now)), places)
-    gone = np.sort(np.append(new[:3], places[places >= 0][:3000]))
-    exact = ExactIndex(now, removed=gone)
-    moved = index.rebase(exact, np.where(np.isin(places, gone), -1, places))
+    removed_ids = np.sort(np.append(new[:3], places[places >= 0][:3000]))
+    exact = ExactIndex(now, removed=removed_ids)
+    moved = index.rebase(exact, np.where(np.isin(places, removed_ids), -1, places))
     np.testing.assert_array_equal(moved._tail, new[3:])
-    with mock.patch.object(moved._codes, "search", wraps=moved._codes.search) as looked:
-        found = moved.top_k(now[gone[:20]], 5)
-    assert looked.called
-    for mine, theirs in zip(found, exact.top_k(now[gone[:20]], 5), strict=True):
+    with mock.patch.object(moved._codes, "search", wraps=moved._codes.search) as search_spy:
+        result = moved.top_k(now[removed_ids[:20]], 5)
+    assert search_spy.called
+    for mine, theirs in zip(result, exact.top_k(now[removed_ids[:20]], 5), strict=True):
         np.testing.assert_array_equal(mine, theirs)

@@ -46,18 +46,18 @@ def test_equals_the_slow_twin_with_ties_exclusions_and_candidates(
     queries, table = (rng.integers(-2, 3, size=(m, dim)).astype(np.float32) for m in (n, n_labels))
     bias = rng.integers(-1, 2, size=n_labels).astype(np.float32)
     exclude = csr_matrix(rng.random((n, n_labels)) < 0.2)
-    chosen = rng.integers(n_labels, size=5) if with_candidates else None
+    candidates_ = rng.integers(n_labels, size=5) if with_candidates else None
     scores = compute_scores("dot", queries, table, bias)
     scores[exclude.toarray()] = -np.inf
     if with_candidates:
-        scores[:, np.setdiff1d(np.arange(n_labels), chosen)] = -np.inf
+        scores[:, np.setdiff1d(np.arange(n_labels), candidates_)] = -np.inf
     expected_ids, expected = select_topk(scores, k)
-    asked = {"bias": bias, "exclude": exclude, "candidates": chosen, "block_rows": block_rows, "threads": 3}
+    options = {"bias": bias, "exclude": exclude, "candidates": candidates_, "block_rows": block_rows, "threads": 3}
     with mock.patch.multiple(exact_index, _LARGE=0 if parted else exact_index._LARGE, _GATHERED=gathered):
-        ids, found = find_top_k(queries, table, k, **asked)
+        ids, best_scores = find_top_k(queries, table, k, **options)
     np.testing.assert_array_equal(ids, expected_ids)
-    np.testing.assert_array_equal(found, expected)
-    assert (ids.dtype, found.dtype) == (np.int64, np.float32)
+    np.testing.assert_array_equal(best_scores, expected)
+    assert (ids.dtype, best_scores.dtype) == (np.int64, np.float32)
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
@@ -76,11 +76,11 @@ def test_every_similarity_agrees_with_float64(similarity, biased):
 
 def test_small_tiles_and_threads_change_nothing(monkeypatch):
     queries, table = points(300, 8, 0), points(700, 8, 1)
-    whole = find_top_k(queries, table, 9, threads=1)
+    single_threaded = find_top_k(queries, table, 9, threads=1)
     for threads in (2, 4):
-        np.testing.assert_array_equal(find_top_k(queries, table, 9, threads=threads)[0], whole[0])
+        np.testing.assert_array_equal(find_top_k(queries, table, 9, threads=threads)[0], single_threaded[0])
     monkeypatch.setattr(exact_index, "_CELLS", 1000)
-    np.testing.assert_array_equal(find_top_k(queries, table, 9, block_rows=64)[0], whole[0])
+    np.testing.assert_array_equal(find_top_k(queries, table, 9, block_rows=64)[0], single_threaded[0])
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
@@ -94,8 +94,8 @@ def test_a_large_table_is_scanned_by_parts_with_the_same_result(monkeypatch, sim
     monkeypatch.setattr(
         exact_index, "run_in_threads", lambda work, items, n: spans.append(n) or run_in_threads(work, items, n)
     )
-    found = find_top_k(points(n_queries, 20, 0), table, 9, similarity=similarity, threads=3)
-    for ours, theirs in zip(found, expected, strict=True):
+    actual = find_top_k(points(n_queries, 20, 0), table, 9, similarity=similarity, threads=3)
+    for ours, theirs in zip(actual, expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert max(spans) == (1 if n_queries == 1 and width is np.float32 else 3)
 
@@ -121,16 +121,16 @@ def test_the_nearest_are_found_far_from_the_origin():
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 @pytest.mark.parametrize("n_queries", [1, 5, 40])
-@pytest.mark.parametrize("away", [0, 50])
-def test_halves_are_searched_as_the_float32_numbers_that_they_are(similarity, n_queries, away):
-    padded = (points(3001, 24, 0) + away).astype(np.float16)
+@pytest.mark.parametrize("offset", [0, 50])
+def test_halves_are_searched_as_the_float32_numbers_that_they_are(similarity, n_queries, offset):
+    padded = (points(3001, 24, 0) + offset).astype(np.float16)
     half = padded[:, :20]  # as they lie
-    queries, some = points(n_queries, 20, 1) + away, np.arange(5, 3000, 7)
-    for candidates in (None, some):
-        found = find_top_k(queries, half, 10, similarity=similarity, candidates=candidates)
+    queries, candidates_ = points(n_queries, 20, 1) + offset, np.arange(5, 3000, 7)
+    for candidates in (None, candidates_):
+        actual = find_top_k(queries, half, 10, similarity=similarity, candidates=candidates)
         same = find_top_k(queries, half.astype(np.float32), 10, similarity=similarity, candidates=candidates)
-        for one, other in zip(found, same, strict=True):
-            np.testing.assert_array_equal(one, other)
+        for values, same_values in zip(actual, same, strict=True):
+            np.testing.assert_array_equal(values, same_values)
     index = ExactIndex(half, similarity="dot")
     assert index.table.dtype == np.float16
     assert np.shares_memory(index.table, padded)
@@ -138,8 +138,8 @@ def test_halves_are_searched_as_the_float32_numbers_that_they_are(similarity, n_
 
 def crowded(n, dim, seed):
     """Vectors that are equal, or differ by what rounding may make of them."""
-    some = points(n // 100, dim, seed)[np.random.default_rng(seed).integers(0, n // 100, n)]
-    return some * (1 + 1e-7 * points(n, 1, seed + 1)) if n else some
+    centres = points(n // 100, dim, seed)[np.random.default_rng(seed).integers(0, n // 100, n)]
+    return centres * (1 + 1e-7 * points(n, 1, seed + 1)) if n else centres
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
@@ -153,9 +153,9 @@ def test_equal_and_nearly_equal_vectors_come_in_the_order_of_their_scores_proper
     index = ExactIndex(table, bias=bias, similarity=similarity)
     everybody = np.tile(np.arange(3001), (40, 1))
     ids, scores = index.rescore(queries, everybody, 10)
-    found = index.top_k(queries, 10, block_rows=20)
-    np.testing.assert_array_equal(found[0], ids)
-    np.testing.assert_array_equal(found[1], scores)
+    result = index.top_k(queries, 10, block_rows=20)
+    np.testing.assert_array_equal(result[0], ids)
+    np.testing.assert_array_equal(result[1], scores)
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
@@ -174,11 +174,11 @@ def test_what_a_row_gets_depends_on_no_other_row_and_no_number_of_threads(simila
     labels, index = KINDS[similarity](table, np.zeros(3001, np.float32)), ExactIndex(table, similarity=similarity)
     ids, scores = index.top_k(queries, 10, threads=1)
     for threads in (2, 4):
-        for one, other in zip(index.top_k(queries, 10, threads=threads), (ids, scores), strict=True):
-            np.testing.assert_array_equal(one, other)
+        for values, all_values in zip(index.top_k(queries, 10, threads=threads), (ids, scores), strict=True):
+            np.testing.assert_array_equal(values, all_values)
     for i, n in zip(range(0, 280, 7), cycle(range(1, 20)), strict=False):
-        for one, other in zip(index.top_k(queries[i : i + n], 10), (ids, scores), strict=True):
-            np.testing.assert_array_equal(one, other[i : i + n])
+        for values, all_values in zip(index.top_k(queries[i : i + n], 10), (ids, scores), strict=True):
+            np.testing.assert_array_equal(values, all_values[i : i + n])
     everything = compute_all_scores(labels, queries)
     np.testing.assert_array_equal(compute_all_scores(labels, queries, threads=3), everything)
     np.testing.assert_array_equal(
@@ -263,10 +263,10 @@ def test_vectors_of_packed_records_are_read_where_they_lie():
     records = np.zeros(50, [("id", "u1"), ("vector", "f4", (3,))])
     records["vector"] = points(50, 3, 0)
     queries = points(4, 3, 1)
-    for found, expected in zip(
+    for actual, expected in zip(
         find_top_k(queries, records["vector"], 3), find_top_k(queries, points(50, 3, 0), 3), strict=True
     ):
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What an index is said to find is measured on queries that had no say in how it was set."""
+"""Recall of an index, measured on queries that had no part in its settings."""
 
 from typing import Any
 
@@ -36,4 +36,4 @@ def test_recall_is_that_of_queries_that_did_not_choose() -> None:
     queries[:, 0] = np.repeat([1, -1], 10)  # the first half chooses
     index.tune(queries, 0.9, [{"effort": 1}, {"effort": 2}], (1, 2), 1)
     assert (index.effort, index.recall, index.queries) == (1, 0.0, "10 of 20 rows")
-    assert [one.recall for one in index.curve] == [0.0, 1.0]
+    assert [point.recall for point in index.curve] == [0.0, 1.0]

@@ -13,10 +13,10 @@ from wsabie.search import label_pairs
 from wsabie.search.label_pairs import LabelPairIndex
 
 
-def table(n_labels, dim, seed, *, whole=False):
+def table(n_labels, dim, seed, *, has_integers=False):
     rng = np.random.default_rng(seed)
-    drawn = rng.integers(-2, 3, (n_labels, dim)) if whole else rng.normal(size=(n_labels, dim))
-    return drawn.astype(np.float32)
+    values = rng.integers(-2, 3, (n_labels, dim)) if has_integers else rng.normal(size=(n_labels, dim))
+    return values.astype(np.float32)
 
 
 def edges_of(pairs):
@@ -25,10 +25,10 @@ def edges_of(pairs):
     return pairs._compute_edges(*np.divmod(np.arange(n * n), n)).reshape(n, n)
 
 
-def extra_of(n_labels, *, known=(), offset=0.0, same=True, couples=None):
-    """What is added to the scores of all pairs in the end."""
+def extra_of(n_labels, *, relations=(), offset=0.0, same=True, couples=None):
+    """Return the (n_labels, n_labels) term that is added to the scores of all pairs."""
     extra = np.zeros((n_labels, n_labels), np.float32)
-    for i, j in known:
+    for i, j in relations:
         extra[i, j] = offset
     if not same:
         np.fill_diagonal(extra, -np.inf)
@@ -39,30 +39,37 @@ def extra_of(n_labels, *, known=(), offset=0.0, same=True, couples=None):
     return extra
 
 
-def check(W, a, b, k, weight, *, known=(), offset=0.0, same=True, couples=None):
+def check(W, a, b, k, weight, *, known_relations=(), offset=0.0, same=True, couples=None):
     """Labels and scores equal to brute force bit by bit, and ranks of all candidates."""
-    pairs = LabelPairIndex(W, weight, known, offset, same=same)
-    extra, edges, n = extra_of(len(W), known=known, offset=offset, same=same, couples=couples), edges_of(pairs), len(W)
-    found = pairs.top(a, b, k, couples=couples)
+    pairs = LabelPairIndex(W, weight, known_relations, offset, same=same)
+    extra, edges, n = (
+        extra_of(len(W), relations=known_relations, offset=offset, same=same, couples=couples),
+        edges_of(pairs),
+        len(W),
+    )
+    best = pairs.top(a, b, k, couples=couples)
     for q in range(len(a)):
         scores = score_pairs(a[q], b[q], edges, extra)
-        for one, expected in zip(found, select_top_pairs(scores, k), strict=True):
-            np.testing.assert_array_equal(one[q], expected)
+        for values, expected in zip(best, select_top_pairs(scores, k), strict=True):
+            np.testing.assert_array_equal(values[q], expected)
         i, j = np.nonzero(np.isfinite(scores))
         counts = pairs.counts(np.tile(a[q], (len(i), 1)), np.tile(b[q], (len(i), 1)), i, j, couples=couples)
         expected = [count_pairs(scores, *pair) for pair in zip(i, j, strict=True)]
         assert list(zip(counts.above.tolist(), counts.tied.tolist(), strict=True)) == expected
-    assert (found[0].dtype, found[1].dtype, found[2].dtype, n) == (np.int64, np.int64, np.float32, pairs.n_labels)
+    assert (best[0].dtype, best[1].dtype, best[2].dtype, n) == (np.int64, np.int64, np.float32, pairs.n_labels)
 
 
 @st.composite
 def tasks(draw):
     """Small tasks, half of them of whole numbers, so that ties abound."""
     n_labels, dim, n, k = (draw(st.integers(lo, hi)) for lo, hi in ((1, 12), (1, 9), (1, 3), (1, 160)))
-    seed, whole = draw(st.integers(0, 999)), draw(st.booleans())
-    W, a, b = table(n_labels, dim, seed, whole=whole), *(table(n, n_labels, seed + s, whole=whole) for s in (1, 2))
+    seed, has_integers = draw(st.integers(0, 999)), draw(st.booleans())
+    W, a, b = (
+        table(n_labels, dim, seed, has_integers=has_integers),
+        *(table(n, n_labels, seed + s, has_integers=has_integers) for s in (1, 2)),
+    )
     options = {"weight": draw(st.sampled_from([0.5, -1.0, 0.0, 0.1, 3.0])), "same": draw(st.booleans())}
-    options |= {"offset": draw(st.sampled_from([100.0, -2.0, 0.5])), "known": []}
+    options |= {"offset": draw(st.sampled_from([100.0, -2.0, 0.5])), "known_relations": []}
     pair = st.tuples(st.integers(0, n_labels - 1), st.integers(0, n_labels - 1))
     if draw(st.booleans()):
         options["known"] = draw(st.lists(pair, max_size=20))
@@ -83,13 +90,13 @@ def test_equals_brute_force_over_several_tiles(weight, spread):
     """With scores that decide alone, that leave it to the edges, and that say nothing."""
     W, a, b = table(203, 30, 0) / 4, *(spread * table(3, 203, seed) for seed in (1, 2))
     pairs = LabelPairIndex(W, weight)
-    found, edges = pairs.top(a, b, 25), edges_of(pairs)
+    best, edges = pairs.top(a, b, 25), edges_of(pairs)
     given_i, given_j = np.array([[7, 0, 202], [7, 202, 64]])
     counts = pairs.counts(a, b, given_i, given_j)
     for q in range(3):
         scores = score_pairs(a[q], b[q], edges)
-        for one, expected in zip(found, select_top_pairs(scores, 25), strict=True):
-            np.testing.assert_array_equal(one[q], expected)
+        for values, expected in zip(best, select_top_pairs(scores, 25), strict=True):
+            np.testing.assert_array_equal(values[q], expected)
         assert (counts.above[q], counts.tied[q]) == count_pairs(scores, given_i[q], given_j[q])
 
 
@@ -106,9 +113,9 @@ def test_a_case_worked_by_hand():
     assert best[0].tolist() == [scores[pair] for pair in order]
     every = np.divmod(np.arange(9), 3)
     ranks = LabelPairIndex(W, 0.5).ranks(np.tile(a, (9, 1)), np.tile(b, (9, 1)), *every)
-    above = {pair: sum(s > scores[pair] for s in scores.values()) for pair in scores}
+    n_above = {pair: sum(s > scores[pair] for s in scores.values()) for pair in scores}
     tied = {pair: sum(s == scores[pair] for s in scores.values()) - 1 for pair in scores}
-    assert ranks.tolist() == [1 + above[pair] + (tied[pair] + 1) // 2 for pair in zip(*every, strict=True)]
+    assert ranks.tolist() == [1 + n_above[pair] + (tied[pair] + 1) // 2 for pair in zip(*every, strict=True)]
 
 
 def test_equal_scores_go_by_object_and_then_by_part():
@@ -136,36 +143,36 @@ def test_more_pairs_than_there_are():
 
 def test_one_label():
     pairs = LabelPairIndex([[2.0]], 0.5, [[0, 0]], 100)
-    assert [found.tolist() for found in pairs.top([[1.0]], [[2.0]], 1)] == [[[0]], [[0]], [[105.0]]]
+    assert [values.tolist() for values in pairs.top([[1.0]], [[2.0]], 1)] == [[[0]], [[0]], [[105.0]]]
     assert pairs.ranks([[1.0]], [[2.0]], [0], [0]).tolist() == [1]
 
 
 def test_known_pairs_come_first_and_only_couples_count():
     rng = np.random.default_rng(0)
     W, a, b = table(50, 4, 0), *rng.normal(size=(2, 5, 50)).astype(np.float32)
-    known = [[3, 4], [9, 1], [3, 4]]
-    objects, parts, scores = LabelPairIndex(W, 0.0, known, 100).top(a, b, 3)
+    relations = [[3, 4], [9, 1], [3, 4]]
+    objects, parts, scores = LabelPairIndex(W, 0.0, relations, 100).top(a, b, 3)
     assert (scores[:, :2] > 50).all()
     assert (scores[:, 2] < 50).all()
-    found = np.sort(50 * objects[:, :2] + parts[:, :2], axis=1)
-    assert (found == [50 * 3 + 4, 50 * 9 + 1]).all()
-    ranks = LabelPairIndex(W, 0.0).ranks(a, b, np.full(5, 3), np.full(5, 4), couples=known)
+    best_pairs = np.sort(50 * objects[:, :2] + parts[:, :2], axis=1)
+    assert (best_pairs == [50 * 3 + 4, 50 * 9 + 1]).all()
+    ranks = LabelPairIndex(W, 0.0).ranks(a, b, np.full(5, 3), np.full(5, 4), couples=relations)
     np.testing.assert_array_equal(ranks, 1 + (a[:, 9] + b[:, 1] > a[:, 3] + b[:, 4]))
 
 
 def test_threads_chunks_and_neighbours_change_nothing(monkeypatch):
     W, a, b = table(300, 20, 0), table(40, 300, 1), table(40, 300, 2)
-    pairs, given_ = LabelPairIndex(W, 0.3), (np.arange(40), np.arange(40) + 200)
-    whole, counts = pairs.top(a, b, 7, threads=1), pairs.counts(a, b, *given_, threads=1)
+    pairs, pair = LabelPairIndex(W, 0.3), (np.arange(40), np.arange(40) + 200)
+    best, counts = pairs.top(a, b, 7, threads=1), pairs.counts(a, b, *pair, threads=1)
     monkeypatch.setattr(label_pairs, "_CELLS", 900)
     monkeypatch.setattr(label_pairs, "_QUERIES_AT_ONCE", 7)
     for threads in (1, 3):
-        for one, other in zip(pairs.top(a, b, 7, threads=threads), whole, strict=True):
-            np.testing.assert_array_equal(one, other)
-        for one, other in zip(pairs.counts(a, b, *given_, threads=threads), counts, strict=True):
-            np.testing.assert_array_equal(one, other)
-    for one, other in zip(pairs.top(a[5:6], b[5:6], 7), whole, strict=True):
-        np.testing.assert_array_equal(one[0], other[5])
+        for values, all_values in zip(pairs.top(a, b, 7, threads=threads), best, strict=True):
+            np.testing.assert_array_equal(values, all_values)
+        for values, all_values in zip(pairs.counts(a, b, *pair, threads=threads), counts, strict=True):
+            np.testing.assert_array_equal(values, all_values)
+    for values, all_values in zip(pairs.top(a[5:6], b[5:6], 7), best, strict=True):
+        np.testing.assert_array_equal(values[0], all_values[5])
 
 
 def test_the_best_have_the_first_ranks():
@@ -184,14 +191,14 @@ def test_arrays_as_they_come_are_taken():
     expected = LabelPairIndex(padded[:, :10].copy(), 0.5).top(a, b, 5)
     for array in (a, b, padded):
         array.flags.writeable = False
-    given_ = a.astype(np.float64), np.asfortranarray(b)
-    for one, other in zip(LabelPairIndex(padded[:, :10], 0.5).top(*given_, 5), expected, strict=True):
-        np.testing.assert_array_equal(one, other)
+    queries = a.astype(np.float64), np.asfortranarray(b)
+    for values, expected_values in zip(LabelPairIndex(padded[:, :10], 0.5).top(*queries, 5), expected, strict=True):
+        np.testing.assert_array_equal(values, expected_values)
 
 
 def test_no_queries_and_no_couples():
     pairs, none = LabelPairIndex(np.eye(3), 1.0), np.empty((0, 3), np.float32)
-    assert [found.shape for found in pairs.top(none, none, 2)] == [(0, 2)] * 3
+    assert [values.shape for values in pairs.top(none, none, 2)] == [(0, 2)] * 3
     assert pairs.ranks(none, none, np.empty(0, int), np.empty(0, int)).shape == (0,)
     objects, _, scores = pairs.top(np.zeros((1, 3)), np.zeros((1, 3)), 2, couples=[])
     assert (objects.tolist(), scores.tolist()) == ([[-1, -1]], [[-np.inf, -np.inf]])
@@ -270,18 +277,18 @@ def test_scores_that_do_not_do_are_refused(a, b, sentence):
 
 
 def test_other_things_that_do_not_do_are_refused():
-    pairs, one = LabelPairIndex(np.eye(2), 0.1, same=False), np.zeros((1, 2))
+    pairs, query = LabelPairIndex(np.eye(2), 0.1, same=False), np.zeros((1, 2))
     with pytest.raises(InputError, match="k is 0"):
-        pairs.top(one, one, 0)
+        pairs.top(query, query, 0)
     with pytest.raises(InputError, match="label 5 of the couples"):
-        pairs.top(one, one, 1, couples=[[0, 5]])
+        pairs.top(query, query, 1, couples=[[0, 5]])
     with pytest.raises(InputError, match=r"pair \(1, 1\) of row 0 is no candidate"):
-        pairs.ranks(one, one, [1], [1])
+        pairs.ranks(query, query, [1], [1])
     with pytest.raises(InputError, match=r"pair \(0, 1\) of row 0 is no candidate"):
-        pairs.ranks(one, one, [0], [1], couples=[[1, 0]])
+        pairs.ranks(query, query, [0], [1], couples=[[1, 0]])
     with pytest.raises(InputError, match="do not fit 1 queries"):
-        pairs.ranks(one, one, [0, 1], [1, 0])
+        pairs.ranks(query, query, [0, 1], [1, 0])
     with pytest.raises(InputError, match="do not fit 1 queries"):
-        pairs.ranks(one, one, [0.5], [1])
+        pairs.ranks(query, query, [0.5], [1])
     with pytest.raises(InputError, match="label 2 of the given pairs"):
-        pairs.ranks(one, one, [0], [2])
+        pairs.ranks(query, query, [0], [2])

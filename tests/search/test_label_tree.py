@@ -51,14 +51,14 @@ def test_what_is_confused_goes_down_together() -> None:
     rng = np.random.default_rng(0)
     block = rng.permutation(N) % 4
     i, j = rng.integers(0, N, 40_000), rng.integers(0, N, 40_000)
-    kept = (block[i] == block[j]) & (i % 50 > 0) & (j % 50 > 0)
-    confusion = csr_matrix((np.ones(kept.sum()), (i[kept], j[kept])), (N, N))
+    is_confused = (block[i] == block[j]) & (i % 50 > 0) & (j % 50 > 0)
+    confusion = csr_matrix((np.ones(is_confused.sum()), (i[is_confused], j[is_confused])), (N, N))
     points = rng.normal(size=(N, DIM)).astype(np.float32)
     shape = grow_tree(points, 4, N // 3, confusion, 0)
-    known = np.arange(N)[np.arange(N) % 50 > 0]
+    confused = np.arange(N)[np.arange(N) % 50 > 0]
     for node in np.flatnonzero(shape.parents == 0):
-        own = np.intersect1d(shape.order[shape.starts[node] : shape.stops[node]], known)
-        assert len(np.unique(block[own])) == 1
+        members = np.intersect1d(shape.order[shape.starts[node] : shape.stops[node]], confused)
+        assert len(np.unique(block[members])) == 1
 
 
 def test_equal_points_are_split_evenly() -> None:
@@ -86,10 +86,10 @@ def test_where_fewer_come_into_question_than_are_asked_for_there_are_no_others()
     tree = LabelTree.grow(exact, branching=4, leaf=9)
     queries = grouped(3)[:5]
     hidden = csr_matrix((np.ones(5), (np.arange(5), exact.top_k(queries, 1)[0][:, 0])), (5, N))
-    asked: Any = {"candidates": np.arange(0, N, 6), "exclude": hidden}
-    ids, scores = tree.top_k(queries, 120, **asked)
+    options: Any = {"candidates": np.arange(0, N, 6), "exclude": hidden}
+    ids, scores = tree.top_k(queries, 120, **options)
     assert ((ids >= 0).sum(axis=1) <= 100).all()
-    for mine, theirs in zip((ids, scores), exact.top_k(queries, 120, **asked), strict=True):
+    for mine, theirs in zip((ids, scores), exact.top_k(queries, 120, **options), strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
 
@@ -104,21 +104,23 @@ def test_training_lowers_the_tree_loss() -> None:
     Y = csr_matrix((np.ones(4000), (np.arange(4000), labels)), (4000, 64))
 
     def right() -> float:
-        held = [tree._descend(point, 1) for point in points[3000:]]
-        return float(np.mean([y in found for y, found in zip(labels[3000:], held, strict=True)]))
+        leaf_labels = [tree._descend(point, 1) for point in points[3000:]]
+        return float(
+            np.mean([y in labels_of_leaf for y, labels_of_leaf in zip(labels[3000:], leaf_labels, strict=True)])
+        )
 
-    before = right()
+    old_accuracy = right()
     wrong = tree.train(points[:3000], Y[:3000], epochs=10)
     assert wrong[-1] < 0.6 * wrong[0]
-    assert right() > before + 0.1
+    assert right() > old_accuracy + 0.1
 
 
 def test_a_sibling_with_another_label_of_the_row_is_no_violator() -> None:
     table = np.eye(4, dtype=np.float32)
     tree = LabelTree.grow(ExactIndex(table), branching=4, leaf=1)
-    before = tree.points.copy()
+    old_points = tree.points.copy()
     tree.train(np.ones((5, 4), np.float32), csr_matrix(np.ones((5, 4))), epochs=3)
-    np.testing.assert_array_equal(tree.points, before)
+    np.testing.assert_array_equal(tree.points, old_points)
 
 
 def test_the_same_seed_gives_the_same_tree() -> None:
@@ -156,7 +158,7 @@ def test_built_it_reaches_what_is_asked_for_and_is_kept_in_a_folder(far: float, 
     tree = LabelTree.build(exact, recall=0.8, queries=rows)
     assert tree.queries == "200 of 400 rows"
     assert tree.recall > 0.7
-    assert [one.effort for one in tree.curve][:3] == [1, 2, 4]
+    assert [point.effort for point in tree.curve][:3] == [1, 2, 4]
     assert tree.facts()["effort"] == tree.effort
     assert tree.facts()["kind"] == "tree"
     save_model_folder(tmp_path / "index", tree.to_parts())
@@ -170,11 +172,11 @@ def test_built_it_reaches_what_is_asked_for_and_is_kept_in_a_folder(far: float, 
 
 def test_labels_stand_in_for_rows_and_are_not_judged_by() -> None:
     exact = ExactIndex(many())
-    asked = exact.table[:400]
+    label_points = exact.table[:400]
     for rows in (None, exact.table[:500] + 1):
-        learnt = _choose_training_points(exact, rows, asked, np.random.default_rng(0))
-        assert len(learnt) == 1600
-        assert not (learnt[:, None] == asked[None, :3]).all(axis=2).any()
+        training_points = _choose_training_points(exact, rows, label_points, np.random.default_rng(0))
+        assert len(training_points) == 1600
+        assert not (training_points[:, None] == label_points[None, :3]).all(axis=2).any()
     assert LabelTree.build(exact, recall=0.5).queries == "200 of 400 labels"
 
 
@@ -186,11 +188,11 @@ def test_other_parts_are_refused() -> None:
     loop[0] = 0
     outside = tensors["stops"].copy()
     outside[3] = 10**6
-    others = {"order": tensors["order"][:-1], "starts": tensors["starts"][:-1], "first": loop, "stops": outside}
-    others |= {"points": tensors["points"][:, :-1], "counts": tensors["counts"] * 3}
-    for name, other in others.items():
+    broken_tensors = {"order": tensors["order"][:-1], "starts": tensors["starts"][:-1], "first": loop, "stops": outside}
+    broken_tensors |= {"points": tensors["points"][:, :-1], "counts": tensors["counts"] * 3}
+    for name, broken in broken_tensors.items():
         with pytest.raises(ValueError, match="its nodes"):
-            LabelTree.from_parts(ModelState(parts.kind, parts.config, tensors | {name: other}), exact)
+            LabelTree.from_parts(ModelState(parts.kind, parts.config, tensors | {name: broken}), exact)
     with pytest.raises(ValueError, match="no label tree"):
         LabelTree.from_parts(ModelState("wsabie", parts.config, tensors), exact)
     with pytest.raises(InputError, match="search them exactly"):

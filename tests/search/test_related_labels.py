@@ -1,4 +1,4 @@
-"""What files know to be related: how many steps away, and what is said of it."""
+"""Labels related by knowledge: their number of steps and their reason."""
 
 import pytest
 
@@ -8,43 +8,43 @@ from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 
 
 @pytest.fixture
-def known() -> KnowledgeGraph:
-    found = KnowledgeGraph()
+def vehicle_graph() -> KnowledgeGraph:
+    graph = KnowledgeGraph()
     for low, high in [
         ("taxi", "car"), ("car", "motor vehicle"), ("truck", "motor vehicle"), ("motor vehicle", "vehicle"),
         ("spare wheel", "wheel"), ("sled", "vehicle"),
     ]:  # fmt: skip
-        found.relate("is-a", low, high)
-    for part, whole in [("wheel", "vehicle"), ("door", "car"), ("hub", "wheel")]:
-        found.relate("part-of", part, whole)
-    return found
+        graph.relate("is-a", low, high)
+    for part, container in [("wheel", "vehicle"), ("door", "car"), ("hub", "wheel")]:
+        graph.relate("part-of", part, container)
+    return graph
 
 
-def said(known: KnowledgeGraph, labels: list[str], label: str, **options) -> dict[str, tuple[float, str]]:
-    links = HierarchyRelatedLabels(match_labels(known, labels), **options).related(label)
+def list_relations(graph: KnowledgeGraph, labels: list[str], label: str, **options) -> dict[str, tuple[float, str]]:
+    links = HierarchyRelatedLabels(match_labels(graph, labels), **options).related(label)
     assert [link.score for link in links] == sorted((link.score for link in links), reverse=True)
     return {link.label: (link.score, link.reason) for link in links}
 
 
-def test_parts_kinds_wholes_and_siblings(known: KnowledgeGraph) -> None:
+def test_parts_kinds_wholes_and_siblings(vehicle_graph: KnowledgeGraph) -> None:
     labels = ["car", "taxi", "truck", "wheel", "spare wheel", "door", "hub", "sled"]
-    assert said(known, labels, "car") == {
+    assert list_relations(vehicle_graph, labels, "car") == {
         "door": (1, "known: part of car"),
         "taxi": (1, "known: kind of car"),
         "truck": (1 / 2, "known: a motor vehicle too"),
         "wheel": (1 / 3, "known: part of vehicle"),
         "spare wheel": (1 / 4, "known: part of vehicle"),
     }
-    assert "wheel" not in said(known, labels, "car", inherit=False)
-    wheel = said(known, labels, "wheel", source_name="words")
+    assert "wheel" not in list_relations(vehicle_graph, labels, "car", inherit=False)
+    wheel = list_relations(vehicle_graph, labels, "wheel", source_name="words")
     assert wheel["hub"] == (1, "words: part of wheel")
     assert wheel["sled"] == (1 / 2, "words: has the part wheel")
     assert wheel["car"] == (1 / 3, "words: has the part wheel")
 
 
-def test_a_word_above_labels_has_parts_and_kinds_but_no_siblings(known: KnowledgeGraph) -> None:
-    found = said(known, ["car", "truck", "wheel", "sled"], "motor vehicle")
-    assert found == {
+def test_a_word_above_labels_has_parts_and_kinds_but_no_siblings(vehicle_graph: KnowledgeGraph) -> None:
+    relations = list_relations(vehicle_graph, ["car", "truck", "wheel", "sled"], "motor vehicle")
+    assert relations == {
         "car": (1, "known: kind of motor vehicle"),
         "truck": (1, "known: kind of motor vehicle"),
         "wheel": (1 / 2, "known: part of vehicle"),
@@ -52,22 +52,22 @@ def test_a_word_above_labels_has_parts_and_kinds_but_no_siblings(known: Knowledg
 
 
 def test_siblings_of_a_large_family_say_nothing() -> None:
-    known = KnowledgeGraph()
+    graph = KnowledgeGraph()
     for number in range(10):
-        known.relate("is-a", f"kind {number}", "thing")
+        graph.relate("is-a", f"kind {number}", "thing")
     labels = [f"kind {number}" for number in range(10)]
-    assert said(known, labels[:4], "kind 0")["kind 1"] == (1 / 4, "known: a thing too")
-    assert said(known, labels[:5], "kind 0") == {}
+    assert list_relations(graph, labels[:4], "kind 0")["kind 1"] == (1 / 4, "known: a thing too")
+    assert list_relations(graph, labels[:5], "kind 0") == {}
 
 
-def test_of_labels_with_one_meaning_the_usual_one_is_shown(known: KnowledgeGraph) -> None:
-    known.add("n9", ["tram", "trolley", "streetcar"])
-    known.relate("is-a", "n9", "truck")
-    assert list(said(known, ["truck", "streetcar", "trolley"], "truck")) == ["trolley"]
+def test_of_labels_with_one_meaning_the_usual_one_is_shown(vehicle_graph: KnowledgeGraph) -> None:
+    vehicle_graph.add("n9", ["tram", "trolley", "streetcar"])
+    vehicle_graph.relate("is-a", "n9", "truck")
+    assert list(list_relations(vehicle_graph, ["truck", "streetcar", "trolley"], "truck")) == ["trolley"]
 
 
-def test_a_label_of_which_nothing_is_known_has_a_stand_in(known: KnowledgeGraph) -> None:
-    matched = match_labels(known, ["car", "door", "Wagen", "weg"])
+def test_a_label_of_which_nothing_is_known_has_a_stand_in(vehicle_graph: KnowledgeGraph) -> None:
+    matched = match_labels(vehicle_graph, ["car", "door", "Wagen", "weg"])
     same = LabelAliases([[1, 1, 0], [1, 1, 0], [0, 0, 1]], ["car", "Wagen", "weg"])
     assert HierarchyRelatedLabels(matched).related("Wagen") == []
     (door,) = HierarchyRelatedLabels(matched, aliases=same).related("Wagen")
@@ -75,7 +75,7 @@ def test_a_label_of_which_nothing_is_known_has_a_stand_in(known: KnowledgeGraph)
     assert HierarchyRelatedLabels(matched, aliases=same).related("weg") == []
 
 
-def test_circles_end(known: KnowledgeGraph) -> None:
-    known.relate("is-a", "vehicle", "taxi")
-    known.relate("part-of", "car", "hub")
-    assert said(known, ["car", "taxi", "wheel", "hub"], "car")
+def test_circles_end(vehicle_graph: KnowledgeGraph) -> None:
+    vehicle_graph.relate("is-a", "vehicle", "taxi")
+    vehicle_graph.relate("part-of", "car", "hub")
+    assert list_relations(vehicle_graph, ["car", "taxi", "wheel", "hub"], "car")

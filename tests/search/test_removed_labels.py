@@ -16,8 +16,8 @@ from wsabie.search.label_tree import LabelTree
 from wsabie.search.screening_index import ScreeningIndex
 
 N, DIM = 12_000, 10  # so many that a search among half of them goes by codes
-GONE = np.unique(np.random.default_rng(5).integers(0, N, 1600))
-REST = np.delete(np.arange(N), GONE)
+REMOVED = np.unique(np.random.default_rng(5).integers(0, N, 1600))
+REMAINING = np.delete(np.arange(N), REMOVED)
 
 
 def everywhere(exact: ExactIndex) -> ApproximateIndex:
@@ -36,7 +36,7 @@ LOOKING: list[Callable[[ExactIndex], Any]] = [
 
 @pytest.fixture(autouse=True)
 def by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a processor that has the instruction."""
+    """Search as on a processor that has the instruction."""
     monkeypatch.setattr(screening_index, "has_byte_products", lambda: True)
 
 
@@ -44,9 +44,9 @@ def table_and_queries() -> tuple[Any, Any]:
     """Half of what is gone has no point any more; the other half has one, and is nearest to half of the queries."""
     rng = np.random.default_rng(0)
     table = rng.normal(size=(N, DIM)).astype(np.float32)
-    table[GONE[::2]] = 0
+    table[REMOVED[::2]] = 0
     queries = rng.normal(size=(40, DIM)).astype(np.float32)
-    queries[::2] = 1.01 * table[GONE[1:40:2]]
+    queries[::2] = 1.01 * table[REMOVED[1:40:2]]
     return table, queries
 
 
@@ -63,28 +63,28 @@ def test_it_is_the_search_among_the_others_bit_for_bit(
     """By what looks for them, and not by the exact search."""
     table, queries = table_and_queries()
     bias = None if similarity == "euclidean" else np.linspace(-1, 1, N).astype(np.float32)
-    whole = ExactIndex(table, bias=bias, similarity=similarity)
-    index = looking(ExactIndex(table, bias=bias, similarity=similarity, removed=GONE))
-    some = np.arange(0, N, 2)  # some of them gone
-    left = np.setdiff1d(some, GONE)
-    few = np.append(GONE[:20], REST[:3])
-    assert np.isin(whole.top_k(queries, 10)[0], GONE).any()
+    full_index = ExactIndex(table, bias=bias, similarity=similarity)
+    index = looking(ExactIndex(table, bias=bias, similarity=similarity, removed=REMOVED))
+    even = np.arange(0, N, 2)  # some of them gone
+    remaining = np.setdiff1d(even, REMOVED)
+    few = np.append(REMOVED[:20], REMAINING[:3])
+    assert np.isin(full_index.top_k(queries, 10)[0], REMOVED).any()
     for n_queries in (1, 5, 40):
-        asked = queries[:n_queries]
+        batch = queries[:n_queries]
         hidden = csr_matrix(np.random.default_rng(1).random((n_queries, N)) < 0.002)
         each: list[tuple[dict[str, Any], dict[str, Any]]] = [
-            ({}, {"candidates": REST}),
-            ({"exclude": hidden}, {"exclude": hidden, "candidates": REST}),
-            ({"candidates": some}, {"candidates": left}),
-            ({"candidates": some, "exclude": hidden}, {"candidates": left, "exclude": hidden}),
+            ({}, {"candidates": REMAINING}),
+            ({"exclude": hidden}, {"exclude": hidden, "candidates": REMAINING}),
+            ({"candidates": even}, {"candidates": remaining}),
+            ({"candidates": even, "exclude": hidden}, {"candidates": remaining, "exclude": hidden}),
         ]
-        expected = [whole.top_k(asked, 10, **options) for _, options in each]
+        expected = [full_index.top_k(batch, 10, **options) for _, options in each]
         with monkeypatch.context() as patch:
             if not isinstance(index, ExactIndex):
                 patch.setattr(ExactIndex, "top_k", mock.Mock(side_effect=AssertionError))
             for (options, _), theirs in zip(each, expected, strict=True):
-                same(index.top_k(asked, 10, **options), theirs)
-        same(index.top_k(asked, 5, candidates=few), whole.top_k(asked, 5, candidates=REST[:3]))
+                same(index.top_k(batch, 10, **options), theirs)
+        same(index.top_k(batch, 5, candidates=few), full_index.top_k(batch, 5, candidates=REMAINING[:3]))
 
 
 def test_where_fewer_than_k_are_left_there_are_no_others() -> None:
@@ -98,13 +98,13 @@ def test_where_fewer_than_k_are_left_there_are_no_others() -> None:
 def test_an_index_knows_which_are_gone(looking: Any) -> None:
     """Kept and opened again, it is the same; of other labels, none."""
     table, queries = table_and_queries()
-    exact = ExactIndex(table, removed=GONE)
+    exact = ExactIndex(table, removed=REMOVED)
     index: LabelSearchIndex = looking(exact)
     again = type(index).from_parts(index.to_parts(), exact)
     assert again is not None
     same(again.top_k(queries, 10), index.top_k(queries, 10))
-    for others in (ExactIndex(table), ExactIndex(table, removed=GONE[1:])):
-        assert type(index).from_parts(index.to_parts(), others) is None
+    for other_index in (ExactIndex(table), ExactIndex(table, removed=REMOVED[1:])):
+        assert type(index).from_parts(index.to_parts(), other_index) is None
 
 
 @pytest.mark.parametrize("looking", LOOKING)
@@ -112,8 +112,8 @@ def test_what_is_excluded_has_any_form(looking: Any) -> None:
     """Also where a row is searched exactly in the end: all its labels are equal."""
     table, queries = table_and_queries()
     queries[:3] = 0
-    index = looking(ExactIndex(table, removed=GONE))
+    index = looking(ExactIndex(table, removed=REMOVED))
     hidden = csr_matrix(np.random.default_rng(1).random((len(queries), N)) < 0.004)
-    wanted = index.top_k(queries, 10, exclude=hidden)
+    expected = index.top_k(queries, 10, exclude=hidden)
     for form in (hidden.tocoo(), hidden.tocsc(), hidden.toarray()):
-        same(index.top_k(queries, 10, exclude=form), wanted)
+        same(index.top_k(queries, 10, exclude=form), expected)

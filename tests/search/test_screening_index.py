@@ -36,7 +36,7 @@ def grouped(n: int = N, dim: int = DIM, seed: int = 0) -> tuple[Any, Any]:
 
 @pytest.fixture(autouse=True)
 def by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a processor that has the instruction."""
+    """Search as on a processor that has the instruction."""
     monkeypatch.setattr(screening_index, "has_byte_products", lambda: True)
 
 
@@ -80,30 +80,30 @@ def test_it_is_the_exact_search_bit_for_bit(of: Callable[[Any], ExactIndex]) -> 
     similarity=st.sampled_from(["dot", "cosine", "euclidean"]),
     seed=st.integers(0, 99),
     share=st.sampled_from([None, 0.05, 0.5, 0.99]),
-    whole=st.booleans(),
+    has_integers=st.booleans(),
     pieces=st.booleans(),
 )
 def test_ties_filters_and_hidden_labels(
-    dim: int, n: int, k: int, similarity: Any, seed: int, share: float | None, whole: bool, pieces: bool
+    dim: int, n: int, k: int, similarity: Any, seed: int, share: float | None, has_integers: bool, pieces: bool
 ) -> None:
     """Small integers tie by the hundred."""
     rng, size = np.random.default_rng(seed), 4000  # so many that codes are looked through for half of them
     table, queries = rng.normal(size=(size, dim)), rng.normal(size=(n, dim))
-    if whole:
+    if has_integers:
         table, queries = rng.integers(-3, 4, (size, dim)), rng.integers(-3, 4, (n, dim))
     bias = None if similarity == "euclidean" else rng.integers(-1, 2, size).astype(np.float32)
     exact = ExactIndex(table.astype(np.float32), bias=bias, similarity=similarity)
     with mock.patch.object(ScreeningIndex, "_measure"):
         index = ScreeningIndex.build(exact)
     hidden = csr_matrix(rng.random((n, size)) < 0.005)
-    chosen = None if share is None else np.flatnonzero(rng.random(size) < share)
-    asked: Any = {"exclude": hidden, "candidates": chosen, "threads": 3}
+    chosen_ids = None if share is None else np.flatnonzero(rng.random(size) < share)
+    options: Any = {"exclude": hidden, "candidates": chosen_ids, "threads": 3}
     with (
         mock.patch.object(screening_index, "_LARGE", 0 if pieces else screening_index._LARGE),
-        mock.patch.object(index, "_screen_candidates", wraps=index._screen_candidates) as looked,
+        mock.patch.object(index, "_screen_candidates", wraps=index._screen_candidates) as screen_spy,
     ):
-        same(index.top_k(queries, k, **asked), exact.top_k(queries, k, **asked))
-    assert looked.called == (share != 0.05)
+        same(index.top_k(queries, k, **options), exact.top_k(queries, k, **options))
+    assert screen_spy.called == (share != 0.05)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 80])
@@ -114,12 +114,12 @@ def test_threads_blocks_and_companions_change_nothing(rows: int, monkeypatch: py
     queries = np.array([queries[i] for i in range(rows)])
     best = exact.top_k(queries, 5)[0]
     hidden = csr_matrix((np.ones(best.size), (np.repeat(range(rows), 5), best.ravel())), (rows, N))
-    true, others = exact.top_k(queries, 10), exact.top_k(queries, 10, exclude=hidden)
+    true, visible = exact.top_k(queries, 10), exact.top_k(queries, 10, exclude=hidden)
     monkeypatch.setattr(screening_index, "_LARGE", 0)
     for threads, block in ((1, 1024), (2, 1024), (3, 7), (40, 1)):
         monkeypatch.setattr(screening_index, "BLOCK_ROWS", block)
         same(index.top_k(queries, 10, threads=threads), true)
-        same(index.top_k(queries, 10, exclude=hidden, threads=threads), others)
+        same(index.top_k(queries, 10, exclude=hidden, threads=threads), visible)
 
 
 def test_rows_that_hide_much_or_want_much_go_by_what_memory_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,11 +129,11 @@ def test_rows_that_hide_much_or_want_much_go_by_what_memory_there_is(monkeypatch
     monkeypatch.setattr(screening_index, "_CELLS", 5000)
     sizes = []
 
-    def looked(codes: Any, asked: Any, k: int, n_spans: int) -> Any:
-        sizes.append(len(asked.words) * screening_index._room(k))
-        return ScreeningIndex._screen_candidates(index, codes, asked, k, n_spans)
+    def record_sizes(codes: Any, batch: Any, k: int, n_spans: int) -> Any:
+        sizes.append(len(batch.words) * screening_index._room(k))
+        return ScreeningIndex._screen_candidates(index, codes, batch, k, n_spans)
 
-    with mock.patch.object(index, "_screen_candidates", looked):
+    with mock.patch.object(index, "_screen_candidates", record_sizes):
         for k in (3, 100):
             same(index.top_k(queries, k, threads=1), exact.top_k(queries, k))
         hidden = csr_matrix(([1.0] * 150, ([5] * 150, range(150))), (len(queries), N))
@@ -162,13 +162,13 @@ def test_codes_do_the_work_among_some_labels_too(share: float, n_hidden: int, mo
     exact = ExactIndex(table)
     index = ScreeningIndex.build(exact)
     best = exact.top_k(queries[:10], 40)[0]
-    chosen = np.flatnonzero(np.random.default_rng(1).random(n) < share)
+    chosen_ids = np.flatnonzero(np.random.default_rng(1).random(n) < share)
     hidden = csr_matrix((np.ones(10 * n_hidden), (np.repeat(range(10), n_hidden), best[:, :n_hidden].ravel())), (10, n))
-    asked: Any = {"candidates": chosen, "exclude": hidden}
-    true = exact.top_k(queries[:10], 10, **asked)
-    assert not np.isin(best[:, :10], chosen).all()
+    options: Any = {"candidates": chosen_ids, "exclude": hidden}
+    true = exact.top_k(queries[:10], 10, **options)
+    assert not np.isin(best[:, :10], chosen_ids).all()
     monkeypatch.setattr(ExactIndex, "top_k", mock.Mock(side_effect=AssertionError))
-    same(index.top_k(queries[:10], 10, **asked), true)
+    same(index.top_k(queries[:10], 10, **options), true)
 
 
 def test_rows_of_which_codes_cannot_tell_are_searched_exactly_among_the_same_labels() -> None:
@@ -180,10 +180,10 @@ def test_rows_of_which_codes_cannot_tell_are_searched_exactly_among_the_same_lab
     index = ScreeningIndex.build(exact)
     n = len(queries)
     hidden = csr_matrix((np.ones(2 * n), (np.repeat(range(n), 2), [2 * (i % 9) for i in range(2 * n)])), (n, N))
-    asked: Any = {"candidates": np.arange(0, N, 2), "exclude": hidden}
-    true = exact.top_k(queries, 10, **asked)
+    options: Any = {"candidates": np.arange(0, N, 2), "exclude": hidden}
+    true = exact.top_k(queries, 10, **options)
     with mock.patch.object(ExactIndex, "top_k", autospec=True, side_effect=ExactIndex.top_k) as exactly:
-        same(index.top_k(queries, 10, **asked), true)
+        same(index.top_k(queries, 10, **options), true)
     np.testing.assert_array_equal(exactly.call_args.args[1], queries[::3])
 
 
@@ -217,9 +217,9 @@ def test_without_the_instruction_many_rows_are_multiplied(monkeypatch: pytest.Mo
     true = exact.top_k(queries, 10)
     with mock.patch.object(index, "_screen_candidates", side_effect=AssertionError):
         same(index.top_k(queries, 10), true)
-    with mock.patch.object(index, "_screen_candidates", wraps=index._screen_candidates) as looked:
+    with mock.patch.object(index, "_screen_candidates", wraps=index._screen_candidates) as screen_spy:
         same(index.top_k(queries[:4], 10), exact.top_k(queries[:4], 10))
-    assert looked.called
+    assert screen_spy.called
 
 
 def test_as_many_as_there_are() -> None:
@@ -227,9 +227,9 @@ def test_as_many_as_there_are() -> None:
     exact = ExactIndex(table)
     index = ScreeningIndex.build(exact)
     for k in (247, 248, N // 2, N, N + 5):  # 8 * 247 + 1024 is the most that codes are asked for
-        with mock.patch.object(index, "_screen_candidates", wraps=index._screen_candidates) as looked:
+        with mock.patch.object(index, "_screen_candidates", wraps=index._screen_candidates) as screen_spy:
             same(index.top_k(queries[:3], k), exact.top_k(queries[:3], k))
-        assert looked.called == (k == 247)
+        assert screen_spy.called == (k == 247)
     same(index.top_k(queries[:0], 5), exact.top_k(queries[:0], 5))
 
 
@@ -263,9 +263,9 @@ def test_other_parts_are_refused() -> None:
     exact = ExactIndex(table)
     parts = ScreeningIndex.build(exact).to_parts()
     for name in ("words", "scales", "largest"):
-        for other in (parts.tensors[name][:-1], parts.tensors[name].astype(np.float64)):
+        for broken in (parts.tensors[name][:-1], parts.tensors[name].astype(np.float64)):
             with pytest.raises(ValueError, match=name):
-                ScreeningIndex.from_parts(ModelState(parts.kind, parts.config, {**parts.tensors, name: other}), exact)
+                ScreeningIndex.from_parts(ModelState(parts.kind, parts.config, {**parts.tensors, name: broken}), exact)
     with pytest.raises(ValueError, match="no codes"):
         ScreeningIndex.from_parts(ModelState("wsabie", parts.config, parts.tensors), exact)
 

@@ -49,24 +49,24 @@ def stop_after(epochs: int) -> Any:
 @pytest.mark.parametrize("stop", [1, 4])
 def test_resumed_is_uninterrupted(tmp_path: Path, deterministic: bool, monitor: Any, stop: int) -> None:
     settings = make_settings(deterministic=deterministic)
-    whole, expected = train(BLOCK, make_space(), settings, monitor=monitor)
+    uninterrupted, expected = train(BLOCK, make_space(), settings, monitor=monitor)
     first = CheckpointFolder(tmp_path / "c", {"seed": 1}, every=0)
     with pytest.raises(StopError):
         train(BLOCK, make_space(), settings, monitor=monitor, checkpoints=first, on_epoch=stop_after(stop))
     second = CheckpointFolder(tmp_path / "c", {"seed": 1}, every=0, resume=True)
-    seen: list[int] = []
+    epochs: list[int] = []
     history, space = train(
         BLOCK,
         make_space("dot"),
         settings,
         monitor=monitor,
         checkpoints=second,
-        on_epoch=lambda stats: seen.append(stats.epoch),
+        on_epoch=lambda stats: epochs.append(stats.epoch),
     )
-    assert seen == list(range(stop, 6))
+    assert epochs == list(range(stop, 6))
     for name in ("features", "labels", "bias"):
         assert np.array_equal(getattr(space, name), getattr(expected, name))
-    figures = [[(s.epoch, s.loss, s.validation, s.validation_metrics) for s in run] for run in (history, whole)]
+    figures = [[(s.epoch, s.loss, s.validation, s.validation_metrics) for s in run] for run in (history, uninterrupted)]
     assert figures[0] == figures[1]
 
 
@@ -110,16 +110,16 @@ def test_saving_takes_a_tenth_of_the_time_at_most(
 
 
 def test_other_data_or_settings_are_refused_by_name(tmp_path: Path) -> None:
-    """Of other data the automatic settings are others too: nobody chose them, so that they are not named."""
+    """Automatic settings of other data differ too; nobody chose them, so the message leaves them out."""
     old = CheckpointFolder(tmp_path / "c", {"data": "a", "seed": 1, "margin": 1.0}, every=0)
     train(BLOCK, make_space(), make_settings(epochs=1), checkpoints=old)
-    for identity, named in (
+    for identity, part in (
         ({"data": "a", "seed": 1, "dim": 3}, "dim, margin"),
         ({"data": "b", "seed": 1, "dim": 3}, "data"),
         ({"data": "b", "seed": 2, "dim": 3}, "data, seed"),
     ):
         new = CheckpointFolder(tmp_path / "c", identity, resume=True)
-        with pytest.raises(InputError, match=rf"with other {named}; use the same .*--restart"):
+        with pytest.raises(InputError, match=rf"with other {part}; use the same .*--restart"):
             train(BLOCK, make_space(), make_settings(), checkpoints=new)
 
 
@@ -127,18 +127,18 @@ def test_other_data_or_settings_are_refused_by_name(tmp_path: Path) -> None:
 def test_a_model_is_never_overwritten(tmp_path: Path, resume: bool) -> None:
     """Somebody gives the model's own folder for the checkpoints."""
     save_model_folder(tmp_path / "m", ModelState("wsabie", {"a": 1}, {}))
-    kept = CheckpointFolder(tmp_path / "m", {}, every=0, resume=resume)
+    folder = CheckpointFolder(tmp_path / "m", {}, every=0, resume=resume)
     with pytest.raises(InputError, match="holds a model of kind wsabie, not a checkpoint"):
-        train(BLOCK, make_space(), make_settings(), checkpoints=kept)
+        train(BLOCK, make_space(), make_settings(), checkpoints=folder)
     assert open_model_folder(tmp_path / "m").config == {"a": 1}
 
 
 @pytest.mark.parametrize("resume", [True, False])
 def test_a_foreign_folder_is_refused_before_training(tmp_path: Path, resume: bool) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
-    kept = CheckpointFolder(tmp_path, {}, every=0, resume=resume)
+    folder = CheckpointFolder(tmp_path, {}, every=0, resume=resume)
     with pytest.raises(ModelFolderError, match="holds other files"):
-        train(BLOCK, make_space(), make_settings(), checkpoints=kept)
+        train(BLOCK, make_space(), make_settings(), checkpoints=folder)
     assert (tmp_path / "thesis.txt").read_text() == "mine"
 
 

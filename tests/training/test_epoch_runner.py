@@ -1,4 +1,4 @@
-"""Whose turn it is among several passes."""
+"""Turns among several passes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,13 +12,13 @@ from wsabie.training.epoch_runner import report_pass_progress, run_interleaved, 
 from wsabie.training.training_data import RowBlock, build_targets
 
 
-def turns(visits: int, size: int, number: int, told: list[int]) -> Iterator[int]:
+def turns(visits: int, size: int, number: int, order: list[int]) -> Iterator[int]:
     """Visits in turns of a size; says whose turn it was."""
     while visits:
-        told.append(number)
-        made = min(size, visits)
-        visits -= made
-        yield made
+        order.append(number)
+        n_visits = min(size, visits)
+        visits -= n_visits
+        yield n_visits
 
 
 lengths = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 9)), max_size=5)
@@ -26,22 +26,22 @@ lengths = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 9)), max_size=5)
 
 @given(lengths)
 def test_everything_is_visited_and_nobody_is_more_than_a_turn_ahead(passes: list[tuple[int, int]]) -> None:
-    told: list[int] = []
-    made = list(run_interleaved([(n, turns(n, size, k, told)) for k, (n, size) in enumerate(passes)]))
-    assert sum(made) == sum(n for n, _ in passes)
-    done = [0] * len(passes)
-    for number, visits in zip(told, made, strict=True):
-        shares = [d / n for d, (n, _) in zip(done, passes, strict=True) if n]
-        assert done[number] / passes[number][0] == min(shares)
-        done[number] += visits
+    order: list[int] = []
+    turn_sizes = list(run_interleaved([(n, turns(n, size, k, order)) for k, (n, size) in enumerate(passes)]))
+    assert sum(turn_sizes) == sum(n for n, _ in passes)
+    n_done = [0] * len(passes)
+    for number, visits in zip(order, turn_sizes, strict=True):
+        shares = [d / n for d, (n, _) in zip(n_done, passes, strict=True) if n]
+        assert n_done[number] / passes[number][0] == min(shares)
+        n_done[number] += visits
 
 
 @given(lengths)
 def test_one_by_one_ends_a_pass_before_the_next_begins(passes: list[tuple[int, int]]) -> None:
-    told: list[int] = []
-    made = list(run_sequentially((n, turns(n, size, k, told)) for k, (n, size) in enumerate(passes)))
-    assert told == sorted(told)
-    assert sum(made) == sum(n for n, _ in passes)
+    order: list[int] = []
+    turn_sizes = list(run_sequentially((n, turns(n, size, k, order)) for k, (n, size) in enumerate(passes)))
+    assert order == sorted(order)
+    assert sum(turn_sizes) == sum(n for n, _ in passes)
 
 
 def test_a_pass_that_makes_less_than_it_said_does_not_stop_the_others() -> None:

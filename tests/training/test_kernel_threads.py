@@ -10,31 +10,31 @@ from wsabie.training.kernel_threads import KernelThreads
 
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_each_runs_once_per_thread(n: int) -> None:
-    seen: list[int] = []
+    thread_ids: list[int] = []
     lock = threading.Lock()
 
     def work(t: int) -> None:
         with lock:
-            seen.append(t)
+            thread_ids.append(t)
 
     with KernelThreads(n) as threads:
         threads.each(work)
         threads.each(work)
-    assert sorted(seen) == sorted([*range(n)] * 2)
+    assert sorted(thread_ids) == sorted([*range(n)] * 2)
 
 
 @pytest.mark.parametrize("n", [1, 3])
 @pytest.mark.parametrize("items", [0, 1, 63, 64, 4096, 30_000])
 def test_split_covers_all_items_once(n: int, items: int) -> None:
-    done = np.zeros(items, int)
+    counts = np.zeros(items, int)
 
     def work(lo: int, hi: int) -> None:
         assert hi - lo <= 4096  # Ctrl-C is served in between
-        done[lo:hi] += 1
+        counts[lo:hi] += 1
 
     with KernelThreads(n) as threads:
         threads.split(work, items)
-    assert (done == 1).all()
+    assert (counts == 1).all()
 
 
 @pytest.mark.parametrize("guilty", [0, 2])

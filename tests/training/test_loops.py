@@ -1,4 +1,4 @@
-"""How a deterministic pass is cut: by pairs alone, never by threads."""
+"""Cuts of a deterministic pass: by pairs alone, never by threads."""
 
 import itertools
 import time
@@ -91,7 +91,7 @@ def test_owners_share_rows_that_have_the_same_number_of_fields() -> None:
 
 def test_threads_whose_first_fails_do_not_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every row has one feature, as in a pair list."""
-    rng, n, left = np.random.default_rng(0), 60_000, []
+    rng, n, last_threads = np.random.default_rng(0), 60_000, []
     inputs = Csr(np.arange(n + 1), rng.integers(0, 30, n).astype(np.int32), np.ones(n, np.float32))
     problem = one_label_a_row(64, 1.2)
     Y = csr_matrix((np.ones(n, np.int8), rng.integers(0, 40, n), np.arange(n + 1)), (n, 40))
@@ -102,7 +102,7 @@ def test_threads_whose_first_fails_do_not_wait_for_it(monkeypatch: pytest.Monkey
             time.sleep(0.01)
             raise ZeroDivisionError
         kernel(*arguments)
-        left.append(arguments[10])
+        last_threads.append(arguments[10])
 
     monkeypatch.setattr(deterministic_loop, "run_blocks", failing)
     with KernelThreads(4) as threads, pytest.raises(ZeroDivisionError):
@@ -119,7 +119,7 @@ def test_threads_whose_first_fails_do_not_wait_for_it(monkeypatch: pytest.Monkey
                 )
             )
         )
-    assert sorted(left) == [1, 2, 3]
+    assert sorted(last_threads) == [1, 2, 3]
 
 
 def one_label_a_row(n: int, limit: float) -> Problem:
@@ -149,8 +149,8 @@ def test_the_bits_are_those_of_blocks_of_256_pairs_one_after_the_other(pairs: in
     problem = one_label_a_row(pairs, 1.2)
     by_hand = problem.space.copy()
     for part in np.array_split(problem.order, blocks):
-        done = fast_block(problem._replace(space=by_hand, order=part))
-        by_hand.features[:], by_hand.labels[:] = done.features, done.labels
+        outcome = fast_block(problem._replace(space=by_hand, order=part))
+        by_hand.features[:], by_hand.labels[:] = outcome.features, outcome.labels
     space = after_blocks(problem, threads)
     assert np.array_equal(space.features, by_hand.features)
     assert np.array_equal(space.labels, by_hand.labels)
@@ -175,12 +175,12 @@ def test_a_pass_is_planned_once_however_often_the_sampler_looks(
 ) -> None:
     """Every visit has one pair here: 700 of them make three parts, which end where a block ends."""
     problem, planned, plan = one_label_a_row(700, 1.2), [], loops._BlockPlan
-    monkeypatch.setattr(loops, "_BlockPlan", lambda *given: planned.append(given) or plan(*given))
+    monkeypatch.setattr(loops, "_BlockPlan", lambda *arguments: planned.append(arguments) or plan(*arguments))
     sampling, tally = Looks(problem, n_threads, 300), StepCounters.new(n_threads)
     block = RowBlock(problem.inputs, problem.targets)
     with KernelThreads(n_threads) as threads:
-        given = BlockVisits(problem.space, block, problem.rule, sampling, problem.order, threads, tally)
-        for visits in run(given):
+        arguments = BlockVisits(problem.space, block, problem.rule, sampling, problem.order, threads, tally)
+        for visits in run(arguments):
             sampling.visited.append(visits)
     assert sampling.looks == [0, 300, 600]
     assert tally.counters[:, VISITED].sum() == sum(sampling.visited) == 700
@@ -190,28 +190,28 @@ def test_a_pass_is_planned_once_however_often_the_sampler_looks(
 def test_looks_change_the_cuts_and_nothing_else() -> None:
     """The bits are those of a pass for each part; every part begins a block."""
     problem = one_label_a_row(700, 1.2)
-    whole, parts = problem.space.copy(), problem.space.copy()
+    single_pass, parts = problem.space.copy(), problem.space.copy()
     block = RowBlock(problem.inputs, problem.targets)
     with KernelThreads(1) as threads:
         for space, period, orders in (
-            (whole, 300, [problem.order]),
+            (single_pass, 300, [problem.order]),
             (parts, None, np.split(problem.order, [300, 600])),
         ):
             for order in orders:
                 sampling = Looks(problem, 1, period)
                 tally = StepCounters.new(1)
                 list(run_blocks(BlockVisits(space, block, problem.rule, sampling, order, threads, tally)))
-    assert np.array_equal(whole.features, parts.features)
-    assert np.array_equal(whole.labels, parts.labels)
+    assert np.array_equal(single_pass.features, parts.features)
+    assert np.array_equal(single_pass.labels, parts.labels)
 
 
 def test_free_vectors_stay_within_the_limit_with_the_same_bits_for_2_threads() -> None:
     problem = with_free_vectors(one_label_a_row(700, 0.8))
-    alone, shared = (after_blocks(problem, n) for n in (1, 2))
-    assert np.array_equal(alone.features, shared.features)
-    assert np.array_equal(alone.labels, shared.labels)
-    assert not (alone.features == problem.space.features).all(axis=1).any()  # every vector moved
-    assert np.linalg.norm(alone.features, axis=1).max() <= 0.8 * (1 + 1e-6)
+    single_threaded, shared = (after_blocks(problem, n) for n in (1, 2))
+    assert np.array_equal(single_threaded.features, shared.features)
+    assert np.array_equal(single_threaded.labels, shared.labels)
+    assert not (single_threaded.features == problem.space.features).all(axis=1).any()  # every vector moved
+    assert np.linalg.norm(single_threaded.features, axis=1).max() <= 0.8 * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("page", ["docs/decisions/deterministic-threads.md", "docs/training.md"])

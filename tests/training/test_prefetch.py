@@ -52,19 +52,19 @@ def test_two_items_are_there_and_no_more() -> None:
 
 
 def test_the_next_item_is_made_meanwhile() -> None:
-    made: list[int] = []
+    thread_ids: list[int] = []
 
     def items() -> Iterator[int]:
         for i in range(3):
-            made.append(threading.get_ident())
+            thread_ids.append(threading.get_ident())
             yield i
 
     for i in prefetch(items()):
         deadline = time.monotonic() + 5
-        while len(made) < min(i + 2, 3) and time.monotonic() < deadline:
+        while len(thread_ids) < min(i + 2, 3) and time.monotonic() < deadline:
             time.sleep(0.001)
-        assert len(made) == min(i + 2, 3)
-    assert threading.get_ident() not in made
+        assert len(thread_ids) == min(i + 2, 3)
+    assert threading.get_ident() not in thread_ids
 
 
 def test_an_error_comes_through_and_the_thread_ends() -> None:
@@ -72,13 +72,13 @@ def test_an_error_comes_through_and_the_thread_ends() -> None:
         yield 1
         raise OSError("disk")
 
-    before = threading.active_count()
+    n_threads = threading.active_count()
     with pytest.raises(OSError, match="disk"):
         list(prefetch(items()))
-    assert threading.active_count() == before
+    assert threading.active_count() == n_threads
     for _ in prefetch(iter(range(100))):
         break
     deadline = time.monotonic() + 5
-    while threading.active_count() > before and time.monotonic() < deadline:
+    while threading.active_count() > n_threads and time.monotonic() < deadline:
         time.sleep(0.001)
-    assert threading.active_count() == before
+    assert threading.active_count() == n_threads

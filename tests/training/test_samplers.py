@@ -38,7 +38,7 @@ def test_a_name_or_a_mapping_makes_a_sampler() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         ("warp", "sampler is 'warp'; choose one of uniform, frequency, adaptive, full-sort"),
         (3, "choose one of"),
@@ -53,30 +53,30 @@ def test_a_name_or_a_mapping_makes_a_sampler() -> None:
         ({"name": "adaptive", "paper": "no"}, "paper of the sampler is 'no'; choose True or False"),
     ],
 )
-def test_what_is_no_sampler_is_refused_in_a_sentence(value: Any, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_what_is_no_sampler_is_refused_in_a_sentence(value: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         SamplerConfig.from_value(value)
 
 
 def test_exponential_chances_by_hand() -> None:
     """p(r) = exp(-r / (rank_scale * n)), normalised over the ranks (convention 7)."""
-    found = compute_rank_chances(SamplerConfig("adaptive", rank_scale=0.5), 4)
+    chances = compute_rank_chances(SamplerConfig("adaptive", rank_scale=0.5), 4)
     heights = [math.exp(-r / 2) for r in (1, 2, 3, 4)]
-    assert found == pytest.approx([h / sum(heights) for h in heights])
+    assert chances == pytest.approx([h / sum(heights) for h in heights])
 
 
 def test_the_printed_scale_leaves_the_first_ranks_alone() -> None:
-    """[V] as printed: exp(-r / lambda) with lambda of at most 1; the released code's lambda * (n - 1) can be 0."""
-    found = compute_rank_chances(SamplerConfig("adaptive", rank_scale=0.001, paper=True), 291)
-    assert found.tolist() == [1.0]
+    """Guo et al. 2018 print exp(-r / lambda), lambda at most 1; their code's lambda * (n - 1) can be 0."""
+    chances = compute_rank_chances(SamplerConfig("adaptive", rank_scale=0.001, paper=True), 291)
+    assert chances.tolist() == [1.0]
     assert compute_rank_chances(SamplerConfig("adaptive", rank_scale=1.0, paper=True), 291)[0] == pytest.approx(
         1 - math.exp(-1)
     )
 
 
 def test_geometric_chances_by_hand() -> None:
-    found = compute_rank_chances(SamplerConfig("adaptive", rank_scale=0.01, distribution="geometric"), 1000)
-    assert found[:3] == pytest.approx([0.1, 0.09, 0.081], rel=1e-6)
+    chances = compute_rank_chances(SamplerConfig("adaptive", rank_scale=0.01, distribution="geometric"), 1000)
+    assert chances[:3] == pytest.approx([0.1, 0.09, 0.081], rel=1e-6)
 
 
 @given(
@@ -86,16 +86,18 @@ def test_geometric_chances_by_hand() -> None:
     st.booleans(),
 )
 def test_chances_fall_and_sum_to_one(distribution: Any, scale: float, n: int, paper: bool) -> None:
-    found = compute_rank_chances(SamplerConfig("adaptive", rank_scale=scale, distribution=distribution, paper=paper), n)
-    assert 1 <= len(found) <= n
-    assert found.sum() == pytest.approx(1)
-    assert (np.diff(found) <= 1e-15).all()
+    chances = compute_rank_chances(
+        SamplerConfig("adaptive", rank_scale=scale, distribution=distribution, paper=paper), n
+    )
+    assert 1 <= len(chances) <= n
+    assert chances.sum() == pytest.approx(1)
+    assert (np.diff(chances) <= 1e-15).all()
 
 
 def test_only_reachable_ranks_are_kept() -> None:
     """So that only the ends of the rankings need sorting: 22 scales of 1,094 ranks, not 109,444."""
-    found = compute_rank_chances(SamplerConfig("adaptive", rank_scale=0.01), 109_444)
-    assert 15_000 < len(found) < 26_000
+    chances = compute_rank_chances(SamplerConfig("adaptive", rank_scale=0.01), 109_444)
+    assert 15_000 < len(chances) < 26_000
 
 
 @pytest.mark.parametrize("power", [0.5, 0.75])
@@ -104,23 +106,23 @@ def test_labels_without_rows_are_drawn_by_frequency_too(power: float) -> None:
     counts = np.zeros(40, np.int64)
     counts[3] = 80
     alias = create_sampler(SamplerConfig("frequency", power=power), space, counts, 1).per_thread[0].chances
-    kept = alias.cuts / 2.0**32 / 40
-    found = kept + np.bincount(alias.aliases, weights=1 / 40 - kept, minlength=40)
-    assert found[3] / found[0] == pytest.approx(80**power)
+    own_share = alias.cuts / 2.0**32 / 40
+    probabilities = own_share + np.bincount(alias.aliases, weights=1 / 40 - own_share, minlength=40)
+    assert probabilities[3] / probabilities[0] == pytest.approx(80**power)
 
 
 def test_a_run_counts_the_rows_of_each_label_in_all_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks, counted = [make_block(50), make_block(90)], []
+    blocks, counts_per_call = [make_block(50), make_block(90)], []
 
-    def spied(sampler: Any, space: Any, counts: Any, *rest: Any) -> Any:
-        counted.append(counts)
-        return create_sampler(sampler, space, counts, *rest)
+    def spied(sampler: Any, space: Any, counts: Any, *arguments: Any) -> Any:
+        counts_per_call.append(counts)
+        return create_sampler(sampler, space, counts, *arguments)
 
     monkeypatch.setattr(epoch_runner, "create_sampler", spied)
     settings = make_settings(sampler=SamplerConfig("frequency"), rank_sample=10, epochs=1)
     Trainer(settings).train(make_space(), TrainingData(blocks))
-    assert counted[-1].tolist() == sum(np.bincount(b.targets.labels, minlength=40) for b in blocks).tolist()
-    assert counted[-1].max() > counted[-1].min() > 0
+    assert counts_per_call[-1].tolist() == sum(np.bincount(b.targets.labels, minlength=40) for b in blocks).tolist()
+    assert counts_per_call[-1].max() > counts_per_call[-1].min() > 0
 
 
 @pytest.mark.parametrize("name", ["frequency", "adaptive", "full-sort"])
@@ -129,11 +131,11 @@ def test_a_run_is_the_same_for_any_number_of_threads_and_learns(name: Any, loss:
     block = make_block(300)
     changes = {"sampler": SamplerConfig(name), "loss": loss, "rank_sample": 10 if loss == "warp" else 0}
     settings = make_settings(epochs=3, max_sampled=40 if loss == "warp" else 1, **changes)
-    (history, one), (_, two) = (
+    (history, single_threaded), (_, two) = (
         train(block, make_space(), make_settings(**{**vars(settings), "threads": n})) for n in (1, 2)
     )
-    assert np.array_equal(one.features, two.features)
-    assert np.array_equal(one.labels, two.labels)
+    assert np.array_equal(single_threaded.features, two.features)
+    assert np.array_equal(single_threaded.labels, two.labels)
     assert history[-1].loss < history[0].loss
 
 
@@ -158,28 +160,32 @@ def test_the_adaptive_sampler_needs_an_inner_product() -> None:
 def test_a_run_with_sketches_is_the_same_to_the_bit(
     deterministic: bool, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    block, asked, labels = make_block(600), [], SketchedNegativeSampler.labels
+    block, label_tables, labels = make_block(600), [], SketchedNegativeSampler.labels
     settings = make_settings(epochs=3, max_norm=0.9, deterministic=deterministic, threads=threads, max_sampled=40)
     _, plain = train(block, make_space(), settings)
     monkeypatch.setattr(samplers, "SKETCHED_FROM", 1)
-    monkeypatch.setattr(SketchedNegativeSampler, "labels", lambda *given: asked.append(labels(*given)) or asked[-1])
+    monkeypatch.setattr(
+        SketchedNegativeSampler,
+        "labels",
+        lambda *label_table: label_tables.append(labels(*label_table)) or label_tables[-1],
+    )
     _, sketched = train(block, make_space(), settings)
     assert np.array_equal(plain.features, sketched.features)
     assert np.array_equal(plain.labels, sketched.labels)
-    assert asked
-    assert all(isinstance(given, SketchedLabels) for given in asked)
+    assert label_tables
+    assert all(isinstance(label_table, SketchedLabels) for label_table in label_tables)
 
 
 def test_labels_that_were_moved_between_passes_are_sketched_anew() -> None:
-    """As by the joining of nodes' tables: a violator that had a low score before is found."""
+    """Joining the tables of nodes moves labels; a violator that had a low score is found."""
     block, spaces = make_block(300), []
     for sketched in (False, True):
         space, rng = make_space(), np.random.default_rng(4)
-        made = EpochRunner(make_settings(max_sampled=40), space, TrainingData([block]))
-        made._samplers[None] = create_sampler(SamplerConfig(), space, np.ones(40, np.int64), 1, sketched)
+        runner = EpochRunner(make_settings(max_sampled=40), space, TrainingData([block]))
+        runner._samplers[None] = create_sampler(SamplerConfig(), space, np.ones(40, np.int64), 1, sketched)
         with KernelThreads(1) as threads:
             for epoch in range(3):
-                _, visits = made.prepare_visits(block, epoch, 0, threads, StepCounters.new(1))
+                _, visits = runner.prepare_visits(block, epoch, 0, threads, StepCounters.new(1))
                 list(visits)
                 space.labels[:, :20] = rng.standard_normal((40, 20))
         spaces.append(space)
@@ -194,7 +200,7 @@ def test_tables_that_something_else_may_move_have_no_sketches(monkeypatch: pytes
     monkeypatch.setattr(samplers, "SKETCHED_FROM", space.labels.nbytes)
     assert can_use_sketches(uniform, space)
     assert not can_use_sketches(SamplerConfig("frequency"), space)
-    others = (
+    spaces = (
         JointSpace.random(3, 39, 20, "dot", rng),
         JointSpace.random(3, 40, 20, "cosine", rng),
         JointSpace(20, "dot", space.labels, space.labels, space.bias),
@@ -202,4 +208,4 @@ def test_tables_that_something_else_may_move_have_no_sketches(monkeypatch: pytes
         LinearSpace.zeros(30, 400),
         MultiRelationSpace.random({"track": 400, "artist": 400}, 20, "dot", rng),
     )
-    assert [can_use_sketches(uniform, other) for other in others] == [False] * 6
+    assert [can_use_sketches(uniform, candidate_space) for candidate_space in spaces] == [False] * 6

@@ -43,17 +43,17 @@ def test_deterministic_training_has_the_same_bits_for_1_2_and_4_threads(similari
 @pytest.mark.parametrize("threads", [2, 4])
 def test_deterministic_dense_rows_too(threads: int) -> None:
     block = make_block(300, dense=True)
-    alone = train(block, make_space(), make_settings(epochs=2))[1]
-    assert same_points(train(block, make_space(), make_settings(epochs=2, threads=threads))[1], alone)
+    single_threaded = train(block, make_space(), make_settings(epochs=2))[1]
+    assert same_points(train(block, make_space(), make_settings(epochs=2, threads=threads))[1], single_threaded)
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_one_seed_one_model_other_seed_other_model(deterministic: bool) -> None:
     settings = make_settings(epochs=2, deterministic=deterministic)
     first, again = (train(BLOCK, make_space(), settings)[1] for _ in range(2))
-    other = train(BLOCK, make_space(), replace(settings, seed=4))[1]
+    reseeded = train(BLOCK, make_space(), replace(settings, seed=4))[1]
     assert same_points(first, again)
-    assert not same_points(first, other)
+    assert not same_points(first, reseeded)
 
 
 def test_hogwild_threads_learn_what_one_thread_learns() -> None:
@@ -89,12 +89,12 @@ def test_no_row_is_longer_than_max_norm_after_an_epoch(deterministic: bool) -> N
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_rows_that_no_step_touches_are_held_to_the_limit_too(deterministic: bool) -> None:
     """A feature that no row has, and a label that is drawn by nobody: the first rows are longer than this limit."""
-    one = RowBlock(np.ones((1, 30), np.float32) * (np.arange(30) != 7), BLOCK.targets)
+    row_block = RowBlock(np.ones((1, 30), np.float32) * (np.arange(30) != 7), BLOCK.targets)
     targets = build_targets(csr_matrix((np.ones(1, np.int8), [3], [0, 1]), (1, 40)), None, "mean")
     space = make_space()
     assert min(np.linalg.norm(space.features[7]), np.linalg.norm(space.labels, axis=1).min()) > 0.1
     settings = make_settings(max_norm=0.1, epochs=1, max_sampled=1, deterministic=deterministic)
-    train(one._replace(targets=targets), space, settings)
+    train(row_block._replace(targets=targets), space, settings)
     assert np.linalg.norm(space.features[7]) <= 0.1 * (1 + 1e-6)
     assert np.linalg.norm(space.labels, axis=1).max() <= 0.1 * (1 + 1e-6)
 
@@ -144,27 +144,27 @@ def test_every_rate_follows_the_schedule_and_decay_is_the_share_of_its_own_rate(
     """Half of the rates in epoch 5 of 10, .45 in its middle; a step leaves 1 - rate * l2 of a row that it moves."""
     rates = {"feature_rate": 0.1, "learning_rate": 0.04, "weight_rate": 0.2, "bias_rate": 0.02}
     settings = make_settings(epochs=10, l2_rows=0.5, l2_labels=0.25, l2_weights=2.0, **rates)
-    for epoch, left in ((0, 1.0), (5, 0.5), (5.5, 0.45)):
+    for epoch, fraction in ((0, 1.0), (5, 0.5), (5.5, 0.45)):
         rule = EpochRunner(settings, make_space(), TrainingData([])).build_step_config(make_space(), epoch)
         steps = rule.step_rows, rule.step_labels, rule.step_weights, rule.step_bias
-        assert steps == pytest.approx([left * rate for rate in rates.values()])
+        assert steps == pytest.approx([fraction * rate for rate in rates.values()])
         keeps = rule.keep_rows, rule.keep_labels, rule.keep_weights
-        assert keeps == pytest.approx([1 - left * rate for rate in (0.1 * 0.5, 0.04 * 0.25, 0.2 * 2)])
+        assert keeps == pytest.approx([1 - fraction * rate for rate in (0.1 * 0.5, 0.04 * 0.25, 0.2 * 2)])
 
 
 def test_the_first_of_the_best_epochs_is_kept() -> None:
     """Figures 1, 3, 3, 2: after the fourth epoch the space is that of the second."""
-    seen: list[JointSpace] = []
+    spaces: list[JointSpace] = []
     figures = iter([1.0, 3.0, 3.0, 2.0])
 
     def monitor(space: JointSpace) -> float:
-        seen.append(space.copy())
+        spaces.append(space.copy())
         return next(figures)
 
     history, space = train(BLOCK, make_space(), make_settings(epochs=4), monitor=monitor)
     assert [s.validation for s in history] == [1, 3, 3, 2]
     assert [s.validation_metrics for s in history] == [{"figure": v, "opposite": -v} for v in (1, 3, 3, 2)]
-    assert [same_points(space, other) for other in seen] == [False, True, False, False]
+    assert [same_points(space, earlier) for earlier in spaces] == [False, True, False, False]
 
 
 @pytest.mark.parametrize(("patience", "epochs"), [(1, 5), (2, 5), (6, 8), (None, 9)])
@@ -196,7 +196,7 @@ class Recorder:
     def __init__(self) -> None:
         self.stages: list[tuple[str, int | None, str]] = []
         self.steps: list[int] = []
-        self.shown: list[dict[str, float]] = []
+        self.figures: list[dict[str, float]] = []
 
     @contextmanager
     def stage(self, name: str, total: int | None, unit: str) -> Any:
@@ -205,7 +205,7 @@ class Recorder:
 
     def advance(self, n: int = 1, **figures: float) -> None:
         self.steps.append(n)
-        self.shown += [figures] if figures else []
+        self.figures += [figures] if figures else []
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
@@ -227,7 +227,7 @@ def test_progress_adds_up_to_all_pairs_in_steps_short_enough_for_ctrl_c(
 def test_progress_shows_the_figure_that_decides_or_the_loss(monitor: Any) -> None:
     recorder = Recorder()
     history, _ = train(BLOCK, make_space(), make_settings(epochs=2), progress=recorder, monitor=monitor)
-    assert recorder.shown == [{"loss": s.loss} if monitor is None else {"figure": 0.5} for s in history]
+    assert recorder.figures == [{"loss": s.loss} if monitor is None else {"figure": 0.5} for s in history]
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
@@ -311,10 +311,12 @@ def test_every_pair_of_a_relation_is_visited_as_often_as_its_weight_says(
     """In each of four epochs, and no pair twice in a round, which has its own key for draws."""
     visits: dict[int, list[tuple[float, int, Any]]] = {}
 
-    def run(one: BlockVisits) -> Iterator[int]:
-        rule = one.step_config
-        visits.setdefault(len(one.block.targets.rows), []).append((float(rule.step_rows), rule.epoch, one.order))
-        yield len(one.order)
+    def run(block_visits: BlockVisits) -> Iterator[int]:
+        rule = block_visits.step_config
+        visits.setdefault(len(block_visits.block.targets.rows), []).append(
+            (float(rule.step_rows), rule.epoch, block_visits.order)
+        )
+        yield len(block_visits.order)
 
     monkeypatch.setattr(epoch_runner, "run_blocks", run)
     monkeypatch.setattr(epoch_runner.EpochRunner, "_find_uncompiled", lambda *given: {})
@@ -323,9 +325,12 @@ def test_every_pair_of_a_relation_is_visited_as_often_as_its_weight_says(
     for block in (names, like):
         n, runs = len(block.targets.rows), visits[len(block.targets.rows)]
         rates = sorted({rate for rate, _, _ in runs})
-        made = [sum(len(order) for own, _, order in runs if own == rate) for rate in rates]
-        assert made == pytest.approx([n * block.weight] * 4, abs=1)
-        rounds = [np.concatenate([order for _, own, order in runs if own == one]) for one in range(runs[-1][1] + 1)]
+        n_visits = [sum(len(order) for step_rate, _, order in runs if step_rate == rate) for rate in rates]
+        assert n_visits == pytest.approx([n * block.weight] * 4, abs=1)
+        rounds = [
+            np.concatenate([order for _, step_rate, order in runs if step_rate == epoch_number])
+            for epoch_number in range(runs[-1][1] + 1)
+        ]
         assert [len(order) for order in rounds[:-1]] == [n] * (len(rounds) - 1)
         assert all(np.bincount(order).max() == 1 for order in rounds)
         assert sum(map(len, rounds)) == round(4 * n * block.weight)
@@ -345,12 +350,12 @@ def test_every_round_of_an_epoch_draws_anew() -> None:
 
 
 def test_relations_end_together_however_long_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[tuple[str, int]] = []
+    visit_log: list[tuple[str, int]] = []
     run_blocks = epoch_runner.run_blocks
 
-    def run(one: BlockVisits) -> Iterator[int]:
-        for visits in run_blocks(one):
-            made.append((one.block.ends.name, visits))
+    def run(block_visits: BlockVisits) -> Iterator[int]:
+        for visits in run_blocks(block_visits):
+            visit_log.append((block_visits.block.ends.name, visits))
             yield visits
 
     monkeypatch.setattr(epoch_runner, "run_blocks", run)
@@ -358,13 +363,17 @@ def test_relations_end_together_however_long_they_are(monkeypatch: pytest.Monkey
     space, blocks = relations(600)
     history, _ = train_relations(space, blocks, epochs=1)
     assert history[0].pairs == sum(len(block.targets.labels) for block in blocks)
-    totals = {name: sum(visits for own, visits in made if own == name) for name in ("names", "like")}
-    assert len(made) > 10
-    done = dict.fromkeys(totals, 0.0)
-    for name, visits in made:
-        assert done[name] == pytest.approx(min(done.values()))  # it is the turn of the one that has come least far
-        done[name] += visits / totals[name]
-    assert done == pytest.approx({"names": 1, "like": 1})
+    totals = {
+        name: sum(visits for relation_name, visits in visit_log if relation_name == name) for name in ("names", "like")
+    }
+    assert len(visit_log) > 10
+    progress_ = dict.fromkeys(totals, 0.0)
+    for name, visits in visit_log:
+        assert progress_[name] == pytest.approx(
+            min(progress_.values())
+        )  # it is the turn of the one that has come least far
+        progress_[name] += visits / totals[name]
+    assert progress_ == pytest.approx({"names": 1, "like": 1})
 
 
 @pytest.mark.parametrize("negatives", [0, 16])
@@ -386,11 +395,11 @@ def test_a_relation_alone_is_the_training_of_its_view(number: int) -> None:
     space, blocks = relations(400)
     ends = blocks[number].ends
     assert space.view(ends).features is space.tables["thing"]
-    alone = space.copy().view(ends)
+    separate = space.copy().view(ends)
     train_relations(space, [blocks[number]])
-    train_relations(alone, [blocks[number]._replace(ends=None, turn=None)])
-    assert np.array_equal(space.tables[ends.query], alone.features)
-    assert np.array_equal(space.tables[ends.target], alone.labels)
+    train_relations(separate, [blocks[number]._replace(ends=None, turn=None)])
+    assert np.array_equal(space.tables[ends.query], separate.features)
+    assert np.array_equal(space.tables[ends.target], separate.labels)
 
 
 def test_rows_without_a_pair_are_counted_though_they_hide_themselves() -> None:
@@ -406,8 +415,8 @@ def test_every_epoch_visits_all_in_another_order_that_the_seed_decides(monkeypat
         train(BLOCK, make_space(), make_settings(epochs=2, seed=seed))
     n = len(BLOCK.targets.rows)
     assert all(np.array_equal(np.sort(order), np.arange(n)) for order in orders)
-    first, second, again, _, other, _ = orders
+    first, second, again, _, reseeded, _ = orders
     assert np.array_equal(first, again)
     assert not np.array_equal(first, second)
-    assert not np.array_equal(first, other)
+    assert not np.array_equal(first, reseeded)
     assert not np.array_equal(first, np.arange(n))

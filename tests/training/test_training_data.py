@@ -56,8 +56,8 @@ def test_what_is_hidden_is_known_beside_the_labels_and_is_no_pair(seed: int, n: 
         assert np.array_equal(getattr(t, name), getattr(plain, name))
     for i in range(n):
         assert known_to(t, i) == known_to(plain, i) | ({i} if hidden[i, i] else set())
-        own = t.indices[t.indptr[i] : t.indptr[i + 1]]
-        assert (np.diff(own) > 0).all()
+        hidden_ids = t.indices[t.indptr[i] : t.indptr[i + 1]]
+        assert (np.diff(hidden_ids) > 0).all()
 
 
 def test_hidden_lists_have_the_types_of_others() -> None:

@@ -1,4 +1,4 @@
-"""What is read out of sentences, what is left alone, and that memory is bounded whatever the text."""
+"""Pairs read out of sentences, phrases that give none, and bounded memory for any text."""
 
 import pytest
 from hypothesis import given
@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from wsabie.vocabulary.hearst_patterns import HearstPatternCounter, split_sentences
 
 
-def pairs(text, known=None):
-    said = HearstPatternCounter(known)
+def pairs(text, known_names=None):
+    counter = HearstPatternCounter(known_names)
     for sentence in split_sentences(text.splitlines()):
-        said.count_pairs(sentence)
-    return [(child, parent) for child, parent, _ in said.pairs()]
+        counter.count_pairs(sentence)
+    return [(child, parent) for child, parent, _ in counter.pairs()]
 
 
 @pytest.mark.parametrize(
@@ -59,36 +59,38 @@ def test_other_sentences_give_nothing(text):
 
 
 def test_counts_and_their_order():
-    said = HearstPatternCounter()
+    counter = HearstPatternCounter()
     for text in ["A toad is an amphibian.", "The toad is an amphibian.", "A frog is an amphibian."]:
-        said.count_pairs(text)
-    assert said.pairs() == [("toad", "amphibian", 2), ("frog", "amphibian", 1)]
-    assert said.pairs(min_count=2) == [("toad", "amphibian", 2)]
+        counter.count_pairs(text)
+    assert counter.pairs() == [("toad", "amphibian", 2), ("frog", "amphibian", 1)]
+    assert counter.pairs(min_count=2) == [("toad", "amphibian", 2)]
 
 
 def test_known_labels_choose_the_names():
-    known = {"white shark", "big fish"}.__contains__
-    assert pairs("The great white shark is a very big fish. A cod is a fish.", known) == [("white shark", "big fish")]
+    is_known = {"white shark", "big fish"}.__contains__
+    assert pairs("The great white shark is a very big fish. A cod is a fish.", is_known) == [
+        ("white shark", "big fish")
+    ]
 
 
 def test_rare_pairs_are_forgotten_when_there_are_too_many_and_the_bound_holds():
-    said = HearstPatternCounter(most=20)
+    counter = HearstPatternCounter(most=20)
     for i in range(300):
-        said.count_pairs(f"Word{i:03d} x{chr(97 + i % 26)}{chr(97 + i // 26)} is a thingy.")
-        said.count_pairs("A toad is an amphibian.")
-    (first, *rest) = said.pairs()
+        counter.count_pairs(f"Word{i:03d} x{chr(97 + i % 26)}{chr(97 + i // 26)} is a thingy.")
+        counter.count_pairs("A toad is an amphibian.")
+    (first, *rare_pairs) = counter.pairs()
     assert first[:2] == ("toad", "amphibian")
-    assert 300 - said.max_undercount <= first[2] <= 300
-    assert said.max_undercount > 0
-    assert len(rest) <= 20
+    assert 300 - counter.max_undercount <= first[2] <= 300
+    assert counter.max_undercount > 0
+    assert len(rare_pairs) <= 20
 
 
 @given(st.lists(st.text(max_size=60), max_size=8))
 def test_any_text_gives_names_and_nothing_else(lines):
-    said = HearstPatternCounter()
+    counter = HearstPatternCounter()
     for sentence in split_sentences(lines):
-        said.count_pairs(sentence)
-    for child, parent, n in said.pairs():
+        counter.count_pairs(sentence)
+    for child, parent, n in counter.pairs():
         assert child.strip()
         assert parent.strip()
         assert "\t" not in child + parent

@@ -69,15 +69,15 @@ def test_any_pairs_give_what_the_definition_says(pairs):
 
 def test_the_fingerprint_tells_lists_apart_whatever_their_order():
     pairs = [("n1", "n0"), ("n2", "n0"), ("n3", "n2")]
-    one, two, three = Hierarchy(pairs), Hierarchy(pairs[::-1]), Hierarchy(pairs[:2])
-    assert one.fingerprint() == two.fingerprint() != three.fingerprint()
+    first, two, three = Hierarchy(pairs), Hierarchy(pairs[::-1]), Hierarchy(pairs[:2])
+    assert first.fingerprint() == two.fingerprint() != three.fingerprint()
     two.also_called("n1", ["toad"])
-    assert one.fingerprint() != two.fingerprint()
-    one.also_called("n2", ["toad"])
-    assert one.fingerprint() != two.fingerprint()
-    one.also_called("n1", ["toad"])
+    assert first.fingerprint() != two.fingerprint()
+    first.also_called("n2", ["toad"])
+    assert first.fingerprint() != two.fingerprint()
+    first.also_called("n1", ["toad"])
     two.also_called("n2", ["toad"])
-    assert one.fingerprint() == two.fingerprint()
+    assert first.fingerprint() == two.fingerprint()
 
 
 def test_too_many_pairs_and_empty_names_are_refused(monkeypatch):

@@ -16,20 +16,20 @@ PAIRS = st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)), max_
 
 
 def stated(**relations: list[tuple[str, str]]) -> KnowledgeGraph:
-    known = KnowledgeGraph()
+    graph = KnowledgeGraph()
     for name in NAMES:
-        known.add(name)
+        graph.add(name)
     for relation, pairs in relations.items():
-        for one, other in pairs:
-            known.relate(relation.replace("_", "-"), one, other)
-    return known
+        for source, target in pairs:
+            graph.relate(relation.replace("_", "-"), source, target)
+    return graph
 
 
 def slow_reach(edges: set[tuple[str, str]], start: list[str], levels: int | None) -> dict[str, int]:
     steps, waiting = dict.fromkeys(start, 0), deque(start)
     while waiting:
         at = waiting.popleft()
-        for end in sorted(other for one, other in edges if one == at and other not in steps):
+        for end in sorted(target for source, target in edges if source == at and target not in steps):
             if levels is None or steps[at] < levels:
                 steps[end] = steps[at] + 1
                 waiting.append(end)
@@ -43,16 +43,16 @@ def slow_reach(edges: set[tuple[str, str]], start: list[str], levels: int | None
     st.sampled_from([None, 0, 1, 2]),
 )
 def test_reach_is_that_of_a_slow_search(kinds, instances, start, levels):
-    known = stated(is_a=kinds, instance_of=instances)
+    graph = stated(is_a=kinds, instance_of=instances)
     edges = {pair for pair in [*kinds, *instances] if pair[0] != pair[1]}
-    assert known.reach(start, UP, levels) == slow_reach(edges, start, levels)
-    assert known.reach(start, DOWN, levels) == slow_reach({(b, a) for a, b in edges}, start, levels)
+    assert graph.reach(start, UP, levels) == slow_reach(edges, start, levels)
+    assert graph.reach(start, DOWN, levels) == slow_reach({(b, a) for a, b in edges}, start, levels)
 
 
 @given(PAIRS, PAIRS)
 def test_what_is_inherited_is_what_follows(kinds, parts):
-    known = stated(is_a=[*kinds, ("a", "b")], part_of=[*parts, ("c", "a")])
-    labels = match_labels(known, NAMES)
+    graph = stated(is_a=[*kinds, ("a", "b")], part_of=[*parts, ("c", "a")])
+    labels = match_labels(graph, NAMES)
     edges = {pair for pair in [*kinds, ("a", "b")] if pair[0] != pair[1]}
     direct = {pair for pair in [*parts, ("c", "a")] if pair[0] != pair[1]}
     up = {name: slow_reach(edges, [name], None) for name in NAMES}
@@ -67,31 +67,33 @@ def test_what_is_inherited_is_what_follows(kinds, parts):
 
 @given(PAIRS, PAIRS, st.sampled_from(NAMES), st.sampled_from([None, 1]))
 def test_an_expansion_is_what_its_definition_says(kinds, parts, name, levels):
-    known = stated(is_a=kinds, part_of=parts)
+    graph = stated(is_a=kinds, part_of=parts)
     labels = NAMES[:5]
-    found = match_labels(known, labels).expand(name, levels=levels)
+    expansion = match_labels(graph, labels).expand(name, levels=levels)
     down = {(b, a) for a, b in kinds if a != b}
-    below = slow_reach(down, [name], levels)
-    assert {labels[one.place]: one.steps for one in found.kinds} == {k: v for k, v in below.items() if k in labels}
-    of = {part for part, whole in parts if whole in below and part != whole}
-    assert {labels[one.place] for one in found.parts} == slow_reach(down, sorted(of), None).keys() & set(labels)
-    assert [one.steps for one in found.kinds] == sorted(one.steps for one in found.kinds)
-    assert all(one.via in below for one in found.parts)
+    descendants = slow_reach(down, [name], levels)
+    assert {labels[match.place]: match.steps for match in expansion.kinds} == {
+        k: v for k, v in descendants.items() if k in labels
+    }
+    of = {part for part, container in parts if container in descendants and part != container}
+    assert {labels[match.place] for match in expansion.parts} == slow_reach(down, sorted(of), None).keys() & set(labels)
+    assert [match.steps for match in expansion.kinds] == sorted(match.steps for match in expansion.kinds)
+    assert all(match.via in descendants for match in expansion.parts)
 
 
 def test_relations_go_both_ways_and_end_where_there_are_none():
-    known = stated(part_of=[("a", "b"), ("a", "b"), ("c", "c")])
-    assert known.related("B", "has-part") == known.related("b", "^part-of") == ["a", "a"]
-    assert known.relations == {"part-of": 2}
-    known.relate("part-of", "d", "b")
-    assert known.related("b", "has-part") == ["a", "a", "d"]
+    graph = stated(part_of=[("a", "b"), ("a", "b"), ("c", "c")])
+    assert graph.related("B", "has-part") == graph.related("b", "^part-of") == ["a", "a"]
+    assert graph.relations == {"part-of": 2}
+    graph.relate("part-of", "d", "b")
+    assert graph.related("b", "has-part") == ["a", "a", "d"]
     for wrong in ("", "^part-of", "has-part"):
         with pytest.raises(InputError, match="cannot be called"):
-            known.relate(wrong, "a", "b")
+            graph.relate(wrong, "a", "b")
     with pytest.raises(InputError, match="'is-a'; there are part-of"):
-        known.related("a", "is-a")
+        graph.related("a", "is-a")
     with pytest.raises(KeyError, match="no concept 'zzz'"):
-        known.concept("zzz")
+        graph.concept("zzz")
 
 
 def test_too_many_pairs_and_empty_names_are_refused(monkeypatch):
@@ -103,11 +105,11 @@ def test_too_many_pairs_and_empty_names_are_refused(monkeypatch):
 
 
 def test_labels_of_several_names_mean_what_has_them_all():
-    known = KnowledgeGraph()
-    known.add("n1", ["crane"])
-    known.add("n2", ["crane", "lifting_device"], "lifts", "en")
-    known.add("n2", ["Kran"], language="de")
-    matched = match_labels(known, ["crane, lifting device", "crane, ship", "CRANE", "kran"])
+    graph = KnowledgeGraph()
+    graph.add("n1", ["crane"])
+    graph.add("n2", ["crane", "lifting_device"], "lifts", "en")
+    graph.add("n2", ["Kran"], language="de")
+    matched = match_labels(graph, ["crane, lifting device", "crane, ship", "CRANE", "kran"])
     assert matched.concepts == ["n2", None, "n1", "n2"]
     assert matched.find_concept("Kran") == ("n2", ("crane", "lifting device", "Kran"), ("en", "en", "de"), "lifts")
     with pytest.raises(KeyError, match="did you mean 'kran'"):
@@ -115,12 +117,12 @@ def test_labels_of_several_names_mean_what_has_them_all():
 
 
 def test_of_several_senses_the_first_with_labels_under_it_is_expanded():
-    known = KnowledgeGraph()
+    graph = KnowledgeGraph()
     for number, name in [("n1", "dolphin"), ("n2", "dolphin"), ("n3", "dolphin")]:
-        known.add(number, [name])
-    known.relate("part-of", "fin", "n2")
-    known.relate("is-a", "orca", "n3")
-    assert match_labels(known, ["orca", "fin"]).expand("Dolphin").concept == "n3"
-    assert match_labels(known, ["fin"]).expand("dolphin").concept == "n2"
-    assert match_labels(known, ["ship"]).expand("dolphin") == ("n1", [], [])
-    assert match_labels(known, ["orca", "dolphin"]).expand("dolphin").concept == "n1"  # the label means its first sense
+        graph.add(number, [name])
+    graph.relate("part-of", "fin", "n2")
+    graph.relate("is-a", "orca", "n3")
+    assert match_labels(graph, ["orca", "fin"]).expand("Dolphin").concept == "n3"
+    assert match_labels(graph, ["fin"]).expand("dolphin").concept == "n2"
+    assert match_labels(graph, ["ship"]).expand("dolphin") == ("n1", [], [])
+    assert match_labels(graph, ["orca", "dolphin"]).expand("dolphin").concept == "n1"  # the label means its first sense

@@ -38,9 +38,9 @@ def test_closest_prefers_the_nearest_spelling_and_ignores_case():
 
 def test_numbers_never_change_when_names_are_added():
     words = Vocabulary(["b", "a"])
-    before = words.ids(["a", "b"])
+    old_ids = words.ids(["a", "b"])
     assert words.add(["c"]).tolist() == [2]
-    assert np.array_equal(words.ids(["a", "b"]), before)
+    assert np.array_equal(words.ids(["a", "b"]), old_ids)
     assert words.names([2, 0]) == ["c", "b"]
     assert list(words) == ["b", "a", "c"]
     assert "c" in words

@@ -19,14 +19,14 @@ WORDS = WordVectors(
 
 def predicted(point, k, *, names=NAMES, candidate=None, exclude=None, rng=None, n=4):
     """The appendix's procedure for one point, by names of the numbers of labels."""
-    known = TermTable.empty(3).with_labels(names, WORDS)
+    term_table = TermTable.empty(3).with_labels(names, WORDS)
     candidate = np.ones(len(names), bool) if candidate is None else candidate
-    terms = known.of(candidate)
-    scores = known.table[terms] @ np.asarray(point, np.float32)
+    terms = term_table.of(candidate)
+    scores = term_table.table[terms] @ np.asarray(point, np.float32)
     order = np.argsort(-scores, kind="stable")[: n * k]
     hidden = None if exclude is None else build_exclusion_lists(exclude, 1, len(names))
-    found, values = known.expand_terms(terms[order][None], scores[order][None], k, candidate, hidden, rng)
-    return found[0].tolist(), values[0].tolist()
+    ids, values = term_table.expand_terms(terms[order][None], scores[order][None], k, candidate, hidden, rng)
+    return ids[0].tolist(), values[0].tolist()
 
 
 def test_both_cranes_come_where_the_term_stood():
@@ -36,8 +36,8 @@ def test_both_cranes_come_where_the_term_stood():
 
 def test_later_terms_of_one_synset_are_removed():
     """Ballroom, dance hall and dance palace are the three nearest terms and one synset."""
-    found, scores = predicted([1, 0.3, 0.2], 3)
-    assert found == [0, 1, 2]
+    ids, scores = predicted([1, 0.3, 0.2], 3)
+    assert ids == [0, 1, 2]
     assert scores[0] == pytest.approx(float((0.8 + 0.2 * 0.3) / np.sqrt(0.68)))  # dance palace
 
 
@@ -47,8 +47,8 @@ def test_fewer_terms_may_mean_fewer_labels_than_k():
 
 
 def test_one_meaning_is_drawn():
-    drawn = {tuple(predicted([0, 1, 0], 1, rng=np.random.default_rng(seed))[0]) for seed in range(20)}
-    assert drawn == {(1,), (2,)}
+    rankings = {tuple(predicted([0, 1, 0], 1, rng=np.random.default_rng(seed))[0]) for seed in range(20)}
+    assert rankings == {(1,), (2,)}
 
 
 def test_candidates_bring_their_own_terms_alone():
@@ -67,8 +67,8 @@ def test_targets_are_the_first_term_a_random_one_or_the_mean():
     assert compute_target_vectors(names, WORDS, "mean").table == pytest.approx(
         np.array([[0.5**0.5, 0, 0.5**0.5], [0, 1, 0]])
     )
-    drawn = {tuple(compute_target_vectors(names, WORDS, "random", seed).table[0]) for seed in range(20)}
-    assert drawn == {(1, 0, 0), (0, 0, 1)}
+    vectors = {tuple(compute_target_vectors(names, WORDS, "random", seed).table[0]) for seed in range(20)}
+    assert vectors == {(1, 0, 0), (0, 0, 1)}
 
 
 def test_a_vector_without_length_is_none():
@@ -76,10 +76,10 @@ def test_a_vector_without_length_is_none():
 
 
 def test_terms_are_names_of_the_concept_or_between_commas():
-    known = KnowledgeGraph()
-    known.add("n1", ["crane"], "a bird")
-    known.add("n2", ["crane"], "a machine")
-    assert list_label_terms(["n2", "crane", "toad,  frog", ",", "unknown"], known) == [
+    graph = KnowledgeGraph()
+    graph.add("n1", ["crane"], "a bird")
+    graph.add("n2", ["crane"], "a machine")
+    assert list_label_terms(["n2", "crane", "toad,  frog", ",", "unknown"], graph) == [
         ("crane",), ("crane",), ("toad", "frog"), (",",), ("unknown",)
     ]  # fmt: skip
 
@@ -89,11 +89,13 @@ def test_the_paper_counts_nine_synsets_with_a_head(data_dir):
     from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
 
     folder = data_dir / "imagenet_synsets"
-    known = read_knowledge_graph(folder / "words.txt")
-    one, all_of_them = ((folder / name).read_text().split() for name in ("ilsvrc2012_1k.txt", "imagenet.synset.txt"))
+    graph = read_knowledge_graph(folder / "words.txt")
+    ilsvrc_synsets, all_of_them = (
+        (folder / name).read_text().split() for name in ("ilsvrc2012_1k.txt", "imagenet.synset.txt")
+    )
     words = WordVectors(["head", "crane"], np.eye(2, dtype=np.float32))
-    assert np.bincount(TermTable.empty(2).with_labels(list_label_terms(all_of_them, known), words).term).max() == 9
-    table = TermTable.empty(2).with_labels(list_label_terms(one, known), words)
+    assert np.bincount(TermTable.empty(2).with_labels(list_label_terms(all_of_them, graph), words).term).max() == 9
+    table = TermTable.empty(2).with_labels(list_label_terms(ilsvrc_synsets, graph), words)
     assert np.bincount(table.term)[table.names.index("crane")] == 2
 
 
@@ -109,15 +111,17 @@ def twin(scores, meanings, k, n):
     st.integers(1, 4), st.integers(1, 4), st.randoms(use_true_random=False),
 )  # fmt: skip
 def test_equals_the_appendix_written_out(meanings, k, n, random):
-    names = [[f"t{term}" for term, meant in enumerate(meanings) if label in meant] for label in range(6)]
+    names = [
+        [f"t{term}" for term, labels_of_term in enumerate(meanings) if label in labels_of_term] for label in range(6)
+    ]
     values = random.sample(range(100), len(meanings))
     words = WordVectors([f"t{t}" for t in range(len(meanings))], np.eye(len(meanings), dtype=np.float32))
-    known = TermTable.empty(len(meanings)).with_labels(names, words)
-    scores = np.array([values[int(name[1:])] for name in known.names], np.float32)
+    term_table = TermTable.empty(len(meanings)).with_labels(names, words)
+    scores = np.array([values[int(name[1:])] for name in term_table.names], np.float32)
     order = np.argsort(-scores)[: n * k]
-    found, _ = known.expand_terms(order[None], scores[order][None], k, np.ones(6, bool))
-    assert [label for label in found[0].tolist() if label >= 0] == twin(values, meanings, k, n)
-    best = known.best(scores[None])[0]  # with terms enough the order is that of each label's best term
-    everything, _ = known.expand_terms(np.argsort(-scores)[None], np.sort(scores)[::-1][None], 6, np.ones(6, bool))
+    ids, _ = term_table.expand_terms(order[None], scores[order][None], k, np.ones(6, bool))
+    assert [label for label in ids[0].tolist() if label >= 0] == twin(values, meanings, k, n)
+    best = term_table.best(scores[None])[0]  # with terms enough the order is that of each label's best term
+    everything, _ = term_table.expand_terms(np.argsort(-scores)[None], np.sort(scores)[::-1][None], 6, np.ones(6, bool))
     ranked = everything[0][everything[0] >= 0]
     assert ranked.tolist() == sorted(np.flatnonzero(best > -np.inf), key=lambda y: -best[y])

@@ -12,14 +12,14 @@ from wsabie.samples import get_sample_path
 from wsabie.vocabulary.spelling_variants import ONE_FROM, TWO_FROM, find_spelling_matches
 
 
-def distance(one: str, other: str) -> int:
+def distance(first: str, second: str) -> int:
     """The usual table: letters to change, add, leave out, or swap with the next."""
-    d = [[max(i, j) for j in range(len(other) + 1)] for i in range(len(one) + 1)]
-    for i in range(1, len(one) + 1):
-        for j in range(1, len(other) + 1):
-            cost = one[i - 1] != other[j - 1]
+    d = [[max(i, j) for j in range(len(second) + 1)] for i in range(len(first) + 1)]
+    for i in range(1, len(first) + 1):
+        for j in range(1, len(second) + 1):
+            cost = first[i - 1] != second[j - 1]
             d[i][j] = min(d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + cost)
-            if i > 1 and j > 1 and one[i - 1] == other[j - 2] and one[i - 2] == other[j - 1]:
+            if i > 1 and j > 1 and first[i - 1] == second[j - 2] and first[i - 2] == second[j - 1]:
                 d[i][j] = min(d[i][j], d[i - 2][j - 2] + 1)
     return d[-1][-1]
 
@@ -28,18 +28,18 @@ def distance(one: str, other: str) -> int:
 @given(st.lists(st.text("abq", min_size=4, max_size=12), unique=True, max_size=30))
 def test_slips_are_all_pairs_within_the_bound(names: list[str]) -> None:
     """None of these names is the plural of another: they hold no s."""
-    found = {(names[pair.first], names[pair.second]): pair.distance for pair in find_spelling_matches(names)}
-    wanted = {}
-    for one, other in combinations(names, 2):
-        shorter = min(len(one), len(other))
+    matches = {(names[pair.first], names[pair.second]): pair.distance for pair in find_spelling_matches(names)}
+    expected = {}
+    for first_name, second_name in combinations(names, 2):
+        shorter = min(len(first_name), len(second_name))
         most = 0 if shorter < ONE_FROM else 1 if shorter < TWO_FROM else 2
-        if 0 < (far := distance(one, other)) <= most:
-            wanted[one, other] = far
-    assert found == wanted
+        if 0 < (far := distance(first_name, second_name)) <= most:
+            expected[first_name, second_name] = far
+    assert matches == expected
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "how"),
+    ("first", "second", "expected_difference"),
     [
         ("NYC", "nyc", "case"),
         ("Straße", "STRASSE", "case"),
@@ -58,15 +58,17 @@ def test_slips_are_all_pairs_within_the_bound(names: list[str]) -> None:
         ("glass", "glas", None),
     ],
 )
-def test_what_names_differ_in(one: str, other: str, how: str | None) -> None:
-    assert [pair.difference for pair in find_spelling_matches([one, other])] == ([] if how is None else [how])
+def test_what_names_differ_in(first: str, second: str, expected_difference: str | None) -> None:
+    assert [pair.difference for pair in find_spelling_matches([first, second])] == (
+        [] if expected_difference is None else [expected_difference]
+    )
 
 
 def test_names_in_every_way_at_once_are_each_joined_once() -> None:
     names = ["Café", "café", "cafe", "cafes", "Cafés", "CAFE", "ca-fe"]
-    found = find_spelling_matches(names)
-    assert len(found) == len(names) - 1
-    assert {place for pair in found for place in pair[:2]} == set(range(len(names)))
+    matches = find_spelling_matches(names)
+    assert len(matches) == len(names) - 1
+    assert {place for pair in matches for place in pair[:2]} == set(range(len(names)))
 
 
 def test_hostile_names() -> None:
@@ -91,14 +93,14 @@ def test_planted_slips_and_plurals_of_real_labels_are_found() -> None:
     plurals = {_plural(name): name for name in names if not name.endswith("s") and draw.random() < 0.2}
     planted = {new: name for new, name in (slips | plurals).items() if new not in english}
     everything = names + sorted(planted)
-    found = find_spelling_matches(everything)
-    stands = {everything[pair.second]: everything[pair.first] for pair in found if pair.difference == "plural"}
-    joined = {frozenset((everything[pair.first], everything[pair.second])) for pair in found}
+    matches = find_spelling_matches(everything)
+    stands = {everything[pair.second]: everything[pair.first] for pair in matches if pair.difference == "plural"}
+    joined = {frozenset((everything[pair.first], everything[pair.second])) for pair in matches}
     for kind, bound in ((slips, 0.95), (plurals, 0.9)):
-        wanted = [(new, name) for new, name in kind.items() if planted.get(new) == name]
-        hits = [new for new, name in wanted if {new, name} in joined or {new, stands.get(name, name)} in joined]
-        assert len(wanted) > 200
-        assert len(hits) >= bound * len(wanted), sorted({new for new, _ in wanted} - set(hits))[:20]
+        expected = [(new, name) for new, name in kind.items() if planted.get(new) == name]
+        hits = [new for new, name in expected if {new, name} in joined or {new, stands.get(name, name)} in joined]
+        assert len(expected) > 200
+        assert len(hits) >= bound * len(expected), sorted({new for new, _ in expected} - set(hits))[:20]
 
 
 def _slip(name: str, draw: np.random.Generator) -> str:

@@ -185,7 +185,7 @@ class _MonitoredParts(ObjectParts):
         model.label_scores, model.score_weight, model.same = scoring  # type: ignore[assignment]
         return model
 
-    def _build_monitor(self, X: Any, Y: Any, *given: Any, **named: Any) -> Any:
+    def _build_monitor(self, X: Any, Y: Any, *arguments: Any, **options: Any) -> Any:
         shared: Any = super()._build_monitor(X, Y, N_VALIDATION_QUADRUPLETS, metric=PAIRS)
         monitors: dict[PairScoring, PairMonitor] = {}
         for scoring in self.scorings:
