@@ -72,7 +72,7 @@ def tasks(draw):
     options |= {"offset": draw(st.sampled_from([100.0, -2.0, 0.5])), "known_relations": []}
     pair = st.tuples(st.integers(0, n_labels - 1), st.integers(0, n_labels - 1))
     if draw(st.booleans()):
-        options["known"] = draw(st.lists(pair, max_size=20))
+        options["known_relations"] = draw(st.lists(pair, max_size=20))
     if draw(st.booleans()):
         options["couples"] = draw(st.lists(pair, min_size=1, max_size=20))
     return (W, a, b, k), options

@@ -63,7 +63,7 @@ TRAINED = """
 
 def trained(folder: Path, n: int, block: int) -> tuple[int, float]:
     """Pairs of an epoch, and by how much the memory grew, as a share of what the rows would take in it."""
-    tests = str(Path(__file__).parents[1])
+    tests = str(Path(__file__).parents[2])
     code = textwrap.dedent(TRAINED.format(tests=tests, folder=str(folder), n=n, block=block))
     process = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     pairs, grown, data = json.loads(process.stdout)

@@ -63,7 +63,7 @@ def compare() -> None:
 
 def test_a_pattern_without_a_tower_runs_in_both_loops() -> None:
     """Run as plain Python: the cache on disk could not tell these functions from older ones."""
-    tests = Path(__file__).parents[1]
+    tests = Path(__file__).parents[2]
     process = subprocess.run(
         [sys.executable, "-c", "from kernels.test_relation_patterns import compare; compare()"],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(tests)},

@@ -16,7 +16,7 @@ from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.concept_matching import match_labels
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 
-CUT = Path(__file__).with_name("wordnet_cut")
+CUT = Path(__file__).parents[1] / "wordnet_cut"
 RELATIONS = ("is-a", "instance-of", "part-of", "member-of", "substance-of")
 TREE = {
     "LabelName": "/m/0bl9f",

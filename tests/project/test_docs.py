@@ -17,7 +17,7 @@ import pytest
 import wsabie
 from wsabie.models.estimator_specs import SYSTEMS
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
 RESULTS = sorted(DOCS.glob("results/*/*/about.md"))

@@ -13,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 LOCKS = ("developer", "package", "tools", "node")
 _ENTRY = re.compile(r"([a-z0-9.-]+)==(\S+)(?: ; [^\\]+)? \\")
 _HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
