@@ -68,7 +68,7 @@ def estimate_margin_rank(
     positives = list_positives(targets, i)
     n_negatives = targets.n_labels - len(positives)
     if rule.rank_sample == 0:
-        return n_negatives // search.drawn if search.drawn else 1
+        return n_negatives // search.n_draws if search.n_draws else 1
     if rule.rank_sample == EXACT:
         return max(1, sum(score_label(labels, q, y) > threshold for y in range(targets.n_labels) if y not in positives))
     n_above = n_draws = 0
@@ -122,10 +122,10 @@ def warp_step(
     base = score_label(labels, q, y)
     threshold = base - float(rule.margin)
     search = find_violator(targets, labels, rule, sampler, i, q, threshold, counter)
-    counters[DRAWS] += search.drawn
+    counters[DRAWS] += search.n_draws
     counters[REJECTED] += search.rejected
     if search.violator < 0:
-        counters[SKIPPED] += search.drawn == 0
+        counters[SKIPPED] += search.n_draws == 0
         return StepProposal(y, -1, 0.0, none, 0.0)
     rank = estimate_margin_rank(targets, labels, rule, i, q, threshold, search, counter)
     counters[UPDATES] += 1

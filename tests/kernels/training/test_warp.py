@@ -425,6 +425,6 @@ def test_twin_draws_what_the_kernel_draws() -> None:
 
 
 def assert_counts(out: Proposed, searches: list[Any]) -> None:
-    assert out.counters[DRAWS] == sum(f.drawn for f in searches)
+    assert out.counters[DRAWS] == sum(f.n_draws for f in searches)
     assert out.counters[REJECTED] == sum(f.rejected for f in searches)
-    assert {f.drawn for f in searches} >= {1, 2, 3}
+    assert {f.n_draws for f in searches} >= {1, 2, 3}
