@@ -75,7 +75,8 @@ def with_pools() -> dict[str, Outcome]:
 def vary_problem(problem: Problem) -> dict[str, Problem]:
     """The same rows with weights, other samplers and every variant of the step."""
     variants = {
-        name: weighted(problem, with_embedding=name == "both", rng=np.random.default_rng(1)) for name in ("weights", "both")
+        name: weighted(problem, with_embedding=name == "both", rng=np.random.default_rng(1))
+        for name in ("weights", "both")
     }
     for name in ("frequency", "adaptive", "full-sort"):
         sampling = create_sampler(SamplerConfig(name), problem.space, np.arange(30), 1)  # type: ignore[arg-type]
