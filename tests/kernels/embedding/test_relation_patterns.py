@@ -65,7 +65,7 @@ def test_a_pattern_without_a_tower_runs_in_both_loops() -> None:
     """Run as plain Python: the cache on disk could not tell these functions from older ones."""
     tests = Path(__file__).parents[2]
     process = subprocess.run(
-        [sys.executable, "-c", "from kernels.test_relation_patterns import compare; compare()"],
+        [sys.executable, "-c", "from kernels.embedding.test_relation_patterns import compare; compare()"],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(tests)},
         capture_output=True,
         text=True,
