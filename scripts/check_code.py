@@ -3,6 +3,7 @@
     python scripts/check_code.py            every rule: its figure and its limit
     python scripts/check_code.py RULE       the places behind one rule
 
+The rules for names and docstrings hold in tests, papers, benchmarks, scripts and examples too, with their own limits.
 A name is vague if it says how a value came about (`found`, `told`) or only points at it (`those`, `others`).
 """
 
@@ -22,6 +23,7 @@ from scipy.sparse.csgraph import connected_components
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "wsabie"
+OTHER_FOLDERS = ("tests", "papers", "benchmarks", "scripts", "examples")
 VAGUE_WORDS = {
     "above", "after", "all", "anew", "apart", "alone", "asked", "aside", "away", "before", "begun", "below",
     "beside", "both", "chosen", "come", "counted", "done", "drawn", "found", "given", "gone", "heard", "held",
@@ -183,20 +185,30 @@ RULES = {
 }
 
 
-def read_modules(package: Path = PACKAGE) -> list[Module]:
-    """Return the modules of the package but the steps of its migrations."""
-    paths = [path for path in sorted(package.rglob("*.py")) if "migrations" not in path.parts]
+OTHER_RULES = {
+    "other-names": Rule(0.02, find_vague_names, is_share=True),
+    "other-docs": Rule(0.03, find_questions, is_share=True),
+}
+
+
+def read_modules(*folders: Path) -> list[Module]:
+    """Return the modules of folders but the steps of migrations."""
+    paths = [path for folder in folders for path in sorted(folder.rglob("*.py")) if "migrations" not in path.parts]
     return [Module(path, path.read_text(encoding="utf-8")) for path in paths]
 
 
 def main(words: list[str]) -> int:
-    """Check every rule, or list the places behind one; the exit code."""
-    modules = read_modules()
+    """Check every rule, or list the places behind one; return the exit code."""
+    package = read_modules(PACKAGE)
+    other_modules = read_modules(*(ROOT / folder for folder in OTHER_FOLDERS))
+    checks = {name: (rule, package) for name, rule in RULES.items()}
+    checks |= {name: (rule, other_modules) for name, rule in OTHER_RULES.items()}
     if words:
-        print("\n".join(RULES[words[0]].check(modules)[1]))
+        rule, modules = checks[words[0]]
+        print("\n".join(rule.check(modules)[1]))
         return 0
     failures = 0
-    for name, rule in RULES.items():
+    for name, (rule, modules) in checks.items():
         figure, places = rule.check(modules)
         show = "{:.1%}" if rule.is_share else "{:.0f}"
         print(f"{name:<12}{show.format(figure):>8}   at most {show.format(rule.limit)}")

@@ -45,3 +45,15 @@ def test_circles_through_functions_count(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(check_code, "build_graph", lambda *_, **__: Graph())
     assert check_code.RULES["circles"].check([])[1] == ["a <-> b <-> c"]
+
+
+@pytest.mark.parametrize(("name", "content"), [("other-names", FAULTS["names"]), ("other-docs", FAULTS["docstrings"])])
+def test_names_and_docstrings_are_held_outside_the_package(
+    name: str, content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_module.py").write_text(content)
+    monkeypatch.setattr(check_code, "ROOT", tmp_path)
+    monkeypatch.setattr(check_code, "RULES", {})
+    assert check_code.main([]) == 1
+    assert f"all 1: python scripts/check_code.py {name}" in capsys.readouterr().out
