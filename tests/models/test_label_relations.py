@@ -28,8 +28,8 @@ class Parts:
 def test_parts_say_their_score() -> None:
     assert ObjectPartRelations(Parts()).related("car", 1) == [("wheel", 0.834, "part of car (trained, f_L = 0.83)")]
     (related_label,) = ObjectPartRelations(Parts(), "object").related("car")
-    assert related_label.why == "perhaps has the part car (trained, f_L = 0.25)"
-    assert [link.why for link in ObjectPartRelations(Parts()).related("car")] == [
+    assert related_label.reason == "perhaps has the part car (trained, f_L = 0.25)"
+    assert [link.reason for link in ObjectPartRelations(Parts()).related("car")] == [
         "part of car (trained, f_L = 0.83)",
         "perhaps part of car (trained, f_L = 0.50)",
     ]
@@ -42,7 +42,7 @@ def test_other_relations_than_parts_are_named() -> None:
             ObjectPartRelations(Parts(relation)).related("car", 1),
             ObjectPartRelations(Parts(relation), "object").related("car"),
         ]
-        return [link.why.partition(" (")[0] for (link,) in links]
+        return [link.reason.partition(" (")[0] for (link,) in links]
 
     assert reasons("is-a") == ["has the kind car", "perhaps kind of car"]
     assert reasons("has-kind") == ["kind of car", "perhaps has the kind car"]

@@ -1,4 +1,4 @@
-"""What a query means: labels first, then what is known, what names the same items, what is near."""
+"""Matching of a query: labels first, then knowledge, aliases and word vectors."""
 
 import numpy as np
 import pytest
@@ -16,34 +16,34 @@ LABELS = ["car", "auto", "Bicycle", "ship"]
 
 @pytest.fixture
 def matched() -> LabelConcepts:
-    known = KnowledgeGraph()
-    known.add("n1", ["vehicle", "conveyance"])
-    known.add("n2", ["car", "auto", "motorcar"], language="en")
-    known.add("n2", ["voiture"], language="fra")
-    known.add("n3", ["bicycle"])
-    known.add("n4", ["galaxy"])
+    graph = KnowledgeGraph()
+    graph.add("n1", ["vehicle", "conveyance"])
+    graph.add("n2", ["car", "auto", "motorcar"], language="en")
+    graph.add("n2", ["voiture"], language="fra")
+    graph.add("n3", ["bicycle"])
+    graph.add("n4", ["galaxy"])
     for kind in ("n2", "n3"):
-        known.relate("is-a", kind, "n1")
-    return match_labels(known, LABELS)
+        graph.relate("is-a", kind, "n1")
+    return match_labels(graph, LABELS)
 
 
 def test_a_label_is_itself_whatever_its_case(matched: LabelConcepts) -> None:
     queries = QueryMatcher(LABELS, matched)
     assert queries.match("bicycle")[1:4] == (["Bicycle"], "label", None)
     assert queries.match(" CAR ").labels == ["car"]
-    both = QueryMatcher(["Turkey", "turkey"])
-    assert [both.match(name).labels for name in ("turkey", "Turkey", "TURKEY")] == [
+    matcher = QueryMatcher(["Turkey", "turkey"])
+    assert [matcher.match(name).labels for name in ("turkey", "Turkey", "TURKEY")] == [
         ["turkey"], ["Turkey"], ["Turkey"],
     ]  # fmt: skip
 
 
 def test_other_names_kinds_and_translations(matched: LabelConcepts) -> None:
     queries = QueryMatcher(LABELS, matched)
-    found = queries.match("motorcar")
-    assert found == ("motorcar", ["car", "auto"], "name", "n2", "'motorcar' is another name of 'car' and 'auto'")
+    match_ = queries.match("motorcar")
+    assert match_ == ("motorcar", ["car", "auto"], "name", "n2", "'motorcar' is another name of 'car' and 'auto'")
     assert queries.match("Voiture").sentence.startswith("'Voiture' (fra) is another name of")
-    found = queries.match("conveyance")
-    assert (found.labels, found.match_kind, found.concept) == (["car", "auto", "Bicycle"], "kinds", "n1")
+    match_ = queries.match("conveyance")
+    assert (match_.labels, match_.match_kind, match_.concept) == (["car", "auto", "Bicycle"], "kinds", "n1")
     with pytest.raises(UnknownLabelError, match="there is no label 'galaxy'"):
         queries.match("galaxy")
 
@@ -60,9 +60,9 @@ def test_what_is_known_goes_before_what_is_near(matched: LabelConcepts) -> None:
     )
     assert queries.match("boat").labels == ["ship"]
     weak = LabelAliases(np.array([[1, 1, 0], [1, 0, 0], [1, 0, 0], [1, 0, 0], [1, 0, 0]]), ["ship", "boat", "car"])
-    found = QueryMatcher(LABELS, None, weak, vectors).match("boat")
-    assert (found.match_kind, found.labels) == ("word vector", ["ship"])
-    assert "(cosine 0.99)" in found.sentence
+    match_ = QueryMatcher(LABELS, None, weak, vectors).match("boat")
+    assert (match_.match_kind, match_.labels) == ("word vector", ["ship"])
+    assert "(cosine 0.99)" in match_.sentence
     nothing = WordVectors(["ship", "boat"], np.array([[1, 0], [0, 0]], np.float32))
     with pytest.raises(UnknownLabelError):
         QueryMatcher(LABELS, None, None, nothing).match("boat")
@@ -74,16 +74,16 @@ def test_what_is_known_goes_before_what_is_near(matched: LabelConcepts) -> None:
 def test_the_same_things_as_by_brute_force(n_things: int, n_labels: int, seed: int) -> None:
     Y = np.random.default_rng(seed).integers(0, 2, (n_things, n_labels))
     names = [f"label {y}" for y in range(n_labels)]
-    found = LabelAliases(Y, names).nearest("Label 0", names)
-    both = Y[:, 0] @ Y
-    alike = both / np.sqrt(np.maximum(Y.sum(0) * Y[:, 0].sum(), 1))
+    aliases = LabelAliases(Y, names).nearest("Label 0", names)
+    cooccurrences = Y[:, 0] @ Y
+    alike = cooccurrences / np.sqrt(np.maximum(Y.sum(0) * Y[:, 0].sum(), 1))
     alike[0] = 0
     if not alike.any():
-        assert found is None
+        assert aliases is None
         return
-    assert found is not None
-    assert found[1] == pytest.approx(alike.max())
-    assert alike[names.index(found[0])] == pytest.approx(alike.max())
+    assert aliases is not None
+    assert aliases[1] == pytest.approx(alike.max())
+    assert alike[names.index(aliases[0])] == pytest.approx(alike.max())
 
 
 def test_lists_are_cut() -> None:

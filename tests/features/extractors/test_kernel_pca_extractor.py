@@ -46,10 +46,10 @@ def test_rows_are_those_of_the_map_after_the_description(fitted, collection):
     )
     rows = inner.transform(collection)
     by_hand = KernelPca(9, seed=4).fit(rows.X).transform(rows.X)
-    found = fitted.transform(collection)
-    assert found.X.dtype == np.float32
-    np.testing.assert_array_equal(found.X, by_hand)
-    assert (found.ids, found.label_names, found.dictionary) == (rows.ids, rows.label_names, fitted.fingerprint())
+    mapped = fitted.transform(collection)
+    assert mapped.X.dtype == np.float32
+    np.testing.assert_array_equal(mapped.X, by_hand)
+    assert (mapped.ids, mapped.label_names, mapped.dictionary) == (rows.ids, rows.label_names, fitted.fingerprint())
     assert (fitted.n_features_, fitted.is_dense, fitted.has_counts) == (9, True, False)
     columns, values = fitted.transform_one(collection.items[5].content)
     assert columns.tolist() == list(range(9))
@@ -73,21 +73,23 @@ def test_same_rows_in_processes_in_a_file_and_after_loading(fitted, collection, 
 
 def test_the_fingerprint_changes_with_the_map_and_with_what_is_mapped(fitted, collection):
     changed = ({"n_components": 8}, {"n_landmarks": 20}, {"size": 33}, {"balance": "length"})
-    asked = {"size": 32, "n_components": 9, "seed": 4}
-    found = [create_extractor("colour,hog", **{**asked, **one}).fit(collection).fingerprint() for one in changed]
-    assert len({fitted.fingerprint(), *found}) == 5
-    assert create_extractor("colour,hog", **asked).fit(collection).fingerprint() == fitted.fingerprint()
+    options = {"size": 32, "n_components": 9, "seed": 4}
+    fingerprints = [
+        create_extractor("colour,hog", **{**options, **change}).fit(collection).fingerprint() for change in changed
+    ]
+    assert len({fitted.fingerprint(), *fingerprints}) == 5
+    assert create_extractor("colour,hog", **options).fit(collection).fingerprint() == fitted.fingerprint()
 
 
 def test_a_large_collection_is_sampled_evenly(collection, monkeypatch):
     monkeypatch.setattr(kernel_pca, "_TRAINING_ROWS", 4)
     monkeypatch.setattr(kernel_pca, "_TEST_ROWS", 2)
-    fit_rows, learnt = KernelPca.fit_rows, []
+    fit_rows, fitted_ids = KernelPca.fit_rows, []
     monkeypatch.setattr(
-        KernelPca, "fit_rows", lambda self, rows, **o: learnt.extend(rows.ids) or fit_rows(self, rows, **o)
+        KernelPca, "fit_rows", lambda self, rows, **o: fitted_ids.extend(rows.ids) or fit_rows(self, rows, **o)
     )
     KernelPcaExtractor(HogFeatures(size=32), KernelPca(1, 1)).fit(collection)
-    assert learnt == [picture.id for picture in collection.items[::4]]
+    assert fitted_ids == [picture.id for picture in collection.items[::4]]
 
 
 def test_mass_is_balanced_for_the_kernel_unless_told_otherwise():
@@ -100,16 +102,16 @@ def test_mass_is_balanced_for_the_kernel_unless_told_otherwise():
 
 def test_the_log_says_what_is_lost(collection, caplog):
     with caplog.at_level(logging.INFO, "wsabie"):
-        found = create_extractor("hog", size=32, n_components=5).fit(collection)
-    assert caplog.messages[-1] == f"5 components of hog: {found.pca.report_.format_summary()}"
+        fitted_extractor = create_extractor("hog", size=32, n_components=5).fit(collection)
+    assert caplog.messages[-1] == f"5 components of hog: {fitted_extractor.pca.report_.format_summary()}"
     assert "24 landmarks takes about" in caplog.messages[0]
 
 
 def test_unreadable_pictures_are_listed(fitted, spoilt, collection):
     rejects = Rejects()
-    found = KernelPcaExtractor(fitted.inner, KernelPca(9, seed=4)).fit(spoilt, rejects=rejects)
+    extractor = KernelPcaExtractor(fitted.inner, KernelPca(9, seed=4)).fit(spoilt, rejects=rejects)
     assert len(rejects) == 3
-    np.testing.assert_array_equal(found.pca.components_, fitted.pca.components_)
+    np.testing.assert_array_equal(extractor.pca.components_, fitted.pca.components_)
     nothing = ItemList(spoilt.path, [spoilt.items[0]])
     with pytest.raises(InputError, match=r"none of the pictures of .* can be read: words\.jpg"):
         create_extractor("hog", n_components=1).fit(nothing)
@@ -118,13 +120,13 @@ def test_unreadable_pictures_are_listed(fitted, spoilt, collection):
 def test_negative_values_are_no_histograms(collection):
     with pytest.raises(InputError, match=r"signed gives sky-0\.png negative values, and the intersection kernel"):
         KernelPcaExtractor(Signed(300), KernelPca(1)).fit(collection)
-    found = KernelPcaExtractor(Signed(0), KernelPca(1)).fit(collection)
-    found.inner.least = 300  # a network that is negative for new pictures only
+    extractor = KernelPcaExtractor(Signed(0), KernelPca(1)).fit(collection)
+    extractor.inner.least = 300  # a network that is negative for new pictures only
     rejects = Rejects()
-    assert len(found.transform(collection, rejects=rejects)) == 0
+    assert len(extractor.transform(collection, rejects=rejects)) == 0
     assert rejects.counts == {NEGATIVE: 24}
     with pytest.raises(UnreadableItemError):
-        found.transform_one(collection.items[0].content)
+        extractor.transform_one(collection.items[0].content)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +152,7 @@ def test_it_must_have_learned_first():
 def test_another_dictionary_is_told_by_what_differs(fitted):
     fitted.refuse_other(create_extractor("colour,hog", size=32, n_components=9, seed=4), "here", "x")
     fitted.refuse_options({"n_components": 9, "n_landmarks": "auto", "features": "colour,hog", "size": 32}, "here", "x")
-    for wanted, sentence in (
+    for options, sentence in (
         (
             create_extractor("colour,hog", size=32, seed=4, balance="mass"),
             "made with n_components 9 and not without; x",
@@ -159,7 +161,7 @@ def test_another_dictionary_is_told_by_what_differs(fitted):
         (create_extractor("hog", size=32, seed=4, n_components=9), "made with features colour,hog and not hog"),
     ):
         with pytest.raises(InputError, match=sentence):
-            fitted.refuse_other(wanted, "here", "x")
+            fitted.refuse_other(options, "here", "x")
     with pytest.raises(InputError, match="made with no n_components, no n_landmarks; x"):
         fitted.inner.refuse_other(fitted, "here", "x")
 

@@ -32,10 +32,10 @@ def saved(path, nodes, shape, outputs, weights=(), dtype="FLOAT", inputs=(), dom
     from onnx import TensorProto, helper, numpy_helper
 
     kind = getattr(TensorProto, dtype)
-    given = [helper.make_tensor_value_info(name, kind, shape) for name in ("picture", *inputs)]
-    told = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
+    input_infos = [helper.make_tensor_value_info(name, kind, shape) for name in ("picture", *inputs)]
+    output_infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
     stored = [numpy_helper.from_array(array, name) for name, array in weights]
-    graph = helper.make_graph(nodes, "encoder", given, told, stored)
+    graph = helper.make_graph(nodes, "encoder", input_infos, output_infos, stored)
     opsets = [helper.make_opsetid("", 13), *([helper.make_opsetid(domain, 1)] if domain else [])]
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
     return path
@@ -85,7 +85,7 @@ def content(pixels):
     return file.getvalue()
 
 
-def said(encoder, pixels):
+def encode_pixels(encoder, pixels):
     return encoder.transform_one(content(pixels))[1]
 
 
@@ -123,23 +123,23 @@ def test_every_road_gives_the_same(encoder_file, emoji, tmp_path):
 
 
 def test_beside_histograms_it_has_unit_length(encoder_file, collection):
-    both = ConcatenatedFeatures([HogFeatures(), OnnxEncoder(encoder_file)]).fit(collection)
-    assert not both.is_dense
-    rows = both.transform(collection)
+    mixed = ConcatenatedFeatures([HogFeatures(), OnnxEncoder(encoder_file)]).fit(collection)
+    assert not mixed.is_dense
+    rows = mixed.transform(collection)
     assert rows.X.shape == (24, HogFeatures().n_features_ + WIDTH)
-    alone = OnnxEncoder(encoder_file).transform(collection).X
+    encoded = OnnxEncoder(encoder_file).transform(collection).X
     np.testing.assert_allclose(
-        rows.X[:, -WIDTH:].toarray(), alone / np.linalg.norm(alone, axis=1, keepdims=True), rtol=1e-5
+        rows.X[:, -WIDTH:].toarray(), encoded / np.linalg.norm(encoded, axis=1, keepdims=True), rtol=1e-5
     )
-    again = load_saved(both)
-    assert again.fingerprint() == both.fingerprint()
-    other = create_extractor(f"hog,onnx:{identity(encoder_file.with_name('other.onnx'), [1, 3, 4, 4])}")
+    again = load_saved(mixed)
+    assert again.fingerprint() == mixed.fingerprint()
+    other_extractor = create_extractor(f"hog,onnx:{identity(encoder_file.with_name('other.onnx'), [1, 3, 4, 4])}")
     with pytest.raises(InputError, match="made with model"):
-        again.refuse_options(other.identity(), "here", "x")
+        again.refuse_options(other_extractor.identity(), "here", "x")
 
 
-def load_saved(found):
-    return type(found).from_parts(found.to_parts())
+def load_saved(extractor):
+    return type(extractor).from_parts(extractor.to_parts())
 
 
 # ---- what a network is given
@@ -158,7 +158,7 @@ def test_values_are_normalised(tmp_path):
     }.items():
         encoder = OnnxEncoder(file, normalise=normalise)
         # a map of one place: its mean is what was given
-        np.testing.assert_allclose(said(encoder, pixels), expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(encode_pixels(encoder, pixels), expected, rtol=1e-5, atol=1e-6)
         assert load_saved(encoder).fingerprint() == encoder.fingerprint()
 
 
@@ -170,12 +170,12 @@ def test_layouts_batches_and_types(tmp_path, shape, dtype):
     """Whatever the network wants, the means of its maps are those of the channels."""
     encoder = OnnxEncoder(identity(tmp_path / "a.onnx", shape, dtype), normalise="unit")
     pixels = np.broadcast_to([204, 102, 0], (6, 6, 3))
-    np.testing.assert_allclose(said(encoder, pixels), [0.8, 0.4, 0], atol=1e-3)
+    np.testing.assert_allclose(encode_pixels(encoder, pixels), [0.8, 0.4, 0], atol=1e-3)
 
 
 def test_bytes_are_given_as_bytes(tmp_path):
     encoder = OnnxEncoder(identity(tmp_path / "a.onnx", [1, 3, 5, 5], "UINT8"))
-    np.testing.assert_allclose(said(encoder, np.full((9, 9, 3), 77)), [77] * 3)
+    np.testing.assert_allclose(encode_pixels(encoder, np.full((9, 9, 3), 77)), [77] * 3)
 
 
 def test_sides_that_are_open(tmp_path):
@@ -192,11 +192,13 @@ def test_the_centre_is_seen_in_the_shape_of_the_input(tmp_path):
     encoder = OnnxEncoder(identity(tmp_path / "a.onnx", [1, 3, 20, 20]), normalise="bytes")
     pixels = np.zeros((20, 60, 3))
     pixels[:, 20:40] = 200
-    np.testing.assert_allclose(said(encoder, pixels), 200, atol=1)
+    np.testing.assert_allclose(encode_pixels(encoder, pixels), 200, atol=1)
     pixels[5:15, 25:35] = 90
     cropped = OnnxEncoder(encoder.model, normalise="bytes", crop=0.5)
-    np.testing.assert_allclose(said(cropped, pixels), 90, atol=15)  # at its border, what lies around it shines through
-    assert said(encoder, pixels)[0] > 150
+    np.testing.assert_allclose(
+        encode_pixels(cropped, pixels), 90, atol=15
+    )  # at its border, what lies around it shines through
+    assert encode_pixels(encoder, pixels)[0] > 150
 
 
 # ---- what it says
@@ -204,7 +206,9 @@ def test_the_centre_is_seen_in_the_shape_of_the_input(tmp_path):
 
 def test_maps_and_tokens_are_averaged(encoder_file):
     pixels = np.random.default_rng(1).integers(0, 256, (32, 32, 3))
-    embeds, of_map, tokens = (said(OnnxEncoder(encoder_file, output=o), pixels) for o in (None, "map", "tokens"))
+    embeds, of_map, tokens = (
+        encode_pixels(OnnxEncoder(encoder_file, output=o), pixels) for o in (None, "map", "tokens")
+    )
     np.testing.assert_allclose(of_map, embeds, rtol=1e-4)
     np.testing.assert_allclose(tokens, embeds, rtol=1e-4)
 
@@ -215,8 +219,8 @@ def test_no_finite_numbers_reject_the_picture(tmp_path):
     nodes = [helper.make_node("Log", ["picture"], ["logs"]), helper.make_node("Flatten", ["logs"], ["out"])]
     encoder = OnnxEncoder(saved(tmp_path / "a.onnx", nodes, [1, 3, 2, 2], ["out"]), normalise="unit")
     with pytest.raises(UnreadableItemError, match="no finite features"):
-        said(encoder, np.zeros((2, 2, 3)))
-    assert said(encoder, np.full((2, 2, 3), 255)).tolist() == [0.0] * 12
+        encode_pixels(encoder, np.zeros((2, 2, 3)))
+    assert encode_pixels(encoder, np.full((2, 2, 3), 255)).tolist() == [0.0] * 12
 
 
 # ---- what is refused
@@ -246,13 +250,13 @@ def test_refuses_what_is_no_encoder_of_pictures(tmp_path, encoder_file):
     refused(identity(tmp_path / "a.onnx", [1, 3, 4, 4], "INT64"), "give one that takes float or uint8")
     two = [helper.make_node("Add", ["picture", "other"], ["out"])]
     refused(saved(tmp_path / "a.onnx", two, [1, 3, 4, 4], ["out"], inputs=["other"]), "has 2 inputs")
-    own = [helper.make_node("Anything", ["picture"], ["out"], domain="com.example")]
-    path = saved(tmp_path / "own.onnx", own, [1, 3, 4, 4], ["out"], domain="com.example")
+    custom_nodes = [helper.make_node("Anything", ["picture"], ["out"], domain="com.example")]
+    path = saved(tmp_path / "own.onnx", custom_nodes, [1, 3, 4, 4], ["out"], domain="com.example")
     refused(path, r"own\.onnx is not run: it has the operator 'com\.example\.Anything', which is not known")
     five = [helper.make_node("Unsqueeze", ["picture", "axis"], ["out"])]
     path = saved(tmp_path / "a.onnx", five, [1, 3, 4, 4], ["out"], [("axis", np.array([0], np.int64))])
     with pytest.raises(InputError, match="choose an output of numbers"):
-        said(OnnxEncoder(path), np.zeros((4, 4, 3)))
+        encode_pixels(OnnxEncoder(path), np.zeros((4, 4, 3)))
 
 
 def test_weights_outside_the_file_are_refused(tmp_path, encoder_file):

@@ -42,7 +42,7 @@ def test_one_thing_needs_no_list(entities: dict[str, FittedEntities]) -> None:
 
 @pytest.mark.parametrize("items", [1.5, None, [1.0], ["t0", 1], [[0, 1]], [True], np.ones(48, bool), np.eye(2)])
 def test_what_is_neither_is_refused(entities: dict[str, FittedEntities], items: Any) -> None:
-    with pytest.raises(InputError, match="things of the kind 'track' are names or whole numbers; these are"):
+    with pytest.raises(InputError, match="entities of the kind 'track' are names or whole numbers; these are"):
         entities["track"].ids(items)
 
 
@@ -56,7 +56,7 @@ def test_numbers_without_a_thing_are_refused(entities: dict[str, FittedEntities]
 
 def test_features_are_for_kinds_that_have_some(entities: dict[str, FittedEntities]) -> None:
     assert entities["artist"].inputs(None).tolist() == [0, 1, 2]
-    with pytest.raises(InputError, match="things of the kind 'artist' have no features; give their names or numbers"):
+    with pytest.raises(InputError, match="entities of the kind 'artist' have no features; give their names or numbers"):
         entities["artist"].inputs(np.eye(3))
     with pytest.raises(InputError, match="X has 29 features, but the kind 'track' is expecting 30 features as input"):
         entities["track"].inputs(features()[:, 1:])
