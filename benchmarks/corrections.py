@@ -184,7 +184,7 @@ def evaluate_pictures(collection: Collection, test: list[dict[str, Any]], number
     name = opened.annotator.dictionary
     if name not in _described:
         source = ItemList(Path("test"), [Item(str(i), row["image"], ()) for i, row in enumerate(test)])
-        _described[name] = opened.annotator.terms.transform(source).X
+        _described[name] = opened.annotator.extractor.transform(source).X
     label_ids = np.array(sorted(numbers.values()))
     column = {label: place for place, label in enumerate(label_ids)}
     pairs = [

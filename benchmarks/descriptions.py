@@ -23,10 +23,10 @@ from wsabie.io.records import FeatureTable
 from wsabie.workflows.compare.comparison import build_comparison_task
 from wsabie.workflows.compare.comparison_run import compare_models
 from wsabie.workflows.compare.entrants import build_entrants
-from wsabie.workflows.demos import MIN_PICTURES, N_TERMS, SIZE, open_sample_images
+from wsabie.workflows.demos import MIN_PICTURES, N_VISUAL_WORDS, SIZE, open_sample_images
 from wsabie.workflows.report.examples import extract_split
 
-NAMES = ("terms", "colour", "textons", "hog", "colour,textons,hog", "terms,colour,textons,hog")
+NAMES = ("visual-words", "colour", "textons", "hog", "colour,textons,hog", "visual-words,colour,textons,hog")
 METRICS = ("p@1", "p@10", "MAP")
 
 
@@ -38,7 +38,10 @@ def measure_extractor(
     names: str, part: str, balance: str | None, threads: int, components: int | None
 ) -> dict[str, Any]:
     """Held-out figures of one description, what a row of it is, and what a map to components loses."""
-    options: dict[str, Any] = {"size": SIZE, **({"n_words": N_TERMS} if "terms" in names.split(",") else {})}
+    options: dict[str, Any] = {
+        "size": SIZE,
+        **({"n_words": N_VISUAL_WORDS} if "visual-words" in names.split(",") else {}),
+    }
     options |= {"n_components": components} if components else {}
     extractor = create_extractor(names, **options, **({"balance": balance} if balance and "," in names else {}))
     run = SerialExecutor() if threads == 1 else ProcessExecutor(threads)

@@ -1,4 +1,4 @@
-"""Text described per second of CPU, one process: `python -m benchmarks.documents SRC [--terms N]`.
+"""Text described per second of CPU, one process: `python -m benchmarks.documents SRC [--words N]`.
 
 SRC is a collection of documents, such as WordNet's folder; it is read into memory first and stated apart: the time of
 reading, of counting its words, of describing its documents one by one, and of describing them joined to long ones; what
@@ -59,7 +59,7 @@ def join_items(items: list[Item]) -> list[Item]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("source", type=Path, metavar="SRC")
-    parser.add_argument("--terms", type=int, default=1_000_000)
+    parser.add_argument("--words", type=int, default=1_000_000)
     options = parser.parse_args()
     source = open_source(options.source)
     if isinstance(source, FeatureTable) or source.modality != "documents":
@@ -69,7 +69,7 @@ def main() -> None:
     reading = time.process_time() - started
     size = sum(len(item.content) for item in items) / 1e6  # type: ignore[arg-type]
     short, long = ItemList(options.source, items, "documents"), join_items(items)
-    bag = BagOfWords(options.terms).fit(ItemList(options.source, items[:10], "documents"))
+    bag = BagOfWords(options.words).fit(ItemList(options.source, items[:10], "documents"))
     clear_peak()
     memory_before = resident()
     bag.fit(short)

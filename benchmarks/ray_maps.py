@@ -1,6 +1,6 @@
 """Feature extraction on a Ray cluster of one core, and of two nodes with a core each, on this machine.
 
-    python -m benchmarks.ray_maps [FOLDER] [--pictures 600] [--describe terms] [--data]
+    python -m benchmarks.ray_maps [FOLDER] [--pictures 600] [--describe visual-words] [--data]
 
 The first node, the process that hands out the work and everything else of Ray's are held to one core, the second node
 to another, so that what Ray itself takes is paid for. Pictures a second, one node before and after two; processor time
@@ -47,7 +47,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=get_sample_path("emoji"))
     parser.add_argument("--pictures", type=int, default=600)
-    parser.add_argument("--describe", default="terms")
+    parser.add_argument("--describe", default="visual-words")
     parser.add_argument("--data", action="store_true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -57,8 +57,8 @@ def main() -> int:
         return 2
     source = open_source(options.folder)
     pictures = ItemList(source.path, list(islice(source, options.pictures)))
-    with_terms = {"n_words": 1000} if "terms" in options.describe.split(",") else {}
-    extractor = create_extractor(options.describe, **with_terms).fit(pictures)
+    word_options = {"n_words": 1000} if "visual-words" in options.describe.split(",") else {}
+    extractor = create_extractor(options.describe, **word_options).fit(pictures)
     report_head = {"schema": 1, "machine": machine(), "pictures": len(pictures), "describe": options.describe}
     report = report_head | compare_executors(extractor, pictures, cores, options.data)
     print(json.dumps(report, indent=1) if options.json else format_report(report))

@@ -84,10 +84,10 @@ def train_model(place: Path) -> Path:
     """A model of 300 emoji by 2,000 visual words."""
     pq.write_table(pq.read_table(get_sample_path("emoji")).slice(0, 300), place / "emoji.parquet")
     source = open_source(place / "emoji.parquet")
-    terms = VisualWords(n_words=2000).fit(source)
-    rows = terms.transform(source)
+    extractor = VisualWords(n_words=2000).fit(source)
+    rows = extractor.transform(source)
     model = Wsabie(dim=100, epochs=5).fit(rows.X, rows.Y, label_names=rows.label_names)
-    Annotator(model, terms).save(place / "model")
+    Annotator(model, extractor).save(place / "model")
     return place / "model"
 
 

@@ -156,7 +156,7 @@ def _open_sample(seed: int, executor: Executor | None, progress: Progress) -> Pa
     from wsabie.workflows.demos import (
         DESCRIPTION,
         MIN_PICTURES,
-        N_TERMS,
+        N_VISUAL_WORDS,
         SIZE,
         extract_sample,
         open_sample_images,
@@ -171,7 +171,7 @@ def _open_sample(seed: int, executor: Executor | None, progress: Progress) -> Pa
     kinds = read_hierarchy(*map(get_sample_path, parts))
     name = "sample" if len(parts) > 1 else parts[0]  # a wheel bundles only the emoji
     data = PaperData(name, about, *build_three_sides(rows, sides), min_rows=MIN_PICTURES, similar=kinds.similar)
-    return make_extractable(data, pictures, executor, progress, n_words=N_TERMS, size=SIZE, seed=seed)
+    return make_extractable(data, pictures, executor, progress, n_words=N_VISUAL_WORDS, size=SIZE, seed=seed)
 
 
 def build_three_sides(rows: FeatureTable, sides: Split) -> tuple[FeatureTable, FeatureTable, FeatureTable]:
@@ -193,7 +193,9 @@ def make_extractable(
         from wsabie.features.extractor_registry import create_extractor
         from wsabie.workflows.report.examples import extract_split
 
-        extractor_options = {n: value for n, value in options.items() if n != "n_words" or "terms" in names.split(",")}
+        extractor_options = {
+            n: value for n, value in options.items() if n != "n_words" or "visual-words" in names.split(",")
+        }
         extractor = create_extractor(names, **extractor_options)
         known_rejects = Rejects()  # the first extraction has reported unreadable images
         rows, sides = extract_split(

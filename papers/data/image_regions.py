@@ -63,7 +63,7 @@ def open_regions(
     """
     from wsabie.features.extractors.visual_words import VisualWords
     from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
-    from wsabie.workflows.demos import N_TERMS, SIZE
+    from wsabie.workflows.demos import N_VISUAL_WORDS, SIZE
     from wsabie.workflows.report.examples import extract_split
 
     if not knowledge:
@@ -74,7 +74,7 @@ def open_regions(
         Path(name),
     )
     collection = _join_collections(folder, knowledge_graph, rejects)
-    extractor = VisualWords(n_words=N_TERMS, size=SIZE, seed=seed)
+    extractor = VisualWords(n_words=N_VISUAL_WORDS, size=SIZE, seed=seed)
     rows, sides = extract_split(
         collection.pictures,
         extractor,

@@ -56,7 +56,7 @@ def open_synset_images(
     """
     from wsabie.features.extractors.visual_words import VisualWords
     from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
-    from wsabie.workflows.demos import N_TERMS, SIZE
+    from wsabie.workflows.demos import N_VISUAL_WORDS, SIZE
     from wsabie.workflows.report.examples import extract_split
 
     knowledge_graph = read_knowledge_graph(*knowledge)
@@ -69,7 +69,7 @@ def open_synset_images(
         splits.append(_split_by_pairs(rows, pairs, seed))
         return splits[0].split
 
-    extractor = VisualWords(n_words=N_TERMS, size=SIZE, seed=seed)
+    extractor = VisualWords(n_words=N_VISUAL_WORDS, size=SIZE, seed=seed)
     rows, sides = extract_split(pictures, extractor, choose, executor=executor, progress=progress, rejects=rejects)
     relations = [
         (rows.label_names[object_id], rows.label_names[part_id]) for object_id, part_id in splits[0].relations.tolist()

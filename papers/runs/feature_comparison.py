@@ -8,11 +8,11 @@ from papers.runs.model_tables import compare_entries
 from wsabie.core.errors import InputError
 
 DESCRIPTIONS = {
-    "visterms": "terms",
+    "visterms": "visual-words",
     "colour": "colour",
     "textons": "textons",
     "HOG": "hog",
-    "better features": "terms,colour,textons,hog",
+    "better features": "visual-words,colour,textons,hog",
 }
 """Row names, with the image features of each."""
 

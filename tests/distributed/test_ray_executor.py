@@ -194,9 +194,9 @@ def test_an_item_that_kills_its_workers_is_told(nodes, monkeypatch):
     assert list(nodes.map(abs, [-1])) == [1]
 
 
-@pytest.mark.parametrize("features", ["terms", "colour", "textons,hog"])
+@pytest.mark.parametrize("features", ["visual-words", "colour", "textons,hog"])
 def test_descriptions_are_those_of_one_process(nodes, pictures, features):
-    settings: dict[str, Any] = {"terms": {"n_words": 300}}.get(features, {})
+    settings: dict[str, Any] = {"visual-words": {"n_words": 300}}.get(features, {})
     settings = settings or ({"n_textons": 16} if "textons" in features else {})
     local, remote = (
         create_extractor(features, **settings).fit(pictures, executor=run) for run in (SerialExecutor(), nodes)

@@ -38,7 +38,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "conse": {"vectors": WORDS},
 }
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1.0"
-PICTURES = ["colour", "textons", "hog", "terms,colour"]
+PICTURES = ["colour", "textons", "hog", "visual-words,colour"]
 
 
 def make_folder(name: str, folder: Path) -> None:
@@ -63,7 +63,7 @@ def make_folder(name: str, folder: Path) -> None:
         in_shards(toy_rows(40, dense=name == "shards-dense"), folder)
     elif name.startswith("extractor"):
         described = name.partition(" ")[2]
-        options = {"n_words": 12} if "terms" in described else {}
+        options = {"n_words": 12} if "visual-words" in described else {}
         options |= {"n_textons": 8} if "textons" in described else {}
         wsabie.create_extractor(described, **options).fit(_pictures()).save(folder)
     else:
@@ -151,8 +151,8 @@ def _use_model(loaded: Any) -> None:
         except WsabieError as error:
             refused = str(error)
             assert refused
-    if getattr(loaded, "terms", None) is not None:
-        loaded.terms.fingerprint()
+    if getattr(loaded, "extractor", None) is not None:
+        loaded.extractor.fingerprint()
         loaded.rows(_pictures())
     if hasattr(model, "memory_") and model.memory_ is not None:
         model.partial_fit(rows, ["label_0"] * rows.shape[0], epochs=1)

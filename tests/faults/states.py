@@ -186,7 +186,7 @@ def documents_model(lab: Lab, folder: Path) -> None:
 def picture_model(lab: Lab, folder: Path) -> None:
     """A model of pictures, with a dictionary of visual words."""
     pictures(lab, folder)
-    words = ("train", "photos", "--model", "m", "--n-words", "20", "--features", "terms,colour", *QUICK)
+    words = ("train", "photos", "--model", "m", "--n-words", "20", "--features", "visual-words,colour", *QUICK)
     require_success(lab.run(folder, *words))
 
 

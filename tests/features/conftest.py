@@ -61,8 +61,8 @@ def spoilt(collection):
 
 
 @pytest.fixture(scope="session")
-def terms(collection):
-    """A dictionary of 60 terms."""
+def extractor(collection):
+    """A dictionary of 60 visual words."""
     from wsabie.features.extractors.visual_words import VisualWords
 
     return VisualWords(n_words=60).fit(collection)

@@ -15,9 +15,9 @@ def some_map(seed, n_blocks=30, n_words=12, width=300, height=200):
     draw = np.random.default_rng(seed)
     corner = draw.random((n_blocks, 2)) * [width - 2, height - 2]
     side = 0.5 + draw.random((n_blocks, 2)) * ([width, height] - corner - 0.5)
-    terms = draw.integers(0, n_words, n_blocks).astype(np.int32)
-    contributions = np.where(np.bincount(terms, minlength=n_words) > 0, draw.normal(size=n_words), 0)
-    return BlockMap(np.hstack([corner, corner + side]), terms, width, height), contributions
+    words = draw.integers(0, n_words, n_blocks).astype(np.int32)
+    contributions = np.where(np.bincount(words, minlength=n_words) > 0, draw.normal(size=n_words), 0)
+    return BlockMap(np.hstack([corner, corner + side]), words, width, height), contributions
 
 
 @settings(max_examples=50, deadline=None)
@@ -34,8 +34,8 @@ def test_the_heat_sums_to_the_score(seed, shape):
 def test_blocks_of_a_term_share_equally():
     block_map, contributions = some_map(1)
     shares = share_among_blocks(contributions, block_map)
-    for term in np.unique(block_map.terms):
-        term_shares = shares[block_map.terms == term]
+    for term in np.unique(block_map.words):
+        term_shares = shares[block_map.words == term]
         assert np.ptp(term_shares) == 0
         np.testing.assert_allclose(term_shares.sum(), contributions[term])
 
@@ -58,17 +58,17 @@ def test_the_contributions_of_another_picture_are_refused():
     block_map = BlockMap(np.zeros((1, 4)), np.array([2], np.int32), 9, 9)
     with pytest.raises(InputError, match="word 1 contributes but lies nowhere"):
         share_among_blocks([0.0, 1.0, 0.0], block_map)
-    with pytest.raises(InputError, match="contributions are given for 2 terms"):
+    with pytest.raises(InputError, match="contributions are given for 2 visual words"):
         share_among_blocks([0.0, 1.0], block_map)
 
 
-def test_a_real_picture_explains_itself(terms, collection):
+def test_a_real_picture_explains_itself(extractor, collection):
     for picture in collection.items[:3]:
-        indices, values = terms.transform_one(picture.content)
-        weights = np.random.default_rng(0).normal(size=terms.n_words_)
-        contributions = np.zeros(terms.n_words_)
+        indices, values = extractor.transform_one(picture.content)
+        weights = np.random.default_rng(0).normal(size=extractor.n_words_)
+        contributions = np.zeros(extractor.n_words_)
         contributions[indices] = values * weights[indices]
-        heat = build_heat_map(contributions, terms.block_map(picture.content))
+        heat = build_heat_map(contributions, extractor.block_map(picture.content))
         np.testing.assert_allclose(heat.sum(), values @ weights[indices])
 
 

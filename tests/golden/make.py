@@ -34,14 +34,14 @@ def picture(name: str, number: int) -> bytes:
 
 
 def annotator() -> Annotator:
-    """For pictures, with tf-idf terms and two labels a picture."""
+    """For pictures, with tf-idf extractor and two labels a picture."""
     colour_numbers = [(name, number) for number in range(4) for name in COLOURS]
     pictures = [Item(f"{name} {n}", picture(name, n), (name, "Bild 犬")) for name, n in colour_numbers]
     source = ItemList(Path("pictures"), pictures)
-    terms = wsabie.VisualWords(12, weighting="tfidf", size=64).fit(source)
-    rows = terms.transform(source)
+    extractor = wsabie.VisualWords(12, weighting="tfidf", size=64).fit(source)
+    rows = extractor.transform(source)
     model = wsabie.Wsabie(**SMALL).fit(rows.X, rows.Y, label_names=rows.label_names)
-    return Annotator(model, terms, facts={"source": "pictures", "rows": len(rows)}, dictionary=rows.dictionary)
+    return Annotator(model, extractor, facts={"source": "pictures", "rows": len(rows)}, dictionary=rows.dictionary)
 
 
 def vectors(n: int) -> Any:

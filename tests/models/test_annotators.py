@@ -107,9 +107,9 @@ def test_texts_are_annotated_and_a_path_is_no_text(of_texts: wsabie.Annotator, t
 
 
 def test_rows_are_annotated_as_by_the_model(of_texts: wsabie.Annotator) -> None:
-    assert of_texts.terms is not None
+    assert of_texts.extractor is not None
     source = wsabie.ItemList(Path("texts"), [wsabie.Item("a", TEXTS["sea"].encode(), ())], "documents")
-    rows = of_texts.terms.transform(source)
+    rows = of_texts.extractor.transform(source)
     assert of_texts.annotate(rows.X, k=2) == of_texts.model.annotate(rows.X, k=2)
     assert of_texts.annotate(rows, k=2) == {"a": of_texts.model.annotate(rows.X, k=2)[0]}
     by_rows = wsabie.Annotator(wsabie.Wsabie(dim=2, threads=1).fit(np.eye(2), ["a", "b"]))

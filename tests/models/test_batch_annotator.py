@@ -35,11 +35,11 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """A model of 90 emoji, by visual words."""
     source = open_source(get_sample_path("emoji"))
     pictures = ItemList(source.path, list(source)[400:490], "pictures")
-    terms = wsabie.VisualWords(n_words=60).fit(pictures)
-    rows = terms.transform(pictures)
+    extractor = wsabie.VisualWords(n_words=60).fit(pictures)
+    rows = extractor.transform(pictures)
     model = wsabie.Wsabie(dim=16, epochs=5, threads=1).fit(rows.X, rows.Y, label_names=rows.label_names)
     folder = tmp_path_factory.mktemp("emoji") / "model"
-    Annotator(model, terms).save(folder)
+    Annotator(model, extractor).save(folder)
     return Trained(folder, pictures, rows)
 
 

@@ -44,11 +44,11 @@ def make_model(folder: Path, n: int = 60, seed: int = 0) -> Path:
     small = folder.with_suffix(".parquet")
     pq.write_table(table, small)
     source = open_source(small)
-    terms = VisualWords(n_words=100, seed=seed).fit(source)
-    rows = terms.transform(source)
+    extractor = VisualWords(n_words=100, seed=seed).fit(source)
+    rows = extractor.transform(source)
     model = Wsabie(dim=16, epochs=10, threads=1, seed=seed)
     model.fit(rows.X, rows.Y, label_names=rows.label_names, validation=(rows.X, rows.Y))
-    Annotator(model, terms).save(folder)
+    Annotator(model, extractor).save(folder)
     return folder
 
 

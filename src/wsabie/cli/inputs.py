@@ -102,7 +102,7 @@ def open_model_data(annotator: "Annotator", path: Path, rejects: Rejects, labels
 
 def find_modality(annotator: "Annotator") -> "ModalityName | None":
     """Return the modality of a model; None for rows of features."""
-    return None if annotator.terms is None else annotator.terms.modality
+    return None if annotator.extractor is None else annotator.extractor.modality
 
 
 def get_read_options(facts: JsonObject) -> Settings:
@@ -215,11 +215,11 @@ def refuse_misfit(annotator: "Annotator", model: Path, source: "Source") -> None
 
     if is_table(source):
         is_extracted = bool(annotator.dictionary) and source.dictionary
-        if annotator.terms is not None and is_extracted and is_extracted != annotator.dictionary:
-            modality, reason = annotator.terms.modality, "the features come from another dictionary"
+        if annotator.extractor is not None and is_extracted and is_extracted != annotator.dictionary:
+            modality, reason = annotator.extractor.modality, "the features come from another dictionary"
             command = f"wsabie features {KINDS[modality]} FOLDER --dictionary {model} --out FILE"
             raise InputError(f"{reason} than the training data; give the {modality}, or extract them again: {command}")
-    elif annotator.terms is None:
+    elif annotator.extractor is None:
         remedy = "give rows"
         if annotator.dictionary:
             remedy = (
@@ -229,7 +229,7 @@ def refuse_misfit(annotator: "Annotator", model: Path, source: "Source") -> None
             if annotator.dictionary.startswith(MAPPED):
                 remedy += ", and map them: wsabie features kpca FILE.parquet --map FOLDER --out MAPPED.parquet"
         raise InputError(f"{model} was trained on rows of features and {source.path} holds {source.modality}; {remedy}")
-    elif source.modality != (modality := annotator.terms.modality):
+    elif source.modality != (modality := annotator.extractor.modality):
         raise InputError(f"{model} is a model of {modality} and {source.path} holds {source.modality}; give {modality}")
 
 

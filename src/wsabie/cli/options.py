@@ -73,7 +73,8 @@ Features = Annotated[
     str | None,
     typer.Option(
         metavar="NAMES",
-        help=f"Features of pictures, side by side if several: {list_extractor_names('pictures')} (default: terms); "
+        help=f"Features of pictures, side by side if several: {list_extractor_names('pictures')} "
+        "(default: visual-words); "
         f"of sounds: {list_extractor_names('sounds')} (default: both); "
         f"of documents: {list_extractor_names('documents')}.",
     ),

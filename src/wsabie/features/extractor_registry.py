@@ -24,7 +24,7 @@ EXTRACTORS: tuple[type[FeatureExtractor], ...] = (
 )  # fmt: skip
 """Extractors that stand alone or in a concatenation."""
 
-DEFAULT_EXTRACTORS: dict[ModalityName, str] = {"pictures": "terms", "sounds": "mfcc,sai", "documents": "words"}
+DEFAULT_EXTRACTORS: dict[ModalityName, str] = {"pictures": "visual-words", "sounds": "mfcc,sai", "documents": "words"}
 """Default extractor of each modality."""
 
 _EXTRACTORS_BY_NAME: dict[str, type[FeatureExtractor]] = {kind.name: kind for kind in EXTRACTORS}
@@ -46,7 +46,7 @@ def create_extractor(
         Modality of the items.
     **options
         Parameters of the parts (size, crop, seed, n_words, weighting, normalise, output ...), and `balance` where there
-        are several. The number of terms is "auto" unless it is given. With `n_components`, the width of the rows
+        are several. The number of words is "auto" unless it is given. With `n_components`, the width of the rows
         that kernel PCA makes of all that, come `n_landmarks` and, for several, "mass" as the `balance`.
 
     Raises
@@ -60,10 +60,10 @@ def create_extractor(
     'colour,hog'
     >>> create_extractor("colour,hog", n_components=256).name
     'components of colour,hog'
-    >>> create_extractor("color")
+    >>> create_extractor("color")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    wsabie.core.errors.InputError: there are no features called 'color'; did you mean 'colour'?
+    wsabie.core.errors.InputError: there are no features called 'color'; did you mean 'colour'? There are ...
     """
     extractor_names = extractor_names or DEFAULT_EXTRACTORS[modality]
     words = [word.strip() for word in extractor_names.split(",") if word.strip()]
@@ -109,8 +109,8 @@ def _find_extractor(word: str) -> type[FeatureExtractor]:
     name = word.partition(":")[0]
     if name not in _EXTRACTORS_BY_NAME:
         near = find_closest_names(name, tuple(_EXTRACTORS_BY_NAME), n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(_EXTRACTORS_BY_NAME)}"
-        raise InputError(f"there are no features called {name!r}; {hint}")
+        hint = f"did you mean {near[0]!r}? There are" if near else "choose from"
+        raise InputError(f"there are no features called {name!r}; {hint} {', '.join(_EXTRACTORS_BY_NAME)}")
     if (":" in word) != (_EXTRACTORS_BY_NAME[name] is OnnxEncoder):
         raise InputError(f"{word!r} names no features; write onnx:FILE for a network, and the name alone for others")
     return _EXTRACTORS_BY_NAME[name]

@@ -45,7 +45,7 @@ class AnnotatorConfig:
     feature_names: list[str] | None
     facts: dict[str, Any]
     dictionary: str | None = None
-    terms: ExtractorPartConfig | None = None
+    extractor: ExtractorPartConfig | None = None
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Annotator(SavedModel):
     ----------
     model : LabelModel
         Any estimator: `Wsabie`, or another of `wsabie.models.loader`.
-    terms : FeatureExtractor or None
+    extractor : FeatureExtractor or None
         Turns pictures, sounds or documents into rows; None if the model was trained on rows.
     feature_names : list of str or None
         Names of the columns, if the source has them.
@@ -78,7 +78,7 @@ class Annotator(SavedModel):
 
     kind = KIND
     model: LabelModel
-    terms: FeatureExtractor | None = None
+    extractor: FeatureExtractor | None = None
     feature_names: list[str] | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     dictionary: str | None = None
@@ -156,7 +156,7 @@ class Annotator(SavedModel):
 
     def _open(self, path: str | Path, rejects: Rejects, progress: Progress) -> Source:
         """Open unlabelled data of the model's modality."""
-        modality = None if self.terms is None else self.terms.modality
+        modality = None if self.extractor is None else self.extractor.modality
         n_features = self.model.n_features_in_
         return open_source(
             path, labels_from="none", modality=modality, n_features=n_features, rejects=rejects, progress=progress
@@ -169,11 +169,11 @@ class Annotator(SavedModel):
         require(not isinstance(data, list | tuple) or len(data) > 0, "the list is empty; give items or rows")
         if not (isinstance(data, list | tuple) and _is_item(data[0])):
             return data
-        if self.terms is None:
+        if self.extractor is None:
             content = type(data[0]).__name__
             raise InputError(f"this model was trained on rows of features, and the list holds {content}; give rows")
-        items = [_make_item(i, content, self.terms.modality) for i, content in enumerate(data)]
-        return self.rows_of_items(items, self.terms.modality, executor=executor, progress=progress)
+        items = [_make_item(i, content, self.extractor.modality) for i, content in enumerate(data)]
+        return self.rows_of_items(items, self.extractor.modality, executor=executor, progress=progress)
 
     def rows(
         self,
@@ -250,10 +250,10 @@ class Annotator(SavedModel):
         Keys are "extractor", "size", "crop" below 1, options of a network, "rate". The result is empty if the model was
         trained on rows. Of several sizes the largest is given.
         """
-        if self.terms is None:
+        if self.extractor is None:
             return {}
         parameters: dict[str, Any] = {}
-        parts: tuple[Any, ...] = getattr(self.terms, "parts", (self.terms,))
+        parts: tuple[Any, ...] = getattr(self.extractor, "parts", (self.extractor,))
         for part in parts:
             part_parameters = part.parameters()
             parameters |= part_parameters | (
@@ -266,7 +266,7 @@ class Annotator(SavedModel):
             summary["rate"] = next(part.rate_ for part in parts if hasattr(part, "rate_"))
         if summary.get("crop") == 1:
             del summary["crop"]
-        return {"extractor": self.terms.name, **summary}
+        return {"extractor": self.extractor.name, **summary}
 
     def _drop_refused_rows(self, rows: FeatureTable, rejects: Rejects | None) -> FeatureTable:
         """Drop rows that the model's scaling refuses, if there is a list for them."""
@@ -281,16 +281,18 @@ class Annotator(SavedModel):
     def _extract_features(
         self, source: ItemSource, executor: Executor | None, progress: Progress, rejects: Rejects | None
     ) -> FeatureTable:
-        if self.terms is None:
+        if self.extractor is None:
             raise InputError(
                 f"this model was trained on rows of features, and {source.path} holds {source.modality}; give rows"
             )
-        if source.modality != self.terms.modality:
+        if source.modality != self.extractor.modality:
             raise InputError(
-                f"this model is one of {self.terms.modality}, and {source.path} holds {source.modality}; give "
-                f"{self.terms.modality}"
+                f"this model is one of {self.extractor.modality}, and {source.path} holds {source.modality}; give "
+                f"{self.extractor.modality}"
             )
-        return self.terms.transform(source, executor=executor or SerialExecutor(), progress=progress, rejects=rejects)
+        return self.extractor.transform(
+            source, executor=executor or SerialExecutor(), progress=progress, rejects=rejects
+        )
 
     def to_parts(self) -> ModelState:
         """Return JSON-able config and named arrays, the inner parts nested."""
@@ -302,10 +304,10 @@ class Annotator(SavedModel):
             "dictionary": self.dictionary,
         }
         tensors = model.nested("model")
-        if self.terms is not None:
-            terms = self.terms.to_parts()
-            config["terms"] = {"kind": terms.kind, "config": terms.config}
-            tensors |= terms.nested("terms")
+        if self.extractor is not None:
+            extractor = self.extractor.to_parts()
+            config["extractor"] = {"kind": extractor.kind, "config": extractor.config}
+            tensors |= extractor.nested("extractor")
         if self.marks is not None:
             tensors["marks"] = self.marks
         return ModelState(KIND, config, tensors)
@@ -315,13 +317,13 @@ class Annotator(SavedModel):
         """Restore the annotator from its parts."""
         fields = read_config(AnnotatorConfig, parts.config)
         model = restore_model(parts.extract("model", fields.model.kind, fields.model.config))
-        terms, names = None, fields.feature_names
-        if fields.terms is not None:
-            terms = restore_extractor(parts.extract("terms", fields.terms.kind, fields.terms.config))
+        extractor, names = None, fields.feature_names
+        if fields.extractor is not None:
+            extractor = restore_extractor(parts.extract("extractor", fields.extractor.kind, fields.extractor.config))
         if names is not None and len(names) != model.n_features_in_:
             raise ValueError(f"feature_names names {len(names):,} of {model.n_features_in_:,} features")
         marks = check_array(parts.tensors, "marks", "uint64", (None,)) if "marks" in parts.tensors else None
-        return cls(model, terms, names, fields.facts, fields.dictionary, marks)
+        return cls(model, extractor, names, fields.facts, fields.dictionary, marks)
 
 
 def _is_item(data: Any) -> bool:

@@ -147,24 +147,26 @@ class BatchAnnotator:
 
     def _open_batch(self, table: Any, rejects: Rejects) -> FeatureTable | ItemList:
         """Return the rows or items of a table that the model can use; ids are row numbers."""
-        terms = self._annotator.terms
-        if terms is None:
+        extractor = self._annotator.extractor
+        if extractor is None:
             rows = open_unlabelled_table(table, _BATCH, rejects, self._annotator.model.n_features_in_)
             if rows is None:
                 raise self._build_column_error(table, "a column features, or indices and values")
             return rows
-        names = _COLUMNS[terms.modality]
+        names = _COLUMNS[extractor.modality]
         name = next((name for name in names if name in table.column_names), None)
-        if name is None or not _can_hold(table.schema.field(name).type, terms.modality):
-            form = "texts" if terms.modality == "documents" else "bytes of files, or paths"
-            raise self._build_column_error(table, f"{terms.modality} in a column {' or '.join(names)} ({form})", name)
+        if name is None or not _can_hold(table.schema.field(name).type, extractor.modality):
+            form = "texts" if extractor.modality == "documents" else "bytes of files, or paths"
+            raise self._build_column_error(
+                table, f"{extractor.modality} in a column {' or '.join(names)} ({form})", name
+            )
         items = []
         for row, cell in enumerate(table[name].to_pylist()):
-            if content := _read_cell(cell, terms.modality):
+            if content := _read_cell(cell, extractor.modality):
                 items.append(Item(str(row), content, ()))
             else:
                 rejects.add(str(row), "empty")
-        return ItemList(_BATCH, items, terms.modality)
+        return ItemList(_BATCH, items, extractor.modality)
 
     def _build_column_error(self, table: Any, requirement: str, name: str | None = None) -> InputError:
         content = f"{name!r} of type {str(table.schema.field(name).type)[:60]}" if name else ""

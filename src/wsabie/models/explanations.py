@@ -66,11 +66,11 @@ def share_among_blocks(contributions: ArrayLike, block_map: BlockMap) -> Float64
     [1.5, 1.5, 2.0]
     """
     contributions = np.asarray(contributions, np.float64)
-    block_counts = np.bincount(block_map.terms, minlength=len(contributions))
+    block_counts = np.bincount(block_map.words, minlength=len(contributions))
     if len(block_counts) > len(contributions):
         raise InputError(
             f"the picture has the visual word {len(block_counts) - 1}, but contributions are given for "
-            f"{len(contributions):,} terms; take both from the same model"
+            f"{len(contributions):,} visual words; take both from the same model"
         )
     missing_words = np.flatnonzero((contributions != 0) & (block_counts == 0))
     if len(missing_words):
@@ -78,7 +78,7 @@ def share_among_blocks(contributions: ArrayLike, block_map: BlockMap) -> Float64
             f"the visual word {missing_words[0]} contributes but lies nowhere in the picture; take the "
             "contributions of this picture"
         )
-    shares: Float64 = contributions[block_map.terms] / block_counts[block_map.terms]
+    shares: Float64 = contributions[block_map.words] / block_counts[block_map.words]
     return shares
 
 
@@ -352,17 +352,17 @@ def explain_picture(annotator: Annotator, content: ItemContent, label: str | Non
     UnknownLabelError
         The model does not know the label.
     """
-    model, terms = annotator.model, annotator.terms
-    if terms is None or terms.modality != "pictures":
-        modality = "rows of features" if terms is None else terms.modality
+    model, extractor = annotator.model, annotator.extractor
+    if extractor is None or extractor.modality != "pictures":
+        modality = "rows of features" if extractor is None else extractor.modality
         raise InputError(f"this model was trained on {modality}, so there is no picture to draw on")
     picture = decode_image(content, size=MAX_DRAWING_SIZE)
     X = annotator.rows_of_items([Item("the picture", content, ())])
     label_name = label or model.annotate(X, 1)[0][0][0]
     y = int(model.vocabulary_.ids([label_name])[0])
     score = float(model.scores(X)[0, y])
-    if isinstance(terms, VisualWords) and _is_sum(model):
-        heat, adds_up = build_heat_map(compute_contributions(model, X, label_name), terms.block_map(content)), True
+    if isinstance(extractor, VisualWords) and _is_sum(model):
+        heat, adds_up = build_heat_map(compute_contributions(model, X, label_name), extractor.block_map(content)), True
     else:
         heat, adds_up = compute_occlusion_map(annotator, picture, y), False
     return LabelExplanation(label_name, score, heat, adds_up, draw_overlay(picture, heat))

@@ -79,8 +79,8 @@ def extract_row(annotator: Annotator, content: ItemContent, modality: ModalityNa
     InputError
         The model does not take this modality, or the content cannot be read.
     """
-    if annotator.terms is None or annotator.terms.modality != modality:
-        supported = "rows of features" if annotator.terms is None else annotator.terms.modality
+    if annotator.extractor is None or annotator.extractor.modality != modality:
+        supported = "rows of features" if annotator.extractor is None else annotator.extractor.modality
         raise InputError(f"this model takes {supported} and no {modality}; `/api/v1/info` tells what it was trained on")
     return annotator.rows_of_items([Item(f"one of the {modality}", content, ())], modality)
 

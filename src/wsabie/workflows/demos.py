@@ -35,7 +35,7 @@ from wsabie.workflows.report.html_report import write_report
 from wsabie.workflows.report.report_input import ReportInput
 from wsabie.workflows.spaces.relation_methods import evaluate_cosine
 
-N_TERMS = 3000
+N_VISUAL_WORDS = 3000
 SIZE = 128
 MIN_PICTURES = 2
 SHOWN_LABELS = (
@@ -106,7 +106,7 @@ def extract_sample(
 
     Returns the dictionary, the rows and the split. An unreadable bundled image is an error.
     """
-    extractor = VisualWords(n_words=N_TERMS, size=SIZE, seed=seed)
+    extractor = VisualWords(n_words=N_VISUAL_WORDS, size=SIZE, seed=seed)
     rows, sides = extract_split(
         pictures,
         extractor,

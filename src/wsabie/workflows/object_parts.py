@@ -268,7 +268,7 @@ def require_object_parts(annotator: Annotator, where: str = "the model") -> Obje
     """
     if not isinstance(annotator.model, ObjectParts):
         raise InputError(f"{where} is no model of objects and parts; train one with --kind parts --relations FILE")
-    if annotator.terms is None:
+    if annotator.extractor is None:
         raise InputError(f"{where} was trained on rows of features, and cannot look at pictures")
     return annotator.model
 

@@ -53,7 +53,7 @@ def drawings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_from_pictures_to_annotations(cli: Cli, pictures: Path, network: Path, tmp_path: Path) -> None:
     """Several descriptions and a network side by side, in the model that is trained and in the rows that it takes."""
-    model, extractor = tmp_path / "model", f"terms,colour,hog,onnx:{network}"
+    model, extractor = tmp_path / "model", f"visual-words,colour,hog,onnx:{network}"
     described = ("--features", extractor, "--n-words", 64, "--size", 64, "--normalise", "unit")
     trained = cli("train", pictures, "--model", model, *described, *QUICK)
     assert trained.code == 0, trained.err
@@ -61,7 +61,7 @@ def test_from_pictures_to_annotations(cli: Cli, pictures: Path, network: Path, t
     about = cli("info", model, "--json").json
     settings = {"extractor": extractor, "size": 64, "normalise": "unit", "output": None}
     assert {name: about.get(name) for name in (*settings, "crop")} == {**settings, "crop": None}
-    assert f"terms,colour,hog,onnx:{network}" in cli("info", model).out
+    assert f"visual-words,colour,hog,onnx:{network}" in cli("info", model).out
     result = cli("annotate", model, pictures / "000.webp", "-k", 3, "--threads", 1, "--json")
     assert result.code == 0, result.err
     assert len(result.json["results"][0]["labels"]) == 3
@@ -71,7 +71,7 @@ def test_from_pictures_to_annotations(cli: Cli, pictures: Path, network: Path, t
     rows = tmp_path / "rows.parquet"
     again = cli("features", "images", pictures, "--dictionary", model, "--out", rows, "--threads", 1)
     assert again.code == 0, again.err
-    assert "(terms,colour,hog,onnx)" in again.out.replace("\n", "")
+    assert "(visual-words,colour,hog,onnx)" in again.out.replace("\n", "")
     same = cli("annotate", model, rows, "-k", 3, "--threads", 1, "--json")
     assert same.json["results"][0]["labels"] == result.json["results"][0]["labels"]
     new = tmp_path / "new"
@@ -83,7 +83,7 @@ def test_from_pictures_to_annotations(cli: Cli, pictures: Path, network: Path, t
     assert unlabelled.json["results"][0]["labels"] == result.json["results"][0]["labels"]
     wrong = cli("features", "images", pictures, "--dictionary", model, "--out", rows, "--size", 32)
     assert wrong.code == 1
-    assert "made with terms size 64 and not 32, colour size 64 and not 32" in wrong.err
+    assert "made with visual-words size 64 and not 32, colour size 64 and not 32" in wrong.err
 
 
 def test_features_of_a_network_are_dense(cli: Cli, pictures: Path, network: Path, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_features_of_a_network_are_dense(cli: Cli, pictures: Path, network: Path
 
 def test_components_of_drawings_in_one_model(cli: Cli, drawings: Path, tmp_path: Path) -> None:
     """The model does what `features images` and `features kpca` do by hand, and takes pictures."""
-    model, extractor = tmp_path / "model", "terms,colour,textons,hog"
+    model, extractor = tmp_path / "model", "visual-words,colour,textons,hog"
     small = ("--features", extractor, "--n-words", 60, "--size", 48, "--threads", 1)
     trained = cli("train", drawings, "--model", model, *small, "--components", 12, "--dim", 8, "--epochs", 2)
     assert trained.code == 0, trained.err

@@ -236,10 +236,10 @@ def test_explanations_add_up_or_are_seen_by_covering(cli: Cli, pictures: Path, t
     from wsabie.models.loader import load
 
     annotator = load(model)
-    terms, values = annotator.terms.transform_one(picture)
+    columns, values = annotator.extractor.transform_one(picture)
     from scipy.sparse import csr_matrix
 
-    X = csr_matrix((values, terms, [0, len(terms)]), shape=(1, annotator.model.n_features_in_))
+    X = csr_matrix((values, columns, [0, len(columns)]), shape=(1, annotator.model.n_features_in_))
     (label, score), *_ = annotator.model.annotate(X, 1)[0]
     assert compute_contributions(annotator.model, X, label).sum() == pytest.approx(score, rel=1e-3, abs=1e-4)
 

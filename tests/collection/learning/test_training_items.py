@@ -58,7 +58,7 @@ def test_files_that_all_went_away_are_told(tagged: tuple[Collection, dict[int, d
     for path in collection.folder.glob("*.webp"):
         path.rename(path.with_name(f"other-{path.name}"))
     with pytest.raises(InputError, match="all files changed since the last scan, or went away; run: wsabie collection"):
-        train_model(collection, **OPTIONS | {"features": "terms"})
+        train_model(collection, **OPTIONS | {"features": "visual-words"})
 
 
 def test_tagged_items_whose_files_are_missing_are_told(collection: Collection) -> None:

@@ -23,9 +23,9 @@ def test_assigns_the_nearest_centre(n_words, n, seed):
     draw = np.random.default_rng(seed)
     centres, blocks = draw.normal(size=(n_words, 7)), draw.normal(size=(n, 7))
     distances = ((blocks[:, None] - centres) ** 2).sum(axis=2)
-    terms = Codebook(centres.astype(np.float32)).assign(blocks.astype(np.float32))
-    assert terms.dtype == np.int32
-    np.testing.assert_allclose(distances[np.arange(n), terms], distances.min(axis=1), rtol=1e-4, atol=1e-5)
+    words = Codebook(centres.astype(np.float32)).assign(blocks.astype(np.float32))
+    assert words.dtype == np.int32
+    np.testing.assert_allclose(distances[np.arange(n), words], distances.min(axis=1), rtol=1e-4, atol=1e-5)
 
 
 def test_tiles_do_not_change_the_result(monkeypatch):
@@ -43,9 +43,9 @@ def test_finds_the_blobs():
         for codebook in (learn_codebook(blocks, 12, passes=passes) for passes in (1, 2, 8))
     ]
     assert error[0] >= error[1] >= error[2]
-    terms = learn_codebook(blocks, 12, passes=8).assign(blocks)
-    for term in np.unique(terms):
-        assert len(np.unique(blob_ids[terms == term])) == 1
+    words = learn_codebook(blocks, 12, passes=8).assign(blocks)
+    for term in np.unique(words):
+        assert len(np.unique(blob_ids[words == term])) == 1
 
 
 def test_the_seed_decides():

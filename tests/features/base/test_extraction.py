@@ -36,16 +36,16 @@ def same(a, b):
     assert (a.ids, a.label_names, a.groups, a.times, a.counts) == (b.ids, b.label_names, b.groups, b.times, b.counts)
 
 
-def test_the_file_holds_the_rows(tmp_path, terms, collection):
-    assert extract_to_file(collection, terms, tmp_path / "a.parquet", shard_pictures=7) == 24
-    same(as_rows(tmp_path / "a.parquet"), terms.transform(collection))
+def test_the_file_holds_the_rows(tmp_path, extractor, collection):
+    assert extract_to_file(collection, extractor, tmp_path / "a.parquet", shard_pictures=7) == 24
+    same(as_rows(tmp_path / "a.parquet"), extractor.transform(collection))
     assert [p.name for p in tmp_path.iterdir()] == ["a.parquet"]
-    extract_to_file(collection, terms, tmp_path / "b.parquet", augment=1)
-    same(as_rows(tmp_path / "b.parquet"), terms.transform(collection, augment=1))
+    extract_to_file(collection, extractor, tmp_path / "b.parquet", augment=1)
+    same(as_rows(tmp_path / "b.parquet"), extractor.transform(collection, augment=1))
 
 
-def test_columns_and_notes_are_as_written_down(tmp_path, terms, collection):
-    extract_to_file(collection, terms, tmp_path / "a.parquet")
+def test_columns_and_notes_are_as_written_down(tmp_path, extractor, collection):
+    extract_to_file(collection, extractor, tmp_path / "a.parquet")
     schema = pq.read_schema(tmp_path / "a.parquet")
     assert [f"{field.name} {field.type}" for field in schema] == [
         "id string",
@@ -58,27 +58,27 @@ def test_columns_and_notes_are_as_written_down(tmp_path, terms, collection):
         "schema": 1,
         "n_features": 60,
         "counts": True,
-        "dictionary": terms.fingerprint(),
+        "dictionary": extractor.fingerprint(),
         "augment": 0,
         "label_names": ["bricks", "grass", "photo", "sky"],
     }
 
 
-def test_groups_and_times_only_where_there_are_some(tmp_path, terms, collection):
+def test_groups_and_times_only_where_there_are_some(tmp_path, extractor, collection):
     plain = [p._replace(group=None, time=f"2020-01-0{i % 9 + 1}") for i, p in enumerate(collection)]
-    extract_to_file(ItemList(collection.path, plain), terms, tmp_path / "a.parquet", shard_pictures=5)
+    extract_to_file(ItemList(collection.path, plain), extractor, tmp_path / "a.parquet", shard_pictures=5)
     assert pq.read_schema(tmp_path / "a.parquet").names == ["id", "labels", "time", "indices", "values"]
 
 
 def test_weighted_values_are_no_counts(tmp_path, collection):
-    terms = VisualWords(40, weighting="tfidf").fit(collection)
-    extract_to_file(collection, terms, tmp_path / "a.parquet")
+    extractor = VisualWords(40, weighting="tfidf").fit(collection)
+    extract_to_file(collection, extractor, tmp_path / "a.parquet")
     rows = as_rows(tmp_path / "a.parquet")
     assert not rows.counts
-    same(rows, terms.transform(collection))
+    same(rows, extractor.transform(collection))
 
 
-def test_a_picture_that_may_be_read_at_last_is(tmp_path, terms, collection, monkeypatch):
+def test_a_picture_that_may_be_read_at_last_is(tmp_path, extractor, collection, monkeypatch):
     """Neither size nor time of change of a file tell of its permissions."""
     locked, opened = collection.items[3].content, image_decoder.open_image_stream
 
@@ -90,16 +90,16 @@ def test_a_picture_that_may_be_read_at_last_is(tmp_path, terms, collection, monk
     with monkeypatch.context() as patch:
         patch.setattr(image_decoder, "open_image_stream", refusing)
         patch.setattr(os, "access", lambda path, mode: path != locked)
-        assert extract_to_file(collection, terms, tmp_path / "a.parquet", shard_pictures=7) == 23
-    assert extract_to_file(collection, terms, tmp_path / "a.parquet", shard_pictures=7) == 24
+        assert extract_to_file(collection, extractor, tmp_path / "a.parquet", shard_pictures=7) == 23
+    assert extract_to_file(collection, extractor, tmp_path / "a.parquet", shard_pictures=7) == 24
 
 
-def test_processes_write_the_same_bytes(tmp_path, terms, spoilt):
+def test_processes_write_the_same_bytes(tmp_path, extractor, spoilt):
     rejects = Rejects()
-    extract_to_file(spoilt, terms, tmp_path / "a.parquet", shard_pictures=6)
+    extract_to_file(spoilt, extractor, tmp_path / "a.parquet", shard_pictures=6)
     extract_to_file(
         spoilt,
-        terms,
+        extractor,
         tmp_path / "b.parquet",
         shard_pictures=6,
         executor=ProcessExecutor(2, local_seconds=0),
@@ -109,19 +109,19 @@ def test_processes_write_the_same_bytes(tmp_path, terms, spoilt):
     assert [where for where, _, _ in rejects.listed] == ["words.jpg", "gone.jpg", "cut.png"]
 
 
-def test_two_that_write_one_file_are_kept_apart(tmp_path, terms, collection, monkeypatch):
+def test_two_that_write_one_file_are_kept_apart(tmp_path, extractor, collection, monkeypatch):
     """Else the file would hold shards of both."""
     other_items = ItemList(collection.path, [item._replace(id=f"another {item.id}") for item in collection.items])
     write, refused = module.write_shard, []
 
     def meanwhile(*arguments):
         with pytest.raises(InputError, match=r"another command is changing .*a\.parquet\.parts") as error:
-            extract_to_file(other_items, terms, tmp_path / "a.parquet", shard_pictures=7)
+            extract_to_file(other_items, extractor, tmp_path / "a.parquet", shard_pictures=7)
         refused.append(error)
         write(*arguments)
 
     monkeypatch.setattr(module, "write_shard", meanwhile)
-    extract_to_file(collection, terms, tmp_path / "a.parquet", shard_pictures=7)
+    extract_to_file(collection, extractor, tmp_path / "a.parquet", shard_pictures=7)
     assert as_rows(tmp_path / "a.parquet").ids == [item.id for item in collection.items]
     assert len(refused) == 4
     assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
@@ -150,12 +150,12 @@ def interrupt(source, last_place):
     return kind(source.path, source.items)
 
 
-def test_goes_on_after_an_interruption(tmp_path, terms, spoilt, monkeypatch):
+def test_goes_on_after_an_interruption(tmp_path, extractor, spoilt, monkeypatch):
     complete, out = tmp_path / "whole.parquet", tmp_path / "a.parquet"
-    extract_to_file(spoilt, terms, complete, shard_pictures=4)
+    extract_to_file(spoilt, extractor, complete, shard_pictures=4)
     for last_place in (1, 10, 19):
         with pytest.raises(StopHereError):
-            extract_to_file(interrupt(spoilt, last_place), terms, out, shard_pictures=4)
+            extract_to_file(interrupt(spoilt, last_place), extractor, out, shard_pictures=4)
         assert not out.exists()
         assert out.with_name("a.parquet.parts").exists() == (last_place > 1)  # nothing is kept of the first
     shard_times = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "a.parquet.parts").iterdir()}
@@ -168,32 +168,32 @@ def test_goes_on_after_an_interruption(tmp_path, terms, spoilt, monkeypatch):
         lambda path, *arguments: written.append(path.name) or write_shard(path, *arguments),
     )
     rejects = Rejects()
-    assert extract_to_file(spoilt, terms, out, shard_pictures=4, rejects=rejects) == 24
+    assert extract_to_file(spoilt, extractor, out, shard_pictures=4, rejects=rejects) == 24
     assert not set(written) & set(shard_times)
     assert out.read_bytes() == complete.read_bytes()
     assert sorted(where for where, _, _ in rejects.listed) == ["cut.png", "gone.jpg", "words.jpg"]
 
 
-def test_a_finished_file_is_left_as_it_is(tmp_path, terms, spoilt, monkeypatch):
+def test_a_finished_file_is_left_as_it_is(tmp_path, extractor, spoilt, monkeypatch):
     out = tmp_path / "a.parquet"
-    extract_to_file(spoilt, terms, out)
+    extract_to_file(spoilt, extractor, out)
     stamp = out.stat().st_mtime_ns
     (tmp_path / "a.parquet.parts").mkdir()  # killed between the last rename and the tidying
     (tmp_path / "a.parquet.parts" / "00000000.parquet").write_bytes(b"x")
     monkeypatch.setattr(module, "write_shard", None)
     rejects = Rejects()
-    assert extract_to_file(spoilt, terms, out, rejects=rejects) == 24
+    assert extract_to_file(spoilt, extractor, out, rejects=rejects) == 24
     assert out.stat().st_mtime_ns == stamp
     assert len(rejects) == 3
     assert [p.name for p in tmp_path.iterdir()] == ["a.parquet"]
 
 
 @pytest.mark.parametrize("change", ["labels", "content", "dictionary", "augment", "anew", "shards", "damage"])
-def test_what_has_changed_is_done_again(tmp_path, collection, terms, change):
+def test_what_has_changed_is_done_again(tmp_path, collection, extractor, change):
     pictures = [p._replace(content=p.content.read_bytes()) for p in collection]
     out, options = tmp_path / "a.parquet", {"shard_pictures": 8}
     with pytest.raises(StopHereError):
-        extract_to_file(interrupt(ItemList(collection.path, pictures), 20), terms, out, **options)
+        extract_to_file(interrupt(ItemList(collection.path, pictures), 20), extractor, out, **options)
     first = tmp_path / "a.parquet.parts" / "00000000.parquet"
     stamp = first.stat().st_mtime_ns
     if change == "labels":
@@ -201,7 +201,7 @@ def test_what_has_changed_is_done_again(tmp_path, collection, terms, change):
     elif change == "content":
         pictures[1] = pictures[1]._replace(content=pictures[2].content)
     elif change == "dictionary":
-        terms = VisualWords(60, seed=1).fit(collection)
+        extractor = VisualWords(60, seed=1).fit(collection)
     elif change == "augment":
         options["augment"] = 1
     elif change == "anew":
@@ -211,32 +211,32 @@ def test_what_has_changed_is_done_again(tmp_path, collection, terms, change):
     else:
         first.write_bytes(first.read_bytes()[:-9])
     source = ItemList(collection.path, pictures)
-    extract_to_file(source, terms, out, **options)
-    same(as_rows(out), terms.transform(source, augment=options.get("augment", 0)))
+    extract_to_file(source, extractor, out, **options)
+    same(as_rows(out), extractor.transform(source, augment=options.get("augment", 0)))
     assert out.stat().st_mtime_ns > stamp
 
 
-def test_a_file_of_the_same_size_in_the_place_of_another_is_described(tmp_path, collection, terms):
+def test_a_file_of_the_same_size_in_the_place_of_another_is_described(tmp_path, collection, extractor):
     for number, picture in enumerate(collection.items[:3]):
         with Image.open(picture.content) as image:
             image.resize((48, 48)).save(tmp_path / f"{number}.bmp")
     replaced, same_size = tmp_path / "0.bmp", tmp_path / "2.bmp"
     source = ItemList(tmp_path, [Item(str(n), tmp_path / f"{n}.bmp", ("a",)) for n in range(2)])
     out = tmp_path / "a.parquet"
-    extract_to_file(source, terms, out)
+    extract_to_file(source, extractor, out)
     old_rows, stamp = as_rows(out), replaced.stat()
     replaced.write_bytes(same_size.read_bytes())
     assert replaced.stat().st_size == stamp.st_size
     os.utime(replaced, ns=(stamp.st_atime_ns, stamp.st_mtime_ns + 1_000_000))
-    extract_to_file(source, terms, out)
-    same(as_rows(out), terms.transform(source))
+    extract_to_file(source, extractor, out)
+    same(as_rows(out), extractor.transform(source))
     assert (as_rows(out).X[0] != old_rows.X[0]).nnz
 
 
-def test_a_grown_collection_keeps_its_whole_shards(tmp_path, collection, terms, monkeypatch):
+def test_a_grown_collection_keeps_its_whole_shards(tmp_path, collection, extractor, monkeypatch):
     out = tmp_path / "a.parquet"
     with pytest.raises(StopHereError):
-        extract_to_file(interrupt(collection, 20), terms, out, shard_pictures=8)
+        extract_to_file(interrupt(collection, 20), extractor, out, shard_pictures=8)
     more = ItemList(collection.path, [*collection, Item("new", collection.items[0].content, ("sky",))])
     written = []
     monkeypatch.setattr(
@@ -244,29 +244,29 @@ def test_a_grown_collection_keeps_its_whole_shards(tmp_path, collection, terms, 
         "write_shard",
         lambda path, *arguments: written.append(path.name) or write_shard(path, *arguments),
     )
-    assert extract_to_file(more, terms, out, shard_pictures=8) == 25
+    assert extract_to_file(more, extractor, out, shard_pictures=8) == 25
     assert written == ["00000002.parquet", "00000003.parquet"]
 
 
-def test_refuses_what_cannot_be_written(tmp_path, terms, collection):
+def test_refuses_what_cannot_be_written(tmp_path, extractor, collection):
     with pytest.raises(InputError, match="is a folder; give the name of a file"):
-        extract_to_file(collection, terms, tmp_path)
+        extract_to_file(collection, extractor, tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot write"):
-        extract_to_file(collection, terms, tmp_path / "file" / "a.parquet")
+        extract_to_file(collection, extractor, tmp_path / "file" / "a.parquet")
     with pytest.raises(InputError, match="shard_pictures is 0"):
-        extract_to_file(collection, terms, tmp_path / "a.parquet", shard_pictures=0)
+        extract_to_file(collection, extractor, tmp_path / "a.parquet", shard_pictures=0)
 
 
-def test_refuses_a_collection_of_which_nothing_is_left(tmp_path, terms):
+def test_refuses_a_collection_of_which_nothing_is_left(tmp_path, extractor):
     with pytest.raises(InputError, match="none of the pictures of here can be read"):
-        extract_to_file(ItemList(Path("here"), [Item("a", b"x", ())]), terms, tmp_path / "a.parquet")
+        extract_to_file(ItemList(Path("here"), [Item("a", b"x", ())]), extractor, tmp_path / "a.parquet")
     with pytest.raises(InputError, match="here holds no pictures"):
-        extract_to_file(ItemList(Path("here"), []), terms, tmp_path / "a.parquet")
+        extract_to_file(ItemList(Path("here"), []), extractor, tmp_path / "a.parquet")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_full_disk_keeps_the_finished_shards(tmp_path, terms, collection, monkeypatch):
+def test_a_full_disk_keeps_the_finished_shards(tmp_path, extractor, collection, monkeypatch):
     import errno
 
     out = tmp_path / "a.parquet"
@@ -277,19 +277,19 @@ def test_a_full_disk_keeps_the_finished_shards(tmp_path, terms, collection, monk
     with monkeypatch.context() as patch:
         patch.setattr("pyarrow.parquet.ParquetWriter", full)
         with pytest.raises(InputError, match="the disk is full"):
-            extract_to_file(collection, terms, out, shard_pictures=8)
+            extract_to_file(collection, extractor, out, shard_pictures=8)
     assert len(list((tmp_path / "a.parquet.parts").glob("0*.parquet"))) == 3
-    assert extract_to_file(collection, terms, out, shard_pictures=8) == 24
+    assert extract_to_file(collection, extractor, out, shard_pictures=8) == 24
 
 
-def test_the_file_is_on_the_disk_before_the_shards_go(tmp_path, terms, collection, monkeypatch):
+def test_the_file_is_on_the_disk_before_the_shards_go(tmp_path, extractor, collection, monkeypatch):
     """A power cut right after must not lose both."""
     calls: list[object] = []
     flush = os.fsync
     monkeypatch.setattr(os, "fsync", lambda handle: calls.append(os.fstat(handle).st_ino) or flush(handle))
     monkeypatch.setattr(module.shutil, "rmtree", lambda folder, **options: calls.append(folder))
     out = tmp_path / "a.parquet"
-    extract_to_file(collection, terms, out)
+    extract_to_file(collection, extractor, out)
     assert calls[-3:] == [out.stat().st_ino, tmp_path.stat().st_ino, tmp_path / "a.parquet.parts"]
 
 
@@ -306,10 +306,10 @@ class Slow(ItemList):
             time.sleep(0.003)
             yield picture
 
-folder, terms, out = map(Path, sys.argv[1:])
+folder, extractor, out = map(Path, sys.argv[1:])
 pictures = [Item(p.name, p, (p.name.split("-")[0],)) for p in sorted(folder.iterdir())] * 4
 pictures = [p._replace(id=f"{i} {p.id}") for i, p in enumerate(pictures)]
-print(extract_to_file(Slow(folder, pictures), VisualWords.load(terms), out, shard_pictures=8))
+print(extract_to_file(Slow(folder, pictures), VisualWords.load(extractor), out, shard_pictures=8))
 """
 
 
@@ -318,14 +318,14 @@ def start(*arguments):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def test_killed_again_and_again_it_loses_nothing(tmp_path, terms, collection):
-    terms.save(tmp_path / "terms")
+def test_killed_again_and_again_it_loses_nothing(tmp_path, extractor, collection):
+    extractor.save(tmp_path / "extractor")
     shutil.copytree(collection.path, tmp_path / "pictures", copy_function=shutil.copy2)
     complete, out = tmp_path / "whole.parquet", tmp_path / "a.parquet"
-    assert start(tmp_path / "pictures", tmp_path / "terms", complete).communicate()[0] == "96\n"
+    assert start(tmp_path / "pictures", tmp_path / "extractor", complete).communicate()[0] == "96\n"
     shards: set[tuple[str, int]] = set()
     for n_shards in (1, 4):
-        process = start(tmp_path / "pictures", tmp_path / "terms", out)
+        process = start(tmp_path / "pictures", tmp_path / "extractor", out)
         until = time.monotonic() + 60
         while len(finished(tmp_path)) < n_shards and process.poll() is None and time.monotonic() < until:
             time.sleep(0.002)
@@ -337,10 +337,10 @@ def test_killed_again_and_again_it_loses_nothing(tmp_path, terms, collection):
         shards = now
         assert not out.exists()
     assert len(shards) >= 4
-    out_text, error = start(tmp_path / "pictures", tmp_path / "terms", out).communicate()
+    out_text, error = start(tmp_path / "pictures", tmp_path / "extractor", out).communicate()
     assert out_text == "96\n", error
     assert out.read_bytes() == complete.read_bytes()
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.parquet", "pictures", "terms", "whole.parquet"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.parquet", "pictures", "extractor", "whole.parquet"]
     assert np.array_equal(as_rows(out).X[0].toarray(), as_rows(out).X[24].toarray())
 
 
@@ -349,24 +349,24 @@ def finished(folder):
     return {(p.name, p.stat().st_mtime_ns) for p in parts.glob("0*.parquet")} if parts.is_dir() else set()
 
 
-def test_names_that_are_no_text_are_spelled_out(tmp_path, terms, collection):
+def test_names_that_are_no_text_are_spelled_out(tmp_path, extractor, collection):
     content = collection.items[0].content
     source = ItemList(tmp_path, [Item("a\udcff", content, (" sky ", "sky", "")), Item("b", content, ("\udc80",))])
     rejects = Rejects()
-    assert extract_to_file(source, terms, tmp_path / "a.parquet", rejects=rejects) == 1
+    assert extract_to_file(source, extractor, tmp_path / "a.parquet", rejects=rejects) == 1
     rows = as_rows(tmp_path / "a.parquet")
     assert (rows.ids, rows.label_names) == (["a\\udcff"], ["sky"])
     assert rejects.listed == [("b", "label that is not valid text", "('\\udc80',)")]
-    same(terms.transform(source), rows)
+    same(extractor.transform(source), rows)
 
 
-def test_a_shard_with_a_flipped_bit_is_named(tmp_path, terms, collection, monkeypatch):
+def test_a_shard_with_a_flipped_bit_is_named(tmp_path, extractor, collection, monkeypatch):
     out = tmp_path / "a.parquet"
     with pytest.raises(StopHereError):
-        extract_to_file(interrupt(collection, 20), terms, out, shard_pictures=8)
+        extract_to_file(interrupt(collection, 20), extractor, out, shard_pictures=8)
     first = tmp_path / "a.parquet.parts" / "00000000.parquet"
     content = bytearray(first.read_bytes())
     content[60] ^= 1
     first.write_bytes(content)
     with pytest.raises(InputError, match=r"00000000\.parquet is damaged; remove .*a\.parquet\.parts and run"):
-        extract_to_file(collection, terms, out, shard_pictures=8)
+        extract_to_file(collection, extractor, out, shard_pictures=8)

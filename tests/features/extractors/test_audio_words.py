@@ -271,7 +271,7 @@ def test_mistakes_get_one_sentence(options: dict[str, Any], message: str) -> Non
 
 
 def test_pictures_are_not_listened_to_and_sounds_not_looked_at() -> None:
-    with pytest.raises(InputError, match="mfcc takes sounds and here holds pictures; use terms"):
+    with pytest.raises(InputError, match="mfcc takes sounds and here holds pictures; use visual-words"):
         MfccWords().fit(ItemList(Path("here"), []))
     with pytest.raises(InputError, match="colour takes pictures and here holds sounds; use mfcc"):
         create_extractor("colour").fit(hums(1))

@@ -170,7 +170,7 @@ def test_wrong_parameters_are_one_sentence(options, sentence):
 
 
 def test_other_things_and_views_are_refused():
-    with pytest.raises(InputError, match=r"words takes documents and .* holds pictures; use terms"):
+    with pytest.raises(InputError, match=r"words takes documents and .* holds pictures; use visual-words"):
         BagOfWords().fit(ItemList(Path("p"), []))
     with pytest.raises(InputError, match="documents have no further views"):
         BagOfWords(hashing=True).transform(notes("a"), augment=1)
@@ -179,5 +179,5 @@ def test_other_things_and_views_are_refused():
     with pytest.raises(InputError, match="none of the documents of notes can be read: 0 is refused as no words"):
         BagOfWords().fit(notes("!"))
     with pytest.raises(InputError, match="features of documents and of pictures; name those of one"):
-        create_extractor("words,terms")
+        create_extractor("words,visual-words")
     assert create_extractor(modality="documents").name == "words"

@@ -12,8 +12,8 @@ from wsabie.storage.model_folder import ModelState
 
 
 @pytest.mark.parametrize("balance", ["length", "mass"])
-def test_parts_stand_side_by_side_and_none_drowns_the_others(collection, terms, balance):
-    parts = (terms, ColourHistograms(scales=1), HogFeatures())
+def test_parts_stand_side_by_side_and_none_drowns_the_others(collection, extractor, balance):
+    parts = (extractor, ColourHistograms(scales=1), HogFeatures())
     rows = ConcatenatedFeatures(parts, balance).transform(collection)
     first = 0
     for part in parts:
@@ -48,8 +48,8 @@ def test_parts_look_alike(collection):
 
 
 def test_options_go_to_the_parts_that_know_them():
-    mixed = create_extractor("terms, hog", size=64, n_words=50, seed=3, balance="mass")
-    assert mixed.name == "terms,hog"
+    mixed = create_extractor("visual-words, hog", size=64, n_words=50, seed=3, balance="mass")
+    assert mixed.name == "visual-words,hog"
     assert [part.size for part in mixed.parts] == [64, 64]
     assert mixed.parts[0].n_words == 50
     assert mixed.seed == 3
@@ -59,9 +59,9 @@ def test_options_go_to_the_parts_that_know_them():
 @pytest.mark.parametrize(
     ("names", "options", "sentence"),
     [
-        ("terms,colours", {}, "no features called 'colours'; did you mean 'colour'?"),
+        ("visual-words,colours", {}, "no features called 'colours'; did you mean 'colour'?"),
         ("hog,hog", {}, "names hog twice"),
-        (" , ", {}, "no features are named; choose from terms"),
+        (" , ", {}, "no features are named; choose from visual-words"),
         ("onnx", {}, "write onnx:FILE"),
         ("hog:a", {}, "write onnx:FILE"),
         ("hog", {"n_words": 9}, "words is no option of hog"),
@@ -73,16 +73,16 @@ def test_names_that_mean_nothing(names, options, sentence):
         create_extractor(names, **options)
 
 
-def test_another_dictionary_is_told_by_what_differs(terms):
+def test_another_dictionary_is_told_by_what_differs(extractor):
     with pytest.raises(InputError, match="was made with n_words 60 and not 50; delete it"):
-        terms.refuse_other(VisualWords(50), "here", "delete it")
-    mixed = ConcatenatedFeatures([terms, HogFeatures()])
-    with pytest.raises(InputError, match="made with terms n_words 60 and not 50; x"):
+        extractor.refuse_other(VisualWords(50), "here", "delete it")
+    mixed = ConcatenatedFeatures([extractor, HogFeatures()])
+    with pytest.raises(InputError, match="made with visual-words n_words 60 and not 50; x"):
         mixed.refuse_options({"n_words": 50, "size": 256}, "here", "x")
     with pytest.raises(InputError, match="made with no n_textons; x"):
         mixed.refuse_options({"n_textons": 50}, "here", "x")
-    with pytest.raises(InputError, match="made with features terms,hog and not terms"):
-        mixed.refuse_other(terms, "here", "x")
+    with pytest.raises(InputError, match="made with features visual-words,hog and not visual-words"):
+        mixed.refuse_other(extractor, "here", "x")
     mixed.refuse_other(ConcatenatedFeatures([VisualWords(60), HogFeatures()]), "here", "x")
 
 

@@ -24,11 +24,11 @@ from wsabie.features.extractors.spatial_histograms import (
 from wsabie.io.recognition import open_source
 from wsabie.storage.rejects import Rejects
 
-EVERY = ("colour", "textons", "hog", "terms,colour,textons,hog")
+EVERY = ("colour", "textons", "hog", "visual-words,colour,textons,hog")
 
 
 def fit_extractor(name, collection):
-    options = {"n_words": 40} if "terms" in name.split(",") else {}
+    options = {"n_words": 40} if "visual-words" in name.split(",") else {}
     return create_extractor(name, **options, **({"n_textons": 16} if "textons" in name else {})).fit(collection)
 
 

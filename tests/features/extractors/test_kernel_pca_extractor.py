@@ -96,7 +96,7 @@ def test_mass_is_balanced_for_the_kernel_unless_told_otherwise():
     assert create_extractor("colour,hog", n_components=9).inner.balance == "mass"
     assert create_extractor("colour,hog", n_components=9, balance="length").inner.balance == "length"
     assert create_extractor("colour,hog").balance == "length"
-    mapped = create_extractor("terms", n_components=9, n_landmarks=12, n_words=40, seed=7)
+    mapped = create_extractor("visual-words", n_components=9, n_landmarks=12, n_words=40, seed=7)
     assert (mapped.pca.n_landmarks, mapped.pca.seed, mapped.inner.n_words) == (12, 7, 40)
 
 

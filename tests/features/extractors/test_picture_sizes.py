@@ -39,16 +39,16 @@ def encoder_file(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("name", ["terms", "colour", "textons", "hog", "onnx"])
+@pytest.mark.parametrize("name", ["visual-words", "colour", "textons", "hog", "onnx"])
 def test_every_shape_is_described(name, collection, request):
     extractor_name = f"onnx:{request.getfixturevalue('encoder_file')}" if name == "onnx" else name
-    options = {"terms": {"n_words": 40}, "textons": {"n_textons": 16}}.get(name, {})
+    options = {"visual-words": {"n_words": 40}, "textons": {"n_textons": 16}}.get(name, {})
     fitted = create_extractor(extractor_name, **options, crop=0.9).fit(collection)
     items = [Item(f"{h} x {w}", content(h, w), ()) for h, w in SHAPES]
     rows = fitted.transform(ItemList(collection.path, items), augment=1)
     assert rows.X.shape == (2 * len(SHAPES), fitted.n_features_)
     assert np.isfinite(rows.X if isinstance(rows.X, np.ndarray) else rows.X.data).all()
-    if name == "terms":
+    if name == "visual-words":
         for height, width in EXTREME:
             where = fitted.block_map(content(height, width))
             assert (where.width, where.height) == (width, height)

@@ -21,8 +21,8 @@ def same(a, b):
     assert (a.ids, a.label_names, a.groups, a.times, a.counts) == (b.ids, b.label_names, b.groups, b.times, b.counts)
 
 
-def test_rows_are_counts_of_blocks(terms, collection):
-    rows = terms.transform(collection)
+def test_rows_are_counts_of_blocks(extractor, collection):
+    rows = extractor.transform(collection)
     assert rows.X.shape == (24, 60)
     assert rows.X.dtype == np.float32
     assert rows.counts
@@ -32,12 +32,12 @@ def test_rows_are_counts_of_blocks(terms, collection):
     assert rows.label_names == ["bricks", "grass", "photo", "sky"]
     assert rows.Y.sum(axis=0).tolist() == [[8, 8, 24, 8]]
     for row, picture in zip(rows.X, collection, strict=True):
-        assert row.sum() == len(terms.block_map(picture.content).terms)
+        assert row.sum() == len(extractor.block_map(picture.content).words)
         assert (np.diff(row.indices) > 0).all()
 
 
-def test_pictures_of_a_kind_are_alike(terms, collection):
-    rows = terms.transform(collection)
+def test_pictures_of_a_kind_are_alike(extractor, collection):
+    rows = extractor.transform(collection)
     X = rows.X.toarray()
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     likeness = X @ X.T - 2 * np.eye(len(X))
@@ -45,32 +45,32 @@ def test_pictures_of_a_kind_are_alike(terms, collection):
     assert (kinds[likeness.argmax(axis=1)] == kinds).all()
 
 
-def test_one_picture_is_the_row_of_the_collection(terms, collection):
-    rows = terms.transform(collection)
+def test_one_picture_is_the_row_of_the_collection(extractor, collection):
+    rows = extractor.transform(collection)
     for i, picture in enumerate(collection):
         for content in (picture.content, picture.content.read_bytes()):
-            indices, values = terms.transform_one(content)
+            indices, values = extractor.transform_one(content)
             assert indices.tolist() == rows.X[i].indices.tolist()
             assert values.tolist() == rows.X[i].data.tolist()
-        counts = np.bincount(terms.block_map(picture.content).terms, minlength=60)
+        counts = np.bincount(extractor.block_map(picture.content).words, minlength=60)
         np.testing.assert_array_equal(counts, rows.X[i].toarray()[0])
 
 
-def test_processes_learn_and_give_the_same(collection, spoilt, terms, tmp_path):
+def test_processes_learn_and_give_the_same(collection, spoilt, extractor, tmp_path):
     fitted = VisualWords(n_words=60).fit(collection, executor=ProcessExecutor(2, local_seconds=0))
-    np.testing.assert_array_equal(fitted.dictionary_.centres, terms.dictionary_.centres)
+    np.testing.assert_array_equal(fitted.dictionary_.centres, extractor.dictionary_.centres)
     fitted.save(tmp_path)  # its arrays are memory-mapped when they travel to the workers
     rejects, other_rejects, loaded = Rejects(), Rejects(), VisualWords.load(tmp_path)
     same(
         loaded.transform(spoilt, executor=ProcessExecutor(2, local_seconds=0), rejects=rejects),
-        terms.transform(spoilt, rejects=other_rejects),
+        extractor.transform(spoilt, rejects=other_rejects),
     )
     assert rejects.listed == other_rejects.listed
 
 
-def test_bad_pictures_are_listed_and_skipped(terms, spoilt, collection):
+def test_bad_pictures_are_listed_and_skipped(extractor, spoilt, collection):
     rejects = Rejects()
-    same(terms.transform(spoilt, rejects=rejects), terms.transform(collection))
+    same(extractor.transform(spoilt, rejects=rejects), extractor.transform(collection))
     reasons = [("words.jpg", "not a picture"), ("gone.jpg", "unreadable file"), ("cut.png", "truncated picture")]
     assert [(where, reason) for where, reason, _ in rejects.listed] == reasons
     rejects = Rejects()
@@ -78,30 +78,30 @@ def test_bad_pictures_are_listed_and_skipped(terms, spoilt, collection):
     assert len(rejects) == 3
 
 
-def test_strict_stops_at_the_first_bad_picture(terms, spoilt):
+def test_strict_stops_at_the_first_bad_picture(extractor, spoilt):
     with pytest.raises(InputError, match=r"words\.jpg: not a picture"):
-        terms.transform(spoilt, rejects=Rejects(strict=True))
+        extractor.transform(spoilt, rejects=Rejects(strict=True))
 
 
-def test_a_collection_without_any_good_picture(terms):
+def test_a_collection_without_any_good_picture(extractor):
     bad = ItemList("here", [Item("a", b"words", ("x",))])
     with pytest.raises(InputError, match="none of the pictures of here can be read: a is refused as not a picture"):
         VisualWords().fit(bad)
     with pytest.raises(InputError, match="here holds no pictures"):
         VisualWords().fit(ItemList("here", []))
-    rows = terms.transform(bad)
+    rows = extractor.transform(bad)
     assert rows.X.shape == (0, 60)
     assert len(rows) == 0
 
 
-def test_pictures_without_labels_have_rows(terms, collection):
+def test_pictures_without_labels_have_rows(extractor, collection):
     plain = ItemList(collection.path, [p._replace(labels=(), group=None) for p in collection])
-    rows = terms.transform(plain)
+    rows = extractor.transform(plain)
     assert rows.Y.shape == (24, 0)
     assert rows.groups is None
 
 
-def test_streams_in_bounded_memory(terms, collection):
+def test_streams_in_bounded_memory(extractor, collection):
     class Endless:
         path = collection.path
         read = 0
@@ -116,7 +116,7 @@ def test_streams_in_bounded_memory(terms, collection):
                     yield picture._replace(id=str(self.read))
 
     source = Endless()
-    rows = terms.iterate(source)
+    rows = extractor.iterate(source)
     for i in range(40):
         assert next(rows).id == str(i + 1)
     assert source.read <= 64
@@ -138,8 +138,8 @@ def test_a_sample_is_spread_over_the_collection(collection):
     assert places[-1] == 20  # 0, 4, 8, 12, 16, 20
 
 
-def test_tfidf(collection, terms):
-    counts = terms.transform(collection).X.toarray()
+def test_tfidf(collection, extractor):
+    counts = extractor.transform(collection).X.toarray()
     weighted = VisualWords(n_words=60, weighting="tfidf").fit(collection)
     rows = weighted.transform(collection)
     idf = np.log((1 + 24) / (1 + (counts > 0).sum(axis=0))) + 1
@@ -153,23 +153,23 @@ def test_tfidf(collection, terms):
 
 @pytest.mark.parametrize("weighting", ["counts", "tfidf"])
 def test_saved_and_loaded_it_gives_the_same_rows(tmp_path, collection, weighting):
-    terms = VisualWords(40, size=40, weighting=weighting, cells=(9, 3), crop=0.9, seed=5).fit(collection)
-    terms.save(tmp_path / "terms")
-    loaded = VisualWords.load(tmp_path / "terms")
-    same(loaded.transform(collection, augment=1), terms.transform(collection, augment=1))
-    assert loaded.fingerprint() == terms.fingerprint()
-    assert loaded.to_parts().config == terms.to_parts().config
+    extractor = VisualWords(40, size=40, weighting=weighting, cells=(9, 3), crop=0.9, seed=5).fit(collection)
+    extractor.save(tmp_path / "extractor")
+    loaded = VisualWords.load(tmp_path / "extractor")
+    same(loaded.transform(collection, augment=1), extractor.transform(collection, augment=1))
+    assert loaded.fingerprint() == extractor.fingerprint()
+    assert loaded.to_parts().config == extractor.to_parts().config
 
 
-def test_the_fingerprint_changes_with_the_settings(collection, terms):
-    prints = {terms.fingerprint()}
+def test_the_fingerprint_changes_with_the_settings(collection, extractor):
+    prints = {extractor.fingerprint()}
     for change in ({"seed": 1}, {"size": 40}, {"crop": 0.5}, {"contrast": 9}, {"weighting": "tfidf"}):
         prints.add(VisualWords(60, **change).fit(collection).fingerprint())
     assert len(prints) == 6
 
 
-def test_refuses_the_folder_of_something_else(tmp_path, terms):
-    terms.save(tmp_path)
+def test_refuses_the_folder_of_something_else(tmp_path, extractor):
+    extractor.save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     for change in ({"kind": "wsabie"}, {"config": {**config["config"], "descriptor": 99}}):
         (tmp_path / "config.json").write_text(json.dumps({**config, **change}))
@@ -177,10 +177,10 @@ def test_refuses_the_folder_of_something_else(tmp_path, terms):
             VisualWords.load(tmp_path)
 
 
-def test_refuses_rows_of_features(terms):
+def test_refuses_rows_of_features(extractor):
     rows = FeatureTable(csr_matrix((1, 3)), csr_matrix((1, 1)), ["a"], ["b"])
-    for use in (terms.transform, VisualWords().fit):
-        with pytest.raises(InputError, match="terms takes pictures and these are rows of features; give pictures"):
+    for use in (extractor.transform, VisualWords().fit):
+        with pytest.raises(InputError, match="visual-words takes pictures and these are rows of features; give pictures"):
             use(rows)
 
 
@@ -212,25 +212,25 @@ def test_refuses_values_out_of_range(collection, parameters, name):
 
 
 def test_auto_chooses_the_number_of_terms(collection):
-    terms = VisualWords("auto").fit(collection)
-    assert 10 < terms.n_words_ < 1000
-    assert terms.transform(collection).X.shape[1] == terms.n_words_
+    extractor = VisualWords("auto").fit(collection)
+    assert 10 < extractor.n_words_ < 1000
+    assert extractor.transform(collection).X.shape[1] == extractor.n_words_
 
 
-def test_augmented_rows_stay_with_their_picture(terms, collection):
-    plain, more = terms.transform(collection), terms.transform(collection, augment=2)
+def test_augmented_rows_stay_with_their_picture(extractor, collection):
+    plain, more = extractor.transform(collection), extractor.transform(collection, augment=2)
     assert more.ids[:4] == ["sky-0.png", "sky-0.png#1", "sky-0.png#2", "grass-0.png"]
     assert more.groups == [group for group in plain.groups for _ in range(3)]
     same(more.take(range(0, 72, 3)), plain)
     assert (more.X[0] != more.X[1]).nnz
     assert (more.Y[::3] != more.Y[1::3]).nnz == 0
     single = ItemList(collection.path, [collection.items[5]._replace(group=None)])
-    single_rows = terms.transform(single, augment=2)
+    single_rows = extractor.transform(single, augment=2)
     assert (more.X[15:18] != single_rows.X).nnz == 0
     assert single_rows.groups == [collection.items[5].id] * 3
 
 
-def test_block_map_is_in_pixels_of_the_full_upright_picture(terms, tmp_path):
+def test_block_map_is_in_pixels_of_the_full_upright_picture(extractor, tmp_path):
     from PIL import Image
 
     exif = Image.Exif()
@@ -238,12 +238,12 @@ def test_block_map_is_in_pixels_of_the_full_upright_picture(terms, tmp_path):
     picture = Image.new("RGB", (900, 1200), (40, 90, 220))
     picture.paste((30, 150, 40), (0, 0, 900, 300))  # stored lying; upright, its right quarter is green
     picture.save(tmp_path / "turned.jpg", exif=exif, quality=95)
-    where = terms.block_map(tmp_path / "turned.jpg")
+    where = extractor.block_map(tmp_path / "turned.jpg")
     assert (where.width, where.height) == (1200, 900)
     assert where.boxes.min(axis=0).tolist()[:2] == [0, 0]
     np.testing.assert_allclose(where.boxes.max(axis=0)[2:], [1200, 900])
-    green = terms.transform_one(np_png(decode_image(tmp_path / "turned.jpg")[:, -40:]))[0]
-    right = np.unique(where.terms[where.boxes[:, 0] > 905])
+    green = extractor.transform_one(np_png(decode_image(tmp_path / "turned.jpg")[:, -40:]))[0]
+    right = np.unique(where.words[where.boxes[:, 0] > 905])
     assert set(right) <= set(green)
 
 
@@ -258,18 +258,18 @@ def np_png(pixels):
 
 
 def test_crop_looks_at_the_middle(collection):
-    terms = VisualWords(40, crop=0.5).fit(collection)
-    where = terms.block_map(np_png(np.zeros((100, 200, 3), np.uint8)))
+    extractor = VisualWords(40, crop=0.5).fit(collection)
+    where = extractor.block_map(np_png(np.zeros((100, 200, 3), np.uint8)))
     assert where.boxes.min(axis=0)[:2].tolist() == [50, 25]
     assert where.boxes.max(axis=0)[2:].tolist() == [150, 75]
 
 
-def test_block_map_of_no_picture(terms):
+def test_block_map_of_no_picture(extractor):
     with pytest.raises(UnreadableItemError):
-        terms.block_map(b"words")
+        extractor.block_map(b"words")
 
 
-def test_warns_of_nothing(terms, spoilt):
+def test_warns_of_nothing(extractor, spoilt):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        terms.transform(spoilt)
+        extractor.transform(spoilt)

@@ -143,14 +143,14 @@ def regions(content: bytes, *boxes: Box) -> ItemList:
 
 def test_regions_become_rows_and_a_file(tmp_path: Path) -> None:
     source = regions(painted(), Box(0, 0, 40, 40), Box(60, 10, 80, 30), Box(200, 0, 210, 10))
-    terms = VisualWords(n_words=2, size=64).fit(source)
-    rows = terms.transform(source)
+    extractor = VisualWords(n_words=2, size=64).fit(source)
+    rows = extractor.transform(source)
     assert (rows.ids, rows.groups) == (["a#0", "a#1"], ["a", "a"])
     out = tmp_path / "rows.parquet"
-    assert extract_to_file(source, terms, out) == 2
-    indices, values = terms.transform_one(source.items[1].content)
+    assert extract_to_file(source, extractor, out) == 2
+    indices, values = extractor.transform_one(source.items[1].content)
     assert (rows.X[1].indices.tolist(), rows.X[1].data.tolist()) == (indices.tolist(), values.tolist())
-    assert terms.block_map(source.items[1].content).boxes.max() <= 20
+    assert extractor.block_map(source.items[1].content).boxes.max() <= 20
 
 
 def test_the_region_belongs_to_what_a_collection_is() -> None:

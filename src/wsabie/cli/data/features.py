@@ -115,7 +115,7 @@ def _extract_features(options: FeaturesOptions) -> Report:
     facts = {"out": out_file, "dictionary": dictionary_folder, "rows": written, "skipped": len(rejects)}
     facts |= summarize_map(extractor.pca) if isinstance(extractor, KernelPcaExtractor) else {}
     yield {**facts, "seconds": round(time.perf_counter() - start, 3)}
-    columns = "visual words" if extractor.name == "terms" else f"features ({extractor.name})"
+    columns = "visual words" if extractor.name == "visual-words" else f"features ({extractor.name})"
     out.print(f"{out_file}: {written:,} rows of {extractor.n_features_:,} {columns}; dictionary {dictionary_folder}")
 
 
@@ -195,7 +195,7 @@ def _load_dictionary(path: Path) -> "FeatureExtractor":
         )
     if read_folder_kind(path) != KIND:
         return load_extractor(path)
-    extractor = Annotator.load(path).terms
+    extractor = Annotator.load(path).extractor
     if extractor is None:
         fact = f"{path} was trained on rows of features and holds no dictionary"
         raise InputError(f"{fact}; give the folder of the dictionary that they come from")

@@ -219,7 +219,7 @@ def _draw_explanations(annotator: "Annotator", source: "Source", folder: Path, l
     from wsabie.features.images.image_decoder import UnreadableItemError
     from wsabie.models.explanations import explain_picture
 
-    if inputs.is_table(source) or annotator.terms is None:
+    if inputs.is_table(source) or annotator.extractor is None:
         raise InputError("--explain draws on pictures; this input is rows of features")
     if source.modality != "pictures":
         raise InputError(f"--explain draws on pictures; {source.path} holds {source.modality}")
@@ -243,7 +243,7 @@ def _annotate_by_space(options: AnnotateOptions, annotator: "SpaceAnnotator") ->
 
     model, k, paths, texts = options.model, options.k, options.inputs or (), options.text or ()
     query, target = _resolve_relation(annotator, options.relation)
-    query_kind, extractor = annotator.space.find_entities(query), annotator.terms.get(query)
+    query_kind, extractor = annotator.space.find_entities(query), annotator.extractors.get(query)
     modality = None if extractor is None else extractor.modality
     options.check_outputs(inputs=(*paths, model))
     results: list[JsonObject] = []

@@ -54,7 +54,7 @@ def _show_space_neighbours(options: NeighbourOptions, annotator: "SpaceAnnotator
     """Print the items nearest to an item of their kind, or the words nearest to a word."""
     item, kind = options.label, options.entity_kind
     if options.words:
-        query_kind = kind or next(iter(annotator.terms), next(iter(annotator.space.kinds_)))
+        query_kind = kind or next(iter(annotator.extractors), next(iter(annotator.space.kinds_)))
         kind, neighbours = "word", annotator.words_near(query_kind, item, options.k)
     else:
         kind = kind or _find_kind(annotator, item)

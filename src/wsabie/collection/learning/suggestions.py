@@ -183,7 +183,7 @@ def apply_model(
     with lock_models(collection):
         loaded_model = load_model(collection)
         threshold = None if min_precision is None else loaded_model.threshold(min_precision)
-        store = feature_store.open_feature_store(collection, loaded_model.annotator.terms)  # type: ignore[arg-type]  # it has an extractor
+        store = feature_store.open_feature_store(collection, loaded_model.annotator.extractor)  # type: ignore[arg-type]  # it has an extractor
         options = InferenceOptions(feature_store.Resources(executor, threads, progress), again, k, floor)
         inference = infer_suggestions(collection, loaded_model, store, options)
         item_index.renew_indices(collection, loaded_model.path, progress)

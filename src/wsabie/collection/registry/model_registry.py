@@ -111,7 +111,7 @@ class LoadedModel:
     @property
     def extractor(self) -> FeatureExtractor:
         """Feature extractor of the model."""
-        return self.annotator.terms  # type: ignore[return-value]  # models of a collection have one
+        return self.annotator.extractor  # type: ignore[return-value]  # models of a collection have one
 
     @property
     def dictionary(self) -> str:

@@ -65,15 +65,15 @@ class Codebook:
         """Return (word, x.c - |c|^2 / 2) of each block."""
         rows = self._rows
         scores = np.empty((min(rows, len(blocks)), len(self)), np.float32)
-        terms, best = np.empty(len(blocks), np.int32), np.empty(len(blocks), np.float32)
+        words, best = np.empty(len(blocks), np.int32), np.empty(len(blocks), np.float32)
         for start in range(0, len(blocks), rows):
             part = blocks[start : start + rows]
             tile = scores[: len(part)]
             np.dot(np.column_stack([part, np.ones(len(part), np.float32)]), self._product, out=tile)
             nearest = tile.argmax(axis=1)
-            terms[start : start + rows] = nearest
+            words[start : start + rows] = nearest
             best[start : start + rows] = tile[np.arange(len(part)), nearest]
-        return terms, best
+        return words, best
 
 
 def suggest_codebook_size(n_distinct: int) -> int:
@@ -117,7 +117,7 @@ def learn_codebook(
     Raises
     ------
     InputError
-        Fewer distinct blocks than terms.
+        Fewer distinct blocks than words.
 
     Examples
     --------
@@ -132,17 +132,17 @@ def learn_codebook(
     if len(distinct) < n_words:
         raise InputError(
             f"the sample has {len(distinct):,} distinct blocks, fewer than the {n_words:,} visual words asked for; "
-            "ask for fewer terms or give more pictures"
+            "ask for fewer words or give more pictures"
         )
     sample = distinct[np.random.default_rng(seed).permutation(len(distinct))]
     lengths = float(np.einsum("nd,nd->", sample, sample, dtype=np.float64))
     centres, error = sample[:n_words].copy(), np.inf
-    with progress.stage("learning terms", passes, "passes") as stage:
+    with progress.stage("learning words", passes, "passes") as stage:
         for _ in range(passes):
-            terms, best = _assign_in_parallel(Codebook(centres), sample, executor)
+            words, best = _assign_in_parallel(Codebook(centres), sample, executor)
             last_error, error = error, lengths - 2 * float(best.sum(dtype=np.float64))
             stage.advance(1, error=error / len(sample))
-            centres = _compute_means(sample, terms, centres)
+            centres = _compute_means(sample, words, centres)
             if last_error - error < _TOLERANCE * error:
                 break
     return Codebook(centres)
@@ -159,16 +159,16 @@ def _assign_in_parallel(dictionary: Codebook, sample: Float32, executor: Executo
     else:
         with threadpool_limits(1), ThreadPoolExecutor(count_available_cores()) as pool:
             results = list(pool.map(dictionary._assign_with_scores, parts))
-    terms, best = zip(*results, strict=True)
-    return np.concatenate(terms), np.concatenate(best)
+    words, best = zip(*results, strict=True)
+    return np.concatenate(words), np.concatenate(best)
 
 
-def _compute_means(sample: Float32, terms: Int32, centres: Float32) -> Float32:
+def _compute_means(sample: Float32, words: Int32, centres: Float32) -> Float32:
     """Return the mean block of each word; a word without blocks keeps its centre."""
     from scipy.sparse import csr_matrix
 
     n = len(sample)
-    members = csr_matrix((np.ones(n, np.float32), (terms, np.arange(n))), (len(centres), n))
-    counts: Int64 = np.bincount(terms, minlength=len(centres))
+    members = csr_matrix((np.ones(n, np.float32), (words, np.arange(n))), (len(centres), n))
+    counts: Int64 = np.bincount(words, minlength=len(centres))
     means = (members @ sample) / np.maximum(counts, 1)[:, None].astype(np.float32)
     return np.where(counts[:, None] > 0, means, centres).astype(np.float32)

@@ -24,12 +24,12 @@ def compute_idf(document_frequencies: ArrayLike, n: int) -> Float32:
     return (np.log((1 + n) / (1 + np.asarray(document_frequencies))) + 1).astype(np.float32)
 
 
-def weight_counts(terms: Int32, counts: Float32, idf: Float32 | None) -> Float32:
+def weight_counts(words: Int32, counts: Float32, idf: Float32 | None) -> Float32:
     """Return the counts, or log(1 + count) * idf at unit length.
 
     Parameters
     ----------
-    terms : (nnz,) int32
+    words : (nnz,) int32
     counts : (nnz,) float32
     idf : (n_words,) float32 or None
         None: counts.
@@ -41,5 +41,5 @@ def weight_counts(terms: Int32, counts: Float32, idf: Float32 | None) -> Float32
     """
     if idf is None:
         return counts
-    values = np.log1p(counts) * idf[terms]
+    values = np.log1p(counts) * idf[words]
     return np.asarray(values / np.sqrt(values @ values), np.float32)

@@ -82,7 +82,7 @@ class WordExtractor(FeatureExtractor):
         item_counts: Int64 = np.zeros(self.n_features_, np.int64)
         n, work = 0, partial(extract_batch, augment=0)
         items = iterate_batches((item for _, item in iterate_at_positions(source, positions)), BATCH)
-        with run.progress.stage("weighing terms", len(positions), source.modality) as stage:
+        with run.progress.stage("weighing words", len(positions), source.modality) as stage:
             for rows in iterate_results(run.executor.map_with(work, self, items), stage, None):
                 item_counts[rows[0].indices] += 1
                 n += 1

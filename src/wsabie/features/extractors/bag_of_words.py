@@ -200,7 +200,7 @@ class WordCounter:
 MAX_WORDS = 1_000_000
 """Default number of words of a dictionary."""
 
-_MOST_TERMS = 100_000_000
+_MAX_WORDS = 100_000_000
 _WEIGHED = 1 << 20  # documents for the idf
 _COUNTED_AT_ONCE = 1 << 20  # bytes
 
@@ -320,8 +320,8 @@ class BagOfWords(WordExtractor):
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
         super().check()
-        is_count = self.n_words == "auto" or _is_integer_between(self.n_words, 1, _MOST_TERMS)
-        require(is_count, f'n_words is {self.n_words}; give a number of words from 1 to {_MOST_TERMS:,}, or "auto"')
+        is_count = self.n_words == "auto" or _is_integer_between(self.n_words, 1, _MAX_WORDS)
+        require(is_count, f'n_words is {self.n_words}; give a number of words from 1 to {_MAX_WORDS:,}, or "auto"')
         is_count = _is_integer_between(self.min_count, 1, 2**31)
         require(is_count, f"min_count is {self.min_count}; give a number from 1 up")
         require(isinstance(self.hashing, bool), f"hashing is {self.hashing!r}; give True or False")

@@ -261,7 +261,7 @@ class VisualWords(BlockConfig, WordExtractor, BlockExtractor, ScaledImageExtract
         Longer side in pixels to which pictures are scaled down; smaller ones stay as they are.
     weighting : {"counts", "tfidf"}
         "counts": the number of blocks with the word. "tfidf": log(1 + count) * idf at unit length, with
-        idf = log((1 + n) / (1 + pictures with the term)) + 1 over the sample of `fit`.
+        idf = log((1 + n) / (1 + pictures with the word)) + 1 over the sample of `fit`.
     cells, across, contrast, colour_weight
         Layout and descriptors of blocks; see `BlockConfig`.
     crop : float
@@ -291,14 +291,14 @@ class VisualWords(BlockConfig, WordExtractor, BlockExtractor, ScaledImageExtract
     >>> from pathlib import Path
     >>> from wsabie.io.records import ItemList
     >>> source = ItemList(Path(), [Item(c, striped(c), (c,)) for c in ("red", "teal")])
-    >>> terms = VisualWords(n_words=20).fit(source)
-    >>> rows = terms.transform(source)
+    >>> extractor = VisualWords(n_words=20).fit(source)
+    >>> rows = extractor.transform(source)
     >>> rows.X.shape, rows.label_names
     ((2, 20), ['red', 'teal'])
     """
 
-    name = "terms"
-    kind = "visual_terms"
+    name = "visual-words"
+    kind = "visual_words"
     noun = "dictionary of visual words"
     max_blocks: ClassVar[int] = 300_000
     """Size of the sample of `fit`; from each of at most `max_blocks / 64` pictures an equal number is drawn."""
@@ -342,11 +342,11 @@ class VisualWords(BlockConfig, WordExtractor, BlockExtractor, ScaledImageExtract
         look = next(self.iterate_views(Item("", content, ())))
         window = compute_pixel_window(look.view, height, width)
         view_pixels = crop_view(decoded.pixels, look.view)
-        terms = codebook.assign(extract_block_descriptors(view_pixels, self))
+        words = codebook.assign(extract_block_descriptors(view_pixels, self))
         corner = np.array([window.left, window.top] * 2)
         boxes = list_block_boxes(view_pixels.shape[0], view_pixels.shape[1], self) + corner
         scale = np.array([decoded.width / width, decoded.height / height] * 2)
-        return BlockMap(boxes * scale, terms, decoded.width, decoded.height)
+        return BlockMap(boxes * scale, words, decoded.width, decoded.height)
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
@@ -364,7 +364,7 @@ class VisualWords(BlockConfig, WordExtractor, BlockExtractor, ScaledImageExtract
         if n_bins != N_BINS:
             raise self._other_version()
         if not n:
-            raise ValueError("centres holds no term")
+            raise ValueError("centres holds no visual word")
 
     def _words(self) -> Codebook:
         self._require_learned("dictionary_", "this dictionary of visual words has not learned")

@@ -22,7 +22,7 @@ class BlockMap(NamedTuple):
     """
 
     boxes: Float64  # (n_blocks, 4)
-    terms: Int32  # (n_blocks,)
+    words: Int32  # (n_blocks,)
     width: int
     height: int
 

@@ -38,7 +38,7 @@ class SpaceAnnotatorConfig:
     space: JsonObject
     columns: dict[str, ColumnsConfig]
     facts: JsonObject
-    terms: dict[str, ExtractorPartConfig]
+    extractors: dict[str, ExtractorPartConfig]
 
 
 @dataclass
@@ -48,7 +48,7 @@ class SpaceAnnotator(SavedModel):
     Attributes
     ----------
     space : Space
-    terms : dict of str to FeatureExtractor
+    extractors : dict of str to FeatureExtractor
         Extractors of the kinds that consist of pictures, sounds or documents.
     columns : dict of str to dict
         "feature_names" and "dictionary" of the kinds with data, if the rows have them.
@@ -58,7 +58,7 @@ class SpaceAnnotator(SavedModel):
 
     kind = "space-annotator"
     space: Space
-    terms: dict[str, FeatureExtractor] = field(default_factory=dict)
+    extractors: dict[str, FeatureExtractor] = field(default_factory=dict)
     columns: dict[str, JsonObject] = field(default_factory=dict)
     facts: JsonObject = field(default_factory=dict)
 
@@ -82,10 +82,10 @@ class SpaceAnnotator(SavedModel):
         if not entities.n_features:
             raise InputError(f"entities of the kind {kind!r} are known by their names alone; give names")
         if not isinstance(source, FeatureTable):
-            if kind not in self.terms:
+            if kind not in self.extractors:
                 raise InputError(f"the kind {kind!r} was trained on rows of features, and {source.path} holds "
                                  f"{source.modality}; give rows")  # fmt: skip
-            source = self.terms[kind].transform(
+            source = self.extractors[kind].transform(
                 source, executor=executor or SerialExecutor(), progress=progress, rejects=rejects
             )
         columns = self.columns.get(kind, {})
@@ -104,7 +104,7 @@ class SpaceAnnotator(SavedModel):
             raise InputError(f"entities of the kind {kind!r} are no documents; give a kind that is made of text")
         columns, values = terms.transform_one(text.encode())
         require(len(columns) > 0, f"no word of {text!r} is in the dictionary; give another text")
-        return csr_matrix((values, columns, [0, len(columns)]), (1, terms.n_features_))
+        return csr_matrix((values, columns, [0, len(columns)]), (1, extractor.n_features_))
 
     def words_near(self, kind: str, text: str, k: int = 10) -> list[tuple[str, float]]:
         """Return the words nearest to a word or a text by cosine, with their cosines.
@@ -117,7 +117,7 @@ class SpaceAnnotator(SavedModel):
             Items of the kind are no documents, its words are hashed, or no word of the text is known.
         """
         row = self.text(kind, text)
-        words: Any = getattr(self.terms[kind], "words_", None)
+        words: Any = getattr(self.extractors[kind], "words_", None)
         if words is None:
             raise InputError(
                 f"the words of the kind {kind!r} are hashed, so that they have no names; train without hashing"
@@ -132,12 +132,12 @@ class SpaceAnnotator(SavedModel):
     def to_parts(self) -> ModelState:
         """Return JSON-able config and named arrays, the inner parts nested."""
         space = self.space.to_parts()
-        config: JsonObject = {"space": space.config, "columns": self.columns, "facts": self.facts, "terms": {}}
+        config: JsonObject = {"space": space.config, "columns": self.columns, "facts": self.facts, "extractors": {}}
         tensors = space.nested("space")
-        for name, extractor in self.terms.items():
+        for name, extractor in self.extractors.items():
             extractor_state = extractor.to_parts()
-            config["terms"][name] = {"kind": extractor_state.kind, "config": extractor_state.config}
-            tensors |= extractor_state.nested(f"terms/{name}")
+            config["extractors"][name] = {"kind": extractor_state.kind, "config": extractor_state.config}
+            tensors |= extractor_state.nested(f"extractors/{name}")
         return ModelState(self.kind, config, tensors)
 
     @classmethod
@@ -145,9 +145,9 @@ class SpaceAnnotator(SavedModel):
         """Restore the annotator from its parts."""
         fields = read_config(SpaceAnnotatorConfig, parts.config)
         space = Space.from_parts(parts.extract("space", Space.kind, fields.space))
-        terms = {
-            name: restore_extractor(parts.extract(f"terms/{name}", extractor.kind, extractor.config))
-            for name, extractor in fields.terms.items()
+        extractors = {
+            name: restore_extractor(parts.extract(f"extractors/{name}", extractor.kind, extractor.config))
+            for name, extractor in fields.extractors.items()
         }
         if unknown := terms.keys() - space.kinds_.keys():
             raise ValueError(

@@ -72,7 +72,7 @@ def shorten_paths(facts: Any) -> Any:
 
 def build_model_card(annotator: Annotator, facts: JsonObject, name: str, license: str | None) -> str:
     """Return the text of README.md: front matter for the Hub, then text for people."""
-    model, modality = annotator.model, "rows" if annotator.terms is None else annotator.terms.modality
+    model, modality = annotator.model, "rows" if annotator.extractor is None else annotator.extractor.modality
     about = {**model.facts(), **annotator.extraction_facts(), **facts}
     retired_ids = set(model.vocabulary_.retired_ids().tolist())
     return render_template(

@@ -157,9 +157,11 @@ def annotate_item(
 ) -> schemas.AnnotateResponse:
     """Rank labels for an item, or for a region of it, with the model in use."""
     version = context.model.get_version()
-    terms = None if options.region is not None else version.annotator.terms
+    extractor = None if options.region is not None else version.annotator.extractor
     with item_files.hold_item_file(collection, item) as file:
-        X = extract_row(version.annotator, cut_region(file, options.region), terms.modality if terms else "pictures")
+        X = extract_row(
+            version.annotator, cut_region(file, options.region), extractor.modality if extractor else "pictures"
+        )
     return rank_labels(version, X, options.k, options.min_precision)
 
 
