@@ -1,10 +1,10 @@
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { startDesk } from "./decisions/desk";
+import { startDecisionHistory } from "./decisions/decision-history";
 import { App } from "./shell/app";
 import "./style.css";
 
-startDesk();
+startDecisionHistory();
 createRoot(document.getElementById("root")!).render(
   <StrictMode>
     <App />

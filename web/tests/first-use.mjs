@@ -4,6 +4,6 @@ import { opened, WIDE, withBrowser } from "./chromium.mjs";
 await withBrowser(async (browser) => {
   const { page } = await opened(browser, process.argv[2], WIDE);
   await page.goto("/review");
-  await page.locator(".one-side .row").first().waitFor();
+  await page.locator(".review-side .row").first().waitFor();
   await page.waitForFunction(() => [...document.querySelectorAll("main img")].every((one) => one.complete));
 });

@@ -54,7 +54,7 @@ export function labelsOf(base, { get, eventually, shoot }) {
     await page.getByText(`${total.toLocaleString("en")} labels`).waitFor();
     await page.locator(".label-row").first().click();
     await page.getByRole("heading", { name: labels[0].name }).waitFor();
-    await page.locator(".near li").first().waitFor();
+    await page.locator(".label-neighbours li").first().waitFor();
     await page.locator(".label-pictures img").first().waitFor();
     await shoot(page, "label");
     await page.keyboard.press("j");

@@ -217,7 +217,7 @@ async function index(page) {
 
 async function review(page, context) {
   await page.goto("/review");
-  const rows = page.locator(".one-side .row");
+  const rows = page.locator(".review-side .row");
   await rows.first().waitFor();
   const first = (await get("/items?sort=uncertainty&descending=true&k=1")).items[0].id;
   const names = await rows.locator(".row-name").allTextContents();
@@ -228,7 +228,7 @@ async function review(page, context) {
   await page.keyboard.press("z");
   await eventually(async () => (await verdictOf(first, names[1])) === null, "the second label open again");
   await rows.nth(0).hover();
-  await page.locator(".heat.there").waitFor({ timeout: 20_000 });
+  await page.locator(".heat.loaded").waitFor({ timeout: 20_000 });
   await shoot(page, "review");
 
   await context.setOffline(true);
@@ -293,17 +293,17 @@ async function search(page) {
   await page.getByRole("combobox", { name: "Search" }).fill(`${labels[0].name.slice(0, 3)}`);
   await page.getByRole("option", { name: labels[0].name, exact: true }).first().click();
   await page.keyboard.press("Enter");
-  await page.locator(".found-items .tile").first().waitFor();
+  await page.locator(".result-grid .tile").first().waitFor();
   assert.match(page.url(), /text=/);
   await shoot(page, "search");
   await page.getByLabel("Search with a picture").setInputFiles(picture);
-  await page.locator(".by-picture .found-items .tile").first().waitFor();
+  await page.locator(".by-picture .result-grid .tile").first().waitFor();
   await page.goBack();
   await page.locator(".by-picture").waitFor({ state: "detached" });
   const sent = page.waitForResponse((r) => r.url().includes("/search/picture"));
   await drop(page, picture);
   assert.equal((await sent).status(), 200);
-  await page.locator(".by-picture .found-items .tile").first().waitFor();
+  await page.locator(".by-picture .result-grid .tile").first().waitFor();
   const frame = await page.locator(".by-picture .drawing").boundingBox();
   await page.mouse.move(frame.x + frame.width * 0.2, frame.y + frame.height * 0.2);
   await page.mouse.down();
@@ -314,7 +314,7 @@ async function search(page) {
   await page.getByText("Only the box counts.").waitFor();
   await shoot(page, "search-picture");
   await page.goBack();
-  await page.locator(".found-items .tile").first().waitFor();
+  await page.locator(".result-grid .tile").first().waitFor();
 }
 
 /** Where items are on the screen while the whole map is seen, as the page has it from the service. */
@@ -352,7 +352,7 @@ async function drawnAt(page, { x, y }) {
 
 async function map(page) {
   await page.goto("/map");
-  await page.locator('.map-stage[data-drawn-by="hand"]').waitFor(); // there is no card here
+  await page.locator('.map-stage[data-drawn-by="canvas"]').waitFor(); // there is no card here
   const { items } = await get("/items?k=1000");
   await page.getByRole("heading", { name: `${items.length} pictures` }).waitFor();
   await page.waitForLoadState("networkidle");

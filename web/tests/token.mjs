@@ -66,7 +66,7 @@ async function askedFor(page, context) {
 
 async function expires(page) {
   await page.goto("/review");
-  const label = await page.locator(".one-side .row .row-name").first().textContent();
+  const label = await page.locator(".review-side .row .row-name").first().textContent();
   const item = (await get("/items?sort=uncertainty&descending=true&label_state=suggested&k=1", WRITE)).items[0].id;
   await page.waitForLoadState("networkidle");
   await expire("first");
@@ -108,7 +108,7 @@ async function reads(page) {
   assert.equal(await page.locator(".verdict").count(), 0);
   await shoot(page, "reader-item");
   await page.goto("/review");
-  await page.locator(".one-side .row").first().waitFor();
+  await page.locator(".review-side .row").first().waitFor();
   assert.equal(await page.locator(".verdict:visible").count(), 0);
   for (const name of ["Undo", "Reject rest", "Accept all above …"]) assert.ok(await page.getByRole("button", { name }).isDisabled(), name);
   for (const key of ["1", "a", "e", "z"]) await page.keyboard.press(key);
@@ -163,7 +163,7 @@ await withBrowser(async (browser) => {
   assert.ok((await phone.page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, "too wide");
   await shoot(phone.page, "phone-reader");
   await phone.page.goto("/review");
-  await phone.page.locator(".one-side .row").first().waitFor();
+  await phone.page.locator(".review-side .row").first().waitFor();
   await shoot(phone.page, "phone-reader-review");
   for (const { faults } of [wide, phone, reader]) assert.deepEqual(refusedOnly(faults), []);
 });

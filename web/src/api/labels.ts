@@ -1,21 +1,21 @@
 /** Requests about labels. */
 
-import { get, post, query, remove } from "./client";
+import { get, post, buildQuery, remove } from "./client";
 import type { ChangeResult, ExclusionResult, LabelDetails, LabelEditRequest, LabelNeighbours, LabelPage, MergeResult, operations, ProposalPage } from "./types";
 
 export type RowQuery = Omit<NonNullable<operations["list_labels"]["parameters"]["query"]>, "offset" | "k">;
 
 export const labelApi = {
-  rows: (asked: RowQuery, offset: number, k: number, signal?: AbortSignal) =>
-    get<LabelPage>(`/vocabulary${query({ ...asked, offset, k })}`, signal),
-  whole: (id: number, signal?: AbortSignal) => get<LabelDetails>(`/labels/${id}`, signal),
-  near: (id: number, k: number, signal?: AbortSignal) =>
-    get<LabelNeighbours>(`/labels/${id}/neighbours${query({ k })}`, signal),
+  list: (filters: RowQuery, offset: number, k: number, signal?: AbortSignal) =>
+    get<LabelPage>(`/vocabulary${buildQuery({ ...filters, offset, k })}`, signal),
+  get: (id: number, signal?: AbortSignal) => get<LabelDetails>(`/labels/${id}`, signal),
+  listNeighbours: (id: number, k: number, signal?: AbortSignal) =>
+    get<LabelNeighbours>(`/labels/${id}/neighbours${buildQuery({ k })}`, signal),
   edit: (id: number, changes: LabelEditRequest) => post<ChangeResult>(`/labels/${id}`, changes, "PATCH"),
-  remove: (id: number) => remove<ChangeResult>(`/labels/${id}${query({ with_tags: true })}`), // tags of files that are away, too
+  remove: (id: number) => remove<ChangeResult>(`/labels/${id}${buildQuery({ with_tags: true })}`), // tags of missing files, too
   merge: (labels: number[], target: number) =>
     post<MergeResult>("/labels/merge", { labels, target }),
-  apart: (labels: number[]) => post<ExclusionResult>("/labels/merge-exclusions", { labels }),
-  proposals: (offset: number, k: number, signal?: AbortSignal) =>
-    get<ProposalPage>(`/labels/proposals${query({ offset, k })}`, signal),
+  excludeMerge: (labels: number[]) => post<ExclusionResult>("/labels/merge-exclusions", { labels }),
+  listProposals: (offset: number, k: number, signal?: AbortSignal) =>
+    get<ProposalPage>(`/labels/proposals${buildQuery({ offset, k })}`, signal),
 };

@@ -1,17 +1,17 @@
-/** Numbers, times and names as people read them. */
+/** Formatting of numbers, times and names. */
 
-const whole = new Intl.NumberFormat("en");
+const integerFormat = new Intl.NumberFormat("en");
 
-export function count(number: number, one: string, many = `${one}s`): string {
-  return `${whole.format(number)} ${number === 1 ? one : many}`;
+export function formatCount(value: number, singular: string, plural = `${singular}s`): string {
+  return `${integerFormat.format(value)} ${value === 1 ? singular : plural}`;
 }
 
-export function number(value: number): string {
-  return whole.format(value);
+export function formatNumber(value: number): string {
+  return integerFormat.format(value);
 }
 
-/** A probability in per cent: never 100 % or 0 % of what is only near. */
-export function percent(p: number): string {
+/** Format a probability in per cent; 100 % and 0 % are exact. */
+export function formatPercent(p: number): string {
   const rounded = Math.round(p * 100);
   if (rounded === 100 && p < 1) return "99 %";
   if (rounded === 0 && p > 0) return "< 1 %";
@@ -26,19 +26,19 @@ const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [
   ["hour", 3600],
   ["minute", 60],
 ];
-const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const relativeFormat = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 
-export function ago(at: string, now: number = Date.now()): string {
-  const then = Date.parse(/[zZ]|[+-]\d\d:?\d\d$/.test(at) ? at : `${at}Z`);
-  if (Number.isNaN(then)) return at;
-  const seconds = (then - now) / 1000;
+export function formatAge(timestamp: string, currentTime: number = Date.now()): string {
+  const time = Date.parse(/[zZ]|[+-]\d\d:?\d\d$/.test(timestamp) ? timestamp : `${timestamp}Z`);
+  if (Number.isNaN(time)) return timestamp;
+  const seconds = (time - currentTime) / 1000;
   for (const [unit, length] of STEPS) {
-    if (Math.abs(seconds) >= length) return relative.format(Math.round(seconds / length), unit);
+    if (Math.abs(seconds) >= length) return relativeFormat.format(Math.round(seconds / length), unit);
   }
   return "just now";
 }
 
-export function bytes(size: number): string {
+export function formatBytes(size: number): string {
   const units = ["B", "kB", "MB", "GB", "TB"];
   let value = size;
   let step = 0;
@@ -49,6 +49,6 @@ export function bytes(size: number): string {
   return `${value < 10 && step ? value.toFixed(1) : Math.round(value)} ${units[step]}`;
 }
 
-export function nameOf(path: string): string {
+export function getFileName(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }

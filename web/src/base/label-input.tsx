@@ -3,78 +3,78 @@
 import { type KeyboardEvent, type ReactNode, useId, useState } from "react";
 import { api } from "../api/client";
 import type { LabelCompletion } from "../api/types";
-import { number } from "./format";
-import { useLoad, useSettled } from "./load";
+import { formatNumber } from "./format";
+import { useLoad, useDebounced } from "./loading";
 
-const MOST = 8;
+const MAX_COMPLETIONS = 8;
 
 interface Props {
-  name: string; // what the field is, for those who cannot see it
+  name: string; // accessible name
   placeholder: string;
   value: string;
   onChange: (text: string) => void;
   onPick: (label: string) => void;
-  free?: boolean; // labels that are not there yet may be given
-  part?: (text: string) => Part; // of a longer text, the part that is completed
-  onEnter?: (text: string) => void; // Enter without a choice, where there are parts
-  focused?: boolean;
+  allowsNew?: boolean; // labels that do not exist yet are allowed
+  parseTerm?: (text: string) => SearchTerm; // finds the term of a longer text that is completed
+  onEnter?: (text: string) => void; // Enter without a choice, with `parseTerm`
+  autoFocus?: boolean;
   onEscape?: () => void;
 }
 
-export interface Part {
-  sought: string;
-  put: (label: string) => string; // the whole text with the label in its place
+export interface SearchTerm {
+  text: string;
+  complete: (label: string) => string; // returns the whole text with the label in the term's place
 }
 
 export function LabelInput(props: Props): ReactNode {
-  const { name, placeholder, value, onChange, onPick, free, focused, onEscape, part, onEnter } = props;
+  const { name, placeholder, value, onChange, onPick, allowsNew, autoFocus, onEscape, parseTerm, onEnter } = props;
   const id = useId();
-  const [open, setOpen] = useState(false);
-  const [at, setAt] = useState(-1);
-  const now = part?.(value);
-  const sought = now ? now.sought : value.trim();
-  const start = useSettled(sought, 120);
-  const found = useLoad(open ? `labels ${start}` : null, (signal) => api.labels(start, MOST, signal));
-  const hits = found.value?.labels ?? [];
-  const late = start !== sought || found.busy; // the hits are those of what stood there before
-  const shown = open && hits.length > 0 && (!now || now.sought !== "");
-  const pick = (label: string): void => {
-    setOpen(false);
-    setAt(-1);
-    onPick(now ? now.put(label) : label);
+  const [isOpen, setIsOpen] = useState(false);
+  const [index, setIndex] = useState(-1);
+  const term = parseTerm?.(value);
+  const prefix = term ? term.text : value.trim();
+  const debouncedPrefix = useDebounced(prefix, 120);
+  const completions = useLoad(isOpen ? `labels ${debouncedPrefix}` : null, (signal) => api.completeLabels(debouncedPrefix, MAX_COMPLETIONS, signal));
+  const matches = completions.value?.labels ?? [];
+  const isStale = debouncedPrefix !== prefix || completions.isLoading; // the matches belong to an earlier prefix
+  const isExpanded = isOpen && matches.length > 0 && (!term || term.text !== "");
+  const complete = (label: string): void => {
+    setIsOpen(false);
+    setIndex(-1);
+    onPick(term ? term.complete(label) : label);
   };
-  const choose = (from: readonly LabelCompletion[]): void => {
-    const exact = from.find((hit) => hit.name === sought) ?? from.find((hit) => hit.name.toLowerCase() === sought.toLowerCase());
-    const chosen = exact?.name ?? (free ? sought : from[0]?.name);
-    if (chosen) pick(chosen);
+  const chooseMatch = (candidates: readonly LabelCompletion[]): void => {
+    const exactMatch = candidates.find((hit) => hit.name === prefix) ?? candidates.find((hit) => hit.name.toLowerCase() === prefix.toLowerCase());
+    const chosenName = exactMatch?.name ?? (allowsNew ? prefix : candidates[0]?.name);
+    if (chosenName) complete(chosenName);
   };
-  const askFor = async (field: HTMLInputElement): Promise<void> => {
-    const labels = await api.labels(sought, MOST).then((answer) => answer.labels, () => []);
-    if (field.isConnected && field.value === value) choose(labels);
+  const completeNow = async (field: HTMLInputElement): Promise<void> => {
+    const labels = await api.completeLabels(prefix, MAX_COMPLETIONS).then((answer) => answer.labels, () => []);
+    if (field.isConnected && field.value === value) chooseMatch(labels);
   };
-  const heard = (event: KeyboardEvent): void => {
+  const handleKey = (event: KeyboardEvent): void => {
     if (event.nativeEvent.isComposing) return;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
-      setOpen(true);
+      setIsOpen(true);
       const step = event.key === "ArrowDown" ? 1 : -1;
-      setAt((old) => Math.max(-1, Math.min(hits.length - 1, old + step)));
+      setIndex((previous) => Math.max(-1, Math.min(matches.length - 1, previous + step)));
     } else if (event.key === "Enter") {
       event.preventDefault();
-      const marked = shown ? hits[at]?.name : undefined;
-      if (part && !marked) {
-        setOpen(false);
+      const markedName = isExpanded ? matches[index]?.name : undefined;
+      if (parseTerm && !markedName) {
+        setIsOpen(false);
         onEnter?.(value);
         return;
       }
-      if (marked) pick(marked);
-      else if (!sought) setOpen(false);
-      else if (late && !free) void askFor(event.currentTarget as HTMLInputElement);
-      else choose(hits);
-    } else if (event.key === "Escape" && (shown || onEscape)) {
+      if (markedName) complete(markedName);
+      else if (!prefix) setIsOpen(false);
+      else if (isStale && !allowsNew) void completeNow(event.currentTarget as HTMLInputElement);
+      else chooseMatch(matches);
+    } else if (event.key === "Escape" && (isExpanded || onEscape)) {
       event.preventDefault();
       event.stopPropagation();
-      if (shown) setOpen(false);
+      if (isExpanded) setIsOpen(false);
       else onEscape?.();
     }
   };
@@ -84,46 +84,46 @@ export function LabelInput(props: Props): ReactNode {
         type="text"
         role="combobox"
         aria-label={name}
-        aria-expanded={shown}
+        aria-expanded={isExpanded}
         aria-controls={`${id}list`}
         aria-autocomplete="list"
-        aria-activedescendant={shown && at >= 0 ? `${id}${at}` : undefined}
+        aria-activedescendant={isExpanded && index >= 0 ? `${id}${index}` : undefined}
         placeholder={placeholder}
         value={value}
         autoComplete="off"
         autoCapitalize="none"
         spellCheck={false}
         ref={(node) => {
-          if (node && focused && !node.dataset["begun"]) {
+          if (node && autoFocus && !node.dataset["begun"]) {
             node.dataset["begun"] = "1";
             node.focus();
           }
         }}
         onChange={(event) => {
           onChange(event.target.value);
-          setOpen(true);
-          setAt(-1);
+          setIsOpen(true);
+          setIndex(-1);
         }}
-        onFocus={() => setOpen(true)}
-        onBlur={() => setOpen(false)}
-        onKeyDown={heard}
+        onFocus={() => setIsOpen(true)}
+        onBlur={() => setIsOpen(false)}
+        onKeyDown={handleKey}
       />
-      <ul id={`${id}list`} role="listbox" aria-label={`${name}: found`} className="choices" hidden={!shown}>
-        {hits.map((hit, i) => (
+      <ul id={`${id}list`} role="listbox" aria-label={`${name}: found`} className="choices" hidden={!isExpanded}>
+        {matches.map((hit, i) => (
           <li
             key={hit.id}
             id={`${id}${i}`}
             role="option"
-            aria-selected={i === at}
+            aria-selected={i === index}
             onPointerDown={(event) => {
               event.preventDefault();
-              pick(hit.name);
+              complete(hit.name);
             }}
           >
             <span>{hit.name}</span>
             {hit.synonym && <small>{hit.synonym}</small>}
-            <small className="choice-facts" aria-hidden="true">
-              {hit.language} {number(hit.items)}
+            <small className="completion-facts" aria-hidden="true">
+              {hit.language} {formatNumber(hit.items)}
             </small>
           </li>
         ))}

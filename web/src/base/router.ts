@@ -1,8 +1,8 @@
-/** Where the reader is: the path and the query of the address, so that going back works. */
+/** Router: path and query of the address, with working back navigation. */
 
 import { useSyncExternalStore } from "react";
 
-export type Changes = Record<string, string | number | boolean | null | undefined>;
+export type ParamChanges = Record<string, string | number | boolean | null | undefined>;
 
 const listeners = new Set<() => void>();
 
@@ -15,16 +15,16 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** Go to an address; `replace` where going back should not return here (a slider that moves). */
-export function go(address: string, options: { replace?: boolean; state?: unknown } = {}): void {
+/** Go to an address; `replace` adds no entry to the browser's history. */
+export function navigate(address: string, options: { replace?: boolean; state?: unknown } = {}): void {
   if (address === location.pathname + location.search) return;
   const state = options.replace ? history.state : (options.state ?? null);
   history[options.replace ? "replaceState" : "pushState"](state, "", address);
   listeners.forEach((listener) => listener());
 }
 
-/** A query with some of its values changed; what is empty or false is left out. */
-export function changed(search: string, changes: Changes): string {
+/** Return a query with some values changed; empty and false ones are removed. */
+export function applyChanges(search: string, changes: ParamChanges): string {
   const params = new URLSearchParams(search);
   for (const [name, value] of Object.entries(changes)) {
     if (value === null || value === undefined || value === "" || value === false) params.delete(name);
@@ -34,27 +34,27 @@ export function changed(search: string, changes: Changes): string {
   return text ? `?${text}` : "";
 }
 
-/** Change the query of the page that is open. */
-export function ask(changes: Changes, options: { replace?: boolean } = {}): void {
-  go(location.pathname + changed(location.search, changes), options);
+/** Change the query of the current page. */
+export function updateSearchParams(changes: ParamChanges, options: { replace?: boolean } = {}): void {
+  navigate(location.pathname + applyChanges(location.search, changes), options);
 }
 
-const OVER = "over";
+const DIALOG_STATE = "dialog";
 
-/** Open something over the page, so that going back closes it. */
-export function openOver(name: string, value: string | number): void {
+/** Open a dialog by a parameter, so that going back closes it. */
+export function openDialog(name: string, value: string | number): void {
   const replace = new URLSearchParams(location.search).has(name);
-  go(location.pathname + changed(location.search, { [name]: value }), { replace, state: OVER });
+  navigate(location.pathname + applyChanges(location.search, { [name]: value }), { replace, state: DIALOG_STATE });
 }
 
-/** Close it: go back to where it was opened, or stay where the address was typed. */
-export function closeOver(name: string): void {
-  if (history.state === OVER) history.back();
-  else ask({ [name]: null }, { replace: true });
+/** Close a dialog: go back, or remove the parameter of a typed address. */
+export function closeDialog(name: string): void {
+  if (history.state === DIALOG_STATE) history.back();
+  else updateSearchParams({ [name]: null }, { replace: true });
 }
 
-/** Where the pictures of a label are. */
-export function galleryOf(label: string): string {
+/** Return the gallery's address for a label. */
+export function buildGalleryAddress(label: string): string {
   return `/?label=${encodeURIComponent(label)}`;
 }
 
@@ -62,7 +62,7 @@ export function usePath(): string {
   return useSyncExternalStore(subscribe, () => location.pathname);
 }
 
-export function useAsked(): URLSearchParams {
+export function useSearchParams(): URLSearchParams {
   const search = useSyncExternalStore(subscribe, () => location.search);
   return new URLSearchParams(search);
 }

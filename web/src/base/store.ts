@@ -1,22 +1,22 @@
-/** A value that several components look at. */
+/** Values that several components share. */
 
 import { useSyncExternalStore } from "react";
 
 export interface Store<T> {
   get: () => T;
-  set: (next: T | ((old: T) => T)) => void;
+  set: (next: T | ((current: T) => T)) => void;
   subscribe: (listener: () => void) => () => void;
 }
 
-export function store<T>(first: T): Store<T> {
-  let value = first;
+export function createStore<T>(initial: T): Store<T> {
+  let value = initial;
   const listeners = new Set<() => void>();
   return {
     get: () => value,
     set: (next) => {
-      const now = typeof next === "function" ? (next as (old: T) => T)(value) : next;
-      if (Object.is(now, value)) return;
-      value = now;
+      const updated = typeof next === "function" ? (next as (current: T) => T)(value) : next;
+      if (Object.is(updated, value)) return;
+      value = updated;
       listeners.forEach((listener) => listener());
     },
     subscribe: (listener) => {
@@ -26,6 +26,6 @@ export function store<T>(first: T): Store<T> {
   };
 }
 
-export function useStore<T>(of: Store<T>): T {
-  return useSyncExternalStore(of.subscribe, of.get);
+export function useStore<T>(store: Store<T>): T {
+  return useSyncExternalStore(store.subscribe, store.get);
 }

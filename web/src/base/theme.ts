@@ -1,40 +1,40 @@
-/** Light, dark, or as the system has it. */
+/** Theme of the pages: light, dark, or that of the system. */
 
 export type Theme = "system" | "light" | "dark";
-const KEY = "wsabie.theme";
+const STORAGE_KEY = "wsabie.theme";
 
-export function chosenTheme(): Theme {
-  const told = document.documentElement.dataset["theme"];
-  return told === "light" || told === "dark" ? told : "system";
+export function readTheme(): Theme {
+  const attribute = document.documentElement.dataset["theme"];
+  return attribute === "light" || attribute === "dark" ? attribute : "system";
 }
 
-export function chooseTheme(theme: Theme): void {
+export function applyTheme(theme: Theme): void {
   if (theme === "system") delete document.documentElement.dataset["theme"];
   else document.documentElement.dataset["theme"] = theme;
   try {
-    if (theme === "system") localStorage.removeItem(KEY);
-    else localStorage.setItem(KEY, theme);
+    if (theme === "system") localStorage.removeItem(STORAGE_KEY);
+    else localStorage.setItem(STORAGE_KEY, theme);
   } catch {
-    // A browser that keeps nothing follows the system next time.
+    // Without storage the next visit follows the system.
   }
 }
 
-const system = () => matchMedia("(prefers-color-scheme: dark)");
+const matchDarkScheme = () => matchMedia("(prefers-color-scheme: dark)");
 
-/** Whether the page is dark now, by choice or as the system has it. */
+/** True if the page is dark, by choice or by the system. */
 export function isDark(): boolean {
-  const theme = chosenTheme();
-  return theme === "dark" || (theme === "system" && system().matches);
+  const theme = readTheme();
+  return theme === "dark" || (theme === "system" && matchDarkScheme().matches);
 }
 
-/** Calls when another theme is chosen, or the system changes its own; returns how to stop that. */
-export function onTheme(changed: () => void): () => void {
-  const watch = new MutationObserver(changed);
-  watch.observe(document.documentElement, { attributeFilter: ["data-theme"] });
-  const dark = system();
-  dark.addEventListener("change", changed);
+/** Call `listener` at each change of the theme; return a function that stops this. */
+export function watchTheme(listener: () => void): () => void {
+  const observer = new MutationObserver(listener);
+  observer.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  const scheme = matchDarkScheme();
+  scheme.addEventListener("change", listener);
   return () => {
-    watch.disconnect();
-    dark.removeEventListener("change", changed);
+    observer.disconnect();
+    scheme.removeEventListener("change", listener);
   };
 }

@@ -1,40 +1,40 @@
-/** A field for the words by which a list is filtered: they count with Enter, or when the field is left. */
+/** Field for the words that filter a list; applied by Enter or on blur. */
 
 import { type ReactNode, type RefObject, useEffect, useRef } from "react";
 
-const MOST = 500;
+const MAX_LENGTH = 500;
 
 interface Props {
-  name: string; // what the field is, for those who cannot see it
+  name: string; // accessible name
   placeholder: string;
-  value: string; // by which the list is filtered now
-  onWords: (words: string, left: boolean) => void;
-  field?: RefObject<HTMLInputElement | null>;
+  value: string; // the current filter
+  onFilter: (words: string, isBlur: boolean) => void;
+  inputRef?: RefObject<HTMLInputElement | null>;
 }
 
-export function WordsField({ name, placeholder, value, onWords, field }: Props): ReactNode {
-  const own = useRef<HTMLInputElement>(null);
-  const box = field ?? own;
+export function WordsField({ name, placeholder, value, onFilter, inputRef }: Props): ReactNode {
+  const ownRef = useRef<HTMLInputElement>(null);
+  const input = inputRef ?? ownRef;
   useEffect(() => {
-    if (box.current) box.current.value = value; // the same field, so that the focus stays in it
-  }, [box, value]);
-  const given = (left: boolean): void => {
-    const words = box.current?.value.trim() ?? "";
-    if (words !== value) onWords(words, left);
+    if (input.current) input.current.value = value; // same element, so that it keeps the focus
+  }, [input, value]);
+  const apply = (isBlur: boolean): void => {
+    const words = input.current?.value.trim() ?? "";
+    if (words !== value) onFilter(words, isBlur);
   };
   return (
     <input
-      ref={box}
+      ref={input}
       type="search"
       className="words"
       placeholder={placeholder}
       aria-label={name}
       defaultValue={value}
-      maxLength={MOST}
+      maxLength={MAX_LENGTH}
       onKeyDown={(event) => {
-        if (event.key === "Enter") given(false);
+        if (event.key === "Enter") apply(false);
       }}
-      onBlur={() => given(true)}
+      onBlur={() => apply(true)}
     />
   );
 }

@@ -1,40 +1,40 @@
-/** The service's own description of its API, with a way to try it. */
+/** Interactive API documentation. */
 
 import { type ReactNode, useEffect, useRef, useState } from "react";
-import { AWAY } from "../api/client";
-import { isDark, onTheme } from "../base/theme";
-import { Trouble } from "../base/ui";
+import { UNREACHABLE } from "../api/client";
+import { isDark, watchTheme } from "../base/theme";
+import { ErrorMessage } from "../base/components";
 
 export function DocsPage(): ReactNode {
-  const box = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
   const [error, setError] = useState<Error | null>(null);
   useEffect(() => {
-    let left = false;
+    let isClosed = false;
     Promise.all([import("swagger-ui-dist/swagger-ui-es-bundle.js"), import("swagger-ui-dist/swagger-ui.css")])
       .then(([swagger]) => {
-        if (left || !box.current) return;
-        swagger.default({ url: "/openapi.json", domNode: box.current, validatorUrl: null, deepLinking: false });
+        if (isClosed || !container.current) return;
+        swagger.default({ url: "/openapi.json", domNode: container.current, validatorUrl: null, deepLinking: false });
       })
-      .catch(() => setError(new Error(`${AWAY}; load this page again when it can`)));
+      .catch(() => setError(new Error(`${UNREACHABLE}; load this page again when it can`)));
     return () => {
-      left = true;
+      isClosed = true;
     };
   }, []);
   useEffect(() => {
-    const root = document.documentElement; // where swagger-ui looks for its dark colours
-    const follow = () => root.classList.toggle("dark-mode", isDark());
-    follow();
-    const leave = onTheme(follow);
+    const root = document.documentElement; // swagger-ui reads its dark theme here
+    const applyTheme = () => root.classList.toggle("dark-mode", isDark());
+    applyTheme();
+    const stopWatching = watchTheme(applyTheme);
     return () => {
-      leave();
+      stopWatching();
       root.classList.remove("dark-mode");
     };
   }, []);
   return (
     <section className="page docs" aria-label="API">
       <h1 className="sr">API</h1>
-      {error && <Trouble error={error} />}
-      <div ref={box} />
+      {error && <ErrorMessage error={error} />}
+      <div ref={container} />
     </section>
   );
 }

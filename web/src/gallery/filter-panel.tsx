@@ -3,33 +3,33 @@
 import { type ReactNode, useState } from "react";
 import { api } from "../api/client";
 import type { CollectionStatus, LabelFacet } from "../api/types";
-import { number, percent } from "../base/format";
+import { formatNumber, formatPercent } from "../base/format";
 import { LabelInput } from "../base/label-input";
-import { useLoad } from "../base/load";
-import { ask } from "../base/router";
-import { Icon } from "../base/ui";
-import { filtersSet, NO_FILTERS, suggestedOnly } from "./filters";
+import { useLoad } from "../base/loading";
+import { updateSearchParams } from "../base/router";
+import { Icon } from "../base/components";
+import { countFilters, NO_FILTERS, isSuggestionList } from "./filters";
 
 const STATES = [
   { value: "accepted", name: "Accepted" },
   { value: "suggested", name: "Suggested" },
   { value: "rejected", name: "Rejected" },
 ];
-const PRESENCE = [
+const FILE_STATES = [
   { value: "", name: "There" },
   { value: "missing", name: "Missing" },
   { value: "unreadable", name: "Unreadable" },
 ];
 
-interface FiltersProps {
-  asked: URLSearchParams;
+interface FilterPanelProps {
+  params: URLSearchParams;
   facts: CollectionStatus | null;
   onClose: () => void;
 }
 
-export function Filters({ asked, facts, onClose }: FiltersProps): ReactNode {
-  const facets = useLoad("facets", api.facets).value;
-  const now = (name: string): string => asked.get(name) ?? "";
+export function FilterPanel({ params, facts, onClose }: FilterPanelProps): ReactNode {
+  const facets = useLoad("facets", api.getFacets).value;
+  const read = (name: string): string => params.get(name) ?? "";
   return (
     <aside className="filters" aria-label="Filters">
       <header>
@@ -38,57 +38,57 @@ export function Filters({ asked, facts, onClose }: FiltersProps): ReactNode {
           <Icon name="close" />
         </button>
       </header>
-      <LabelFilter key={now("label")} label={now("label")} often={facets?.labels.slice(0, 12) ?? null} />
-      {now("label") && <Choice name="The label is" of="state" value={now("state") || "accepted"} choices={STATES} />}
-      {suggestedOnly(asked) && (
+      <LabelFilter key={read("label")} label={read("label")} frequentLabels={facets?.labels.slice(0, 12) ?? null} />
+      {read("label") && <ChoiceFilter name="The label is" param="state" value={read("state") || "accepted"} choices={STATES} />}
+      {isSuggestionList(params) && (
         <fieldset>
           <legend>Suggested with a probability of, %</legend>
-          <Edge key={`min${now("min")}`} name="min" told="At least" value={now("min")} />
-          <Edge key={`max${now("max")}`} name="max" told="At most" value={now("max")} />
+          <ProbabilityField key={`min${read("min")}`} name="min" title="At least" value={read("min")} />
+          <ProbabilityField key={`max${read("max")}`} name="max" title="At most" value={read("max")} />
         </fieldset>
       )}
       <label className="check-line">
-        <input type="checkbox" checked={now("untagged") !== ""} onChange={(e) => ask({ untagged: e.target.checked })} />
+        <input type="checkbox" checked={read("untagged") !== ""} onChange={(e) => updateSearchParams({ untagged: e.target.checked })} />
         <span>Without any tag</span>
       </label>
       {facts && facts.thresholds && facts.thresholds.length > 0 && (
         <div className="field">
-          <Choice name="No tag fits" of="unfit" value={now("unfit")} choices={unfitting(facts.thresholds)} />
+          <ChoiceFilter name="No tag fits" param="unfit" value={read("unfit")} choices={listPrecisions(facts.thresholds)} />
           <small>Untagged, and no suggestion is right this often.</small>
         </div>
       )}
       <label className="field">
         <span>Folder</span>
-        <select value={now("folder")} onChange={(event) => ask({ folder: event.target.value })}>
+        <select value={read("folder")} onChange={(event) => updateSearchParams({ folder: event.target.value })}>
           <option value="">All</option>
           {(facets?.folders ?? []).map((f, i) => (
             <option key={i} value={f.folder}>
-              {f.folder || "(top)"} · {number(f.items)}
+              {f.folder || "(top)"} · {formatNumber(f.items)}
             </option>
           ))}
         </select>
       </label>
       <fieldset>
         <legend>Taken</legend>
-        <Day name="from" told="From" value={now("from")} />
-        <Day name="to" told="To" value={now("to")} />
+        <DateField name="from" title="From" value={read("from")} />
+        <DateField name="to" title="To" value={read("to")} />
       </fieldset>
-      <Choice name="Files" of="presence" value={now("presence")} choices={PRESENCE} />
-      <button type="button" disabled={filtersSet(asked) === 0} onClick={() => ask(NO_FILTERS)}>
+      <ChoiceFilter name="Files" param="presence" value={read("presence")} choices={FILE_STATES} />
+      <button type="button" disabled={countFilters(params) === 0} onClick={() => updateSearchParams(NO_FILTERS)}>
         Clear all
       </button>
     </aside>
   );
 }
 
-/** How often suggestions have to be right. */
-function unfitting(thresholds: { precision: number }[]): { value: string; name: string }[] {
-  const usual = thresholds.map((t) => ({ value: String(Math.round(100 * t.precision)), name: percent(t.precision) }));
-  return [{ value: "", name: "Any" }, ...usual];
+/** List the precisions that a filter can require. */
+function listPrecisions(thresholds: { precision: number }[]): { value: string; name: string }[] {
+  const options = thresholds.map((t) => ({ value: String(Math.round(100 * t.precision)), name: formatPercent(t.precision) }));
+  return [{ value: "", name: "Any" }, ...options];
 }
 
-/** `often` is null while it is asked for: its place is kept free, so that nothing jumps. */
-function LabelFilter({ label, often }: { label: string; often: LabelFacet[] | null }): ReactNode {
+/** `frequentLabels` is null while loading; its space is reserved, so that nothing moves. */
+function LabelFilter({ label, frequentLabels }: { label: string; frequentLabels: LabelFacet[] | null }): ReactNode {
   const [text, setText] = useState(label);
   return (
     <div className="field">
@@ -99,20 +99,20 @@ function LabelFilter({ label, often }: { label: string; often: LabelFacet[] | nu
         value={text}
         onChange={(next) => {
           setText(next);
-          if (next === "" && label) ask({ label: null });
+          if (next === "" && label) updateSearchParams({ label: null });
         }}
-        onPick={(picked) => ask({ label: picked })}
+        onPick={(name) => updateSearchParams({ label: name })}
       />
-      <div className={`chips ${often ? "" : "awaited"}`} aria-busy={!often}>
-        {often?.map((l) => (
+      <div className={`chips ${frequentLabels ? "" : "loading"}`} aria-busy={!frequentLabels}>
+        {frequentLabels?.map((l) => (
           <button
             key={l.id}
             type="button"
             className="chip"
             aria-pressed={l.name === label}
-            onClick={() => ask({ label: l.name === label ? null : l.name })}
+            onClick={() => updateSearchParams({ label: l.name === label ? null : l.name })}
           >
-            {l.name} <small>{number(l.accepted)}</small>
+            {l.name} <small>{formatNumber(l.accepted)}</small>
           </button>
         ))}
       </div>
@@ -120,20 +120,20 @@ function LabelFilter({ label, often }: { label: string; often: LabelFacet[] | nu
   );
 }
 
-interface ChoiceProps {
+interface ChoiceFilterProps {
   name: string;
-  of: string;
+  param: string;
   value: string;
   choices: { value: string; name: string }[];
 }
 
-function Choice({ name, of, value, choices }: ChoiceProps): ReactNode {
+function ChoiceFilter({ name, param, value, choices }: ChoiceFilterProps): ReactNode {
   return (
     <fieldset>
       <legend>{name}</legend>
       <div className="segments">
         {choices.map((c) => (
-          <button key={c.value} type="button" aria-pressed={c.value === value} onClick={() => ask({ [of]: c.value })}>
+          <button key={c.value} type="button" aria-pressed={c.value === value} onClick={() => updateSearchParams({ [param]: c.value })}>
             {c.name}
           </button>
         ))}
@@ -142,30 +142,30 @@ function Choice({ name, of, value, choices }: ChoiceProps): ReactNode {
   );
 }
 
-function Edge({ name, told, value }: { name: string; told: string; value: string }): ReactNode {
+function ProbabilityField({ name, title, value }: { name: string; title: string; value: string }): ReactNode {
   return (
     <label className="field-inline">
-      <span>{told}</span>
+      <span>{title}</span>
       <input
         type="number"
         min={0}
         max={100}
         inputMode="numeric"
         defaultValue={value}
-        onBlur={(event) => ask({ [name]: event.target.value })}
+        onBlur={(event) => updateSearchParams({ [name]: event.target.value })}
         onKeyDown={(event) => {
-          if (event.key === "Enter") ask({ [name]: event.currentTarget.value });
+          if (event.key === "Enter") updateSearchParams({ [name]: event.currentTarget.value });
         }}
       />
     </label>
   );
 }
 
-function Day({ name, told, value }: { name: string; told: string; value: string }): ReactNode {
+function DateField({ name, title, value }: { name: string; title: string; value: string }): ReactNode {
   return (
     <label className="field-inline">
-      <span>{told}</span>
-      <input type="date" value={value} onChange={(event) => ask({ [name]: event.target.value }, { replace: true })} />
+      <span>{title}</span>
+      <input type="date" value={value} onChange={(event) => updateSearchParams({ [name]: event.target.value }, { replace: true })} />
     </label>
   );
 }

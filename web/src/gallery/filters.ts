@@ -1,4 +1,4 @@
-/** What the gallery shows, as its address says it. */
+/** Filters and order of the gallery, as parameters of its address. */
 
 import type { ItemQuery } from "../api/client";
 import type { Sort } from "../api/client";
@@ -12,56 +12,56 @@ export const SORTS: { value: Sort; name: string; descending: boolean }[] = [
   { value: "probability", name: "Probability of the label", descending: true },
 ];
 
-const NAMES = ["label", "state", "min", "max", "untagged", "unfit", "folder", "from", "to", "words", "presence", "picked"] as const;
-export type FilterName = (typeof NAMES)[number];
+const FILTER_NAMES = ["label", "state", "min", "max", "untagged", "unfit", "folder", "from", "to", "words", "presence", "selection"] as const;
+export type FilterName = (typeof FILTER_NAMES)[number];
 
-/** How many filters are set. */
-export function filtersSet(asked: URLSearchParams): number {
-  return NAMES.filter((name) => asked.get(name)).length;
+/** Count the filters that are set. */
+export function countFilters(params: URLSearchParams): number {
+  return FILTER_NAMES.filter((name) => params.get(name)).length;
 }
 
-export const NO_FILTERS: Record<FilterName, null> = Object.fromEntries(NAMES.map((name) => [name, null])) as Record<
+export const NO_FILTERS: Record<FilterName, null> = Object.fromEntries(FILTER_NAMES.map((name) => [name, null])) as Record<
   FilterName,
   null
 >;
 
-/** Whether suggestions of one label are asked for: only these have a probability. */
-export function suggestedOnly(asked: URLSearchParams): boolean {
-  return Boolean(asked.get("label")) && asked.get("state") === "suggested";
+/** True for suggestions of one label; only these have a probability. */
+export function isSuggestionList(params: URLSearchParams): boolean {
+  return Boolean(params.get("label")) && params.get("state") === "suggested";
 }
 
-/** What the service is asked for. */
-export function itemQuery(asked: URLSearchParams): ItemQuery {
-  const label = asked.get("label") ?? "";
-  const suggested = suggestedOnly(asked);
-  const sort = SORTS.find((s) => s.value === asked.get("sort")) ?? SORTS[0]!;
-  const found: ItemQuery = { sort: sort.value === "probability" && !suggested ? "best_probability" : sort.value };
-  const descending = asked.get("order") === "other" ? !sort.descending : sort.descending;
-  if (descending) found.descending = true;
-  if (label) found.label = label;
-  const state = asked.get("state");
-  if (label && (state === "accepted" || state === "rejected" || state === "suggested")) found.label_state = state;
+/** Build the query for the service. */
+export function buildItemQuery(params: URLSearchParams): ItemQuery {
+  const label = params.get("label") ?? "";
+  const isSuggested = isSuggestionList(params);
+  const sort = SORTS.find((s) => s.value === params.get("sort")) ?? SORTS[0]!;
+  const query: ItemQuery = { sort: sort.value === "probability" && !isSuggested ? "best_probability" : sort.value };
+  const descending = params.get("order") === "other" ? !sort.descending : sort.descending;
+  if (descending) query.descending = true;
+  if (label) query.label = label;
+  const state = params.get("state");
+  if (label && (state === "accepted" || state === "rejected" || state === "suggested")) query.label_state = state;
   for (const [name, key] of [
     ["min", "min_probability"],
     ["max", "max_probability"],
   ] as const) {
-    const value = Number(asked.get(name));
-    if (suggested && asked.get(name) && value >= 0 && value <= 100) found[key] = value / 100;
+    const value = Number(params.get(name));
+    if (isSuggested && params.get(name) && value >= 0 && value <= 100) query[key] = value / 100;
   }
-  if (asked.get("untagged")) found.unlabelled = true;
-  const unfit = Number(asked.get("unfit"));
-  if (unfit > 0 && unfit <= 100) found.no_tag_fits = unfit / 100;
-  if (asked.get("picked")) found.picked = asked.get("picked")!;
-  const presence = asked.get("presence");
-  found.state = presence === "missing" || presence === "unreadable" ? presence : "present";
+  if (params.get("untagged")) query.unlabelled = true;
+  const unfitPercent = Number(params.get("unfit"));
+  if (unfitPercent > 0 && unfitPercent <= 100) query.no_tag_fits = unfitPercent / 100;
+  if (params.get("selection")) query.selection = params.get("selection")!;
+  const presence = params.get("presence");
+  query.state = presence === "missing" || presence === "unreadable" ? presence : "present";
   for (const [name, key] of [
     ["folder", "folder"],
     ["from", "taken_from"],
     ["to", "taken_to"],
     ["words", "words"],
   ] as const) {
-    const value = asked.get(name);
-    if (value) found[key] = value;
+    const value = params.get(name);
+    if (value) query[key] = value;
   }
-  return found;
+  return query;
 }

@@ -1,9 +1,9 @@
-/** A grid of any length, of which only the rows in sight exist. Keys move in it; its cells are drawn by the page. */
+/** Virtual grid of any length: keys move the focus, the page renders the cells. */
 
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
-import { Haste } from "./haste";
-import { target } from "./selection";
+import { ScrollSpeed } from "./scroll-speed";
+import { findTarget } from "./selection";
 
 export interface CellProps {
   tabIndex: number;
@@ -13,69 +13,69 @@ export interface CellProps {
 
 interface Props {
   name: string;
-  place: string; // by which the scroll position is remembered
+  scrollKey: string; // key of the stored scroll position
   length: number;
   focus: number;
-  smallest: number; // pixels a cell is wide at least
-  extra?: number; // pixels of a cell below its square
-  onMove: (to: number, extend: boolean) => void;
+  minWidth: number; // least width of a cell in pixels
+  extraHeight?: number; // pixels below the square of a cell
+  onMove: (position: number, extend: boolean) => void;
   onKey?: (event: KeyboardEvent) => void;
-  onSeen: (last: number) => void; // the last position in sight
-  cell: (at: number, props: CellProps, fast: boolean) => ReactNode; // fast: nobody sees it, it only passes
+  onVisible: (lastPosition: number) => void; // the last visible position
+  renderCell: (position: number, props: CellProps, isFast: boolean) => ReactNode; // isFast: the cell only scrolls past
 }
 
 const GAP = 6;
 const positions = new Map<string, number>();
 
 export function Grid(props: Props): ReactNode {
-  const { name, place, length, focus, smallest, extra = 0, onMove, onKey, onSeen, cell } = props;
-  const box = useRef<HTMLDivElement>(null);
-  const [fast, setFast] = useState(false);
-  const [haste] = useState(() => new Haste(setFast));
-  const width = useWidth(box);
-  const columns = Math.max(2, Math.floor((width + GAP) / (smallest + GAP)));
+  const { name, scrollKey, length, focus, minWidth, extraHeight = 0, onMove, onKey, onVisible, renderCell } = props;
+  const container = useRef<HTMLDivElement>(null);
+  const [isFast, setIsFast] = useState(false);
+  const [scrollSpeed] = useState(() => new ScrollSpeed(setIsFast));
+  const width = useWidth(container);
+  const columns = Math.max(2, Math.floor((width + GAP) / (minWidth + GAP)));
   const size = Math.max(40, (width - GAP * (columns - 1)) / columns);
-  const height = size + extra + GAP;
+  const height = size + extraHeight + GAP;
   const rows = useVirtualizer({
     count: Math.ceil(length / columns),
-    getScrollElement: () => box.current,
+    getScrollElement: () => container.current,
     estimateSize: () => height,
     overscan: 4,
-    initialOffset: positions.get(place) ?? 0,
+    initialOffset: positions.get(scrollKey) ?? 0,
   });
   useLayoutEffect(() => rows.measure(), [rows, height]);
-  const seen = rows.getVirtualItems();
-  const last = Math.min(length, ((seen.at(-1)?.index ?? 0) + 1) * columns) - 1;
-  useEffect(() => onSeen(Math.max(last, 0)), [onSeen, last]);
-  useFocused(box, focus, () => rows.scrollToIndex(Math.floor(focus / columns)));
-  const heard = (event: KeyboardEvent): void => {
-    const page = Math.max(1, Math.floor((box.current?.clientHeight ?? 0) / height));
-    const to = event.ctrlKey || event.metaKey || event.altKey ? null : target(event.key, focus, columns, length, page);
-    if (to === null) {
+  const visibleRows = rows.getVirtualItems();
+  const lastPosition = Math.min(length, ((visibleRows.at(-1)?.index ?? 0) + 1) * columns) - 1;
+  useEffect(() => onVisible(Math.max(lastPosition, 0)), [onVisible, lastPosition]);
+  useFocusedCell(container, focus, () => rows.scrollToIndex(Math.floor(focus / columns)));
+  const handleKey = (event: KeyboardEvent): void => {
+    const pageRows = Math.max(1, Math.floor((container.current?.clientHeight ?? 0) / height));
+    const target = event.ctrlKey || event.metaKey || event.altKey ? null : findTarget(event.key, focus, columns, length, pageRows);
+    if (target === null) {
       onKey?.(event);
       return;
     }
     event.preventDefault();
-    onMove(to, event.shiftKey);
+    onMove(target, event.shiftKey);
   };
   return (
     <div
-      ref={box}
+      ref={container}
       className="grid"
       role="grid"
       aria-label={name}
       aria-rowcount={Math.ceil(length / columns)}
       aria-colcount={columns}
       aria-multiselectable="true"
-      onKeyDown={heard}
+      onKeyDown={handleKey}
       onScroll={(event) => {
-        positions.set(place, event.currentTarget.scrollTop);
-        haste.scrolled(event.currentTarget.scrollTop);
+        positions.set(scrollKey, event.currentTarget.scrollTop);
+        scrollSpeed.record(event.currentTarget.scrollTop);
       }}
     >
-      <div role="presentation" className="grid-all" style={{ height: rows.getTotalSize() }}>
+      <div role="presentation" className="grid-content" style={{ height: rows.getTotalSize() }}>
         {width > 0 &&
-          seen.map((row) => (
+          visibleRows.map((row) => (
             <div
               key={row.key}
               role="row"
@@ -84,8 +84,8 @@ export function Grid(props: Props): ReactNode {
               style={{ transform: `translateY(${row.start}px)`, gridTemplateColumns: `repeat(${columns}, ${size}px)` }}
             >
               {Array.from({ length: Math.min(columns, length - row.index * columns) }, (_, i) => {
-                const at = row.index * columns + i;
-                return cell(at, { tabIndex: at === focus ? 0 : -1, "aria-colindex": i + 1, "data-at": at }, fast);
+                const position = row.index * columns + i;
+                return renderCell(position, { tabIndex: position === focus ? 0 : -1, "aria-colindex": i + 1, "data-at": position }, isFast);
               })}
             </div>
           ))}
@@ -94,30 +94,30 @@ export function Grid(props: Props): ReactNode {
   );
 }
 
-function useWidth(box: React.RefObject<HTMLDivElement | null>): number {
+function useWidth(container: React.RefObject<HTMLDivElement | null>): number {
   const [width, setWidth] = useState(0);
   useLayoutEffect(() => {
-    const node = box.current;
+    const node = container.current;
     if (!node) return;
-    const inside = (): number => node.clientWidth - 2 * parseFloat(getComputedStyle(node).paddingLeft);
-    const watch = new ResizeObserver(() => setWidth(inside()));
-    watch.observe(node);
-    return () => watch.disconnect();
-  }, [box]);
+    const measureWidth = (): number => node.clientWidth - 2 * parseFloat(getComputedStyle(node).paddingLeft);
+    const observer = new ResizeObserver(() => setWidth(measureWidth()));
+    observer.observe(node);
+    return () => observer.disconnect();
+  }, [container]);
   return width;
 }
 
-/** Bring the cell that the keys are on into sight, and focus it if the focus is in the grid. */
-function useFocused(box: React.RefObject<HTMLDivElement | null>, focus: number, reveal: () => void): void {
-  const before = useRef(focus);
+/** Scroll the focused cell into view, and focus it if the focus is in the grid. */
+function useFocusedCell(container: React.RefObject<HTMLDivElement | null>, focus: number, reveal: () => void): void {
+  const previousFocus = useRef(focus);
   useEffect(() => {
-    if (before.current === focus) return;
-    before.current = focus;
-    const inGrid = box.current?.contains(document.activeElement) ?? false;
-    const find = (): HTMLElement | null => box.current?.querySelector(`[data-at="${focus}"]`) ?? null;
+    if (previousFocus.current === focus) return;
+    previousFocus.current = focus;
+    const hasFocus = container.current?.contains(document.activeElement) ?? false;
+    const findCell = (): HTMLElement | null => container.current?.querySelector(`[data-at="${focus}"]`) ?? null;
     reveal();
-    if (!inGrid) return;
-    find()?.focus({ preventScroll: true });
-    requestAnimationFrame(() => requestAnimationFrame(() => find()?.focus({ preventScroll: true })));
-  }, [box, focus, reveal]);
+    if (!hasFocus) return;
+    findCell()?.focus({ preventScroll: true });
+    requestAnimationFrame(() => requestAnimationFrame(() => findCell()?.focus({ preventScroll: true })));
+  }, [container, focus, reveal]);
 }

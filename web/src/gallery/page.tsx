@@ -1,162 +1,162 @@
 /** All pictures: filters, order, selection, tagging what is selected. */
 
 import { type KeyboardEvent, memo, type MouseEvent, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
-import { type ItemQuery, thumbnail } from "../api/client";
+import { type ItemQuery, getThumbnailUrl } from "../api/client";
 import type { CollectionStatus, ItemSummary } from "../api/types";
-import { count, nameOf, number, percent } from "../base/format";
-import { useKeys } from "../base/keys";
-import { ask, openOver, useAsked } from "../base/router";
-import { Empty, Icon, Link, Trouble } from "../base/ui";
+import { formatCount, getFileName, formatNumber, formatPercent } from "../base/format";
+import { useShortcuts } from "../base/shortcuts";
+import { updateSearchParams, openDialog, useSearchParams } from "../base/router";
+import { EmptyState, Icon, Link, ErrorMessage } from "../base/components";
 import { WordsField } from "../base/words-field";
-import { settledCount, undo } from "../decisions/desk";
-import { useMayWrite } from "../decisions/may";
-import { listed } from "../item/listed";
+import { answerCount, undo } from "../decisions/decision-history";
+import { useWritePermission } from "../decisions/write-permission";
+import { siblingItems } from "../item/sibling-items";
 import { useStore } from "../base/store";
-import { collectionTurn } from "../shell/collection";
-import { Filters } from "./filter-panel";
-import { filtersSet, itemQuery, NO_FILTERS, SORTS, suggestedOnly } from "./filters";
+import { collectionVersion } from "../shell/collection";
+import { FilterPanel } from "./filter-panel";
+import { countFilters, buildItemQuery, NO_FILTERS, SORTS, isSuggestionList } from "./filters";
 import { Grid } from "./grid";
-import { useListing } from "./listing";
-import { clicked, everything, moved, NOTHING, type Selection, toggled } from "./selection";
+import { useItemList } from "./item-lists";
+import { selectByClick, selectAll, moveFocus, EMPTY_SELECTION, type Selection, toggleItem } from "./selection";
 import { TagBar } from "./tag-bar";
 
 export function GalleryPage({ facts }: { facts: CollectionStatus | null }): ReactNode {
-  const asked = useAsked();
-  const query = itemQuery(asked);
-  const { pages, state, key } = useListing(query, `${useStore(collectionTurn)} ${useDecisionsBefore(query)}`);
-  const [selected, setSelected] = useState<{ key: string; selection: Selection }>({ key, selection: NOTHING });
-  const [filtering, setFiltering] = useState(false);
-  const field = useRef<HTMLInputElement>(null);
-  const selection = selected.key === key ? selected.selection : NOTHING;
-  const writes = useMayWrite();
-  const choose = (next: Selection): void => setSelected({ key, selection: next });
-  const idAt = (at: number): number | undefined => pages.items[at]?.id;
-  useEffect(() => listed.set(pages.items), [pages]);
+  const params = useSearchParams();
+  const query = buildItemQuery(params);
+  const { pages, state, key } = useItemList(query, `${useStore(collectionVersion)} ${useDecisionCount(query)}`);
+  const [stored, setStored] = useState<{ key: string; selection: Selection }>({ key, selection: EMPTY_SELECTION });
+  const [showsFilters, setShowsFilters] = useState(false);
+  const filterInput = useRef<HTMLInputElement>(null);
+  const selection = stored.key === key ? stored.selection : EMPTY_SELECTION;
+  const canWrite = useWritePermission();
+  const select = (next: Selection): void => setStored({ key, selection: next });
+  const idAt = (position: number): number | undefined => pages.items[position]?.id;
+  useEffect(() => siblingItems.set(pages.items), [pages]);
 
-  const open = (at: number): void => {
-    const id = idAt(at);
-    if (id !== undefined) openOver("item", id);
+  const open = (position: number): void => {
+    const id = idAt(position);
+    if (id !== undefined) openDialog("item", id);
   };
-  const does = useLatest({
-    click: (at, event) => {
-      const keys = { range: event.shiftKey, more: event.ctrlKey || event.metaKey };
-      if (keys.range || keys.more) choose(clicked(selection, at, idAt, keys));
-      else open(at);
+  const actions = useStableActions({
+    click: (position, event) => {
+      const keys = { range: event.shiftKey, additive: event.ctrlKey || event.metaKey };
+      if (keys.range || keys.additive) select(selectByClick(selection, position, idAt, keys));
+      else open(position);
     },
-    check: (at) => choose(toggled(selection, at, idAt)),
+    toggle: (position) => select(toggleItem(selection, position, idAt)),
   });
-  const heard = (event: KeyboardEvent): void => {
-    if (event.key === "a" && (event.ctrlKey || event.metaKey)) choose(everything(selection, pages.items.length, idAt));
+  const handleKey = (event: KeyboardEvent): void => {
+    if (event.key === "a" && (event.ctrlKey || event.metaKey)) select(selectAll(selection, pages.items.length, idAt));
     else if (event.ctrlKey || event.metaKey || event.altKey) return;
-    else if (event.key === " " || event.key === "x") choose(toggled(selection, selection.focus, idAt));
+    else if (event.key === " " || event.key === "x") select(toggleItem(selection, selection.focus, idAt));
     else if (event.key === "Enter") open(selection.focus);
     else return;
     event.preventDefault();
   };
-  useKeys([
-    { keys: ["/"], told: "Filter by words", run: () => field.current?.focus() },
-    { keys: ["f"], told: "All filters", run: () => setFiltering((old) => !old) },
-    { keys: ["Arrows"], told: "Move; with Shift select", run: () => undefined },
-    { keys: ["x", "Space"], told: "Select or not", run: () => undefined },
-    { keys: ["Enter"], told: "Open", run: () => undefined },
-    { keys: ["Ctrl+A"], told: "Select all that are loaded", run: () => undefined },
+  useShortcuts([
+    { keys: ["/"], description: "Filter by words", run: () => filterInput.current?.focus() },
+    { keys: ["f"], description: "All filters", run: () => setShowsFilters((isShown) => !isShown) },
+    { keys: ["Arrows"], description: "Move; with Shift select", run: () => undefined },
+    { keys: ["x", "Space"], description: "Select or not", run: () => undefined },
+    { keys: ["Enter"], description: "Open", run: () => undefined },
+    { keys: ["Ctrl+A"], description: "Select all that are loaded", run: () => undefined },
     {
       keys: ["t"],
-      told: "Tag what is selected",
+      description: "Tag what is selected",
       run: () => document.querySelector<HTMLInputElement>(".tag-bar input")?.focus(),
     },
-    { keys: ["Escape"], told: "Select nothing", run: () => choose({ ...selection, chosen: new Set() }) },
-    { keys: ["z"], told: "Undo", run: undo },
+    { keys: ["Escape"], description: "Select nothing", run: () => select({ ...selection, ids: new Set() }) },
+    { keys: ["z"], description: "Undo", run: undo },
   ]);
 
   return (
     <section className="page gallery" aria-label="Gallery">
       <Toolbar
-        field={field}
-        asked={asked}
-        total={state.ended ? pages.items.length : state.total}
-        known={state.known}
-        filtering={filtering}
-        onFilter={() => setFiltering((old) => !old)}
+        filterInput={filterInput}
+        params={params}
+        total={state.isComplete ? pages.items.length : state.total}
+        loadedCount={state.loadedCount}
+        showsFilters={showsFilters}
+        onFilter={() => setShowsFilters((isShown) => !isShown)}
       />
       <div className="gallery-main">
-        {filtering && <Filters asked={asked} facts={facts} onClose={() => setFiltering(false)} />}
+        {showsFilters && <FilterPanel params={params} facts={facts} onClose={() => setShowsFilters(false)} />}
         <div className="gallery-list">
-          {state.error && <Trouble error={state.error} again={pages.retry} />}
-          {state.ended && pages.items.length === 0 ? (
-            <NothingHere filtered={filtersSet(asked) > 0} />
+          {state.error && <ErrorMessage error={state.error} onRetry={pages.retry} />}
+          {state.isComplete && pages.items.length === 0 ? (
+            <EmptyGallery isFiltered={countFilters(params) > 0} />
           ) : (
             <Grid
               key={key}
               name="Pictures"
-              place={key}
+              scrollKey={key}
               length={pages.length}
               focus={selection.focus}
-              smallest={innerWidth < 720 ? 108 : 132}
-              onMove={(to, extend) => {
-                pages.need(to);
-                choose(moved(selection, to, idAt, extend));
+              minWidth={innerWidth < 720 ? 108 : 132}
+              onMove={(target, extend) => {
+                pages.require(target);
+                select(moveFocus(selection, target, idAt, extend));
               }}
-              onKey={heard}
-              onSeen={(last) => pages.need(last)}
-              cell={(at, props, fast) => (
+              onKey={handleKey}
+              onVisible={(lastPosition) => pages.require(lastPosition)}
+              renderCell={(position, props, isScrolling) => (
                 <Tile
-                  key={at}
-                  at={at}
-                  item={pages.items[at]}
+                  key={position}
+                  position={position}
+                  item={pages.items[position]}
                   column={props["aria-colindex"]}
                   tabIndex={props.tabIndex}
-                  chosen={selection.chosen.has(idAt(at) ?? -1)}
-                  choosing={selection.chosen.size > 0}
-                  fast={fast}
-                  does={does}
+                  isSelected={selection.ids.has(idAt(position) ?? -1)}
+                  isSelecting={selection.ids.size > 0}
+                  isScrolling={isScrolling}
+                  actions={actions}
                 />
               )}
             />
           )}
         </div>
       </div>
-      {selection.chosen.size > 0 && writes && (
-        <TagBar chosen={selection.chosen} onClear={() => choose({ ...selection, chosen: new Set() })} />
+      {selection.ids.size > 0 && canWrite && (
+        <TagBar itemIds={selection.ids} onClear={() => select({ ...selection, ids: new Set() })} />
       )}
     </section>
   );
 }
 
-/** How much was decided when these filters were set, where that decides what passes them: they are asked again when they are set again. */
-function useDecisionsBefore(query: ItemQuery): number {
+/** Return the number of decisions at the time the filters were set, if decisions affect them. */
+function useDecisionCount(query: ItemQuery): number {
   const byTags = Boolean(query.label || query.unlabelled || query.no_tag_fits);
-  const of = byTags ? JSON.stringify(query) : "";
-  const [before, setBefore] = useState({ of: "", decisions: 0 });
-  const now = before.of === of ? before : { of, decisions: byTags ? settledCount.get() : 0 };
-  if (now !== before) setBefore(now);
-  return now.decisions;
+  const queryKey = byTags ? JSON.stringify(query) : "";
+  const [snapshot, setSnapshot] = useState({ of: "", decisions: 0 });
+  const current = snapshot.of === queryKey ? snapshot : { of: queryKey, decisions: byTags ? answerCount.get() : 0 };
+  if (current !== snapshot) setSnapshot(current);
+  return current.decisions;
 }
 
 interface ToolbarProps {
-  field: React.RefObject<HTMLInputElement | null>;
-  asked: URLSearchParams;
+  filterInput: React.RefObject<HTMLInputElement | null>;
+  params: URLSearchParams;
   total: number | null;
-  known: number;
-  filtering: boolean;
+  loadedCount: number;
+  showsFilters: boolean;
   onFilter: () => void;
 }
 
-function Toolbar({ field, asked, total, known, filtering, onFilter }: ToolbarProps): ReactNode {
-  const set = filtersSet(asked);
+function Toolbar({ filterInput, params, total, loadedCount, showsFilters, onFilter }: ToolbarProps): ReactNode {
+  const filterCount = countFilters(params);
   return (
     <div className="toolbar">
       <h1 className="count" aria-live="polite">
-        {total === null ? (known ? `More than ${count(known, "picture")}` : "Pictures") : count(total, "picture")}
+        {total === null ? (loadedCount ? `More than ${formatCount(loadedCount, "picture")}` : "Pictures") : formatCount(total, "picture")}
       </h1>
-      <WordsField field={field} name="Filter by words" placeholder="Words in file names" value={asked.get("words") ?? ""} onWords={(words) => ask({ words })} />
-      <button type="button" aria-expanded={filtering} onClick={onFilter}>
-        <Icon name="filter" /> Filters{set > 0 ? ` (${set})` : ""}
+      <WordsField inputRef={filterInput} name="Filter by words" placeholder="Words in file names" value={params.get("words") ?? ""} onFilter={(words) => updateSearchParams({ words })} />
+      <button type="button" aria-expanded={showsFilters} onClick={onFilter}>
+        <Icon name="filter" /> Filters{filterCount > 0 ? ` (${filterCount})` : ""}
       </button>
       <label className="field-inline">
         <span>Order</span>
-        <select aria-label="Order" value={asked.get("sort") ?? "path"} onChange={(e) => ask({ sort: e.target.value, order: null })}>
-          {SORTS.filter((s) => s.value !== "probability" || suggestedOnly(asked)).map((s) => (
+        <select aria-label="Order" value={params.get("sort") ?? "path"} onChange={(e) => updateSearchParams({ sort: e.target.value, order: null })}>
+          {SORTS.filter((s) => s.value !== "probability" || isSuggestionList(params)).map((s) => (
             <option key={s.value} value={s.value}>
               {s.name}
             </option>
@@ -166,10 +166,10 @@ function Toolbar({ field, asked, total, known, filtering, onFilter }: ToolbarPro
       <button
         type="button"
         className="plain"
-        aria-pressed={asked.get("order") === "other"}
+        aria-pressed={params.get("order") === "other"}
         aria-label="Reverse the order"
         title="Reverse the order"
-        onClick={() => ask({ order: asked.get("order") === "other" ? null : "other" })}
+        onClick={() => updateSearchParams({ order: params.get("order") === "other" ? null : "other" })}
       >
         ⇅
       </button>
@@ -177,94 +177,94 @@ function Toolbar({ field, asked, total, known, filtering, onFilter }: ToolbarPro
   );
 }
 
-function NothingHere({ filtered }: { filtered: boolean }): ReactNode {
-  if (!filtered) {
+function EmptyGallery({ isFiltered }: { isFiltered: boolean }): ReactNode {
+  if (!isFiltered) {
     return (
-      <Empty title="No pictures yet">
+      <EmptyState title="No pictures yet">
         <p>
-          Put pictures into the collection’s folder, then <Link to="/status">look for them</Link>.
+          Put pictures into the collection’s folder, then <Link address="/status">look for them</Link>.
         </p>
-      </Empty>
+      </EmptyState>
     );
   }
   return (
-    <Empty title="No picture is like that">
-      <button type="button" onClick={() => ask(NO_FILTERS)}>
+    <EmptyState title="No picture is like that">
+      <button type="button" onClick={() => updateSearchParams(NO_FILTERS)}>
         Clear all filters
       </button>
-    </Empty>
+    </EmptyState>
   );
 }
 
-interface TileDoes {
-  click: (at: number, event: MouseEvent) => void;
-  check: (at: number) => void;
+interface TileActions {
+  click: (position: number, event: MouseEvent) => void;
+  toggle: (position: number) => void;
 }
 
-/** What the page does now, as something that stays the same: tiles need not be drawn again for it. */
-function useLatest(now: TileDoes): TileDoes {
-  const latest = useRef(now);
+/** Return stable callbacks to the latest actions, so that tiles do not render again. */
+function useStableActions(actions: TileActions): TileActions {
+  const latest = useRef(actions);
   useEffect(() => {
-    latest.current = now;
+    latest.current = actions;
   });
   return useMemo(
-    () => ({ click: (at, event) => latest.current.click(at, event), check: (at) => latest.current.check(at) }),
+    () => ({ click: (position, event) => latest.current.click(position, event), toggle: (position) => latest.current.toggle(position) }),
     [],
   );
 }
 
 interface TileProps {
-  at: number;
+  position: number;
   item: ItemSummary | undefined;
   column: number;
   tabIndex: number;
-  chosen: boolean;
-  choosing: boolean;
-  fast: boolean;
-  does: TileDoes;
+  isSelected: boolean;
+  isSelecting: boolean;
+  isScrolling: boolean;
+  actions: TileActions;
 }
 
-/** While tiles pass fast no picture is asked for: those that are seen at last would wait behind all of them. */
-const Tile = memo(function Tile({ at, item, column, tabIndex, chosen, choosing, fast, does }: TileProps): ReactNode {
-  const [seen, setSeen] = useState(!fast);
-  const [broken, setBroken] = useState(false);
-  if (!fast && !seen) setSeen(true);
-  const sure = item?.probability != null ? ` ${percent(item.probability)}` : "";
-  const label = item ? `${nameOf(item.path)}${sure}` : `picture ${number(at + 1)}, not loaded yet`;
+/** During fast scrolling no picture is loaded; the visible ones would wait behind all others. */
+const Tile = memo(function Tile({ position, item, column, tabIndex, isSelected, isSelecting, isScrolling, actions }: TileProps): ReactNode {
+  const [wasVisible, setWasVisible] = useState(!isScrolling);
+  const [isBroken, setIsBroken] = useState(false);
+  if (!isScrolling && !wasVisible) setWasVisible(true);
+  const probability = item?.probability != null ? ` ${formatPercent(item.probability)}` : "";
+  const label = item ? `${getFileName(item.path)}${probability}` : `picture ${formatNumber(position + 1)}, not loaded yet`;
   return (
     <div
       role="gridcell"
-      className={`tile ${chosen ? "chosen" : ""} ${choosing ? "choosing" : ""}`}
-      aria-selected={chosen}
+      className={`tile ${isSelected ? "selected" : ""} ${isSelecting ? "selecting" : ""}`}
+      aria-selected={isSelected}
       aria-label={label}
       title={item?.path}
       tabIndex={tabIndex}
       aria-colindex={column}
-      data-at={at}
-      onClick={(event) => does.click(at, event)}
+      data-at={position}
+      onClick={(event) => actions.click(position, event)}
     >
-      {item?.state === "present" && seen && (
+      {item?.state === "present" && wasVisible && (
         <img
-          src={thumbnail(item, 256)}
+          src={getThumbnailUrl(item, 256)}
           alt=""
           loading="lazy"
           decoding="async"
           draggable={false}
-          onError={() => setBroken(true)}
-          onLoad={() => setBroken(false)}
+          onError={() => setIsBroken(true)}
+          onLoad={() => setIsBroken(false)}
         />
       )}
-      {item && (broken || item.state !== "present") && <span className="tile-note">{item.state === "present" ? "cannot be shown" : item.state}</span>}
-      {item?.probability != null && <span className="tile-p">{percent(item.probability)}</span>}
+      {item && (isBroken || item.state !== "present") && <span className="tile-note">{item.state === "present" ? "cannot be shown" : item.state}</span>}
+      {item?.probability != null && <span className="tile-p">{formatPercent(item.probability)}</span>}
       {item && (
         <button
           type="button"
           className="check"
           tabIndex={-1}
-          aria-label={chosen ? `Do not select ${label}` : `Select ${label}`}
+          aria-label={isSelected ? `Do not select ${label}` : `Select ${label}`}
           onClick={(event) => {
             event.stopPropagation();
-            does.check(at);
+            actions.toggle(position);
           }}
         >
           <Icon name="accept" />

@@ -1,69 +1,69 @@
-/** What is selected in a grid, as desktops do it: click, Shift for a range, Ctrl or Cmd for one more. */
+/** Selection in a grid as on desktops: click, Shift for a range, Ctrl or Cmd to add. */
 
 export interface Selection {
-  chosen: ReadonlySet<number>; // numbers of items
-  anchor: number; // where a range begins: a position in the list
-  focus: number; // where the keys are
+  ids: ReadonlySet<number>; // ids of items
+  anchor: number; // position in the list at which a range begins
+  focus: number; // position of the keyboard focus
 }
 
-export const NOTHING: Selection = { chosen: new Set(), anchor: 0, focus: 0 };
+export const EMPTY_SELECTION: Selection = { ids: new Set(), anchor: 0, focus: 0 };
 
 type IdAt = (position: number) => number | undefined;
 
-export function clicked(
-  old: Selection,
-  at: number,
+export function selectByClick(
+  selection: Selection,
+  position: number,
   idAt: IdAt,
-  keys: { range: boolean; more: boolean },
+  keys: { range: boolean; additive: boolean },
 ): Selection {
-  if (keys.range) return { chosen: ranged(keys.more ? old.chosen : [], old.anchor, at, idAt), anchor: old.anchor, focus: at };
-  if (keys.more) return toggled(old, at, idAt);
-  const id = idAt(at);
-  return { chosen: new Set(id === undefined ? [] : [id]), anchor: at, focus: at };
+  if (keys.range) return { ids: addRange(keys.additive ? selection.ids : [], selection.anchor, position, idAt), anchor: selection.anchor, focus: position };
+  if (keys.additive) return toggleItem(selection, position, idAt);
+  const id = idAt(position);
+  return { ids: new Set(id === undefined ? [] : [id]), anchor: position, focus: position };
 }
 
-export function toggled(old: Selection, at: number, idAt: IdAt): Selection {
-  const chosen = new Set(old.chosen);
-  const id = idAt(at);
-  if (id !== undefined && !chosen.delete(id)) chosen.add(id);
-  return { chosen, anchor: at, focus: at };
+export function toggleItem(selection: Selection, position: number, idAt: IdAt): Selection {
+  const ids = new Set(selection.ids);
+  const id = idAt(position);
+  if (id !== undefined && !ids.delete(id)) ids.add(id);
+  return { ids, anchor: position, focus: position };
 }
 
-/** The keys move: `extend` where Shift is held. */
-export function moved(old: Selection, to: number, idAt: IdAt, extend: boolean): Selection {
-  if (!extend) return { ...old, focus: to, anchor: to };
-  return { chosen: ranged([], old.anchor, to, idAt), anchor: old.anchor, focus: to };
+/** Move the keyboard focus; `extend` (Shift) selects a range. */
+export function moveFocus(selection: Selection, position: number, idAt: IdAt, extend: boolean): Selection {
+  if (!extend) return { ...selection, focus: position, anchor: position };
+  return { ids: addRange([], selection.anchor, position, idAt), anchor: selection.anchor, focus: position };
 }
 
-export function everything(old: Selection, length: number, idAt: IdAt): Selection {
-  return { ...old, chosen: ranged([], 0, length - 1, idAt) };
+export function selectAll(selection: Selection, length: number, idAt: IdAt): Selection {
+  return { ...selection, ids: addRange([], 0, length - 1, idAt) };
 }
 
-function ranged(before: Iterable<number>, from: number, to: number, idAt: IdAt): Set<number> {
-  const chosen = new Set(before);
-  for (let at = Math.min(from, to); at <= Math.max(from, to); at += 1) {
-    const id = idAt(at);
-    if (id !== undefined) chosen.add(id);
+function addRange(initial: Iterable<number>, start: number, end: number, idAt: IdAt): Set<number> {
+  const ids = new Set(initial);
+  for (let position = Math.min(start, end); position <= Math.max(start, end); position += 1) {
+    const id = idAt(position);
+    if (id !== undefined) ids.add(id);
   }
-  return chosen;
+  return ids;
 }
 
-/** Where a key goes in a grid of so many columns; null: this key moves nothing. */
-export function target(key: string, at: number, columns: number, length: number, page: number): number | null {
+/** Find the position that a key leads to in a grid; null if the key does not move. */
+export function findTarget(key: string, position: number, columns: number, length: number, pageRows: number): number | null {
   const moves: Record<string, number> = {
     ArrowLeft: -1,
     ArrowRight: 1,
     ArrowUp: -columns,
     ArrowDown: columns,
-    PageUp: -columns * page,
-    PageDown: columns * page,
+    PageUp: -columns * pageRows,
+    PageDown: columns * pageRows,
   };
   if (!length) return null;
   if (key === "Home") return 0;
   if (key === "End") return length - 1;
   const move = moves[key];
   if (move === undefined) return null;
-  const to = at + move;
-  if (key.startsWith("Page")) return Math.max(0, Math.min(length - 1, to));
-  return to < 0 || to >= length ? at : to;
+  const target = position + move;
+  if (key.startsWith("Page")) return Math.max(0, Math.min(length - 1, target));
+  return target < 0 || target >= length ? position : target;
 }

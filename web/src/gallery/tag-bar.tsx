@@ -1,24 +1,24 @@
-/** What can be done with the selection. */
+/** Actions on the selection. */
 
 import { type ReactNode, useState } from "react";
 import type { Verdict } from "../api/client";
-import { count } from "../base/format";
+import { formatCount } from "../base/format";
 import { LabelInput } from "../base/label-input";
-import { Icon } from "../base/ui";
-import { decide } from "../decisions/desk";
-import { say } from "../base/saying";
+import { Icon } from "../base/components";
+import { decide } from "../decisions/decision-history";
+import { notify } from "../base/notifications";
 
-const TOLD = { accepted: "tagged", rejected: "rejected for" } as const;
+const VERDICT_WORDS = { accepted: "tagged", rejected: "rejected for" } as const;
 
-const MOST = 10_000; // decisions that the service takes at once
+const MAX_DECISIONS = 10_000; // most decisions of a request
 
 interface Props {
-  chosen: ReadonlySet<number>;
+  itemIds: ReadonlySet<number>;
   onClear: () => void;
-  children?: ReactNode; // what else the page can do with them
+  children?: ReactNode; // further actions of the page
 }
 
-export function TagBar({ chosen, onClear, children }: Props): ReactNode {
+export function TagBar({ itemIds, onClear, children }: Props): ReactNode {
   const [label, setLabel] = useState("");
   const apply = (name: string, state: Verdict | null): void => {
     const text = name.trim();
@@ -26,28 +26,28 @@ export function TagBar({ chosen, onClear, children }: Props): ReactNode {
       document.querySelector<HTMLInputElement>(".tag-bar input")?.focus();
       return;
     }
-    if (chosen.size > MOST) {
-      say(`At most ${count(MOST, "picture")} are tagged at once; select fewer.`);
+    if (itemIds.size > MAX_DECISIONS) {
+      notify(`At most ${formatCount(MAX_DECISIONS, "picture")} are tagged at once; select fewer.`);
       return;
     }
-    const told = state ? `${count(chosen.size, "picture")} ${TOLD[state]} ${text}` : `${text} taken off ${count(chosen.size, "picture")}`;
+    const description = state ? `${formatCount(itemIds.size, "picture")} ${VERDICT_WORDS[state]} ${text}` : `${text} taken off ${formatCount(itemIds.size, "picture")}`;
     decide(
-      [...chosen].map((item) => ({ item, label: text, state })),
-      told,
+      [...itemIds].map((item) => ({ item, label: text, state })),
+      description,
     );
-    say(`${told}. Press z to undo.`);
+    notify(`${description}. Press z to undo.`);
     setLabel("");
   };
   return (
     <div className="tag-bar" role="region" aria-label="Selection">
-      <strong>{count(chosen.size, "picture")}</strong>
+      <strong>{formatCount(itemIds.size, "picture")}</strong>
       <LabelInput
         name="Tag"
         placeholder="Tag for all of them"
         value={label}
         onChange={setLabel}
-        onPick={(picked) => apply(picked, "accepted")}
-        free
+        onPick={(name) => apply(name, "accepted")}
+        allowsNew
       />
       <button type="button" className="accept" onClick={() => apply(label, "accepted")}>
         <Icon name="tag" /> Tag

@@ -1,46 +1,46 @@
-/** One item over the page: the picture, its labels and where they came from, a box to ask about, similar pictures. */
+/** Dialog of one item: the picture, its labels and their provenance, a region, similar pictures. */
 
 import { type ReactNode, useState } from "react";
-import { api, heat, original, thumbnail } from "../api/client";
+import { api, getHeatMapUrl, getOriginalUrl, getThumbnailUrl } from "../api/client";
 import type { ItemDetails } from "../api/types";
-import { bytes, nameOf } from "../base/format";
-import { useKeys } from "../base/keys";
+import { formatBytes, getFileName } from "../base/format";
+import { useShortcuts } from "../base/shortcuts";
 import { LabelInput } from "../base/label-input";
-import { useLoad } from "../base/load";
-import { closeOver, go, openOver } from "../base/router";
+import { useLoad } from "../base/loading";
+import { closeDialog, navigate, openDialog } from "../base/router";
 import { useStore } from "../base/store";
-import { Dialog, Icon, Trouble } from "../base/ui";
-import { overlay, undo } from "../decisions/desk";
-import { useMayWrite } from "../decisions/may";
-import { type Box, regionOf } from "./box";
-import { fetchDetail, prefetch, useDetail } from "./details";
-import { listed } from "./listed";
+import { Dialog, Icon, ErrorMessage } from "../base/components";
+import { overlay, undo } from "../decisions/decision-history";
+import { useWritePermission } from "../decisions/write-permission";
+import { type Box, formatRegion } from "./region-box";
+import { fetchDetail, prefetch, useDetail } from "./detail-cache";
+import { siblingItems } from "./sibling-items";
 import { Picture } from "./picture";
 import { RegionPanel } from "./region-panel";
-import { Row } from "./rows";
-import { tagRows } from "./tags";
-import { giveVerdict } from "./verdicts";
+import { TagRowView } from "./tag-row-view";
+import { buildTagRows } from "./tag-rows";
+import { recordVerdict } from "./verdicts";
 
 export function ItemDialog({ id }: { id: number }): ReactNode {
   const { item, error } = useDetail(id, true);
-  const list = useStore(listed);
-  const at = list.findIndex((other) => other.id === id);
-  const step = (by: number): void => {
-    const next = list[at + by];
-    if (at < 0 || !next) return;
-    const beyond = list[at + 2 * by];
-    if (beyond) prefetch(beyond);
-    openOver("item", next.id);
+  const siblings = useStore(siblingItems);
+  const position = siblings.findIndex((sibling) => sibling.id === id);
+  const showSibling = (offset: number): void => {
+    const next = siblings[position + offset];
+    if (position < 0 || !next) return;
+    const following = siblings[position + 2 * offset];
+    if (following) prefetch(following);
+    openDialog("item", next.id);
   };
   return (
     <Dialog
-      title={item ? nameOf(item.path) : "Picture"}
+      title={item ? getFileName(item.path) : "Picture"}
       className="item-dialog"
-      onClose={() => closeOver("item")}
+      onClose={() => closeDialog("item")}
     >
-      {!item && error && <Trouble error={error} again={() => void fetchDetail(id)} />}
+      {!item && error && <ErrorMessage error={error} onRetry={() => void fetchDetail(id)} />}
       {item ? (
-        <Open key={id} item={item} onStep={step} first={at <= 0} last={at < 0 || at === list.length - 1} />
+        <ItemView key={id} item={item} onStep={showSibling} isFirst={position <= 0} isLast={position < 0 || position === siblings.length - 1} />
       ) : (
         !error && <div className="item-open" aria-busy="true" />
       )}
@@ -48,26 +48,26 @@ export function ItemDialog({ id }: { id: number }): ReactNode {
   );
 }
 
-interface OpenProps {
+interface ItemViewProps {
   item: ItemDetails;
-  onStep: (by: number) => void;
-  first: boolean;
-  last: boolean;
+  onStep: (offset: number) => void;
+  isFirst: boolean;
+  isLast: boolean;
 }
 
-function Open({ item, onStep, first, last }: OpenProps): ReactNode {
-  const rows = tagRows(item, useStore(overlay));
-  const [looked, setLooked] = useState<string | null>(null);
-  const [drawing, setDrawing] = useState(false);
+function ItemView({ item, onStep, isFirst, isLast }: ItemViewProps): ReactNode {
+  const rows = buildTagRows(item, useStore(overlay));
+  const [highlightedLabel, setHighlightedLabel] = useState<string | null>(null);
+  const [isDrawing, setIsDrawing] = useState(false);
   const [box, setBox] = useState<Box | null>(null);
-  const [adding, setAdding] = useState("");
-  const writes = useMayWrite();
-  useKeys(
+  const [newLabel, setNewLabel] = useState("");
+  const canWrite = useWritePermission();
+  useShortcuts(
     [
-      { keys: ["ArrowRight", "n"], told: "Next", run: () => onStep(1) },
-      { keys: ["ArrowLeft", "p"], told: "Previous", run: () => onStep(-1) },
-      { keys: ["z"], told: "Undo", run: undo },
-      { keys: ["b"], told: "Draw a box", run: () => setDrawing((old) => !old) },
+      { keys: ["ArrowRight", "n"], description: "Next", run: () => onStep(1) },
+      { keys: ["ArrowLeft", "p"], description: "Previous", run: () => onStep(-1) },
+      { keys: ["z"], description: "Undo", run: undo },
+      { keys: ["b"], description: "Draw a box", run: () => setIsDrawing((isActive) => !isActive) },
     ],
     "dialog",
   );
@@ -75,83 +75,83 @@ function Open({ item, onStep, first, last }: OpenProps): ReactNode {
     <div className="item-open">
       <div className="item-picture">
         <Picture
-          src={thumbnail(item, 1024)}
-          name={nameOf(item.path)}
+          src={getThumbnailUrl(item, 1024)}
+          name={getFileName(item.path)}
           ratio={item.width && item.height ? item.width / item.height : null}
-          heat={looked ? heat(item.id, looked) : null}
-          drawing={drawing}
+          heatMap={highlightedLabel ? getHeatMapUrl(item.id, highlightedLabel) : null}
+          isDrawing={isDrawing}
           box={box}
           onBox={setBox}
         />
         <div className="item-tools">
-          <button type="button" aria-label="Previous picture" disabled={first} onClick={() => onStep(-1)}>
+          <button type="button" aria-label="Previous picture" disabled={isFirst} onClick={() => onStep(-1)}>
             <Icon name="back" />
           </button>
           <button
             type="button"
-            aria-pressed={drawing}
+            aria-pressed={isDrawing}
             onClick={() => {
-              setDrawing(!drawing);
+              setIsDrawing(!isDrawing);
               setBox(null);
             }}
           >
             <Icon name="box" /> Box
           </button>
-          <button type="button" aria-label="Next picture" disabled={last} onClick={() => onStep(1)}>
+          <button type="button" aria-label="Next picture" disabled={isLast} onClick={() => onStep(1)}>
             <Icon name="next" />
           </button>
         </div>
       </div>
       <div className="item-side">
-        {drawing && (
-          <RegionPanel item={item.id} region={box ? regionOf(box) : null} />
+        {isDrawing && (
+          <RegionPanel item={item.id} region={box ? formatRegion(box) : null} />
         )}
         <section aria-label="Labels">
           <h3>Labels</h3>
-          {writes && (
+          {canWrite && (
             <LabelInput
               name="Add a label"
               placeholder="Add a label"
-              value={adding}
-              onChange={setAdding}
+              value={newLabel}
+              onChange={setNewLabel}
               onPick={(label) => {
-                giveVerdict(item.id, label, "accepted");
-                setAdding("");
+                recordVerdict(item.id, label, "accepted");
+                setNewLabel("");
               }}
-              free
+              allowsNew
             />
           )}
           <ul className="rows">
             {rows.map((row, i) => (
-              <Row
+              <TagRowView
                 key={row.label}
                 row={row}
-                at={i}
-                current={false}
-                numbered={false}
-                onLook={setLooked}
-                onVerdict={(of, verdict) => giveVerdict(item.id, of.label, verdict)}
+                position={i}
+                isCurrent={false}
+                isNumbered={false}
+                onHighlight={setHighlightedLabel}
+                onVerdict={(tagRow, verdict) => recordVerdict(item.id, tagRow.label, verdict)}
               />
             ))}
           </ul>
           {rows.length === 0 && <p className="quiet">No label, and none is suggested.</p>}
-          <Regions item={item} />
+          <RegionList item={item} />
         </section>
-        <Similar id={item.id} />
-        <Facts item={item} />
+        <SimilarItems id={item.id} />
+        <FileFacts item={item} />
       </div>
     </div>
   );
 }
 
-function Regions({ item }: { item: ItemDetails }): ReactNode {
-  const found = item.annotations.filter((a) => a.region);
-  if (!found.length) return null;
+function RegionList({ item }: { item: ItemDetails }): ReactNode {
+  const regionAnnotations = item.annotations.filter((a) => a.region);
+  if (!regionAnnotations.length) return null;
   return (
     <>
       <h3>In parts of it</h3>
       <ul className="plain-list">
-        {found.map((a) => (
+        {regionAnnotations.map((a) => (
           <li key={`${a.label} ${a.region}`}>
             {a.label} <small>{a.region.length < 60 ? a.region : "an outline"}</small>
           </li>
@@ -161,22 +161,22 @@ function Regions({ item }: { item: ItemDetails }): ReactNode {
   );
 }
 
-function Similar({ id }: { id: number }): ReactNode {
-  const found = useLoad(`similar ${id}`, (signal) => api.similar(id, 12, signal));
-  if (found.error) return null; // there is no model yet
+function SimilarItems({ id }: { id: number }): ReactNode {
+  const similarItems = useLoad(`similar ${id}`, (signal) => api.listSimilar(id, 12, signal));
+  if (similarItems.error) return null; // no model yet
   return (
     <section aria-label="Similar">
       <h3>Similar</h3>
       <div className="strip">
-        {(found.value?.items ?? []).map((other) => (
+        {(similarItems.value?.items ?? []).map((similarItem) => (
           <button
-            key={other.id}
+            key={similarItem.id}
             type="button"
             className="strip-item"
-            aria-label={`Open ${nameOf(other.path)}`}
-            onClick={() => openOver("item", other.id)}
+            aria-label={`Open ${getFileName(similarItem.path)}`}
+            onClick={() => openDialog("item", similarItem.id)}
           >
-            <img src={thumbnail(other, 256)} alt="" loading="lazy" />
+            <img src={getThumbnailUrl(similarItem, 256)} alt="" loading="lazy" />
           </button>
         ))}
       </div>
@@ -184,11 +184,11 @@ function Similar({ id }: { id: number }): ReactNode {
   );
 }
 
-function Facts({ item }: { item: ItemDetails }): ReactNode {
+function FileFacts({ item }: { item: ItemDetails }): ReactNode {
   const facts: [string, string | null][] = [
     ["File", item.path],
     ["Size", item.width && item.height ? `${item.width} × ${item.height}` : null],
-    ["Bytes", item.size === null ? null : bytes(item.size)],
+    ["Bytes", item.size === null ? null : formatBytes(item.size)],
     ["Taken", item.taken_at?.replace("T", " ") ?? null],
     ["State", item.state === "present" ? null : item.state],
   ];
@@ -207,10 +207,10 @@ function Facts({ item }: { item: ItemDetails }): ReactNode {
         )}
       </dl>
       <p className="links">
-        <a href={original(item.id)} target="_blank" rel="noreferrer">
+        <a href={getOriginalUrl(item.id)} target="_blank" rel="noreferrer">
           Open the original
         </a>
-        <button type="button" className="link" onClick={() => go(`/?folder=${encodeURIComponent(item.folder)}`)}>
+        <button type="button" className="link" onClick={() => navigate(`/?folder=${encodeURIComponent(item.folder)}`)}>
           More of its folder
         </button>
       </p>

@@ -1,10 +1,10 @@
-/** Deciding on the rows of an item. */
+/** Decisions on the labels of an item. */
 
 import type { Verdict } from "../api/client";
-import { decide } from "../decisions/desk";
+import { decide } from "../decisions/decision-history";
 
-const DONE = { accepted: "accepted", rejected: "rejected" } as const;
+const VERDICT_WORDS = { accepted: "accepted", rejected: "rejected" } as const;
 
-export function giveVerdict(item: number, label: string, verdict: Verdict | null): void {
-  decide([{ item, label, state: verdict }], `“${label}” ${verdict ? DONE[verdict] : "left open"}`);
+export function recordVerdict(item: number, label: string, verdict: Verdict | null): void {
+  decide([{ item, label, state: verdict }], `“${label}” ${verdict ? VERDICT_WORDS[verdict] : "left open"}`);
 }

@@ -1,129 +1,129 @@
-/** One label: its pictures, figures, names, what is near, above and below it, and changing it. */
+/** One label: pictures, figures, names, neighbours, hierarchy, and forms to change it. */
 
 import { type ReactNode, useEffect } from "react";
-import { api, thumbnail } from "../api/client";
+import { api, getThumbnailUrl } from "../api/client";
 import { labelApi } from "../api/labels";
 import type { LabelDetails, LabelNeighbour, LabelCount } from "../api/types";
 import type { ItemSummary } from "../api/types";
-import { count, number, percent } from "../base/format";
-import { useLoad } from "../base/load";
-import { ask, galleryOf, openOver } from "../base/router";
+import { formatCount, formatNumber, formatPercent } from "../base/format";
+import { useLoad } from "../base/loading";
+import { updateSearchParams, buildGalleryAddress, openDialog } from "../base/router";
 import { useStore } from "../base/store";
-import { Bar, Icon, Link, Trouble } from "../base/ui";
-import { listed } from "../item/listed";
-import { collectionTurn } from "../shell/collection";
+import { Bar, Icon, Link, ErrorMessage } from "../base/components";
+import { siblingItems } from "../item/sibling-items";
+import { collectionVersion } from "../shell/collection";
 import { DeleteForm } from "./delete";
-import { EditForm, MergeForm, Names, valuesOf } from "./edit";
-import { reviewOf, spoken } from "./words";
+import { EditForm, MergeForm, LabelNames, getEditableValues } from "./edit";
+import { buildReviewAddress, formatLanguage } from "./messages";
 
-const PICTURES = 12;
+const MAX_PICTURES = 12;
 
-export function Detail({ id, mayWrite }: { id: number; mayWrite: boolean }): ReactNode {
-  const turn = useStore(collectionTurn);
-  const found = useLoad(`label ${id} ${turn}`, async (signal) => {
-    const label = await labelApi.whole(id, signal);
-    const asked = { label: label.name, sort: "added_at", descending: true, k: PICTURES } as const; // the name that it has now
-    return { label, items: (await api.items(asked, signal)).items };
+export function LabelDetail({ id, canWrite }: { id: number; canWrite: boolean }): ReactNode {
+  const version = useStore(collectionVersion);
+  const detail = useLoad(`label ${id} ${version}`, async (signal) => {
+    const label = await labelApi.get(id, signal);
+    const filters = { label: label.name, sort: "added_at", descending: true, k: MAX_PICTURES } as const; // its current name
+    return { label, items: (await api.listItems(filters, signal)).items };
   });
-  if (found.error) {
+  if (detail.error) {
     return (
       <div className="label-detail">
-        <BackToList />
-        <Trouble error={found.error} again={found.again} />
+        <BackButton />
+        <ErrorMessage error={detail.error} onRetry={detail.reload} />
       </div>
     );
   }
-  if (!found.value) return <div className="label-detail" aria-busy="true" />;
-  const { label, items } = found.value;
+  if (!detail.value) return <div className="label-detail" aria-busy="true" />;
+  const { label, items } = detail.value;
   return (
     <article className="label-detail" aria-label={label.name}>
-      <BackToList />
+      <BackButton />
       <header>
         {label.ancestors.length > 0 && (
-          <p className="label-above">
-            {label.ancestors.toReversed().map((one) => (
-              <span key={one.id}>
-                <Chosen label={one} /> <span aria-hidden="true">›</span>{" "}
+          <p className="label-ancestors">
+            {label.ancestors.toReversed().map((ancestor) => (
+              <span key={ancestor.id}>
+                <LabelLink label={ancestor} /> <span aria-hidden="true">›</span>{" "}
               </span>
             ))}
           </p>
         )}
         <h2>
-          {label.name} {label.language && <small>{spoken(label.language)}</small>}
+          {label.name} {label.language && <small>{formatLanguage(label.language)}</small>}
         </h2>
       </header>
-      <Pictures label={label} items={items} />
+      <LabelPictures label={label} items={items} />
       <div className="label-cards">
         <div>
-          <Figures label={label} />
+          <LabelFigures label={label} />
           <section className="card" aria-label="Hierarchy">
             <h3>Below it</h3>
-            {label.child_labels.length ? <Chips labels={label.child_labels} /> : <p className="quiet">Nothing.</p>}
+            {label.child_labels.length ? <LabelChips labels={label.child_labels} /> : <p className="quiet">Nothing.</p>}
             {label.merge_exclusions.length > 0 && (
               <>
                 <h3>Kept apart from</h3>
-                <Chips labels={label.merge_exclusions} />
+                <LabelChips labels={label.merge_exclusions} />
               </>
             )}
           </section>
         </div>
         <div>
-          <Neighbours id={id} turn={turn} />
-          {mayWrite && <MergeForm label={label} />}
-          {mayWrite && <DeleteForm label={label} />}
+          <Neighbours id={id} version={version} />
+          {canWrite && <MergeForm label={label} />}
+          {canWrite && <DeleteForm label={label} />}
         </div>
         <div>
-          <Names key={`names ${JSON.stringify(label.names)}`} label={label} mayWrite={mayWrite} />
-          {mayWrite && <EditForm key={`edit ${JSON.stringify(valuesOf(label))}`} label={label} />}
+          <LabelNames key={`names ${JSON.stringify(label.names)}`} label={label} canWrite={canWrite} />
+          {canWrite && <EditForm key={`edit ${JSON.stringify(getEditableValues(label))}`} label={label} />}
         </div>
       </div>
     </article>
   );
 }
 
-function BackToList(): ReactNode {
+function BackButton(): ReactNode {
   return (
-    <button type="button" className="plain to-list" onClick={() => ask({ label: null })}>
+    <button type="button" className="plain back-button" onClick={() => updateSearchParams({ label: null })}>
       <Icon name="back" /> All labels
     </button>
   );
 }
 
-function Chosen({ label }: { label: LabelCount }): ReactNode {
+function LabelLink({ label }: { label: LabelCount }): ReactNode {
   return (
-    <button type="button" className="link" onClick={() => ask({ label: label.id })}>
+    <button type="button" className="link" onClick={() => updateSearchParams({ label: label.id })}>
       {label.name}
     </button>
   );
 }
 
-function Chips({ labels }: { labels: LabelCount[] }): ReactNode {
+function LabelChips({ labels }: { labels: LabelCount[] }): ReactNode {
   return (
     <div className="chips">
-      {labels.map((one) => (
-        <button key={one.id} type="button" className="chip" onClick={() => ask({ label: one.id })}>
-          {one.name} <small>{number(one.items)}</small>
+      {labels.map((chip) => (
+        <button key={chip.id} type="button" className="chip" onClick={() => updateSearchParams({ label: chip.id })}>
+          {chip.name} <small>{formatNumber(chip.items)}</small>
         </button>
       ))}
     </div>
   );
 }
 
-function Pictures({ label, items }: { label: LabelDetails; items: ItemSummary[] }): ReactNode {
-  useEffect(() => listed.set(items), [items]);
+function LabelPictures({ label, items }: { label: LabelDetails; items: ItemSummary[] }): ReactNode {
+  useEffect(() => siblingItems.set(items), [items]);
   return (
     <section aria-label="Pictures">
       <p className="links">
-        <Link to={galleryOf(label.name)}>
-          {label.items ? `All ${count(label.items, "picture")} in the gallery` : "In the gallery"}
+        <Link address={buildGalleryAddress(label.name)}>
+          {label.items ? `All ${formatCount(label.items, "picture")} in the gallery` : "In the gallery"}
         </Link>
-        {label.open_suggestions > 0 && <Link to={reviewOf(label.name)}>Review {count(label.open_suggestions, "suggestion")}</Link>}
+        {label.open_suggestions > 0 && <Link address={buildReviewAddress(label.name)}>Review {formatCount(label.open_suggestions, "suggestion")}</Link>}
       </p>
       <ul className="label-pictures" aria-label={`Pictures of ${label.name}`}>
         {items.map((item) => (
           <li key={item.id}>
-            <button type="button" className="tile" title={item.path} onClick={() => openOver("item", item.id)}>
-              <img src={thumbnail(item, 256)} alt={item.path} loading="lazy" decoding="async" />
+            <button type="button" className="tile" title={item.path} onClick={() => openDialog("item", item.id)}>
+              <img src={getThumbnailUrl(item, 256)} alt={item.path} loading="lazy" decoding="async" />
             </button>
           </li>
         ))}
@@ -133,70 +133,70 @@ function Pictures({ label, items }: { label: LabelDetails; items: ItemSummary[] 
   );
 }
 
-function Figures({ label }: { label: LabelDetails }): ReactNode {
-  const { evaluation: held } = label;
+function LabelFigures({ label }: { label: LabelDetails }): ReactNode {
+  const { evaluation } = label;
   return (
     <section className="card" aria-label="Figures">
       <h3>Figures</h3>
       <dl className="facts wide-facts">
-        <Fact name="Pictures" told={number(label.items)} />
-        <Fact name="Rejected" told={number(label.rejected)} />
-        <Fact name="Suggested, open" told={number(label.open_suggestions)} />
-        <Fact name="Right by people" told={shareOf(label.accepted_suggestions, label.reviewed_suggestions, "none was decided")} />
-        {held && <Fact name="Right on held-out" told={held.is_trained ? shareOf(held.correct, held.suggestions, "none was suggested") : "the model has not learnt it"} />}
-        {held?.thresholds.map((limit) => (
+        <Fact name="Pictures" text={formatNumber(label.items)} />
+        <Fact name="Rejected" text={formatNumber(label.rejected)} />
+        <Fact name="Suggested, open" text={formatNumber(label.open_suggestions)} />
+        <Fact name="Right by people" text={formatShare(label.accepted_suggestions, label.reviewed_suggestions, "none was decided")} />
+        {evaluation && <Fact name="Right on held-out" text={evaluation.is_trained ? formatShare(evaluation.correct, evaluation.suggestions, "none was suggested") : "the model has not learnt it"} />}
+        {evaluation?.thresholds.map((limit) => (
           <Fact
             key={limit.precision}
-            name={`${percent(limit.precision)} right`}
-            told={limit.probability === null ? "not reached; more tags help" : `from ${percent(limit.probability)}${limit.is_label_specific ? "" : ", as all labels"}`}
+            name={`${formatPercent(limit.precision)} right`}
+            text={limit.probability === null ? "not reached; more tags help" : `from ${formatPercent(limit.probability)}${limit.is_label_specific ? "" : ", as all labels"}`}
           />
         ))}
-        {label.wordnet && <Fact name="Meaning" told={label.wordnet} />}
+        {label.wordnet && <Fact name="Meaning" text={label.wordnet} />}
       </dl>
     </section>
   );
 }
 
-function Fact({ name, told }: { name: string; told: string }): ReactNode {
+function Fact({ name, text }: { name: string; text: string }): ReactNode {
   return (
     <div>
       <dt>{name}</dt>
-      <dd>{told}</dd>
+      <dd>{text}</dd>
     </div>
   );
 }
 
-function shareOf(right: number, of: number, none: string): string {
-  return of ? `${percent(right / of)} of ${count(of, "suggestion")}` : none;
+function formatShare(correct: number, total: number, emptyText: string): string {
+  return total ? `${formatPercent(correct / total)} of ${formatCount(total, "suggestion")}` : emptyText;
 }
 
-function Neighbours({ id, turn }: { id: number; turn: number }): ReactNode {
-  const found = useLoad(`near ${id} ${turn}`, (signal) => labelApi.near(id, 8, signal));
-  const near = found.value?.neighbours;
+function Neighbours({ id, version }: { id: number; version: number }): ReactNode {
+  const neighbours = useLoad(`near ${id} ${version}`, (signal) => labelApi.listNeighbours(id, 8, signal));
+  const labels = neighbours.value?.neighbours;
   return (
-    <section className="card" aria-label="Neighbours" aria-busy={!near && !found.error}>
+    <section className="card" aria-label="Neighbours" aria-busy={!labels && !neighbours.error}>
       <h3>Near in the model’s space</h3>
-      {found.error && <Trouble error={found.error} />}
-      {near?.length === 0 && <p className="quiet">The model in use has not learnt this label.</p>}
-      <ul className="near">
-        {near?.map((one) => (
-          <Neighbour key={one.id} near={one} />
+      {neighbours.error && <ErrorMessage error={neighbours.error} />}
+      {labels?.length === 0 && <p className="quiet">The model in use has not learnt this label.</p>}
+      <ul className="label-neighbours">
+        {labels?.map((neighbour) => (
+          <NeighbourRow key={neighbour.id} neighbour={neighbour} />
         ))}
       </ul>
     </section>
   );
 }
 
-function Neighbour({ near }: { near: LabelNeighbour }): ReactNode {
-  const [picture] = near.pictures;
+function NeighbourRow({ neighbour }: { neighbour: LabelNeighbour }): ReactNode {
+  const [picture] = neighbour.pictures;
   return (
     <li>
-      {picture ? <img src={thumbnail(picture, 256)} alt="" loading="lazy" decoding="async" /> : <span />}
-      <Chosen label={near} />
-      <small>{number(near.items)}</small>
-      <span className="near-cosine" title="Cosine">
-        <Bar value={Math.max(0, near.cosine)} />
-        {near.cosine.toFixed(2)}
+      {picture ? <img src={getThumbnailUrl(picture, 256)} alt="" loading="lazy" decoding="async" /> : <span />}
+      <LabelLink label={neighbour} />
+      <small>{formatNumber(neighbour.items)}</small>
+      <span className="neighbour-cosine" title="Cosine">
+        <Bar value={Math.max(0, neighbour.cosine)} />
+        {neighbour.cosine.toFixed(2)}
       </span>
     </li>
   );

@@ -1,58 +1,58 @@
-/** Changing a label: its name, language, meaning, parent and other names; merging it into another. */
+/** Forms that change a label: name, language, meaning, parent, other names, merge. */
 
 import { type FormEvent, type ReactNode, useId, useState } from "react";
 import { labelApi } from "../api/labels";
 import type { LabelDetails, LabelEditRequest } from "../api/types";
 import { api } from "../api/client";
-import { count } from "../base/format";
+import { formatCount } from "../base/format";
 import { LabelInput } from "../base/label-input";
-import { ask } from "../base/router";
-import { Icon } from "../base/ui";
-import { change } from "./work";
-import { spoken } from "./words";
+import { updateSearchParams } from "../base/router";
+import { Icon } from "../base/components";
+import { applyChange } from "./label-changes";
+import { formatLanguage } from "./messages";
 
-/** What the form starts from: a new form is made when it changes, and what is being typed stays when other things do. */
-export function valuesOf({ name, language, wordnet, parent }: LabelDetails): { name: string; language: string; wordnet: string; parent: string } {
+/** Return the initial values of the form; a change of them makes a new form, other changes keep what is typed. */
+export function getEditableValues({ name, language, wordnet, parent }: LabelDetails): { name: string; language: string; wordnet: string; parent: string } {
   return { name, language, wordnet, parent: parent ?? "" };
 }
 
 export function EditForm({ label }: { label: LabelDetails }): ReactNode {
-  const before = valuesOf(label);
-  const [now, setNow] = useState(before);
-  const [refused, setRefused] = useState<string | null>(null);
+  const initial = getEditableValues(label);
+  const [values, setValues] = useState(initial);
+  const [problem, setProblem] = useState<string | null>(null);
   const edits = Object.fromEntries(
-    Object.entries(now).filter(([key, value]) => value.trim() !== before[key as keyof typeof before]),
+    Object.entries(values).filter(([key, value]) => value.trim() !== initial[key as keyof typeof initial]),
   ) as LabelEditRequest;
-  const none = Object.keys(edits).length === 0;
-  const set = (part: Partial<typeof before>): void => setNow((old) => ({ ...old, ...part }));
+  const isUnchanged = Object.keys(edits).length === 0;
+  const updateValues = (changes: Partial<typeof initial>): void => setValues((current) => ({ ...current, ...changes }));
   const save = async (event: FormEvent): Promise<void> => {
     event.preventDefault();
-    setRefused(await change(labelApi.edit(label.id, edits), `Changed “${label.name}”`));
+    setProblem(await applyChange(labelApi.edit(label.id, edits), `Changed “${label.name}”`));
   };
   return (
     <form className="card label-edit" aria-label="Edit" onSubmit={(event) => void save(event)}>
       <h3>Edit</h3>
-      <Text name="Name" value={now.name} most={500} onChange={(name) => set({ name })} />
+      <TextField name="Name" value={values.name} maxLength={500} onChange={(name) => updateValues({ name })} />
       <div className="pair">
-        <Text name="Language, such as en" value={now.language} most={35} onChange={(language) => set({ language })} />
-        <Text name="WordNet id" value={now.wordnet} most={20} onChange={(wordnet) => set({ wordnet })} />
+        <TextField name="Language, such as en" value={values.language} maxLength={35} onChange={(language) => updateValues({ language })} />
+        <TextField name="WordNet id" value={values.wordnet} maxLength={20} onChange={(wordnet) => updateValues({ wordnet })} />
       </div>
       <div className="field">
         <span>Below</span>
         <LabelInput
           name="Below which label"
           placeholder="Below none"
-          value={now.parent}
-          onChange={(parent) => set({ parent })}
-          onPick={(parent) => set({ parent })}
+          value={values.parent}
+          onChange={(parent) => updateValues({ parent })}
+          onPick={(parent) => updateValues({ parent })}
         />
       </div>
-      <Refused told={refused} />
+      <Problem text={problem} />
       <p className="actions">
-        <button type="button" disabled={none} onClick={() => setNow(before)}>
+        <button type="button" disabled={isUnchanged} onClick={() => setValues(initial)}>
           Reset
         </button>
-        <button type="submit" className="primary" disabled={none || !now.name.trim()}>
+        <button type="submit" className="primary" disabled={isUnchanged || !values.name.trim()}>
           Save
         </button>
       </p>
@@ -62,20 +62,20 @@ export function EditForm({ label }: { label: LabelDetails }): ReactNode {
 }
 
 export function MergeForm({ label }: { label: LabelDetails }): ReactNode {
-  const [into, setInto] = useState("");
-  const [refused, setRefused] = useState<string | null>(null);
+  const [targetName, setTargetName] = useState("");
+  const [problem, setProblem] = useState<string | null>(null);
   const merge = async (): Promise<void> => {
-    const name = into.trim();
-    const hits = (await api.labels(name, 20)).labels;
-    const target = hits.find((hit) => hit.name === name) ?? hits.find((hit) => hit.synonym === name);
+    const name = targetName.trim();
+    const completions = (await api.completeLabels(name, 20)).labels;
+    const target = completions.find((hit) => hit.name === name) ?? completions.find((hit) => hit.synonym === name);
     if (!target) {
-      setRefused(`There is no label “${name}”; choose one of the list.`);
+      setProblem(`There is no label “${name}”; choose one of the list.`);
       return;
     }
-    const said = await change(labelApi.merge([label.id], target.id), `Merged “${label.name}” into “${target.name}”`, () =>
-      ask({ label: target.id }, { replace: true }),
+    const changeProblem = await applyChange(labelApi.merge([label.id], target.id), `Merged “${label.name}” into “${target.name}”`, () =>
+      updateSearchParams({ label: target.id }, { replace: true }),
     );
-    setRefused(said);
+    setProblem(changeProblem);
   };
   return (
     <section className="card label-merge" aria-label="Merge">
@@ -84,22 +84,22 @@ export function MergeForm({ label }: { label: LabelDetails }): ReactNode {
         <LabelInput
           name="Merge into"
           placeholder="The label that stays"
-          value={into}
-          onChange={setInto}
-          onPick={setInto}
-          free
+          value={targetName}
+          onChange={setTargetName}
+          onPick={setTargetName}
+          allowsNew
         />
         <button
           type="button"
-          disabled={!into.trim()}
-          onClick={() => void merge().catch((error: unknown) => setRefused((error as Error).message))}
+          disabled={!targetName.trim()}
+          onClick={() => void merge().catch((error: unknown) => setProblem((error as Error).message))}
         >
           Merge
         </button>
       </div>
-      <Refused told={refused} />
+      <Problem text={problem} />
       <p className="quiet">
-        Its tags ({count(label.items, "picture")}) and names go to the other label; “{label.name}” finds that one from
+        Its tags ({formatCount(label.items, "picture")}) and names go to the other label; “{label.name}” finds that one from
         then on.
       </p>
     </section>
@@ -107,33 +107,33 @@ export function MergeForm({ label }: { label: LabelDetails }): ReactNode {
 }
 
 /** Other names, by language. */
-export function Names({ label, mayWrite }: { label: LabelDetails; mayWrite: boolean }): ReactNode {
+export function LabelNames({ label, canWrite }: { label: LabelDetails; canWrite: boolean }): ReactNode {
   const [name, setName] = useState("");
   const [language, setLanguage] = useState("");
-  const [refused, setRefused] = useState<string | null>(null);
-  const tongues = [...new Set(label.names.map((one) => one.language))];
-  const save = async (edits: LabelEditRequest, told: string): Promise<void> => {
-    setRefused(await change(labelApi.edit(label.id, edits), told));
+  const [problem, setProblem] = useState<string | null>(null);
+  const languages = [...new Set(label.names.map((labelName) => labelName.language))];
+  const save = async (edits: LabelEditRequest, description: string): Promise<void> => {
+    setProblem(await applyChange(labelApi.edit(label.id, edits), description));
   };
   return (
     <section className="card" aria-label="Other names">
       <h3>Other names</h3>
-      {tongues.length === 0 && <p className="quiet">None.</p>}
-      {tongues.map((tongue) => (
-        <div key={tongue} className="names-of">
-          <small>{spoken(tongue) || "no language told"}</small>
+      {languages.length === 0 && <p className="quiet">None.</p>}
+      {languages.map((nameLanguage) => (
+        <div key={nameLanguage} className="language-names">
+          <small>{formatLanguage(nameLanguage) || "no language told"}</small>
           <ul className="chips">
             {label.names
-              .filter((one) => one.language === tongue)
-              .map((one) => (
-                <li key={one.name} className="chip still">
-                  {one.name}
-                  {mayWrite && (
+              .filter((labelName) => labelName.language === nameLanguage)
+              .map((labelName) => (
+                <li key={labelName.name} className="chip static">
+                  {labelName.name}
+                  {canWrite && (
                     <button
                       type="button"
                       className="plain"
-                      aria-label={`No longer call it ${one.name}`}
-                      onClick={() => void save({ remove: [one.name] }, `“${label.name}” is no longer called “${one.name}”`)}
+                      aria-label={`No longer call it ${labelName.name}`}
+                      onClick={() => void save({ remove: [labelName.name] }, `“${label.name}” is no longer called “${labelName.name}”`)}
                     >
                       <Icon name="close" />
                     </button>
@@ -143,7 +143,7 @@ export function Names({ label, mayWrite }: { label: LabelDetails; mayWrite: bool
           </ul>
         </div>
       ))}
-      {mayWrite && (
+      {canWrite && (
         <form
           className="add-name"
           onSubmit={(event) => {
@@ -151,26 +151,26 @@ export function Names({ label, mayWrite }: { label: LabelDetails; mayWrite: bool
             void save({ add: [{ name, language }] }, `“${label.name}” is also called “${name.trim()}”`);
           }}
         >
-          <Text name="Another name" value={name} most={500} onChange={setName} />
-          <Text name="Language" value={language} most={35} onChange={setLanguage} />
+          <TextField name="Another name" value={name} maxLength={500} onChange={setName} />
+          <TextField name="Language" value={language} maxLength={35} onChange={setLanguage} />
           <button type="submit" disabled={!name.trim()}>
             Add
           </button>
         </form>
       )}
-      <Refused told={refused} />
+      <Problem text={problem} />
     </section>
   );
 }
 
-interface TextProps {
+interface TextFieldProps {
   name: string;
   value: string;
-  most: number;
+  maxLength: number;
   onChange: (value: string) => void;
 }
 
-function Text({ name, value, most, onChange }: TextProps): ReactNode {
+function TextField({ name, value, maxLength, onChange }: TextFieldProps): ReactNode {
   const id = useId();
   return (
     <label className="field" htmlFor={id}>
@@ -179,7 +179,7 @@ function Text({ name, value, most, onChange }: TextProps): ReactNode {
         id={id}
         type="text"
         value={value}
-        maxLength={most}
+        maxLength={maxLength}
         autoComplete="off"
         onChange={(event) => onChange(event.target.value)}
       />
@@ -187,6 +187,6 @@ function Text({ name, value, most, onChange }: TextProps): ReactNode {
   );
 }
 
-function Refused({ told }: { told: string | null }): ReactNode {
-  return told && <p className="refused" role="alert">{told}</p>;
+function Problem({ text }: { text: string | null }): ReactNode {
+  return text && <p className="refused" role="alert">{text}</p>;
 }

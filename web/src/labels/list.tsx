@@ -1,81 +1,81 @@
-/** All labels, of which only those in sight exist. */
+/** List of all labels; only visible rows are in the document. */
 
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useSyncExternalStore } from "react";
 import { labelApi, type RowQuery } from "../api/labels";
 import type { LabelSummary } from "../api/types";
-import { count, number } from "../base/format";
-import { Pages, type PagesState } from "../base/pages";
-import { ask } from "../base/router";
+import { formatCount, formatNumber } from "../base/format";
+import { PagedList, type ListState } from "../base/paged-list";
+import { updateSearchParams } from "../base/router";
 import { useStore } from "../base/store";
-import { Trouble } from "../base/ui";
-import { target } from "../gallery/selection";
-import { collectionTurn } from "../shell/collection";
-import { useLabelKeys } from "./keys";
-import { accuracy, spoken } from "./words";
+import { ErrorMessage } from "../base/components";
+import { findTarget } from "../gallery/selection";
+import { collectionVersion } from "../shell/collection";
+import { useLabelShortcuts } from "./shortcuts";
+import { formatAccuracy, formatLanguage } from "./messages";
 
-const HEIGHT = 44;
+const ROW_HEIGHT = 44;
 
-export function LabelList({ chosen, asked }: { chosen: number | null; asked: URLSearchParams }): ReactNode {
-  const query: RowQuery = { contains: asked.get("words") ?? "", order: (asked.get("order") ?? "items") as NonNullable<RowQuery["order"]> };
-  const { rows, state, key } = useRows(query, useStore(collectionTurn));
-  const box = useRef<HTMLDivElement>(null);
+export function LabelList({ selectedId, params }: { selectedId: number | null; params: URLSearchParams }): ReactNode {
+  const query: RowQuery = { contains: params.get("words") ?? "", order: (params.get("order") ?? "items") as NonNullable<RowQuery["order"]> };
+  const { rows, state, key } = useRows(query, useStore(collectionVersion));
+  const container = useRef<HTMLDivElement>(null);
   const length = state.total ?? 0;
-  const virtual = useVirtualizer({
+  const virtualizer = useVirtualizer({
     count: length,
-    getScrollElement: () => box.current,
-    estimateSize: () => HEIGHT,
+    getScrollElement: () => container.current,
+    estimateSize: () => ROW_HEIGHT,
     overscan: 10,
   });
-  const seen = virtual.getVirtualItems();
-  const [first, last] = [seen[0]?.index ?? 0, seen.at(-1)?.index ?? 0];
-  useEffect(() => rows.need(last, first), [rows, first, last]);
+  const visibleRows = virtualizer.getVirtualItems();
+  const [firstVisible, lastVisible] = [visibleRows[0]?.index ?? 0, visibleRows.at(-1)?.index ?? 0];
+  useEffect(() => rows.require(lastVisible, firstVisible), [rows, firstVisible, lastVisible]);
   useEffect(() => {
-    if (box.current) box.current.scrollTop = 0;
+    if (container.current) container.current.scrollTop = 0;
   }, [key]);
 
-  const to = (at: number): void => {
-    const there = Math.max(0, Math.min(length - 1, at));
-    const row = rows.items[there];
+  const moveTo = (position: number): void => {
+    const target = Math.max(0, Math.min(length - 1, position));
+    const row = rows.items[target];
     if (!row) return;
-    virtual.scrollToIndex(there);
-    ask({ label: row.id }, { replace: chosen !== null });
+    virtualizer.scrollToIndex(target);
+    updateSearchParams({ label: row.id }, { replace: selectedId !== null });
   };
-  const at = chosen === null ? -1 : rows.items.findIndex((row) => row?.id === chosen);
-  useLabelKeys((by) => to(at + by));
-  const heard = (event: KeyboardEvent): void => {
+  const position = selectedId === null ? -1 : rows.items.findIndex((row) => row?.id === selectedId);
+  useLabelShortcuts((offset) => moveTo(position + offset));
+  const handleKey = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const page = Math.max(1, Math.floor((box.current?.clientHeight ?? 0) / HEIGHT) - 1);
-    const next = target(event.key, Math.max(at, 0), 1, length, page);
-    if (next === null) return;
+    const pageRows = Math.max(1, Math.floor((container.current?.clientHeight ?? 0) / ROW_HEIGHT) - 1);
+    const target = findTarget(event.key, Math.max(position, 0), 1, length, pageRows);
+    if (target === null) return;
     event.preventDefault();
-    to(at < 0 ? 0 : next);
+    moveTo(position < 0 ? 0 : target);
   };
   return (
     <div className="label-list">
       <p className="label-count" aria-live="polite">
-        {state.total === null ? "Labels" : count(state.total, "label")}
+        {state.total === null ? "Labels" : formatCount(state.total, "label")}
       </p>
-      {state.error && <Trouble error={state.error} again={rows.refresh} />}
+      {state.error && <ErrorMessage error={state.error} onRetry={rows.refresh} />}
       <div
-        ref={box}
+        ref={container}
         className="label-rows"
         role="listbox"
         aria-label="Labels"
         tabIndex={0}
         aria-busy={state.total === null}
-        aria-activedescendant={at >= first && at <= last && at >= 0 ? `label-${chosen}` : undefined}
-        onKeyDown={heard}
+        aria-activedescendant={position >= firstVisible && position <= lastVisible && position >= 0 ? `label-${selectedId}` : undefined}
+        onKeyDown={handleKey}
       >
-        <div role="presentation" style={{ height: virtual.getTotalSize(), position: "relative" }}>
-          {seen.map((part) => (
-            <Row
-              key={part.key}
-              row={rows.items[part.index]}
-              at={part.index}
-              of={length}
-              top={part.start}
-              chosen={rows.items[part.index]?.id === chosen}
+        <div role="presentation" style={{ height: virtualizer.getTotalSize(), position: "relative" }}>
+          {visibleRows.map((virtualRow) => (
+            <LabelListRow
+              key={virtualRow.key}
+              row={rows.items[virtualRow.index]}
+              position={virtualRow.index}
+              total={length}
+              top={virtualRow.start}
+              isSelected={rows.items[virtualRow.index]?.id === selectedId}
             />
           ))}
         </div>
@@ -84,53 +84,53 @@ export function LabelList({ chosen, asked }: { chosen: number | null; asked: URL
   );
 }
 
-/** The labels of a question; asked again when `turn` changes. */
-function useRows(asked: RowQuery, turn: number): { rows: Pages<LabelSummary>; state: PagesState; key: string } {
-  const key = JSON.stringify(asked);
+/** Return the labels that match a query; a change of `version` reloads them. */
+function useRows(filters: RowQuery, version: number): { rows: PagedList<LabelSummary>; state: ListState; key: string } {
+  const key = JSON.stringify(filters);
   const rows = useMemo(() => {
     const query = JSON.parse(key) as RowQuery;
     const load = async (cursor: string | null, k: number, signal: AbortSignal) => {
-      const { total, labels } = await labelApi.rows(query, Number(cursor), k, signal);
+      const { total, labels } = await labelApi.list(query, Number(cursor), k, signal);
       return { items: labels, next_cursor: null, total };
     };
-    return new Pages<LabelSummary>(load, { at: String });
+    return new PagedList<LabelSummary>(load, { cursorAt: String });
   }, [key]);
   const state = useSyncExternalStore(rows.subscribe, rows.get);
   useEffect(() => {
     rows.refresh();
     return () => rows.close();
-  }, [rows, turn]);
+  }, [rows, version]);
   return { rows, state, key };
 }
 
-interface RowProps {
+interface LabelListRowProps {
   row: LabelSummary | undefined;
-  at: number;
-  of: number;
+  position: number;
+  total: number;
   top: number;
-  chosen: boolean;
+  isSelected: boolean;
 }
 
-function Row({ row, at, of, top, chosen }: RowProps): ReactNode {
+function LabelListRow({ row, position, total, top, isSelected }: LabelListRowProps): ReactNode {
   return (
     <div
       id={row && `label-${row.id}`}
-      className={`label-row ${chosen ? "chosen" : ""}`}
+      className={`label-row ${isSelected ? "selected" : ""}`}
       role="option"
-      aria-selected={chosen}
-      aria-posinset={at + 1}
-      aria-setsize={of}
+      aria-selected={isSelected}
+      aria-posinset={position + 1}
+      aria-setsize={total}
       style={{ transform: `translateY(${top}px)` }}
-      onClick={() => row && ask({ label: row.id })}
+      onClick={() => row && updateSearchParams({ label: row.id })}
     >
       <span className="label-name" title={row?.name}>
-        {row?.name ?? "…"} {row?.language && <small title={spoken(row.language)}>{row.language}</small>}
+        {row?.name ?? "…"} {row?.language && <small title={formatLanguage(row.language)}>{row.language}</small>}
       </span>
-      <small className="label-right" title="Suggestions that people found right">
-        {row && accuracy(row.accepted_suggestions, row.reviewed_suggestions)}
+      <small className="label-accuracy" title="Suggestions that people found right">
+        {row && formatAccuracy(row.accepted_suggestions, row.reviewed_suggestions)}
       </small>
       <span className="label-items" title="Pictures">
-        {row && number(row.items)}
+        {row && formatNumber(row.items)}
       </span>
     </div>
   );

@@ -1,11 +1,11 @@
-/** The labels of the collection: which there are, how they hang together, which could be one. */
+/** The labels of the collection: list, hierarchy, merge proposals. */
 
 import { type ReactNode } from "react";
-import { ask, useAsked } from "../base/router";
+import { updateSearchParams, useSearchParams } from "../base/router";
 import { WordsField } from "../base/words-field";
-import { Empty } from "../base/ui";
-import { useMayWrite } from "../decisions/may";
-import { Detail } from "./detail";
+import { EmptyState } from "../base/components";
+import { useWritePermission } from "../decisions/write-permission";
+import { LabelDetail } from "./detail";
 import { LabelList } from "./list";
 import { ProposalsView } from "./proposals";
 import { LabelTree } from "./tree";
@@ -18,42 +18,42 @@ const VIEWS = [
 ] as const;
 
 export function LabelsPage(): ReactNode {
-  const asked = useAsked();
-  const view = asked.get("view");
-  const label = Number(asked.get("label")) || null;
-  const mayWrite = useMayWrite();
+  const params = useSearchParams();
+  const view = params.get("view");
+  const label = Number(params.get("label")) || null;
+  const canWrite = useWritePermission();
   return (
-    <section className={`page labels ${label && view !== "proposals" ? "one-open" : ""}`} aria-label="Labels">
+    <section className={`page labels ${label && view !== "proposals" ? "label-open" : ""}`} aria-label="Labels">
       <h1 className="sr">Labels</h1>
       <div className="toolbar labels-bar">
         <div className="segments" role="group" aria-label="View">
-          {VIEWS.map((one) => (
+          {VIEWS.map((option) => (
             <button
-              key={one.name}
+              key={option.name}
               type="button"
-              aria-pressed={view === one.view}
-              onClick={() => ask({ view: one.view, ...(one.view === "proposals" ? { label: null } : {}) })}
+              aria-pressed={view === option.view}
+              onClick={() => updateSearchParams({ view: option.view, ...(option.view === "proposals" ? { label: null } : {}) })}
             >
-              {one.name}
+              {option.name}
             </button>
           ))}
         </div>
-        {view !== "proposals" && view !== "tree" && <Filter asked={asked} />}
+        {view !== "proposals" && view !== "tree" && <Filter params={params} />}
       </div>
       {view === "proposals" ? (
-        <ProposalsView mayWrite={mayWrite} />
+        <ProposalsView canWrite={canWrite} />
       ) : (
         <div className="labels-main">
-          {view === "tree" ? <LabelTree chosen={label} /> : <LabelList chosen={label} asked={asked} />}
+          {view === "tree" ? <LabelTree selectedId={label} /> : <LabelList selectedId={label} params={params} />}
           {label ? (
-            <Detail key={label} id={label} mayWrite={mayWrite} />
+            <LabelDetail key={label} id={label} canWrite={canWrite} />
           ) : (
-            <Empty title="Choose a label">
+            <EmptyState title="Choose a label">
               <p>
                 Its pictures, names, neighbours and figures are shown here. <kbd>j</kbd> and <kbd>k</kbd> go through the
                 list.
               </p>
-            </Empty>
+            </EmptyState>
           )}
         </div>
       )}
@@ -61,18 +61,18 @@ export function LabelsPage(): ReactNode {
   );
 }
 
-function Filter({ asked }: { asked: URLSearchParams }): ReactNode {
+function Filter({ params }: { params: URLSearchParams }): ReactNode {
   return (
     <>
       <WordsField
         name="Filter labels by words"
         placeholder="Words in any name"
-        value={asked.get("words") ?? ""}
-        onWords={(words, left) => ask({ words, ...(left ? {} : { label: null }) })}
+        value={params.get("words") ?? ""}
+        onFilter={(words, isBlur) => updateSearchParams({ words, ...(isBlur ? {} : { label: null }) })}
       />
       <label className="field-inline">
         <span className="wide">Order</span>
-        <select aria-label="Order" value={asked.get("order") ?? "items"} onChange={(event) => ask({ order: event.target.value === "items" ? null : event.target.value })}>
+        <select aria-label="Order" value={params.get("order") ?? "items"} onChange={(event) => updateSearchParams({ order: event.target.value === "items" ? null : event.target.value })}>
           <option value="items">Most frequent</option>
           <option value="name">Name</option>
           <option value="accuracy">Models are wrong most</option>

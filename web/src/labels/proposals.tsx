@@ -1,134 +1,134 @@
-/** Labels that could be one, gone through by keys: what speaks for it, and pictures of both sides. */
+/** Merge proposals, reviewed by keys: the reasons, and pictures of both labels. */
 
 import { type ReactNode, useEffect, useState } from "react";
-import { thumbnail } from "../api/client";
+import { getThumbnailUrl } from "../api/client";
 import { labelApi } from "../api/labels";
 import type { IllustratedLabel, MergeProposal, ProposalPage } from "../api/types";
-import { ago, count, number, percent } from "../base/format";
-import { useKeys } from "../base/keys";
-import { useLoad } from "../base/load";
-import { openOver } from "../base/router";
+import { formatAge, formatCount, formatNumber, formatPercent } from "../base/format";
+import { useShortcuts } from "../base/shortcuts";
+import { useLoad } from "../base/loading";
+import { openDialog } from "../base/router";
 import { useStore } from "../base/store";
-import { Bar, Empty, Icon, Trouble } from "../base/ui";
-import { undo } from "../decisions/desk";
-import { listed } from "../item/listed";
-import { collectionTurn } from "../shell/collection";
-import { say } from "../base/saying";
-import { startJob, underWay, useJobs } from "../status/jobs";
-import { change } from "./work";
+import { Bar, EmptyState, Icon, ErrorMessage } from "../base/components";
+import { undo } from "../decisions/decision-history";
+import { siblingItems } from "../item/sibling-items";
+import { collectionVersion } from "../shell/collection";
+import { notify } from "../base/notifications";
+import { startJob, isActive, useJobs } from "../status/jobs";
+import { applyChange } from "./label-changes";
 
-const AT_ONCE = 20;
-const NOT_ASKED: Record<string, string> = { knowledge: "knowledge of words", model: "a model" };
+const PAGE_SIZE = 20;
+const SOURCE_NAMES: Record<string, string> = { knowledge: "knowledge of words", model: "a model" };
 
-/** What was chosen of a proposal: which label stays, which are left out. */
+/** Choice for a proposal: the label that stays, and the excluded ones. */
 interface Choice {
-  into: number;
-  without: ReadonlySet<number>;
+  targetId: number;
+  excludedIds: ReadonlySet<number>;
 }
 
-function keyOf(proposal: MergeProposal): string {
+function buildProposalKey(proposal: MergeProposal): string {
   return [proposal.target, ...proposal.labels].map((label) => label.id).join(" ");
 }
 
-export function ProposalsView({ mayWrite }: { mayWrite: boolean }): ReactNode {
-  const turn = useStore(collectionTurn);
-  const [at, setAt] = useState(0);
+export function ProposalsView({ canWrite }: { canWrite: boolean }): ReactNode {
+  const version = useStore(collectionVersion);
+  const [position, setPosition] = useState(0);
   const [choices, setChoices] = useState<ReadonlyMap<string, Choice>>(new Map());
-  const [busy, setBusy] = useState(false);
-  const page = Math.floor(at / AT_ONCE);
-  const found = useLoad(`proposals ${turn} ${page}`, (signal) => labelApi.proposals(page * AT_ONCE, AT_ONCE, signal));
-  const total = found.value?.total ?? 0;
-  const shown = found.value?.proposals ?? [];
-  const place = Math.min(at - page * AT_ONCE, Math.max(shown.length - 1, 0));
-  const current = shown[place];
-  const key = current ? keyOf(current) : "";
-  const choice = choices.get(key) ?? { into: current?.target.id ?? 0, without: new Set<number>() };
-  const to = (next: number): void => setAt(Math.max(0, Math.min(total - 1, next)));
-  const choose = (part: Partial<Choice>): void => setChoices((old) => new Map(old).set(key, { ...choice, ...part }));
+  const [isBusy, setIsBusy] = useState(false);
+  const page = Math.floor(position / PAGE_SIZE);
+  const loadedPage = useLoad(`proposals ${version} ${page}`, (signal) => labelApi.listProposals(page * PAGE_SIZE, PAGE_SIZE, signal));
+  const total = loadedPage.value?.total ?? 0;
+  const proposals = loadedPage.value?.proposals ?? [];
+  const pagePosition = Math.min(position - page * PAGE_SIZE, Math.max(proposals.length - 1, 0));
+  const current = proposals[pagePosition];
+  const key = current ? buildProposalKey(current) : "";
+  const choice = choices.get(key) ?? { targetId: current?.target.id ?? 0, excludedIds: new Set<number>() };
+  const moveTo = (next: number): void => setPosition(Math.max(0, Math.min(total - 1, next)));
+  const updateChoice = (changes: Partial<Choice>): void => setChoices((previous) => new Map(previous).set(key, { ...choice, ...changes }));
 
-  const decide = async (what: "merge" | "apart"): Promise<void> => {
-    if (!current || !mayWrite || busy || found.busy) return;
-    const all = [current.target, ...current.labels].filter((label) => !choice.without.has(label.id));
-    const into = all.find((label) => label.id === choice.into);
-    const rest = all.filter((label) => label.id !== choice.into);
-    if (!into || !rest.length) {
-      say("Leave two labels or more in.");
+  const decide = async (action: "merge" | "apart"): Promise<void> => {
+    if (!current || !canWrite || isBusy || loadedPage.isLoading) return;
+    const included = [current.target, ...current.labels].filter((label) => !choice.excludedIds.has(label.id));
+    const target = included.find((label) => label.id === choice.targetId);
+    const merged = included.filter((label) => label.id !== choice.targetId);
+    if (!target || !merged.length) {
+      notify("Leave two labels or more in.");
       return;
     }
-    setBusy(true);
-    const names = rest.map((label) => `“${label.name}”`).join(", ");
-    const refused =
-      what === "merge"
-        ? await change(labelApi.merge(rest.map((label) => label.id), into.id), `Merged ${names} into “${into.name}”`)
-        : await change(labelApi.apart(all.map((label) => label.id)), `Kept apart: “${into.name}”, ${names}`);
-    setBusy(false);
-    if (refused !== null) {
-      say(refused);
-      found.again();
+    setIsBusy(true);
+    const names = merged.map((label) => `“${label.name}”`).join(", ");
+    const problem =
+      action === "merge"
+        ? await applyChange(labelApi.merge(merged.map((label) => label.id), target.id), `Merged ${names} into “${target.name}”`)
+        : await applyChange(labelApi.excludeMerge(included.map((label) => label.id)), `Kept apart: “${target.name}”, ${names}`);
+    setIsBusy(false);
+    if (problem !== null) {
+      notify(problem);
+      loadedPage.reload();
     }
   };
-  useKeys([
-    { keys: ["j", "ArrowDown"], told: "Next proposal", run: () => to(at + 1) },
-    { keys: ["k", "ArrowUp"], told: "Proposal before", run: () => to(at - 1) },
-    { keys: ["a"], told: "Merge", run: () => void decide("merge") },
-    { keys: ["x"], told: "Keep apart", run: () => void decide("apart") },
-    { keys: ["z"], told: "Undo", run: undo },
+  useShortcuts([
+    { keys: ["j", "ArrowDown"], description: "Next proposal", run: () => moveTo(position + 1) },
+    { keys: ["k", "ArrowUp"], description: "Proposal before", run: () => moveTo(position - 1) },
+    { keys: ["a"], description: "Merge", run: () => void decide("merge") },
+    { keys: ["x"], description: "Keep apart", run: () => void decide("apart") },
+    { keys: ["z"], description: "Undo", run: undo },
   ]);
   const pictures = current && [current.target, ...current.labels].flatMap((label) => label.pictures);
-  useEffect(() => listed.set(pictures ?? []), [key]); // eslint-disable-line react-hooks/exhaustive-deps
+  useEffect(() => siblingItems.set(pictures ?? []), [key]); // eslint-disable-line react-hooks/exhaustive-deps
 
-  if (found.error) return <Trouble error={found.error} again={found.again} />;
-  if (!found.value) return <div className="proposals" aria-busy="true" />;
+  if (loadedPage.error) return <ErrorMessage error={loadedPage.error} onRetry={loadedPage.reload} />;
+  if (!loadedPage.value) return <div className="proposals" aria-busy="true" />;
   return (
-    <div className={`proposals ${found.busy ? "stale" : ""}`}>
-      {found.value.created === null ? (
-        <NotCompared mayWrite={mayWrite} />
+    <div className={`proposals ${loadedPage.isLoading ? "stale" : ""}`}>
+      {loadedPage.value.created === null ? (
+        <ComparisonPrompt canWrite={canWrite} />
       ) : (
-        <Looked found={found.value} made={found.value.created} mayWrite={mayWrite} />
+        <ComparisonSummary page={loadedPage.value} createdAt={loadedPage.value.created} canWrite={canWrite} />
       )}
       {!current ? (
-        found.value.created !== null && <Empty title="Nothing is left to decide" />
+        loadedPage.value.created !== null && <EmptyState title="Nothing is left to decide" />
       ) : (
         <div className="proposals-main">
-          <ol className="proposal-list" aria-label="Proposals" start={page * AT_ONCE + 1}>
-            {shown.map((one, i) => (
-              <li key={keyOf(one)}>
-                <button type="button" aria-current={i === place || undefined} onClick={() => setAt(page * AT_ONCE + i)}>
+          <ol className="proposal-list" aria-label="Proposals" start={page * PAGE_SIZE + 1}>
+            {proposals.map((proposal, i) => (
+              <li key={buildProposalKey(proposal)}>
+                <button type="button" aria-current={i === pagePosition || undefined} onClick={() => setPosition(page * PAGE_SIZE + i)}>
                   <span className="label-name">
-                    {one.labels.map((label) => label.name).join(", ")} → {one.target.name}
+                    {proposal.labels.map((label) => label.name).join(", ")} → {proposal.target.name}
                   </span>
-                  <small>{percent(one.score)}</small>
+                  <small>{formatPercent(proposal.score)}</small>
                 </button>
               </li>
             ))}
           </ol>
-          <article className="proposal" aria-label={`Proposal ${at + 1} of ${total}`}>
+          <article className="proposal" aria-label={`Proposal ${position + 1} of ${total}`}>
             <div className="proposal-body">
               <h2>
                 Could these be one?{" "}
                 <small>
-                  {percent(current.score)} sure; {number(page * AT_ONCE + place + 1)} of {number(total)}
+                  {formatPercent(current.score)} sure; {formatNumber(page * PAGE_SIZE + pagePosition + 1)} of {formatNumber(total)}
                 </small>
               </h2>
-              <fieldset className="sides">
+              <fieldset className="proposal-sides">
                 <legend>The label that stays</legend>
                 {[current.target, ...current.labels].map((label) => (
-                  <Side key={label.id} label={label} of={current} choice={choice} onChoose={choose} />
+                  <ProposalSide key={label.id} label={label} proposal={current} choice={choice} onChoose={updateChoice} />
                 ))}
               </fieldset>
-              <Why proposal={current} />
+              <ProposalReasons proposal={current} />
             </div>
-            <div className="one-actions">
-              <button type="button" onClick={() => to(at - 1)} aria-label="Proposal before" disabled={at === 0}>
+            <div className="review-actions">
+              <button type="button" onClick={() => moveTo(position - 1)} aria-label="Proposal before" disabled={position === 0}>
                 <Icon name="back" />
               </button>
-              <button type="button" onClick={() => to(at + 1)} aria-label="Next proposal" disabled={at >= total - 1}>
+              <button type="button" onClick={() => moveTo(position + 1)} aria-label="Next proposal" disabled={position >= total - 1}>
                 <Icon name="next" />
               </button>
-              <button type="button" disabled={!mayWrite || busy} onClick={() => void decide("apart")}>
+              <button type="button" disabled={!canWrite || isBusy} onClick={() => void decide("apart")}>
                 Keep apart
               </button>
-              <button type="button" className="primary" disabled={!mayWrite || busy} onClick={() => void decide("merge")}>
+              <button type="button" className="primary" disabled={!canWrite || isBusy} onClick={() => void decide("merge")}>
                 Merge
               </button>
             </div>
@@ -139,81 +139,81 @@ export function ProposalsView({ mayWrite }: { mayWrite: boolean }): ReactNode {
   );
 }
 
-/** When somebody looked, and looking again. */
-function Looked({ found, made, mayWrite }: { found: ProposalPage; made: string; mayWrite: boolean }): ReactNode {
+/** Time and state of the last comparison, and a button for a new one. */
+function ComparisonSummary({ page, createdAt, canWrite }: { page: ProposalPage; createdAt: string; canWrite: boolean }): ReactNode {
   return (
-    <div className="looked" aria-live="polite">
+    <div className="comparison-summary" aria-live="polite">
       <p>
-        <strong>{count(found.total, "proposal")}</strong>{" "}
+        <strong>{formatCount(page.total, "proposal")}</strong>{" "}
         <small>
-          compared {ago(made)}
-          {found.changes > 0 && `, ${count(found.changes, "change")} since`}
-          {found.is_other_model && !found.unused_sources["model"] && ", by another model than the one in use"}
-          {Object.entries(found.unused_sources).map(([what, why]) => `; ${NOT_ASKED[what] ?? what} was not asked (${why})`)}
-          {found.is_other_model && found.unused_sources["model"] && "; there is one in use now: compare again to ask it"}
+          compared {formatAge(createdAt)}
+          {page.changes > 0 && `, ${formatCount(page.changes, "change")} since`}
+          {page.is_other_model && !page.unused_sources["model"] && ", by another model than the one in use"}
+          {Object.entries(page.unused_sources).map(([source, reason]) => `; ${SOURCE_NAMES[source] ?? source} was not asked (${reason})`)}
+          {page.is_other_model && page.unused_sources["model"] && "; there is one in use now: compare again to ask it"}
         </small>
       </p>
-      <Compare name="Compare again" mayWrite={mayWrite} />
+      <CompareButton name="Compare again" canWrite={canWrite} />
     </div>
   );
 }
 
-function NotCompared({ mayWrite }: { mayWrite: boolean }): ReactNode {
+function ComparisonPrompt({ canWrite }: { canWrite: boolean }): ReactNode {
   return (
-    <Empty title="Which labels could be one?">
+    <EmptyState title="Which labels could be one?">
       <p>
         Nobody has compared the labels yet: their spelling, the model’s space, the company they keep. Pairs that look
         alike are then proposed here, and merged or kept apart by you.
       </p>
-      <Compare name="Compare labels" className="primary" mayWrite={mayWrite} />
-    </Empty>
+      <CompareButton name="Compare labels" className="primary" canWrite={canWrite} />
+    </EmptyState>
   );
 }
 
-function Compare({ name, className, mayWrite }: { name: string; className?: string; mayWrite: boolean }): ReactNode {
-  const job = useJobs().find((one) => one.kind === "tidy" && underWay(one));
+function CompareButton({ name, className, canWrite }: { name: string; className?: string; canWrite: boolean }): ReactNode {
+  const job = useJobs().find((activeJob) => activeJob.kind === "tidy" && isActive(activeJob));
   if (job) return <p className="quiet">{job.state === "waiting" ? "Waits for other work (see Status)" : "Comparing …"}</p>;
   return (
-    <button type="button" className={className} disabled={!mayWrite} onClick={() => void startJob("tidy")}>
+    <button type="button" className={className} disabled={!canWrite} onClick={() => void startJob("tidy")}>
       {name}
     </button>
   );
 }
 
-interface SideProps {
+interface ProposalSideProps {
   label: IllustratedLabel;
-  of: MergeProposal;
+  proposal: MergeProposal;
   choice: Choice;
-  onChoose: (part: Partial<Choice>) => void;
+  onChoose: (changes: Partial<Choice>) => void;
 }
 
-function Side({ label, of, choice, onChoose }: SideProps): ReactNode {
-  const stays = choice.into === label.id;
-  const out = choice.without.has(label.id);
+function ProposalSide({ label, proposal, choice, onChoose }: ProposalSideProps): ReactNode {
+  const isTarget = choice.targetId === label.id;
+  const isExcluded = choice.excludedIds.has(label.id);
   const toggle = (): void => {
-    const without = new Set(choice.without);
-    if (!without.delete(label.id)) without.add(label.id);
-    onChoose({ without });
+    const excludedIds = new Set(choice.excludedIds);
+    if (!excludedIds.delete(label.id)) excludedIds.add(label.id);
+    onChoose({ excludedIds });
   };
   return (
-    <div className={`side ${stays ? "stays" : ""} ${out ? "out" : ""}`}>
+    <div className={`proposal-side ${isTarget ? "target" : ""} ${isExcluded ? "excluded" : ""}`}>
       <label className="check-line">
-        <input type="radio" name={`into ${keyOf(of)}`} checked={stays} disabled={out} onChange={() => onChoose({ into: label.id })} />
+        <input type="radio" name={`into ${buildProposalKey(proposal)}`} checked={isTarget} disabled={isExcluded} onChange={() => onChoose({ targetId: label.id })} />
         <span className="label-name">{label.name}</span>
         <small>
-          {label.language} {count(label.items, "picture")}
+          {label.language} {formatCount(label.items, "picture")}
         </small>
       </label>
-      {of.labels.length > 1 && !stays && (
-        <button type="button" className="link" aria-pressed={out} onClick={toggle}>
-          {out ? "put back in" : "leave out"}
+      {proposal.labels.length > 1 && !isTarget && (
+        <button type="button" className="link" aria-pressed={isExcluded} onClick={toggle}>
+          {isExcluded ? "put back in" : "leave out"}
         </button>
       )}
-      <ul className="side-pictures" aria-label={`Pictures of ${label.name}`}>
+      <ul className="proposal-pictures" aria-label={`Pictures of ${label.name}`}>
         {label.pictures.map((picture) => (
           <li key={picture.id}>
-            <button type="button" className="tile" onClick={() => openOver("item", picture.id)}>
-              <img src={thumbnail(picture, 256)} alt={`Picture ${number(picture.id)}`} decoding="async" />
+            <button type="button" className="tile" onClick={() => openDialog("item", picture.id)}>
+              <img src={getThumbnailUrl(picture, 256)} alt={`Picture ${formatNumber(picture.id)}`} decoding="async" />
             </button>
           </li>
         ))}
@@ -223,20 +223,20 @@ function Side({ label, of, choice, onChoose }: SideProps): ReactNode {
   );
 }
 
-function Why({ proposal }: { proposal: MergeProposal }): ReactNode {
+function ProposalReasons({ proposal }: { proposal: MergeProposal }): ReactNode {
   return (
-    <section className="why" aria-label="What speaks for it and against">
+    <section className="proposal-reasons" aria-label="What speaks for it and against">
       {proposal.reasons.map((reason) => (
         <div key={`${reason.first} ${reason.second}`}>
           <h3>
             {reason.first}, {reason.second} <Bar value={reason.score} />
           </h3>
           <ul>
-            {reason.evidence.map((one) => (
-              <li key={one.kind} className={one.weight < 0 ? "against" : "for"}>
-                <span aria-hidden="true">{one.weight < 0 ? "−" : "+"}</span>
-                <span className="sr">{one.weight < 0 ? "against: " : "for: "}</span>
-                {one.message}
+            {reason.evidence.map((item) => (
+              <li key={item.kind} className={item.weight < 0 ? "against" : "for"}>
+                <span aria-hidden="true">{item.weight < 0 ? "−" : "+"}</span>
+                <span className="sr">{item.weight < 0 ? "against: " : "for: "}</span>
+                {item.message}
               </li>
             ))}
           </ul>

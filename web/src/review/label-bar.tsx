@@ -1,93 +1,93 @@
-/** For which label, and accepting all that is surer than some probability. */
+/** Choice of the label under review, and acceptance of all suggestions above a probability. */
 
 import { type ReactNode, useState } from "react";
 import { api } from "../api/client";
 import type { CollectionStatus } from "../api/types";
-import { count, percent } from "../base/format";
+import { formatCount, formatPercent } from "../base/format";
 import { LabelInput } from "../base/label-input";
-import { useLoad, useSettled } from "../base/load";
-import { ask } from "../base/router";
+import { useLoad, useDebounced } from "../base/loading";
+import { updateSearchParams } from "../base/router";
 import { useStore } from "../base/store";
-import { Dialog, Trouble } from "../base/ui";
-import { decideAbove, settledCount } from "../decisions/desk";
-import { useMayWrite } from "../decisions/may";
-import { limitsOf, usable } from "./limits";
+import { Dialog, ErrorMessage } from "../base/components";
+import { acceptAbove, answerCount } from "../decisions/decision-history";
+import { useWritePermission } from "../decisions/write-permission";
+import { fetchThresholds, selectReachable } from "./thresholds";
 
 interface Props {
   label: string;
-  needed: boolean;
+  isRequired: boolean;
   thresholds: NonNullable<CollectionStatus["thresholds"]>;
 }
 
-export function LabelBar({ label, needed, thresholds }: Props): ReactNode {
+export function LabelBar({ label, isRequired, thresholds }: Props): ReactNode {
   const [text, setText] = useState(label);
-  const [open, setOpen] = useState(false);
-  const writes = useMayWrite();
+  const [isOpen, setIsOpen] = useState(false);
+  const canWrite = useWritePermission();
   return (
     <>
       <div className="label-bar">
         <LabelInput
           name="Label"
-          placeholder={needed ? "Choose a label" : "All labels"}
+          placeholder={isRequired ? "Choose a label" : "All labels"}
           value={text}
           onChange={(next) => {
             setText(next);
-            if (next === "" && label) ask({ label: null, item: null });
+            if (next === "" && label) updateSearchParams({ label: null, item: null });
           }}
-          onPick={(picked) => {
-            setText(picked);
-            ask({ label: picked, item: null });
+          onPick={(name) => {
+            setText(name);
+            updateSearchParams({ label: name, item: null });
           }}
         />
-        <button type="button" disabled={!writes} onClick={() => setOpen(true)}>
+        <button type="button" disabled={!canWrite} onClick={() => setIsOpen(true)}>
           Accept all above …
         </button>
       </div>
-      {open && <Above label={label} thresholds={thresholds} onClose={() => setOpen(false)} />}
+      {isOpen && <AcceptDialog label={label} thresholds={thresholds} onClose={() => setIsOpen(false)} />}
     </>
   );
 }
 
-function Above({ label, thresholds, onClose }: { label: string; thresholds: Props["thresholds"]; onClose: () => void }): ReactNode {
-  const own = useLoad(label ? `limits ${label}` : null, (signal) => limitsOf(label, signal));
-  const limits = own.busy ? [] : (own.value ?? usable(thresholds));
-  const [chosen, setP] = useState<number | null>(null);
-  const p = chosen ?? inPercent(limits.at(-1)?.probability ?? 0.9);
-  const settled = useSettled(p, 200);
-  const done = useStore(settledCount);
-  const found = useLoad(`above ${label} ${settled} ${done}`, (signal) =>
-    api.countAbove(label, settled / 100, signal),
+function AcceptDialog({ label, thresholds, onClose }: { label: string; thresholds: Props["thresholds"]; onClose: () => void }): ReactNode {
+  const labelThresholds = useLoad(label ? `limits ${label}` : null, (signal) => fetchThresholds(label, signal));
+  const selectable = labelThresholds.isLoading ? [] : (labelThresholds.value ?? selectReachable(thresholds));
+  const [chosenPercent, setChosenPercent] = useState<number | null>(null);
+  const percentage = chosenPercent ?? toPercent(selectable.at(-1)?.probability ?? 0.9);
+  const debounced = useDebounced(percentage, 200);
+  const answers = useStore(answerCount);
+  const suggestions = useLoad(`above ${label} ${debounced} ${answers}`, (signal) =>
+    api.countAbove(label, debounced / 100, signal),
   );
-  const total = settled === p && !found.busy && !own.busy ? (found.value?.count ?? null) : null;
-  const what = label ? `“${label}”` : "every label";
-  const told = total === null ? "…" : count(total, "suggestion");
+  const total = debounced === percentage && !suggestions.isLoading && !labelThresholds.isLoading ? (suggestions.value?.count ?? null) : null;
+  const target = label ? `“${label}”` : "every label";
+  const summary = total === null ? "…" : formatCount(total, "suggestion");
   return (
     <Dialog title="Accept all above" className="small" onClose={onClose}>
       <p>
-        All open suggestions of {what} with at least this probability are accepted. You can undo it with <kbd>z</kbd>.
+        All open suggestions of {target} with at least this probability are accepted. You can undo it with <kbd>z</kbd>.
       </p>
       <label className="field">
         <span>
-          Probability: <strong>{p} %</strong>
+          Probability: <strong>{percentage} %</strong>
         </span>
-        <input type="range" min={1} max={100} value={p} onChange={(event) => setP(Number(event.target.value))} />
+        <input type="range" min={1} max={100} value={percentage} onChange={(event) => setChosenPercent(Number(event.target.value))} />
       </label>
-      {limits.length > 0 && (
+      {selectable.length > 0 && (
         <div className="chips">
-          {limits.map((t) => (
+          {selectable.map((t) => (
             <button
               key={t.precision}
               type="button"
               className="chip"
-              aria-pressed={inPercent(t.probability) === p}
-              onClick={() => setP(inPercent(t.probability))}
+              aria-pressed={toPercent(t.probability) === percentage}
+              onClick={() => setChosenPercent(toPercent(t.probability))}
             >
-              {percent(t.precision)} right: from {percent(t.probability)}
+              {formatPercent(t.precision)} right: from {formatPercent(t.probability)}
             </button>
           ))}
         </div>
       )}
-      {found.error && <Trouble error={found.error} again={found.again} />}
+      {suggestions.error && <ErrorMessage error={suggestions.error} onRetry={suggestions.reload} />}
       <p className="actions">
         <button type="button" onClick={onClose}>
           Cancel
@@ -98,18 +98,18 @@ function Above({ label, thresholds, onClose }: { label: string; thresholds: Prop
           disabled={!total}
           aria-live="polite"
           onClick={() => {
-            decideAbove(label || null, p / 100, `${told} of ${what} from ${p} %`);
+            acceptAbove(label || null, percentage / 100, `${summary} of ${target} from ${percentage} %`);
             onClose();
           }}
         >
-          Accept {told}
+          Accept {summary}
         </button>
       </p>
     </Dialog>
   );
 }
 
-/** The slider's step from which on nothing below a probability is taken. */
-function inPercent(probability: number): number {
+/** Round a probability up to a step of the slider, so that nothing below it is accepted. */
+function toPercent(probability: number): number {
   return Math.max(1, Math.ceil(probability * 100));
 }

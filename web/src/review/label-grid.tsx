@@ -1,30 +1,30 @@
-/** The pictures for which one label is suggested: accepted and rejected at a glance. */
+/** Grid of the pictures for which one label is suggested. */
 
 import { type KeyboardEvent, type ReactNode, useEffect, useState } from "react";
-import { heat, thumbnail } from "../api/client";
+import { getHeatMapUrl, getThumbnailUrl } from "../api/client";
 import type { ItemSummary } from "../api/types";
 import type { Verdict } from "../api/client";
-import { count, nameOf, number, percent } from "../base/format";
-import { useKeys } from "../base/keys";
-import { openOver } from "../base/router";
+import { formatCount, getFileName, formatNumber, formatPercent } from "../base/format";
+import { useShortcuts } from "../base/shortcuts";
+import { openDialog } from "../base/router";
 import { useStore } from "../base/store";
-import { useSettled } from "../base/load";
-import { Empty, Icon, Trouble } from "../base/ui";
-import { decide, overlay, undo } from "../decisions/desk";
-import { useMayWrite } from "../decisions/may";
+import { useDebounced } from "../base/loading";
+import { EmptyState, Icon, ErrorMessage } from "../base/components";
+import { decide, overlay, undo } from "../decisions/decision-history";
+import { useWritePermission } from "../decisions/write-permission";
 import { type CellProps, Grid } from "../gallery/grid";
-import { useListing } from "../gallery/listing";
-import { keyOf } from "../item/key";
-import { listed } from "../item/listed";
-import { giveVerdict } from "../item/verdicts";
-import { collectionTurn } from "../shell/collection";
+import { useItemList } from "../gallery/item-lists";
+import { buildDecisionKey } from "../item/decision-key";
+import { siblingItems } from "../item/sibling-items";
+import { recordVerdict } from "../item/verdicts";
+import { collectionVersion } from "../shell/collection";
 import type { Order } from "./page";
 
-const BUTTONS = 46;
+const BUTTON_HEIGHT = 46;
 
 export function LabelGrid({ label, order }: { label: string; order: Order }): ReactNode {
-  const turn = useStore(collectionTurn);
-  const { pages, state, key } = useListing(
+  const version = useStore(collectionVersion);
+  const { pages, state, key } = useItemList(
     {
       label,
       label_state: "suggested",
@@ -32,84 +32,84 @@ export function LabelGrid({ label, order }: { label: string; order: Order }): Re
       sort: order === "best_probability" ? "probability" : "uncertainty",
       descending: true,
     },
-    turn,
+    version,
   );
-  const [focused, setFocused] = useState({ key, at: 0 });
-  const focus = focused.key === key ? focused.at : 0;
-  const decided = useStore(overlay);
-  useEffect(() => listed.set(pages.items), [pages]);
-  const verdictOf = (item: ItemSummary): Verdict | null => decided.get(keyOf(item.id, label)) ?? null;
-  const to = (at: number): void => {
-    pages.need(at);
-    setFocused({ key, at: Math.max(0, Math.min(pages.length - 1, at)) });
+  const [stored, setStored] = useState({ key, at: 0 });
+  const focus = stored.key === key ? stored.at : 0;
+  const verdicts = useStore(overlay);
+  useEffect(() => siblingItems.set(pages.items), [pages]);
+  const getVerdict = (item: ItemSummary): Verdict | null => verdicts.get(buildDecisionKey(item.id, label)) ?? null;
+  const moveTo = (position: number): void => {
+    pages.require(position);
+    setStored({ key, at: Math.max(0, Math.min(pages.length - 1, position)) });
   };
-  const give = (at: number, verdict: Verdict): void => {
-    const item = pages.items[at];
-    if (item) giveVerdict(item.id, label, verdictOf(item) === verdict ? null : verdict);
+  const toggleVerdict = (position: number, verdict: Verdict): void => {
+    const item = pages.items[position];
+    if (item) recordVerdict(item.id, label, getVerdict(item) === verdict ? null : verdict);
   };
-  const before = pages.items.slice(0, focus + 1).filter((item) => verdictOf(item) === null);
-  const heard = (event: KeyboardEvent): void => {
+  const openBefore = pages.items.slice(0, focus + 1).filter((item) => getVerdict(item) === null);
+  const handleKey = (event: KeyboardEvent): void => {
     const verdict = ({ a: "accepted", " ": "accepted", r: "rejected", x: "rejected" } as const)[event.key];
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (verdict) {
-      give(focus, verdict);
-      to(focus + 1);
-    } else if (event.key === "Enter") openOver("item", pages.items[focus]?.id ?? 0);
+      toggleVerdict(focus, verdict);
+      moveTo(focus + 1);
+    } else if (event.key === "Enter") openDialog("item", pages.items[focus]?.id ?? 0);
     else return;
     event.preventDefault();
   };
-  useKeys([
-    { keys: ["Arrows"], told: "Move", run: () => undefined },
-    { keys: ["a"], shown: "a Space", told: "Accept, next", run: () => undefined },
-    { keys: ["r"], shown: "r x", told: "Reject, next", run: () => undefined },
-    { keys: ["Enter"], told: "Open", run: () => undefined },
+  useShortcuts([
+    { keys: ["Arrows"], description: "Move", run: () => undefined },
+    { keys: ["a"], display: "a Space", description: "Accept, next", run: () => undefined },
+    { keys: ["r"], display: "r x", description: "Reject, next", run: () => undefined },
+    { keys: ["Enter"], description: "Open", run: () => undefined },
     {
       keys: ["A"],
-      told: "Accept all open ones up to here",
+      description: "Accept all open ones up to here",
       run: () =>
         decide(
-          before.map((item) => ({ item: item.id, label, state: "accepted" as const })),
-          `“${label}” accepted for ${count(before.length, "picture")}`,
+          openBefore.map((item) => ({ item: item.id, label, state: "accepted" as const })),
+          `“${label}” accepted for ${formatCount(openBefore.length, "picture")}`,
         ),
     },
-    { keys: ["z"], told: "Undo", run: undo },
+    { keys: ["z"], description: "Undo", run: undo },
   ]);
-  if (state.error && !pages.items.length) return <Trouble error={state.error} again={pages.retry} />;
-  if (state.ended && !pages.items.length) {
+  if (state.error && !pages.items.length) return <ErrorMessage error={state.error} onRetry={pages.retry} />;
+  if (state.isComplete && !pages.items.length) {
     return (
-      <Empty title={`Nothing is open for “${label}”`}>
+      <EmptyState title={`Nothing is open for “${label}”`}>
         <p>Choose another label.</p>
-      </Empty>
+      </EmptyState>
     );
   }
   return (
     <>
       <p className="hint" aria-live="polite">
-        {state.total === null && !state.ended ? `${count(state.known, "picture")} and more` : count(pages.length, "picture")} · accept with <kbd>a</kbd>, reject with <kbd>r</kbd>, open
+        {state.total === null && !state.isComplete ? `${formatCount(state.loadedCount, "picture")} and more` : formatCount(pages.length, "picture")} · accept with <kbd>a</kbd>, reject with <kbd>r</kbd>, open
         with <kbd>Enter</kbd>
       </p>
       <Grid
         key={key}
         name={`Pictures for which ${label} is suggested`}
-        place={key}
+        scrollKey={key}
         length={pages.length}
         focus={focus}
-        smallest={150}
-        extra={BUTTONS}
-        onMove={to}
-        onKey={heard}
-        onSeen={(last) => pages.need(last)}
-        cell={(at, props) => {
-          const item = pages.items[at];
+        minWidth={150}
+        extraHeight={BUTTON_HEIGHT}
+        onMove={moveTo}
+        onKey={handleKey}
+        onVisible={(lastPosition) => pages.require(lastPosition)}
+        renderCell={(position, props) => {
+          const item = pages.items[position];
           return (
-            <Cell
-              key={at}
+            <SuggestedPicture
+              key={position}
               item={item}
               label={label}
-              verdict={item ? verdictOf(item) : null}
+              verdict={item ? getVerdict(item) : null}
               props={props}
-              onFocus={() => setFocused({ key, at })}
-              onVerdict={(verdict) => give(at, verdict)}
+              onFocus={() => setStored({ key, at: position })}
+              onVerdict={(verdict) => toggleVerdict(position, verdict)}
             />
           );
         }}
@@ -118,7 +118,7 @@ export function LabelGrid({ label, order }: { label: string; order: Order }): Re
   );
 }
 
-interface CellOf {
+interface SuggestedPictureProps {
   item: ItemSummary | undefined;
   label: string;
   verdict: Verdict | null;
@@ -127,28 +127,28 @@ interface CellOf {
   onVerdict: (verdict: Verdict) => void;
 }
 
-function Cell({ item, label, verdict, props, onFocus, onVerdict }: CellOf): ReactNode {
-  const [over, setOver] = useState(false);
-  const settled = useSettled(over, 200);
-  const writes = useMayWrite();
-  const name = item ? nameOf(item.path) : `picture ${number(props["data-at"] + 1)}, not loaded yet`;
+function SuggestedPicture({ item, label, verdict, props, onFocus, onVerdict }: SuggestedPictureProps): ReactNode {
+  const [isHovered, setIsHovered] = useState(false);
+  const debouncedHover = useDebounced(isHovered, 200);
+  const canWrite = useWritePermission();
+  const name = item ? getFileName(item.path) : `picture ${formatNumber(props["data-at"] + 1)}, not loaded yet`;
   return (
     <div
       role="gridcell"
-      className={`suggested ${verdict ?? ""}`}
-      aria-label={`${name}${item?.probability != null ? ` ${percent(item.probability)}` : ""}${verdict ? `, ${verdict}` : ""}`}
+      className={`suggestion ${verdict ?? ""}`}
+      aria-label={`${name}${item?.probability != null ? ` ${formatPercent(item.probability)}` : ""}${verdict ? `, ${verdict}` : ""}`}
       onFocus={onFocus}
-      onPointerEnter={(event) => setOver(event.pointerType === "mouse")}
-      onPointerLeave={() => setOver(false)}
+      onPointerEnter={(event) => setIsHovered(event.pointerType === "mouse")}
+      onPointerLeave={() => setIsHovered(false)}
       {...props}
     >
-      <div className="tile" title={item?.path} onClick={() => item && openOver("item", item.id)}>
-        {item && <img src={thumbnail(item, 256)} alt="" loading="lazy" decoding="async" draggable={false} />}
-        {item && over && settled && <img className="tile-heat" src={heat(item.id, label)} alt="" />}
-        {item?.probability != null && <span className="tile-p">{percent(item.probability)}</span>}
+      <div className="tile" title={item?.path} onClick={() => item && openDialog("item", item.id)}>
+        {item && <img src={getThumbnailUrl(item, 256)} alt="" loading="lazy" decoding="async" draggable={false} />}
+        {item && isHovered && debouncedHover && <img className="tile-heat" src={getHeatMapUrl(item.id, label)} alt="" />}
+        {item?.probability != null && <span className="tile-p">{formatPercent(item.probability)}</span>}
       </div>
-      {item && writes && (
-        <div className="suggested-buttons">
+      {item && canWrite && (
+        <div className="suggestion-buttons">
           <button
             type="button"
             tabIndex={-1}

@@ -1,87 +1,87 @@
-/** Search by words, by a picture that is dropped, or by a part of one. */
+/** Search by words, by a picture, or by a part of one. */
 
 import { type DragEvent, type ReactNode, useEffect, useState } from "react";
 import { api } from "../api/client";
 import type { LabelScore } from "../api/types";
-import { percent } from "../base/format";
+import { formatPercent } from "../base/format";
 import { LabelInput } from "../base/label-input";
-import { useLoad } from "../base/load";
-import { useKeys } from "../base/keys";
-import { ask, useAsked } from "../base/router";
-import { store, useStore } from "../base/store";
-import { Empty, Icon, Trouble } from "../base/ui";
-import { type Box, regionOf } from "../item/box";
-import { listed } from "../item/listed";
+import { useLoad } from "../base/loading";
+import { useShortcuts } from "../base/shortcuts";
+import { updateSearchParams, useSearchParams } from "../base/router";
+import { createStore, useStore } from "../base/store";
+import { EmptyState, Icon, ErrorMessage } from "../base/components";
+import { type Box, formatRegion } from "../item/region-box";
+import { siblingItems } from "../item/sibling-items";
 import { Picture } from "../item/picture";
-import { say } from "../base/saying";
-import { Found, Groups } from "./found";
-import { lastTerm, written } from "./terms";
+import { notify } from "../base/notifications";
+import { ResultGrid, ResultGroups } from "./results";
+import { parseLastTerm, quoteLabel } from "./query-text";
 
-interface Dropped {
+interface QueryPicture {
   file: File;
   src: string;
   key: number;
 }
 
-/** Stays while other pages are looked at; it cannot be part of an address. */
-const dropped = store<Dropped | null>(null);
+/** Survives a change of the page; a file cannot be part of an address. */
+const queryPicture = createStore<QueryPicture | null>(null);
 let dropCount = 0;
 
-function take(file: File | null | undefined): void {
+function searchWithFile(file: File | null | undefined): void {
   if (!file) return;
   if (!file.type.startsWith("image/")) {
-    say("Only a picture can be searched with.");
+    notify("Only a picture can be searched with.");
     return;
   }
-  const old = dropped.get();
-  if (old) URL.revokeObjectURL(old.src);
-  dropped.set({ file, src: URL.createObjectURL(file), key: (dropCount += 1) });
-  ask({ text: null, by: "picture" });
+  const previous = queryPicture.get();
+  if (previous) URL.revokeObjectURL(previous.src);
+  queryPicture.set({ file, src: URL.createObjectURL(file), key: (dropCount += 1) });
+  updateSearchParams({ text: null, by: "picture" });
 }
 
 export function SearchPage(): ReactNode {
-  const asked = useAsked();
-  const text = asked.get("text") ?? "";
-  const byPicture = asked.get("by") === "picture";
-  const picture = useStore(dropped);
-  const [over, setOver] = useState(false);
-  const drag = (event: DragEvent, is: boolean): void => {
+  const params = useSearchParams();
+  const text = params.get("text") ?? "";
+  const byPicture = params.get("by") === "picture";
+  const picture = useStore(queryPicture);
+  const [isDraggedOver, setIsDraggedOver] = useState(false);
+  const trackDrag = (event: DragEvent, isOver: boolean): void => {
     event.preventDefault();
-    setOver(is);
+    setIsDraggedOver(isOver);
   };
-  useKeys([
+  useShortcuts([
     {
       keys: ["/"],
-      told: "Type a search",
+      description: "Type a search",
       run: () => document.querySelector<HTMLInputElement>(".search-bar input")?.focus(),
     },
   ]);
   useEffect(() => {
-    const pasted = (event: ClipboardEvent): void => take(event.clipboardData?.files[0]);
-    window.addEventListener("paste", pasted);
-    return () => window.removeEventListener("paste", pasted);
+    const handlePaste = (event: ClipboardEvent): void => searchWithFile(event.clipboardData?.files[0]);
+    window.addEventListener("paste", handlePaste);
+    return () => window.removeEventListener("paste", handlePaste);
   }, []);
   return (
     <section
-      className={`page search ${over ? "over" : ""}`}
+      className={`page search ${isDraggedOver ? "drag-over" : ""}`}
       aria-label="Search"
-      onDragOver={(event) => drag(event, true)}
+      onDragOver={(event) => trackDrag(event, true)}
       onDragLeave={(event) => {
-        if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setOver(false);
+        if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setIsDraggedOver(false);
       }}
       onDrop={(event) => {
-        drag(event, false);
-        take(event.dataTransfer.files[0]);
+        trackDrag(event, false);
+        searchWithFile(event.dataTransfer.files[0]);
       }}
     >
       <h1 className="sr">Search</h1>
       <SearchBar text={text} />
       {byPicture && picture ? (
-        <ByPicture key={picture.key} picture={picture} />
+        <PictureResults key={picture.key} picture={picture} />
       ) : text ? (
-        <ByText text={text} />
+        <TextResults text={text} />
       ) : (
-        <Start />
+        <SearchStart />
       )}
     </section>
   );
@@ -89,12 +89,12 @@ export function SearchPage(): ReactNode {
 
 function SearchBar({ text }: { text: string }): ReactNode {
   const [value, setValue] = useState(text);
-  const [asked, setAsked] = useState(text);
-  if (asked !== text) {
-    setAsked(text);
+  const [shownText, setShownText] = useState(text);
+  if (shownText !== text) {
+    setShownText(text);
     setValue(text);
   }
-  const run = (next: string): void => ask({ text: next.trim(), by: null });
+  const run = (next: string): void => updateSearchParams({ text: next.trim(), by: null });
   return (
     <div className="search-bar" role="search">
       <LabelInput
@@ -103,9 +103,9 @@ function SearchBar({ text }: { text: string }): ReactNode {
         value={value}
         onChange={setValue}
         onPick={setValue}
-        part={lastTerm}
+        parseTerm={parseLastTerm}
         onEnter={run}
-        focused={!text && matchMedia("(hover: hover)").matches}
+        autoFocus={!text && matchMedia("(hover: hover)").matches}
       />
       <button type="button" className="primary" onClick={() => run(value)} aria-label="Search">
         <Icon name="search" />
@@ -119,7 +119,7 @@ function SearchBar({ text }: { text: string }): ReactNode {
           className="sr"
           aria-label="Search with a picture"
           onChange={(event) => {
-            take(event.target.files?.[0]);
+            searchWithFile(event.target.files?.[0]);
             event.target.value = "";
           }}
         />
@@ -128,44 +128,44 @@ function SearchBar({ text }: { text: string }): ReactNode {
   );
 }
 
-function Start(): ReactNode {
-  const often = useLoad("facets", api.facets).value?.labels.slice(0, 18) ?? [];
+function SearchStart(): ReactNode {
+  const frequentLabels = useLoad("facets", api.getFacets).value?.labels.slice(0, 18) ?? [];
   return (
-    <Empty title="What are you looking for?">
+    <EmptyState title="What are you looking for?">
       <p>
         Words in any language of the labels; <kbd>-word</kbd> leaves something out. Or drop a picture here.
       </p>
       <div className="chips center">
-        {often.map((l) => (
-          <button key={l.id} type="button" className="chip" onClick={() => ask({ text: written(l.name) })}>
+        {frequentLabels.map((l) => (
+          <button key={l.id} type="button" className="chip" onClick={() => updateSearchParams({ text: quoteLabel(l.name) })}>
             {l.name}
           </button>
         ))}
       </div>
-    </Empty>
+    </EmptyState>
   );
 }
 
-function ByText({ text }: { text: string }): ReactNode {
-  const found = useLoad(`search ${text}`, (signal) => api.search(text, 24, signal));
-  const groups = found.value?.groups;
-  useEffect(() => listed.set((groups ?? []).flatMap((group) => group.items)), [groups]);
-  if (found.error) return <Trouble error={found.error} again={found.again} />;
-  if (!found.value || !groups) return <div className="found" aria-busy="true" />;
-  const { labels, excluded, notes } = found.value;
+function TextResults({ text }: { text: string }): ReactNode {
+  const results = useLoad(`search ${text}`, (signal) => api.search(text, 24, signal));
+  const groups = results.value?.groups;
+  useEffect(() => siblingItems.set((groups ?? []).flatMap((group) => group.items)), [groups]);
+  if (results.error) return <ErrorMessage error={results.error} onRetry={results.reload} />;
+  if (!results.value || !groups) return <div className="search-results" aria-busy="true" />;
+  const { labels, excluded, notes } = results.value;
   return (
-    <div className={`found ${found.busy ? "stale" : ""}`}>
-      <p className="understood" aria-live="polite">
+    <div className={`search-results ${results.isLoading ? "stale" : ""}`}>
+      <p className="query-summary" aria-live="polite">
         {labels.length + excluded.length > 0 ? (
           <>
             Understood as{" "}
             {labels.map((label) => (
-              <span key={label} className="chip still">
+              <span key={label} className="chip static">
                 {label}
               </span>
             ))}
             {excluded.map((label) => (
-              <span key={label} className="chip still not">
+              <span key={label} className="chip static excluded">
                 not {label}
               </span>
             ))}
@@ -176,28 +176,28 @@ function ByText({ text }: { text: string }): ReactNode {
         <small>{notes.join("; ")}</small>
       </p>
       {groups.length ? (
-        <Groups groups={groups} />
+        <ResultGroups groups={groups} />
       ) : (
-        <Empty title="Nothing found">
+        <EmptyState title="Nothing found">
           <p>Try another word, or a picture.</p>
-        </Empty>
+        </EmptyState>
       )}
     </div>
   );
 }
 
-function ByPicture({ picture }: { picture: Dropped }): ReactNode {
+function PictureResults({ picture }: { picture: QueryPicture }): ReactNode {
   const [box, setBox] = useState<Box | null>(null);
-  const region = box ? regionOf(box) : null;
-  const found = useLoad(`picture ${picture.key} ${region}`, (signal) =>
-    api.searchPicture(picture.file, region, 48, signal),
+  const region = box ? formatRegion(box) : null;
+  const results = useLoad(`picture ${picture.key} ${region}`, (signal) =>
+    api.searchByPicture(picture.file, region, 48, signal),
   );
-  const items = found.value?.items;
-  useEffect(() => listed.set(items ?? []), [items]);
+  const items = results.value?.items;
+  useEffect(() => siblingItems.set(items ?? []), [items]);
   return (
     <div className="by-picture">
       <aside aria-label="The picture searched with">
-        <Picture src={picture.src} name="The picture searched with" ratio={null} drawing box={box} onBox={setBox} />
+        <Picture src={picture.src} name="The picture searched with" ratio={null} isDrawing box={box} onBox={setBox} />
         <p className="quiet">
           {box ? (
             <>
@@ -211,9 +211,9 @@ function ByPicture({ picture }: { picture: Dropped }): ReactNode {
           )}
         </p>
         <div className="chips">
-          {surest(found.value?.labels ?? []).map((l) => (
-            <button key={l.label} type="button" className="chip" onClick={() => ask({ text: written(l.label), by: null })}>
-              {l.label} {l.probability !== null && <small>{percent(l.probability)}</small>}
+          {selectMostProbable(results.value?.labels ?? []).map((l) => (
+            <button key={l.label} type="button" className="chip" onClick={() => updateSearchParams({ text: quoteLabel(l.label), by: null })}>
+              {l.label} {l.probability !== null && <small>{formatPercent(l.probability)}</small>}
             </button>
           ))}
         </div>
@@ -221,22 +221,22 @@ function ByPicture({ picture }: { picture: Dropped }): ReactNode {
           type="button"
           onClick={() => {
             URL.revokeObjectURL(picture.src);
-            dropped.set(null);
-            ask({ by: null });
+            queryPicture.set(null);
+            updateSearchParams({ by: null });
           }}
         >
           Close
         </button>
       </aside>
-      <div className={`found ${found.busy ? "stale" : ""}`} aria-busy={found.busy}>
-        {found.error && <Trouble error={found.error} again={found.again} />}
-        {items && <Found items={items} name="Most like it" />}
+      <div className={`search-results ${results.isLoading ? "stale" : ""}`} aria-busy={results.isLoading}>
+        {results.error && <ErrorMessage error={results.error} onRetry={results.reload} />}
+        {items && <ResultGrid items={items} name="Most like it" />}
       </div>
     </div>
   );
 }
 
-/** Eight labels of a picture; the model's order is that of scores, which is another one than that of probabilities. */
-function surest(labels: LabelScore[]): LabelScore[] {
+/** Select the eight most probable labels; the model sorts by score, which is another order. */
+function selectMostProbable(labels: LabelScore[]): LabelScore[] {
   return labels.toSorted((a, b) => (b.probability ?? 0) - (a.probability ?? 0)).slice(0, 8);
 }

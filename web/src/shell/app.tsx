@@ -1,13 +1,13 @@
-/** The frame around all pages: where one can go, what is on its way, colours, help. */
+/** The frame around all pages: navigation, running job, theme, help. */
 
 import { type ReactNode, useEffect, useState } from "react";
 import { ApiError } from "../api/client";
-import { Boundary } from "../base/boundary";
-import { useKeys, shortcutsOfPage } from "../base/keys";
-import { useAsked, usePath, go } from "../base/router";
+import { ErrorBoundary } from "../base/error-boundary";
+import { useShortcuts, pageShortcuts } from "../base/shortcuts";
+import { useSearchParams, usePath, navigate } from "../base/router";
 import { useStore } from "../base/store";
-import { type Theme, chooseTheme, chosenTheme } from "../base/theme";
-import { Dialog, Empty, Icon, type IconName, Link, Said, Trouble } from "../base/ui";
+import { type Theme, applyTheme, readTheme } from "../base/theme";
+import { Dialog, EmptyState, Icon, type IconName, Link, Notification, ErrorMessage } from "../base/components";
 import { DocsPage } from "../docs/page";
 import { GalleryPage } from "../gallery/page";
 import { ItemDialog } from "../item/dialog";
@@ -16,20 +16,20 @@ import { MapPage } from "../map/page";
 import { ReviewPage } from "../review/page";
 import { SearchPage } from "../search/page";
 import { StatusPage } from "../status/page";
-import { JOB_NAMES, share, underWay, useJobs, watchJobs } from "../status/jobs";
+import { JOB_NAMES, getProgress, isActive, useJobs, watchJobs } from "../status/jobs";
 import { TrainingPage } from "../training/page";
-import { mayWrite } from "../decisions/may";
+import { writePermission } from "../decisions/write-permission";
 import { useCollection } from "./collection";
 import { NoToken, TokenButton, TokenDialog } from "./token";
-import { Waiting } from "./waiting";
+import { PendingDecisions } from "./pending-decisions";
 
-interface Place {
+interface PageLink {
   path: string;
   name: string;
   icon: IconName;
 }
 
-const PLACES: Place[] = [
+const PAGE_LINKS: PageLink[] = [
   { path: "/", name: "Gallery", icon: "gallery" },
   { path: "/review", name: "Review", icon: "review" },
   { path: "/search", name: "Search", icon: "search" },
@@ -42,19 +42,19 @@ const PLACES: Place[] = [
 
 export function App(): ReactNode {
   const path = usePath();
-  const asked = useAsked();
+  const params = useSearchParams();
   const collection = useCollection();
-  const [helping, setHelping] = useState(false);
-  const place = PLACES.find((p) => p.path === path);
+  const [showsHelp, setShowsHelp] = useState(false);
+  const pageLink = PAGE_LINKS.find((p) => p.path === path);
   useEffect(() => {
-    document.title = `${place?.name ?? "No such page"} · wsabie`;
-  }, [place]);
-  useHelpKey(() => setHelping(true));
-  const reads = collection.value?.role === "read";
-  useEffect(() => mayWrite.set(!reads), [reads]);
-  const item = Number(asked.get("item"));
-  const noToken = collection.value === null && collection.error instanceof ApiError && collection.error.status === 401;
-  const onlyModel = collection.error instanceof ApiError && collection.error.status === 404;
+    document.title = `${pageLink?.name ?? "No such page"} · wsabie`;
+  }, [pageLink]);
+  useGlobalShortcuts(() => setShowsHelp(true));
+  const isReadOnly = collection.value?.role === "read";
+  useEffect(() => writePermission.set(!isReadOnly), [isReadOnly]);
+  const item = Number(params.get("item"));
+  const needsToken = collection.value === null && collection.error instanceof ApiError && collection.error.status === 401;
+  const isModelOnly = collection.error instanceof ApiError && collection.error.status === 404;
   return (
     <div className="app">
       <a className="skip" href="#main">
@@ -63,31 +63,31 @@ export function App(): ReactNode {
       <header className="top">
         <span className="brand">wsabie</span>
         <nav aria-label="Pages">
-          {PLACES.map((p) => (
-            <Link key={p.path} to={p.path} current={p.path === path}>
+          {PAGE_LINKS.map((p) => (
+            <Link key={p.path} address={p.path} current={p.path === path}>
               <Icon name={p.icon} />
               <span>{p.name}</span>
             </Link>
           ))}
         </nav>
         <div className="top-right">
-          <Working />
-          {reads && <span className="quiet" title="You may look at everything here, and change nothing">Read only</span>}
+          <JobIndicator />
+          {isReadOnly && <span className="quiet" title="You may look at everything here, and change nothing">Read only</span>}
           <TokenButton />
-          <Waiting />
+          <PendingDecisions />
           <ThemeSwitch />
-          <button type="button" className="plain" aria-label="Keys" title="Keys (?)" onClick={() => setHelping(true)}>
+          <button type="button" className="plain" aria-label="Keys" title="Keys (?)" onClick={() => setShowsHelp(true)}>
             ?
           </button>
         </div>
       </header>
       <main id="main" tabIndex={-1}>
-        <Boundary key={path}>
+        <ErrorBoundary key={path}>
           {path === "/docs" ? (
             <DocsPage />
-          ) : noToken ? (
+          ) : needsToken ? (
             <NoToken />
-          ) : onlyModel ? (
+          ) : isModelOnly ? (
             <NoCollection />
           ) : path === "/" ? (
             <GalleryPage facts={collection.value} />
@@ -106,54 +106,54 @@ export function App(): ReactNode {
           ) : (
             <NoSuchPage path={path} />
           )}
-        </Boundary>
-        {collection.error && !onlyModel && !noToken && path !== "/status" && collection.value === null && (
-          <Trouble error={collection.error} again={collection.again} />
+        </ErrorBoundary>
+        {collection.error && !isModelOnly && !needsToken && path !== "/status" && collection.value === null && (
+          <ErrorMessage error={collection.error} onRetry={collection.reload} />
         )}
       </main>
       {item > 0 && <ItemDialog id={item} />}
-      {helping && <Help onClose={() => setHelping(false)} />}
+      {showsHelp && <HelpDialog onClose={() => setShowsHelp(false)} />}
       <TokenDialog />
-      <Said />
+      <Notification />
     </div>
   );
 }
 
-/** ? shows the keys, and g with a letter goes to a page. */
-function useHelpKey(help: () => void): void {
+/** Register global shortcuts: ? shows the keys, g with a letter opens a page. */
+function useGlobalShortcuts(help: () => void): void {
   useEffect(() => {
-    let going = 0;
-    const heard = (event: KeyboardEvent): void => {
-      const typing = event.target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
-      if (typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-      const to = { g: "/", r: "/review", s: "/search", l: "/labels", m: "/map", n: "/training", t: "/status" }[event.key];
+    let prefixTime = 0;
+    const handleKey = (event: KeyboardEvent): void => {
+      const isTyping = event.target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+      if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+      const address = { g: "/", r: "/review", s: "/search", l: "/labels", m: "/map", n: "/training", t: "/status" }[event.key];
       if (event.key === "?") help();
-      else if (to && Date.now() - going < 1000) go(to);
+      else if (address && Date.now() - prefixTime < 1000) navigate(address);
       else {
-        going = event.key === "g" ? Date.now() : 0;
+        prefixTime = event.key === "g" ? Date.now() : 0;
         return;
       }
-      going = 0;
+      prefixTime = 0;
       event.preventDefault();
       event.stopImmediatePropagation();
     };
-    window.addEventListener("keydown", heard, true);
-    return () => window.removeEventListener("keydown", heard, true);
+    window.addEventListener("keydown", handleKey, true);
+    return () => window.removeEventListener("keydown", handleKey, true);
   }, [help]);
 }
 
-function Help({ onClose }: { onClose: () => void }): ReactNode {
-  const ofPage = useStore(shortcutsOfPage);
-  useKeys([{ keys: ["?"], told: "Close", run: onClose }], "dialog");
+function HelpDialog({ onClose }: { onClose: () => void }): ReactNode {
+  const shortcuts = useStore(pageShortcuts);
+  useShortcuts([{ keys: ["?"], description: "Close", run: onClose }], "dialog");
   return (
     <Dialog title="Keys" className="small" onClose={onClose}>
       <dl className="keys">
-        {ofPage.map((s) => (
-          <div key={s.told}>
+        {shortcuts.map((s) => (
+          <div key={s.description}>
             <dt>
-              <kbd>{s.shown ?? s.keys.map((key) => (key === " " ? "Space" : key)).join(" ")}</kbd>
+              <kbd>{s.display ?? s.keys.map((key) => (key === " " ? "Space" : key)).join(" ")}</kbd>
             </dt>
-            <dd>{s.told}</dd>
+            <dd>{s.description}</dd>
           </div>
         ))}
         <div>
@@ -174,18 +174,18 @@ function Help({ onClose }: { onClose: () => void }): ReactNode {
 }
 
 function ThemeSwitch(): ReactNode {
-  const [theme, setTheme] = useState<Theme>(chosenTheme);
+  const [theme, setTheme] = useState<Theme>(readTheme);
   const next = { system: "light", light: "dark", dark: "system" } as const;
   const icons = { system: "system", light: "sun", dark: "moon" } as const;
-  const told = { system: "as the system", light: "light", dark: "dark" }[theme];
+  const title = { system: "as the system", light: "light", dark: "dark" }[theme];
   return (
     <button
       type="button"
       className="plain"
-      aria-label={`Colours: ${told}`}
-      title={`Colours: ${told}`}
+      aria-label={`Colours: ${title}`}
+      title={`Colours: ${title}`}
       onClick={() => {
-        chooseTheme(next[theme]);
+        applyTheme(next[theme]);
         setTheme(next[theme]);
       }}
     >
@@ -194,23 +194,23 @@ function ThemeSwitch(): ReactNode {
   );
 }
 
-function Working(): ReactNode {
+function JobIndicator(): ReactNode {
   useEffect(watchJobs, []);
-  const job = useJobs().find(underWay);
+  const job = useJobs().find(isActive);
   if (!job) return null;
-  const done = share(job);
-  const [to, name] = job.kind === "train" || job.kind === "compare" ? ["/training", "Training"] : ["/status", "Status"];
+  const progress = getProgress(job);
+  const [address, name] = job.kind === "train" || job.kind === "compare" ? ["/training", "Training"] : ["/status", "Status"];
   return (
-    <Link to={to} className="working" label={`${JOB_NAMES[job.kind]}: see ${name}`}>
+    <Link address={address} className="job-indicator" label={`${JOB_NAMES[job.kind]}: see ${name}`}>
       <span className="wide">{JOB_NAMES[job.kind]}</span>
-      <progress aria-label={JOB_NAMES[job.kind]} {...(done === null ? {} : { value: done })} />
+      <progress aria-label={JOB_NAMES[job.kind]} {...(progress === null ? {} : { value: progress })} />
     </Link>
   );
 }
 
 function NoSuchPage({ path }: { path: string }): ReactNode {
   return (
-    <Empty title="There is no such page">
+    <EmptyState title="There is no such page">
       <p>
         Nothing is at <code>{path}</code>.
       </p>
@@ -218,20 +218,20 @@ function NoSuchPage({ path }: { path: string }): ReactNode {
         <button type="button" onClick={() => history.back()} disabled={history.length < 2}>
           <Icon name="back" /> Back
         </button>
-        <Link to="/" className="button">
+        <Link address="/" className="button">
           To the gallery
         </Link>
       </p>
-    </Empty>
+    </EmptyState>
   );
 }
 
 function NoCollection(): ReactNode {
   return (
-    <Empty title="A model alone is served here">
+    <EmptyState title="A model alone is served here">
       <p>
-        It has no collection to show. Ask it over the <Link to="/docs">API</Link>, or start the service on a collection.
+        It has no collection to show. Ask it over the <Link address="/docs">API</Link>, or start the service on a collection.
       </p>
-    </Empty>
+    </EmptyState>
   );
 }

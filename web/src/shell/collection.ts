@@ -1,25 +1,25 @@
-/** What the service serves, as all pages see it. */
+/** State of the collection, shared by all pages. */
 
 import { api } from "../api/client";
 import type { CollectionStatus } from "../api/types";
-import { type Loaded, useLoad } from "../base/load";
-import { store, useStore } from "../base/store";
-import { settledCount } from "../decisions/desk";
-import { forgetLists } from "../gallery/listing";
-import { forgetDetails } from "../item/details";
+import { type LoadResult, useLoad } from "../base/loading";
+import { createStore, useStore } from "../base/store";
+import { answerCount } from "../decisions/decision-history";
+import { clearLists } from "../gallery/item-lists";
+import { clearDetails } from "../item/detail-cache";
 
-/** Goes up when a job has changed the collection, so that pages ask again. */
-export const collectionTurn = store(0);
+/** Increases when a job has changed the collection, so that pages reload. */
+export const collectionVersion = createStore(0);
 
-export function collectionChanged(): void {
-  forgetLists();
-  forgetDetails();
-  collectionTurn.set((n) => n + 1);
+export function refreshCollection(): void {
+  clearLists();
+  clearDetails();
+  collectionVersion.set((n) => n + 1);
 }
 
-/** Counts and the model in use; asked again after jobs, and now and then after decisions. */
-export function useCollection(): Loaded<CollectionStatus> {
-  const turn = useStore(collectionTurn);
-  const decided = Math.floor(useStore(settledCount) / 5);
-  return useLoad(`collection ${turn} ${decided}`, api.collection);
+/** Return counts and the model in use; reloaded after jobs and every few decisions. */
+export function useCollection(): LoadResult<CollectionStatus> {
+  const version = useStore(collectionVersion);
+  const decisionStep = Math.floor(useStore(answerCount) / 5);
+  return useLoad(`collection ${version} ${decisionStep}`, api.getCollection);
 }

@@ -1,109 +1,109 @@
-/** Asks for a token when the service wants one, or another one. */
+/** Dialog that asks for a token when the service requires one. */
 
 import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react";
-import { hasToken, keepToken, tokenFits, whenTokenNeeded } from "../api/client";
-import { count } from "../base/format";
-import { store, useStore } from "../base/store";
-import { Dialog, Empty } from "../base/ui";
-import { queue, useQueue } from "../decisions/desk";
+import { hasToken, storeToken, isTokenValid, onTokenRequired } from "../api/client";
+import { formatCount } from "../base/format";
+import { createStore, useStore } from "../base/store";
+import { Dialog, EmptyState } from "../base/components";
+import { queue, useQueue } from "../decisions/decision-history";
 import { refreshJobs } from "../status/jobs";
-import { collectionChanged } from "./collection";
+import { refreshCollection } from "./collection";
 
-/** "later": it is needed, and whoever was asked has closed the question. */
-const needed = store<"no" | "now" | "later">("no");
-whenTokenNeeded(() => needed.set((old) => (old === "later" || isTyping() ? old : "now")));
+/** "later": a token is required, and the dialog was closed. */
+const tokenPrompt = createStore<"no" | "now" | "later">("no");
+onTokenRequired(() => tokenPrompt.set((prompt) => (prompt === "later" || isTyping() ? prompt : "now")));
 
-/** What is being written would go on in the question: the next answer opens it. */
+/** True while the user types; the dialog would take the keys, so the next response opens it. */
 function isTyping(): boolean {
-  const at = document.activeElement;
-  return at instanceof HTMLInputElement && at.type !== "password" && at.value !== "";
+  const input = document.activeElement;
+  return input instanceof HTMLInputElement && input.type !== "password" && input.value !== "";
 }
 
-/** Asks again, for those who have closed the question. */
+/** Button that opens the dialog again. */
 export function TokenButton(): ReactNode {
-  if (useStore(needed) !== "later") return null;
+  if (useStore(tokenPrompt) !== "later") return null;
   return (
-    <button type="button" className="waiting" onClick={() => needed.set("now")}>
+    <button type="button" className="pending-button" onClick={() => tokenPrompt.set("now")}>
       Token needed
     </button>
   );
 }
 
-/** In place of a page of which nothing is known without one. */
+/** Replaces a page that needs a token. */
 export function NoToken(): ReactNode {
   return (
-    <Empty title="Nothing is shown without a token">
+    <EmptyState title="Nothing is shown without a token">
       <p>Whoever runs the service makes one.</p>
-      <button type="button" onClick={() => needed.set("now")}>
+      <button type="button" onClick={() => tokenPrompt.set("now")}>
         Give a token
       </button>
-    </Empty>
+    </EmptyState>
   );
 }
 
-/** Pictures that were refused are asked for again. */
-function refreshPictures(): void {
+/** Load refused pictures again. */
+function reloadPictures(): void {
   for (const image of document.images) if (image.complete && !image.naturalWidth) image.src = image.src;
 }
 
 export function TokenDialog(): ReactNode {
-  return useStore(needed) === "now" ? <Question /> : null;
+  return useStore(tokenPrompt) === "now" ? <TokenForm /> : null;
 }
 
-function Question(): ReactNode {
+function TokenForm(): ReactNode {
   const [token, setToken] = useState("");
-  const [busy, setBusy] = useState(false);
-  const [trouble, setTrouble] = useState(() => (hasToken() ? "The token that was in use is not known any more, or its last day is over." : ""));
-  const { waiting } = useQueue();
-  const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.focus(), []); // a dialog gives it to its first button
-  const given = async (event: FormEvent): Promise<void> => {
+  const [isBusy, setIsBusy] = useState(false);
+  const [problem, setProblem] = useState(() => (hasToken() ? "The token that was in use is not known any more, or its last day is over." : ""));
+  const { pending } = useQueue();
+  const input = useRef<HTMLInputElement>(null);
+  useEffect(() => input.current?.focus(), []); // a dialog focuses its first button
+  const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault();
-    setBusy(true);
-    keepToken(token);
+    setIsBusy(true);
+    storeToken(token);
     try {
-      if (await tokenFits()) {
-        needed.set("no");
-        collectionChanged();
+      if (await isTokenValid()) {
+        tokenPrompt.set("no");
+        refreshCollection();
         void refreshJobs();
-        refreshPictures();
+        reloadPictures();
         queue.retry();
         return;
       }
-      keepToken("");
-      setTrouble("This token is not known, or its last day is over.");
+      storeToken("");
+      setProblem("This token is not known, or its last day is over.");
     } catch (error) {
-      setTrouble(`It could not be tried: ${(error as Error).message}.`);
+      setProblem(`It could not be tried: ${(error as Error).message}.`);
     }
-    setBusy(false);
-    field.current?.select();
+    setIsBusy(false);
+    input.current?.select();
   };
   return (
-    <Dialog title="A token is needed" className="small" onClose={() => needed.set("later")}>
-      <form onSubmit={(event) => void given(event)}>
+    <Dialog title="A token is needed" className="small" onClose={() => tokenPrompt.set("later")}>
+      <form onSubmit={(event) => void submit(event)}>
         <label className="field">
           <span>
             Token, as <code>wsabie token</code> showed it
           </span>
           <input
-            ref={field}
+            ref={input}
             type="password"
             value={token}
             autoComplete="current-password"
             required
-            aria-invalid={trouble !== "" || undefined}
+            aria-invalid={problem !== "" || undefined}
             aria-describedby="token-trouble"
             onChange={(event) => setToken(event.target.value)}
           />
         </label>
-        <p id="token-trouble" className={trouble ? "trouble" : "sr"} role="alert">
-          {trouble}
+        <p id="token-trouble" className={problem ? "error-message" : "sr"} role="alert">
+          {problem}
         </p>
-        {waiting.length > 0 && (
-          <p className="quiet">{count(waiting.length, "decision")} kept in this browser until then.</p>
+        {pending.length > 0 && (
+          <p className="quiet">{formatCount(pending.length, "decision")} kept in this browser until then.</p>
         )}
         <p className="actions">
-          <button type="submit" className="primary" disabled={busy}>
+          <button type="submit" className="primary" disabled={isBusy}>
             Go on
           </button>
         </p>

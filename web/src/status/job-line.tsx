@@ -1,37 +1,37 @@
-/** A job as one line: what it does, how far it is, and an end to it. */
+/** Line of a job: name, progress, button to stop it. */
 
 import type { ReactNode } from "react";
 import type { JobStatus } from "../api/types";
-import { ago, number } from "../base/format";
-import { useMayWrite } from "../decisions/may";
-import { JOB_NAMES, share, stopJob, underWay } from "./jobs";
-import { notesOf } from "./words";
+import { formatAge, formatNumber } from "../base/format";
+import { useWritePermission } from "../decisions/write-permission";
+import { JOB_NAMES, getProgress, stopJob, isActive } from "./jobs";
+import { listJobNotes } from "./messages";
 
 export function JobLine({ job }: { job: JobStatus }): ReactNode {
-  const done = share(job);
-  const writes = useMayWrite();
-  const { stage, done: so_far, total, unit } = job.progress;
+  const progress = getProgress(job);
+  const canWrite = useWritePermission();
+  const { stage, done: doneCount, total, unit } = job.progress;
   return (
     <li className={`job ${job.state}`}>
       <span className="job-name">{JOB_NAMES[job.kind]}</span>
-      <span className="job-how">
-        {underWay(job)
-          ? [stage, so_far !== undefined ? `${number(so_far)}${total ? ` of ${number(total)}` : ""} ${unit ?? ""}` : ""]
+      <span className="job-progress">
+        {isActive(job)
+          ? [stage, doneCount !== undefined ? `${formatNumber(doneCount)}${total ? ` of ${formatNumber(total)}` : ""} ${unit ?? ""}` : ""]
               .filter(Boolean)
               .join(": ") || job.state
           : job.state === "failed"
             ? `failed: ${job.error ?? "no reason was given"}`
-            : `${job.state} ${job.ended_at ? ago(job.ended_at) : ""}`}
+            : `${job.state} ${job.ended_at ? formatAge(job.ended_at) : ""}`}
       </span>
-      {underWay(job) && (
+      {isActive(job) && (
         <>
-          <progress aria-label={JOB_NAMES[job.kind]} {...(done === null ? {} : { value: done })} />
-          <button type="button" disabled={!writes} onClick={() => void stopJob(job.id)}>
+          <progress aria-label={JOB_NAMES[job.kind]} {...(progress === null ? {} : { value: progress })} />
+          <button type="button" disabled={!canWrite} onClick={() => void stopJob(job.id)}>
             Stop
           </button>
         </>
       )}
-      {notesOf(job).map((note) => (
+      {listJobNotes(job).map((note) => (
         <small key={note} className="job-note">
           {note}
         </small>

@@ -1,19 +1,19 @@
-/** Long work of the service: which is under way, and how far it is. */
+/** Jobs of the service and their progress. */
 
 import { useEffect } from "react";
-import { api, jobEvents } from "../api/client";
+import { api, getJobEventsUrl } from "../api/client";
 import type { JobStatus } from "../api/types";
 import type { JobKind } from "../api/client";
-import { store, useStore } from "../base/store";
-import { collectionChanged } from "../shell/collection";
-import { say } from "../base/saying";
-import { withJob } from "./order";
+import { createStore, useStore } from "../base/store";
+import { refreshCollection } from "../shell/collection";
+import { notify } from "../base/notifications";
+import { upsertJob } from "./job-list";
 
-export const jobs = store<readonly JobStatus[]>([]);
-/** Whether they have been asked for: before that nobody knows how many there are. */
-export const jobsKnown = store(false);
-const followed = new Map<number, EventSource>();
-const RETRY = 3000;
+export const jobs = createStore<readonly JobStatus[]>([]);
+/** True once the jobs have been requested. */
+export const jobsLoaded = createStore(false);
+const eventSources = new Map<number, EventSource>();
+const RETRY_DELAY = 3000;
 
 export const JOB_NAMES: Record<JobKind, string> = {
   scan: "Looking for files",
@@ -25,68 +25,68 @@ export const JOB_NAMES: Record<JobKind, string> = {
   index: "Indexing",
 };
 
-export function underWay(job: JobStatus): boolean {
+export function isActive(job: JobStatus): boolean {
   return job.state === "waiting" || job.state === "running";
 }
 
-function note(job: JobStatus): void {
-  const before = jobs.get().find((other) => other.id === job.id);
-  jobs.set((list) => withJob(list, job));
-  if (!underWay(job)) {
-    followed.get(job.id)?.close();
-    followed.delete(job.id);
-    const ended = before !== undefined && underWay(before);
-    if (ended) say(job.state === "failed" ? `${JOB_NAMES[job.kind]} failed: ${job.error ?? ""}` : `${JOB_NAMES[job.kind]}: ${job.state}.`);
-    if (ended || (!before && jobsKnown.get())) collectionChanged(); // here, or on another page meanwhile
-  } else follow(job.id);
+function updateJob(job: JobStatus): void {
+  const previous = jobs.get().find((knownJob) => knownJob.id === job.id);
+  jobs.set((list) => upsertJob(list, job));
+  if (!isActive(job)) {
+    eventSources.get(job.id)?.close();
+    eventSources.delete(job.id);
+    const hasEnded = previous !== undefined && isActive(previous);
+    if (hasEnded) notify(job.state === "failed" ? `${JOB_NAMES[job.kind]} failed: ${job.error ?? ""}` : `${JOB_NAMES[job.kind]}: ${job.state}.`);
+    if (hasEnded || (!previous && jobsLoaded.get())) refreshCollection(); // on this page or another one
+  } else followJob(job.id);
 }
 
-function follow(id: number): void {
-  if (followed.has(id)) return;
-  const events = new EventSource(jobEvents(id));
-  followed.set(id, events);
-  events.addEventListener("job", (event) => note(JSON.parse((event as MessageEvent<string>).data) as JobStatus));
+function followJob(id: number): void {
+  if (eventSources.has(id)) return;
+  const events = new EventSource(getJobEventsUrl(id));
+  eventSources.set(id, events);
+  events.addEventListener("job", (event) => updateJob(JSON.parse((event as MessageEvent<string>).data) as JobStatus));
   events.onerror = () => {
-    if (events.readyState !== EventSource.CLOSED) return; // the stream was short, and the browser asks again
+    if (events.readyState !== EventSource.CLOSED) return; // the browser reconnects by itself
     events.close();
-    followed.delete(id);
-    setTimeout(() => void refreshJobs(), RETRY);
+    eventSources.delete(id);
+    setTimeout(() => void refreshJobs(), RETRY_DELAY);
   };
 }
 
 export async function refreshJobs(): Promise<void> {
   try {
-    const answer = await api.jobs();
-    answer.jobs.forEach(note);
+    const response = await api.listJobs();
+    response.jobs.forEach(updateJob);
   } catch {
-    // Without jobs the page shows the rest.
+    // The page works without jobs.
   } finally {
-    jobsKnown.set(true);
+    jobsLoaded.set(true);
   }
 }
 
-/** Others start work too: ask again when the page comes into sight. */
+/** Reload the jobs when the page becomes visible; other pages start jobs, too. */
 export function watchJobs(): () => void {
-  const seen = (): void => {
+  const handleVisibility = (): void => {
     if (!document.hidden) void refreshJobs();
   };
-  document.addEventListener("visibilitychange", seen);
-  return () => document.removeEventListener("visibilitychange", seen);
+  document.addEventListener("visibilitychange", handleVisibility);
+  return () => document.removeEventListener("visibilitychange", handleVisibility);
 }
 
 export async function startJob(kind: JobKind, options: Record<string, unknown> = {}): Promise<void> {
   try {
-    note(await api.startJob(kind, options));
+    updateJob(await api.startJob(kind, options));
   } catch (error) {
-    say((error as Error).message);
+    notify((error as Error).message);
   }
 }
 
 export async function stopJob(id: number): Promise<void> {
   try {
-    note(await api.stopJob(id));
+    updateJob(await api.stopJob(id));
   } catch (error) {
-    say((error as Error).message);
+    notify((error as Error).message);
   }
 }
 
@@ -95,8 +95,8 @@ export function useJobs(): readonly JobStatus[] {
   return useStore(jobs);
 }
 
-/** How far a job is, from 0 to 1; null where nobody knows. */
-export function share(job: JobStatus): number | null {
-  const { done, total } = job.progress;
-  return done !== undefined && total ? Math.min(1, done / total) : null;
+/** Return the progress of a job from 0 to 1; null if unknown. */
+export function getProgress(job: JobStatus): number | null {
+  const { done: doneCount, total } = job.progress;
+  return doneCount !== undefined && total ? Math.min(1, doneCount / total) : null;
 }

@@ -1,39 +1,39 @@
-/** The collection at a glance: counts, the model, work under way, and what was done. */
+/** Overview of the collection: counts, jobs, model, journal. */
 
 import { type ReactNode, useState } from "react";
 import { api } from "../api/client";
 import type { CollectionStatus, JobStatus } from "../api/types";
-import { ago, count, number } from "../base/format";
-import { useKeys } from "../base/keys";
-import { type Loaded, useLoad } from "../base/load";
+import { formatAge, formatCount, formatNumber } from "../base/format";
+import { useShortcuts } from "../base/shortcuts";
+import { type LoadResult, useLoad } from "../base/loading";
 import { useStore } from "../base/store";
-import { Link, Trouble } from "../base/ui";
-import { settledCount, undo, undoEntry } from "../decisions/desk";
-import { useMayWrite } from "../decisions/may";
-import { collectionChanged, collectionTurn } from "../shell/collection";
+import { Link, ErrorMessage } from "../base/components";
+import { answerCount, undo, undoEntry } from "../decisions/decision-history";
+import { useWritePermission } from "../decisions/write-permission";
+import { refreshCollection, collectionVersion } from "../shell/collection";
 import { JobLine } from "./job-line";
-import { jobsKnown, startJob, underWay, useJobs } from "./jobs";
-import { indexTold, thresholdsTold } from "./words";
+import { jobsLoaded, startJob, isActive, useJobs } from "./jobs";
+import { describeIndex, describeThresholds } from "./messages";
 
-export function StatusPage({ collection }: { collection: Loaded<CollectionStatus> }): ReactNode {
+export function StatusPage({ collection }: { collection: LoadResult<CollectionStatus> }): ReactNode {
   const facts = collection.value;
   const jobs = useJobs();
-  const busy = jobs.some(underWay);
-  useKeys([{ keys: ["z"], told: "Undo", run: undo }]);
-  const known = useStore(jobsKnown) && (facts !== null || collection.error !== null);
-  if (!known) return <section className="page status" aria-label="Status" aria-busy="true" />;
+  const isBusy = jobs.some(isActive);
+  useShortcuts([{ keys: ["z"], description: "Undo", run: undo }]);
+  const isKnown = useStore(jobsLoaded) && (facts !== null || collection.error !== null);
+  if (!isKnown) return <section className="page status" aria-label="Status" aria-busy="true" />;
   return (
     <section className="page status" aria-label="Status">
       <h1>{facts ? (facts.folder.split("/").filter(Boolean).at(-1) ?? facts.folder) : "Collection"}</h1>
-      {collection.error && <Trouble error={collection.error} again={collection.again} />}
-      {facts && <Counts facts={facts} />}
+      {collection.error && <ErrorMessage error={collection.error} onRetry={collection.reload} />}
+      {facts && <CollectionCounts facts={facts} />}
       <section className="card" aria-label="Work">
         <h2>Work</h2>
-        <div className="work">
-          <Start kind="scan" told="Look for new, moved and changed files" name="Scan" busy={busy} facts={facts} />
-          <Start kind="apply" told="Let the model look at new pictures" name="Suggest" busy={busy} facts={facts} />
-          {facts?.index && indexTold(facts.index) && (
-            <Start kind="index" told={indexTold(facts.index) ?? ""} name={facts.index.state === "ready" ? "Index anew" : "Index"} busy={busy} facts={facts} />
+        <div className="job-buttons">
+          <JobButton kind="scan" description="Look for new, moved and changed files" name="Scan" isBusy={isBusy} facts={facts} />
+          <JobButton kind="apply" description="Let the model look at new pictures" name="Suggest" isBusy={isBusy} facts={facts} />
+          {facts?.index && describeIndex(facts.index) && (
+            <JobButton kind="index" description={describeIndex(facts.index) ?? ""} name={facts.index.state === "ready" ? "Index anew" : "Index"} isBusy={isBusy} facts={facts} />
           )}
         </div>
         {jobs.length > 0 && (
@@ -44,13 +44,13 @@ export function StatusPage({ collection }: { collection: Loaded<CollectionStatus
           </ul>
         )}
       </section>
-      <Model facts={facts} />
-      <History />
+      <ModelSummaryCard facts={facts} />
+      <JournalCard />
     </section>
   );
 }
 
-function Counts({ facts }: { facts: CollectionStatus }): ReactNode {
+function CollectionCounts({ facts }: { facts: CollectionStatus }): ReactNode {
   const counts: [string, number][] = [
     ["pictures", facts.items.present ?? 0],
     ["labels", facts.labels],
@@ -65,34 +65,34 @@ function Counts({ facts }: { facts: CollectionStatus }): ReactNode {
       {counts.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>
-          <dd>{number(value)}</dd>
+          <dd>{formatNumber(value)}</dd>
         </div>
       ))}
     </dl>
   );
 }
 
-interface StartProps {
+interface JobButtonProps {
   kind: JobStatus["kind"];
   name: string;
-  told: string;
-  busy: boolean;
+  description: string;
+  isBusy: boolean;
   facts: CollectionStatus | null;
 }
 
-function Start({ kind, name, told, busy, facts }: StartProps): ReactNode {
-  const allowed = facts?.role === "write" && !(kind === "apply" && !facts.model);
+function JobButton({ kind, name, description, isBusy, facts }: JobButtonProps): ReactNode {
+  const isAllowed = facts?.role === "write" && !(kind === "apply" && !facts.model);
   return (
     <div>
-      <button type="button" disabled={busy || !allowed} onClick={() => void startJob(kind)}>
+      <button type="button" disabled={isBusy || !isAllowed} onClick={() => void startJob(kind)}>
         {name}
       </button>
-      <small>{told}</small>
+      <small>{description}</small>
     </div>
   );
 }
 
-function Model({ facts }: { facts: CollectionStatus | null }): ReactNode {
+function ModelSummaryCard({ facts }: { facts: CollectionStatus | null }): ReactNode {
   if (!facts) return null;
   const { model, thresholds = [] } = facts;
   return (
@@ -100,44 +100,44 @@ function Model({ facts }: { facts: CollectionStatus | null }): ReactNode {
       <h2>Model</h2>
       <p>
         {model
-          ? `Number ${model.id}, ${model.method === "corrections" ? "learnt from corrections" : "learnt from everything"}, ${ago(model.created_at)}.`
+          ? `Number ${model.id}, ${model.method === "corrections" ? "learnt from corrections" : "learnt from everything"}, ${formatAge(model.created_at)}.`
           : "None is in use: tag some pictures and let it learn, or choose one that has learnt."}{" "}
-        <Link to="/training">{model ? "Learn, compare, switch" : "Learn"}</Link>
+        <Link address="/training">{model ? "Learn, compare, switch" : "Learn"}</Link>
       </p>
       {thresholds.length > 0 && (
-        <p className="quiet">{thresholdsTold(thresholds)}</p>
+        <p className="quiet">{describeThresholds(thresholds)}</p>
       )}
     </section>
   );
 }
 
-function History(): ReactNode {
-  const turn = `${useStore(settledCount)} ${useStore(collectionTurn)}`;
-  const [most, setMost] = useState(15);
-  const writes = useMayWrite();
-  const found = useLoad(`journal ${turn} ${most}`, (signal) => api.journal(null, most, signal));
-  const entries = found.value?.entries ?? [];
+function JournalCard(): ReactNode {
+  const version = `${useStore(answerCount)} ${useStore(collectionVersion)}`;
+  const [entryLimit, setEntryLimit] = useState(15);
+  const canWrite = useWritePermission();
+  const journal = useLoad(`journal ${version} ${entryLimit}`, (signal) => api.listJournal(null, entryLimit, signal));
+  const entries = journal.value?.entries ?? [];
   return (
     <section className="card" aria-label="History">
       <h2>History</h2>
-      {found.error && <Trouble error={found.error} again={found.again} />}
+      {journal.error && <ErrorMessage error={journal.error} onRetry={journal.reload} />}
       <ul className="entries">
         {entries.map((entry) => (
           <li key={entry.id} className={entry.undone_by !== null ? "undone" : ""}>
             <span>{entry.summary}</span>
             <small title={entry.at}>
-              {entry.by}, {ago(entry.at)}, {count(entry.changes, "change")}
+              {entry.by}, {formatAge(entry.at)}, {formatCount(entry.changes, "change")}
             </small>
-            {writes && entry.undone_by === null && entry.undoes === null && entry.changes > 0 && (
-              <button type="button" aria-label={`Undo ${entry.summary}`} onClick={() => undoEntry(entry.id, entry.summary, collectionChanged)}>
+            {canWrite && entry.undone_by === null && entry.undoes === null && entry.changes > 0 && (
+              <button type="button" aria-label={`Undo ${entry.summary}`} onClick={() => undoEntry(entry.id, entry.summary, refreshCollection)}>
                 Undo
               </button>
             )}
           </li>
         ))}
       </ul>
-      {entries.length === most && (
-        <button type="button" onClick={() => setMost(most + 50)}>
+      {entries.length === entryLimit && (
+        <button type="button" onClick={() => setEntryLimit(entryLimit + 50)}>
           Older
         </button>
       )}

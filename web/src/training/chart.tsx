@@ -2,8 +2,8 @@
 
 import type { ReactNode } from "react";
 import type { TrainingPoint } from "../api/types";
-import { number } from "../base/format";
-import { axis, marks } from "./words";
+import { formatNumber } from "../base/format";
+import { formatTick, computeTicks } from "./messages";
 
 const [WIDTH, HEIGHT] = [340, 170];
 const [LEFT, RIGHT, TOP, BOTTOM] = [44, 10, 12, 24];
@@ -12,60 +12,60 @@ interface ChartProps {
   name: string;
   points: readonly TrainingPoint[];
   value: (point: TrainingPoint) => number;
-  kept?: number | null; // the epoch whose model was kept
+  bestEpoch?: number | null; // the epoch that the saved model comes from
 }
 
-export function Chart({ name, points, value, kept }: ChartProps): ReactNode {
+export function Chart({ name, points, value, bestEpoch }: ChartProps): ReactNode {
   const values = points.map(value);
-  const [first, last] = [points[0]!, points.at(-1)!];
+  const [firstPoint, lastPoint] = [points[0]!, points.at(-1)!];
   const [low, high] = [Math.min(...values), Math.max(...values)];
-  const ys = marks(low, high);
-  const [bottom, top] = [ys[0]!, ys.at(-1)!];
-  const span = Math.max(1, last.epoch - first.epoch);
-  const x = (epoch: number): number => LEFT + ((epoch - first.epoch) / span) * (WIDTH - LEFT - RIGHT);
+  const ticks = computeTicks(low, high);
+  const [bottom, top] = [ticks[0]!, ticks.at(-1)!];
+  const span = Math.max(1, lastPoint.epoch - firstPoint.epoch);
+  const x = (epoch: number): number => LEFT + ((epoch - firstPoint.epoch) / span) * (WIDTH - LEFT - RIGHT);
   const y = (figure: number): number => TOP + ((top - figure) / (top - bottom)) * (HEIGHT - TOP - BOTTOM);
   const line = points.map((p) => `${x(p.epoch).toFixed(1)},${y(value(p)).toFixed(1)}`).join(" ");
-  const best = points.find((p) => p.epoch === kept);
-  const told = `${name}: ${short(values[0]!)} in epoch ${number(first.epoch)}, ${short(values.at(-1)!)} in epoch ${number(last.epoch)}${best ? `, ${short(value(best))} in the epoch that was kept` : ""}`;
+  const bestPoint = points.find((p) => p.epoch === bestEpoch);
+  const summary = `${name}: ${formatShort(values[0]!)} in epoch ${formatNumber(firstPoint.epoch)}, ${formatShort(values.at(-1)!)} in epoch ${formatNumber(lastPoint.epoch)}${bestPoint ? `, ${formatShort(value(bestPoint))} in the epoch that was kept` : ""}`;
   return (
     <figure className="chart">
       <figcaption>{name}</figcaption>
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={told}>
-        {ys.map((mark) => (
-          <g key={mark}>
-            <line className="chart-mark" x1={LEFT} x2={WIDTH - RIGHT} y1={y(mark)} y2={y(mark)} />
-            <text x={LEFT - 6} y={y(mark) + 4} textAnchor="end">
-              {axis(mark, ys)}
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={summary}>
+        {ticks.map((tick) => (
+          <g key={tick}>
+            <line className="chart-mark" x1={LEFT} x2={WIDTH - RIGHT} y1={y(tick)} y2={y(tick)} />
+            <text x={LEFT - 6} y={y(tick) + 4} textAnchor="end">
+              {formatTick(tick, ticks)}
             </text>
           </g>
         ))}
         <text x={LEFT} y={HEIGHT - 6}>
-          {`epoch ${number(first.epoch)}`}
+          {`epoch ${formatNumber(firstPoint.epoch)}`}
         </text>
-        {last.epoch > first.epoch && (
+        {lastPoint.epoch > firstPoint.epoch && (
           <text x={WIDTH - RIGHT} y={HEIGHT - 6} textAnchor="end">
-            {number(last.epoch)}
+            {formatNumber(lastPoint.epoch)}
           </text>
         )}
         <polyline className="chart-line" points={line} />
-        <circle className={best ? "chart-best" : "chart-last"} cx={x((best ?? last).epoch)} cy={y(value(best ?? last))} r="4" />
+        <circle className={bestPoint ? "chart-best" : "chart-last"} cx={x((bestPoint ?? lastPoint).epoch)} cy={y(value(bestPoint ?? lastPoint))} r="4" />
       </svg>
     </figure>
   );
 }
 
-/** MAP and loss side by side; nothing where there are no epochs. */
-export function Curves({ points, kept = null }: { points: readonly TrainingPoint[]; kept?: number | null }): ReactNode {
+/** MAP and loss side by side; null without epochs. */
+export function Curves({ points, bestEpoch = null }: { points: readonly TrainingPoint[]; bestEpoch?: number | null }): ReactNode {
   if (!points.length) return null;
   return (
     <>
       <div className="charts">
-        <Chart name="MAP on held-out pictures" points={points} value={(p) => p.MAP} kept={kept} />
-        <Chart name="Loss" points={points} value={(p) => p.loss} kept={kept} />
+        <Chart name="MAP on held-out pictures" points={points} value={(p) => p.MAP} bestEpoch={bestEpoch} />
+        <Chart name="Loss" points={points} value={(p) => p.loss} bestEpoch={bestEpoch} />
       </div>
       <details>
         <summary>The same as a table</summary>
-        <div className="scrolled" tabIndex={0} role="region" aria-label="Figures of the epochs">
+        <div className="scroll-box" tabIndex={0} role="region" aria-label="Figures of the epochs">
           <table>
             <thead>
               <tr>
@@ -78,8 +78,8 @@ export function Curves({ points, kept = null }: { points: readonly TrainingPoint
               {points.map((p) => (
                 <tr key={p.epoch}>
                   <th scope="row">
-                    {number(p.epoch)}
-                    {p.epoch === kept && " (kept)"}
+                    {formatNumber(p.epoch)}
+                    {p.epoch === bestEpoch && " (kept)"}
                   </th>
                   <td>{p.MAP.toFixed(3)}</td>
                   <td>{p.loss.toPrecision(3)}</td>
@@ -93,6 +93,6 @@ export function Curves({ points, kept = null }: { points: readonly TrainingPoint
   );
 }
 
-function short(value: number): string {
+function formatShort(value: number): string {
   return Math.abs(value) >= 10_000 ? value.toExponential(0) : String(Number(value.toPrecision(3)));
 }

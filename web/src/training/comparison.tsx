@@ -1,54 +1,54 @@
-/** Two models beside each other, on the pictures that neither has learnt from. */
+/** Comparison of two models on pictures that neither was trained on. */
 
 import type { ReactNode } from "react";
 import type { Comparison, JobStatus, LabelDifference } from "../api/types";
-import { ago, count, number } from "../base/format";
-import { galleryOf } from "../base/router";
-import { Link, Trouble } from "../base/ui";
+import { formatAge, formatCount, formatNumber } from "../base/format";
+import { buildGalleryAddress } from "../base/router";
+import { Link, ErrorMessage } from "../base/components";
 import { JobLine } from "../status/job-line";
-import { startJob, underWay } from "../status/jobs";
-import { comparisonOf, signed, verdictOf } from "./words";
+import { startJob, isActive } from "../status/jobs";
+import { getComparison, formatSigned, describeVerdict } from "./messages";
 
 const FIGURES = ["MAP", "p@1", "p@5"];
 
 interface Props {
   models: readonly number[];
-  job: JobStatus | null; // the last one that compared them
-  writes: boolean;
+  job: JobStatus | null; // the latest comparison of these models
+  canWrite: boolean;
 }
 
-export function ComparisonCard({ models, job, writes }: Props): ReactNode {
-  const found = comparisonOf(job);
-  const working = job !== null && underWay(job);
+export function ComparisonCard({ models, job, canWrite }: Props): ReactNode {
+  const comparison = getComparison(job);
+  const isRunning = job !== null && isActive(job);
   return (
     <section className="card" aria-label="Comparison">
       <header className="card-head">
         <h2>
           Model {models[1]} beside model {models[0]}
         </h2>
-        {!working && (
-          <button type="button" disabled={!writes} onClick={() => void startJob("compare", { models: [...models] })}>
-            {found ? "Compare again" : "Compare"}
+        {!isRunning && (
+          <button type="button" disabled={!canWrite} onClick={() => void startJob("compare", { models: [...models] })}>
+            {comparison ? "Compare again" : "Compare"}
           </button>
         )}
       </header>
-      {working && (
+      {isRunning && (
         <ul className="jobs" aria-live="polite">
           <JobLine job={job} />
         </ul>
       )}
-      {job?.state === "failed" && <Trouble error={new Error(job.error ?? "no reason was given")} />}
-      {found && <Result found={found} at={job?.ended_at ?? null} />}
+      {job?.state === "failed" && <ErrorMessage error={new Error(job.error ?? "no reason was given")} />}
+      {comparison && <ComparisonResult comparison={comparison} endedAt={job?.ended_at ?? null} />}
     </section>
   );
 }
 
-function Result({ found, at }: { found: Comparison; at: string | null }): ReactNode {
-  const [first, second] = found.models;
-  if (!first || !second) return null;
+function ComparisonResult({ comparison, endedAt }: { comparison: Comparison; endedAt: string | null }): ReactNode {
+  const [firstModel, secondModel] = comparison.models;
+  if (!firstModel || !secondModel) return null;
   return (
     <>
-      <p role="status">{verdictOf(second, first.model, found.items)}</p>
+      <p role="status">{describeVerdict(secondModel, firstModel.model, comparison.items)}</p>
       <table className="figures">
         <thead>
           <tr>
@@ -61,23 +61,23 @@ function Result({ found, at }: { found: Comparison; at: string | null }): ReactN
           </tr>
         </thead>
         <tbody>
-          {found.models.map((one) => (
-            <tr key={one.model}>
-              <th scope="row">{one.model}</th>
+          {comparison.models.map((model) => (
+            <tr key={model.model}>
+              <th scope="row">{model.model}</th>
               {FIGURES.map((name) => (
-                <td key={name}>{one.figures[name]?.toFixed(3)}</td>
+                <td key={name}>{model.figures[name]?.toFixed(3)}</td>
               ))}
             </tr>
           ))}
           <tr>
             <th scope="row">Difference</th>
             {FIGURES.map((name) => {
-              const gap = second.difference?.[name];
+              const difference = secondModel.difference?.[name];
               return (
                 <td key={name}>
-                  {gap && (
+                  {difference && (
                     <>
-                      {signed(gap.mean)} <small>{`${signed(gap.low)} to ${signed(gap.high)}`}</small>
+                      {formatSigned(difference.mean)} <small>{`${formatSigned(difference.low)} to ${formatSigned(difference.high)}`}</small>
                     </>
                   )}
                 </td>
@@ -86,24 +86,24 @@ function Result({ found, at }: { found: Comparison; at: string | null }): ReactN
           </tr>
         </tbody>
       </table>
-      <div className="moved">
-        <MovedLabels name="Gained most" moved={second.gained} />
-        <MovedLabels name="Lost most" moved={second.lost} />
+      <div className="difference-tables">
+        <LabelDifferences name="Gained most" differences={secondModel.gained} />
+        <LabelDifferences name="Lost most" differences={secondModel.lost} />
       </div>
       <p className="quiet">
-        {`Judged by ${count(found.tags, "tag")} of ${count(found.labels, "label")}, as they were ${at ? ago(at) : "then"}. `}
-        {found.models
-          .filter((one) => one.labels < found.labels)
-          .map((one) => `Model ${one.model} knows ${number(one.labels)} of these labels. `)}
-        {found.notes.map((note) => `${note[0]?.toUpperCase()}${note.slice(1)}. `)}
+        {`Judged by ${formatCount(comparison.tags, "tag")} of ${formatCount(comparison.labels, "label")}, as they were ${endedAt ? formatAge(endedAt) : "then"}. `}
+        {comparison.models
+          .filter((model) => model.labels < comparison.labels)
+          .map((model) => `Model ${model.model} knows ${formatNumber(model.labels)} of these labels. `)}
+        {comparison.notes.map((note) => `${note[0]?.toUpperCase()}${note.slice(1)}. `)}
       </p>
     </>
   );
 }
 
-/** A label's figure is the mean of 1 / its place: 1 where it always comes first. */
-function MovedLabels({ name, moved }: { name: string; moved: readonly LabelDifference[] }): ReactNode {
-  if (!moved.length) return null;
+/** Table of labels; a figure is the mean reciprocal rank of the label. */
+function LabelDifferences({ name, differences }: { name: string; differences: readonly LabelDifference[] }): ReactNode {
+  if (!differences.length) return null;
   return (
     <table>
       <caption>{name}</caption>
@@ -117,13 +117,13 @@ function MovedLabels({ name, moved }: { name: string; moved: readonly LabelDiffe
         </tr>
       </thead>
       <tbody>
-        {moved.map((one) => (
-          <tr key={one.label}>
+        {differences.map((model) => (
+          <tr key={model.label}>
             <th scope="row">
-              <Link to={galleryOf(one.label)}>{one.label}</Link>
+              <Link address={buildGalleryAddress(model.label)}>{model.label}</Link>
             </th>
-            <td>{number(one.items)}</td>
-            <td>{`${one.before.toFixed(2)} to ${one.after.toFixed(2)}`}</td>
+            <td>{formatNumber(model.items)}</td>
+            <td>{`${model.before.toFixed(2)} to ${model.after.toFixed(2)}`}</td>
           </tr>
         ))}
       </tbody>

@@ -1,29 +1,29 @@
-/** The models of the collection: what each was made of, which is in use, and another one instead. */
+/** The models of the collection: their training data, the one in use, and a switch to another. */
 
 import type { ReactNode } from "react";
 import { api } from "../api/client";
 import type { ModelList, ModelSummary } from "../api/types";
-import { ago, count } from "../base/format";
-import { ask } from "../base/router";
-import { remember, undoEntry } from "../decisions/desk";
-import { collectionChanged } from "../shell/collection";
-import { say } from "../base/saying";
+import { formatAge, formatCount } from "../base/format";
+import { updateSearchParams } from "../base/router";
+import { recordChange, undoEntry } from "../decisions/decision-history";
+import { refreshCollection } from "../shell/collection";
+import { notify } from "../base/notifications";
 
 interface Props {
-  found: ModelList;
-  shown: number | null; // the one whose curve is shown
-  chosen: readonly number[];
-  writes: boolean;
+  modelList: ModelList;
+  shownId: number | null; // the model whose curve is shown
+  selectedIds: readonly number[];
+  canWrite: boolean;
 }
 
-export function ModelsCard({ found, shown, chosen, writes }: Props): ReactNode {
-  const { models, removed, rollback } = found;
+export function ModelsCard({ modelList, shownId, selectedIds, canWrite }: Props): ReactNode {
+  const { models, removed, rollback } = modelList;
   return (
     <section className="card" aria-label="Models">
       <header className="card-head">
         <h2>Models</h2>
         {rollback && (
-          <button type="button" disabled={!writes} onClick={() => undoEntry(rollback.entry, usedIn(models), collectionChanged)}>
+          <button type="button" disabled={!canWrite} onClick={() => undoEntry(rollback.entry, describeUse(models), refreshCollection)}>
             Back to model {rollback.model}
           </button>
         )}
@@ -34,12 +34,12 @@ export function ModelsCard({ found, shown, chosen, writes }: Props): ReactNode {
           <ModelLine
             key={model.id}
             model={model}
-            shown={model.id === shown}
-            chosen={chosen.includes(model.id)}
-            full={chosen.length > 1}
-            single={models.length < 2}
-            writes={writes}
-            choose={(yes) => choose(yes ? [...chosen, model.id] : chosen.filter((n) => n !== model.id))}
+            isShown={model.id === shownId}
+            isSelected={selectedIds.includes(model.id)}
+            isFull={selectedIds.length > 1}
+            isSingle={models.length < 2}
+            canWrite={canWrite}
+            onSelect={(isSelected) => selectModels(isSelected ? [...selectedIds, model.id] : selectedIds.filter((n) => n !== model.id))}
           />
         ))}
       </ul>
@@ -48,29 +48,29 @@ export function ModelsCard({ found, shown, chosen, writes }: Props): ReactNode {
   );
 }
 
-interface LineProps {
+interface ModelLineProps {
   model: ModelSummary;
-  shown: boolean;
-  chosen: boolean;
-  full: boolean; // two are chosen already
-  single: boolean;
-  writes: boolean;
-  choose: (yes: boolean) => void;
+  isShown: boolean;
+  isSelected: boolean;
+  isFull: boolean; // two models are selected already
+  isSingle: boolean;
+  canWrite: boolean;
+  onSelect: (yes: boolean) => void;
 }
 
-function ModelLine({ model, shown, chosen, full, single, writes, choose }: LineProps): ReactNode {
+function ModelLine({ model, isShown, isSelected, isFull, isSingle, canWrite, onSelect }: ModelLineProps): ReactNode {
   const { facts, figures } = model;
   const name = `Model ${model.id}`;
   return (
     <li className="model">
       <label className="model-name">
-        {!single && (
+        {!isSingle && (
           <input
             type="checkbox"
             aria-label={`Compare model ${model.id}`}
-            checked={chosen}
-            disabled={!model.is_available || (full && !chosen)}
-            onChange={(event) => choose(event.target.checked)}
+            checked={isSelected}
+            disabled={!model.is_available || (isFull && !isSelected)}
+            onChange={(event) => onSelect(event.target.checked)}
           />
         )}
         <strong>{name}</strong>
@@ -84,9 +84,9 @@ function ModelLine({ model, shown, chosen, full, single, writes, choose }: LineP
           facts.rejection_reason && <span className="badge bad">did worse</span>
         )}
       </span>
-      <p className="model-what">
-        {`${how(model)}, ${ago(model.created_at)}`}
-        {facts.labels !== undefined && `: ${count(facts.labels, "label")} from ${count(facts.items ?? 0, "picture")}, by ${facts.features ?? ""}`}
+      <p className="model-description">
+        {`${describeMethod(model)}, ${formatAge(model.created_at)}`}
+        {facts.labels !== undefined && `: ${formatCount(facts.labels, "label")} from ${formatCount(facts.items ?? 0, "picture")}, by ${facts.features ?? ""}`}
         {facts.rejection_reason && <small>Not put into use: {facts.rejection_reason}.</small>}
       </p>
       <dl className="model-figures">
@@ -98,11 +98,11 @@ function ModelLine({ model, shown, chosen, full, single, writes, choose }: LineP
         ))}
       </dl>
       <span className="model-actions">
-        <button type="button" aria-pressed={shown} onClick={() => ask({ model: model.id })}>
+        <button type="button" aria-pressed={isShown} onClick={() => updateSearchParams({ model: model.id })}>
           Curve <span className="sr">of model {model.id}</span>
         </button>
         {!model.in_use && (
-          <button type="button" disabled={!writes || !model.is_available} onClick={() => void use(model.id)}>
+          <button type="button" disabled={!canWrite || !model.is_available} onClick={() => void activateModel(model.id)}>
             Use <span className="sr">model {model.id}</span>
           </button>
         )}
@@ -111,28 +111,28 @@ function ModelLine({ model, shown, chosen, full, single, writes, choose }: LineP
   );
 }
 
-function how(model: ModelSummary): string {
+function describeMethod(model: ModelSummary): string {
   if (model.method === "full") return "Learnt from everything";
   return model.parent === null ? "Learnt from corrections" : `Learnt from corrections of model ${model.parent}`;
 }
 
-function choose(numbers: readonly number[]): void {
-  ask({ compare: [...numbers].sort((a, b) => a - b).join() });
+function selectModels(numbers: readonly number[]): void {
+  updateSearchParams({ compare: [...numbers].sort((a, b) => a - b).join() });
 }
 
-/** What going back takes back. */
-function usedIn(models: readonly ModelSummary[]): string {
+/** Describe the change that a rollback undoes. */
+function describeUse(models: readonly ModelSummary[]): string {
   return `the use of model ${models.find((model) => model.in_use)?.id ?? ""}`;
 }
 
-async function use(id: number): Promise<void> {
+async function activateModel(id: number): Promise<void> {
   try {
-    const { rollback, models: after } = await api.useModel(id);
-    if (rollback) remember(rollback.entry, usedIn(after), collectionChanged);
-    say(`Model ${id} is in use. Press z to undo.`);
+    const { rollback, models: updatedModels } = await api.activateModel(id);
+    if (rollback) recordChange(rollback.entry, describeUse(updatedModels), refreshCollection);
+    notify(`Model ${id} is in use. Press z to undo.`);
   } catch (error) {
-    say((error as Error).message);
+    notify((error as Error).message);
   } finally {
-    collectionChanged();
+    refreshCollection();
   }
 }

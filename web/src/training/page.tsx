@@ -3,92 +3,92 @@
 import { type ReactNode, useState } from "react";
 import { api } from "../api/client";
 import type { JobStatus, ModelList } from "../api/types";
-import { count } from "../base/format";
-import { useKeys } from "../base/keys";
-import { useLoad } from "../base/load";
-import { useAsked } from "../base/router";
+import { formatCount } from "../base/format";
+import { useShortcuts } from "../base/shortcuts";
+import { useLoad } from "../base/loading";
+import { useSearchParams } from "../base/router";
 import { useStore } from "../base/store";
-import { Trouble } from "../base/ui";
-import { useMayWrite } from "../decisions/may";
-import { settledCount, undo } from "../decisions/desk";
-import { collectionTurn } from "../shell/collection";
+import { ErrorMessage } from "../base/components";
+import { useWritePermission } from "../decisions/write-permission";
+import { answerCount, undo } from "../decisions/decision-history";
+import { collectionVersion } from "../shell/collection";
 import { JobLine } from "../status/job-line";
-import { startJob, underWay, useJobs } from "../status/jobs";
+import { startJob, isActive, useJobs } from "../status/jobs";
 import { Curves } from "./chart";
 import { ComparisonCard } from "./comparison";
 import { ModelsCard } from "./models";
-import { chosenIn, comparisonJob, missingOf } from "./words";
+import { parseModelIds, findComparisonJob, describeMissing } from "./messages";
 
 export function TrainingPage(): ReactNode {
-  const turn = `${useStore(collectionTurn)} ${useStore(settledCount)}`;
-  const found = useLoad(`models ${turn}`, api.models);
-  const asked = useAsked();
+  const version = `${useStore(collectionVersion)} ${useStore(answerCount)}`;
+  const modelList = useLoad(`models ${version}`, api.listModels);
+  const params = useSearchParams();
   const jobs = useJobs();
-  const chosen = chosenIn(asked.get("compare"));
-  const writes = useMayWrite();
-  useKeys([{ keys: ["z"], told: "Undo", run: undo }]);
-  const models = found.value;
+  const selectedIds = parseModelIds(params.get("compare"));
+  const canWrite = useWritePermission();
+  useShortcuts([{ keys: ["z"], description: "Undo", run: undo }]);
+  const models = modelList.value;
   if (!models) {
     return (
-      <section className="page status" aria-label="Training" aria-busy={!found.error}>
-        {found.error && <Trouble error={found.error} again={found.again} />}
+      <section className="page status" aria-label="Training" aria-busy={!modelList.error}>
+        {modelList.error && <ErrorMessage error={modelList.error} onRetry={modelList.reload} />}
       </section>
     );
   }
-  const shown = Number(asked.get("model")) || (models.models[0]?.id ?? null);
-  const missing = missingOf(chosen, models);
-  const known = chosen.filter((n) => missingOf([n], models) === null);
+  const shownId = Number(params.get("model")) || (models.models[0]?.id ?? null);
+  const missingText = describeMissing(selectedIds, models);
+  const availableIds = selectedIds.filter((n) => describeMissing([n], models) === null);
   return (
     <section className="page status" aria-label="Training">
       <h1>Training</h1>
-      {found.error && <Trouble error={found.error} again={found.again} />}
-      <Learn models={models} jobs={jobs} writes={writes} />
-      <CurveCard jobs={jobs} shown={shown} missing={shown === null ? null : missingOf([shown], models)} />
-      {models.models.length > 0 && <ModelsCard found={models} shown={shown} chosen={known} writes={writes} />}
-      {missing !== null && (
+      {modelList.error && <ErrorMessage error={modelList.error} onRetry={modelList.reload} />}
+      <LearnCard models={models} jobs={jobs} canWrite={canWrite} />
+      <CurveCard jobs={jobs} shownId={shownId} missingText={shownId === null ? null : describeMissing([shownId], models)} />
+      {models.models.length > 0 && <ModelsCard modelList={models} shownId={shownId} selectedIds={availableIds} canWrite={canWrite} />}
+      {missingText !== null && (
         <section className="card" aria-label="Comparison">
           <h2>Comparison</h2>
-          <p role="status">{missing} Choose two of the models above.</p>
+          <p role="status">{missingText} Choose two of the models above.</p>
         </section>
       )}
-      {missing === null && chosen.length === 2 && <ComparisonCard models={chosen} job={comparisonJob(jobs, chosen)} writes={writes} />}
+      {missingText === null && selectedIds.length === 2 && <ComparisonCard models={selectedIds} job={findComparisonJob(jobs, selectedIds)} canWrite={canWrite} />}
     </section>
   );
 }
 
-function Learn({ models, jobs, writes }: { models: ModelList; jobs: readonly JobStatus[]; writes: boolean }): ReactNode {
+function LearnCard({ models, jobs, canWrite }: { models: ModelList; jobs: readonly JobStatus[]; canWrite: boolean }): ReactNode {
   const { forecast } = models;
-  const [anew, setAnew] = useState(false);
+  const [isFull, setIsFull] = useState(false);
   const [epochs, setEpochs] = useState("");
-  const [worse, setWorse] = useState(false);
-  const last = jobs.find((job) => job.kind === "train");
-  const busy = jobs.some(underWay);
-  const nothing = forecast.method === "nothing" && !anew;
-  const passes = epochs === "" ? null : Number(epochs);
-  const wrong = passes !== null && !(Number.isInteger(passes) && passes >= 1 && passes <= 10_000);
+  const [allowsWorse, setAllowsWorse] = useState(false);
+  const lastJob = jobs.find((job) => job.kind === "train");
+  const isBusy = jobs.some(isActive);
+  const isUpToDate = forecast.method === "nothing" && !isFull;
+  const epochCount = epochs === "" ? null : Number(epochs);
+  const isInvalid = epochCount !== null && !(Number.isInteger(epochCount) && epochCount >= 1 && epochCount <= 10_000);
   const start = (): void => {
-    const options = { ...(anew && { full: true }), ...(passes !== null && { epochs: passes }), ...(worse && { even_if_worse: true }) };
+    const options = { ...(isFull && { full: true }), ...(epochCount !== null && { epochs: epochCount }), ...(allowsWorse && { even_if_worse: true }) };
     void startJob("train", options);
   };
   return (
     <section className="card" aria-label="Learn">
       <h2>Learn</h2>
       <p>
-        <strong>{count(forecast.decisions, "decision")}</strong> {forecast.decisions === 1 ? "is" : "are"} not learnt yet.{" "}
-        <span className="quiet">{sentence(forecast.reason)}</span>
+        <strong>{formatCount(forecast.decisions, "decision")}</strong> {forecast.decisions === 1 ? "is" : "are"} not learnt yet.{" "}
+        <span className="quiet">{formatReason(forecast.reason)}</span>
       </p>
       <form
-        className="learn"
+        className="learn-form"
         onSubmit={(event) => {
           event.preventDefault();
           start();
         }}
       >
         <div className="segments" role="group" aria-label="How to learn">
-          <button type="button" aria-pressed={!anew} onClick={() => setAnew(false)}>
+          <button type="button" aria-pressed={!isFull} onClick={() => setIsFull(false)}>
             As needed
           </button>
-          <button type="button" aria-pressed={anew} onClick={() => setAnew(true)}>
+          <button type="button" aria-pressed={isFull} onClick={() => setIsFull(true)}>
             Anew
           </button>
         </div>
@@ -100,58 +100,58 @@ function Learn({ models, jobs, writes }: { models: ModelList; jobs: readonly Job
             max={10_000}
             placeholder="usual"
             value={epochs}
-            aria-invalid={wrong}
+            aria-invalid={isInvalid}
             onChange={(event) => setEpochs(event.target.value)}
           />
         </label>
         <label className="check-line">
-          <input type="checkbox" checked={worse} onChange={(event) => setWorse(event.target.checked)} />
+          <input type="checkbox" checked={allowsWorse} onChange={(event) => setAllowsWorse(event.target.checked)} />
           Use it even if it does worse
         </label>
-        <button type="submit" className="primary" disabled={busy || !writes || nothing || wrong}>
+        <button type="submit" className="primary" disabled={isBusy || !canWrite || isUpToDate || isInvalid}>
           Learn
         </button>
       </form>
       <p className="quiet">
-        {anew || forecast.method === "full"
+        {isFull || forecast.method === "full"
           ? "A new model learns from all tags; that takes longest. "
           : forecast.method === "corrections" && "The model in use goes on with what changed, new labels included. "}
         A model that does worse on the pictures held out, by more than chance, is kept but not used.
       </p>
-      {last && (
+      {lastJob && (
         <ul className="jobs" aria-live="polite">
-          <JobLine job={last} />
+          <JobLine job={lastJob} />
         </ul>
       )}
     </section>
   );
 }
 
-/** The curve of the training that runs, or of a model. */
-function CurveCard({ jobs, shown, missing }: { jobs: readonly JobStatus[]; shown: number | null; missing: string | null }): ReactNode {
-  const running = jobs.find((job) => job.kind === "train" && job.state === "running");
-  const model = useLoad(shown === null || running || missing ? null : `model ${shown}`, (signal) => api.model(shown ?? 0, signal));
-  const value = model.busy ? null : model.value; // while it is asked for, that of the one before is still there
-  const points = (running ? running.progress.curve : value?.curve) ?? [];
-  if (!running && shown === null) return null;
+/** Curves of the running training, or of a model. */
+function CurveCard({ jobs, shownId, missingText }: { jobs: readonly JobStatus[]; shownId: number | null; missingText: string | null }): ReactNode {
+  const runningJob = jobs.find((job) => job.kind === "train" && job.state === "running");
+  const model = useLoad(shownId === null || runningJob || missingText ? null : `model ${shownId}`, (signal) => api.getModel(shownId ?? 0, signal));
+  const value = model.isLoading ? null : model.value; // while loading, the value is still that of the previous model
+  const points = (runningJob ? runningJob.progress.curve : value?.curve) ?? [];
+  if (!runningJob && shownId === null) return null;
   return (
     <section className="card" aria-label="Curve">
-      <h2>{running ? "The training that runs" : `How model ${shown} was trained`}</h2>
-      {!running && missing ? (
-        <p role="status">{missing}</p>
-      ) : !running && model.error ? (
-        <Trouble error={model.error} again={model.again} />
+      <h2>{runningJob ? "The training that runs" : `How model ${shownId} was trained`}</h2>
+      {!runningJob && missingText ? (
+        <p role="status">{missingText}</p>
+      ) : !runningJob && model.error ? (
+        <ErrorMessage error={model.error} onRetry={model.reload} />
       ) : points.length ? (
-        <Curves points={points} kept={running ? null : (value?.facts.best_epoch ?? null)} />
+        <Curves points={points} bestEpoch={runningJob ? null : (value?.facts.best_epoch ?? null)} />
       ) : (
-        <p className="quiet chart-none">{running ? "No epoch is done yet." : value ? "Its epochs were not written down." : ""}</p>
+        <p className="quiet chart-none">{runningJob ? "No epoch is done yet." : value ? "Its epochs were not written down." : ""}</p>
       )}
     </section>
   );
 }
 
-/** The first clause of a reason; what follows tells the flags of the command line. */
-function sentence(why: string): string {
-  const first = why.split(";")[0]!;
-  return `${first[0]?.toUpperCase() ?? ""}${first.slice(1)}.`;
+/** First clause of a reason; the rest names flags of the command line. */
+function formatReason(reason: string): string {
+  const clause = reason.split(";")[0]!;
+  return `${clause[0]?.toUpperCase() ?? ""}${clause.slice(1)}.`;
 }

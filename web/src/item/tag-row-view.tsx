@@ -1,0 +1,81 @@
+/** Row of a label, with buttons to accept and reject it. */
+
+import type { ReactNode } from "react";
+import type { Verdict } from "../api/client";
+import { formatAge, formatPercent } from "../base/format";
+import { Bar, Icon } from "../base/components";
+import { useWritePermission } from "../decisions/write-permission";
+import { describeProvenance, type TagRow } from "./tag-rows";
+
+interface Props {
+  row: TagRow;
+  position: number;
+  isCurrent: boolean;
+  isNumbered: boolean;
+  onHighlight: (label: string | null) => void; // show or hide its heat map
+  onVerdict: (row: TagRow, verdict: Verdict | null) => void;
+}
+
+export function TagRowView({ row, position, isCurrent, isNumbered, onHighlight, onVerdict }: Props): ReactNode {
+  const canWrite = useWritePermission();
+  const probability = row.suggestion?.probability ?? row.annotation?.probability ?? null;
+  const time = row.annotation?.at ?? (row.verdict ? null : row.suggestion?.at);
+  const toggleVerdict = (verdict: Verdict): void => onVerdict(row, row.verdict === verdict ? null : verdict);
+  return (
+    <li
+      className={`row ${row.verdict ?? ""} ${isCurrent ? "current" : ""}`}
+      aria-current={isCurrent || undefined}
+      onPointerEnter={(event) => {
+        if (event.pointerType === "mouse") onHighlight(row.label);
+      }}
+      onPointerLeave={() => onHighlight(null)}
+      onFocus={() => onHighlight(row.label)}
+      onBlur={() => onHighlight(null)}
+    >
+      {isNumbered && <kbd className="row-key">{position < 9 ? position + 1 : ""}</kbd>}
+      <button
+        type="button"
+        className="row-label"
+        title="Where it is seen"
+        onClick={() => onHighlight(row.label)}
+      >
+        <span className="row-name">{row.label}</span>
+        <small title={time ?? undefined}>
+          {row.verdict === "rejected" ? "rejected " : ""}
+          {describeProvenance(row)}
+          {time ? `, ${formatAge(time)}` : ""}
+        </small>
+      </button>
+      <span className="row-p">
+        {probability !== null && (
+          <>
+            <Bar value={probability} />
+            <span>{formatPercent(probability)}</span>
+          </>
+        )}
+      </span>
+      {canWrite && (
+        <>
+          <button
+            type="button"
+            className="verdict accept"
+            aria-pressed={row.verdict === "accepted"}
+            aria-label={`Accept ${row.label}`}
+            onClick={() => toggleVerdict("accepted")}
+          >
+            <Icon name="accept" />
+          </button>
+          <button
+            type="button"
+            className="verdict reject"
+            aria-pressed={row.verdict === "rejected"}
+            aria-label={`Reject ${row.label}`}
+            onClick={() => toggleVerdict("rejected")}
+          >
+            <Icon name="reject" />
+          </button>
+        </>
+      )}
+    </li>
+  );
+}

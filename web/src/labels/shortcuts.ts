@@ -1,0 +1,22 @@
+/** Shortcuts of the list and of the tree. */
+
+import { useShortcuts } from "../base/shortcuts";
+import { updateSearchParams } from "../base/router";
+import { undo } from "../decisions/decision-history";
+
+function focus(selector: string): void {
+  document.querySelector<HTMLElement>(selector)?.focus();
+}
+
+/** Register the shortcuts; `step` moves by a number of labels. */
+export function useLabelShortcuts(step: (offset: number) => void): void {
+  useShortcuts([
+    { keys: ["/"], description: "Filter by words", run: () => focus(".labels-bar .words") },
+    { keys: ["j"], description: "Next label", run: () => step(1) },
+    { keys: ["k"], description: "Label before", run: () => step(-1) },
+    { keys: ["e"], description: "Edit", run: () => focus(".label-edit input") },
+    { keys: ["m"], description: "Merge into another", run: () => focus(".label-merge input") },
+    { keys: ["Escape"], description: "Back to the list", run: () => updateSearchParams({ label: null }) },
+    { keys: ["z"], description: "Undo", run: undo },
+  ]);
+}

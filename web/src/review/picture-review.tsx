@@ -1,0 +1,255 @@
+/** Review of one picture and its suggested labels. */
+
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { getHeatMapUrl, getThumbnailUrl } from "../api/client";
+import type { ItemSummary, ItemDetails } from "../api/types";
+import type { Verdict } from "../api/client";
+import { formatCount, getFileName, formatNumber } from "../base/format";
+import { useShortcuts } from "../base/shortcuts";
+import { LabelInput } from "../base/label-input";
+import { updateSearchParams, openDialog, useSearchParams } from "../base/router";
+import { useStore } from "../base/store";
+import { EmptyState, Icon, Link, ErrorMessage } from "../base/components";
+import { decide, overlay, undo } from "../decisions/decision-history";
+import { useWritePermission } from "../decisions/write-permission";
+import { useItemList } from "../gallery/item-lists";
+import { siblingItems } from "../item/sibling-items";
+import { fetchDetail, prefetch, useDetail, useDetails } from "../item/detail-cache";
+import { Picture } from "../item/picture";
+import { TagRowView } from "../item/tag-row-view";
+import { type TagRow, buildTagRows } from "../item/tag-rows";
+import { recordVerdict } from "../item/verdicts";
+import { collectionVersion } from "../shell/collection";
+import { notify } from "../base/notifications";
+import type { Order } from "./page";
+
+const PREFETCH_COUNT = 4;
+
+export function PictureReview({ label, order }: { label: string; order: Order }): ReactNode {
+  const params = useSearchParams();
+  const version = useStore(collectionVersion);
+  const { pages, state } = useItemList(
+    {
+      ...(label ? { label } : {}),
+      label_state: "suggested",
+      state: "present",
+      sort: order === "best_probability" && label ? "probability" : order,
+      descending: true,
+    },
+    version,
+  );
+  const id = Number(params.get("at")) || null;
+  const foundPosition = id === null ? 0 : pages.items.findIndex((item) => item.id === id);
+  const details = useDetails();
+  const position = findOpenItem(pages.items, Math.max(0, foundPosition), 1, details) ?? Math.max(0, foundPosition);
+  const showPicture = (target: number): void => {
+    const item = pages.items[target];
+    if (item) updateSearchParams({ at: item.id }, { replace: true });
+  };
+  useEffect(() => {
+    pages.require(position + 2 * PREFETCH_COUNT);
+    for (let i = position; i <= position + PREFETCH_COUNT; i += 1) if (pages.items[i]) prefetch(pages.items[i]!);
+  }, [pages, position, state.loadedCount]);
+  useEffect(() => siblingItems.set(pages.items), [pages]);
+
+  const item = pages.items[position];
+  if (state.error && !item) return <ErrorMessage error={state.error} onRetry={pages.retry} />;
+  if (state.isComplete && findOpenItem(pages.items, 0, 1, details) === null) return <NothingOpen label={label} />;
+  if (!item) return <div className="review-item" aria-busy="true" />;
+  return (
+    <ReviewedPicture
+      item={item}
+      position={position}
+      total={state.isComplete ? pages.items.length : state.total}
+      onNext={() => {
+        const next = findOpenItem(pages.items, position + 1, 1, details);
+        if (next === null) notify("That was the last one.");
+        else showPicture(next);
+      }}
+      onBack={() => showPicture(findOpenItem(pages.items, position - 1, -1, details) ?? position)}
+      onUndo={() => {
+        const undoneItem = undo();
+        const undonePosition = undoneItem === null ? -1 : pages.items.findIndex((other) => other.id === undoneItem);
+        if (undonePosition >= 0 && undonePosition !== position) showPicture(undonePosition);
+      }}
+    />
+  );
+}
+
+/** Find the next item that has suggestions or is not loaded yet. */
+function findOpenItem(list: readonly ItemSummary[], start: number, step: 1 | -1, details: ReadonlyMap<number, ItemDetails>): number | null {
+  for (let position = start; position >= 0 && position < list.length; position += step) {
+    if (details.get(list[position]!.id)?.suggestions.length !== 0) return position;
+  }
+  return null;
+}
+
+function NothingOpen({ label }: { label: string }): ReactNode {
+  return (
+    <EmptyState title={label ? `Nothing is open for “${label}”` : "Nothing is open"}>
+      <p>
+        Everything that was suggested is decided. Have the model <Link address="/training">learn</Link> from it: new suggestions
+        come here.
+      </p>
+    </EmptyState>
+  );
+}
+
+interface ReviewedPictureProps {
+  item: ItemSummary;
+  position: number;
+  total: number | null;
+  onNext: () => void;
+  onBack: () => void;
+  onUndo: () => void;
+}
+
+function ReviewedPicture({ item, position, total, onNext, onBack, onUndo }: ReviewedPictureProps): ReactNode {
+  const { item: detail, error } = useDetail(item.id);
+  const [highlighted, setHighlighted] = useState<{ id: number; label: string } | null>(null);
+  const highlightedLabel = highlighted?.id === item.id ? highlighted.label : null;
+  return (
+    <div className="review-item">
+      <div className="review-picture">
+        <Picture
+          src={getThumbnailUrl(item, 1024)}
+          name={getFileName(item.path)}
+          ratio={item.width && item.height ? item.width / item.height : null}
+          heatMap={highlightedLabel ? getHeatMapUrl(item.id, highlightedLabel) : null}
+        />
+        <p className="review-name">
+          <span>
+            {formatNumber(position + 1)}
+            {total !== null && ` of ${formatCount(total, "picture")}`}
+          </span>
+          <button type="button" className="link" onClick={() => openDialog("item", item.id)}>
+            {getFileName(item.path)}
+          </button>
+        </p>
+      </div>
+      {detail ? (
+        <LabelDecisions
+          key={item.id}
+          detail={detail}
+          onHighlight={(label) => setHighlighted(label ? { id: item.id, label } : null)}
+          {...{ onNext, onBack, onUndo }}
+        />
+      ) : (
+        <div className="review-side" aria-busy={!error}>
+          {error && <ErrorMessage error={error} onRetry={() => void fetchDetail(item.id)} />}
+        </div>
+      )}
+    </div>
+  );
+}
+
+interface LabelDecisionsProps {
+  detail: ItemDetails;
+  onHighlight: (label: string | null) => void;
+  onNext: () => void;
+  onBack: () => void;
+  onUndo: () => void;
+}
+
+function LabelDecisions({ detail, onHighlight, onNext, onBack, onUndo }: LabelDecisionsProps): ReactNode {
+  const rows = sortSuggestedFirst(buildTagRows(detail, useStore(overlay)));
+  const [position, setPosition] = useState(0);
+  const [isPinned, setIsPinned] = useState(false);
+  const [newLabel, setNewLabel] = useState("");
+  const canWrite = useWritePermission();
+  const field = useRef<HTMLDivElement>(null);
+  const setVerdict = (row: TagRow, state: Verdict | null): void => recordVerdict(detail.id, row.label, state);
+  const moveTo = (next: number): void => {
+    const target = Math.max(0, Math.min(rows.length - 1, next));
+    setPosition(target);
+    if (isPinned) onHighlight(rows[target]?.label ?? null);
+  };
+  const toggleVerdict = (target: number, state: Verdict): void => {
+    const row = rows[target];
+    if (!row) return;
+    setVerdict(row, row.verdict === state ? null : state);
+    moveTo(target + 1);
+  };
+  const openRows = rows.filter((row) => row.verdict === null);
+  const rejectOpen = (): void => {
+    decide(
+      openRows.map((row) => ({ item: detail.id, label: row.label, state: "rejected" as const })),
+      `${formatCount(openRows.length, "label")} rejected`,
+    );
+    onNext();
+  };
+  const digits = Array.from({ length: 9 }, (_, i) => String(i + 1));
+  useShortcuts([
+    { keys: digits, display: "1 … 9", description: "Accept that label", run: (e) => toggleVerdict(readDigit(e) - 1, "accepted") },
+    {
+      keys: digits.map((d) => `Shift+${d}`),
+      display: "Shift 1 … 9",
+      description: "Reject that label",
+      run: (e) => toggleVerdict(readDigit(e) - 1, "rejected"),
+    },
+    { keys: ["ArrowDown", "j"], display: "↓ j", description: "Next label", run: () => moveTo(position + 1) },
+    { keys: ["ArrowUp", "k"], display: "↑ k", description: "Label before", run: () => moveTo(position - 1) },
+    { keys: ["a", "Enter"], description: "Accept the marked label", run: () => toggleVerdict(position, "accepted") },
+    { keys: ["r", "x"], description: "Reject the marked label", run: () => toggleVerdict(position, "rejected") },
+    { keys: ["e"], description: "Reject what is open, next picture", run: rejectOpen },
+    { keys: ["ArrowRight", "n", " "], display: "→ n Space", description: "Next picture; what is open stays open", run: onNext },
+    { keys: ["ArrowLeft", "p"], display: "← p", description: "Picture before", run: onBack },
+    { keys: ["t", "+"], description: "Add a label", run: () => field.current?.querySelector("input")?.focus() },
+    {
+      keys: ["h"],
+      description: "Show where the marked label is seen",
+      run: () => {
+        setIsPinned(!isPinned);
+        onHighlight(isPinned ? null : (rows[position]?.label ?? null));
+      },
+    },
+    { keys: ["z"], description: "Undo", run: onUndo },
+  ]);
+  return (
+    <div className="review-side">
+      <ul className="rows" aria-label="Labels">
+        {rows.map((row, i) => (
+          <TagRowView key={row.label} row={row} position={i} isCurrent={i === position} isNumbered onHighlight={onHighlight} onVerdict={setVerdict} />
+        ))}
+      </ul>
+      {rows.length === 0 && <p className="quiet">Nothing is suggested for this picture.</p>}
+      <div ref={field} hidden={!canWrite}>
+        <LabelInput
+          name="Add a label"
+          placeholder="Add a label (t)"
+          value={newLabel}
+          onChange={setNewLabel}
+          onPick={(label) => {
+            recordVerdict(detail.id, label, "accepted");
+            setNewLabel("");
+          }}
+          onEscape={() => (document.activeElement as HTMLElement | null)?.blur()}
+          allowsNew
+        />
+      </div>
+      <div className="review-actions">
+        <button type="button" onClick={onBack} aria-label="Picture before">
+          <Icon name="back" />
+        </button>
+        <button type="button" onClick={onUndo} disabled={!canWrite}>
+          <Icon name="undo" /> Undo
+        </button>
+        <button type="button" onClick={rejectOpen} disabled={!openRows.length || !canWrite}>
+          Reject rest
+        </button>
+        <button type="button" className="primary" onClick={onNext}>
+          Next <Icon name="next" />
+        </button>
+      </div>
+    </div>
+  );
+}
+
+function readDigit(event: KeyboardEvent): number {
+  return Number(event.code.slice(-1));
+}
+
+/** Put rows with a suggestion first; they keep their place after a decision. */
+function sortSuggestedFirst(rows: TagRow[]): TagRow[] {
+  return [...rows.filter((row) => row.suggestion), ...rows.filter((row) => !row.suggestion)];
+}
