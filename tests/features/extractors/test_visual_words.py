@@ -180,7 +180,9 @@ def test_refuses_the_folder_of_something_else(tmp_path, extractor):
 def test_refuses_rows_of_features(extractor):
     rows = FeatureTable(csr_matrix((1, 3)), csr_matrix((1, 1)), ["a"], ["b"])
     for use in (extractor.transform, VisualWords().fit):
-        with pytest.raises(InputError, match="visual-words takes pictures and these are rows of features; give pictures"):
+        with pytest.raises(
+            InputError, match="visual-words takes pictures and these are rows of features; give pictures"
+        ):
             use(rows)
 
 

@@ -99,10 +99,10 @@ class SpaceAnnotator(SavedModel):
         InputError
             Items of the kind are no documents, or no word of the text is known.
         """
-        terms = self.terms.get(kind)
-        if terms is None or str(terms.modality) != "documents":
+        extractor = self.extractors.get(kind)
+        if extractor is None or str(extractor.modality) != "documents":
             raise InputError(f"entities of the kind {kind!r} are no documents; give a kind that is made of text")
-        columns, values = terms.transform_one(text.encode())
+        columns, values = extractor.transform_one(text.encode())
         require(len(columns) > 0, f"no word of {text!r} is in the dictionary; give another text")
         return csr_matrix((values, columns, [0, len(columns)]), (1, extractor.n_features_))
 
@@ -149,8 +149,8 @@ class SpaceAnnotator(SavedModel):
             name: restore_extractor(parts.extract(f"extractors/{name}", extractor.kind, extractor.config))
             for name, extractor in fields.extractors.items()
         }
-        if unknown := terms.keys() - space.kinds_.keys():
+        if unknown := extractors.keys() - space.kinds_.keys():
             raise ValueError(
                 f"it extracts features of the kinds {', '.join(sorted(unknown))}, which its space does not know"
             )
-        return cls(space, terms, parts.config["columns"], fields.facts)
+        return cls(space, extractors, parts.config["columns"], fields.facts)
