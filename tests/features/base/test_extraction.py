@@ -340,7 +340,7 @@ def test_killed_again_and_again_it_loses_nothing(tmp_path, extractor, collection
     out_text, error = start(tmp_path / "pictures", tmp_path / "extractor", out).communicate()
     assert out_text == "96\n", error
     assert out.read_bytes() == complete.read_bytes()
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.parquet", "pictures", "extractor", "whole.parquet"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.parquet", "extractor", "pictures", "whole.parquet"]
     assert np.array_equal(as_rows(out).X[0].toarray(), as_rows(out).X[24].toarray())
 
 
