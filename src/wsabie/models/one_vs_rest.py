@@ -19,11 +19,12 @@ from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import UnsuitableModelError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import LARGE_MEMORY_BYTES, count_available_cores
-from wsabie.core.progress import Progress
+from wsabie.core.progress import Progress, Stage
 from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix, count_rows
 from wsabie.models.base.label_matrix import count_label_rows
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.models.base.score_ranker import ScaledRanker
+from wsabie.models.logistic_heads import fit_logistic_heads
 from wsabie.storage.schema_validation import Count, check_array, read_config
 
 LearnerName = Literal["logistic", "passive-aggressive", "hinge", "svm"]
@@ -48,6 +49,8 @@ class LabelLearner(NamedTuple):
     odds: bool = False
 
 
+SHARED_PASS_SHARE = 0.06
+"""Duration of "logistic" on dense rows, whose labels share the passes, as a share of that label by label."""
 SECONDS_PER_LABEL = 3e-3
 VALUES_PER_FEATURE = 20
 """See `LabelLearner`. The estimate is for refusing jobs of hours; a fit may take half or twice as long."""
@@ -159,9 +162,10 @@ class OneVsRest(ScaledRanker):
     A label's score is its log-odds ("logistic") or its signed margin (other learners). Labels of no row or of all rows
     are not fitted: their score is the log-odds of their share of the rows.
 
-    All other labels are negatives of a row. Labels are fitted in parallel on threads. From .1 GB or a minute on, the
-    log (`logging.getLogger("wsabie")`) states memory and time before the start. Both grow with the number of labels,
-    and a job above the limits is refused (`ModelTooLargeError`).
+    All other labels are negatives of a row. With "logistic" and dense rows labels share the passes over the rows; else
+    each label is fitted by itself. Both run on threads. From .1 GB or a minute on, the log
+    (`logging.getLogger("wsabie")`) states memory and time before the start. Both grow with the number of labels, and a
+    job above the limits is refused (`ModelTooLargeError`).
 
     Parameters
     ----------
@@ -221,7 +225,15 @@ class OneVsRest(ScaledRanker):
         width = self.n_features_in_
         work = self.work(_count_values(inputs), width, count_label_rows(targets), count_rows(inputs))
         self._check_limits(work, targets.shape[1])
-        self._fit_labels(_convert_rows(inputs, width, self._learner.dtype), targets, progress)
+        dtype = np.float32 if self._shares_passes(inputs) else self._learner.dtype
+        self._fit_labels(_convert_rows(inputs, width, dtype), targets, progress)
+
+    def _shares_passes(self, rows: object) -> bool:
+        return self.learner == "logistic" and self.max_negatives is None and isinstance(rows, np.ndarray)
+
+    @property
+    def _n_threads(self) -> int:
+        return self.threads or count_available_cores()
 
     def work(self, n_values: int, n_features: int, counts: Array, rows: int) -> TrainingCost:
         """Estimate memory and time of a fit.
@@ -229,7 +241,7 @@ class OneVsRest(ScaledRanker):
         Parameters
         ----------
         n_values : int
-            Stored values of X.
+            Stored values of X; rows * n_features: the rows are dense.
         n_features : int
         counts : (n_labels,) int
             Rows of each label; labels with none or all of the `rows` take no time.
@@ -241,7 +253,9 @@ class OneVsRest(ScaledRanker):
         n_shown = fitted + (n_negatives if self.max_negatives is None else np.minimum(n_negatives, self.max_negatives))
         values = float(n_shown.sum()) * n_values / max(rows, 1) + VALUES_PER_FEATURE * n_features * len(fitted)
         seconds = SECONDS_PER_LABEL * len(fitted) + self._learner.seconds_per_value * values
-        return TrainingCost(4 * len(counts) * (n_features + 1), seconds / (self.threads or count_available_cores()))
+        if self.learner == "logistic" and self.max_negatives is None and n_values == rows * n_features:
+            seconds *= SHARED_PASS_SHARE
+        return TrainingCost(4 * len(counts) * (n_features + 1), seconds / self._n_threads)
 
     @property
     def _learner(self) -> LabelLearner:
@@ -287,13 +301,20 @@ class OneVsRest(ScaledRanker):
         self.coef_ = np.zeros((self.n_features_in_, n_labels), np.float32).T
         self.intercept_ = compute_log_odds(counts, rows.shape[0])
         self.n_unconverged_ = 0
-        by_label = (targets > 0).tocsc()
         label_ids = np.flatnonzero((counts > 0) & (counts < rows.shape[0]))
-        with (
-            warnings.catch_warnings(),
-            ThreadPoolExecutor(self.threads or count_available_cores()) as pool,
-            progress.stage("one-versus-rest", len(label_ids), "labels") as stage,
-        ):
+        by_label, fit = (targets > 0).tocsc(), self._fit_together if self._shares_passes(rows) else self._fit_apart
+        with progress.stage("one-versus-rest", len(label_ids), "labels") as stage:
+            fit(rows, by_label, label_ids, stage)
+
+    def _fit_together(self, rows: Float32, by_label: Matrix, label_ids: Int64, stage: Stage) -> None:
+        if not len(label_ids):
+            return
+        heads = fit_logistic_heads(rows, by_label[:, label_ids], self.C, self.max_iter, self._n_threads, stage.advance)
+        self.coef_[label_ids], self.intercept_[label_ids] = heads.weights, heads.intercept
+        self.n_unconverged_ = int((~heads.has_converged).sum())
+
+    def _fit_apart(self, rows: Matrix, by_label: Matrix, label_ids: Int64, stage: Stage) -> None:
+        with warnings.catch_warnings(), ThreadPoolExecutor(self._n_threads) as pool:
             warnings.simplefilter("ignore", ConvergenceWarning)  # counted instead
             for has_converged in pool.map(lambda y: self._fit_label(rows, by_label, y), label_ids):
                 self.n_unconverged_ += int(not has_converged)

@@ -89,5 +89,5 @@ def test_labels_that_only_held_out_rows_have_do_not_count() -> None:
     names = [f"label {i}" for i in range(21)]
     held_out = hold_out([wsabie.NearestMean()], X, Y, None, 0, label_names=names)
     assert held_out.scores.n_positives.tolist() == [1] * 20
-    with pytest.raises(wsabie.InputError, match="each label has one row"):
+    with pytest.raises(wsabie.InputError, match="each label has one row or group, so that none of 20 sample"):
         hold_out([wsabie.NearestMean()], X[:20], Y[:20], None, 0, label_names=names)

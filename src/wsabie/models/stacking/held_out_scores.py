@@ -174,8 +174,8 @@ def hold_out(
             parts.append(HeldOutScores.of(scores, known_truth[lo:hi]))
     if not parts:
         raise UnsuitableModelError(
-            "each label has one row or group, so that no row can be held out; give more rows, or train a model of kind "
-            "wsabie"
+            f"each label has one row or group, so that none of {rows.shape[0]:,} sample(s) can be held out; give more "
+            "rows, or train a model of kind wsabie"
         )
     held_out_scores = HeldOutScores.join(parts)
     spreads = np.maximum(spreads / len(held_out_scores.n_positives), _LEAST_SPREAD)
