@@ -46,6 +46,25 @@ def test_scores_are_those_of_scikit_learn(sparse: bool, threads: int) -> None:
     assert model.n_unconverged_ == 0
 
 
+def test_labels_of_dense_rows_share_passes_and_threads_change_no_bit() -> None:
+    X, Y = task(n=400, d=20, n_labels=70)  # three blocks
+    models = [OneVsRest(threads=threads).fit(X, Y) for threads in (1, 2)]
+    assert np.array_equal(models[0].coef_, models[1].coef_)
+    oracle = OneVsRestClassifier(LogisticRegression(solver="liblinear")).fit(models[0].scaling_(X), Y)
+    np.testing.assert_allclose(models[0].scores(X), oracle.decision_function(models[0].scaling_(X)), atol=1e-2)
+    assert models[0].n_unconverged_ == 0
+    assert OneVsRest(threads=1, max_iter=1).fit(X, Y).n_unconverged_ > 60
+
+
+def test_a_large_step_is_halved_until_the_loss_falls() -> None:
+    rng = np.random.default_rng(0)
+    X = 30 * rng.standard_normal((200, 3)).astype(np.float32)  # far from the quadratic
+    Y = (X[:, :1] + 10 * rng.standard_normal((200, 1)) > 60).astype(np.int8)
+    oracle = OneVsRestClassifier(LogisticRegression(C=100, solver="liblinear", tol=1e-8)).fit(X, Y)
+    model = OneVsRest(100.0, scaling=None, threads=1).fit(X, np.hstack([Y, 1 - Y]))
+    np.testing.assert_allclose(model.scores(X)[:, 0], oracle.decision_function(X), atol=0.05)
+
+
 def test_labels_of_no_row_and_of_every_row_keep_their_log_odds() -> None:
     X, Y = task()
     Y[:, 0], Y[:, 1] = 0, 1
