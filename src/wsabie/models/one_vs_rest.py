@@ -24,8 +24,8 @@ from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix, count_r
 from wsabie.models.base.label_matrix import count_label_rows
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.models.base.score_ranker import ScaledRanker
-from wsabie.models.logistic_heads import fit_logistic_heads
 from wsabie.storage.schema_validation import Count, check_array, read_config
+from wsabie.training.logistic_heads import fit_logistic_heads
 
 LearnerName = Literal["logistic", "passive-aggressive", "hinge", "svm"]
 
