@@ -119,7 +119,7 @@ def compute_log_odds(counts: Array, n: int) -> Float32:
 
 
 log = logging.getLogger("wsabie")
-_LOGGED_SECONDS = 60
+LOGGED_SECONDS = 60
 """Shortest estimated training time that the log states."""
 
 
@@ -140,6 +140,11 @@ class TrainingCost(NamedTuple):
 
     n_bytes: int
     seconds: float
+
+    @property
+    def is_large(self) -> bool:
+        """True from .1 GB or a minute on: then the log states it before training."""
+        return self.n_bytes >= LARGE_MEMORY_BYTES or self.seconds >= LOGGED_SECONDS
 
     def __str__(self) -> str:
         """Return size and time in words.
@@ -293,7 +298,7 @@ class OneVsRest(ScaledRanker):
                 f"{sentence}, and the limits are {self.max_gigabytes:g} GB and {self.max_minutes:g} minutes; "
                 "use fewer labels, set max_negatives, or raise max_gigabytes and max_minutes"
             )
-        if work.n_bytes >= LARGE_MEMORY_BYTES or work.seconds >= _LOGGED_SECONDS:
+        if work.is_large:
             log.info(sentence)
 
     def _fit_labels(self, rows: Matrix, targets: Matrix, progress: Progress) -> None:

@@ -13,9 +13,12 @@ from wsabie.core.progress import Progress
 from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.models.base.score_ranker import ScaledRanker
+from wsabie.models.one_vs_rest import TrainingCost
 from wsabie.storage.schema_validation import check_array
 
 log = logging.getLogger("wsabie")
+SECONDS_PER_PRODUCT = 2e-9
+"""Duration of a step on a core of 2.5 GHz, per label and value of the rows; a fit may take half or twice as long."""
 
 
 @dataclass(eq=False, repr=False)
@@ -23,7 +26,8 @@ class Softmax(ScaledRanker):
     """Softmax classifier for rows with one label each, fitted by scikit-learn's L-BFGS.
 
     A row with several labels counts once for each, with weight 1 / labels. The score of a label is the logarithm of its
-    probability; labels without a training row are never predicted.
+    probability; labels without a training row are never predicted. From .1 GB or a minute on, the log
+    (`logging.getLogger("wsabie")`) states memory and time of all `max_iter` steps before the start.
 
     Parameters
     ----------
@@ -69,6 +73,7 @@ class Softmax(ScaledRanker):
         if len(self.trained_label_ids_) == 1:
             self.weights_, self.bias_ = np.zeros((1, rows.shape[1]), np.float32), np.zeros(1, np.float32)
             return
+        self._log_cost(rows, pairs)
         weight = 1 / np.bincount(pairs.row, minlength=rows.shape[0])[pairs.row]
         learner = LogisticRegression(C=self.C, max_iter=self.max_iter)
         with warnings.catch_warnings():
@@ -85,6 +90,14 @@ class Softmax(ScaledRanker):
         # contiguous, so that products with a loaded table have the same bits
         self.weights_ = np.ascontiguousarray(weights, np.float32)
         self.bias_ = bias.astype(np.float32)
+
+    def _log_cost(self, rows: Matrix, pairs: Matrix) -> None:
+        """Log the estimate of memory and time, if they are large."""
+        n_labels, (n_rows, n_features) = len(self.trained_label_ids_), rows.shape
+        n_values = (rows.nnz if hasattr(rows, "tocsr") else rows.size) * pairs.nnz / n_rows
+        cost = TrainingCost(4 * n_labels * (n_features + 1), SECONDS_PER_PRODUCT * n_values * n_labels * self.max_iter)
+        if cost.is_large:
+            log.info(f"softmax with {n_labels:,} labels and {n_features:,} features needs {cost}")
 
     def probabilities(self, X: Matrix) -> Float64:
         """Return the probability of each label, (n, n_labels) float64; 0 for labels without a training row.
