@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from wsabie.core.errors import WsabieError as WsabieError
     from wsabie.core.executors import ProcessExecutor as ProcessExecutor
     from wsabie.distributed.ray_executor import RayExecutor as RayExecutor
+    from wsabie.evaluation.metrics import compute_propensities as compute_propensities
     from wsabie.evaluation.quadruplets import split_quadruplets as split_quadruplets
     from wsabie.evaluation.score_evaluation import evaluate_scores as evaluate_scores
     from wsabie.evaluation.splits import hold_out_labels as hold_out_labels
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from wsabie.io.formats.parquet_rows import write_parquet_rows as write_parquet_rows
     from wsabie.io.formats.region_items import add_full_images as add_full_images
     from wsabie.io.formats.region_items import find_region_pairs as find_region_pairs
+    from wsabie.io.formats.svmlight import write_svmlight_rows as write_svmlight_rows
     from wsabie.io.recognition import open_source as open_source
     from wsabie.io.records import FeatureTable as FeatureTable
     from wsabie.io.records import Item as Item
@@ -129,6 +131,7 @@ _NAMES = {
     "wsabie.samples": "get_sample_path",
     "wsabie.io.shards.sharded_table": "open_shards",
     "wsabie.io.formats.parquet_rows": "write_parquet_rows",
+    "wsabie.io.formats.svmlight": "write_svmlight_rows",
     "wsabie.io.datasets.attribute_recognition": "read_attributes",
     "wsabie.io.formats.region_items": "find_region_pairs add_full_images",
     "wsabie.io.tags.image_tags": "read_image_tags",
@@ -136,6 +139,7 @@ _NAMES = {
     "wsabie.evaluation.splits": "split hold_out_labels",
     "wsabie.evaluation.quadruplets": "split_quadruplets",
     "wsabie.evaluation.score_evaluation": "evaluate_scores",
+    "wsabie.evaluation.metrics": "compute_propensities",
     "wsabie.vocabulary.label_quadruplets": "Quadruplets",
     "wsabie.vocabulary.hierarchy": "Hierarchy",
     "wsabie.io.vocabulary.hierarchies": "read_hierarchy",

@@ -42,6 +42,13 @@ Hierarchical error of the ImageNet challenges of 2010 and 2011, which withdrew i
 
 It is 0 if a true label is among them; lower is better.
 
+Propensity-scored precision (Jain et al. 2016) weights a true label y by 1 / p_y, so that rare labels count more:
+
+    psp@k = mean over rows of (sum over j <= k of hit_j / p_{y_j}) / k, divided by the same mean of the best orders
+
+The Extreme Classification repository reports this ratio of means. A row's value is its sum, divided by the mean of the
+best.
+
 With ties all are, as above, expected values over random orders of tied labels. Let A labels score strictly above
 the k-th score and t labels have it. Each of the t is in one of the k - A remaining places with the same probability, so
 
@@ -59,6 +66,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64
+from wsabie.core.errors import InputError
 from wsabie.core.label_lists import LabelLists
 from wsabie.kernels.ranking.topk import TopKHeap
 from wsabie.vocabulary.label_similarity import AncestorHeights, HopDistances, LabelSimilarity, find_radius
@@ -211,6 +219,60 @@ def first_reciprocal_rank(ranks: PositiveRanks) -> Float64:
 def label_reciprocal_rank(ranks: PositiveRanks) -> Float64:
     """Return 1 / rank of every positive, (nnz,), regardless of the other positives of its row."""
     return _compute_harmonic_gap(ranks.n_above, ranks.group) / ranks.group
+
+
+def compute_propensities(label_counts: Int64, n_rows: int, *, a: float = 0.55, b: float = 1.5) -> Float64:
+    """Estimate each label's propensity: the chance that a row which deserves it has it (Jain et al. 2016, section 3).
+
+    p = 1 / (1 + C (N_l + b)^-a) with C = (log N - 1) (b + 1)^a.
+
+    Parameters
+    ----------
+    label_counts : (n_labels,) int
+        Training rows of each label, N_l.
+    n_rows : int
+        Training rows, N; at least 3, since C is negative for fewer.
+    a, b : float
+        Constants of the data. The Extreme Classification repository takes .5 and .4 for Wikipedia, .6 and 2.6 for
+        Amazon, and the defaults for all else.
+
+    Returns
+    -------
+    (n_labels,) float64
+
+    Raises
+    ------
+    InputError
+        A count is negative or more than n_rows, n_rows is below 3, or a or b is not positive.
+
+    Examples
+    --------
+    >>> compute_propensities(np.array([1, 10, 100]), 1000).round(3)
+    array([0.145, 0.281, 0.56 ])
+    """
+    counts = np.asarray(label_counts, np.float64)
+    if n_rows < 3 or a <= 0 or b <= 0:
+        raise InputError(f"propensities of {n_rows} rows with a = {a} and b = {b}; give 3 rows, and a, b above 0")
+    if counts.ndim != 1 or not ((counts >= 0) & (counts <= n_rows)).all():
+        raise InputError(f"the counts of labels are not one number from 0 to {n_rows:,} each; count training rows")
+    propensities: Float64 = 1 / (1 + (np.log(n_rows) - 1) * (b + 1) ** a * (counts + b) ** -a)
+    return propensities
+
+
+def measure_propensity_precision(ranks: PositiveRanks, weights: Float64, k: int) -> tuple[Float64, Float64]:
+    """Return the sum of weights of hits in the first k / k, and that of the best possible order, per row.
+
+    Parameters
+    ----------
+    ranks : PositiveRanks
+    weights : (nnz,) float64
+        1 / propensity of each positive.
+    k : int
+    """
+    start = np.cumsum(ranks.n_positives) - ranks.n_positives
+    place = np.arange(len(weights)) - start[ranks.row]
+    ordered = weights[np.lexsort((-weights, ranks.row))]
+    return ranks.sum_per_row(hits_at(ranks, k) * weights) / k, ranks.sum_per_row(ordered * (place < k)) / k
 
 
 def _compute_by_best_group(ranks: PositiveRanks, compute: Callable[[int, int, int], float]) -> Float64:

@@ -56,7 +56,7 @@ class Evaluation:
         Rows without such a label.
     per_row : dict of str to (n_rows,) float64
         "p@k", "recall@k", "hit@k" and "ndcg@k" for each k, "MAP", "MRR" and "AUC" (NaN in a row without negatives);
-        "psib@k" with `similar`, "hp@k" with `hops` and "herr@k" with `heights`.
+        "psib@k" with `similar`, "hp@k" with `hops`, "herr@k" with `heights` and "psp@k" with `propensities`.
     tied_at_cut : dict of int to int
         Rows whose k-th and (k + 1)-th scores are equal.
     tied_positives : int
@@ -65,7 +65,7 @@ class Evaluation:
         Fraction of all labels that appear in the first k of some row (equal scores by label id).
     ceilings : dict of str to float
         Highest "p@k" and "recall@k" that the numbers of positives allow, and highest "psib@k" and "hp@k" that the
-        hierarchy allows.
+        hierarchy allows; 1 for "psp@k".
     labels : LabelFigures
     """
 
@@ -116,6 +116,7 @@ def evaluate_scores(
     similar: Any = None,
     hops: HopDistances | None = None,
     heights: AncestorHeights | None = None,
+    propensities: Float64 | None = None,
 ) -> Evaluation:
     """Evaluate a ranker that yields scores block by block.
 
@@ -135,6 +136,8 @@ def evaluate_scores(
         Distances of labels, for the hierarchical precision: `Hierarchy.hops(label_names)`.
     heights : AncestorHeights or None
         Ancestors of labels, for the hierarchical error: `Hierarchy.heights(label_names)`.
+    propensities : (n_labels,) float or None
+        Propensities of labels in (0, 1], for the propensity-scored precision: `compute_propensities`.
 
     Returns
     -------
@@ -162,7 +165,9 @@ def evaluate_scores(
     running: EvaluationAccumulator | None = None
     for block in score_blocks:
         lo, scores = _check_block(block)
-        running = running or EvaluationAccumulator(Y, scores.shape[1], ks, exclude, similar, hops, heights)
+        running = running or EvaluationAccumulator(
+            Y, scores.shape[1], ks, exclude, similar, hops, heights, propensities
+        )
         running.add(running.measure(lo, scores))
         del block, scores  # free this block before the next one is made
     if running is None:
@@ -195,6 +200,7 @@ class EvaluationAccumulator:
         similar: Any = None,
         hops: HopDistances | None = None,
         heights: AncestorHeights | None = None,
+        propensities: Float64 | None = None,
     ) -> None:
         ks = _check_ks(ks)
         positives = list_positives(Y, n_labels)
@@ -212,6 +218,7 @@ class EvaluationAccumulator:
             "herr": (metrics.measure_errors, heights),
         }
         self.relations = {name: relation for name, relation in relations.items() if relation[1] is not None}
+        self.inverse_propensities = None if propensities is None else _invert(propensities, n_labels)
         self.ks, self.n_rows, self.n_labels = ks, n_rows, n_labels
         self.per_row: dict[str, Float64] = {}
         self.is_scored = np.zeros(n_rows, bool)
@@ -230,6 +237,11 @@ class EvaluationAccumulator:
         ranks = rank_scores(scores, positives, excluded)
         has_positives = ranks.n_positives > 0
         values, ceilings = metrics.compute_kinship_metrics(scores, best, positives, excluded, self.relations, self.ks)
+        if self.inverse_propensities is not None:
+            weights = self.inverse_propensities[positives.labels]
+            for k in self.ks:
+                name = f"psp@{k}"
+                values[name], ceilings[name] = metrics.measure_propensity_precision(ranks, weights, k)
         per_row = _compute_row_metrics(ranks, self.ks) | values
         highest = {name: float(ceiling[has_positives].sum()) for name, ceiling in ceilings.items()}
         hits, reciprocal = metrics.hits_at(ranks, max(self.ks)), metrics.label_reciprocal_rank(ranks)
@@ -279,17 +291,22 @@ class EvaluationAccumulator:
             raise InputError("no row has a positive label among the candidates, so nothing can be measured")
         support = self.sums[0].astype(np.int64)
         recall, reciprocal = self.sums[1:] / np.where(support > 0, support, np.nan)
+        per_row = {name: values[rows] for name, values in self.per_row.items()}
+        ceilings = _compute_ceilings(n_positives[rows], self.ks)
+        ceilings |= {name: sum_ / len(rows) for name, sum_ in self.highest.items()}
+        for name in per_row:
+            if name.startswith("psp@"):
+                per_row[name], ceilings[name] = per_row[name] / ceilings[name], 1.0
         return Evaluation(
             self.ks,
             self.n_labels,
             rows,
             self.n_rows - len(rows),
-            {name: values[rows] for name, values in self.per_row.items()},
+            per_row,
             self.tied_at_cut,
             self.tied_positives,
             {k: float(covered.mean()) for k, covered in self.covered.items()},
-            _compute_ceilings(n_positives[rows], self.ks)
-            | {name: sum_ / len(rows) for name, sum_ in self.highest.items()},
+            ceilings,
             LabelFigures(max(self.ks), support, recall, reciprocal),
         )
 
@@ -319,6 +336,16 @@ def _rank_best(scores: Array, excluded: LabelLists, k: int, lo: int) -> TopKHeap
         raise InputError(f"a score of row {lo + row} is NaN; the model has diverged or the row is not finite")
     sort_topk(heap, 0, len(scores))
     return heap
+
+
+def _invert(propensities: Float64, n_labels: int) -> Float64:
+    """Return 1 / propensity of each label."""
+    values = np.asarray(propensities)
+    if values.shape != (n_labels,) or values.dtype.kind != "f" or not ((values > 0) & (values <= 1)).all():
+        message = f"propensities of the shape {values.shape} for {n_labels:,} labels"
+        raise InputError(f"{message}; give each label a number above 0 and at most 1, see compute_propensities")
+    inverse: Float64 = 1 / values.astype(np.float64)
+    return inverse
 
 
 def _check_block(block: Any) -> tuple[int, Array]:

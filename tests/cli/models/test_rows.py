@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from wsabie.cli.models.evaluate import _show_evaluation
+from wsabie.evaluation.metrics import compute_propensities
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.workflows.compare.entrants import NAMES
@@ -362,6 +363,24 @@ def test_evaluate_shows_what_says_something(cli: Cli, rows: Path, tmp_path: Path
     assert f"coverage@1 {evaluation['coverage']['@1']:.4f}" in " ".join(table.split())
     assert evaluation["unknown"] == {"labels": 0, "pairs": 0, "names": []}
     assert "p@10" not in cli("compare", rows, "--models", "popularity").out
+
+
+def test_propensities_come_from_the_labels_of_the_training_data(cli: Cli, tmp_path: Path) -> None:
+    """Names decide, not the order of labels; labels that the model does not know have no part in it."""
+    files = {"train": ["a cat"] * 30 + ["b dog"] * 6 + ["c elk"] * 4, "test": ["a cat", "b elk", "c elk"]}
+    for name, lines in files.items():
+        text = "\n".join("__label__{} {}".format(*line.split()[::-1]) for line in lines)
+        (tmp_path / f"{name}.txt").write_text(text + "\n")
+    model, train = tmp_path / "m", tmp_path / "train.txt"
+    assert cli("train", train, "--model", model, "--epochs", 5, "--hold-out", 0).code == 0
+    command = ("evaluate", model, tmp_path / "test.txt", "--allow-overlap", "--propensities")
+    evaluation = cli(*command, train, "--json").json
+    cat, elk = compute_propensities(np.array([30, 4]), 40)
+    assert evaluation["metrics"]["psp@1"] == pytest.approx((1 / cat + 1 / elk) / (1 / cat + 2 / elk))
+    assert "psp@1" in evaluation["intervals"]
+    assert "psp@1" in cli(*command, train).out
+    (tmp_path / "other.txt").write_text("__label__gnu d\n")
+    assert "give the data that it was trained on" in cli(*command, tmp_path / "other.txt").err
 
 
 def test_scores_in_memory_are_bounded_by_bytes(

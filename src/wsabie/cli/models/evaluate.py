@@ -13,7 +13,7 @@ from wsabie.cli.target import NO_LABELS, is_declaration, run_by_model
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
-    from wsabie.core.arrays import Int64, Matrix
+    from wsabie.core.arrays import Float64, Int64, Matrix
     from wsabie.evaluation.bootstrap import Interval
     from wsabie.evaluation.score_evaluation import Evaluation
     from wsabie.io.alignment import AlignedTable
@@ -130,7 +130,7 @@ def _format_interval(task: "TaskFigures", metric: str, group: str) -> list[str]:
 
 KS, SPACE_KS = (1, 5, 10, 50), (1, 3, 5, 10)
 SHOWN_METRICS = ("p@1", "p@5", "p@10", "recall@5", "recall@10", "recall@50", "MAP", "MRR", "ndcg@10", "AUC",
-         "psib@1", "psib@5", "psib@10", "hp@5", "hp@10", "herr@5")  # fmt: skip
+         "psib@1", "psib@5", "psib@10", "hp@5", "hp@10", "herr@5", "psp@1", "psp@3", "psp@5")  # fmt: skip
 
 
 class EvaluateOptions(shared.RejectOptions, shared.ModelClusterOptions):
@@ -141,6 +141,11 @@ class EvaluateOptions(shared.RejectOptions, shared.ModelClusterOptions):
     candidates: Annotated[shared.Candidates, NO_LABELS] = None
     exclude: Path | None = option(
         "Labels that a row has in this data are no candidates: the training data of --by one-label.", not_for=NO_LABELS
+    )
+    propensities: Path | None = option(
+        "The model's training data: its label counts weight rare labels more, in psp@k.",
+        metavar="DATA",
+        not_for=NO_LABELS,
     )
     allow_overlap: shared.AllowOverlap = False
     labels: shared.HierarchyOptions
@@ -166,7 +171,8 @@ def _evaluate_labels(options: EvaluateOptions) -> Report:
 
     model, data, parts = options.model, options.data, options.parts
     candidates, exclude = options.candidates, options.exclude
-    options.check_outputs(inputs=(data, model, exclude, candidates, parts.relations, parts.candidate_pairs))
+    counted = options.propensities
+    options.check_outputs(inputs=(data, model, exclude, counted, candidates, parts.relations, parts.candidate_pairs))
     annotator, progress = inputs.load_annotator(model, options.threads), TerminalProgress()
     executor = options.make_executor(data, model)
     vocabulary = annotator.model.vocabulary_
@@ -189,7 +195,8 @@ def _evaluate_labels(options: EvaluateOptions) -> Report:
         excluded = None if exclude is None else _read_excluded_labels(exclude, rows, data, rejects)
         workers = (executor, model) if executor.has_persistent_workers else None
         settings: Settings = {"exclude": excluded, "workers": workers, "similar": siblings}
-        ks = select_informative_lengths(KS, len(rows.label_names))
+        settings["propensities"] = None if counted is None else _read_propensities(counted, rows.label_names, rejects)
+        ks = select_informative_lengths(KS if counted is None else (*KS, 3), len(rows.label_names))
         evaluation = evaluate_model(evaluated, rows, ks, "scoring", progress, hops=hops, heights=heights, **settings)
         intervals = bootstrap_all(_select_metrics(evaluation), groups=get_groups(rows, evaluation.rows))
         part_evaluation = None if part_request is None else evaluate_parts(evaluated, rows, part_request, progress)
@@ -281,6 +288,19 @@ def _read_excluded_labels(exclude: Path, rows: "FeatureTable", data: Path, rejec
     if n_excluded:
         print_note(f"{format_count(n_excluded, 'pair')} of {data} left out: {exclude} has them too")
     return labels
+
+
+def _read_propensities(data: Path, label_names: list[str], rejects: "Rejects") -> "Float64":
+    """Count the labels in the training data, and compute their propensities."""
+    from wsabie.evaluation.metrics import compute_propensities
+    from wsabie.io.alignment import align_table
+    from wsabie.io.records import count_labels
+
+    table = inputs.make_label_table(inputs.open_data(data, rejects))
+    counts = count_labels(align_table(table, label_names).rows)
+    if not counts.any():
+        raise InputError(f"no row of {data} has a label of the model; give the data that it was trained on")
+    return compute_propensities(counts, len(table))
 
 
 def _refuse_training_data(annotator: "Annotator", source: "Source", data: Path) -> None:

@@ -5,7 +5,7 @@ header, labels and features are numbered from 0 and must keep to what it promise
 numbers are taken as written (column 0 stays empty in files that count from 1, so that train and test
 always agree), and the labels are the integers that occur. Names come from a file `labels.txt` or `Yf.txt`
 beside the data, one a line in UTF-8, the first for label 0; otherwise a label is named by its integer. The
-id of a row is its line number.
+id of a row is its line number. `write_svmlight_rows` writes the XC form.
 
 scikit-learn's reader takes five times as long and refuses a file for one bad row (`docs/decisions/text-readers.md`).
 """
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from scipy.sparse import csr_matrix, issparse
 
 from wsabie.core.arrays import Int32, UInt8
 from wsabie.core.errors import InputError
@@ -35,9 +36,11 @@ from wsabie.io.parsers.text_files import (
     iterate_line_blocks,
     iterate_numbered_lines,
 )
+from wsabie.io.records import FeatureTable
 from wsabie.io.row_streams import RowStream, StreamInfo, StreamPart
 from wsabie.kernels.text import sparse_text_parser
 from wsabie.kernels.text.sparse_text_parser import LARGEST, LineBatch, RowLimits, allocate_batch, parse_lines
+from wsabie.storage.atomic_files import replace_file
 from wsabie.storage.column_files import ColumnTable, ListColumn, compute_offsets
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.label_names import normalise_label_name
@@ -279,3 +282,42 @@ class SvmlightStream(RowStream):
                 f"{self.path} holds {n_rows:,} rows but its header promises {promised:,}; correct the first number of "
                 "the header, or fetch the file again"
             )
+
+
+def write_svmlight_rows(rows: FeatureTable, path: str | Path) -> None:
+    """Write rows as XC text, the form of the Extreme Classification repository; `SvmlightStream` gives back X and Y.
+
+    The file appears whole or not at all. Label names go to `labels.txt` beside it, unless they are the numbers 0, 1, 2
+    ... The form has no place for ids, groups, times, feature names and explicit negatives.
+
+    Parameters
+    ----------
+    rows : FeatureTable
+    path : str or Path
+        Usually ends with .txt.
+
+    Raises
+    ------
+    InputError
+        A value is not finite, `labels.txt` holds other names, the folder cannot be written, or the disk is full.
+    """
+    from sklearn.datasets import dump_svmlight_file
+
+    path = Path(path)
+    if not np.isfinite(rows.X.data if issparse(rows.X) else rows.X).all():
+        raise InputError(f"a value of the rows for {path} is not finite; correct or leave out its row")
+    _write_sidecar_names(rows.label_names, path)
+    with replace_file(path) as draft, draft.open("wb") as file:
+        file.write(f"{len(rows)} {rows.X.shape[1]} {len(rows.label_names)}\n".encode())
+        dump_svmlight_file(rows.X, csr_matrix(rows.Y > 0), file, multilabel=True)
+
+
+def _write_sidecar_names(label_names: list[str], path: Path) -> None:
+    """Write the names that `SvmlightStream` will look for beside `path`; refuse to change a file of other names."""
+    sidecar = next((file for name in _SIDECARS if (file := path.with_name(name)).exists()), None)
+    if sidecar is None:
+        if label_names != [str(number) for number in range(len(label_names))]:
+            with replace_file(path.with_name(_SIDECARS[0])) as draft:
+                draft.write_text("".join(f"{name}\n" for name in label_names), encoding="utf-8")
+    elif sidecar == path or _read_sidecar_names(sidecar) != label_names:
+        raise InputError(f"{sidecar} holds other label names than the rows for {path}; choose another folder")
