@@ -32,12 +32,18 @@ def explain_metric(metric: str) -> str:
 
 def format_metric(value: float, digits: int = 3) -> str:
     """Format a metric, with a real minus; a dash if it is not defined."""
-    return "–" if not math.isfinite(value) else f"{value:.{digits}f}".replace("-", "−")
+    return "–" if not math.isfinite(value) else f"{value:z.{digits}f}".replace("-", "−")
 
 
 def format_difference(value: float, digits: int = 3) -> str:
-    """Format a difference with its sign (a real minus)."""
-    return format_metric(value, digits) if not math.isfinite(value) else f"{value:+.{digits}f}".replace("-", "−")
+    """Format a difference with its sign (a real minus); what rounds to 0 has a plus.
+
+    Examples
+    --------
+    >>> format_difference(-0.05), format_difference(-0.0001)
+    ('−0.050', '+0.000')
+    """
+    return format_metric(value, digits) if not math.isfinite(value) else f"{value:+z.{digits}f}".replace("-", "−")
 
 
 def format_duration(seconds: float) -> str:

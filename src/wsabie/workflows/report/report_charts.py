@@ -87,7 +87,7 @@ def format_headline(comparison: Comparison, entry: ModelEntry, modality: str = "
 def format_gain(verdict: ModelVerdict, base: int) -> str:
     """Return the difference in percent of the baseline; in labels or items if the baseline has none right."""
     if math.isfinite(verdict.relative):
-        return f"{verdict.relative:+.0%}".replace("-", "−")
+        return f"{verdict.relative:+z.0%}".replace("-", "−")
     return f"{format_difference(verdict.difference.mean * base, 1)} of {base}"
 
 
