@@ -85,6 +85,7 @@ def test_the_choice_of_a_kind_shows_what_was_tried(cli: Cli, rows: Path, tmp_pat
     command = ("train", rows, "--model", tmp_path / "m", "--kind", "auto", "--threads", 1)
     result = cli(*command)
     assert result.code == 0, result.err
+    assert "auto compares several kinds on held-out rows before it learns from all: about twice the time" in result.err
     header, *lines = [line for line in result.out.splitlines() if line.strip()][1:]
     assert header.split() == ["model", "nDCG@10", "95", "%", "interval", "MB", "seconds"]
     titles = ["WARP embedding", "nearest mean", "ridge regression", "k nearest neighbours", "one-versus-rest", "fusion"]
