@@ -1,15 +1,16 @@
 """Runs of tables and figures in the terminal."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wsabie.cli.hierarchies import match_data_siblings, read_hierarchies
-from wsabie.cli.inputs import collect_rejects, make_executor
+from wsabie.cli.command import argument, command, list_stated, option
+from wsabie.cli.hierarchies import match_data_siblings
+from wsabie.cli.knowledge_files import WordOptions
+from wsabie.cli.options import HierarchyOptions, RejectOptions, SeededThreadOptions
 from wsabie.cli.output import TerminalProgress, escape_line, out, print_note, show_json, show_table
 from wsabie.core.errors import InputError
-from wsabie.storage.output_checks import check_output_paths
 
 if TYPE_CHECKING:
     from papers.record_run import RecordRun
@@ -20,59 +21,74 @@ _NAME, _LONG = 25, 60
 """Widths of a name in the list, and of a cell of text."""
 
 
-def run_reproduce(
-    table: str,
-    data: str | None,
-    folder: Path | None,
-    parameters: dict[str, Any],
-    threads: int | None,
-    seed: int,
-    seeds: int | None,
-    min_rows: int | None,
-    hierarchy: Sequence[Path] | None,
-    parent_first: bool,
-    artists: str | None,
-    options: dict[str, Any],
-    strict: bool,
-    rejects_file: Path | None,
-    json: bool,
-) -> None:
-    """List the tables, or run one, print it and write its files."""
+class TableDataOptions(WordOptions):
+    """Options of the data of some tables."""
+
+    artists: str | None = option(
+        "music-bigdata: kind of the names that are artists (default: artist, speaker, instrument).", metavar="KIND"
+    )
+    inherit: bool = option("parts-table3 and its like: wholes have the parts of what they are a kind of.")
+    n_held_out: int | None = option(
+        "devise-zero-shot: labels that each split holds out (default: 25).", flag="--held", min=2
+    )
+
+
+class TableOptions(RejectOptions, SeededThreadOptions):
+    """Options of a table or figure of the papers."""
+
+    table: str = argument("Name of a table or figure; `list` shows all.", metavar="TABLE")
+    data: str | None = option(
+        "sample (default), visterm:S (generated; also tiny, M, imagenet, web), or a collection's path."
+    )
+    out: Path | None = option("Folder for the results (default: paper-results/TABLE).")
+    epochs: int | None = option("Passes over the pairs (default: by size).", min=1)
+    min_rows: int | None = option("Leave out labels with fewer training rows (default: 1; sample: 2).", min=1)
+    seeds: int | None = option("parts-table3 and its like: trainings of each model (default: 5).", min=1)
+    labels: HierarchyOptions
+    sources: TableDataOptions
+
+
+@command()
+def reproduce_table(options: TableOptions) -> None:
+    """Run a table or figure of the papers: their figures beside those of other data, and the verdicts."""
     from papers.datasets import open_data
     from papers.record_run import run_record
     from papers.records.record_index import RECORDS, find_record
     from papers.run_page import MADE_BY
     from wsabie.workflows.compare.comparison import require_writable_folder
 
+    table, data, seed = options.table, options.data, options.seed
     if table == LIST:
-        _list_tables(RECORDS, json)
+        _list_tables(RECORDS, options.json)
         return
-    record, progress = find_record(table), TerminalProgress()
-    folder = folder or Path("paper-results") / table
-    check_output_paths(("rejects", rejects_file), inputs=(None if data is None else Path(data), folder))
+    record = find_record(table)
+    folder = options.out or Path("paper-results") / table
+    options.check_outputs(inputs=(None if data is None else Path(data), folder))
     require_writable_folder(folder, MADE_BY)
     if data is not None and not record.needs_data:
         raise InputError(f"{table} is computed from formulas; leave --data out")
     if record.needs_data and data is None and record.opening is None:
         data = "sample"
         print_note("no --data is named: the bundled sample collection is used")
-    refuse_options(set(options).difference(record.opening.options if record.opening else ()), table)
-    paper_data, kinds = None, read_hierarchies(hierarchy, parent_first)
-    similar = match_data_siblings(kinds, hierarchy, data)
-    with collect_rejects(rejects_file, strict=strict) as rejects:
+    sources = list_stated(options.sources)
+    artists = sources.pop("artists", None)
+    refuse_options(set(sources).difference(record.opening.options if record.opening else ()), table)
+    paper_data, kinds = None, options.labels.read()
+    similar = match_data_siblings(kinds, options.labels.hierarchy, data)
+    with options.collect_rejects() as rejects:
         if record.needs_data and data is not None:
             open_function = open_data if record.opening is None else record.opening.open
-            paper_data = open_function(
-                data, seed=seed, executor=make_executor(threads), progress=progress, rejects=rejects, **options
-            )
+            paper_data = open_function(data, seed=seed, **options.resources(rejects=rejects), **sources)
             if paper_data.related is not None:
                 print_note(paper_data.about)
-            changes: dict[str, Any] = {"similar": similar, "hierarchy": kinds, "min_rows": min_rows, "artists": artists}
+            changes: dict[str, Any] = {"similar": similar, "hierarchy": kinds, "artists": artists}
+            changes |= options.pick("min_rows")
             paper_data = replace(paper_data, **{name: value for name, value in changes.items() if value is not None})
-        run: dict[str, Any] = {"seed": seed, "threads": threads, "parameters": parameters, "seeds": seeds}
-        record_run = run_record(record, paper_data, **run, progress=progress)
+        parameters = {} if options.epochs is None else options.pick("epochs")
+        run: dict[str, Any] = {"parameters": parameters, **options.pick("seed", "threads", "seeds")}
+        record_run = run_record(record, paper_data, **run, progress=TerminalProgress())
     files = record_run.write(folder)
-    if json:
+    if options.json:
         show_json({**record_run.as_dict(), "files": [str(file) for file in files]})
         return
     _print_run(record_run, files)

@@ -46,17 +46,6 @@ def match_data_siblings(
     return None if tree is None else partial(_find_siblings, tree, hierarchy or (), str(data))
 
 
-def read_hierarchies(hierarchy: Sequence[Path] | None, parent_first: bool) -> "Hierarchy | None":
-    """Read a hierarchy from is-a lists; None without a list."""
-    from wsabie.io.vocabulary.hierarchies import read_hierarchy
-
-    if hierarchy:
-        return read_hierarchy(*hierarchy, parent_first=parent_first)
-    if parent_first:
-        raise InputError("--parent-first says how --hierarchy is written; add --hierarchy FILE, or leave it out")
-    return None
-
-
 def _find_siblings(tree: "Hierarchy", paths: Sequence[Path], owner: str, labels: Sequence[str]) -> "SiblingSimilarity":
     """Find siblings among the labels; refuse lists that know none of them."""
     similar = tree.similar(labels)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wsabie.cli import options as shared
 from wsabie.cli.command import Options, Settings, option
 from wsabie.cli.inputs import format_names, read_label_names
 from wsabie.cli.output import TerminalProgress, format_count, print_note
@@ -59,7 +58,16 @@ def match_label_concepts(graph: "KnowledgeGraph", labels: Path, table: Path | No
     return concepts
 
 
-class LabelOptions(Options, panel="Knowledge of labels"):
+class WordOptions(Options, panel="Knowledge of labels"):
+    """Options of the words of labels."""
+
+    vectors: Path | None = option("Word vectors (word2vec, GloVe, fastText .vec), for what labels mean.")
+    knowledge: list[Path] | None = option(
+        "WordNet's files or others that say which terms a label has; several complete each other.", metavar="<path>"
+    )
+
+
+class LabelOptions(WordOptions):
     """Options of knowledge about labels."""
 
     relations: str | None = option(
@@ -67,8 +75,6 @@ class LabelOptions(Options, panel="Knowledge of labels"):
         "is-a=kinds.tsv.",
         metavar="FILE",
     )
-    vectors: shared.WordVectors = None
-    knowledge: shared.LabelKnowledge = None
     labels: Path | None = option(
         "Further labels that devise and conse can rank, though no row has them: a file, one a line."
     )

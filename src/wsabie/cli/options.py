@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from wsabie.cli.command import NotFor, Options, Settings, list_stated, option
-from wsabie.cli.hierarchies import read_hierarchies
 from wsabie.cli.inputs import EXTRACTOR_PARAMETERS, collect_rejects, make_executor
 from wsabie.cli.output import TerminalProgress, show_json
+from wsabie.core.errors import InputError
 from wsabie.core.records import convert_records
 from wsabie.features.extractor_names import list_extractor_names
-from wsabie.models.estimator_specs import SYSTEMS
 from wsabie.storage.output_checks import OutputKind, check_output_paths
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ def parse_positive(text: str) -> float:
     return number
 
 
-By = Literal["auto", "group", "row", "label", "time"]
 Data = Annotated[
     Path,
     typer.Argument(
@@ -45,9 +43,6 @@ Data = Annotated[
     ),
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder, as `wsabie train --model` wrote it.")]
-Kind = Annotated[str, typer.Option(help=f"Kind of model: {', '.join(SYSTEMS)}.")]
-Json = Annotated[bool, typer.Option(help="One JSON document on standard output.")]
-Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="Threads (default: all cores).")]
 Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything random.")]
 OptionalSeed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of everything random (default: 0).")]
 Strict = Annotated[bool, typer.Option(help="Stop at the first bad input instead of listing it.")]
@@ -59,15 +54,6 @@ RayAddress = Annotated[
 LabelLimit = Annotated[int, typer.Option(..., "-k", min=1, help="How many labels.")]
 RecallTarget = Annotated[float, typer.Option(min=0.01, max=1, help="Share of the exact top 10 that is to be found.")]
 AllowOverlap = Annotated[bool, typer.Option(help="Judge training rows too, instead of refusing.")]
-Hierarchies = Annotated[
-    list[Path] | None,
-    typer.Option(
-        metavar="<path>",
-        help="Is-a list (child TAB parent, WordNet's files, a collection with categories) that says which labels are "
-        "siblings; several complete each other.",
-    ),
-]
-ParentFirst = Annotated[bool, typer.Option(help="Pairs in --hierarchy name the parent first.")]
 MinRows = Annotated[int, typer.Option(min=1, help="Leave out labels with fewer training rows than this.")]
 Features = Annotated[
     str | None,
@@ -115,22 +101,12 @@ RelationPairs = Annotated[
     list[str] | None,
     typer.Option(metavar="RELATION=FILE", help="A list of id TAB id that states a relation: has-part=parts.tsv."),
 ]
-WordVectors = Annotated[
-    Path | None, typer.Option(help="Word vectors (word2vec, GloVe, fastText .vec), for what labels mean.")
-]
-LabelKnowledge = Annotated[
-    list[Path] | None,
-    typer.Option(
-        metavar="<path>",
-        help="WordNet's files or others that say which terms a label has; several complete each other.",
-    ),
-]
 
 
 class OutputOptions(Options, panel="Output"):
     """Options of commands that report in JSON."""
 
-    json: Json = False
+    json: bool = option("One JSON document on standard output.")
 
     def show_json(self, document: object) -> bool:
         """Print the document of a command in JSON if that is asked for; return True then."""
@@ -164,7 +140,7 @@ class RejectOptions(ListedRejectOptions):
 class ThreadOptions(Options, panel="Machine"):
     """Options of commands that use several cores."""
 
-    threads: Threads = None
+    threads: int | None = option("Threads (default: all cores).", min=1, max=1024)
 
     def make_executor(self, *paths: Path | None) -> "Executor":
         """Make the executor of the work; all nodes of a cluster have to see the paths."""
@@ -191,31 +167,37 @@ class RunOptions(ThreadOptions):
         return {name: value for name, value in list_stated(self).items() if name in ("threads", "seed")}
 
 
-class ClusterOptions(ThreadOptions):
-    """Options of commands that work on several cores or machines."""
-
-    ray: RayAddress = None
-
-
 class ModelClusterOptions(ThreadOptions):
     """Options of commands that ask a model on several cores or machines; a space works in this process."""
 
     ray: Annotated[RayAddress, NotFor(space="where models work, and a space works here")] = None
 
 
-class ClusterRunOptions(RunOptions, ClusterOptions):
+class ClusterRunOptions(RunOptions):
     """Options of commands that work on several machines and draw at random."""
+
+    ray: RayAddress = None
 
 
 class HierarchyOptions(Options, panel="Labels"):
     """Options of commands that know siblings of labels."""
 
-    hierarchy: Hierarchies = None
-    parent_first: ParentFirst = False
+    hierarchy: list[Path] | None = option(
+        "Is-a list (child TAB parent, WordNet's files, a collection with categories) that says which labels are "
+        "siblings; several complete each other.",
+        metavar="<path>",
+    )
+    parent_first: bool = option("Pairs in --hierarchy name the parent first.")
 
     def read(self) -> "Hierarchy | None":
         """Read the hierarchy; None without a list."""
-        return read_hierarchies(self.hierarchy, self.parent_first)
+        from wsabie.io.vocabulary.hierarchies import read_hierarchy
+
+        if self.hierarchy:
+            return read_hierarchy(*self.hierarchy, parent_first=self.parent_first)
+        if self.parent_first:
+            raise InputError("--parent-first says how --hierarchy is written; add --hierarchy FILE, or leave it out")
+        return None
 
 
 class FeatureOptions(Options, panel="Features of pictures, sounds and documents"):

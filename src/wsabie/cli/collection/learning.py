@@ -7,7 +7,7 @@ from wsabie.cli.collection import CollectionOptions, PersonOptions
 from wsabie.cli.command import JsonObject, Report, Settings, argument, command, option
 from wsabie.cli.inputs import make_executor
 from wsabie.cli.options import Features, RecallTarget, SeededThreadOptions, ThreadOptions
-from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path, show_table
+from wsabie.cli.output import TerminalProgress, format_count, format_time, out, print_note, quote_path, show_table
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def show_all_models(folder: Path, collection: "Collection", switch: "ModelSwitch
     rows = []
     for m in records:
         figures, n_items = _format_figures(m.figures.get("now")), m.figures.get("items", 0)
-        rows.append([str(m.id), _format_minute(m), _format_method(m), *figures, n_items, _format_state(m)])
+        rows.append([str(m.id), format_time(m.created_at)[:16], _format_method(m), *figures, n_items, _format_state(m)])
     title = f"{folder}: {format_count(len(rows), 'model')}, judged on items that were held out"
     show_table(title, ["model", "made (UTC)", "how", *_FIGURES, "items", ""], rows)
     if rollback is not None:
@@ -50,7 +50,7 @@ def show_all_models(folder: Path, collection: "Collection", switch: "ModelSwitch
 
 def _show_model(model: "ModelRecord") -> None:
     facts, figures = model.facts, model.figures
-    made = f"model {model.id}, {_format_method(model)}, {_format_minute(model)} UTC"
+    made = f"model {model.id}, {_format_method(model)}, {format_time(model.created_at)[:16]} UTC"
     out.print(f"{made} {_format_state(model)}".rstrip())
     if "labels" in facts:
         out.print(_format_examples(facts, f" by {facts['features']}"))
@@ -122,10 +122,6 @@ def _format_method(model: "ModelRecord") -> str:
 
 def _format_figures(figures: dict[str, float] | None) -> list[str]:
     return [f"{figures[name]:.3f}" if figures else "" for name in _FIGURES]
-
-
-def _format_minute(model: "ModelRecord") -> str:
-    return model.created_at[:16].replace("T", " ")
 
 
 def _format_examples(facts: JsonObject, features: str = "") -> str:

@@ -84,11 +84,8 @@ def labels(options: LabelsOptions) -> Report:
     concepts = match_label_concepts(graph, options.labels, options.table)
     if kind == "match":
         return _show_matches(options, concepts)
-    if kind == "within":
-        return _show_nearby(options, graph, concepts, name or "")
-    if kind == "pairs":
-        return _show_pairs(options, graph, concepts, name or "")
-    return _show_labels_under(options, graph, concepts, name or "")
+    show = {"within": _show_nearby, "pairs": _show_pairs, "under": _show_labels_under}[kind]
+    return show(options, graph, concepts, name or "")
 
 
 def _show_senses(graph: "KnowledgeGraph", name: str) -> Report:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from wsabie.cli import inputs, output
 from wsabie.cli import options as shared
@@ -148,7 +148,7 @@ class CompareOptions(shared.RejectOptions, shared.RunOptions):
 
     data: shared.Data
     models: str = option(f"Comma-separated: {', '.join(NAMES)}.", ",".join(USUAL))
-    by: shared.By = option(
+    by: Literal["auto", "group", "row", "label", "time"] = option(
         "How to split: group, row, label or time (default: group if there are groups).", "auto", not_for=IN_TABLES
     )
     test: Path | None = option("Test data; otherwise a tenth is split off.")

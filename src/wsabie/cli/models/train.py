@@ -16,7 +16,7 @@ from wsabie.cli.output import TerminalProgress, format_count, format_figure, out
 from wsabie.cli.target import IN_TABLES, list_declared_files, run_by_data
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
-from wsabie.models.estimator_specs import build_estimator, find_spec
+from wsabie.models.estimator_specs import SYSTEMS, build_estimator, find_spec
 from wsabie.storage.output_checks import refuse_unknown_files
 from wsabie.storage.rejects import Rejects
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from wsabie.workflows.spaces.space_training import SpaceRecipe
 
 _COUNTED_RELATION = NotFor(labels="which relations of a TOML file count")
+_NO_SPACE = NotFor(space="what a space does not have")
 
 
 def parse_metric(text: str) -> str:
@@ -71,7 +72,7 @@ class TrainOptions(shared.RejectOptions, TrainClusterOptions):
 
     data: shared.Data
     model: Path = option("Folder for the model.")
-    kind: Annotated[shared.Kind, NotFor(space="what a space does not have")] = "wsabie"
+    kind: str = option(f"Kind of model: {', '.join(SYSTEMS)}.", "wsabie", not_for=_NO_SPACE)
     valid: Path | None = option("Validation data; otherwise --hold-out rows are set aside.", not_for=IN_TABLES)
     hold_out: float | None = option(
         "Fraction of rows (whole groups) that choose the epoch (default: 0.1).", min=0, max=0.9
@@ -82,7 +83,7 @@ class TrainOptions(shared.RejectOptions, TrainClusterOptions):
         metavar="FIGURE",
         not_for=IN_TABLES,
     )
-    min_rows: Annotated[shared.MinRows, NotFor(space="what a space does not have")] = 1
+    min_rows: Annotated[shared.MinRows, _NO_SPACE] = 1
     init_model: Path | None = option(
         "Begin with the space of this model of the same features.", metavar="MODEL", not_for=IN_TABLES
     )
