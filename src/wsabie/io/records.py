@@ -273,19 +273,11 @@ Source: TypeAlias = FeatureTable | ItemSource
 
 
 @dataclass(frozen=True)
-class ConcatenatedSource:
-    """Items of several sources; ids that would clash get their source's path as a prefix."""
+class ConcatenatedSource(DerivedItemSource):
+    """Items of several sources, `source` first; ids that would clash get their source's path as a prefix."""
 
     sources: Sequence[ItemSource]
     prefixes: Sequence[str]
-
-    @property
-    def path(self) -> Path:
-        return self.sources[0].path
-
-    @property
-    def modality(self) -> ModalityName:
-        return self.sources[0].modality
 
     def __len__(self) -> int:
         return sum(map(len, self.sources))
@@ -320,4 +312,4 @@ def concatenate_sources(sources: Sequence[Source]) -> Source:
         raise InputError(f"{items[0].path} holds {items[0].modality} and others do not; give collections of one kind")
     ids = [item.id for source in items for item in source]
     unique = len(set(ids)) == len(ids)
-    return ConcatenatedSource(items, ["" if unique else f"{source.path}/" for source in items])
+    return ConcatenatedSource(items[0], items, ["" if unique else f"{source.path}/" for source in items])

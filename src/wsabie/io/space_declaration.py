@@ -35,18 +35,11 @@ from wsabie.vocabulary.label_names import find_closest_names
 
 _SLIP = 0.8
 _MOST = 1 << 16  # bytes; long dotted keys take memory by their square
+_OWN_NAMES = ("features", "n_words", "size", "crop", "rate", "normalise", "output", "min_count", "hashing")
 _FEATURE_OPTIONS = {
-    "features": "features",
-    "n_words": "n_words",
+    **{name: name for name in _OWN_NAMES},
     "components": "n_components",
     "landmarks": "n_landmarks",
-    "size": "size",
-    "crop": "crop",
-    "rate": "rate",
-    "normalise": "normalise",
-    "output": "output",
-    "min_count": "min_count",
-    "hashing": "hashing",
 }
 """Options of feature extraction: names in the file, and parameters of feature extractors."""
 _KIND = ("data", "split", "ids", "map", "scaling", *_FEATURE_OPTIONS)

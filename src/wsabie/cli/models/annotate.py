@@ -125,7 +125,7 @@ def _rank_inputs(
     for prefix, bare in sources:
         source = bare
         if prefix and not inputs.is_table(bare):
-            source = ConcatenatedSource([bare], [prefix])  # rejects name the input too
+            source = ConcatenatedSource(bare, [bare], [prefix])  # rejects name the input too
         aligned = inputs.align_rows(annotator, options.model, source, **resources)
         rows, n_unknown = aligned.rows, n_unknown + aligned.unknown_features
         inputs.report_unknown_features(aligned, "the data")

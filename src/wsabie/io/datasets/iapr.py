@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 
 from wsabie.core.errors import InputError
 from wsabie.io.formats.id_labels import IdLabelCollector, read_names
-from wsabie.io.parsers.text_files import explain_reading_errors, iterate_numbered_lines, open_decompressed
+from wsabie.io.parsers.text_files import iterate_numbered_lines, read_head
 from wsabie.io.parsers.text_tables import read_code_names
 from wsabie.io.parsers.xml_elements import parse_xml
 from wsabie.io.records import FeatureTable, ItemList
@@ -123,8 +123,7 @@ def _read_description(file: Path) -> tuple[str, str, list[str]]:
 
 def _read_as_utf8(file: Path) -> bytes:
     """Return a file as UTF-8; most are in Windows' western European encoding and do not say so."""
-    with explain_reading_errors(file), open_decompressed(file) as stream:
-        content = _BARE_AND.sub(b"&amp;", stream.read(_LARGEST + 1))
+    content = _BARE_AND.sub(b"&amp;", read_head(file, _LARGEST + 1))
     if len(content) > _LARGEST:
         raise RowError("description of more than 1 MiB")
     if content.lstrip().startswith(b"<?xml"):

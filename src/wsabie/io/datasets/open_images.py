@@ -25,7 +25,7 @@ from wsabie.core.errors import InputError
 from wsabie.io.formats.id_labels import IdLabelCollector
 from wsabie.io.parsers.array_builders import decode_row, parse_number
 from wsabie.io.parsers.json_values import parse_json_value
-from wsabie.io.parsers.text_files import iterate_numbered_lines, read_head
+from wsabie.io.parsers.text_files import iterate_numbered_lines, read_small_file
 from wsabie.io.parsers.text_tables import read_code_names
 from wsabie.io.records import FeatureTable
 from wsabie.storage.rejects import Rejects, RowError
@@ -115,9 +115,7 @@ def iterate_hierarchy_pairs(path: Path) -> Iterator[tuple[str, str, str]]:
     InputError
         Missing, of more than 16 MiB, or nothing of the kind.
     """
-    content = read_head(path, _MOST + 1)
-    if len(content) > _MOST:
-        raise InputError(f"{path} has more than {_MOST >> 20} MiB; it is no hierarchy of classes")
+    content = read_small_file(path, _MOST, f"has more than {_MOST >> 20} MiB; it is no hierarchy of classes")
     try:
         stack = [parse_json_value(content.decode())]
     except (ValueError, RecursionError) as error:

@@ -24,7 +24,7 @@ from wsabie.io.file_matching import find_files
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.modalities import SOUNDS
 from wsabie.io.parsers.array_builders import require_rows
-from wsabie.io.parsers.text_files import explain_reading_errors, open_decompressed
+from wsabie.io.parsers.text_files import read_small_file
 from wsabie.io.records import ItemList, require_kind
 from wsabie.storage.rejects import Rejects, RowError
 
@@ -110,10 +110,8 @@ def _iterate_recordings(folder: Path, files: Iterable[str], rejects: Rejects) ->
 
 def _read_speakers(path: Path) -> dict[str, dict[str, str]]:
     """Return the facts about each speaker in the dictionary of the file."""
-    with explain_reading_errors(path), open_decompressed(path) as stream:
-        content = stream.read(_LARGEST + 1)
-    if len(content) > _LARGEST:
-        raise InputError(f"{path} is larger than {_LARGEST >> 10} KiB, too large for a dictionary of speakers")
+    excess = f"is larger than {_LARGEST >> 10} KiB, too large for a dictionary of speakers"
+    content = read_small_file(path, _LARGEST, excess)
     try:
         text = content.decode("utf-8")
         match, end = _DICTIONARY.search(text), text.rfind("}") + 1

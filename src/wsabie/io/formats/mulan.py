@@ -28,11 +28,10 @@ from wsabie.io.parsers.text_files import (
     check_column_count,
     check_expansion,
     decode_text,
-    explain_reading_errors,
     format_path,
     get_file_size,
     iterate_numbered_lines,
-    open_decompressed,
+    read_small_file,
 )
 from wsabie.io.parsers.xml_elements import parse_xml
 from wsabie.io.records import FeatureTable
@@ -275,11 +274,8 @@ def _find_xml(path: Path) -> Path:
 
 
 def _read_labels(path: Path) -> list[str]:
-    with explain_reading_errors(path), open_decompressed(path) as stream:
-        content = stream.read(_LARGEST_XML + 1)
-    if len(content) > _LARGEST_XML:
-        raise InputError(f"{path} has more than {_LARGEST_XML >> 20} MiB, too many for names of labels")
-    root = parse_xml(content, path)
+    excess = f"has more than {_LARGEST_XML >> 20} MiB, too many for names of labels"
+    root = parse_xml(read_small_file(path, _LARGEST_XML, excess), path)
     names = [e.attributes["name"] for e in root.walk() if e.local_name == "label" and "name" in e.attributes]
     if not names:
         raise InputError(f'{path} names no labels; it should hold <label name="..."/> elements')

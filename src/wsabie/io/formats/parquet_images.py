@@ -99,11 +99,7 @@ class ParquetImageSource:
     image: str | None
     paths: str | None
     selection: Bool = field(repr=False)
-
-    @property
-    def modality(self) -> ModalityName:
-        """Pictures."""
-        return "pictures"
+    modality: ModalityName = "pictures"
 
     @property
     def folder(self) -> Path:

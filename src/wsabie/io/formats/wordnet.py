@@ -159,9 +159,7 @@ def iterate_prolog_facts(path: Path) -> Iterator[tuple[str, str, str]]:
     InputError
         A line is no such fact; the sentence names it.
     """
-    for number, line in iterate_numbered_lines(path, LONGEST):
-        if not line.strip():
-            continue
+    for number, line in iterate_numbered_lines(path, LONGEST, skip_blank=True):
         fact = PROLOG.fullmatch(line)
         low, high = (int(fact[2]), int(fact[4])) if fact else (0, 0)
         if fact is None or low not in _KINDS or high not in _KINDS:

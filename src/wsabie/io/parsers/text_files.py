@@ -202,6 +202,14 @@ def read_head(path: Path, size: int = 1 << 16) -> bytes:
         return stream.read(size)
 
 
+def read_small_file(path: Path, most: int, excess: str) -> bytes:
+    """Return the content of a file, decompressed; an InputError with `excess` where it has more than `most` bytes."""
+    content = read_head(path, most + 1)
+    if len(content) > most:
+        raise InputError(f"{path} {excess}")
+    return content
+
+
 def iterate_numbered_lines(
     path: Path, longest: int | None = None, *, pipe: bool = False, skip_blank: bool = False
 ) -> Iterator[tuple[int, bytes]]:

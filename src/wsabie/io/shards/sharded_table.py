@@ -28,6 +28,7 @@ from wsabie.storage.column_files import (
 
 _ROWS_AT_ONCE = 1 << 14
 _FOLDS = 1 << 16
+_COUNTS = ("rows", "nonzeros", "pairs", "denied", "dense", "least")
 
 
 class LabelStatistics(NamedTuple):
@@ -306,16 +307,8 @@ class ShardStatistics:
 
     def facts(self) -> JsonObject:
         """Return the numbers that stand in the manifest."""
-        return {
-            "rows": self.rows,
-            "features": len(self.above_0),
-            "labels": len(self.of_label),
-            "nonzeros": self.nonzeros,
-            "pairs": self.pairs,
-            "denied": self.denied,
-            "dense": self.dense,
-            "least": self.least,
-        }
+        sizes = {"features": len(self.above_0), "labels": len(self.of_label)}
+        return sizes | {name: getattr(self, name) for name in _COUNTS}
 
     def arrays(self) -> dict[str, Mapping[str, Array]]:
         """Return the arrays of `ShardFolder.statistics`."""

@@ -339,10 +339,8 @@ def _iterate_text_rows(path: Path, layout: _VectorLayout, rejects: Rejects) -> I
         if (number == 1 and layout.n is not None) or (line is not None and not line.strip()):
             continue
         n, where = n + 1, f"{path}:{number}"
-        try:
+        with rejects.catch(where):
             yield where, *_parse_line(line, layout.dim)
-        except RowError as error:
-            rejects.add(where, error.reason, error.detail)
     if layout.n is not None and n < layout.n:
         rejects.add(format_path(path), "fewer words than the first line promises", f"{n:,} of {layout.n:,}")
 
@@ -393,11 +391,9 @@ def _iterate_binary_rows(path: Path, layout: _VectorLayout, rejects: Rejects) ->
                     "promises; fetch it again"
                 )
             where = f"{path}, word {number:,}"
-            try:
+            with rejects.catch(where):
                 vector = np.frombuffer(row, "<f4").astype("f4").tobytes()
                 yield where, _decode_word(letters.lstrip(b"\n")), _check_finite(vector)
-            except RowError as error:
-                rejects.add(where, error.reason, error.detail)
 
 
 class _PieceReader:

@@ -2,13 +2,15 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from wsabie.core.errors import InputError
 from wsabie.io.formats.id_labels import refuse_unlistable_id, write_ids
+from wsabie.io.formats.pair_list import write_id_pairs
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.space_declaration import ENDING, FITTED_CANDIDATES, SpaceDeclaration, read_toml_tables
 from wsabie.models.entity_space.relations import Relation
@@ -192,13 +194,10 @@ class _FileNames:
         return file
 
 
-def _write_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
-    lines = ["id\tlabel"]  # a header, or a first pair of such names would be taken for one
-    for pair in pairs:
-        for name in pair:
-            refuse_unlistable_id(name)
-        lines.append("\t".join(pair))
-    write_text(path, "\n".join(lines) + "\n")
+def _write_pairs(path: Path, pairs: IdPairs) -> None:
+    for name in chain.from_iterable(pairs):
+        refuse_unlistable_id(name)
+    write_id_pairs(path, pairs)
 
 
 def _format_tables(tables: Mapping[str, object], prefix: str = "") -> str:

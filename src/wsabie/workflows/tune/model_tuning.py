@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from wsabie.core.errors import DivergenceError, InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress, Stage
@@ -19,6 +17,7 @@ from wsabie.features.base.sampling import WorkContext
 from wsabie.io.alignment import AlignedTable, align_table
 from wsabie.io.fingerprints import compute_fingerprint_or_none
 from wsabie.io.records import FeatureTable, Source, get_groups
+from wsabie.io.shards.sharded_table import concatenate_tables
 from wsabie.models.base.hyperparameters import TrainingShape
 from wsabie.models.base.label_model import LabelModel
 from wsabie.models.one_vs_rest import ModelTooLargeError
@@ -300,20 +299,12 @@ def _count_planned_epochs(search: ParameterSpace, parameters: JsonObject, shape:
 
 def _with_validation(sides: TrainingData[FeatureTable]) -> TrainingData[FeatureTable]:
     """Return the training data with the validation rows among the training rows."""
-    from scipy.sparse import vstack
-
     training, validation = sides.training, sides.validation
     if validation is None:
         return sides
-    stack = np.vstack if isinstance(training.X, np.ndarray) else lambda parts: vstack(parts, "csr")
-    rows = replace(
-        training,
-        X=stack([training.X, validation.X]),
-        Y=vstack([training.Y, validation.Y], "csr"),
-        ids=training.ids + validation.ids,
-    )
+    rows = concatenate_tables([replace(side, groups=None, times=None) for side in (training, validation)])
     facts = {**sides.facts, "rows": len(training) + len(validation), "validation_rows": 0}
-    return replace(sides, training=replace(rows, groups=None, times=None), validation=None, facts=facts)
+    return replace(sides, training=rows, validation=None, facts=facts)
 
 
 def _evaluate(model: LabelModel, rows: FeatureTable, plan: TuningPlan, stage: str, progress: Progress) -> Evaluation:
