@@ -237,7 +237,7 @@ def _extract_features(
     )
     unused_rows = [i for i, item in enumerate(source) if not label_set.intersection(item.labels[:1])]
     fitting_items = ItemSubset(source, np.array(unused_rows)) if len(unused_rows) >= _FEWEST else source
-    fit_extractor(extractor, fitting_items, data.executor, setting.progress, data.rejects)
+    fit_extractor(extractor, fitting_items, executor=data.executor, progress=setting.progress, rejects=data.rejects)
     return extractor.transform(source, executor=data.executor, progress=setting.progress, rejects=data.rejects)
 
 

@@ -5,16 +5,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, Unpack, cast, overload
 
 import numpy as np
 
 from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix, UInt64
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor, SerialExecutor
+from wsabie.core.executors import Executor
 from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import require
 from wsabie.features.base.feature_extractor import ExtractorPartConfig, FeatureExtractor
+from wsabie.features.base.sampling import RunOptions
 from wsabie.features.extractor_registry import restore_extractor
 from wsabie.io.alignment import AlignedTable, align_table
 from wsabie.io.recognition import open_source
@@ -133,7 +134,7 @@ class Annotator(SavedModel):
             Nothing can be used, or one item of a list, or `data` are of another kind than the model's.
         """
         if not isinstance(data, str | Path | FeatureTable) and not hasattr(data, "modality"):
-            return self.model.annotate(self._extract_list(data, executor, progress), k, **options)
+            return self.model.annotate(self._extract_list(data, executor=executor, progress=progress), k, **options)
         skipped = Rejects() if rejects is None else rejects
         source = self._open(data, skipped, progress) if isinstance(data, str | Path) else cast(Source, data)
         rows = self.rows(source, executor=executor, progress=progress, rejects=skipped).rows
@@ -162,7 +163,7 @@ class Annotator(SavedModel):
             path, labels_from="none", modality=modality, n_features=n_features, rejects=rejects, progress=progress
         )
 
-    def _extract_list(self, data: Any, executor: Executor | None = None, progress: Progress = SILENT) -> Matrix:
+    def _extract_list(self, data: Any, **run: Unpack[RunOptions]) -> Matrix:
         """Return rows of features of a list of items; rows stay as they are."""
         require(not _is_item(data), "that is one item, or the name of one; give a list, or a folder to annotate")
         data = list(data) if isinstance(data, Iterator) else data
@@ -173,26 +174,16 @@ class Annotator(SavedModel):
             content = type(data[0]).__name__
             raise InputError(f"this model was trained on rows of features, and the list holds {content}; give rows")
         items = [_make_item(i, content, self.extractor.modality) for i, content in enumerate(data)]
-        return self.rows_of_items(items, self.extractor.modality, executor=executor, progress=progress)
+        return self.rows_of_items(items, self.extractor.modality, **run)
 
-    def rows(
-        self,
-        source: Source,
-        *,
-        executor: Executor | None = None,
-        progress: Progress = SILENT,
-        rejects: Rejects | None = None,
-        keep_labels: bool = False,
-    ) -> AlignedTable:
+    def rows(self, source: Source, *, keep_labels: bool = False, **run: Unpack[RunOptions]) -> AlignedTable:
         """Return the source's rows with the model's features and label numbers; what does not fit is counted.
 
         Rows with negative values where the model expects counts are added to `rejects`, if it is given. With
         `keep_labels` rows have the source's own labels, for `partial_fit`.
         """
-        rows = (
-            source if isinstance(source, FeatureTable) else self._extract_features(source, executor, progress, rejects)
-        )
-        rows = self._drop_refused_rows(rows, rejects)
+        rows = source if isinstance(source, FeatureTable) else self._extract_features(source, run)
+        rows = self._drop_refused_rows(rows, run.get("rejects"))
         vocabulary = None if keep_labels else self.model.vocabulary_
         return align_table(rows, vocabulary, self.feature_names, self.model.n_features_in_, self.dictionary)
 
@@ -222,12 +213,7 @@ class Annotator(SavedModel):
         return self.model.annotate(X, k)[0]
 
     def rows_of_items(
-        self,
-        items: list[Item],
-        modality: ModalityName = "pictures",
-        *,
-        executor: Executor | None = None,
-        progress: Progress = SILENT,
+        self, items: list[Item], modality: ModalityName = "pictures", **run: Unpack[RunOptions]
     ) -> Matrix:
         """Return a row for each picture, region, sound or document, in their order.
 
@@ -236,9 +222,8 @@ class Annotator(SavedModel):
         InputError
             One of them cannot be read.
         """
-        rejects = Rejects()
-        source = ItemList(Path(items[0].id), items, modality)
-        rows = self.rows(source, executor=executor, progress=progress, rejects=rejects).rows
+        run["rejects"] = rejects = Rejects()
+        rows = self.rows(ItemList(Path(items[0].id), items, modality), **run).rows
         if rejects.listed:
             item_id, reason, detail = rejects.listed[0]
             raise InputError(f"{item_id}: {reason}{f' ({detail})' if detail else ''}; give another")
@@ -278,9 +263,7 @@ class Annotator(SavedModel):
             rejects.add(rows.ids[row], "negative value", "the model was trained on counts")
         return rows.take(np.delete(np.arange(len(rows)), refused)) if len(refused) else rows
 
-    def _extract_features(
-        self, source: ItemSource, executor: Executor | None, progress: Progress, rejects: Rejects | None
-    ) -> FeatureTable:
+    def _extract_features(self, source: ItemSource, run: RunOptions) -> FeatureTable:
         if self.extractor is None:
             raise InputError(
                 f"this model was trained on rows of features, and {source.path} holds {source.modality}; give rows"
@@ -290,9 +273,7 @@ class Annotator(SavedModel):
                 f"this model is one of {self.extractor.modality}, and {source.path} holds {source.modality}; give "
                 f"{self.extractor.modality}"
             )
-        return self.extractor.transform(
-            source, executor=executor or SerialExecutor(), progress=progress, rejects=rejects
-        )
+        return self.extractor.transform(source, **run)
 
     def to_parts(self) -> ModelState:
         """Return JSON-able config and named arrays, the inner parts nested."""

@@ -2,20 +2,18 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Self, Unpack
 
 import numpy as np
 
 from wsabie.core.arrays import Float32
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor
-from wsabie.core.progress import SILENT, Progress
+from wsabie.features.base.sampling import RunOptions
 from wsabie.io.records import Source
 from wsabie.models.annotators import Annotator
 from wsabie.models.base.label_model import LabelModel
 from wsabie.models.loader import load_by_kind
 from wsabie.storage.model_folder import ModelState, save_model_folder
-from wsabie.storage.rejects import Rejects
 from wsabie.storage.schema_validation import check_array, read_config
 
 KIND = "points"
@@ -50,16 +48,7 @@ class EmbeddingSet:
         return len(self.ids)
 
     @classmethod
-    def of(
-        cls,
-        annotator: Annotator,
-        source: Source,
-        *,
-        origin: str = "",
-        executor: Executor | None = None,
-        progress: Progress = SILENT,
-        rejects: Rejects | None = None,
-    ) -> Self:
+    def of(cls, annotator: Annotator, source: Source, *, origin: str = "", **run: Unpack[RunOptions]) -> Self:
         """Extract the features of a collection and encode them; unreadable items are added to `rejects`.
 
         Raises
@@ -68,7 +57,7 @@ class EmbeddingSet:
             The model has no embeddings, or cannot take the collection.
         """
         require_embeddings(annotator.model)
-        rows = annotator.rows(source, executor=executor, progress=progress, rejects=rejects).rows
+        rows = annotator.rows(source, **run).rows
         return cls(rows.ids, np.asarray(annotator.model.transform(rows.X), np.float32), origin)
 
     def save(self, path: str | Path) -> None:

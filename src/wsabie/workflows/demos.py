@@ -4,16 +4,17 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 
 from wsabie.core.arrays import Matrix
-from wsabie.core.executors import Executor
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
 from wsabie.evaluation.bootstrap import PairedDifference, paired_bootstrap
 from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.evaluation.splits import Split, split
+from wsabie.features.base.sampling import RunOptions, WorkContext
 from wsabie.features.extractors.bag_of_words import BagOfWords
 from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.io.fingerprints import compute_fingerprint, compute_row_marks
@@ -59,8 +60,7 @@ def run_image_demo(
     part: str = "all",
     threads: int | None = None,
     seed: int = 0,
-    executor: Executor | None = None,
-    progress: Progress = SILENT,
+    **run: Unpack[RunOptions],
 ) -> Comparison:
     """Train on the bundled images, compare on held-out groups, and write "model" and "report.html" into `out`.
 
@@ -76,11 +76,11 @@ def run_image_demo(
         The part is unknown or not bundled.
     """
     images = open_sample_images(part)
-    extractor, rows, sides = extract_sample(images, seed=seed, executor=executor, progress=progress)
+    extractor, rows, sides = extract_sample(images, seed=seed, **run)
     train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
     entrants = build_entrants(["wsabie", "nearest", "popularity"], seed=seed, threads=threads)
     task = build_comparison_task(train, valid, test, min_rows=MIN_PICTURES)
-    comparison = compare_models(task, entrants, seed=seed, progress=progress)
+    comparison = compare_models(task, entrants, seed=seed, progress=WorkContext.of(**run).progress)
     facts = {
         "source": f"bundled sample, part {part!r}",
         "fingerprint": compute_fingerprint(rows),
@@ -100,20 +100,19 @@ def open_sample_images(part: str) -> ItemList:
 
 
 def extract_sample(
-    pictures: ItemList, *, seed: int = 0, executor: Executor | None = None, progress: Progress = SILENT
+    pictures: ItemList, *, seed: int = 0, **run: Unpack[RunOptions]
 ) -> tuple[VisualWords, FeatureTable, Split]:
     """Fit a dictionary on the training side of a split by group, and extract all images with it.
 
     Returns the dictionary, the rows and the split. An unreadable bundled image is an error.
     """
     extractor = VisualWords(n_words=N_VISUAL_WORDS, size=SIZE, seed=seed)
+    run["rejects"] = Rejects(strict=True)
     rows, sides = extract_split(
         pictures,
         extractor,
         lambda rows: split(len(rows), by="group", ids=rows.ids, groups=rows.groups, seed=seed),
-        executor=executor,
-        progress=progress,
-        rejects=Rejects(strict=True),
+        **run,
     )
     return extractor, rows, sides
 

@@ -398,14 +398,14 @@ def extract_training_rows(
     extractor = create_extractor(options.pop("features", None), modality=source.modality, **options, seed=seed)
     extractor.refuse_views(augment)  # refuses impossible views before any fitting
     if work is None:
-        extractor = fit_extractor(extractor, fitting_items, *run)
+        extractor = fit_extractor(extractor, fitting_items, **run._asdict())
         return extractor.transform(source, **run._asdict()), extractor
     folder, table = work / "extractor", work / "features.parquet"
     if is_model_folder(folder):
         requested_extractor, extractor = extractor, load_extractor(folder)
         extractor.refuse_other(requested_extractor, folder, "go on with the same options, or begin anew (--restart)")
     else:
-        extractor = fit_extractor(extractor, fitting_items, *run)
+        extractor = fit_extractor(extractor, fitting_items, **run._asdict())
         extractor.save(folder)
     extract_to_file(source, extractor, table, **run._asdict(), augment=augment)
     return open_source(table), extractor  # type: ignore[return-value]

@@ -5,17 +5,17 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 from PIL import Image, ImageDraw
 
 from wsabie.core.arrays import Array, Bool, Int64
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor
 from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.progress import SILENT, Progress
 from wsabie.evaluation.bootstrap import Interval, bootstrap_all
+from wsabie.features.base.sampling import RunOptions
 from wsabie.features.images.image_decoder import UnreadableItemError, decode_with_size
 from wsabie.io.records import FeatureTable, Item
 from wsabie.io.regions import SMALLEST, Box, Region, RegionCrop, parse_region
@@ -274,13 +274,7 @@ def require_object_parts(annotator: Annotator, where: str = "the model") -> Obje
 
 
 def find_parts(
-    annotator: Annotator,
-    picture: Path,
-    object_label: str | None = None,
-    k: int = 10,
-    *,
-    executor: Executor | None = None,
-    progress: Progress = SILENT,
+    annotator: Annotator, picture: Path, object_label: str | None = None, k: int = 10, **run: Unpack[RunOptions]
 ) -> list[DetectedPart]:
     """Return the k parts that score best in an image, each with its best region.
 
@@ -297,7 +291,7 @@ def find_parts(
     model = require_object_parts(annotator)
     items = [Item(str(picture), picture, ())]
     items += [Item(text, RegionCrop(picture, parse_region(text)), ()) for text in list_regions()]
-    X = annotator.rows_of_items(items, executor=executor, progress=progress)
+    X = annotator.rows_of_items(items, **run)
     names = list(model.vocabulary_)
     if object_label is None:
         objects = [names[y] for y in np.unique(model.relations_[:, 0])]
@@ -324,8 +318,7 @@ def label_parts(
     k: int = 10,
     *,
     couples: Sequence[tuple[str, str]] | None = None,
-    executor: Executor | None = None,
-    progress: Progress = SILENT,
+    **run: Unpack[RunOptions],
 ) -> list[list[DetectedPart]]:
     """Return for each place the k best pairs of labels, of the whole image and of the part at that place.
 
@@ -349,7 +342,7 @@ def label_parts(
     for place in places:
         content = place if isinstance(place, Path) else RegionCrop(picture, _parse_visible_region(picture, place))
         items.append(Item(str(place), content, ()))
-    X = annotator.rows_of_items(items, executor=executor, progress=progress)
+    X = annotator.rows_of_items(items, **run)
     if object_label is None:
         pairs = model.annotate_pairs(X[np.zeros(len(places), int)], X[1:], k, couples=couples)
     else:

@@ -12,15 +12,16 @@ import shutil
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from wsabie.core.arrays import Int32, Int64
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor, SerialExecutor
+from wsabie.core.executors import Executor
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.progress import Progress
+from wsabie.features.base.sampling import RunOptions, WorkContext
 from wsabie.io.fingerprints import compute_fingerprint
 from wsabie.io.parsers.array_builders import check_feature_count
 from wsabie.io.parsers.text_files import explain_reading_errors, format_path
@@ -222,15 +223,7 @@ def _sort_labels(labels: ListColumn, n_labels: int) -> ListColumn:
     return ListColumn(compute_offsets(np.bincount(rows[first], minlength=len(labels.starts) - 1)), parts)
 
 
-def write_shards(
-    stream: RowStream,
-    out: Path,
-    options: ShardOptions,
-    *,
-    executor: Executor | None = None,
-    progress: Progress = SILENT,
-    rejects: Rejects | None = None,
-) -> ShardFolder:
+def write_shards(stream: RowStream, out: Path, options: ShardOptions, **run: Unpack[RunOptions]) -> ShardFolder:
     """Write the rows of a source as shards; an interrupted run continues.
 
     Parameters
@@ -250,7 +243,7 @@ def write_shards(
         The folder is a file, or holds other files or damaged shards; nothing is left of the source; or a value that
         float16 cannot hold.
     """
-    rejects = Rejects() if rejects is None else rejects
+    executor, progress, rejects = WorkContext.of(**run)
     with atomic_files.explain_read_errors(out):
         if out.exists() and not out.is_dir():
             raise InputError(f"{out} is a file; give the name of a folder")
@@ -269,7 +262,7 @@ def write_shards(
             runs.write(progress)
             if not isinstance(stream, InMemoryStream) and _compute_digest(stream, options) != digest:
                 raise InputError(f"{format_path(stream.path)} has changed while it was read; {_explain_restart(out)}")
-            shards = _write_missing_shards(out, runs, digest, executor or SerialExecutor(), progress)
+            shards = _write_missing_shards(out, runs, digest, executor, progress)
         shutil.rmtree(work, ignore_errors=True)
     return shards
 

@@ -33,7 +33,6 @@ from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.io.formats.parquet_rows import DENSE
 from wsabie.io.records import Item, ItemList
 from wsabie.storage.atomic_files import write_text
-from wsabie.storage.rejects import Rejects
 
 SHARD = 1024
 """Number of items in a file; a killed command loses about as many."""
@@ -142,7 +141,7 @@ def choose_feature_extractor(
         raise rescan_error(
             collection.folder, f"of {len(hashes):,} items all files changed since the last scan, or went away"
         )
-    extractor = fit_extractor(candidate, source, resources.executor, resources.progress, Rejects())
+    extractor = fit_extractor(candidate, source, executor=resources.executor, progress=resources.progress)
     save_feature_extractor(collection, extractor)
     return extractor
 

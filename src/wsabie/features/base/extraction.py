@@ -13,16 +13,20 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor, SerialExecutor
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import require
 from wsabie.features.base.extraction_tasks import ItemFeatures, ItemRejection
 from wsabie.features.base.feature_extractor import AnyExtractor, FeatureExtractor
-from wsabie.features.base.sampling import WorkContext, format_nothing_readable, iterate_batches, iterate_item_batches
+from wsabie.features.base.sampling import (
+    RunOptions,
+    WorkContext,
+    format_nothing_readable,
+    iterate_batches,
+    iterate_item_batches,
+)
 from wsabie.io.formats.parquet_rows import DENSE
 from wsabie.io.formats.parquet_tables import KEY
 from wsabie.io.records import Item, ItemSource
@@ -165,16 +169,15 @@ def _schema(optional: tuple[str, ...], dense: bool) -> Any:
 _FORMAT = 3  # version of the file; work begun in another version starts again
 
 
-def fit_extractor(
-    extractor: AnyExtractor, source: ItemSource, executor: Executor | None, progress: Progress, rejects: Rejects | None
-) -> AnyExtractor:
+def fit_extractor(extractor: AnyExtractor, source: ItemSource, **run: Unpack[RunOptions]) -> AnyExtractor:
     """Fit an extractor to a collection; list unreadable items only if this fails.
 
     Extraction reads all items again, so that the bad ones of the sample would be counted twice.
     """
-    sample_rejects = Rejects(strict=rejects is not None and rejects.strict)
+    rejects = run.get("rejects")
+    run["rejects"] = sample_rejects = Rejects(strict=rejects is not None and rejects.strict)
     try:
-        return extractor.fit(source, executor=executor, progress=progress, rejects=sample_rejects)
+        return extractor.fit(source, **run)
     except BaseException:
         if rejects is not None:
             rejects.add_all(sample_rejects)
@@ -186,12 +189,10 @@ def extract_to_file(
     extractor: FeatureExtractor,
     out: str | Path,
     *,
-    executor: Executor | None = None,
-    progress: Progress = SILENT,
-    rejects: Rejects | None = None,
     augment: int = 0,
     shard_pictures: int = 1024,
     resume: bool = True,
+    **run_options: Unpack[RunOptions],
 ) -> int:
     """Write the rows of `extractor.transform(source, augment=augment)` to a Parquet file.
 
@@ -229,10 +230,9 @@ def extract_to_file(
     InputError
         `out` cannot be written, the disk is full, another process writes it, or no picture can be read.
     """
-    out, rejects = Path(out), Rejects() if rejects is None else rejects
+    out, run = Path(out), WorkContext.of(**run_options)
     require(not out.is_dir(), f"{out} is a folder; give the name of a file, such as {out / 'features.parquet'}")
     require(shard_pictures >= 1, f"shard_pictures is {shard_pictures}; give a number of pictures, 1 or more")
-    run = WorkContext(executor or SerialExecutor(), progress, rejects)
     plan = _plan_shards(source, extractor, augment, shard_pictures, out)
     refuse_unknown_files(plan.folder, SHARD_FILES)
     with explain_write_errors(plan.folder):
@@ -242,7 +242,7 @@ def extract_to_file(
             summary = read_summary(out) if resume else None
             if summary is None or summary.key != plan.key:
                 return _run_plan(plan, source, extractor, out, run, resume).n_rows
-            _list_rejections(summary.rejected, rejects)
+            _list_rejections(summary.rejected, run.rejects)
             shutil.rmtree(plan.folder, ignore_errors=True)
             return summary.n_rows
         finally:

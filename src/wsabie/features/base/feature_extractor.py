@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from inspect import get_annotations
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar, Unpack
 
 import numpy as np
 
@@ -17,11 +17,11 @@ from wsabie.core.arrays import Array, Float32, Int32
 from wsabie.core.errors import InputError, ModelFolderError, bracket_detail
 from wsabie.core.executors import Executor, SerialExecutor
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import require
 from wsabie.features.base.extraction_tasks import ItemFeatures, ItemRejection, iterate_results, process_or_reject
 from wsabie.features.base.sampling import (
     BATCH,
+    RunOptions,
     WorkContext,
     check_seed,
     format_nothing_readable,
@@ -36,7 +36,6 @@ from wsabie.features.images.augmentation import format_view_id
 from wsabie.io.records import FeatureTable, Item, ItemSource, ModalityName
 from wsabie.io.regions import ItemContent
 from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
-from wsabie.storage.rejects import Rejects
 from wsabie.storage.schema_validation import check_parameters, read_config
 
 AnyExtractor = TypeVar("AnyExtractor", bound="FeatureExtractor")
@@ -106,14 +105,7 @@ class FeatureExtractor(ABC):
         if augment and self.modality != "pictures":
             raise InputError(f"{self.modality} have no further views as pictures have; leave augment out")
 
-    def fit(
-        self,
-        source: ItemSource,
-        *,
-        executor: Executor | None = None,
-        progress: Progress = SILENT,
-        rejects: Rejects | None = None,
-    ) -> Self:
+    def fit(self, source: ItemSource, **run: Unpack[RunOptions]) -> Self:
         """Fit to a collection, where there is something to learn: to a sample that is spread evenly over it.
 
         Parameters
@@ -132,19 +124,10 @@ class FeatureExtractor(ABC):
         """
         self.check()
         self.refuse(source)
-        run = WorkContext(executor or SerialExecutor(), progress, Rejects() if rejects is None else rejects)
-        self._learn(source, run)
+        self._learn(source, WorkContext.of(**run))
         return self
 
-    def transform(
-        self,
-        source: ItemSource,
-        *,
-        executor: Executor | None = None,
-        progress: Progress = SILENT,
-        rejects: Rejects | None = None,
-        augment: int = 0,
-    ) -> FeatureTable:
+    def transform(self, source: ItemSource, *, augment: int = 0, **run: Unpack[RunOptions]) -> FeatureTable:
         """Return the collection as rows in memory; for larger ones see `extract_to_file`.
 
         Parameters
@@ -166,24 +149,17 @@ class FeatureExtractor(ABC):
             X is csr_matrix (n, n_features_) float32, or an array where rows are dense; label names in the order of
             their code points.
         """
-        stream = self.iterate(source, executor=executor, progress=progress, rejects=rejects, augment=augment)
+        stream = self.iterate(source, augment=augment, **run)
         return build_feature_table(stream, self.n_features_, dense=self.is_dense, **self.table_facts(augment))
 
     def table_facts(self, augment: int = 0) -> JsonObject:
         """Return what a `FeatureTable` of rows with so many further views states about them."""
         return {"counts": self.has_counts, "dictionary": self.fingerprint(), "augment": augment}
 
-    def iterate(
-        self,
-        source: ItemSource,
-        *,
-        executor: Executor | None = None,
-        progress: Progress = SILENT,
-        rejects: Rejects | None = None,
-        augment: int = 0,
-    ) -> Iterator[ItemFeatures]:
+    def iterate(self, source: ItemSource, *, augment: int = 0, **run: Unpack[RunOptions]) -> Iterator[ItemFeatures]:
         """Yield the rows of `transform` in order, with only a few batches of items in memory."""
         self.refuse(source)
+        executor, progress, rejects = WorkContext.of(**run)
         items = iterate_item_batches(source, self.batch_size)
         with progress.stage("extracting features", len(source), self.modality) as stage:
             batches = self.extract_batches(items, executor=executor, augment=augment)

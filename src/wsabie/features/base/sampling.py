@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Self, TypedDict, TypeVar
 
 import numpy as np
 
-from wsabie.core.executors import Executor
-from wsabie.core.progress import Progress
+from wsabie.core.executors import Executor, SerialExecutor
+from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import require
 from wsabie.io.records import Item, ItemSource
 from wsabie.storage.rejects import Rejects
@@ -24,6 +24,28 @@ class WorkContext(NamedTuple):
     executor: Executor
     progress: Progress
     rejects: Rejects
+
+    @classmethod
+    def of(cls, executor: Executor | None = None, progress: Progress = SILENT, rejects: Rejects | None = None) -> Self:
+        """Return the context of `RunOptions`; by default items are decoded in this process, without a display."""
+        return cls(executor or SerialExecutor(), progress, Rejects() if rejects is None else rejects)
+
+
+class RunOptions(TypedDict, total=False):
+    """Options of a run, which functions pass on to those that do the work.
+
+    Attributes
+    ----------
+    executor : Executor or None
+        Decodes items and extracts their features; None: this process.
+    progress : Progress
+    rejects : Rejects or None
+        Lists items that cannot be read; they are left out.
+    """
+
+    executor: Executor | None
+    progress: Progress
+    rejects: Rejects | None
 
 
 def check_seed(seed: int) -> None:

@@ -1,17 +1,16 @@
 """A space with the feature extractors that turn files of its kinds into rows."""
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from scipy.sparse import csr_matrix
 
 from wsabie.core.arrays import Matrix
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor, SerialExecutor
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import check_positive_integer, require
 from wsabie.features.base.feature_extractor import ExtractorPartConfig, FeatureExtractor
+from wsabie.features.base.sampling import RunOptions
 from wsabie.features.extractor_registry import restore_extractor
 from wsabie.io.alignment import AlignedTable, align_table
 from wsabie.io.records import FeatureTable, Source
@@ -19,7 +18,6 @@ from wsabie.models.entity_space.space import Space
 from wsabie.models.loader import SavedModel
 from wsabie.search.exact_index import find_top_k
 from wsabie.storage.model_folder import ModelState
-from wsabie.storage.rejects import Rejects
 from wsabie.storage.schema_validation import read_config
 
 
@@ -62,15 +60,7 @@ class SpaceAnnotator(SavedModel):
     columns: dict[str, JsonObject] = field(default_factory=dict)
     facts: JsonObject = field(default_factory=dict)
 
-    def rows(
-        self,
-        kind: str,
-        source: Source,
-        *,
-        executor: Executor | None = None,
-        progress: Progress = SILENT,
-        rejects: Rejects | None = None,
-    ) -> AlignedTable:
+    def rows(self, kind: str, source: Source, **run: Unpack[RunOptions]) -> AlignedTable:
         """Return items of a kind with its features; values without a place there are counted.
 
         Raises
@@ -85,9 +75,7 @@ class SpaceAnnotator(SavedModel):
             if kind not in self.extractors:
                 raise InputError(f"the kind {kind!r} was trained on rows of features, and {source.path} holds "
                                  f"{source.modality}; give rows")  # fmt: skip
-            source = self.extractors[kind].transform(
-                source, executor=executor or SerialExecutor(), progress=progress, rejects=rejects
-            )
+            source = self.extractors[kind].transform(source, **run)
         columns = self.columns.get(kind, {})
         return align_table(source, None, columns.get("feature_names"), entities.n_features, columns.get("dictionary"))
 

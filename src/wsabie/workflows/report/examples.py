@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
 from PIL import Image as Pillow
 
-from wsabie.core.executors import Executor
-from wsabie.core.progress import SILENT, Progress
 from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.evaluation.splits import Split
 from wsabie.features.base.extraction import fit_extractor
 from wsabie.features.base.feature_extractor import FeatureExtractor
+from wsabie.features.base.sampling import RunOptions
 from wsabie.features.base.table_builder import build_label_table
 from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.features.images.image_decoder import decode_image
@@ -20,7 +20,6 @@ from wsabie.io.regions import ItemContent
 from wsabie.models.annotators import Annotator
 from wsabie.models.explanations import explain_picture
 from wsabie.models.wsabie.estimator import Wsabie
-from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.label_similarity import LabelMatch, LabelSimilarity, classify_labels
 from wsabie.workflows.charts.chart_files import encode_picture
 from wsabie.workflows.collection_splits import map_split
@@ -177,10 +176,7 @@ def extract_split(
     source: ItemSource,
     extractor: FeatureExtractor,
     choose: Callable[[FeatureTable], Split],
-    *,
-    executor: Executor | None = None,
-    progress: Progress = SILENT,
-    rejects: Rejects | None = None,
+    **run: Unpack[RunOptions],
 ) -> tuple[FeatureTable, Split]:
     """Extract the features of all images with a dictionary fitted on the training side alone.
 
@@ -201,8 +197,8 @@ def extract_split(
     """
     label_table = build_label_table(source)
     sides = choose(label_table)
-    fit_extractor(extractor, ItemSubset(source, sides.train), executor, progress, rejects)
-    rows = extractor.transform(source, executor=executor, progress=progress, rejects=rejects)
+    fit_extractor(extractor, ItemSubset(source, sides.train), **run)
+    rows = extractor.transform(source, **run)
     return rows, map_split(sides, label_table, rows)
 
 
