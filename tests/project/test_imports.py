@@ -29,9 +29,9 @@ def test_a_public_name_loads_its_libraries() -> None:
 
 
 def test_a_type_checker_refuses_names_that_are_not_public(tmp_path: Path) -> None:
-    (tmp_path / "public_names.py").write_text(Path(wsabie.__file__).read_text())
+    (tmp_path / "public_names.pyi").write_text(Path(wsabie.__file__).with_suffix(".pyi").read_text())
     (tmp_path / "script.py").write_text("import public_names\npublic_names.Wsabie\npublic_names.nothing\n")
-    options = ["--config-file=", "--follow-imports=skip", f"--cache-dir={tmp_path}", "public_names.py", "script.py"]
+    options = ["--config-file=", "--follow-imports=skip", f"--cache-dir={tmp_path}", "public_names.pyi", "script.py"]
     process = subprocess.run([sys.executable, "-m", "mypy", *options], cwd=tmp_path, capture_output=True, text=True)
     assert process.stdout.splitlines()[0] == 'script.py:3: error: Module has no attribute "nothing"  [attr-defined]'
 

@@ -5,10 +5,7 @@ for the input of WSABIE: about 500,000 sparse dimensions to 1,024. Exact while e
 by Nystroem's method.
 """
 
-import hashlib
-import json
 from dataclasses import KW_ONLY, dataclass, field
-from pathlib import Path
 from typing import Literal, Self
 
 import numpy as np
@@ -37,7 +34,7 @@ from wsabie.features.nystroem import (
 )
 from wsabie.io.alignment import MAPPED
 from wsabie.io.records import FeatureTable
-from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
+from wsabie.storage.model_folder import ModelState, SavedObject
 from wsabie.storage.schema_validation import PositiveCount, check_parameters, read_config
 
 KIND = "kernel_pca"
@@ -60,7 +57,7 @@ class KernelPcaConfig:
 
 
 @dataclass(eq=False, repr=False)
-class KernelPca:
+class KernelPca(SavedObject):
     """Principal components in the space of the intersection kernel K(x, z) = sum_j min(x_j, z_j).
 
     Parameters
@@ -289,28 +286,10 @@ class KernelPca:
             raise ModelFolderError("this map of kernel components is damaged; restore it from a copy or learn it anew")
         return pca
 
-    def save(self, path: str | Path) -> None:
-        """Save the map as a folder, atomically."""
-        save_model_folder(path, self.to_parts())
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Load a saved map; its arrays are mapped into memory.
-
-        Raises
-        ------
-        ModelFolderError
-            Missing, damaged, something else, or of another version.
-        """
-        return cls.from_parts(open_model_folder(path))
-
     def fingerprint(self) -> str:
         """Return a name that changes with anything that changes a row, for `FeatureTable.dictionary`."""
         parts = self.to_parts()
-        digest = hashlib.sha256(json.dumps([KIND, parts.config["n_features"], parts.config["dictionary"]]).encode())
-        for name in sorted(parts.tensors):
-            digest.update(np.ascontiguousarray(parts.tensors[name]).data)
-        return MAPPED + digest.hexdigest()[:32]
+        return MAPPED + parts.compute_fingerprint([KIND, parts.config["n_features"], parts.config["dictionary"]])
 
     def refuse_other(self, options: JsonObject, where: object, remedy: str) -> None:
         """Raise InputError when this map, at `where`, has other parameters than `options`."""

@@ -1,13 +1,12 @@
 """Table of the kinds of model folders; their code is imported when a folder is opened."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from wsabie.core.errors import ModelFolderError, bracket_detail
-from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
+from wsabie.storage.model_folder import ModelState, SavedObject, open_model_folder
 
 if TYPE_CHECKING:
     from wsabie.models.base.label_model import LabelModel
@@ -38,23 +37,10 @@ _OTHER_KINDS = {
 }
 
 
-class SavedModel:
-    """Base of everything that a model folder holds."""
+class SavedModel(SavedObject):
+    """Base of models, whose folders name their kind."""
 
     kind: ClassVar[str]
-
-    @abstractmethod
-    def to_parts(self) -> ModelState:
-        """Return JSON-able config and named arrays."""
-
-    @classmethod
-    @abstractmethod
-    def from_parts(cls, parts: ModelState) -> Self:
-        """Restore the object from its parts; large arrays stay memory-mapped."""
-
-    def save(self, path: str | Path) -> None:
-        """Write the folder, atomically (`wsabie.storage.model_folder` describes it byte by byte)."""
-        save_model_folder(path, self.to_parts())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

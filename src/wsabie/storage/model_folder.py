@@ -18,12 +18,13 @@ import json
 import math
 import os
 import re
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -91,6 +92,13 @@ class ModelState:
         inner = {n.removeprefix(start): a for n, a in self.tensors.items() if n.startswith(start)}
         return ModelState(kind, config, inner)
 
+    def compute_fingerprint(self, facts: object) -> str:
+        """Return 32 hex digits of JSON-able facts and of all arrays."""
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+        for name in sorted(self.tensors):
+            digest.update(np.ascontiguousarray(self.tensors[name]).data)
+        return digest.hexdigest()[:32]
+
 
 def save_model_folder(path: str | Path, state: ModelState) -> None:
     """Save a state as a model folder, atomically; two saves wait for each other.
@@ -146,6 +154,34 @@ def open_model_folder(path: str | Path, *, verify: bool = True) -> ModelState:
         except WsabieError:
             if read_content_checksum(path) == checksum:  # otherwise it was replaced meanwhile
                 raise
+
+
+class SavedObject:
+    """Base of everything that a model folder holds."""
+
+    @abstractmethod
+    def to_parts(self) -> ModelState:
+        """Return JSON-able config and named arrays."""
+
+    @classmethod
+    @abstractmethod
+    def from_parts(cls, parts: ModelState) -> Self:
+        """Restore the object from its parts; large arrays stay memory-mapped."""
+
+    def save(self, path: str | Path) -> None:
+        """Write the folder, atomically (`wsabie.storage.model_folder` describes it byte by byte)."""
+        save_model_folder(path, self.to_parts())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Open a saved folder; its arrays are mapped into memory.
+
+        Raises
+        ------
+        ModelFolderError
+            Missing, damaged, something else, or of another version.
+        """
+        return cls.from_parts(open_model_folder(path))
 
 
 def is_model_folder(path: str | Path) -> bool:

@@ -1,7 +1,5 @@
 """Base of all feature extractors."""
 
-import hashlib
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -35,7 +33,7 @@ from wsabie.features.extractor_names import list_extractor_names
 from wsabie.features.images.augmentation import format_view_id
 from wsabie.io.records import FeatureTable, Item, ItemSource, ModalityName
 from wsabie.io.regions import ItemContent
-from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
+from wsabie.storage.model_folder import ModelState, SavedObject
 from wsabie.storage.schema_validation import check_parameters, read_config
 
 AnyExtractor = TypeVar("AnyExtractor", bound="FeatureExtractor")
@@ -47,7 +45,7 @@ _FEWEST_BLOCKS = 64  # of an item, while there are more items than a sample can 
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class FeatureExtractor(ABC):
+class FeatureExtractor(SavedObject, ABC):
     """Extractor of features from items: fit it to a collection, then transform any item.
 
     Workers get a copy of it. A subclass is a dataclass whose fields are its parameters, and defines `name`, `kind`,
@@ -223,28 +221,10 @@ class FeatureExtractor(ABC):
         with raise_damaged_parts(f"this {cls.kind!r}"):
             return cls._rebuild(parts)
 
-    def save(self, path: str | Path) -> None:
-        """Save the extractor as a folder, atomically."""
-        save_model_folder(path, self.to_parts())
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Load a saved extractor of this kind.
-
-        Raises
-        ------
-        ModelFolderError
-            Missing, damaged, something else, or of another version.
-        """
-        return cls.from_parts(open_model_folder(path))
-
     def fingerprint(self) -> str:
         """Return 32 hex digits that change with anything that changes a row."""
         parts = self.to_parts()
-        digest = hashlib.sha256(json.dumps(parts.config, sort_keys=True).encode())
-        for name in sorted(parts.tensors):
-            digest.update(np.ascontiguousarray(parts.tensors[name]).data)
-        return digest.hexdigest()[:32]
+        return parts.compute_fingerprint(parts.config)
 
     def parameters(self) -> JsonObject:
         """Return the parameters, JSON-able; those of the class come before those of its bases."""

@@ -340,14 +340,8 @@ class ParquetStream(RowStream):
 def read_stream_info(table: ParquetTable) -> StreamInfo:
     """Return the facts that `write_parquet_rows` noted."""
     noted = table.promised
-    return StreamInfo(
-        bool(noted.get("counts")),
-        noted.get("n_features"),
-        noted.get("feature_names"),
-        noted.get("dictionary"),
-        noted.get("augment", 0),
-        "given" if "label_names" in noted else "text",
-    )
+    names = {"counts", "n_features", "feature_names", "dictionary", "augment"} & noted.keys()
+    return StreamInfo(**{name: noted[name] for name in names}, order="given" if "label_names" in noted else "text")
 
 
 def open_unlabelled_table(data: ArrowObject, place: Path, rejects: Rejects, n_features: int) -> FeatureTable | None:

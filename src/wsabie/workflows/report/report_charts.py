@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from wsabie.evaluation.bootstrap import PairedDifference
@@ -124,10 +125,9 @@ def draw_precision_chart(comparison: Comparison, entries: Sequence[ModelEntry]) 
     low, high = ([getattr(entries[0].intervals[f"p@{k}"], end) for k in ks] for end in ("low", "high"))
     series = [
         svg_charts.ChartSeries(entry.title, ks, [entry.evaluation.means[f"p@{k}"] for k in ks], style=style)
-        if style
-        else svg_charts.ChartSeries(entry.title, ks, [entry.evaluation.means[f"p@{k}"] for k in ks], low, high)
         for style, entry in enumerate(entries)
     ]
+    series[0] = replace(series[0], low=low, high=high)
     ends = sorted({min(ks), max(ks)})
     descriptions = [f"{line.name}: {', '.join(f'{line.y[ks.index(k)]:.2f} at {k}' for k in ends)}" for line in series]
     series.append(svg_charts.ChartSeries("highest possible", ks, [comparison.ceilings[f"p@{k}"] for k in ks], style=-1))
