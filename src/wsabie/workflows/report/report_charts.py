@@ -70,19 +70,16 @@ def format_headline(comparison: Comparison, entry: ModelEntry, modality: str = "
     k = choose_list_length(comparison)
     metric, n_rows = f"p@{k}", f"{entry.evaluation.n_rows:,}"
     verdict = judge_main_model(comparison, entry, metric)
+    n_right, against = _format_right(entry, metric, k), ""
+    if verdict is not None:
+        baseline = verdict.baseline
+        against = f", against {_format_right(baseline, metric, k)} with {baseline.title} ({verdict.words})"
     if k == 1:
-        accuracy = _format_accuracy(entry)
-        first = f"With {entry.title}, the first label suggested is right for {accuracy} of {n_rows} unseen {modality}"
-        if verdict is None:
-            return f"{first}."
-        return f"{first}, against {_format_accuracy(verdict.baseline)} with {verdict.baseline.title} ({verdict.words})."
-    n_right = _format_right(entry, metric, k)
+        start = f"With {entry.title}, the first label suggested is right for {n_right} of {n_rows} unseen"
+        return f"{start} {modality}{against}."
     start = f"With {entry.title}, {n_right} of the first {k} labels suggested for each of {n_rows} unseen"
     top = f"at most {comparison.ceilings[metric] * k:.1f} are possible"
-    if verdict is None:
-        return f"{start} {modality} are right on average; {top}."
-    baseline_text = f"{_format_right(verdict.baseline, metric, k)} with {verdict.baseline.title}"
-    return f"{start} {modality} are right on average, against {baseline_text} ({verdict.words}); {top}."
+    return f"{start} {modality} are right on average{against}; {top}."
 
 
 def format_gain(verdict: ModelVerdict, base: int) -> str:
@@ -92,12 +89,10 @@ def format_gain(verdict: ModelVerdict, base: int) -> str:
     return f"{format_difference(verdict.difference.mean * base, 1)} of {base}"
 
 
-def _format_accuracy(entry: ModelEntry) -> str:
-    return f"{entry.evaluation.means['p@1']:.1%}"
-
-
 def _format_right(entry: ModelEntry, metric: str, k: int) -> str:
-    return f"{entry.evaluation.means[metric] * k:.1f}"
+    """Return the number of correct labels among the first k; of the first one the share of rows."""
+    mean = entry.evaluation.means[metric]
+    return f"{mean:.1%}" if k == 1 else f"{mean * k:.1f}"
 
 
 class FrequencyFigures(NamedTuple):
