@@ -12,7 +12,7 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parents[1] / ".cache" / "environments"
 _STAMP = "recipe.json"
 _PACKAGE = Path(__file__).resolve().parents[2] / "src" / "wsabie"
-_ROOMS = ("base", "kernels", "space", "training", "models")
+_ROOMS = ("core", "kernels", "embedding", "training", "models")
 
 
 class MissingError(Exception):
@@ -69,6 +69,7 @@ RECIPES = {
         "from pecos.xmc.xlinear.model import XLinearModel",
         why="its dependency torch (several GB) serves a part of it that is not measured here",
     ),
+    "omikuji": Recipe(_ANY, (("numpy", "scipy", "omikuji==0.5.2"),), "import omikuji"),
 }
 
 

@@ -66,8 +66,8 @@ class Run:
         As README.md describes.
     params : dict
         The setting of this trial.
-    X, y : csr_matrix (n, n_words) float32, (n,) int32
-        Training rows.
+    X, y : csr_matrix (n, n_words) float32, (n,) int32 or csr_matrix (n, n_labels)
+        Training rows, with one label each or several.
     judge_X, judge_y
         The rows that quality is measured on.
     n_labels : int
@@ -145,7 +145,7 @@ class Run:
         """
         counting = self.clock.runs
         self.clock.stop()
-        figures = measure(scores, self.judge_y, self.n_labels)
+        figures = self._measure(scores)
         self.emit(
             "round",
             epochs=epochs,
@@ -156,10 +156,17 @@ class Run:
             rss_before=self.clock.rss_before,
             **figures,
         )
-        end = self._is_enough(figures["MRR"], patience)
+        end = self._is_enough(figures.get("MRR", 0.0), patience)
         if counting:
             self.clock.start()
         return end
+
+    def _measure(self, scores: Scorer) -> dict[str, float]:
+        """Measure the judged rows; scores of rows with several labels are saved for the study to measure."""
+        if not sp.issparse(self.judge_y):
+            return measure(scores, self.judge_y, self.n_labels)
+        np.save(self.job["scores"], np.asarray(scores(0, self.judge_X.shape[0]), np.float32))
+        return {}
 
     @property
     def spent(self) -> float:
@@ -224,4 +231,9 @@ def _arrays(file: Path) -> tuple[Any, Any, int]:
     indptr = parts["indptr"]
     shape = (len(indptr) - 1, int(parts["indices"].max()) + 1)
     X = sp.csr_matrix((parts["data"], parts["indices"], indptr), shape=shape)
-    return X, parts["y"], int(parts["n_labels"])
+    n_labels = int(parts["n_labels"])
+    if "y" in parts:
+        return X, parts["y"], n_labels
+    labels = parts["label_indices"]
+    Y = sp.csr_matrix((np.ones(len(labels), np.int8), labels, parts["label_indptr"]), shape=(X.shape[0], n_labels))
+    return X, Y, n_labels

@@ -18,6 +18,8 @@ ADAPTERS = {
     "fasttext": "fasttext",
     "napkinxc": "napkinxc",
     "pecos": "pecos",
+    "omikuji": "omikuji",
+    "estimators": "estimators",
 }
 
 
@@ -47,8 +49,8 @@ class Answer:
 
     @property
     def best(self) -> dict[str, Any] | None:
-        """The first round with the highest MRR."""
-        return max(self.rounds, key=lambda round_figures: float(round_figures["MRR"]), default=None)
+        """The first round with the highest MRR; of rows with several labels, whose scores were saved, the first."""
+        return max(self.rounds, key=lambda round_figures: float(round_figures.get("MRR", 0)), default=None)
 
 
 def ask(system: str, python: Path, job: dict[str, Any], timeout: float) -> Answer:

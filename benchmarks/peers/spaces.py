@@ -88,21 +88,32 @@ SPACES: dict[str, Space] = {
         "negative_sampling_scheme": one_of("tfn", "tfn+man"),
         "post_processor": one_of("l3-hinge", "sigmoid", "log-sigmoid"),
     },
+    "omikuji": {
+        "rows": one_of("tfidf", "log"),
+        "cluster_k": one_of(2, 8, 16, 100),
+        "cluster_balanced": one_of(True, False),
+        "min_branch_size": one_of(20, 100, 300),
+        "linear_loss_type": one_of("HINGE", "LOG"),
+        "linear_c": log_uniform(0.3, 10.0),
+        "linear_eps": one_of(0.1, 0.01),
+        "linear_weight_threshold": one_of(0.1, 0.03, 0.0),
+    },
 }
 
 STARTS: dict[str, dict[str, Any]] = {
     "wsabie": {},
-    "lightfm": {"scaling": "tfidf", "learning_schedule": "adagrad", "learning_rate": 0.05, "max_sampled": 100},
+    "lightfm": {"rows": "tfidf", "learning_schedule": "adagrad", "learning_rate": 0.05, "max_sampled": 100},
     "fasttext": {"tokens": "counts", "loss": "ns", "lr": 2.0, "neg": 5},
-    "napkinxc": {"scaling": "tfidf", "model": "plt"},
+    "napkinxc": {"rows": "tfidf", "model": "plt"},
     "pecos": {
-        "scaling": "tfidf",
+        "rows": "tfidf",
         "nr_splits": 16,
         "max_leaf_size": 100,
         "spherical": True,
         "negative_sampling_scheme": "tfn",
         "post_processor": "l3-hinge",
     },
+    "omikuji": {"rows": "tfidf", "cluster_k": 100, "cluster_balanced": False},  # Bonsai
 }
 
 NARROWED: dict[tuple[str, str], Space] = {
@@ -123,6 +134,10 @@ def setting(system: str, task: str, trial: int) -> dict[str, Any]:
     """
     if trial == 0:
         return dict(STARTS[system])
+    return draw_setting({**SPACES[system], **NARROWED.get((system, task), {})}, system, trial)
+
+
+def draw_setting(space: Space, system: str, trial: int) -> dict[str, Any]:
+    """Draw the parameters of a trial after the first."""
     rng = np.random.default_rng([SEED, zlib.crc32(system.encode()), trial])
-    space = {**SPACES[system], **NARROWED.get((system, task), {})}
     return {name: draw(rng) for name, draw in space.items()}

@@ -9,8 +9,10 @@ import scipy.sparse as sp
 
 from benchmarks.ledger import Ledger
 from benchmarks.peers import environments, protocol, report, rows, spaces
+from benchmarks.peers.adapters import omikuji
 from benchmarks.peers.harness import Clock, Run
 from benchmarks.peers.study import Plan, Study
+from wsabie.io.recognition import open_source
 
 TRIALS = 20
 
@@ -175,6 +177,29 @@ def test_a_search_ends_when_validation_stops_rising(tmp_path):
     figures = [entry["MRR"] for entry in events if entry["event"] == "round"]
     assert figures == [round(1 / 3, 5), 0.5, 0.5, round(1 / 3, 5)]
     assert events[-1] == {"event": "note", "ended": "validation"}
+
+
+def test_scores_of_rows_with_several_labels_are_saved_for_the_study(tmp_path):
+    content = job(tmp_path, mode="final", judge_rows=[2, 4], scores=str(tmp_path / "scores.npy"))
+    with np.load(tmp_path / "task.npz") as stored:
+        arrays = {name: stored[name] for name in stored.files if name != "y"}
+    np.savez(tmp_path / "task.npz", **arrays, label_indices=[3, 0, 1, 2], label_indptr=[0, 1, 1, 3, 4])
+    events = []
+    run = Run(content, lambda event, **figures: events.append(figures))
+    assert run.y.toarray().tolist() == [[0, 0, 0, 1], [0] * 4, [1, 1, 0, 0]]
+    assert run.finish_round(1, lambda lo, hi: np.arange(8.0).reshape(2, 4)[lo:hi]) is False
+    assert np.load(tmp_path / "scores.npy").tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert "MRR" not in events[0]
+
+
+@pytest.mark.parametrize("y", [np.array([2, 0]), sp.csr_matrix([[0, 1, 1], [0, 0, 0]])])
+def test_text_for_omikuji_holds_the_same_rows(tmp_path, y):
+    X = sp.csr_matrix(np.array([[0, 0.1, 0], [3, 0, 1e-9]], np.float32))
+    omikuji._write_rows(tmp_path / "rows.txt", X, y, 3)
+    table = open_source(tmp_path / "rows.txt")
+    assert np.array_equal(table.X.toarray(), X.toarray())
+    expected = y.toarray() if sp.issparse(y) else np.eye(3)[y]
+    assert np.array_equal(table.Y.toarray(), expected)
 
 
 def test_a_search_ends_at_the_cap_and_a_final_run_does_not(tmp_path):
