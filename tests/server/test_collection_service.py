@@ -207,8 +207,8 @@ def test_only_labels_that_are_sure_enough_or_no_tag_fits(api: TestClient, folder
     assert api.get(by_path).json()["results"][0]["no_tag_fits"] is None
     second = labels[1]["label"]
     numbers = {label["name"]: label["id"] for label in api.get("/api/v1/vocabulary").json()["labels"]}
-    with open_collection(folder) as collection:  # 30 suggestions of each label were judged, and one label was right
-        every, right = np.repeat(list(numbers.values()), 30), np.repeat([name == second for name in numbers], 30)
+    with open_collection(folder) as collection:  # 100 suggestions of each label were judged, and one label was right
+        every, right = np.repeat(list(numbers.values()), 100), np.repeat([name == second for name in numbers], 100)
         save_holdout_suggestions(
             load_model(collection).path, HoldoutSuggestions(every, np.zeros(len(every)), right.astype(np.int64))
         )
@@ -218,7 +218,7 @@ def test_only_labels_that_are_sure_enough_or_no_tag_fits(api: TestClient, folder
     for precision, expected_labels, none in (
         (0.9, [second], False),
         (0.99, [], True),
-    ):  # 30 of 30, and one more that is wrong
+    ):  # 100 of 100 show more than .9
         for answer in (
             api.get(f"{by_path}&k=1&min_precision={precision}"),
             api.get(f"{region}&min_precision={precision}"),

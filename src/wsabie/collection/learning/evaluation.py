@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from copy import copy
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor
 from wsabie.core.progress import SILENT, Progress
 from wsabie.evaluation.bootstrap import PairedDifference, paired_bootstrap
+from wsabie.evaluation.calibration import Calibration
 from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores
 
 FIGURES = ("MAP", "p@1", "p@5")
@@ -28,6 +30,7 @@ FEWEST_JUDGED = 20
 
 _BLOCK = 1000
 _N_SUGGESTIONS = 10  # for each held-out item
+_N_PARTS = 5  # of the held-out items, each judged by probabilities of the others
 
 
 def make_holdout_set(
@@ -115,15 +118,44 @@ def judge_difference(difference: PairedDifference, items: int) -> str:
 def score_suggestions(
     loaded_model: LoadedModel, column_labels: Int64, X: Matrix, holdout: TrainingExamples
 ) -> HoldoutSuggestions:
-    """Return the suggestions for held-out items with tags, and whether each is among the tags."""
-    rows, labels = find_tagged_rows(holdout), holdout.labels
-    top = LabelRanker(loaded_model, column_labels).top(loaded_model.model.transform(X[rows]), _N_SUGGESTIONS)
+    """Return the suggestions for held-out items with tags, and whether each is among the tags.
+
+    The model's probabilities are fitted to all held-out items, so they are too good for these. Each of five parts gets
+    probabilities that are fitted to the others.
+    """
+    rows = find_tagged_rows(holdout)
+    part_of_row = np.random.default_rng(0).permutation(len(rows)) % _N_PARTS
+    parts = []
+    for part in np.unique(part_of_row):
+        calibration = _calibrate(loaded_model, column_labels, X, holdout, rows[part_of_row != part])
+        ranker = LabelRanker(loaded_model, column_labels, calibration)
+        parts.append(_score_rows(ranker, X, holdout, rows[part_of_row == part]))
+    return HoldoutSuggestions(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _calibrate(
+    loaded_model: LoadedModel, column_labels: Int64, X: Matrix, holdout: TrainingExamples, rows: Int64
+) -> Calibration:
+    """Fit the probabilities of a model to some held-out items; if these are too few, return its own."""
+    positions = np.minimum(np.searchsorted(holdout.labels, column_labels), len(holdout.labels) - 1)
+    is_known = (holdout.labels[positions] == column_labels).astype(np.int8)
+    model = copy(loaded_model.model)
+    own: Calibration = model.calibration_
+    try:
+        model.calibrate(X[rows], holdout.Y[rows][:, positions].multiply(is_known).tocsr())
+    except InputError:
+        return own
+    return model.calibration_ or own
+
+
+def _score_rows(ranker: LabelRanker, X: Matrix, holdout: TrainingExamples, rows: Int64) -> HoldoutSuggestions:
+    top, labels = ranker.top(ranker.loaded_model.model.transform(X[rows]), _N_SUGGESTIONS), holdout.labels
     place, rank = np.nonzero(top.labels >= 0)
     suggested_labels = top.labels[place, rank]
     columns = np.minimum(np.searchsorted(labels, suggested_labels), len(labels) - 1)
     truth = np.asarray(holdout.Y[rows[place], columns]).ravel()
     right = ((labels[columns] == suggested_labels) & (truth > 0)).astype(np.int64)
-    return HoldoutSuggestions(suggested_labels, top.probabilities[place, rank], right)
+    return HoldoutSuggestions(suggested_labels, top.probabilities[place, rank], right, rows[place])
 
 
 def pool_scores_by_label(scores: Float32, columns: Int64, labels: Int64) -> Float32:

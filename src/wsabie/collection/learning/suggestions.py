@@ -21,6 +21,7 @@ from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor
 from wsabie.core.progress import SILENT, Progress
+from wsabie.evaluation.calibration import Calibration
 from wsabie.search.exact_index import ExactIndex
 
 
@@ -36,16 +37,16 @@ class LabelRanker:
     """Ranker of a model's current labels by probability.
 
     A probability is a sigmoid of slope * score + offset + the label's offset: an inner product with a bias, so an exact
-    search finds the highest ones for any number of labels.
+    search finds the highest ones for any number of labels. `calibration` takes the place of the model's.
     """
 
-    def __init__(self, loaded_model: LoadedModel, labels_now: Int64) -> None:
+    def __init__(self, loaded_model: LoadedModel, labels_now: Int64, calibration: Calibration | None = None) -> None:
         self.loaded_model, model = loaded_model, loaded_model.model
         self.columns = np.flatnonzero(labels_now >= 0)
         self.labels = labels_now[self.columns]
-        self._calibration = model.calibration_
-        self._offsets = model.calibration_.label_offsets[self.columns].astype(np.float64)
-        slope, offset = model.calibration_.slope, model.calibration_.offset
+        self._calibration = calibration or model.calibration_
+        self._offsets = self._calibration.label_offsets[self.columns].astype(np.float64)  # type: ignore[index]  # of a model
+        slope, offset = self._calibration.slope, self._calibration.offset
         self._vectors = np.ascontiguousarray(model.label_vectors[self.columns])
         self._bias = model.space_.bias[self.columns]
         bias = (slope * self._bias + offset + self._offsets).astype(np.float32)

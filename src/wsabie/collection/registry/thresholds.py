@@ -1,4 +1,15 @@
-"""Probability thresholds at which a model's suggestions reach a precision, from held-out items.
+"""Probability thresholds from which a model's suggestions keep a promised precision, from held-out items.
+
+The promise: in 9 of 10 draws of the held-out items, at least a share `precision` of all suggestions from the common
+threshold on is right, and so is that of each label from its own threshold on. It holds for finite samples, by Learn
+then Test (Angelopoulos et al. 2021): an exact binomial test has to show it for each threshold.
+
+- Tests run from the most probable suggestions downwards in a fixed order and end at the first failure (fixed-sequence
+  testing). They begin at several sizes, which share the error. The order depends on no outcome.
+- The suggestions of an item are right or wrong together at worst, so m of them on items with m_i count as
+  m^2 / sum(m_i^2) independent ones.
+- All labels share the common threshold, rare ones too. Labels with many held-out suggestions are tested by themselves
+  as well, and get a threshold of their own where it is lower.
 
 A suggestion for a held-out item counts as wrong unless it was accepted, even if nobody has reviewed it, so the
 estimated precision is cautious.
@@ -9,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from wsabie.core.arrays import Float64, Int64
 from wsabie.core.errors import InputError, ModelFolderError
@@ -17,36 +29,42 @@ from wsabie.storage.model_folder import ModelState, open_model_folder, save_mode
 
 PRECISIONS = (0.8, 0.9, 0.95)
 """Precisions for which thresholds are reported."""
-FEWEST_OF_LABEL = 30
+ERROR = 0.1
+"""Probability that a promise fails, over draws of the held-out items."""
+FEWEST_OF_LABEL = 100
 """Minimum number of held-out suggestions for a label's own threshold."""
 
+_OWN_SHARE = 0.2  # of the error, for labels by themselves
+_FIRST, _GROWTH = 25, 5  # tests begin at 25, 125, 625 ... independent suggestions
+_STEP = 1.1  # the next test has so many times the suggestions
 _KIND = "judged suggestions"
 
 
 class HoldoutSuggestions(NamedTuple):
-    """Suggestions for held-out items: labels, probabilities, and whether each is right."""
+    """Suggestions for held-out items: labels, probabilities, whether each is right, and items (None: all differ)."""
 
     labels: Int64  # (n,)
     probabilities: Float64  # (n,)
     right: Int64  # (n,) 0 or 1
+    items: Int64 | None = None  # (n,)
 
 
 class Threshold(NamedTuple):
-    """Lowest probabilities whose suggestions reach a precision.
+    """Lowest probabilities whose suggestions keep a promised precision.
 
     Attributes
     ----------
     precision : float
-        Required precision.
+        Promised precision.
     common : float or None
         Threshold of labels without their own; None if no probability is high enough.
-    by_label : dict of int to (float or None)
-        Thresholds by label id.
+    by_label : dict of int to float
+        Lower thresholds by label id.
     """
 
     precision: float
     common: float | None
-    by_label: dict[int, float | None]
+    by_label: dict[int, float]
 
     def of(self, label: int) -> float:
         """Return the threshold of a label; above 1 if no probability is high enough."""
@@ -63,8 +81,12 @@ class Threshold(NamedTuple):
         return get_thresholds
 
 
+_Steps = tuple[Float64, Float64]
+"""Probabilities in ascending order, and the highest precision promised from each on; one more, 0."""
+
+
 class PrecisionCurve:
-    """Precision of suggestions as a function of their probability, the inverse of `compute_threshold`.
+    """Promised precision of suggestions as a function of their probability, the inverse of `compute_threshold`.
 
     Parameters
     ----------
@@ -72,8 +94,11 @@ class PrecisionCurve:
     """
 
     def __init__(self, suggestions: HoldoutSuggestions) -> None:
-        self._common = _compute_steps(suggestions.probabilities, suggestions.right)
-        self._by_label_id = {label: _compute_steps(p, right) for label, p, right in _group_by_label(suggestions)}
+        _, p, right, items = suggestions
+        self._common = _compute_steps(p, right, items, (1 - _OWN_SHARE) * ERROR)
+        groups = list(_group_by_label(suggestions))
+        error = _OWN_SHARE * ERROR / max(len(groups), 1)
+        self._by_label_id = {label: _compute_steps(*columns, error) for label, columns in groups}
 
     def of(self, labels: Int64, probabilities: Float64) -> Float64:
         """Return the highest precision whose threshold each suggestion reaches; 0 if there is none.
@@ -88,12 +113,20 @@ class PrecisionCurve:
         distinct, starts = np.unique(labels[order], return_index=True)
         for label, places in zip(distinct.tolist(), np.split(order, starts[1:]), strict=True):
             if label in self._by_label_id:
-                precisions[places] = _read_precision(self._by_label_id[label], probabilities[places])
+                own = _read_precision(self._by_label_id[label], probabilities[places])
+                precisions[places] = np.maximum(precisions[places], own)
         return precisions
+
+    def threshold(self, precision: float) -> Threshold:
+        """Return the lowest probabilities whose suggestions keep a promised precision."""
+        common = _read_probability(self._common, precision)
+        own = {label: _read_probability(steps, precision) for label, steps in self._by_label_id.items()}
+        by_label = {label: p for label, p in own.items() if p is not None and (common is None or p < common)}
+        return Threshold(precision, common, by_label)
 
 
 def compute_threshold(suggestions: HoldoutSuggestions, precision: float) -> Threshold:
-    """Return the lowest probabilities whose suggestions reach a precision.
+    """Return the lowest probabilities whose suggestions keep a promised precision.
 
     Raises
     ------
@@ -102,55 +135,104 @@ def compute_threshold(suggestions: HoldoutSuggestions, precision: float) -> Thre
     """
     if not 0 < precision <= 1:
         raise InputError(f"a precision of {precision:g} cannot be; give a share above 0 and up to 1, such as 0.9")
-    by_label = {label: find_lowest_probability(p, right, precision) for label, p, right in _group_by_label(suggestions)}
-    common = find_lowest_probability(suggestions.probabilities, suggestions.right, precision)
-    return Threshold(precision, common, by_label)
+    return PrecisionCurve(suggestions).threshold(precision)
 
 
-def find_lowest_probability(probabilities: Float64, right: Int64, precision: float) -> float | None:
-    """Return the lowest probability whose suggestions reach `precision`; None if there is none.
-
-    One wrong suggestion is added to the observed ones, so that a few lucky hits are not enough.
+def find_lowest_probability(
+    probabilities: Float64, right: Int64, precision: float, *, items: Int64 | None = None, error: float = ERROR
+) -> float | None:
+    """Return the lowest probability whose suggestions have a precision, but for an `error`; None if there is none.
 
     Examples
     --------
     >>> p, right = np.linspace(1, 0.01, 100), (np.arange(100) < 50).astype(int)
-    >>> find_lowest_probability(p, right, 0.9).__round__(2)  # 50 of 54, and one more wrong
+    >>> find_lowest_probability(p, right, 0.8).__round__(2)  # 50 of 54 show .857; the next test, 50 of 60, shows .755
     0.47
-    >>> find_lowest_probability(p[:5], right[:5], 0.9) is None
+    >>> find_lowest_probability(p[:5], right[:5], 0.8) is None  # .1^(1/5) = .631
     True
     """
-    p, highest = _compute_steps(probabilities, right)
-    first = int(np.searchsorted(highest[:-1], precision))
-    return float(p[first]) if first < len(p) else None
+    return _read_probability(_compute_steps(probabilities, right, items, error), precision)
 
 
-def _group_by_label(suggestions: HoldoutSuggestions) -> Iterator[tuple[int, Float64, Int64]]:
+def compute_lower_bound(hits: npt.ArrayLike, n: npt.ArrayLike, error: float) -> Float64:
+    """Compute the lower confidence bound of a share (Clopper and Pearson 1934).
+
+    Examples
+    --------
+    >>> compute_lower_bound([0, 10, 45], [10, 10, 45], 0.1).round(4)  # 0, .1^(1/10), .1^(1/45)
+    array([0.    , 0.7943, 0.9501])
+    """
+    from scipy.special import betaincinv
+
+    x, size = np.asarray(hits, np.float64), np.asarray(n, np.float64)
+    return np.where(x > 0, betaincinv(np.maximum(x, 1e-9), size - x + 1, error), 0.0)
+
+
+def count_independent(items: Int64) -> Float64:
+    """Return the number of independent suggestions among the first 1, 2, ... n, as those of an item go together.
+
+    Examples
+    --------
+    >>> count_independent(np.array([4, 7, 7, 7])).round(2)  # 1, 2, 9 / 5, 16 / 10
+    array([1. , 2. , 1.8, 1.6])
+    """
+    order = np.argsort(items, kind="stable")
+    _, starts, counts = np.unique(items[order], return_index=True, return_counts=True)
+    earlier = np.empty(len(items), np.int64)  # suggestions of the same item before each
+    earlier[order] = np.arange(len(items)) - np.repeat(starts, counts)
+    return np.arange(1, len(items) + 1) ** 2 / np.cumsum(2 * earlier + 1)
+
+
+def _group_by_label(suggestions: HoldoutSuggestions) -> Iterator[tuple[int, tuple[Float64, Int64, Int64 | None]]]:
     """Yield the suggestions of each label that has enough."""
     order = np.argsort(suggestions.labels, kind="stable")
     p, right = suggestions.probabilities[order], suggestions.right[order]
+    items = None if suggestions.items is None else suggestions.items[order]
     labels, starts, counts = np.unique(suggestions.labels[order], return_index=True, return_counts=True)
     for i in np.flatnonzero(counts >= FEWEST_OF_LABEL):
         rows = slice(starts[i], starts[i] + counts[i])
-        yield int(labels[i]), p[rows], right[rows]
+        yield int(labels[i]), (p[rows], right[rows], None if items is None else items[rows])
 
 
-def _compute_steps(probabilities: Float64, right: Int64) -> tuple[Float64, Float64]:
-    """Return probabilities in ascending order and the highest precision reached from each on."""
+def _compute_steps(probabilities: Float64, right: Int64, items: Int64 | None, error: float) -> _Steps:
+    """Compute the highest precision that the tests allow from each probability on."""
     order = np.argsort(-probabilities, kind="stable")
-    p, hits = probabilities[order], np.cumsum(right[order])
-    share = hits / (np.arange(1, len(p) + 1) + 1)
+    p, hits, n = probabilities[order], np.cumsum(right[order]), np.arange(1, len(order) + 1)
+    size = n.astype(np.float64) if items is None else count_independent(items[order])
     ends = np.append(p[1:] < p[:-1], True) if len(p) else np.zeros(0, bool)  # ties stay together
-    return p[ends][::-1], np.append(np.maximum.accumulate(share[ends][::-1]), 0.0)
+    p, share, n, size = p[ends], hits[ends] / n[ends], n[ends], size[ends]
+    precisions = np.zeros(len(p))
+    starts = _find_starts(size)
+    for start in starts:
+        sizes = n[start] * _STEP ** np.arange(np.log(n[-1] / n[start]) / np.log(_STEP))
+        steps = np.unique(np.searchsorted(n, np.append(sizes, n[-1])))
+        bounds = compute_lower_bound(share[steps] * size[steps], size[steps], error / len(starts))
+        precisions[steps] = np.maximum(precisions[steps], np.minimum.accumulate(bounds))
+    return p[::-1], np.append(np.maximum.accumulate(precisions[::-1]), 0.0)
 
 
-def _read_precision(steps: tuple[Float64, Float64], probabilities: Float64) -> Float64:
+def _find_starts(size: Float64) -> list[int]:
+    """Return the first positions with 25, 125, 625 ... independent suggestions, or with half of fewer."""
+    starts, most = set[int](), size.max(initial=0)
+    least = min(_FIRST, most / 2)
+    while 0 < least <= most:
+        starts.add(int(np.argmax(size >= least)))
+        least *= _GROWTH
+    return sorted(starts)
+
+
+def _read_precision(steps: _Steps, probabilities: Float64) -> Float64:
     precisions: Float64 = steps[1][np.searchsorted(steps[0], probabilities, side="right") - 1]
     return precisions
 
 
+def _read_probability(steps: _Steps, precision: float) -> float | None:
+    first = int(np.searchsorted(steps[1][:-1], precision))
+    return float(steps[0][first]) if first < len(steps[0]) else None
+
+
 def read_thresholds(model: Path, annotator: Annotator, precision: float) -> ThresholdFunction:
-    """Return the lowest probabilities whose labels reach a precision, for the model of a folder.
+    """Return the lowest probabilities whose labels keep a promised precision, for the model of a folder.
 
     Raises
     ------
@@ -171,7 +253,8 @@ def read_thresholds(model: Path, annotator: Annotator, precision: float) -> Thre
 
 def save_holdout_suggestions(model: Path, suggestions: HoldoutSuggestions) -> None:
     """Save held-out suggestions beside the model."""
-    save_model_folder(model / "judged", ModelState(_KIND, {}, suggestions._asdict()))
+    tensors = {name: column for name, column in suggestions._asdict().items() if column is not None}
+    save_model_folder(model / "judged", ModelState(_KIND, {}, tensors))
 
 
 def load_holdout_suggestions(model: Path) -> HoldoutSuggestions:
@@ -184,6 +267,6 @@ def load_holdout_suggestions(model: Path) -> HoldoutSuggestions:
     """
     try:
         tensors = open_model_folder(model / "judged").tensors
-        return HoldoutSuggestions(tensors["labels"], tensors["probabilities"], tensors["right"])
+        return HoldoutSuggestions(tensors["labels"], tensors["probabilities"], tensors["right"], tensors.get("items"))
     except (ModelFolderError, KeyError) as error:
         raise InputError(f"what {model} was judged by is damaged ({error}); train again") from error
