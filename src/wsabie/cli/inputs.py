@@ -203,6 +203,14 @@ def is_training_data(source: "Source", facts: JsonObject) -> bool:
     return bool(fingerprints) and compute_fingerprint_or_none(source) in fingerprints
 
 
+def count_training_rows(annotator: "Annotator", rows: "FeatureTable", data: Path) -> tuple[int, int, str]:
+    """Return how many rows are training rows, how many were comparable, and both in words."""
+    from wsabie.io.fingerprints import count_known_rows
+
+    n_known, n_checked = (0, 0) if annotator.marks is None else count_known_rows(rows, annotator.marks)
+    return n_known, n_checked, f"{n_known:,} of {format_count(n_checked, 'row')} of {data} that were looked at"
+
+
 def align_rows(annotator: "Annotator", model: Path, source: "Source", **resources: Any) -> "AlignedTable":
     """Convert a source to rows with the features and labels of the model; the options are those of `rows`."""
     refuse_misfit(annotator, model, source)
@@ -231,6 +239,16 @@ def refuse_misfit(annotator: "Annotator", model: Path, source: "Source") -> None
         raise InputError(f"{model} was trained on rows of features and {source.path} holds {source.modality}; {remedy}")
     elif source.modality != (modality := annotator.extractor.modality):
         raise InputError(f"{model} is a model of {modality} and {source.path} holds {source.modality}; give {modality}")
+
+
+def read_model_rows(
+    annotator: "Annotator", model: Path, data: Path, resources: Settings, labels_from: str = "auto"
+) -> "FeatureTable":
+    """Read data that a model takes as rows, and report unknown features; `resources` are the options of `rows`."""
+    source = open_model_data(annotator, data, resources["rejects"], labels_from)
+    aligned = align_rows(annotator, model, source, **resources)
+    report_unknown_features(aligned, data)
+    return aligned.rows
 
 
 def load_annotator(path: Path, threads: int | None = None) -> "Annotator":

@@ -310,13 +310,8 @@ def _refuse_training_data(annotator: "Annotator", source: "Source", data: Path) 
 
 def _refuse_training_rows(annotator: "Annotator", rows: "FeatureTable", data: Path) -> None:
     """Refuse data with mostly training rows, and report fewer: some rows may be equal by chance."""
-    from wsabie.io.fingerprints import count_known_rows
-
-    if annotator.marks is None:
-        return
-    n_known, n_checked = count_known_rows(rows, annotator.marks)
-    checked = f"{format_count(n_checked, 'row')} of {data} that were looked at"
-    finding = f"{n_known:,} of {checked} have id and features of training rows"
+    n_known, n_checked, counts = inputs.count_training_rows(annotator, rows, data)
+    finding = f"{counts} have id and features of training rows"
     if 2 * n_known > n_checked:
         raise InputError(f"{finding}; give other data, or add --allow-overlap")
     if n_known:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from wsabie.cli.command import JsonObject, Report, command, option
-from wsabie.cli.inputs import align_rows, load_annotator, open_model_data, report_unknown_features
+from wsabie.cli.inputs import load_annotator, read_model_rows
 from wsabie.cli.options import Model, RecallTarget, RejectOptions, SeededThreadOptions
 from wsabie.cli.output import out, print_note, show_table
 from wsabie.core.errors import InputError
@@ -56,12 +56,10 @@ def index(options: IndexOptions) -> Report:
 def _read_queries(options: IndexOptions, annotator: "Annotator", queries: Path) -> "Matrix":
     """Read the rows to measure on."""
     with options.collect_rejects() as rejects:
-        source = open_model_data(annotator, queries, rejects, "none")
-        aligned = align_rows(annotator, options.model, source, **options.resources(rejects=rejects))
-        report_unknown_features(aligned, queries)
-    if not aligned.rows.X.shape[0]:
+        rows = read_model_rows(annotator, options.model, queries, options.resources(rejects=rejects), "none")
+    if not len(rows):
         raise InputError(f"{queries} has no row to measure on; give data that the model takes")
-    return aligned.rows.X
+    return rows.X
 
 
 def _format_gain(facts: JsonObject, requested_recall: float) -> str:

@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Literal
 
 from wsabie.cli.command import Report, argument, command, option
 from wsabie.cli.estimator_options import Replay
-from wsabie.cli.inputs import align_rows, load_annotator, open_model_data, report_unknown_features
+from wsabie.cli.inputs import count_training_rows, load_annotator, read_model_rows
 from wsabie.cli.options import Data, Model, OutputOptions, RejectOptions, ThreadOptions
 from wsabie.cli.output import TerminalProgress, format_count, print_note, show_table
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
-    from wsabie.io.records import FeatureTable
     from wsabie.models.annotators import Annotator
-    from wsabie.storage.rejects import Rejects
 
 
 class UpdateOptions(RejectOptions, ThreadOptions):
@@ -50,10 +48,13 @@ def update(options: UpdateOptions) -> Report:
         if remember is not None and model.memory_ is not None:
             print_note(f"{folder} keeps rows already, so that --remember is passed over")
         elif remember is not None:
-            earlier = _read_rows(options, annotator, remember, rejects)
-            _report_unknown_rows(annotator, folder, earlier, remember)
+            earlier = read_model_rows(annotator, folder, remember, options.resources(rejects=rejects))
+            n_known, n_checked, counts = count_training_rows(annotator, earlier, remember)
+            if 2 * n_known < n_checked:
+                print_note(f"{counts} are training rows of {folder}: what the others do not show it may forget")
             model.remember(earlier.X, earlier.Y)
-        rows = _read_rows(options, annotator, data, rejects, keep_labels=True)
+        resources = options.resources(rejects=rejects, keep_labels=True)
+        rows = read_model_rows(annotator, folder, data, resources)
         reports = update_model(annotator, rows, folder, **options.pick("step", "epochs"), progress=TerminalProgress())
         _renew_index(annotator, folder)
     yield {"model": folder, "steps": reports, "skipped": len(rejects)}
@@ -74,19 +75,6 @@ def _refuse_forgetting(folder: Path, has_memory: bool, without_replay: bool) -> 
         raise InputError("--without-replay learns the new rows alone, and there are rows to see again; leave it out")
 
 
-def _report_unknown_rows(annotator: "Annotator", folder: Path, rows: "FeatureTable", data: Path) -> None:
-    """Report data for --remember with mostly unknown rows."""
-
-    from wsabie.io.fingerprints import count_known_rows
-
-    if annotator.marks is None:
-        return
-    n_known, n_checked = count_known_rows(rows, annotator.marks)
-    if 2 * n_known < n_checked:
-        checked = f"{format_count(n_checked, 'row')} of {data} that were looked at"
-        print_note(f"{n_known:,} of {checked} are training rows of {folder}: what the others do not show it may forget")
-
-
 _REPORT_FIELDS = {
     "rows": "rows", "new labels": "new_labels", "MAP": "map", "p@1": "p_at_1", "ECE": "ece",
     "unseen labels": "unseen_labels", "moved": "moved", "drift": "drift",
@@ -98,17 +86,6 @@ def _format_field(value: object) -> str | int:
     if value is None or value == "":
         return "-"
     return f"{value:.3f}" if isinstance(value, float) else value if isinstance(value, int) else str(value)
-
-
-def _read_rows(
-    options: UpdateOptions, annotator: "Annotator", data: Path, rejects: "Rejects", *, keep_labels: bool = False
-) -> "FeatureTable":
-    """Read the rows of data with the features of the annotator."""
-    source = open_model_data(annotator, data, rejects)
-    resources = options.resources(rejects=rejects, keep_labels=keep_labels)
-    aligned = align_rows(annotator, options.model, source, **resources)
-    report_unknown_features(aligned, data)
-    return aligned.rows
 
 
 def _renew_index(annotator: "Annotator", folder: Path) -> None:
