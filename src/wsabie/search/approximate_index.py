@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from wsabie.core.arrays import Array, Float32, Int64, UInt8
-from wsabie.core.errors import InputError
 from wsabie.core.file_backed_arrays import iterate_slices
+from wsabie.core.optional_packages import import_optional
 from wsabie.core.validation import require
 from wsabie.embedding.joint_space import SimilarityName
 from wsabie.search import label_index
@@ -34,13 +34,7 @@ _LINKS, _BUILT_WITH = 16, 80
 
 def require_faiss() -> Any:
     """Return the package faiss; raise InputError with the command that installs it."""
-    try:
-        import faiss
-    except ImportError as error:
-        raise InputError(
-            "an approximate index needs faiss, which is not installed; run: pip install 'wsabie[ann]'"
-        ) from error
-    return faiss
+    return import_optional("faiss", "an approximate index needs faiss", "ann")
 
 
 class FaissCodes:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from wsabie.core.arrays import Float32
 from wsabie.core.errors import InputError
+from wsabie.core.optional_packages import import_optional
 from wsabie.core.progress import SILENT, Progress
 from wsabie.features.text.text_decoder import fold_text
 from wsabie.io.formats.documents import LONGEST
@@ -79,13 +80,10 @@ def learn_word_vectors(
     InputError
         gensim is not installed, there is no text, or no word occurs `min_count` times.
     """
-    try:
-        from gensim.models import Word2Vec
-        from gensim.models.phrases import ENGLISH_CONNECTOR_WORDS, Phrases
-    except ImportError as error:
-        raise InputError(
-            "skip-gram vectors are learnt by gensim, which is not installed; run: pip install 'wsabie[text]'"
-        ) from error
+    import_optional("gensim.models", "skip-gram vectors are learnt by gensim", "text")
+    from gensim.models import Word2Vec
+    from gensim.models.phrases import ENGLISH_CONNECTOR_WORDS, Phrases
+
     text: Iterable[list[str]] = _SentenceSource(Path(src), Rejects() if rejects is None else rejects)
     logging.getLogger("gensim").addHandler(_SILENCE)
     for _ in range(phrases):

@@ -26,6 +26,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.input_limits import make_limit_error, read_limits
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.memory_budget import ITEM_MEMORY
+from wsabie.core.optional_packages import import_optional
 from wsabie.core.validation import require
 from wsabie.features.encoders.onnx_graph_check import check_graph, has_external_weights
 from wsabie.features.images.image_decoder import NOT_FINITE, UnreadableItemError
@@ -248,10 +249,7 @@ def open_session(model: OnnxContent) -> Any:
 
 def require_runtime() -> None:
     """Raise InputError where there is no runtime."""
-    try:
-        import onnxruntime  # noqa: F401
-    except ImportError as error:
-        raise InputError("an ONNX model needs ONNX Runtime; install it: pip install 'wsabie[onnx]'") from error
+    import_optional("onnxruntime", "an ONNX model needs ONNX Runtime", "onnx")
 
 
 def build_opening_error(model: OnnxContent, error: Exception) -> InputError:

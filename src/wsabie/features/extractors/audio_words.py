@@ -4,7 +4,6 @@ Bengio et al. 2012, part II. Sounds are decoded into samples of one channel and 
 decodes (WAV, FLAC, Ogg, MP3, AIFF ...), libsoxr changes the rate; both come with the extra "audio".
 """
 
-import importlib
 import io
 import math
 import os
@@ -20,7 +19,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from wsabie.core.arrays import Array, Float32
-from wsabie.core.errors import InputError
+from wsabie.core.optional_packages import import_optional
 from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import require
 from wsabie.features.audio.sound_frames import (
@@ -137,10 +136,7 @@ def require_audio() -> None:
 
 
 def _import_library(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except (ImportError, OSError) as error:  # soundfile raises OSError where libsndfile is missing
-        raise InputError(f"sounds need {name}, which is not installed; run: pip install 'wsabie[audio]'") from error
+    return import_optional(name, f"sounds need {name}", "audio")
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wsabie.core.errors import InputError
+from wsabie.core.optional_packages import import_optional
 from wsabie.storage.rejects import RowError
 
 _NAMES = {
@@ -37,13 +37,8 @@ def read_audio_tags(path: Path) -> AudioTags:
     InputError
         mutagen is not installed.
     """
-    try:
-        import mutagen
-    except ImportError as error:
-        raise InputError(
-            "tags inside sounds need mutagen, which is not installed; run: pip install 'wsabie[audio]', or label the "
-            "sounds by sub-folders or by metadata.csv"
-        ) from error
+    remedy = ", or label the sounds by sub-folders or by metadata.csv"
+    mutagen = import_optional("mutagen", "tags inside sounds need mutagen", "audio", remedy)
     try:
         file = mutagen.File(path, easy=True)
     except Exception as error:

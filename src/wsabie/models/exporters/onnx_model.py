@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from wsabie.core.arrays import Array, Float32
-from wsabie.core.errors import InputError
 from wsabie.core.machine import collect_versions
+from wsabie.core.optional_packages import import_optional
 from wsabie.models.annotators import Annotator
 from wsabie.models.exporters.export_formats import render_template, require_free_path
 from wsabie.models.exporters.portable_model import PortableModel, build_portable_model, collect_arrays
@@ -63,12 +63,7 @@ def write_onnx_model(annotator: Annotator, out: Path, *, k: int = 10, int8: bool
     InputError
         The package onnx is missing, the model is of another kind, or the files cannot be written.
     """
-    try:
-        import onnx
-    except ImportError as error:
-        raise InputError(
-            "an ONNX file is written by onnx, which is not installed; run: pip install 'wsabie[onnx]'"
-        ) from error
+    onnx = import_optional("onnx", "an ONNX file is written by onnx", "onnx")
     model = build_portable_model(annotator.model)
     onnx_model, arrays = _build_graph(model, k, int8)
     inline_names, contents = _split_names(model, annotator.feature_names, out)

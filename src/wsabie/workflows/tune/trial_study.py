@@ -21,6 +21,7 @@ import numpy as np
 
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject, to_json_value
+from wsabie.core.optional_packages import import_optional
 from wsabie.storage.atomic_files import explain_write_errors, write_text
 from wsabie.storage.schema_validation import check_schema
 from wsabie.workflows.tune.search_spaces import ChoiceParameter, ParameterValues, RangeParameter, SearchSpace
@@ -236,11 +237,7 @@ class LiveTrial:
 
 def require_optuna() -> ModuleType:
     """Import Optuna, or raise an error that says how to install it."""
-    try:
-        import optuna
-    except ImportError as error:
-        raise InputError("tuning needs Optuna, which is not installed; run: pip install 'wsabie[tune]'") from error
-    return optuna  # type: ignore[no-any-return]
+    return import_optional("optuna", "tuning needs Optuna", "tune")  # type: ignore[no-any-return]
 
 
 def write_trials_csv(path: Path, trials: Sequence[Trial], names: Sequence[str]) -> None:
