@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 from sqlalchemy import insert, select
 from typer.testing import CliRunner
 
@@ -21,6 +23,7 @@ from wsabie.collection.folder.collection import Collection, create_collection, o
 from wsabie.collection.items import item_pages
 from wsabie.collection.items.filters import ItemFilter
 from wsabie.collection.labels import label_list
+from wsabie.collection.learning.evaluation import score_suggestions
 from wsabie.collection.learning.suggestions import LabelRanker, accept_suggestions, apply_model
 from wsabie.collection.learning.training import train_model
 from wsabie.collection.registry import item_index, model_registry
@@ -37,6 +40,7 @@ from wsabie.collection.search.text_search import find_items_of_labels
 from wsabie.core.errors import InputError
 from wsabie.evaluation.calibration import compute_reliability
 from wsabie.io.records import Item
+from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.samples import get_sample_path
 
 KINDS = ("computer", "animals", "people")
@@ -119,6 +123,30 @@ def test_how_sure_a_suggestion_is_is_the_threshold_the_other_way_round(
     assert reached.tolist() == [
         q >= limits.of(label) for label, q in zip(label_numbers.tolist(), p.tolist(), strict=True)
     ]
+
+
+def test_the_tags_of_a_held_out_item_do_not_change_its_own_probabilities() -> None:
+    """They are fitted to the tags of other items, so that they are no better than those of new items."""
+    draw = np.random.default_rng(0)
+    kinds = np.arange(120) % 4
+    X = (np.eye(4)[kinds] + 0.4 * draw.normal(size=(120, 4))).astype(np.float32)
+    Y = csr_matrix(np.eye(4, dtype=np.int8)[kinds])
+    model = Wsabie(4, epochs=5, threads=1).fit(X[:80], Y[:80], validation=(X[80:], Y[80:]))
+    opened: Any = SimpleNamespace(model=model)
+    columns = np.arange(4)
+
+    def judge(truth: Any) -> list[float]:
+        suggestions = score_suggestions(opened, columns, X[80:], SimpleNamespace(Y=truth, labels=columns))  # type: ignore[arg-type]
+        assert suggestions.items is not None
+        assert np.bincount(suggestions.items).tolist() == [4] * 40
+        of_first: list[float] = suggestions.probabilities[suggestions.items == 0].tolist()
+        of_others.append(suggestions.probabilities[suggestions.items != 0].tolist())
+        return of_first
+
+    of_others: list[list[float]] = []
+    other_truth = csr_matrix(np.eye(4, dtype=np.int8)[np.append(kinds[80] + 1, kinds[81:])])
+    assert judge(Y[80:]) == judge(other_truth)
+    assert of_others[0] != of_others[1]
 
 
 def test_no_tag_fits_most_items_of_another_domain(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
