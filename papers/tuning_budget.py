@@ -51,7 +51,7 @@ def _resolve_rate(model: Any, shape: TrainingShape) -> float:
     if model.learning_rate != "auto":
         return float(model.learning_rate)
     if isinstance(model, LinearRanker):
-        return default_linear_rate(shape, model.pair_weighting, model.loss)
+        return default_linear_rate({**model.get_params(), "init": "random"}, shape)  # as the papers begin
     return default_learning_rate(shape, model.pair_weighting)
 
 

@@ -9,7 +9,7 @@ import pytest
 from toy_tasks import names, toy
 from wsabie.core.errors import InputError
 from wsabie.kernels.training import sequential_loop
-from wsabie.models import linear_ranker
+from wsabie.models import linear_ranker, ridge
 from wsabie.models.base.hyperparameters import TrainingShape
 from wsabie.models.linear_ranker import LinearRanker
 from wsabie.models.paper_presets import make_opt_auc, make_pamir, make_vse_ens
@@ -27,7 +27,7 @@ def test_every_loss_finds_the_labels_of_the_toy(loss: Any, dense: bool) -> None:
 
 
 def test_scores_are_products_of_the_scaled_row_and_the_weights() -> None:
-    model = LinearRanker(epochs=3, label_bias=True, threads=1).fit(X, names(ANSWER))
+    model = LinearRanker(epochs=3, label_bias=True, init="random", threads=1).fit(X, names(ANSWER))
     scaled = X.copy()
     scaled.data = np.log1p(scaled.data)
     scaled = scaled.multiply(1 / np.sqrt(scaled.multiply(scaled).sum(1))).tocsr()
@@ -38,9 +38,10 @@ def test_scores_are_products_of_the_scaled_row_and_the_weights() -> None:
 def test_auto_of_weights() -> None:
     """Few pairs are passed over 10 times and not 30, 100 labels are drawn and not 1,000; "auc" takes larger steps."""
     shape = TrainingShape(100, 100, 20_000)
-    settings = LinearRanker()._resolve_settings(shape)
+    settings = LinearRanker(init="random")._resolve_settings(shape)
     assert (settings.epochs, settings.max_sampled) == (10, 100)
     assert settings.weight_rate == settings.learning_rate == pytest.approx(0.1)
+    assert LinearRanker()._resolve_settings(shape).weight_rate == pytest.approx(0.01)
     assert make_pamir()._resolve_settings(shape).weight_rate == pytest.approx(1.0)
     explicit_settings = LinearRanker(epochs=25, max_sampled=500)._resolve_settings(shape)
     assert (explicit_settings.epochs, explicit_settings.max_sampled) == (25, 500)
@@ -83,7 +84,7 @@ def test_hogwild_leaves_weights_that_are_scaled_to_one_thread(
 
 def test_weight_vectors_keep_to_the_limit_and_l2_makes_them_shorter() -> None:
     free, limited, decayed = (
-        LinearRanker(epochs=5, threads=1, **changes).fit(X, names(ANSWER))
+        LinearRanker(epochs=5, init="random", threads=1, **changes).fit(X, names(ANSWER))
         for changes in ({}, {"max_norm": 0.5}, {"l2": 1.0})
     )
     length = [float(np.linalg.norm(model.coef_, axis=1).max()) for model in (free, limited, decayed)]
@@ -184,3 +185,33 @@ def test_the_papers_systems_learn_the_toy(preset: Any) -> None:
     changes = {} if preset is make_pamir else {"dim": 16, "learning_rate": 0.1}
     model = preset(epochs=40, threads=1, **changes).fit(X, names(ANSWER))
     assert model.score(X, names(ANSWER)) > 0.95
+
+
+def test_a_ridge_start_has_the_weights_of_ridge_one_margin_apart() -> None:
+    rows, truth = X.toarray().astype(np.float32), names(ANSWER)
+    model = LinearRanker(init="ridge", learning_rate=1e-30, epochs=1, margin=2.0, threads=1).fit(rows, truth)
+    scaled = model.scaling_(rows)
+    targets = model._build_truth(truth, len(rows)).toarray() > 0
+    gram = scaled.T.astype(np.float64) @ scaled + linear_ranker.RIDGE_PENALTY * np.eye(scaled.shape[1])
+    expected = np.linalg.solve(gram, scaled.T @ targets).T
+    np.testing.assert_allclose(model.coef_ / np.abs(model.coef_).max(), expected / np.abs(expected).max(), atol=1e-4)
+    scores = scaled @ model.coef_.T
+    assert np.median((scores - scores.mean(axis=1, keepdims=True))[targets]) == pytest.approx(2, abs=1e-3)
+
+
+def test_row_weights_count_in_a_ridge_start() -> None:
+    truth, repeats = names(ANSWER), np.where(np.arange(X.shape[0]) % 2, 1, 3)
+    options = {"init": "ridge", "learning_rate": 1e-30, "epochs": 1, "scaling": None, "threads": 1}
+    weighted = LinearRanker(**options).fit(X, truth, sample_weight=repeats)
+    rows = np.repeat(np.arange(X.shape[0]), repeats)
+    repeated = LinearRanker(**options).fit(X[rows], [truth[row] for row in rows])
+    cosines = np.einsum("ij,ij->i", weighted.coef_, repeated.coef_)
+    lengths = np.linalg.norm(weighted.coef_, axis=1) * np.linalg.norm(repeated.coef_, axis=1)
+    np.testing.assert_allclose(cosines, lengths, rtol=1e-4)
+
+
+@pytest.mark.parametrize("n_exact", [0, 2048])
+def test_threads_change_no_bit_of_a_ridge_start(n_exact: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ridge, "MAX_EXACT_FEATURES", n_exact)
+    models = [LinearRanker(epochs=2, threads=threads).fit(X, names(ANSWER)) for threads in (1, 2)]
+    assert np.array_equal(models[0].coef_, models[1].coef_)

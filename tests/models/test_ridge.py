@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from threadpoolctl import threadpool_limits
 
 import wsabie
+from wsabie.models import ridge
 
 EXPECTED_TO_FAIL = {
     "check_n_features_in_after_fitting": "the message names the model in words of its own",
@@ -32,7 +33,9 @@ def test_dense_weights_are_those_of_scikit_learn(shape: tuple[int, int]) -> None
     np.testing.assert_allclose(wsabie.Ridge(2.0, scaling=None).fit(X, Y).scores(X), expected, atol=1e-4)
 
 
-def test_sparse_rows_with_all_directions_have_the_exact_solution() -> None:
+@pytest.mark.parametrize("n_exact", [0, 2048])
+def test_sparse_rows_have_the_exact_solution(n_exact: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ridge, "MAX_EXACT_FEATURES", n_exact)  # 0: the solution in all directions
     rng = np.random.default_rng(1)
     X, rows = (sp.random(n, 30, 0.3, "csr", np.float32, random_state=n) for n in (50, 9))
     Y = draw_targets(50, 7, rng)
@@ -40,7 +43,8 @@ def test_sparse_rows_with_all_directions_have_the_exact_solution() -> None:
     np.testing.assert_allclose(wsabie.Ridge(0.5, scaling=None).fit(X, Y).scores(rows), expected, atol=1e-3)
 
 
-def test_more_directions_are_nearer_to_the_exact_solution() -> None:
+def test_more_directions_are_nearer_to_the_exact_solution(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ridge, "MAX_EXACT_FEATURES", 0)
     rng = np.random.default_rng(2)
     X = sp.random(200, 80, 0.2, "csr", np.float32, random_state=2)
     Y = draw_targets(200, 6, rng)
@@ -50,8 +54,11 @@ def test_more_directions_are_nearer_to_the_exact_solution() -> None:
     assert errors[2] < 0.3 * errors[0]
 
 
-@pytest.mark.parametrize("form", [sp.csr_matrix, np.asarray])
-def test_threads_and_storage_change_no_bit(tmp_path: Path, form: type) -> None:
+@pytest.mark.parametrize(("form", "n_exact"), [(sp.csr_matrix, 0), (sp.csr_matrix, 2048), (np.asarray, 0)])
+def test_threads_and_storage_change_no_bit(
+    tmp_path: Path, form: type, n_exact: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ridge, "MAX_EXACT_FEATURES", n_exact)
     rng = np.random.default_rng(3)
     X = form(rng.random((300, 70)).astype(np.float32) * (rng.random((300, 70)) < 0.4))
     Y = draw_targets(300, 9, rng)

@@ -152,6 +152,18 @@ def check_parameter_name(name: str, parameter: str, where: str = "") -> None:
         raise InputError(f"{where}{name} has no parameter {parameter}; {hint}")
 
 
+def find_name(estimator: "LabelModel") -> str:
+    """Return the name of the first system of this class; the kind of its folder if there is none.
+
+    Examples
+    --------
+    >>> find_name(build_estimator("pamir"))
+    'linear-warp'
+    """
+    maker = f"{type(estimator).__module__}:{type(estimator).__name__}"
+    return next((name for name, spec in SYSTEMS.items() if spec.maker == maker), estimator.kind)
+
+
 def find_spec(name: str) -> EstimatorSpec:
     """Return the entry of a system.
 

@@ -6,25 +6,39 @@ annotation (Grangier and Bengio 2008).
 
 import logging
 from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from scipy.sparse import csr_matrix, diags_array
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from wsabie.core.arrays import Array, Float32
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import LARGE_MEMORY_BYTES
 from wsabie.embedding.joint_space import SimilarityName
 from wsabie.embedding.linear_space import LinearSpace
+from wsabie.models.base.feature_matrix import convert_to_matrix, iterate_row_ranges
 from wsabie.models.base.hyperparameters import (
     WEIGHT_TRIALS,
     TrainingShape,
     default_linear_epochs,
     default_linear_rate,
+    has_ridge_start,
     resolve_settings,
 )
+from wsabie.models.base.ridge_start import MAX_ROWS, compute_margin_scale, take_few_rows
 from wsabie.models.base.score_ranker import ScoreRanker
 from wsabie.models.base.trained_model import TrainedModel
+from wsabie.models.base.training_rows import TrainingRows
+from wsabie.models.ridge import solve_ridge
 from wsabie.storage.schema_validation import check_array
+from wsabie.training.epoch_stats import EpochStats
 from wsabie.training.settings import TrainingSettings
+from wsabie.training.trainer import Trainer
 
 log = logging.getLogger("wsabie")
+RIDGE_PENALTY, RIDGE_DIRECTIONS = 6.0, 300
+"""Parameters of `Ridge` for the start."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -46,13 +60,18 @@ class LinearRanker(TrainedModel, ScoreRanker):
     epochs : int or "auto"
         See `Wsabie`; "auto" is at most 10.
     learning_rate : float or "auto"
-        Learning rate of the first epoch; "auto" is .1 for rows with one label, and 1 for loss="auc".
+        Learning rate of the first epoch; "auto" is .1 for rows with one label, 1 for loss="auc", and .01 after a ridge
+        start.
     max_sampled : int, "auto" or None
         See `Wsabie`, but "auto" is at most 100, because each draw reads memory for every feature of the row.
     schedule : {"linear", "constant"}, default "linear"
     margin : float, default 1.0
     rank_weight, sampler, rank_estimator, surrogate, order_statistic, pair_weighting, label_bias
         See `Wsabie`; the sampler "adaptive" needs points and does not work with weights.
+    init : {"auto", "random", "ridge"}, default "auto"
+        Weights before training. "ridge": those of `Ridge` on at most 16,384 rows, at such a length that the own labels
+        of a row score one margin above the mean of all, in the median. "random": 0, so that the first draws decide.
+        "auto" is "ridge" for loss="warp" with hinges and learning_rate="auto".
     l2 : float, default 0
         Every step shrinks the weight vectors that it moves by l2 * learning rate.
     patience, threads, deterministic, seed
@@ -77,13 +96,14 @@ class LinearRanker(TrainedModel, ScoreRanker):
     reads_shards = True
 
     max_norm: float | None = None
+    init: Literal["auto", "random", "ridge"] = "auto"
     similarity: SimilarityName = field(init=False, default="dot")
     init_scale: None = field(init=False, default=None)
 
     def _resolve_settings(self, shape: TrainingShape) -> TrainingSettings:
         rate = self.learning_rate
         if rate == "auto":
-            rate = default_linear_rate(shape, self.pair_weighting, self.loss)
+            rate = default_linear_rate(self._list_parameters(), shape)
         settings = resolve_settings({**self._list_parameters(), "learning_rate": rate}, shape)
         most = WEIGHT_TRIALS if self.max_sampled == "auto" else settings.max_sampled
         return replace(
@@ -99,6 +119,27 @@ class LinearRanker(TrainedModel, ScoreRanker):
             l2_labels=0.0,
             l2_weights=settings.l2_labels,
         )
+
+    def _train(self, trainer: Trainer, rows: TrainingRows) -> list[EpochStats]:
+        if has_ridge_start(self._list_parameters()):
+            self._place_at_ridge(rows, trainer.settings)
+        return super()._train(trainer, rows)
+
+    def _place_at_ridge(self, rows: TrainingRows, settings: TrainingSettings) -> None:
+        """Set the weights of the start; see `init`."""
+        weights, rng = self.space_.weights, np.random.default_rng([settings.seed, 3])
+        inputs, targets, row_weights = rows.sample(self.scaling_, MAX_ROWS, rng)
+        matrix, positives = convert_to_matrix(inputs, self.space_.n_features), (targets > 0).astype(np.float32)
+        if row_weights is not None:
+            roots = diags_array(np.sqrt(row_weights))
+            matrix, positives = roots @ matrix, csr_matrix(roots @ positives)
+        solution = solve_ridge(matrix, positives, RIDGE_PENALTY, RIDGE_DIRECTIONS, settings.seed)
+        with threadpool_limits(1):  # the same bits with any number of threads
+            for lo, hi in iterate_row_ranges(*weights.shape):
+                weights[lo:hi] = solution.expand(lo, hi)
+            few_inputs, few_targets = take_few_rows(inputs, targets)
+            scores = convert_to_matrix(few_inputs, self.space_.n_features) @ weights.T
+        weights *= np.float32(compute_margin_scale(scores, few_targets, settings.margin))
 
     def _build_space(self, n_features: int) -> LinearSpace:
         return allocate_weights(n_features, len(self.vocabulary_))

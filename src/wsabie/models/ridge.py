@@ -1,6 +1,7 @@
 """Ridge regression of the labels on the rows, for thousands of labels and features."""
 
 from dataclasses import KW_ONLY, dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -17,15 +18,88 @@ from wsabie.models.base.row_scaling import Scaling
 from wsabie.models.base.score_ranker import ScaledRanker
 from wsabie.storage.schema_validation import check_array
 
+MAX_EXACT_FEATURES = 2048
+"""Most features of sparse rows whose weights are exact."""
 _POWER_STEPS = 2
+
+
+class RidgeSolution(NamedTuple):
+    """Weights of labels: `weights` - `corrections` @ `directions`'; see `Ridge`.
+
+    Attributes
+    ----------
+    weights : csr_matrix or ndarray (n_labels, n_features), float32
+    directions : (n_features, r) float32
+    corrections : (n_labels, r) float32
+    """
+
+    weights: Matrix
+    directions: Float32
+    corrections: Float32
+
+    def expand(self, lo: int, hi: int) -> Float32:
+        """Return the weights of the labels lo..hi - 1 as one table."""
+        weights = self.weights[lo:hi]
+        table: Float32 = weights.toarray() if hasattr(weights, "tocsr") else weights
+        return table - self.corrections[lo:hi] @ self.directions.T
+
+
+def solve_ridge(rows: Matrix, targets: Matrix, penalty: float, n_directions: int, seed: int) -> RidgeSolution:
+    """Solve for the weights of all labels, exactly for dense rows and for sparse ones with at most 2,048 features.
+
+    Parameters
+    ----------
+    rows : (n, n_features), sparse or dense, float32
+    targets : csr_matrix (n, n_labels) float32
+    penalty : float
+    n_directions : int
+    seed : int
+        Of the randomised singular value decomposition.
+    """
+    is_exact = not hasattr(rows, "tocsr") or rows.shape[1] <= MAX_EXACT_FEATURES
+    with threadpool_limits(1):  # the same bits with any number of threads
+        if is_exact:
+            return _solve_exactly(rows, targets, penalty)
+        return _solve_in_directions(rows, targets, penalty, n_directions, seed)
+
+
+def _solve_exactly(rows: Matrix, targets: Matrix, penalty: float) -> RidgeSolution:
+    """Solve in the space of the features, or of the rows where there are fewer."""
+    n, width = rows.shape
+    gram = _to_array(rows @ rows.T if n < width else rows.T @ rows)
+    gram[np.diag_indices_from(gram)] += np.float32(penalty)
+    factor = cho_factor(gram, overwrite_a=True)
+    if n < width:
+        weights = cho_solve(factor, _to_array(rows)).T @ targets
+    else:
+        weights = cho_solve(factor, _to_array(rows.T @ targets))
+    no_directions = np.zeros((width, 0), np.float32), np.zeros((targets.shape[1], 0), np.float32)
+    return RidgeSolution(np.ascontiguousarray(weights.T, np.float32), *no_directions)
+
+
+def _to_array(matrix: Matrix) -> Float32:
+    array: Float32 = matrix.toarray() if hasattr(matrix, "tocsr") else matrix
+    return array
+
+
+def _solve_in_directions(rows: Matrix, targets: Matrix, penalty: float, n_directions: int, seed: int) -> RidgeSolution:
+    """Solve in the leading directions; in all others the squared singular values count as 0."""
+    scaled_targets = targets * np.float32(1 / penalty)
+    P, S, V = randomized_svd(rows, min(n_directions, *rows.shape), n_iter=_POWER_STEPS, random_state=seed)
+    corrections = (scaled_targets.T @ P) * (S * S * S / (S * S + np.float32(penalty)))
+    return RidgeSolution(
+        csr_matrix(scaled_targets.T @ rows),
+        np.ascontiguousarray(V.T, np.float32),
+        np.ascontiguousarray(corrections, np.float32),
+    )
 
 
 @dataclass(eq=False, repr=False)
 class Ridge(ScaledRanker):
     """Linear regression of 0 and 1 for each label, with a penalty on the squares of the weights.
 
-    For dense rows the weights are exact. Weights of thousands of labels for thousands of sparse features would not fit
-    into memory. There the scores have two parts:
+    Weights of dense rows, and of sparse rows with at most 2,048 features, are exact. Weights of thousands of labels for
+    more sparse features would not fit into memory. There the scores have two parts:
 
         Y' Z x / penalty  -  W V x / penalty,       V = Q_r',   W = Y' P_r S_r^3 / (S_r^2 + penalty)
 
@@ -38,7 +112,7 @@ class Ridge(ScaledRanker):
     penalty : float, default 3.0
         Added to the squared singular values of the scaled rows, which have a length of about 1.
     directions : int, default 300
-        Directions of the correction for sparse rows (r above), which takes 4 * r * (features + labels) bytes.
+        Directions of the correction (r above), which takes 4 * r * (features + labels) bytes.
     scaling : {"tfidf", "auto", None}, default "tfidf"
         Scaling of rows, see `Wsabie`; dense rows get no constant feature.
     seed : int, default 0
@@ -48,9 +122,9 @@ class Ridge(ScaledRanker):
     ----------
     scaling_ : RowScaling
     sums_ : csr_matrix (n_features, n_labels) or ndarray (n_labels, n_features), float32
-        The first part (sparse rows), or the weights (dense rows).
+        The first part, or the exact weights.
     directions_ : (n_features, r) float32
-        V'; no directions for dense rows.
+        V'; no directions if the weights are exact.
     corrections_ : (n_labels, r) float32
         W / penalty.
     intercept_ : (n_labels,) float32
@@ -73,34 +147,13 @@ class Ridge(ScaledRanker):
     seed: int = 0
 
     def _learn(self, inputs: Inputs, targets: Matrix, progress: Progress) -> None:
-        positives = (targets > 0).astype(np.float32)
-        with threadpool_limits(1), progress.stage("ridge", None, ""):  # one thread: the same bits everywhere
-            if isinstance(inputs, Csr):
-                self._fit_parts(inputs, positives)
-            else:
-                self._fit_weights(inputs, positives)
-
-    def _fit_weights(self, rows: Float32, positives: Matrix) -> None:
-        """Solve for the weights in the space of the features, or of the rows where there are fewer."""
-        n, width = rows.shape
-        gram = rows @ rows.T if n < width else rows.T @ rows
-        gram[np.diag_indices_from(gram)] += np.float32(self.penalty)
-        factor = cho_factor(gram, overwrite_a=True)
-        weights = cho_solve(factor, rows).T @ positives if n < width else cho_solve(factor, rows.T @ positives)
-        self.sums_ = np.ascontiguousarray(weights.T, np.float32)
-        self.directions_ = np.zeros((width, 0), np.float32)
-        self.corrections_ = np.zeros((positives.shape[1], 0), np.float32)
-        self.intercept_ = np.asarray(positives.mean(axis=0), np.float32).ravel()
-
-    def _fit_parts(self, inputs: Csr, positives: Matrix) -> None:
-        rows = convert_to_matrix(inputs, self.n_features_in_)
-        scaled_positives = positives * np.float32(1 / self.penalty)
-        self.sums_ = index_by_feature(csr_matrix(scaled_positives.T @ rows))
-        P, S, V = randomized_svd(rows, min(self.directions, *rows.shape), n_iter=_POWER_STEPS, random_state=self.seed)
-        shrinkage = S * S * S / (S * S + np.float32(self.penalty))
-        self.directions_ = np.ascontiguousarray(V.T, np.float32)
-        self.corrections_ = np.ascontiguousarray((scaled_positives.T @ P) * shrinkage, np.float32)
-        self.intercept_ = np.zeros(positives.shape[1], np.float32)
+        rows, positives = convert_to_matrix(inputs, self.n_features_in_), (targets > 0).astype(np.float32)
+        with progress.stage("ridge", None, ""):
+            solution = solve_ridge(rows, positives, self.penalty, self.directions, self.seed)
+        self.sums_ = index_by_feature(solution.weights)
+        self.directions_, self.corrections_ = solution.directions, solution.corrections
+        share = np.zeros(positives.shape[1]) if isinstance(inputs, Csr) else np.asarray(positives.mean(axis=0)).ravel()
+        self.intercept_ = share.astype(np.float32)
 
     def _scores(self, inputs: Inputs) -> Float32:
         scaled = self.scaling_(inputs)

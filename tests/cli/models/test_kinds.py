@@ -88,10 +88,11 @@ def test_the_choice_of_a_kind_shows_what_was_tried(cli: Cli, rows: Path, tmp_pat
     assert "auto compares several kinds on held-out rows before it learns from all: about twice the time" in result.err
     header, *lines = [line for line in result.out.splitlines() if line.strip()][1:]
     assert header.split() == ["model", "nDCG@10", "95", "%", "interval", "MB", "seconds"]
-    titles = ["WARP embedding", "nearest mean", "ridge regression", "k nearest neighbours", "one-versus-rest", "fusion"]
-    assert [line.strip().partition("  ")[0] for line in lines[1:7]] == titles
+    titles = ["WARP embedding", "linear WARP", "nearest mean", "ridge regression", "k nearest neighbours"]
+    titles += ["one-versus-rest", "fusion"]
+    assert [line.strip().partition("  ")[0] for line in lines[1:8]] == titles
     summary = cli(*command, "--json").json
-    assert [trial["kind"] for trial in summary["trials"]][:4] == ["wsabie", "nearest-mean", "ridge", "nearest"]
+    assert [trial["kind"] for trial in summary["trials"]][:4] == ["wsabie", "linear-warp", "nearest-mean", "ridge"]
     assert summary["kind"] in {trial["kind"] for trial in summary["trials"]}
     assert f"kept: {SYSTEMS[summary['kind']].title}" in result.out
 

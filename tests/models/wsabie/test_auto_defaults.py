@@ -3,6 +3,7 @@
 import pytest
 
 from wsabie.models.base.hyperparameters import TrainingShape, default_learning_rate, default_linear_rate
+from wsabie.models.linear_ranker import LinearRanker
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,9 @@ def test_the_rate_of_an_embedding(rows: int, pairs: int, positives: str, rate: f
 
 
 def test_the_rate_of_weights_does_not_fall_with_the_rows() -> None:
-    assert (
-        default_linear_rate(TrainingShape(10**7, 10**7, 50)) == default_linear_rate(TrainingShape(100, 100, 50)) == 0.1
-    )
-    assert default_linear_rate(TrainingShape(100, 1600, 50), loss="auc") == pytest.approx(8)
+    shapes = [TrainingShape(10**7, 10**7, 50), TrainingShape(100, 100, 50)]
+    for parameters, rate in (({"init": "random"}, 0.1), ({"init": "ridge"}, 0.01)):
+        parameters = LinearRanker(**parameters).get_params()
+        assert [default_linear_rate(parameters, shape) for shape in shapes] == [rate, rate]
+    auc = LinearRanker(loss="auc").get_params()
+    assert default_linear_rate(auc, TrainingShape(100, 1600, 50)) == pytest.approx(8)

@@ -59,7 +59,7 @@ def place_at_ridge(
     with threadpool_limits(1):
         inputs, targets, weights = rows.sample(scaling, MAX_ROWS, rng)
         V = _find_features(_RowProducts.of(*_weigh(inputs, targets, weights), space, run), rng)
-        few_inputs, few_targets = _take_few_rows(inputs, targets)
+        few_inputs, few_targets = take_few_rows(inputs, targets)
         is_whole = count_rows(inputs) == rows.shape.n_rows
         parts = iter([(inputs, targets)]) if is_whole else rows.iterate_parts(scaling)
         del inputs, targets  # memory for the parts
@@ -219,8 +219,8 @@ def _sum_squares(table: Float32) -> Float32:
     return squares
 
 
-def _take_few_rows(inputs: Inputs, targets: Matrix) -> tuple[Inputs, Matrix]:
-    """Return rows for `_compute_scale`, which scores all of their labels."""
+def take_few_rows(inputs: Inputs, targets: Matrix) -> tuple[Inputs, Matrix]:
+    """Return evenly spread rows for `compute_margin_scale`, so few that scores of all labels fit."""
     n, n_labels = targets.shape
     chosen = np.arange(0, n, -(-n * n_labels // _GAP_SCORES))
     return take_rows(inputs, chosen), targets[chosen]
@@ -232,9 +232,14 @@ def _compute_scale(space: JointSpace, inputs: Inputs, targets: Matrix, margin: f
     lengths = np.linalg.norm(points, axis=1)
     if space.similarity != "dot":
         return _invert_median(lengths[lengths > 0])
-    scores = points @ space.labels.T
+    return compute_margin_scale(points @ space.labels.T, targets, margin)
+
+
+def compute_margin_scale(scores: Float32, targets: Matrix, margin: float) -> float:
+    """Return the factor of scores with which own labels are one margin above the mean of all, in the median."""
     pairs = targets.tocoo()
-    own = (pairs.data > 0) & (lengths[pairs.row] > 0)
+    has_scores = np.asarray(scores.any(axis=1))
+    own = (pairs.data > 0) & has_scores[pairs.row]
     of_row, of_label = pairs.row[own], pairs.col[own]
     return margin * _invert_median(scores[of_row, of_label] - scores.mean(axis=1)[of_row])
 

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from wsabie.core.arrays import Csr, Float32, Matrix, view_as_writable
-from wsabie.models.base.feature_matrix import Inputs
+from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix, count_rows
 from wsabie.models.base.row_scaling import sum_rows
 
 _LEAST_LENGTH = 1e-12
@@ -40,10 +40,11 @@ def index_by_feature(table: Matrix) -> Matrix:
 
 def multiply_rows(inputs: Inputs, table: Matrix, n: int) -> Float32:
     """Return the inner products of rows with the n rows of a table from `index_by_feature`, (n_rows, n) float32."""
-    if not isinstance(inputs, Csr):
-        return np.ascontiguousarray(inputs @ table.T, np.float32)
+    if not hasattr(table, "tocsr"):
+        rows = convert_to_matrix(inputs, table.shape[1])
+        return np.ascontiguousarray(rows @ table.T, np.float32)
     from wsabie.kernels.ranking.sparse_products import multiply_rows
 
-    out = np.empty((inputs.n_rows, n), np.float32)
+    out = np.empty((count_rows(inputs), n), np.float32)
     multiply_rows(inputs, convert_to_csr(table), out)
     return out

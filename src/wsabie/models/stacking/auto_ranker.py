@@ -14,6 +14,7 @@ from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
 from wsabie.models.base.feature_matrix import convert_to_matrix
 from wsabie.models.base.label_matrix import Labels, count_label_rows
 from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel, Ranking, read_column_names
+from wsabie.models.estimator_specs import find_name
 from wsabie.models.one_vs_rest import OneVsRest, TrainingCost
 from wsabie.models.stacking.fusion import Fusion, build_members
 from wsabie.models.stacking.held_out_scores import Groups, hold_out
@@ -32,6 +33,7 @@ class Trial:
     Attributes
     ----------
     kind : str
+        Name of the system.
     ndcg, low, high : float
         Mean nDCG@k, and its 95 % interval.
     seconds : float
@@ -95,7 +97,7 @@ class AutoRanker(LabelModel):
     >>> model.annotate(X[[0]], k=1)[0][0][0]
     'red'
     >>> len(model.trials_)
-    6
+    7
     """
 
     kind = "auto"
@@ -128,7 +130,12 @@ class AutoRanker(LabelModel):
         weights = [*np.eye(len(candidates)), fusion_weights]
         ndcg = [held_out.scores.compute_ndcg(of_model, self.k) for of_model in weights]
         fitted.trials_ = [
-            Trial(model.kind, *bootstrap_all({"": figures})[""], float(held_out.seconds[used > 0].sum()), model.n_bytes)
+            Trial(
+                find_name(model),
+                *bootstrap_all({"": figures})[""],
+                float(held_out.seconds[used > 0].sum()),
+                model.n_bytes,
+            )
             for model, figures, used in zip(models, ndcg, weights, strict=True)
         ]
         best = choose_model(ndcg, [trial.n_bytes for trial in fitted.trials_])
@@ -141,7 +148,7 @@ class AutoRanker(LabelModel):
 
     def _build_candidates(self, rows: Matrix, targets: Matrix) -> list[LabelModel]:
         """Return the unfitted candidates; one-versus-rest is one if it costs little."""
-        candidates = build_members(None, self.threads, self.seed)
+        candidates = build_members(None, self.threads, self.seed, rows.shape[1] * targets.shape[1])
         one_vs_rest = OneVsRest(threads=self.threads, seed=self.seed)
         n_values = rows.nnz if hasattr(rows, "tocsr") else rows.size
         cost = OneVsRest(threads=1).work(n_values, rows.shape[1], count_label_rows(targets), rows.shape[0])
@@ -177,7 +184,7 @@ class AutoRanker(LabelModel):
         best = self._best_model()
         return {
             **best.facts(),
-            "kind": best.kind,
+            "kind": find_name(best),
             "list_length": self.k,
             "trials": [asdict(trial) for trial in self.trials_],
         }

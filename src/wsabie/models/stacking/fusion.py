@@ -21,6 +21,8 @@ from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix
 from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.label_model import LabelModel, read_column_names
 from wsabie.models.base.score_ranker import ScoreRanker
+from wsabie.models.estimator_specs import find_name
+from wsabie.models.linear_ranker import LinearRanker
 from wsabie.models.loader import find_model_class
 from wsabie.models.nearest_mean import NearestMean
 from wsabie.models.neighbours import NearestNeighbours
@@ -48,10 +50,17 @@ class FusionConfig:
     validation_ndcg: float
 
 
-def build_members(estimators: Sequence[LabelModel] | None, threads: int | None, seed: int) -> list[LabelModel]:
+MAX_WEIGHTS = 25_000_000
+"""Most weights of a `LinearRanker` (labels times features) that is a default member."""
+
+
+def build_members(
+    estimators: Sequence[LabelModel] | None, threads: int | None, seed: int, n_weights: int
+) -> list[LabelModel]:
     """Return unfitted members with these threads and seeds, as far as they have them; None: the default ones."""
     if estimators is None:
-        members: list[Any] = [Wsabie(), NearestMean(), Ridge(), NearestNeighbours(k=50)]
+        linear = [LinearRanker()] if n_weights <= MAX_WEIGHTS else []
+        members: list[Any] = [Wsabie(), *linear, NearestMean(), Ridge(), NearestNeighbours(k=50)]
     else:
         members = [clone(estimator) for estimator in estimators]
     for member in members:
@@ -71,7 +80,8 @@ class Fusion(ScoreRanker):
     Parameters
     ----------
     members : list of estimators or None
-        Not yet fitted; None: `Wsabie()`, `NearestMean()`, `Ridge()` and `NearestNeighbours(k=50)`.
+        Not yet fitted; None: `Wsabie()`, `NearestMean()`, `Ridge()`, `NearestNeighbours(k=50)`, and `LinearRanker()`
+        where its weights take at most 100 MB.
     k : int, default 10
         Length of the lists whose nDCG chooses the weights.
     threads : int or None
@@ -131,8 +141,10 @@ class Fusion(ScoreRanker):
             Data or parameters that cannot be used; the message says where.
         """
         self.check_parameters()
-        fitted, members = copy(self), build_members(self.members, self.threads, self.seed)
+        fitted = copy(self)
         inputs, targets = fitted._open_rows(X, Y, label_names)
+        n_weights = targets.shape[1] * fitted.n_features_in_
+        members = build_members(self.members, self.threads, self.seed, n_weights)
         rows = convert_to_matrix(inputs, fitted.n_features_in_)
         options: dict[str, Any] = {"label_names": list(fitted.vocabulary_), "progress": progress}
         held_out = hold_out(members, rows, targets, groups, self.seed, **options)
@@ -196,7 +208,9 @@ class Fusion(ScoreRanker):
 
     def facts(self) -> JsonObject:
         """Return sizes and figures, JSON-able."""
-        members = {member.kind: float(weight) for member, weight in zip(self.members_, self.weights_, strict=True)}
+        members = {
+            find_name(member): float(weight) for member, weight in zip(self.members_, self.weights_, strict=True)
+        }
         return {**super().facts(), "members": members, f"validation_ndcg@{self.k}": self.validation_ndcg_}
 
     def to_parts(self) -> ModelState:

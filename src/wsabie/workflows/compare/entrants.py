@@ -144,7 +144,7 @@ def build_entrants(
             tuple({parameter: value} for value in values) or ({},),
             baseline=name != "wsabie",
             trained=system.trained,
-            quick=name in ("nearest", "approximate-nearest", "popularity"),
+            quick=name in ("nearest", "approximate-nearest", "nearest-mean", "popularity"),
         )
         entrants.append(entrant)
     return entrants

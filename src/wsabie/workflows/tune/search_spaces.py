@@ -282,8 +282,11 @@ def _resolve_embedding_defaults(shape: hyperparameters.TrainingShape, parameters
 
 
 def _resolve_linear_defaults(shape: hyperparameters.TrainingShape, parameters: ParameterValues) -> Values:
-    rate = hyperparameters.default_linear_rate(shape, parameters["pair_weighting"], parameters["loss"])
-    return {"learning_rate": rate, "epochs": hyperparameters.default_linear_epochs(shape)}
+    return {
+        "learning_rate": hyperparameters.default_linear_rate(parameters, shape),
+        "epochs": hyperparameters.default_linear_epochs(shape),
+        "init": "ridge" if hyperparameters.has_ridge_start(parameters) else "random",
+    }
 
 
 def _resolve_full_rank_defaults(shape: hyperparameters.TrainingShape, parameters: ParameterValues) -> Values:
@@ -334,7 +337,7 @@ _WARP_SPACE = (
     "learning_rate epochs dim init max_norm margin rank_weight pair_weighting max_sampled similarity scaling label_bias"
 )
 _PAMIR_SPACE = "learning_rate epochs margin pair_weighting l2 scaling label_bias"
-_LINEAR_SPACE = "learning_rate epochs margin rank_weight pair_weighting l2 scaling label_bias"
+_LINEAR_SPACE = "learning_rate epochs init margin rank_weight pair_weighting l2 scaling label_bias"
 _FULL_RANK_SPACE = "learning_rate linear__learning_rate epochs dim init margin rank_weight pair_weighting scaling"
 _VSE_SPACE = select_dimensions("learning_rate epochs dim l2 rank_scale scaling") | {"learning_rate": _PAPER_RATE}
 _OPT_AUC_SPACE = select_dimensions("learning_rate epochs dim l2 scaling") | {"learning_rate": _PAPER_RATE}
