@@ -208,9 +208,7 @@ class Fusion(ScoreRanker):
 
     def facts(self) -> JsonObject:
         """Return sizes and figures, JSON-able."""
-        members = {
-            find_name(member): float(weight) for member, weight in zip(self.members_, self.weights_, strict=True)
-        }
+        members = dict(zip(map(find_name, self.members_), self.weights_.tolist(), strict=True))
         return {**super().facts(), "members": members, f"validation_ndcg@{self.k}": self.validation_ndcg_}
 
     def to_parts(self) -> ModelState:
