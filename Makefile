@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+WEIGHTS := $(wildcard weights/*.* weights/*/*.py weights/src/*/*.py)
 PAGES := src/wsabie/server/static/index.html
 SEEDS ?= 1,2,3
 MODULES := web/node_modules/.package-lock.json
@@ -11,7 +12,7 @@ NPM := $(shell command -v npm)
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 LOCKED := $(INSTALL) --require-hashes --requirement
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
-  --custom-compile-command "make lock" $(if $(NEWEST),--upgrade)
+  --no-emit-package wsabie-lite0 --custom-compile-command "make lock" $(if $(NEWEST),--upgrade)
 TYPES := $(BIN)/python scripts/print_openapi.py | npm --prefix web run --silent types --
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
@@ -25,12 +26,12 @@ setup:  ## make .venv with the package and the tools that tests need, and build 
 
 web: $(PAGES)  ## build the pages of the service
 
-$(STAMP): pyproject.toml locks/package.txt
+$(STAMP): pyproject.toml locks/package.txt $(WEIGHTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "wsabie needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "this Python cannot make virtual environments; on Debian: apt-get install python3-venv"; exit 1; }
 	@echo "installing wsabie into $(VENV) ..."
 	@$(LOCKED) locks/package.txt
-	@$(INSTALL) --no-build-isolation --editable .
+	@$(INSTALL) --no-build-isolation ./weights --editable .
 	@touch $@
 
 $(VENV)/.developer: $(STAMP) locks/developer.txt
@@ -92,8 +93,8 @@ docs: setup  ## build the documentation into docs/_build
 	@echo docs/_build/html/index.html
 
 lock: $(VENV)/.tools  ## choose versions anew after a change of pyproject.toml; NEWEST=1: the newest of all
-	@$(COMPILE) pyproject.toml locks/build.in --extra dev --extra docs --output-file locks/developer.txt
-	@$(COMPILE) pyproject.toml locks/build.in --constraint locks/developer.txt --output-file locks/package.txt
+	@$(COMPILE) pyproject.toml locks/build.in --extra photos --extra dev --extra docs --output-file locks/developer.txt
+	@$(COMPILE) pyproject.toml locks/build.in --extra photos --constraint locks/developer.txt --output-file locks/package.txt
 	@$(COMPILE) locks/tools.in --constraint locks/developer.txt --output-file locks/tools.txt
 	@$(COMPILE) locks/node.in --output-file locks/node.txt
 

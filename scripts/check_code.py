@@ -3,7 +3,7 @@
     python scripts/check_code.py            every rule: its figure and its limit
     python scripts/check_code.py RULE       the places behind one rule
 
-The rules for names and docstrings hold in tests, papers, benchmarks, scripts and examples too, with their own limits.
+The rules for names and docstrings hold in all other folders with code too, with their own limits.
 A name is vague if it says how a value came about (`found`, `told`) or only points at it (`those`, `others`).
 """
 
@@ -23,7 +23,7 @@ from scipy.sparse.csgraph import connected_components
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "wsabie"
-OTHER_FOLDERS = ("tests", "papers", "benchmarks", "scripts", "examples")
+OTHER_FOLDERS = ("tests", "papers", "benchmarks", "scripts", "examples", "weights")
 VAGUE_WORDS = {
     "above", "after", "all", "anew", "apart", "alone", "asked", "aside", "away", "before", "begun", "below",
     "beside", "both", "chosen", "come", "counted", "done", "drawn", "found", "given", "gone", "heard", "held",

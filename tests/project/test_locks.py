@@ -58,7 +58,7 @@ def test_everything_that_is_installed_has_a_version_and_hashes(lock: str) -> Non
     last = ""
     for line in lines_of(lock):
         text = line.strip()
-        if text.startswith("#"):
+        if not text or text.startswith("#"):
             continue
         kind = "hash" if _HASH.match(text) else "entry" if _ENTRY.fullmatch(text) else ""
         assert kind, f"neither a version nor a hash: {line}"  # nor an option, an index or an address
@@ -73,9 +73,13 @@ def test_locks_fit_what_the_project_asks_for() -> None:
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     project, build = pyproject["project"], pyproject["build-system"]["requires"]
     extras = project["optional-dependencies"]
+    weights = tomllib.loads((ROOT / "weights" / "pyproject.toml").read_text(encoding="utf-8"))
+    build += weights["build-system"]["requires"]
+    photos = [requirement for requirement in extras["photos"] if not requirement.startswith("wsabie-lite0")]
+    assert len(photos) == len(extras["photos"]) - 1  # weights/ itself, which is installed from the folder
     for lock, requirements in (
-        ("package", [*project["dependencies"], *build]),
-        ("developer", [*project["dependencies"], *build, *extras["dev"], *extras["docs"]]),
+        ("package", [*project["dependencies"], *build, *photos]),
+        ("developer", [*project["dependencies"], *build, *photos, *extras["dev"], *extras["docs"]]),
     ):
         locked_versions = versions(lock)
         for requirement in map(Requirement, requirements):
@@ -105,7 +109,7 @@ def test_nothing_is_installed_beside_the_locks() -> None:
     assert rules.count("pip install") == 1
     installed = re.findall(r"\$\((LOCKED|INSTALL)\) ([^;\n]+)", rules)
     unlocked = [arguments for variable, arguments in installed if variable == "INSTALL"]
-    assert unlocked == ["--require-hashes --requirement", "--no-build-isolation --editable ."]
+    assert unlocked == ["--require-hashes --requirement", "--no-build-isolation ./weights --editable ."]
     assert {arguments for variable, arguments in installed if variable == "LOCKED"} == {
         f"locks/{lock}.txt" for lock in LOCKS
     }

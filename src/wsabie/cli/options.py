@@ -231,10 +231,10 @@ class ExtractionOptions(FeatureOptions):
         parser=parse_positive,
         metavar="SHARE",
     )
-    normalise: Literal["imagenet", "clip", "symmetric", "unit", "bytes"] | None = option(
-        "Values that an ONNX model was trained with (default: imagenet)."
+    normalise: Literal["imagenet", "clip", "symmetric", "unit", "bytes", "lite"] | None = option(
+        "Values that an ONNX model was trained with (default: imagenet; lite0: lite)."
     )
-    onnx_output: str | None = option("Output of an ONNX model (default: its first).", metavar="NAME")
+    onnx_output: str | None = option("Output of an ONNX model (default: its first; lite0: features).", metavar="NAME")
 
 
 class ItemOptions(Options, panel="Features of pictures, sounds and documents"):

@@ -1,7 +1,7 @@
 """Names of the feature extractors by modality, for help and messages; `extractor_registry` has their classes."""
 
 EXTRACTOR_NAMES = {
-    "pictures": ("visual-words", "colour", "textons", "hog", "onnx:FILE"),
+    "pictures": ("visual-words", "colour", "textons", "hog", "lite0", "onnx:FILE"),
     "sounds": ("mfcc", "sai"),
     "documents": ("words",),
 }

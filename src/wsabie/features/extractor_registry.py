@@ -11,6 +11,7 @@ from wsabie.features.base.feature_extractor import FeatureExtractor
 from wsabie.features.extractors.audio_words import MfccWords, SaiWords
 from wsabie.features.extractors.bag_of_words import BagOfWords
 from wsabie.features.extractors.composite_extractors import ConcatenatedFeatures, KernelPcaExtractor
+from wsabie.features.extractors.lite0_encoder import Lite0Encoder
 from wsabie.features.extractors.onnx_encoder import OnnxEncoder
 from wsabie.features.extractors.spatial_histograms import ColourHistograms, HogFeatures, Textons
 from wsabie.features.extractors.visual_words import VisualWords
@@ -20,7 +21,7 @@ from wsabie.storage.model_folder import ModelState, open_model_folder
 from wsabie.vocabulary.label_names import find_closest_names
 
 EXTRACTORS: tuple[type[FeatureExtractor], ...] = (
-    VisualWords, ColourHistograms, Textons, HogFeatures, OnnxEncoder, MfccWords, SaiWords, BagOfWords,
+    VisualWords, ColourHistograms, Textons, HogFeatures, Lite0Encoder, OnnxEncoder, MfccWords, SaiWords, BagOfWords,
 )  # fmt: skip
 """Extractors that stand alone or in a concatenation."""
 

@@ -154,6 +154,7 @@ def test_values_are_normalised(tmp_path):
         "symmetric": [1, -1, -0.6],
         "unit": [1, 0, 0.2],
         "bytes": [255, 0, 51],
+        "lite": [1, -127 / 128, -76 / 128],
         ((0.5, 0.5, 0.0), (1.0, 1.0, 0.1)): [0.5, -0.5, 2],
     }.items():
         encoder = OnnxEncoder(file, normalise=normalise)

@@ -39,7 +39,7 @@ def encoder_file(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("name", ["visual-words", "colour", "textons", "hog", "onnx"])
+@pytest.mark.parametrize("name", ["visual-words", "colour", "textons", "hog", "lite0", "onnx"])
 def test_every_shape_is_described(name, collection, request):
     extractor_name = f"onnx:{request.getfixturevalue('encoder_file')}" if name == "onnx" else name
     options = {"visual-words": {"n_words": 40}, "textons": {"n_textons": 16}}.get(name, {})

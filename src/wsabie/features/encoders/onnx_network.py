@@ -41,6 +41,7 @@ NORMALISATIONS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
     "symmetric": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
     "unit": ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)),
     "bytes": ((0.0, 0.0, 0.0), (1 / 255, 1 / 255, 1 / 255)),
+    "lite": ((127 / 255, 127 / 255, 127 / 255), (128 / 255, 128 / 255, 128 / 255)),
 }
 """Mean and deviation of red, green and blue, of values from 0 to 1."""
 

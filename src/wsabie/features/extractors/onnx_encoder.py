@@ -37,9 +37,9 @@ class OnnxEncoder(ImageFeatureExtractor):
     ----------
     model : str or Path
         The ONNX file.
-    normalise : {"imagenet", "clip", "symmetric", "unit", "bytes"} or (mean, deviation)
+    normalise : {"imagenet", "clip", "symmetric", "unit", "bytes", "lite"} or (mean, deviation)
         Normalisation of values from 0 to 1 in the training of the network, three numbers each. "symmetric": -1 to 1,
-        "unit": 0 to 1, "bytes": 0 to 255.
+        "unit": 0 to 1, "bytes": 0 to 255, "lite": (byte - 127) / 128.
     output : str or None
         Name of the output; None: the first.
     side : int or None

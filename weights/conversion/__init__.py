@@ -1,0 +1,1 @@
+"""Conversion of the weights of EfficientNet-Lite0 from a torch file to ONNX, without torch."""
