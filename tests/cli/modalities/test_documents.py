@@ -253,7 +253,7 @@ def test_tuning_takes_documents(cli: Cli, glosses: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--features", "colour"), "colour extracts features of pictures and"),
+        (("--features", "colour"), "colour takes pictures and"),
         (("--augment", "2"), "documents have no further views"),
         (("--size", "64"), "size is no option of words"),
         (("--features", "words,mfcc"), "names features of documents and of sounds"),
