@@ -130,12 +130,12 @@ print(json.dumps({"value": float(out[0, 0]), "hits": sum(encode_rows.stats.cache
 def test_an_edited_leaf_is_seen_in_spite_of_the_cache(tmp_path: Path) -> None:
     """The entry point lies in another file than the leaf, which is all that numba itself looks at."""
     package = tmp_path / "wsabie"
-    for part in ("__init__.py", "core", "kernels"):
+    for part in ("__init__.py", "__init__.pyi", "core", "kernels"):
         source = PACKAGE / part
         if source.is_dir():
             shutil.copytree(source, package / part, ignore=shutil.ignore_patterns("__pycache__"))
         else:
-            package.mkdir()
+            package.mkdir(exist_ok=True)
             shutil.copy(source, package / part)
     environment = {"path": tmp_path, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
 

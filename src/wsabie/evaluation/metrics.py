@@ -248,7 +248,7 @@ def compute_propensities(label_counts: Int64, n_rows: int, *, a: float = 0.55, b
     Examples
     --------
     >>> compute_propensities(np.array([1, 10, 100]), 1000).round(3)
-    array([0.145, 0.281, 0.56 ])
+    array([0.145, 0.282, 0.565])
     """
     counts = np.asarray(label_counts, np.float64)
     if n_rows < 3 or a <= 0 or b <= 0:

@@ -94,7 +94,7 @@ def test_a_comparison_on_sounds_has_a_report(cli: Cli, digits: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--features", "colour"), "colour extracts features of pictures and"),
+        (("--features", "colour"), "colour takes pictures and"),
         (("--augment", "2"), "sounds have no further views"),
         (("--size", "64"), "size is no option of mfcc,sai"),
         (("--sample-rate", "8000", "--features", "mfcc,hog"), "names features of pictures and of sounds"),
