@@ -96,7 +96,9 @@ def test_parameters_are_those_of_scikit_learn() -> None:
 def test_corel5k_is_ranked_better_than_by_any_member(data_dir: Path) -> None:
     folder = data_dir / "corel5k_mulan"
     train, test = (wsabie.open_source(folder / f"Corel5k-{side}-sparse.arff") for side in ("train", "test"))
-    model = wsabie.Fusion().fit(train.X, train.Y, label_names=train.label_names)
+    members = [wsabie.Wsabie(epochs=10), wsabie.NearestMean(), wsabie.NearestNeighbours(k=50)]
+    model = wsabie.Fusion(members).fit(train.X, train.Y, label_names=train.label_names)
+    assert len(model.members_) == 3
 
     def measure(scores: np.ndarray) -> float:
         return wsabie.evaluate_scores([(0, scores)], test.Y).means["ndcg@10"]
