@@ -78,6 +78,7 @@ def test_both_nodes_work(nodes):
     while len(node_ids) < 2:  # or the results come to their end
         node_ids.add(next(results)[1])
     results.close()
+    assert len(node_ids) == 2
 
 
 def test_only_a_few_items_are_taken_ahead(nodes):

@@ -50,7 +50,7 @@ def table_and_queries() -> tuple[Any, Any]:
     return table, queries
 
 
-def same(mine: Any, theirs: Any) -> None:
+def assert_same_arrays(mine: Any, theirs: Any) -> None:
     for a, b in zip(mine, theirs, strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -83,8 +83,8 @@ def test_it_is_the_search_among_the_others_bit_for_bit(
             if not isinstance(index, ExactIndex):
                 patch.setattr(ExactIndex, "top_k", mock.Mock(side_effect=AssertionError))
             for (options, _), theirs in zip(each, expected, strict=True):
-                same(index.top_k(batch, 10, **options), theirs)
-        same(index.top_k(batch, 5, candidates=few), full_index.top_k(batch, 5, candidates=REMAINING[:3]))
+                assert_same_arrays(index.top_k(batch, 10, **options), theirs)
+        assert_same_arrays(index.top_k(batch, 5, candidates=few), full_index.top_k(batch, 5, candidates=REMAINING[:3]))
 
 
 def test_where_fewer_than_k_are_left_there_are_no_others() -> None:
@@ -102,7 +102,7 @@ def test_an_index_knows_which_are_gone(looking: Any) -> None:
     index: LabelSearchIndex = looking(exact)
     again = type(index).from_parts(index.to_parts(), exact)
     assert again is not None
-    same(again.top_k(queries, 10), index.top_k(queries, 10))
+    assert_same_arrays(again.top_k(queries, 10), index.top_k(queries, 10))
     for other_index in (ExactIndex(table), ExactIndex(table, removed=REMOVED[1:])):
         assert type(index).from_parts(index.to_parts(), other_index) is None
 
@@ -116,4 +116,4 @@ def test_what_is_excluded_has_any_form(looking: Any) -> None:
     hidden = csr_matrix(np.random.default_rng(1).random((len(queries), N)) < 0.004)
     expected = index.top_k(queries, 10, exclude=hidden)
     for form in (hidden.tocoo(), hidden.tocsc(), hidden.toarray()):
-        same(index.top_k(queries, 10, exclude=form), expected)
+        assert_same_arrays(index.top_k(queries, 10, exclude=form), expected)

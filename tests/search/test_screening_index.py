@@ -56,7 +56,7 @@ EACH: list[Callable[[Any], ExactIndex]] = [
 ]
 
 
-def same(mine: Any, theirs: Any) -> None:
+def assert_same_arrays(mine: Any, theirs: Any) -> None:
     for a, b in zip(mine, theirs, strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -69,7 +69,7 @@ def test_it_is_the_exact_search_bit_for_bit(of: Callable[[Any], ExactIndex]) -> 
         queries = queries + np.float32(100)
     index = ScreeningIndex.build(exact)
     for k in (1, 10, 70):
-        same(index.top_k(queries, k), exact.top_k(queries, k))
+        assert_same_arrays(index.top_k(queries, k), exact.top_k(queries, k))
 
 
 @settings(max_examples=40, deadline=None)
@@ -102,7 +102,7 @@ def test_ties_filters_and_hidden_labels(
         mock.patch.object(screening_index, "_LARGE", 0 if pieces else screening_index._LARGE),
         mock.patch.object(index, "_screen_candidates", wraps=index._screen_candidates) as screen_spy,
     ):
-        same(index.top_k(queries, k, **options), exact.top_k(queries, k, **options))
+        assert_same_arrays(index.top_k(queries, k, **options), exact.top_k(queries, k, **options))
     assert screen_spy.called == (share != 0.05)
 
 
@@ -118,8 +118,8 @@ def test_threads_blocks_and_companions_change_nothing(rows: int, monkeypatch: py
     monkeypatch.setattr(screening_index, "_LARGE", 0)
     for threads, block in ((1, 1024), (2, 1024), (3, 7), (40, 1)):
         monkeypatch.setattr(screening_index, "BLOCK_ROWS", block)
-        same(index.top_k(queries, 10, threads=threads), true)
-        same(index.top_k(queries, 10, exclude=hidden, threads=threads), visible)
+        assert_same_arrays(index.top_k(queries, 10, threads=threads), true)
+        assert_same_arrays(index.top_k(queries, 10, exclude=hidden, threads=threads), visible)
 
 
 def test_rows_that_hide_much_or_want_much_go_by_what_memory_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,9 +135,9 @@ def test_rows_that_hide_much_or_want_much_go_by_what_memory_there_is(monkeypatch
 
     with mock.patch.object(index, "_screen_candidates", record_sizes):
         for k in (3, 100):
-            same(index.top_k(queries, k, threads=1), exact.top_k(queries, k))
+            assert_same_arrays(index.top_k(queries, k, threads=1), exact.top_k(queries, k))
         hidden = csr_matrix(([1.0] * 150, ([5] * 150, range(150))), (len(queries), N))
-        same(index.top_k(queries, 3, exclude=hidden[:, :]), exact.top_k(queries, 3, exclude=hidden))
+        assert_same_arrays(index.top_k(queries, 3, exclude=hidden[:, :]), exact.top_k(queries, 3, exclude=hidden))
     assert len(sizes) > 10
     assert max(sizes) <= 5000
 
@@ -150,7 +150,7 @@ def test_codes_do_the_work_and_not_the_exact_search(monkeypatch: pytest.MonkeyPa
     few = queries[:10]
     true = exact.top_k(few, 10)
     monkeypatch.setattr(ExactIndex, "top_k", mock.Mock(side_effect=AssertionError))
-    same(index.top_k(few, 10), true)
+    assert_same_arrays(index.top_k(few, 10), true)
 
 
 @pytest.mark.parametrize("share", [0.15, 0.5, 0.95])
@@ -168,7 +168,7 @@ def test_codes_do_the_work_among_some_labels_too(share: float, n_hidden: int, mo
     true = exact.top_k(queries[:10], 10, **options)
     assert not np.isin(best[:, :10], chosen_ids).all()
     monkeypatch.setattr(ExactIndex, "top_k", mock.Mock(side_effect=AssertionError))
-    same(index.top_k(queries[:10], 10, **options), true)
+    assert_same_arrays(index.top_k(queries[:10], 10, **options), true)
 
 
 def test_rows_of_which_codes_cannot_tell_are_searched_exactly_among_the_same_labels() -> None:
@@ -183,7 +183,7 @@ def test_rows_of_which_codes_cannot_tell_are_searched_exactly_among_the_same_lab
     options: Any = {"candidates": np.arange(0, N, 2), "exclude": hidden}
     true = exact.top_k(queries, 10, **options)
     with mock.patch.object(ExactIndex, "top_k", autospec=True, side_effect=ExactIndex.top_k) as exactly:
-        same(index.top_k(queries, 10, **options), true)
+        assert_same_arrays(index.top_k(queries, 10, **options), true)
     np.testing.assert_array_equal(exactly.call_args.args[1], queries[::3])
 
 
@@ -206,7 +206,7 @@ def test_sums_that_rounding_parts_are_no_reason_to_lose_a_label(monkeypatch: pyt
         index = ScreeningIndex.build(exact)
     true = exact.top_k(queries, 10)
     monkeypatch.setattr(ExactIndex, "top_k", mock.Mock(side_effect=AssertionError))
-    same(index.top_k(queries, 10), true)
+    assert_same_arrays(index.top_k(queries, 10), true)
 
 
 def test_without_the_instruction_many_rows_are_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,9 +216,9 @@ def test_without_the_instruction_many_rows_are_multiplied(monkeypatch: pytest.Mo
     monkeypatch.setattr(screening_index, "has_byte_products", lambda: False)
     true = exact.top_k(queries, 10)
     with mock.patch.object(index, "_screen_candidates", side_effect=AssertionError):
-        same(index.top_k(queries, 10), true)
+        assert_same_arrays(index.top_k(queries, 10), true)
     with mock.patch.object(index, "_screen_candidates", wraps=index._screen_candidates) as screen_spy:
-        same(index.top_k(queries[:4], 10), exact.top_k(queries[:4], 10))
+        assert_same_arrays(index.top_k(queries[:4], 10), exact.top_k(queries[:4], 10))
     assert screen_spy.called
 
 
@@ -228,9 +228,9 @@ def test_as_many_as_there_are() -> None:
     index = ScreeningIndex.build(exact)
     for k in (247, 248, N // 2, N, N + 5):  # 8 * 247 + 1024 is the most that codes are asked for
         with mock.patch.object(index, "_screen_candidates", wraps=index._screen_candidates) as screen_spy:
-            same(index.top_k(queries[:3], k), exact.top_k(queries[:3], k))
+            assert_same_arrays(index.top_k(queries[:3], k), exact.top_k(queries[:3], k))
         assert screen_spy.called == (k == 247)
-    same(index.top_k(queries[:0], 5), exact.top_k(queries[:0], 5))
+    assert_same_arrays(index.top_k(queries[:0], 5), exact.top_k(queries[:0], 5))
 
 
 def test_many_threads_at_once_find_the_same() -> None:
@@ -252,7 +252,7 @@ def test_kept_in_a_folder_it_finds_the_same(half: bool, tmp_path: Path) -> None:
     save_model_folder(tmp_path / "index", index.to_parts())
     again = ScreeningIndex.from_parts(open_model_folder(tmp_path / "index"), exact)
     assert again is not None
-    same(again.top_k(queries, 10), exact.top_k(queries, 10))
+    assert_same_arrays(again.top_k(queries, 10), exact.top_k(queries, 10))
     assert again.facts() == index.facts()
     assert again.facts()["bytes"] < N * (12 + 8) * 1.05
     assert ScreeningIndex.from_parts(open_model_folder(tmp_path / "index"), ExactIndex(table * 2)) is None

@@ -143,7 +143,10 @@ pair_weighting
     # ---- storage
 
     def _dump_tensors(self) -> dict[str, Array]:
-        arrays: dict[str, Array] = {"features": self.space_.features[:, : self.space_.dim], "seen": self._target_ids}
+        arrays: dict[str, Array] = {
+            "features": self.space_.features[:, : self.space_.dim],
+            "trained_label_ids": self._target_ids,
+        }
         return {**super()._dump_tensors(), **arrays}
 
     def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
@@ -151,5 +154,7 @@ pair_weighting
         dim = self.terms_.table.shape[1]
         V = check_array(tensors, "features", "float32", (self.n_features_in_ + self.scaling_.n_added, dim))
         V, none = tables.pad_rows(V), np.zeros((0, dim), np.float32)
-        self._target_ids = check_array(tensors, "seen", "int64", (None,), upper_bound=len(self.vocabulary_))
+        self._target_ids = check_array(
+            tensors, "trained_label_ids", "int64", (None,), upper_bound=len(self.vocabulary_)
+        )
         self.space_ = JointSpace(dim, "dot", V, none, np.zeros(0, np.float32), frozen=(False, True))

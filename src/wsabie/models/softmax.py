@@ -123,12 +123,14 @@ class Softmax(ScaledRanker):
         return out
 
     def _dump_tensors(self) -> dict[str, Array]:
-        arrays = {"weights": self.weights_, "bias": self.bias_, "seen": self.trained_label_ids_}
+        arrays = {"weights": self.weights_, "bias": self.bias_, "trained_label_ids": self.trained_label_ids_}
         return {**super()._dump_tensors(), **arrays}
 
     def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
-        self.trained_label_ids_ = check_array(tensors, "seen", "int64", (None,), upper_bound=len(self.vocabulary_))
+        self.trained_label_ids_ = check_array(
+            tensors, "trained_label_ids", "int64", (None,), upper_bound=len(self.vocabulary_)
+        )
         n_trained = len(self.trained_label_ids_)
         self.weights_ = check_array(tensors, "weights", "float32", (n_trained, self.n_features_in_))
         self.bias_ = check_array(tensors, "bias", "float32", (n_trained,))

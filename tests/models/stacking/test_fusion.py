@@ -64,6 +64,12 @@ def test_near_copies_in_groups_do_not_deceive() -> None:
     assert wsabie.Fusion(members, k=1).fit(X, Y, groups=groups).validation_ndcg_ < 0.3  # labels are chance
 
 
+def test_groups_of_other_rows_are_refused() -> None:
+    X, Y = draw_rows(n=30)
+    with pytest.raises(wsabie.InputError, match="there are 2 groups for 30 rows; give one per row"):
+        wsabie.Fusion().fit(X, Y, groups=["a", "b"])
+
+
 @pytest.mark.parametrize("form", [sp.csr_matrix, np.asarray])
 def test_a_saved_model_gives_the_same_bits(tmp_path: Path, form: Any) -> None:
     X, Y = draw_rows()

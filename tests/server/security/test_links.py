@@ -22,7 +22,7 @@ def outside(tmp_path: Path) -> Path:
     return place
 
 
-def refused_everywhere(api: TestClient, item: int) -> None:
+def assert_refused_everywhere(api: TestClient, item: int) -> None:
     for view in ("file", "thumbnail", "thumbnail?size=1024", "heat?label=red", "annotate?region=0,0,9,9"):
         refused = api.get(f"/api/v1/items/{item}/{view}")
         assert refused.status_code == 422, view
@@ -35,7 +35,7 @@ def test_a_link_that_was_made_after_the_scan_is_not_followed(api: TestClient, fo
     for item in (first, second):
         (folder / item["path"]).unlink()
         (folder / item["path"]).symlink_to(outside / "private.png")
-        refused_everywhere(api, item["id"])
+        assert_refused_everywhere(api, item["id"])
 
 
 def test_a_folder_that_became_a_link_is_not_followed(api: TestClient, folder: Path, outside: Path) -> None:
@@ -44,7 +44,7 @@ def test_a_folder_that_became_a_link_is_not_followed(api: TestClient, folder: Pa
     shutil.move(folder / place, outside / "moved")
     (folder / place).symlink_to(outside / "moved")
     assert (folder / item["path"]).is_file()
-    refused_everywhere(api, item["id"])
+    assert_refused_everywhere(api, item["id"])
 
 
 def test_a_scan_takes_no_links_that_lead_out(folder: Path, outside: Path) -> None:

@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 
 from wsabie.core.arrays import Bool, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import UnsuitableModelError
+from wsabie.core.validation import require
 from wsabie.models.base.feature_matrix import iterate_row_ranges
 from wsabie.models.base.label_matrix import count_label_rows
 
@@ -140,7 +141,8 @@ def hold_out(
     Parameters
     ----------
     models : list of estimators
-        rows : (n, n_features)
+        They stay fitted to the last part.
+    rows : (n, n_features)
     targets : csr_matrix (n, n_labels) of 1 and -1
     groups : list of str or None, or None
         Rows of one group are held out together.
@@ -150,9 +152,15 @@ def hold_out(
 
     Raises
     ------
+    InputError
+        `groups` has another length than the rows.
     UnsuitableModelError
         There is no row with a label that can be held out.
     """
+    n = rows.shape[0]
+    require(
+        groups is None or len(groups) == n, f"there are {len(groups or ())} groups for {n:,} rows; give one per row"
+    )
     truth = csr_matrix(targets > 0)
     parts: list[HeldOutScores] = []
     spreads, seconds = np.zeros(len(models), np.float64), np.zeros(len(models))
@@ -174,7 +182,7 @@ def hold_out(
             parts.append(HeldOutScores.of(scores, known_truth[lo:hi]))
     if not parts:
         raise UnsuitableModelError(
-            f"each label has one row or group, so that none of {rows.shape[0]:,} sample(s) can be held out; give more "
+            f"each label has one row or group, so that none of {n:,} sample(s) can be held out; give more "
             "rows, or train a model of kind wsabie"
         )
     held_out_scores = HeldOutScores.join(parts)
