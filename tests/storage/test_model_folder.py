@@ -159,6 +159,23 @@ def test_a_folder_that_is_replaced_while_it_is_opened_is_the_new_one(tmp_path: P
     assert open_model_folder(tmp_path).tensors["x"].tolist() == [1, 1, 1]
 
 
+def test_a_folder_that_was_another_meanwhile_is_opened_again(tmp_path: Path, monkeypatch: Any) -> None:
+    first, second = (ModelState("a", {}, {"x": np.full(3, value)}) for value in (0, 1))
+    save_model_folder(tmp_path, first)
+    load_tensor = model_folder._load_tensor
+
+    def replace_and_restore(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        save_model_folder(tmp_path, second)
+        try:
+            return load_tensor(*arguments)
+        finally:
+            save_model_folder(tmp_path, first)
+
+    monkeypatch.setattr(model_folder, "_load_tensor", replace_and_restore)
+    assert open_model_folder(tmp_path).tensors["x"].tolist() == [0, 0, 0]
+
+
 def test_two_saves_wait_for_each_other(tmp_path: Path) -> None:
     """Each removes what its own config does not name, which the other has just written."""
     models = [parts(seed) for seed in (0, 1)]

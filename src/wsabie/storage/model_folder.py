@@ -145,15 +145,20 @@ def open_model_folder(path: str | Path, *, verify: bool = True) -> ModelState:
     """
     path = Path(path)
     while True:
-        checksum = read_content_checksum(path)
-        try:
-            pointer = _read_config(path)
-            with explain_read_errors(path):
-                tensors = {name: _load_tensor(path, name, entry, verify) for name, entry in pointer["tensors"].items()}
-            return ModelState(str(pointer["kind"]), pointer["config"], tensors)
-        except WsabieError:
-            if read_content_checksum(path) == checksum:  # otherwise it was replaced meanwhile
-                raise
+        with explain_read_errors(path):
+            require_model_folder(path)
+            config = open_input(path / "config.json")
+        with config:  # while it is open, a file that replaces it has another inode
+            try:
+                pointer = _read_config(path)
+                with explain_read_errors(path):
+                    tensors = {n: _load_tensor(path, n, entry, verify) for n, entry in pointer["tensors"].items()}
+                return ModelState(str(pointer["kind"]), pointer["config"], tensors)
+            except WsabieError:
+                with explain_read_errors(path):
+                    is_same = os.path.samestat(os.fstat(config.fileno()), (path / "config.json").stat())
+                if is_same:
+                    raise
 
 
 class SavedObject:
