@@ -25,7 +25,7 @@ from wsabie.embedding import tables
 from wsabie.kernels.compiler import FLAGS
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.training.epoch_stats import EpochStats
-from wsabie.training.losses import compute_rank_losses
+from wsabie.training.rank_losses import compute_rank_losses
 from wsabie.training.training_data import build_targets
 
 DIM = 100

@@ -15,7 +15,7 @@ from wsabie.embedding import tables
 from wsabie.embedding.joint_space import SIMILARITIES, JointSpace
 from wsabie.embedding.parts_space import PartsSpace
 from wsabie.embedding.protocols import ComposedInputs
-from wsabie.training.losses import build_losses
+from wsabie.training.rank_losses import build_losses
 from wsabie.training.training_data import build_targets
 
 DIM = 20  # one padded width all over: every other one compiles all kernels anew

@@ -13,7 +13,7 @@ from papers.runs.rank_law import (
     compute_unlimited_estimate,
     measure_law,
 )
-from wsabie.training.losses import compute_rank_losses
+from wsabie.training.rank_losses import compute_rank_losses
 from wsabie.workflows.charts.svg_charts import ChartAxis, ChartSeries, LineChart
 
 LABELS = (1_000, 15_952, 109_444)

@@ -21,7 +21,7 @@ from wsabie.embedding.joint_space import JointSpace
 from wsabie.models.base.hyperparameters import TrainingShape, resolve_settings
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.training.epoch_stats import EpochStats
-from wsabie.training.losses import RankWeight
+from wsabie.training.rank_losses import RankWeight
 from wsabie.training.trainer import Trainer
 from wsabie.training.training_data import RowBlock, TrainingData, build_targets
 

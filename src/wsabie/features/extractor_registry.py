@@ -10,10 +10,12 @@ from wsabie.core.validation import require
 from wsabie.features.base.feature_extractor import FeatureExtractor
 from wsabie.features.extractors.audio_words import MfccWords, SaiWords
 from wsabie.features.extractors.bag_of_words import BagOfWords
+from wsabie.features.extractors.colour_histograms import ColourHistograms
 from wsabie.features.extractors.composite_extractors import ConcatenatedFeatures, KernelPcaExtractor
 from wsabie.features.extractors.lite0_encoder import Lite0Encoder
 from wsabie.features.extractors.onnx_encoder import OnnxEncoder
-from wsabie.features.extractors.spatial_histograms import ColourHistograms, HogFeatures, Textons
+from wsabie.features.extractors.oriented_gradients import HogFeatures
+from wsabie.features.extractors.textons import Textons
 from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.features.kernel_pca import KernelPca
 from wsabie.io.records import ModalityName

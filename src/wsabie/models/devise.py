@@ -18,7 +18,7 @@ from wsabie.models.base.trained_model import TrainedModel
 from wsabie.models.base.validation_monitor import MAX_ROWS, ValidationMonitor
 from wsabie.models.word_vectors import WordVectorRanker
 from wsabie.storage.schema_validation import check_array
-from wsabie.training.losses import RankWeight
+from wsabie.training.rank_losses import RankWeight
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -26,7 +26,7 @@ from wsabie.training.loops import (
     run_hogwild,
     run_owpc,
 )
-from wsabie.training.losses import build_losses
+from wsabie.training.rank_losses import build_losses
 from wsabie.training.samplers import PAIRS_PER_BLOCK, NegativeSampler, can_use_sketches, create_sampler
 from wsabie.training.settings import TrainingSettings
 from wsabie.training.training_data import RowBlock, TrainingData

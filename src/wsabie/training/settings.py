@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from wsabie.training.losses import LossName, RankWeight, Surrogate
+from wsabie.training.rank_losses import LossName, RankWeight, Surrogate
 from wsabie.training.samplers import SamplerConfig
 
 Schedule = Literal["linear", "constant"]

@@ -7,11 +7,10 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
-from wsabie.core.arrays import Float32
-from wsabie.core.errors import DivergenceError
 from wsabie.core.progress import SILENT, Progress, Stage
 from wsabie.embedding.protocols import TrainableTables
 from wsabie.training.checkpoints import CheckpointFolder, TrainingProgress
+from wsabie.training.divergence import check_divergence
 from wsabie.training.epoch_runner import EpochMonitor, EpochRunner
 from wsabie.training.epoch_stats import EpochStats, summarise_epoch
 from wsabie.training.kernel_threads import KernelThreads
@@ -20,7 +19,6 @@ from wsabie.training.training_data import TrainingData
 
 OnEpoch = Callable[[EpochStats], None]
 MakeRunner = Callable[[TrainingSettings, TrainableTables, TrainingData], EpochRunner]
-EXPLODED = 1e6
 
 
 @dataclass
@@ -86,7 +84,7 @@ class Trainer:
         seconds = time.perf_counter() - started
         traffic = space.traffic(epoch_pass.rows_read / max(runner.data.n_pairs, 1))
         stats = summarise_epoch(epoch_pass, epoch, settings.get_rate(epoch), seconds, traffic)
-        self._check_divergence(space, stats)
+        check_divergence(space, stats, self.settings)
         stats = self._validate(space, stats)
         name, value = next(iter(stats.validation_metrics.items()), ("loss", stats.loss))
         stage.advance(0, **{name: value})
@@ -121,19 +119,3 @@ class Trainer:
         figures = dict(self.monitor.figures(space))
         seconds, figure = time.perf_counter() - started, next(iter(figures.values()))
         return replace(stats, validation=figure, validation_metrics=figures, validation_seconds=seconds)
-
-    def _check_divergence(self, space: TrainableTables, stats: EpochStats) -> None:
-        coordinates = [table for name, table in space.arrays().items() if name != "norm2"]
-        peak = float(np.max([*map(_find_peak, coordinates), abs(stats.loss)]))
-        if not np.isfinite(peak) or peak > EXPLODED:
-            limit = "set max_norm (1 to 3) or " if self.settings.max_norm is None else ""
-            raise DivergenceError(
-                f"training diverged in epoch {stats.epoch + 1} (loss {stats.loss:.3g}, largest coordinate {peak:.3g}); "
-                f"{limit}lower the learning rate (now {self.settings.learning_rate:g}), "
-                "and look at the scale of the features"
-            )
-
-
-def _find_peak(table: Float32) -> float:
-    """Return the largest absolute value; NaN if a value is not finite."""
-    return float(max(table.max(initial=0), -table.min(initial=0))) if np.isfinite(table).all() else float("nan")

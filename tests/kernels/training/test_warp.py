@@ -20,7 +20,7 @@ from strategies import DIM, Problem, make_problem, make_rule, problems, random_s
 from wsabie.kernels.embedding.similarity import Dot
 from wsabie.kernels.training import warp
 from wsabie.kernels.training.warp import DRAWS, HISTOGRAM, REJECTED, SKIPPED, UPDATES, VISITED
-from wsabie.training.losses import build_losses
+from wsabie.training.rank_losses import build_losses
 
 X0, VIOLATOR, FAR = 1.0, 0.5, -5.0  # scores: of the true label, of a violator of margin 1, of all others
 HINGE = 1 - X0 + VIOLATOR

@@ -256,7 +256,7 @@ def _parse_relations(kind: str, option: str | None, parameters: Settings) -> Set
 
 def _report_order_statistic(estimator: "LabelModel") -> None:
     """Report the order statistic of the loss k-os, of a model or its parts."""
-    from wsabie.training.losses import ORDER_STATISTIC
+    from wsabie.training.rank_losses import ORDER_STATISTIC
 
     parameters = estimator.get_params()
     losses = [name for name, value in parameters.items() if name.endswith("loss") and value == "k-os"]

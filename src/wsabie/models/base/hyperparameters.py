@@ -21,7 +21,7 @@ from wsabie.core.validation import require
 from wsabie.embedding import protocols
 from wsabie.embedding.joint_space import SimilarityName
 from wsabie.models.base.row_scaling import Scaling
-from wsabie.training.losses import (
+from wsabie.training.rank_losses import (
     LossName,
     RankWeight,
     Surrogate,

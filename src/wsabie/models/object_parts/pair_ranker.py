@@ -16,7 +16,7 @@ from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.search.dense_scores import compute_all_scores
 from wsabie.search.exact_index import ExactIndex
 from wsabie.search.label_pairs import LabelPairIndex
-from wsabie.training.losses import Surrogate
+from wsabie.training.rank_losses import Surrogate
 from wsabie.vocabulary.label_quadruplets import QuadrupletBatch
 from wsabie.vocabulary.word_vectors import WordVectors
 

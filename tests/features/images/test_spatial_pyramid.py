@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
-from wsabie.features.extractors.spatial_histograms import (
+from wsabie.features.images.spatial_pyramid import (
     MASS,
     assign_cells,
     check_levels,
