@@ -97,9 +97,32 @@ def test_the_choice_of_a_kind_shows_what_was_tried(cli: Cli, rows: Path, tmp_pat
     assert f"kept: {SYSTEMS[summary['kind']].title}" in result.out
 
 
+@pytest.mark.parametrize("kind", ["auto", "fusion"])
+def test_the_share_of_held_out_rows_of_kinds_that_compare(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None:
+    command = ("train", rows, "--model", tmp_path / "m", "--kind", kind, "--threads", 1, "--hold-out")
+    result = cli(*command, 0.2)
+    assert result.code == 0, result.err
+    assert "six times" not in result.err
+    assert cli("info", tmp_path / "m", "--json").json["rows"] == 90  # the model learns from all
+    assert "hold_out is 0.0; choose None or a number above 0" in cli(*command, 0, "--restart").err
+
+
+def test_labels_of_one_row_each_get_the_default_kind(cli: Cli, tmp_path: Path) -> None:
+    data = tmp_path / "rows.txt"
+    data.write_text("".join(f"{label} {label}:1 9:1\n" for label in range(5)))
+    result = cli("train", data, "--model", tmp_path / "m", "--kind", "auto", "--threads", 1)
+    assert result.code == 0, result.err
+    assert "no row can be held out; auto takes kind wsabie untried" in result.err
+    assert cli("info", tmp_path / "m", "--json").json["labels"] == 5
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (
+            ("--kind", "auto", "--metric", "p@1"),
+            "auto chooses by the nDCG of rows of the data that it holds out; leave",
+        ),
         (("--kind", "linear-wrap"), "no kind of model called 'linear-wrap'; did you mean linear-warp?"),
         (("--kind", "zzz"), "choose from wsabie, wsabie-auc, owpc-sgd, linear-warp"),
         (

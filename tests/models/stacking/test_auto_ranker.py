@@ -65,3 +65,21 @@ def test_one_vs_rest_is_left_out_where_it_costs_much(monkeypatch: pytest.MonkeyP
     X, Y = draw_circles()
     kinds = [trial.kind for trial in wsabie.AutoRanker(threads=1).fit(X, Y).trials_]
     assert kinds == ["wsabie", "linear-warp", "nearest-mean", "ridge", "nearest", "fusion"]
+
+
+def test_labels_of_one_row_each_take_the_default_kind(caplog: pytest.LogCaptureFixture) -> None:
+    X, Y = np.eye(6), [f"label {i}" for i in range(6)]
+    with caplog.at_level("INFO", logger="wsabie"):
+        model = wsabie.AutoRanker(threads=1).fit(X, Y)
+    assert "no row can be held out; auto takes kind wsabie untried" in caplog.text
+    assert (model.facts()["kind"], model.trials_) == ("wsabie", [])
+    assert np.array_equal(model.scores(X), wsabie.Wsabie(threads=1).fit(X, Y).scores(X))
+
+
+def test_a_share_of_held_out_rows_is_passed_on() -> None:
+    X, Y = draw_circles(200)
+    few, many = (wsabie.AutoRanker(threads=1, hold_out=share).fit(X, Y) for share in (0.1, 0.5))
+    width = [model.trials_[0].high - model.trials_[0].low for model in (few, many)]
+    assert width[0] > width[1]  # more rows, narrower intervals
+    with pytest.raises(wsabie.InputError, match="hold_out is 0; choose None or a number above 0"):
+        wsabie.AutoRanker(hold_out=0).fit(X, Y)

@@ -70,6 +70,26 @@ def test_groups_of_other_rows_are_refused() -> None:
         wsabie.Fusion().fit(X, Y, groups=["a", "b"])
 
 
+def test_a_stated_share_of_the_rows_is_held_out_once() -> None:
+    X, Y = draw_rows()
+    rounds = []
+
+    class Counter(wsabie.NearestMean):
+        def fit(self, X: Any, *arguments: Any, **options: Any) -> Any:
+            rounds.append(len(X))
+            return super().fit(X, *arguments, **options)
+
+    wsabie.Fusion([Counter()], hold_out=0.25).fit(X, Y)
+    assert rounds == [225, 300]
+    with pytest.raises(wsabie.InputError, match=r"hold_out is 1; choose None or a number above 0 up to 0\.9"):
+        wsabie.Fusion(hold_out=1).fit(X, Y)
+
+
+def test_labels_of_one_row_each_leave_nothing_to_weigh() -> None:
+    with pytest.raises(wsabie.InputError, match="each label has one row or group, so that none of 5 sample"):
+        wsabie.Fusion().fit(np.eye(5), [f"label {i}" for i in range(5)])
+
+
 @pytest.mark.parametrize("form", [sp.csr_matrix, np.asarray])
 def test_a_saved_model_gives_the_same_bits(tmp_path: Path, form: Any) -> None:
     X, Y = draw_rows()

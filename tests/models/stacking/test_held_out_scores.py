@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import wsabie
 from wsabie.models.stacking import held_out_scores
-from wsabie.models.stacking.held_out_scores import HeldOutScores, hold_out, iterate_folds
+from wsabie.models.stacking.held_out_scores import FOLDS, HeldOutScores, iterate_folds, score_fold
 
 
 def draw_truth(n: int, n_labels: int, rng: np.random.Generator) -> sp.csr_matrix:
@@ -87,7 +87,18 @@ def test_labels_that_only_held_out_rows_have_do_not_count() -> None:
     X = rng.random((40, 6))
     Y = sp.csr_matrix(np.eye(21, dtype=np.float32)[[*range(20), *[20] * 20]])  # 20 labels of one row
     names = [f"label {i}" for i in range(21)]
-    held_out = hold_out([wsabie.NearestMean()], X, Y, None, 0, label_names=names)
-    assert held_out.scores.n_positives.tolist() == [1] * 20
-    with pytest.raises(wsabie.InputError, match="each label has one row or group, so that none of 20 sample"):
-        hold_out([wsabie.NearestMean()], X[:20], Y[:20], None, 0, label_names=names)
+    folds = list(iterate_folds(Y > 0, None, 0))
+    parts = [score_fold([wsabie.NearestMean()], X, Y, fold, label_names=names) for fold in folds]
+    assert [part.scores.n_positives.tolist() for part in parts if part] == [[1] * 4] * FOLDS
+    model = wsabie.NearestMean()
+    assert score_fold([model], X, Y, (np.arange(20, 40), np.arange(20)), label_names=names) is None
+    assert not hasattr(model, "vocabulary_")  # nothing was trained for nothing
+
+
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.3, 0.5, 0.9])
+def test_a_share_of_the_rows_is_held_out_once(share: float) -> None:
+    truth = sp.csr_matrix(np.eye(2, dtype=bool)[np.arange(300) % 2])
+    ((train, held_out),) = iterate_folds(truth, None, seed=0, share=share)
+    assert len(held_out) == pytest.approx(300 * share, abs=1)
+    assert np.sort(np.concatenate([train, held_out])).tolist() == list(range(300))
+    assert truth[held_out].sum(axis=0).ravel() == pytest.approx(150 * share, abs=1)

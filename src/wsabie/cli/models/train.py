@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from wsabie.workflows.spaces.space_training import SpaceRecipe
 
 _COUNTED_RELATION = NotFor(labels="which relations of a TOML file count")
+HOLDS_OUT = ("fusion", "auto")
+"""Kinds that hold rows out of the data by themselves."""
 _NO_SPACE = NotFor(space="what a space does not have")
 
 
@@ -75,7 +77,10 @@ class TrainOptions(shared.RejectOptions, TrainClusterOptions):
     kind: str = option(f"Kind of model: {', '.join(SYSTEMS)}.", "wsabie", not_for=_NO_SPACE)
     valid: Path | None = option("Validation data; otherwise --hold-out rows are set aside.", not_for=IN_TABLES)
     hold_out: float | None = option(
-        "Fraction of rows (whole groups) that choose the epoch (default: 0.1).", min=0, max=0.9
+        "Fraction of rows (whole groups) that choose the epoch (default: 0.1); of auto and fusion, those that choose "
+        "kind and weights.",
+        min=0,
+        max=0.9,
     )
     metric: str | None = option(
         "Figure of these rows that chooses the epoch: MAP, p@k; of parts also pairs (default: MAP).",
@@ -116,8 +121,12 @@ def _train_model(options: TrainOptions) -> Report:
     recipe = _make_recipe(options)
     finished = _check_before_work(options, recipe)
     _report_order_statistic(recipe.estimator)
-    if options.kind in ("fusion", "auto"):
-        time = "twice the time of its members, six times with fewer than 5,000 rows"
+    if options.kind in HOLDS_OUT:
+        time = (
+            "twice the time of its members"
+            if options.hold_out
+            else "twice the time of its members, six times with fewer than 5,000 rows"
+        )
         print_note(f"{options.kind} compares several kinds on held-out rows before it learns from all: about {time}")
     rounds: list[RoundReport] = []
     with resumption.report_resumable_work(recipe.work, recipe.resume), options.collect_rejects() as rejects:
@@ -163,6 +172,7 @@ def _make_recipe(options: TrainOptions) -> "TrainingRecipe":
     settings = {name: value for name, value in options.estimator.settings(kind).items() if name not in run}
     parameters = options.labels.make_parameters(kind, shape.get("dim")) | settings
     parameters |= _parse_relations(kind, options.labels.relations, parameters) | shape  # flags go before --set
+    parameters |= {"hold_out": options.hold_out} if kind in HOLDS_OUT and options.hold_out is not None else {}
     stated = {"hold_out": options.hold_out if is_trained else 0.0, "metric": options.metric}
     return TrainingRecipe(
         str(options.data),
@@ -183,9 +193,16 @@ def _refuse_useless_validation(options: TrainOptions, is_trained: bool) -> None:
     about_epochs = {
         "valid": options.valid, "hold-out": options.hold_out, "metric": options.metric, "log": options.work.log
     }  # fmt: skip
+    holds_out = options.kind in HOLDS_OUT
     for flag, value in about_epochs.items():
-        if value and not is_trained:
-            raise InputError(f"--{flag} is about epochs, and {options.kind} has none; leave --{flag} out")
+        if not value or is_trained or (holds_out and flag == "hold-out"):
+            continue
+        if holds_out and flag != "log":
+            raise InputError(
+                f"{options.kind} chooses by the nDCG of rows of the data that it holds out; leave --{flag} out, or "
+                "choose their share by --hold-out"
+            )
+        raise InputError(f"--{flag} is about epochs, and {options.kind} has none; leave --{flag} out")
     if options.metric is not None and options.hold_out == 0 and options.valid is None:
         raise InputError("--metric chooses the epoch by rows that are set aside; give --valid DATA or more --hold-out")
     if options.valid is not None and options.hold_out:

@@ -1,11 +1,13 @@
 """Choice of the kind of model by rows that the candidates did not learn from."""
 
+import logging
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from wsabie.core.arrays import Float32, Float64, Matrix
 from wsabie.core.json_conversion import JsonObject
@@ -17,9 +19,10 @@ from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel, Ra
 from wsabie.models.estimator_specs import find_name
 from wsabie.models.one_vs_rest import OneVsRest, TrainingCost
 from wsabie.models.stacking.fusion import Fusion, build_members
-from wsabie.models.stacking.held_out_scores import Groups, hold_out
+from wsabie.models.stacking.held_out_scores import Groups, HeldOut, check_hold_out, iterate_folds, score_fold
 from wsabie.storage.model_folder import ModelState
 
+log = logging.getLogger("wsabie")
 MAX_LOSS = 0.005
 """Most nDCG that a smaller model may lose against the best one."""
 MAX_COST = TrainingCost(n_bytes=100_000_000, seconds=5.0)
@@ -80,6 +83,8 @@ class AutoRanker(LabelModel):
     ----------
     k : int, default 10
         Length of the lists whose nDCG decides.
+    hold_out : float or None, default None
+        Share of the rows that is held out, once; None: as `Fusion` holds them out.
     threads : int or None
     seed : int, default 0
 
@@ -88,7 +93,7 @@ class AutoRanker(LabelModel):
     best_ : fitted estimator
         The model that was kept. `save` saves it alone.
     trials_ : list of Trial
-        What was tried.
+        What was tried; empty if no row can be held out, because each label has one row: then `Wsabie()` is kept.
 
     Examples
     --------
@@ -104,6 +109,7 @@ class AutoRanker(LabelModel):
 
     k: int = 10
     _: KW_ONLY
+    hold_out: float | None = None
     threads: int | None = None
     seed: int = 0
 
@@ -123,13 +129,32 @@ class AutoRanker(LabelModel):
         rows = convert_to_matrix(inputs, fitted.n_features_in_)
         options: dict[str, Any] = {"label_names": list(fitted.vocabulary_), "progress": progress}
         candidates = self._build_candidates(rows, targets)
-        held_out = hold_out(candidates, rows, targets, groups, self.seed, **options)
+        folds = iterate_folds(csr_matrix(targets > 0), groups, self.seed, self.hold_out)
+        parts = [part for fold in folds if (part := score_fold(candidates, rows, targets, fold, **options))]
+        if parts:
+            fitted._choose(candidates, HeldOut.join(parts))
+        else:
+            log.info("each label has one row or group, so that no row can be held out; auto takes kind wsabie untried")
+            fitted.best_, fitted.trials_ = candidates[0], []
+        fit_model = fitted.best_.fit_members if isinstance(fitted.best_, Fusion) else fitted.best_.fit
+        fit_model(rows, targets, **options)
+        fitted.best_.feature_names_in_ = fitted.feature_names_in_ = read_column_names(X)
+        self._replace_state(fitted)
+        return self
+
+    def check_parameters(self) -> None:
+        """Raise InputError for parameters that no training can use."""
+        super().check_parameters()
+        check_hold_out(self.hold_out)
+
+    def _choose(self, candidates: Sequence[LabelModel], held_out: HeldOut) -> None:
+        """Set the trials, and the best model, not yet fitted to all rows."""
         fusion, fusion_weights = Fusion(**self.get_params()), held_out.scores.search_weights(self.k)
         fusion.set_members(candidates, fusion_weights, held_out)
         models: list[Any] = [*candidates, fusion]
         weights = [*np.eye(len(candidates)), fusion_weights]
         ndcg = [held_out.scores.compute_ndcg(of_model, self.k) for of_model in weights]
-        fitted.trials_ = [
+        self.trials_ = [
             Trial(
                 find_name(model),
                 *bootstrap_all({"": figures})[""],
@@ -138,13 +163,8 @@ class AutoRanker(LabelModel):
             )
             for model, figures, used in zip(models, ndcg, weights, strict=True)
         ]
-        best = choose_model(ndcg, [trial.n_bytes for trial in fitted.trials_])
-        fitted.best_ = models[best]
-        fit_model = fusion.fit_members if fitted.best_ is fusion else fitted.best_.fit
-        fit_model(rows, targets, **options)
-        fitted.best_.feature_names_in_ = fitted.feature_names_in_ = read_column_names(X)
-        self._replace_state(fitted)
-        return self
+        best = choose_model(ndcg, [trial.n_bytes for trial in self.trials_])
+        self.best_ = models[best]
 
     def _build_candidates(self, rows: Matrix, targets: Matrix) -> list[LabelModel]:
         """Return the unfitted candidates; one-versus-rest is one if it costs little."""

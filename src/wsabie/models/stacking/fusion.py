@@ -11,12 +11,14 @@ from functools import reduce
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
 from wsabie.core.arrays import Float32, Float64, Matrix
+from wsabie.core.errors import UnsuitableModelError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
-from wsabie.core.validation import check_positive_integer, require
+from wsabie.core.validation import require
 from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix
 from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.label_model import LabelModel, read_column_names
@@ -27,7 +29,7 @@ from wsabie.models.loader import find_model_class
 from wsabie.models.nearest_mean import NearestMean
 from wsabie.models.neighbours import NearestNeighbours
 from wsabie.models.ridge import Ridge
-from wsabie.models.stacking.held_out_scores import Groups, HeldOut, hold_out
+from wsabie.models.stacking.held_out_scores import Groups, HeldOut, check_hold_out, iterate_folds, score_fold
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import read_config
@@ -84,6 +86,8 @@ class Fusion(ScoreRanker):
         where its weights take at most 100 MB.
     k : int, default 10
         Length of the lists whose nDCG chooses the weights.
+    hold_out : float or None, default None
+        Share of the rows that is held out, once; None: as above.
     threads : int or None
         Of members that have threads.
     seed : int, default 0
@@ -111,6 +115,7 @@ class Fusion(ScoreRanker):
     members: Sequence[LabelModel] | None = None
     _: KW_ONLY
     k: int = 10
+    hold_out: float | None = None
     threads: int | None = None
     seed: int = 0
 
@@ -139,6 +144,8 @@ class Fusion(ScoreRanker):
         ------
         InputError
             Data or parameters that cannot be used; the message says where.
+        UnsuitableModelError
+            No row with a label can be held out.
         """
         self.check_parameters()
         fitted = copy(self)
@@ -147,7 +154,14 @@ class Fusion(ScoreRanker):
         members = build_members(self.members, self.threads, self.seed, n_weights)
         rows = convert_to_matrix(inputs, fitted.n_features_in_)
         options: dict[str, Any] = {"label_names": list(fitted.vocabulary_), "progress": progress}
-        held_out = hold_out(members, rows, targets, groups, self.seed, **options)
+        folds = iterate_folds(csr_matrix(targets > 0), groups, self.seed, self.hold_out)
+        parts = [part for fold in folds if (part := score_fold(members, rows, targets, fold, **options))]
+        if not parts:
+            raise UnsuitableModelError(
+                f"each label has one row or group, so that none of {rows.shape[0]:,} sample(s) can be held out; give "
+                "more rows, or train a model of kind wsabie"
+            )
+        held_out = HeldOut.join(parts)
         fitted.set_members(members, held_out.scores.search_weights(self.k), held_out)
         fitted.fit_members(rows, targets, **options)
         fitted.feature_names_in_ = read_column_names(X)
@@ -169,7 +183,8 @@ class Fusion(ScoreRanker):
 
     def check_parameters(self) -> None:
         """Raise InputError for parameters that no training can use."""
-        check_positive_integer(self.k, "k")
+        super().check_parameters()
+        check_hold_out(self.hold_out)
         require(self.members is None or len(self.members) > 0, "there are no members; give at least one estimator")
         for member in self.members or ():
             require(isinstance(member, LabelModel), f"a member is {type(member).__name__}; give estimators of labels")

@@ -9,7 +9,6 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from wsabie.core.arrays import Bool, Float32, Float64, Int64, Matrix
-from wsabie.core.errors import UnsuitableModelError
 from wsabie.core.validation import require
 from wsabie.models.base.feature_matrix import iterate_row_ranges
 from wsabie.models.base.label_matrix import count_label_rows
@@ -24,6 +23,8 @@ FOLDS = 5
 FEW_ROWS = 5000
 MAX_ROWS = 2000
 """Most rows that are held out of more training data, of which they are a tenth."""
+MAX_SHARE = 0.9
+"""Largest share of rows that can be held out."""
 POOL_SIZE = 50
 """Best labels of each model that compete for a row."""
 STEPS = (0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)
@@ -96,8 +97,25 @@ class HeldOutScores(NamedTuple):
         return weights
 
 
+class FoldScores(NamedTuple):
+    """Scores of one held-out part of the rows, as the models give them.
+
+    Attributes
+    ----------
+    scores : HeldOutScores
+    spread_sums : (n_models,) float64
+        Standard deviations of each row's scores over labels, summed over the rows.
+    seconds : (n_models,) float64
+        Duration of the trainings.
+    """
+
+    scores: HeldOutScores
+    spread_sums: Float64
+    seconds: Float64
+
+
 class HeldOut(NamedTuple):
-    """Result of `hold_out`.
+    """Joint scores of held-out parts.
 
     Attributes
     ----------
@@ -113,79 +131,90 @@ class HeldOut(NamedTuple):
     spreads: Float64
     seconds: Float64
 
+    @classmethod
+    def join(cls, parts: Sequence[FoldScores]) -> "HeldOut":
+        """Join the scores of parts, and divide them by their spread."""
+        joint_scores = HeldOutScores.join([part.scores for part in parts])
+        spreads: Float64 = np.sum([part.spread_sums for part in parts], axis=0) / len(joint_scores.n_positives)
+        spreads = np.maximum(spreads, _LEAST_SPREAD)
+        np.divide(joint_scores.scores, spreads[:, None, None], out=joint_scores.scores, casting="same_kind")
+        return cls(joint_scores, spreads, np.sum([part.seconds for part in parts], axis=0))
 
-def iterate_folds(truth: Matrix, groups: Groups, seed: int) -> Iterator[tuple[Int64, Int64]]:
+
+def check_hold_out(hold_out: float | None) -> None:
+    """Raise InputError for a share of held-out rows that leaves too few to learn from."""
+    usable = hold_out is None or hold_out <= MAX_SHARE
+    require(usable, f"hold_out is {hold_out!r}; choose None or a number above 0 up to {MAX_SHARE}")
+
+
+def iterate_folds(
+    truth: Matrix, groups: Groups, seed: int, share: float | None = None
+) -> Iterator[tuple[Int64, Int64]]:
     """Yield the numbers of rows that train, and of those that are held out.
 
-    They are a tenth of the rows and at most `MAX_ROWS`; or each of `FOLDS` parts in turn where there are fewer than
-    `FEW_ROWS` rows. Rows of one group stay together, and each part has its share of each label.
+    They are this share of the rows, once. None: a tenth of the rows and at most `MAX_ROWS`; or each of `FOLDS` parts in
+    turn where there are fewer than `FEW_ROWS` rows. Rows of one group stay together, and each part has its share of
+    each label.
+
+    Raises
+    ------
+    InputError
+        `groups` has another length than the rows.
     """
     n = truth.shape[0]
+    require(
+        groups is None or len(groups) == n, f"there are {len(groups or ())} groups for {n:,} rows; give one per row"
+    )
     names = [f"row {row}" if groups is None or groups[row] is None else f"group {groups[row]}" for row in range(n)]
     first_rows, units = np.unique(names, return_index=True, return_inverse=True)[1:]
     order = np.random.default_rng([seed, 5]).permutation(len(first_rows))
     starts, label_ids = truth.indptr[first_rows], np.append(truth.indices, truth.shape[1])
     first_labels = np.where(np.diff(truth.indptr)[first_rows] > 0, label_ids[starts], truth.shape[1])
     order = order[np.argsort(first_labels[order], kind="stable")]
-    n_parts = FOLDS if n < FEW_ROWS else math.ceil(n / min(MAX_ROWS, n / 10))
-    for part in range(n_parts if n < FEW_ROWS else 1):
-        is_held_out = np.isin(units, order[part::n_parts])
+    has_turns = share is None and n < FEW_ROWS
+    n_parts = FOLDS if has_turns else 1 / share if share else math.ceil(n / min(MAX_ROWS, n / 10))
+    parts = np.floor(np.arange(len(order)) % n_parts)
+    for part in range(FOLDS if has_turns else 1):
+        is_held_out = np.isin(units, order[parts == part])
         yield np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
 
 
-def hold_out(
-    models: Sequence["LabelModel"], rows: Matrix, targets: Matrix, groups: Groups, seed: int, **options: Any
-) -> HeldOut:
-    """Fit models to a part of the rows, and score the others; labels that only these have do not count.
+def score_fold(
+    models: Sequence["LabelModel"], rows: Matrix, targets: Matrix, fold: tuple[Int64, Int64], **options: Any
+) -> FoldScores | None:
+    """Fit models to the first rows of a fold, and score the others; labels that only these have do not count.
 
     Parameters
     ----------
     models : list of estimators
-        They stay fitted to the last part.
+        They stay fitted.
     rows : (n, n_features)
     targets : csr_matrix (n, n_labels) of 1 and -1
-    groups : list of str or None, or None
-        Rows of one group are held out together.
-    seed : int
+    fold : (train, held_out)
     **options
         Of `fit`.
 
-    Raises
-    ------
-    InputError
-        `groups` has another length than the rows.
-    UnsuitableModelError
-        There is no row with a label that can be held out.
+    Returns
+    -------
+    FoldScores or None
+        None if no row that is held out has a label that counts; nothing is trained then.
     """
-    n = rows.shape[0]
-    require(
-        groups is None or len(groups) == n, f"there are {len(groups or ())} groups for {n:,} rows; give one per row"
-    )
-    truth = csr_matrix(targets > 0)
+    train, held_out = fold
+    known_truth = csr_matrix(targets[held_out] > 0)
+    known_truth.data &= (count_label_rows(csr_matrix(targets[train] > 0)) > 0)[known_truth.indices]
+    known_truth.eliminate_zeros()
+    has_known = np.diff(known_truth.indptr) > 0
+    held_out, known_truth = held_out[has_known], known_truth[has_known]
+    if not len(held_out):
+        return None
+    spread_sums, seconds = np.zeros(len(models), np.float64), np.zeros(len(models))
+    for number, model in enumerate(models):
+        start = time.perf_counter()
+        model.fit(rows[train], targets[train], **options)
+        seconds[number] = time.perf_counter() - start
     parts: list[HeldOutScores] = []
-    spreads, seconds = np.zeros(len(models), np.float64), np.zeros(len(models))
-    for train, held_out in iterate_folds(truth, groups, seed):
-        is_known, known_truth = count_label_rows(truth[train]) > 0, truth[held_out]
-        known_truth.data &= is_known[known_truth.indices]
-        known_truth.eliminate_zeros()
-        has_known = np.diff(known_truth.indptr) > 0
-        held_out, known_truth = held_out[has_known], known_truth[has_known]
-        if not len(held_out):
-            continue
-        for number, model in enumerate(models):
-            start = time.perf_counter()
-            model.fit(rows[train], targets[train], **options)
-            seconds[number] += time.perf_counter() - start
-        for lo, hi in iterate_row_ranges(len(held_out), len(models) * truth.shape[1]):
-            scores = [model.scores(rows[held_out[lo:hi]]) for model in models]
-            spreads += np.array([of_model.std(axis=1, dtype=np.float64).sum() for of_model in scores])
-            parts.append(HeldOutScores.of(scores, known_truth[lo:hi]))
-    if not parts:
-        raise UnsuitableModelError(
-            f"each label has one row or group, so that none of {n:,} sample(s) can be held out; give more "
-            "rows, or train a model of kind wsabie"
-        )
-    held_out_scores = HeldOutScores.join(parts)
-    spreads = np.maximum(spreads / len(held_out_scores.n_positives), _LEAST_SPREAD)
-    np.divide(held_out_scores.scores, spreads[:, None, None], out=held_out_scores.scores, casting="same_kind")
-    return HeldOut(held_out_scores, spreads, seconds)
+    for lo, hi in iterate_row_ranges(len(held_out), len(models) * targets.shape[1]):
+        scores = [model.scores(rows[held_out[lo:hi]]) for model in models]
+        spread_sums += np.array([of_model.std(axis=1, dtype=np.float64).sum() for of_model in scores])
+        parts.append(HeldOutScores.of(scores, known_truth[lo:hi]))
+    return FoldScores(HeldOutScores.join(parts), spread_sums, seconds)
