@@ -43,7 +43,9 @@ class TableOptions(RejectOptions, SeededThreadOptions):
     out: Path | None = option("Folder for the results (default: paper-results/TABLE).")
     epochs: int | None = option("Passes over the pairs (default: by size).", min=1)
     min_rows: int | None = option("Leave out labels with fewer training rows (default: 1; sample: 2).", min=1)
-    seeds: int | None = option("parts-table3 and its like: trainings of each model (default: 5).", min=1)
+    seeds: int | None = option(
+        "parts-table3, vse-ens-table-2 and their like: trainings of each model (default: 5).", min=1
+    )
     labels: HierarchyOptions
     sources: TableDataOptions
 

@@ -1,5 +1,6 @@
 """Run of a record and its files: a table, a figure, and a page about data and settings."""
 
+import subprocess
 import time
 from dataclasses import dataclass
 from datetime import date
@@ -149,5 +150,24 @@ def run_record(
         "parameters": parameters or {},
         "machine": describe_machine(),
         "versions": collect_versions(),
+        "commit": find_commit(),
     }
     return RecordRun(record, used_data.facts if used_data else None, findings, verdicts, run)
+
+
+def find_commit() -> str | None:
+    """Return the commit of this tree, "+" if files were changed after it; None outside of a repository."""
+    try:
+        command = (
+            "git",
+            "-C",
+            str(Path(__file__).parent),
+            "describe",
+            "--always",
+            "--dirty=+",
+            "--abbrev=8",
+            "--exclude=*",
+        )
+        return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None

@@ -44,8 +44,9 @@ def _render_run(data: dict[str, Any] | None, run: dict[str, Any], notes: Sequenc
         data_text = f"Data: {data['about']}. Fingerprints: {fingerprints}."
     packages = ", ".join(f"{name} {run['versions'][name]}" for name in _VERSIONS)
     parameters = "".join(f", {name} = {value}" for name, value in run["parameters"].items())
+    commit = f"from commit {run['commit']} " if run["commit"] else ""
     run_text = (
-        f"Run on {run['date']} with {packages}; {run['machine']}, {run['threads']} threads, "
+        f"Run on {run['date']} {commit}with {packages}; {run['machine']}, {run['threads']} threads, "
         f"seed {run['seed']}{parameters}."
     )
     comparison_note = (

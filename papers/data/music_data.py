@@ -1,7 +1,7 @@
 """Data of the music tables: audio with names of several kinds, or a generated catalogue of songs."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -162,6 +162,23 @@ def _format_split(related: AttributeTable, rows: FeatureTable, seed: int) -> str
     if 1 in map(_SIDES.get, related.splits.values()):
         return "the published sides"
     return f"the published test side, and a tenth of the training side for validation, by {by}, seed {seed}"
+
+
+def split_label_kinds(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return the kind and the name of each label; the kind is "" unless all labels have the form "kind: name".
+
+    Examples
+    --------
+    >>> split_label_kinds(["artist: Bach", "genre: fugue"])["genre: fugue"]
+    ('genre', 'fugue')
+    >>> split_label_kinds(["homem: barba", "barba"])["homem: barba"]
+    ('', 'homem: barba')
+    """
+    has_kinds = all(SEPARATOR in label for label in labels)
+    parts = (label.partition(SEPARATOR) for label in labels)
+    return {
+        label: (kind, name) if has_kinds else ("", label) for label, (kind, _, name) in zip(labels, parts, strict=True)
+    }
 
 
 def list_kind_columns(rows: FeatureTable) -> dict[str, Int64]:

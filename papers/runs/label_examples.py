@@ -2,7 +2,7 @@
 
 from itertools import zip_longest
 
-from papers.data.music_data import SEPARATOR
+from papers.data.music_data import split_label_kinds
 from papers.record import FindingRow, PaperRecord, RunFindings, RunSettings
 from papers.runs.model_tables import compare_on_data, list_available_entrants
 from wsabie.vocabulary.label_similarity import LabelMatch
@@ -24,7 +24,7 @@ def list_label_neighbours(record: PaperRecord, setting: RunSettings) -> RunFindi
     entrants, missing = list_available_entrants(record, setting)
     comparison = compare_on_data(setting.required_data, entrants, setting)
     entry = comparison.entries[0]
-    names = {label.partition(SEPARATOR)[2] or label: label for label in entry.model.vocabulary_}
+    names = {name: label for label, (_, name) in split_label_kinds(list(entry.model.vocabulary_)).items()}
     paper_rows = {names[row]: row for published in record.published for row in published.rows if row in names}
     labels = list(dict.fromkeys([*paper_rows, *_list_frequent(comparison.task)]))[: max(_N_LABELS, len(paper_rows))]
     rows = []
@@ -46,9 +46,8 @@ def list_label_neighbours(record: PaperRecord, setting: RunSettings) -> RunFindi
 def _list_frequent(task: ComparisonTask) -> list[str]:
     """Return the most frequent labels; kinds of labels take turns."""
     kinds: dict[str, list[str]] = {}
-    for label in list_frequent_labels(task, len(task.counts)):
-        kind, separator, _ = label.partition(SEPARATOR)
-        kinds.setdefault(kind if separator else "", []).append(label)
+    for label, (kind, _) in split_label_kinds(list_frequent_labels(task, len(task.counts))).items():
+        kinds.setdefault(kind, []).append(label)
     return [label for turn in zip_longest(*kinds.values()) for label in turn if label is not None]
 
 

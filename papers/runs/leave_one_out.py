@@ -1,5 +1,6 @@
 """Runs of the leave-one-out protocol of Guo et al. 2018: rows are ids, one label of each is held out."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -100,6 +101,9 @@ _VALIDATION_SHARE = 0.1
 EPOCHS = 60
 """Default epochs of every model, of which the best one counts."""
 
+SEEDS = 5
+"""Default splits and trainings of every model."""
+
 IMPROVE = "Improve"
 _WARM_UP_ROWS = 64
 
@@ -109,21 +113,43 @@ Sides = dict[str, FeatureTable]
 def run_leave_one_out(record: PaperRecord, setting: RunSettings) -> RunFindings:
     """Hold out a label of every row, and rank it among labels that the row was not trained with.
 
-    The protocol of Guo et al. 2018: a row is known by its number alone (a free vector each), without features. Setting
-    and epoch of each model have the highest MAP of a second held-out label of some rows.
+    The protocol of Guo et al. 2018: a row is known by its number alone (a free vector each), without features. The
+    setting of a model has the highest MAP of a second held-out label of some rows, with the first seed. Each seed holds
+    out other labels, and its epoch has the highest such MAP. Figures are means over the seeds.
     """
     setting = replace(setting, parameters={"epochs": EPOCHS, **setting.parameters})
-    entrants, missing = list_available_entrants(record, setting)
-    sides = split_label_holdout(setting.required_data, setting.seed)
-    rows, notes = [], [_count_pairs(sides)]
-    for entrant in entrants:
-        best, option = _train_best(entrant, sides, setting)
-        evaluation = _evaluate_held_out(best.model, sides["test"], sides["train"])
-        figures: dict[str, Cell] = {**evaluation.means, "epoch": best.epoch, "train s": best.seconds}
-        figures["train h"] = best.seconds / 3600
-        rows.append(FindingRow(entrant.name, entrant.title, figures, dict(evaluation.per_row)))
-        notes.append(_format_choice(entrant.name, best, option))
-    return RunFindings([*rows, *_compute_improvement(record, rows)], missing, notes=notes)
+    seeds = range(setting.seed, setting.seed + (setting.seeds or SEEDS))
+    sides_by_seed = [split_label_holdout(setting.required_data, seed) for seed in seeds]
+    entrants_by_seed = [list_available_entrants(record, replace(setting, seed=seed)) for seed in seeds]
+    rows, notes = [], [f"{len(seeds)} seeds, of which the first chooses the settings. {_count_pairs(sides_by_seed[0])}"]
+    for entrants in zip(*(entrants for entrants, _ in entrants_by_seed), strict=True):
+        entrant, trainings, options = entrants[0], list[BestEpochModel](), entrants[0].options
+        evaluations = []
+        for of_seed, sides in zip(entrants, sides_by_seed, strict=True):
+            best, option = _train_best(replace(of_seed, options=options), sides, setting)
+            trainings.append(best)
+            evaluations.append(_evaluate_held_out(best.model, sides["test"], sides["train"]))
+            options = (option,)
+        rows.append(_average_seeds(entrant, trainings, evaluations))
+        notes.append(_format_choice(entrant.name, trainings, options[0]))
+    groups = [name for sides in sides_by_seed for name in sides["test"].ids]
+    missing = entrants_by_seed[0][1]
+    return RunFindings([*rows, *_compute_improvement(record, rows)], missing, notes=notes, groups=groups)
+
+
+def _average_seeds(entrant: Entrant, trainings: Sequence[BestEpochModel], evaluations: Sequence[Any]) -> FindingRow:
+    """Return the means over seeds; values of single rows stand one seed after the other."""
+    seconds = float(np.mean([training.seconds for training in trainings]))
+    figures: dict[str, Cell] = {
+        name: float(np.mean([evaluation.means[name] for evaluation in evaluations])) for name in evaluations[0].means
+    }
+    figures |= {"epoch": float(np.mean([training.epoch for training in trainings]))}
+    figures |= {"train s": seconds, "train h": seconds / 3600}
+    per_row = {
+        name: np.concatenate([evaluation.per_row[name] for evaluation in evaluations])
+        for name in evaluations[0].per_row
+    }
+    return FindingRow(entrant.name, entrant.title, figures, per_row)
 
 
 def _compute_improvement(record: PaperRecord, rows: list[FindingRow]) -> list[FindingRow]:
@@ -140,18 +166,17 @@ def _compute_improvement(record: PaperRecord, rows: list[FindingRow]) -> list[Fi
     return [FindingRow(IMPROVE, "VSE-ens over WARP", {name: f"{ratio - 1:.2%}" for name, ratio in ratios.items()})]
 
 
-def count_draws_per_update(record: PaperRecord, setting: RunSettings) -> RunFindings:
-    """Count negatives drawn per update, epoch by epoch, on rows that are ids (Guo et al. 2018, Figure 1)."""
+def count_draws(record: PaperRecord, setting: RunSettings) -> RunFindings:
+    """Count negatives drawn per visit of a pair, epoch by epoch, on rows that are ids (Guo et al. 2018, Figure 1)."""
     entrants, missing = list_available_entrants(record, setting)
     sides = split_label_holdout(setting.required_data, setting.seed)
     rows = []
     for entrant in entrants:
         best_model = train_to_best_epoch(entrant.build(**entrant.options[0]), sides["train"], None, setting.progress)
         for stats in best_model.model.history_:
-            draws = stats.mean_draws / max(stats.violation_rate, 1e-12)
             figures: dict[str, Cell] = {
                 "epoch": stats.epoch + 1,
-                "draws per update": draws,
+                "draws per visit": stats.mean_draws,
                 "updates per visit": stats.violation_rate,
             }
             rows.append(FindingRow(f"{entrant.name}, epoch {stats.epoch + 1}", entrant.title, figures))
@@ -160,8 +185,8 @@ def count_draws_per_update(record: PaperRecord, setting: RunSettings) -> RunFind
 
 def compute_step_costs(record: PaperRecord, setting: RunSettings) -> RunFindings:
     """Compute the multiplications of a step (Guo et al. 2018, Table 3), with T of the last epoch here."""
-    findings = count_draws_per_update(record, setting)
-    last = findings.rows[-1].figures["draws per update"]
+    findings = count_draws(record, setting)
+    last = findings.rows[-1].figures["draws per visit"]
     T, k = (float(last) if isinstance(last, (int, float)) else float("nan")), 100
     costs = {"VSE-ens": 2 * k, "WARP": T * k, "Opt-AUC": float(k)}
     rows = [FindingRow(name, "by the formula", {"multiplications": value}) for name, value in costs.items()]
@@ -214,11 +239,13 @@ def _evaluate_held_out(model: Any, test: FeatureTable, train: FeatureTable) -> A
     return evaluate_model(model, test, (5, 10), "judging by held-out labels", exclude=train.Y[row_ids])
 
 
-def _format_choice(name: str, best: BestEpochModel, option: Options) -> str:
+def _format_choice(name: str, trainings: Sequence[BestEpochModel], option: Options) -> str:
     """Describe the chosen option in words."""
-    values = [f"{parameter} = {_format_value(value)}" for parameter, value in option.items()]
-    last = " (the last)" if best.epoch == len(best.model.history_) else ""
-    return f"{name}: {', '.join([*values, f'epoch {best.epoch}{last}'])}, {best.seconds:.3g} s of training until then."
+    values = ", ".join(f"{parameter} = {_format_value(value)}" for parameter, value in option.items())
+    epochs = ", ".join(str(training.epoch) for training in trainings)
+    seconds = np.mean([training.seconds for training in trainings])
+    n_epochs = len(trainings[0].model.history_)
+    return f"{name}: {values}; epochs {epochs} of {n_epochs}, {seconds:.3g} s of training until then."
 
 
 def _count_pairs(sides: Sides) -> str:
