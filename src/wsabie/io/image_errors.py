@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import IO
 
 from wsabie.core.errors import InputError
-from wsabie.io.image_inspection import FORMATS, inspect_image, silence_decoders
+from wsabie.io.image_inspection import inspect_image, open_picture, silence_decoders
 from wsabie.io.modalities import PICTURES
-from wsabie.io.tags.embedded_metadata import UNREADABLE
+from wsabie.io.tags.embedded_metadata import UNREADABLE, iterate_chunks
 from wsabie.storage.rejects import RowError
 
 _PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
@@ -42,8 +42,6 @@ def explain_decoding_error(error: Exception, stream: IO[bytes]) -> tuple[str, st
 
 def refine_by_decoding(row_error: RowError, picture: Path) -> RowError:
     """Return the decoder's reason for a picture whose metadata cannot be read; keep other reasons."""
-    from PIL import Image
-
     if row_error.reason != UNREADABLE:
         return row_error
     try:
@@ -54,7 +52,7 @@ def refine_by_decoding(row_error: RowError, picture: Path) -> RowError:
             try:
                 with silence_decoders():
                     inspect_image(stream)
-                    Image.open(stream, formats=FORMATS)
+                    open_picture(stream)
             except Exception as error:  # decoders raise almost anything over hostile bytes
                 return RowError(*explain_decoding_error(error, stream))
             return RowError("truncated picture", row_error.detail) if is_truncated(stream) else row_error
@@ -98,7 +96,10 @@ def _choose_reason(error: Exception, stream: IO[bytes]) -> str:
 
 
 def is_truncated(stream: IO[bytes]) -> bool:
-    """Return whether the file ends before its own end mark or stated length."""
+    """Return whether a file has no end mark, or is shorter than it states; other data may follow its end mark.
+
+    Decoders can read some of these files.
+    """
     length = stream.seek(0, io.SEEK_END)
     stream.seek(0)
     head = stream.read(len(_PNG))
@@ -109,10 +110,23 @@ def is_truncated(stream: IO[bytes]) -> bool:
     if head[:2] == b"BM":
         return length < int.from_bytes(head[2:6], "little")
     if head[:4] == _PNG[:4]:
-        return not _is_nonsense(head) and b"IEND" not in tail
+        return not _is_nonsense(head) and b"IEND" not in tail and not _has_end_mark(stream, "PNG")
     if head[:3] == b"GIF":
         return b"\x3b" not in tail
-    return head[:2] == b"\xff\xd8" and b"\xff\xd9" not in tail
+    return head[:2] == b"\xff\xd8" and b"\xff\xd9" not in tail and not _has_end_mark(stream, "JPEG")
+
+
+def _has_end_mark(stream: IO[bytes], kind: str) -> bool:
+    """Return whether a file ends before other data: phones write films, thumbnails and notes behind a picture."""
+    try:
+        *_, last = iterate_chunks(stream, kind)
+    except RowError:
+        return False
+    stream.seek(last.end)
+    byte, is_found = b"", kind == "PNG"
+    while not is_found and (piece := stream.read(1 << 20)):
+        is_found, byte = b"\xff\xd9" in byte + piece, piece[-1:]
+    return is_found
 
 
 def _is_nonsense(head: bytes) -> bool:

@@ -23,7 +23,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from PIL.ImageFile import ImageFile
 
 _INSIDE = {b"meta": 4, b"moov": 0, b"trak": 0, b"mdia": 0, b"minf": 0, b"stbl": 0}  # boxes of boxes: what to skip
 _MOST_BOXES = 10_000
@@ -401,6 +404,23 @@ def inspect_image(stream: IO[bytes]) -> ImageStructure:
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP", "PPM", "AVIF")
 """What is read (JPEG includes the multi-picture files of phones: their first picture). Whoever opens a picture names
 these, so that no file can reach Pillow's interpreters of other formats."""
+
+
+def open_picture(stream: IO[bytes]) -> "ImageFile":
+    """Open a picture without decoding it; the stream is at its beginning.
+
+    Pillow refuses pictures of more than 178,956,970 pixels, JPEG files too, whose decoder can reduce them.
+    """
+    from PIL import Image, JpegImagePlugin
+
+    try:
+        return Image.open(stream, formats=FORMATS)
+    except Image.DecompressionBombError:
+        stream.seek(0)
+        if stream.read(2) != b"\xff\xd8":
+            raise
+        stream.seek(0)
+        return JpegImagePlugin.jpeg_factory(stream)
 
 
 _lock = threading.Lock()

@@ -181,7 +181,7 @@ def test_same_size_and_time_are_believed_unless_all_is_to_be_read(photos: Collec
 def test_what_cannot_be_read_is_an_item_counted_and_listed(photos: Collection) -> None:
     content = (photos.folder / "0.png").read_bytes()
     (photos.folder / "words.png").write_bytes(b"plain words")
-    (photos.folder / "cut.png").write_bytes(content[:-20])
+    (photos.folder / "cut.png").write_bytes(content[: len(content) // 2])
     (photos.folder / "empty.jpg").write_bytes(b"")
     (photos.folder / "raw.heic").write_bytes(b"x")
     rejects = Rejects()

@@ -176,6 +176,8 @@ def test_the_rate_is_the_median_of_the_collection() -> None:
         (as_wav(hum(1))[:40], "not a sound"),
         (as_wav(hum(1))[: 44 + 2 * 1_480], "damaged sound"),
         (as_wav(hum(0.01)), "too short"),
+        (as_wav(hum(1), rate=500), "sampling rate out of range"),
+        (as_wav(hum(1), rate=2_000_000), "sampling rate out of range"),
         (Path("nowhere.wav"), "unreadable file"),
         (Path(), "unreadable file"),
     ],
@@ -188,6 +190,13 @@ def test_what_cannot_be_heard_is_listed(content: bytes | Path, reason: str) -> N
     assert len(rows) == 5
     assert [(where, why) for where, why, _ in rejects.listed] == [("bad", reason)]
     assert reason in REASONS
+
+
+@pytest.mark.parametrize("rate", [250_000, 384_000, 500_000])
+def test_recorders_of_bats_are_heard_reduced(rate: int) -> None:
+    sound = EncodedAudio(as_wav(hum(0.5, rate), rate), 60)
+    assert sound.native_rate() == rate
+    assert sum(map(len, sound.pieces(22_050))) == pytest.approx(11_025, abs=5)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e20])

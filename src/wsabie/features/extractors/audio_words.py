@@ -46,6 +46,7 @@ REASONS = (
     "damaged sound",
     "too short",
     "too many channels",
+    "sampling rate out of range",
     "no finite samples",
     "empty file",
     "unreadable file",
@@ -57,6 +58,7 @@ PIECE_SECONDS = 30.0
 """Length of the pieces in which sounds are processed, so that memory does not grow with their length."""
 
 _MOST_CHANNELS = 32
+_RECORDED_RATES = (1_000, 1_536_000)  # of files: recorders of bats take 384,000 samples a second
 _BLOCK = 1 << 16  # frames that are decoded at once
 _LOUDEST = 1e9  # samples are from -1 to 1; powers of far larger ones leave the range of floats
 _SHORTEST = 0.02  # seconds: less than a frame holds no features
@@ -146,11 +148,12 @@ def _open_decoder(content: Path | bytes) -> Iterator[Any]:
     with _explain_sound_errors("not a sound"):
         file = soundfile.SoundFile(_openable(content))
     with file:
-        low, high = RATES
+        low, high = _RECORDED_RATES
         if not 1 <= file.channels <= _MOST_CHANNELS:
             raise UnreadableItemError("too many channels", f"{file.channels}, at most {_MOST_CHANNELS}")
         if not low <= file.samplerate <= high:
-            raise UnreadableItemError("not a sound", f"{file.samplerate} samples a second, and not {low:,} to {high:,}")
+            detail = f"{file.samplerate:,} samples a second, and not {low:,} to {high:,}"
+            raise UnreadableItemError("sampling rate out of range", detail)
         _refuse_truncated(file)
         yield file
 

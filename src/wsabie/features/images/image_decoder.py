@@ -30,7 +30,7 @@ from wsabie.features.images.image_scaling import (
     shrink_image,
 )
 from wsabie.io.image_errors import explain_decoding_error, is_truncated, refuse_exhausted_handles
-from wsabie.io.image_inspection import FORMATS, ImageStructure, inspect_image, silence_decoders
+from wsabie.io.image_inspection import ImageStructure, inspect_image, open_picture, silence_decoders
 from wsabie.io.modalities import PICTURES
 from wsabie.io.regions import OUTSIDE, Box, ItemContent, Region, RegionCrop
 
@@ -191,7 +191,8 @@ def decode_image(content: ItemContent, *, size: int = 256, max_pixels: int = 64_
     size : int
         Longer side of the result in pixels, at most.
     max_pixels : int
-        Larger pictures are refused before they are decoded; Pillow refuses those above 178,956,970 in any case.
+        Pixels that are decoded: more are refused before. JPEG files are decoded reduced, down to an eighth of each
+        side; of other formats Pillow refuses more than 178,956,970 in any case.
 
     Returns
     -------
@@ -220,21 +221,35 @@ def decode_with_size(content: ItemContent, *, size: int = 256, max_pixels: int =
     """Decode as `decode_image`, and return the full size of the upright picture or region, too."""
     region = content.region if isinstance(content, RegionCrop) else None
     stream = open_image_stream(content.picture if isinstance(content, RegionCrop) else content)
-    with stream, _open(stream, max_pixels) as (image, structure):
-        full = image.size
-        decoding_size = _choose_decoding_size(size, region, *full)
-        drafted = image.draft("RGB", compute_scaled_size(*full, decoding_size))
-        target = compute_scaled_size(*image.size, min(decoding_size, max(image.size)))
-        with _reserve_memory(estimate_decoding_bytes(image, structure, full, target, parts=region is not None)):
-            try:
-                image.load()
-                if drafted is None:
-                    full = image.size  # some decoders turn the picture upright themselves
-                return _build_decoded_image(image, region, full, size)
-            finally:
-                Image.Image.close(image)  # its memory is free before the share is, even where an error holds it
-                for name in ("_decoder", "fp"):
-                    vars(image).pop(name, None)
+    with stream, _open(stream, max_pixels, size, region) as picture, _load(picture, is_region=region is not None):
+        # some decoders turn the picture upright themselves
+        full = picture.full if picture.is_drafted else picture.image.size
+        return _build_decoded_image(picture.image, region, full, size)
+
+
+class _OpenPicture(NamedTuple):
+    """Picture that is not decoded yet: its draft is chosen, `full` is its size without, `size` the longer side."""
+
+    image: Image.Image
+    structure: ImageStructure
+    full: tuple[int, int]
+    size: int
+    is_drafted: bool
+
+
+@contextmanager
+def _load(picture: _OpenPicture, *, is_region: bool = False) -> Iterator[None]:
+    """Decode a picture; its memory is reserved within."""
+    image = picture.image
+    target = compute_scaled_size(*image.size, min(picture.size, max(image.size)))
+    with _reserve_memory(estimate_decoding_bytes(image, picture.structure, picture.full, target, parts=is_region)):
+        try:
+            image.load()
+            yield
+        finally:
+            Image.Image.close(image)  # its memory is free before the share is, even where an error holds it
+            for name in ("_decoder", "fp"):
+                vars(image).pop(name, None)
 
 
 def _build_decoded_image(image: Image.Image, region: Region | None, full: tuple[int, int], size: int) -> DecodedImage:
@@ -255,7 +270,7 @@ class ImageHeader(NamedTuple):
 
 
 def read_header(stream: IO[bytes], *, max_pixels: int = 64_000_000) -> ImageHeader:
-    """Read the header of a picture without decoding it; refuse truncated pictures.
+    """Read the header of a picture; one that lacks its end is decoded, and refused where the decoder refuses it.
 
     Raises
     ------
@@ -270,15 +285,19 @@ def read_header(stream: IO[bytes], *, max_pixels: int = 64_000_000) -> ImageHead
     ImageHeader(width=640, height=320, capture_time=None)
     """
     stream.seek(0)
-    with _open(stream, max_pixels) as (image, structure):
-        width, height = image.size
+    with _open(stream, max_pixels) as picture:
+        image, structure, (width, height), *_ = picture
         if structure.exif is not None:
             image.info.setdefault("exif", structure.exif)
         orientation, capture_time = _read_orientation(image), _read_capture_time(image)
         if image.format == "TIFF":
             orientation = 1  # Pillow reports the upright size
-        if is_truncated(stream):
-            raise UnreadableItemError("truncated picture")
+        position = stream.tell()
+        is_suspect = is_truncated(stream)
+        stream.seek(position)
+        if is_suspect:
+            with _load(picture):
+                pass
     return ImageHeader(*((height, width) if orientation in _SIDEWAYS else (width, height)), capture_time)
 
 
@@ -290,21 +309,26 @@ def detect_media_type(content: Path | bytes, *, max_pixels: int = 64_000_000) ->
     UnreadableItemError
         It is no picture, or has too many pixels.
     """
-    with open_image_stream(content) as stream, _open(stream, max_pixels) as (image, _):
-        return str(Image.MIME.get(str(image.format), "application/octet-stream"))
+    with open_image_stream(content) as stream, _open(stream, max_pixels) as picture:
+        return str(Image.MIME.get(str(picture.image.format), "application/octet-stream"))
 
 
 @contextmanager
-def _open(stream: IO[bytes], max_pixels: int) -> Iterator[tuple[Image.Image, ImageStructure]]:
+def _open(stream: IO[bytes], max_pixels: int, size: int = 256, region: Region | None = None) -> Iterator[_OpenPicture]:
     """Open a picture without decoding it, and inspect its file; raise `UnreadableItemError` for any error within."""
     with silence_decoders():
         try:
             structure = inspect_image(stream)
             with _reserve_memory(structure.opening_bytes):
-                image = Image.open(stream, formats=FORMATS)
+                image = open_picture(stream)
+            full = image.size
+            decoding_size = _choose_decoding_size(size, region, *full)
+            is_drafted = image.draft("RGB", compute_scaled_size(*full, decoding_size)) is not None
             if image.width * image.height > max_pixels:
-                raise UnreadableItemError("too many pixels", f"{image.width} x {image.height}, at most {max_pixels:,}")
-            yield image, structure
+                detail = f"{image.width} x {image.height}, at most {max_pixels:,}"
+                reduced = f" ({full[0]} x {full[1]} reduced)" if full != image.size else ""
+                raise UnreadableItemError("too many pixels", detail + reduced)
+            yield _OpenPicture(image, structure, full, decoding_size, is_drafted)
         except UnreadableItemError:
             raise
         except Exception as error:  # decoders raise almost anything over hostile bytes

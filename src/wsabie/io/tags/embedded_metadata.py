@@ -8,9 +8,8 @@ specification; IPTC-IIM keywords of older programs, dataset 2:25 in a Photoshop 
 import hashlib
 import zlib
 from collections.abc import Iterator
-from io import BufferedIOBase
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import format_open_error, open_input
@@ -57,7 +56,7 @@ class EmbeddedMetadata(NamedTuple):
     resources: list[bytes]
 
 
-def detect_container(stream: BufferedIOBase) -> str | None:
+def detect_container(stream: IO[bytes]) -> str | None:
     """Return "JPEG", "PNG", "WebP", or None for other formats."""
     stream.seek(0)
     head = stream.read(12)
@@ -65,7 +64,7 @@ def detect_container(stream: BufferedIOBase) -> str | None:
     return None if kind == "WebP" and head[8:] != b"WEBP" else kind
 
 
-def iterate_chunks(stream: BufferedIOBase, kind: str) -> Iterator[ContainerChunk]:
+def iterate_chunks(stream: IO[bytes], kind: str) -> Iterator[ContainerChunk]:
     """Yield the pieces of a file in order; of JPEG those before the first scan, and the scan's head.
 
     Raises
@@ -90,7 +89,7 @@ def iterate_chunks(stream: BufferedIOBase, kind: str) -> Iterator[ContainerChunk
     raise RowError(UNREADABLE, f"more than {_MOST:,} segments")
 
 
-def _read_segment(stream: BufferedIOBase, position: int) -> ContainerChunk:
+def _read_segment(stream: IO[bytes], position: int) -> ContainerChunk:
     head = stream.read(2)
     begin = position
     while head == b"\xff\xff":  # bytes that fill
@@ -108,7 +107,7 @@ def _read_segment(stream: BufferedIOBase, position: int) -> ContainerChunk:
     return ContainerChunk(head[1:], begin, position + 4, length - 2, position + 2 + length)
 
 
-def _read_chunk(stream: BufferedIOBase, position: int, kind: str) -> ContainerChunk:
+def _read_chunk(stream: IO[bytes], position: int, kind: str) -> ContainerChunk:
     head = stream.read(8)
     if kind == "PNG":
         size = int.from_bytes(head[:4], "big")
@@ -153,7 +152,7 @@ def _add_content(metadata: EmbeddedMetadata, content_kind: str, content: bytes) 
         metadata.resources.append(content)
 
 
-def read_chunk_content(stream: BufferedIOBase, piece: ContainerChunk, kind: str) -> tuple[str, bytes]:
+def read_chunk_content(stream: IO[bytes], piece: ContainerChunk, kind: str) -> tuple[str, bytes]:
     """Return ("packet", "extension", "resources" or "", its bytes) of a piece.
 
     Raises

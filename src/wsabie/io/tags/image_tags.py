@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeVar
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import format_open_error, open_input
-from wsabie.io.image_inspection import FORMATS, inspect_image, silence_decoders
+from wsabie.io.image_inspection import inspect_image, open_picture, silence_decoders
 from wsabie.io.tags.embedded_metadata import (
     UNREADABLE,
     assemble_extended_xmp,
@@ -239,12 +239,10 @@ def _read_iptc_tags(picture: Path) -> TagHierarchy | None:
 
 def _read_header(picture: Path) -> _Header:
     """Read the facts that Pillow finds in the header, not the pixels."""
-    from PIL import Image
-
     try:
         with silence_decoders(), open_input(picture) as stream:
             exif = inspect_image(stream).exif
-            image = Image.open(stream, formats=FORMATS)
+            image = open_picture(stream)
             if exif is not None:
                 image.info.setdefault("exif", exif)
             packet = image.info.get("xmp") or getattr(image, "tag_v2", {}).get(_TIFF_XMP)

@@ -12,8 +12,8 @@ import re
 import shutil
 import zlib
 from collections.abc import Iterable, Sequence
-from io import BufferedIOBase
 from pathlib import Path
+from typing import IO
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import is_regular_file, open_input
@@ -145,7 +145,7 @@ def _keep(path: Path, draft: Path, keep_time: bool) -> None:
         os.utime(draft)
 
 
-def _copy_with_edits(stream: BufferedIOBase, draft: Path, edits: list[TextEdit]) -> None:
+def _copy_with_edits(stream: IO[bytes], draft: Path, edits: list[TextEdit]) -> None:
     """Copy the file with some of its parts replaced."""
     position = 0
     with draft.open("wb") as out:
@@ -160,7 +160,7 @@ def _copy_with_edits(stream: BufferedIOBase, draft: Path, edits: list[TextEdit])
         shutil.copyfileobj(stream, out)
 
 
-def _find_edits(picture: Path, stream: BufferedIOBase, properties: dict[str, list[str]]) -> list[TextEdit] | None:
+def _find_edits(picture: Path, stream: IO[bytes], properties: dict[str, list[str]]) -> list[TextEdit] | None:
     """Return the changes to the file; None if its tags are these already.
 
     Raises
@@ -190,7 +190,7 @@ def _find_edits(picture: Path, stream: BufferedIOBase, properties: dict[str, lis
 
 
 def _edit_jpeg(
-    stream: BufferedIOBase, chunks: list[ContainerChunk], old: list[ContainerChunk], packet: bytes
+    stream: IO[bytes], chunks: list[ContainerChunk], old: list[ContainerChunk], packet: bytes
 ) -> list[TextEdit]:
     """Return the packet in place of the old one, or behind the leading APP0 and APP1 (JFIF and EXIF)."""
     if len(XMP_HEAD + packet) > _LONGEST_SEGMENT:
@@ -212,14 +212,14 @@ def _edit_jpeg(
     return [(place.begin, place.end, segment)]
 
 
-def _is_index(stream: BufferedIOBase, piece: ContainerChunk) -> bool:
+def _is_index(stream: IO[bytes], piece: ContainerChunk) -> bool:
     """Return whether a segment states the relative places of further pictures (CIPA DC-007)."""
     stream.seek(piece.data)
     return piece.kind == b"\xe2" and stream.read(4) == b"MPF\0"
 
 
 def _edit_png(
-    stream: BufferedIOBase, chunks: list[ContainerChunk], old: list[ContainerChunk], packet: bytes
+    stream: IO[bytes], chunks: list[ContainerChunk], old: list[ContainerChunk], packet: bytes
 ) -> list[TextEdit]:
     """Return the packet as an iTXt chunk before the pixels, where more programs look than behind them."""
     content = b"iTXt" + PNG_HEAD + b"\0\0\0\0" + packet
@@ -231,7 +231,7 @@ def _edit_png(
 
 
 def _edit_webp(
-    stream: BufferedIOBase, chunks: list[ContainerChunk], old: list[ContainerChunk], packet: bytes
+    stream: IO[bytes], chunks: list[ContainerChunk], old: list[ContainerChunk], packet: bytes
 ) -> list[TextEdit]:
     """Return the packet as a chunk at the end, with its flag in the header, which simple files lack."""
     chunk = b"XMP " + len(packet).to_bytes(4, "little") + packet + b"\0" * (len(packet) % 2)

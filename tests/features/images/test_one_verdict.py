@@ -1,0 +1,86 @@
+"""A scan and the decoder agree on every file: other data behind a picture, ends that are missing, reduced sizes."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image, JpegImagePlugin
+
+from wsabie.features.images.image_decoder import UnreadableItemError, decode_image, read_header
+
+FILM = b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom" + bytes(4000) + b"moov" + bytes(60)  # of a motion photo
+NOTES = b"\0\0\x01\x0a" + bytes(40) + b"SEFH" + bytes(20) + b"SEFT"  # of a Samsung phone
+
+
+def encode(kind: str, **options: object) -> bytes:
+    file = io.BytesIO()
+    pixels = np.random.default_rng(5).integers(0, 255, (90, 120, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(file, kind, **options)
+    return file.getvalue()
+
+
+def judge(content: bytes) -> tuple[str, str]:
+    """Return the reasons of the scan and of the decoder; "" where it can be read."""
+    reasons = []
+    for read in (lambda: read_header(io.BytesIO(content)), lambda: decode_image(content)):
+        try:
+            read()
+            reasons.append("")
+        except UnreadableItemError as error:
+            reasons.append(error.reason)
+    return reasons[0], reasons[1]
+
+
+@pytest.mark.parametrize("behind", [FILM, NOTES, bytes(5000), b"\n", encode("JPEG") + FILM], ids=len)
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP", "BMP"])
+def test_data_behind_a_picture_do_no_harm(kind: str, behind: bytes) -> None:
+    assert judge(encode(kind) + behind) == ("", "")
+
+
+def test_pictures_of_several_frames_and_scans_have_one_verdict() -> None:
+    second = Image.new("RGB", (60, 40), "red")
+    assert judge(encode("MPO", save_all=True, append_images=[second]) + NOTES) == ("", "")
+    assert judge(encode("JPEG", progressive=True) + FILM) == ("", "")
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "BMP"])
+def test_a_picture_without_its_second_half_is_refused_by_both(kind: str) -> None:
+    content = encode(kind)
+    assert judge(content[: len(content) // 2]) == ("truncated picture",) * 2
+
+
+def test_a_picture_without_its_end_mark_alone_is_one_that_the_decoder_reads() -> None:
+    assert judge(encode("PNG")[:-12]) == ("", "")
+    jpeg = encode("JPEG")
+    scan, decoder = judge(jpeg[:-2])
+    assert scan == decoder
+
+
+def test_damage_before_other_data_is_no_missing_end() -> None:
+    content = bytearray(encode("PNG") + FILM)
+    start = content.index(b"IDAT")
+    content[start + 40 : start + 80] = bytes(40)
+    with pytest.raises(UnreadableItemError, match="damaged picture"):
+        decode_image(bytes(content))
+
+
+@pytest.fixture(scope="module")
+def photo() -> bytes:
+    """200 megapixels, as phones take them; more than Pillow opens."""
+    file = io.BytesIO()
+    Image.new("L", (16_320, 12_240), 90).save(file, "JPEG")
+    return file.getvalue()
+
+
+def test_the_limit_of_pixels_is_about_those_that_are_decoded(photo: bytes) -> None:
+    assert JpegImagePlugin.JpegImageFile(io.BytesIO(photo)).size == (16_320, 12_240)
+    assert judge(photo) == ("", "")
+    assert decode_image(photo).shape == (192, 256, 3)
+    assert read_header(io.BytesIO(photo))[:2] == (16_320, 12_240)
+    with pytest.raises(UnreadableItemError, match=r"2040 x 1530, at most 1,000,000 \(16320 x 12240 reduced\)"):
+        decode_image(photo, max_pixels=1_000_000)
+
+
+def test_formats_that_are_decoded_whole_are_bounded_by_their_size() -> None:
+    with pytest.raises(UnreadableItemError, match="120 x 90, at most 10,000'"):
+        decode_image(encode("PNG"), max_pixels=10_000)
