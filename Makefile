@@ -16,7 +16,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --for
 TYPES := $(BIN)/python scripts/print_openapi.py | npm --prefix web run --silent types --
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: help setup web types demo test soak fuzz faults lint .lint-package .lint-pages bench docs lock audit clean
+.PHONY: help setup web types demo test soak fuzz faults lint .lint-package .lint-pages bench docs lock dist audit clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -97,6 +97,9 @@ lock: $(VENV)/.tools  ## choose versions anew after a change of pyproject.toml; 
 	@$(COMPILE) pyproject.toml locks/build.in --extra photos --constraint locks/developer.txt --output-file locks/package.txt
 	@$(COMPILE) locks/tools.in --constraint locks/developer.txt --output-file locks/tools.txt
 	@$(COMPILE) locks/node.in --output-file locks/node.txt
+
+dist: $(VENV)/.tools $(PAGES)  ## the source distribution and the wheels, in dist/: built twice, compared, checked, installed and tried
+	@scripts/build-distributions
 
 audit: $(VENV)/.tools  ## known holes in what is installed; ADVISORIES="FILE ...": by exports of osv.dev, without a network
 	@$(BIN)/python scripts/audit.py $(ADVISORIES)
