@@ -44,6 +44,10 @@ class InputTypeError(InputError, TypeError):
     """Data of an unusable type, such as a dictionary among numbers."""
 
 
+class MissingLabelsError(InputError):
+    """Items of which none has a label; `labels_from="none"` reads them."""
+
+
 class UnsuitableModelError(InputError):
     """Model that does not suit these data; a comparison continues without it."""
 

@@ -66,6 +66,11 @@ class Rejects:
         self.counts += rejects.counts
         self.listed += rejects.listed[: self.most - len(self.listed)]
 
+    def clear(self) -> None:
+        """Forget all entries."""
+        self.counts.clear()
+        self.listed.clear()
+
     def __len__(self) -> int:
         return self.counts.total()
 

@@ -1,5 +1,7 @@
 """Pictures described in every way, through the commands: rows, a model, annotations."""
 
+import json
+import wave
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -7,6 +9,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -77,13 +80,53 @@ def test_from_pictures_to_annotations(cli: Cli, pictures: Path, network: Path, t
     new = tmp_path / "new"
     new.mkdir()
     (new / "a.webp").write_bytes((pictures / "000.webp").read_bytes())
-    assert "have no labels" in cli("features", "images", new, "--out", tmp_path / "learnt.parquet").err
     assert cli("features", "images", new, "--dictionary", model, "--out", rows, "--threads", 1).code == 0
     unlabelled = cli("annotate", model, rows, "-k", 3, "--threads", 1, "--json")
     assert unlabelled.json["results"][0]["labels"] == result.json["results"][0]["labels"]
     wrong = cli("features", "images", pictures, "--dictionary", model, "--out", rows, "--size", 32)
     assert wrong.code == 1
     assert "made with visual-words size 64 and not 32, colour size 64 and not 32" in wrong.err
+
+
+def test_items_without_labels_become_rows(cli: Cli, drawings: Path, tmp_path: Path) -> None:
+    """Of pictures in a folder, alone and in Parquet, and of a sound; what cannot be read is listed."""
+    new = tmp_path / "new"
+    new.mkdir()
+    for name in ("000.webp", "001.webp"):
+        (new / name).write_bytes((drawings / name).read_bytes())
+    pq.write_table(pa.table({"image": [(drawings / "002.webp").read_bytes()]}), tmp_path / "new.parquet")
+    noise = np.random.default_rng(0).integers(-9000, 9000, 16000).astype("<i2")
+    with wave.open(str(tmp_path / "new.wav"), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(16000)
+        file.writeframes(noise.tobytes())
+    pictures = ("--features", "hog", "--size", 32)
+    for name, kind, n_rows, options in (
+        ("new", "images", 2, (*pictures, "--strict")),
+        ("new/000.webp", "images", 1, pictures),
+        ("new.parquet", "images", 1, pictures),
+        ("new.wav", "audio", 1, ("--features", "mfcc", "--n-words", 2)),
+    ):
+        out = tmp_path / f"{name}.rows".replace("/", "-")
+        result = cli("features", kind, tmp_path / name, "--out", out, "--threads", 1, *options)
+        assert result.code == 0, result.err
+        assert f"{name} has no labels" in result.err.replace("\n", "")
+        assert pq.read_table(out)["labels"].to_pylist() == [[]] * n_rows
+    (new / "broken.webp").write_bytes(b"RIFF")
+    listed = cli("features", "images", new, "--out", tmp_path / "rows", "--rejects", tmp_path / "rejects", *pictures)
+    assert listed.code == 0, listed.err
+    assert [json.loads(line)["where"] for line in (tmp_path / "rejects").read_text().splitlines()] == ["broken.webp"]
+
+
+def test_a_table_that_cannot_be_read_is_not_passed_over(cli: Cli, drawings: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    (folder / "a.webp").write_bytes((drawings / "000.webp").read_bytes())
+    (folder / "metadata.csv").write_text("file_name,colour\na.webp,red\n")
+    result = cli("features", "images", folder, "--out", tmp_path / "rows.parquet")
+    assert result.code == 1
+    assert "has no column" in result.err
 
 
 def test_features_of_a_network_are_dense(cli: Cli, pictures: Path, network: Path, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """`wsabie features`: features of pictures, sounds and documents, or dense ones of rows by kernel PCA."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from wsabie.cli import inputs
 from wsabie.cli.command import NotFor, Options, Report, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.options import ClusterRunOptions, ExtractionOptions, Items, Landmarks, RejectOptions
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, MissingLabelsError
 from wsabie.core.executors import Executor, SerialExecutor
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress
@@ -151,7 +151,15 @@ def _open_items(options: FeaturesOptions, src: Path, rejects: "Rejects") -> "Ite
 
     modality: ModalityName | None = "documents" if options.kind == "text" and src.is_dir() else None
     labels = "auto" if options.dictionary is None else inputs.choose_label_source(src, None, modality)
-    source = inputs.open_data(src, rejects, labels, modality=modality, items=options.items)
+    open_data = partial(inputs.open_data, src, modality=modality, items=options.items)
+    try:
+        source = open_data(rejects, labels)
+    except InputError:
+        if not _lacks_labels(open_data):
+            raise
+        rejects.clear()
+        source = open_data(rejects, "none")
+        print_note(f"{src} has no labels; its rows are without")
     if inputs.is_table(source):
         raise InputError(f"{src} holds rows of features already; give pictures, sounds or documents")
     kind = inputs.KINDS[source.modality]
@@ -159,6 +167,17 @@ def _open_items(options: FeaturesOptions, src: Path, rejects: "Rejects") -> "Ite
         remedy = f"wsabie features {kind} {quote_path(src)} --out {quote_path(options.out)}"
         raise InputError(f"{src} holds {source.modality}; run: {remedy}")
     return source
+
+
+def _lacks_labels(open_data: Callable[[Rejects], object]) -> bool:
+    """Return True if data cannot be opened for the sole reason that no item has a label."""
+    try:
+        open_data(Rejects())
+    except MissingLabelsError:
+        return True
+    except InputError:
+        return False
+    return False
 
 
 def _make_extractor(

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeAlias
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, MissingLabelsError
 from wsabie.core.input_files import is_regular_file
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.file_matching import find_files, normalise_relative_path
@@ -364,8 +364,13 @@ def _require_labelled(folder: Path, items: list[Item], labels_from: str, modalit
         return
     n_without_labels = rejects.counts[modality.unlabelled] + rejects.counts[modality.unsupported]
     if labels_from == "auto" and n_without_labels == len(rejects):
-        raise InputError(
+        raise MissingLabelsError(
             f"the {modality.name} of {folder} have no labels: there are no sub-folders to tell them "
             f"apart, no {' or '.join(NAMES)}, and no {modality.written}; label them in one of these ways"
         )
-    require_rows(0, folder, rejects, f"labelled {modality.name}")
+    try:
+        require_rows(0, folder, rejects, f"labelled {modality.name}")
+    except InputError as error:
+        if not rejects.counts[modality.unlabelled]:
+            raise
+        raise MissingLabelsError(*error.args) from None

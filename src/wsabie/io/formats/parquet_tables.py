@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, MissingLabelsError
 from wsabie.core.input_files import open_input
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.parsers.text_files import (
@@ -449,7 +449,8 @@ def open_label_column(table: ParquetTable, label_column: str | None) -> LabelCel
     column = table.first_of(choices)
     if column is None:
         names = " or ".join(map(repr, choices))
-        raise InputError(f"{table.path} has no column {names} (it has {table.format_columns()}); put the labels in one")
+        kind = InputError if label_column else MissingLabelsError
+        raise kind(f"{table.path} has no column {names} (it has {table.format_columns()}); put the labels in one")
     return make_label_reader(table, column)
 
 
