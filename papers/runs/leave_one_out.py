@@ -1,6 +1,7 @@
 """Runs of the leave-one-out protocol of Guo et al. 2018: rows are ids, one label of each is held out."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -9,6 +10,7 @@ import numpy as np
 from papers.datasets import PaperData
 from papers.record import Cell, FindingRow, PaperRecord, RunFindings, RunSettings
 from papers.runs.model_tables import list_available_entrants
+from wsabie.core.errors import DivergenceError
 from wsabie.core.progress import SILENT, Progress
 from wsabie.evaluation.metrics import average_precision
 from wsabie.evaluation.positive_ranks import rank_embeddings
@@ -226,10 +228,10 @@ def _train_best(entrant: Entrant, sides: Sides, setting: RunSettings) -> tuple[B
     with setting.progress.stage("compiling (once)", None, ""):  # a pass over a few rows, which is not timed
         small = train.take(range(min(_WARM_UP_ROWS, len(train))))
         train_to_best_epoch(entrant.build(**{**entrant.options[0], "epochs": 1}), small, None, SILENT)
-    options = entrant.options if valid is not None else entrant.options[:1]
-    runs = (
-        (train_to_best_epoch(entrant.build(**option), train, valid, setting.progress), option) for option in options
-    )
+    runs: list[tuple[BestEpochModel, Options]] = []
+    for option in entrant.options if valid is not None else entrant.options[:1]:
+        with suppress(DivergenceError):  # too large a rate without a norm limit
+            runs.append((train_to_best_epoch(entrant.build(**option), train, valid, setting.progress), option))
     return max(runs, key=lambda run: run[0].figure)
 
 

@@ -46,6 +46,17 @@ def test_a_public_collection_is_ranked_alike_everywhere(cli: Cli, corel: tuple[P
     assert_same(wsabie_model, test.X, predicted(tmp_path / "plain", test.X, 10))
 
 
+def test_a_fusion_of_a_public_collection_is_one_graph(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
+    train, test = (data_dir / "corel5k_mulan" / f"Corel5k-{side}-sparse.arff" for side in ("train", "test"))
+    rows = wsabie.open_source(train)
+    members = [wsabie.Wsabie(epochs=5), wsabie.LinearRanker(epochs=5), wsabie.NearestMean(), wsabie.Ridge()]
+    model = wsabie.Fusion(members, hold_out=0.1, threads=1).fit(rows.X, rows.Y, label_names=rows.label_names)
+    assert len(model.members_) > 1
+    model.save(tmp_path / "m")
+    assert cli("export", tmp_path / "m", tmp_path / "m.onnx", "--as", "onnx", "-k", 5).code == 0
+    assert_same(model, wsabie.open_source(test).X, ranked(tmp_path / "m.onnx", wsabie.open_source(test).X))
+
+
 def test_bytes_lose_less_than_a_hundredth(cli: Cli, corel: tuple[Path, Any], tmp_path: Path) -> None:
     model, test = corel
     figures, sizes = {}, {}

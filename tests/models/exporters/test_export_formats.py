@@ -44,6 +44,8 @@ def fitted(kind: str, data: str) -> tuple[Any, Any]:
         "ensemble": lambda: wsabie.Ensemble(wsabie.Wsabie(dim=4, epochs=3), n=2, threads=1),
         "linear": lambda: wsabie.LinearRanker(label_bias=True, **few),
         "one-vs-rest": lambda: wsabie.OneVsRest(threads=1),
+        "nearest-mean": lambda: wsabie.NearestMean(scaling="auto"),
+        "ridge": lambda: wsabie.Ridge(),
         "softmax": lambda: wsabie.Softmax(),
         "devise": lambda: wsabie.Devise(WORDS, labels=["w9", "w10, w3", "w11,w12", "nowhere"], **few),
         "conse": lambda: wsabie.Conse(WORDS, labels=["w9", "w10, w3", "nowhere"], top=3, threads=1),
@@ -52,7 +54,8 @@ def fitted(kind: str, data: str) -> tuple[Any, Any]:
     return factories[kind]().fit(X, labels), X
 
 
-KINDS = ("dot", "euclidean", "cosine", "rows", "ensemble", "linear", "one-vs-rest", "softmax", "devise", "conse")
+KINDS = ("dot", "euclidean", "cosine", "rows", "ensemble", "linear", "one-vs-rest", "nearest-mean", "ridge", "softmax",
+         "devise", "conse")  # fmt: skip
 
 
 @pytest.mark.parametrize("data", ["counts", "one unit", "units"])
@@ -80,6 +83,51 @@ def test_bytes_are_smaller_and_nearly_right(kind: str, data: str, tmp_path: Path
     gaps = np.abs(np.take_along_axis(exact_scores, ids, axis=1) - scores)
     assert np.quantile(gaps, 0.99 if kind != "conse" else 0.9) < 0.03 * spread  # another class may come among its best
     assert (np.abs(scores - model.rank(X, 3)[1]) > 0).any()
+
+
+def fuse(data: str, members: list[Any]) -> tuple[Any, Any]:
+    """A fusion with these members, all of which count."""
+    X, labels = rows(data)
+    model = wsabie.Fusion(members, threads=1).fit(X, labels)
+    model.members_ = [member.fit(X, labels) for member in members]
+    model.weights_ = np.linspace(1, 0.3, len(members))
+    return model, X
+
+
+@pytest.mark.parametrize("int8", [False, True])
+@pytest.mark.parametrize("data", ["counts", "one unit", "units"])
+def test_a_fusion_is_one_graph(data: str, int8: bool, tmp_path: Path) -> None:
+    few = {"epochs": 3, "threads": 1}
+    members = [wsabie.Wsabie(dim=7, label_bias=True, **few), wsabie.LinearRanker(**few), wsabie.NearestMean()]
+    model, X = fuse(data, [*members, wsabie.Ridge(), wsabie.Wsabie(dim=5, similarity="euclidean", **few)])
+    export(model, tmp_path / "m.onnx", k=100, int8=int8)
+    ids, scores = ranked(tmp_path / "m.onnx", X)
+    if not int8:
+        assert_same(model, X, (ids, scores))
+    exact = np.take_along_axis(model.scores(X), ids, axis=1)
+    assert np.quantile(np.abs(exact - scores), 0.99) < (0.03 if int8 else 1e-5) * np.ptp(exact)
+
+
+def test_ridge_of_many_counts_is_one_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("wsabie.models.ridge.MAX_EXACT_FEATURES", 0)
+    X, labels = rows("counts")
+    model = wsabie.Ridge(directions=5).fit(X, labels)
+    assert model.directions_.shape == (12, 5)
+    export(model, tmp_path / "m.onnx")
+    assert_same(model, X, ranked(tmp_path / "m.onnx", X))
+
+
+def test_a_fusion_that_is_no_graph_is_refused(tmp_path: Path) -> None:
+    neighbours, _ = fuse("counts", [wsabie.NearestMean(), wsabie.NearestNeighbours()])
+    mixed, _ = fuse("counts", [wsabie.NearestMean(), wsabie.NearestMean(scaling=None)])
+    for model, message in (
+        (neighbours, "^the member nearest of this fusion does not come down to tables; train a fusion without it, or"),
+        (mixed, "^members of this fusion take rows of counts and rows as they are; give all the same scaling$"),
+    ):
+        with pytest.raises(wsabie.InputError, match=message):
+            export(model, tmp_path / "m.onnx")
+    with pytest.raises(wsabie.InputError, match="a model of kind fusion does not come down to two tables"):
+        export(mixed, tmp_path / "plain", "numpy")
 
 
 def test_a_row_does_not_depend_on_its_neighbours(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,13 @@ from wsabie.core.machine import collect_versions
 from wsabie.core.optional_packages import import_optional
 from wsabie.models.annotators import Annotator
 from wsabie.models.exporters.export_formats import render_template, require_free_path
-from wsabie.models.exporters.portable_model import PortableModel, build_portable_model, collect_arrays
+from wsabie.models.exporters.portable_model import (
+    PortableModel,
+    build_portable_members,
+    build_portable_model,
+    collect_arrays,
+)
+from wsabie.models.stacking.fusion import Fusion
 from wsabie.storage.atomic_files import check_writable, explain_write_errors, replace_file
 
 OPSET, IR = 18, 8
@@ -64,8 +71,14 @@ def write_onnx_model(annotator: Annotator, out: Path, *, k: int = 10, int8: bool
         The package onnx is missing, the model is of another kind, or the files cannot be written.
     """
     onnx = import_optional("onnx", "an ONNX file is written by onnx", "onnx")
-    model = build_portable_model(annotator.model)
-    onnx_model, arrays = _build_graph(model, k, int8)
+    fitted = annotator.model
+    if isinstance(fitted, Fusion):
+        members = build_portable_members(fitted)
+        model = replace(members[0][0], kind=fitted.kind)
+        onnx_model, arrays = _join_graphs(members, min(k, len(model.labels)), int8)
+    else:
+        model = build_portable_model(fitted)
+        onnx_model, arrays = _build_graph(model, min(k, len(model.labels)), int8)
     inline_names, contents = _split_names(model, annotator.feature_names, out)
     form = {"kind": model.kind, "int8": str(int8).lower(), "rows": "sparse" if model.is_sparse else "dense"}
     onnx.helper.set_model_props(onnx_model, {**form, **inline_names})
@@ -90,10 +103,10 @@ def write_onnx_model(annotator: Annotator, out: Path, *, k: int = 10, int8: bool
 
 
 def _build_graph(model: PortableModel, k: int, int8: bool) -> tuple[Any, dict[str, Array]]:
-    """Return the ONNX model without its arrays, and the arrays that its nodes name."""
+    """Return the ONNX model without its arrays, and the arrays that its nodes name; k = 0: with all scores."""
     from onnx.parser import parse_model
 
-    k, tables = min(k, len(model.labels)), collect_arrays(model)
+    tables = collect_arrays(model)
     if model.scaling.n_added:
         weight = tables["weight"]
         tables |= {"weight": weight[:-1], "V": model.features[:-1], "constant": model.features[-1] * weight[-1]}
@@ -127,6 +140,29 @@ def _build_graph(model: PortableModel, k: int, int8: bool) -> tuple[Any, dict[st
     }
     used = {name for node in onnx_model.graph.node for name in node.input}
     return onnx_model, {name: array for name, array in arrays.items() if name in used}
+
+
+def _join_graphs(members: list[tuple[PortableModel, float]], k: int, int8: bool) -> tuple[Any, dict[str, Array]]:
+    """Return the ONNX model of a weighted sum of models, without its arrays, and the arrays."""
+    from onnx.parser import parse_model
+
+    model, version = members[0][0], collect_versions()["wsabie"]
+    text = render_template("fusion.onnx", model=model, n_members=len(members), k=k, ir=IR, opset=OPSET, version=version)
+    joined = parse_model(text)
+    last_nodes = list(joined.graph.node)
+    del joined.graph.node[:]
+    arrays: dict[str, Array] = {"k": np.array([k]), "none": np.array([-1])}
+    for number, (member, weight) in enumerate(members):
+        part, tables = _build_graph(member, 0, int8)
+        inputs = {value.name for value in part.graph.input}
+        for node in part.graph.node:
+            for names in (node.input, node.output):
+                names[:] = [name if name in inputs else f"m{number}_{name}" for name in names]
+        joined.graph.node.extend(part.graph.node)
+        arrays |= {f"m{number}_{name}": array for name, array in tables.items()}
+        arrays[f"m{number}_share"] = np.array([weight], np.float32)
+    joined.graph.node.extend(last_nodes)
+    return joined, arrays
 
 
 def _write_all(contents: dict[Path, Iterable[bytes | memoryview]]) -> None:

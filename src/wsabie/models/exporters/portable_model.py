@@ -19,9 +19,13 @@ from wsabie.models.base.label_model import LabelModel
 from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.devise import Devise
 from wsabie.models.ensemble import Ensemble
+from wsabie.models.estimator_specs import find_name
 from wsabie.models.linear_ranker import LinearRanker
+from wsabie.models.nearest_mean import NearestMean
 from wsabie.models.one_vs_rest import OneVsRest
+from wsabie.models.ridge import Ridge
 from wsabie.models.softmax import Softmax
+from wsabie.models.stacking.fusion import Fusion
 from wsabie.models.word_vectors import Conse, WordVectorRanker
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.search.search_arrays import find_far_centre
@@ -44,6 +48,8 @@ class PortableModel:
         V, or the weights of a linear model.
     offset : (m,) float32 or None
         Added to x' V; -inf for labels that are never predicted.
+    unit_rows : bool
+        Scaled rows are brought to unit length (sparse ones have it).
     log_softmax : bool
         The sum is then converted to logarithms of probabilities.
     top : int
@@ -68,6 +74,7 @@ class PortableModel:
     scaling: RowScaling
     features: Float32
     offset: Float32 | None = None
+    unit_rows: bool = False
     log_softmax: bool = False
     top: int = 0
     targets: Float32 | None = None
@@ -113,6 +120,27 @@ def build_portable_model(model: LabelModel) -> PortableModel:
     )
 
 
+def build_portable_members(model: Fusion) -> list[tuple[PortableModel, float]]:
+    """Reduce each member of a fusion to arrays; return them with their weights.
+
+    Raises
+    ------
+    InputError
+        A member cannot be reduced to them, or members take rows in different forms.
+    """
+    model._check_fitted()
+    for member in model.members_:
+        if type(member) not in _KINDS:
+            raise InputError(
+                f"the member {find_name(member)} of this fusion does not come down to tables; train a fusion without "
+                "it, or keep the model folder"
+            )
+    members = [build_portable_model(member) for member in model.members_]
+    if len({member.is_sparse for member in members}) > 1:
+        raise InputError("members of this fusion take rows of counts and rows as they are; give all the same scaling")
+    return list(zip(members, model.weights_.tolist(), strict=True))
+
+
 def collect_arrays(model: PortableModel) -> dict[str, Array]:
     """Return the arrays by the names that the templates know."""
     is_log_alone = model.is_sparse and (model.scaling.weight == 1).all()
@@ -150,6 +178,16 @@ def _convert_softmax(model: Softmax) -> PortableModel:
 def _convert_weights(model: Any, weights: Float32, bias: Float32, **steps: Any) -> PortableModel:
     offset = np.asarray(bias) if np.any(bias) else None
     return _build_model(model, np.ascontiguousarray(weights.T), offset=offset, **steps)
+
+
+def _convert_nearest_mean(model: NearestMean) -> PortableModel:
+    means = model.means_.toarray() if hasattr(model.means_, "tocsr") else model.means_.T
+    return _build_model(model, np.ascontiguousarray(means), unit_rows=True)
+
+
+def _convert_ridge(model: Ridge) -> PortableModel:
+    sums = model.sums_.T.toarray() if hasattr(model.sums_, "tocsr") else model.sums_
+    return _convert_weights(model, sums - model.corrections_ @ model.directions_.T, model.intercept_)
 
 
 def _convert_conse(model: Conse) -> PortableModel:
@@ -202,4 +240,6 @@ _KINDS: dict[type[LabelModel], Callable[[Any], PortableModel]] = {
     Softmax: _convert_softmax,
     LinearRanker: lambda model: _convert_weights(model, model.coef_, model.space_.bias),
     OneVsRest: lambda model: _convert_weights(model, model.coef_, model.intercept_),
+    NearestMean: _convert_nearest_mean,
+    Ridge: _convert_ridge,
 }
