@@ -78,8 +78,7 @@ def share_among_blocks(contributions: ArrayLike, block_map: BlockMap) -> Float64
             f"the visual word {missing_words[0]} contributes but lies nowhere in the picture; take the "
             "contributions of this picture"
         )
-    shares: Float64 = contributions[block_map.words] / block_counts[block_map.words]
-    return shares
+    return contributions[block_map.words] / block_counts[block_map.words]
 
 
 def build_heat_map(contributions: ArrayLike, block_map: BlockMap, shape: tuple[int, int] | None = None) -> Float64:

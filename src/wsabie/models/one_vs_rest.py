@@ -269,8 +269,7 @@ class OneVsRest(ScaledRanker):
     @property
     def label_vectors(self) -> Float32:
         """Weights of the labels, (n_labels, n_features) float32; a view."""
-        weights: Float32 = self.coef_
-        return weights
+        return self.coef_
 
     def _dump_config(self) -> JsonObject:
         return {**super()._dump_config(), "n_unconverged": self.n_unconverged_}

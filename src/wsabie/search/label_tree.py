@@ -6,9 +6,12 @@ of the row should score higher, by a margin (relaxation 2 of the paper). Rows an
 model, which score the labels exactly at the bottom.
 """
 
+import warnings
 from typing import NamedTuple, Self
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from wsabie.core.arrays import Array, Bool, Float32, Int64, Matrix
 from wsabie.core.errors import InputError
@@ -112,6 +115,8 @@ def _split_labels(points: Float32, branching: int, affinity: Matrix | None, seed
     branching = min(branching, len(points))
     confused = np.empty(0, np.int64) if affinity is None else np.flatnonzero(np.diff(affinity.indptr))
     if affinity is not None and len(confused) >= _FEW * branching:
+        from sklearn.metrics import pairwise_distances_argmin
+
         groups = np.full(len(points), -1)
         groups[confused] = _cluster_rows(
             _compute_spectral_rows(affinity[confused][:, confused], branching, seed), branching, seed
@@ -119,7 +124,7 @@ def _split_labels(points: Float32, branching: int, affinity: Matrix | None, seed
         remaining = np.flatnonzero(groups < 0)
         if len(remaining):
             means = np.stack([points[groups == group].mean(axis=0) for group in range(groups.max() + 1)])
-            groups[remaining] = _find_nearest(points[remaining], means)
+            groups[remaining] = pairwise_distances_argmin(points[remaining], means)
     else:
         groups = _cluster_rows(points, branching, seed)
     numbers: Int64 = np.unique(groups, return_inverse=True)[1].astype(np.int64)
@@ -150,40 +155,15 @@ def _compute_spectral_rows(affinity: Matrix, groups: int, seed: int) -> Float32:
 
 
 def _cluster_rows(rows: Float32, groups: int, seed: int) -> Int64:
-    """Cluster rows by k-means, very many in mini-batches."""
-    if len(rows) > _MANY:
-        from sklearn.cluster import MiniBatchKMeans
+    """Cluster rows by k-means, very many in mini-batches; return numbers without gaps."""
+    from sklearn.cluster import KMeans, MiniBatchKMeans
 
-        model = MiniBatchKMeans(groups, batch_size=4096, n_init=1, max_iter=20, random_state=seed).fit(rows)
-        return np.unique(model.labels_, return_inverse=True)[1]
-    centres = _choose_centres(rows, groups, np.random.default_rng(seed))
-    place = np.full(len(rows), -1)
-    for _ in range(_ROUNDS):
-        last_place, place = place, np.unique(_find_nearest(rows, centres), return_inverse=True)[1]
-        if (last_place == place).all():
-            break
-        order = np.argsort(place, kind="stable")
-        sizes = np.bincount(place)
-        sums = np.add.reduceat(rows[order], np.cumsum(sizes) - sizes)
-        centres = (sums / sizes[:, None]).astype(np.float32)
-    return place
-
-
-def _choose_centres(rows: Float32, groups: int, rng: np.random.Generator) -> Float32:
-    """Choose first centres by greedy k-means++ (Arthur and Vassilvitskii 2007)."""
-    centres = rows[rng.integers(len(rows), size=1)]
-    near = np.square(rows - centres).sum(axis=1)
-    while len(centres) < groups and near.any():
-        trials = rows[rng.choice(len(rows), 4, p=near / near.sum(dtype=np.float64))]
-        nearer = np.minimum(near, np.square(rows[None] - trials[:, None]).sum(axis=2))
-        best = int(nearer.sum(axis=1).argmin())
-        centres, near = np.vstack([centres, trials[best]]), nearer[best]
-    return centres
-
-
-def _find_nearest(points: Float32, centres: Float32) -> Int64:
-    nearest: Int64 = (2 * points @ centres.T - np.einsum("ij,ij->i", centres, centres)).argmax(axis=1)
-    return nearest
+    clustering = MiniBatchKMeans if len(rows) > _MANY else KMeans
+    model = clustering(groups, n_init=1, max_iter=_ROUNDS, random_state=seed)
+    with threadpool_limits(1), warnings.catch_warnings():  # the same bits with any number of threads
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than groups
+        groups_of_rows: Int64 = np.unique(model.fit_predict(rows), return_inverse=True)[1]
+    return groups_of_rows
 
 
 _BATCH = 512

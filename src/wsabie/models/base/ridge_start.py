@@ -118,8 +118,7 @@ class _RowProducts:
     def _multiply(self, inputs: Inputs, table: Float32) -> Float32:
         if isinstance(inputs, Csr):
             return replace(self.space, features=table).points(inputs, self.run)
-        product: Float32 = inputs @ table
-        return product
+        return inputs @ table
 
     def solve(self, right: Float32) -> Float32:
         """Return (Z Z' + penalty)^-1 times a table of rows, by a few steps of conjugate gradients per column."""
@@ -199,8 +198,7 @@ def _weigh(inputs: Inputs, targets: Matrix, weights: Float32 | None) -> tuple[In
 
 
 def _count_rows_of_labels(targets: Matrix) -> Int64:
-    counts: Int64 = np.bincount(targets.indices[targets.data > 0], minlength=targets.shape[1])
-    return counts
+    return np.bincount(targets.indices[targets.data > 0], minlength=targets.shape[1])
 
 
 def _compute_penalty(inputs: Inputs, n_features: int) -> float:

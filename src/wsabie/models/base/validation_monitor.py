@@ -147,8 +147,7 @@ def compute_scores(space: EmbeddingSpace, inputs: Inputs, threads: KernelThreads
 
 def _single_item_space(space: Any) -> EmbeddingSpace:
     """Return the part of a space that labels items one by one."""
-    items: EmbeddingSpace = space.items if isinstance(space, PartsSpace) else space
-    return items
+    return space.items if isinstance(space, PartsSpace) else space
 
 
 def _parse_cutoff(metric: str) -> int:

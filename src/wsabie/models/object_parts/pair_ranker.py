@@ -127,10 +127,7 @@ class PairRanker(Wsabie):
         """
         on_objects, on_parts = self._scores_of_two(objects, parts)
         couple_ids = None if couples is None else self._couples(couples)
-        top: tuple[Int64, Int64, Float32] = self._pairs().top(
-            on_objects, on_parts, check_positive_integer(k, "k"), couples=couple_ids
-        )
-        return top
+        return self._pairs().top(on_objects, on_parts, check_positive_integer(k, "k"), couples=couple_ids)
 
     def annotate_pairs(
         self, objects: Matrix, parts: Matrix, k: int = 10, *, couples: Couples | None = None
@@ -165,8 +162,7 @@ class PairRanker(Wsabie):
             f"there are {n} pairs of pictures; give two labels for each",
         )
         couple_ids = None if couples is None else self._couples(couples)
-        ranks: Int64 = self._pairs().ranks(on_objects, on_parts, *labels, couples=couple_ids)
-        return ranks
+        return self._pairs().ranks(on_objects, on_parts, *labels, couples=couple_ids)
 
     def scores_given(self, X: Matrix, other_labels: LabelSequence, side: Side = "object") -> Float32:
         """Return scores of all labels for pictures, given the label of a related picture ("triplet" task).

@@ -327,8 +327,7 @@ class UpdatableModel(TrainedModel):
 
 def _compute_shares(counts: Float64) -> Float64:
     """Return weights that add up to 1; equal ones if all counts are 0."""
-    shares: Float64 = counts / counts.sum() if counts.sum() else np.full(len(counts), 1 / len(counts))
-    return shares
+    return counts / counts.sum() if counts.sum() else np.full(len(counts), 1 / len(counts))
 
 
 def _average_points(points: Float32, shares: Float64, *, scaled: bool) -> Float64:
