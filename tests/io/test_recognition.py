@@ -135,9 +135,11 @@ def test_a_model_is_no_data(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_text_of_windows_is_told(tmp_path, encoding):
-    (tmp_path / "a.txt").write_bytes("\ufeff__label__a word\n".encode(encoding))
-    with pytest.raises(InputError, match="is text in UTF-16; save it as UTF-8"):
+def test_text_of_windows_is_read(tmp_path, encoding):
+    (tmp_path / "a.txt").write_bytes("\ufeff__label__élan word\n".encode(encoding))
+    assert open_source(tmp_path / "a.txt").label_names == ["élan"]
+    (tmp_path / "a.txt").write_bytes("\ufeff__label__élan word\n".encode(encoding)[:-1])
+    with pytest.raises(InputError, match="is broken text in UTF-16; save it as UTF-8"):
         open_source(tmp_path / "a.txt")
 
 

@@ -7,7 +7,6 @@ the final numbers need the whole source.
 """
 
 import re
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -45,8 +44,9 @@ from wsabie.io.formats.parquet_tables import MAGIC, ParquetTable, list_parquet_f
 from wsabie.io.formats.pascal_voc import is_voc, read_voc
 from wsabie.io.formats.wordnet import find_synset_files, is_wordnet_glosses, read_glosses
 from wsabie.io.modalities import DOCUMENTS, MEDIA, PICTURES, detect_modality
+from wsabie.io.parsers.label_cells import LABEL_COLUMNS
 from wsabie.io.parsers.text_files import explain_reading_errors, read_head
-from wsabie.io.parsers.text_tables import LABEL_COLUMNS, format_column_names
+from wsabie.io.parsers.text_tables import format_column_names
 from wsabie.io.records import FeatureTable, ItemList, ItemSource, ModalityName, ReadOptions, remove_labels
 from wsabie.io.row_streams import InMemoryStream, RowStream, build_unlabelled_table
 from wsabie.io.shards.shard_folder import is_shard_folder
@@ -322,8 +322,6 @@ def detect_source_kind(path: Path, *, plain_text: bool = False, modality: Modali
     if kind is None and plain_text and not _MARKUP_OR_BINARY.search(content):
         return "fasttext"
     if kind is None:
-        if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-            raise InputError(f"{path} is text in UTF-16; save it as UTF-8")
         if columns := detect_columns([line for line in content.split(b"\n") if line.strip()][:_LINES]):
             raise InputError(
                 f"{path} has the columns {format_column_names(columns)} and none called text; call that "

@@ -16,26 +16,33 @@ from wsabie.core.json_conversion import JsonObject
 
 _MAX_CANDIDATES = 40  # candidates that survive the quick comparison
 _MAX_MARKS = 100
+_INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+"""Break and direction marks: names that differ only in these look the same."""
+_CONTROL = re.compile("[\0-\x1f]")
 _MIN_RATIO = 0.6  # of any two short words half of the letters agree by chance
 
 
 def normalise_label_name(name: str) -> str:
-    """Normalise a name: Unicode NFC, no blanks around it, single spaces inside; case is kept.
+    """Normalise a name: Unicode NFC, no blanks around it, single spaces inside, no invisible marks; case is kept.
+
+    Joiners stay (Persian has U+200C).
 
     Raises
     ------
     InputError
-        The name holds half of a surrogate pair, which no file can store, or more than 100 marks on one letter.
+        The name holds half of a surrogate pair, which no file can store, a control character, or more than 100 marks
+        on one letter.
 
     Examples
     --------
     >>> normalise_label_name("  great\\t white  shark ")
     'great white shark'
-    >>> len(normalise_label_name("e\\u0301"))
-    1
+    >>> len(normalise_label_name("e\\u0301")), normalise_label_name("\\ufeffas\\u00adsistent")
+    (1, 'assistent')
     """
     if name.isascii():
         spaced = " ".join(name.split())
+        _refuse_controls(spaced)
         return name if name == spaced else spaced  # the same object, so that memory holds a shared name once
     try:
         name.encode()
@@ -43,7 +50,14 @@ def normalise_label_name(name: str) -> str:
         raise InputError(f"the name {name[:60]!a} is not valid Unicode text; repair its encoding") from error
     if has_excessive_marks(name):
         raise InputError(f"the name {name[:60]!a} has more than {_MAX_MARKS} marks on one letter; take them out")
-    return " ".join(unicodedata.normalize("NFC", name).split())
+    spaced = " ".join(unicodedata.normalize("NFC", _INVISIBLE.sub("", name)).split())
+    _refuse_controls(spaced)
+    return spaced
+
+
+def _refuse_controls(name: str) -> None:
+    if not name.isprintable() and _CONTROL.search(name):
+        raise InputError(f"{name[:40]!r} cannot be a label; take the control character out of it")
 
 
 def has_excessive_marks(text: str) -> bool:

@@ -7,7 +7,7 @@ before such texts, and before texts that begin with apostrophes and one of these
 files of ours. Files of others are read as they are.
 
 Files of others have a column for the item (`FILE_COLUMNS`): a path relative to a root of the collection or to the file
-itself, an absolute path, or an address. A column for labels (`text_tables.LABEL_COLUMNS`) may hold several. The columns
+itself, an absolute path, or an address. A column for labels (`label_cells.LABEL_COLUMNS`) may hold several. The columns
 `root`, `hash`, `region`, `state` and `language` are optional.
 """
 
@@ -25,6 +25,7 @@ from wsabie.collection.interchange.tag_record import Tag, TagLine, TagProvenance
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.parsers import text_tables
+from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader, make_label_reader
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.regions import format_region, parse_region
 from wsabie.storage.atomic_files import replace_file
@@ -43,7 +44,7 @@ FILE_COLUMNS = ("path", "file_name", "file", "filename", "image", "image_path", 
 """Names of the column with the item, in lower case, in order of preference."""
 RowParser: TypeAlias = Callable[[int, JsonObject], TagLine]
 
-_LABELS = (*text_tables.LABEL_COLUMNS, "subject")
+_LABELS = (*LABEL_COLUMNS, "subject")
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 _MODEL = re.compile(r"\w[^/\\]*")
 _GUARDED = re.compile(r"'+[=+\-@\t\r\n]")
@@ -143,11 +144,12 @@ def _make_foreign_parser(path: Path, columns: Iterable[str], is_json: bool) -> R
     original_names = {name.lower(): name for name in columns}
     file = _find_column(path, original_names, FILE_COLUMNS, "name the files in one")
     labels = _find_column(path, original_names, _LABELS, "put the labels in one of these")
-    separator = _detect_separator(path, labels, is_json)
+    cells = (row.get(labels) for _, row in text_tables.iterate_table_rows(path, Rejects(most=0), is_json))
+    reader = make_label_reader(path, labels, cells)
 
     def parse_row(line: int, row: JsonObject) -> TagLine:
         return _parse_common_columns(line, row, row.get(file))._replace(
-            labels=_parse_labels(row.get(labels), separator),
+            labels=_parse_labels(row.get(labels), reader),
             state=_parse_state(row.get("state")) if row.get("state") else None,
         )
 
@@ -163,21 +165,11 @@ def _find_column(path: Path, original_names: dict[str, str], choices: tuple[str,
     return column
 
 
-def _detect_separator(path: Path, column: str, is_json: bool) -> str | None:
-    """Return the separator of labels, which only the whole column reveals."""
-    separators: set[str] = set()
-    for _, row in text_tables.iterate_table_rows(path, Rejects(most=0), is_json):
-        cell = row.get(column)
-        if isinstance(cell, str):
-            separators |= text_tables.list_separators(cell)
-    return text_tables.choose_separator(separators, column.lower())
-
-
-def _parse_labels(cell: object, separator: str | None) -> tuple[str, ...]:
-    if isinstance(cell, str) and separator:
-        cell = cell.split(separator)
-    cells = cell if isinstance(cell, list) else [cell]
-    names = [str(value) if isinstance(value, int) and not isinstance(value, bool) else value for value in cells]
+def _parse_labels(cell: object, reader: LabelCellReader) -> tuple[str, ...]:
+    try:
+        names = reader.read_labels(cell, "")
+    except InputError:
+        names = (cell,)  # type: ignore[assignment]  # which is refused below
     labels = tuple(name for name in (parse_text(name, "label") for name in names) if name.strip())
     if not labels:
         raise RowError("row without a label")

@@ -21,8 +21,6 @@ MAX_LENGTH = 500
 # registered first parts have at most three letters
 _LANGUAGE = re.compile(r"(?=.{1,35}$)[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 _CONCEPT_ID = re.compile("[!-~]{1,20}")
-_INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
-"""Break and direction marks: names that differ only in these look the same."""
 _JOINING = str.maketrans("", "", "\u200c\u200d")
 
 
@@ -59,7 +57,7 @@ class MergeCounts(NamedTuple):
 
 
 def normalise_name(name: str) -> str:
-    """Normalise a label name; joiners stay (Persian has U+200C), other invisible characters go.
+    """Normalise a label name as `normalise_label_name` does, and refuse what a page cannot show.
 
     Raises
     ------
@@ -73,7 +71,7 @@ def normalise_name(name: str) -> str:
     >>> normalise_name("\\u202bas\\u00adsistent"), len(normalise_name("\\u0645\\u06cc\\u200c\\u062e"))
     ('assistent', 4)
     """
-    name = normalise_label_name(_INVISIBLE.sub("", name))
+    name = normalise_label_name(name)
     visible = name.translate(_JOINING)
     if not visible or len(name) > MAX_LENGTH or not visible.isprintable():
         raise InputError(f"{name[:40]!r} cannot be a label; a name has 1 to {MAX_LENGTH} characters that can be seen")

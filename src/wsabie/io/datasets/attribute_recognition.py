@@ -13,14 +13,8 @@ from wsabie.io.datasets.spoken_digits import is_spoken_digits, read_spoken_digit
 from wsabie.io.file_matching import find_files, normalise_relative_path
 from wsabie.io.formats.media_folder import FILE_COLUMN, NAMES, find_metadata, normalise_labels
 from wsabie.io.modalities import SOUNDS
-from wsabie.io.parsers.text_tables import (
-    SEPARATORS,
-    LabelCellReader,
-    find_separator,
-    format_column_names,
-    iterate_table_rows,
-    to_text_cell,
-)
+from wsabie.io.parsers.label_cells import SEPARATORS, LabelCellReader
+from wsabie.io.parsers.text_tables import format_column_names, iterate_table_rows, to_text_cell
 from wsabie.io.tags.audio_tags import read_audio_tags
 from wsabie.storage.rejects import Rejects, RowError
 
@@ -145,8 +139,7 @@ def _iterate_attributes(
     readers = []
     for kind in kinds:
         separators = SEPARATORS if kind.endswith("s") else _SINGULAR
-        separator = find_separator((row.get(kind) for _, row in rows), kind, separators)
-        readers.append(LabelCellReader(kind, None, separator))
+        readers.append(LabelCellReader(kind, None, separators).inspect(row.get(kind) for _, row in rows))
     sides: dict[str, str] = {}
     for where, row in rows:
         with rejects.catch(where):

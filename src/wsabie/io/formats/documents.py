@@ -12,7 +12,7 @@ unchanged.
 import logging
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,17 +25,22 @@ from wsabie.core.errors import InputError
 from wsabie.core.input_limits import read_limits
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.formats.media_folder import normalise_labels
-from wsabie.io.formats.parquet_tables import ParquetTable, make_label_reader
+from wsabie.io.formats.parquet_tables import ParquetTable, find_label_columns, is_text_type
 from wsabie.io.parsers.array_builders import require_rows
+from wsabie.io.parsers.label_cells import (
+    ITEM_COLUMNS,
+    LABEL_COLUMNS,
+    FlagColumns,
+    LabelCellReader,
+    check_labels,
+    make_label_reader,
+)
 from wsabie.io.parsers.text_files import format_path, iterate_bounded_numbered_lines, read_head
 from wsabie.io.parsers.text_tables import (
-    LABEL_COLUMNS,
-    LabelCellReader,
-    choose_separator,
     format_column_names,
     iterate_csv_records,
     iterate_named_records,
-    list_separators,
+    normalise_columns,
     parse_json_cells,
     to_text_cell,
 )
@@ -50,6 +55,7 @@ TEXT_COLUMN = "text"
 _LABELS = tuple(name for name in LABEL_COLUMNS if name != TEXT_COLUMN)
 _LONGEST_LINE = 4 * LONGEST  # JSON writes a letter of two bytes as six
 _BATCH = 256
+_OF_LABEL_STUDIO = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time")
 _MOST_COLUMNS = 100  # that are looked at for a sentence
 _COLUMN = re.compile(r"\w[\w .-]*")
 _TOO_LONG = f"document of more than {LONGEST >> 20} MiB"
@@ -144,16 +150,15 @@ def read_text_table(
         Missing, no document, no such column, or labels of mixed types.
     """
     rows = partial(read_rows, path)
-    labels = _find_label_column(path, rows, options.label_column) if options.has_labels else None
+    labels = _find_labels(path, rows, options.label_column) if options.has_labels else None
     documents = partial(_iterate_documents, rows, labels, options.split)
     return scan_documents(path, documents, options.rejects)
 
 
 def read_parquet_documents(table: ParquetTable, options: ReadOptions) -> DocumentSource:
     """Read documents from Parquet with a column `text`; options and errors as in `read_text_table`."""
-    name = options.label_column or table.first_of(_LABELS)
-    labels = make_label_reader(table, name) if options.has_labels and name is not None else None
-    if options.has_labels and name is None:
+    labels = find_label_columns(table, options.label_column, _LABELS) if options.has_labels else None
+    if options.has_labels and labels is None:
         _log_unlabelled(table.path, table.schema.names)
     documents = partial(_iterate_documents, partial(_iterate_parquet_rows, table, labels), labels, options.split)
     return scan_documents(table.path, documents, options.rejects)
@@ -161,10 +166,7 @@ def read_parquet_documents(table: ParquetTable, options: ReadOptions) -> Documen
 
 def has_text_column(table: ParquetTable) -> bool:
     """Return whether there is a column `text` that holds texts."""
-    from pyarrow import types
-
-    kind = table.schema.field(TEXT_COLUMN).type if table.has(TEXT_COLUMN) else None
-    return kind is not None and (types.is_string(kind) or types.is_large_string(kind))
+    return table.has(TEXT_COLUMN) and is_text_type(table.schema.field(TEXT_COLUMN).type)
 
 
 def parse_text_columns(line: bytes) -> list[str] | None:
@@ -202,8 +204,10 @@ def _detect_separator(line: bytes) -> bytes:
 def _parse_header(line: bytes) -> list[str] | None:
     """Return the names of columns in a first line; None if these are none."""
     line = line.strip(b"\r\n")
-    names = [cell.strip(b'"').decode("utf-8", "replace") for cell in line.split(_detect_separator(line))]
-    # a sentence has blanks behind its commas
+    cells = [cell.strip().strip(b'"').decode("utf-8", "replace") for cell in line.split(_detect_separator(line))]
+    names = normalise_columns(cells)
+    if any(b in line for b in (b", ", b"; ")) and (" " in "".join(names) or not {*names} & {"id", *_LABELS}):
+        return None  # a sentence has blanks behind its commas
     return names if all(map(_COLUMN.fullmatch, names)) and len(set(names)) == len(names) else None
 
 
@@ -244,7 +248,7 @@ def read_table_rows(path: Path, rejects: Rejects) -> Iterator[TextRow]:
 
 
 def _iterate_parquet_rows(table: ParquetTable, labels: LabelCellReader | None, rejects: Rejects) -> Iterator[TextRow]:
-    names = [TEXT_COLUMN, "id", "group", "time", "split", *([labels.name] if labels else [])]
+    names = [TEXT_COLUMN, "id", "group", "time", "split", *(labels.columns if labels else [])]
     names = [name for name in names if table.has(name)]
     number = 0
     for batch in table.batches(names, _BATCH):
@@ -253,26 +257,35 @@ def _iterate_parquet_rows(table: ParquetTable, labels: LabelCellReader | None, r
             yield TextRow(batch.where(row), number, dict(zip(names, cells, strict=True)))
 
 
-def _find_label_column(path: Path, rows: TextRows, label_column: str | None) -> LabelCellReader | None:
-    """Return the column of labels and its separator, found by reading the whole file; None without one."""
-    choices = (label_column,) if label_column else _LABELS
-    separators: dict[str, set[str]] = {}
-    other_columns: dict[str, None] = {}
+def _find_labels(path: Path, rows: TextRows, label_column: str | None) -> LabelCellReader | None:
+    """Return the reader of the column of labels, or of columns of 0 and 1, by the whole file; None without one."""
+    choices = normalise_columns([label_column]) if label_column else _LABELS
+    readers = {name: LabelCellReader(name) for name in choices}
+    columns, flags = dict[str, None](), FlagColumns()
     for row in rows(Rejects(most=0)):
-        if not separators and len(other_columns) < _MOST_COLUMNS:
-            other_columns |= dict.fromkeys(row.cells)
-        for name in choices:
-            if name in row.cells:
-                cell = row.cells[name]
-                separators.setdefault(name, set()).update(list_separators(cell) if isinstance(cell, str) else ())
-    column = next((name for name in choices if name in separators), None)
-    if column is None and label_column:
-        names = format_column_names(other_columns)
+        if len(columns) < _MOST_COLUMNS:
+            columns |= dict.fromkeys(row.cells)
+        if not columns.keys() & readers:
+            flags.add(row.cells)
+        for name, reader in readers.items():
+            reader.add(row.cells.get(name))
+    column = next((name for name in readers if name in columns), None) or _find_choices(columns)
+    if column in readers:
+        return check_labels(path, readers[column])
+    if column is not None:
+        return make_label_reader(path, column, (row.cells.get(column) for row in rows(Rejects(most=0))))
+    if label_column:
+        names = format_column_names(columns)
         raise InputError(f"{path} has no column {label_column!r} (it has {names}); name the column of labels")
-    if column is None:
-        _log_unlabelled(path, other_columns)
-        return None
-    return LabelCellReader(column, None, choose_separator(separators[column], column))
+    if (labels := flags.make_reader()) is None:
+        _log_unlabelled(path, columns)
+    return labels
+
+
+def _find_choices(columns: Collection[str]) -> str | None:
+    """Return the single column of answers in a table that Label Studio exports; None in any other."""
+    answers = [name for name in columns if name not in (*_OF_LABEL_STUDIO, *ITEM_COLUMNS)]
+    return answers[0] if len(answers) == 1 and {"annotator", "annotation_id"} <= {*columns} else None
 
 
 def _log_unlabelled(path: Path, columns: Iterable[str]) -> None:
@@ -291,7 +304,7 @@ def _iterate_documents(
             if split is not None and to_text_cell(cells.get("split")) != split:
                 continue
             content = encode_text(cells.get(TEXT_COLUMN))
-            names = () if labels is None else normalise_labels(labels.read_labels(cells.get(labels.name), where))
+            names = () if labels is None else normalise_labels(labels.read_labels(labels.get_cell(cells), where))
             ident = to_text_cell(cells.get("id")) or str(number)
             yield where, Item(ident, content, names, to_text_cell(cells.get("group")), to_text_cell(cells.get("time")))
 

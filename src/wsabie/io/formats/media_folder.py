@@ -11,8 +11,8 @@ neither; documents may have no labels.
 
 Metadata are `metadata.csv` or `metadata.jsonl`, in the form of Hugging Face's ImageFolder. Each row has a `file_name`,
 relative to the folder, and a column of labels: the first of `labels`, `label`, `tags`, `tag`, `keywords` and `text`
-that is there. In JSON lines a cell is a text or a list; in CSV, and where JSON gives one text, several labels are
-separated by `;`, `|` or `,` (see `text_tables.find_separator`; `label` and `tag` are one label, never split). `group`,
+that is there. A cell is a text or a list; a text holds several labels between `;`, `|` or `,` (see `label_cells`;
+`label` and `tag` are one label, never split). Without such a column, columns of 0 and 1 are the labels. `group`,
 `split` and `time` are used when they are there. An item may have several rows, as exports of tags do (one row for each
 label): their labels are joined. Its `group`, `split` and `time` need to be said in one of them only; a row that says
 another is rejected.
@@ -31,13 +31,12 @@ from wsabie.io.file_matching import find_files, normalise_relative_path
 from wsabie.io.image_errors import refine_by_decoding
 from wsabie.io.modalities import DOCUMENTS, MEDIA, Modality, detect_modality
 from wsabie.io.parsers.array_builders import require_rows
+from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader, find_flag_columns, make_label_reader
 from wsabie.io.parsers.text_files import explain_reading_errors
 from wsabie.io.parsers.text_tables import (
-    LABEL_COLUMNS,
-    LabelCellReader,
-    find_separator,
     format_column_names,
     iterate_table_rows,
+    normalise_columns,
     read_code_names,
     to_text_cell,
 )
@@ -123,24 +122,27 @@ def read_metadata(
         raise InputError(
             f"{path} has no column {image_column!r} (it has {format_column_names(columns)}); name the files in one"
         )
-    column = _find_label_column(path, columns, label_column) if rows else ""
-    cells = LabelCellReader(column, separator=find_separator((row.get(column) for _, row in rows), column))
+    labels = _make_label_reader(path, [row for _, row in rows], columns, label_column) if rows else LabelCellReader("")
     entries = []
     for where, row in rows:
         with rejects.catch(where):
-            entries.append(_make_entry(where, row, image_column, cells.read_labels(row.get(column), where)))
+            entries.append(_make_entry(where, row, image_column, labels.read_labels(labels.get_cell(row), where)))
     return entries
 
 
-def _find_label_column(path: Path, columns: set[str], label_column: str | None) -> str:
-    choices = (label_column,) if label_column else LABEL_COLUMNS
+def _make_label_reader(
+    path: Path, rows: Sequence[JsonObject], columns: set[str], label_column: str | None
+) -> LabelCellReader:
+    choices = normalise_columns([label_column]) if label_column else LABEL_COLUMNS
     column = next((name for name in choices if name in columns), None)
-    if column is None:
-        raise InputError(
-            f"{path} has no column {' or '.join(map(repr, choices))} (it has "
-            f"{format_column_names(columns)}); put the labels in one of these"
-        )
-    return column
+    if column is not None:
+        return make_label_reader(path, column, (row.get(column) for row in rows))
+    if label_column is None and (flags := find_flag_columns(rows)) is not None:
+        return flags
+    raise InputError(
+        f"{path} has no column {' or '.join(map(repr, choices))} (it has "
+        f"{format_column_names(columns)}); put the labels in one of these"
+    )
 
 
 def _make_entry(where: str, row: JsonObject, image_column: str, labels: tuple[str, ...]) -> MetadataEntry:

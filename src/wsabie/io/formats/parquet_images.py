@@ -22,8 +22,9 @@ from wsabie.io.file_matching import find_local_file
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.formats.parquet_tables import ParquetTable, open_label_column
 from wsabie.io.parsers.array_builders import require_rows
+from wsabie.io.parsers.label_cells import LabelCellReader
 from wsabie.io.parsers.text_files import explain_reading_errors
-from wsabie.io.parsers.text_tables import LabelCellReader, to_text_cell
+from wsabie.io.parsers.text_tables import to_text_cell
 from wsabie.io.records import Item, ItemSource, ModalityName, ReadOptions
 from wsabie.io.regions import RegionCrop
 from wsabie.storage.atomic_files import replace_file
@@ -109,7 +110,7 @@ class ParquetImageSource:
     @property
     def columns(self) -> list[str | None]:
         """Return all columns but the pixels."""
-        return [self.label.name if self.label else None, self.paths, "id", "group", "time", "split"]
+        return [*(self.label.columns if self.label else []), self.paths, "id", "group", "time", "split"]
 
     def __len__(self) -> int:
         return int(self.selection.sum())
@@ -132,8 +133,9 @@ class ParquetImageSource:
             start, end = end, end + batch.data.num_rows
             if selection is not None and not selection[start:end].any():
                 continue
-            cells = zip(*(batch.column(name) for name in (self.image, *self.columns)), strict=True)
-            for number, (content, label, file_name, ident, *words) in enumerate(cells, start):
+            others = (batch.column(name) for name in (self.image, *self.columns[-5:]))
+            cells = zip(batch.label_cells(self.label), *others, strict=True)
+            for number, (label, content, file_name, ident, *words) in enumerate(cells, start):
                 where = batch.where(number - start)
                 with rejects.catch(where):
                     file_name = to_text_cell(file_name)

@@ -30,7 +30,7 @@ from wsabie.io.formats.parquet_tables import (
     read_schema_note,
 )
 from wsabie.io.parsers.array_builders import LabelIndex, build_feature_matrix
-from wsabie.io.parsers.text_tables import LabelCellReader
+from wsabie.io.parsers.label_cells import LabelCellReader
 from wsabie.io.records import FeatureTable, ReadOptions
 from wsabie.io.row_streams import RowBatch, RowStream, StreamInfo, StreamPart, build_columns, build_unlabelled_table
 from wsabie.storage.atomic_files import replace_file
@@ -302,12 +302,12 @@ class ParquetStream(RowStream):
         return ParquetBatch(self.table.files[shard], 1, None).where(row - ends[shard] - 1)
 
     def parts(self, skip: int = 0) -> Iterator[StreamPart]:
-        columns = [self._label.name if self._label else "labels", NEGATIVES, "id", "group", "time", "split"]
-        names = [name for name in (*self._features.columns, *columns) if self.table.has(name)]
+        columns, label_columns = [NEGATIVES, "id", "group", "time", "split"], self._label.columns if self._label else []
+        names = [name for name in (*self._features.columns, *label_columns, *columns) if self.table.has(name)]
         n_rows, ids = skip, set[str]()
         for data in self.table.batches(names, _STREAM_BATCH, skip):
             faults, batch = self._features.check(data), RowBatch(signed=self.table.has(NEGATIVES))
-            for row, cells in enumerate(zip(*(data.column(name) for name in columns), strict=True)):
+            for row, cells in enumerate(zip(data.label_cells(self._label), *map(data.column, columns), strict=True)):
                 if self._split is None or cells[-1] == self._split:
                     with self.rejects.catch(where := data.where(row)):
                         if row in faults:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 from wsabie.core.errors import InputError, MissingLabelsError
 from wsabie.core.input_files import open_input
 from wsabie.core.json_conversion import JsonObject
+from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader, find_flag_columns, make_label_reader
 from wsabie.io.parsers.text_files import (
     check_column_count,
     check_expansion,
@@ -24,7 +25,7 @@ from wsabie.io.parsers.text_files import (
     explain_reading_errors,
     get_file_size,
 )
-from wsabie.io.parsers.text_tables import LABEL_COLUMNS, LabelCellReader, find_separator, format_column_names
+from wsabie.io.parsers.text_tables import format_column_names
 
 ArrowObject: TypeAlias = Any
 """An array, a batch or a schema of pyarrow, which ships no types."""
@@ -254,6 +255,13 @@ class ParquetBatch(NamedTuple):
         with explain_arrow_errors(self.file):
             return convert_to_cells(self.data.column(name))
 
+    def label_cells(self, reader: LabelCellReader | None) -> list[Any]:
+        """Return the cells that a reader of labels takes; Nones without one."""
+        if reader is None or reader.columns == [reader.name]:
+            return self.column(reader.name if reader else None)
+        rows = zip(*map(self.column, reader.columns), strict=True)
+        return [reader.get_cell(dict(zip(reader.columns, cells, strict=True))) for cells in rows]
+
 
 @dataclass(frozen=True)
 class ParquetTable:
@@ -281,6 +289,10 @@ class ParquetTable:
     def format_columns(self) -> str:
         """Return the names of the columns, for messages."""
         return format_column_names(self.schema.names)
+
+    def iterate_cells(self, name: str) -> Iterator[Any]:
+        """Yield the cells of a column."""
+        return (cell for batch in self.batches([name], 1 << 14) for cell in batch.column(name))
 
     def batches(self, columns: Sequence[str | None], size: int, skip: int = 0) -> Iterator[ParquetBatch]:
         """Yield batches of at most `size` rows with some columns, in file order, after the first `skip`.
@@ -438,29 +450,42 @@ def read_class_names(schema: ArrowObject, column: str) -> list[str] | None:
 
 
 def open_label_column(table: ParquetTable, label_column: str | None) -> LabelCellReader:
-    """Return the reader of the labels: of one column, or of the first that has a usual name.
+    """Return the reader of the labels: of one column, of the first that has a usual name, or of columns of 0 and 1.
 
     Raises
     ------
     InputError
         There is none.
     """
-    choices = (label_column,) if label_column else LABEL_COLUMNS
-    column = table.first_of(choices)
-    if column is None:
-        names = " or ".join(map(repr, choices))
+    reader = find_label_columns(table, label_column)
+    if reader is None:
+        names = " or ".join(map(repr, (label_column,) if label_column else LABEL_COLUMNS))
         kind = InputError if label_column else MissingLabelsError
         raise kind(f"{table.path} has no column {names} (it has {table.format_columns()}); put the labels in one")
-    return make_label_reader(table, column)
+    return reader
 
 
-def make_label_reader(table: ParquetTable, name: str) -> LabelCellReader:
-    """Return the reader of a column of labels, one for all shards: their types must agree."""
+def find_label_columns(
+    table: ParquetTable, label_column: str | None, choices: Sequence[str] = LABEL_COLUMNS
+) -> LabelCellReader | None:
+    """Return the reader of the labels, one for all shards, by all cells; None without one."""
     from pyarrow import types
 
-    kind, separator = table.schema.field(name).type, None
-    if types.is_string(kind) or types.is_large_string(kind):
-        separator = find_separator(
-            (cell for batch in table.batches([name], 1 << 14) for cell in batch.column(name)), name
-        )
-    return LabelCellReader(name, read_class_names(table.schema, name), separator)
+    name = table.first_of((label_column,) if label_column else choices)
+    if name is not None:
+        kind, cells = table.schema.field(name).type, table.iterate_cells(name)
+        is_scalar = types.is_integer(kind) or types.is_floating(kind)  # nothing in them is to be inspected
+        return make_label_reader(table.path, name, () if is_scalar else cells, read_class_names(table.schema, name))
+    fields = [(field.name, field.type) for field in table.schema if label_column is None]
+    is_number = (types.is_integer, types.is_boolean, types.is_floating)
+    names = [name for name, kind in fields if any(is_type(kind) for is_type in is_number)]
+    columns = (zip(*map(batch.column, names), strict=True) for batch in table.batches(names, 1 << 12) if len(names) > 1)
+    return find_flag_columns(dict(zip(names, cells, strict=True)) for rows in columns for cells in rows)
+
+
+def is_text_type(kind: ArrowObject) -> bool:
+    """Return whether an Arrow type is one of texts, whatever their encoding."""
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return any(is_type(kind) for is_type in (types.is_string, types.is_large_string, types.is_string_view))

@@ -6,7 +6,7 @@ Gzip is read by pieces: a small file that expands to a huge one is refused.
 import gzip
 import io
 import zlib
-from codecs import BOM_UTF8
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase, BufferedReader
@@ -68,6 +68,34 @@ class GzipStream(io.RawIOBase):
     def close(self) -> None:
         self._inner.close()
         self._compressed.raw.close()
+        super().close()
+
+
+class _Utf16Stream(io.RawIOBase):
+    """Text in UTF-16, behind its byte order mark, as UTF-8."""
+
+    def __init__(self, source: BufferedReader, source_name: str) -> None:
+        self._source, self._source_name, self._rest = source, source_name, b""
+        self._decoder = getincrementaldecoder("utf-16")()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._rest:
+            block = self._source.read(_BLOCK)
+            try:
+                self._rest = self._decoder.decode(block, not block).encode()
+            except UnicodeError as error:
+                raise InputError(f"{self._source_name} is broken text in UTF-16; save it as UTF-8") from error
+            if not block:
+                break
+        n = min(len(buffer), len(self._rest))
+        buffer[:n], self._rest = self._rest[:n], self._rest[n:]
+        return n
+
+    def close(self) -> None:
+        self._source.close()
         super().close()
 
 
@@ -182,7 +210,8 @@ def decode_text(line: bytes, path: Path, number: int) -> str:
 def open_decompressed(path: Path, *, pipe: bool = False) -> BufferedIOBase:
     """Open a file as bytes, unpacked when it is gzip (detected by its first bytes).
 
-    A byte order mark of UTF-8 is passed over: it would be a part of the first word.
+    A byte order mark of UTF-8 is passed over: it would be a part of the first word. Text that begins with one of UTF-16
+    becomes UTF-8.
 
     Raises
     ------
@@ -191,8 +220,11 @@ def open_decompressed(path: Path, *, pipe: bool = False) -> BufferedIOBase:
     """
     raw = open_input(path, pipe=pipe)
     stream = open_gzip_stream(raw, format_path(path)) if raw.peek(2)[:2] == _GZIP else raw
-    if stream.peek(len(BOM_UTF8))[: len(BOM_UTF8)] == BOM_UTF8:
+    mark = stream.peek(len(BOM_UTF8))[: len(BOM_UTF8)]
+    if mark == BOM_UTF8:
         stream.read(len(BOM_UTF8))
+    elif mark[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):
+        return BufferedReader(cast(io.RawIOBase, _Utf16Stream(stream, format_path(path))), _BLOCK)
     return cast(BufferedIOBase, stream)
 
 

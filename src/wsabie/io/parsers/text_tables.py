@@ -1,4 +1,4 @@
-"""Tables with named columns: CSV and JSON lines, row by row, plain or gzip, and their cells as labels and texts.
+"""Tables with named columns: CSV and JSON lines, row by row, plain or gzip, and their cells as texts.
 
 pandas and PyArrow hold the whole table, and refuse it or drop a bad row without its line
 (`docs/decisions/text-readers.md`).
@@ -17,6 +17,7 @@ from wsabie.core.input_limits import read_limits
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.parsers.array_builders import decode_row, iterate_parsed
 from wsabie.io.parsers.json_values import parse_json_value
+from wsabie.io.parsers.label_cells import FACT_COLUMNS, LABEL_COLUMNS
 from wsabie.io.parsers.text_files import (
     check_column_count,
     decode_text,
@@ -29,97 +30,20 @@ from wsabie.io.parsers.text_files import (
 from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.label_names import normalise_label_name
 
-LABEL_COLUMNS = ("labels", "label", "tags", "tag", "keywords", "text")
-"""Columns that hold labels, the best known first; only the first that is there counts."""
-SINGLE = ("label", "tag")  # their text is one label, never a list
-SEPARATORS = ";|,"
+_KNOWN = {name.replace("_", ""): name for name in (*FACT_COLUMNS, *LABEL_COLUMNS)}
 
 
-class LabelCellReader:
-    """Reader of the cells of one label column; refuses a column that mixes texts and numbers.
-
-    Numbers become their decimal digits, or the name at that place of `class_names`. With a `separator`, as
-    `find_separator` chooses it, a text holds several labels.
-    """
-
-    def __init__(self, name: str, class_names: Sequence[str] | None = None, separator: str | None = None) -> None:
-        self.name, self.class_names, self.separator = name, class_names, separator
-        self._first: tuple[str, str, object] | None = None  # kind, where, value
-
-    def read_labels(self, cell: object, where: str) -> tuple[str, ...]:
-        """Return the labels in a cell: a text, a number, a list of either, or nothing.
-
-        Raises
-        ------
-        InputError
-            Another type of label than the rows before.
-        RowError
-            A number without a class name.
-        """
-        if self.separator and isinstance(cell, str):
-            cell = cell.split(self.separator)
-        values = cell if isinstance(cell, list | tuple) else [cell]
-        return tuple(self._name(value, where) for value in values if value is not None)
-
-    def _name(self, value: object, where: str) -> str:
-        kind = _detect_kind(value)
-        if kind is None:
-            raise InputError(
-                f"{where}: column {self.name!r} holds {_format_preview(value)}, which is no label; "
-                "labels are texts or whole numbers, or lists of them"
-            )
-        self._first = self._first or (kind, where, value)
-        if kind != self._first[0]:
-            raise InputError(
-                f"{where}: column {self.name!r} holds the {kind} {_format_preview(value)} but the {self._first[0]} "
-                f"{_format_preview(self._first[2])} at {self._first[1]}; write all labels as texts"
-            )
-        if kind == "text" or self.class_names is None:
-            return str(value)
-        number, n = int(str(value)), len(self.class_names)
-        if not 0 <= number < n:
-            raise RowError("label number out of range", f"{number} of {n} class names")
-        return self.class_names[number]
-
-
-def _detect_kind(value: object) -> str | None:
-    if isinstance(value, str):
-        return "text"
-    return "number" if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _format_preview(value: object) -> str:
-    return ascii(value)[:60]
-
-
-def find_separator(cells: Iterable[object], column: str, separators: str = SEPARATORS) -> str | None:
-    """Return the separator of labels in a column's texts; None without one.
-
-    It is the first of `;`, `|` and `,` (or of `separators`) that occurs anywhere in the column, so that
-    "Washington, D.C." stays whole in a column that uses semicolons. A column named for one label is never split.
+def normalise_columns(names: Sequence[str]) -> list[str]:
+    """Return names of columns without blanks around them, and known ones in their usual spelling.
 
     Examples
     --------
-    >>> find_separator(["dog;wolf, grey", "cat"], "labels"), find_separator(["a,b"], "label")
-    (';', None)
+    >>> normalise_columns(["File Name", " Tags ", "Site"])
+    ['file_name', 'tags', 'Site']
     """
-    if column in SINGLE:
-        return None
-    candidates: set[str] = set()
-    for cell in cells:
-        if isinstance(cell, str):
-            candidates |= list_separators(cell, separators)
-    return choose_separator(candidates, column, separators)
-
-
-def list_separators(cell: str, separators: str = SEPARATORS) -> set[str]:
-    """Return the separators that occur in a text."""
-    return {s for s in separators if s in cell}
-
-
-def choose_separator(candidates: set[str], column: str, separators: str = SEPARATORS) -> str | None:
-    """Return the separator that counts among those that occur in a column."""
-    return None if column in SINGLE else next((s for s in separators if s in candidates), None)
+    stripped = [name.strip() for name in names]
+    usual = [_KNOWN.get(re.sub("[ _-]", "", name).casefold(), name) for name in stripped]
+    return [name if usual.count(new) > 1 else new for name, new in zip(stripped, usual, strict=True)]
 
 
 def to_text_cell(cell: object) -> str | None:
@@ -133,10 +57,10 @@ def to_text_cell(cell: object) -> str | None:
     if cell is None or cell == "":
         return None
     if isinstance(cell, list | tuple | dict | bytes):
-        raise RowError("cell that is not a single value", _format_preview(cell))
+        raise RowError("cell that is not a single value", ascii(cell)[:60])
     text = str(cell)
     if re.search("[\ud800-\udfff]", text):
-        raise RowError("text that is not valid", _format_preview(text))
+        raise RowError("text that is not valid", ascii(text)[:60])
     return text
 
 
@@ -161,6 +85,7 @@ def split_csv_line(line: bytes, delimiter: str) -> list[str]:
 
 
 LONGEST_LINE = 1 << 22
+_EXCEL = re.compile(rb'"?sep=([,;|\t])"?')
 _LONGEST_CELL = 1 << 17  # of CSV: a quote that is never closed takes all that follows
 
 
@@ -197,6 +122,7 @@ def iterate_named_records(
     number, header = next(records, (1, []))
     where = f"{path}:{number}"
     check_column_count(where, len(header))
+    header = normalise_columns(header)
     if len(set(header)) < len(header):
         raise InputError(f"{where} names a column twice; rename one")
     if missing := [name for name in needed if name not in header]:
@@ -257,10 +183,12 @@ def iterate_csv_records(
         text = io.TextIOWrapper(cast(IO[bytes], stream), "utf-8", errors="surrogateescape", newline="")
         lines = iterate_bounded_lines(text, path, longest)
         lines = lines if escaped else _refuse_bad_encoding(lines, path)
-        first = read_head(path).lstrip().partition(b"\n")[0]
-        reader = csv.reader(lines, delimiter=next((d for d in ",;\t" if d.encode() in first), ","), strict=True)
+        delimiter, n_lines = detect_delimiter(path)
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        for _ in range(n_lines):
+            next(lines, None)
         while True:
-            number = reader.line_num + 1
+            number = reader.line_num + n_lines + 1
             try:
                 cells = _read_record(reader, longest_cell)
             except csv.Error as error:
@@ -272,6 +200,14 @@ def iterate_csv_records(
                 return
             if cells:
                 yield number, cells
+
+
+def detect_delimiter(path: Path) -> tuple[str, int]:
+    """Return what separates the cells of CSV, and the lines that only say so (Excel's `sep=;`)."""
+    first = read_head(path).lstrip().partition(b"\n")[0]
+    if match := _EXCEL.fullmatch(first.strip()):
+        return match[1].decode("latin-1"), 1
+    return next((d for d in ",;\t" if d.encode() in first), ","), 0
 
 
 def _read_record(reader: Iterator[list[str]], longest_cell: int) -> list[str] | None:

@@ -16,6 +16,7 @@ from the XMP in the picture, in this order.
 """
 
 import os
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -233,7 +234,9 @@ def _read_iptc_tags(picture: Path) -> TagHierarchy | None:
     metadata = read_embedded_metadata(picture)
     block = find_iptc_block(b"".join(metadata.resources)) if metadata else None
     texts = read_iptc_keywords(block) if block else None
-    names = None if texts is None else dict.fromkeys(normalise_label_name(text) for text in texts)
+    names = (
+        None if texts is None else dict.fromkeys(normalise_label_name(re.sub("[\0-\x1f]", " ", text)) for text in texts)
+    )
     return None if names is None else {(name,): (IPTC,) for name in names if name}
 
 

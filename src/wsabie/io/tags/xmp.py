@@ -315,12 +315,13 @@ def make_tag_properties(tags: Iterable[str | Sequence[str]]) -> dict[str, list[s
 
 
 def _check_writable(names: Sequence[str]) -> tuple[str, ...]:
+    for name in names:
+        if match := _UNWRITABLE.search(" ".join(name.split()).encode("utf-8", "ignore").decode()):
+            raise InputError(f"the tag {name!a} holds {match[0]!a}, which XMP cannot hold; leave that character out")
     path = tuple(normalise_label_name(name) for name in names)
     for name in path or ("",):
         if not name:
             raise InputError(f"the tag {list(names)!a} has an empty name; give every tag a name")
-        if match := _UNWRITABLE.search(name):
-            raise InputError(f"the tag {name!a} holds {match[0]!a}, which XMP cannot hold; leave that character out")
         if "|" in name and len(path) > 1:
             raise InputError(
                 f"the tag {name!a} holds '|', which separates the names of a path; write it in another way"

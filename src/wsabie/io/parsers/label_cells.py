@@ -1,0 +1,335 @@
+"""Cells that hold labels: texts, numbers, lists of these in several notations, and vectors of 0 and 1.
+
+A column is inspected as a whole before a cell of it is read. The separator of its texts is the one under which labels
+recur in most cells, so that a single odd cell decides nothing. A text may be a list of JSON, Python or NumPy.
+"""
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+
+from wsabie.core.errors import InputError, MissingLabelsError
+from wsabie.io.parsers.json_values import parse_json_value
+from wsabie.storage.rejects import RowError
+
+log = logging.getLogger("wsabie")
+LABEL_COLUMNS = ("labels", "label", "tags", "tag", "keywords", "text")
+"""Columns that hold labels, the best known first; only the first that is there counts."""
+SINGLE = ("label", "tag")  # their text is one label, never a list
+SEPARATORS = ";|,"
+FACT_COLUMNS = ("file_name", "id", "text", "group", "split", "time")
+ITEM_COLUMNS = (*FACT_COLUMNS, "path", "file", "image")
+"""Columns that hold items and facts of them, and never labels where there is another column of labels."""
+_FLAGS: dict[object, bool] = {0: False, 1: True, "0": False, "1": True, "0.0": False, "1.0": True}
+_FLAGS |= {name: flag for flag in (False, True) for name in (str(flag), str(flag).lower(), str(flag).upper())}
+MISSING = {"nan", "NaN", "<NA>", "#N/A", "N/A", "n/a", "null", "NULL", "NaT"}
+"""Texts that programs write for an empty cell; they are never labels."""
+_SAMPLE = 50_000  # cells in which labels may recur
+_RARE = 0.05  # share of cells below which a separator may be a part of names
+_SENTENCE = 4  # words
+_ITEM = re.compile(r"""'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)"|(None|nan)|([-+]?\d+)(?:\.0*)?(?![\w.])""")
+_LIST = re.compile(rf"[\[({{]\s*(?:(?:{_ITEM.pattern})(?:\s*,\s*|\s+|(?=[\])}}'\"])))*+[\])}}]")
+_ENTITY = re.compile(r"&#?\w{1,8};")
+
+
+class LabelCellReader:
+    """Reader of the cells of one label column.
+
+    Numbers become their decimal digits, or the name at that place of `class_names`. `inspect` sees all cells first.
+
+    Examples
+    --------
+    >>> reader = LabelCellReader("tags").inspect(["dog, ;)", "dog, sea", "['sea', 'cat']"])
+    >>> [reader.read_labels(cell, "") for cell in ("dog, ;)", "['sea', 'cat']", "nan", 2.0)]
+    [('dog', ' ;)'), ('sea', 'cat'), (), ('2',)]
+    """
+
+    def __init__(self, name: str, class_names: Sequence[str] | None = None, separators: str = SEPARATORS) -> None:
+        self.name, self.class_names = name, class_names
+        self._separators = "" if name.lower() in SINGLE else separators
+        self._is_single = name.lower() in SINGLE or separators != SEPARATORS
+        self._first: tuple[str, str, object] | None = None  # kind, where, value
+        self._texts: list[str] = []
+        self._n_texts, self._n_with = 0, Counter[str]()
+        self._lengths: set[int] = set()
+        self._has_other_lists, self._has_repeated_flags, self._first_flags = False, False, set[object]()
+
+    def inspect(self, cells: Iterable[object]) -> "LabelCellReader":
+        """Inspect the cells of the column; return the reader."""
+        for cell in cells:
+            self.add(cell)
+        return self
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns that are read."""
+        return [self.name]
+
+    def get_cell(self, row: Mapping[str, object]) -> object:
+        """Return the cell of a row that `read_labels` takes."""
+        return row.get(self.name)
+
+    def add(self, cell: object) -> None:
+        """Inspect one cell."""
+        values = parse_label_list(cell)
+        if values is not None:
+            self._add_list(values)
+        elif isinstance(cell, str) and cell and cell not in MISSING:
+            self._n_texts += 1
+            for separator in self._separators:
+                self._n_with[separator] += separator in cell
+            if self._n_texts <= _SAMPLE:
+                self._texts.append(cell)
+
+    def _add_list(self, values: Sequence[object]) -> None:
+        if len(self._lengths) < 2 and not self._has_other_lists:
+            self._lengths.add(len(values))
+            self._has_other_lists = not all(isinstance(value, int | float) and value in (0, 1) for value in values)
+        if not self._has_other_lists:
+            self._has_repeated_flags |= len(values) > len(set(values))
+            self._first_flags.update(values[:1])
+
+    @property
+    def is_vector(self) -> bool:
+        """Return whether lists are vectors of 0 and 1, and not numbers of labels: these repeat none, in order."""
+        if self._n_texts or self._has_other_lists or len(self._lengths) != 1 or self._lengths <= {0, 1}:
+            return False
+        return self._has_repeated_flags or len(self._first_flags) > 1
+
+    @cached_property
+    def separator(self) -> str | None:
+        """Separator of several labels in a text; None without one.
+
+        It is the one under which most cells hold a label that recurs in another, else the one that most cells hold.
+        A rare one counts if it separates labels of other cells.
+        """
+        candidates = [s for s in self._separators if self._n_with[s] and not self._is_part_of_names(s)]
+        return max(candidates, key=self._rate) if len(candidates) > 1 else next(iter(candidates), None)
+
+    def _is_part_of_names(self, separator: str) -> bool:
+        """Return whether a separator is rare, and most that it separates are no labels of other cells."""
+        if self._n_with[separator] >= _RARE * self._n_texts:
+            return False
+        cells = [_list_parts(text, separator) for text in self._texts]
+        counts = Counter(label for cell in cells for label in set(cell))
+        recurs = [counts[label] > 1 for cell in cells if len(cell) > 1 for label in cell]
+        return 2 * sum(recurs) <= len(recurs)
+
+    def _rate(self, separator: str) -> tuple[bool, int, bool, float]:
+        """Return (separates well, cells with a label that recurs, is common, share of labels that recur)."""
+        cells = [_list_parts(text, separator) for text in self._texts]
+        counts = Counter(label for cell in cells for label in set(cell))
+        recurring = [sum(counts[label] > 1 for label in cell) for cell in cells]
+        split_cells = [cell for cell, text in zip(cells, self._texts, strict=True) if separator in text]
+        is_common = 3 * self._n_with[separator] >= max(self._n_with.values(), default=0)
+        share = sum(recurring) / max(1, sum(map(len, cells)))
+        return 2 * sum(map(_is_clean, split_cells)) > len(split_cells), sum(map(bool, recurring)), is_common, share
+
+    def find_sentence(self) -> str | None:
+        """Return a cell if most are sentences: of four words or more, without labels that recur."""
+        n_recurring = self._rate(self.separator or "\n")[1]
+        is_long = sum(len(text.split()) >= _SENTENCE for text in self._texts)
+        has_sentences = 2 * is_long > len(self._texts) and 2 * n_recurring < len(self._texts)
+        return max(self._texts, key=len) if has_sentences and len(self._texts) > 1 else None
+
+    def find_fragments(self) -> list[str] | None:
+        """Return labels of a cell that come in no other cell but its copies, if most cells with several are such."""
+        if (separator := self.separator) is None:
+            return None
+        counts = Counter(text for text in self._texts if separator in text)
+        cells = [(text, _list_parts(text, separator)) for text in dict.fromkeys(self._texts)]
+        places = Counter(label for _, labels in cells for label in set(labels))
+        suspects = [
+            labels for text, labels in cells if counts[text] > 2 and all(places[label] == 1 for label in labels)
+        ]
+        return suspects[0] if 2 * len(suspects) > len(counts) else None
+
+    def read_labels(self, cell: object, where: str) -> tuple[str, ...]:
+        """Return the labels in a cell: a text, a number, a list of either, or nothing.
+
+        Raises
+        ------
+        InputError
+            Something that is no label, or a number among texts in a column named for one label: it may be a class.
+        RowError
+            A number without a class name.
+        """
+        values = parse_label_list(cell)
+        if values is None:
+            is_split = isinstance(cell, str) and self.separator and cell not in MISSING
+            values = [*_split_text(cell, self.separator)] if is_split else [cell]  # type: ignore[arg-type]  # a text
+        elif self.is_vector:
+            values = [number for number, flag in enumerate(values) if flag]
+        names = (self._name(value, where) for value in values)
+        return tuple(name for name in names if name is not None)
+
+    def _name(self, value: object, where: str) -> str | None:
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if value is None or value != value or (isinstance(value, str) and value in MISSING):
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            raise InputError(
+                f"{where}: column {self.name!r} holds {ascii(value)[:60]}, which is no label; "
+                "labels are texts or whole numbers, or lists of them"
+            )
+        kind = "text" if isinstance(value, str) else "number"
+        self._first = self._first or (kind, where, value)
+        if self._is_single and kind != self._first[0]:
+            raise InputError(
+                f"{where}: column {self.name!r} holds the {kind} {ascii(value)[:60]} but the {self._first[0]} "
+                f"{ascii(self._first[2])[:60]} at {self._first[1]}; write all labels as texts"
+            )
+        if isinstance(value, str) or self.class_names is None:
+            return str(value)
+        if not 0 <= value < len(self.class_names):
+            raise RowError("label number out of range", f"{value} of {len(self.class_names)} class names")
+        return self.class_names[value]
+
+
+class FlagReader(LabelCellReader):
+    """Reader of columns of 0 and 1, whose names are the labels."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(", ".join(names[:3]))
+        self._columns = list(names)
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns that are read."""
+        return self._columns
+
+    def get_cell(self, row: Mapping[str, object]) -> object:
+        """Return the names of the columns that hold 1."""
+        return [name for name in self._columns if _FLAGS.get(row.get(name))]
+
+
+class FlagColumns:
+    """Columns that hold nothing but 0 and 1, found row by row.
+
+    Examples
+    --------
+    >>> flags = FlagColumns()
+    >>> for row in ({"id": 1, "dog": 1, "sea": 0}, {"id": 2, "dog": "0", "sea": "1"}):
+    ...     flags.add(row)
+    >>> flags.make_reader().get_cell(row)
+    ['sea']
+    """
+
+    def __init__(self, reserved: Collection[str] = ()) -> None:
+        self._reserved = {*reserved, *ITEM_COLUMNS}
+        self._names: list[str] | None = None
+
+    def add(self, row: Mapping[str, object]) -> None:
+        """Inspect one row."""
+        if self._names is None:
+            self._names = [name for name in row if name not in self._reserved]
+        self._names = [name for name in self._names if _is_flag(row.get(name))]
+
+    def make_reader(self) -> FlagReader | None:
+        """Return the reader of two columns or more; None for fewer."""
+        return FlagReader(self._names) if self._names is not None and len(self._names) > 1 else None
+
+
+def find_flag_columns(rows: Iterable[Mapping[str, object]], reserved: Collection[str] = ()) -> FlagReader | None:
+    """Return the reader of the columns of 0 and 1; None for fewer than two."""
+    columns = FlagColumns(reserved)
+    for row in rows:
+        columns.add(row)
+    return columns.make_reader()
+
+
+def _is_flag(cell: object) -> bool:
+    return isinstance(cell, str | int | float) and cell in _FLAGS
+
+
+def make_label_reader(
+    path: Path, name: str, cells: Iterable[object], class_names: Sequence[str] | None = None
+) -> LabelCellReader:
+    """Return the reader of a column by all its cells; warn where labels look like fragments of names.
+
+    Raises
+    ------
+    MissingLabelsError
+        A column called text holds sentences.
+    """
+    return check_labels(path, LabelCellReader(name, class_names).inspect(cells))
+
+
+def check_labels(path: Path, reader: LabelCellReader) -> LabelCellReader:
+    """Return the reader; warn, or raise MissingLabelsError, where the labels of its column look like none."""
+    if sentence := reader.find_sentence():
+        if reader.name.lower() == "text":
+            raise MissingLabelsError(
+                f"the column 'text' of {path} holds sentences such as {sentence[:60]!r}, and no labels; put the labels "
+                "in a column labels"
+            )
+        log.warning(
+            "the column %r of %s holds sentences such as %r; are these labels?", reader.name, path, sentence[:60]
+        )
+    elif fragments := reader.find_fragments():
+        log.warning(
+            "the column %r of %s is split at %r, and labels such as %r only come together; if they are parts of names, "
+            "call it label", reader.name, path, reader.separator, fragments[:3],
+        )  # fmt: skip
+    return reader
+
+
+def _split_text(text: str, separator: str) -> list[str]:
+    """Return what stands between separators; the semicolon at the end of an entity (`&amp;`) is none."""
+    if separator == ";" and "&" in text:
+        text, separator = _ENTITY.sub(lambda match: match[0][:-1] + "\0", text).replace(";", "\1"), "\1"
+        return [part.replace("\0", ";") for part in text.split(separator)]
+    return text.split(separator)
+
+
+def _list_parts(text: str, separator: str) -> list[str]:
+    """Return what stands between separators, without blanks around it, for comparison."""
+    return [part for part in map(str.strip, _split_text(text, separator)) if part]
+
+
+def _is_clean(parts: Sequence[str]) -> bool:
+    """Return whether parts of a text look like labels: several, and none that another separator begins or ends."""
+    words = [part for part in parts if any(map(str.isalnum, part))]
+    return len(parts) > 1 and not any(word[0] in SEPARATORS or word[-1] in SEPARATORS for word in words)
+
+
+def parse_label_list(cell: object) -> list[object] | None:
+    """Return the values of a list, or of a text that is a list of JSON, Python or NumPy; None for any other cell.
+
+    Examples
+    --------
+    >>> parse_label_list('["dog", 3]'), parse_label_list("['dog' 'sea']"), parse_label_list("[dog]")
+    (['dog', 3], ['dog', 'sea'], None)
+    """
+    if isinstance(cell, list | tuple):
+        return list(cell)
+    if isinstance(cell, dict) and isinstance(cell.get("choices"), list):  # of Label Studio
+        return list(cell["choices"])
+    if not isinstance(cell, str) or cell[:1] not in ("[", "(", "{", " ") or not (text := cell.strip()):
+        return None
+    if text[0] not in "[({" or text[-1] not in "])}":
+        return None
+    with suppress(ValueError, RecursionError):
+        value = parse_json_value(text)
+        values = value.get("choices") if isinstance(value, dict) else value
+        is_plain = isinstance(values, list) and all(map(_is_plain, values))
+        return list(values or ()) if is_plain else None
+    if _LIST.fullmatch(text) is None or (text[0] != "[" and not re.search("['\"]", text)):
+        return None
+    return [_parse_item(match) for match in _ITEM.finditer(text)]
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | int | None) or (isinstance(value, float) and value.is_integer())
+
+
+def _parse_item(match: re.Match[str]) -> object:
+    single, double, missing, number = match.groups()
+    if missing is not None:
+        return None
+    return int(number) if number is not None else re.sub(r"\\(.)", r"\1", single if single is not None else double)

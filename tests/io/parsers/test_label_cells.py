@@ -1,0 +1,150 @@
+"""Cells of labels: separators by whole columns, lists in several notations, vectors of 0 and 1."""
+
+import json
+import logging
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wsabie.core.errors import InputError
+from wsabie.io.parsers.label_cells import LabelCellReader, find_flag_columns, make_label_reader, parse_label_list
+from wsabie.io.parsers.text_tables import normalise_columns
+from wsabie.vocabulary.label_names import normalise_label_name
+
+
+def read(cells, name="tags"):
+    reader = LabelCellReader(name).inspect(cells)
+    return [tuple(label.strip() for label in reader.read_labels(cell, "here")) for cell in cells]
+
+
+@pytest.mark.parametrize(
+    ("cells", "labels"),
+    [
+        (
+            ["fox, \\|/", "fox, moss", "heath, moss", "bog"],
+            [("fox", "\\|/"), ("fox", "moss"), ("heath", "moss"), ("bog",)],
+        ),
+        (["wink, ;)", "dusk, rain", "dusk, wink"], [("wink", ";)"), ("dusk", "rain"), ("dusk", "wink")]),
+        (["soul, R&amp;B", "folk, ska"], [("soul", "R&amp;B"), ("folk", "ska")]),
+        (["soul;R&amp;B", "folk"], [("soul", "R&amp;B"), ("folk",)]),
+        (["fern; tern", "tern; wolf, grey", "wolf, grey"], [("fern", "tern"), ("tern", "wolf, grey"), ("wolf, grey",)]),
+        (["a|b", "b|c", "c, or d|a"], [("a", "b"), ("b", "c"), ("c, or d", "a")]),
+        ([*["elk"] * 20, *["ibis"] * 20, "hi;)"], [*[("elk",)] * 20, *[("ibis",)] * 20, ("hi;)",)]),
+        ([*["elk"] * 20, *["ibis"] * 20, "elk;ibis"], [*[("elk",)] * 20, *[("ibis",)] * 20, ("elk", "ibis")]),
+        (["a, b, ", "b, c, ", "c; d, a, "], [("a", "b", ""), ("b", "c", ""), ("c; d", "a", "")]),
+    ],
+)
+def test_no_single_cell_decides_for_a_column(cells, labels):
+    assert read(cells) == labels
+
+
+def test_a_column_for_one_label_is_not_split():
+    assert read(["a;b", "b;c"], "label") == [("a;b",), ("b;c",)]
+    assert read(["['a', 'b']", "[]"], "label") == [("a", "b"), ()]
+
+
+@pytest.mark.parametrize("values", [["elk", "sea gull"], ["it's", 'the "big" one'], ["a, b", "c;d|e"], ["é", "犬"], []])
+@pytest.mark.parametrize("write", [json.dumps, repr, lambda v: str(np.array(v, object)), partial(json.dumps, indent=1)])
+def test_lists_are_lists_in_every_notation(values, write):
+    assert read([write(values), "['other']"]) == [tuple(values), ("other",)]
+
+
+@pytest.mark.parametrize("write", [set, tuple, lambda v: json.dumps({"choices": v})])
+def test_sets_tuples_and_choices_are_lists(write):
+    assert [set(labels) for labels in read([str(write(["elk", "bog"]))])] == [{"elk", "bog"}]
+
+
+@pytest.mark.parametrize(
+    "text", ["[untitled]", "(500) Days", "{curly}", "[sic] yes", "(2019)", '{"a": 1}', "[1.5]", "[[1]]", "["]
+)
+def test_brackets_alone_make_no_list(text):
+    assert parse_label_list(text) is None
+    assert read([text], "label") == [(text,)]
+
+
+@settings(deadline=None)
+@given(st.text("[]{}()'\",;\\ ab1\n", max_size=30))
+def test_any_text_is_a_list_or_none(text):
+    values = parse_label_list(text)
+    assert values is None or all(isinstance(value, str | int | float | None) for value in values)
+
+
+@settings(deadline=None)
+@given(st.lists(st.text("ab ,;|&[]'\"", max_size=9), max_size=6), st.sampled_from(["tags", "label"]))
+def test_every_label_stands_in_its_cell(cells, name):
+    reader = LabelCellReader(name).inspect(cells)
+    for cell in cells:
+        assert all(label in cell for label in reader.read_labels(cell, "here"))
+
+
+@pytest.mark.parametrize("empty", ["nan", "NaN", "<NA>", "null", None, float("nan"), "#N/A"])
+def test_what_programs_write_for_nothing_is_no_label(empty):
+    assert read(["elk;bog", empty, "bog"])[1] == ()
+
+
+def test_numbers_that_mean_the_same():
+    assert read([["elk", 2019], 7, 7.0, "8"]) == [("elk", "2019"), ("7",), ("7",), ("8",)]
+    with pytest.raises(InputError, match=r"holds 7.5, which is no label"):
+        read([7.5])
+    with pytest.raises(InputError, match="holds the number 7 but the text 'elk'"):
+        read(["elk", 7], "label")
+
+
+@pytest.mark.parametrize(
+    ("cells", "labels"),
+    [
+        ([[0, 1, 0], [1, 0, 1]], [("1",), ("0", "2")]),
+        (["[0 1 0]", "[1 0 1]"], [("1",), ("0", "2")]),
+        ([[0.0, 1.0], [1.0, 0.0]], [("1",), ("0",)]),
+        ([[True, False, False], [False, False, False]], [("0",), ()]),
+        ([[0, 1], [0, 1]], [("0", "1"), ("0", "1")]),
+        ([[0], [1]], [("0",), ("1",)]),
+        ([[0, 1, 0], [2, 1]], [("0", "1", "0"), ("2", "1")]),
+    ],
+)
+def test_vectors_of_0_and_1_are_no_numbers_of_labels(cells, labels):
+    assert read(cells) == labels
+
+
+def test_columns_of_0_and_1_are_labels():
+    rows = [{"id": "1", "fox": "1", "moss": "0", "size": "3"}, {"id": "0", "fox": "0", "moss": "1", "size": "1"}]
+    reader = find_flag_columns(rows)
+    assert reader.columns == ["fox", "moss"]
+    assert [reader.read_labels(reader.get_cell(row), "") for row in rows] == [("fox",), ("moss",)]
+    assert find_flag_columns([{"id": 1, "fox": 1}]) is None
+    assert find_flag_columns([{"fox": [1], "moss": 1, "bog": 0}]).columns == ["moss", "bog"]
+
+
+def test_sentences_and_fragments_are_told(tmp_path, caplog):
+    sentences = ["a view of a town, from a hill", "a dog that sleeps, on a mat", "one cat and a bowl"]
+    with pytest.raises(
+        InputError, match=r"column 'text' of .* holds sentences such as 'a view of a town, from a hill'"
+    ):
+        make_label_reader(tmp_path, "text", sentences)
+    with caplog.at_level(logging.WARNING, logger="wsabie"):
+        make_label_reader(tmp_path, "labels", sentences)
+        make_label_reader(tmp_path, "tags", ["Perth, W.A."] * 4 + ["Oslo"] * 3)
+        make_label_reader(tmp_path, "tags", ["fox, moss"] * 4 + ["moss, bog"] * 3)
+    assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
+        f"the column 'labels' of {tmp_path} holds sentences such as 'a view of a town, from a hill'",
+        f"the column 'tags' of {tmp_path} is split at ',', and labels such as ['Perth', 'W.A.'] only come together",
+    ]
+
+
+def test_names_of_columns_have_one_spelling():
+    assert normalise_columns([" File Name", "LABELS ", "Site "]) == ["file_name", "labels", "Site"]
+    assert normalise_columns(["Tags", "tags"]) == ["Tags", "tags"]
+
+
+@pytest.mark.parametrize("name", ["el\u200bk", "\ufeffelk", "elk\u00ad", "\u202aelk", " elk\u2060"])
+def test_marks_that_nobody_sees_are_no_part_of_a_name(name):
+    assert normalise_label_name(name) == "elk"
+
+
+@pytest.mark.parametrize("name", ["el\0k", "el\x1bk", "é\x07"])
+def test_control_characters_are_refused(name):
+    with pytest.raises(InputError, match="cannot be a label; take the control character out of it"):
+        normalise_label_name(name)
