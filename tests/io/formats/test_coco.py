@@ -69,10 +69,10 @@ def test_polygons_and_boxes(tmp_path: Path) -> None:
 
 
 def test_pictures_with_the_labels_of_their_regions(tmp_path: Path) -> None:
-    write(tmp_path, annotation(1), annotation(2, category=2), annotation(3), annotation(4, "b", box=(0, 0, 1, 1)))
+    write(tmp_path, annotation(1), annotation(2, category=2), annotation(3), annotation(4, "b", category=9))
     assert listed(tmp_path, label_column="pictures") == (
         [("car1.jpg", ("door", "front wheel"))],
-        [("car2.jpg#4", "tiny region"), ("car2.jpg", "picture without labels")],
+        [("car2.jpg#4", "region of an unknown category"), ("car2.jpg", "picture without labels")],
     )
 
 
@@ -108,7 +108,7 @@ def test_without_labels_there_are_the_same_regions(tmp_path: Path) -> None:
         (annotation(category=99), "car1.jpg#12", "region of an unknown category"),
         (annotation(image=99), "J annotation 12", "region of an unknown picture"),
         (annotation(number=1), "E", "duplicate id"),
-        (annotation(number=None), "E", "annotation, picture or category without id"),
+        (annotation(number=[1]), "E", "annotation, picture or category without id"),
         (annotation(image=None), "E", "annotation, picture or category without image_id"),
         ("text", "E", "no JSON object"),
     ],
@@ -252,3 +252,43 @@ def test_car_parts(data: Path) -> None:
     assert len(couples) == 808
     inside = [(c.container.labels[0], c.part.labels[0]) for c in find_region_pairs(source)]
     assert ("front_right_door", "right_mirror") in inside
+
+
+def test_labels_of_pictures_need_no_shape(tmp_path: Path) -> None:
+    marks = [
+        annotation(1, "b", iscrowd=1),
+        annotation(2, "b", category=2, segmentation={"counts": [5, 9], "size": [60, 100]}),
+        annotation(3, 7, box=()),
+        annotation(4, 7, category=2, segmentation=[[1, 2, 3, 4]]),
+        annotation(4, 7, category=2, box=(0, 0, 1, 1)),
+    ]
+    write(tmp_path, *marks)
+    labels = ("door", "front wheel")
+    assert listed(tmp_path, label_column="pictures") == ([("car1.jpg", labels), ("car2.jpg", labels)], [])
+
+
+@pytest.mark.parametrize("segmentation", [{"counts": "aa", "size": [60, 100]}, [[1, 2, 3, 4]], ["a"], "a", []])
+def test_a_box_needs_no_outline(tmp_path: Path, segmentation: Any) -> None:
+    write(tmp_path, annotation(box=(10, 10, 60, 45), segmentation=segmentation))
+    (item,) = open_source(tmp_path, label_column="boxes")
+    assert (item.content.region.box, item.content.region.outlines) == (Box(10, 10, 70, 55), ())
+
+
+def test_a_single_outline_is_no_list_of_outlines(tmp_path: Path) -> None:
+    write(tmp_path, annotation(segmentation=[10, 10, 30, 10, 10, 40], iscrowd="0"))
+    (item,) = open_source(tmp_path)
+    assert item.content.region.box == Box(10, 10, 30, 40)
+
+
+def test_ids_may_be_texts_or_missing_or_begin_anew_in_each_picture(tmp_path: Path) -> None:
+    expected = [("car1.jpg#1", ("door",)), ("car2.jpg#1", ("door",))]
+    images = [{"id": number, "file_name": f"car{number}.jpg"} for number in (1, 2)]
+    for name, ids in {
+        "texts": ("1", "2", "1"),
+        "floats": (1.0, 2.0, 1),
+        "none": (1, 2, None),
+        "same": (1, 2, 1),
+    }.items():
+        marks = [annotation(ids[2], image) for image in ids[:2]]
+        write(tmp_path / name, *marks, images=images)
+        assert listed(tmp_path / name) == (expected, [])

@@ -138,3 +138,8 @@ def test_any_text_is_read_or_listed(folder: Path, result_or_sentence, content: s
     voc_items = result_or_sentence(read_voc, folder, rejects=Rejects())
     assert voc_items is not None
     assert voc_items.items[0].id == "a.jpg#1"
+
+
+def test_labels_of_pictures_need_no_box(tmp_path: Path) -> None:
+    write(tmp_path, a="<object><name>cat</name></object>", b=f"<object><name>bat</name>{box(5, 5, 6, 6)}</object>")
+    assert listed(tmp_path, label_column="pictures") == ([("a.jpg", ("cat",)), ("b.jpg", ("bat",))], [])

@@ -200,3 +200,29 @@ def test_columns_by_name_are_what_columns_by_number_are() -> None:
     for columns in (["dog"], [["dog"], ["dog", "cat"]], [0, 1], None):
         with pytest.raises(InputError, match="Y is no matrix of 1, 0 and -1; leave label_names out"):
             align_columns(words, columns, ["dog", "cat"])
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float64"])
+def test_columns_of_a_frame_are_labels(kind: str, dtype: str) -> None:
+    columns = {"fox": np.array([1, 0, 1], dtype), "elk": np.array([0, 1, 1], dtype)}
+    module = pytest.importorskip(kind)
+    frame = module.table(columns) if kind == "pyarrow" else module.DataFrame(columns)
+    vocabulary = Vocabulary()
+    for has_names in (False, True):  # first and later rows
+        Y = build_signed_label_matrix(frame, 3, vocabulary, grow=True, has_names=has_names)
+        assert (list(vocabulary), Y.toarray().tolist()) == (["fox", "elk"], [[1, 0], [0, 1], [1, 1]])
+    swapped = frame[["elk", "fox"]] if kind != "pyarrow" else frame.select(["elk", "fox"])
+    Y = build_signed_label_matrix(swapped, 3, vocabulary, grow=False, has_names=True)
+    assert Y.toarray().tolist() == [[1, 0], [0, 1], [1, 1]]
+    with pytest.raises(InputError, match="X has 2 rows and Y has 3"):
+        build_signed_label_matrix(frame, 2, vocabulary, grow=True, has_names=True)
+
+
+def test_columns_of_a_frame_do_not_rename_given_labels() -> None:
+    pandas = pytest.importorskip("pandas")
+    vocabulary, frame = Vocabulary(["fox", "elk"]), pandas.DataFrame({"a": [1, 0], "b": [0, 1]})
+    Y = build_signed_label_matrix(frame, 2, vocabulary, grow=True, has_names=True)
+    assert (list(vocabulary), Y.toarray().tolist()) == (["fox", "elk"], [[1, 0], [0, 1]])
+    with pytest.raises(InputError, match="labels are the numbers 0 to 1"):
+        build_signed_label_matrix(frame, 2, Vocabulary(["0", "1"]), grow=True, has_names=False)

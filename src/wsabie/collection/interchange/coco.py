@@ -17,7 +17,7 @@ from wsabie.collection.interchange.tag_record import Frame, Tag, TagLine, group_
 from wsabie.collection.labels.label_store import iterate_ancestors
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
-from wsabie.io.formats.coco import find_coco_file, parse_coco_region
+from wsabie.io.formats.coco import find_coco_file, get_coco_key, parse_coco_region
 from wsabie.io.parsers.json_values import iterate_elements
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.regions import format_region, parse_region
@@ -122,8 +122,8 @@ def read_coco_tags(path: Path, rejects: Rejects) -> Iterator[TagLine]:
     """
     if find_coco_file(path) != path:
         raise InputError(f"{format_path(path)} holds no images, categories and annotations of COCO; give such a file")
-    images: dict[int | str, str] = {}
-    categories: dict[int | str, tuple[str, str]] = {}
+    images: dict[str, str] = {}
+    categories: dict[str, tuple[str, str]] = {}
     for number, (member, element) in enumerate(iterate_elements(path, tuple(_NAMES)), start=1):
         with rejects.catch(f"{format_path(path)} {member} {number}"):
             key, name = _require_key(element, "id"), _require_text(element, _NAMES[member])
@@ -136,9 +136,9 @@ def read_coco_tags(path: Path, rejects: Rejects) -> Iterator[TagLine]:
         with rejects.catch(format_path(path), number):
             image, category = _require_key(element, "image_id"), _require_key(element, "category_id")
             if image not in images:
-                raise RowError("annotation of an unknown picture", str(image))
+                raise RowError("annotation of an unknown picture", image)
             if category not in categories:
-                raise RowError("annotation of an unknown category", str(category))
+                raise RowError("annotation of an unknown category", category)
             label = categories[category][0]
             yield TagLine(number, images[image], (label,), region=_parse_region(element), parents=parents[label])
 
@@ -146,7 +146,7 @@ def read_coco_tags(path: Path, rejects: Rejects) -> Iterator[TagLine]:
 def _parse_region(element: JsonObject) -> str:
     if element.get("image_label") is True or not (element.get("bbox") or element.get("segmentation")):
         return ""
-    shape = parse_coco_region(element)
+    shape = parse_coco_region(element, needs_outline=False)
     if shape.box.area <= 0:
         raise RowError("empty region", f"annotation {element.get('id')}")
     try:
@@ -166,14 +166,11 @@ def _find_ancestors(categories: Collection[tuple[str, str]]) -> dict[str, tuple[
     return {name: tuple(islice(iterate_ancestors(parents, name), _DEEPEST))[::-1] for name in names}
 
 
-def _require_key(element: Any, name: str) -> int | str:
+def _require_key(element: Any, name: str) -> str:
     """Return the id in an element of the file, which may be any JSON."""
     if not isinstance(element, dict):
         raise RowError("no JSON object", repr(element)[:100])
-    value = element.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise RowError(f"annotation, picture or category without {name}", f"{value!r}"[:100])
-    return value
+    return get_coco_key(element, name)
 
 
 def _require_text(element: JsonObject, name: str) -> str:

@@ -6,8 +6,9 @@
                       "segmentation": [[132.1, 345.3, 141.5, 352.4, 149.2, 366.5]], "iscrowd": 0}]}
 
 The region of this annotation is `car1.jpg#12`. A box is left, top, width, height. Where there are polygons, their hull
-is the box. Crowds, and masks written as run lengths, are listed and left out. The file is read element by element, and
-of an annotation its numbers are kept.
+is the box. Crowds, and masks written as run lengths, are listed and left out; whole boxes need no mask, and labels of
+pictures no shape. Ids may be texts, and annotations may lack them. The file is read element by element, and of an
+annotation its numbers are kept.
 
 pycocotools holds the whole file, and ends at the first annotation that lacks a key
 (`docs/decisions/text-readers.md`).
@@ -16,6 +17,7 @@ pycocotools holds the whole file, and ends at the first annotation that lacks a 
 import re
 from array import array
 from collections import defaultdict
+from contextlib import suppress
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
@@ -93,7 +95,7 @@ def read_coco(path: Path, *, kind: str | None = None, split: str | None = None, 
     file = find_coco_file(path)
     if file is None:
         raise InputError(f"{path} holds no JSON with images, categories and annotations; give such a file")
-    content = _CocoContent()
+    content = _CocoContent(kind)
     for number, (name, element) in enumerate(iterate_elements(file, _LISTS), start=1):
         with rejects.catch(f"{file} element {number}"):
             content.add(name, element)
@@ -111,11 +113,12 @@ class _Image(NamedTuple):
 class _CocoContent:
     """Content of the lists before anything is joined: they may come in any order."""
 
-    def __init__(self) -> None:
-        self.images: dict[int | str, _Image] = {}
-        self.categories: dict[int | str, str] = {}
-        self.numbers: set[int | str] = set()
-        self.marked: defaultdict[int | str, list[tuple[int | str, int | str, Region]]] = defaultdict(list)
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.images: dict[str, _Image] = {}
+        self.categories: dict[str, str] = {}
+        self.numbers: set[tuple[str, str]] = set()
+        self.marked: defaultdict[str, list[tuple[str, str, Region | None]]] = defaultdict(list)
 
     def add(self, name: str, element: object) -> None:
         """Add an element of one of the lists.
@@ -128,24 +131,30 @@ class _CocoContent:
             raise RowError("no JSON object", repr(element)[:100])
         if name == "images":
             image = _parse_image(element)
-            if self.images.setdefault(_get_key(element, "id"), image) is not image:
+            if self.images.setdefault(get_coco_key(element, "id"), image) is not image:
                 raise RowError("duplicate picture", image.name)
         elif name == "categories":
-            self.categories[_get_key(element, "id")] = _get_text(element, "name")
+            self.categories[get_coco_key(element, "id")] = _get_text(element, "name")
         else:
-            number = _get_key(element, "id")
-            region = parse_coco_region(element)
-            if number in self.numbers:
-                raise RowError("duplicate id", f"annotation {number}")
-            self.numbers.add(number)
-            self.marked[_get_key(element, "image_id")].append((number, _get_key(element, "category_id"), region))
+            marked = self.marked[image_id := get_coco_key(element, "image_id")]
+            number = str(len(marked) + 1) if element.get("id") is None else get_coco_key(element, "id")
+            category, region = get_coco_key(element, "category_id"), None
+            if self.kind != "pictures":
+                region = parse_coco_region(element, needs_outline=self.kind == "regions")
+                if (image_id, number) in self.numbers:
+                    raise RowError("duplicate id", f"annotation {number}")
+                self.numbers.add((image_id, number))
+            marked.append((number, category, region))
 
 
-def _get_key(element: JsonObject, name: str) -> int | str:
+def get_coco_key(element: JsonObject, name: str) -> str:
+    """Return an id as text, for it may be a number in one list and a text in another; RowError without one."""
     value = element.get(name)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise RowError(f"annotation, picture or category without {name}", f"{value!r}"[:100])
-    return value
+    return str(value).strip()
 
 
 def _get_text(element: JsonObject, name: str) -> str:
@@ -171,8 +180,8 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST
 
 
-def parse_coco_region(element: JsonObject) -> Region:
-    """Return the region of an annotation.
+def parse_coco_region(element: JsonObject, *, needs_outline: bool = True) -> Region:
+    """Return the region of an annotation; where no outline is needed, a box makes up for one that cannot be used.
 
     Raises
     ------
@@ -181,13 +190,19 @@ def parse_coco_region(element: JsonObject) -> Region:
     """
     detail = f"annotation {element.get('id')}"
     outlines, box = element.get("segmentation") or [], element.get("bbox") or []
-    if element.get("iscrowd"):
+    if element.get("iscrowd") not in (None, False, 0, "0", ""):
         raise RowError("crowd of objects", detail)
-    if isinstance(outlines, dict):
+    if isinstance(outlines, dict) and not (box and not needs_outline):
         raise RowError("mask of run lengths", detail)
     if not outlines and not box:
         raise RowError("region without a box", detail)
+    if isinstance(outlines, list) and all(map(_is_number, outlines)):
+        outlines = [outlines] if outlines else []  # a single one
     try:
+        if box and not needs_outline:
+            with suppress(TypeError, ValueError, OverflowError, RowError):
+                return _build_outlined_region(outlines, detail)
+            return _build_box_region(box)
         return _build_outlined_region(outlines, detail) if outlines else _build_box_region(box)
     except (TypeError, ValueError, OverflowError) as error:
         raise RowError("malformed region", detail) from error
@@ -232,16 +247,16 @@ def _build_items(file: Path, content: _CocoContent, kind: str, rejects: Rejects)
             names.add(image.name)
             for number, category, _ in marked:
                 if category not in content.categories:
-                    rejects.add(f"{image.name}#{number}", "region of an unknown category", str(category))
+                    rejects.add(f"{image.name}#{number}", "region of an unknown category", category)
             annotations = [
-                RegionAnnotation(str(n), content.categories[key], region)
+                RegionAnnotation(n, content.categories[key], region)
                 for n, key, region in marked
                 if key in content.categories
             ]
             items += make_region_items(image.name, path, image.frame, annotations, kind, rejects)
     for key, marked in content.marked.items():
         for number, *_ in marked:
-            rejects.add(f"{file} annotation {number}", "region of an unknown picture", str(key))
+            rejects.add(f"{file} annotation {number}", "region of an unknown picture", key)
     return items
 
 

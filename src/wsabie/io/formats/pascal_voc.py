@@ -73,7 +73,7 @@ def read_voc(folder: Path, *, kind: str | None = None, split: str | None = None,
         where = f"{ANNOTATIONS}/{file.name}"
         with rejects.catch(where):
             try:
-                items += make_region_items(*_read_picture(folder, file, rejects), kind, rejects)
+                items += make_region_items(*_read_picture(folder, file, kind, rejects), kind, rejects)
             except InputError as error:
                 if rejects.strict:
                     raise
@@ -93,7 +93,7 @@ def _read_members(folder: Path, split: str) -> set[str]:
 
 
 def _read_picture(
-    folder: Path, file: Path, rejects: Rejects
+    folder: Path, file: Path, kind: str, rejects: Rejects
 ) -> tuple[str, Path, tuple[float, float] | None, list[RegionAnnotation]]:
     """Return name, file, size and regions of a picture."""
     content = read_head(file, _LARGEST + 1)
@@ -101,7 +101,7 @@ def _read_picture(
         raise RowError("annotations that are too long", f"more than {_LARGEST >> 20} MiB")
     root = parse_xml(content, file)
     name, path = _find_picture(folder, _get_text(root, "filename"), file.stem)
-    marked = list(_iterate_regions(root, name, rejects))
+    marked = list(_iterate_regions(root, name, kind, rejects))
     if not marked:
         raise RowError("picture without regions", name)
     size = _find_child(root, "size")
@@ -119,8 +119,8 @@ def _find_picture(folder: Path, filename: str, stem: str) -> tuple[str, Path]:
     raise RowError("missing picture", filename or stem)
 
 
-def _iterate_regions(root: XmlElement, name: str, rejects: Rejects) -> Iterator[RegionAnnotation]:
-    """Yield objects and, behind each, its parts; those without a box are rejected."""
+def _iterate_regions(root: XmlElement, name: str, kind: str, rejects: Rejects) -> Iterator[RegionAnnotation]:
+    """Yield objects and, behind each, its parts; those without a box are rejected, unless pictures are read."""
     numbers = count(1)
     for child in root.children:
         if child.local_name != "object":
@@ -130,7 +130,8 @@ def _iterate_regions(root: XmlElement, name: str, rejects: Rejects) -> Iterator[
         for number, element in [(object_number, child), *parts]:
             with rejects.catch(f"{name}#{number}"):
                 container = None if element is child else object_number
-                yield RegionAnnotation(number, _get_text(element, "name"), _parse_region(element), container)
+                region = None if kind == "pictures" else _parse_region(element)
+                yield RegionAnnotation(number, _get_text(element, "name"), region, container)
 
 
 def _parse_region(element: XmlElement) -> Region:

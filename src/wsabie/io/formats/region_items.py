@@ -34,14 +34,15 @@ class RegionAnnotation(NamedTuple):
     number : str
         By which it is known in its picture.
     label : str
-    region : Region
+    region : Region or None
+        None where only labels of pictures are read.
     container_number : str or None
         The number of the region that it is said to be a part of.
     """
 
     number: str
     label: str
-    region: Region
+    region: Region | None
     container_number: str | None = None
 
 
@@ -57,19 +58,22 @@ def make_region_items(
 
     `frame` is its stated size.
 
-    Regions that cannot be used are listed, those of a picture that has more than `MOST` too.
+    Regions that cannot be used are listed, those of a picture that has more than `MOST` too. Labels of pictures need no
+    region.
     """
     items, labels = [], dict[str, None]()
     for number, annotation in enumerate(regions):
         region_id = f"{name}#{annotation.number}"
         with rejects.catch(region_id):
-            if number >= MOST:
-                raise RowError("too many regions in a picture", f"more than {MOST}")
             label_names = normalise_labels([annotation.label])
             if not label_names:
                 raise RowError("region without a label")
-            region = clip_region(annotation.region, frame)
             labels |= dict.fromkeys(label_names)
+            if annotation.region is None:
+                continue
+            if number >= MOST:
+                raise RowError("too many regions in a picture", f"more than {MOST}")
+            region = clip_region(annotation.region, frame)
             container = annotation.container_number
             container_id = None if container is None else f"{name}#{container}"
             region = region._replace(outlines=()) if kind == "boxes" else region

@@ -24,6 +24,7 @@ def build_signed_label_matrix(Y: Labels, n_rows: int, vocabulary: Vocabulary, *,
     Parameters
     ----------
     Y : (n,) integers or names, (n, n_labels) sparse or dense matrix of {-1, 0, 1}, or a list of lists of names
+        The named columns of a data frame of {-1, 0, 1} are labels.
     vocabulary : Vocabulary
         With `grow`, labels that it lacks are added (in the order of their first appearance; integers by number).
     has_names : bool
@@ -35,7 +36,9 @@ def build_signed_label_matrix(Y: Labels, n_rows: int, vocabulary: Vocabulary, *,
     InputError
         Other lengths, mixed types, unknown labels without `grow`, words among numbers, values other than -1, 0, 1.
     """
-    Y = _open_labels(Y)
+    names, Y = _get_column_names(Y), _open_labels(Y)
+    if names and (not has_names or any(name in vocabulary for name in names)):
+        return _build_from_frame(Y, names, n_rows, vocabulary, grow, has_names)
     if not isinstance(Y, list) and Y.ndim == 2:
         return _follow_merges(_build_from_matrix(Y, n_rows, vocabulary, grow, has_names), vocabulary)
     if len(Y) != n_rows:
@@ -101,6 +104,26 @@ def _open_labels(Y: Any) -> Any:
     if isinstance(Y, str) or not hasattr(Y, "__iter__") or getattr(Y, "ndim", 1) == 0:
         raise InputError(f"Y is {Y!r}; give a label, or a list of labels, per row of X")
     return Y if isinstance(Y, np.ndarray) else list(Y)
+
+
+def _get_column_names(Y: Any) -> list[str]:
+    """Return the names of the columns of a data frame of numbers; none of anything else."""
+    names = getattr(Y, "column_names", getattr(Y, "columns", ()))
+    is_frame = hasattr(Y, "__array__") and all(isinstance(name, str) for name in names)
+    return list(names) if is_frame and len(names) and np.asarray(Y).dtype.kind in "biuf" else []
+
+
+def _build_from_frame(
+    Y: Array, names: Sequence[str], n_rows: int, vocabulary: Vocabulary, grow: bool, has_names: bool
+) -> Matrix:
+    """Return the signed matrix of a data frame, whose columns may stand in any order."""
+    if len(Y) != n_rows:
+        raise InputError(f"X has {n_rows} rows and Y has {len(Y)}; give one row of Y per row of X")
+    if not grow:
+        vocabulary.ids(names)  # refuses unknown ones
+    if not has_names and len(vocabulary):
+        _refuse_words([name for name in names if name not in vocabulary], len(vocabulary))
+    return _follow_merges(align_columns(vocabulary, Y, names), vocabulary)
 
 
 def _convert_to_array(Y: Labels) -> Array:
