@@ -46,8 +46,9 @@ def maybe(draw: Draw) -> Draw:
 
 SPACES: dict[str, Space] = {
     "wsabie": {
-        "learning_rate": log_uniform(0.01, 0.1),
-        "max_norm": uniform(1.0, 3.0),
+        "init": one_of("ridge", "random"),
+        "rate_factor": log_uniform(0.2, 4.0),  # times the default rate of the start
+        "max_norm": one_of(1.0, 1.5, 2.0, 3.0, None),
         "margin": uniform(0.3, 1.5),
         "max_sampled": one_of("auto", 300, 100),
         "epochs": log_integer(6, 40),

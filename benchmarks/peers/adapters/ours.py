@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.peers.harness import LONGEST, Run, main
+from wsabie.models.base.hyperparameters import TrainingShape, default_embedding_rate
 from wsabie.models.wsabie.estimator import Wsabie
 
 
@@ -27,6 +28,10 @@ class _Watched(Wsabie):
 def train(run: Run) -> None:
     """Train once; `params["epochs"]` is the length of the schedule, which may be left early."""
     options = {"dim": run.job["dim"], "threads": run.threads, "seed": run.seed, **run.params}
+    if "rate_factor" in options:
+        factor, n = options.pop("rate_factor"), run.X.shape[0]
+        shape = TrainingShape(n, n, int(np.max(run.y)) + 1, run.X.shape[1])
+        options["learning_rate"] = factor * default_embedding_rate(Wsabie(**options).get_params(), shape)
     scores, last = _Scores(run), run.job["epochs"]
     with run.measure_separately("compile_s"):
         scores.model = Wsabie(**{**options, "epochs": 1}).fit(run.X[:512], run.y[:512])

@@ -97,6 +97,16 @@ def test_the_choice_of_a_kind_shows_what_was_tried(cli: Cli, rows: Path, tmp_pat
     assert f"kept: {SYSTEMS[summary['kind']].title}" in result.out
 
 
+@pytest.mark.parametrize("kind", ["wsabie", "linear-warp", "full-rank"])
+def test_a_stated_learning_rate_begins_at_random_and_says_so(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None:
+    command = ("train", rows, "--model", tmp_path / "m", "--kind", kind, "--epochs", 1, "--threads", 1)
+    note = "with a stated learning rate training begins at random; --set init=ridge takes the usual start"
+    for words, n in (((), 0), (("--learning-rate", 0.05), 1), (("--learning-rate", 0.001, "--set", "init=ridge"), 0)):
+        result = cli(*command, *words)
+        assert result.code == 0, result.err
+        assert result.err.count(note) == n, result.err
+
+
 @pytest.mark.parametrize("kind", ["auto", "fusion"])
 def test_the_share_of_held_out_rows_of_kinds_that_compare(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None:
     command = ("train", rows, "--model", tmp_path / "m", "--kind", kind, "--threads", 1, "--hold-out")

@@ -121,6 +121,7 @@ def _train_model(options: TrainOptions) -> Report:
     recipe = _make_recipe(options)
     finished = _check_before_work(options, recipe)
     _report_order_statistic(recipe.estimator)
+    _report_random_start(recipe.estimator)
     if options.kind in HOLDS_OUT:
         time = (
             "twice the time of its members"
@@ -280,6 +281,21 @@ def _report_order_statistic(estimator: "LabelModel") -> None:
     for requested in dict.fromkeys(str(parameters[f"{name[:-4]}order_statistic"] or "") for name in losses):
         usual = f"{list(ORDER_STATISTIC)} (the k-th highest of n; --set order_statistic=[2,3] takes another)"
         print_note(f"loss k-os ranks one of several positives: order_statistic = {requested or usual}")
+
+
+def _report_random_start(estimator: "LabelModel") -> None:
+    """Report that a stated learning rate, of a model or its parts, makes training begin at random."""
+    from wsabie.models.base.hyperparameters import has_ridge_start
+
+    parameters = estimator.get_params()
+    for name in parameters:
+        prefix, _, last = name.rpartition("init")
+        if last or f"{prefix}learning_rate" not in parameters:
+            continue
+        part = {key.removeprefix(prefix): value for key, value in parameters.items() if key.startswith(prefix)}
+        if not has_ridge_start(part) and has_ridge_start({**part, "learning_rate": "auto"}):
+            print_note("with a stated learning rate training begins at random; --set init=ridge takes the usual start")
+            return
 
 
 def _open_sources(
