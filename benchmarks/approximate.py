@@ -82,15 +82,12 @@ def methods(task: Task, method_kinds: Sequence[str], recall: float) -> Any:
 def by_trees(task: Task, true: Any) -> Any:
     sampled = slice(None, None, -(-len(task.training) // ANSWERED))
     answer_matrix = answers(task, sampled)
-    trees: dict[str, tuple[Any, Any, Any]] = {
-        "k-means, the model's answers": (task.training[sampled], answer_matrix, None)
-    }
+    trees: dict[str, tuple[Any, Any]] = {"k-means, the model's answers": (task.training[sampled], answer_matrix)}
     if task.labels is not None:
-        trees["k-means, labels"] = task.training, task.labels, None
-        trees["confusion, labels"] = task.training, task.labels, task.labels[sampled].T @ answer_matrix
-    for name, (points, labels, confusion) in trees.items():
+        trees["k-means, labels"] = task.training, task.labels
+    for name, (points, labels) in trees.items():
         start = time.perf_counter()
-        tree = LabelTree.grow(task.exact, branching=32, leaf=64, confusion=confusion)
+        tree = LabelTree.grow(task.exact, branching=32, leaf=64)
         wrong = tree.train(points, labels, epochs=EPOCHS)
         seconds = time.perf_counter() - start
         print(f"tree ({name}) of {len(tree.shape.starts):,} nodes: wrong steps {wrong[0]:.3f} to {wrong[-1]:.3f}")

@@ -21,13 +21,8 @@ def grouped(seed: int = 0) -> Any:
     return (centres[np.arange(N) % (N // 20)] + rng.normal(size=(N, DIM))).astype(np.float32)
 
 
-@pytest.mark.parametrize("confused", [False, True])
-def test_every_label_has_one_place_and_children_share_out_their_parents(confused: bool) -> None:
-    confusion = None
-    if confused:
-        rng = np.random.default_rng(1)
-        confusion = csr_matrix((np.ones(3000), (rng.integers(0, N, 3000), rng.integers(0, N, 3000))), (N, N))
-    shape = grow_tree(grouped(), 5, 12, confusion, 0)
+def test_every_label_has_one_place_and_children_share_out_their_parents() -> None:
+    shape = grow_tree(grouped(), 5, 12, 0)
     assert sorted(shape.order) == list(range(N))
     for node, (lo, hi, first, count) in enumerate(
         zip(shape.starts, shape.stops, shape.first, shape.counts, strict=True)
@@ -46,23 +41,16 @@ def test_every_label_has_one_place_and_children_share_out_their_parents(confused
     assert (shape.parents[deeper] == paths[:, 0][paths[:, 1] >= 0]).all()
 
 
-def test_what_is_confused_goes_down_together() -> None:
-    """Spectral clustering of blocks that points know nothing of; labels never confused follow their points."""
-    rng = np.random.default_rng(0)
-    block = rng.permutation(N) % 4
-    i, j = rng.integers(0, N, 40_000), rng.integers(0, N, 40_000)
-    is_confused = (block[i] == block[j]) & (i % 50 > 0) & (j % 50 > 0)
-    confusion = csr_matrix((np.ones(is_confused.sum()), (i[is_confused], j[is_confused])), (N, N))
-    points = rng.normal(size=(N, DIM)).astype(np.float32)
-    shape = grow_tree(points, 4, N // 3, confusion, 0)
-    confused = np.arange(N)[np.arange(N) % 50 > 0]
+def test_labels_of_one_group_go_down_together() -> None:
+    group = np.random.default_rng(0).permutation(N) % 4
+    points = (20 * np.eye(4, DIM)[group] + np.random.default_rng(1).normal(size=(N, DIM))).astype(np.float32)
+    shape = grow_tree(points, 4, N // 3, 0)
     for node in np.flatnonzero(shape.parents == 0):
-        members = np.intersect1d(shape.order[shape.starts[node] : shape.stops[node]], confused)
-        assert len(np.unique(block[members])) == 1
+        assert len(np.unique(group[shape.order[shape.starts[node] : shape.stops[node]]])) == 1
 
 
 def test_equal_points_are_split_evenly() -> None:
-    shape = grow_tree(np.ones((100, 3), np.float32), 4, 10, None, 0)
+    shape = grow_tree(np.ones((100, 3), np.float32), 4, 10, 0)
     assert (shape.stops - shape.starts)[shape.counts == 0].max() <= 10
 
 
@@ -136,8 +124,6 @@ def test_bad_input() -> None:
     exact = ExactIndex(grouped())
     with pytest.raises(InputError, match="two children"):
         LabelTree.grow(exact, branching=1)
-    with pytest.raises(InputError, match="confusion matrix has the shape"):
-        LabelTree.grow(exact, confusion=csr_matrix((3, 3)))
     with pytest.raises(InputError, match="no row has a label"):
         LabelTree.grow(exact).train(grouped()[:2], csr_matrix((2, N)))
     with pytest.raises(InputError, match="dimensions"):

@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from wsabie.core.arrays import Array, Bool, Float32, Int64, Matrix
-from wsabie.core.errors import InputError
 from wsabie.core.sparse_matrices import convert_to_csr
 from wsabie.core.validation import check_positive_integer, require
 from wsabie.search import label_index
@@ -22,11 +21,8 @@ from wsabie.search.exact_index import ExactIndex
 from wsabie.search.search_arrays import build_incidence, prepare_float32_rows
 from wsabie.storage.model_folder import ModelState
 
-_CONFUSED = 16  # eigenvectors at most
-_ITERATIONS = 60
 _ROUNDS = 20
 _MANY = 5000  # labels that are grouped by a part of them at a time
-_FEW = 8  # labels with a confusion, per group, below which points tell more
 
 
 class TreeShape(NamedTuple):
@@ -68,15 +64,11 @@ def is_tree_shape(shape: TreeShape, n_labels: int) -> bool:
     )
 
 
-def grow_tree(points: Float32, branching: int, leaf: int, confusion: Matrix | None, seed: int) -> TreeShape:
+def grow_tree(points: Float32, branching: int, leaf: int, seed: int) -> TreeShape:
     """Split the labels into at most `branching` groups, recursively, down to at most `leaf` labels.
 
-    With `confusion`, (n_labels, n_labels) sparse counts of the flat model's answers j where i was right, groups come
-    from the spectral clustering of A = (C + C') / 2 (Bengio, Weston and Grangier 2010, algorithm 2); a label that was
-    never confused goes to the group whose mean point is nearest. Without it, and where few labels of a node were
-    confused, groups are k-means of the points.
+    Groups come from k-means of the points.
     """
-    affinity = None if confusion is None else _compute_affinity(confusion)
     order = np.arange(len(points))
     starts, stops, parents, first, counts = [0], [len(points)], [-1], list[int](), list[int]()
     node = 0
@@ -87,9 +79,7 @@ def grow_tree(points: Float32, branching: int, leaf: int, confusion: Matrix | No
             counts.append(0)
         else:
             labels, n_groups = order[lo:hi], min(branching, 2 * -(-(hi - lo) // leaf))  # leaves that are half full
-            groups = _split_labels(
-                points[labels], n_groups, None if affinity is None else affinity[labels][:, labels], seed + node
-            )
+            groups = _split_labels(points[labels], n_groups, seed + node)
             order[lo:hi] = labels[np.argsort(groups, kind="stable")]
             sizes = np.bincount(groups)
             ends = lo + np.cumsum(sizes)
@@ -102,68 +92,16 @@ def grow_tree(points: Float32, branching: int, leaf: int, confusion: Matrix | No
     return TreeShape(order, *(np.array(column, np.int64) for column in (starts, stops, parents, first, counts)))
 
 
-def _compute_affinity(confusion: Matrix) -> Matrix:
-    from scipy.sparse import diags
-
-    counts = convert_to_csr(confusion, "the confusion matrix").astype(np.float64)
-    errors = (counts - diags(counts.diagonal())).maximum(0)
-    return (errors + errors.T) / 2
-
-
-def _split_labels(points: Float32, branching: int, affinity: Matrix | None, seed: int) -> Int64:
-    """Return a group for each label, numbered without gaps; two groups or more."""
-    branching = min(branching, len(points))
-    confused = np.empty(0, np.int64) if affinity is None else np.flatnonzero(np.diff(affinity.indptr))
-    if affinity is not None and len(confused) >= _FEW * branching:
-        from sklearn.metrics import pairwise_distances_argmin
-
-        groups = np.full(len(points), -1)
-        groups[confused] = _cluster_rows(
-            _compute_spectral_rows(affinity[confused][:, confused], branching, seed), branching, seed
-        )
-        remaining = np.flatnonzero(groups < 0)
-        if len(remaining):
-            means = np.stack([points[groups == group].mean(axis=0) for group in range(groups.max() + 1)])
-            groups[remaining] = pairwise_distances_argmin(points[remaining], means)
-    else:
-        groups = _cluster_rows(points, branching, seed)
-    numbers: Int64 = np.unique(groups, return_inverse=True)[1].astype(np.int64)
-    if numbers.max() == 0:  # all alike
-        numbers = np.arange(len(points)) * branching // len(points)
-    return numbers
-
-
-def _compute_spectral_rows(affinity: Matrix, groups: int, seed: int) -> Float32:
-    """Return rows of the first eigenvectors of D^-1/2 A D^-1/2 at unit length (Ng, Jordan and Weiss 2001).
-
-    Orthogonal iteration takes twice as many vectors: labels fall into pieces that are never confused with each other,
-    so that the first eigenvalue comes several times, and methods of one vector at a time miss some of its vectors.
-    """
-    from scipy.sparse import diags
-
-    n, k = affinity.shape[0], min(groups, _CONFUSED)
-    root = diags(1 / np.sqrt(np.maximum(np.asarray(affinity.sum(axis=1)).ravel(), 1e-12)))
-    pull = root @ affinity @ root
-    basis = np.linalg.qr(np.random.default_rng(seed).normal(size=(n, min(2 * k, n))))[0]
-    for _ in range(_ITERATIONS):  # of (I + M) / 2, whose eigenvalues lie between 0 and 1
-        basis = np.linalg.qr((basis + pull @ basis) / 2)[0]
-    values, turned = np.linalg.eigh(basis.T @ (pull @ basis))
-    vectors = basis @ turned[:, np.argsort(-values)[:k]]
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    rows: Float32 = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
-    return rows
-
-
-def _cluster_rows(rows: Float32, groups: int, seed: int) -> Int64:
-    """Cluster rows by k-means, very many in mini-batches; return numbers without gaps."""
+def _split_labels(points: Float32, branching: int, seed: int) -> Int64:
+    """Cluster labels by k-means, very many in mini-batches; return group numbers without gaps, two groups or more."""
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
-    clustering = MiniBatchKMeans if len(rows) > _MANY else KMeans
-    model = clustering(groups, n_init=1, max_iter=_ROUNDS, random_state=seed)
+    clustering = MiniBatchKMeans if len(points) > _MANY else KMeans
+    model = clustering(min(branching, len(points)), n_init=1, max_iter=_ROUNDS, random_state=seed)
     with threadpool_limits(1), warnings.catch_warnings():  # the same bits with any number of threads
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than groups
-        groups_of_rows: Int64 = np.unique(model.fit_predict(rows), return_inverse=True)[1]
-    return groups_of_rows
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different points than groups
+        groups: Int64 = np.unique(model.fit_predict(points), return_inverse=True)[1]
+    return groups if groups.max() else np.arange(len(points)) * branching // len(points)  # all alike
 
 
 _BATCH = 512
@@ -246,16 +184,7 @@ class LabelTree(label_index.LabelSearchIndex):
         return tree
 
     @classmethod
-    def grow(
-        cls,
-        exact: ExactIndex,
-        *,
-        branching: int = 32,
-        leaf: int = 64,
-        confusion: Matrix | None = None,
-        beam: int = 16,
-        seed: int = 0,
-    ) -> Self:
+    def grow(cls, exact: ExactIndex, *, branching: int = 32, leaf: int = 64, beam: int = 16, seed: int = 0) -> Self:
         """Return an untrained tree whose nodes lie at the mean of their labels.
 
         Parameters
@@ -265,22 +194,16 @@ class LabelTree(label_index.LabelSearchIndex):
             Children of a node, at most.
         leaf : int
             Labels of a node that is not split.
-        confusion : sparse matrix (n_labels, n_labels) or None
-            Counts of held-out rows with label i for which the flat model answered j; spectral clustering of this matrix
-            makes the tree. None: k-means of the labels' points.
 
         Raises
         ------
         InputError
-            A number is too small, or the matrix does not fit.
+            A number is too small.
         """
         branching, leaf = check_positive_integer(branching, "branching"), check_positive_integer(leaf, "leaf")
         require(branching > 1, "a node has two children at least; give a branching of 2 or more")
-        n = len(exact.table)
-        if confusion is not None and confusion.shape != (n, n):
-            raise InputError(f"the confusion matrix has the shape {confusion.shape} for {n} labels; give ({n}, {n})")
-        points, _ = _compute_linear_form(exact, np.arange(n))
-        return cls(exact, grow_tree(points, branching, leaf, confusion, seed), beam)
+        points, _ = _compute_linear_form(exact, np.arange(len(exact.table)))
+        return cls(exact, grow_tree(points, branching, leaf, seed), beam)
 
     def train(
         self, points: Array, Y: Matrix, *, epochs: int = 5, margin: float = 0.5, rate: float = 0.1, seed: int = 0
