@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from wsabie.core.errors import InputError
-from wsabie.evaluation.calibration import Calibration, ScoredPairs, compute_reliability, fit_calibration, sample_pairs
+from wsabie.evaluation.calibration import (
+    Calibration,
+    ScoredPairs,
+    compute_calibration_error,
+    fit_calibration,
+    sample_pairs,
+)
 
 
 def sigmoid(x):
@@ -47,7 +53,7 @@ def test_probabilities_are_calibrated_on_new_pairs_and_label_offsets_help():
     fresh, truth = draw_pairs(30_000, 1.2, -0.5, label_offsets, seed=2)
     common, per_label = fit_calibration(pairs), fit_calibration(pairs, n_labels=40)
     with_labels = per_label.predict_proba(fresh.scores, fresh.labels)
-    assert compute_reliability(with_labels, fresh.outcomes)[1] < 0.01
+    assert compute_calibration_error(with_labels, fresh.outcomes) < 0.01
     assert np.abs(with_labels - truth).mean() < 0.02 < np.abs(common.predict_proba(fresh.scores) - truth).mean()
 
 
@@ -131,11 +137,9 @@ def test_a_fit_on_sampled_pairs_is_near_the_fit_on_all():
     assert part.offset == pytest.approx(full.offset, abs=0.2)
 
 
-def test_the_reliability_table_by_hand():
-    table, error = compute_reliability([0.1, 0.3, 0.9, 1.0], [0, 1, 1, 1], weights=[1, 3, 1, 1], bins=2)
-    assert [(row.low, row.high, row.weight) for row in table] == [(0, 0.5, 4), (0.5, 1, 2)]
-    assert table[0].predicted == pytest.approx((0.1 + 0.9) / 4)
-    assert table[0].observed == pytest.approx(3 / 4)
+def test_the_calibration_error_by_hand():
+    """Bins of 4 and 2 pairs, with mean predictions .25 and .95 where 3 of 4 and 2 of 2 are right."""
+    error = compute_calibration_error([0.1, 0.3, 0.3, 0.3, 0.9, 1.0], [0, 1, 1, 1, 1, 1], bins=2)
     assert error == pytest.approx((4 * 0.5 + 2 * 0.05) / 6)
 
 

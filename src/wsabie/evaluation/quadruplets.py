@@ -204,18 +204,10 @@ def compute_rank_metrics(
     >>> {name: value.tolist() for name, value in values.items()}
     {'p@1': [1.0, 0.0], 'p@2': [0.5, 0.0], 'MAP': [1.0, 0.25], 'rank': [1.0, 4.0]}
     """
+    from wsabie.evaluation import metrics
+
     first = np.asarray(ranks, np.int64)
-    group = np.ones_like(first) if tied is None else np.asarray(tied, np.int64) + 1
-    values: dict[str, Float64] = {f"p@{k}": np.clip(k + 1 - first, 0, group) / group / k for k in ks}
-    return {**values, "MAP": _compute_mean_reciprocal(first, group), "rank": first + (group - 1) / 2}
-
-
-def _compute_mean_reciprocal(first: Int64, group: Int64) -> Float64:
-    """Return the mean of 1 / r over r = first .. first + group - 1, by the digamma function for ties."""
-    values = 1.0 / first
-    tied = group > 1
-    if tied.any():
-        from scipy.special import digamma
-
-        values[tied] = (digamma(first[tied] + group[tied]) - digamma(first[tied])) / group[tied]
-    return values
+    ties = np.zeros_like(first) if tied is None else np.asarray(tied, np.int64)
+    placed = metrics.build_ranks(np.arange(len(first) + 1), first - 1, ties, first)  # one true candidate a row
+    values = {f"p@{k}": metrics.precision_at(placed, k) for k in ks}
+    return {**values, "MAP": metrics.average_precision(placed), "rank": first + ties / 2}

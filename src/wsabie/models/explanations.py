@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from PIL import Image, ImageFilter
+from PIL import Image
+from scipy.ndimage import gaussian_filter
 
 from wsabie.core.arrays import Csr, Float32, Float64, Matrix, UInt8
 from wsabie.core.errors import InputError
@@ -33,8 +34,8 @@ from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.atomic_files import replace_file
 
 _LONGER_SIDE = 512  # of a heat map, unless its shape is given
-_FOR = np.array([[255, 214, 64], [255, 92, 0], [176, 0, 24]], np.float64)  # weak, middle, strong
-_AGAINST = np.array([[120, 200, 255], [40, 110, 235], [20, 30, 130]], np.float64)
+_STOPS = (-1, -0.5, -0.0001, 0.0001, 0.5, 1)  # of the heat: strongly, fairly and weakly against, then for a label
+_COLOURS = np.array([[20, 30, 130], [40, 110, 235], [120, 200, 255], [255, 214, 64], [255, 92, 0], [176, 0, 24]])
 _MOST_COVER = 0.82  # of a picture under the strongest heat
 _GREY = 0.55  # loss of colour of the picture behind the heat
 
@@ -154,36 +155,12 @@ def draw_overlay(picture: Image.Image | UInt8, heat: Float64, *, strongest: floa
     background = np.asarray(image.convert("RGB").resize((width, height), Image.Resampling.LANCZOS), np.float64)
     luma = background @ [0.299, 0.587, 0.114]
     background = (1 - _GREY) * background + _GREY * luma[..., None]
-    smooth = _smooth_heat(heat)
+    smooth = gaussian_filter(heat, max(heat.shape) / 64)  # edges of blocks have no meaning
     top = float(np.abs(smooth).max()) if strongest is None else strongest
     share = np.clip(smooth / top, -1, 1) if top > 0 else np.zeros_like(smooth)
-    strength = np.abs(share)
-    colour = np.where(
-        share[..., None] >= 0, _interpolate_colours(_FOR, strength), _interpolate_colours(_AGAINST, strength)
-    )
-    cover = (_MOST_COVER * strength)[..., None]
+    colour = np.stack([np.interp(share, _STOPS, channel) for channel in _COLOURS.T], axis=-1)
+    cover = (_MOST_COVER * np.abs(share))[..., None]
     return Image.fromarray(np.rint((1 - cover) * background + cover * colour).astype(np.uint8))
-
-
-def _smooth_heat(heat: Float64) -> Float64:
-    """Smooth out the edges of blocks, which have no meaning."""
-    blur = ImageFilter.GaussianBlur(max(heat.shape) / 64)
-    top = float(np.abs(heat).max())
-    if top == 0:
-        return heat
-    # Pillow blurs bytes only: the positive and the negative part one after the other, at full range.
-    parts = [np.asarray(Image.fromarray(_bytes(sign * heat / top)).filter(blur), np.float64) for sign in (1, -1)]
-    return (parts[0] - parts[1]) * (top / 255)
-
-
-def _bytes(share: Float64) -> UInt8:
-    return np.rint(np.clip(share, 0, 1) * 255).astype(np.uint8)
-
-
-def _interpolate_colours(colours: Float64, strength: Float64) -> Float64:
-    """Interpolate colours (..., 3) between three stops at strength 0, 0.5 and 1."""
-    stops = np.linspace(0, 1, len(colours))
-    return np.stack([np.interp(strength, stops, colours[:, channel]) for channel in range(3)], axis=-1)
 
 
 ACROSS = 4

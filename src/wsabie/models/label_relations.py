@@ -1,14 +1,12 @@
 """Related labels from a model of objects and parts, or from a relation of a space."""
 
-from typing import Any, Literal
+from typing import Any
 
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.models.entity_space.fitted_space import FittedSpace
 from wsabie.models.object_parts.pair_ranker import PairRanker
 from wsabie.search.query_labels import LabelLink
 from wsabie.vocabulary.knowledge_graph import parse_direction
-
-Side = Literal["part", "object"]
 
 
 class ObjectPartRelations:
@@ -17,22 +15,20 @@ class ObjectPartRelations:
     Parameters
     ----------
     model : fitted model of objects and parts
-        Its `related(label, k, side=)` returns labels and their f_L.
-    side : {"part", "object"}
-        Side of the relation's pairs that is searched.
+        Its `related(label, k, side="part")` returns labels and their f_L.
     """
 
-    def __init__(self, model: PairRanker, side: Side = "part") -> None:
-        self.model, self.side = model, side
+    def __init__(self, model: PairRanker) -> None:
+        self.model = model
 
     def related(self, label: str, k: int = 10) -> list[LabelLink]:
         """Return the k labels with the highest f_L above 0; none if the model does not know the label.
 
         Links that were not in the training relations are marked "perhaps": they follow from other relations.
         """
-        phrase = _phrase_relation(self.model.relation, self.side)
+        phrase = _phrase_relation(self.model.relation)
         try:
-            matches = self.model.related(label, k, side=self.side)
+            matches = self.model.related(label, k, side="part")
         except UnknownLabelError:
             return []
         trained_labels = self._find_trained_labels(label)
@@ -47,23 +43,20 @@ class ObjectPartRelations:
         """Return the labels that the training relations join to a label."""
         relations, names = self.model.relations_, self.model.vocabulary_
         (label_id,) = names.ids([label])
-        label_column, related_column = (0, 1) if self.side == "part" else (1, 0)
-        return set(names.names(relations[relations[:, label_column] == label_id, related_column]))
+        return set(names.names(relations[relations[:, 0] == label_id, 1]))
 
 
-def _phrase_relation(relation: str, side: Side) -> str:
-    """Return the phrase for one side of a relation that precedes the name of the other side.
+def _phrase_relation(relation: str) -> str:
+    """Return the phrase for the second label of a relation that precedes the name of the first.
 
     Examples
     --------
-    >>> [_phrase_relation(relation, "part") for relation in ("has-part", "part-of", "is-a", "married-to")]
-    ['part of', 'has the part', 'has the kind', 'married-to of']
-    >>> [_phrase_relation(relation, "object") for relation in ("has-part", "part-of", "is-a", "married-to")]
-    ['has the part', 'part of', 'kind of', 'married-to']
+    >>> [_phrase_relation(relation) for relation in ("has-part", "part-of", "is-a", "has-kind", "married-to")]
+    ['part of', 'has the part', 'has the kind', 'kind of', 'married-to of']
     """
     stated, inverse = parse_direction(relation)
     noun = "kind" if stated == "is-a" else stated.removesuffix("-of")
-    if (side == "object") != inverse:  # the relation is named from this side
+    if inverse:  # the relation is named from this side
         return stated if noun == stated else f"{noun} of"
     return f"{stated} of" if noun == stated else f"has the {noun}"
 

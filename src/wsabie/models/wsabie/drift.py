@@ -22,7 +22,7 @@ import numpy as np
 
 from wsabie.core.arrays import Array, Csr, Float32, Matrix
 from wsabie.core.json_conversion import JsonObject
-from wsabie.evaluation.calibration import compute_reliability
+from wsabie.evaluation.calibration import compute_calibration_error
 from wsabie.evaluation.metrics import average_precision, precision_at
 from wsabie.evaluation.positive_ranks import rank_embeddings
 from wsabie.models.base.feature_matrix import Inputs, count_rows, take_rows
@@ -161,7 +161,7 @@ def _calibration(model: Any, points: Float32, truth: Matrix) -> dict[str, float]
     ids, scores = model.exact_index().top_k(np.ascontiguousarray(points[:, : model.space_.dim]), k, threads=1)
     p = model.calibration_.predict_proba(scores, ids)
     right = np.asarray((truth > 0)[np.arange(len(ids))[:, None], ids].todense())
-    return {"ece": compute_reliability(p[:, 0], right[:, 0])[1], "brier": float(((p - right) ** 2).mean())}
+    return {"ece": compute_calibration_error(p[:, 0], right[:, 0]), "brier": float(((p - right) ** 2).mean())}
 
 
 def measure_movement(old_vectors: Array, new_vectors: Array) -> float:
