@@ -5,28 +5,35 @@ import os
 import stat
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
+from wsabie.core.errors import InputError
 from wsabie.core.folder_tree import walk_folder
+from wsabie.core.input_files import is_regular_file
 from wsabie.io.modalities import DOCUMENTS, MEDIA, SOUNDS, Modality, detect_modality
-from wsabie.io.parsers.text_files import explain_reading_errors, format_path
+from wsabie.io.parsers.text_files import explain_reading_errors, format_path, iterate_numbered_lines
 from wsabie.storage.rejects import Rejects, RowError
+from wsabie.vocabulary.folder_labels import SYSTEM_FOLDERS
 
 _T = TypeVar("_T")
+IGNORED = ".wsabieignore"
+"""File whose lines, as in `.gitignore`, name what is left alone in its folder."""
 
 
 def find_files(folder: Path, rejects: Rejects, modality: Modality | None = None) -> tuple[Modality, dict[str, Path]]:
     """Return the files of a modality under a folder by their path in it, sorted.
 
-    Unsupported files and links that lead out are rejected. Without a modality it is that of most of the
-    files; documents are those of a folder without pictures and sounds.
+    Unsupported files and links that lead out are rejected; what is hidden, made by systems or listed in `IGNORED` is
+    left alone. Without a modality it is that of most of the files; documents are those of a folder without pictures
+    and sounds.
     """
     with explain_reading_errors(folder):
         os.scandir(folder).close()  # a walk would pass over a folder that cannot be read
         os.lstat(os.path.join(folder, "."))  # noqa: PTH118 - a Path has no dot; one may list what one may not enter
     files_by_kind: defaultdict[tuple[Modality, bool], list[Path]] = defaultdict(list)
+    is_ignored = read_ignore_patterns(folder)
 
     def note(error: OSError) -> None:
         rejects.add(_get_id(Path(error.filename), folder), "folder that cannot be read", error.strerror or "")
@@ -36,7 +43,14 @@ def find_files(folder: Path, rejects: Rejects, modality: Modality | None = None)
             note(PermissionError(errno.EACCES, os.strerror(errno.EACCES), place))
             folders.clear()
             continue
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        names = [name for name in names if not is_ignored(_get_id(Path(place, name), folder))]
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".")
+            and name.casefold() not in SYSTEM_FOLDERS
+            and not is_ignored(_get_id(Path(place, name), folder) + "/")
+        )
         for name in [name for name in folders if _is_link(Path(place, name))]:
             rejects.add(_get_id(Path(place, name), folder), "link to a folder, not followed")
         for name in names:
@@ -57,6 +71,26 @@ def find_files(folder: Path, rejects: Rejects, modality: Modality | None = None)
     for path in files_by_kind[modality, True]:
         rejects.add(_get_id(path, folder), modality.unsupported, modality.convert)
     return modality, dict(sorted(files.items()))
+
+
+def read_ignore_patterns(folder: Path) -> Callable[[str], bool]:
+    """Return a test for paths in a folder, with / behind those of folders, by the lines of its file `IGNORED`.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or a line is no pattern.
+    """
+    path = folder / IGNORED
+    if not is_regular_file(path):
+        return lambda _: False
+    from pathspec import GitIgnoreSpec
+
+    lines = [line.decode("utf-8", "replace") for _, line in iterate_numbered_lines(path)]
+    try:
+        return GitIgnoreSpec.from_lines(lines).match_file
+    except ValueError as error:
+        raise InputError(f"{path} holds a line that is no pattern: {error}; write lines as in .gitignore") from error
 
 
 def _get_id(path: Path, folder: Path) -> str:

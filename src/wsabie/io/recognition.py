@@ -35,7 +35,7 @@ from wsabie.io.formats.documents import (
     read_text_table,
 )
 from wsabie.io.formats.fasttext import FastTextStream, read_fasttext
-from wsabie.io.formats.media_folder import FILE_COLUMN, LABELS_FROM, NAMES, SPLITS, read_file, read_folder
+from wsabie.io.formats.media_folder import FILE_COLUMN, LABELS_FROM, NAMES, read_file, read_folder
 from wsabie.io.formats.mulan import MulanStream, read_mulan
 from wsabie.io.formats.pair_list import read_pairs
 from wsabie.io.formats.parquet_images import IMAGE_COLUMNS, PATH_COLUMNS, read_parquet_images
@@ -53,6 +53,7 @@ from wsabie.io.shards.shard_folder import is_shard_folder
 from wsabie.io.shards.sharded_table import open_shards
 from wsabie.storage.model_folder import is_model_folder
 from wsabie.storage.rejects import Rejects
+from wsabie.vocabulary.folder_labels import SPLITS
 
 LOOKED_FOR = (
     "a folder of pictures, sounds or documents, shards, Parquet, XC or svmlight text, Mulan ARFF, fastText text with "

@@ -1,5 +1,6 @@
 """`wsabie collection` from a folder of sample pictures on, and what it says about bad input."""
 
+import io
 import json
 import shlex
 import shutil
@@ -247,3 +248,52 @@ def test_a_collection_without_models_says_what_makes_one(cli: Cli, photos: Path)
     assert (result.code, result.out) == (0, "")
     assert f"{photos} has no models yet; run: wsabie collection train {photos}" in result.err
     assert cli("collection", "models", photos, "--json").json["models"] == []
+
+
+def test_names_of_folders_are_listed_and_asked_for(
+    cli: Cli, init: Cli, tmp_path: Path, pictures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = []
+    for number in range(2):
+        folders.append(tmp_path / f"set {number}")
+        for i, name in enumerate(("gull/1", "gull/2", "tern/3", "odds/4", "2020/05/5")):
+            (folders[-1] / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(pictures / f"{i:03}.webp", folders[-1] / f"{name}.webp")
+    quiet = " ".join(init(folders[0], "--not-labels", "odds, tern").err.split())
+    assert "labels by the names" not in quiet
+    assert "5 new, 2 tags from files" in quiet
+    monkeypatch.setattr("wsabie.cli.collection.scans.is_at_terminal", lambda: True)
+    monkeypatch.setattr("sys.stdin", io.StringIO("odds\n"))
+    asked = " ".join(init(folders[1]).err.split())
+    assert "labels by the names of sub-folders: gull (2), odds (1), tern (1) (--not-labels NAME,NAME" in asked
+    assert "5 new, 3 tags from files" in asked
+    assert "no labels: 05, 2020" in asked
+
+
+def test_a_collection_of_texts_names_the_command_that_learns_from_them(cli: Cli, init: Cli, tmp_path: Path) -> None:
+    texts, model = tmp_path / "texts", tmp_path / "model"
+    for i in range(40):
+        path = texts / ("sea", "sky")[i % 2] / f"{i}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{path.parent.name} with waves {i % 4}")
+    message = " ".join(init(texts).err.split())
+    assert "documents can be listed, tagged and exported here; a collection learns from pictures alone" in message
+    assert f"wsabie train {texts} --model MODEL" in message
+    assert cli("train", texts, "--model", model, "--dim", 2, "--epochs", 1, "--threads", 1).code == 0
+
+
+def test_train_takes_its_labels_as_a_collection_does(cli: Cli, tmp_path: Path, pictures: Path) -> None:
+    folder, words = tmp_path / "set", ["--n-words", 20, "--size", 32, "--dim", 2, "--epochs", 1, "--threads", 1]
+    for i in range(24):
+        picture = folder / f"20{20 + i % 3}" / ("inbox", "tern")[i % 2] / f"{i}.webp"
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(pictures / f"{i:03}.webp", picture)
+        write_sidecar(picture, [("sea", "sky")[i % 2]])
+    for source, expected in (("auto", "2 labels from"), ("folders", "1 label from")):
+        result = cli("train", folder, "--model", tmp_path / source, "--tags", source, "--hold-out", 0, *words)
+        assert expected in result.out + result.err
+    assert "these are the tags, not the names of sub-folders (--tags folders" in " ".join(
+        cli("train", folder, "--model", tmp_path / "again", *words).err.split()
+    )
+    refusal = cli("train", folder / "2020" / "tern" / "1.webp", "--model", tmp_path / "no", "--tags", "xmp").err
+    assert "--tags says where the labels of a folder are" in " ".join(refusal.split())

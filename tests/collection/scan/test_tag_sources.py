@@ -83,10 +83,10 @@ def test_another_choice_of_tags_is_undone_with_its_scan(collection: Collection) 
     assert (choice(), look(collection)) == ("xmp", NOTHING._replace(unchanged=2))
 
 
-def write_years(folder: Path, with_keywords: int) -> None:
-    """20 pictures in folders of four years, the last of them with keywords."""
+def write_trips(folder: Path, with_keywords: int) -> None:
+    """20 pictures in four folders, the last of them with keywords."""
     for i in range(20):
-        path = folder / f"{2020 + i % 4}/{i:02}.jpg"
+        path = folder / f"trip {i % 4}/{i:02}.jpg"
         path.parent.mkdir(exist_ok=True)
         write_keywords(path, *["sea"] * (i >= 20 - with_keywords))
 
@@ -96,7 +96,7 @@ def write_years(folder: Path, with_keywords: int) -> None:
     [(3, "xmp", "15% of the pictures .* these are the tags"), (1, "folders", "5% .* sub-folders are the tags")],
 )
 def test_keywords_go_before_folders(collection: Collection, with_keywords: int, choice: str, message: str) -> None:
-    write_years(collection.folder, with_keywords)
+    write_trips(collection.folder, with_keywords)
     result = look(collection)
     assert re.search(message, *result.notes)
     assert list_roots(collection)[0].options["tags"] == choice
@@ -106,7 +106,7 @@ def test_keywords_go_before_folders(collection: Collection, with_keywords: int, 
 
 
 def test_a_job_says_what_the_scan_has_to_say(collection: Collection, tmp_path: Path) -> None:
-    write_years(collection.folder, with_keywords=3)
+    write_trips(collection.folder, with_keywords=3)
     missing_folder = tmp_path / "gone"
     missing_folder.mkdir()
     add_root(collection, missing_folder, by="eve")

@@ -147,7 +147,7 @@ def test_train_beside_test_is_taken_for_a_split(folder, picture):
     picture(folder / "test" / "dog" / "1.png")
     with pytest.raises(InputError, match="'test' and 'train', which look like a split"):
         read_folder(folder, rejects=Rejects())
-    assert listed(read_folder(folder, labels_from="folders", rejects=Rejects()))["train/dog/1.png"] == ("train", "dog")
+    assert listed(read_folder(folder, labels_from="folders", rejects=Rejects()))["train/dog/1.png"] == ("dog",)
 
 
 def test_pictures_to_annotate_need_no_labels(folder, picture):

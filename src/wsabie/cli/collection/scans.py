@@ -1,5 +1,6 @@
 """Commands of a collection: init, add, scan."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -27,14 +28,23 @@ TagsOption = Annotated[
 ]
 
 
+_SHOWN_NAMES = 30
+
+
 class ScanningOptions(ListedRejectOptions, PersonOptions, ThreadOptions):
     """Options of commands that scan a collection."""
+
+    not_labels: str | None = option(
+        "Names of sub-folders that are no labels, separated by commas; kept for later scans.", metavar="NAMES"
+    )
 
     def scan(self, collection: "Collection", rejects: "Rejects", **settings: Any) -> "ScanResult":
         """Scan the folders of a collection."""
         from wsabie.collection.scan.scanner import scan_collection
 
-        return scan_collection(collection, by=self.resolve_author(), **self.resources(rejects=rejects), **settings)
+        names = [name for name in (self.not_labels or "").split(",") if name.strip()]
+        settings |= {"by": self.resolve_author(), "not_labels": names, **self.resources(rejects=rejects)}
+        return scan_collection(collection, **settings)
 
 
 class InitOptions(ScanningOptions):
@@ -64,6 +74,8 @@ def init(options: InitOptions) -> None:
             address = format_address(collection.engine)
             if not options.json:
                 print_note(f"{collection.folder} is a collection; its catalogue is {address}")
+            if files and not options.json:
+                files = _review_folder_labels(files, options)
             result = None if options.no_scan else options.scan(collection, skipped, tags=options.tags, files=files)
             scanned = {} if result is None else {"scanned": result}
             if not options.show_json({"collection": collection.folder, "database": address, **scanned}) and result:
@@ -144,6 +156,28 @@ def _discover_files(options: InitOptions, rejects: "Rejects") -> "list[RootConte
     return [] if options.no_scan else discover_roots(*discovery)
 
 
+def _review_folder_labels(files: "list[RootContents]", options: InitOptions) -> "list[RootContents]":
+    """List the names of sub-folders that become labels; at a terminal ask which of them are none."""
+    from wsabie.collection.scan.roots import add_excluded_names, count_folder_labels
+
+    if options.not_labels is not None or not (counts := count_folder_labels(files[0])):
+        return files
+    shown = ", ".join(f"{name} ({n:,})" for name, n in counts.most_common(_SHOWN_NAMES))
+    more = f" and {len(counts) - _SHOWN_NAMES:,} more" if len(counts) > _SHOWN_NAMES else ""
+    print_note(f"labels by the names of sub-folders: {shown}{more} (--not-labels NAME,NAME leaves some out)")
+    if not is_at_terminal():
+        return files
+    answer = typer.prompt(
+        "names that are no labels, separated by commas (Enter: none)", "", show_default=False, err=True
+    )
+    return [add_excluded_names(contents, filter(str.strip, answer.split(","))) for contents in files]
+
+
+def is_at_terminal() -> bool:
+    """Return whether a person can answer."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -> None:
     """Report the result of a scan, and suggest the next command."""
     for root in result.away:
@@ -168,7 +202,13 @@ def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -
     from wsabie.collection.overview import check_readiness
 
     readiness, place = check_readiness(collection), quote_path(folder)
-    if readiness.tagged or result.modality != "pictures":
+    if result.modality != "pictures":
+        print_note(
+            f"{result.modality} can be listed, tagged and exported here; a collection learns from pictures alone"
+        )
+        print_note(f"next: learn from these files and the labels that they have: wsabie train {place} --model MODEL")
+        return
+    if readiness.tagged:
         print_note(f"next: wsabie collection {'train' if result.tagged else 'status'} {place}")
         return
     print_note(

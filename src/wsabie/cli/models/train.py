@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from wsabie.cli import inputs
 from wsabie.cli import options as shared
@@ -81,6 +81,12 @@ class TrainOptions(shared.RejectOptions, TrainClusterOptions):
         "kind and weights.",
         min=0,
         max=0.9,
+    )
+    tags: Literal["auto", "folders", "metadata", "xmp", "tags"] = option(
+        "Where the labels of a folder are found, as in `collection init`: metadata.csv, sub-folders, inside pictures "
+        "(xmp) or sounds (tags), or the first of these that says something.",
+        "auto",
+        not_for=IN_TABLES,
     )
     metric: str | None = option(
         "Figure of these rows that chooses the epoch: MAP, p@k; of parts also pairs (default: MAP).",
@@ -306,6 +312,10 @@ def _open_sources(
     from wsabie.io.shards.sharded_table import open_shards
 
     items, image_label, valid = options.items.items, options.items.image_label, None
+    if options.tags != "auto" and not options.data.is_dir():
+        raise InputError(
+            f"--tags says where the labels of a folder are found, and {options.data} is none; leave it out"
+        )
     source: Source | ShardedFeatureTable
     is_sharded = is_shard_folder(options.data) and getattr(recipe.estimator, "reads_shards", False)
     if is_sharded and (items or image_label):
@@ -314,7 +324,7 @@ def _open_sources(
         source = shards = open_shards(options.data)
         width: int | None = shards.n_features
     else:
-        source = data = inputs.open_data(options.data, rejects, items=items, image_label=image_label)
+        source = data = inputs.open_data(options.data, rejects, options.tags, items=items, image_label=image_label)
         _require_regions(image_label, options.data, data)
         width = inputs.find_width(data)
     inputs.refuse_without_effect(source, options.data, recipe.feature_options)

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -24,8 +25,10 @@ from wsabie.io.file_matching import find_files, normalise_relative_path
 from wsabie.io.formats import media_folder
 from wsabie.io.modalities import PICTURES, Modality
 from wsabie.io.parsers.text_files import explain_reading_errors, format_path
-from wsabie.io.tags.image_tags import list_sidecar_paths, read_keywords
+from wsabie.io.tags.image_tags import list_sidecar_paths
 from wsabie.storage.rejects import Rejects, RowError
+from wsabie.vocabulary.folder_labels import FolderLabels
+from wsabie.vocabulary.label_names import normalise_label_name
 
 TagChoice: TypeAlias = Literal["auto", "xmp", "tags", "folders", "metadata", "none"]
 """Source of tags; "tags" are those inside sounds."""
@@ -40,7 +43,8 @@ class Root(NamedTuple):
     folder : Path
     options : dict
         "modality": its modality; "tags": source of its tags; "metadata": hash of the table that was read last;
-        "tables": number of tables in sub-folders that were reported as unread.
+        "tables": number of tables in sub-folders that were reported as unread; "not_labels": names of sub-folders, in
+        lower case, that people said are no labels.
     """
 
     id: int
@@ -132,10 +136,6 @@ def _check_file(file: Path, root: Path | None) -> None:
 
 
 UNREADABLE_FOLDER = "folder that cannot be read"
-KEYWORD_SAMPLE = 200
-"""Number of pictures that are searched for keywords if sub-folders could be tags too."""
-MIN_KEYWORD_SHARE = 0.1
-"""Lowest share of pictures with keywords that makes keywords the tags: most collections have stray ones."""
 
 
 class TagSource(NamedTuple):
@@ -258,14 +258,20 @@ def discover_root(root: Root, modality_name: str | None, tags: TagChoice | None,
         sidecars = {}
     subfolders = sorted({name.rpartition("/")[0] for name in stats} - {""})
     is_chosen_now = tags is not None or "tags" not in root.options
-    if is_chosen_now and choice == "metadata" and media_folder.has_label_folders(stats) and not _is_split(stats):
+    folder_labels = FolderLabels(stats, root.folder.name)
+    if is_chosen_now and choice == "metadata" and folder_labels.can_distinguish and not media_folder.is_split(stats):
         n = len(subfolders)
         names = "the name of 1 sub-folder is" if n == 1 else f"the names of {n:,} sub-folders are"
         notes.append(
             f"in {root.folder} {names} not asked, for a table says the tags (--tags folders takes these names)"
         )
+    if is_chosen_now and choice == "folders" and (others := folder_labels.list_other_names()):
+        some = ", ".join(others[:10]) + (f" and {len(others) - 10:,} more" if len(others) > 10 else "")
+        notes.append(f"in {root.folder} these names of sub-folders are no labels: {some}")
     places = [root.folder / subfolder / name for subfolder in subfolders for name in media_folder.NAMES]
     tables = [place for place in places if is_regular_file(place)]
+    if choice == "metadata" and media_folder.find_metadata(root.folder) is None:
+        tables = []  # they are read
     if tags is not None or len(tables) != root.options.get("tables", 0):
         options["tables"] = len(tables)
         if tables:
@@ -273,6 +279,22 @@ def discover_root(root: Root, modality_name: str | None, tags: TagChoice | None,
             remedy = f"to take one over: wsabie collection import DIR {format_path(tables[0])}"
             notes.append(f"in sub-folders of {root.folder} {count} not read; {remedy}")
     return RootContents(root, options, stats, unreadable_folders, tag_source, sidecars=sidecars, notes=tuple(notes))
+
+
+def count_folder_labels(contents: RootContents) -> Counter[str]:
+    """Return the number of files of each label that a name of a sub-folder gives."""
+    if contents.tag_source.by != "folder":
+        return Counter()
+    excluded = set(contents.options.get("not_labels", ()))
+    names = Counter(label for name in contents.files for label in contents.tag_source.labels_of(name))
+    return Counter({name: n for name, n in names.items() if name.casefold() not in excluded})
+
+
+def add_excluded_names(contents: RootContents, names: Iterable[str]) -> RootContents:
+    """Return contents of which these names of sub-folders are no labels, from now on."""
+    known = contents.options.get("not_labels", ())
+    excluded = sorted({*known, *(normalise_label_name(name).casefold() for name in names)})
+    return contents._replace(options={**contents.options, "not_labels": excluded})
 
 
 def _stamp_sidecars(folder: Path, files: Iterable[str]) -> dict[str, str]:
@@ -302,32 +324,7 @@ def _choose_tag_source(
             statement = f"{root.folder} holds {modality.name}, and only {owner} have {tags!r}"
             raise InputError(f"{statement}; leave --tags out, or say --tags {modality.inside}")
         return tags, ""
-    if media_folder.find_metadata(root.folder) is not None:
-        return "metadata", ""
-    if not media_folder.has_label_folders(files) or _is_split(files):
-        return modality.inside, ""
-    if modality is not PICTURES or not (share := _measure_keyword_share(root.folder, list(files))):
-        return "folders", ""
-    statement = f"of {root.folder} {share:.0%} of the pictures that were asked have keywords"
-    if share >= MIN_KEYWORD_SHARE:
-        note = f"{statement}: these are the tags, not the names of sub-folders (--tags folders takes those)"
-        return modality.inside, note
-    return "folders", f"{statement}, but the names of sub-folders are the tags (--tags xmp takes the keywords)"
-
-
-def _is_split(files: Iterable[str]) -> bool:
-    """Return whether sub-folders are the sides of a split: "train" and "test" are hardly labels."""
-    top_folders = {name.partition("/")[0].lower() for name in files if "/" in name}
-    return len(top_folders) > 1 and top_folders <= media_folder.SPLITS
-
-
-def _measure_keyword_share(folder: Path, files: Sequence[str]) -> float:
-    sample = files[:: -(-len(files) // KEYWORD_SAMPLE)]  # from the whole library, which begins with its oldest folder
-    n_tagged = 0
-    for name in sample:
-        with suppress(RowError):
-            n_tagged += bool(read_keywords(folder / name))
-    return n_tagged / len(sample)
+    return media_folder.choose_label_source(root.folder, files, modality)
 
 
 def _make_tag_source(
@@ -340,7 +337,7 @@ def _make_tag_source(
         return _make_table_source(root, files, rejects, required=required, is_changed=is_changed)
     if choice == modality.inside:
         return TagSource(choice, inside=True, must_reread=is_changed)
-    labeller = media_folder.make_labeller(choice, modality, media_folder.read_synset_names(root.folder, files))
+    labeller = media_folder.make_labeller(root.folder, files, choice, modality)
     return TagSource(
         "folder", False, lambda name: media_folder.normalise_labels(labeller(name, Path(name))), must_reread=is_changed
     )
@@ -349,15 +346,18 @@ def _make_tag_source(
 def _make_table_source(
     root: Root, files: dict[str, FileStat], rejects: Rejects, *, required: bool, is_changed: bool
 ) -> TagSource:
-    table = media_folder.find_metadata(root.folder)
-    if table is None:
+    tables = media_folder.find_metadata_files(root.folder, files)
+    if not tables:
         if required:
             raise InputError(f"{root.folder} has no metadata.csv or metadata.jsonl; write one, or leave --tags out")
         return TagSource()
-    with explain_reading_errors(table), open_input(table) as file:
-        digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+    digests = []
+    for table in tables.values():
+        with explain_reading_errors(table), open_input(table) as file:
+            digests.append(hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest())
+    digest = " ".join(digests) if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()[:32]
     labels: dict[str, dict[str, None]] = {}
-    for row in media_folder.read_metadata(table, rejects=rejects):
+    for row in media_folder.read_metadata_files(tables, rejects=rejects):
         try:
             name = normalise_relative_path(row.file_name)
             labels.setdefault(name, {}).update(dict.fromkeys(media_folder.normalise_labels(row.labels)))

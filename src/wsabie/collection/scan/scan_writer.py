@@ -162,6 +162,13 @@ def read_known_items(connection: Connection, roots: Sequence[int]) -> list[ItemR
     return [ItemRecord(*row) for row in connection.execute(query)]
 
 
+def read_deleted_names(connection: Connection) -> set[str]:
+    """Return the names of labels that people deleted, and that no label has now."""
+    is_removed = (changes.c.table == "labels") & changes.c.after.is_(None)
+    deleted = {str(row["name"]) for row in connection.scalars(select(changes.c.before).where(is_removed))}
+    return deleted - label_store.find_labels(connection, deleted).keys()
+
+
 def write_block(
     engine: Engine, by: str, block: Sequence[FileRecord]
 ) -> tuple[Counter[str], int | None, list[tuple[str, str]]]:

@@ -17,6 +17,7 @@ from wsabie.collection.scan.file_inspection import SKIPPED, FileInspection, Insp
 from wsabie.collection.scan.roots import (
     RootContents,
     TagChoice,
+    add_excluded_names,
     change_tag_source,
     discover_roots,
     list_roots,
@@ -29,6 +30,7 @@ from wsabie.collection.scan.scan_writer import (
     ScanKind,
     UnlistedTagState,
     assign_items,
+    read_deleted_names,
     read_known_items,
     split_label_names,
     write_block,
@@ -116,6 +118,7 @@ def scan_collection(
     *,
     by: str,
     tags: TagChoice | None = None,
+    not_labels: Sequence[str] = (),
     rehash: bool = False,
     always: bool = False,
     files: Sequence[RootContents] = (),
@@ -134,6 +137,8 @@ def scan_collection(
         Author of the journal entry.
     tags : str or None
         New source of tags, one of `roots.TAGS`; None: as before, at first "auto".
+    not_labels : sequence of str
+        Names of sub-folders that are no labels, at this scan and later ones.
     rehash : bool
         Read all files, including those with the same size and time.
     always : bool
@@ -157,6 +162,8 @@ def scan_collection(
         contents = [contents_by_folder[root.folder]._replace(root=root) for root in roots]
     else:
         contents = discover_roots(collection, (), tags, rejects, progress)
+    if not_labels:
+        contents = [add_excluded_names(entry, not_labels) for entry in contents]
     run = _ScanRun(collection, by, contents, rejects)
     run.save_options(is_done=False)
     run.inspect_changes(executor or SerialExecutor(), progress, rehash)
@@ -181,6 +188,7 @@ class _ScanRun:
         self.source_changes: list[str] = []
         with begin_read(collection.engine) as connection:
             items = read_known_items(connection, [entry.root.id for entry in contents])
+            self.deleted_names = read_deleted_names(connection)
         self.items_by_path = {(item.root, item.path): item for item in items}
         present_counts = Counter(item.root for item in items if item.state != "missing")
         self.unreachable = tuple(
@@ -363,6 +371,9 @@ class _ScanRun:
         """Return the labels of a file; for a moved item only those that its old path did not imply."""
         tag_source = self.contents[file.root].tag_source
         names = file.inspection.labels if tag_source.inside else tag_source.labels_of(file.path)
+        if tag_source.by == "folder":
+            excluded = self.contents[file.root].options.get("not_labels", ())
+            names = tuple(n for n in names if n not in self.deleted_names and n.casefold() not in excluded)
         labels, invalid_names = split_label_names(names)
         for name in invalid_names:
             self.rejects.add(file.path, "tag that cannot be a label", ascii(name)[:100])

@@ -1,6 +1,7 @@
 """Folder of pictures, sounds or documents, labelled by sub-folders, a metadata file, or embedded tags.
 
-Sub-folders: every level gives one label, so `animal/dog/1.jpg` has the labels "animal" and "dog". Folders named by
+Sub-folders: every level gives one label, so `animal/dog/1.jpg` has the labels "animal" and "dog"; some names are never
+labels (`vocabulary.folder_labels`). Folders named by
 synsets of WordNet (`n02084071`) are called as a file `words.txt` in the folder says, if there is one. Hidden
 files and folders (a leading dot) and files of other kinds are left alone; those in formats that are not read
 (`Modality.unread`) are rejected. Links to folders are not followed, links to files only inside the folder. The id of an
@@ -9,19 +10,21 @@ sounds, such as albums with their covers, is a collection of that of which
 there is more, and of the sounds where there are as many of both. Text is a collection of documents where there is
 neither; documents may have no labels.
 
-Metadata are `metadata.csv` or `metadata.jsonl`, in the form of Hugging Face's ImageFolder. Each row has a `file_name`,
-relative to the folder, and a column of labels: the first of `labels`, `label`, `tags`, `tag`, `keywords` and `text`
-that is there. A cell is a text or a list; a text holds several labels between `;`, `|` or `,` (see `label_cells`;
-`label` and `tag` are one label, never split). Without such a column, columns of 0 and 1 are the labels. `group`,
-`split` and `time` are used when they are there. An item may have several rows, as exports of tags do (one row for each
-label): their labels are joined. Its `group`, `split` and `time` need to be said in one of them only; a row that says
-another is rejected.
+Metadata are `metadata.csv` or `metadata.jsonl`, in the form of Hugging Face's ImageFolder, in the folder or else in its
+sub-folders. Each row has a `file_name`, relative to the folder of the metadata, and a column of labels: the first of
+`labels`, `label`, `tags`, `tag`, `keywords` and `text` that is there. A cell is a text or a list; a text holds several
+labels between `;`, `|` or `,` (see `label_cells`; `label` and `tag` are one label, never split). Without such a column,
+columns of 0 and 1 are the labels. `group`, `split` and `time` are used when they are there. An item may have several
+rows, as exports of tags do (one row for each label): their labels are joined. Its `group`, `split` and `time` need to
+be said in one of them only; a row that says another is rejected.
 """
 
+import logging
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from wsabie.core.errors import InputError, MissingLabelsError
@@ -41,7 +44,9 @@ from wsabie.io.parsers.text_tables import (
     to_text_cell,
 )
 from wsabie.io.records import Item, ItemList
+from wsabie.io.tags.image_tags import read_keywords
 from wsabie.storage.rejects import Rejects, RowError
+from wsabie.vocabulary.folder_labels import SPLITS, FolderLabels
 from wsabie.vocabulary.label_names import normalise_label_name
 
 NAMES = ("metadata.csv", "metadata.jsonl")
@@ -91,6 +96,66 @@ def find_metadata(folder: Path) -> Path | None:
     if len(files) > 1:
         raise InputError(f"{folder} has both {NAMES[0]} and {NAMES[1]}; remove one of them")
     return files[0] if files else None
+
+
+def find_metadata_files(folder: Path, files: Iterable[str]) -> dict[str, Path]:
+    """Return the metadata file of a folder, or else those of sub-folders with files, by path ("" or "sub/")."""
+    if (path := find_metadata(folder)) is not None:
+        return {"": path}
+    places = {place for name in files for place in list_parents(name)}
+    return {f"{place}/": path for place in sorted(places) if (path := find_metadata(folder / place)) is not None}
+
+
+def list_parents(name: str) -> list[str]:
+    """Return the sub-folders in which a file lies, the innermost last.
+
+    Examples
+    --------
+    >>> list_parents("a/b/1.jpg"), list_parents("1.jpg")
+    (['a', 'a/b'], [])
+    """
+    return [name[: match.start()] for match in re.finditer("/", name)]
+
+
+def read_metadata_files(
+    tables: dict[str, Path], *, image_column: str = FILE_COLUMN, label_column: str | None = None, rejects: Rejects
+) -> list[MetadataEntry]:
+    """Return all usable rows of metadata files by sub-folder, with file names relative to the whole folder."""
+    entries: list[MetadataEntry] = []
+    for place, path in tables.items():
+        rows = read_metadata(path, image_column=image_column, label_column=label_column, rejects=rejects)
+        entries += [row._replace(file_name=place + row.file_name) for row in rows]
+    return entries
+
+
+def choose_label_source(folder: Path, files: Collection[str], modality: Modality) -> tuple[str, str]:
+    """Return the source of labels where nobody names one, and a remark for people ("" where it is plain)."""
+    if find_metadata_files(folder, files):
+        return "metadata", ""
+    if not FolderLabels(files, folder.name).can_distinguish or is_split(files):
+        return modality.inside, ""
+    if modality.inside != "xmp" or not (share := _measure_keyword_share(folder, list(files))):
+        return "folders", ""
+    statement = f"of {folder} {share:.0%} of the pictures that were asked have keywords"
+    if share >= MIN_KEYWORD_SHARE:
+        note = f"{statement}: these are the tags, not the names of sub-folders (--tags folders takes those)"
+        return modality.inside, note
+    return "folders", f"{statement}, but the names of sub-folders are the tags (--tags xmp takes the keywords)"
+
+
+def _measure_keyword_share(folder: Path, files: Sequence[str]) -> float:
+    sample = files[:: -(-len(files) // KEYWORD_SAMPLE)]  # from the whole library, which begins with its oldest folder
+    n_tagged = 0
+    for name in sample:
+        with suppress(RowError):
+            n_tagged += bool(read_keywords(folder / name))
+    return n_tagged / len(sample)
+
+
+def is_split(files: Iterable[str]) -> bool:
+    """Return whether sub-folders are the sides of a split: "train" and "test" are hardly labels."""
+    top_folders = {name.partition("/")[0].lower() for name in files if "/" in name}
+    return len(top_folders) > 1 and top_folders <= SPLITS
 
 
 def read_metadata(
@@ -154,12 +219,14 @@ def _make_entry(where: str, row: JsonObject, image_column: str, labels: tuple[st
 
 
 LABELS_FROM = ("auto", "folders", "metadata", "xmp", "tags", "none")
-SPLITS = {"train", "training", "test", "testing", "valid", "validation", "val", "dev"}
-"""What sides of a split are called: they are parts of a collection and hardly its labels, nor its shards."""
-
 WORDS = "words.txt"
 """Beside folders named by synsets: what they are called, as WordNet and ImageNet list it (`n02084071 TAB dog`)."""
+KEYWORD_SAMPLE = 200
+"""Number of pictures that are searched for keywords if sub-folders could be labels too."""
+MIN_KEYWORD_SHARE = 0.1
+"""Lowest share of pictures with keywords that makes keywords the labels: most collections have stray ones."""
 
+log = logging.getLogger("wsabie")
 _SYNSET = re.compile(r"(^|/)n\d{8}/")
 
 
@@ -179,9 +246,9 @@ def read_folder(
     ----------
     folder : Path
     labels_from : {"auto", "folders", "metadata", "xmp", "tags", "none"}
-        "auto": the metadata file if there is one, otherwise sub-folders if the items lie in several, otherwise what is
-        embedded in the files or lies beside them: XMP and IPTC keywords of pictures ("xmp"), genres and artists in
-        the tags of sounds ("tags").
+        "auto": metadata files if there are any, otherwise sub-folders if their names tell items apart and fewer than a
+        tenth of the pictures have keywords, otherwise what is embedded in the files or lies beside them: XMP and IPTC
+        keywords of pictures ("xmp"), genres and artists in the tags of sounds ("tags"). The choice is logged.
         "none": items to annotate, without labels; so are documents that are not in sub-folders.
     image_column, label_column : str or None
         Columns of the metadata file, when they have other names than usual.
@@ -204,14 +271,15 @@ def read_folder(
     """
     n_listed = len(rejects.listed)
     modality, files = find_files(folder, rejects, modality)
-    metadata = find_metadata(folder) if labels_from in ("auto", "metadata") else None
+    tables = find_metadata_files(folder, files) if labels_from in ("auto", "metadata") else {}
+    metadata = next(iter(tables.values()), None)
     if labels_from == "metadata" and metadata is None:
         raise InputError(f"{folder} has no {' or '.join(NAMES)}; write one, or take labels from elsewhere")
     if not files:
         raise _make_no_files_error(folder, metadata, modality, rejects)
     if metadata is not None:
-        entries = read_metadata(
-            metadata, image_column=image_column or FILE_COLUMN, label_column=label_column, rejects=rejects
+        entries = read_metadata_files(
+            tables, image_column=image_column or FILE_COLUMN, label_column=label_column, rejects=rejects
         )
         if split is not None and not any(entry.split == split for entry in entries):
             raise InputError(f"no row of {metadata} has the split {split!r}; check the name, or leave it out")
@@ -244,7 +312,7 @@ def read_file(path: Path, *, labels_from: str = "auto", rejects: Rejects) -> Ite
     modality = detect_modality(path.name) or DOCUMENTS
     with explain_reading_errors(path):
         path.stat()
-    labels = make_labeller(labels_from if labels_from == "none" else modality.inside, modality)
+    labels = make_labeller(path, (), labels_from if labels_from == "none" else modality.inside, modality)
     items = _build_items([(path.name, path)], labels, labels_from, modality, rejects)
     _require_labelled(path, items, labels_from, modality, rejects)
     return ItemList(path, items, modality.name)
@@ -302,17 +370,12 @@ def _label_by_files(
     folder: Path, files: dict[str, Path], labels_from: str, modality: Modality, rejects: Rejects
 ) -> list[Item]:
     if labels_from == "auto":
-        labels_from = "folders" if has_label_folders(files) else modality.inside
-        if labels_from == "folders":
-            _refuse_splits(folder, files)
-    labels = make_labeller(labels_from, modality, read_synset_names(folder, files) if labels_from == "folders" else {})
+        _refuse_splits(folder, files)
+        labels_from, note = choose_label_source(folder, files, modality)
+        if note:
+            log.warning("%s", note)
+    labels = make_labeller(folder, files, labels_from, modality)
     return _build_items(files.items(), labels, labels_from, modality, rejects)
-
-
-def has_label_folders(files: Iterable[str]) -> bool:
-    """Return whether sub-folders are labels; a single one that holds all the files ("images") is not."""
-    places = [PurePosixPath(name).parent for name in files]
-    return any(place.name for place in places) and (len(places) == 1 or len(set(places)) > 1)
 
 
 def read_synset_names(folder: Path, files: Iterable[str]) -> dict[str, str]:
@@ -321,11 +384,11 @@ def read_synset_names(folder: Path, files: Iterable[str]) -> dict[str, str]:
     return read_code_names(words) if words.is_file() and any(_SYNSET.search(name) for name in files) else {}
 
 
-def make_labeller(labels_from: str, modality: Modality, names: dict[str, str] | None = None) -> Labeller:
+def make_labeller(folder: Path, files: Iterable[str], labels_from: str, modality: Modality) -> Labeller:
     """Return a function that gives the labels of a file; a metadata file is read elsewhere."""
     if labels_from == "folders":
-        names = names or {}
-        return lambda name, path: tuple(names.get(part, part) for part in PurePosixPath(name).parts[:-1])
+        names, labels = read_synset_names(folder, files), FolderLabels(files, folder.name, keep_any=True)
+        return lambda name, path: tuple(names.get(part, part) for part in labels.get_labels(name))
     if labels_from == modality.inside:
         return lambda name, path: modality.labels_in(path)
     if labels_from in {candidate.inside for candidate in MEDIA}:
@@ -352,9 +415,8 @@ def _build_items(
 
 def _refuse_splits(folder: Path, files: Iterable[str]) -> None:
     """Refuse `train` and `test` side by side: they are parts of a collection and hardly its labels."""
-    top = {name.partition("/")[0] for name in files if "/" in name}
-    if len(top) > 1 and {name.lower() for name in top} <= SPLITS:
-        first, second = sorted(top)[:2]
+    if is_split(files):
+        first, second = sorted({name.partition("/")[0] for name in files if "/" in name})[:2]
         raise InputError(
             f"the sub-folders of {folder} are {first!r} and {second!r}, which look like a split and not "
             'like labels; give one of them, or say labels_from="folders"'

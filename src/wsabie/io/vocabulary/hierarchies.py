@@ -24,7 +24,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.input_limits import make_limit_error, read_limits
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.datasets.open_images import TREE, iterate_hierarchy_pairs, read_neighbouring_names
-from wsabie.io.formats.media_folder import SPLITS, read_folder
+from wsabie.io.formats.media_folder import read_folder
 from wsabie.io.formats.pair_list import HEADER
 from wsabie.io.formats.parquet_tables import MAGIC, open_parquet_table
 from wsabie.io.formats.wordnet import (
@@ -50,6 +50,7 @@ from wsabie.io.parsers.text_files import (
     write_lines,
 )
 from wsabie.storage.rejects import Rejects
+from wsabie.vocabulary.folder_labels import SPLITS
 from wsabie.vocabulary.hearst_patterns import HearstPatternCounter, split_sentences
 from wsabie.vocabulary.hierarchy import Hierarchy, make_lookup_key
 
