@@ -16,6 +16,7 @@ settings.load_profile("wsabie")
 gc.set_threshold(100_000)  # a look for cycles goes through all that the compilers have left
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # threads without work sleep: other tests need the core
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ["WSABIE_FEATURES"] = "visual-words"  # what is not about features is quick, with the network or without
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the processes of tests compile a module once, and not each anew
 sys.dont_write_bytecode = False
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "tests")]

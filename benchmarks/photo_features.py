@@ -1,7 +1,7 @@
 """First labels of pictures by features: `python -m benchmarks.photo_features SOURCE [NAMES ...]`.
 
 SOURCE is a folder with `labels.csv` (image, tags) and `images`, any other collection of pictures, or a bundled sample
-(`emoji`, `drawings`). A fifth of the pictures is held out by each of five seeds, and `Wsabie()` is trained on the rest.
+(`emoji`, `drawings`). A fifth of the pictures is held out by each of `--seeds`, and `Wsabie()` is trained on the rest.
 Dictionaries are learnt from all pictures, without labels.
 """
 
@@ -27,7 +27,6 @@ from wsabie.io.records import FeatureTable, Item, ItemList, ItemSource
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.samples import get_sample_path
 
-SEEDS = range(5)
 NAMES = ("visual-words", "lite0", "lite0,colour", "lite0,visual-words")
 
 
@@ -59,23 +58,27 @@ def _balance(X: Matrix) -> csr_matrix:
     return rows
 
 
-def measure_features(rows: FeatureTable) -> dict[str, tuple[float, float]]:
+def measure_features(rows: FeatureTable, n_seeds: int) -> dict[str, tuple[float, float]]:
     """Mean and deviation of the held-out figures over seeds."""
     figures: dict[str, list[float]] = {"p@1": [], "MAP": []}
-    for seed in SEEDS:
+    for seed in range(n_seeds):
         sides = split(len(rows), by="label", valid=0, test=0.2, groups=rows.groups, Y=rows.Y, seed=seed)
         train, test = rows.take(sides.train), rows.take(sides.test)
         model = Wsabie(seed=seed).fit(train.X, train.Y)
         means = evaluate_scores([(0, model.scores(test.X))], test.Y).means
         for name, values in figures.items():
             values.append(means[name])
-    return {name: (float(np.mean(values)), float(np.std(values, ddof=1))) for name, values in figures.items()}
+    return {
+        name: (float(np.mean(values)), float(np.std(values, ddof=1)) if n_seeds > 1 else 0.0)
+        for name, values in figures.items()
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source")
     parser.add_argument("names", nargs="*", default=NAMES)
+    parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
     print(describe_machine())
     pictures, executor = open_pictures(options.source), ProcessExecutor(count_available_cores())
@@ -89,10 +92,9 @@ def main() -> None:
     for names in options.names:
         tables, seconds = zip(*map(extract, names.split(",")), strict=True)
         start = time.perf_counter()
-        figures = ", ".join(
-            f"{key} {mean:.3f} +- {spread:.3f}" for key, (mean, spread) in measure_features(join_tables(tables)).items()
-        )
-        fits = (time.perf_counter() - start) / len(SEEDS)
+        measured = measure_features(join_tables(tables), options.seeds)
+        figures = ", ".join(f"{key} {mean:.3f} +- {spread:.3f}" for key, (mean, spread) in measured.items())
+        fits = (time.perf_counter() - start) / options.seeds
         print(f"{names:<19} {figures}, {len(pictures)} pictures in {sum(seconds):.0f} s, fit {fits:.1f} s", flush=True)
 
 

@@ -60,7 +60,7 @@ Features = Annotated[
     typer.Option(
         metavar="NAMES",
         help=f"Features of pictures, side by side if several: {list_extractor_names('pictures')} "
-        "(default: visual-words); "
+        "(default: auto, which is lite0 where it is installed and visual-words elsewhere); "
         f"of sounds: {list_extractor_names('sounds')} (default: both); "
         f"of documents: {list_extractor_names('documents')}.",
     ),

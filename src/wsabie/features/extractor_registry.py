@@ -8,6 +8,7 @@ from typing import Any
 from wsabie.core.errors import InputError, ModelFolderError
 from wsabie.core.validation import require
 from wsabie.features.base.feature_extractor import FeatureExtractor
+from wsabie.features.extractor_choice import AUTO, choose_picture_features
 from wsabie.features.extractors.audio_words import MfccWords, SaiWords
 from wsabie.features.extractors.bag_of_words import BagOfWords
 from wsabie.features.extractors.colour_histograms import ColourHistograms
@@ -18,7 +19,7 @@ from wsabie.features.extractors.oriented_gradients import HogFeatures
 from wsabie.features.extractors.textons import Textons
 from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.features.kernel_pca import KernelPca
-from wsabie.io.records import ModalityName
+from wsabie.io.records import ItemSource, ModalityName
 from wsabie.storage.model_folder import ModelState, open_model_folder
 from wsabie.vocabulary.label_names import find_closest_names
 
@@ -27,7 +28,7 @@ EXTRACTORS: tuple[type[FeatureExtractor], ...] = (
 )  # fmt: skip
 """Extractors that stand alone or in a concatenation."""
 
-DEFAULT_EXTRACTORS: dict[ModalityName, str] = {"pictures": "visual-words", "sounds": "mfcc,sai", "documents": "words"}
+DEFAULT_EXTRACTORS: dict[ModalityName, str] = {"pictures": AUTO, "sounds": "mfcc,sai", "documents": "words"}
 """Default extractor of each modality."""
 
 _EXTRACTORS_BY_NAME: dict[str, type[FeatureExtractor]] = {kind.name: kind for kind in EXTRACTORS}
@@ -37,16 +38,23 @@ _DEFAULTS = {"n_words": "auto"}
 
 
 def create_extractor(
-    extractor_names: str | None = None, *, modality: ModalityName = "pictures", **options: Any
+    extractor_names: str | None = None,
+    *,
+    modality: ModalityName = "pictures",
+    source: ItemSource | None = None,
+    **options: Any,
 ) -> FeatureExtractor:
     """Create the extractor of a list of names; each part takes the options that it has.
 
     Parameters
     ----------
     extractor_names : str or None
-        Names with commas between (`wsabie.features.extractor_names`). None: `DEFAULT_EXTRACTORS`.
+        Names with commas between (`wsabie.features.extractor_names`), or "auto" (`choose_picture_features`). None:
+        `DEFAULT_EXTRACTORS`.
     modality : {"pictures", "sounds", "documents"}
-        Modality of the items.
+        Modality of the items, where there is no `source`.
+    source : ItemSource or None
+        The items, of which "auto" looks at the first.
     **options
         Parameters of the parts (size, crop, seed, n_words, weighting, normalise, output ...), and `balance` where there
         are several. The number of words is "auto" unless it is given. With `n_components`, the width of the rows
@@ -68,7 +76,10 @@ def create_extractor(
     ...
     wsabie.core.errors.InputError: there are no features called 'color'; did you mean 'colour'? There are ...
     """
+    modality = modality if source is None else source.modality
     extractor_names = extractor_names or DEFAULT_EXTRACTORS[modality]
+    if extractor_names == AUTO:
+        extractor_names = choose_picture_features(source, options)
     words = [word.strip() for word in extractor_names.split(",") if word.strip()]
     kinds = [_find_extractor(word) for word in words]
     for kind in kinds:

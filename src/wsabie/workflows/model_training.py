@@ -15,7 +15,8 @@ from wsabie.features.base.extraction import extract_to_file, fit_extractor
 from wsabie.features.base.feature_extractor import FeatureExtractor
 from wsabie.features.base.sampling import WorkContext
 from wsabie.features.base.table_builder import build_label_table
-from wsabie.features.extractor_registry import DEFAULT_EXTRACTORS, create_extractor, load_extractor
+from wsabie.features.extractor_choice import AUTO
+from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.features.images.augmentation import strip_view_ids
 from wsabie.io.alignment import AlignedTable, align_table
 from wsabie.io.fingerprints import compute_fingerprint_or_none, compute_row_marks, compute_shard_row_marks
@@ -266,7 +267,8 @@ def prepare_training_data(
         if source.modality != "documents":  # their features are quickly extracted
             _check_labels(source, valid, recipe)
         rows, extractor = extract_training_rows(source, recipe.feature_options, recipe.work, recipe.seed, run)
-        extractor_name = str(recipe.feature_options.get("features", DEFAULT_EXTRACTORS[source.modality]))
+        names = recipe.feature_options.get("features", AUTO)
+        extractor_name = extractor.identity()["features"] if names == AUTO else names
         source_facts = {"source_fingerprint": source_fingerprint, "extractor": extractor_name}
     learnable, aligned = _drop_labels_without_vector(rows, recipe, run.rejects), None
     if valid is not None:
@@ -395,7 +397,7 @@ def extract_training_rows(
     """Extract the features of items, fitted on `fitting_items` or all; unfinished work in the folder `work` is used."""
     options, fitting_items = dict(feature_options), source if fitting_items is None else fitting_items
     augment = options.pop("augment", 0)
-    extractor = create_extractor(options.pop("features", None), modality=source.modality, **options, seed=seed)
+    extractor = create_extractor(options.pop("features", None), source=source, **options, seed=seed)
     extractor.refuse_views(augment)  # refuses impossible views before any fitting
     if work is None:
         extractor = fit_extractor(extractor, fitting_items, **run._asdict())

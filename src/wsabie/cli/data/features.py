@@ -188,7 +188,7 @@ def _make_extractor(
     from wsabie.features.extractor_registry import create_extractor, load_extractor
     from wsabie.storage.model_folder import read_folder_kind, refuse_foreign_files
 
-    untrained = create_extractor(names, modality=source.modality, **_collect_settings(options))
+    untrained = create_extractor(names, source=source, **_collect_settings(options))
     untrained.refuse_views(options.features.augment or 0)  # refuses impossible options before any work
     if read_folder_kind(folder):
         extractor = load_extractor(folder)

@@ -261,7 +261,7 @@ def _extract_sides(
 
         resources, settings = options.resources(rejects=rejects), options.features.settings()
         names = settings.pop("features", None)
-        extractor = create_extractor(names, modality=data.modality, **settings, seed=seed)
+        extractor = create_extractor(names, source=data, **settings, seed=seed)
         rows, sides = extract_split(data, extractor, split_rows, **resources)
         if test is not None and not inputs.is_table(test):
             test = extractor.transform(test, **resources)

@@ -40,12 +40,14 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import count_available_cores
 from wsabie.core.progress import Stage
 from wsabie.core.records import convert_records
+from wsabie.features.extractor_choice import AUTO
+from wsabie.features.extractor_names import EXTRACTOR_NAMES
 from wsabie.storage.atomic_files import lock_file, remove_drafts
 
 FINAL = ("done", "failed", "stopped")
 JOB_OPTIONS: dict[str, dict[str, type]] = {
     "scan": {"rehash": bool},
-    "train": {"full": bool, "epochs": int, "even_if_worse": bool},
+    "train": {"full": bool, "epochs": int, "even_if_worse": bool, "features": str},
     "apply": {"again": bool, "accept_above": float, "min_precision": float},
     "tidy": {"min_score": float},
     "compare": {"models": list},
@@ -54,6 +56,8 @@ JOB_OPTIONS: dict[str, dict[str, type]] = {
 }
 """Options of each kind of job."""
 
+JOB_FEATURES = {AUTO, *EXTRACTOR_NAMES["pictures"]} - {"onnx:FILE"}
+"""Features that a job may name; the files of networks belong to the command line."""
 MAX_WAITING = 20
 
 
@@ -121,6 +125,9 @@ def _check_options(kind: str, options: Mapping[str, object]) -> None:
             raise InputError(f"the option {name!r} of a {kind} job is {value!r}; give a {option_type.__name__}")
         if isinstance(value, list) and not all(type(entry) is int for entry in value):
             raise InputError(f"the option {name!r} of a {kind} job is {value!r}; give a list of numbers")
+        if name == "features" and not set(str(value).split(",")) <= JOB_FEATURES:
+            names = ", ".join(sorted(JOB_FEATURES))
+            raise InputError(f"a {kind} job has no features {value!r}; choose from {names}")
 
 
 def read_job(collection: Collection, number: int) -> Job:

@@ -129,8 +129,10 @@ def choose_feature_extractor(
         No item can be read, or the extractor is unknown.
     """
     current = _load_current_extractor(collection)
+    if current is not None and name is None:
+        return current
     candidate = create_extractor(name, seed=seed)
-    if current is not None and (name is None or current.name == candidate.name):
+    if current is not None and current.name == candidate.name:
         return current
     hashes, missing = _sample_hashes(collection), MissingFeatures([], [])
     if not hashes:

@@ -185,7 +185,7 @@ def train_model(
     full : bool
         Train from scratch. Otherwise the model in use is updated, unless too much has changed (`SMALL`).
     features : str or None
-        Name of the feature extractor, as for `wsabie train`; None keeps the current one, or takes visual words.
+        Name of the feature extractor, as for `wsabie train`; None keeps the current one, or takes "auto".
     dim : int
         Dimensions of the space of a model from scratch.
     epochs : int or None
