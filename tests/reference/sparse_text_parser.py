@@ -18,8 +18,8 @@ from wsabie.kernels.text.sparse_text_parser import (
     RowLimits,
 )
 
-_LABELS = re.compile(rb"[^ \t\r]+")
-_LABEL = re.compile(rb"[+-]?[0-9]+")
+_LABELS = re.compile(rb"(?![ \t\r])[^ \t\r,]*([ \t\r]*,[ \t\r]*[^ \t\r,]*)*")
+_LABEL = re.compile(rb"[+-]?[0-9]+(\.0*)?")
 _FEATURE = re.compile(rb"([0-9]+):(.*)", re.DOTALL)
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NO_NUMBER = re.compile(rb"[+-]?(nan|inf)", re.IGNORECASE)
@@ -66,9 +66,10 @@ def parse_line(line: bytes, limits: RowLimits) -> ParsedLine:
 
 def _parse_labels(text: bytes, limits: RowLimits) -> tuple[int, list[int]]:
     labels = []
-    for token in text.split(b",") if text else []:
-        if not _LABEL.fullmatch(token) or not _fits(token.lstrip(b"+-")):
+    for token in re.split(rb"[ \t\r]*,[ \t\r]*", text) if text else []:
+        if not _LABEL.fullmatch(token) or not _fits(token.lstrip(b"+-").partition(b".")[0]):
             return BAD_LABEL, []
+        token = token.partition(b".")[0]
         if limits.n_labels >= 0 and token.startswith(b"-"):
             return BAD_LABEL, []
         if limits.n_labels >= 0 and int(token) >= limits.n_labels:

@@ -26,16 +26,15 @@ from wsabie.io.file_matching import find_files
 from wsabie.io.formats.citation_graph import is_citation_graph, read_citation_graph
 from wsabie.io.formats.coco import find_coco_file, read_coco
 from wsabie.io.formats.documents import (
-    detect_columns,
     has_text_column,
-    parse_text_columns,
     read_json_rows,
     read_parquet_documents,
     read_table_rows,
     read_text_table,
 )
 from wsabie.io.formats.fasttext import FastTextStream, read_fasttext
-from wsabie.io.formats.media_folder import FILE_COLUMN, LABELS_FROM, NAMES, read_file, read_folder
+from wsabie.io.formats.file_table import read_file_table
+from wsabie.io.formats.media_folder import LABELS_FROM, NAMES, read_file, read_folder
 from wsabie.io.formats.mulan import MulanStream, read_mulan
 from wsabie.io.formats.pair_list import read_pairs
 from wsabie.io.formats.parquet_images import IMAGE_COLUMNS, PATH_COLUMNS, read_parquet_images
@@ -51,6 +50,7 @@ from wsabie.io.records import FeatureTable, ItemList, ItemSource, ModalityName, 
 from wsabie.io.row_streams import InMemoryStream, RowStream, build_unlabelled_table
 from wsabie.io.shards.shard_folder import is_shard_folder
 from wsabie.io.shards.sharded_table import open_shards
+from wsabie.io.text_formats import TextHead, is_ranking, is_row, rate_formats, read_text_head
 from wsabie.storage.model_folder import is_model_folder
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.folder_labels import SPLITS
@@ -61,16 +61,7 @@ LOOKED_FOR = (
     "Debian's package lists, COCO, Pascal VOC, NUS-WIDE, IAPR TC-12, Open Images, MIRFlickr and LEAR"
 )
 _HEAD = 1 << 16
-_LINES = 50
-_HEADER = re.compile(rb"\s*\d+[ \t]+\d+[ \t]+\d+\s*")
-_SPARSE_ROW = re.compile(rb"\s*([+-]?\d+(,[+-]?\d+)*[ \t]+)?\d+:[-+.\d]")
-_PAIR = re.compile(rb"[^\t\0]+\t[^\t\0]+(\t\s*[-+.\d][-+.\deE]*\s*)?")
-_ARFF = re.compile(rb"(\s|%[^\n]*\n)*@(relation|attribute)\b", re.IGNORECASE)
 _MARKUP_OR_BINARY = re.compile(rb"^\s*<|\0")
-_OPEN_IMAGES = re.compile(rb"ImageID,(?>(?:[^\n,]*,)*?LabelName,)(?:[^\n,]*,)*?Confidence\b")
-_MIRFLICKR = re.compile(rb"\d+,\d+,[^,]+,\"?\[.*\]\"?\s*")
-_JSON_DOCUMENT = re.compile(rb'\s*\{.*"text"\s*:')
-_FASTTEXT = re.compile(rb"(^|\s)__label__\S")
 
 
 def open_source(
@@ -149,7 +140,7 @@ def open_source(
     kind = detect_source_kind(path, plain_text=labels_from == "none", modality=modality)
     if kind in OF_SEVERAL_KINDS and labels_from not in ("auto", "none" if kind in OF_REGIONS else ""):
         kind = "folder"
-    if split is not None and kind not in ("folder", "parquet", *_TEXT_TABLES, *OF_SEVERAL_KINDS):
+    if split is not None and kind not in ("folder", "listing", "parquet", *_TEXT_TABLES, *OF_SEVERAL_KINDS):
         raise InputError(f"{path} has no column of splits to choose {split!r} from; leave split out")
     options = ReadOptions(rejects, labels_from, label_column, split)
     if kind == "folder":
@@ -162,6 +153,8 @@ def open_source(
         return _open_parquet(path, image_column, counts, n_features, options)
     if kind in _TEXT_TABLES:
         return read_text_table(path, _TEXT_TABLES[kind], options)
+    if kind == "listing":
+        return read_file_table(path, options)
     if kind in _WITH_LABELS:
         return _WITH_LABELS[kind](path, labels_from=labels_from, rejects=rejects)
     if kind in OF_SEVERAL_KINDS:
@@ -178,6 +171,7 @@ def open_source(
     return SvmlightStream(path, rejects, counts=counts, progress=progress).read(n_features)
 
 
+_OF_DOCUMENTS = ("glosses", "packages", "json", "table")
 _TEXT_TABLES = {"json": read_json_rows, "table": read_table_rows}
 _WITH_LABELS: Mapping[str, Callable[..., ItemSource]] = {
     "file": read_file,
@@ -281,9 +275,9 @@ def _check_neighbouring_pictures(table: ParquetTable, label_column: str | None, 
 def detect_source_kind(path: Path, *, plain_text: bool = False, modality: ModalityName | None = None) -> str:
     """Return the kind of a file or folder, as a word.
 
-    Kinds: folder, file (a picture, sound or document), shards, parquet, arff, fasttext, svmlight, pairs,
-    documents (json, table, glosses, packages), or a published collection (nus-wide, lear, iapr, citations,
-    magnatagatune, spoken-digits, open-images, mirflickr).
+    Kinds: folder, listing (a table of files), file (a picture, sound or document), shards, parquet, arff, fasttext,
+    svmlight, pairs, documents (json, table, glosses, packages), or a published collection (nus-wide, lear, iapr,
+    citations, magnatagatune, spoken-digits, open-images, mirflickr).
 
     Text of no other kind is fastText's if `plain_text` is set: lines without labels. Where documents are
     wanted, a file of text that is no collection of them is one.
@@ -316,21 +310,31 @@ def detect_source_kind(path: Path, *, plain_text: bool = False, modality: Modali
         raise InputError(
             f"{path} is a {unread_modality.singular} of a format that is not supported; {unread_modality.convert}"
         )
-    kind = _detect_document_kind(content)
-    if kind is None and modality == "documents" and not _MARKUP_OR_BINARY.search(content):
+    head = read_text_head(content)
+    ratings = rate_formats(head)
+    kind = ratings[0].kind if ratings else None
+    if modality == "documents" and kind not in _OF_DOCUMENTS and not _MARKUP_OR_BINARY.search(content):
         return "file"
-    kind = kind or _detect_text_kind(content)
     if kind is None and plain_text and not _MARKUP_OR_BINARY.search(content):
         return "fasttext"
     if kind is None:
-        if columns := detect_columns([line for line in content.split(b"\n") if line.strip()][:_LINES]):
-            raise InputError(
-                f"{path} has the columns {format_column_names(columns)} and none called text; call that "
-                "of the documents text and that of their labels labels, or give features as Parquet or svmlight text"
-            )
-        hint = "; of Mulan data give the .arff file" if content.lstrip().startswith(b"<") else "; give one of these"
-        raise InputError(f"{path} is nothing that can be read: looked for {LOOKED_FOR}{hint}")
+        raise _make_unknown_error(path, head)
     return kind
+
+
+def _make_unknown_error(path: Path, head: TextHead) -> InputError:
+    if is_ranking(head):
+        return InputError(
+            f"{path} holds queries (qid:) with grades of relevance, and no labels; leave the column qid: out if the "
+            "first numbers are labels"
+        )
+    if head.columns:
+        return InputError(
+            f"{path} has the columns {format_column_names(head.columns)} and none called text; call that "
+            "of the documents text and that of their labels labels, or give features as Parquet or svmlight text"
+        )
+    hint = "; of Mulan data give the .arff file" if head.content.lstrip().startswith(b"<") else "; give one of these"
+    return InputError(f"{path} is nothing that can be read: looked for {LOOKED_FOR}{hint}")
 
 
 def _detect_folder_kind(path: Path) -> str:
@@ -356,42 +360,10 @@ def _refuse_rows(folder: Path, file: Path | bytes) -> None:
         content = read_head(file, _HEAD) if isinstance(file, Path) else file
     except InputError:  # it is listed when its features are extracted
         return
-    lines = [line for line in content.split(b"\n") if line.strip()][:_LINES]
-    rows = sum(bool(_SPARSE_ROW.match(line) or _PAIR.fullmatch(line) or _FASTTEXT.search(line)) for line in lines)
+    lines = read_text_head(content).lines
+    rows = sum(map(is_row, lines))
     if 2 * rows > len(lines):
         raise InputError(f"{folder} holds no pictures and no sounds, and {file!s} holds rows; give that file")
-
-
-def _detect_document_kind(content: bytes) -> str | None:
-    """Return the kind of a collection of documents, from its first lines."""
-    if is_wordnet_glosses(content):
-        return "glosses"
-    if is_package_list(content):
-        return "packages"
-    lines = [line for line in content.split(b"\n") if line.strip()][:_LINES]
-    if any(_JSON_DOCUMENT.match(line) for line in lines):
-        return "json"
-    columns = parse_text_columns(lines[0]) or ()
-    return "table" if columns and not {*columns} & {FILE_COLUMN, *IMAGE_COLUMNS, *PATH_COLUMNS} else None
-
-
-def _detect_text_kind(content: bytes) -> str | None:
-    """Return the kind of text from its first lines; one broken line does not mislead."""
-    if _ARFF.match(content):
-        return "arff"
-    if _OPEN_IMAGES.match(content):
-        return "open-images"
-    lines = [line for line in content.split(b"\n") if line.strip()][:_LINES]
-    if _HEADER.fullmatch(lines[0]):
-        return "svmlight"
-    if any(_FASTTEXT.search(line) for line in lines):
-        return "fasttext"
-    if any(_SPARSE_ROW.match(line) for line in lines):
-        return "svmlight"
-    for kind, form in (("pairs", _PAIR), ("mirflickr", _MIRFLICKR)):
-        if 2 * sum(form.fullmatch(line) is not None for line in lines) >= len(lines):
-            return kind
-    return None
 
 
 def open_row_stream(path: Path, rejects: Rejects, progress: Progress = SILENT) -> RowStream:

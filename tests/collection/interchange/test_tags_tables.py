@@ -244,6 +244,9 @@ def test_choices(collection: Collection) -> None:
         ("t.csv", "file,tags\na.jpg,sea|sky\n2024/b.jpg,sea\n"),
         ("t.csv", "SourceFile;Keywords\n./a.jpg;sea, sky\n2024\\b.jpg;sea\n"),
         ("t.tsv", "image\tlabels\na.jpg\tsea;sky\nb.jpg\tsea\n"),
+        ("t.json", '[{"SourceFile": "a.jpg", "Subject": ["sea", "sky"]},\n{"SourceFile": "b.jpg", "Subject": "sea"}]'),
+        ("t.json", '[{"SourceFile": "a.jpg", "A:Subject": "sea, sky"}, {"SourceFile": "b.jpg", "A:Subject": "sea"}]'),
+        ("t.csv", "sep=;\nfile;tags\na.jpg;\"['sea', 'sky']\"\n2024/b.jpg;sea\n"),
         (
             "metadata.jsonl",
             '{"file_name": "a.jpg", "labels": ["sea", "sky"]}\n{"file_name": "b.jpg", "labels": ["sea"]}\n',

@@ -141,7 +141,7 @@ def _parse_provenance(row: JsonObject) -> TagProvenance:
 
 
 def _make_foreign_parser(path: Path, columns: Iterable[str], is_json: bool) -> RowParser:
-    original_names = {name.lower(): name for name in columns}
+    original_names = {name.rpartition(":")[2].lower(): name for name in columns}  # XMP-dc:Subject
     file = _find_column(path, original_names, FILE_COLUMNS, "name the files in one")
     labels = _find_column(path, original_names, _LABELS, "put the labels in one of these")
     cells = (row.get(labels) for _, row in text_tables.iterate_table_rows(path, Rejects(most=0), is_json))

@@ -26,7 +26,8 @@ from wsabie.collection.labels import label_store
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError
 from wsabie.core.progress import SILENT, Progress
-from wsabie.io.parsers.text_files import format_path
+from wsabie.io.parsers.json_values import is_array
+from wsabie.io.parsers.text_files import format_path, read_head
 from wsabie.storage.rejects import Rejects, RowError
 
 MOST = 5_000_000
@@ -136,7 +137,9 @@ def _read_lines(path: Path, kind: str | None, rejects: Rejects) -> Iterator[TagL
     kind = kind or ENDINGS.get(Path(path.name.lower().removesuffix(".gz")).suffix, "csv")
     if kind not in KINDS:
         raise InputError(f"{kind} files cannot be imported; give one of {', '.join(KINDS)}")
-    return read_coco_tags(path, rejects) if kind == "coco" else read_table(path, rejects, is_json=kind == "jsonl")
+    if kind == "coco" and not is_array(read_head(path)):
+        return read_coco_tags(path, rejects)
+    return read_table(path, rejects, is_json=kind != "csv")
 
 
 class TagBuffer:

@@ -27,6 +27,7 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.formats.parquet_tables import ParquetTable, find_label_columns, is_text_type
 from wsabie.io.parsers.array_builders import require_rows
+from wsabie.io.parsers.json_values import is_array
 from wsabie.io.parsers.label_cells import (
     ITEM_COLUMNS,
     LABEL_COLUMNS,
@@ -38,6 +39,7 @@ from wsabie.io.parsers.label_cells import (
 from wsabie.io.parsers.text_files import format_path, iterate_bounded_numbered_lines, read_head
 from wsabie.io.parsers.text_tables import (
     format_column_names,
+    iterate_array_rows,
     iterate_csv_records,
     iterate_named_records,
     normalise_columns,
@@ -212,7 +214,11 @@ def _parse_header(line: bytes) -> list[str] | None:
 
 
 def read_json_rows(path: Path, rejects: Rejects) -> Iterator[TextRow]:
-    """Yield the rows of JSON lines."""
+    """Yield the rows of JSON lines, or of an array."""
+    if is_array(read_head(path)):
+        for number, cells in iterate_array_rows(path, rejects):
+            yield TextRow(f"{path}:{number}", number, cells)
+        return
     depth = read_limits().depth
     for number, line in _iterate_lines(path, rejects):
         with rejects.catch(path, number):
@@ -259,31 +265,34 @@ def _iterate_parquet_rows(table: ParquetTable, labels: LabelCellReader | None, r
 
 def _find_labels(path: Path, rows: TextRows, label_column: str | None) -> LabelCellReader | None:
     """Return the reader of the column of labels, or of columns of 0 and 1, by the whole file; None without one."""
-    choices = normalise_columns([label_column]) if label_column else _LABELS
-    readers = {name: LabelCellReader(name) for name in choices}
-    columns, flags = dict[str, None](), FlagColumns()
+    names = normalise_columns([label_column]) if label_column else _LABELS
+    readers = {name: LabelCellReader(name) for name in names}
+    columns, choices, flags = dict[str, None](), dict[str, None](), FlagColumns()
     for row in rows(Rejects(most=0)):
         if len(columns) < _MOST_COLUMNS:
             columns |= dict.fromkeys(row.cells)
         if not columns.keys() & readers:
             flags.add(row.cells)
+        choices |= {name: None for name, cell in row.cells.items() if isinstance(cell, dict) and "choices" in cell}
         for name, reader in readers.items():
             reader.add(row.cells.get(name))
-    column = next((name for name in readers if name in columns), None) or _find_choices(columns)
+    column = next((name for name in readers if name in columns), None) or _find_choices(columns, choices)
     if column in readers:
         return check_labels(path, readers[column])
     if column is not None:
         return make_label_reader(path, column, (row.cells.get(column) for row in rows(Rejects(most=0))))
     if label_column:
-        names = format_column_names(columns)
-        raise InputError(f"{path} has no column {label_column!r} (it has {names}); name the column of labels")
+        listed = format_column_names(columns)
+        raise InputError(f"{path} has no column {label_column!r} (it has {listed}); name the column of labels")
     if (labels := flags.make_reader()) is None:
         _log_unlabelled(path, columns)
     return labels
 
 
-def _find_choices(columns: Collection[str]) -> str | None:
+def _find_choices(columns: Collection[str], choices: Collection[str]) -> str | None:
     """Return the single column of answers in a table that Label Studio exports; None in any other."""
+    if len(choices) == 1:
+        return next(iter(choices))
     answers = [name for name in columns if name not in (*_OF_LABEL_STUDIO, *ITEM_COLUMNS)]
     return answers[0] if len(answers) == 1 and {"annotator", "annotation_id"} <= {*columns} else None
 

@@ -219,6 +219,7 @@ def _make_entry(where: str, row: JsonObject, image_column: str, labels: tuple[st
 
 
 LABELS_FROM = ("auto", "folders", "metadata", "xmp", "tags", "none")
+_TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 WORDS = "words.txt"
 """Beside folders named by synsets: what they are called, as WordNet and ImageNet list it (`n02084071 TAB dog`)."""
 KEYWORD_SAMPLE = 200
@@ -284,7 +285,7 @@ def read_folder(
         if split is not None and not any(entry.split == split for entry in entries):
             raise InputError(f"no row of {metadata} has the split {split!r}; check the name, or leave it out")
         unread = {where for where, reason, _ in rejects.listed[n_listed:] if reason == modality.unsupported}
-        items, labels_from = _label_by_metadata(files, unread, entries, split, modality, rejects), "metadata"
+        items, labels_from = label_by_metadata(files, unread, entries, split, modality, rejects), "metadata"
     else:
         items = _label_by_files(folder, files, labels_from, modality, rejects)
     _require_labelled(folder, items, labels_from, modality, rejects)
@@ -318,7 +319,7 @@ def read_file(path: Path, *, labels_from: str = "auto", rejects: Rejects) -> Ite
     return ItemList(path, items, modality.name)
 
 
-def _label_by_metadata(
+def label_by_metadata(
     files: dict[str, Path],
     unread: set[str],
     entries: list[MetadataEntry],
@@ -326,6 +327,7 @@ def _label_by_metadata(
     modality: Modality,
     rejects: Rejects,
 ) -> list[Item]:
+    """Return the labelled items of metadata rows; `files` are those of the folder, `unread` the places of others."""
     listed_names: set[str] = set()
     rows: dict[str, MetadataEntry] = {}  # what is said of each item, whether it is there or not
     labels: defaultdict[str, dict[str, None]] = defaultdict(dict)
@@ -423,6 +425,12 @@ def _refuse_splits(folder: Path, files: Iterable[str]) -> None:
         )
 
 
+def _format_neighbours(folder: Path) -> str:
+    """Name a table in the folder, which may hold labels."""
+    names = [] if not folder.is_dir() else sorted(p.name for p in folder.iterdir() if p.suffix.lower() in _TABLES)
+    return f", or give {folder / names[0]}, which may hold labels" if names else ""
+
+
 def _require_labelled(folder: Path, items: list[Item], labels_from: str, modality: Modality, rejects: Rejects) -> None:
     if items:
         return
@@ -431,6 +439,7 @@ def _require_labelled(folder: Path, items: list[Item], labels_from: str, modalit
         raise MissingLabelsError(
             f"the {modality.name} of {folder} have no labels: there are no sub-folders to tell them "
             f"apart, no {' or '.join(NAMES)}, and no {modality.written}; label them in one of these ways"
+            f"{_format_neighbours(folder)}"
         )
     try:
         require_rows(0, folder, rejects, f"labelled {modality.name}")

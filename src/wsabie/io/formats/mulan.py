@@ -44,6 +44,7 @@ _ATTRIBUTE = re.compile(rf"@attribute\s+({_WORD}|[^\s{{]+)(?:\s+|(?={{))(\{{.*\}
 _QUOTED = re.compile(rf"\s*({_WORD})\s*(,|$)")
 _PAIR = re.compile(rf"\s*(\d{{1,9}})\s+({_WORD}|[^,'\"\s]+)\s*(,|$)")
 _ESCAPE = re.compile(r"\\(.)")
+_MISSING = "?\0"  # a question mark without quotes
 _NUMERIC = ("numeric", "real", "integer")
 
 
@@ -131,7 +132,7 @@ def _split_cells(text: str, most: int | None = None) -> list[str]:
     if "'" not in text and '"' not in text:
         if most is not None and text.count(",") >= most:
             raise RowError("wrong number of values", f"{text.count(',') + 1} values for {most} attributes")
-        return [cell.strip() for cell in text.split(",")]
+        return [_mark_missing(cell.strip()) for cell in text.split(",")]
     cells: list[str] = []
     position, more = 0, True
     while more:
@@ -146,9 +147,13 @@ def _split_cells(text: str, most: int | None = None) -> list[str]:
         cell, comma = (text[position:], "") if end < 0 else (text[position:end], ",")
         if "'" in cell or '"' in cell:
             raise RowError("malformed row", cell[:40])
-        cells.append(cell.strip())
+        cells.append(_mark_missing(cell.strip()))
         position, more = position + len(cell) + 1, bool(comma)
     return cells
+
+
+def _mark_missing(cell: str) -> str:
+    return _MISSING if cell == "?" else cell
 
 
 def _parse_dense(text: str, arff: ArffHeader) -> list[str]:
@@ -172,7 +177,7 @@ def _parse_sparse(text: str, arff: ArffHeader) -> dict[int, str]:
             raise RowError("attribute out of range", f"{column} of {len(arff.attributes)} attributes")
         if column in cells:
             raise RowError("attribute given twice", str(column))
-        cells[column] = _unquote(match[2])
+        cells[column] = _unquote(_mark_missing(match[2]))
         position = match.end()
     return cells
 
@@ -181,7 +186,6 @@ _LARGEST_XML = 1 << 26
 _VALUES_AT_ONCE = 1 << 20
 _ID_NAMES = ("id", "name", "file", "filename")
 _ENDINGS = ("-sparse", "-train", "-test", "-sparse")
-_MISSING = "?"
 _LARGEST = float(np.finfo(np.float32).max)
 
 

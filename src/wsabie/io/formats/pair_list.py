@@ -2,7 +2,8 @@
 
 An id may come on many lines, once for each of its labels. The third column is a weight: a positive number
 states the label, a negative one denies it (an explicit negative, -1 in Y), 0 says nothing. Sizes of
-weights are not used. A first line like `id TAB label` is taken for a header; lines that begin with "# " are remarks.
+weights are not used. A first line that names the columns is a header (`has_header`); lines that begin with "# " are
+remarks.
 
 When the ids are names of pictures beside the list, the list is a collection of pictures. Otherwise every
 id has one free vector (see `id_labels`).
@@ -10,8 +11,10 @@ id has one free vector (see `id_labels`).
 
 import logging
 import math
-from collections.abc import Iterable, Iterator
-from itertools import chain
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from operator import contains
 from pathlib import Path
 
 from wsabie.core.validation import require
@@ -27,6 +30,10 @@ log = logging.getLogger("wsabie")
 HEADER = ("id", "name")
 """What a list of pairs is headed with when it is written."""
 _ID_HEADS = {"id", "item", "file_name", "path", "image", "picture", "file"}
+_ID_NAME = re.compile(r"\w*[a-z][_ ]?id|id", re.ASCII)
+_NAME = re.compile(r"[A-Za-z][A-Za-z_ ]*")
+_DIGIT = re.compile(r"\d")
+_LOOKED_AT = 50  # lines
 _LABEL_HEADS = {"label", "labels", "tag", "tags", "name"}
 
 
@@ -109,11 +116,36 @@ def write_id_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
 
 def _iterate_weighted_pairs(path: Path, rejects: Rejects) -> Iterator[tuple[int, tuple[str, str], float]]:
     """Yield (line number, the two ids, weight) of every line that is no header."""
-    for place, (line_number, line) in enumerate(iterate_content_lines(path)):
+    lines = iterate_content_lines(path)
+    head = list(islice(lines, _LOOKED_AT))
+    n_headers = int(has_header([line for _, line in head]))
+    for line_number, line in chain(head[n_headers:], lines):
         with rejects.catch(path, line_number):
             cells = _split_cells(line)
-            if place or cells[0].lower() not in _ID_HEADS or cells[1].lower() not in _LABEL_HEADS:
-                yield line_number, (cells[0], cells[1]), _parse_weight(cells)
+            yield line_number, (cells[0], cells[1]), _parse_weight(cells)
+
+
+def has_header(lines: Sequence[bytes]) -> bool:
+    """Return whether the first line names the columns.
+
+    Either it has known names, or names that come in no other line while all other cells of a column hold digits.
+
+    Examples
+    --------
+    >>> has_header([b"user\\tfilm", b"u1\\tf1", b"u1\\tf2"]), has_header([b"u\\tfilm", b"v\\tfilm"])
+    (True, False)
+    """
+    rows = [[cell.strip() for cell in line.decode("utf-8", "replace").split("\t")] for line in lines]
+    if not rows or not 2 <= len(rows[0]) <= 3:
+        return False
+    first, second = (name.lower() for name in rows[0][:2])
+    is_known = first in _ID_HEADS and second in _LABEL_HEADS
+    if is_known or (_ID_NAME.fullmatch(first) and (_ID_NAME.fullmatch(second) or second in _LABEL_HEADS)):
+        return True
+    columns = [[row[place] for row in rows[1:] if len(row) > place] for place in (0, 1)]
+    if len(rows) < 3 or not all(map(_NAME.fullmatch, rows[0][:2])) or any(map(contains, columns, rows[0])):
+        return False
+    return any(all(map(_DIGIT.search, column)) and not _DIGIT.search(rows[0][i]) for i, column in enumerate(columns))
 
 
 def _split_cells(line: bytes) -> list[str]:

@@ -1,7 +1,7 @@
 """Sparse text: the XC form (header `n d L`) and plain svmlight / libsvm.
 
-A row is `l1,l2 j:v j:v ...`; a row without labels begins with a blank or with its first feature. With a
-header, labels and features are numbered from 0 and must keep to what it promises. Without one, feature
+A row is `l1,l2 j:v j:v ...` (or `1.0, 2.0 j:v`); a row without labels begins with a blank or with its first
+feature. With a header, labels and features are numbered from 0 and must keep to what it promises. Without one, feature
 numbers are taken as written (column 0 stays empty in files that count from 1, so that train and test
 always agree), and the labels are the integers that occur. Names come from a file `labels.txt` or `Yf.txt`
 beside the data, one a line in UTF-8, the first for label 0; otherwise a label is named by its integer. The
@@ -247,6 +247,11 @@ class SvmlightStream(RowStream):
                 raise _make_range_error(where, "label", token.partition(",")[0], self._limits.n_labels)
             if reason == sparse_text_parser.FEATURE_RANGE:
                 raise _make_range_error(where, "feature", token.partition(":")[0], self._limits.n_features)
+            number = token.partition("," if reason == sparse_text_parser.BAD_LABEL else ":")[0]
+            if number.isdecimal() and int(number[:20]) > LARGEST:
+                kind = _REASONS[reason].rpartition(" ")[2]
+                self.rejects.add(where, f"{kind} number above {LARGEST:,}", token)
+                continue
             repeated = reason == sparse_text_parser.REPEATED
             self.rejects.add(where, _REASONS[reason], _find_repeated_feature(block, position) if repeated else token)
 

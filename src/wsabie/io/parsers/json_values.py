@@ -69,6 +69,7 @@ LONGEST = 1 << 24
 _BLOCK = 1 << 20
 _BLANKS = " \t\r\n"
 _ENDS = {*_BLANKS, ",", "]", "}", ":"}
+_ARRAY = re.compile(rb"\s*\[\s*\{\s*[\"}]")
 _DECODER = json.JSONDecoder()
 
 
@@ -118,6 +119,26 @@ def iterate_elements(path: Path, members: Collection[str]) -> Iterator[tuple[str
             raise text.make_error("more than one object")
 
 
+def iterate_array(path: Path) -> Iterator[Any]:
+    """Yield the elements of a file that holds a JSON array; a block of it is in memory.
+
+    Raises
+    ------
+    InputError
+        No JSON, no array, or an element that is too long.
+    """
+    with explain_reading_errors(path), open_decompressed(path) as stream:
+        text = _JsonWindow(path, stream)
+        yield from _iterate_list(text)
+        if text.peek():
+            raise text.make_error("more than one array")
+
+
+def is_array(head: bytes) -> bool:
+    """Return whether a file that begins so holds a JSON array of objects."""
+    return _ARRAY.match(head) is not None
+
+
 def _iterate_list(text: "_JsonWindow") -> Iterator[Any]:
     text.take("[")
     if text.peek() == "]":
@@ -138,7 +159,7 @@ class _JsonWindow:
 
     def make_error(self, fault: str) -> InputError:
         return InputError(
-            f"{self.path} is no JSON object of lists: {fault} after "
+            f"{self.path} is no JSON of lists: {fault} after "
             f"{self.passed + self.position:,} letters; repair or fetch it again"
         )
 

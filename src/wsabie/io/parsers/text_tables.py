@@ -16,7 +16,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.input_limits import read_limits
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.parsers.array_builders import decode_row, iterate_parsed
-from wsabie.io.parsers.json_values import parse_json_value
+from wsabie.io.parsers.json_values import is_array, iterate_array, parse_json_value
 from wsabie.io.parsers.label_cells import FACT_COLUMNS, LABEL_COLUMNS
 from wsabie.io.parsers.text_files import (
     check_column_count,
@@ -90,7 +90,9 @@ _LONGEST_CELL = 1 << 17  # of CSV: a quote that is never closed takes all that f
 
 
 def iterate_table_rows(path: Path, rejects: Rejects, is_json: bool | None = None) -> Iterator[tuple[str, JsonObject]]:
-    """Yield (file and line, cells by column) of each row of JSON lines (by default `.jsonl`) or CSV.
+    """Yield (file and line, cells by column) of each row of JSON lines, of a JSON array, or of CSV.
+
+    By default the content tells an array, and the endings .jsonl and .json lines.
 
     The columns of CSV are separated by commas, or else by semicolons or tabs.
 
@@ -99,7 +101,10 @@ def iterate_table_rows(path: Path, rejects: Rejects, is_json: bool | None = None
     InputError
         Malformed as a whole, a column named twice, or a line of more than 4 MiB.
     """
-    if path.name.lower().removesuffix(".gz").endswith(".jsonl") if is_json is None else is_json:
+    if is_json is not False and is_array(read_head(path)):
+        for number, cells in iterate_array_rows(path, rejects):
+            yield f"{path}:{number}", cells
+    elif path.name.lower().removesuffix(".gz").endswith((".jsonl", ".json")) if is_json is None else is_json:
         depth = read_limits().depth
         for number, line in iterate_numbered_lines(path, LONGEST_LINE, skip_blank=True):
             with rejects.catch(path, number):
@@ -107,6 +112,39 @@ def iterate_table_rows(path: Path, rejects: Rejects, is_json: bool | None = None
     else:
         for number, cells in iterate_named_records(path, iterate_csv_records(path, LONGEST_LINE), rejects):
             yield f"{path}:{number}", cells
+
+
+def iterate_array_rows(path: Path, rejects: Rejects) -> Iterator[tuple[int, JsonObject]]:
+    """Yield (number from 1, cells by column) of the objects of a JSON array; a task of Label Studio becomes a row."""
+    for number, element in enumerate(iterate_array(path), start=1):
+        with rejects.catch(path, number):
+            if not isinstance(element, dict):
+                raise RowError("no JSON object", repr(element)[:100])
+            yield number, flatten_task(element)
+
+
+def flatten_task(row: JsonObject) -> JsonObject:
+    """Return the cells of a task as Label Studio exports it, with all its answers as labels; other rows as they are.
+
+    Examples
+    --------
+    >>> result = [{"type": "choices", "value": {"choices": ["sea"]}}]
+    >>> flatten_task({"id": 3, "data": {"text": "waves"}, "annotations": [{"result": result}]})
+    {'text': 'waves', 'id': 3, 'labels': ['sea']}
+    """
+    data, annotations = row.get("data"), row.get("annotations")
+    if not isinstance(data, dict) or not isinstance(annotations, list):
+        return row
+    results = [
+        result
+        for annotation in annotations
+        if isinstance(annotation, dict) and not annotation.get("was_cancelled")
+        for result in annotation.get("result") or ()
+        if isinstance(result, dict) and isinstance(result.get("value"), dict)
+    ]
+    answers = [result["value"].get(result.get("type")) for result in results]
+    names = [name for answer in answers if isinstance(answer, list) for name in answer]
+    return {**data, "id": row.get("id"), "labels": list(dict.fromkeys(n for n in names if isinstance(n, str)))}
 
 
 def iterate_named_records(

@@ -20,7 +20,7 @@ LINES, ROWS, LABELS, FEATURES, BAD, DOUBTS = range(6)
 LARGEST = 2**31 - 2  # the largest index or label number; everything is stored as int32
 
 _SPACE, _TAB, _RETURN, _NEWLINE, _HASH = 32, 9, 13, 10, 35
-_COLON, _COMMA, _PLUS, _MINUS, _POINT = 58, 44, 43, 45, 46
+_COLON, _COMMA, _PLUS, _MINUS, _POINT, _ZERO = 58, 44, 43, 45, 46, 48
 _SATURATED = np.int64(1) << 40
 _DIGITS = 18  # 10**18 fits an int64
 _EXACT = np.int64(1) << 53
@@ -192,15 +192,35 @@ def _parse_value(buffer, i):
 
 
 @jit_strict
+def _skip_blanks(buffer, i):
+    while _is_blank(buffer[i]):
+        i += 1
+    return i
+
+
+@jit_strict
+def _parse_label(buffer, i):
+    """Parse an unsigned whole number at i, perhaps `7.0`: (number, position after it)."""
+    number, end = _parse_integer(buffer, i)
+    zeros = end + 1
+    if end > i and buffer[end] == _POINT:
+        while buffer[zeros] == _ZERO:
+            zeros += 1
+        if _is_end(buffer[zeros]) or buffer[zeros] == _COMMA:
+            end = zeros
+    return number, end
+
+
+@jit_strict
 def _parse_labels(buffer, start, limits, batch):
-    """Parse the comma-separated integers that open a line: (reason, end, filled labels)."""
+    """Parse the comma-separated integers that open a line, perhaps with blanks: (reason, end, filled labels)."""
     i, filled = start, batch.used[LABELS]
     if _is_end(buffer[i]):
         return ACCEPTED, start, filled
     while True:
         minus = buffer[i] == _MINUS
         first = i + 1 if minus or buffer[i] == _PLUS else i
-        number, end = _parse_integer(buffer, first)
+        number, end = _parse_label(buffer, first)
         if filled == batch.used[LABELS] and buffer[end] == _COLON and first == start and end > first:
             return ACCEPTED, start, filled  # the line opens with a feature
         if end == first or number > LARGEST or not (_is_end(buffer[end]) or buffer[end] == _COMMA):
@@ -211,9 +231,10 @@ def _parse_labels(buffer, start, limits, batch):
             return FULL, i, filled
         batch.labels[filled] = -number if minus else number
         filled += 1
-        if buffer[end] != _COMMA:
+        comma = _skip_blanks(buffer, end)
+        if buffer[comma] != _COMMA:
             return ACCEPTED, end, filled
-        i = end + 1
+        i = _skip_blanks(buffer, comma + 1)
 
 
 @jit_strict

@@ -1,0 +1,168 @@
+"""The table of formats: its examples, and files that other tools write."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+from wsabie.core.errors import InputError
+from wsabie.io.formats.pair_list import has_header
+from wsabie.io.recognition import detect_source_kind, open_source
+from wsabie.io.records import FeatureTable
+from wsabie.io.text_formats import FORMATS, rate_formats, read_text_head
+from wsabie.storage.rejects import Rejects
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text, name="data"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def list_items(source):
+    return [(item.id, item.labels) for item in source]
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.kind)
+def test_each_example_is_of_its_format_with_a_reason(form):
+    best, *others = rate_formats(read_text_head(form.example.encode() + b"\n"))
+    assert (best.kind, bool(best.reason)) == (form.kind, True)
+    assert all(best.score - other.score > 0.01 for other in others)
+
+
+@pytest.mark.parametrize("dtype", [int, float])
+@pytest.mark.parametrize("blank", ["", " "])
+def test_sparse_text_as_scikit_learn_and_people_write_it(tmp_path, dtype, blank):
+    X, y = np.array([[0.5, 0, 2], [0, 1, 0]]), np.array([3, 7], dtype)
+    path = tmp_path / "a.txt"
+    dump_svmlight_file(X, y, str(path), comment="by hand")
+    rows = open_source(path)
+    assert (rows.label_names, rows.Y.toarray().tolist()) == (["3", "7"], [[1, 0], [0, 1]])
+    decimals = ".0" if dtype is float else ""
+    path.write_text(f"3{decimals},{blank}7{decimals}{blank} 0:1\n7{decimals}{blank},{blank}3 2:1\n")
+    rows = open_source(path)
+    assert (rows.label_names, rows.Y.toarray().tolist()) == (["3", "7"], [[1, 1], [1, 1]])
+
+
+def test_rankings_are_no_labels_and_large_numbers_are_named(write):
+    with pytest.raises(InputError, match=r"holds queries \(qid:\) with grades of relevance"):
+        open_source(write("2 qid:1 1:0.5\n1 qid:1 2:1\n"))
+    rejects = Rejects()
+    path = write("9000000000 1:1\n7 9000000000:1\n5 1:1\n")
+    assert open_source(path, rejects=rejects).label_names == ["5"]
+    assert [(reason, detail) for _, reason, detail in rejects.listed] == [
+        ("label number above 2,147,483,646", "9000000000"),
+        ("feature number above 2,147,483,646", "9000000000:1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "is_header"),
+    [("userId\tmovieId", True), ("item\tname", True), ("node\tlabel", True), ("u0\tf9", False), ("u1\tfilm", False)],
+)
+def test_headers_of_pair_lists(write, first, is_header):
+    text = f"{first}\nu1\tf1\nu1\tf2\nu2\tf2\n"
+    assert has_header(text.encode().splitlines()) is is_header
+    assert len(open_source(write(text)).ids) == (2 if is_header or first[:2] == "u1" else 3)
+
+
+def test_names_in_words_are_no_header(write):
+    assert open_source(write("fox\tred\nhen1\tbrown\nhen2\tred\n")).ids == ["fox", "hen1", "hen2"]
+
+
+DATA = "'?',1\n\"?\",0\n?,1\nbog,1\n{0 '?',1 1}\n{0 ?}\n"
+
+
+def test_a_quoted_question_mark_is_a_value(write):
+    write('<labels><label name="wet"/></labels>', "a.xml")
+    attributes = "@relation a\n@attribute site {'?',bog,'dry?'}\n@attribute wet {0,1}\n@data\n"
+    rejects = Rejects()
+    rows = open_source(
+        write(attributes + "'?',1\n\"?\",0\n?,1\nbog,1\n{0 '?',1 1}\n{0 ?}\n", "a.arff"), rejects=rejects
+    )
+    assert rows.Y.toarray().ravel().tolist() == [1, 0, 1, 1]
+    assert [(Path(where).name, reason) for where, reason, _ in rejects.listed] == [
+        ("a.arff:7", "missing value"),
+        ("a.arff:10", "missing value"),
+    ]
+
+
+RESULT = {"type": "choices", "value": {"choices": ["hail", "sun"]}}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"text": "a", "id": 3, "mood": {"choices": ["hail", "sun"]}}],
+        [{"text": "a", "id": 3, "labels": ["hail", "sun"]}],
+        [{"id": 3, "data": {"text": "a"}, "annotations": [{"result": [RESULT]}]}],
+    ],
+)
+def test_arrays_of_documents(write, rows):
+    for indent in (None, 2):
+        source = open_source(write(json.dumps(rows, indent=indent), "a.json"))
+        assert list_items(source) == [("3", ("hail", "sun"))]
+
+
+def test_answers_that_label_studio_exports(write):
+    lines = ["text,id,mood,annotator,annotation_id,lead_time", '"a b",8,"{""choices"":[""hail"",""sun""]}",1,1,2.5']
+    source = open_source(write("\n".join([*lines, "c,9,sun,1,2,1.5"]), "a.csv"))
+    assert list_items(source) == [("8", ("hail", "sun")), ("9", ("sun",))]
+
+
+@pytest.fixture
+def pictures(tmp_path, picture):
+    for number in range(3):
+        picture(tmp_path / "photos" / f"{number}.png")
+    return tmp_path
+
+
+EXPECTED = [("photos/0.png", ("fox", "moss")), ("photos/1.png", ("moss",))]
+
+
+@pytest.mark.parametrize("name", ["photos/{}.png", "./photos/{}.png", "photos\\{}.png", "{}.png", "{}"])
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("train.csv", "image_id,labels\n{},fox;moss\n{},moss\n"),
+        ("train.csv", "sep=;\nImage;Tags\n{};fox, moss\n{};moss\n"),
+        ("train.tsv", "size\tpath\tlabels\n1\t{}\tfox,moss\n2\t{}\tmoss\n"),
+        ("train.csv", "file_name,fox,moss\n{},1,1\n{},0,1\n"),
+        ("tags.csv", 'SourceFile,Subject\n{},"fox, moss"\n{},moss\n'),
+        (
+            "tags.json",
+            '[{{"SourceFile": "{}", "Subject": ["fox", "moss"]}},\n{{"SourceFile": "{}", "Subject": "moss"}}]',
+        ),
+        ("tags.jsonl", '{{"file": "{}", "labels": ["fox", "moss"]}}\n{{"file": "{}", "labels": ["moss"]}}\n'),
+    ],
+)
+def test_tables_of_files(pictures, write, name, file, text):
+    if file.startswith("tags.json"):
+        name = name.replace("\\", "\\\\")
+    path = write(text.format(name.format(0), name.format(1)), file)
+    assert detect_source_kind(path) == "listing"
+    assert list_items(open_source(path)) == EXPECTED
+    assert list_items(open_source(path, labels_from="none")) == [(name, ()) for name, _ in EXPECTED]
+
+
+def test_what_a_table_of_files_lacks(pictures, write):
+    path = write("file_name,labels\n0.png,fox\ngone.png,fox\n1.png,\n", "a.csv")
+    rejects = Rejects()
+    assert list_items(open_source(path, rejects=rejects)) == [("photos/0.png", ("fox",))]
+    assert [reason for _, reason, _ in rejects.listed] == ["labels without a picture", "picture without labels"]
+    with pytest.raises(InputError, match=r"names files such as 'x\.png', and none of them lies beside it"):
+        open_source(write("file_name,labels\nx.png,fox\n", "a.csv"))
+    with pytest.raises(InputError, match=r"label them in one of these ways, or give .*a\.csv, which may hold labels"):
+        open_source(pictures)
+
+
+def test_excel_says_what_separates_cells(write):
+    source = open_source(write("sep=;\r\ntext;labels\r\na, b;fox, moss\r\n", "a.csv"))
+    assert list_items(source) == [("3", ("fox", "moss"))]
+    assert isinstance(open_source(write("id\tlabel\n1\tfox\n".encode("utf-16"), "a.tsv")), FeatureTable)
