@@ -2,17 +2,20 @@
 
 import errno
 import os
+import re
 import stat
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
+from urllib.parse import unquote
 
 from wsabie.core.errors import InputError
 from wsabie.core.folder_tree import walk_folder
 from wsabie.core.input_files import is_regular_file
-from wsabie.io.modalities import DOCUMENTS, MEDIA, SOUNDS, Modality, detect_modality
+from wsabie.io.modalities import DOCUMENTS, MEDIA, PICTURES, SOUNDS, Modality, detect_modality
 from wsabie.io.parsers.text_files import explain_reading_errors, format_path, iterate_numbered_lines
 from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.folder_labels import SYSTEM_FOLDERS
@@ -163,6 +166,90 @@ def list_spellings(path: str) -> list[str]:
     if not path.isascii():
         paths += [unicodedata.normalize(form, spelling) for form in ("NFC", "NFD") for spelling in paths]
     return list(dict.fromkeys(spelling.removeprefix("./") for spelling in paths))
+
+
+_ADDRESS = re.compile(r"^[a-zA-Z][\w+.-]+://[^/]*/")
+
+
+class FileMatcher:
+    r"""Match names in tables to the files of a folder.
+
+    A name means the file of this path. Where there is none, it means the only file whose path is the same but for
+    `\`, letter case and the form of accents, or else the only file whose path ends as the name does. The name may
+    come from another machine (absolute, an address, with `..`), or its folders may be missing here.
+
+    Parameters
+    ----------
+    paths : iterable of str
+        Paths of the files, with `/`.
+
+    Examples
+    --------
+    >>> matcher = FileMatcher(["images/1.jpg", "images/2.JPG"])
+    >>> matcher.match(["images\\1.jpg", "/home/eve/2.jpg", "3.jpg"])
+    {'images\\1.jpg': 'images/1.jpg', '/home/eve/2.jpg': 'images/2.JPG'}
+    """
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self.paths = dict.fromkeys(paths)
+
+    def match(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the files of names; names that mean no file, or several, are left out."""
+        names = list(dict.fromkeys(names))
+        matches = {name: name.removeprefix("./") for name in names if name.removeprefix("./") in self.paths}
+        others = [name for name in names if name not in matches and "\0" not in name]
+        spelled = {name: path for name in others if (path := self._by_spelling.get(fold_path("/".join(_split(name)))))}
+        matches |= spelled
+        taken, claims = set(matches.values()), defaultdict[str, list[str]](list)
+        for name in others:
+            if name not in matches and (path := self._find_by_end(_split(name))) is not None and path not in taken:
+                claims[path].append(name)
+        return matches | {claimants[0]: path for path, claimants in claims.items() if len(claimants) == 1}
+
+    def _find_by_end(self, parts: list[str]) -> str | None:
+        """Return the only file whose path ends with most of the parts."""
+        paths = self._by_name.get(fold_path(parts[-1]), []) if parts else []
+        for start in range(len(parts)):
+            end = fold_path("/" + "/".join(parts[start:]))
+            if candidates := [path for path in paths if ("/" + fold_path(path)).endswith(end)]:
+                return candidates[0] if len(candidates) == 1 else None
+        return None
+
+    @cached_property
+    def _by_spelling(self) -> dict[str, str | None]:
+        by_spelling: dict[str, str | None] = {}
+        for path in self.paths:
+            by_spelling[fold_path(path)] = None if fold_path(path) in by_spelling else path
+        return by_spelling
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[str]]:
+        by_name = defaultdict[str, list[str]](list)
+        for path in self.paths:
+            by_name[fold_path(path.rpartition("/")[2])].append(path)
+        return by_name
+
+
+def fold_path(path: str) -> str:
+    """Return a path in the spelling by which paths are compared: letter case and forms of accents do not matter."""
+    return unicodedata.normalize("NFC", path).casefold()
+
+
+def _split(name: str) -> list[str]:
+    """Return the parts of a path of any machine, behind its last `..`; of an address without what is asked."""
+    text = name.strip()
+    if _ADDRESS.match(text):
+        text = unquote(_ADDRESS.sub("/", text).partition("?d=")[2] or _ADDRESS.sub("/", text).partition("?")[0])
+    elif "?d=" in text:  # of Label Studio
+        text = unquote(text.partition("?d=")[2])
+    parts = [part for part in re.sub(r"^[a-zA-Z]:", "", text.replace("\\", "/")).split("/") if part not in ("", ".")]
+    return parts[len(parts) - parts[::-1].index("..") :] if ".." in parts else parts
+
+
+def find_listed_files(folder: Path, names: Iterable[str]) -> dict[str, Path]:
+    """Return the pictures in a folder that names in a table mean, by name."""
+    files = find_files(folder, Rejects(most=0), PICTURES)[1]
+    return {name: files[path] for name, path in FileMatcher(files).match(names).items()}
 
 
 def list_relative_paths(path: Path, folders: Iterable[tuple[Path, _T]]) -> list[tuple[_T, str]]:

@@ -15,7 +15,7 @@ from wsabie.collection.db.tables import items, roots
 from wsabie.collection.folder.collection import WEB_ROOT, Collection
 from wsabie.collection.interchange.tag_record import TagLine
 from wsabie.core.arrays import Int64
-from wsabie.io.file_matching import list_relative_paths, list_spellings
+from wsabie.io.file_matching import fold_path, list_relative_paths, list_spellings
 from wsabie.storage.rejects import RowError
 
 Match: TypeAlias = tuple[int, ...] | str | RowError
@@ -64,11 +64,17 @@ class ItemMatcher:
         for number in unmatched:
             line = lines[number]
             matches[number] = tuple(ids_by_hash[line.hash]) or self._names.find(line.path)
+            if isinstance(error := matches[number], RowError) and error.reason == NO_ITEM:
+                matches[number] = self._folded_names.find(line.path)
         return matches
 
     @cached_property
     def _names(self) -> "_FileNames":
         return _FileNames(self._connection)
+
+    @cached_property
+    def _folded_names(self) -> "_FileNames":
+        return _FileNames(self._connection, folds=True)
 
     def _list_candidates(self, line: TagLine) -> list[list[tuple[int, str]]]:
         """Return the (root, path) pairs that a line may mean, in steps from likely to unlikely."""
@@ -89,12 +95,13 @@ class ItemMatcher:
 
 
 class _FileNames:
-    """Names of all files without folders, as sorted hashes: 16 bytes an item."""
+    """Names of all files without folders, as sorted hashes: 16 bytes an item; in any letter case where `folds`."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, folds: bool = False) -> None:
+        self._spell = fold_path if folds else str
         query = select(items.c.id, items.c.path).join(roots).where(roots.c.path != WEB_ROOT)
         rows = connection.execute(query, execution_options={"yield_per": 5000})
-        hashes = ((number, _hash(path.rpartition("/")[2])) for number, path in rows)
+        hashes = ((number, _hash(self._spell(path.rpartition("/")[2]))) for number, path in rows)
         pairs = np.fromiter(hashes, np.dtype((np.int64, 2)))
         order = np.argsort(pairs[:, 1], kind="stable")
         self._ids: Int64 = pairs[order, 0]
@@ -102,7 +109,7 @@ class _FileNames:
 
     def find(self, path: str) -> Match:
         for spelling in list_spellings(path):
-            name_hash = _hash(spelling.rpartition("/")[2])
+            name_hash = _hash(self._spell(spelling.rpartition("/")[2]))
             low, high = (int(np.searchsorted(self._hashes, name_hash, side)) for side in ("left", "right"))
             if high - low == 1:
                 return (int(self._ids[low]),)

@@ -307,7 +307,7 @@ def _stamp_sidecars(folder: Path, files: Iterable[str]) -> dict[str, str]:
             for number, path in enumerate(list_sidecar_paths(folder / name)):
                 with suppress(OSError):
                     stat = os.lstat(path)
-                    stamps[name] = f"{number}:{stat.st_size}:{stat.st_mtime_ns}"
+                    stamps[name] = f"{number // 2}:{stat.st_size}:{stat.st_mtime_ns}"
                     break
     return stamps
 
@@ -357,7 +357,7 @@ def _make_table_source(
             digests.append(hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest())
     digest = " ".join(digests) if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()[:32]
     labels: dict[str, dict[str, None]] = {}
-    for row in media_folder.read_metadata_files(tables, rejects=rejects):
+    for row in media_folder.read_metadata_files(tables, files, rejects=rejects):
         try:
             name = normalise_relative_path(row.file_name)
             labels.setdefault(name, {}).update(dict.fromkeys(media_folder.normalise_labels(row.labels)))

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
-from wsabie.io.file_matching import find_local_file, normalise_relative_path
+from wsabie.io.file_matching import find_listed_files, find_local_file, normalise_relative_path
 from wsabie.io.formats.region_items import KINDS, RegionAnnotation, make_region_items
 from wsabie.io.parsers.array_builders import require_rows
 from wsabie.io.parsers.json_values import iterate_elements
@@ -167,9 +167,10 @@ def _get_text(element: JsonObject, name: str) -> str:
 def _parse_image(element: JsonObject) -> _Image:
     width, height, path = (element.get(name) for name in ("width", "height", "path"))
     frame = (float(width), float(height)) if _is_length(width) and _is_length(height) else None
-    return _Image(
-        normalise_relative_path(_get_text(element, "file_name")), path if isinstance(path, str) else "", frame
-    )
+    name = _get_text(element, "file_name")
+    with suppress(RowError):  # it may come from another machine
+        name = normalise_relative_path(name)
+    return _Image(name, path if isinstance(path, str) else "", frame)
 
 
 def _is_length(value: Any) -> TypeGuard[float]:
@@ -235,10 +236,16 @@ def _build_items(file: Path, content: _CocoContent, kind: str, rejects: Rejects)
         *(folder, folder / "JPEGImages", folder / "images"),
         *(parent / side, parent / "images" / side, parent / "images"),
     ]
+    paths = {key: _find_picture(image, folders) for key, image in content.images.items()}
+    missing_names = [content.images[key].name for key, path in paths.items() if path is None]
+    place = parent if folder.name.lower() == "annotations" else folder
+    matches = find_listed_files(place, missing_names) if missing_names else {}
     for key, image in content.images.items():
-        path, marked = _find_picture(image, folders), content.marked.pop(key, [])
+        path, marked = paths[key] or matches.get(image.name), content.marked.pop(key, [])
         if path is None:
-            rejects.add(image.name, "missing picture", f"{len(marked):,} regions")
+            with rejects.catch(image.name):
+                normalise_relative_path(image.name)
+                raise RowError("missing picture", f"{len(marked):,} regions")
         elif image.name in names:
             rejects.add(image.name, "duplicate picture", f"{len(marked):,} regions")
         elif not marked:

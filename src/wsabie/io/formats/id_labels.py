@@ -4,6 +4,8 @@ When ids name pictures that exist, they are a collection of pictures. Otherwise 
 X is the identity, with the ids as feature names, so that other lists about the same ids can be aligned.
 """
 
+import logging
+import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,7 +14,7 @@ import numpy as np
 
 from wsabie.core.arrays import Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.io.file_matching import find_local_file
+from wsabie.io.file_matching import find_listed_files, find_local_file
 from wsabie.io.modalities import PICTURES
 from wsabie.io.parsers.array_builders import (
     LabelIndex,
@@ -32,6 +34,7 @@ from wsabie.storage.rejects import Rejects, RowError
 _LOOKED_AT = 50
 _LABEL = (1 << 31) - 1
 CLASHING = "label both stated and denied"
+log = logging.getLogger("wsabie")
 
 
 class IdLabelCollector:
@@ -146,7 +149,7 @@ class IdLabelCollector:
         return FeatureTable(X, Y, names, ids, feature_names=ids)
 
     def as_pictures_or_rows(
-        self, folder: Path, files: dict[str, str] | None = None, unit: str = "pairs"
+        self, folder: Path, files: dict[str, str] | None = None, unit: str = "pairs", *, needs_files: bool = False
     ) -> FeatureTable | ItemList:
         """Return the pictures if one of the first 50 ids is a file in the folder, else `as_rows`.
 
@@ -157,17 +160,34 @@ class IdLabelCollector:
         folder : Path
         files : dict of str to str or None
             The file of each id, relative to the folder; None when the ids are their names.
+        needs_files : bool
+            Refuse ids that look like names of pictures where no such picture is there.
 
         Returns
         -------
         FeatureTable or ItemList
+
+        Raises
+        ------
+        InputError
         """
         rows = self.as_rows(unit)
         places = {name: files.get(name, "") for name in rows.ids} if files is not None else {n: n for n in rows.ids}
         first = [places[name] for name in rows.ids[:_LOOKED_AT] if places[name].lower().endswith(PICTURES.endings)]
-        if all(find_local_file(folder, name) is None for name in first):
-            return rows
-        return self._build_picture_list(folder, rows, places)
+        pictures = {name: find_local_file(folder, place) for name, place in places.items()} if first else {}
+        if any(file is None for file in pictures.values()):
+            listed_files = find_listed_files(folder, places.values())
+            pictures = {name: file or listed_files.get(places[name]) for name, file in pictures.items()}
+        if any(pictures.values()):
+            return self._build_picture_list(rows, places, pictures)
+        if needs_files and 2 * len(first) > len(rows.ids[:_LOOKED_AT]):
+            problem = f"names of pictures, such as {first[0]!a}, and none of these is in {folder}"
+            if any(re.search(r"[/\\]", name) for name in first):
+                raise InputError(
+                    f"the ids of {self.path} are {problem}; put the list into the folder with the pictures"
+                )
+            log.warning("the ids of %s look like %s: each id has a free vector", self.path, problem)
+        return rows
 
     def _label_matrix(self) -> tuple[Matrix, list[str]]:
         """Return (Y, label names); a pair that is both stated and denied is left out and listed."""
@@ -193,7 +213,9 @@ class IdLabelCollector:
         signs = 1 - 2 * (keys & 1).astype(np.int8)
         return build_signed_label_matrix(compute_offsets(counts), final[keys >> 1 & _LABEL], signs, len(names)), names
 
-    def _build_picture_list(self, folder: Path, rows: FeatureTable, places: dict[str, str]) -> ItemList:
+    def _build_picture_list(
+        self, rows: FeatureTable, places: dict[str, str], files: dict[str, Path | None]
+    ) -> ItemList:
         pictures: list[Item] = []
         Y = rows.Y
         for row, name in enumerate(rows.ids):
@@ -203,7 +225,7 @@ class IdLabelCollector:
             for label in [rows.label_names[i] for i, sign in signed if sign < 0]:
                 self.rejects.add(where, "denied label, which a picture cannot keep", label)
             labels = tuple(rows.label_names[i] for i, sign in signed if sign > 0)
-            file = find_local_file(folder, places[name])
+            file = files[name]
             if file is None:
                 self.rejects.add(where, "labels without a picture", places[name])
             elif not labels:

@@ -30,7 +30,7 @@ from typing import NamedTuple, TypeAlias
 from wsabie.core.errors import InputError, MissingLabelsError
 from wsabie.core.input_files import is_regular_file
 from wsabie.core.json_conversion import JsonObject
-from wsabie.io.file_matching import find_files, normalise_relative_path
+from wsabie.io.file_matching import FileMatcher, find_files, normalise_relative_path
 from wsabie.io.image_errors import refine_by_decoding
 from wsabie.io.modalities import DOCUMENTS, MEDIA, Modality, detect_modality
 from wsabie.io.parsers.array_builders import require_rows
@@ -118,13 +118,21 @@ def list_parents(name: str) -> list[str]:
 
 
 def read_metadata_files(
-    tables: dict[str, Path], *, image_column: str = FILE_COLUMN, label_column: str | None = None, rejects: Rejects
+    tables: dict[str, Path],
+    files: Collection[str],
+    *,
+    image_column: str = FILE_COLUMN,
+    label_column: str | None = None,
+    rejects: Rejects,
 ) -> list[MetadataEntry]:
-    """Return all usable rows of metadata files by sub-folder, with file names relative to the whole folder."""
+    """Return all usable rows of metadata files by sub-folder; their file names become paths of `files`, if they can."""
     entries: list[MetadataEntry] = []
     for place, path in tables.items():
         rows = read_metadata(path, image_column=image_column, label_column=label_column, rejects=rejects)
-        entries += [row._replace(file_name=place + row.file_name) for row in rows]
+        matches = FileMatcher(name.removeprefix(place) for name in files if name.startswith(place)).match(
+            row.file_name for row in rows
+        )
+        entries += [row._replace(file_name=place + matches.get(row.file_name, row.file_name)) for row in rows]
     return entries
 
 
@@ -280,7 +288,7 @@ def read_folder(
         raise _make_no_files_error(folder, metadata, modality, rejects)
     if metadata is not None:
         entries = read_metadata_files(
-            tables, image_column=image_column or FILE_COLUMN, label_column=label_column, rejects=rejects
+            tables, files, image_column=image_column or FILE_COLUMN, label_column=label_column, rejects=rejects
         )
         if split is not None and not any(entry.split == split for entry in entries):
             raise InputError(f"no row of {metadata} has the split {split!r}; check the name, or leave it out")

@@ -55,7 +55,7 @@ def read_pairs(path: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
     Raises
     ------
     InputError
-        Missing, or without a single usable line.
+        Missing, without a single usable line, or the ids look like names of pictures and none of these is there.
     """
     collector, n_weighted = IdLabelCollector(path, rejects, numbered=True), 0
     for line_number, (name, label), weight in _iterate_weighted_pairs(path, rejects):
@@ -67,7 +67,7 @@ def read_pairs(path: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
                 collector.add(name, label, stated=weight > 0, line=line_number)
     if n_weighted:
         log.warning("%s: %d weights are neither 1 nor -1, only their signs are used", format_path(path), n_weighted)
-    return collector.as_pictures_or_rows(path.parent)
+    return collector.as_pictures_or_rows(path.parent, needs_files=True)
 
 
 def read_id_pairs(path: Path, *, rejects: Rejects) -> Iterator[tuple[str, str]]:

@@ -12,10 +12,10 @@ file, parts after their object: the head above is `2007_000001.jpg#2`. A `<size>
 
 from collections.abc import Iterator
 from itertools import count
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from wsabie.core.errors import InputError
-from wsabie.io.file_matching import find_local_file, normalise_relative_path
+from wsabie.io.file_matching import FileMatcher, find_local_file, fold_path
 from wsabie.io.formats.region_items import KINDS, RegionAnnotation, make_region_items
 from wsabie.io.modalities import PICTURES
 from wsabie.io.parsers.array_builders import require_rows
@@ -69,11 +69,12 @@ def read_voc(folder: Path, *, kind: str | None = None, split: str | None = None,
             rejects.add(name, "picture without annotations", f"named by the split {split}")
         files = [file for file in files if file.stem in members]
     items: list[Item] = []
+    matcher = FileMatcher(path.name for path in (folder / IMAGES).iterdir())
     for file in files:
         where = f"{ANNOTATIONS}/{file.name}"
         with rejects.catch(where):
             try:
-                items += make_region_items(*_read_picture(folder, file, kind, rejects), kind, rejects)
+                items += make_region_items(*_read_picture(folder, matcher, file, kind, rejects), kind, rejects)
             except InputError as error:
                 if rejects.strict:
                     raise
@@ -93,14 +94,14 @@ def _read_members(folder: Path, split: str) -> set[str]:
 
 
 def _read_picture(
-    folder: Path, file: Path, kind: str, rejects: Rejects
+    folder: Path, matcher: FileMatcher, file: Path, kind: str, rejects: Rejects
 ) -> tuple[str, Path, tuple[float, float] | None, list[RegionAnnotation]]:
     """Return name, file, size and regions of a picture."""
     content = read_head(file, _LARGEST + 1)
     if len(content) > _LARGEST:
         raise RowError("annotations that are too long", f"more than {_LARGEST >> 20} MiB")
     root = parse_xml(content, file)
-    name, path = _find_picture(folder, _get_text(root, "filename"), file.stem)
+    name, path = _find_picture(folder, matcher, _get_text(root, "filename"), file.stem)
     marked = list(_iterate_regions(root, name, kind, rejects))
     if not marked:
         raise RowError("picture without regions", name)
@@ -110,12 +111,13 @@ def _read_picture(
     return name, path, frame, marked
 
 
-def _find_picture(folder: Path, filename: str, stem: str) -> tuple[str, Path]:
+def _find_picture(folder: Path, matcher: FileMatcher, filename: str, stem: str) -> tuple[str, Path]:
     """Return (name, file) of a picture, by the name in the annotations or by that of their own file."""
-    stated_names = [PurePosixPath(normalise_relative_path(filename)).name] if filename else []
+    stated_names = [PureWindowsPath(filename).name] if filename else []
     for name in [*stated_names, *(stem + ending for ending in PICTURES.endings)]:
-        if PurePosixPath(name).stem == stem and find_local_file(folder / IMAGES, name):
-            return name, folder / IMAGES / name
+        is_same = fold_path(PurePosixPath(name).stem) == fold_path(stem)
+        if is_same and (path := matcher.match([name]).get(name)) and find_local_file(folder / IMAGES, path):
+            return path, folder / IMAGES / path
     raise RowError("missing picture", filename or stem)
 
 

@@ -166,15 +166,16 @@ def read_embedded_tag_paths(picture: Path) -> tuple[tuple[str, ...], ...]:
     return tuple(_read_iptc_tags(picture) or () if packet is None or packet.tags is None else packet.tags)
 
 
-def list_sidecar_paths(picture: Path) -> tuple[Path, Path]:
-    """Return the possible paths of a picture's sidecar, the one that wins first.
+def list_sidecar_paths(picture: Path) -> tuple[Path, ...]:
+    """Return the possible paths of a picture's sidecar, those that win first: two with the whole name, two without.
 
     Examples
     --------
     >>> [path.name for path in list_sidecar_paths(Path("a/photo.jpg"))]
-    ['photo.jpg.xmp', 'photo.xmp']
+    ['photo.jpg.xmp', 'photo.jpg.XMP', 'photo.xmp', 'photo.XMP']
     """
-    return picture.with_name(picture.name + ".xmp"), picture.with_suffix(".xmp")
+    endings = (".xmp", ".XMP")
+    return (*map(picture.with_name, map(picture.name.__add__, endings)), *map(picture.with_suffix, endings))
 
 
 def find_sidecar(picture: Path) -> Path | None:
