@@ -44,7 +44,7 @@ _INTERRUPT_MESSAGES = {
 _COMMANDS = {
     "Everyday": ("collection", "train", "annotate", "search", "demo"),
     "Models": ("evaluate", "compare", "tune", "update", "edit", "neighbours", "parts", "index", "info", "export"),
-    "Data": ("features", "split", "shards"),
+    "Data": ("features", "encoders", "split", "shards"),
     "Knowledge of labels": ("labels", "hierarchy", "pairs", "vectors"),
     "Service": ("serve", "token"),
 }
