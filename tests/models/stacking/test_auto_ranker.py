@@ -1,15 +1,18 @@
 """Choice of the kind of model: trials, the smallest that is as good, columns, and storage."""
 
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import wsabie
-from wsabie.models.one_vs_rest import TrainingCost
+from wsabie.models.estimator_specs import find_name
 from wsabie.models.stacking import auto_ranker
 from wsabie.models.stacking.auto_ranker import choose_model
+from wsabie.models.stacking.held_out_scores import FOLDS
 
 
 def draw_circles(n: int = 600) -> tuple[np.ndarray, list[str]]:
@@ -38,11 +41,12 @@ def test_every_candidate_is_tried_and_the_model_is_trained_on_all_rows() -> None
     X, Y = draw_circles()
     model = wsabie.AutoRanker(threads=1).fit(X, Y)
     kinds = [trial.kind for trial in model.trials_]
-    assert kinds == ["wsabie", "linear-warp", "nearest-mean", "ridge", "nearest", "one-vs-rest", "fusion"]
+    assert sorted(kinds[:-1]) == ["linear-warp", "nearest", "nearest-mean", "one-vs-rest", "ridge", "wsabie"]
+    assert kinds[-1] == "fusion"
     figures = {trial.kind: trial.ndcg for trial in model.trials_}
     assert figures[model.facts()["kind"]] >= max(figures.values()) - 0.005
     assert all(trial.low <= trial.ndcg <= trial.high for trial in model.trials_)
-    assert model.facts()["trials"][0]["kind"] == "wsabie"
+    assert [trial["kind"] for trial in model.facts()["trials"]] == kinds
     assert np.array_equal(model.scores(X), model.best_.scores(X))
     assert model.annotate(X[:2], k=1) == model.best_.annotate(X[:2], k=1)
     assert model.predict(X[:2]).tolist() == [row[0][0] for row in model.annotate(X[:2], k=1)]
@@ -60,11 +64,52 @@ def test_the_folder_holds_the_kept_model(tmp_path: Path) -> None:
     assert np.array_equal(loaded.scores(frame), model.scores(frame))
 
 
-def test_one_vs_rest_is_left_out_where_it_costs_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auto_ranker, "MAX_COST", TrainingCost(n_bytes=100_000_000, seconds=1e-3))
+@pytest.fixture
+def rounds(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The kinds that learn from each part of the rows; two seconds are not allowed in any case."""
+    kinds: list[list[str]] = []
+    original = auto_ranker.score_fold
+
+    def score_fold(models: list[Any], *data: Any, **options: Any) -> Any:
+        kinds.append([find_name(model) for model in models])
+        return original(models, *data, **options)
+
+    monkeypatch.setattr(auto_ranker, "score_fold", score_fold)
+    monkeypatch.setattr(auto_ranker, "MIN_SECONDS", 0.0)
+    return kinds
+
+
+def test_a_small_budget_is_for_the_cheapest(rounds: list[list[str]], caplog: pytest.LogCaptureFixture) -> None:
     X, Y = draw_circles()
-    kinds = [trial.kind for trial in wsabie.AutoRanker(threads=1).fit(X, Y).trials_]
-    assert kinds == ["wsabie", "linear-warp", "nearest-mean", "ridge", "nearest", "fusion"]
+    with caplog.at_level("INFO", logger="wsabie"):
+        model = wsabie.AutoRanker(threads=1, budget=0.1).fit(X, Y)
+    assert rounds == [["wsabie"]]
+    assert [trial.kind for trial in model.trials_] == ["wsabie", "fusion"]
+    (message,) = (record.message for record in caplog.records if "auto tries" in record.message)
+    assert message.startswith("auto tries wsabie and their fusion, for about ")
+    assert "leaves out what costs more: " in message
+    with pytest.raises(wsabie.InputError, match="budget is 0; choose a number above 0"):
+        wsabie.AutoRanker(budget=0).fit(X, Y)
+
+
+def test_a_larger_budget_holds_more_parts_out(rounds: list[list[str]]) -> None:
+    X, Y = draw_circles(200)
+    counts = []
+    for budget in (2.5, 1e6):
+        rounds.clear()
+        wsabie.AutoRanker(threads=1, budget=budget).fit(X, Y)
+        counts.append(len(rounds))
+    assert counts == [1, FOLDS]
+
+
+def test_losers_leave_after_each_part(rounds: list[list[str]]) -> None:
+    X, Y = draw_circles()
+    model = wsabie.AutoRanker(threads=1, budget=1e6).fit(X, Y)
+    assert len(rounds[0]) == 6
+    assert len(rounds[1]) == len(rounds[2]) == 6  # 120 and 240 rows are too few to tell
+    assert all(set(later) <= set(earlier) for earlier, later in pairwise(rounds))
+    assert len(rounds[-1]) < 6
+    assert {trial.kind for trial in model.trials_} == {*rounds[0], "fusion"}  # their figures stay
 
 
 def test_labels_of_one_row_each_take_the_default_kind(caplog: pytest.LogCaptureFixture) -> None:

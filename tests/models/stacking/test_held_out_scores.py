@@ -37,6 +37,15 @@ def test_a_pool_holds_the_best_labels_of_each_model(monkeypatch: pytest.MonkeyPa
     assert pool.n_positives.tolist() == [2]
 
 
+def test_parts_with_pools_of_other_sizes_are_joined() -> None:
+    rng = np.random.default_rng(0)
+    truths = [draw_truth(8, n, rng) for n in (9, 4)]
+    parts = [HeldOutScores.of([rng.standard_normal(truth.shape).astype(np.float32)], truth) for truth in truths]
+    joined = HeldOutScores.join(parts).compute_ndcg(np.ones(1), 5)
+    expected = np.concatenate([part.compute_ndcg(np.ones(1), 5) for part in parts])
+    np.testing.assert_allclose(joined, expected)
+
+
 def test_weights_join_models_that_know_different_rows() -> None:
     rng = np.random.default_rng(0)
     truth = sp.csr_matrix((np.ones(400, bool), (np.arange(400), rng.integers(0, 20, 400))), shape=(400, 20))

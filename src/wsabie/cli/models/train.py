@@ -128,13 +128,9 @@ def _train_model(options: TrainOptions) -> Report:
     finished = _check_before_work(options, recipe)
     _report_order_statistic(recipe.estimator)
     _report_random_start(recipe.estimator)
-    if options.kind in HOLDS_OUT:
-        time = (
-            "twice the time of its members"
-            if options.hold_out
-            else "twice the time of its members, six times with fewer than 5,000 rows"
-        )
-        print_note(f"{options.kind} compares several kinds on held-out rows before it learns from all: about {time}")
+    if options.kind == "fusion":
+        time = "twice the time of its members" + ("" if options.hold_out else ", six times with fewer than 5,000 rows")
+        print_note(f"a fusion compares its members on held-out rows before it learns from all: about {time}")
     rounds: list[RoundReport] = []
     with resumption.report_resumable_work(recipe.work, recipe.resume), options.collect_rejects() as rejects:
         source, valid = _open_sources(options, recipe, rejects)

@@ -14,19 +14,30 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
 from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
 from wsabie.models.base.feature_matrix import convert_to_matrix
-from wsabie.models.base.label_matrix import Labels, count_label_rows
+from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel, Ranking, read_column_names
 from wsabie.models.estimator_specs import find_name
-from wsabie.models.one_vs_rest import OneVsRest, TrainingCost
+from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.models.stacking.fusion import Fusion, build_members
-from wsabie.models.stacking.held_out_scores import Groups, HeldOut, check_hold_out, iterate_folds, score_fold
+from wsabie.models.stacking.held_out_scores import (
+    FoldScores,
+    Groups,
+    HeldOut,
+    check_hold_out,
+    iterate_folds,
+    score_fold,
+)
+from wsabie.models.stacking.training_costs import SECONDS_PER_HELD_OUT_ROW, DataSize, estimate_seconds
+from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.model_folder import ModelState
 
 log = logging.getLogger("wsabie")
 MAX_LOSS = 0.005
 """Most nDCG that a smaller model may lose against the best one."""
-MAX_COST = TrainingCost(n_bytes=100_000_000, seconds=5.0)
-"""Largest one-versus-rest that is tried, by its estimate for one core: the same choice on every machine."""
+FEW_ROWS = 300
+"""Held-out rows from which on a candidate can be surely worse than another."""
+MIN_SECONDS = 2.0
+"""Least budget, so that small data are held out in all parts."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +64,11 @@ class Trial:
     n_bytes: int
 
 
+def build_trial(model: Any, ndcg: Float64, seconds: float) -> Trial:
+    """Return the trial of a model with the nDCG of each held-out row."""
+    return Trial(find_name(model), *bootstrap_all({"": ndcg})[""], float(seconds), int(model.n_bytes))
+
+
 def choose_model(ndcg: Sequence[Float64], sizes: Sequence[int]) -> int:
     """Return the number of the smallest model that is as good as the best one; see `AutoRanker`.
 
@@ -74,10 +90,14 @@ def choose_model(ndcg: Sequence[Float64], sizes: Sequence[int]) -> int:
 class AutoRanker(LabelModel):
     """Ranker of the kind that ranks held-out rows best.
 
-    Candidates are the members of `Fusion`, one-versus-rest where a core trains it in about five seconds, and the fusion
-    of them all. They learn from a part of the rows, as `Fusion` describes, and rank the others. The smallest model that
-    is as good as the best one is kept: the 95 % interval of the paired difference includes 0, and the difference is at
-    most .005. It then learns from all rows.
+    Candidates are the members of `Fusion`, one-versus-rest, and the fusion of them all. They learn from a part of the
+    rows, as `Fusion` describes, and rank the others. The smallest model that is as good as the best one is kept: the
+    95 % interval of the paired difference includes 0, and the difference is at most .005. It then learns from all rows.
+
+    The budget holds for all trainings, by estimates from constants, so that every machine chooses alike; the log
+    (`logging.getLogger("wsabie")`) states it first. The cheapest candidates come first, and those that it does not
+    reach are left out. After each part that is held out, from 300 rows on, candidates leave that are surely worse than
+    the best one and no help to the fusion. The next part follows if the budget allows it.
 
     Parameters
     ----------
@@ -85,6 +105,8 @@ class AutoRanker(LabelModel):
         Length of the lists whose nDCG decides.
     hold_out : float or None, default None
         Share of the rows that is held out, once; None: as `Fusion` holds them out.
+    budget : float, default 6.0
+        Time of all trainings, as a multiple of one of `Wsabie()`; two seconds are always allowed.
     threads : int or None
     seed : int, default 0
 
@@ -110,6 +132,7 @@ class AutoRanker(LabelModel):
     k: int = 10
     _: KW_ONLY
     hold_out: float | None = None
+    budget: float = 6.0
     threads: int | None = None
     seed: int = 0
 
@@ -128,14 +151,24 @@ class AutoRanker(LabelModel):
         inputs, targets = fitted._open_rows(X, Y, label_names)
         rows = convert_to_matrix(inputs, fitted.n_features_in_)
         options: dict[str, Any] = {"label_names": list(fitted.vocabulary_), "progress": progress}
-        candidates = self._build_candidates(rows, targets)
-        folds = iterate_folds(csr_matrix(targets > 0), groups, self.seed, self.hold_out)
-        parts = [part for fold in folds if (part := score_fold(candidates, rows, targets, fold, **options))]
+        fitted.trials_, parts = [], list[FoldScores]()
+        candidates, costs, limit = self._plan(DataSize.of(rows, targets))
+        for fold in iterate_folds(csr_matrix(targets > 0), groups, self.seed, self.hold_out):
+            share, overhead = len(fold[0]) / rows.shape[0], SECONDS_PER_HELD_OUT_ROW * len(fold[1])
+            if sum(len(part.scores.n_positives) for part in parts) >= FEW_ROWS:
+                left = fitted._drop_losers(candidates, HeldOut.join(parts))
+                parts = [part.select(left) for part in parts]
+                candidates, costs = [candidates[i] for i in left], [costs[i] for i in left]
+            if parts and limit < (share + 1) * sum(costs) + overhead:
+                break
+            limit -= share * sum(costs) + overhead
+            if part := score_fold(candidates, rows, targets, fold, **options):
+                parts.append(part)
         if parts:
             fitted._choose(candidates, HeldOut.join(parts))
         else:
             log.info("each label has one row or group, so that no row can be held out; auto takes kind wsabie untried")
-            fitted.best_, fitted.trials_ = candidates[0], []
+            (fitted.best_,) = build_members([Wsabie()], self.threads, self.seed, 0)
         fit_model = fitted.best_.fit_members if isinstance(fitted.best_, Fusion) else fitted.best_.fit
         fit_model(rows, targets, **options)
         fitted.best_.feature_names_in_ = fitted.feature_names_in_ = read_column_names(X)
@@ -147,33 +180,45 @@ class AutoRanker(LabelModel):
         super().check_parameters()
         check_hold_out(self.hold_out)
 
+    def _plan(self, size: DataSize) -> tuple[list[LabelModel], list[float], float]:
+        """Return the unfitted candidates, their estimated seconds, and the budget in seconds, which the log gets."""
+        members = build_members(None, self.threads, self.seed, size.shape.n_features * size.shape.n_labels)
+        members.append(OneVsRest(threads=self.threads, seed=self.seed))
+        costs = np.array([estimate_seconds(member, size) for member in members])
+        limit = max(self.budget * costs[0], MIN_SECONDS)
+        order = [number for number in np.argsort(costs, kind="stable").tolist() if number]
+        rest = limit - 2 * costs[0]  # `Wsabie` comes in any case; a candidate is trained twice or more
+        n_others = int(np.sum(2 * np.cumsum(costs[order]) <= rest))
+        numbers = sorted([0, *order[:n_others]], key=lambda number: costs[number])
+        names = ", ".join(find_name(members[number]) for number in numbers)
+        left_out = [find_name(members[number]) for number in order[n_others:]]
+        reason = f", and leaves out what costs more: {', '.join(left_out)}" if left_out else ""
+        log.info(f"auto tries {names} and their fusion, for about {limit:.1f} s on one core{reason}")
+        return [members[number] for number in numbers], costs[numbers].tolist(), limit
+
+    def _drop_losers(self, candidates: Sequence[LabelModel], held_out: HeldOut) -> list[int]:
+        """Return the numbers of candidates that may still be of use; the others get their trials."""
+        ndcg = [held_out.scores.compute_ndcg(unit, self.k) for unit in np.eye(len(candidates))]
+        best, weights = int(np.argmax([figures.mean() for figures in ndcg])), held_out.scores.search_weights(self.k)
+        is_left = [weights[i] > 0 or paired_bootstrap(ndcg[best], ndcg[i]).low <= 0 for i in range(len(candidates))]
+        losers = [i for i, left in enumerate(is_left) if not left]
+        self.trials_ += [build_trial(candidates[i], ndcg[i], held_out.seconds[i]) for i in losers]
+        return [i for i, left in enumerate(is_left) if left]
+
     def _choose(self, candidates: Sequence[LabelModel], held_out: HeldOut) -> None:
         """Set the trials, and the best model, not yet fitted to all rows."""
-        fusion, fusion_weights = Fusion(**self.get_params()), held_out.scores.search_weights(self.k)
+        fusion_weights = held_out.scores.search_weights(self.k)
+        fusion = Fusion(k=self.k, hold_out=self.hold_out, threads=self.threads, seed=self.seed)
         fusion.set_members(candidates, fusion_weights, held_out)
         models: list[Any] = [*candidates, fusion]
         weights = [*np.eye(len(candidates)), fusion_weights]
         ndcg = [held_out.scores.compute_ndcg(of_model, self.k) for of_model in weights]
-        self.trials_ = [
-            Trial(
-                find_name(model),
-                *bootstrap_all({"": figures})[""],
-                float(held_out.seconds[used > 0].sum()),
-                model.n_bytes,
-            )
+        trials = [
+            build_trial(model, figures, held_out.seconds[used > 0].sum())
             for model, figures, used in zip(models, ndcg, weights, strict=True)
         ]
-        best = choose_model(ndcg, [trial.n_bytes for trial in self.trials_])
-        self.best_ = models[best]
-
-    def _build_candidates(self, rows: Matrix, targets: Matrix) -> list[LabelModel]:
-        """Return the unfitted candidates; one-versus-rest is one if it costs little."""
-        candidates = build_members(None, self.threads, self.seed, rows.shape[1] * targets.shape[1])
-        one_vs_rest = OneVsRest(threads=self.threads, seed=self.seed)
-        n_values = rows.nnz if hasattr(rows, "tocsr") else rows.size
-        cost = OneVsRest(threads=1).work(n_values, rows.shape[1], count_label_rows(targets), rows.shape[0])
-        is_cheap = cost.n_bytes <= MAX_COST.n_bytes and cost.seconds <= MAX_COST.seconds
-        return [*candidates, one_vs_rest] if is_cheap else candidates
+        self.trials_ += trials
+        self.best_ = models[choose_model(ndcg, [trial.n_bytes for trial in trials])]
 
     def rank(self, X: Matrix, k: int = 10, *, exclude: Exclusion = None, candidates: Candidates = None) -> Ranking:
         """Return the k best labels of each row; see `Wsabie.rank`."""

@@ -58,6 +58,9 @@ class HeldOutScores(NamedTuple):
         labels = np.sort(np.concatenate(best_labels, axis=1), axis=1)
         is_repeated = np.zeros(labels.shape, bool)
         is_repeated[:, 1:] = labels[:, 1:] == labels[:, :-1]
+        width = int((~is_repeated).sum(axis=1).max())
+        order = np.argsort(is_repeated, axis=1, kind="stable")[:, :width]  # repeated labels last
+        labels, is_repeated = (np.take_along_axis(array, order, axis=1) for array in (labels, is_repeated))
         pooled = np.stack([np.take_along_axis(of_model, labels, axis=1) for of_model in scores])
         pooled[:, is_repeated] = -np.inf
         positives = truth[np.arange(len(labels))[:, None], labels].toarray() & ~is_repeated
@@ -65,16 +68,25 @@ class HeldOutScores(NamedTuple):
 
     @classmethod
     def join(cls, parts: Sequence["HeldOutScores"]) -> "HeldOutScores":
-        """Join the scores of several sets of rows."""
-        scores, positives, counts = zip(*parts, strict=True)
-        return cls(np.concatenate(scores, axis=1), np.concatenate(positives), np.concatenate(counts))
+        """Join the scores of several sets of rows; pools may have different sizes."""
+        width = max(part.positives.shape[1] for part in parts)
+        lacks = [width - part.positives.shape[1] for part in parts]
+        scores = [
+            np.pad(part.scores, ((0, 0), (0, 0), (0, n)), constant_values=-np.inf)
+            for part, n in zip(parts, lacks, strict=True)
+        ]
+        positives = [np.pad(part.positives, ((0, 0), (0, n))) for part, n in zip(parts, lacks, strict=True)]
+        n_positives = np.concatenate([part.n_positives for part in parts])
+        return cls(np.concatenate(scores, axis=1), np.concatenate(positives), n_positives)
 
     def compute_ndcg(self, weights: Float64, k: int) -> Float64:
         """Return nDCG@k of each row for the sum of the models' scores with these weights, (n_rows,)."""
         used = np.flatnonzero(weights)
         sums = np.tensordot(weights[used].astype(np.float32), self.scores[used], axes=1)
         discounts = 1 / np.log2(np.arange(2, min(k, sums.shape[1]) + 2))
-        order = np.argsort(-sums, axis=1, kind="stable")[:, : len(discounts)]
+        best = np.sort(np.argpartition(-sums, len(discounts) - 1, axis=1)[:, : len(discounts)], axis=1)
+        order = np.argsort(-np.take_along_axis(sums, best, axis=1), axis=1, kind="stable")
+        order = np.take_along_axis(best, order, axis=1)
         gains = np.take_along_axis(self.positives, order, axis=1) @ discounts
         ideal = np.cumsum(discounts)[np.minimum(self.n_positives, len(discounts)) - 1]
         return np.asarray(gains / ideal, np.float64)
@@ -112,6 +124,12 @@ class FoldScores(NamedTuple):
     scores: HeldOutScores
     spread_sums: Float64
     seconds: Float64
+
+    def select(self, numbers: Sequence[int]) -> "FoldScores":
+        """Return the scores of some of the models."""
+        chosen = list(numbers)
+        scores = self.scores._replace(scores=self.scores.scores[chosen])
+        return FoldScores(scores, self.spread_sums[chosen], self.seconds[chosen])
 
 
 class HeldOut(NamedTuple):
