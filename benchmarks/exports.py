@@ -42,7 +42,7 @@ def task_of(name: str, data: Path | None) -> Sides:
 
 
 def pad_rows(X: Any) -> dict[str, Any]:
-    """Rows as a graph takes them (docs/export.md)."""
+    """Rows as a graph takes them (docs/how-to/export.md)."""
     if isinstance(X, np.ndarray):
         return {"rows": X.astype(np.float32)}
     lengths = np.diff(X.indptr)

@@ -4,7 +4,7 @@ The rounds are those of `wsabie.distributed.averaging_rounds` themselves, over w
 a part takes pairs / rate (with a spread from part to part, and nodes that are slow), as steps are copied and travel
 through the one network card of the coordinator, and as they are joined there. Tables travel to n nodes in log2(n + 1)
 steps, for a node that has them sends them on. What it does not know is what is learnt; for that see
-docs/plan-many-machines.md.
+benchmarks/pages/plan-many-machines.md.
 
 Bytes of a round follow from how many rows of the tables its steps touch: of n rows that are hit u times at random
 n (1 - (1 - 1/n)^u) are. Each travels as a number, a scale, and a byte where the table has a float.
@@ -257,7 +257,7 @@ def plan_rounds(networks: Iterable[float] = (10e9, 25e9), sizes: Iterable[int] =
 
 
 NODE_RATE = 8 * 60_000.0
-"""Pairs a second of a node of 8 cores; a core made that many among 109,444 labels (docs/benchmarks.md)."""
+"""Pairs a second of a node of 8 cores: the rate of a core among 109,444 labels, from `quality-and-speed.md`."""
 
 
 MEASURED: dict[str, dict[str, float]] = {

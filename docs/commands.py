@@ -1,4 +1,4 @@
-"""The tables of arguments and options in `command-line.md`, made from the commands themselves.
+"""The tables of arguments and options in `reference/command-line.md`, made from the commands themselves.
 
 `python docs/commands.py` writes them anew; a test says when that is needed.
 """
@@ -12,7 +12,7 @@ import typer
 
 from wsabie.cli.main import app
 
-PAGE = Path(__file__).with_name("command-line.md")
+PAGE = Path(__file__).parent / "reference" / "command-line.md"
 _BLOCK = re.compile(r"(<!-- options: ([^>]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

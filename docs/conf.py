@@ -1,6 +1,8 @@
 """How the documentation is built: Sphinx, furo, Markdown by MyST, docstrings by napoleon."""
 
+import posixpath
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +10,14 @@ import wsabie
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = {
-    "architecture": "ARCHITECTURE.md",
-    "contributing": "CONTRIBUTING.md",
-    "security": "SECURITY.md",
-    "changelog": "CHANGELOG.md",
+    "project/architecture": "ARCHITECTURE.md",
+    "project/contributing": "CONTRIBUTING.md",
+    "project/security": "SECURITY.md",
+    "project/changelog": "CHANGELOG.md",
 }
 """Pages whose text lies at the root of the repository."""
+MEASURED = ("benchmarks", "papers")
+"""Folders of the repository whose `pages` are a part of the documentation."""
 _FITTED = re.compile(r"(?<![\w`.\\])(\w*[A-Za-z0-9])_(?![\w`])")
 
 project = "wsabie"
@@ -32,6 +36,7 @@ html_css_files = ["tables.css"]
 html_title = f"wsabie {release}"
 
 myst_heading_anchors = 3
+myst_enable_extensions = ["attrs_block"]
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
@@ -40,13 +45,26 @@ napoleon_use_rtype = False
 
 
 def insert_shared(app: object, docname: str, source: list[str]) -> None:
-    """Give the shared pages their text, with links that hold inside the documentation."""
-    if docname not in SHARED:
-        return
-    text = (ROOT / SHARED[docname]).read_text(encoding="utf-8").replace("](docs/", "](")
-    for page, file in SHARED.items():
-        text = text.replace(f"]({file}", f"]({page}.md")
-    source[0] = re.sub(r"\]\((LICENSE|README\.md)[^)]*\)", "](index.md)", text)
+    """Give the shared pages their text, and all pages links that hold inside the documentation."""
+    folder = posixpath.dirname(docname)
+    up = posixpath.relpath(".", folder or ".") + "/"
+    text = source[0]
+    if docname in SHARED:
+        text = (ROOT / SHARED[docname]).read_text(encoding="utf-8").replace("](docs/", f"]({up}")
+        text = re.sub(r"\]\((benchmarks|papers)/", rf"]({up}../\1/", text)
+        for page, file in SHARED.items():
+            text = text.replace(f"]({file}", f"]({up}{page}.md")
+        text = re.sub(r"\]\((LICENSE|README\.md)[^)]*\)", f"]({up}index.md)", text)
+    text = re.sub(r"\]\((?:\.\./)+docs/", f"]({up}", text)
+    text = text.replace("{include} ../results/", f"{{include}} {up}../benchmarks/results/")
+    source[0] = re.sub(rf"\]\((?:\.\./)+({'|'.join(MEASURED)})/pages/", rf"]({up}results/\1/", text)
+
+
+def copy_measured_pages() -> None:
+    """Copy the measured pages of the repository to `results`: Sphinx reads no pages outside its folder."""
+    shutil.rmtree(ROOT / "docs" / "results", ignore_errors=True)
+    for name in MEASURED:
+        shutil.copytree(ROOT / name / "pages", ROOT / "docs" / "results" / name)
 
 
 def keep_underscores(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
@@ -55,5 +73,6 @@ def keep_underscores(app: object, what: str, name: str, thing: object, options: 
 
 
 def setup(app: Any) -> None:
+    copy_measured_pages()
     app.connect("source-read", insert_shared)
     app.connect("autodoc-process-docstring", keep_underscores, priority=900)  # after napoleon

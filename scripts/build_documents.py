@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+FOLDERS = ("docs/tutorials", "docs/how-to", "docs/explanation", "docs/reference", "benchmarks/pages", "papers/pages")
+"""Folders of pages."""
 LEAST = 12
 """Words of a document, at least."""
 _CODE = re.compile(r"^\s*(```|\.\. |\||>>>|<!--|\$ )")
@@ -31,7 +33,8 @@ def main() -> None:
 
 def documents() -> Iterator[dict[str, object]]:
     """Yield paragraphs of at least `LEAST` words, from pages and files that have two or more."""
-    pages = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+    pages = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
+    pages += [page for folder in FOLDERS for page in sorted(ROOT.glob(f"{folder}/*.md"))]
     sources = sorted((ROOT / "src" / "wsabie").rglob("*.py"))
     entries = [(page.stem.lower(), paragraphs(page)) for page in pages]
     entries += [(f.relative_to(ROOT / "src").with_suffix("").as_posix(), docstrings(f)) for f in sources]

@@ -72,7 +72,8 @@ def open_sounds(
     files = open_source(path, labels_from="none", rejects=rejects)
     if isinstance(files, FeatureTable) or not path.is_dir() or files.modality != "sounds":
         raise InputError(
-            f"{format_path(path)} holds no sounds; give a folder of sounds that have names (see docs/sources.md)"
+            f"{format_path(path)} holds no sounds; give a folder of sounds that have names "
+            "(see docs/reference/sources.md)"
         )
     attributes = read_attributes(path)
     kinds = [kind for kind in attributes.pairs if kind not in _OF_ALL] or list(attributes.pairs)

@@ -102,7 +102,8 @@ def _generate_planted(name: str, seed: int, progress: Progress) -> PaperData:
     about = (
         f"planted pictures and relations {name}, likeness {likeness:g}, seed {seed}: {len(task.split.train):,} "
         f"training, {len(task.split.valid):,} validation and {len(task.split.test):,} test pictures of {len(labels):,} "
-        f"labels; training is told of {len(training_pairs):,} relations, {training_note} (docs/planted-parts.md)"
+        f"labels; training is told of {len(training_pairs):,} relations, {training_note} "
+        "(papers/pages/planted-parts.md)"
     )
     related = LabelRelations(training_pairs, true[: len(training_pairs)], unseen)
     return PaperData(name, about, *build_three_sides(rows, task.split), related=related)

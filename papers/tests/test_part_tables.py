@@ -285,7 +285,7 @@ def test_the_knob_and_the_null_setting_are_named_behind_a_planted_collection(tin
     assert not set(null.related.training) & set(alike.related.true)
     assert "likeness 1, seed 0" in null.about
     assert "which do not hold" in null.about
-    (page,) = re.findall(r"docs/[\w.-]+\.md", null.about)
+    (page,) = re.findall(r"papers/[\w/.-]+\.md", null.about)
     assert (Path(__file__).parents[2] / page).is_file()
 
 
@@ -303,7 +303,7 @@ def test_the_pairs_of_the_sample_are_those_that_were_counted(all_of_wordnet: Pat
     assert len(synset_images.list_stated_parts(matched, inherit=False, sample=True)) == 49
     assert len(synset_images.list_stated_parts(matched, inherit=True, sample=True)) == 198
     labelled = synset_images.relabel_with_synsets(source, matched)
-    assert sum("hand (n05564590)" in item.labels for item in labelled) == 321  # docs/sample-parts.md
+    assert sum("hand (n05564590)" in item.labels for item in labelled) == 321  # papers/pages/sample-parts.md
 
 
 # ---- regions

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 Cli = Callable[..., Any]
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "command-line.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "command-line.md"
 
 
 def read_documented_keys(command: str) -> set[str]:

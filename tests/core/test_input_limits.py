@@ -43,7 +43,7 @@ def test_numbers_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_limit_stands_in_the_table_of_the_docs() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "sources.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "sources.md").read_text(encoding="utf-8")
     rows = [line.split("|") for line in page.split("## Limits")[1].split("\n## ")[0].splitlines() if line[:3] == "| `"]
     names = [name for row in rows for name in re.findall("`([a-z_]+)`", row[1])]
     assert names == [field.name for field in fields(InputLimits)]

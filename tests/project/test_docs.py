@@ -19,8 +19,11 @@ from wsabie.models.estimator_specs import SYSTEMS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
-RESULTS = sorted(DOCS.glob("results/*/*/about.md"))
+MEASURED = [ROOT / "benchmarks" / "pages", ROOT / "papers" / "pages"]
+SITE_PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("[!_]*/*.md")])
+MEASURED_PAGES = [page for folder in MEASURED for page in sorted(folder.glob("*.md"))]
+PAGES = sorted([*ROOT.glob("*.md"), *SITE_PAGES, *(ROOT / "benchmarks").glob("*.md"), *MEASURED_PAGES])
+RESULTS = [page for folder in MEASURED for page in sorted(folder.glob("results/*/*/about.md"))]
 FENCE = re.compile(r"^( *)(`{3,})(\S*)[^\n]*\n(.*?)^\1\2$", re.DOTALL | re.MULTILINE)
 
 
@@ -64,7 +67,7 @@ def test_version_and_changelog_agree() -> None:
 
 
 def test_the_reference_has_every_public_name() -> None:
-    page = (DOCS / "reference.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference" / "python.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"^\.\. auto\w+:: wsabie\.(\w+)|^\.\. data:: wsabie\.(\w+)", page, re.MULTILINE))
     assert {a or b for a, b in listed} == set(wsabie.__all__)
 
@@ -84,7 +87,7 @@ def test_pages_and_examples_import_public_names_alone() -> None:
 
 
 def test_the_page_on_models_has_every_kind_in_both_tables() -> None:
-    page = (DOCS / "models.md").read_text(encoding="utf-8")
+    page = (DOCS / "explanation" / "models.md").read_text(encoding="utf-8")
     kinds, choices = (part.partition("\n## ")[0] for part in page.split("| `--kind` |")[1:])
     first_cells = [
         set(re.findall(r"`([\w-]+)`", row.split("|")[1])) for row in choices.splitlines() if row[:3] == "| `"
@@ -120,10 +123,13 @@ def anchors(page: Path) -> set[str]:
     return {slug(line.lstrip("#")) for line in text.splitlines() if line.startswith("#")}
 
 
+def find_links(page: Path) -> list[str]:
+    return re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", page.read_text(encoding="utf-8")))
+
+
 def broken(page: Path) -> list[str]:
     broken_links = []
-    text = FENCE.sub("", page.read_text(encoding="utf-8"))
-    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+    for target in find_links(page):
         path, _, anchor = target.partition("#")
         if re.match(r"[a-z]+:", target):
             continue
@@ -149,18 +155,27 @@ def test_pages_with_a_text_at_the_root_lead_to_pages_of_the_site() -> None:
     for name in conf.SHARED:
         conf.insert_shared(None, name, source := [""])
         targets = {target for target in re.findall(r"\]\(([^)#\s]+)", source[0]) if ":" not in target}
-        assert [target for target in targets if not (DOCS / target).exists()] == [], name
+        assert [target for target in targets if not (DOCS / name).parent.joinpath(target).resolve().exists()] == [], (
+            name
+        )
 
 
 def test_every_kept_result_is_listed() -> None:
-    listed = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md"))
-    assert [get_page_name(page) for page in RESULTS if f"({page.relative_to(DOCS)})" not in listed] == []
+    links = {(page.parent / target).resolve() for page in PAGES for target in find_links(page)}
+    assert len(RESULTS) > 20
+    assert [get_page_name(page) for page in RESULTS if page not in links] == []
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:
-    listed = {f"{name}.md" for block in blocks(DOCS / "index.md", "{toctree}") for name in block.split("\n")}
-    assert {page.name for page in DOCS.glob("*.md")} - listed == {"index.md"}
-    assert listed & {"search.md", "genindex.md", "modindex.md"} == set()  # Sphinx writes pages of these names over ours
+    for folder in [DOCS, *MEASURED, *sorted({page.parent for page in SITE_PAGES} - {DOCS})]:
+        entries = {name for block in blocks(folder / "index.md", "{toctree}") for name in block.split("\n")}
+        pages = {page.stem for page in folder.glob("*.md")}
+        assert pages - entries == {"index"}, folder
+        assert entries & {"search", "genindex", "modindex"} == set()  # Sphinx writes pages of these names over ours
+    measured = {f"results/{folder.parent.name}/index" for folder in MEASURED}
+    indices = {f"{page.parent.name}/index" for page in DOCS.glob("*/index.md")} | measured
+    entries = {name for block in blocks(DOCS / "index.md", "{toctree}") for name in block.split("\n")}
+    assert indices - entries == set()
 
 
 # ---- commands
@@ -188,7 +203,7 @@ def test_the_readme_shows_commands() -> None:
     assert len(command_lines(ROOT / "README.md")) >= 3
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "first-steps.md"], ids=get_page_name)
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "tutorials" / "drawings.md"], ids=get_page_name)
 def test_what_the_first_commands_write_is_no_news_to_git(page: Path) -> None:
     ignored = {line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()}
     lines = "\n".join(command_lines(page))
@@ -217,7 +232,7 @@ def checked(page: Path) -> list[tuple[str, str]]:
 def test_errors_read_as_documented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from wsabie.cli.main import run
 
-    page = DOCS / "command-line.md"
+    page = DOCS / "reference" / "command-line.md"
     write_captioned(page, tmp_path)
     monkeypatch.chdir(tmp_path)
     runs = checked(page)
@@ -233,13 +248,13 @@ def test_errors_read_as_documented(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_nothing_but_errors_begins_with_the_programs_name() -> None:
-    errors = {message.strip() for _, message in checked(DOCS / "command-line.md")}
+    errors = {message.strip() for _, message in checked(DOCS / "reference" / "command-line.md")}
     console_lines = {line for page in PAGES for block in blocks(page, "console") for line in block.splitlines()}
     assert {line for line in console_lines if line.startswith("wsabie: ")} == errors
 
 
 def test_the_service_is_shown_as_it_says_what_it_serves() -> None:
-    (block,) = [code for code in blocks(DOCS / "service.md", "console") if "serving " in code]
+    (block,) = [code for code in blocks(DOCS / "how-to" / "service.md", "console") if "serving " in code]
     command, output = block.splitlines()
     assert output == f"serving {command.removeprefix('$ wsabie serve ')} on http://127.0.0.1:8420 (Ctrl-C ends it)"
 

@@ -62,7 +62,7 @@ def test_from_a_new_collection_to_reviewed_suggestions(collection: Path) -> None
 
 
 def test_a_new_user_of_a_thousand_pictures_reviews_after_three_commands(tmp_path: Path) -> None:
-    """Makes the pictures of the documentation too; how long it takes is printed, and kept in docs/service.md."""
+    """Makes the pictures of the documentation too; how long it takes is printed, and kept in docs/how-to/service.md."""
     command = [sys.executable, "-m", "benchmarks.first_use", "--screenshots", tmp_path]
     settings = {**os.environ, "CHROMIUM": CHROMIUM}
     process = subprocess.run(command, cwd=WEB.parent, env=settings, capture_output=True, text=True, timeout=600)

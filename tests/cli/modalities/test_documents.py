@@ -20,7 +20,7 @@ from wsabie.io.recognition import open_source
 from wsabie.samples import get_documents_path
 
 Cli = Callable[..., Any]
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[3] / "docs" / "how-to"
 SYNSETS = """\
 01318279 05 n 01 hatchling 0 001 @ 01321579 n 0000 | any recently hatched animal (especially birds)
 01425223 05 n 02 leucocytozoan 0 leucocytozoon 0 002 @ 01421807 n 0000 #m 01425076 n 0000 | parasitic in birds

@@ -1,6 +1,7 @@
 """Many kinds of things through the commands: spoken digits as recordings, digits and speakers, and small lists."""
 
 import contextlib
+import gzip
 import json
 import shutil
 import sys
@@ -16,6 +17,7 @@ from wsabie.cli.main import run
 from wsabie.features.base.table_builder import build_label_table
 from wsabie.io.recognition import open_source
 from wsabie.models.entity_space.space_annotator import SpaceAnnotator
+from wsabie.samples import get_documents_path
 from wsabie.workflows.collection_splits import split_collection
 from wsabie.workflows.spaces import space_training
 from wsabie.workflows.spaces.relation_holdout import split_relations
@@ -331,12 +333,11 @@ def test_wrong_questions(cli: Cli, space: Path, lists: Path, music: Path) -> Non
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Paragraphs of this project's documentation, those of a page belonging together."""
-    root, docs = tmp_path_factory.mktemp("pages"), Path(__file__).parents[3] / "docs"
-    with (root / "paragraphs.jsonl").open("w") as file:
-        for page in ("sound", "kernel-pca", "vse-ens", "ensembles", "explain", "sources", "model-folder"):
-            for number, text in enumerate((docs / f"{page}.md").read_text(encoding="utf-8").split("\n\n")):
-                if len(text.split()) > 12:
-                    file.write(json.dumps({"id": f"{page}-{number}", "text": text, "labels": [page]}) + "\n")
+    root = tmp_path_factory.mktemp("pages")
+    names = ("sound", "kernel-pca", "vse-ens", "ensembles", "explain", "sources", "model-folder")
+    with gzip.open(get_documents_path(), "rt", encoding="utf-8") as lines:
+        paragraphs = [line for line in lines if json.loads(line)["labels"][0] in names]
+    (root / "paragraphs.jsonl").write_text("".join(paragraphs), encoding="utf-8")
     (root / "pages.toml").write_text("""
 [kinds.paragraph]
 data = "paragraphs.jsonl"
@@ -362,7 +363,7 @@ def test_paragraphs_find_those_of_their_page(cli: Cli, pages: Path, tmp_path: Pa
     paragraphs = result.json["kinds"]["paragraph"]
     assert result.json["validation"]["page"] > 0.4, "six of seven pages are others"
     (row,) = cli("annotate", model, "--text", "loudness of a sound at a sample rate", "-k", 3, "--json").json["results"]
-    assert sum(name.startswith("sound-") for name, _ in row["paragraph"]) >= 2
+    assert sum(name.startswith("sound#") for name, _ in row["paragraph"]) >= 2
     near = cli("neighbours", model, "kernel", "--words", "-k", 8, "--json").json["neighbours"]
     assert {"kernel", "landmarks", "components", "pca", "map"} & {word for word, _ in near}
     assert "no word of 'zzz'" in cli("neighbours", model, "zzz", "--words").err
@@ -436,4 +437,4 @@ epochs = 20
     assert words[0].sum() >= 3, "of, a and sound are words of the paragraphs"
     assert (words[0] == words[1]).all()
     (row,) = cli("annotate", tmp_path / "m", "--text", "models of an ensemble", "-k", 3, "--json").json["results"]
-    assert any(name.startswith("ensembles-") for name, _ in row["paragraph"])
+    assert any(name.startswith("ensembles#") for name, _ in row["paragraph"])

@@ -126,7 +126,7 @@ def test_factors_are_drawn_by_size_times_spread() -> None:
 
 
 def test_adaptive_draws_rank_higher_than_uniform_ones_and_a_full_sort_highest() -> None:
-    """The mixture of factors stands for the full sort without being it (docs/conventions.md)."""
+    """The mixture of factors stands for the full sort without being it (docs/reference/conventions.md)."""
     space, sampler, _ = adaptive(2000, 0.02)
     labels, rng = space.label_arrays(), np.random.default_rng(5)
     chances = compute_rank_chances(SamplerConfig("adaptive", rank_scale=0.02), 2000)

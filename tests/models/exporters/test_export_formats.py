@@ -358,7 +358,7 @@ def test_an_ensemble_of_models_with_buffers_has_none(tmp_path: Path) -> None:
 
 
 def test_a_network_and_a_model_become_one_graph(tmp_path: Path) -> None:
-    """The file holds what docs/export.md lists."""
+    """The file holds what docs/how-to/export.md lists."""
     import onnx
     from onnxruntime import InferenceSession
 

@@ -1,6 +1,6 @@
 """The WARP step: given a query, its positive and a table of labels, find a violator and weigh it.
 
-Loss of one example (Weston, Bengio and Usunier 2011, section 3; conventions in docs/conventions.md):
+Loss of one example (Weston, Bengio and Usunier 2011, section 3; conventions in docs/reference/conventions.md):
 
     L(rank) * max(0, margin - f_y + f_v),     L(k) = sum of the first k rank weights
     rank ~ floor(n_negatives / N),            N = negatives drawn until the first violator v

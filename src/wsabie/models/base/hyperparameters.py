@@ -1,7 +1,7 @@
 """Checks of the estimators' parameters, and the training settings that follow from them.
 
-docs/defaults.md shows the effect of each value of "auto" on validation rows of the sample collection, of Corel5k and of
-a generated visual-word task, and compares all of them with random settings.
+benchmarks/pages/defaults.md shows the effect of each value of "auto" on validation rows of the sample collection, of
+Corel5k and of a generated visual-word task, and compares all of them with random settings.
 """
 
 import zlib

@@ -51,9 +51,8 @@ class RowScaling:
         an embedding of them cannot prefer frequent labels. With `constant` they get a feature that all rows share
         ("homogeneous").
 
-        An embedding learns the importance of a feature, and idf would overrate rare ones: without it the generated
-        visual-word task S has a validation MAP of .468 instead of .433 (docs/defaults.md). Nearest neighbours learn
-        nothing and need "tfidf".
+        An embedding learns the importance of a feature, and idf would overrate rare ones; nearest neighbours learn
+        nothing and need "tfidf" (benchmarks/pages/defaults.md).
         """
         if scaling not in ("auto", "tfidf", None):
             raise InputError(f'scaling is {scaling!r}; choose "auto", "tfidf" or None')
