@@ -220,10 +220,10 @@ def open_decompressed(path: Path, *, pipe: bool = False) -> BufferedIOBase:
     """
     raw = open_input(path, pipe=pipe)
     stream = open_gzip_stream(raw, format_path(path)) if raw.peek(2)[:2] == _GZIP else raw
-    mark = stream.peek(len(BOM_UTF8))[: len(BOM_UTF8)]
+    mark = stream.peek(len(BOM_UTF8))[: len(BOM_UTF8)]  # a mark of UTF-16 alone is no text
     if mark == BOM_UTF8:
         stream.read(len(BOM_UTF8))
-    elif mark[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):
+    elif len(mark) > 2 and mark[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):
         return BufferedReader(cast(io.RawIOBase, _Utf16Stream(stream, format_path(path))), _BLOCK)
     return cast(BufferedIOBase, stream)
 
