@@ -250,24 +250,28 @@ def test_a_collection_without_models_says_what_makes_one(cli: Cli, photos: Path)
     assert cli("collection", "models", photos, "--json").json["models"] == []
 
 
-def test_names_of_folders_are_listed_and_asked_for(
-    cli: Cli, init: Cli, tmp_path: Path, pictures: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folders = []
-    for number in range(2):
-        folders.append(tmp_path / f"set {number}")
-        for i, name in enumerate(("gull/1", "gull/2", "tern/3", "odds/4", "2020/05/5")):
-            (folders[-1] / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(pictures / f"{i:03}.webp", folders[-1] / f"{name}.webp")
-    quiet = " ".join(init(folders[0], "--not-labels", "odds, tern").err.split())
-    assert "labels by the names" not in quiet
-    assert "5 new, 2 tags from files" in quiet
+@pytest.fixture
+def birds(tmp_path: Path, pictures: Path) -> Path:
+    """Pictures in folders of which some are named after what is in them."""
+    for i, name in enumerate(("gull/1", "gull/2", "tern/3", "odds/4", "2020/05/5")):
+        (tmp_path / "birds" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(pictures / f"{i:03}.webp", tmp_path / "birds" / f"{name}.webp")
+    return tmp_path / "birds"
+
+
+def test_names_of_folders_that_are_no_labels_are_named_at_once(init: Cli, birds: Path) -> None:
+    message = " ".join(init(birds, "--not-labels", "odds, tern").err.split())
+    assert "labels by the names" not in message
+    assert "5 new, 2 tags from files" in message
+
+
+def test_names_of_folders_are_listed_and_asked_for(init: Cli, birds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wsabie.cli.collection.scans.is_at_terminal", lambda: True)
     monkeypatch.setattr("sys.stdin", io.StringIO("odds\n"))
-    asked = " ".join(init(folders[1]).err.split())
-    assert "labels by the names of sub-folders: gull (2), odds (1), tern (1) (--not-labels NAME,NAME" in asked
-    assert "5 new, 3 tags from files" in asked
-    assert "no labels: 05, 2020" in asked
+    message = " ".join(init(birds).err.split())
+    assert "labels by the names of sub-folders: gull (2), odds (1), tern (1) (--not-labels NAME,NAME" in message
+    assert "5 new, 3 tags from files" in message
+    assert "no labels: 05, 2020" in message
 
 
 def test_a_collection_of_texts_names_the_command_that_learns_from_them(cli: Cli, init: Cli, tmp_path: Path) -> None:
