@@ -347,3 +347,13 @@ def test_tags_that_were_written_beside_pictures_stay_whose_they_were(collection:
     write_to_pictures(collection)
     assert look(collection) == NOTHING._replace(unchanged=1)
     assert tags_of(collection)[1] == {"sea": ("accepted", "model")}
+
+
+def test_tags_inside_that_a_sidecar_does_not_say_are_counted_once(collection: Collection) -> None:
+    for name in ("a.jpg", "b.jpg", "c.jpg"):
+        write_keywords(collection.folder / name, "sea", name)
+    (collection.folder / "a.xmp").write_text(PACKET.format("<r:li>sea</r:li>"))
+    (collection.folder / "b.XMP").write_text(PACKET.format("<r:li>sea</r:li><r:li>b.jpg</r:li><r:li>sky</r:li>"))
+    result = look(collection)
+    assert result.notes == ("1 new picture holds tags that the sidecar beside it does not say; sidecars count",)
+    assert look(collection).notes == ()

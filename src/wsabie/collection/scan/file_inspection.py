@@ -163,7 +163,7 @@ def _inspect_once(task: InspectionTask, stat: FileStat) -> FileInspection:
 
 
 def _add_embedded_labels(task: InspectionTask, inspection: FileInspection, is_partial: bool) -> FileInspection:
-    if not task.is_known or task.modality != PICTURES.name or find_sidecar(task.path) is None:
+    if task.modality != PICTURES.name or find_sidecar(task.path) is None:
         return inspection._replace(is_partial=is_partial)
     try:
         labels = normalise_labels(path[-1] for path in read_embedded_tag_paths(task.path))

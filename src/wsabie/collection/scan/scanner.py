@@ -263,6 +263,10 @@ class _ScanRun:
 
     def make_result(self) -> ScanResult:
         """Return the counts of the scan."""
+        notes = [note for contents in self.contents.values() for note in contents.notes]
+        if n := self.counts["other_tags"]:
+            pictures = "1 new picture holds" if n == 1 else f"{n:,} new pictures hold"
+            notes.append(f"{pictures} tags that the sidecar beside it does not say; sidecars count")
         modalities = (contents.options.get("modality") for contents in self.contents.values())
         counts = {name: n for name, n in self.counts.items() if name in ScanResult._fields}
         counts["unchanged"] = self.counts["unchanged"] + self.counts["same"] - self.counts["found_again"]
@@ -270,7 +274,7 @@ class _ScanRun:
             **counts,
             modality=next((name for name in modalities if name is not None), ""),
             away=self.unreachable,
-            notes=tuple(note for contents in self.contents.values() for note in contents.notes),
+            notes=tuple(notes),
         )
 
     def _list_files(self) -> Iterator[FileRecord]:
@@ -347,6 +351,9 @@ class _ScanRun:
     def _make_record(self, file: FileRecord, item: ItemRecord | None, kind: ScanKind | None = None) -> FileRecord:
         """Return the record of a file that is this item; without a kind it is new, moved or changed."""
         is_in_place = item is not None and (item.root, item.path) == (file.root, file.path)
+        self.counts["other_tags"] += item is None and not {*file.inspection.embedded_labels} <= {
+            *file.inspection.labels
+        }
         return file._replace(
             kind=kind or ("new" if item is None else "changed" if is_in_place else "moved"),
             item=item,

@@ -6,8 +6,10 @@ specification; IPTC-IIM keywords of older programs, dataset 2:25 in a Photoshop 
 """
 
 import hashlib
+import re
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -211,8 +213,8 @@ def assemble_extended_xmp(metadata: EmbeddedMetadata, name: str) -> bytes:
 
 
 _IPTC = 0x0404
-_CHARACTER_SET, _KEYWORD = (1, 90), (2, 25)
-_UTF8 = b"\x1b%G"
+_KEYWORD = (2, 25)
+_IMPOSSIBLE = re.compile("[\x80-\x9f]")  # control characters, which no program puts into a keyword
 
 
 def find_iptc_block(resources: bytes) -> bytes | None:
@@ -240,8 +242,8 @@ def find_iptc_block(resources: bytes) -> bytes | None:
 def read_iptc_keywords(block: bytes) -> list[str] | None:
     """Return the keywords of an IPTC block in their order; None if it has none.
 
-    They are UTF-8 where the block says so or where all of them are valid UTF-8, otherwise Latin-1. IPTC cuts
-    keywords at 64 bytes, so half a character at the end of one is left out.
+    Each is UTF-8 where that is possible, otherwise Windows-1252, whatever the block says: programs state the one and
+    write the other. IPTC cuts keywords at 64 bytes, so half a character at the end of one is left out.
 
     Raises
     ------
@@ -253,16 +255,37 @@ def read_iptc_keywords(block: bytes) -> list[str] | None:
     >>> read_iptc_keywords(b"\\x1c\\x02\\x19\\x00\\x03sea" + b"\\x1c\\x02\\x19\\x00\\x04k\\xf6ln")
     ['sea', 'köln']
     """
-    datasets = list(_iterate_datasets(block))
-    texts = [content.rstrip(b"\0") for number, content in datasets if number == _KEYWORD]
-    if not texts:
-        return None
-    if (_CHARACTER_SET, _UTF8) in datasets:
-        return [text.decode("utf-8", "ignore") for text in texts]
+    return [
+        _decode_keyword(content.rstrip(b"\0")) for number, content in _iterate_datasets(block) if number == _KEYWORD
+    ] or None
+
+
+def _decode_keyword(content: bytes) -> str:
     try:
-        return [text.decode() for text in texts]
+        return repair_encoding(content.decode())
+    except UnicodeDecodeError as error:
+        if error.end == len(content) and content[: error.start] and error.reason == "unexpected end of data":
+            return content[: error.start].decode()
+    try:
+        return content.decode("cp1252")
     except UnicodeDecodeError:
-        return [text.decode("latin-1") for text in texts]
+        return content.decode("latin-1")
+
+
+def repair_encoding(text: str) -> str:
+    """Return a text whose bytes were read in a wrong encoding, as characters that nobody types show, in the right one.
+
+    Examples
+    --------
+    >>> repair_encoding("Stra\\u00c3\\u009fe"), repair_encoding("M\\u00f6we \\u0096 See"), repair_encoding("Möwe")
+    ('Straße', 'Möwe – See', 'Möwe')
+    """
+    if not _IMPOSSIBLE.search(text):
+        return text
+    for encoding in ("utf-8", "cp1252"):
+        with suppress(UnicodeError):
+            return text.encode("latin-1").decode(encoding)
+    return text
 
 
 def _iterate_datasets(block: bytes) -> Iterator[tuple[tuple[int, int], bytes]]:

@@ -11,6 +11,8 @@ inside the picture.
 
 3. IPTC keywords of JPEG files, which are cut at 64 bytes and often in an unstated character set.
 
+4. XPKeywords in EXIF, of Windows.
+
 An empty list of tags counts too: somebody has removed them. The date comes from the sidecar, from EXIF, or
 from the XMP in the picture, in this order.
 """
@@ -19,6 +21,7 @@ import os
 import re
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -32,13 +35,14 @@ from wsabie.io.tags.embedded_metadata import (
     read_embedded_metadata,
     read_iptc_keywords,
 )
-from wsabie.io.tags.xmp import LARGEST, TagHierarchy, XmpPacket, parse_iso_date, read_xmp_packet
+from wsabie.io.tags.xmp import LARGEST, TagHierarchy, XmpPacket, drop_program_tags, parse_iso_date, read_xmp_packet
 from wsabie.storage.rejects import RowError
 from wsabie.vocabulary.label_names import normalise_label_name
 
 _T = TypeVar("_T")
 _EXIF, _DATE_TAKEN, _OFFSET, _ORIENTATION, _TIFF_XMP = 0x8769, 0x9003, 0x9011, 0x0112, 700
-IPTC = "IPTC keywords"
+IPTC, WINDOWS = "IPTC keywords", "XPKeywords"
+_XP_KEYWORDS = 0x9C9E
 
 
 class ImageTags(NamedTuple):
@@ -86,6 +90,7 @@ class _Header(NamedTuple):
     orientation: int
     date: str | None
     packet: bytes
+    keywords: list[str] | None
 
 
 def read_image_tags(picture: Path) -> ImageTags:
@@ -117,7 +122,7 @@ def read_image_tags(picture: Path) -> ImageTags:
     packets = [attempt(_read_sidecar_packet), attempt(_read_embedded_packet)]
     tag_sets = [packet.tags if packet else None for packet in packets]
     if tag_sets == [None, None]:
-        tag_sets.append(attempt(_read_iptc_tags))
+        tag_sets += [attempt(_read_iptc_tags), _make_flat_tags(header.keywords, WINDOWS) if header else None]
     number = next((number for number, tags in enumerate(tag_sets) if tags is not None), None)
     dates = [packet.date_taken if packet else None for packet in packets]
     dates.insert(1, header.date if header else None)
@@ -151,7 +156,9 @@ def read_tag_paths(picture: Path) -> tuple[tuple[str, ...], ...]:
         No picture, or what might name its tags is damaged or unsafe. Others are not taken in its place.
     """
     packet = _read_sidecar_packet(picture)
-    return read_embedded_tag_paths(picture) if packet is None or packet.tags is None else tuple(packet.tags)
+    if packet is None or packet.tags is None:
+        return read_embedded_tag_paths(picture)
+    return drop_program_tags(packet.tags)
 
 
 def read_embedded_tag_paths(picture: Path) -> tuple[tuple[str, ...], ...]:
@@ -163,7 +170,10 @@ def read_embedded_tag_paths(picture: Path) -> tuple[tuple[str, ...], ...]:
         As `read_tag_paths`.
     """
     packet = _read_embedded_packet(picture)
-    return tuple(_read_iptc_tags(picture) or () if packet is None or packet.tags is None else packet.tags)
+    tags = packet.tags if packet else None
+    for read in (_read_iptc_tags, _read_windows_tags):
+        tags = read(picture) if tags is None else tags
+    return drop_program_tags(tags or ())
 
 
 def list_sidecar_paths(picture: Path) -> tuple[Path, ...]:
@@ -234,11 +244,19 @@ def _read_embedded_packet(picture: Path) -> XmpPacket | None:
 def _read_iptc_tags(picture: Path) -> TagHierarchy | None:
     metadata = read_embedded_metadata(picture)
     block = find_iptc_block(b"".join(metadata.resources)) if metadata else None
-    texts = read_iptc_keywords(block) if block else None
-    names = (
-        None if texts is None else dict.fromkeys(normalise_label_name(re.sub("[\0-\x1f]", " ", text)) for text in texts)
-    )
-    return None if names is None else {(name,): (IPTC,) for name in names if name}
+    return _make_flat_tags(read_iptc_keywords(block) if block else None, IPTC)
+
+
+def _read_windows_tags(picture: Path) -> TagHierarchy | None:
+    with suppress(RowError):  # of a picture that is damaged the others say more
+        return _make_flat_tags(_read_header(picture).keywords, WINDOWS)
+    return None
+
+
+def _make_flat_tags(texts: list[str] | None, source: str) -> TagHierarchy | None:
+    texts = None if texts is None else [re.sub("[\0-\x1f]", " ", text) for text in texts]
+    names = None if texts is None else dict.fromkeys(map(normalise_label_name, texts))
+    return None if names is None else {(name,): (source,) for name in names if name}
 
 
 def _read_header(picture: Path) -> _Header:
@@ -251,22 +269,25 @@ def _read_header(picture: Path) -> _Header:
                 image.info.setdefault("exif", exif)
             packet = image.info.get("xmp") or getattr(image, "tag_v2", {}).get(_TIFF_XMP)
             packet = packet.encode() if isinstance(packet, str) else packet
-            size, (orientation, date) = image.size, _read_exif(image)
+            size, (orientation, date, keywords) = image.size, _read_exif(image)
     except Exception as error:  # Pillow raises almost anything on damaged files
         raise RowError(UNREADABLE, str(error)[:100]) from error
-    return _Header(size, orientation, date, packet if isinstance(packet, bytes) else b"")
+    return _Header(size, orientation, date, packet if isinstance(packet, bytes) else b"", keywords)
 
 
-def _read_exif(image: object) -> tuple[int, str | None]:
-    """Return (orientation, date): 1 and None where EXIF is damaged or does not say."""
+def _read_exif(image: object) -> tuple[int, str | None, list[str] | None]:
+    """Return (orientation, date, keywords of Windows): 1 and None where EXIF is damaged or does not say."""
     from PIL import Image
 
     try:
         exif = Image.Image.getexif(image) if isinstance(image, Image.Image) else Image.Exif()
         inner = exif.get_ifd(_EXIF)
         orientation, date_text, offset = exif.get(_ORIENTATION), inner.get(_DATE_TAKEN), inner.get(_OFFSET)
+        content = exif.get(_XP_KEYWORDS)
+        texts = bytes(content).decode("utf-16-le", "ignore").strip("\0") if content else ""
     except Exception:  # as above; the picture is none the worse
-        return 1, None
+        return 1, None, None
     date = parse_iso_date(date_text) if isinstance(date_text, str) else None
     zoned = parse_iso_date(date + offset.strip("\0 ")) if date and isinstance(offset, str) else None
-    return orientation if isinstance(orientation, int) and 1 <= orientation <= 8 else 1, zoned or date
+    orientation = orientation if isinstance(orientation, int) and 1 <= orientation <= 8 else 1
+    return orientation, zoned or date, texts.split(";") if texts else None

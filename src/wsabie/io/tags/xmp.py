@@ -50,6 +50,8 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.B
           (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"), (b"<\0\0\0", "utf-32-le"),
           (b"\0\0\0<", "utf-32-be"), (b"<\0", "utf-16-le"), (b"\0<", "utf-16-be"))  # fmt: skip
 
+_PROGRAMS = {"darktable", "_digikam_internal_tags_", "digikam internal tags"}
+
 TagHierarchy = dict[tuple[str, ...], tuple[str, ...]]
 """Paths of names from the broadest (one name: a plain keyword), each with the properties that say it."""
 
@@ -222,6 +224,21 @@ def merge_tags(properties: Mapping[str, Sequence[str]]) -> TagHierarchy:
         for text in properties.get(name, ()):
             say(paths.get(normalise_label_name(text)) or _make_path(text.split("/")), name)
     return _drop_twins({path: tuple(names) for path, names in sources.items()})
+
+
+def drop_program_tags(tags: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    """Return tags without those that programs keep for themselves, and without keywords that are parts of these.
+
+    Examples
+    --------
+    >>> drop_program_tags([("darktable", "format", "jpg"), ("format",), ("animal", "gull"), ("sea",)])
+    (('animal', 'gull'), ('sea',))
+    """
+    tags = tuple(tags)
+    parts = {name for path in tags if path[0].casefold() in _PROGRAMS and len(path) > 1 for name in path}
+    return tuple(
+        path for path in tags if path[0] not in parts or (len(path) > 1 and path[0].casefold() not in _PROGRAMS)
+    )
 
 
 def _make_path(names: Sequence[str]) -> tuple[str, ...]:
