@@ -294,8 +294,32 @@ def test_pictures_are_found_by_text() -> None:
     assert {"dove", "swan", "penguin", "eagle", "duck", "bird", "parrot"} & set(matches["oiseau"].split(", "))
 
 
-def test_the_readme_example_runs() -> None:
-    annotation, neighbours = run_example("first_model.py")
+def test_the_readme_example_prints_what_is_printed() -> None:
+    lines = run_example("first_model.py")
+    assert "\n".join(f"    {line}" for line in lines) in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", [DOCS / "tutorials" / "documents.md"], ids=get_page_name)
+def test_commands_of_a_tutorial_print_what_is_printed(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from wsabie.cli.main import run
+
+    write_captioned(page, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    runs = [entry.partition("\n") for block in blocks(page, "console") for entry in block.split("$ ")[1:]]
+    assert len(runs) >= 2
+    for command, _, expected in runs:
+        monkeypatch.setattr(sys, "argv", shlex.split(command))
+        stdout = io.StringIO()
+        with contextlib.redirect_stdout(stdout), pytest.raises(SystemExit) as ended:
+            run()
+        assert ended.value.code in (0, None)
+        assert stdout.getvalue() == expected, command
+
+
+def test_labels_of_emoji_come_in_many_languages() -> None:
+    annotation, neighbours = run_example("emoji_in_many_languages.py")
     assert "'동물'" in annotation
     assert "'animale'" in neighbours
 
