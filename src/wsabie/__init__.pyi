@@ -62,8 +62,8 @@ from wsabie.models.wsabie.estimator import Wsabie as Wsabie
 from wsabie.samples import get_sample_path as get_sample_path
 from wsabie.search.exact_index import find_top_k as find_top_k
 from wsabie.search.label_pairs import LabelPairIndex as LabelPairIndex
-from wsabie.search.query_labels import HierarchyRelatedLabels as HierarchyRelatedLabels
 from wsabie.search.query_labels import QueryMatcher as QueryMatcher
+from wsabie.search.related_labels import HierarchyRelatedLabels as HierarchyRelatedLabels
 from wsabie.storage.rejects import Rejects as Rejects
 from wsabie.vocabulary.concept_matching import match_labels as match_labels
 from wsabie.vocabulary.hierarchy import Hierarchy as Hierarchy

@@ -16,7 +16,8 @@ from wsabie.server.app import make_app
 from wsabie.server.connections import StrictConnection
 from wsabie.server.dependencies import ServiceContext
 from wsabie.server.model_holder import CollectionModelHolder
-from wsabie.server.request_limits import LOOPBACK, ServiceLimits
+from wsabie.server.request_limits import ServiceLimits
+from wsabie.server.same_origin import LOOPBACK
 
 PICTURE = "/api/v1/items/1/file"
 JSON = {"content-type": "application/json"}

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import ArrayLike
 
-from wsabie.core.arrays import Array, Matrix
+from wsabie.core.arrays import Array, Int64, Matrix
 from wsabie.core.errors import InputError, InputTypeError, bracket_detail
 from wsabie.core.file_backed_arrays import iterate_slices
 
@@ -246,3 +246,12 @@ def _list_entries(matrix: Matrix, input_name: str) -> SimpleNamespace:
     )
     data = _check_numbers([value for row in matrix.data for value in row] or np.empty(0), input_name)
     return SimpleNamespace(coords=(rows, columns), data=data.astype(matrix.dtype), shape=matrix.shape)
+
+
+def gather_entries(matrix: Matrix, rows: npt.ArrayLike) -> Int64:
+    """Return the columns of all entries of some rows, row after row, int64."""
+    numbers = np.asarray(rows, np.int64)
+    starts = matrix.indptr[numbers].astype(np.int64)
+    counts = matrix.indptr[numbers + 1] - starts
+    offsets = np.repeat(starts - np.cumsum(counts) + counts, counts)
+    return np.asarray(matrix.indices[offsets + np.arange(len(offsets))], np.int64)

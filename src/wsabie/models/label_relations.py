@@ -5,7 +5,7 @@ from typing import Any
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.models.entity_space.fitted_space import FittedSpace
 from wsabie.models.object_parts.pair_ranker import PairRanker
-from wsabie.search.query_labels import LabelLink
+from wsabie.search.related_labels import LabelLink
 from wsabie.vocabulary.knowledge_graph import parse_direction
 
 

@@ -14,9 +14,10 @@ from wsabie.core.version import VERSION
 from wsabie.server import dependencies
 from wsabie.server.metrics import MetricsMiddleware
 from wsabie.server.problems import DamageCheck, document_errors, install_error_handlers
-from wsabie.server.request_limits import BodyLimit, RateLimit, SameOriginCheck
+from wsabie.server.request_limits import BodyLimit, RateLimit
 from wsabie.server.request_stages import RequestStages
 from wsabie.server.routes import collection, items, labels, maps, model, review, search
+from wsabie.server.same_origin import SameOriginCheck
 from wsabie.server.static_files import make_page_routes
 
 _COLLECTION_ROUTERS = [module.router for module in (items, labels, review, search, maps, collection)]

@@ -30,7 +30,8 @@ from wsabie.server import connections, metrics, model_holder
 from wsabie.server.app import make_app
 from wsabie.server.dependencies import ServiceContext
 from wsabie.server.model_holder import CollectionModelHolder, FolderModelHolder
-from wsabie.server.request_limits import LOOPBACK, ServiceLimits
+from wsabie.server.request_limits import ServiceLimits
+from wsabie.server.same_origin import LOOPBACK
 from wsabie.server.tokens import TokenFile
 
 LOGGERS = ("asyncio", "uvicorn.error", "wsabie.serve")

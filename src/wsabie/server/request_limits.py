@@ -1,11 +1,10 @@
-"""Limits of requests: sizes of bodies, the rate of requests, and from which site they come.
+"""Limits of requests: sizes of bodies and the rate of requests.
 
 Plain ASGI layers, so that a request is refused before any of it is read.
 """
 
 import time
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from cachetools import LRUCache
 from starlette.datastructures import Headers
@@ -15,8 +14,6 @@ from wsabie.server.problems import Problem
 from wsabie.server.slots import get_caller_address
 
 SAFE = ("GET", "HEAD", "OPTIONS")
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_NON_PAGES = ("/metrics", "/openapi.json")
 _MAX_CLIENTS = 10_000
 _MAX_LARGE_BODIES, _SMALL_BODY = 8, 1 << 20  # bodies of the largest size at once; smaller bodies than this come besides
 _MAX_VALUES, _MAX_LISTS = 5_000_000, 100_000
@@ -163,52 +160,3 @@ class RateLimit:
         wait = 0.0 if tokens >= 1 else (1 - tokens) / self.rate
         self.buckets[client] = (tokens if wait else tokens - 1, now)
         return wait
-
-
-class SameOriginCheck:
-    """Middleware that refuses requests that other web sites make a browser send.
-
-    A page elsewhere can send requests to a service on this machine: by a form, as a picture, or by giving its own name
-    this machine's address. So the requested host must be ours, and requests must come from our own pages or from no
-    page at all; a link elsewhere may open a page of ours.
-    """
-
-    def __init__(self, app: ASGIApp, hosts: tuple[str, ...]) -> None:
-        self.app, self.hosts = app, hosts
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        problem = self._problem(scope)
-        await (self.app(scope, receive, send) if problem is None else problem.send(send))
-
-    def _problem(self, scope: Scope) -> Problem | None:
-        headers = Headers(scope=scope)
-        host = headers.get("host", "")
-        if self.hosts and _parse_host(host) not in self.hosts:
-            return Problem(403, "this name is not one of the service; use its own, or start it with --allowed-host")
-        foreign = any(origin.lower().partition("://")[2] != host.lower() for origin in headers.getlist("origin"))
-        sites = set(headers.getlist("sec-fetch-site")) - {"same-origin", "none"}
-        if foreign or (sites and not _is_page_request(scope, headers)):
-            return Problem(403, "another web site may not ask or change anything here; use the service's own pages")
-        return None
-
-
-def _is_page_request(scope: Scope, headers: Headers) -> bool:
-    """Return True if the browser follows a link and shows a page of ours in place of the other site."""
-    mode, place = headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest", "document")
-    inner = scope["path"].startswith("/api/") or scope["path"] in _NON_PAGES
-    return scope.get("method") in ("GET", "HEAD") and (mode, place) == ("navigate", "document") and not inner
-
-
-def _parse_host(host: str) -> str:
-    """Return the name in a Host header, without its port.
-
-    Examples
-    --------
-    >>> _parse_host("localhost:8000"), _parse_host("[::1]:80"), _parse_host("a@b")
-    ('localhost', '::1', '')
-    """
-    try:
-        parts = urlsplit(f"//{host}")
-        return "" if parts.username is not None else (parts.hostname or "")
-    except ValueError:
-        return ""

@@ -24,7 +24,8 @@ from wsabie.core.arrays import Float32, Int64
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
 from wsabie.search.exact_index import find_top_k
-from wsabie.search.query_labels import HierarchyRelatedLabels, QueryMatcher
+from wsabie.search.query_labels import QueryMatcher
+from wsabie.search.related_labels import HierarchyRelatedLabels
 from wsabie.vocabulary.concept_matching import match_labels
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 from wsabie.vocabulary.label_names import format_unknown_label
