@@ -5,7 +5,7 @@ import os
 import re
 import stat
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -21,22 +21,27 @@ from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.folder_labels import SYSTEM_FOLDERS
 
 _T = TypeVar("_T")
+_COMPANIONS = {".xmp", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".txt", ".md", ".toml", ".yaml", ".yml", ".ini",
+               ".db", ".parquet", ".gz", ".html", ".svm", ".arff", ".aae", ".thm", ".part", ".tmp"}  # fmt: skip
+"""Endings of what lies beside files and is about them."""
 IGNORED = ".wsabieignore"
 """File whose lines, as in `.gitignore`, name what is left alone in its folder."""
 
 
-def find_files(folder: Path, rejects: Rejects, modality: Modality | None = None) -> tuple[Modality, dict[str, Path]]:
+def find_files(
+    folder: Path, rejects: Rejects, modality: Modality | None = None, other_endings: Counter[str] | None = None
+) -> tuple[Modality, dict[str, Path]]:
     """Return the files of a modality under a folder by their path in it, sorted.
 
     Unsupported files and links that lead out are rejected; what is hidden, made by systems or listed in `IGNORED` is
-    left alone. Without a modality it is that of most of the files; documents are those of a folder without pictures
-    and sounds.
+    left alone; files of other kinds are counted in `other_endings`. Without a modality it is that of most of the
+    files; documents are those of a folder without pictures and sounds.
     """
     with explain_reading_errors(folder):
         os.scandir(folder).close()  # a walk would pass over a folder that cannot be read
         os.lstat(os.path.join(folder, "."))  # noqa: PTH118 - a Path has no dot; one may list what one may not enter
     files_by_kind: defaultdict[tuple[Modality, bool], list[Path]] = defaultdict(list)
-    is_ignored = read_ignore_patterns(folder)
+    is_ignored, endings = read_ignore_patterns(folder), Counter[str]()
 
     def note(error: OSError) -> None:
         rejects.add(_get_id(Path(error.filename), folder), "folder that cannot be read", error.strerror or "")
@@ -61,6 +66,8 @@ def find_files(folder: Path, rejects: Rejects, modality: Modality | None = None)
                 if (kind := detect_modality(name, unread, (*MEDIA, DOCUMENTS))) is not None:
                     files_by_kind[kind, unread].append(Path(place, name))
                     break
+            else:
+                endings[os.path.splitext(name)[1].lower()] += not name.startswith(".")  # noqa: PTH122 - as quick as can be
     if modality is None:
         n_files = {kind: [len(files_by_kind[kind, unread]) for unread in (False, True)] for kind in (*MEDIA, DOCUMENTS)}
         modality = max(
@@ -71,9 +78,29 @@ def find_files(folder: Path, rejects: Rejects, modality: Modality | None = None)
     files: dict[str, Path] = {}
     for path in files_by_kind[modality, False]:
         _add_file(path, folder, files, rejects)
+    for (kind, _), paths in files_by_kind.items() if other_endings is not None else ():
+        endings.update(path.suffix.lower() for path in paths if kind is not modality)
+    if other_endings is not None:
+        other_endings.update({ending: n for ending, n in endings.items() if n and ending not in _COMPANIONS})
     for path in files_by_kind[modality, True]:
         rejects.add(_get_id(path, folder), modality.unsupported, modality.convert)
     return modality, dict(sorted(files.items()))
+
+
+def format_other_files(folder: Path, endings: Counter[str]) -> str:
+    """Return a remark on files of other kinds, by ending; "" where there are none.
+
+    Examples
+    --------
+    >>> format_other_files(Path("photos"), Counter({".mov": 3, "": 1}))
+    'left alone in photos: 4 files of other kinds (3 .mov, 1 without an ending)'
+    """
+    if not endings:
+        return ""
+    shown = [f"{n:,} {ending or 'without an ending'}" for ending, n in endings.most_common(10)]
+    more = [f"{len(endings) - 10:,} more endings"] if len(endings) > 10 else []
+    files = "1 file" if (total := endings.total()) == 1 else f"{total:,} files"
+    return f"left alone in {folder}: {files} of other kinds ({', '.join([*shown, *more])})"
 
 
 def read_ignore_patterns(folder: Path) -> Callable[[str], bool]:

@@ -83,3 +83,20 @@ def test_tables_of_sub_folders_are_read_together(collection: Collection) -> None
     table.write_text('{"file_name": "1.png", "labels": ["female"]}\n{"file_name": "2.png", "labels": ["male"]}\n')
     assert look(collection).tagged == 1
     assert tags(collection, "beetles/2.png") == {"male"}
+
+
+def test_files_of_other_kinds_are_counted_by_ending(animals: Collection) -> None:
+    for name in ("1.mov", "dog/2.MOV", "dog/saved", "a.pdf", "dog/1.png.xmp", "list.csv", ".hidden.mov", "x.mp3"):
+        (animals.folder / name).write_bytes(b"")
+    rejects = Rejects()
+    for name in ("a.nrw", "b.HEIC", "c.crw"):
+        (animals.folder / name).write_bytes(b"")
+    result = look(animals, rejects=rejects)
+    counts = "2 .mov, 1 without an ending, 1 .pdf, 1 .mp3"
+    (note,) = (note for note in result.notes if "left alone" in note)
+    assert note.startswith(f"left alone in {animals.folder}: 5 files of other kinds (2 .mov, ")
+    assert sorted(note[:-1].partition("(")[2].split(", ")) == sorted(counts.split(", "))
+    assert rejects.counts["unsupported picture format"] == 3
+    assert look(animals).notes == ()
+    (animals.folder / "3.mov").write_bytes(b"")
+    assert "3 .mov" in look(animals).notes[0]

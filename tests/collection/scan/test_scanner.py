@@ -388,4 +388,5 @@ def test_a_collection_of_documents(collection: Collection) -> None:
         (collection.folder / f"{i}.txt").write_text(f"words {i}")
     assert look(collection) == NOTHING._replace(new=3, modality="documents")
     write(collection.folder / "cover.png", 1)
-    assert look(collection) == NOTHING._replace(unchanged=3, modality="documents")
+    note = f"left alone in {collection.folder}: 1 file of other kinds (1 .png)"
+    assert look(collection) == NOTHING._replace(unchanged=3, modality="documents", notes=(note,))

@@ -21,7 +21,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.input_files import is_regular_file, open_input
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress
-from wsabie.io.file_matching import find_files, normalise_relative_path
+from wsabie.io.file_matching import find_files, format_other_files, normalise_relative_path
 from wsabie.io.formats import media_folder
 from wsabie.io.modalities import PICTURES, Modality
 from wsabie.io.parsers.text_files import explain_reading_errors, format_path
@@ -43,6 +43,7 @@ class Root(NamedTuple):
     folder : Path
     options : dict
         "modality": its modality; "tags": source of its tags; "metadata": hash of the table that was read last;
+        "other_files": numbers of files of other kinds by ending;
         "tables": number of tables in sub-folders that were reported as unread; "not_labels": names of sub-folders, in
         lower case, that people said are no labels.
     """
@@ -231,7 +232,7 @@ def discover_root(root: Root, modality_name: str | None, tags: TagChoice | None,
     folder_rejects = Rejects(most=10**7)
     try:
         expected = parse_modality(modality_name) if modality_name else None
-        modality, paths = find_files(root.folder, folder_rejects, expected)
+        modality, paths = find_files(root.folder, folder_rejects, expected, endings := Counter[str]())
     except InputError as error:
         return RootContents(root, root.options, unreachable_reason=str(error))
     listed = folder_rejects.listed
@@ -246,6 +247,9 @@ def discover_root(root: Root, modality_name: str | None, tags: TagChoice | None,
     options: JsonObject = {**root.options, "modality": modality.name, "tags": choice}
     if tag_source.metadata is not None:
         options["metadata"] = tag_source.metadata
+    if endings != root.options.get("other_files", {}):
+        options["other_files"] = dict(endings)
+        notes += filter(None, [format_other_files(root.folder, endings)])
     if tag_source.must_reread:
         options["must_reread"] = True  # until the scan is done
     may_have_sidecars = modality is PICTURES and (tag_source.inside or tag_source.metadata)

@@ -21,7 +21,7 @@ be said in one of them only; a row that says another is rejected.
 
 import logging
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -30,7 +30,7 @@ from typing import NamedTuple, TypeAlias
 from wsabie.core.errors import InputError, MissingLabelsError
 from wsabie.core.input_files import is_regular_file
 from wsabie.core.json_conversion import JsonObject
-from wsabie.io.file_matching import FileMatcher, find_files, normalise_relative_path
+from wsabie.io.file_matching import FileMatcher, find_files, format_other_files, normalise_relative_path
 from wsabie.io.image_errors import refine_by_decoding
 from wsabie.io.modalities import DOCUMENTS, MEDIA, Modality, detect_modality
 from wsabie.io.parsers.array_builders import require_rows
@@ -279,7 +279,9 @@ def read_folder(
         Missing, without pictures, sounds and documents, or without a single one that is labelled.
     """
     n_listed = len(rejects.listed)
-    modality, files = find_files(folder, rejects, modality)
+    modality, files = find_files(folder, rejects, modality, endings := Counter[str]())
+    if files and (note := format_other_files(folder, endings)):
+        log.info("%s", note)
     tables = find_metadata_files(folder, files) if labels_from in ("auto", "metadata") else {}
     metadata = next(iter(tables.values()), None)
     if labels_from == "metadata" and metadata is None:
