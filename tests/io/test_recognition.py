@@ -96,8 +96,9 @@ def test_folders_pictures_and_parquet(tmp_path, picture):
 
 LOOKED_FOR = (
     "looked for a folder of pictures, sounds or documents, shards, Parquet, XC or svmlight text, Mulan ARFF, fastText "
-    "text with __label__ words, JSON lines or a table with a column text, a list of id TAB label, and the files of "
-    "WordNet, Debian's package lists, COCO, Pascal VOC, NUS-WIDE, IAPR TC-12, Open Images, MIRFlickr and LEAR"
+    "text with __label__ words, JSON lines or a table with a column text, a table with a column of files, Annif's TSV, "
+    "a list of id TAB label, and the files of WordNet, Debian's package lists, COCO, Pascal VOC, NUS-WIDE, IAPR TC-12, "
+    "Open Images, MIRFlickr and LEAR"
 )
 
 

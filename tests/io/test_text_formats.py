@@ -116,6 +116,17 @@ def test_answers_that_label_studio_exports(write):
     assert list_items(source) == [("8", ("hail", "sun")), ("9", ("sun",))]
 
 
+def test_texts_and_addresses_of_subjects_as_annif_has_them(write):
+    rejects = Rejects()
+    path = write(
+        "hauta ja kirkko\t<http://yso.fi/p1> <http://yso.fi/p2>\nkirkko\t<http://yso.fi/p2>\nno tab\n", "a.tsv"
+    )
+    assert detect_source_kind(path) == "annif"
+    source = open_source(path, rejects=rejects)
+    assert list_items(source) == [("1", ("http://yso.fi/p1", "http://yso.fi/p2")), ("2", ("http://yso.fi/p2",))]
+    assert [reason for _, reason, _ in rejects.listed] == ["line without a tab"]
+
+
 @pytest.fixture
 def pictures(tmp_path, picture):
     for number in range(3):

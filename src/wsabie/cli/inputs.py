@@ -34,8 +34,10 @@ def open_data(
     items: str | None = None,
     default_items: str | None = None,
     image_label: str | None = None,
+    *,
+    with_note: bool = True,
 ) -> "Source":
-    """Open the source at a path; refuse an empty one.
+    """Open the source at a path; refuse an empty one, and print a sentence on any other.
 
     `n_features` is the width of rows that do not state theirs, and `modality` the expected modality, if known. In
     pictures with marked regions, `items` (or else `default_items`) chooses the items, and the whole pictures become
@@ -54,7 +56,17 @@ def open_data(
     if not len(source):
         reasons = f": {rejects.summary()}" if len(rejects) else ""
         raise InputError(f"{path} holds nothing to use{reasons}; look at the list that --rejects FILE writes")
+    if with_note:
+        print_note(f"{path}: {_summarise(path, source, labels_from, modality)}")
     return source if image_label is None or not has_regions(source) else add_full_images(source, image_label)
+
+
+def _summarise(path: Path, source: "Source", labels_from: str, modality: "ModalityName | None") -> str:
+    """Return the format, size and labels of data in a sentence."""
+    from wsabie.io.reading_summary import summarise_source
+    from wsabie.io.recognition import detect_source_kind
+
+    return summarise_source(source, detect_source_kind(path, plain_text=labels_from == "none", modality=modality))
 
 
 def choose_label_source(path: Path, n_features: int | None, modality: "ModalityName | None") -> str:
@@ -64,7 +76,7 @@ def choose_label_source(path: Path, n_features: int | None, modality: "ModalityN
 
     if path.is_dir() or detect_modality(path.name):
         try:
-            open_data(path, Rejects(), "auto", n_features, modality)
+            open_data(path, Rejects(), "auto", n_features, modality, with_note=False)
         except InputError:
             return "none"
     return "auto"

@@ -27,6 +27,7 @@ from wsabie.io.formats.citation_graph import is_citation_graph, read_citation_gr
 from wsabie.io.formats.coco import find_coco_file, read_coco
 from wsabie.io.formats.documents import (
     has_text_column,
+    read_annif_rows,
     read_json_rows,
     read_parquet_documents,
     read_table_rows,
@@ -57,7 +58,8 @@ from wsabie.vocabulary.folder_labels import SPLITS
 
 LOOKED_FOR = (
     "a folder of pictures, sounds or documents, shards, Parquet, XC or svmlight text, Mulan ARFF, fastText text with "
-    "__label__ words, JSON lines or a table with a column text, a list of id TAB label, and the files of WordNet, "
+    "__label__ words, JSON lines or a table with a column text, a table with a column of files, Annif's TSV, a list of "
+    "id TAB label, and the files of WordNet, "
     "Debian's package lists, COCO, Pascal VOC, NUS-WIDE, IAPR TC-12, Open Images, MIRFlickr and LEAR"
 )
 _HEAD = 1 << 16
@@ -171,8 +173,8 @@ def open_source(
     return SvmlightStream(path, rejects, counts=counts, progress=progress).read(n_features)
 
 
-_OF_DOCUMENTS = ("glosses", "packages", "json", "table")
-_TEXT_TABLES = {"json": read_json_rows, "table": read_table_rows}
+_OF_DOCUMENTS = ("glosses", "packages", "json", "table", "annif")
+_TEXT_TABLES = {"json": read_json_rows, "table": read_table_rows, "annif": read_annif_rows}
 _WITH_LABELS: Mapping[str, Callable[..., ItemSource]] = {
     "file": read_file,
     "glosses": read_glosses,
@@ -276,7 +278,7 @@ def detect_source_kind(path: Path, *, plain_text: bool = False, modality: Modali
     """Return the kind of a file or folder, as a word.
 
     Kinds: folder, listing (a table of files), file (a picture, sound or document), shards, parquet, arff, fasttext,
-    svmlight, pairs, documents (json, table, glosses, packages), or a published collection (nus-wide, lear, iapr,
+    svmlight, pairs, documents (json, table, annif, glosses, packages), or a published collection (nus-wide, lear, iapr,
     citations, magnatagatune, spoken-digits, open-images, mirflickr).
 
     Text of no other kind is fastText's if `plain_text` is set: lines without labels. Where documents are

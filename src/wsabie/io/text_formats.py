@@ -28,6 +28,7 @@ _ARFF = re.compile(rb"(\s|%[^\n]*\n)*@(relation|attribute)\b", re.IGNORECASE)
 _OPEN_IMAGES = re.compile(rb"ImageID,(?>(?:[^\n,]*,)*?LabelName,)(?:[^\n,]*,)*?Confidence\b")
 _MIRFLICKR = re.compile(rb"\d+,\d+,[^,]+,\"?\[.*\]\"?\s*")
 _JSON_DOCUMENT = re.compile(rb'\s*\{.*"text"\s*:')
+_ANNIF = re.compile(rb"[^\t]+\t\s*<[^<>\s]+:[^<>\s]+>(\s+<[^<>\s]+>)*\s*")
 _FASTTEXT = re.compile(rb"(^|\s)__label__\S")
 
 
@@ -157,6 +158,8 @@ FORMATS: Sequence[TextFormat] = (
                _rate_sparse),
     TextFormat("fasttext", "fastText text", "__label__sea waves and salt", "case of words is kept, order is not",
                _by_lines(_FASTTEXT.search, 0.95, 0.96, "have __label__ words")),
+    TextFormat("annif", "annif TSV", "waves and salt\t<http://www.yso.fi/onto/yso/p3018>", "names of subjects",
+               _by_lines(_ANNIF.fullmatch, 0, 0.9, "are a text and addresses in angle brackets", 50)),
     TextFormat("listing", "table of files", "file_name,labels\n1.jpg,sea;sky", "", _rate_listing),
     TextFormat("pairs", "list of id TAB label", "1.jpg\tsea", "sizes of weights", _rate_pairs),
     TextFormat("mirflickr", "tags of MIRFlickr", "1,2,3.jpg,[sea]", "",

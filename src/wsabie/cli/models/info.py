@@ -19,25 +19,32 @@ if TYPE_CHECKING:
     from wsabie.models.entity_space.space_annotator import SpaceAnnotator
     from wsabie.training.epoch_stats import EpochStats
 
+_NO_MODEL = "the training of a model, and this is a file of data"
 _VERIFIED = "what is done with shards, and a model is verified when it is opened"
 
 
 class InfoOptions(OutputOptions):
     """Options of `wsabie info`."""
 
-    model: Path = argument("Model folder, or a folder of shards.", metavar="MODEL")
+    model: Path = argument("Model folder, a folder of shards, or a file of data.", metavar="MODEL")
     epochs: bool = option(
-        "Also the figures of every epoch.", not_for=NotFor(shards="the training of a model, and shards are data")
+        "Also the figures of every epoch.",
+        not_for=NotFor(shards="the training of a model, and shards are data", file=_NO_MODEL),
     )
     verify: bool = option(
-        "Of shards: read all and compare their checksums.", not_for=NotFor(labels=_VERIFIED, space=_VERIFIED)
+        "Of shards: read all and compare their checksums.",
+        not_for=NotFor(labels=_VERIFIED, space=_VERIFIED, file=_VERIFIED),
     )
 
 
 @command("info birds", "info birds --epochs --json")
 def info(options: InfoOptions) -> Report:
-    """Show the facts of a model: sizes, parameters, training data and figures; or of a folder of shards."""
+    """Show the facts of a model: sizes, parameters, training data and figures; of shards; or how a file is read."""
     from wsabie.io.shards.shard_folder import is_shard_folder
+
+    if options.model.is_file():
+        refuse_options_for("file", options)
+        return _show_file(options.model)
 
     if is_shard_folder(options.model):
         refuse_options_for("shards", options)
@@ -99,6 +106,30 @@ def _show_shards(options: InfoOptions) -> Report:
     facts = collect_shard_facts(shards) | ({"verified": True} if options.verify else {})
     yield {"shards": options.model, **facts, "files": shards.files}
     _show_facts(options.model, facts)
+
+
+def _show_file(path: Path) -> Report:
+    """Print the formats that a file may have, with scores and reasons, and what is read of it."""
+    from wsabie.io.parsers.text_files import read_head
+    from wsabie.io.reading_summary import summarise_source
+    from wsabie.io.recognition import detect_source_kind, open_source
+    from wsabie.io.text_formats import FORMATS, TITLES, rate_formats, read_text_head
+    from wsabie.storage.rejects import Rejects
+
+    rejects, head = Rejects(), read_text_head(read_head(path))
+    kind = detect_source_kind(path)
+    form = next((form for form in FORMATS if form.kind == kind), None)
+    ratings = rate_formats(head) if form is not None else []
+    facts: JsonObject = {"kind": kind, "columns": list(head.columns)} if form is not None else {"kind": kind}
+    if form is not None:
+        facts |= {"example": form.example, "cannot_hold": form.loses or None}
+    facts["content"] = summarise_source(open_source(path, rejects=rejects), kind)
+    facts["skipped"] = rejects.summary() or None
+    yield {"data": path, **facts, "formats": [rating._asdict() for rating in ratings]}
+    rows = [[TITLES[rating.kind], f"{rating.score:.2f}", rating.reason] for rating in ratings]
+    if rows:
+        show_table("formats", ["", "score", "reason"], rows)
+    _show_facts(path, {name: value for name, value in facts.items() if value})
 
 
 def _list_details(model: "LabelModel | Space") -> JsonObject:

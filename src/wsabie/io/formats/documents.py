@@ -6,12 +6,13 @@ A row is a document with its `text`. The labels stand in the first of `labels`, 
 document may have no labels. Only the numbers of documents with repeated ids are held between passes.
 
 Tables are CSV (commas, or semicolons; quoted cells) or have tabs between the cells, which are then read
-unchanged.
+unchanged. Annif's TSV has texts and addresses of subjects.
 """
 
 import logging
 import re
 from array import array
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ from wsabie.core.input_limits import read_limits
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.formats.parquet_tables import ParquetTable, find_label_columns, is_text_type
-from wsabie.io.parsers.array_builders import require_rows
+from wsabie.io.parsers.array_builders import decode_row, require_rows
 from wsabie.io.parsers.json_values import is_array
 from wsabie.io.parsers.label_cells import (
     ITEM_COLUMNS,
@@ -79,12 +80,15 @@ class DocumentSource:
         Documents.
     repeated : frozenset of int
         Documents, by their numbers, whose ids came before: they are left out.
+    label_counts : Counter of str
+        Documents of each label.
     """
 
     path: Path
     documents: Documents = field(repr=False)
     n: int
     repeated: frozenset[int] = field(repr=False)
+    label_counts: Counter[str] = field(default_factory=Counter, repr=False)
     modality: ModalityName = "documents"
 
     def __len__(self) -> int:
@@ -103,14 +107,18 @@ def scan_documents(path: Path, documents: Documents, rejects: Rejects) -> Docume
     InputError
         None is left.
     """
-    numbers = array("q", (hash(item.id) for _, item in documents(rejects)))
+    numbers, counts = array("q"), Counter[str]()
+    for _, item in documents(rejects):
+        numbers.append(hash(item.id))
+        counts.update(item.labels)
     repeated = _find_repeated(numbers)
     for number, (where, item) in enumerate(documents(Rejects(most=0)) if repeated else ()):
         if number in repeated:
             rejects.add(where, "duplicate id", item.id)
+            counts.subtract(item.labels)
     n = len(numbers) - len(repeated)
     require_rows(n, path, rejects, "documents")
-    return DocumentSource(path, documents, n, repeated)
+    return DocumentSource(path, documents, n, repeated, +counts)
 
 
 def _find_repeated(numbers: "array[int]") -> frozenset[int]:
@@ -251,6 +259,17 @@ def read_table_rows(path: Path, rejects: Rejects) -> Iterator[TextRow]:
         records = iterate_csv_records(path, _LONGEST_LINE, _LONGEST_LINE, escaped=True)
     for number, cells in iterate_named_records(path, records, rejects):
         yield TextRow(f"{path}:{number}", number, cells)
+
+
+def read_annif_rows(path: Path, rejects: Rejects) -> Iterator[TextRow]:
+    """Yield the rows of Annif's TSV: a text, a tab, and the addresses of its subjects in angle brackets."""
+    for number, line in _iterate_lines(path, rejects):
+        with rejects.catch(path, number):
+            text, tab, subjects = decode_row(line).rpartition("\t")
+            if not tab:
+                raise RowError("line without a tab")
+            cells: JsonObject = {TEXT_COLUMN: text, _LABELS[0]: re.findall(r"<([^<>\s]+)>", subjects)}
+            yield TextRow(f"{path}:{number}", number, cells)
 
 
 def _iterate_parquet_rows(table: ParquetTable, labels: LabelCellReader | None, rejects: Rejects) -> Iterator[TextRow]:

@@ -7,6 +7,7 @@ the path is one, or the number of the row, counted from 1 over all shards. A row
 `metadata`, its labels all stand in its cell, and a second row with its id is rejected.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,6 +78,7 @@ def read_parquet_images(
                 raise RowError("labels without a picture", file_name)
             used_ids.add(item.id)
             source.selection[number] = True
+            source.label_counts.update(item.labels)
     require_rows(len(source), table.path, options.rejects, "labelled pictures" if label else "pictures")
     return source
 
@@ -92,6 +94,8 @@ class ParquetImageSource:
         Columns of encoded pictures, and of their files.
     selection : (n_rows,) bool
         Rows that can be used.
+    label_counts : Counter of str
+        Such rows of each label.
     """
 
     path: Path
@@ -100,6 +104,7 @@ class ParquetImageSource:
     image: str | None
     paths: str | None
     selection: Bool = field(repr=False)
+    label_counts: Counter[str] = field(default_factory=Counter, repr=False)
     modality: ModalityName = "pictures"
 
     @property
