@@ -65,6 +65,22 @@ Features = Annotated[
         f"of documents: {list_extractor_names('documents')}.",
     ),
 ]
+Crop = Annotated[
+    float | None,
+    typer.Option(
+        help="Centred share of a picture's sides that counts; the rest is margin for --augment (default: 1).",
+        parser=parse_positive,
+        metavar="SHARE",
+    ),
+]
+Normalise = Annotated[
+    Literal["imagenet", "clip", "symmetric", "unit", "bytes", "lite"] | None,
+    typer.Option(help="Values that an ONNX model was trained with (default: imagenet; lite0: lite)."),
+]
+OnnxOutput = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Output of an ONNX model (default: its first; lite0: features)."),
+]
 Items = Annotated[
     Literal["regions", "boxes", "pictures"] | None,
     typer.Option(
@@ -226,15 +242,9 @@ class ExtractionOptions(FeatureOptions):
     """Options of features, with those of augmentation and of ONNX models."""
 
     augment: int | None = option("Extra flipped, cropped, shifted versions of each picture (default: 0).", min=0)
-    crop: float | None = option(
-        "Centred share of a picture's sides that counts; the rest is margin for --augment (default: 1).",
-        parser=parse_positive,
-        metavar="SHARE",
-    )
-    normalise: Literal["imagenet", "clip", "symmetric", "unit", "bytes", "lite"] | None = option(
-        "Values that an ONNX model was trained with (default: imagenet; lite0: lite)."
-    )
-    onnx_output: str | None = option("Output of an ONNX model (default: its first; lite0: features).", metavar="NAME")
+    crop: Crop = None
+    normalise: Normalise = None
+    onnx_output: OnnxOutput = None
 
 
 class ItemOptions(Options, panel="Features of pictures, sounds and documents"):

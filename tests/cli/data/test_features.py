@@ -1,6 +1,7 @@
 """Pictures described in every way, through the commands: rows, a model, annotations."""
 
 import json
+import shutil
 import wave
 from collections.abc import Callable
 from functools import partial
@@ -146,6 +147,33 @@ def test_features_of_a_network_are_dense(cli: Cli, pictures: Path, network: Path
     mismatch = cli("features", "onnx", network, pictures, "--out", out, "--normalise", "clip", "--threads", 1)
     assert mismatch.code == 1
     assert "was made with normalise imagenet and not clip" in mismatch.err
+
+
+def test_a_collection_tells_networks_and_their_options_apart(
+    cli: Cli, drawings: Path, network: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("sqlalchemy")
+    import onnx
+
+    other = tmp_path / "other.onnx"
+    content = onnx.load(network)
+    content.producer_name = "another"
+    onnx.save(content, other)
+    photos = Path(shutil.copytree(drawings, tmp_path / "photos"))
+    assert cli("collection", "init", photos).code == 0
+
+    def train(*options: object) -> str:
+        result = cli("collection", "train", photos, "--accept-worse", "--json", *QUICK, *options)
+        assert result.code == 0, result.err
+        fingerprint: str = result.json["facts"]["extractor"]
+        return fingerprint
+
+    first, second = train("--features", f"onnx:{network}"), train("--features", f"onnx:{other}")
+    third = train("--features", f"onnx:{other}", "--normalise", "unit", "--onnx-output", "out", "--crop", 0.5)
+    assert len({first, second, third}) == 3
+    assert train("--from-scratch") == third
+    assert train("--features", f"onnx:{other}") == second
+    assert train("--features", f"onnx:{other}", "--seed", 3) == second
 
 
 def test_components_of_drawings_in_one_model(cli: Cli, drawings: Path, tmp_path: Path) -> None:

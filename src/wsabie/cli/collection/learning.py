@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from wsabie.cli.collection import CollectionOptions, PersonOptions
 from wsabie.cli.command import JsonObject, Report, Settings, argument, command, option
 from wsabie.cli.inputs import make_executor
-from wsabie.cli.options import Features, RecallTarget, SeededThreadOptions, ThreadOptions
+from wsabie.cli.options import Crop, Features, Normalise, OnnxOutput, RecallTarget, SeededThreadOptions, ThreadOptions
 from wsabie.cli.output import TerminalProgress, format_count, format_time, out, print_note, quote_path, show_table
 from wsabie.core.errors import InputError
 
@@ -135,6 +135,9 @@ class CollectionTrainOptions(CollectionOptions, PersonOptions, SeededThreadOptio
 
     full: bool = option("Not on top of the model in use, as is usual where little changed.", flag="--from-scratch")
     features: Features = None
+    crop: Crop = None
+    normalise: Normalise = None
+    onnx_output: OnnxOutput = None
     dim: int = option("Dimensions of a model from scratch.", 100, min=1, max=4096)
     epochs: int | None = option("Passes at most; held-out items choose the best (default: as is usual).", min=1)
     even_if_worse: bool = option(
@@ -152,6 +155,8 @@ def train(options: CollectionTrainOptions) -> Report:
         from wsabie.collection.learning.training import train_model
 
         values = options.pick("full", "features", "dim", "epochs", "even_if_worse", "person_weight", "threads", "seed")
+        extraction = {"crop": options.crop, "normalise": options.normalise, "output": options.onnx_output}
+        values["feature_options"] = {name: value for name, value in extraction.items() if value is not None}
         result = train_model(collection, by=options.resolve_author(), **values, **options.resources())
     yield result._asdict()
     _show_training(result, options.folder)

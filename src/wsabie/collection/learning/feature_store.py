@@ -119,20 +119,17 @@ def open_feature_store(collection: Collection, extractor: FeatureExtractor) -> F
 
 
 def choose_feature_extractor(
-    collection: Collection, name: str | None, seed: int, resources: Resources
+    collection: Collection, candidate: FeatureExtractor | None, seed: int, resources: Resources
 ) -> FeatureExtractor:
-    """Return the collection's extractor, or fit another one if it is requested.
+    """Return the collection's extractor, or fit the candidate, or else "auto".
 
     Raises
     ------
     InputError
-        No item can be read, or the extractor is unknown.
+        No item can be read.
     """
     current = _load_current_extractor(collection)
-    if current is not None and name is None:
-        return current
-    candidate = create_extractor(name, seed=seed)
-    if current is not None and current.name == candidate.name:
+    if current is not None and (candidate is None or current.has_settings_of(candidate)):
         return current
     hashes, missing = _sample_hashes(collection), MissingFeatures([], [])
     if not hashes:
@@ -143,7 +140,9 @@ def choose_feature_extractor(
         raise rescan_error(
             collection.folder, f"of {len(hashes):,} items all files changed since the last scan, or went away"
         )
-    extractor = fit_extractor(candidate, source, executor=resources.executor, progress=resources.progress)
+    extractor = fit_extractor(
+        candidate or create_extractor(seed=seed), source, executor=resources.executor, progress=resources.progress
+    )
     save_feature_extractor(collection, extractor)
     return extractor
 

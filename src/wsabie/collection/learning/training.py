@@ -1,8 +1,9 @@
 """Train on decisions: from scratch, or from the model in use with the changes since."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from time import monotonic
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Connection, update
 
@@ -23,6 +24,7 @@ from wsabie.core.executors import Executor
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
 from wsabie.evaluation.bootstrap import PairedDifference
+from wsabie.features.extractor_registry import create_extractor
 from wsabie.io.modalities import PICTURES
 from wsabie.models.annotators import Annotator
 
@@ -161,6 +163,7 @@ def train_model(
     by: str,
     full: bool = False,
     features: str | None = None,
+    feature_options: Mapping[str, Any] | None = None,
     dim: int = 100,
     epochs: int | None = None,
     even_if_worse: bool = False,
@@ -186,6 +189,8 @@ def train_model(
         Train from scratch. Otherwise the model in use is updated, unless too much has changed (`SMALL`).
     features : str or None
         Name of the feature extractor, as for `wsabie train`; None keeps the current one, or takes "auto".
+    feature_options : mapping of str to object, or None
+        Options of `create_extractor`: crop, and normalise and output of a network.
     dim : int
         Dimensions of the space of a model from scratch.
     epochs : int or None
@@ -218,7 +223,7 @@ def train_model(
             examples = training_examples.read_examples(connection, person_weight)
         training_examples.require_enough(examples, collection.folder)
         parent, parent_error = model_registry.find_usable_model(collection)
-        store = _open_store(collection, parent, features, run)
+        store = _open_store(collection, parent, features, feature_options or {}, run)
         plan = plan_training(collection, parent, parent_error, full, store.fingerprint, examples.holdout_bound)
         if plan.method == "nothing" and parent is not None:
             facts, figures = parent.record.facts, parent.record.figures
@@ -353,15 +358,20 @@ def _check_options(person_weight: float, epochs: int | None) -> None:
 
 
 def _open_store(
-    collection: Collection, parent: model_registry.LoadedModel | None, features: str | None, run: FitSettings
+    collection: Collection,
+    parent: model_registry.LoadedModel | None,
+    features: str | None,
+    feature_options: Mapping[str, Any],
+    run: FitSettings,
 ) -> feature_store.FeatureStore:
     """Return the feature store of the model in use, or of another extractor if it is requested."""
-    if parent is not None and features in (None, parent.record.facts["features"]):
+    candidate = create_extractor(features, **feature_options, seed=run.seed) if features or feature_options else None
+    if parent is not None and (candidate is None or parent.extractor.has_settings_of(candidate)):
         store = feature_store.open_feature_store(collection, parent.extractor)
         if not (store.folder / "extractor").is_dir():
             feature_store.save_feature_extractor(collection, parent.extractor)
         return store
-    extractor = feature_store.choose_feature_extractor(collection, features, run.seed, run.resources)
+    extractor = feature_store.choose_feature_extractor(collection, candidate, run.seed, run.resources)
     return feature_store.open_feature_store(collection, extractor)
 
 

@@ -236,6 +236,14 @@ class FeatureExtractor(SavedObject, ABC):
         """Return the parameters that views depend on, and the seed."""
         return {name: value for name, value in self.parameters().items() if name in _DECODING}
 
+    def has_settings_of(self, extractor: "FeatureExtractor") -> bool:
+        """Return True if another extractor has the same settings, seeds aside."""
+        settings, others = (
+            {name: value for name, value in settings.items() if name.split()[-1] != "seed"}
+            for settings in (self._list_settings(), extractor._list_settings())
+        )
+        return settings == others
+
     def refuse_other(self, extractor: "FeatureExtractor", where: object, remedy: str) -> None:
         """Raise InputError when this extractor, at `where`, has other settings than `extractor`."""
         self.refuse_options(extractor._list_settings(), where, remedy)
