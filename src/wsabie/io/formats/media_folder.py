@@ -177,7 +177,7 @@ def read_metadata(
     image_column : str
         The column of file names.
     label_column : str or None
-        The column of labels; None takes the first of `text_tables.LABEL_COLUMNS` that is there.
+        The column of labels; None takes the first of `label_cells.LABEL_COLUMNS` that is there.
     rejects : Rejects
         Where the other rows are listed.
 
