@@ -1,5 +1,6 @@
 """Commands on a disk that is full: refused in one sentence, nothing of before is lost, later the same command ends."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,7 @@ def test_an_index_that_could_not_be_kept_is_not_there(cli: Cli, emoji: Path, dis
     assert content(model) == contents_before
     result = cli("annotate", model, emoji, "-k", 5, "--json")
     assert result.code == 0
-    assert "index" not in result.err
+    assert re.search(r"\bindex\b", result.err) is None
     filler.unlink()
     assert cli(*command).json["kind"] == "int8"
     assert cli("annotate", model, emoji, "-k", 5, "--json").json["results"] == result.json["results"]

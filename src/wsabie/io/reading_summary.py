@@ -25,6 +25,7 @@ def summarise_source(source: Source, kind: str) -> str:
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from wsabie.io.records import Item
     >>> items = [Item("a", b"", ("sea", "sky")), Item("b", b"", ("sea",))]
     >>> summarise_source(ItemList(Path("a"), items, "documents"), "table")

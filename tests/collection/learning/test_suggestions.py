@@ -38,7 +38,7 @@ from wsabie.collection.registry.thresholds import (
 )
 from wsabie.collection.search.text_search import find_items_of_labels
 from wsabie.core.errors import InputError
-from wsabie.evaluation.calibration import compute_reliability
+from wsabie.evaluation.calibration import compute_calibration_error
 from wsabie.io.records import Item
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.samples import get_sample_path
@@ -71,7 +71,7 @@ def test_probabilities_are_calibrated(trained: tuple[Collection, dict[int, dict[
         for name, p in label_probabilities.items()
     ]
     assert len(pairs) == 300
-    _, error = compute_reliability(*zip(*pairs, strict=True), bins=5)
+    error = compute_calibration_error(*zip(*pairs, strict=True), bins=5)
     assert error < 0.15
     best = [
         max(label_probabilities, key=label_probabilities.__getitem__) == rows_by_item[item]["kind"]
