@@ -16,7 +16,7 @@ const get = async (path) => {
 };
 const shoot = async (page, name) => folder && page.screenshot({ path: join(folder, `${name}.png`) });
 const eventually = async (what, told) => {
-  for (let i = 0; i < 100; i += 1) {
+  for (let i = 0; i < 600; i += 1) {
     if (await what()) return;
     await new Promise((done) => setTimeout(done, 100));
   }
@@ -89,6 +89,16 @@ async function gallery(page) {
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("Shift+ArrowRight");
   await page.locator('[data-at="4"]').click({ modifiers: ["Control"] });
+  await page.getByText("3 pictures", { exact: true }).waitFor();
+  const keepsFocus = await page.locator(".tag-bar input").evaluate(async (field) => {
+    document.querySelector('[data-at="5"]').dispatchEvent(new MouseEvent("click", { bubbles: true, ctrlKey: true }));
+    await null; // the pages have answered the click
+    field.focus();
+    for (let i = 0; i < 4; i += 1) await new Promise(requestAnimationFrame);
+    return field === document.activeElement;
+  });
+  assert.ok(keepsFocus, "a field that is chosen right after a click keeps the focus");
+  await page.locator('[data-at="5"]').click({ modifiers: ["Control"] });
   await page.getByText("3 pictures", { exact: true }).waitFor();
   await page.keyboard.press("t");
   await page.keyboard.type("our own");
@@ -434,7 +444,7 @@ async function mapByCard(browser) {
 
 await withBrowser(async (browser) => {
   const { context, page, faults } = await opened(browser, base, WIDE);
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(60_000);
   for (const part of [learns, gallery, region, nowhere, typedFast, review, search, labelsOf(base, { get, eventually, shoot }), map, training, index]) {
     const begun = Date.now();
     try {

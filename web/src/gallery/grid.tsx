@@ -113,11 +113,13 @@ function useFocusedCell(container: React.RefObject<HTMLDivElement | null>, focus
   useEffect(() => {
     if (previousFocus.current === focus) return;
     previousFocus.current = focus;
-    const hasFocus = container.current?.contains(document.activeElement) ?? false;
-    const findCell = (): HTMLElement | null => container.current?.querySelector(`[data-at="${focus}"]`) ?? null;
+    const hasFocus = (): boolean => container.current?.contains(document.activeElement) ?? false;
+    const focusCell = (): void => container.current?.querySelector<HTMLElement>(`[data-at="${focus}"]`)?.focus({ preventScroll: true });
+    const hadFocus = hasFocus();
     reveal();
-    if (!hasFocus) return;
-    findCell()?.focus({ preventScroll: true });
-    requestAnimationFrame(() => requestAnimationFrame(() => findCell()?.focus({ preventScroll: true })));
+    if (!hadFocus) return;
+    focusCell();
+    // A cell that is only now in view takes the focus too, unless a text field has got it in between.
+    requestAnimationFrame(() => requestAnimationFrame(() => (hasFocus() || document.activeElement === document.body) && focusCell()));
   }, [container, focus, reveal]);
 }
