@@ -20,7 +20,7 @@ from benchmarks.machine import describe_machine
 from wsabie import VisualWords, Wsabie, get_sample_path, open_source
 from wsabie.collection.learning.evaluation import score_suggestions
 from wsabie.collection.learning.suggestions import LabelRanker
-from wsabie.collection.registry.thresholds import HoldoutSuggestions, compute_threshold
+from wsabie.collection.registry.thresholds import HoldoutSuggestions, PrecisionCurve
 
 PRECISIONS = (0.95, 0.9, 0.8, 0.5)
 N_SUGGESTIONS = 10
@@ -65,7 +65,7 @@ def run_split(X: Any, Y: Any, seed: int) -> dict[Any, Any]:
     figures = {}
     for precision in PRECISIONS:
         limits = {"before": find_former_limits(former, precision, labels)}
-        limits["after"] = compute_threshold(judged, precision).by_column(columns)(labels)
+        limits["after"] = PrecisionCurve(judged).threshold(precision).by_column(columns)(labels)
         for rule, limit in limits.items():
             is_accepted = probabilities >= limit
             share = right[is_accepted].mean() if is_accepted.any() else np.nan

@@ -27,7 +27,7 @@ def line_of(number: int, step: int) -> str:
     """Summary of a step in the journal."""
     if step == 0:
         return f"made {number}"
-    renamed = f"renamed 'edit {number}' to 'new {number}'"
+    renamed = f"changed 'edit {number}': called 'new {number}'"
     if step == 1:
         return renamed
     return f"merged 'new {number}' into 'all of them'" if number % 2 else f"undone: {renamed}"
@@ -38,7 +38,7 @@ def _do(collection: Collection, number: int, step: int) -> None:
         with begin_entry(collection.engine, EDITOR, "labels", line_of(number, 0)) as change:
             label_store.ensure_labels(change, [f"edit {number}", "all of them"])
     elif step == 1:
-        label_list.rename_label(collection, f"edit {number}", f"new {number}", EDITOR)
+        label_list.edit_label(collection, f"edit {number}", EDITOR, name=f"new {number}")
     elif number % 2:
         new, of_all = label_list.find_label_numbers(collection, [f"new {number}", "all of them"])
         label_list.merge_labels(collection, [new], of_all, EDITOR)

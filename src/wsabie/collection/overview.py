@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import starmap
+from itertools import islice, starmap
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from wsabie.collection.folder.collection import Collection
 from wsabie.collection.folder.drafts import list_drafts
 from wsabie.collection.labels import label_store
 from wsabie.collection.labels.label_list import LabelSummary, build_label_query, make_label
-from wsabie.collection.learning.suggestions import build_pending_query
+from wsabie.collection.learning.suggestions import count_pending
 from wsabie.collection.merge_proposals.evidence import LabelCount
 from wsabie.collection.registry.model_registry import LoadedModel, find_usable_model, load_model_in_use
 from wsabie.collection.registry.thresholds import PRECISIONS
@@ -125,17 +125,13 @@ def read_label_details(collection: Collection, number: int) -> LabelDetails:
         model, merge_targets = find_model_in_use(connection), label_store.read_merge_targets(connection)
         equivalent_ids = [number, *(merged_id for merged_id, target in merge_targets.items() if target == number)]
         child_labels = _read_in_order(connection, children)
-        open_suggestions = 0
-        if model is not None:
-            pending = build_pending_query(model, 0, number).subquery()
-            open_suggestions = connection.scalar(select(func.count()).select_from(pending)) or 0
         return LabelDetails(
             **vars(make_label(row, [synonym.name for synonym in names], len(children))),
             names=names,
             ancestors=_read_in_order(connection, label_store.list_ancestors(connection, number)),
             child_labels=sorted(child_labels, key=lambda label: (-label.items, label.name))[:MAX_CHILDREN],
             merge_exclusions=_read_in_order(connection, _read_exclusions(connection, equivalent_ids, merge_targets)),
-            open_suggestions=open_suggestions,
+            open_suggestions=0 if model is None else count_pending(connection, model, label=number),
             evaluation=None if loaded_model is None else _evaluate_label(loaded_model, connection, equivalent_ids),
         )
 
@@ -215,25 +211,20 @@ def complete_label(collection: Collection, start: str, k: int = 20) -> list[Labe
     prefix = start.casefold()
     with begin_read(collection.engine) as connection:
         names_index = read_names(connection)
-        own_matches = sorted(
-            (entry for entry in names_index.labels.items() if entry[1].casefold().startswith(prefix)),
-            key=lambda entry: (len(entry[1]), entry[1]),
-        )
-        matched_ids = {number for number, _ in own_matches}
-        synonyms_by_label: dict[int, str] = {}
-        synonyms = (name for name in names_index.synonyms if name.casefold().startswith(prefix))
-        for name in sorted(synonyms, key=lambda name: (len(name), name)):
-            if (number := names_index.synonyms[name]) not in matched_ids:
-                synonyms_by_label.setdefault(number, name)
-        n_synonyms = max(k - len(own_matches), min(k // _SYNONYM_SHARE, len(synonyms_by_label)))
-        matched_names: dict[int, str | None] = {number: None for number, _ in own_matches[: k - n_synonyms]}
-        matched_names |= dict(list(synonyms_by_label.items())[:n_synonyms])
-        labels = _read_in_order(connection, list(matched_names))
-    languages = names_index.languages
+        numbers, languages = names_index.numbers, names_index.languages
+        matches = [name for name in numbers if name.casefold().startswith(prefix)]
+        matches.sort(key=lambda name: (len(name), name))
+        own_matches = dict.fromkeys(numbers[name] for name in matches if name not in names_index.synonyms)
+        by_synonym: dict[int, str] = {}
+        for name in matches:
+            if numbers[name] not in own_matches:
+                by_synonym.setdefault(numbers[name], name)
+        n_synonyms = max(k - len(own_matches), min(k // _SYNONYM_SHARE, len(by_synonym)))
+        shown_ids = [*islice(own_matches, k - n_synonyms), *islice(by_synonym, n_synonyms)]
+        labels = [(label, by_synonym.get(label.id)) for label in _read_in_order(connection, shown_ids)]
     return [
         LabelCompletion(label.id, label.name, synonym, languages.get(synonym or "", label.language), label.items)
-        for label in labels
-        for synonym in (matched_names[label.id],)
+        for label, synonym in labels
     ]
 
 
@@ -322,7 +313,7 @@ def read_status(collection: Collection, *, check: bool = False, entries: int = 5
         decided = tuple(starmap(AnnotationCount, connection.execute(query)))
         query = select(m.id, m.created_at, m.method, m.folder).where(m.in_use.is_(True))
         model = next(starmap(ActiveModel, connection.execute(query)), None)
-        waiting = _count_pending(connection, model.id) if model else 0
+        waiting = _count_waiting(connection, model.id).total() if model else 0
     item_counts = {state: sum(state_counts.get(state, 0) for state_counts in by_root.values()) for state in STATES}
     roots = tuple(
         RootStatus(str(root.folder), root.folder.is_dir(), by_root[root.id], root.options.get("tags"))
@@ -343,12 +334,15 @@ def check_readiness(collection: Collection) -> TrainingReadiness:
     return TrainingReadiness(tagged is not None, nested_item is not None and not uses_folder_names)
 
 
-def _count_pending(connection: Connection, model: int) -> int:
+def _count_waiting(connection: Connection, model: int) -> Counter[int]:
+    """Return the number of undecided suggestions of each label."""
     s, a = suggestions.c, annotations.c
-    is_same = (a.item_id == s.item_id) & (a.label_id == s.label_id) & (a.region == "")
-    n_suggestions = connection.scalar(select(func.count()).where(s.model_id == model)) or 0
-    decided = select(func.count()).select_from(suggestions.join(annotations, is_same)).where(s.model_id == model)
-    return n_suggestions - (connection.scalar(decided) or 0)
+    suggested = select(s.label_id, func.count()).where(s.model_id == model).group_by(s.label_id)
+    is_suggested = and_(s.model_id == model, s.item_id == a.item_id, s.label_id == a.label_id)
+    decided = select(a.label_id, func.count()).join_from(annotations, suggestions, is_suggested)
+    counts = Counter[int](dict(connection.execute(suggested).all()))
+    counts.subtract(dict(connection.execute(decided.where(a.region == "").group_by(a.label_id)).all()))
+    return counts
 
 
 @dataclass(frozen=True)
@@ -381,24 +375,17 @@ class Facets:
 
 def read_facets(collection: Collection) -> Facets:
     """Return folders and labels with their counts; label counts include items in any state."""
-    c, a, s = items.c, annotations.c, suggestions.c
+    c, a = items.c, annotations.c
     folders = select(c.root_id, c.folder, func.count()).where(c.state == "present").group_by(c.root_id, c.folder)
     decided = select(a.label_id, a.state, func.count()).group_by(a.label_id, a.state)
     with begin_read(collection.engine) as connection:
         folder_facets = tuple(starmap(FolderFacet, connection.execute(folders.order_by(c.root_id, c.folder))))
         counts = Counter({(row[0], row[1]): row[2] for row in connection.execute(decided)})
-        model, suggested = find_model_in_use(connection), Counter[int]()
-        if model is not None:
-            is_from_model = s.model_id == model
-            waiting = select(s.label_id, func.count()).where(is_from_model).group_by(s.label_id)
-            suggested.update(dict(connection.execute(waiting).all()))
-            pairs = annotations.join(suggestions, and_(is_from_model, s.item_id == a.item_id, s.label_id == a.label_id))
-            reviewed = select(a.label_id, func.count()).select_from(pairs).where(a.region == "").group_by(a.label_id)
-            for label, count in connection.execute(reviewed):
-                suggested[label] -= count
+        model = find_model_in_use(connection)
+        waiting = Counter[int]() if model is None else _count_waiting(connection, model)
         names = label_store.read_label_names(connection)
     label_facets = [
-        LabelFacet(number, name, counts[number, "accepted"], counts[number, "rejected"], suggested[number])
+        LabelFacet(number, name, counts[number, "accepted"], counts[number, "rejected"], waiting[number])
         for number, name in names.items()
     ]
     return Facets(folder_facets, tuple(sorted(label_facets, key=lambda label: (-label.accepted, label.name))))

@@ -64,8 +64,8 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tag_items(collection, [4], reject=["sea"], by="eve")
         tag_items(collection, [4, 5], accept=["zebras"], by="eve")
         label_list.merge_labels(collection, [4], 1, "eve")
-        label_list.set_label_parent(collection, "zebra", "horse", "eve")
-        label_list.add_label_synonyms(collection, "horse", ["Pferd"], "eve", "de")
+        label_list.edit_label(collection, "zebra", "eve", parent="horse")
+        label_list.edit_label(collection, "horse", "eve", add={"Pferd": "de"})
         label_list.exclude_merge(collection, [2, 3], "eve")
         tag_items(collection, [6], accept=["horse"], by="eve")
         undo_entry(collection.engine, by="eve")
@@ -108,7 +108,7 @@ WRITERS: tuple[Callable[[Collection], object], ...] = (
     lambda c: label_list.merge_labels(
         c, label_list.find_label_numbers(c, ["horse"]), label_list.find_label_numbers(c, ["zebra"])[0], "eve"
     ),
-    lambda c: label_list.rename_label(c, "zebra", "quagga", "eve"),
+    lambda c: label_list.edit_label(c, "zebra", "eve", name="quagga"),
     lambda c: scan_collection(c, by="eve"),
 )
 

@@ -32,7 +32,6 @@ from wsabie.collection.registry.model_registry import load_model
 from wsabie.collection.registry.thresholds import (
     HoldoutSuggestions,
     PrecisionCurve,
-    compute_threshold,
     find_lowest_probability,
     load_holdout_suggestions,
 )
@@ -117,7 +116,7 @@ def test_how_sure_a_suggestion_is_is_the_threshold_the_other_way_round(
     """Few distinct probabilities give ties; some labels have enough suggestions for a threshold of their own."""
     labels, tenths, right = (np.array([row[i] for row in holdout_rows] * repetitions, np.int64) for i in range(3))
     suggestions, precision = HoldoutSuggestions(labels, tenths / 10, right), twentieth / 20
-    limits = compute_threshold(suggestions, precision)
+    limits = PrecisionCurve(suggestions).threshold(precision)
     label_numbers, p = (each.ravel() for each in np.meshgrid(np.arange(4), np.arange(-0.05, 1.1, 0.05).round(3)))
     reached = PrecisionCurve(suggestions).of(label_numbers, p) >= precision
     assert reached.tolist() == [

@@ -220,14 +220,14 @@ def test_of_a_merged_label_what_it_became_is_kept_apart(collection: Collection) 
 
 def test_a_label_is_not_merged_into_what_it_is_below(collection: Collection) -> None:
     tagged(collection, {"tulip": [1, 2], "tulips": [3]})
-    label_list.set_label_parent(collection, "tulip", "tulips", "eve")
+    label_list.edit_label(collection, "tulip", "eve", parent="tulips")
     assert list_merge_names(find_proposals(collection)) == []
 
 
 def test_all_proposals_are_merged_at_once_and_undone_at_once(collection: Collection) -> None:
     tagged(collection, {"Sea": [1, 2], "sea": [2, 3], "SEA": [4], "café": [1], "cafe": [5], "tree": [6]})
     state_before, merge_proposals = state_of(collection), find_proposals(collection).proposals
-    label_list.rename_label(collection, "cafe", "coffee house", "adam")  # since they were shown
+    label_list.edit_label(collection, "cafe", "adam", name="coffee house")  # since they were shown
     result = apply_proposals(collection, merge_proposals, "eve")
     assert (result.targets, result.merged_labels, result.moved_tags) == (1, 2, 2)
     with begin_read(collection.engine) as connection:
@@ -243,7 +243,7 @@ def test_hostile_names(collection: Collection, name: str) -> None:
     clean_name = label_store.normalise_name(name)
     tagged(collection, {clean_name: [1, 2], "sea": [3]})
     assert find_proposals(collection, knowledge=wordnet()).proposals == []
-    label_list.add_label_synonyms(collection, name, ["another"], "eve", "en")
+    label_list.edit_label(collection, name, "eve", add={"another": "en"})
     merged(collection, [name], "sea")
     assert label_list.list_labels(collection).labels[0].synonyms == sorted(["another", clean_name])
     with pytest.raises(UnknownLabelError, match="there is no label"):
@@ -294,9 +294,9 @@ def test_neighbours_in_the_space_of_the_model_in_use(collection: Collection) -> 
     }
     with begin_write(collection.engine) as connection:
         connection.execute(insert(tables.models).values(row))
-    label_list.rename_label(collection, "strand", "shore", "eve")  # a name that another label has from now on
+    label_list.edit_label(collection, "strand", "eve", name="shore")  # a name that another label has from now on
     label_list.edit_label(collection, numbers["strand"], "eve", remove=["strand"])
-    label_list.rename_label(collection, names[8], "strand", "eve")
+    label_list.edit_label(collection, names[8], "eve", name="strand")
     with_model, signals = find_proposals(collection, min_score=0.4), []
     for proposal in with_model.proposals:
         signals += [
@@ -312,7 +312,7 @@ def test_neighbours_in_the_space_of_the_model_in_use(collection: Collection) -> 
 
 def test_knowledge_is_filled_in_and_undone(collection: Collection) -> None:
     tagged(collection, {"poodle": [1], "animal": [2], "Hund": [3], "sea": [4], "domestic dog": [5]})
-    label_list.set_label_parent(collection, "sea", "animal", "eve")
+    label_list.edit_label(collection, "sea", "eve", parent="animal")
     state_before = state_of(collection)
     assert enrich_labels(collection, wordnet(), "eve") == EnrichmentCounts(
         5, meanings=4, languages=4, parents=3, synonyms=2, unknown=1
@@ -330,14 +330,14 @@ def test_knowledge_is_filled_in_and_undone(collection: Collection) -> None:
 
 def test_a_filled_parent_closes_no_circle(collection: Collection) -> None:
     tagged(collection, {"dog": [1], "animal": [2]})
-    label_list.set_label_parent(collection, "animal", "dog", "eve")
+    label_list.edit_label(collection, "animal", "eve", parent="dog")
     assert enrich_labels(collection, wordnet(), "eve").parents == 0
 
 
 def test_merging_into_a_label_further_below_leaves_no_circle(collection: Collection) -> None:
     numbers = tagged(collection, {"a": [1], "b": [2], "c": [3]})
-    label_list.set_label_parent(collection, "b", "a", "eve")
-    label_list.set_label_parent(collection, "c", "b", "eve")
+    label_list.edit_label(collection, "b", "eve", parent="a")
+    label_list.edit_label(collection, "c", "eve", parent="b")
     merged(collection, ["a"], "c")
     parents = {label.name: label.parent for label in label_list.list_labels(collection).labels}
     assert parents == {"b": "c", "c": None}

@@ -56,7 +56,7 @@ def test_merged_renamed_and_kept_apart_since(collection: Collection) -> None:
     ]
     merged(collection, ["Old town"], "old-town")
     exclude_labels(collection, ["café", "cafe"])
-    label_list.rename_label(collection, "TREE", "Baum", "eve")
+    label_list.edit_label(collection, "TREE", "eve", name="Baum")
     status = read_proposals(collection)
     assert now_shown(status) == [("Tree", ["tree", "Baum"])]
     assert status.n_changes == 3

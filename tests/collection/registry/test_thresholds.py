@@ -10,8 +10,8 @@ from wsabie.collection.registry.thresholds import (
     ERROR,
     FEWEST_OF_LABEL,
     HoldoutSuggestions,
+    PrecisionCurve,
     compute_lower_bound,
-    compute_threshold,
     count_independent,
     find_lowest_probability,
     load_holdout_suggestions,
@@ -64,7 +64,7 @@ def test_a_label_of_many_suggestions_has_a_threshold_of_its_own() -> None:
     draw = np.random.default_rng(0)
     labels, p = (40 * draw.random(15000) ** 4).astype(np.int64), np.round(draw.random(15000), 2)
     holdout = HoldoutSuggestions(labels, p, (draw.random(15000) < p ** (0.2 + labels)).astype(np.int64))
-    thresholds = compute_threshold(holdout, 0.7)
+    thresholds = PrecisionCurve(holdout).threshold(0.7)
     frequent = [label for label in range(40) if (labels == label).sum() >= FEWEST_OF_LABEL]
     own = {
         label: find_lowest_probability(
@@ -88,7 +88,7 @@ def test_a_promise_is_kept_in_nine_of_ten_draws(precision: float, go_together: b
     population, chances = _draw_suggestions(draw, 20_000, go_together)
     for _ in range(300):
         holdout, _ = _draw_suggestions(draw, 500, go_together)
-        threshold = compute_threshold(holdout, precision)
+        threshold = PrecisionCurve(holdout).threshold(precision)
         if threshold.common is not None:
             n_said += 1
             limits = threshold.by_column(np.arange(5))(population.labels)

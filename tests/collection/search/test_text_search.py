@@ -6,7 +6,7 @@ from PIL import Image
 from wsabie.collection.annotations.decisions import tag_items
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels.label_enrichment import enrich_labels
-from wsabie.collection.labels.label_list import rename_label, set_label_parent
+from wsabie.collection.labels.label_list import edit_label
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.collection.search.text_search import LabelKnowledge, SearchResult, search_items
 from wsabie.core.errors import InputError, UnknownLabelError
@@ -84,8 +84,8 @@ def test_labels_that_differ_in_case_alone_are_told_apart(tagged: Collection) -> 
 
 
 def test_what_is_rejected_is_in_no_group(tagged: Collection) -> None:
-    rename_label(tagged, "light wheel", "limousine", by="eve")
-    set_label_parent(tagged, "limousine", "car", by="eve")
+    edit_label(tagged, "light wheel", "eve", name="limousine")
+    edit_label(tagged, "limousine", "eve", parent="car")
     assert summarise_groups(search_items(tagged, "car"))[1] == ("'limousine' is a kind of 'car'", "f")
     tag_items(tagged, [6], reject=["car"], by="eve")
     assert len(summarise_groups(search_items(tagged, "car"))) == 1

@@ -38,7 +38,7 @@ def backup(options: BackupOptions) -> Report:
         from wsabie.collection.folder.collection_file import PLACE, require_collection
 
         backups = list_backups(require_collection(folder) / PLACE)
-        yield {"backups": [backup.as_json() for backup in backups]}
+        yield {"backups": backups}
         if backups:
             show_backup_table(f"{folder}: {format_count(len(backups), 'backup')}, newest first", backups)
         else:
@@ -62,7 +62,7 @@ def backup(options: BackupOptions) -> Report:
             copy = back_up(collection.engine, collection.place, "asked", to)
         with suppress(WsabieError):  # where only FILE can be written
             collection_file.record_state(collection.place, collection_file.read_state(collection.engine))
-    yield {"backup": copy and copy.as_json(), "command": command}
+    yield {"backup": copy, "command": command}
     if copy is None:
         print_note("the catalogue is in PostgreSQL; this makes a backup of it:")
         out.print(str(command))

@@ -28,8 +28,7 @@ def status(options: StatusOptions) -> None:
         from wsabie.collection.overview import read_status
 
         summary, backups = read_status(collection, check=options.check), list_backups(collection.place)
-        serialized = [backup.as_json() for backup in backups]
-        if not options.show_json({"collection": collection.folder, **summary._asdict(), "backups": serialized}):
+        if not options.show_json({"collection": collection.folder, **summary._asdict(), "backups": backups}):
             show_table(str(collection.folder), ["", ""], _format_status(summary))
             recent = [[entry.summary or entry.action, format_time(entry.at), entry.by] for entry in summary.last]
             if recent:

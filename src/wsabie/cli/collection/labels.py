@@ -218,14 +218,14 @@ def _apply_change(
     by, (first, *others) = options.resolve_author(), names
     match action:
         case "rename":
-            label_list.rename_label(collection, first, others[0], by)
+            label_list.edit_label(collection, first, by, name=others[0])
             return f"{first} is called {others[0]} now; the old name still finds it", {}
         case "parent":
-            parent = others[0] if others else None
-            label_list.set_label_parent(collection, first, parent, by)
+            parent = others[0] if others else ""
+            label_list.edit_label(collection, first, by, parent=parent)
             return f"{first} is below {parent or 'nothing'} now", {}
         case "synonym":
-            label_list.add_label_synonyms(collection, first, others, by, options.language or "")
+            label_list.edit_label(collection, first, by, add=dict.fromkeys(others, options.language or ""))
             return f"{first} is also called {', '.join(others)}", {}
         case "apart":
             exclusion = label_list.exclude_merge(collection, label_list.find_label_numbers(collection, names), by)

@@ -40,7 +40,6 @@ from wsabie.collection.folder.collection_file import (
     write_collection_file,
 )
 from wsabie.core.errors import BusyError, InputError, WsabieError
-from wsabie.core.json_conversion import JsonObject
 from wsabie.storage import atomic_files
 
 FOLDER = "backups"
@@ -73,10 +72,6 @@ class Backup(NamedTuple):
     reason: Reason
     journal: int | None
     bytes: int
-
-    def as_json(self) -> JsonObject:
-        """Return it as a document."""
-        return self._asdict() | {"path": str(self.path)}
 
 
 def list_backups(place: Path) -> list[Backup]:

@@ -252,7 +252,7 @@ def merge_labels(collection: Collection, numbers: Iterable[int], target: int, by
 
 def edit_label(
     collection: Collection,
-    number: int,
+    label: int | str,
     by: str,
     *,
     name: str | None = None,
@@ -267,8 +267,8 @@ def edit_label(
     Parameters
     ----------
     collection : Collection
-    number : int
-        Id of the label.
+    label : int or str
+        Its id, or its name or a synonym of it.
     by : str
     name, language, wordnet, parent : str or None
         New values; None: unchanged, "": none. The old name becomes a synonym.
@@ -290,11 +290,15 @@ def edit_label(
         A name, language or id is invalid, another label has the name, or the parent is below the label.
     """
     with begin_entry(collection.engine, by, "label") as change:
+        number = label if isinstance(label, int) else label_store.find_label(change.connection, label)
         old = label_store.read_label(change.connection, number)["name"]
         if name is not None:
             label_store.rename_label(change, number, name)
         label_store.remove_synonyms(change, number, remove)
-        _add_synonyms(change, number, add or {})
+        languages = {synonym: label_store.normalise_language(language) for synonym, language in (add or {}).items()}
+        if conflicts := label_store.add_synonyms(change, number, languages):
+            main = label_store.read_label(change.connection, number)["name"]
+            raise InputError(f"{conflicts[0]!r} is a label of its own, or another name of one; merge it into {main!r}")
         if parent is not None:
             parent_id = label_store.find_label(change.connection, parent) if parent else None
             label_store.set_parent(change, number, parent_id)
@@ -307,46 +311,6 @@ def edit_label(
         parts += [f"not called {synonym!r}" for synonym in remove]
         change.summary = f"changed {old!r}: {', '.join(parts)}"[:_MAX_SUMMARY]
     return change.entry
-
-
-def rename_label(collection: Collection, name: str, new: str, by: str) -> None:
-    """Rename a label; the old name becomes a synonym.
-
-    Raises
-    ------
-    InputError
-        The label is missing, or another label has the new name.
-    """
-    with begin_entry(collection.engine, by, "rename", f"renamed {name!r} to {new!r}") as change:
-        label_store.rename_label(change, label_store.find_label(change.connection, name), new)
-
-
-def set_label_parent(collection: Collection, name: str, parent: str | None, by: str) -> None:
-    """Put a label below another; None: below none.
-
-    Raises
-    ------
-    InputError
-        A label is missing, or the parent is below the label.
-    """
-    summary = f"{name!r} is below {parent!r}" if parent is not None else f"{name!r} is below nothing"
-    with begin_entry(collection.engine, by, "parent", summary) as change:
-        parent_id = None if parent is None else label_store.find_label(change.connection, parent)
-        label_store.set_parent(change, label_store.find_label(change.connection, name), parent_id)
-
-
-def add_label_synonyms(collection: Collection, name: str, names: Sequence[str], by: str, language: str = "") -> None:
-    """Add synonyms to a label.
-
-    Raises
-    ------
-    InputError
-        The label is missing, or another label has one of the names.
-    """
-    summary = f"{name!r} is also called {', '.join(map(repr, names))}"
-    with begin_entry(collection.engine, by, "synonym", summary) as change:
-        number = label_store.find_label(change.connection, name)
-        _add_synonyms(change, number, dict.fromkeys(names, language))
 
 
 def exclude_merge(collection: Collection, numbers: Iterable[int], by: str) -> ExclusionResult:
@@ -375,14 +339,6 @@ def _quote_names(names: Sequence[str]) -> str:
 def _read_names(change: JournalWriter, numbers: Sequence[int]) -> list[str]:
     """Return the names of labels; refuse missing and merged ones."""
     return [label_store.read_label(change.connection, number)["name"] for number in numbers]
-
-
-def _add_synonyms(change: JournalWriter, number: int, names: Mapping[str, str]) -> None:
-    languages = {name: label_store.normalise_language(language) for name, language in names.items()}
-    conflicts = label_store.add_synonyms(change, number, languages)
-    if conflicts:
-        name = label_store.read_label(change.connection, number)["name"]
-        raise InputError(f"{conflicts[0]!r} is a label of its own, or another name of one; merge it into {name!r}")
 
 
 def _add_exclusions(change: JournalWriter, pairs: Sequence[tuple[int, int]]) -> list[int]:

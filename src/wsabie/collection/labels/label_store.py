@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from sqlalchemy import Connection, func, select, union_all
 
+from wsabie.collection.db.damage import find_label_cycles
 from wsabie.collection.db.database import iterate_chunks, select_in
 from wsabie.collection.db.journal import JournalWriter, Row, read_rows
 from wsabie.collection.db.tables import Condition, annotations, changes, items, labels, merge_exclusions, synonyms
@@ -288,15 +289,9 @@ def read_merge_targets(connection: Connection) -> dict[int, int]:
     """Return the final target of each merged label."""
     query = select(labels.c.id, labels.c.merged_into).where(labels.c.merged_into.is_not(None))
     targets: dict[int, int] = dict(connection.execute(query).all())
-    for number, target in targets.items():
-        visited = {number}
-        while target in targets:
-            if target in visited:
-                raise RecursionError("labels were merged in a circle")
-            visited.add(target)
-            target = targets[target]
-        targets[number] = target
-    return targets
+    if next(find_label_cycles(targets), None) is not None:
+        raise RecursionError("labels were merged in a circle")
+    return {number: [*iterate_ancestors(targets, number)][-1] for number in targets}
 
 
 def delete_label(change: JournalWriter, number: int, *, with_tags: bool = False) -> tuple[str, int, int]:
@@ -318,26 +313,16 @@ def delete_label(change: JournalWriter, number: int, *, with_tags: bool = False)
     change.remove(annotations, tags)
     children = connection.scalars(select(labels.c.id).where(labels.c.parent_id == number)).all()
     change.update(labels, {child: {"parent_id": label["parent_id"]} for child in children})
-    label_ids = [*reversed(_list_merged_labels(connection, number)), number]  # each after the labels merged into it
+    merged_ids = [merged_id for merged_id, target in read_merge_targets(connection).items() if target == number]
+    change.update(labels, {merged_id: {"merged_into": None} for merged_id in merged_ids})  # goes, and returns, first
+    label_ids = [*merged_ids, number]
     is_synonym = synonyms.c.label_id == number
     change.remove(synonyms, connection.scalars(select(synonyms.c.id).where(is_synonym)).all())
     for column in (merge_exclusions.c.label_a, merge_exclusions.c.label_b):
         rows = select_in(connection, select(merge_exclusions.c.id), column, label_ids)
         change.remove(merge_exclusions, [row[0] for row in rows])
-    for label_id in label_ids:
-        change.remove(labels, [label_id])
+    change.remove(labels, label_ids)
     return label["name"], len(tags), len(children)
-
-
-def _list_merged_labels(connection: Connection, number: int) -> list[int]:
-    """Return all labels merged into a label, directly or in steps."""
-    merged_ids, pending = list[int](), [number]
-    while pending:
-        pending = [row[0] for row in select_in(connection, select(labels.c.id), labels.c.merged_into, pending)]
-        merged_ids += pending
-        if number in pending or len(set(merged_ids)) < len(merged_ids):
-            raise RecursionError("labels were merged in a circle")
-    return merged_ids
 
 
 def read_label(connection: Connection, number: int) -> Row:

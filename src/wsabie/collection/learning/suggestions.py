@@ -5,7 +5,7 @@ from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
 from wsabie.collection.annotations import decisions
 from wsabie.collection.db.database import begin_read, begin_write, iterate_chunks, select_in
@@ -89,9 +89,10 @@ def _drop_repeated_labels(ids: Int64, labels: Int64) -> Int64:
     """Return ids without columns whose label ranks higher already, as labels may have merged."""
     distinct = np.full_like(ids, -1)
     for row, row_ids in enumerate(ids):
-        row_labels = dict.fromkeys(labels[row_ids[row_ids >= 0]].tolist())
-        first = {label: int(i) for i, label in reversed(list(zip(row_ids, labels[row_ids], strict=True))) if i >= 0}
-        distinct[row, : len(row_labels)] = [first[label] for label in row_labels]
+        columns: dict[int, int] = {}  # the first of each label
+        for column in row_ids[row_ids >= 0].tolist():
+            columns.setdefault(int(labels[column]), column)
+        distinct[row, : len(columns)] = list(columns.values())
     return distinct
 
 
@@ -281,6 +282,12 @@ def build_pending_query(model: int, min_probability: float, label: int | None = 
     return query.where(present) if label is None else query.where(present, suggestions.c.label_id == label)
 
 
+def count_pending(connection: Connection, model: int, min_probability: float = 0, label: int | None = None) -> int:
+    """Return the number of suggestions that `build_pending_query` finds."""
+    pending = build_pending_query(model, min_probability, label).subquery()
+    return connection.scalar(select(func.count()).select_from(pending)) or 0
+
+
 def _find_new_items(
     collection: Collection, model: int, points: item_index.ItemEmbeddings, again: bool
 ) -> tuple[Int64, list[str]]:
@@ -361,10 +368,7 @@ def count_suggestions_above(collection: Collection, probability: float, label: s
     with begin_read(collection.engine) as connection:
         model = decisions.find_model_in_use(connection)
         number = None if label is None else label_store.find_label(connection, label)
-        if model is None:
-            return 0
-        pending = build_pending_query(model, probability, number).subquery()
-        return connection.scalar(select(func.count()).select_from(pending)) or 0
+        return 0 if model is None else count_pending(connection, model, probability, number)
 
 
 def accept_suggestions_above(

@@ -25,7 +25,6 @@ from wsabie.collection.registry.thresholds import (
     HoldoutSuggestions,
     PrecisionCurve,
     Threshold,
-    compute_threshold,
     load_holdout_suggestions,
 )
 from wsabie.core.arrays import Int64
@@ -159,7 +158,7 @@ class LoadedModel:
         InputError
             The precision is no share, or the held-out suggestions are missing or damaged.
         """
-        return lru_cache(_THRESHOLDS)(lambda precision: compute_threshold(self.holdout_suggestions, precision))
+        return lru_cache(_THRESHOLDS)(self.precision_curve.threshold)
 
     @cached_property
     def labels_now(self) -> CatalogueCache[Int64]:

@@ -86,7 +86,7 @@ _Steps = tuple[Float64, Float64]
 
 
 class PrecisionCurve:
-    """Promised precision of suggestions as a function of their probability, the inverse of `compute_threshold`.
+    """Promised precision of suggestions as a function of their probability, and its inverse.
 
     Parameters
     ----------
@@ -118,24 +118,19 @@ class PrecisionCurve:
         return precisions
 
     def threshold(self, precision: float) -> Threshold:
-        """Return the lowest probabilities whose suggestions keep a promised precision."""
+        """Return the lowest probabilities whose suggestions keep a promised precision.
+
+        Raises
+        ------
+        InputError
+            The precision is no share.
+        """
+        if not 0 < precision <= 1:
+            raise InputError(f"a precision of {precision:g} cannot be; give a share above 0 and up to 1, such as 0.9")
         common = _read_probability(self._common, precision)
         own = {label: _read_probability(steps, precision) for label, steps in self._by_label_id.items()}
         by_label = {label: p for label, p in own.items() if p is not None and (common is None or p < common)}
         return Threshold(precision, common, by_label)
-
-
-def compute_threshold(suggestions: HoldoutSuggestions, precision: float) -> Threshold:
-    """Return the lowest probabilities whose suggestions keep a promised precision.
-
-    Raises
-    ------
-    InputError
-        The precision is no share.
-    """
-    if not 0 < precision <= 1:
-        raise InputError(f"a precision of {precision:g} cannot be; give a share above 0 and up to 1, such as 0.9")
-    return PrecisionCurve(suggestions).threshold(precision)
 
 
 def find_lowest_probability(
@@ -248,7 +243,8 @@ def read_thresholds(model: Path, annotator: Annotator, precision: float) -> Thre
             "collection; make one (wsabie collection init DIR), let it learn (wsabie collection train DIR), and give "
             "the folder of its model, in DIR/.wsabie/models"
         )
-    return compute_threshold(load_holdout_suggestions(model), precision).by_column(np.array(numbers, np.int64))
+    curve = PrecisionCurve(load_holdout_suggestions(model))
+    return curve.threshold(precision).by_column(np.array(numbers, np.int64))
 
 
 def save_holdout_suggestions(model: Path, suggestions: HoldoutSuggestions) -> None:
