@@ -11,7 +11,7 @@ from wsabie.core.executors import Executor, SerialExecutor
 from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable
 from wsabie.workflows.compare.comparison import build_comparison_task
-from wsabie.workflows.demos import MIN_PICTURES, extract_sample, open_sample_images
+from wsabie.workflows.demos import MIN_PICTURES, create_visual_words, extract_sample, open_sample_images
 
 NAMES = ("sample", "corel5k", "S", "M")
 
@@ -47,7 +47,7 @@ def sides(name: str, data: Path | None = None) -> Sides:
 
 def extract_part(part: str, run: Executor) -> tuple[FeatureTable, FeatureTable, FeatureTable]:
     """A part of the sample collection, split by group with seed 0, as visual words learnt from its training side."""
-    _, rows, parts = extract_sample(open_sample_images(part), executor=run)
+    rows, parts = extract_sample(open_sample_images(part), create_visual_words(), executor=run)
     return rows.take(parts.train), rows.take(parts.valid), rows.take(parts.test)
 
 

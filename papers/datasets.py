@@ -154,19 +154,21 @@ def _open_sample(seed: int, executor: Executor | None, progress: Progress) -> Pa
     from wsabie.io.vocabulary.hierarchies import read_hierarchy
     from wsabie.samples import get_sample_path, list_bundled_parts
     from wsabie.workflows.demos import (
-        DESCRIPTION,
         MIN_PICTURES,
         N_VISUAL_WORDS,
+        SAMPLE_FACTS,
         SIZE,
+        create_visual_words,
         extract_sample,
         open_sample_images,
     )
 
     parts, pictures = list_bundled_parts(), open_sample_images("all")
-    _, rows, sides = extract_sample(pictures, seed=seed, executor=executor, progress=progress)
+    rows, sides = extract_sample(pictures, create_visual_words(seed), seed=seed, executor=executor, progress=progress)
+    descriptions = " ".join(SAMPLE_FACTS[part].description for part in parts)
     about = (
-        f"the bundled sample collection ({' '.join(DESCRIPTION[part] for part in parts).removesuffix('.')}), as "
-        f"visual words learnt from the training side; a tenth each for validation and test, by group, seed {seed}"
+        f"the bundled sample collection ({descriptions.removesuffix('.')}), as visual words learnt from the training "
+        f"side; a tenth each for validation and test, by group, seed {seed}"
     )
     kinds = read_hierarchy(*map(get_sample_path, parts))
     name = "sample" if len(parts) > 1 else parts[0]  # a wheel bundles only the emoji

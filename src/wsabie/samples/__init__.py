@@ -5,7 +5,7 @@ from pathlib import Path
 from wsabie.core.errors import InputError
 
 PARTS = ("emoji", "drawings")
-"""Names of the parts; a wheel bundles "emoji", a checkout of the repository has both."""
+"""Names of the parts in Parquet files; a wheel bundles "emoji", a checkout of the repository has both."""
 TABLES = ("label_concepts", "part_exclusions", "car_part_concepts", "emoji_couples")
 """Names of the tables about labels, all of them bundled."""
 
@@ -92,6 +92,17 @@ def read_part_exclusions() -> frozenset[tuple[str, str]]:
     lines = get_table_path("part_exclusions").read_text("utf-8").splitlines()
     pairs = (line.split("\t") for line in lines if not line.startswith("# "))
     return frozenset((part_synset, whole_synset) for part_synset, whole_synset, *_ in pairs)
+
+
+def get_photo_folder() -> Path:
+    """Return the folder of the bundled photos; its `metadata.csv` has their labels, authors and licences.
+
+    Examples
+    --------
+    >>> (get_photo_folder() / "metadata.csv").is_file()
+    True
+    """
+    return Path(__file__).with_name("photos")
 
 
 def get_documents_path() -> Path:

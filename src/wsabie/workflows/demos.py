@@ -1,5 +1,6 @@
 """Demonstrations with bundled data: images with a comparison and a report, and documents in a space."""
 
+import csv
 import unicodedata
 from dataclasses import dataclass
 from datetime import date
@@ -13,8 +14,11 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
 from wsabie.evaluation.bootstrap import PairedDifference, paired_bootstrap
 from wsabie.evaluation.score_evaluation import Evaluation
-from wsabie.evaluation.splits import Split, split
+from wsabie.evaluation.splits import Split
+from wsabie.features.base.feature_extractor import FeatureExtractor
 from wsabie.features.base.sampling import RunOptions, WorkContext
+from wsabie.features.extractor_choice import AUTO
+from wsabie.features.extractor_registry import create_extractor
 from wsabie.features.extractors.bag_of_words import BagOfWords
 from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.io.fingerprints import compute_fingerprint, compute_row_marks
@@ -25,7 +29,7 @@ from wsabie.models.annotators import Annotator
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.models.entity_space.space import Space
 from wsabie.models.entity_space.space_annotator import SpaceAnnotator
-from wsabie.samples import get_documents_path, get_sample_path, list_bundled_parts
+from wsabie.samples import get_documents_path, get_photo_folder, get_sample_path, list_bundled_parts
 from wsabie.storage.rejects import Rejects
 from wsabie.workflows.collection_splits import split_collection
 from wsabie.workflows.compare.comparison import Comparison, build_comparison_task
@@ -41,13 +45,38 @@ SIZE = 128
 MIN_PICTURES = 2
 SHOWN_LABELS = (
     "star", "ship", "clock", "hond", "gato", "lune", "pomme", "book", "train", "flower", "house", "computer",
+    "fish", "castle", "hand tool", "windmill", "farm animal", "music",
 )  # fmt: skip
-DESCRIPTION = {
-    "emoji": "Noto Color Emoji at 96 pixels, labelled by the Unicode CLDR in 25 languages, so that one picture "
-    "carries synonyms and translations as labels of their own.",
-    "drawings": "Open Clip Art at 128 pixels, tagged by the people who drew it: noisy, uneven, English.",
+
+
+@dataclass(frozen=True)
+class SampleFacts:
+    """Facts about a part of the bundled images, for its report."""
+
+    description: str
+    package: str
+    licence: str
+
+
+SAMPLE_FACTS = {
+    "photos": SampleFacts(
+        "Photos of animals, monuments, tools and machines, at most 320 pixels wide, with labels written by hand. "
+        "They are few and easy: this report shows what wsabie does, and its figures are no benchmark.",
+        "gcompris-qt-data",
+        "public domain, CC0 or Creative Commons; the author and the licence stand with each photo",
+    ),
+    "emoji": SampleFacts(
+        "Noto Color Emoji at 96 pixels, labelled by the Unicode CLDR in 25 languages, so that one picture carries "
+        "synonyms and translations as labels of their own.",
+        "fonts-noto-color-emoji, unicode-cldr-core",
+        "SIL Open Font License 1.1 (pictures), Unicode License v3 (labels)",
+    ),
+    "drawings": SampleFacts(
+        "Open Clip Art at 128 pixels, tagged by the people who drew it: noisy, uneven, English.",
+        "openclipart-svg",
+        "public domain",
+    ),
 }
-LICENCE = {"emoji": "SIL Open Font License 1.1 (pictures), Unicode License v3 (labels)", "drawings": "public domain"}
 KIND = "text"
 QUESTION = "sounds recorded at another sample rate"
 WORD = "kernel"
@@ -57,7 +86,7 @@ KS = (1, 10)
 def run_image_demo(
     out: Path,
     *,
-    part: str = "all",
+    part: str = "photos",
     threads: int | None = None,
     seed: int = 0,
     **run: Unpack[RunOptions],
@@ -67,8 +96,8 @@ def run_image_demo(
     Parameters
     ----------
     out : Path
-    part : {"emoji", "drawings", "all"}
-        "all" is every bundled part.
+    part : {"photos", "emoji", "drawings", "all"}
+        "all" is every bundled part but the photos.
 
     Raises
     ------
@@ -76,7 +105,8 @@ def run_image_demo(
         The part is unknown or not bundled.
     """
     images = open_sample_images(part)
-    extractor, rows, sides = extract_sample(images, seed=seed, **run)
+    extractor = create_extractor(AUTO, source=images, seed=seed) if part == "photos" else create_visual_words(seed)
+    rows, sides = extract_sample(images, extractor, 0.2 if part == "photos" else 0.1, seed, **run)
     train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
     entrants = build_entrants(["wsabie", "nearest", "popularity"], seed=seed, threads=threads)
     task = build_comparison_task(train, valid, test, min_rows=MIN_PICTURES)
@@ -85,7 +115,7 @@ def run_image_demo(
         "source": f"bundled sample, part {part!r}",
         "fingerprint": compute_fingerprint(rows),
         "rows": len(rows),
-        "split": f"by group, a tenth each for validation and test, seed {seed}",
+        "split": _describe_split(part, seed),
     }
     annotator = Annotator(comparison["wsabie"].model, extractor, None, facts, rows.dictionary, compute_row_marks(train))
     annotator.save(out / "model")
@@ -94,56 +124,83 @@ def run_image_demo(
 
 
 def open_sample_images(part: str) -> ItemList:
-    """Open the bundled images of a part, or of all parts together."""
-    paths = [get_sample_path(name) for name in (list_bundled_parts() if part == "all" else [part])]
+    """Open the bundled images of a part, or "all" those that are in Parquet files."""
+    names = list_bundled_parts() if part == "all" else [part]
+    paths = [get_photo_folder() if name == "photos" else get_sample_path(name) for name in names]
     return ItemList(paths[0], [item for path in paths for item in open_source(path)])  # type: ignore[union-attr]
 
 
+def create_visual_words(seed: int = 0) -> VisualWords:
+    """Return the extractor of small drawings, where visual words take a fraction of a network's time."""
+    return VisualWords(n_words=N_VISUAL_WORDS, size=SIZE, seed=seed)
+
+
 def extract_sample(
-    pictures: ItemList, *, seed: int = 0, **run: Unpack[RunOptions]
-) -> tuple[VisualWords, FeatureTable, Split]:
+    pictures: ItemList,
+    extractor: FeatureExtractor,
+    test: float = 0.1,
+    seed: int = 0,
+    **run: Unpack[RunOptions],
+) -> tuple[FeatureTable, Split]:
     """Fit a dictionary on the training side of a split by group, and extract all images with it.
 
-    Returns the dictionary, the rows and the split. An unreadable bundled image is an error.
+    `test` is the share of the test side. Returns the rows and the split. An unreadable bundled image is an error.
     """
-    extractor = VisualWords(n_words=N_VISUAL_WORDS, size=SIZE, seed=seed)
     run["rejects"] = Rejects(strict=True)
-    rows, sides = extract_split(
+    return extract_split(
         pictures,
         extractor,
-        lambda rows: split(len(rows), by="group", ids=rows.ids, groups=rows.groups, seed=seed),
+        lambda rows: split_collection(rows, "auto", 0.1, test, seed),
         **run,
     )
-    return extractor, rows, sides
 
 
 def _build_report_input(
-    comparison: Comparison, extractor: VisualWords, images: ItemList, part: str, seed: int
+    comparison: Comparison, extractor: FeatureExtractor, images: ItemList, part: str, seed: int
 ) -> ReportInput:
     entry, test = comparison["wsabie"], comparison.task.test
     names = list_bundled_parts() if part == "all" else (part,)
-    similar = read_hierarchy(*map(get_sample_path, names)).similar(test.label_names)
+    samples = [SAMPLE_FACTS[name] for name in names]
+    credits = read_photo_credits() if part == "photos" else {}
+    similar = None if credits else read_hierarchy(*map(get_sample_path, names)).similar(test.label_names)
     report_input = ReportInput(
         title="Annotating pictures with a joint embedding",
         comparison=comparison,
         modality="pictures",
-        description=" ".join(DESCRIPTION[name] for name in names),
+        description=" ".join(sample.description for sample in samples),
         data={
             "Collection": " and ".join(names),
-            "Source": "Debian packages openclipart-svg, fonts-noto-color-emoji, unicode-cldr-core",
-            "Licence": "; ".join(f"{name}: {LICENCE[name]}" for name in names),
-            "Split": "By group (one concept, or one drawing with its variants), a tenth each for validation and test, "
-            f"seed {seed}.",
+            "Source": f"Debian packages {', '.join(sample.package for sample in samples)}",
+            "Licence": "; ".join(f"{name}: {SAMPLE_FACTS[name].licence}" for name in names),
+            "Split": f"{_describe_split(part, seed)}.",
         },
-        examples=build_image_examples(entry, test, images, extractor, title=format_title, similar=similar),
+        examples=build_image_examples(
+            entry, test, images, extractor, title=lambda name: credits.get(name) or format_title(name), similar=similar
+        ),
         examples_note=SPREAD,
-        neighbours_note="These labels were chosen by hand, before the model was trained, to show several languages.",
-        siblings_note="most of their pictures lie in one category of the collection, which training did not see",
+        neighbours_note="These labels were chosen by hand, before the model was trained.",
+        siblings_note=""
+        if similar is None
+        else "most of their pictures lie in one category, which training did not see",
         label_notes=list_label_languages() if "emoji" in names else {},
         command=f"wsabie demo --part {part} --seed {seed}",
         created=date.today().isoformat(),
     )
     return add_model_facts(report_input, SHOWN_LABELS, similar)
+
+
+def _describe_split(part: str, seed: int) -> str:
+    if part == "photos":
+        return f"By photo, a tenth for validation and a fifth for test, seed {seed}"
+    return (
+        f"By group (one concept, or one drawing with its variants), a tenth each for validation and test, seed {seed}"
+    )
+
+
+def read_photo_credits() -> dict[str, str]:
+    """Return author and licence of each bundled photo, by its path in the folder."""
+    with (get_photo_folder() / "metadata.csv").open(encoding="utf-8", newline="") as file:
+        return {row["file_name"]: f"Photo: {row['author']}, {row['licence']}" for row in csv.DictReader(file)}
 
 
 def format_title(picture_id: str) -> str:

@@ -126,7 +126,7 @@ def test_tag_tables_in_sub_folders_are_reported(cli: Cli, init: Cli, photos: Pat
     (photos / "000.webp").rename(photos / "more/000.webp")
     (photos / "more/metadata.csv").write_text("file_name,labels\n000.webp,gull\n")
     message = " ".join(init(photos).err.split())
-    assert "the name of 1 sub-folder is not asked" in message
+    assert "the name of 1 sub-folder is no tag" in message
     assert f"1 table of tags is not read; to take one over: wsabie collection import DIR {photos}/more/meta" in message
     assert "1 added" in cli("collection", "import", photos, photos / "more/metadata.csv").err
 

@@ -172,7 +172,7 @@ def test_sidecars_beside_a_table_are_told(collection: Collection) -> None:
     (collection.folder / "2.xmp").write_text(PACKET.format("<r:li>sky</r:li>"))
     (collection.folder / "lost.xmp").write_text("x")
     result = look(collection)
-    assert "2 pictures have a sidecar (.xmp) that is not asked" in result.notes[0]
+    assert "2 pictures have a sidecar (.xmp) that is not read" in result.notes[0]
     assert (len(result.notes), result.tagged) == (1, 0)
     xmp_result = look(collection, tags="xmp")
     assert (xmp_result.notes, xmp_result.tagged) == ((), 2)
@@ -185,7 +185,7 @@ def test_other_sources_of_tags_are_told(collection: Collection) -> None:
     result = look(collection)
     assert (result.tagged, len(result.notes)) == (1, 1)
     assert (
-        "the names of 2 sub-folders are not asked, for a table says the tags (--tags folders takes" in result.notes[0]
+        "the names of 2 sub-folders are no tags, since a table says the tags (--tags folders takes" in result.notes[0]
     )
     assert look(collection).notes == ()  # it is told once
     table = collection.folder / "sea/metadata.csv"

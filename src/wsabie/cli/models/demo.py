@@ -14,8 +14,8 @@ class DemoOptions(OutputOptions, SeededThreadOptions):
     """Options of `wsabie demo`."""
 
     out: Path = option("Folder for the model and the report.", Path("wsabie-demo"))
-    part: Literal["emoji", "drawings", "all", "documents"] = option(
-        "Pictures: emoji, drawings, or all that are installed; or documents, which takes seconds.", "all"
+    part: Literal["photos", "emoji", "drawings", "all", "documents"] = option(
+        "Photos; emoji, drawings or all of both; or documents.", "photos"
     )
 
 
@@ -41,7 +41,8 @@ def _show_image_demo(options: DemoOptions) -> Report:
     title = f"{n_test:,} held-out pictures, {facts.labels:,} labels, {facts.train_rows:,} training pictures"
     show_table(title, table.headers, table.rows)
     out.print(f"model:  {model}\nreport: {report.resolve()}")
-    out.print(f"try:    {_format_program()} neighbours {model} star")
+    label = "castle" if options.part == "photos" else "star"
+    out.print(f"try:    {_format_program()} neighbours {model} {label}")
 
 
 EXAMPLE_DECLARATION = """\

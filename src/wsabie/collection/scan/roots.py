@@ -257,7 +257,8 @@ def discover_root(root: Root, modality_name: str | None, tags: TagChoice | None,
     if sidecars and not tag_source.inside:
         count = "1 picture has" if len(sidecars) == 1 else f"{len(sidecars):,} pictures have"
         notes.append(
-            f"in {root.folder} {count} a sidecar (.xmp) that is not asked, for a table says the tags (--tags xmp asks)"
+            f"in {root.folder} {count} a sidecar (.xmp) that is not read, since a table says the tags "
+            "(--tags xmp reads sidecars)"
         )
         sidecars = {}
     subfolders = sorted({name.rpartition("/")[0] for name in stats} - {""})
@@ -265,10 +266,8 @@ def discover_root(root: Root, modality_name: str | None, tags: TagChoice | None,
     folder_labels = FolderLabels(stats, root.folder.name)
     if is_chosen_now and choice == "metadata" and folder_labels.can_distinguish and not media_folder.is_split(stats):
         n = len(subfolders)
-        names = "the name of 1 sub-folder is" if n == 1 else f"the names of {n:,} sub-folders are"
-        notes.append(
-            f"in {root.folder} {names} not asked, for a table says the tags (--tags folders takes these names)"
-        )
+        names = "the name of 1 sub-folder is no tag" if n == 1 else f"the names of {n:,} sub-folders are no tags"
+        notes.append(f"in {root.folder} {names}, since a table says the tags (--tags folders takes these names)")
     if is_chosen_now and choice == "folders" and (others := folder_labels.list_other_names()):
         some = ", ".join(others[:10]) + (f" and {len(others) - 10:,} more" if len(others) > 10 else "")
         notes.append(f"in {root.folder} these names of sub-folders are no labels: {some}")
