@@ -7,6 +7,7 @@ import io
 import re
 import runpy
 import shlex
+import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -203,7 +204,11 @@ def test_the_readme_shows_commands() -> None:
     assert len(command_lines(ROOT / "README.md")) >= 3
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "tutorials" / "drawings.md"], ids=get_page_name)
+@pytest.mark.parametrize(
+    "page",
+    [ROOT / "README.md", *(DOCS / "tutorials" / f"{name}.md" for name in ("drawings", "photos"))],
+    ids=get_page_name,
+)
 def test_what_the_first_commands_write_is_no_news_to_git(page: Path) -> None:
     ignored = {line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()}
     lines = "\n".join(command_lines(page))
@@ -316,6 +321,34 @@ def test_commands_of_a_tutorial_print_what_is_printed(
             run()
         assert ended.value.code in (0, None)
         assert stdout.getvalue() == expected, command
+
+
+def test_the_tutorial_on_photos_prints_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures may differ between processors, and lines about the work between terminals."""
+    from wsabie.cli.main import run
+
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("wsabie_lite0", reason="wsabie-lite0 is not installed; run `make setup`")
+    page = DOCS / "tutorials" / "photos.md"
+    copy = next(line.split() for block in blocks(page, "sh") for line in block.splitlines() if line.startswith("cp "))
+    shutil.copytree(ROOT / copy[2], tmp_path / copy[3])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("WSABIE_FEATURES")
+    runs = [entry.partition("\n") for block in blocks(page, "console") for entry in block.split("$ ")[1:]]
+    shown = [(shlex.split(command), expected) for command, _, expected in runs if expected]
+    assert len(shown) == 2
+    for command, expected in shown:
+        monkeypatch.setattr(sys, "argv", command)
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), pytest.raises(SystemExit) as ended:
+            run()
+        assert ended.value.code in (0, None), output.getvalue()
+        printed = {mask_numbers(line) for line in output.getvalue().splitlines()}
+        assert [line for line in expected.splitlines() if mask_numbers(line) not in printed] == [], output.getvalue()
+
+
+def mask_numbers(line: str) -> str:
+    return re.sub(r"\d[\d.,]*", "N", line).rstrip()
 
 
 def test_labels_of_emoji_come_in_many_languages() -> None:
