@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from wsabie.core.errors import InputError
 from wsabie.core.folder_tree import walk_folder
 from wsabie.core.input_files import is_regular_file
-from wsabie.io.modalities import DOCUMENTS, MEDIA, PICTURES, SOUNDS, Modality, detect_modality
+from wsabie.io.modalities import DOCUMENTS, MEDIA, SOUNDS, Modality, detect_modality
 from wsabie.io.parsers.text_files import explain_reading_errors, format_path, iterate_numbered_lines
 from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.folder_labels import SYSTEM_FOLDERS
@@ -209,6 +209,8 @@ class FileMatcher:
     ----------
     paths : iterable of str
         Paths of the files, with `/`.
+    allow_stems : bool
+        Names may lack the endings of files.
 
     Examples
     --------
@@ -217,8 +219,8 @@ class FileMatcher:
     {'images\\1.jpg': 'images/1.jpg', '/home/eve/2.jpg': 'images/2.JPG'}
     """
 
-    def __init__(self, paths: Iterable[str]) -> None:
-        self.paths = dict.fromkeys(paths)
+    def __init__(self, paths: Iterable[str], *, allow_stems: bool = False) -> None:
+        self.paths, self.allow_stems = dict.fromkeys(paths), allow_stems
 
     def match(self, names: Iterable[str]) -> dict[str, str]:
         """Return the files of names; names that mean no file, or several, are left out."""
@@ -235,10 +237,11 @@ class FileMatcher:
 
     def _find_by_end(self, parts: list[str]) -> str | None:
         """Return the only file whose path ends with most of the parts."""
-        paths = self._by_name.get(fold_path(parts[-1]), []) if parts else []
+        name = fold_path(parts[-1]) if parts else ""
+        files = self._by_name.get(name) or self._by_stem.get(name, [])
         for start in range(len(parts)):
             end = fold_path("/" + "/".join(parts[start:]))
-            if candidates := [path for path in paths if ("/" + fold_path(path)).endswith(end)]:
+            if candidates := [path for key, path in files if f"/{key}".endswith(end)]:
                 return candidates[0] if len(candidates) == 1 else None
         return None
 
@@ -250,11 +253,19 @@ class FileMatcher:
         return by_spelling
 
     @cached_property
-    def _by_name(self) -> dict[str, list[str]]:
-        by_name = defaultdict[str, list[str]](list)
-        for path in self.paths:
-            by_name[fold_path(path.rpartition("/")[2])].append(path)
-        return by_name
+    def _by_name(self) -> dict[str, list[tuple[str, str]]]:
+        return _group_by_name((fold_path(path), path) for path in self.paths)
+
+    @cached_property
+    def _by_stem(self) -> dict[str, list[tuple[str, str]]]:
+        return _group_by_name((fold_path(path.rpartition(".")[0]), path) for path in self.paths if self.allow_stems)
+
+
+def _group_by_name(files: Iterable[tuple[str, str]]) -> dict[str, list[tuple[str, str]]]:
+    by_name = defaultdict[str, list[tuple[str, str]]](list)
+    for key, path in files:
+        by_name[key.rpartition("/")[2]].append((key, path))
+    return by_name
 
 
 def fold_path(path: str) -> str:
@@ -273,10 +284,18 @@ def _split(name: str) -> list[str]:
     return parts[len(parts) - parts[::-1].index("..") :] if ".." in parts else parts
 
 
-def find_listed_files(folder: Path, names: Iterable[str]) -> dict[str, Path]:
-    """Return the pictures in a folder that names in a table mean, by name."""
-    files = find_files(folder, Rejects(most=0), PICTURES)[1]
-    return {name: files[path] for name, path in FileMatcher(files).match(names).items()}
+def find_listed_files(folder: Path, names: Iterable[str], modality: Modality | None = None) -> dict[str, Path]:
+    """Return the files that names in a table mean, by name; the folder is searched if some are no paths in it.
+
+    Without a modality it is that of most of the files.
+    """
+    paths = {name: find_local_file(folder, name) for name in dict.fromkeys(names)}
+    files = {name: path for name, path in paths.items() if path is not None and detect_modality(path.name)}
+    if len(files) == len(paths):
+        return files
+    others = find_files(folder, Rejects(most=0), modality)[1]
+    matches = FileMatcher(others, allow_stems=True).match(paths)
+    return {name: others[path] for name, path in matches.items()} | files
 
 
 def list_relative_paths(path: Path, folders: Iterable[tuple[Path, _T]]) -> list[tuple[_T, str]]:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
-from wsabie.io.parsers.label_cells import LabelCellReader, find_flag_columns, make_label_reader, parse_label_list
+from wsabie.io.parsers.label_cells import LabelCellReader, find_flag_columns, parse_label_list
 from wsabie.io.parsers.text_tables import normalise_columns
 from wsabie.vocabulary.label_names import normalise_label_name
 
@@ -123,11 +123,11 @@ def test_sentences_and_fragments_are_told(tmp_path, caplog):
     with pytest.raises(
         InputError, match=r"column 'text' of .* holds sentences such as 'a view of a town, from a hill'"
     ):
-        make_label_reader(tmp_path, "text", sentences)
+        LabelCellReader("text").inspect(sentences).check(tmp_path)
     with caplog.at_level(logging.WARNING, logger="wsabie"):
-        make_label_reader(tmp_path, "labels", sentences)
-        make_label_reader(tmp_path, "tags", ["Perth, W.A."] * 4 + ["Oslo"] * 3)
-        make_label_reader(tmp_path, "tags", ["fox, moss"] * 4 + ["moss, bog"] * 3)
+        LabelCellReader("labels").inspect(sentences).check(tmp_path)
+        LabelCellReader("tags").inspect(["Perth, W.A."] * 4 + ["Oslo"] * 3).check(tmp_path)
+        LabelCellReader("tags").inspect(["fox, moss"] * 4 + ["moss, bog"] * 3).check(tmp_path)
     assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
         f"the column 'labels' of {tmp_path} holds sentences such as 'a view of a town, from a hill'",
         f"the column 'tags' of {tmp_path} is split at ',', and labels such as ['Perth', 'W.A.'] only come together",

@@ -25,7 +25,7 @@ from wsabie.collection.interchange.tag_record import Tag, TagLine, TagProvenance
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.parsers import text_tables
-from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader, make_label_reader
+from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.regions import format_region, parse_region
 from wsabie.storage.atomic_files import replace_file
@@ -96,11 +96,11 @@ def read_table(path: Path, rejects: Rejects, *, is_json: bool) -> Iterator[TagLi
         if len(rejects):
             return
         raise InputError(f"{format_path(path)} has no rows; write one for each tag")
-    is_ours = first[1].keys() >= OURS
-    parse_row = partial(_parse_own_row, is_json) if is_ours else _make_foreign_parser(path, first[1].keys(), is_json)
-    for place, row in chain([first], rows):
-        with rejects.catch(place):
-            yield parse_row(int(place.rpartition(":")[2]), row)
+    columns = first.cells.keys()
+    parse_row = partial(_parse_own_row, is_json) if columns >= OURS else _make_foreign_parser(path, columns, is_json)
+    for where, number, cells in chain([first], rows):
+        with rejects.catch(where):
+            yield parse_row(number, cells)
 
 
 def _parse_own_row(is_json: bool, line: int, row: JsonObject) -> TagLine:
@@ -144,8 +144,8 @@ def _make_foreign_parser(path: Path, columns: Iterable[str], is_json: bool) -> R
     original_names = {name.rpartition(":")[2].lower(): name for name in columns}  # XMP-dc:Subject
     file = _find_column(path, original_names, FILE_COLUMNS, "name the files in one")
     labels = _find_column(path, original_names, _LABELS, "put the labels in one of these")
-    cells = (row.get(labels) for _, row in text_tables.iterate_table_rows(path, Rejects(most=0), is_json))
-    reader = make_label_reader(path, labels, cells)
+    rows = text_tables.iterate_table_rows(path, Rejects(most=0), is_json)
+    reader = LabelCellReader(labels).inspect(row.cells.get(labels) for row in rows).check(path)
 
     def parse_row(line: int, row: JsonObject) -> TagLine:
         return _parse_common_columns(line, row, row.get(file))._replace(

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from wsabie.core.errors import InputError
-from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import require
 from wsabie.io.datasets.item_attributes import AttributeTable, ItemAttributes
 from wsabie.io.datasets.magnatagatune import is_magnatagatune, read_magnatagatune_attributes
@@ -14,7 +13,7 @@ from wsabie.io.file_matching import find_files, normalise_relative_path
 from wsabie.io.formats.media_folder import FILE_COLUMN, NAMES, find_metadata, normalise_labels
 from wsabie.io.modalities import SOUNDS
 from wsabie.io.parsers.label_cells import SEPARATORS, LabelCellReader
-from wsabie.io.parsers.text_tables import format_column_names, iterate_table_rows, to_text_cell
+from wsabie.io.parsers.text_tables import TextRow, format_column_names, iterate_table_rows, to_text_cell
 from wsabie.io.tags.audio_tags import read_audio_tags
 from wsabie.storage.rejects import Rejects, RowError
 
@@ -100,7 +99,7 @@ def read_metadata_attributes(path: Path, *, kinds: Sequence[str] | None = None, 
         folder, path = path, find_metadata(path) or path
         require(path != folder, f"{folder} has no {' or '.join(NAMES)}; write one, or give a table")
     rows = list(iterate_table_rows(path, rejects))
-    columns = dict.fromkeys(name for _, row in rows for name in row)
+    columns = dict.fromkeys(name for row in rows for name in row.cells)
     id_column = next((name for name in _ID_COLUMNS if name in columns), None)
     if rows and id_column is None:
         raise InputError(
@@ -134,27 +133,27 @@ _LAYOUTS: tuple[tuple[Callable[[Path], bool], Callable[..., AttributeTable]], ..
 
 
 def _iterate_attributes(
-    rows: list[tuple[str, JsonObject]], id_column: str, kinds: list[str], rejects: Rejects
+    rows: list[TextRow], id_column: str, kinds: list[str], rejects: Rejects
 ) -> Iterator[ItemAttributes]:
     readers = []
     for kind in kinds:
         separators = SEPARATORS if kind.endswith("s") else _SINGULAR
-        readers.append(LabelCellReader(kind, None, separators).inspect(row.get(kind) for _, row in rows))
+        readers.append(LabelCellReader(kind, None, separators).inspect(row.cells.get(kind) for row in rows))
     sides: dict[str, str] = {}
-    for where, row in rows:
+    for where, _, cells in rows:
         with rejects.catch(where):
-            name, side = to_text_cell(row.get(id_column)), to_text_cell(row.get("split"))
+            name, side = to_text_cell(cells.get(id_column)), to_text_cell(cells.get("split"))
             if name is None:
                 raise RowError("row without an id")
             name = normalise_relative_path(name) if id_column == FILE_COLUMN else name
             if side not in (None, sides.get(name, side)):
                 raise RowError("row at odds with another of its file", f"split {side} and not {sides[name]}")
             names = {
-                reader.name: normalise_labels(_read_names(reader, row.get(reader.name), where)) for reader in readers
+                reader.name: normalise_labels(_read_names(reader, cells.get(reader.name), where)) for reader in readers
             }
             if side is not None:
                 sides[name] = side
-            yield ItemAttributes(name, names, side, to_text_cell(row.get("group")))
+            yield ItemAttributes(name, names, side, to_text_cell(cells.get("group")))
 
 
 def _read_names(reader: LabelCellReader, cell: object, where: str) -> tuple[str, ...]:

@@ -97,13 +97,13 @@ def _build_id_table(folder: Path, clips: list[ItemAttributes], kind: str, reject
 
 def _iterate_clips(folder: Path, rejects: Rejects) -> Iterator[ItemAttributes]:
     makers = {
-        row["clip_id"]: {kind: row[kind] for kind in KINDS[1:]}
-        for _, row in iterate_line_rows(folder / INFO, ("clip_id", *KINDS[1:]), rejects)
+        row.cells["clip_id"]: {kind: row.cells[kind] for kind in KINDS[1:]}
+        for row in iterate_line_rows(folder / INFO, ("clip_id", *KINDS[1:]), rejects)
     }
     clip_ids: set[str] = set()
-    for where, row in iterate_line_rows(folder / ANNOTATIONS, ("clip_id", "mp3_path"), rejects):
+    for where, _, cells in iterate_line_rows(folder / ANNOTATIONS, ("clip_id", "mp3_path"), rejects):
         with rejects.catch(where):
-            clip = _parse_clip(row, makers.get(row["clip_id"], {}))
+            clip = _parse_clip(cells, makers.get(cells["clip_id"], {}))
             if clip.id in clip_ids:
                 raise RowError("duplicate id", clip.id)
             clip_ids.add(clip.id)

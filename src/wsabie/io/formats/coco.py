@@ -26,6 +26,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.file_matching import find_listed_files, find_local_file, normalise_relative_path
 from wsabie.io.formats.region_items import KINDS, RegionAnnotation, make_region_items
+from wsabie.io.modalities import PICTURES
 from wsabie.io.parsers.array_builders import require_rows
 from wsabie.io.parsers.json_values import iterate_elements
 from wsabie.io.parsers.text_files import read_head
@@ -239,7 +240,7 @@ def _build_items(file: Path, content: _CocoContent, kind: str, rejects: Rejects)
     paths = {key: _find_picture(image, folders) for key, image in content.images.items()}
     missing_names = [content.images[key].name for key, path in paths.items() if path is None]
     place = parent if folder.name.lower() == "annotations" else folder
-    matches = find_listed_files(place, missing_names) if missing_names else {}
+    matches = find_listed_files(place, missing_names, PICTURES) if missing_names else {}
     for key, image in content.images.items():
         path, marked = paths[key] or matches.get(image.name), content.marked.pop(key, [])
         if path is None:

@@ -18,30 +18,27 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from wsabie.core.errors import InputError
-from wsabie.core.input_limits import read_limits
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.formats.parquet_tables import ParquetTable, find_label_columns, is_text_type
 from wsabie.io.parsers.array_builders import decode_row, require_rows
-from wsabie.io.parsers.json_values import is_array
 from wsabie.io.parsers.label_cells import (
     ITEM_COLUMNS,
     LABEL_COLUMNS,
-    FlagColumns,
     LabelCellReader,
-    check_labels,
-    make_label_reader,
+    find_flag_columns,
 )
 from wsabie.io.parsers.text_files import format_path, iterate_bounded_numbered_lines, read_head
 from wsabie.io.parsers.text_tables import (
+    TextRow,
     format_column_names,
-    iterate_array_rows,
     iterate_csv_records,
+    iterate_json_rows,
     iterate_named_records,
     normalise_columns,
     parse_json_cells,
@@ -129,14 +126,6 @@ def _find_repeated(numbers: "array[int]") -> frozenset[int]:
     return frozenset(order[1:][is_repeated].tolist())
 
 
-class TextRow(NamedTuple):
-    """Row of a table: its place and number, and its cells by column."""
-
-    where: str
-    number: int
-    cells: JsonObject
-
-
 TextRows: TypeAlias = Callable[[Rejects], Iterator[TextRow]]
 
 
@@ -222,15 +211,8 @@ def _parse_header(line: bytes) -> list[str] | None:
 
 
 def read_json_rows(path: Path, rejects: Rejects) -> Iterator[TextRow]:
-    """Yield the rows of JSON lines, or of an array."""
-    if is_array(read_head(path)):
-        for number, cells in iterate_array_rows(path, rejects):
-            yield TextRow(f"{path}:{number}", number, cells)
-        return
-    depth = read_limits().depth
-    for number, line in _iterate_lines(path, rejects):
-        with rejects.catch(path, number):
-            yield TextRow(f"{path}:{number}", number, parse_json_cells(line, depth))
+    """Return the rows of JSON lines, or of an array."""
+    return iterate_json_rows(path, _iterate_lines(path, rejects), rejects)
 
 
 def _iterate_lines(path: Path, rejects: Rejects) -> Iterator[tuple[int, bytes]]:
@@ -242,7 +224,7 @@ def _iterate_lines(path: Path, rejects: Rejects) -> Iterator[tuple[int, bytes]]:
 
 
 def read_table_rows(path: Path, rejects: Rejects) -> Iterator[TextRow]:
-    """Yield the rows of a table under its header.
+    """Return the rows of a table under its header.
 
     Raises
     ------
@@ -250,15 +232,12 @@ def read_table_rows(path: Path, rejects: Rejects) -> Iterator[TextRow]:
         A column is named twice; CSV that is malformed, or has a line of more than 64 MiB.
     """
     # escapes stand for bad bytes until the cell that holds them is looked at
-    if b"\t" in read_head(path).lstrip().partition(b"\n")[0]:
-        lines = _iterate_lines(path, rejects)
-        records: Iterator[tuple[int, list[str]]] = (
-            (number, line.decode("utf-8", "surrogateescape").split("\t")) for number, line in lines
-        )
-    else:
+    if b"\t" not in read_head(path).lstrip().partition(b"\n")[0]:
         records = iterate_csv_records(path, _LONGEST_LINE, _LONGEST_LINE, escaped=True)
-    for number, cells in iterate_named_records(path, records, rejects):
-        yield TextRow(f"{path}:{number}", number, cells)
+        return iterate_named_records(path, records, rejects)
+    lines = _iterate_lines(path, rejects)
+    cells = ((number, line.decode("utf-8", "surrogateescape").split("\t")) for number, line in lines)
+    return iterate_named_records(path, cells, rejects)
 
 
 def read_annif_rows(path: Path, rejects: Rejects) -> Iterator[TextRow]:
@@ -286,24 +265,23 @@ def _find_labels(path: Path, rows: TextRows, label_column: str | None) -> LabelC
     """Return the reader of the column of labels, or of columns of 0 and 1, by the whole file; None without one."""
     names = normalise_columns([label_column]) if label_column else _LABELS
     readers = {name: LabelCellReader(name) for name in names}
-    columns, choices, flags = dict[str, None](), dict[str, None](), FlagColumns()
+    columns, choices = dict[str, None](), set[str]()
     for row in rows(Rejects(most=0)):
         if len(columns) < _MOST_COLUMNS:
             columns |= dict.fromkeys(row.cells)
-        if not columns.keys() & readers:
-            flags.add(row.cells)
-        choices |= {name: None for name, cell in row.cells.items() if isinstance(cell, dict) and "choices" in cell}
+        choices |= {name for name, cell in row.cells.items() if isinstance(cell, dict) and "choices" in cell}
         for name, reader in readers.items():
             reader.add(row.cells.get(name))
     column = next((name for name in readers if name in columns), None) or _find_choices(columns, choices)
     if column in readers:
-        return check_labels(path, readers[column])
+        return readers[column].check(path)
+    all_cells = (row.cells for row in rows(Rejects(most=0)))
     if column is not None:
-        return make_label_reader(path, column, (row.cells.get(column) for row in rows(Rejects(most=0))))
+        return LabelCellReader(column).inspect(cells.get(column) for cells in all_cells).check(path)
     if label_column:
         listed = format_column_names(columns)
         raise InputError(f"{path} has no column {label_column!r} (it has {listed}); name the column of labels")
-    if (labels := flags.make_reader()) is None:
+    if (labels := find_flag_columns(all_cells)) is None:
         _log_unlabelled(path, columns)
     return labels
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from wsabie.core.arrays import Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.io.file_matching import find_listed_files, find_local_file
+from wsabie.io.file_matching import find_listed_files
 from wsabie.io.modalities import PICTURES
 from wsabie.io.parsers.array_builders import (
     LabelIndex,
@@ -174,11 +174,8 @@ class IdLabelCollector:
         rows = self.as_rows(unit)
         places = {name: files.get(name, "") for name in rows.ids} if files is not None else {n: n for n in rows.ids}
         first = [places[name] for name in rows.ids[:_LOOKED_AT] if places[name].lower().endswith(PICTURES.endings)]
-        pictures = {name: find_local_file(folder, place) for name, place in places.items()} if first else {}
-        if any(file is None for file in pictures.values()):
-            listed_files = find_listed_files(folder, places.values())
-            pictures = {name: file or listed_files.get(places[name]) for name, file in pictures.items()}
-        if any(pictures.values()):
+        pictures = find_listed_files(folder, places.values(), PICTURES) if first else {}
+        if pictures:
             return self._build_picture_list(rows, places, pictures)
         if needs_files and 2 * len(first) > len(rows.ids[:_LOOKED_AT]):
             problem = f"names of pictures, such as {first[0]!a}, and none of these is in {folder}"
@@ -213,9 +210,7 @@ class IdLabelCollector:
         signs = 1 - 2 * (keys & 1).astype(np.int8)
         return build_signed_label_matrix(compute_offsets(counts), final[keys >> 1 & _LABEL], signs, len(names)), names
 
-    def _build_picture_list(
-        self, rows: FeatureTable, places: dict[str, str], files: dict[str, Path | None]
-    ) -> ItemList:
+    def _build_picture_list(self, rows: FeatureTable, places: dict[str, str], files: dict[str, Path]) -> ItemList:
         pictures: list[Item] = []
         Y = rows.Y
         for row, name in enumerate(rows.ids):
@@ -225,7 +220,7 @@ class IdLabelCollector:
             for label in [rows.label_names[i] for i, sign in signed if sign < 0]:
                 self.rejects.add(where, "denied label, which a picture cannot keep", label)
             labels = tuple(rows.label_names[i] for i, sign in signed if sign > 0)
-            file = files[name]
+            file = files.get(places[name])
             if file is None:
                 self.rejects.add(where, "labels without a picture", places[name])
             elif not labels:

@@ -34,7 +34,7 @@ from wsabie.io.file_matching import FileMatcher, find_files, format_other_files,
 from wsabie.io.image_errors import refine_by_decoding
 from wsabie.io.modalities import DOCUMENTS, MEDIA, Modality, detect_modality
 from wsabie.io.parsers.array_builders import require_rows
-from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader, find_flag_columns, make_label_reader
+from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader, find_flag_columns
 from wsabie.io.parsers.text_files import explain_reading_errors
 from wsabie.io.parsers.text_tables import (
     format_column_names,
@@ -190,16 +190,22 @@ def read_metadata(
     rows = list(iterate_table_rows(path, rejects))
     if not rows and len(rejects) == n_rejects:
         raise InputError(f"{path} has no rows; write one for each file, or remove the file")
-    columns = {name for _, row in rows for name in row}
-    if rows and image_column not in columns:
+    if not rows:
+        return []
+    columns = {name for row in rows for name in row.cells}
+    if image_column not in columns:
         raise InputError(
             f"{path} has no column {image_column!r} (it has {format_column_names(columns)}); name the files in one"
         )
-    labels = _make_label_reader(path, [row for _, row in rows], columns, label_column) if rows else LabelCellReader("")
+    reader = _make_label_reader(path, [row.cells for row in rows], columns, label_column)
     entries = []
-    for where, row in rows:
+    for where, _, cells in rows:
         with rejects.catch(where):
-            entries.append(_make_entry(where, row, image_column, labels.read_labels(labels.get_cell(row), where)))
+            labels = reader.read_labels(reader.get_cell(cells), where)
+            file_name, *facts = (to_text_cell(cells.get(name)) for name in (image_column, *_SINGLE_FIELDS))
+            if file_name is None:
+                raise RowError("row without a file name")
+            entries.append(MetadataEntry(where, file_name, labels, *facts))
     return entries
 
 
@@ -209,21 +215,13 @@ def _make_label_reader(
     choices = normalise_columns([label_column]) if label_column else LABEL_COLUMNS
     column = next((name for name in choices if name in columns), None)
     if column is not None:
-        return make_label_reader(path, column, (row.get(column) for row in rows))
-    if label_column is None and (flags := find_flag_columns(rows)) is not None:
+        return LabelCellReader(column).inspect(row.get(column) for row in rows).check(path)
+    if label_column is None and (flags := find_flag_columns(rows)):
         return flags
     raise InputError(
         f"{path} has no column {' or '.join(map(repr, choices))} (it has "
         f"{format_column_names(columns)}); put the labels in one of these"
     )
-
-
-def _make_entry(where: str, row: JsonObject, image_column: str, labels: tuple[str, ...]) -> MetadataEntry:
-    file_name = to_text_cell(row.get(image_column))
-    if file_name is None:
-        raise RowError("row without a file name")
-    group, time, split = (to_text_cell(row.get(name)) for name in _SINGLE_FIELDS)
-    return MetadataEntry(where, file_name, labels, group, time, split)
 
 
 LABELS_FROM = ("auto", "folders", "metadata", "xmp", "tags", "none")

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 from wsabie.core.errors import InputError, MissingLabelsError
 from wsabie.core.input_files import open_input
 from wsabie.core.json_conversion import JsonObject
-from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader, find_flag_columns, make_label_reader
+from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader, find_flag_columns
 from wsabie.io.parsers.text_files import (
     check_column_count,
     check_expansion,
@@ -473,9 +473,9 @@ def find_label_columns(
 
     name = table.first_of((label_column,) if label_column else choices)
     if name is not None:
-        kind, cells = table.schema.field(name).type, table.iterate_cells(name)
+        kind, reader = table.schema.field(name).type, LabelCellReader(name, read_class_names(table.schema, name))
         is_scalar = types.is_integer(kind) or types.is_floating(kind)  # nothing in them is to be inspected
-        return make_label_reader(table.path, name, () if is_scalar else cells, read_class_names(table.schema, name))
+        return reader.inspect(() if is_scalar else table.iterate_cells(name)).check(table.path)
     fields = [(field.name, field.type) for field in table.schema if label_column is None]
     is_number = (types.is_integer, types.is_boolean, types.is_floating)
     names = [name for name, kind in fields if any(is_type(kind) for is_type in is_number)]

@@ -7,7 +7,7 @@ recur in most cells, so that a single odd cell decides nothing. A text may be a 
 import logging
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -41,6 +41,12 @@ class LabelCellReader:
 
     Numbers become their decimal digits, or the name at that place of `class_names`. `inspect` sees all cells first.
 
+    Attributes
+    ----------
+    name : str
+    columns : list of str
+        Columns that are read.
+
     Examples
     --------
     >>> reader = LabelCellReader("tags").inspect(["dog, ;)", "dog, sea", "['sea', 'cat']"])
@@ -49,7 +55,7 @@ class LabelCellReader:
     """
 
     def __init__(self, name: str, class_names: Sequence[str] | None = None, separators: str = SEPARATORS) -> None:
-        self.name, self.class_names = name, class_names
+        self.name, self.columns, self.class_names = name, [name], class_names
         self._separators = "" if name.lower() in SINGLE else separators
         self._is_single = name.lower() in SINGLE or separators != SEPARATORS
         self._first: tuple[str, str, object] | None = None  # kind, where, value
@@ -63,11 +69,6 @@ class LabelCellReader:
         for cell in cells:
             self.add(cell)
         return self
-
-    @property
-    def columns(self) -> list[str]:
-        """Columns that are read."""
-        return [self.name]
 
     def get_cell(self, row: Mapping[str, object]) -> object:
         """Return the cell of a row that `read_labels` takes."""
@@ -129,14 +130,32 @@ class LabelCellReader:
         share = sum(recurring) / max(1, sum(map(len, cells)))
         return 2 * sum(map(_is_clean, split_cells)) > len(split_cells), sum(map(bool, recurring)), is_common, share
 
-    def find_sentence(self) -> str | None:
+    def check(self, path: Path) -> "LabelCellReader":
+        """Return the reader; warn, or raise MissingLabelsError, where the labels of its column look like none."""
+        if sentence := self._find_sentence():
+            if self.name.lower() == "text":
+                raise MissingLabelsError(
+                    f"the column 'text' of {path} holds sentences such as {sentence[:60]!r}, and no labels; put the "
+                    "labels in a column labels"
+                )
+            log.warning(
+                "the column %r of %s holds sentences such as %r; are these labels?", self.name, path, sentence[:60]
+            )
+        elif fragments := self._find_fragments():
+            log.warning(
+                "the column %r of %s is split at %r, and labels such as %r only come together; if they are parts of "
+                "names, call it label", self.name, path, self.separator, fragments[:3],
+            )  # fmt: skip
+        return self
+
+    def _find_sentence(self) -> str | None:
         """Return a cell if most are sentences: of four words or more, without labels that recur."""
         n_recurring = self._rate(self.separator or "\n")[1]
         is_long = sum(len(text.split()) >= _SENTENCE for text in self._texts)
         has_sentences = 2 * is_long > len(self._texts) and 2 * n_recurring < len(self._texts)
         return max(self._texts, key=len) if has_sentences and len(self._texts) > 1 else None
 
-    def find_fragments(self) -> list[str] | None:
+    def _find_fragments(self) -> list[str] | None:
         """Return labels of a cell that come in no other cell but its copies, if most cells with several are such."""
         if (separator := self.separator) is None:
             return None
@@ -194,89 +213,31 @@ class LabelCellReader:
 class FlagReader(LabelCellReader):
     """Reader of columns of 0 and 1, whose names are the labels."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: list[str]) -> None:
         super().__init__(", ".join(names[:3]))
-        self._columns = list(names)
-
-    @property
-    def columns(self) -> list[str]:
-        """Columns that are read."""
-        return self._columns
+        self.columns = names
 
     def get_cell(self, row: Mapping[str, object]) -> object:
         """Return the names of the columns that hold 1."""
-        return [name for name in self._columns if _FLAGS.get(row.get(name))]
+        return [name for name in self.columns if _FLAGS.get(row.get(name))]
 
 
-class FlagColumns:
-    """Columns that hold nothing but 0 and 1, found row by row.
+def find_flag_columns(rows: Iterable[Mapping[str, object]]) -> FlagReader | None:
+    """Return the reader of the columns that hold nothing but 0 and 1; None for fewer than two.
 
     Examples
     --------
-    >>> flags = FlagColumns()
-    >>> for row in ({"id": 1, "dog": 1, "sea": 0}, {"id": 2, "dog": "0", "sea": "1"}):
-    ...     flags.add(row)
-    >>> flags.make_reader().get_cell(row)
-    ['sea']
+    >>> rows = [{"id": 1, "dog": 1, "sea": 0}, {"id": 2, "dog": "0", "sea": "1"}]
+    >>> [find_flag_columns(rows).get_cell(row) for row in rows]
+    [['dog'], ['sea']]
     """
-
-    def __init__(self, reserved: Collection[str] = ()) -> None:
-        self._reserved = {*reserved, *ITEM_COLUMNS}
-        self._names: list[str] | None = None
-
-    def add(self, row: Mapping[str, object]) -> None:
-        """Inspect one row."""
-        if self._names is None:
-            self._names = [name for name in row if name not in self._reserved]
-        self._names = [name for name in self._names if _is_flag(row.get(name))]
-
-    def make_reader(self) -> FlagReader | None:
-        """Return the reader of two columns or more; None for fewer."""
-        return FlagReader(self._names) if self._names is not None and len(self._names) > 1 else None
-
-
-def find_flag_columns(rows: Iterable[Mapping[str, object]], reserved: Collection[str] = ()) -> FlagReader | None:
-    """Return the reader of the columns of 0 and 1; None for fewer than two."""
-    columns = FlagColumns(reserved)
+    names: list[str] | None = None
     for row in rows:
-        columns.add(row)
-    return columns.make_reader()
-
-
-def _is_flag(cell: object) -> bool:
-    return isinstance(cell, str | int | float) and cell in _FLAGS
-
-
-def make_label_reader(
-    path: Path, name: str, cells: Iterable[object], class_names: Sequence[str] | None = None
-) -> LabelCellReader:
-    """Return the reader of a column by all its cells; warn where labels look like fragments of names.
-
-    Raises
-    ------
-    MissingLabelsError
-        A column called text holds sentences.
-    """
-    return check_labels(path, LabelCellReader(name, class_names).inspect(cells))
-
-
-def check_labels(path: Path, reader: LabelCellReader) -> LabelCellReader:
-    """Return the reader; warn, or raise MissingLabelsError, where the labels of its column look like none."""
-    if sentence := reader.find_sentence():
-        if reader.name.lower() == "text":
-            raise MissingLabelsError(
-                f"the column 'text' of {path} holds sentences such as {sentence[:60]!r}, and no labels; put the labels "
-                "in a column labels"
-            )
-        log.warning(
-            "the column %r of %s holds sentences such as %r; are these labels?", reader.name, path, sentence[:60]
-        )
-    elif fragments := reader.find_fragments():
-        log.warning(
-            "the column %r of %s is split at %r, and labels such as %r only come together; if they are parts of names, "
-            "call it label", reader.name, path, reader.separator, fragments[:3],
-        )  # fmt: skip
-    return reader
+        names = [name for name in row if name not in ITEM_COLUMNS] if names is None else names
+        names = [name for name in names if isinstance(cell := row.get(name), str | int | float) and cell in _FLAGS]
+        if len(names) < 2:
+            return None
+    return FlagReader(names) if names else None
 
 
 def _split_text(text: str, separator: str) -> list[str]:

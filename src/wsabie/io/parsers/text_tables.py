@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, NamedTuple, cast
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_limits import read_limits
@@ -84,13 +84,21 @@ def split_csv_line(line: bytes, delimiter: str) -> list[str]:
         raise RowError("malformed CSV", str(error)) from error
 
 
+class TextRow(NamedTuple):
+    """Row of a table: its place and number, and its cells by column."""
+
+    where: str
+    number: int
+    cells: JsonObject
+
+
 LONGEST_LINE = 1 << 22
 _EXCEL = re.compile(rb'"?sep=([,;|\t])"?')
 _LONGEST_CELL = 1 << 17  # of CSV: a quote that is never closed takes all that follows
 
 
-def iterate_table_rows(path: Path, rejects: Rejects, is_json: bool | None = None) -> Iterator[tuple[str, JsonObject]]:
-    """Yield (file and line, cells by column) of each row of JSON lines, of a JSON array, or of CSV.
+def iterate_table_rows(path: Path, rejects: Rejects, is_json: bool | None = None) -> Iterator[TextRow]:
+    """Return the rows of JSON lines, of a JSON array, or of CSV.
 
     By default the content tells an array, and the endings .jsonl and .json lines.
 
@@ -101,26 +109,27 @@ def iterate_table_rows(path: Path, rejects: Rejects, is_json: bool | None = None
     InputError
         Malformed as a whole, a column named twice, or a line of more than 4 MiB.
     """
-    if is_json is not False and is_array(read_head(path)):
-        for number, cells in iterate_array_rows(path, rejects):
-            yield f"{path}:{number}", cells
-    elif path.name.lower().removesuffix(".gz").endswith((".jsonl", ".json")) if is_json is None else is_json:
+    if is_json is None:
+        has_ending = path.name.lower().removesuffix(".gz").endswith((".jsonl", ".json"))
+        is_json = has_ending or is_array(read_head(path))
+    if is_json:
+        return iterate_json_rows(path, iterate_numbered_lines(path, LONGEST_LINE, skip_blank=True), rejects)
+    return iterate_named_records(path, iterate_csv_records(path, LONGEST_LINE), rejects)
+
+
+def iterate_json_rows(path: Path, lines: Iterable[tuple[int, bytes]], rejects: Rejects) -> Iterator[TextRow]:
+    """Yield the rows of numbered lines of JSON, or of the array that a file holds; a task of Label Studio is a row."""
+    if not is_array(read_head(path)):
         depth = read_limits().depth
-        for number, line in iterate_numbered_lines(path, LONGEST_LINE, skip_blank=True):
+        for number, line in lines:
             with rejects.catch(path, number):
-                yield f"{path}:{number}", parse_json_cells(line, depth)
-    else:
-        for number, cells in iterate_named_records(path, iterate_csv_records(path, LONGEST_LINE), rejects):
-            yield f"{path}:{number}", cells
-
-
-def iterate_array_rows(path: Path, rejects: Rejects) -> Iterator[tuple[int, JsonObject]]:
-    """Yield (number from 1, cells by column) of the objects of a JSON array; a task of Label Studio becomes a row."""
+                yield TextRow(f"{path}:{number}", number, parse_json_cells(line, depth))
+        return
     for number, element in enumerate(iterate_array(path), start=1):
         with rejects.catch(path, number):
             if not isinstance(element, dict):
                 raise RowError("no JSON object", repr(element)[:100])
-            yield number, flatten_task(element)
+            yield TextRow(f"{path}:{number}", number, flatten_task(element))
 
 
 def flatten_task(row: JsonObject) -> JsonObject:
@@ -149,8 +158,8 @@ def flatten_task(row: JsonObject) -> JsonObject:
 
 def iterate_named_records(
     path: Path, records: Iterator[tuple[int, list[str]]], rejects: Rejects, needed: Iterable[str] = ()
-) -> Iterator[tuple[int, JsonObject]]:
-    """Yield (line, cells by column) of numbered records, of which the first names the columns.
+) -> Iterator[TextRow]:
+    """Yield the rows of numbered records, of which the first names the columns.
 
     Raises
     ------
@@ -171,11 +180,11 @@ def iterate_named_records(
         with rejects.catch(path, number):
             if len(cells) != len(header):
                 raise RowError("wrong number of cells", f"{len(cells)} of {len(header)}")
-            yield number, dict(zip(header, cells, strict=True))
+            yield TextRow(f"{path}:{number}", number, dict(zip(header, cells, strict=True)))
 
 
-def iterate_line_rows(path: Path, needed: Iterable[str], rejects: Rejects) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the rows of a table with tabs between quoted cells and one record a line.
+def iterate_line_rows(path: Path, needed: Iterable[str], rejects: Rejects) -> Iterator[TextRow]:
+    """Return the rows of a table with tabs between quoted cells and one record a line.
 
     A bad line spoils no other.
 
@@ -186,8 +195,7 @@ def iterate_line_rows(path: Path, needed: Iterable[str], rejects: Rejects) -> It
     """
     lines = iterate_numbered_lines(path, LONGEST_LINE, skip_blank=True)
     records = iterate_parsed(path, lines, lambda line: split_csv_line(line, "\t"), rejects)
-    rows = iterate_named_records(path, records, rejects, needed)
-    return ((f"{path}:{number}", cells) for number, cells in rows)
+    return iterate_named_records(path, records, rejects, needed)
 
 
 def format_column_names(columns: Iterable[str]) -> str:
