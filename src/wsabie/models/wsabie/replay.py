@@ -17,7 +17,7 @@ every row is easier to learn than a difference from labels without rows. `refit_
 against fixed points, in about the true proportions, and centred on the mean of all rows. There a new label scores like
 an old one with as many rows, so it can only gain by what is special about its rows.
 
-docs/how-to/streams.md has the figures of this and of other remedies.
+benchmarks/pages/later-labels.md has the figures of this and of other remedies.
 """
 
 from collections.abc import Mapping, Sequence
