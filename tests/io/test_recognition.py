@@ -59,7 +59,7 @@ def test_markup_and_programs_are_not_words(tmp_path, content):
 
 
 @pytest.mark.parametrize("labels_from", ["auto", "none"])
-@pytest.mark.parametrize("name", ["pipe", "pipe.png", "metadata.csv", "pipe.heic"])
+@pytest.mark.parametrize("name", ["pipe", "pipe.png", "metadata.csv", "pipe.cr2"])
 def test_a_pipe_is_named_and_not_opened(tmp_path, name, labels_from):
     os.mkfifo(tmp_path / name)
     with pytest.raises(InputError, match=rf"{name} is a pipe or a device, but data are read twice; save them to a"):
@@ -159,9 +159,9 @@ def test_an_empty_folder_and_wrong_choices(tmp_path):
 
 
 def test_a_picture_of_a_format_that_is_not_read(tmp_path):
-    (tmp_path / "a.HEIC").write_bytes(b"\0\0\0\x18ftypheic")
-    with pytest.raises(InputError, match=r"a\.HEIC is a picture of a format .* not supported; convert it to JPEG"):
-        open_source(tmp_path / "a.HEIC")
+    (tmp_path / "a.JXL").write_bytes(b"\0\0\0\x0cJXL ")
+    with pytest.raises(InputError, match=r"a\.JXL is a picture of a format .* not supported; convert it to JPEG"):
+        open_source(tmp_path / "a.JXL")
 
 
 def write_table_beside(folder, **columns):
@@ -192,14 +192,14 @@ def test_pictures_beside_parquet_are_not_hidden(tmp_path, picture, columns, opti
 def test_a_table_of_labelled_paths_belongs_to_the_pictures_beside_it(tmp_path, picture):
     for name in ("dog/1.png", "dog/2.png", "3.png"):
         picture(tmp_path / name)
-    (tmp_path / "4.heic").write_bytes(b"content")
+    (tmp_path / "4.cr2").write_bytes(b"content")
     write_table_beside(tmp_path, file_name=["./dog/1.png", "3.png", "gone.png"], labels=[["wolf"], [], ["elk"]])
     rejects = Rejects()
     assert [p.labels for p in open_source(tmp_path, rejects=rejects)] == [("wolf",)]
     assert sorted(rejects.listed) == [
         (f"{tmp_path}/table.parquet row 2", "picture without labels", "3.png"),
         (f"{tmp_path}/table.parquet row 3", "labels without a picture", "gone.png"),
-        ("4.heic", "unsupported picture format", "convert it to JPEG or PNG"),
+        ("4.cr2", "unsupported picture format", "convert it to JPEG or PNG"),
         ("dog/2.png", "picture without labels", "no row in the table"),
     ]
     assert len(open_source(tmp_path / "table.parquet")) == 1

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import IO
 
 from wsabie.core.errors import InputError
-from wsabie.io.image_inspection import inspect_image, open_picture, silence_decoders
+from wsabie.io.image_inspection import inspect_image, is_heif, open_picture, register_heif, silence_decoders
 from wsabie.io.modalities import PICTURES
 from wsabie.io.tags.embedded_metadata import UNREADABLE, iterate_chunks
 from wsabie.storage.rejects import RowError
 
 _PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 _SIGNATURES = (b"\xff\xd8\xff", _PNG[:8], b"GIF8", b"II*\0", b"MM\0*", b"BM")
-_AVIF = b"ftypavi"  # from the fifth byte, like the next
-_FOREIGN = (b"ftyphe", b"ftypmif1", b"ftypmsf1", b"JXL \r\n")  # HEIF, often under the ending of a JPEG; JPEG XL
+_AVIF = b"ftypavi"  # from the fifth byte
+_JPEG_XL = b"JXL \r\n"  # from the fifth byte too
 
 
 def explain_decoding_error(error: Exception, stream: IO[bytes]) -> tuple[str, str]:
@@ -77,9 +77,11 @@ def _explain_unidentified(stream: IO[bytes]) -> tuple[str, str]:
     head = stream.read(16)
     if head.startswith(_SIGNATURES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
         return ("truncated picture" if is_truncated(stream) else "damaged picture"), "its header cannot be read"
-    if head.startswith(_AVIF, 4) and features.check("avif"):
+    if is_heif(head) and not register_heif():
+        return PICTURES.unsupported, "HEIC needs more: pip install 'wsabie[photos]', or convert it to JPEG"
+    if is_heif(head) or (head.startswith(_AVIF, 4) and features.check("avif")):
         return "damaged picture", "its header cannot be read"
-    if head.startswith((_AVIF, *_FOREIGN), 4):
+    if head.startswith((_AVIF, _JPEG_XL), 4):
         return PICTURES.unsupported, PICTURES.convert
     return "not a picture", f"begins with {head[:8].hex(' ')}"
 

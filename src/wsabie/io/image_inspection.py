@@ -402,8 +402,33 @@ def inspect_image(stream: IO[bytes]) -> ImageStructure:
 
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP", "PPM", "AVIF")
-"""What is read (JPEG includes the multi-picture files of phones: their first picture). Whoever opens a picture names
-these, so that no file can reach Pillow's interpreters of other formats."""
+"""What is read (JPEG includes the multi-picture files of phones: their first picture), and HEIF where `pillow-heif` is
+installed. Whoever opens a picture names these, so that no file can reach Pillow's interpreters of other formats."""
+
+
+_HEIF = (b"ftyphe", b"ftypmif1", b"ftypmsf1")
+
+
+def is_heif(head: bytes) -> bool:
+    """Return True if a file begins as HEIC pictures of phones do, whatever its ending.
+
+    Examples
+    --------
+    >>> is_heif(b"\\0\\0\\0\\x1cftypheic"), is_heif(b"\\0\\0\\0\\x1cftypavif")
+    (True, False)
+    """
+    return head.startswith(_HEIF, 4)
+
+
+@cache
+def register_heif() -> bool:
+    """Let Pillow read HEIC pictures; return False if `pillow-heif` is not installed."""
+    try:
+        import pillow_heif
+    except ImportError:
+        return False
+    pillow_heif.register_heif_opener(thumbnails=False, depth_images=False, aux_images=False, decode_threads=1)
+    return True
 
 
 def open_picture(stream: IO[bytes]) -> "ImageFile":
@@ -413,8 +438,11 @@ def open_picture(stream: IO[bytes]) -> "ImageFile":
     """
     from PIL import Image, JpegImagePlugin
 
+    head = stream.read(12)
+    stream.seek(0)
+    formats = (*FORMATS, "HEIF") if is_heif(head) and register_heif() else FORMATS
     try:
-        return Image.open(stream, formats=FORMATS)
+        return Image.open(stream, formats=formats)
     except Image.DecompressionBombError:
         stream.seek(0)
         if stream.read(2) != b"\xff\xd8":

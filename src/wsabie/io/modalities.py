@@ -53,14 +53,14 @@ PICTURES = Modality(
     "pictures",
     "picture",
     (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp", ".avif", ".ppm", ".pgm",
-     ".pbm", ".pnm", ".mpo", ".jpg_large"),
-    (".heic", ".heif", ".hif", ".jxl", ".jp2", ".psd", ".xcf", ".svg", ".tga", ".exr", ".dng", ".cr2", ".cr3", ".nef",
+     ".pbm", ".pnm", ".mpo", ".jpg_large", ".heic", ".heif", ".hif"),
+    (".jxl", ".jp2", ".psd", ".xcf", ".svg", ".tga", ".exr", ".dng", ".cr2", ".cr3", ".nef",
      ".arw", ".orf", ".rw2", ".raf", ".pef", ".srw", ".nrw", ".rwl", ".iiq", ".x3f", ".gpr", ".crw", ".kdc", ".dcr",
      ".mrw", ".erf", ".3fr", ".fff", ".mef", ".mos", ".sr2", ".srf", ".avci", ".jxr", ".j2k"),
     "xmp",
     "keywords in them or in sidecars beside them (1.jpg.xmp)",
     read_keywords,
-    "such as HEIC or raw ones of cameras",
+    "such as raw ones of cameras or JPEG XL",
     "convert it to JPEG or PNG",
 )  # fmt: skip
 SOUNDS = Modality(

@@ -89,7 +89,7 @@ def test_files_of_other_kinds_are_counted_by_ending(animals: Collection) -> None
     for name in ("1.mov", "dog/2.MOV", "dog/saved", "a.pdf", "dog/1.png.xmp", "list.csv", ".hidden.mov", "x.mp3"):
         (animals.folder / name).write_bytes(b"")
     rejects = Rejects()
-    for name in ("a.nrw", "b.HEIC", "c.crw"):
+    for name in ("a.nrw", "b.CR2", "c.crw"):
         (animals.folder / name).write_bytes(b"")
     result = look(animals, rejects=rejects)
     counts = "2 .mov, 1 without an ending, 1 .pdf, 1 .mp3"

@@ -183,14 +183,14 @@ def test_what_cannot_be_read_is_an_item_counted_and_listed(photos: Collection) -
     (photos.folder / "words.png").write_bytes(b"plain words")
     (photos.folder / "cut.png").write_bytes(content[: len(content) // 2])
     (photos.folder / "empty.jpg").write_bytes(b"")
-    (photos.folder / "raw.heic").write_bytes(b"x")
+    (photos.folder / "raw.cr2").write_bytes(b"x")
     rejects = Rejects()
     assert look(photos, rejects=rejects) == NOTHING._replace(new=3, unreadable=3, unchanged=6)
     assert {where: reason for where, reason, _ in rejects.listed} == {
         "words.png": "not a picture",
         "cut.png": "truncated picture",
         "empty.jpg": "empty file",
-        "raw.heic": "unsupported picture format",
+        "raw.cr2": "unsupported picture format",
     }
     assert {path for path, (_, state) in rows(photos).items() if state == "unreadable"} == {
         "words.png", "cut.png", "empty.jpg",

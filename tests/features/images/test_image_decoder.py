@@ -6,6 +6,7 @@ import logging
 import os
 import resource
 import struct
+import sys
 import threading
 import warnings
 import zlib
@@ -18,7 +19,14 @@ from hypothesis import strategies as st
 from PIL import Image, features
 
 from wsabie.core.errors import InputError
-from wsabie.features.images.image_decoder import REASONS, UnreadableItemError, decode_image, decode_with_size
+from wsabie.features.images.image_decoder import (
+    REASONS,
+    UnreadableItemError,
+    decode_image,
+    decode_with_size,
+    read_header,
+)
+from wsabie.io.image_inspection import register_heif
 
 RED, GREEN, BLUE, WHITE = (230, 20, 10), (20, 220, 40), (10, 30, 200), (255, 255, 255)
 
@@ -205,12 +213,43 @@ def test_refuses_what_is_no_picture(tmp_path):
     assert refused(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n") == "not a picture"
 
 
-@pytest.mark.parametrize("head", [b"\0\0\0\x18ftypheic", b"\0\0\0\x18ftypmif1", b"\0\0\0\x0cJXL \r\n\x87\n"])
-def test_refuses_formats_of_phones_under_any_name(tmp_path, head):
-    (tmp_path / "phone.jpg").write_bytes(head + bytes(40))
+def test_refuses_jpeg_xl_under_any_name(tmp_path):
+    (tmp_path / "phone.jpg").write_bytes(b"\0\0\0\x0cJXL \r\n\x87\n" + bytes(40))
     with pytest.raises(UnreadableItemError) as caught:
         decode_image(tmp_path / "phone.jpg")
     assert (caught.value.reason, caught.value.detail) == ("unsupported picture format", "convert it to JPEG or PNG")
+
+
+@pytest.mark.parametrize("brand", [b"heic", b"mif1"])
+def test_heic_without_its_decoder_names_what_to_install(monkeypatch, brand):
+    content = b"\0\0\0\x18ftyp" + brand + bytes(40)
+    assert refused(content) == "damaged picture"
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)
+    register_heif.cache_clear()
+    with pytest.raises(UnreadableItemError) as caught:
+        decode_image(content)
+    register_heif.cache_clear()
+    assert caught.value.reason == "unsupported picture format"
+    assert "pip install 'wsabie[photos]'" in caught.value.detail
+
+
+def test_heic_of_a_phone_is_decoded_upright_with_its_date(tmp_path):
+    pillow_heif = pytest.importorskip("pillow_heif")
+    pixels = np.zeros((48, 64, 3), np.uint8)
+    pixels[:, :32] = 255
+    exif = Image.Exif()
+    exif.get_ifd(0x8769)[0x9003] = "2024:05:01 12:00:00"
+    register_heif()
+    photo = tmp_path / "IMG_1.jpg"  # some programs keep the ending of a JPEG
+    pillow_heif.from_pillow(Image.fromarray(pixels)).save(photo, exif=exif.tobytes(), quality=90)
+    decoded = decode_image(photo)
+    assert decoded.shape == (48, 64, 3)
+    assert decoded[:, :28].min() > 200
+    assert decoded[:, 36:].max() < 60
+    with photo.open("rb") as stream:
+        assert read_header(stream) == (64, 48, "2024-05-01T12:00:00")
+    content = photo.read_bytes()
+    assert refused(content[: len(content) // 2]) in ("truncated picture", "damaged picture")
 
 
 def test_avif_is_unsupported_only_where_pillow_cannot_read_it(monkeypatch):

@@ -70,24 +70,24 @@ def test_hidden_and_foreign_files_are_left_alone_and_loose_pictures_listed(folde
     assert rejects.listed[0][0] == "loose.png"
 
 
-FOREIGN = ("Thumbs.db", "desktop.ini", ".DS_Store", "about.txt", "1.json", "1.xmp", "1.mp4", "._1.heic", "notes")
+FOREIGN = ("Thumbs.db", "desktop.ini", ".DS_Store", "about.txt", "1.json", "1.xmp", "1.mp4", "._1.cr2", "notes")
 
 
 def test_pictures_in_formats_that_are_not_read_are_listed_and_other_files_are_not(folder, picture):
     picture(folder / "dog" / "1.jpg")
-    for name in (*FOREIGN, "1.HEIC", "2.cr2"):
+    for name in (*FOREIGN, "1.JXL", "2.cr2"):
         (folder / "dog" / name).write_bytes(b"content")
     rejects = Rejects()
     assert listed(read_folder(folder, rejects=rejects)) == {"dog/1.jpg": ("dog",)}
     listed_files = {(where, reason, advice) for where, reason, advice in rejects.listed}
     problem = ("unsupported picture format", "convert it to JPEG or PNG")
-    assert listed_files == {("dog/1.HEIC", *problem), ("dog/2.cr2", *problem)}
+    assert listed_files == {("dog/1.JXL", *problem), ("dog/2.cr2", *problem)}
     with pytest.raises(InputError, match=r"unsupported picture format \(convert it to JPEG or PNG\)"):
         read_folder(folder, rejects=Rejects(strict=True))
 
 
 def test_a_folder_of_pictures_that_cannot_be_read_says_so(folder, picture):
-    for name in ("1.heic", "2.heif"):
+    for name in ("1.jxl", "2.cr2"):
         (folder / name).write_bytes(b"content")
     with pytest.raises(InputError, match=r"no pictures that can be read, but 2 in formats .*; convert them to JPEG"):
         read_folder(folder, rejects=Rejects())
@@ -96,9 +96,12 @@ def test_a_folder_of_pictures_that_cannot_be_read_says_so(folder, picture):
         read_folder(folder, rejects=Rejects())
 
 
+OTHERS = {".mpo", ".jpg_large", ".heic", ".heif", ".hif"}  # JPEG of phones, and what pillow-heif adds
+
+
 def test_every_format_that_is_read_has_its_endings():
     readable = {ending for ending, name in Image.registered_extensions().items() if name in FORMATS}
-    assert readable - {".apng", ".avifs", ".pfm"} == set(PICTURES.endings) - {".mpo", ".jpg_large"}  # JPEG, too
+    assert readable - {".apng", ".avifs", ".pfm"} == set(PICTURES.endings) - OTHERS
     assert not readable & set(PICTURES.unread)
 
 

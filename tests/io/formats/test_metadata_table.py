@@ -70,15 +70,15 @@ def test_rows_of_which_none_can_be_used_are_told(folder):
 
 
 def test_a_picture_of_a_format_that_is_not_read_is_listed_once(folder):
-    (folder / "9.heic").write_bytes(b"content")
-    (folder / ".hidden.heic").write_bytes(b"content")
-    names = ["0.png", "9.heic", ".hidden.heic", "gone.heic"]
+    (folder / "9.cr2").write_bytes(b"content")
+    (folder / ".hidden.cr2").write_bytes(b"content")
+    names = ["0.png", "9.cr2", ".hidden.cr2", "gone.cr2"]
     (folder / "metadata.csv").write_text("file_name,labels\n" + "".join(f"{name},sea\n" for name in names))
     rejects = Rejects()
     assert labels_of(folder, rejects=rejects) == {"0.png": ("sea",)}
     listed = [(where.rpartition("/")[2], reason) for where, reason, _ in rejects.listed if ".png" not in where]
     assert listed == [
-        ("9.heic", "unsupported picture format"),
+        ("9.cr2", "unsupported picture format"),
         ("metadata.csv:4", "labels without a picture"),
         ("metadata.csv:5", "labels without a picture"),
     ]
@@ -87,10 +87,10 @@ def test_a_picture_of_a_format_that_is_not_read_is_listed_once(folder):
 def test_a_picture_that_cannot_be_read_does_not_excuse_one_of_another_folder(folder):
     """The list of what is skipped may hold that of another collection, with the same ids."""
     rejects = Rejects()
-    rejects.add("9.heic", "unsupported picture format")
-    (folder / "metadata.csv").write_text("file_name,labels\n0.png,sea\n9.heic,sea\n")
+    rejects.add("9.cr2", "unsupported picture format")
+    (folder / "metadata.csv").write_text("file_name,labels\n0.png,sea\n9.cr2,sea\n")
     labels_of(folder, rejects=rejects)
-    assert (f"{folder}/metadata.csv:3", "labels without a picture", "9.heic") in rejects.listed
+    assert (f"{folder}/metadata.csv:3", "labels without a picture", "9.cr2") in rejects.listed
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image, TiffImagePlugin, features
 
 from metadata_bytes import FILES, extended, iptc, packet, png_packet, resource, resources, segment, with_segments
+from wsabie.io.recognition import open_source
 from wsabie.io.tags.embedded_metadata import (
     MAGIC,
     XMP_HEAD,
@@ -130,6 +131,14 @@ def test_dates_come_from_the_sidecar_exif_and_the_packet_in_this_order(tmp_path,
 )
 def test_character_sets_of_iptc(block, keywords):
     assert read_iptc_keywords(block) == keywords
+
+
+def test_keywords_of_a_heic_photo_count(tmp_path):
+    pillow_heif = pytest.importorskip("pillow_heif")
+    photo = tmp_path / "IMG_1.HEIC"
+    pillow_heif.from_pillow(Image.new("RGB", (64, 64))).save(photo, xmp=packet("sea", "dog"))
+    assert read_image_tags(photo).names == ("sea", "dog")
+    assert [item.labels for item in open_source(tmp_path)] == [("sea", "dog")]
 
 
 def test_iptc_counts_where_no_packet_names_tags(tmp_path, picture):

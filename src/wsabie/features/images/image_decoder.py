@@ -86,7 +86,7 @@ def _decoder_bytes(image: Image.Image, structure: ImageStructure, full: tuple[in
         return rows + structure.keeps_coefficients * _COEFFICIENT * len(image.getbands()) * blocks[0] * blocks[1]
     if kind == "WEBP":
         return _WEBP * pixels
-    if kind == "AVIF":
+    if kind in ("AVIF", "HEIF"):
         return _AVIF * max(pixels, structure.frame_pixels)
     if kind == "TIFF":
         return _tiff_bytes(image)
