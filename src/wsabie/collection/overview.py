@@ -18,8 +18,8 @@ from wsabie.collection.folder.collection import Collection
 from wsabie.collection.folder.drafts import list_drafts
 from wsabie.collection.labels import label_store
 from wsabie.collection.labels.label_list import LabelSummary, build_label_query, make_label
+from wsabie.collection.labels.label_store import LabelCount
 from wsabie.collection.learning.suggestions import count_pending
-from wsabie.collection.merge_proposals.evidence import LabelCount
 from wsabie.collection.registry.model_registry import LoadedModel, find_usable_model, load_model_in_use
 from wsabie.collection.registry.thresholds import PRECISIONS
 from wsabie.collection.scan.roots import list_roots
@@ -193,14 +193,10 @@ def _evaluate_label(
 
 
 @dataclass(frozen=True)
-class LabelCompletion:
+class LabelCompletion(LabelCount):
     """Completed label; `synonym` is the one that matches (None: its name), `language` that of the match."""
 
-    id: int
-    name: str
     synonym: str | None
-    language: str
-    items: int
 
 
 def complete_label(collection: Collection, start: str, k: int = 20) -> list[LabelCompletion]:
@@ -223,7 +219,7 @@ def complete_label(collection: Collection, start: str, k: int = 20) -> list[Labe
         shown_ids = [*islice(own_matches, k - n_synonyms), *islice(by_synonym, n_synonyms)]
         labels = [(label, by_synonym.get(label.id)) for label in _read_in_order(connection, shown_ids)]
     return [
-        LabelCompletion(label.id, label.name, synonym, languages.get(synonym or "", label.language), label.items)
+        LabelCompletion(label.id, label.name, languages.get(synonym or "", label.language), label.items, synonym)
         for label, synonym in labels
     ]
 

@@ -12,7 +12,8 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_write
 from wsabie.collection.db.journal import format_current_time
 from wsabie.collection.folder.collection import create_collection
-from wsabie.collection.merge_proposals.proposals import LabelCount, MergeProposal
+from wsabie.collection.labels.label_store import LabelCount
+from wsabie.collection.merge_proposals.proposals import MergeProposal
 
 Cli = Callable[..., Any]
 

@@ -1254,9 +1254,9 @@ export interface components {
         LabelCompletion: {
             id: number;
             name: string;
-            synonym: string | null;
             language: string;
             items: number;
+            synonym: string | null;
         };
         /** @description Label with the number of its items. */
         LabelCount: {
@@ -1287,10 +1287,10 @@ export interface components {
             id: number;
             name: string;
             language: string;
+            items: number;
             wordnet: string;
             parent: string | null;
             synonyms: string[];
-            items: number;
             rejected: number;
             reviewed_suggestions: number;
             accepted_suggestions: number;
@@ -1401,12 +1401,15 @@ export interface components {
          *     Attributes
          *     ----------
          *     id : int
-         *     name, language, wordnet : str
-         *         Language and WordNet id are "" if unknown.
+         *     name, language : str
+         *     items : int
+         *         Number of items that accept it.
+         *     wordnet : str
+         *         WordNet id; it and the language are "" if unknown.
          *     parent : str or None
          *     synonyms : list of str
-         *     items, rejected : int
-         *         Number of items that accept it, and that reject it.
+         *     rejected : int
+         *         Number of items that reject it.
          *     reviewed_suggestions, accepted_suggestions : int
          *         Number of suggestions that people decided, and that they accepted.
          *     n_children : int
@@ -1416,10 +1419,10 @@ export interface components {
             id: number;
             name: string;
             language: string;
+            items: number;
             wordnet: string;
             parent: string | null;
             synonyms: string[];
-            items: number;
             rejected: number;
             reviewed_suggestions: number;
             accepted_suggestions: number;

@@ -206,8 +206,8 @@ class Collection:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
-            if error is not None:
-                _refuse_damage(self, error)
+            if error is not None and can_result_from_damage(error):
+                check_database(self)
         finally:
             self.close()
 
@@ -299,21 +299,6 @@ def check_database(collection: Collection) -> None:
 def can_result_from_damage(error: BaseException) -> bool:
     """Return whether an error may come from values of a wrong type in rows."""
     return isinstance(error, _DAMAGE_ERRORS) and not isinstance(error, WsabieError)
-
-
-def _refuse_damage(collection: Collection, error: BaseException) -> None:
-    """Search for damage that explains an error from values of a wrong type in rows.
-
-    Raises
-    ------
-    InputError
-        The database is damaged, which explains the error.
-    """
-    if can_result_from_damage(error):
-        try:
-            check_database(collection)
-        except InputError as damage:
-            raise damage from error
 
 
 def make_damage_error(collection: Collection, fault: str) -> CollectionError:

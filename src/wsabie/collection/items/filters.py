@@ -104,8 +104,8 @@ class FilterClause(NamedTuple):
         Query for the ids of matching items, served by an index; None if no index can.
     condition : ColumnElement
         Condition on a row of `items`, written so that the planner uses no index for it.
-    remainder : ColumnElement or None
-        Condition that `numbers` leaves unchecked.
+    remainder : tuple of ColumnElement
+        Conditions that `numbers` leaves unchecked.
     is_scattered : bool
         True if matches are spread over every sort order, so that a walk finds some quickly.
     scans_all : bool
@@ -114,7 +114,7 @@ class FilterClause(NamedTuple):
 
     numbers: Query | None
     condition: Condition
-    remainder: Condition | None = None
+    remainder: tuple[Condition, ...] = ()
     is_scattered: bool = False
     scans_all: bool = False
 
@@ -165,7 +165,7 @@ def _filter_suggested(filter_query: FilterQuery) -> FilterClause:
     is_decided = exists().where(a.item_id == items.c.id, a.label_id == filter_query.label, a.region == "")
     is_suggested = exists().where(waiting.c.item_id == items.c.id, *filter_query.limit_suggestions(waiting))
     numbers = select(suggestions.c.item_id).where(*filter_query.limit_suggestions())
-    return FilterClause(numbers, and_(is_suggested, not_(is_decided)), not_(is_decided))
+    return FilterClause(numbers, and_(is_suggested, not_(is_decided)), (not_(is_decided),))
 
 
 def _build_pending_condition(filter_query: FilterQuery) -> Condition:

@@ -315,7 +315,7 @@ def _select_narrowest(
     narrowest: FilterClause | None = None
     numbers: list[int] | None = None
     for clause in clauses:
-        is_walked = clause.remainder is not None and sort in ("uncertainty", "probability")  # by suggestions
+        is_walked = clause.remainder and sort in ("uncertainty", "probability")  # by suggestions
         if clause.numbers is not None and not is_walked and numbers != []:
             limit = (MAX_COUNTED if clause.is_scattered else MAX_SORTED) + 1 if numbers is None else len(numbers)
             probe = clause.numbers.offset(limit - 1).limit(1)  # checks an index first
@@ -327,9 +327,8 @@ def _select_narrowest(
     state = filter_query.criteria.state
     if narrowest is None or numbers is None:
         return FilterConditions([items.c.state == state, *conditions], None)
-    remainder = [] if narrowest.remainder is None else [narrowest.remainder]
     has_state = items.c.state.concat("") == state  # the planner uses no index for it
-    selection = FilterConditions([has_state, *conditions, *remainder], numbers)
+    selection = FilterConditions([has_state, *conditions, *narrowest.remainder], numbers)
     if len(numbers) > MAX_COUNTED:
         return selection
     return FilterConditions([], list(connection.scalars(selection.restrict(sa.select(items.c.id), items.c.id))))

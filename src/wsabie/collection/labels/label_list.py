@@ -20,31 +20,30 @@ Order = Literal["items", "name", "accuracy"]
 
 
 @dataclass(frozen=True)
-class LabelSummary:
+class LabelSummary(label_store.LabelCount):
     """Label with its counts.
 
     Attributes
     ----------
     id : int
-    name, language, wordnet : str
-        Language and WordNet id are "" if unknown.
+    name, language : str
+    items : int
+        Number of items that accept it.
+    wordnet : str
+        WordNet id; it and the language are "" if unknown.
     parent : str or None
     synonyms : list of str
-    items, rejected : int
-        Number of items that accept it, and that reject it.
+    rejected : int
+        Number of items that reject it.
     reviewed_suggestions, accepted_suggestions : int
         Number of suggestions that people decided, and that they accepted.
     n_children : int
         Number of labels right below it.
     """
 
-    id: int
-    name: str
-    language: str
     wordnet: str
     parent: str | None
     synonyms: list[str]
-    items: int
     rejected: int
     reviewed_suggestions: int
     accepted_suggestions: int
@@ -152,9 +151,9 @@ def build_label_query(number: int | None = None) -> Any:
 
 def make_label(row: Any, other_names: list[str], n_children: int) -> LabelSummary:
     """Make a label from a row of `build_label_query`."""
-    number, name, language, wordnet, parent, _, *counts = row
+    number, name, language, wordnet, parent, _, n_items, *counts = row
     numbers: Iterable[Any] = (*map(int, counts), n_children)  # PostgreSQL returns sums as decimals
-    return LabelSummary(number, name, language, wordnet, parent, other_names, *numbers)
+    return LabelSummary(number, name, language, n_items, wordnet, parent, other_names, *numbers)
 
 
 def _is_below(label: LabelSummary, parent: int | None, parent_id: int | None) -> bool:

@@ -34,6 +34,16 @@ ITEMS_BY_LABEL = (
 _QUERIES_AT_ONCE = 100  # one subquery a label: an index gives the newest few, a window function would read all
 
 
+@dataclass(frozen=True)
+class LabelCount:
+    """Label with the number of its items."""
+
+    id: int
+    name: str
+    language: str
+    items: int
+
+
 @dataclass(frozen=True, order=True)
 class ExampleItem:
     """Item with the hash of its content."""

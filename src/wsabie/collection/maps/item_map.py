@@ -32,7 +32,7 @@ from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_store
 from wsabie.collection.registry.item_index import ItemEmbeddings, SearchIndex, load_search_index
 from wsabie.collection.registry.model_registry import LoadedModel, load_model_in_use
-from wsabie.core.arrays import Bool, Float32, Float64, Int64, UInt8
+from wsabie.core.arrays import Float32, Float64, Int64, UInt8
 from wsabie.core.errors import InputError, ModelFolderError
 from wsabie.core.machine import limit_blas_threads
 from wsabie.core.progress import SILENT, Progress
@@ -184,8 +184,6 @@ class Map(NamedTuple):
     items : (n,) int64
         Ids of the items that are present, ascending.
     places : (n, 2) float32
-    n_placed : int
-        Number of items that came after the projection and were placed beside neighbours.
     share : float or None
         Share of the variance in the plane; None if the method has no such figure.
     """
@@ -197,7 +195,6 @@ class Map(NamedTuple):
     source_version: str
     items: Int64
     places: Float32
-    n_placed: int
     share: float | None
 
     @property
@@ -214,14 +211,6 @@ class ProjectionStatus:
     state: Literal["ready", "stale", "none", "not installed"]
     new_items: int
     created: str | None
-
-
-class _ProjectedItems(NamedTuple):
-    """All points of a model in the plane, including those of items that are gone."""
-
-    places: Float32
-    is_placed: Bool
-    share: float | None
 
 
 def build_map(collection: Collection, method: Method = "pca") -> Map:
@@ -241,7 +230,7 @@ def build_map(collection: Collection, method: Method = "pca") -> Map:
         if projection is None:
             raise InputError("there is no UMAP of the model in use yet; have it computed first")
     key = loaded_model.path, index_version, method, projection_version
-    projected = _projected_items.get(key, lambda: _project_points(index, projection))
+    all_places, share = _projections.get(key, lambda: _project_points(index, projection))
     with begin_read(collection.engine) as connection:
         source_version = _make_digest(loaded_model.path.name, index_version, *_fingerprint_present(connection))
         version = _make_digest(source_version, method, projection_version)
@@ -249,9 +238,8 @@ def build_map(collection: Collection, method: Method = "pca") -> Map:
         def draw() -> Map:
             ids, query = index.embeddings.items, select(items.c.id).where(items.c.state == "present")
             is_present = np.isin(ids, connection.scalars(query).all())
-            n_placed = int(projected.is_placed[is_present].sum())
-            present_points = ids[is_present], projected.places[is_present], n_placed, projected.share
-            return Map(loaded_model, index, method, version, source_version, *present_points)
+            present_points = ids[is_present], all_places[is_present]
+            return Map(loaded_model, index, method, version, source_version, *present_points, share)
 
         return _maps.get(version, draw)
 
@@ -329,7 +317,7 @@ def _fingerprint_present(connection: Connection) -> tuple[int, ...]:
     return tuple(int(part) for part in connection.execute(query.where(items.c.state == "present")).one())
 
 
-_maps, _projected_items = FileCache[Map](_MAPS), FileCache[_ProjectedItems](_MAPS)
+_maps, _projections = FileCache[Map](_MAPS), FileCache[tuple[Float32, float | None]](_MAPS)
 
 
 class _StoredProjection(NamedTuple):
@@ -339,12 +327,12 @@ class _StoredProjection(NamedTuple):
     created: str
 
 
-def _project_points(index: SearchIndex, projection: _StoredProjection | None) -> _ProjectedItems:
-    """Return all points in the plane, by a stored projection or by principal components."""
+def _project_points(index: SearchIndex, projection: _StoredProjection | None) -> tuple[Float32, float | None]:
+    """Return all points, also of items that are gone, in the plane, and their share of the variance if it is known."""
     ids, marks, points = index.embeddings
     if projection is None:
         components = compute_principal_components(points)
-        return _ProjectedItems(components.places(points), np.zeros(len(ids), bool), components.share)
+        return components.places(points), components.share
     is_projected = projection.embeddings.contains(ids, marks)
     places = np.zeros((len(ids), 2), np.float32)
     places[is_projected] = projection.embeddings.points[np.searchsorted(projection.embeddings.items, ids[is_projected])]
@@ -353,7 +341,7 @@ def _project_points(index: SearchIndex, projection: _StoredProjection | None) ->
         k = min(_NEAREST, int(is_projected.sum()))
         nearest = index.cosine.top_k(points[new_points], k, candidates=np.flatnonzero(is_projected))[0]
         places[new_points] = np.median(places[nearest], axis=1)
-    return _ProjectedItems(places, ~is_projected, None)
+    return places, None
 
 
 def _load_projection(model: Path) -> _StoredProjection | None:

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, select
 
 from wsabie.collection.db.database import group_pairs
 from wsabie.collection.db.tables import annotations
+from wsabie.collection.labels.label_store import LabelCount
 from wsabie.core.arrays import Bool, Float32, Int64, Matrix
 from wsabie.vocabulary.hierarchy import make_lookup_key
 from wsabie.vocabulary.knowledge_graph import UP, KnowledgeGraph
@@ -107,10 +108,8 @@ def find_mutual_neighbours(vectors: Float32, min_cosine: float, k: int = 3) -> l
     for lo in range(0, n, _BLOCK_SIZE):
         scores = vectors[lo : lo + _BLOCK_SIZE] @ vectors.T
         scores[np.arange(len(scores)), np.arange(lo, lo + len(scores))] = -np.inf
-        remaining, bound = scores.copy(), scores.max(axis=1, initial=-np.inf)
-        for _ in range(min(k, n) - 1):
-            remaining[np.arange(len(remaining)), remaining.argmax(axis=1)] = -np.inf
-            bound = remaining.max(axis=1)
+        kth = n - min(k, n)
+        bound = np.partition(scores, kth, axis=1)[:, kth]
         rows, columns = np.nonzero(scores >= np.maximum(bound - _TIE_TOLERANCE, min_cosine)[:, None])
         first = np.searchsorted(rows, np.arange(len(scores)))
         is_within_ties = np.arange(len(rows)) - first[rows] < _MAX_TIES
@@ -183,16 +182,6 @@ class MergeEvidence:
     kind: str
     weight: float
     message: str
-
-
-@dataclass(frozen=True)
-class LabelCount:
-    """Label with the number of its items."""
-
-    id: int
-    name: str
-    language: str
-    items: int
 
 
 def compute_score(evidence: Iterable[MergeEvidence]) -> float:

@@ -9,8 +9,7 @@ from wsabie.collection import overview
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_list
-from wsabie.collection.labels.label_store import ExampleItem, find_example_items
-from wsabie.collection.merge_proposals.evidence import LabelCount
+from wsabie.collection.labels.label_store import ExampleItem, LabelCount, find_example_items
 from wsabie.collection.merge_proposals.proposals import read_proposals
 from wsabie.core.json_conversion import JsonObject
 from wsabie.server import collection_schemas as schemas
