@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,7 +16,7 @@ from sqlalchemy.pool import NullPool
 from wsabie.collection.db import sqlite_file
 from wsabie.collection.db.errors import explain_database_errors, format_address, format_restore_hint, make_damage_error
 from wsabie.collection.db.sqlite_file import Mode, guard_reading
-from wsabie.collection.db.tables import Expression, Query, identity, metadata
+from wsabie.collection.db.tables import Change, Expression, Query, identity, metadata
 from wsabie.core.errors import CollectionError, InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import count_available_cores
@@ -248,9 +247,14 @@ def select_in(
     connection: Connection, query: Query, column: Expression, values: Iterable[object]
 ) -> Iterator[Row[*tuple[Any, ...]]]:
     """Yield the rows of a query whose column has one of many values, a few hundred values at a time."""
-    remaining = iter(values)
-    while part := list(islice(remaining, _MAX_VALUES)):
+    for part in iterate_chunks(list(values), _MAX_VALUES):
         yield from connection.execute(query.where(column.in_(part)))
+
+
+def execute_in(connection: Connection, statement: Change, column: Expression, values: Sequence[object]) -> None:
+    """Update or delete the rows whose column has one of many values, a few hundred values at a time."""
+    for part in iterate_chunks(values, _MAX_VALUES):
+        connection.execute(statement.where(column.in_(part)))
 
 
 def group_pairs(pairs: Iterable[tuple[K, T]]) -> defaultdict[K, list[T]]:

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, Table, bindparam, delete, func, inser
 from sqlalchemy.exc import IntegrityError
 
 from wsabie.collection.db import tables
-from wsabie.collection.db.database import begin_write, fetch_rows, iterate_chunks, select_in
+from wsabie.collection.db.database import begin_write, execute_in, fetch_rows, iterate_chunks, select_in
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 
@@ -37,7 +37,6 @@ JOURNALED_TABLES = {
 _LAST = select(*(select(func.max(table.c.id)).scalar_subquery() for table in (tables.journal, tables.changes)))
 _N_CHANGES = select(func.count()).where(tables.changes.c.entry_id == tables.journal.c.id).scalar_subquery()
 _ENTRIES = select(tables.journal, _N_CHANGES).order_by(tables.journal.c.id.desc())
-_BATCH_SIZE = 500  # largest number of ids in a query
 _TIME = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d(\.\d{1,6})?)?)?)?)?)?Z?")
 _FLUSH_SIZE = 20_000  # approximate number of changes before a flush
 
@@ -140,12 +139,12 @@ class JournalWriter:
         self._record(table, [(None, row) for row in rows])
 
     def _delete(self, table: Table, rows: Sequence[Row]) -> None:
-        for part in iterate_chunks([row["id"] for row in rows], _BATCH_SIZE):
-            if table is tables.labels:  # suggestions are no decisions, and would block the deletion
-                s, model_ids = tables.suggestions.c, select(tables.models.c.id)
-                is_of_labels = s.model_id.in_(model_ids) & s.label_id.in_(part)
-                self.connection.execute(delete(tables.suggestions).where(is_of_labels))
-            self.connection.execute(delete(table).where(table.c.id.in_(part)))
+        numbers = [row["id"] for row in rows]
+        if table is tables.labels:  # suggestions are no decisions, and would block the deletion
+            s, model_ids = tables.suggestions.c, select(tables.models.c.id)  # the first column of the index
+            of_models = delete(tables.suggestions).where(s.model_id.in_(model_ids))
+            execute_in(self.connection, of_models, s.label_id, numbers)
+        execute_in(self.connection, delete(table), table.c.id, numbers)
         self._record(table, [(row, None) for row in rows])
 
     def _update(self, table: Table, pairs: Sequence[tuple[Row, Row]]) -> None:

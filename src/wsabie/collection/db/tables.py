@@ -12,6 +12,7 @@ from sqlalchemy.schema import SchemaItem
 
 Condition: TypeAlias = sa.ColumnElement[bool]
 Expression: TypeAlias = sa.ColumnElement[Any]
+Change: TypeAlias = sa.Update | sa.Delete
 Query: TypeAlias = sa.Select[*tuple[Any, ...]]
 
 metadata = sa.MetaData(

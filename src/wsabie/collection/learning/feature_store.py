@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from sqlalchemy import select, update
 
-from wsabie.collection.db.database import begin_write, fetch_rows, group_pairs, iterate_chunks
+from wsabie.collection.db.database import begin_write, execute_in, fetch_rows, group_pairs, iterate_chunks
 from wsabie.collection.db.tables import items
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.scan.file_inspection import read_file_stat, rescan_error
@@ -185,7 +185,10 @@ def extract_missing_features(
                     rows = []
             if rows:
                 _write(store, rows)
-    _mark_unreadable(collection, missing_features.unreadable)
+    if missing_features.unreadable:
+        mark_unreadable = update(items).where(items.c.state == "present").values(state="unreadable")
+        with begin_write(collection.engine) as connection:
+            execute_in(connection, mark_unreadable, items.c.hash, missing_features.unreadable)
     return missing_features
 
 
@@ -216,13 +219,6 @@ def _iterate_files(
 def _is_unchanged(path: Path, size: int | None, mtime_ns: int | None) -> bool:
     stat = read_file_stat(path)
     return stat is not None and size in (None, stat.size) and mtime_ns in (None, stat.mtime_ns)
-
-
-def _mark_unreadable(collection: Collection, unreadable: list[str]) -> None:
-    for part in iterate_chunks(unreadable, _CHUNK):
-        with begin_write(collection.engine) as connection:
-            query = update(items).where(items.c.hash.in_(part), items.c.state == "present")
-            connection.execute(query.values(state="unreadable"))
 
 
 def _sample_hashes(collection: Collection) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 from sqlalchemy import Connection, delete, func, insert, select
 
 from wsabie.collection.annotations import decisions
-from wsabie.collection.db.database import begin_read, begin_write, iterate_chunks, select_in
+from wsabie.collection.db.database import begin_read, begin_write, execute_in, iterate_chunks, select_in
 from wsabie.collection.db.journal import Row, begin_entry, format_current_time
 from wsabie.collection.db.tables import Query, annotations, item_scores, items, suggestions
 from wsabie.collection.folder.collection import Collection, lock_models
@@ -339,8 +339,7 @@ def _store_results(
         current_labels = set(loaded_model.labels_now(connection).tolist())
         suggestion_rows = [row for row in suggestion_rows if row["label_id"] in current_labels]
         for table in (suggestions, item_scores):
-            for block in iterate_chunks(numbers, 500):
-                connection.execute(delete(table).where(table.c.model_id == model, table.c.item_id.in_(block)))
+            execute_in(connection, delete(table).where(table.c.model_id == model), table.c.item_id, numbers)
         if suggestion_rows:
             connection.execute(insert(suggestions), suggestion_rows)
         connection.execute(insert(item_scores).values(scored_at=format_current_time()), score_rows)

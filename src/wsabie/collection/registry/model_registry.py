@@ -351,22 +351,17 @@ def remove_old_models(collection: Collection, n: int, *, by: str) -> list[int]:
     Return their ids. This cannot be undone; the journal records it.
     """
     with lock_models(collection):
+        old = [record.id for record in list_models(collection)[n:] if not record.in_use]
+        if old:
+            is_unused = models.c.id.in_(old) & models.c.in_use.is_(False)
+            with begin_entry(collection.engine, by, "models", f"{len(old)} old models removed", always=True) as change:
+                change.connection.execute(update(models).where(is_unused).values(is_removed=True))
         remove_unfinished_models(collection)
-        removed = [record for record in list_models(collection)[n:] if not record.in_use]
-        for record in removed:
-            with begin_write(collection.engine) as connection:
-                if find_model_in_use(connection) == record.id:
-                    continue
-                connection.execute(update(models).where(models.c.id == record.id).values(is_removed=True))
-            _delete_data(collection, record.id, record.folder)
-        if removed:
-            with begin_entry(collection.engine, by, "models", f"{len(removed)} old models removed", always=True):
-                pass
-    return [record.id for record in removed]
+    return old
 
 
 def remove_unfinished_models(collection: Collection) -> None:
-    """Remove the remains of unfinished trainings; the caller holds the lock."""
+    """Remove the remains of unfinished trainings and of removed models; the caller holds the lock."""
     c = models.c
     rows = fetch_rows(collection.engine, select(c.id, c.folder, c.in_use, c.figures, c.is_removed))
     unfinished = {row.id for row in rows if not (row.in_use or row.figures or row.is_removed)}
