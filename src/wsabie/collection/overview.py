@@ -11,7 +11,7 @@ from sqlalchemy import Connection, and_, func, select
 
 from wsabie.collection.annotations.decisions import find_model_in_use
 from wsabie.collection.db.damage import find_damage
-from wsabie.collection.db.database import begin_read, begin_snapshot, select_in
+from wsabie.collection.db.database import begin_read, begin_snapshot, group_pairs, select_in
 from wsabie.collection.db.journal import JournalEntry, read_history
 from wsabie.collection.db.tables import annotations, items, labels, merge_exclusions, models, suggestions, synonyms
 from wsabie.collection.folder.collection import Collection
@@ -298,10 +298,8 @@ def read_status(collection: Collection, *, check: bool = False, entries: int = 5
     faults = tuple(find_damage(collection.engine)) if check else None
     root_list = list_roots(collection)
     with begin_read(collection.engine) as connection:
-        by_root: dict[int, dict[str, int]] = {root.id: {} for root in root_list}
         query = select(items.c.root_id, items.c.state, func.count()).group_by(items.c.root_id, items.c.state)
-        for root, state, count in connection.execute(query):
-            by_root.setdefault(root, {})[state] = count
+        by_root = group_pairs((root, (state, count)) for root, state, count in connection.execute(query))
         is_unmerged = labels.c.merged_into.is_(None)
         n_labels = connection.scalar(select(func.count()).where(is_unmerged).select_from(labels)) or 0
         a, m = annotations.c, models.c
@@ -310,9 +308,10 @@ def read_status(collection: Collection, *, check: bool = False, entries: int = 5
         query = select(m.id, m.created_at, m.method, m.folder).where(m.in_use.is_(True))
         model = next(starmap(ActiveModel, connection.execute(query)), None)
         waiting = _count_waiting(connection, model.id).total() if model else 0
-    item_counts = {state: sum(state_counts.get(state, 0) for state_counts in by_root.values()) for state in STATES}
+    counts = [entry for entries in by_root.values() for entry in entries]
+    item_counts = {state: sum(n for other, n in counts if other == state) for state in STATES}
     roots = tuple(
-        RootStatus(str(root.folder), root.folder.is_dir(), by_root[root.id], root.options.get("tags"))
+        RootStatus(str(root.folder), root.folder.is_dir(), dict(by_root[root.id]), root.options.get("tags"))
         for root in root_list
     )
     modality = next((root.options["modality"] for root in root_list if "modality" in root.options), None)

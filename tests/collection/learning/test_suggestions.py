@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from picture_collections import add_item, sample, suggested, tag, with_pictures
 from wsabie.cli.main import app
+from wsabie.collection.annotations.training_examples import TrainingExamples
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import read_history, undo_entry
@@ -135,7 +136,9 @@ def test_the_tags_of_a_held_out_item_do_not_change_its_own_probabilities() -> No
     columns = np.arange(4)
 
     def judge(truth: Any) -> list[float]:
-        suggestions = score_suggestions(opened, columns, X[80:], SimpleNamespace(Y=truth, labels=columns))  # type: ignore[arg-type]
+        hashes, nothing, weights = [""] * 40, np.zeros(40, bool), np.ones(40, np.float32)
+        holdout = TrainingExamples(hashes, truth, columns, [], weights, ~nothing, 1.0, nothing, 0, 0)
+        suggestions = score_suggestions(opened, columns, X[80:], holdout)
         assert suggestions.items is not None
         assert np.bincount(suggestions.items).tolist() == [4] * 40
         of_first: list[float] = suggestions.probabilities[suggestions.items == 0].tolist()

@@ -67,6 +67,13 @@ class TrainingExamples(NamedTuple):
         columns = {name: getattr(self, name)[rows] for name in ("Y", "weights", "held_out", "unjudged")}
         return self._replace(hashes=[self.hashes[i] for i in rows], **columns)
 
+    def read_columns(self, labels: Int64) -> Matrix:
+        """Return the columns of some labels in their order; a label without decisions gets an empty one."""
+        columns = np.minimum(np.searchsorted(self.labels, labels), len(self.labels) - 1)
+        Y = self.Y[:, columns].multiply(self.labels[columns] == labels).tocsr()
+        Y.eliminate_zeros()
+        return Y
+
 
 def read_examples(connection: Connection, person_weight: float = PERSON_WEIGHT) -> TrainingExamples:
     """Return the examples of one moment; a person's decision wins, then the latest."""

@@ -137,12 +137,10 @@ def _calibrate(
     loaded_model: LoadedModel, column_labels: Int64, X: Matrix, holdout: TrainingExamples, rows: Int64
 ) -> Calibration:
     """Fit the probabilities of a model to some held-out items; if these are too few, return its own."""
-    positions = np.minimum(np.searchsorted(holdout.labels, column_labels), len(holdout.labels) - 1)
-    is_known = (holdout.labels[positions] == column_labels).astype(np.int8)
     model = copy(loaded_model.model)
     own: Calibration = model.calibration_
     try:
-        model.calibrate(X[rows], holdout.Y[rows][:, positions].multiply(is_known).tocsr())
+        model.calibrate(X[rows], holdout.take(rows).read_columns(column_labels))
     except InputError:
         return own
     return model.calibration_ or own

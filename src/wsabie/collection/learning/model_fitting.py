@@ -131,9 +131,9 @@ def update_model(
     model.vocabulary_ = Vocabulary(_list_current_names(base, examples))
     rows = _select_rows(train, changed, np.flatnonzero(is_new), run.seed + len(model.history_))
     sample = train.take(rows)
-    X, Y = store.matrix(sample.hashes)[0], _select_columns(sample.Y, examples.labels, labels)
+    X, Y = store.matrix(sample.hashes)[0], sample.read_columns(labels)
     names = [*model.vocabulary_, *compress(examples.names, is_new)]
-    X_holdout, truth = store.matrix(holdout.hashes)[0], _select_columns(holdout.Y, examples.labels, labels)
+    X_holdout, truth = store.matrix(holdout.hashes)[0], holdout.read_columns(labels)
     _require_known_label(truth)
     best, curve = model, LearningCurve(run.watch)
     n_epochs = run.epochs or EPOCHS
@@ -158,18 +158,6 @@ def _require_known_label(truth: Matrix) -> None:
             "none of the items that are held out to judge a model has a label that other items have; tag more items "
             "with the same labels"
         )
-
-
-def _select_columns(Y: Matrix, labels: Int64, new_labels: Int64) -> Matrix:
-    """Return the columns of some labels in their order; a label that Y lacks gets an empty one."""
-    from scipy.sparse import csr_matrix
-
-    column_of = {int(label): column for column, label in enumerate(new_labels)}
-    columns = np.array([column_of.get(int(label), -1) for label in labels])
-    entries = Y.tocoo()
-    is_kept = columns[entries.col] >= 0
-    places = entries.row[is_kept], columns[entries.col[is_kept]]
-    return csr_matrix((entries.data[is_kept], places), (Y.shape[0], len(new_labels)))
 
 
 def _list_current_names(base: LoadedModel, examples: TrainingExamples) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 from sqlalchemy import Connection, delete, func, insert, select
 
 from wsabie.collection.annotations import decisions
-from wsabie.collection.db.database import begin_read, begin_write, execute_in, iterate_chunks, select_in
+from wsabie.collection.db.database import begin_read, begin_write, execute_in, group_pairs, iterate_chunks, select_in
 from wsabie.collection.db.journal import Row, begin_entry, format_current_time
 from wsabie.collection.db.tables import Query, annotations, item_scores, items, suggestions
 from wsabie.collection.folder.collection import Collection, lock_models
@@ -51,22 +51,16 @@ class LabelRanker:
         self._bias = model.space_.bias[self.columns]
         bias = (slope * self._bias + offset + self._offsets).astype(np.float32)
         self._index = ExactIndex(self._vectors * np.float32(slope), bias=bias)
-        self._most = int(np.unique(self.labels, return_counts=True)[1].max(initial=1))
-        order = np.argsort(self.labels, kind="stable")
-        self._sorted, self._order = self.labels[order], order
+        self._columns_by_label = group_pairs((label, column) for column, label in enumerate(self.labels.tolist()))
+        self._most = max(map(len, self._columns_by_label.values()), default=1)
 
     def exclude_pairs(self, pairs: Iterable[tuple[int, int]], n: int) -> Matrix:
         """Return (row, label) pairs as a matrix of excluded columns, (n, n_columns)."""
         from scipy.sparse import csr_matrix
 
-        rows: list[int] = []
-        columns: list[int] = []
-        for place, label in pairs:
-            start, end = np.searchsorted(self._sorted, [label, label + 1])
-            rows += [place] * int(end - start)
-            columns += self._order[start:end].tolist()
-        values = np.ones(len(rows), np.int8)
-        return csr_matrix((values, (rows, columns)), (n, len(self.labels)))
+        cells = [(place, column) for place, label in pairs for column in self._columns_by_label.get(label, ())]
+        rows, columns = np.array(cells, np.int64).reshape(-1, 2).T
+        return csr_matrix((np.ones(len(cells), np.int8), (rows, columns)), (n, len(self.labels)))
 
     def top(self, points: Float32, k: int, exclude: Matrix | None = None, threads: int | None = None) -> TopLabels:
         """Return the k most probable labels of points, (n, dim)."""

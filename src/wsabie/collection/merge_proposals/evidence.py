@@ -10,6 +10,7 @@ from itertools import combinations, product
 from math import exp
 
 import numpy as np
+import numpy.typing as npt
 from sqlalchemy import Connection, select
 
 from wsabie.collection.db.database import group_pairs
@@ -29,6 +30,8 @@ _DIM = 64
 _BLOCK_SIZE = 512
 _TIE_TOLERANCE = 1e-4  # tolerance of the cosine
 _MAX_TIES = 30  # largest number of ties with the k-th
+
+Pair = tuple[int, int]
 
 
 class Cooccurrence:
@@ -59,14 +62,11 @@ class Cooccurrence:
             counts += self.A[:, part[:, 0]].multiply(self.A[:, part[:, 1]]).sum(axis=0).astype(int).tolist()[0]
         return counts
 
-    def find_neighbours(self, min_cosine: float) -> list[tuple[int, int, float]]:
+    def find_neighbours(self, min_cosine: float) -> set[Pair]:
         """Return pairs of labels with similar contexts, each among the three nearest of the other."""
         frequent = np.flatnonzero(self.counts >= MIN_ITEMS)
         frequent = frequent[np.argsort(-self.counts[frequent], kind="stable")][:MAX_SEARCHED]
-        return [
-            (int(frequent[a]), int(frequent[b]), cosine)
-            for a, b, cosine in find_mutual_neighbours(self.contexts[frequent], min_cosine)
-        ]
+        return find_mutual_neighbours(self.contexts[frequent], frequent, min_cosine)
 
 
 def read_cooccurrence(connection: Connection, columns_by_label: dict[int, int]) -> Cooccurrence:
@@ -96,13 +96,13 @@ def read_cooccurrence(connection: Connection, columns_by_label: dict[int, int]) 
     return Cooccurrence(A)
 
 
-def find_mutual_neighbours(vectors: Float32, min_cosine: float, k: int = 3) -> list[tuple[int, int, float]]:
-    """Return pairs of unit rows, each among the k nearest of the other or tied; zero rows have none.
+def find_mutual_neighbours(vectors: Float32, places: npt.ArrayLike, min_cosine: float, k: int = 3) -> set[Pair]:
+    """Return the places of unit rows that are each among the k nearest of the other or tied; zero rows have none.
 
     Examples
     --------
-    >>> find_mutual_neighbours(np.array([[1, 0], [0.8, 0.6], [0, 1]], np.float32), 0.7, k=1)
-    [(0, 1, 0.8)]
+    >>> find_mutual_neighbours(np.array([[1, 0], [0.8, 0.6], [0, 1]], np.float32), [7, 5, 6], 0.7, k=1)
+    {(5, 7)}
     """
     n, codes = len(vectors), [np.empty(0, np.int64)]
     for lo in range(0, n, _BLOCK_SIZE):
@@ -118,8 +118,7 @@ def find_mutual_neighbours(vectors: Float32, min_cosine: float, k: int = 3) -> l
     first_row, second_row = pairs // max(n, 1), pairs % max(n, 1)
     pairs = pairs[(first_row < second_row) & np.isin(pairs, second_row * n + first_row)]
     neighbours = np.stack([pairs // max(n, 1), pairs % max(n, 1)], axis=1)
-    cosines = np.einsum("nd,nd->n", vectors[neighbours[:, 0]], vectors[neighbours[:, 1]])
-    return [(a, b, round(cosine, 4)) for (a, b), cosine in zip(neighbours.tolist(), cosines.tolist(), strict=True)]
+    return {(a, b) for a, b in np.sort(np.asarray(places)[neighbours], axis=1).tolist()}
 
 
 def normalise_rows(vectors: Float32) -> Float32:
@@ -171,8 +170,6 @@ MIN_COSINE = 0.6
 
 _MAX_SENSES = 3  # senses considered for a name
 _MAX_PAIRED = 8  # largest number of labels of one sense whose pairs are all compared
-
-Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -256,8 +253,7 @@ class EvidenceCollector:
         places : sequence of int
             Places of their labels.
         """
-        neighbours = find_mutual_neighbours(vectors, MIN_COSINE)
-        mutual_pairs = {(min(places[a], places[b]), max(places[a], places[b])) for a, b, _ in neighbours}
+        mutual_pairs = find_mutual_neighbours(vectors, places, MIN_COSINE)
         rows = {place: i for i, place in enumerate(places)}
         for pair in self._list_pairs(mutual_pairs):
             if pair[0] in rows and pair[1] in rows:
@@ -268,8 +264,7 @@ class EvidenceCollector:
 
     def add_cooccurrence(self, cooccurrence: Cooccurrence) -> None:
         """Add evidence from co-occurrence: similar contexts, always together, or never."""
-        mutual_pairs = {(min(a, b), max(a, b)) for a, b, _ in cooccurrence.find_neighbours(MIN_COSINE)}
-        pairs = self._list_pairs(mutual_pairs)
+        pairs = self._list_pairs(cooccurrence.find_neighbours(MIN_COSINE))
         if not pairs:
             return
         places = np.array(pairs)

@@ -203,7 +203,7 @@ def read_labels_by_frequency(connection: Connection) -> tuple[list[LabelCount], 
 
 def apply_proposals(collection: Collection, proposals: Sequence[MergeProposal], by: str) -> MergeSummary:
     """Merge the labels of proposals as one journal entry; labels that changed since are skipped."""
-    n_moved = n_targets = n_merged = 0
+    groups = []
     with begin_entry(collection.engine, by, "tidy") as change:
         for proposal in proposals:
             members = [proposal.target, *proposal.labels]
@@ -212,12 +212,10 @@ def apply_proposals(collection: Collection, proposals: Sequence[MergeProposal], 
             unchanged = [label for label in members if names.get(label.id) == label.name]
             if len(unchanged) < 2 or unchanged[0] != proposal.target:
                 continue
-            merges = [merge_label(change, label.id, proposal.target.id) for label in unchanged[1:]]
-            n_targets += 1
-            n_merged += len(merges)
-            n_moved += sum(merge.moved for merge in merges)
-        change.summary = f"merged {n_merged:,} labels into {n_targets:,}"
-    return MergeSummary(n_targets, n_merged, n_moved)
+            groups.append([merge_label(change, label.id, proposal.target.id) for label in unchanged[1:]])
+        merges = [merge for group in groups for merge in group]
+        change.summary = f"merged {len(merges):,} labels into {len(groups):,}"
+    return MergeSummary(len(groups), len(merges), sum(merge.moved for merge in merges))
 
 
 def _compute_label_means(

@@ -217,14 +217,9 @@ def find_rollback(collection: Collection) -> Rollback | None:
     query = query.where(c.table == models.name, c.before.is_not(None), j.undone_by.is_(None), j.undoes.is_(None))
     available = {record.id for record in list_models(collection) if record.is_available}
     with begin_read(collection.engine) as connection:
-        last: int | None = None
-        for number, model, old_row, new_row in connection.execute(query.order_by(c.entry_id.desc(), c.id.desc())):
-            if last not in (None, number):
-                break
-            if new_row is not None and old_row["in_use"] != new_row["in_use"]:
-                last = number
-                if old_row["in_use"]:
-                    return Rollback(number, model) if model in available else None
+        for number, model, old_row, new_row in connection.execute(query.order_by(c.id.desc())):
+            if new_row is not None and old_row["in_use"] and not new_row["in_use"]:
+                return Rollback(number, model) if model in available else None
     return None
 
 
