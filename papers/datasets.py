@@ -152,7 +152,7 @@ def open_data(
 
 def _open_sample(seed: int, executor: Executor | None, progress: Progress) -> PaperData:
     from wsabie.io.vocabulary.hierarchies import read_hierarchy
-    from wsabie.samples import get_sample_path, list_bundled_parts
+    from wsabie.samples import PARTS, get_sample_path
     from wsabie.workflows.demos import (
         MIN_PICTURES,
         N_VISUAL_WORDS,
@@ -163,16 +163,15 @@ def _open_sample(seed: int, executor: Executor | None, progress: Progress) -> Pa
         open_sample_images,
     )
 
-    parts, pictures = list_bundled_parts(), open_sample_images("all")
+    pictures = open_sample_images("all")
     rows, sides = extract_sample(pictures, create_visual_words(seed), seed=seed, executor=executor, progress=progress)
-    descriptions = " ".join(SAMPLE_FACTS[part].description for part in parts)
+    descriptions = " ".join(SAMPLE_FACTS[part].description for part in PARTS)
     about = (
         f"the bundled sample collection ({descriptions.removesuffix('.')}), as visual words learnt from the training "
         f"side; a tenth each for validation and test, by group, seed {seed}"
     )
-    kinds = read_hierarchy(*map(get_sample_path, parts))
-    name = "sample" if len(parts) > 1 else parts[0]  # a wheel bundles only the emoji
-    data = PaperData(name, about, *build_three_sides(rows, sides), min_rows=MIN_PICTURES, similar=kinds.similar)
+    kinds = read_hierarchy(*map(get_sample_path, PARTS))
+    data = PaperData("sample", about, *build_three_sides(rows, sides), min_rows=MIN_PICTURES, similar=kinds.similar)
     return make_extractable(data, pictures, executor, progress, n_words=N_VISUAL_WORDS, size=SIZE, seed=seed)
 
 

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from wsabie.samples import PARTS
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = "wsabie/server/static"
 TEMPLATES = "wsabie/workflows/report/templates"
@@ -41,10 +43,7 @@ def test_the_wheel_has_the_pages_and_all_that_they_load(wheel: zipfile.ZipFile) 
 
 def test_the_wheel_has_the_samples_the_templates_and_the_migrations(wheel: zipfile.ZipFile) -> None:
     names = set(wheel.namelist())
-    expected = {
-        f"wsabie/samples/{name}"
-        for name in ("photos/metadata.csv", "emoji.parquet", "documentation.jsonl.gz", "LICENSES.txt")
-    }
+    expected = {f"wsabie/samples/{name}" for name in ("photos/metadata.csv", "documentation.jsonl.gz", "LICENSES.txt")}
     folder = ROOT / "src/wsabie/collection/db/migrations/versions"
     expected |= {f"wsabie/collection/db/migrations/versions/{path.name}" for path in folder.glob("*.py")}
     expected |= {f"{TEMPLATES}/{path.name}" for path in (ROOT / "src" / TEMPLATES).iterdir()}
@@ -54,11 +53,12 @@ def test_the_wheel_has_the_samples_the_templates_and_the_migrations(wheel: zipfi
 
 def test_the_wheel_has_nothing_else(wheel: zipfile.ZipFile) -> None:
     parts = {part for name in wheel.namelist() for part in Path(name).parts}
-    assert not parts & {"node_modules", "papers", "benchmarks", "tests", "web", "__pycache__", "drawings.parquet"}
+    assert not parts & {"node_modules", "papers", "benchmarks", "tests", "web", "__pycache__"}
+    assert not parts & {f"{part}.parquet" for part in PARTS}
     assert {Path(name).parts[0].split("-")[0] for name in wheel.namelist()} == {"wsabie"}
     kinds = {Path(name).suffix for name in wheel.namelist()}
     assert not kinds & {".map", ".ts", ".tsx", ".mjs", ".pyc", ".log"}
-    assert sum(entry.compress_size for entry in wheel.infolist()) < 12_000_000
+    assert sum(entry.compress_size for entry in wheel.infolist()) < 8_000_000
 
 
 def test_built_pages_are_no_source() -> None:

@@ -12,21 +12,19 @@ from PIL import Image
 
 from wsabie import samples
 from wsabie.core.errors import InputError
-from wsabie.samples import PARTS, get_sample_path, list_bundled_parts
+from wsabie.samples import PARTS, get_sample_path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 from sample.similar import alike_pairs
 
 SIDES = {"emoji": 96, "drawings": 128}
-LARGEST = {"emoji": 5.0e6, "drawings": 14.0e6}  # bytes; the emoji go into the wheel
+LARGEST = {"emoji": 5.0e6, "drawings": 14.0e6}  # bytes
 COPIES = 0.999  # cosine of thumbnails that only copies have, after lossy coding
 
 
 @pytest.fixture(scope="module", params=PARTS)
 def part(request):
-    if request.param not in list_bundled_parts():
-        pytest.skip(f"{request.param}.parquet is not bundled in this install")
     return request.param
 
 
@@ -45,19 +43,14 @@ def emoji():
     return {row["title"]: row for row in pq.read_table(get_sample_path("emoji")).drop_columns(["image"]).to_pylist()}
 
 
-def test_the_emoji_are_always_bundled():
-    assert "emoji" in list_bundled_parts()
-
-
 def test_an_unknown_sample_names_those_there_are():
     with pytest.raises(InputError, match="no sample called 'photos'; choose one of emoji, drawings"):
         get_sample_path("photos")
 
 
 def test_a_part_that_is_not_bundled_says_where_to_get_it(monkeypatch, tmp_path):
-    monkeypatch.setattr(samples, "_get_part_path", lambda name: tmp_path / f"{name}.parquet")
-    assert list_bundled_parts() == ()
-    with pytest.raises(InputError, match=r"'drawings' is not bundled .* scripts/build_sample\.py"):
+    monkeypatch.setattr(samples, "__file__", str(tmp_path / "__init__.py"))
+    with pytest.raises(InputError, match=r"'drawings' is not in this install; it is the file .*/drawings\.parquet"):
         get_sample_path("drawings")
 
 

@@ -10,7 +10,7 @@ import pytest
 from wsabie.core.errors import InputError
 from wsabie.io.formats.pair_list import read_id_pairs
 from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph, read_label_table
-from wsabie.samples import PARTS, TABLES, get_sample_path, get_table_path, list_bundled_parts, read_part_exclusions
+from wsabie.samples import PARTS, TABLES, get_sample_path, get_table_path, read_part_exclusions
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.concept_matching import LabelConcepts, match_labels
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
@@ -26,8 +26,6 @@ def rows(name: str) -> list[list[str]]:
 @pytest.fixture(scope="module")
 def pictures() -> dict[str, set[str]]:
     """The pictures of every English label of the emoji and every tag of the drawings."""
-    if list_bundled_parts() != PARTS:
-        pytest.skip("drawings.parquet is not bundled in this install")
     ids_by_label: dict[str, set[str]] = {}
     for name in PARTS:
         table = pq.read_table(get_sample_path(name)).drop_columns(["image"]).to_pylist()

@@ -5,14 +5,9 @@ from pathlib import Path
 from wsabie.core.errors import InputError
 
 PARTS = ("emoji", "drawings")
-"""Names of the parts in Parquet files; a wheel bundles "emoji", a checkout of the repository has both."""
+"""Names of the parts in Parquet files, which the source distribution and the repository have, and a wheel has not."""
 TABLES = ("label_concepts", "part_exclusions", "car_part_concepts", "emoji_couples")
 """Names of the tables about labels, all of them bundled."""
-
-
-def list_bundled_parts() -> tuple[str, ...]:
-    """Return the parts that this install has, in the order of `PARTS`."""
-    return tuple(name for name in PARTS if _get_part_path(name).is_file())
 
 
 def get_sample_path(name: str) -> Path:
@@ -41,11 +36,11 @@ def get_sample_path(name: str) -> Path:
     """
     if name not in PARTS:
         raise InputError(f"there is no sample called {name!r}; choose one of {', '.join(PARTS)}")
-    path = _get_part_path(name)
+    path = Path(__file__).with_name(f"{name}.parquet")
     if not path.is_file():
         raise InputError(
-            f"the sample {name!r} is not bundled in this install ({path} is missing); take it from a "
-            "checkout of the repository, or build it there with `python scripts/build_sample.py`"
+            f"the sample {name!r} is not in this install; it is the file src/wsabie/samples/{name}.parquet of the "
+            "repository and of the source distribution: open that file by its path"
         )
     return path
 
@@ -114,7 +109,3 @@ def get_documents_path() -> Path:
     'documentation.jsonl.gz'
     """
     return Path(__file__).with_name("documentation.jsonl.gz")
-
-
-def _get_part_path(name: str) -> Path:
-    return Path(__file__).with_name(f"{name}.parquet")

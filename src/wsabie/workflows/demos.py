@@ -29,7 +29,7 @@ from wsabie.models.annotators import Annotator
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.models.entity_space.space import Space
 from wsabie.models.entity_space.space_annotator import SpaceAnnotator
-from wsabie.samples import get_documents_path, get_photo_folder, get_sample_path, list_bundled_parts
+from wsabie.samples import PARTS, get_documents_path, get_photo_folder, get_sample_path
 from wsabie.storage.rejects import Rejects
 from wsabie.workflows.collection_splits import split_collection
 from wsabie.workflows.compare.comparison import Comparison, build_comparison_task
@@ -97,7 +97,7 @@ def run_image_demo(
     ----------
     out : Path
     part : {"photos", "emoji", "drawings", "all"}
-        "all" is every bundled part but the photos.
+        "all" is emoji and drawings.
 
     Raises
     ------
@@ -124,8 +124,8 @@ def run_image_demo(
 
 
 def open_sample_images(part: str) -> ItemList:
-    """Open the bundled images of a part, or "all" those that are in Parquet files."""
-    names = list_bundled_parts() if part == "all" else [part]
+    """Open the bundled images of a part, or of "all" parts but the photos."""
+    names = PARTS if part == "all" else (part,)
     paths = [get_photo_folder() if name == "photos" else get_sample_path(name) for name in names]
     return ItemList(paths[0], [item for path in paths for item in open_source(path)])  # type: ignore[union-attr]
 
@@ -159,7 +159,7 @@ def _build_report_input(
     comparison: Comparison, extractor: FeatureExtractor, images: ItemList, part: str, seed: int
 ) -> ReportInput:
     entry, test = comparison["wsabie"], comparison.task.test
-    names = list_bundled_parts() if part == "all" else (part,)
+    names = PARTS if part == "all" else (part,)
     samples = [SAMPLE_FACTS[name] for name in names]
     credits = read_photo_credits() if part == "photos" else {}
     similar = None if credits else read_hierarchy(*map(get_sample_path, names)).similar(test.label_names)
