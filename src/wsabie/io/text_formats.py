@@ -11,11 +11,11 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from wsabie.io.datasets.debian_packages import is_package_list
-from wsabie.io.formats.documents import TEXT_COLUMN, detect_columns, parse_text_columns
+from wsabie.io.formats.documents import TEXT_COLUMN, detect_columns
 from wsabie.io.formats.pair_list import has_header
 from wsabie.io.formats.wordnet import is_wordnet_glosses
 from wsabie.io.parsers.json_values import is_array
-from wsabie.io.parsers.text_tables import flatten_task, normalise_columns
+from wsabie.io.parsers.text_tables import find_column, flatten_task
 
 FILE_COLUMNS = ("file_name", "path", "file", "image", "img", "picture", "image_path", "sourcefile", "image_id")
 """Names of columns with files in tables, in lower case, in order of preference."""
@@ -69,7 +69,7 @@ def read_text_head(content: bytes) -> TextHead:
             columns = list(flatten_task(row))
     elif lines:
         first = lines[1:] if lines[0].strip().strip(b'"')[:4] == b"sep=" else lines
-        columns = (parse_text_columns(first[0]) if first else None) or detect_columns(first) or ()
+        columns = detect_columns(first) if first else ()
     return TextHead(content, lines, columns)
 
 
@@ -77,12 +77,6 @@ def rate_formats(head: TextHead) -> list[Rating]:
     """Return the ratings of all formats above 0, the best first."""
     ratings = (Rating(form.kind, *form.rate(head)) for form in FORMATS)
     return sorted((rating for rating in ratings if rating.score > 0), key=lambda rating: -rating.score)
-
-
-def find_file_column(columns: Sequence[str]) -> str | None:
-    """Return the column that names files; None without one."""
-    names = {name.lower(): name for name in normalise_columns(columns)}
-    return next((names[name] for name in FILE_COLUMNS if name in names), None)
 
 
 def is_ranking(head: TextHead) -> bool:
@@ -129,12 +123,12 @@ def _rate_documents(head: TextHead) -> tuple[float, str]:
 
 def _rate_table(head: TextHead) -> tuple[float, str]:
     is_json = head.lines[0].lstrip()[:1] in (b"{", b"[")
-    has_text = TEXT_COLUMN in head.columns and find_file_column(head.columns) is None and not is_json
+    has_text = TEXT_COLUMN in head.columns and find_column(head.columns, FILE_COLUMNS) is None and not is_json
     return float(has_text), "the first line names a column text"
 
 
 def _rate_listing(head: TextHead) -> tuple[float, str]:
-    column = find_file_column(head.columns)
+    column = find_column(head.columns, FILE_COLUMNS)
     has_labels = len(head.columns) > 1 and not _PAIR.fullmatch(head.lines[0])
     return (0.9 if column is not None and has_labels else 0.0), f"the column {column} names files"
 

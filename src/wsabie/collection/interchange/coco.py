@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
 
 from wsabie.collection.interchange.tag_record import Frame, Tag, TagLine, group_by_item, parse_text
 from wsabie.collection.labels.label_store import iterate_ancestors
@@ -126,7 +125,7 @@ def read_coco_tags(path: Path, rejects: Rejects) -> Iterator[TagLine]:
     categories: dict[str, tuple[str, str]] = {}
     for number, (member, element) in enumerate(iterate_elements(path, tuple(_NAMES)), start=1):
         with rejects.catch(f"{format_path(path)} {member} {number}"):
-            key, name = _require_key(element, "id"), _require_text(element, _NAMES[member])
+            key, name = get_coco_key(element, "id"), _require_text(element, _NAMES[member])
             if member == "images":
                 images[key] = name
             else:
@@ -134,7 +133,7 @@ def read_coco_tags(path: Path, rejects: Rejects) -> Iterator[TagLine]:
     parents = _find_ancestors(categories.values())
     for number, (_, element) in enumerate(iterate_elements(path, ("annotations",)), start=1):
         with rejects.catch(format_path(path), number):
-            image, category = _require_key(element, "image_id"), _require_key(element, "category_id")
+            image, category = get_coco_key(element, "image_id"), get_coco_key(element, "category_id")
             if image not in images:
                 raise RowError("annotation of an unknown picture", image)
             if category not in categories:
@@ -164,13 +163,6 @@ def _find_ancestors(categories: Collection[tuple[str, str]]) -> dict[str, tuple[
         if parent and parent != name and (parent in names or parent != "none")
     }
     return {name: tuple(islice(iterate_ancestors(parents, name), _DEEPEST))[::-1] for name in names}
-
-
-def _require_key(element: Any, name: str) -> str:
-    """Return the id in an element of the file, which may be any JSON."""
-    if not isinstance(element, dict):
-        raise RowError("no JSON object", repr(element)[:100])
-    return get_coco_key(element, name)
 
 
 def _require_text(element: JsonObject, name: str) -> str:

@@ -14,7 +14,7 @@ itself, an absolute path, or an address. A column for labels (`label_cells.LABEL
 import csv
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from itertools import chain
 from math import isfinite
@@ -140,10 +140,9 @@ def _parse_provenance(row: JsonObject) -> TagProvenance:
     return TagProvenance(origin, by, at, model, model_made, score, probability)
 
 
-def _make_foreign_parser(path: Path, columns: Iterable[str], is_json: bool) -> RowParser:
-    original_names = {name.rpartition(":")[2].lower(): name for name in columns}  # XMP-dc:Subject
-    file = _find_column(path, original_names, FILE_COLUMNS, "name the files in one")
-    labels = _find_column(path, original_names, _LABELS, "put the labels in one of these")
+def _make_foreign_parser(path: Path, columns: Collection[str], is_json: bool) -> RowParser:
+    file = _require_column(path, columns, FILE_COLUMNS, "name the files in one")
+    labels = _require_column(path, columns, _LABELS, "put the labels in one of these")
     rows = text_tables.iterate_table_rows(path, Rejects(most=0), is_json)
     reader = LabelCellReader(labels).inspect(row.cells.get(labels) for row in rows).check(path)
 
@@ -156,10 +155,10 @@ def _make_foreign_parser(path: Path, columns: Iterable[str], is_json: bool) -> R
     return parse_row
 
 
-def _find_column(path: Path, original_names: dict[str, str], choices: tuple[str, ...], remedy: str) -> str:
-    column = next((original_names[name] for name in choices if name in original_names), None)
+def _require_column(path: Path, columns: Collection[str], choices: tuple[str, ...], remedy: str) -> str:
+    column = text_tables.find_column(columns, choices)
     if column is None:
-        names = text_tables.format_column_names(original_names.values())
+        names = text_tables.format_column_names(columns)
         choice = " or ".join(map(repr, choices))
         raise InputError(f"{format_path(path)} has no column {choice} (it has {names}); {remedy}")
     return column

@@ -52,15 +52,12 @@ class InspectionTask(NamedTuple):
         Hash the content and read the header.
     reads_tags : bool
         Read the embedded labels.
-    is_known : bool
-        The file is an item already, so earlier labels of it may have been removed.
     """
 
     path: Path
     modality: str
     reads_content: bool = True
     reads_tags: bool = False
-    is_known: bool = False
 
 
 class FileInspection(NamedTuple):

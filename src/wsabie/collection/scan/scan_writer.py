@@ -313,7 +313,9 @@ def _add_tags(change: JournalWriter, entries: Iterable[FileRecord], numbers: Map
     """Accept the labels that files list; return how many are new. Earlier decisions stay."""
     tagged = 0
     labelled = [entry for entry in entries if entry.labels]
-    accepted = _read_accepted(change.connection, [entry.item.id for entry in labelled if entry.item is not None])
+    query = select(annotations.c.item_id, annotations.c.label_id).where(annotations.c.state == "accepted")
+    known_ids = [entry.item.id for entry in labelled if entry.item is not None]
+    accepted = {tuple(row) for row in select_in(change.connection, query, annotations.c.item_id, known_ids)}
     for origin in sorted({entry.tag_origin for entry in labelled}):
         origin_entries = [entry for entry in labelled if entry.tag_origin == origin]
         labels = label_store.ensure_labels(change, [label for entry in origin_entries for label in entry.labels])
@@ -362,12 +364,6 @@ def _set_parents(change: JournalWriter, entries: Iterable[FileRecord]) -> list[t
         for file, path in tag_paths
     ]
     return [(file, reason) for file, reason in reasons if reason]
-
-
-def _read_accepted(connection: Connection, numbers: Sequence[int]) -> set[tuple[int, int]]:
-    """Return the (item, label) pairs that are accepted already; exported tags come back from files."""
-    query = select(annotations.c.item_id, annotations.c.label_id).where(annotations.c.state == "accepted")
-    return {(row[0], row[1]) for row in select_in(connection, query, annotations.c.item_id, numbers)}
 
 
 def split_label_names(names: Iterable[str]) -> tuple[list[str], list[str]]:

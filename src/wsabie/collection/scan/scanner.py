@@ -303,9 +303,9 @@ class _ScanRun:
                 stage.advance(len(inspections))
 
     def _make_task(self, file: FileRecord, reads_content: bool) -> InspectionTask:
-        contents, is_known = self.contents[file.root], file.item is not None
+        contents = self.contents[file.root]
         path, modality = contents.root.folder / file.path, contents.options["modality"]
-        return InspectionTask(path, modality, reads_content, contents.tag_source.inside, is_known)
+        return InspectionTask(path, modality, reads_content, contents.tag_source.inside)
 
     def _needs_tags(self, file: FileRecord) -> bool:
         """Return whether the tags of an item with unchanged content must be read again."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wsabie.core.errors import InputError
-from wsabie.io.modalities import Modality
+from wsabie.io.modalities import SOUNDS
 from wsabie.io.parsers.array_builders import require_rows
 from wsabie.io.records import Item
 from wsabie.storage.rejects import Rejects
@@ -143,16 +143,16 @@ def require_split_side(side: str, sides: Iterable[str | None], path: Path) -> No
 
 
 def make_attribute_items(
-    attributes: Iterable[ItemAttributes], kind: str, files: Mapping[str, Path], modality: Modality, rejects: Rejects
+    attributes: Iterable[ItemAttributes], kind: str, files: Mapping[str, Path], rejects: Rejects
 ) -> list[Item]:
-    """Return the items that are files, labelled with names of one kind; others go to `rejects`."""
+    """Return the items that are sounds, labelled with names of one kind; others go to `rejects`."""
     items = []
     for entry in attributes:
         labels = entry.names.get(kind, ())
         if entry.id not in files:
-            rejects.add(entry.id, f"labels without a {modality.singular}")
+            rejects.add(entry.id, f"labels without a {SOUNDS.singular}")
         elif not labels:
-            rejects.add(entry.id, modality.unlabelled, f"no {kind}")
+            rejects.add(entry.id, SOUNDS.unlabelled, f"no {kind}")
         else:
             items.append(Item(entry.id, files[entry.id], labels, entry.group))
     return items

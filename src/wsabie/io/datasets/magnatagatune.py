@@ -71,7 +71,7 @@ def read_magnatagatune(
         return _build_id_table(folder, selected_clips, kind, rejects)
     for name in files.keys() - {clip.id for clip in clips}:
         rejects.add(name, SOUNDS.unlabelled, f"no row in {ANNOTATIONS}")
-    return ItemList(folder, make_attribute_items(selected_clips, kind, files, SOUNDS, rejects), "sounds")
+    return ItemList(folder, make_attribute_items(selected_clips, kind, files, rejects), "sounds")
 
 
 def read_magnatagatune_attributes(folder: Path, *, rejects: Rejects) -> AttributeTable:

@@ -2,10 +2,11 @@ r"""Tags of MIRFlickr-25k as a table: row, number of the picture, its path, and 
 
     0,1,./mirflickr/im1.jpg,"['cigarette', 'red', 'lipstick']"
 
-Nothing is evaluated: a list is quoted texts between brackets. When the pictures lie where the paths say, beside
+Only quoted texts between brackets are a list. When the pictures lie where the paths say, beside
 the table, they are the collection; otherwise they are known by their paths (see `id_labels`).
 """
 
+import ast
 import re
 from pathlib import Path
 
@@ -17,11 +18,9 @@ from wsabie.io.records import FeatureTable, ItemList
 from wsabie.storage.rejects import Rejects, RowError
 
 _LONGEST_LINE = 1 << 20
-_TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_ESCAPE = r"\\(?:[\\'\"nrt]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4})"
+_TEXT = rf"'(?:[^'\\\0\r\n]|{_ESCAPE})*'|\"(?:[^\"\\\0\r\n]|{_ESCAPE})*\""
 _LIST = re.compile(rf"\[\s*(?:(?:{_TEXT})\s*(?:,\s*(?:{_TEXT})\s*)*(?:,\s*)?)?\]")
-_QUOTED_TEXT = re.compile(_TEXT)
-_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
-_LETTERS = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def read_mirflickr(path: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
@@ -61,7 +60,7 @@ def _parse_line(line: bytes) -> tuple[str, list[str]]:
 
 
 def parse_python_list(text: str) -> list[str]:
-    r'''Return the texts of a list in Python's notation, without evaluating anything.
+    r'''Return the texts of a list as Python writes it.
 
     Raises
     ------
@@ -75,14 +74,4 @@ def parse_python_list(text: str) -> list[str]:
     '''
     if not _LIST.fullmatch(text.strip()):
         raise RowError("tags that are no list of texts", text)
-    return [_ESCAPE.sub(_unescape, quoted[1:-1]) for quoted in _QUOTED_TEXT.findall(text)]
-
-
-def _unescape(match: re.Match[str]) -> str:
-    code = match[1]
-    if len(code) == 1:
-        return _LETTERS.get(code, code)
-    number = int(code[1:], 16)
-    if number > 0x10FFFF:
-        raise RowError("tags that are no list of texts", match[0])
-    return chr(number)
+    return list(ast.literal_eval(text.strip()))

@@ -70,7 +70,7 @@ def read_spoken_digits(
     """
     kind, files = require_kind(kind, KINDS, folder, "labels of the kind"), _find_recordings(folder, rejects)
     recordings = select_split_side(list(_iterate_recordings(folder, files, rejects)), split, folder)
-    items = make_attribute_items(recordings, kind, files, SOUNDS, rejects)
+    items = make_attribute_items(recordings, kind, files, rejects)
     require_rows(len(items), folder, rejects, "recordings")
     return ItemList(folder, items, "sounds")
 

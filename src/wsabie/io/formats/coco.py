@@ -121,18 +121,16 @@ class _CocoContent:
         self.numbers: set[tuple[str, str]] = set()
         self.marked: defaultdict[str, list[tuple[str, str, Region | None]]] = defaultdict(list)
 
-    def add(self, name: str, element: object) -> None:
+    def add(self, name: str, element: Any) -> None:
         """Add an element of one of the lists.
 
         Raises
         ------
         RowError
         """
-        if not isinstance(element, dict):
-            raise RowError("no JSON object", repr(element)[:100])
         if name == "images":
-            image = _parse_image(element)
-            if self.images.setdefault(get_coco_key(element, "id"), image) is not image:
+            key, image = get_coco_key(element, "id"), _parse_image(element)
+            if self.images.setdefault(key, image) is not image:
                 raise RowError("duplicate picture", image.name)
         elif name == "categories":
             self.categories[get_coco_key(element, "id")] = _get_text(element, "name")
@@ -148,8 +146,10 @@ class _CocoContent:
             marked.append((number, category, region))
 
 
-def get_coco_key(element: JsonObject, name: str) -> str:
+def get_coco_key(element: object, name: str) -> str:
     """Return an id as text, for it may be a number in one list and a text in another; RowError without one."""
+    if not isinstance(element, dict):
+        raise RowError("no JSON object", repr(element)[:100])
     value = element.get(name)
     if isinstance(value, float) and value.is_integer():
         value = int(value)

@@ -168,46 +168,30 @@ def has_text_column(table: ParquetTable) -> bool:
     return table.has(TEXT_COLUMN) and is_text_type(table.schema.field(TEXT_COLUMN).type)
 
 
-def parse_text_columns(line: bytes) -> list[str] | None:
-    """Return the columns that a first line names, if `text` is one of them; None otherwise.
+def detect_columns(lines: Sequence[bytes]) -> list[str]:
+    """Return the columns of a table or of JSON lines, by their first lines; none where it is neither.
 
-    Examples
-    --------
-    >>> parse_text_columns(b"id\\ttext"), parse_text_columns(b'label;"text"'), parse_text_columns(b"a text, long")
-    (['id', 'text'], ['label', 'text'], None)
-    """
-    names = _parse_header(line)
-    return names if names is not None and TEXT_COLUMN in names else None
-
-
-def detect_columns(lines: Sequence[bytes]) -> list[str] | None:
-    """Return the columns of a table or of JSON lines, by their first lines; None if it is neither.
+    Without a column `text` a table has two columns or more, and rows.
 
     Examples
     --------
     >>> detect_columns([b"id,topic,body", b"1,sea,waves"]), detect_columns([b'{"body": "waves"}'])
     (['id', 'topic', 'body'], ['body'])
-    >>> detect_columns([b"a text, long", b"and another, longer"])
+    >>> detect_columns([b'label;"text"']), detect_columns([b"a text, long", b"and another, longer"])
+    (['label', 'text'], [])
     """
     with suppress(RowError):
-        return list(parse_json_cells(lines[0])) or None
-    names = _parse_header(lines[0]) or []
-    is_no_table = len(names) < 2 or any(name[0].isdigit() for name in names)
-    return None if is_no_table or not any(_detect_separator(lines[0]) in line for line in lines[1:]) else names
-
-
-def _detect_separator(line: bytes) -> bytes:
-    return next((s for s in (b"\t", b",", b";") if s in line), b",")
-
-
-def _parse_header(line: bytes) -> list[str] | None:
-    """Return the names of columns in a first line; None if these are none."""
-    line = line.strip(b"\r\n")
-    cells = [cell.strip().strip(b'"').decode("utf-8", "replace") for cell in line.split(_detect_separator(line))]
-    names = normalise_columns(cells)
-    if any(b in line for b in (b", ", b"; ")) and (" " in "".join(names) or not {*names} & {"id", *_LABELS}):
-        return None  # a sentence has blanks behind its commas
-    return names if all(map(_COLUMN.fullmatch, names)) and len(set(names)) == len(names) else None
+        return list(parse_json_cells(lines[0]))
+    head = lines[0].strip(b"\r\n")
+    separator = next((s for s in (b"\t", b",", b";") if s in head), b",")
+    names = normalise_columns(c.strip().strip(b'"').decode("utf-8", "replace") for c in head.split(separator))
+    has_blanks = any(b in head for b in (b", ", b"; "))  # as a sentence has behind its commas
+    is_sentence = has_blanks and (" " in "".join(names) or not {*names} & {"id", *_LABELS})
+    if is_sentence or not all(map(_COLUMN.fullmatch, names)) or len(set(names)) < len(names):
+        return []
+    has_rows = len(names) > 1 and any(separator in line for line in lines[1:])
+    is_table = TEXT_COLUMN in names or (has_rows and not any(name[0].isdigit() for name in names))
+    return names if is_table else []
 
 
 def read_json_rows(path: Path, rejects: Rejects) -> Iterator[TextRow]:

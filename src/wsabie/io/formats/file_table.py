@@ -11,9 +11,9 @@ from wsabie.io.file_matching import find_listed_files
 from wsabie.io.formats.media_folder import label_by_metadata, read_metadata
 from wsabie.io.modalities import PICTURES, detect_modality
 from wsabie.io.parsers.array_builders import require_rows
-from wsabie.io.parsers.text_tables import iterate_table_rows
+from wsabie.io.parsers.text_tables import find_column, iterate_table_rows
 from wsabie.io.records import ItemList, ReadOptions
-from wsabie.io.text_formats import find_file_column
+from wsabie.io.text_formats import FILE_COLUMNS
 from wsabie.storage.rejects import Rejects
 
 _LABELS = ("subject", "keywords")
@@ -35,9 +35,8 @@ def read_file_table(path: Path, options: ReadOptions) -> ItemList:
         No labels, or none of the files lies beside the table.
     """
     columns = next((list(row.cells) for row in iterate_table_rows(path, Rejects(most=0))), [])
-    file_column = find_file_column(columns) or ""
-    other_labels = (name for name in columns if name.rpartition(":")[2].lower() in _LABELS)
-    label_column = options.label_column or next(other_labels, None)
+    file_column = find_column(columns, FILE_COLUMNS) or ""
+    label_column = options.label_column or find_column(columns, _LABELS)
     entries = read_metadata(path, image_column=file_column, label_column=label_column, rejects=options.rejects)
     listed_files = find_listed_files(path.parent, [entry.file_name for entry in entries])
     if entries and not listed_files:

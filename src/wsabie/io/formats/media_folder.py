@@ -295,7 +295,14 @@ def read_folder(
         unread = {where for where, reason, _ in rejects.listed[n_listed:] if reason == modality.unsupported}
         items, labels_from = label_by_metadata(files, unread, entries, split, modality, rejects), "metadata"
     else:
-        items = _label_by_files(folder, files, labels_from, modality, rejects)
+        source = labels_from
+        if labels_from == "auto":
+            _refuse_splits(folder, files)
+            source, note = choose_label_source(folder, files, modality)
+            if note:
+                log.warning("%s", note)
+        labels = make_labeller(folder, files, source, modality)
+        items = _build_items(files.items(), labels, source, modality, rejects)
     _require_labelled(folder, items, labels_from, modality, rejects)
     return ItemList(folder, items, modality.name)
 
@@ -374,18 +381,6 @@ def normalise_labels(names: Iterable[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for name in map(normalise_label_name, names) if name))
     except InputError as error:
         raise RowError("label that is not valid text", ascii(list(names))[:100]) from error
-
-
-def _label_by_files(
-    folder: Path, files: dict[str, Path], labels_from: str, modality: Modality, rejects: Rejects
-) -> list[Item]:
-    if labels_from == "auto":
-        _refuse_splits(folder, files)
-        labels_from, note = choose_label_source(folder, files, modality)
-        if note:
-            log.warning("%s", note)
-    labels = make_labeller(folder, files, labels_from, modality)
-    return _build_items(files.items(), labels, labels_from, modality, rejects)
 
 
 def read_synset_names(folder: Path, files: Iterable[str]) -> dict[str, str]:

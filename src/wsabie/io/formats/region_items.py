@@ -7,6 +7,7 @@ never sit on both sides of a split.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -179,16 +180,14 @@ def _find_container(
         return None
     stated = by_id.get(part.content.container_id or "")
     if stated is not None:
-        return stated if related is None or _are_related(stated, part, related) else None
+        return stated if _are_related(stated, part, related) else None
     box = part.content.region.box
     areas = np.maximum(boxes[:, 2:] - boxes[:, :2], 0).prod(axis=1)
     inside = np.maximum(np.minimum(boxes[:, 2:], box[2:]) - np.maximum(boxes[:, :2], box[:2]), 0).prod(axis=1)
     larger = np.flatnonzero((areas > box.area) & (inside >= share * box.area))
     order: list[int] = larger[np.lexsort((areas[larger], -inside[larger]))].tolist()
     for container in (regions[number] for number in order):
-        if set(part.labels).isdisjoint(container.labels) and (
-            related is None or _are_related(container, part, related)
-        ):
+        if set(part.labels).isdisjoint(container.labels) and _are_related(container, part, related):
             return container
     return None
 
@@ -197,10 +196,8 @@ def _get_box(item: Item) -> Box:
     return item.content.region.box if isinstance(item.content, RegionCrop) else _EVERYWHERE
 
 
-def _are_related(container: Item, part: Item, related: Collection[tuple[str, str]]) -> bool:
-    return any(
-        (container_label, part_label) in related for container_label in container.labels for part_label in part.labels
-    )
+def _are_related(container: Item, part: Item, related: Collection[tuple[str, str]] | None) -> bool:
+    return related is None or any(pair in related for pair in product(container.labels, part.labels))
 
 
 def add_full_images(source: ItemSource, label: str) -> ItemList:

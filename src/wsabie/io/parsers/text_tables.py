@@ -8,7 +8,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
@@ -33,7 +33,7 @@ from wsabie.vocabulary.label_names import normalise_label_name
 _KNOWN = {name.replace("_", ""): name for name in (*FACT_COLUMNS, *LABEL_COLUMNS)}
 
 
-def normalise_columns(names: Sequence[str]) -> list[str]:
+def normalise_columns(names: Iterable[str]) -> list[str]:
     """Return names of columns without blanks around them, and known ones in their usual spelling.
 
     Examples
@@ -44,6 +44,19 @@ def normalise_columns(names: Sequence[str]) -> list[str]:
     stripped = [name.strip() for name in names]
     usual = [_KNOWN.get(re.sub("[ _-]", "", name).casefold(), name) for name in stripped]
     return [name if usual.count(new) > 1 else new for name, new in zip(stripped, usual, strict=True)]
+
+
+def find_column(columns: Collection[str], choices: Iterable[str]) -> str | None:
+    """Return the column with the first of these names, which are in lower case; None without one.
+
+    Examples
+    --------
+    >>> find_column(["Image", "XMP-dc:Subject"], ("labels", "subject"))
+    'XMP-dc:Subject'
+    """
+    usual = zip(normalise_columns(columns), columns, strict=True)
+    names = {name.rpartition(":")[2].lower(): column for name, column in usual}
+    return next((names[name] for name in choices if name in names), None)
 
 
 def to_text_cell(cell: object) -> str | None:

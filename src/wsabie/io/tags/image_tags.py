@@ -88,7 +88,7 @@ class _Header(NamedTuple):
 
     size: tuple[int, int]
     orientation: int
-    date: str | None
+    date_taken: str | None
     packet: bytes
     keywords: list[str] | None
 
@@ -118,18 +118,17 @@ def read_image_tags(picture: Path) -> ImageTags:
                 problems.append(error)
             return None
 
-    header = attempt(_read_header)
-    packets = [attempt(_read_sidecar_packet), attempt(_read_embedded_packet)]
-    tag_sets = [packet.tags if packet else None for packet in packets]
-    if tag_sets == [None, None]:
-        tag_sets += [attempt(_read_iptc_tags), _make_flat_tags(header.keywords, WINDOWS) if header else None]
-    number = next((number for number, tags in enumerate(tag_sets) if tags is not None), None)
-    dates = [packet.date_taken if packet else None for packet in packets]
-    dates.insert(1, header.date if header else None)
+    header, sidecar, packet = attempt(_read_header), attempt(_read_sidecar_packet), attempt(_read_embedded_packet)
+    dates = (facts.date_taken for facts in (sidecar, header, packet) if facts)
+    tags, source = sidecar.tags if sidecar else None, find_sidecar(picture)
+    if tags is None:
+        tags, source = packet.tags if packet else None, picture
+    for read in (_read_iptc_tags, _read_windows_tags):
+        tags = attempt(read) if tags is None else tags
     return ImageTags(
-        {} if number is None else tag_sets[number] or {},
-        None if number is None else (find_sidecar(picture) if number == 0 else picture),
-        next((date for date in dates if date), None),
+        tags or {},
+        None if tags is None else source,
+        next(filter(None, dates), None),
         header.size if header else None,
         header.orientation if header else 1,
         tuple(problems),
