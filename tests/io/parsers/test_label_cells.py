@@ -148,3 +148,54 @@ def test_marks_that_nobody_sees_are_no_part_of_a_name(name):
 def test_control_characters_are_refused(name):
     with pytest.raises(InputError, match="cannot be a label; take the control character out of it"):
         normalise_label_name(name)
+
+
+@pytest.mark.parametrize(
+    ("cells", "labels"),
+    [
+        (["animal|elk, place|bog", "animal|fox", "place|bog"], [("animal", "elk", "place", "bog"), ("animal", "fox"),
+                                                               ("place", "bog")]),
+        (["a|b;c|d", "a|e"], [("a", "b", "c", "d"), ("a", "e")]),
+        (["elk\nbog", "bog"], [("elk", "bog"), ("bog",)]),
+        (["{elk,bog}", "{}", '{fox,"old bog"}'], [("elk", "bog"), (), ("fox", "old bog")]),
+        (["[elk, bog]", "[fox]"], [("elk", "bog"), ("fox",)]),
+        (["('elk',)", "()", "set()", "{'fox'}"], [("elk",), (), (), ("fox",)]),
+        (['[{"id": 3, "name": "elk"}]', '[{"uri": "http://a/b"}]'], [("elk",), ("http://a/b",)]),
+        ([[{"uri": "http://a/b", "label": "elk"}]], [("elk",)]),
+        (["1.0", "2.0", ""], [("1",), ("2",), ()]),
+        (["1.0", "2.5"], [("1.0",), ("2.5",)]),
+    ],
+)  # fmt: skip
+def test_hierarchies_lines_arrays_and_objects_are_lists(cells, labels):
+    assert [tuple(name for name in names if name) for names in read(cells)] == labels
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("label", ["elk,bog", "fox,bog", "elk,fox", "elk"]),
+        ("tags", ["elk / bog", "fox / bog", "elk / fox"]),
+        ("tags", ["elk bog", "fox bog", "elk fox", "moss"]),
+        ("tags", ["#elk #bog", "#fox #bog", "#elk #fox"]),
+    ],
+)
+def test_cells_that_look_like_several_labels_are_told(name, cells, tmp_path, caplog):
+    with caplog.at_level(logging.WARNING, logger="wsabie"):
+        LabelCellReader(name).inspect(["great tit", "blue tit", "great owl"]).check(tmp_path)
+        assert not caplog.records
+        LabelCellReader(name).inspect(cells).check(tmp_path)
+    assert f"parts of cells such as {cells[0]!r} are labels of other cells" in caplog.text
+
+
+@pytest.mark.parametrize("cell", ['{"elk": 1, "bog": 0}', "[{'id': 3, 'name': 'elk'}]"])
+def test_objects_are_refused(cell, tmp_path):
+    with pytest.raises(InputError, match=r"holds objects such as .*, and no labels; write their names"):
+        LabelCellReader("tags").inspect([cell, "elk"]).check(tmp_path)
+
+
+def test_corners_of_boxes_and_ids_are_no_labels(caplog):
+    rows = [{"file_name": "a", "xmin": 1, "y": 0, "image_id": 1, "iscrowd": 0}]
+    assert find_flag_columns(rows) is None
+    with caplog.at_level(logging.INFO, logger="wsabie"):
+        assert find_flag_columns([{**rows[0], "elk": 1, "bog": 0}]).columns == ["elk", "bog"]
+    assert "labels are the names of the columns of 0 and 1: elk, bog" in caplog.text

@@ -20,13 +20,13 @@ log = logging.getLogger("wsabie")
 LABEL_COLUMNS = ("labels", "label", "tags", "tag", "keywords", "text")
 """Columns that hold labels, the best known first; only the first that is there counts."""
 SINGLE = ("label", "tag")  # their text is one label, never a list
-SEPARATORS = ";|,"
+SEPARATORS = ";|,\n\t"
 FACT_COLUMNS = ("file_name", "id", "text", "group", "split", "time")
 ITEM_COLUMNS = (*FACT_COLUMNS, "path", "file", "image")
 """Columns that hold items and facts of them, and never labels where there is another column of labels."""
 _FLAGS: dict[object, bool] = {0: False, 1: True, "0": False, "1": True, "0.0": False, "1.0": True}
 _FLAGS |= {name: flag for flag in (False, True) for name in (str(flag), str(flag).lower(), str(flag).upper())}
-MISSING = {"nan", "NaN", "<NA>", "#N/A", "N/A", "n/a", "null", "NULL", "NaT"}
+MISSING = {"nan", "NaN", "NA", "<NA>", "#NA", "#N/A", "N/A", "n/a", "null", "NULL", "NaT", "None", "()", "{}", "set()"}
 """Texts that programs write for an empty cell; they are never labels."""
 _SAMPLE = 50_000  # cells in which labels may recur
 _RARE = 0.05  # share of cells below which a separator may be a part of names
@@ -34,6 +34,13 @@ _SENTENCE = 4  # words
 _ITEM = re.compile(r"""'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)"|(None|nan)|([-+]?\d+)(?:\.0*)?(?![\w.])""")
 _LIST = re.compile(rf"[\[({{]\s*(?:(?:{_ITEM.pattern})(?:\s*,\s*|\s+|(?=[\])}}'\"])))*+[\])}}]")
 _ENTITY = re.compile(r"&#?\w{1,8};")
+_OBJECT = re.compile(r"""\[?\{\s*['"][^'"]+['"]\s*:""")
+_NO_FLAG = re.compile(
+    r"(.*_)?id|[xy]_?(min|max)?|width|height|is_?crowd|area|score|difficult|truncated|occluded"
+    r"|region_count|index|unnamed: \d+|",
+    re.IGNORECASE,
+)
+"""Names of columns of numbers that may happen to be 0 and 1, and are never labels."""
 
 
 class LabelCellReader:
@@ -60,7 +67,7 @@ class LabelCellReader:
         self._is_single = name.lower() in SINGLE or separators != SEPARATORS
         self._first: tuple[str, str, object] | None = None  # kind, where, value
         self._texts: list[str] = []
-        self._n_texts, self._n_with = 0, Counter[str]()
+        self._n_texts, self._n_wrapped, self._n_with = 0, 0, Counter[str]()
         self._lengths: set[int] = set()
         self._has_other_lists, self._has_repeated_flags, self._first_flags = False, False, set[object]()
 
@@ -81,6 +88,7 @@ class LabelCellReader:
             self._add_list(values)
         elif isinstance(cell, str) and cell and cell not in MISSING:
             self._n_texts += 1
+            self._n_wrapped += cell[:1] + cell[-1:] in ("[]", "{}")
             for separator in self._separators:
                 self._n_with[separator] += separator in cell
             if self._n_texts <= _SAMPLE:
@@ -102,30 +110,52 @@ class LabelCellReader:
         return self._has_repeated_flags or len(self._first_flags) > 1
 
     @cached_property
+    def _cells(self) -> list[str]:
+        """Texts without the brackets that all of them have."""
+        return [text[1:-1] for text in self._texts] if self._is_wrapped else self._texts
+
+    @property
+    def _is_wrapped(self) -> bool:
+        return self._n_wrapped == self._n_texts > 1 and not self._is_single
+
+    @cached_property
+    def _is_whole(self) -> bool:
+        """Whether all texts are whole numbers with a point, as pandas writes them beside empty cells."""
+        return bool(self._texts) and all(re.fullmatch(r"\d+\.0", text) for text in self._texts)
+
+    @cached_property
     def separator(self) -> str | None:
         """Separator of several labels in a text; None without one.
 
         It is the one under which most cells hold a label that recurs in another, else the one that most cells hold.
-        A rare one counts if it separates labels of other cells.
+        A rare one counts if it separates labels of other cells. Two characters are two separators: of hierarchies
+        such as `animal|dog`, and of their levels.
         """
         candidates = [s for s in self._separators if self._n_with[s] and not self._is_part_of_names(s)]
+        if levels := [s for s in candidates if s != "|" and self._separates_hierarchies(s)]:
+            return "|" + levels[0]
         return max(candidates, key=self._rate) if len(candidates) > 1 else next(iter(candidates), None)
+
+    def _separates_hierarchies(self, separator: str) -> bool:
+        texts = [text for text in self._cells if separator in text and "|" in text and "|" in self._separators]
+        parts = [part for text in texts for part in _list_parts(text, separator)]
+        return 2 * sum("|" in part for part in parts) > len(parts)
 
     def _is_part_of_names(self, separator: str) -> bool:
         """Return whether a separator is rare, and most that it separates are no labels of other cells."""
         if self._n_with[separator] >= _RARE * self._n_texts:
             return False
-        cells = [_list_parts(text, separator) for text in self._texts]
+        cells = [_list_parts(text, separator) for text in self._cells]
         counts = Counter(label for cell in cells for label in set(cell))
         recurs = [counts[label] > 1 for cell in cells if len(cell) > 1 for label in cell]
         return 2 * sum(recurs) <= len(recurs)
 
     def _rate(self, separator: str) -> tuple[bool, int, bool, float]:
         """Return (separates well, cells with a label that recurs, is common, share of labels that recur)."""
-        cells = [_list_parts(text, separator) for text in self._texts]
+        cells = [_list_parts(text, separator) for text in self._cells]
         counts = Counter(label for cell in cells for label in set(cell))
         recurring = [sum(counts[label] > 1 for label in cell) for cell in cells]
-        split_cells = [cell for cell, text in zip(cells, self._texts, strict=True) if separator in text]
+        split_cells = [cell for cell, text in zip(cells, self._cells, strict=True) if separator in text]
         is_common = 3 * self._n_with[separator] >= max(self._n_with.values(), default=0)
         share = sum(recurring) / max(1, sum(map(len, cells)))
         return 2 * sum(map(_is_clean, split_cells)) > len(split_cells), sum(map(bool, recurring)), is_common, share
@@ -146,7 +176,28 @@ class LabelCellReader:
                 "the column %r of %s is split at %r, and labels such as %r only come together; if they are parts of "
                 "names, call it label", self.name, path, self.separator, fragments[:3],
             )  # fmt: skip
+        elif several := self._find_several():
+            log.warning(
+                "the column %r of %s is not split, and parts of cells such as %r are labels of other cells; if these "
+                "are several labels, put ; between them in a column labels", self.name, path, several[:60],
+            )  # fmt: skip
+        if (text := next(filter(_OBJECT.match, self._texts), None)) is not None:
+            raise InputError(
+                f"the column {self.name!r} of {path} holds objects such as {text[:60]!r}, and no labels; write their "
+                "names, with ; between them"
+            )
         return self
+
+    def _find_several(self) -> str | None:
+        """Return a cell whose parts are most often labels of other cells, in a column that is not split."""
+        for separator in "" if self.separator else SEPARATORS + "/ ":
+            cells = {text: _list_parts(text, separator) for text in self._texts}
+            places = Counter(label for labels in cells.values() for label in set(labels))
+            split_cells = [text for text, labels in cells.items() if len(labels) > 1]
+            recurs = [places[label] > 1 for text in split_cells for label in cells[text]]
+            if len(split_cells) > 2 and sum(recurs) > (0.75 if separator == " " else 0.5) * len(recurs):
+                return split_cells[0]
+        return None
 
     def _find_sentence(self) -> str | None:
         """Return a cell if most are sentences: of four words or more, without labels that recur."""
@@ -159,8 +210,9 @@ class LabelCellReader:
         """Return labels of a cell that come in no other cell but its copies, if most cells with several are such."""
         if (separator := self.separator) is None:
             return None
-        counts = Counter(text for text in self._texts if separator in text)
-        cells = [(text, _list_parts(text, separator)) for text in dict.fromkeys(self._texts)]
+        cells = [(text, _list_parts(text, separator)) for text in dict.fromkeys(self._cells)]
+        several = {text for text, labels in cells if len(labels) > 1}
+        counts = Counter(text for text in self._cells if text in several)
         places = Counter(label for _, labels in cells for label in set(labels))
         suspects = [
             labels for text, labels in cells if counts[text] > 2 and all(places[label] == 1 for label in labels)
@@ -179,8 +231,11 @@ class LabelCellReader:
         """
         values = parse_label_list(cell)
         if values is None:
+            if isinstance(cell, str) and (self._is_wrapped or self._is_whole):
+                cell = cell[1:-1] if self._is_wrapped else cell[:-2]
             is_split = isinstance(cell, str) and self.separator and cell not in MISSING
             values = [*_split_text(cell, self.separator)] if is_split else [cell]  # type: ignore[arg-type]  # a text
+            values = [value.strip().strip('"') for value in values] if self._is_wrapped else values  # type: ignore[attr-defined]
         elif self.is_vector:
             values = [number for number, flag in enumerate(values) if flag]
         names = (self._name(value, where) for value in values)
@@ -233,15 +288,19 @@ def find_flag_columns(rows: Iterable[Mapping[str, object]]) -> FlagReader | None
     """
     names: list[str] | None = None
     for row in rows:
-        names = [name for name in row if name not in ITEM_COLUMNS] if names is None else names
+        names = [n for n in row if n not in ITEM_COLUMNS and not _NO_FLAG.fullmatch(n)] if names is None else names
         names = [name for name in names if isinstance(cell := row.get(name), str | int | float) and cell in _FLAGS]
         if len(names) < 2:
             return None
+    if names:
+        log.info("labels are the names of the columns of 0 and 1: %s", ", ".join(names[:10]))
     return FlagReader(names) if names else None
 
 
 def _split_text(text: str, separator: str) -> list[str]:
     """Return what stands between separators; the semicolon at the end of an entity (`&amp;`) is none."""
+    if len(separator) > 1:
+        return [part for outer in _split_text(text, separator[1]) for part in outer.split(separator[0])]
     if separator == ";" and "&" in text:
         text, separator = _ENTITY.sub(lambda match: match[0][:-1] + "\0", text).replace(";", "\1"), "\1"
         return [part.replace("\0", ";") for part in text.split(separator)]
@@ -268,7 +327,7 @@ def parse_label_list(cell: object) -> list[object] | None:
     (['dog', 3], ['dog', 'sea'], None)
     """
     if isinstance(cell, list | tuple):
-        return list(cell)
+        return [*map(_get_name, cell)]
     if isinstance(cell, dict) and isinstance(cell.get("choices"), list):  # of Label Studio
         return list(cell["choices"])
     if not isinstance(cell, str) or cell[:1] not in ("[", "(", "{", " ") or not (text := cell.strip()):
@@ -278,11 +337,17 @@ def parse_label_list(cell: object) -> list[object] | None:
     with suppress(ValueError, RecursionError):
         value = parse_json_value(text)
         values = value.get("choices") if isinstance(value, dict) else value
-        is_plain = isinstance(values, list) and all(map(_is_plain, values))
-        return list(values or ()) if is_plain else None
+        values = [*map(_get_name, values)] if isinstance(values, list) else None
+        return values if values is not None and all(map(_is_plain, values)) else None
     if _LIST.fullmatch(text) is None or (text[0] != "[" and not re.search("['\"]", text)):
         return None
     return [_parse_item(match) for match in _ITEM.finditer(text)]
+
+
+def _get_name(value: object) -> object:
+    """Return the name of an object in a list of labels, such as those of TMDB and Annif; any other value as it is."""
+    names = (value.get(key) for key in ("name", "label", "uri")) if isinstance(value, dict) else ()
+    return next((name for name in names if isinstance(name, str)), value)
 
 
 def _is_plain(value: object) -> bool:
