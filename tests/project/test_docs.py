@@ -264,6 +264,33 @@ def test_the_service_is_shown_as_it_says_what_it_serves() -> None:
     assert output == f"serving {command.removeprefix('$ wsabie serve ')} on http://127.0.0.1:8420 (Ctrl-C ends it)"
 
 
+def find_route(routes: set[tuple[str, str]], method: str, path: str) -> tuple[str, str] | None:
+    """The route of the service that a request goes to; one without parameters comes first."""
+    steps = path.partition("?")[0].split("/")
+    fitting = [
+        route
+        for route in sorted(routes, key=lambda route: route[1].count("{"))
+        if route[0] == method and len(route[1].split("/")) == len(steps)
+        if all(part == step or part[:1] == "{" for part, step in zip(route[1].split("/"), steps, strict=True))
+    ]
+    return fitting[0] if fitting else None
+
+
+def test_the_page_on_http_lists_every_request() -> None:
+    from wsabie.server.app import make_api
+
+    routes = {
+        (method.upper(), path.removeprefix("/api/v1"))
+        for has_collection in (False, True)
+        for path, operations in make_api(has_collection=has_collection).openapi()["paths"].items()
+        for method in operations
+    }
+    page = (DOCS / "reference" / "http-api.md").read_text(encoding="utf-8").split("## All requests")[1]
+    requests = re.findall(r"`(GET|POST|PATCH|DELETE) (/[^`]*)`", page)
+    assert [request for request in requests if find_route(routes, *request) is None] == []
+    assert routes - {find_route(routes, *request) for request in requests} == set()
+
+
 # ---- examples
 
 
