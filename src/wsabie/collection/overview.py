@@ -124,13 +124,13 @@ def read_label_details(collection: Collection, number: int) -> LabelDetails:
         children = connection.scalars(select(c.id).where(is_child)).all()
         model, merge_targets = find_model_in_use(connection), label_store.read_merge_targets(connection)
         equivalent_ids = [number, *(merged_id for merged_id, target in merge_targets.items() if target == number)]
-        child_labels = _read_in_order(connection, children)
+        child_labels = _read_labels(connection, children)
         return LabelDetails(
             **vars(make_label(row, [synonym.name for synonym in names], len(children))),
             names=names,
-            ancestors=_read_in_order(connection, label_store.list_ancestors(connection, number)),
+            ancestors=_read_labels(connection, label_store.list_ancestors(connection, number)),
             child_labels=sorted(child_labels, key=lambda label: (-label.items, label.name))[:MAX_CHILDREN],
-            merge_exclusions=_read_in_order(connection, _read_exclusions(connection, equivalent_ids, merge_targets)),
+            merge_exclusions=_read_labels(connection, _read_exclusions(connection, equivalent_ids, merge_targets)),
             open_suggestions=0 if model is None else count_pending(connection, model, label=number),
             evaluation=None if loaded_model is None else _evaluate_label(loaded_model, connection, equivalent_ids),
         )
@@ -146,22 +146,17 @@ def find_label_neighbours(collection: Collection, number: int, k: int = 10) -> l
     """
     with begin_snapshot(collection.engine) as connection:
         label_store.read_label(connection, number)
-        neighbours = find_nearest_labels(collection, number, k)
-        labels_by_id = read_labels_by_number(connection, [neighbour for neighbour, _, _ in neighbours])
-    return [LabelNeighbour(labels_by_id[label], cosine) for label, _, cosine in neighbours if label in labels_by_id]
+        cosines = find_nearest_labels(collection, number, k)
+        return [LabelNeighbour(label, cosines[label.id]) for label in _read_labels(connection, list(cosines))]
 
 
-def read_labels_by_number(connection: Connection, numbers: Sequence[int]) -> dict[int, LabelCount]:
-    """Return labels by id, without merged ones."""
+def _read_labels(connection: Connection, numbers: Sequence[int]) -> list[LabelCount]:
+    """Return labels by their ids, in this order, without merged ones."""
     item_counts = dict(select_in(connection, label_store.ITEMS_BY_LABEL, annotations.c.label_id, numbers))
     query = select(labels.c.id, labels.c.name, labels.c.language).where(labels.c.merged_into.is_(None))
     rows = select_in(connection, query, labels.c.id, numbers)
-    return {label: LabelCount(label, name, language, item_counts.get(label, 0)) for label, name, language in rows}
-
-
-def _read_in_order(connection: Connection, numbers: Sequence[int]) -> list[LabelCount]:
-    labels_by_id = read_labels_by_number(connection, numbers)
-    return [labels_by_id[number] for number in numbers if number in labels_by_id]
+    by_id = {label: LabelCount(label, name, language, item_counts.get(label, 0)) for label, name, language in rows}
+    return [by_id[number] for number in numbers if number in by_id]
 
 
 def _read_exclusions(connection: Connection, equivalent_ids: Sequence[int], merge_targets: dict[int, int]) -> list[int]:
@@ -217,7 +212,7 @@ def complete_label(collection: Collection, start: str, k: int = 20) -> list[Labe
                 by_synonym.setdefault(numbers[name], name)
         n_synonyms = max(k - len(own_matches), min(k // _SYNONYM_SHARE, len(by_synonym)))
         shown_ids = [*islice(own_matches, k - n_synonyms), *islice(by_synonym, n_synonyms)]
-        labels = [(label, by_synonym.get(label.id)) for label in _read_in_order(connection, shown_ids)]
+        labels = [(label, by_synonym.get(label.id)) for label in _read_labels(connection, shown_ids)]
     return [
         LabelCompletion(label.id, label.name, languages.get(synonym or "", label.language), label.items, synonym)
         for label, synonym in labels

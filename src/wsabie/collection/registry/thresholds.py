@@ -109,12 +109,10 @@ class PrecisionCurve:
         probabilities : (n,) float64
         """
         precisions = _read_precision(self._common, probabilities)
-        order = np.argsort(labels, kind="stable")
-        distinct, starts = np.unique(labels[order], return_index=True)
-        for label, places in zip(distinct.tolist(), np.split(order, starts[1:]), strict=True):
-            if label in self._by_label_id:
-                own = _read_precision(self._by_label_id[label], probabilities[places])
-                precisions[places] = np.maximum(precisions[places], own)
+        for label, steps in self._by_label_id.items():
+            is_of_label = labels == label
+            own = _read_precision(steps, probabilities[is_of_label])
+            precisions[is_of_label] = np.maximum(precisions[is_of_label], own)
         return precisions
 
     def threshold(self, precision: float) -> Threshold:

@@ -5,7 +5,7 @@ items. Words mean labels by name, by synonym, or by knowledge files, and the ans
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 from pathlib import Path
 from typing import NamedTuple
@@ -218,25 +218,22 @@ def find_items_of_labels(
     return results
 
 
-def find_nearest_labels(collection: Collection, number: int, k: int = 10) -> list[tuple[int, str, float]]:
-    """Return id, name and cosine of the labels nearest to a label; empty if the model lacks it."""
+def find_nearest_labels(collection: Collection, number: int, k: int = 10) -> dict[int, float]:
+    """Return the ids and cosines of the labels nearest to a label; empty if the model lacks it."""
     try:
         loaded_model, column_labels = _load_model_and_labels(collection)
     except InputError:
-        return []
+        return {}
     vector = _average_vectors(loaded_model, column_labels, [number])
     if vector is None:
-        return []
+        return {}
     n, vectors = min(k + 8, len(column_labels)), loaded_model.model.label_vectors
     ids, cosines = find_top_k(vector[np.newaxis], vectors, n, similarity="cosine")
-    with begin_read(collection.engine) as connection:
-        names = read_names(connection).labels
-    neighbours: dict[int, tuple[int, str, float]] = {}
-    for column, cosine in zip(ids[0].tolist(), cosines[0].tolist(), strict=True):
-        label = int(column_labels[column])
-        if label not in (number, -1) and label in names:
-            neighbours.setdefault(label, (label, names[label], float(cosine)))
-    return list(neighbours.values())[:k]
+    neighbours: dict[int, float] = {}
+    for label, cosine in zip(column_labels[ids[0]].tolist(), cosines[0].tolist(), strict=True):
+        if label not in (number, -1):
+            neighbours.setdefault(label, cosine)
+    return dict(islice(neighbours.items(), k))
 
 
 def _load_model_and_labels(collection: Collection) -> tuple[LoadedModel, Int64]:
@@ -330,7 +327,8 @@ def search_items(
         excluded_query = _select_decided(single_labels, "rejected").union(_select_decided(meaning.excluded))
         excluded = connection.scalars(excluded_query).all()
         related_first = [*_find_kinds(connection, meaning), *_find_by_knowledge(connection, meaning, knowledge)]
-        related = list(islice(_find_related(collection, meaning, related_first), _MAX_CANDIDATES))
+        names = read_names(connection).labels
+        related = list(islice(_find_related(collection, meaning, related_first, names), _MAX_CANDIDATES))
         combinations = list(islice(product(*(term.labels.items() for term in meaning.terms)), _COMBINED))
         label_sets = [[number for number, _ in pairs] for pairs in combinations] + [[label.number] for label in related]
         # The first two groups hold up to 2 k items, which later groups skip.
@@ -411,7 +409,7 @@ def _find_by_knowledge(
 
 
 def _find_related(
-    collection: Collection, meaning: ParsedQuery, candidates: Sequence[RelatedLabel]
+    collection: Collection, meaning: ParsedQuery, candidates: Sequence[RelatedLabel], names: Mapping[int, str]
 ) -> Iterator[RelatedLabel]:
     """Yield related labels: the given ones, then labels near to the query in the model's space."""
     known_ids = set(meaning.labels) | set(meaning.excluded)
@@ -420,8 +418,8 @@ def _find_related(
             known_ids.add(label.number)
             yield label
     for number, name in islice(meaning.labels.items(), _COMBINED):
-        for related_id, related_name, cosine in find_nearest_labels(collection, number, RELATED):
+        for related_id, cosine in find_nearest_labels(collection, number, RELATED).items():
             if related_id not in known_ids and cosine >= NEAR:
                 known_ids.add(related_id)
                 reason = f"near '{name}' in the model's space (cosine {cosine:.2f})"
-                yield RelatedLabel(related_id, related_name, reason, cosine)
+                yield RelatedLabel(related_id, names[related_id], reason, cosine)
