@@ -222,7 +222,8 @@ def test_a_label_is_deleted_with_all_that_is_its_own_and_comes_back(collection: 
         label_store.set_parent(change, numbers["gull"], numbers["bird"])
         label_store.set_parent(change, numbers["chick"], numbers["gull"])
         label_store.add_synonyms(change, numbers["gull"], {"Möwe": "de"})
-        label_list._add_exclusions(change, [(numbers["gull"], numbers["tern"]), (numbers["mew"], numbers["tern"])])
+        pairs = [{"label_a": numbers[name], "label_b": numbers["tern"]} for name in ("gull", "mew")]
+        change.add(tables.merge_exclusions, pairs)
         label_store.merge_label(change, numbers["mow"], numbers["mew"])
         label_store.merge_label(change, numbers["mew"], numbers["gull"])
     count_exclusions = select(func.count()).select_from(tables.merge_exclusions)

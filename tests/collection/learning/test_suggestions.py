@@ -188,7 +188,7 @@ def test_accepted_suggestions_are_one_entry(trained: tuple[Collection, dict[int,
         for name, p in label_probabilities.items()
         if p >= 0.8
     }
-    decided = accept_suggestions(collection, opened.number, 0.8, by="eve").decided
+    decided = accept_suggestions(collection, 0.8, by="eve", model=opened.number).decided
     a, labels = tables.annotations.c, tables.labels
     query = select(a.item_id, labels.c.name, a.probability).join(labels, labels.c.id == a.label_id)
     with begin_read(collection.engine) as connection:

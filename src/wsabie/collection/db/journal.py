@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, Table, bindparam, delete, func, inser
 from sqlalchemy.exc import IntegrityError
 
 from wsabie.collection.db import tables
-from wsabie.collection.db.database import begin_write, execute_in, fetch_rows, iterate_chunks, select_in
+from wsabie.collection.db.database import begin_write, execute_in, fetch_rows, group_pairs, iterate_chunks, select_in
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 
@@ -332,21 +332,19 @@ def _refuse_if_changed_since(connection: Connection, undone: JournalEntry) -> No
 def _is_restored(connection: Connection, number: int) -> bool:
     """Return whether every row that an entry changed is as the entry left it."""
     c = tables.changes.c
-    final_rows: dict[str, dict[int, Row | None]] = {name: {} for name in JOURNALED_TABLES}
     query = select(c.table, c.row, c.after).where(c.entry_id == number).order_by(c.id)
-    for name, row_id, new_row in connection.execute(query):
-        final_rows[name][row_id] = new_row
-    for name, table in JOURNALED_TABLES.items():
-        rows_by_id = {row["id"]: row for row in read_rows(connection, table, final_rows[name])}
-        if any(rows_by_id.get(row_id) != new_row for row_id, new_row in final_rows[name].items()):
+    groups = group_pairs((name, (row_id, new_row)) for name, row_id, new_row in connection.execute(query))
+    for name, changed_rows in groups.items():
+        final_rows = dict(changed_rows)  # the last change of each row
+        rows_by_id = {row["id"]: row for row in read_rows(connection, JOURNALED_TABLES[name], final_rows)}
+        if any(rows_by_id.get(row_id) != new_row for row_id, new_row in final_rows.items()):
             return False
     return True
 
 
 def _select_unused_labels(connection: Connection, rows: Sequence[Row]) -> list[Row]:
     """Return the labels among these rows that no other row refers to."""
-    used, numbers = set[int](), [row["id"] for row in rows]
-    a, s, c, k = (table.c for table in (tables.annotations, tables.synonyms, tables.labels, tables.merge_exclusions))
-    for column in (a.label_id, s.label_id, c.parent_id, c.merged_into, k.label_a, k.label_b):
-        used.update(row[0] for row in select_in(connection, select(column), column, numbers))
+    keys = [key for table in JOURNALED_TABLES.values() for key in table.foreign_keys if key.references(tables.labels)]
+    numbers = [row["id"] for row in rows]
+    used = {row[0] for key in keys for row in select_in(connection, select(key.parent), key.parent, numbers)}
     return [row for row in rows if row["id"] not in used]

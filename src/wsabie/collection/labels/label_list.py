@@ -327,7 +327,11 @@ def exclude_merge(collection: Collection, numbers: Iterable[int], by: str) -> Ex
         raise InputError("give two labels or more that are to be kept apart")
     with begin_entry(collection.engine, by, "apart") as change:
         change.summary = f"kept apart: {', '.join(map(repr, _read_names(change, label_ids)))}"
-        exclusion_ids = _add_exclusions(change, list(combinations(label_ids, 2)))
+        c = merge_exclusions.c
+        query = select(c.label_a, c.label_b).where(c.label_a.in_(label_ids))
+        existing = {(row[0], row[1]) for row in change.connection.execute(query)}
+        pairs = [pair for pair in combinations(label_ids, 2) if pair not in existing]
+        exclusion_ids = change.add(merge_exclusions, [{"label_a": a, "label_b": b} for a, b in pairs])
     return ExclusionResult(len(exclusion_ids), change.entry)
 
 
@@ -338,10 +342,3 @@ def _quote_names(names: Sequence[str]) -> str:
 def _read_names(change: JournalWriter, numbers: Sequence[int]) -> list[str]:
     """Return the names of labels; refuse missing and merged ones."""
     return [label_store.read_label(change.connection, number)["name"] for number in numbers]
-
-
-def _add_exclusions(change: JournalWriter, pairs: Sequence[tuple[int, int]]) -> list[int]:
-    c = merge_exclusions.c
-    query = select(c.label_a, c.label_b).where(c.label_a.in_({a for a, _ in pairs}))
-    existing = {(row[0], row[1]) for row in change.connection.execute(query)}
-    return change.add(merge_exclusions, [{"label_a": a, "label_b": b} for a, b in pairs if (a, b) not in existing])

@@ -190,7 +190,7 @@ def apply_model(
     number, accepted = loaded_model.number, None
     coverage = None if threshold is None else measure_coverage(collection, number, threshold)
     if accept_above is not None:
-        accepted = accept_suggestions(collection, number, accept_above, by=by).decided
+        accepted = accept_suggestions(collection, accept_above, by=by, model=number).decided
     return ApplyResult(number, inference, coverage, accepted)
 
 
@@ -228,13 +228,23 @@ def infer_suggestions(
 
 
 def accept_suggestions(
-    collection: Collection, model: int, min_probability: float, *, by: str, label: int | None = None
+    collection: Collection, min_probability: float, label: str | None = None, *, by: str, model: int | None = None
 ) -> decisions.DecisionResult:
-    """Accept pending suggestions of a model from a probability on; `undo` takes them back."""
+    """Accept pending suggestions of a model from a probability on, in one journal entry.
+
+    Raises
+    ------
+    InputError
+        No model is given, and none is in use.
+    UnknownLabelError
+        There is no such label.
+    """
     s = suggestions.c
     total = decisions.DecisionCounts()
     with begin_entry(collection.engine, by, "accept") as change:
-        query = build_pending_query(model, min_probability, label).order_by(s.item_id, s.label_id)
+        model = decisions.require_model(change.connection, collection.folder) if model is None else model
+        number = None if label is None else label_store.find_label(change.connection, label)
+        query = build_pending_query(model, min_probability, number).order_by(s.item_id, s.label_id)
         pairs = change.connection.execute(query).all()
         for block in iterate_chunks(pairs, 10 * _BLOCK):
             accepted = [decisions.Decision(item, label, "accepted") for item, label in block]
@@ -362,19 +372,3 @@ def count_suggestions_above(collection: Collection, probability: float, label: s
         model = decisions.find_model_in_use(connection)
         number = None if label is None else label_store.find_label(connection, label)
         return 0 if model is None else count_pending(connection, model, probability, number)
-
-
-def accept_suggestions_above(
-    collection: Collection, probability: float, label: str | None = None, *, by: str
-) -> decisions.DecisionResult:
-    """Accept pending suggestions of the model in use from a probability on, in one journal entry.
-
-    Raises
-    ------
-    InputError
-        There is no model.
-    """
-    with begin_read(collection.engine) as connection:
-        model = decisions.require_model(connection, collection.folder)
-        number = None if label is None else label_store.find_label(connection, label)
-    return accept_suggestions(collection, model, probability, label=number, by=by)

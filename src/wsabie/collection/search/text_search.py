@@ -376,11 +376,8 @@ def _find_tagged(connection: Connection, terms: Sequence[QueryTerm], k: int, exc
     item_ids = list(connection.scalars(query.where(has_all, items.c.id.not_in(excluded))))
     a = annotations.c
     first = terms[0].labels
-    if len(first) == 1:
-        return [SearchHit(item, name, None) for item in item_ids for name in first.values()]
     label_query = select(a.item_id, func.min(a.label_id)).where(a.item_id.in_(item_ids), a.label_id.in_(first))
-    rows = connection.execute(label_query.where(a.state == "accepted").group_by(a.item_id))
-    label_of = {row[0]: row[1] for row in rows}
+    label_of = dict(connection.execute(label_query.where(a.state == "accepted").group_by(a.item_id)).all())
     return [SearchHit(item, first[label_of[item]], None) for item in item_ids]
 
 

@@ -63,7 +63,7 @@ def accept_suggestions(
     request: schemas.AcceptRequest, collection: OpenCollection, caller: Writer
 ) -> decisions.DecisionResult:
     """Accept all suggestions from a probability on, as one entry of the journal."""
-    return suggestions.accept_suggestions_above(collection, request.min_probability, request.label, by=caller.name)
+    return suggestions.accept_suggestions(collection, request.min_probability, request.label, by=caller.name)
 
 
 @router.get("/journal", response_model=schemas.JournalPage)
