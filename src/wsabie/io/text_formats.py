@@ -11,11 +11,11 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from wsabie.io.datasets.debian_packages import is_package_list
-from wsabie.io.formats.documents import TEXT_COLUMN, detect_columns
+from wsabie.io.formats.documents import TEXT_COLUMN, detect_columns, split_subjects
 from wsabie.io.formats.pair_list import has_header
 from wsabie.io.formats.wordnet import is_wordnet_glosses
 from wsabie.io.parsers.json_values import is_array
-from wsabie.io.parsers.text_tables import find_column, flatten_task
+from wsabie.io.parsers.text_tables import find_column, flatten_task, normalise_columns
 
 FILE_COLUMNS = ("file_name", "path", "file", "image", "img", "picture", "image_path", "sourcefile", "image_id")
 """Names of columns with files in tables, in lower case, in order of preference."""
@@ -27,8 +27,7 @@ _PAIR = re.compile(rb"[^\t\0]+\t[^\t\0]+(\t\s*[-+.\d][-+.\deE]*\s*)?")
 _ARFF = re.compile(rb"(\s|%[^\n]*\n)*@(relation|attribute)\b", re.IGNORECASE)
 _OPEN_IMAGES = re.compile(rb"ImageID,(?>(?:[^\n,]*,)*?LabelName,)(?:[^\n,]*,)*?Confidence\b")
 _MIRFLICKR = re.compile(rb"\d+,\d+,[^,]+,\"?\[.*\]\"?\s*")
-_JSON_DOCUMENT = re.compile(rb'\s*\{.*"text"\s*:')
-_ANNIF = re.compile(rb"[^\t]+\t\s*<[^<>\s]+:[^<>\s]+>(\s+<[^<>\s]+>)*\s*")
+_JSON_DOCUMENT = re.compile(rb'\s*\{.*"\s*text\s*"\s*:', re.IGNORECASE)
 _FASTTEXT = re.compile(rb"(^|\s)__label__\S")
 
 
@@ -66,7 +65,7 @@ def read_text_head(content: bytes) -> TextHead:
         with suppress(ValueError, RecursionError):
             text = content.decode("utf-8", "replace")
             row, _ = json.JSONDecoder().raw_decode(text, text.index("{"))
-            columns = list(flatten_task(row))
+            columns = normalise_columns(flatten_task(row))
     elif lines:
         first = lines[1:] if lines[0].strip().strip(b'"')[:4] == b"sep=" else lines
         columns = detect_columns(first) if first else ()
@@ -106,6 +105,12 @@ def _by_lines(
         return (lowest + (highest - lowest) * share if is_enough else 0.0), f"{n} of {len(head.lines)} lines {reason}"
 
     return rate
+
+
+def _has_subjects(line: bytes) -> bool:
+    """Return whether addresses stand behind a text; they are in brackets, or the text has blanks, as no id has."""
+    text, subjects = split_subjects(line.decode("utf-8", "replace"))
+    return bool(text and subjects) and (b"<" in line or " " in (text or ""))
 
 
 def _rate_sparse(head: TextHead) -> tuple[float, str]:
@@ -153,7 +158,7 @@ FORMATS: Sequence[TextFormat] = (
     TextFormat("fasttext", "fastText text", "__label__sea waves and salt", "case of words is kept, order is not",
                _by_lines(_FASTTEXT.search, 0.95, 0.96, "have __label__ words")),
     TextFormat("annif", "annif TSV", "waves and salt\t<http://www.yso.fi/onto/yso/p3018>", "names of subjects",
-               _by_lines(_ANNIF.fullmatch, 0, 0.9, "are a text and addresses in angle brackets", 50)),
+               _by_lines(_has_subjects, 0, 0.9, "are a text and addresses", 50)),
     TextFormat("listing", "table of files", "file_name,labels\n1.jpg,sea;sky", "", _rate_listing),
     TextFormat("pairs", "list of id TAB label", "1.jpg\tsea", "sizes of weights", _rate_pairs),
     TextFormat("mirflickr", "tags of MIRFlickr", "1,2,3.jpg,[sea]", "",

@@ -272,3 +272,41 @@ def test_any_bytes_give_documents_or_one_sentence(tmp_path_factory, result_or_se
         source = result_or_sentence(open_source, path)
         if source is not None:
             assert len(list(source)) == len(source)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '"waves\tand salt"\t<http://y/p1> <http://y/p2>\r\na dog\thttp://y/p1\r\n',
+        "waves and salt\thttp://y/p1\thttp://y/p2\na dog\t<http://y/p1>\n",
+        "text,subject_uris\nwaves and salt,<http://y/p1> http://y/p2\na dog,http://y/p1\n",
+        '{"text": "waves", "subjects": [{"uri": "http://y/p1"}, {"uri": "http://y/p2"}]}\n'
+        '{"text": "a dog", "subjects": [{"uri": "http://y/p1"}]}\n',
+    ],
+)
+def test_subjects_are_read_in_every_form_of_annif(tmp_path, content, caplog):
+    source = open_source(written(tmp_path / "a.tsv", content.encode()), rejects=(rejects := Rejects()))
+    assert [item.labels for item in source] == [("http://y/p1", "http://y/p2"), ("http://y/p1",)]
+    assert not rejects.listed
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "sep=;\r\nText;Labels;;\r\nwaves;sea;;\r\na dog;dog;;\r\n",
+        ",text,labels\n0,waves,sea\n1,a dog,dog\n",
+        "Unnamed: 0,text,labels\n0,waves,sea\n1,a dog,dog\n",
+        'text\tlabels\n"waves"\tsea\n"a dog"\t"dog"\n',
+        '{" Text": "waves", "LABELS": ["sea"]}\n{"Text": "a dog", "Labels": "dog"}\n',
+    ],
+)
+def test_tables_are_read_as_programs_save_them(tmp_path, content):
+    source = open_source(written(tmp_path / "a", content.encode()), rejects=(rejects := Rejects()))
+    assert [(item.content, item.labels) for item in source] == [(b"waves", ("sea",)), (b"a dog", ("dog",))]
+    assert not rejects.listed
+
+
+def test_another_encoding_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"for not UTF-8 \(convert the file, for instance with iconv\)"):
+        open_source(written(tmp_path / "a.csv", "text,labels\ncafé,sea\n".encode("latin-1")))

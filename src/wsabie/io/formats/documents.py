@@ -5,15 +5,15 @@ A row is a document with its `text`. The labels stand in the first of `labels`, 
 `time` are used if present. Without an id the number of the line is one, in Parquet that of the row. A
 document may have no labels. Only the numbers of documents with repeated ids are held between passes.
 
-Tables are CSV (commas, or semicolons; quoted cells) or have tabs between the cells, which are then read
-unchanged. Annif's TSV has texts and addresses of subjects.
+Tables are CSV (commas, or semicolons; quoted cells) or have tabs between the cells, of which only a pair of quotes
+around a cell is no part. Annif's TSV has texts and addresses of subjects; so do columns `subjects` and `subject_uris`.
 """
 
 import logging
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -43,6 +43,7 @@ from wsabie.io.parsers.text_tables import (
     normalise_columns,
     parse_json_cells,
     to_text_cell,
+    unquote_cell,
 )
 from wsabie.io.records import Item, ModalityName, ReadOptions
 from wsabie.storage.rejects import Rejects, RowError
@@ -57,7 +58,8 @@ _LONGEST_LINE = 4 * LONGEST  # JSON writes a letter of two bytes as six
 _BATCH = 256
 _OF_LABEL_STUDIO = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time")
 _MOST_COLUMNS = 100  # that are looked at for a sentence
-_COLUMN = re.compile(r"\w[\w .-]*")
+_COLUMN = re.compile(r"\w[\w .:-]*")
+_ADDRESS = re.compile(r"<[^<>\s]+:[^<>\s]+>|https?://[^<>\s]+")
 _TOO_LONG = f"document of more than {LONGEST >> 20} MiB"
 
 Documents: TypeAlias = Callable[[Rejects], Iterator[tuple[str, Item]]]
@@ -181,12 +183,13 @@ def detect_columns(lines: Sequence[bytes]) -> list[str]:
     (['label', 'text'], [])
     """
     with suppress(RowError):
-        return list(parse_json_cells(lines[0]))
+        return normalise_columns(parse_json_cells(lines[0]))
     head = lines[0].strip(b"\r\n")
     separator = next((s for s in (b"\t", b",", b";") if s in head), b",")
     names = normalise_columns(c.strip().strip(b'"').decode("utf-8", "replace") for c in head.split(separator))
     has_blanks = any(b in head for b in (b", ", b"; "))  # as a sentence has behind its commas
-    is_sentence = has_blanks and (" " in "".join(names) or not {*names} & {"id", *_LABELS})
+    is_sentence = has_blanks and (" " in "".join(names) or not {*names} & {"id", "file_name", *_LABELS})
+    names = [name for name in names if name]
     if is_sentence or not all(map(_COLUMN.fullmatch, names)) or len(set(names)) < len(names):
         return []
     has_rows = len(names) > 1 and any(separator in line for line in lines[1:])
@@ -220,18 +223,19 @@ def read_table_rows(path: Path, rejects: Rejects) -> Iterator[TextRow]:
         records = iterate_csv_records(path, _LONGEST_LINE, _LONGEST_LINE, escaped=True)
         return iterate_named_records(path, records, rejects)
     lines = _iterate_lines(path, rejects)
-    cells = ((number, line.decode("utf-8", "surrogateescape").split("\t")) for number, line in lines)
+    texts = ((number, line.decode("utf-8", "surrogateescape").split("\t")) for number, line in lines)
+    cells = ((number, [*map(unquote_cell, row)]) for number, row in texts)
     return iterate_named_records(path, cells, rejects)
 
 
 def read_annif_rows(path: Path, rejects: Rejects) -> Iterator[TextRow]:
-    """Yield the rows of Annif's TSV: a text, a tab, and the addresses of its subjects in angle brackets."""
+    """Yield the rows of Annif's TSV: a text, a tab, and the addresses of its subjects."""
     for number, line in _iterate_lines(path, rejects):
         with rejects.catch(path, number):
-            text, tab, subjects = decode_row(line).rpartition("\t")
-            if not tab:
-                raise RowError("line without a tab")
-            cells: JsonObject = {TEXT_COLUMN: text, _LABELS[0]: re.findall(r"<([^<>\s]+)>", subjects)}
+            text, subjects = split_subjects(decode_row(line))
+            if text is None:
+                raise RowError("line without a tab", "and addresses of subjects behind it")
+            cells: JsonObject = {TEXT_COLUMN: text, _LABELS[0]: subjects}
             yield TextRow(f"{path}:{number}", number, cells)
 
 
@@ -245,17 +249,46 @@ def _iterate_parquet_rows(table: ParquetTable, labels: LabelCellReader | None, r
             yield TextRow(batch.where(row), number, dict(zip(names, cells, strict=True)))
 
 
+def split_subjects(line: str) -> tuple[str | None, list[str]]:
+    r"""Return the text of a line of Annif's and its subjects; None where no tab stands before addresses alone.
+
+    Examples
+    --------
+    >>> split_subjects("waves\tand salt\t<http://a/1> http://a/2"), split_subjects("waves\tsea")
+    (('waves\tand salt', ['http://a/1', 'http://a/2']), (None, []))
+    """
+    cells = line.split("\t")
+    n = len(cells)
+    while n > 1 and all(map(_ADDRESS.fullmatch, cells[n - 1].split())):
+        n -= 1
+    return ("\t".join(cells[:n]) if n < len(cells) else None), _list_addresses(" ".join(cells[n:]))
+
+
+def _list_addresses(cell: object) -> list[str]:
+    return re.findall(r"[^<>\s]+", cell) if isinstance(cell, str) else []
+
+
+class _SubjectReader(LabelCellReader):
+    """Reader of Annif's column of addresses with blanks between them, in angle brackets or not."""
+
+    def get_cell(self, row: Mapping[str, object]) -> object:
+        """Return the addresses of a row."""
+        return _list_addresses(row.get(self.name))
+
+
 def _find_labels(path: Path, rows: TextRows, label_column: str | None) -> LabelCellReader | None:
     """Return the reader of the column of labels, or of columns of 0 and 1, by the whole file; None without one."""
     names = normalise_columns([label_column]) if label_column else _LABELS
     readers = {name: LabelCellReader(name) for name in names}
+    if not label_column:
+        readers |= {"subjects": LabelCellReader("subjects"), "subject_uris": _SubjectReader("subject_uris")}
     columns, choices = dict[str, None](), set[str]()
     for row in rows(Rejects(most=0)):
         if len(columns) < _MOST_COLUMNS:
             columns |= dict.fromkeys(row.cells)
         choices |= {name for name, cell in row.cells.items() if isinstance(cell, dict) and "choices" in cell}
-        for name, reader in readers.items():
-            reader.add(row.cells.get(name))
+        for reader in readers.values():
+            reader.add(reader.get_cell(row.cells))
     column = next((name for name in readers if name in columns), None) or _find_choices(columns, choices)
     if column in readers:
         return readers[column].check(path)
@@ -312,7 +345,7 @@ def encode_text(text: object) -> bytes:
     try:
         content = text.encode()
     except UnicodeEncodeError as error:
-        raise RowError("not UTF-8", str(error)) from error
+        raise RowError("not UTF-8", "convert the file, for instance with iconv") from error
     if len(content) > LONGEST:
         raise RowError(_TOO_LONG, f"{len(content):,} bytes")
     return content

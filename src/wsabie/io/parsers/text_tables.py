@@ -9,6 +9,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
@@ -97,6 +98,17 @@ def split_csv_line(line: bytes, delimiter: str) -> list[str]:
         raise RowError("malformed CSV", str(error)) from error
 
 
+def unquote_cell(cell: str) -> str:
+    """Return a cell between tabs without the quotes that a program put around it.
+
+    Examples
+    --------
+    >>> unquote_cell('"a ""big"" dog"'), unquote_cell('"big" dog "Rex"')
+    ('a "big" dog', '"big" dog "Rex"')
+    """
+    return cell[1:-1].replace('""', '"') if cell[:1] == '"' and re.fullmatch('"(?:[^"]|"")*+"', cell) else cell
+
+
 class TextRow(NamedTuple):
     """Row of a table: its place and number, and its cells by column."""
 
@@ -136,13 +148,22 @@ def iterate_json_rows(path: Path, lines: Iterable[tuple[int, bytes]], rejects: R
         depth = read_limits().depth
         for number, line in lines:
             with rejects.catch(path, number):
-                yield TextRow(f"{path}:{number}", number, parse_json_cells(line, depth))
+                yield TextRow(f"{path}:{number}", number, _normalise_keys(parse_json_cells(line, depth)))
         return
     for number, element in enumerate(iterate_array(path), start=1):
         with rejects.catch(path, number):
             if not isinstance(element, dict):
                 raise RowError("no JSON object", repr(element)[:100])
-            yield TextRow(f"{path}:{number}", number, flatten_task(element))
+            yield TextRow(f"{path}:{number}", number, _normalise_keys(flatten_task(element)))
+
+
+def _normalise_keys(row: JsonObject) -> JsonObject:
+    return dict(zip(_normalise_names(tuple(row)), row.values(), strict=True))
+
+
+@lru_cache(256)
+def _normalise_names(names: tuple[str, ...]) -> list[str]:
+    return normalise_columns(names)
 
 
 def flatten_task(row: JsonObject) -> JsonObject:
@@ -183,7 +204,7 @@ def iterate_named_records(
     where = f"{path}:{number}"
     check_column_count(where, len(header))
     header = normalise_columns(header)
-    if len(set(header)) < len(header):
+    if len({*filter(None, header)}) < len([*filter(None, header)]):
         raise InputError(f"{where} names a column twice; rename one")
     if missing := [name for name in needed if name not in header]:
         raise InputError(
