@@ -265,8 +265,7 @@ def _check_neighbouring_pictures(table: ParquetTable, label_column: str | None, 
             f"({next(iter(pictures))}), and nothing says which counts; give the Parquet file itself, or move one of "
             "the two to another folder"
         )
-    cells = (cell for batch in table.batches([paths], 1 << 14) for cell in batch.column(paths))
-    listed_names = {PurePosixPath(cell).as_posix() for cell in cells if isinstance(cell, str)}
+    listed_names = {PurePosixPath(cell).as_posix() for cell in table.iterate_cells(paths) if isinstance(cell, str)}
     for where, reason, detail in picture_rejects.listed:
         rejects.add(where, reason, detail)
     for name in pictures:

@@ -15,6 +15,7 @@ import csv
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from math import isfinite
@@ -121,16 +122,15 @@ def _parse_common_columns(line: int, row: JsonObject, path: object) -> TagLine:
     root = parse_text(row.get("root"), "root")
     digest = parse_text(row.get("hash"), "hash", 64)
     region = _parse_region(row.get("region"))
-    return TagLine(line, name, (), root, digest, region, language=_parse_language(row))
+    language = _parse_visible_text(row.get("language"), "language", 35)
+    return TagLine(line, name, (), root, digest, region, language=language)
 
 
 def _parse_provenance(row: JsonObject) -> TagProvenance:
     origin = parse_text(row.get("origin"), "origin")
     if origin not in _ORIGINS:
         raise RowError("unknown origin", ascii(origin)[:100])
-    by = parse_text(row.get("by"), "name", _LONGEST)
-    if not by.isprintable():
-        raise RowError("name that cannot be seen", ascii(by)[:100])
+    by = _parse_visible_text(row.get("by"), "name", _LONGEST)
     model, model_time = parse_text(row.get("model"), "model", 200), parse_text(row.get("model_made"), "time")
     if model and not _MODEL.fullmatch(model):
         raise RowError("model that is no name of a folder", ascii(model)[:100])
@@ -194,11 +194,11 @@ def _parse_state(cell: object) -> str:
     return state
 
 
-def _parse_language(row: JsonObject) -> str:
-    language = parse_text(row.get("language"), "language", 35)
-    if not language.isprintable():
-        raise RowError("language that cannot be seen", ascii(language))
-    return language
+def _parse_visible_text(cell: object, column: str, longest: int) -> str:
+    text = parse_text(cell, column, longest)
+    if not text.isprintable():
+        raise RowError(f"{column} that cannot be seen", ascii(text)[:100])
+    return text
 
 
 def _parse_synonym(pair: Any) -> tuple[str, str]:
@@ -221,21 +221,15 @@ def _parse_number(cell: Any, column: str) -> float | None:
     """
     if cell is None or cell == "":
         return None
-    try:
-        number = float(cell)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise RowError(f"{column} that is no number", ascii(cell)[:100]) from error
-    if not isfinite(number):
-        raise RowError(f"{column} that is no number", ascii(cell)[:100])
-    return number
+    with suppress(TypeError, ValueError, OverflowError):
+        if isfinite(number := float(cell)):
+            return number
+    raise RowError(f"{column} that is no number", ascii(cell)[:100])
 
 
 def _parse_list(cell: Any) -> list[Any]:
-    if isinstance(cell, str):
-        try:
-            cell = json.loads(cell)
-        except (ValueError, RecursionError) as error:
-            raise RowError("malformed list", cell[:100]) from error
-    if not isinstance(cell, list) or len(cell) > _LONGEST:
-        raise RowError("malformed list", ascii(cell)[:100])
-    return cell
+    with suppress(ValueError, RecursionError):
+        values = json.loads(cell) if isinstance(cell, str) else cell
+        if isinstance(values, list) and len(values) <= _LONGEST:
+            return values
+    raise RowError("malformed list", ascii(cell)[:100])

@@ -1,7 +1,8 @@
 """Match the lines of a file to items of a collection."""
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache, partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import TypeAlias
@@ -45,6 +46,7 @@ class ItemMatcher:
         self._roots: dict[str, int] = {path: number for number, path in connection.execute(query)}
         self._folders = [(folder, number) for number, folder in collection.roots().items()]
         self._file_folders = list_relative_paths(file_folder.resolve(), self._folders)
+        self._index_names = cache(partial(_FileNames, connection))
 
     def find(self, lines: Sequence[TagLine]) -> list[Match]:
         """Return the matches of some lines, in their order."""
@@ -63,18 +65,14 @@ class ItemMatcher:
         ids_by_hash = group_pairs((digest, item) for digest, item in rows)
         for number in unmatched:
             line = lines[number]
-            matches[number] = tuple(ids_by_hash[line.hash]) or self._names.find(line.path)
-            if isinstance(error := matches[number], RowError) and error.reason == NO_ITEM:
-                matches[number] = self._folded_names.find(line.path)
+            matches[number] = tuple(ids_by_hash[line.hash]) or self._find_by_name(line.path)
         return matches
 
-    @cached_property
-    def _names(self) -> "_FileNames":
-        return _FileNames(self._connection)
-
-    @cached_property
-    def _folded_names(self) -> "_FileNames":
-        return _FileNames(self._connection, folds=True)
+    def _find_by_name(self, path: str) -> Match:
+        for spell in (str, fold_path):
+            if (match := self._index_names(spell).find(path)) is not None:
+                return match
+        return RowError(NO_ITEM, path)
 
     def _list_candidates(self, line: TagLine) -> list[list[tuple[int, str]]]:
         """Return the (root, path) pairs that a line may mean, in steps from likely to unlikely."""
@@ -95,10 +93,10 @@ class ItemMatcher:
 
 
 class _FileNames:
-    """Names of all files without folders, as sorted hashes: 16 bytes an item; in any letter case where `folds`."""
+    """Names of all files without folders, as sorted hashes: 16 bytes an item."""
 
-    def __init__(self, connection: Connection, *, folds: bool = False) -> None:
-        self._spell = fold_path if folds else str
+    def __init__(self, connection: Connection, spell: Callable[[str], str]) -> None:
+        self._spell = spell
         query = select(items.c.id, items.c.path).join(roots).where(roots.c.path != WEB_ROOT)
         rows = connection.execute(query, execution_options={"yield_per": 5000})
         hashes = ((number, _hash(self._spell(path.rpartition("/")[2]))) for number, path in rows)
@@ -107,7 +105,7 @@ class _FileNames:
         self._ids: Int64 = pairs[order, 0]
         self._hashes: Int64 = pairs[order, 1]
 
-    def find(self, path: str) -> Match:
+    def find(self, path: str) -> Match | None:
         for spelling in list_spellings(path):
             name_hash = _hash(self._spell(spelling.rpartition("/")[2]))
             low, high = (int(np.searchsorted(self._hashes, name_hash, side)) for side in ("left", "right"))
@@ -115,7 +113,7 @@ class _FileNames:
                 return (int(self._ids[low]),)
             if high > low:
                 return RowError(SEVERAL, path)
-        return RowError(NO_ITEM, path)
+        return None
 
 
 def _hash(name: str) -> int:
@@ -137,10 +135,7 @@ def _is_address(path: str) -> bool:
 
 
 def _check_address(path: str) -> Match:
-    try:
-        has_host = bool(urlsplit(path).hostname)
-    except ValueError:
-        has_host = False
-    if not has_host or not path.isprintable() or " " in path:
-        return RowError("malformed address", path)
-    return path
+    with suppress(ValueError):
+        if urlsplit(path).hostname and path.isprintable() and " " not in path:
+            return path
+    return RowError("malformed address", path)

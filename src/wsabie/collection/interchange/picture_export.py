@@ -86,7 +86,12 @@ def place_picture(picture: Path, place: Path, mode: PlacementMode) -> None:
     with explain_write_errors(place):
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            _copy_or_link(picture, place, mode)
+            if mode == "symlink":
+                place.symlink_to(os.path.realpath(picture))
+            elif mode == "hardlink":
+                os.link(os.path.realpath(picture), place)
+            else:
+                shutil.copy2(picture, place)
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:
                 raise RowError("path that is too long", str(place)) from error
@@ -97,15 +102,6 @@ def place_picture(picture: Path, place: Path, mode: PlacementMode) -> None:
             if error.filename == str(picture):
                 raise RowError("unreadable file", error.strerror or "") from error
             raise
-
-
-def _copy_or_link(picture: Path, place: Path, mode: PlacementMode) -> None:
-    if mode == "symlink":
-        place.symlink_to(os.path.realpath(picture))
-    elif mode == "hardlink":
-        os.link(os.path.realpath(picture), place)
-    else:
-        shutil.copy2(picture, place)
 
 
 def write_image_folder(

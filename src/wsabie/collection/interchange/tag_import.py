@@ -5,6 +5,7 @@ collected as rejects. A buffered tag takes about 60 bytes.
 """
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import islice, pairwise
 from math import isnan
 from pathlib import Path
@@ -163,7 +164,7 @@ class TagBuffer:
         self.deciders: dict[tuple[str, str, str, str], int] = {}
         self.lines_by_name: dict[str, TagLine] = {}
         self._blocks: list[Tags] = []
-        self._name_cache: dict[str, str] = {}
+        self._normalise_name = cache(_normalise_name)
 
     @property
     def tags(self) -> Tags:
@@ -223,14 +224,12 @@ class TagBuffer:
             rejects.add(place, "text that is no meaning", str(error))
         return line._replace(parents=parents, synonyms=synonyms, wordnet=wordnet)
 
-    def _normalise_name(self, label: str) -> str:
-        name = self._name_cache.get(label)
-        if name is None:
-            try:
-                name = self._name_cache[label] = label_store.normalise_name(label)
-            except InputError as error:
-                raise RowError("text that cannot be a label", ascii(label)[:100]) from error
-        return name
+
+def _normalise_name(label: str) -> str:
+    try:
+        return label_store.normalise_name(label)
+    except InputError as error:
+        raise RowError("text that cannot be a label", ascii(label)[:100]) from error
 
 
 def _get_number(numbers: dict[Any, int], key: Any) -> int:

@@ -107,7 +107,10 @@ def _check_folder(collection: Collection, path: Path, scanned: Sequence[Path]) -
         raise InputError(f"the name of {format_path(folder)} is not UTF-8; rename the folder")
     enclosing = next((root for root in scanned if folder.is_relative_to(root)), None)
     if not folder.is_dir():
-        _check_file(folder, enclosing)
+        if enclosing is None:
+            raise InputError(f"{folder} is in no folder of the collection; add the folder that it lies in")
+        if any(part.startswith(".") for part in folder.relative_to(enclosing).parts):
+            raise InputError(f"{folder} is hidden (as {PLACE} is), and what is hidden is not scanned; move it")
         return None
     if enclosing is not None:
         raise InputError(
@@ -127,13 +130,6 @@ def add_root(collection: Collection, folder: Path, *, by: str) -> int:
             raise InputError(f"{folder} is scanned already; run: {format_command('scan', collection.folder)}")
         number = change.connection.execute(insert(roots).values(path=str(folder))).inserted_primary_key
     return int(number[0])  # type: ignore[index]  # it has one
-
-
-def _check_file(file: Path, root: Path | None) -> None:
-    if root is None:
-        raise InputError(f"{file} is in no folder of the collection; add the folder that it lies in")
-    if any(part.startswith(".") for part in file.relative_to(root).parts):
-        raise InputError(f"{file} is hidden (as {PLACE} is), and what is hidden is not scanned; move it")
 
 
 UNREADABLE_FOLDER = "folder that cannot be read"

@@ -57,7 +57,10 @@ def read_open_images(path: Path, *, rejects: Rejects) -> FeatureTable:
     """
     collector, names = IdLabelCollector(path, rejects), read_neighbouring_names(path)
     lines = iterate_numbered_lines(path, _LONGEST_LINE)
-    column_places, n_columns = _locate_columns(path, lines)
+    header = _split_cells(next(lines, (1, b""))[1])
+    if missing := [name for name in COLUMNS if name not in header]:
+        raise InputError(f"{path}:1 has no column {missing[0]!r}; give a table of image-level labels")
+    column_places, n_columns = [header.index(name) for name in COLUMNS], len(header)
     for number, line in lines:
         if not line:
             continue
@@ -68,7 +71,10 @@ def read_open_images(path: Path, *, rejects: Rejects) -> FeatureTable:
             image, code, confidence = (cells[i] for i in column_places)
             if not image:
                 raise RowError("pair without an id")
-            collector.add(image, names.get(code, code), stated=_parse_confidence(confidence) > 0)
+            share = parse_number(confidence, "malformed confidence")
+            if not 0 <= share <= 1:
+                raise RowError("confidence that is not between 0 and 1", confidence)
+            collector.add(image, names.get(code, code), stated=share > 0)
     return collector.as_rows()
 
 
@@ -81,25 +87,9 @@ def read_neighbouring_names(path: Path) -> dict[str, str]:
     return names
 
 
-def _locate_columns(path: Path, lines: Iterator[tuple[int, bytes]]) -> tuple[list[int], int]:
-    """Return (places of the columns, number of columns)."""
-    header = _split_cells(next(lines, (1, b""))[1])
-    missing = [name for name in COLUMNS if name not in header]
-    if missing:
-        raise InputError(f"{path}:1 has no column {missing[0]!r}; give a table of image-level labels")
-    return [header.index(name) for name in COLUMNS], len(header)
-
-
 def _split_cells(line: bytes) -> list[str]:
     text = decode_row(line)
     return text.split(",") if '"' not in text else next(csv.reader(io.StringIO(text)), [])
-
-
-def _parse_confidence(text: str) -> float:
-    confidence = parse_number(text, "malformed confidence")
-    if not 0 <= confidence <= 1:
-        raise RowError("confidence that is not between 0 and 1", text)
-    return confidence
 
 
 TREE = re.compile(rb'\A\s*\{[^\0]*?"(LabelName|children)"\s*:')

@@ -102,19 +102,8 @@ def find_metadata_files(folder: Path, files: Iterable[str]) -> dict[str, Path]:
     """Return the metadata file of a folder, or else those of sub-folders with files, by path ("" or "sub/")."""
     if (path := find_metadata(folder)) is not None:
         return {"": path}
-    places = {place for name in files for place in list_parents(name)}
+    places = {name[: match.start()] for name in files for match in re.finditer("/", name)}
     return {f"{place}/": path for place in sorted(places) if (path := find_metadata(folder / place)) is not None}
-
-
-def list_parents(name: str) -> list[str]:
-    """Return the sub-folders in which a file lies, the innermost last.
-
-    Examples
-    --------
-    >>> list_parents("a/b/1.jpg"), list_parents("1.jpg")
-    (['a', 'a/b'], [])
-    """
-    return [name[: match.start()] for match in re.finditer("/", name)]
 
 
 def read_metadata_files(
@@ -428,21 +417,16 @@ def _refuse_splits(folder: Path, files: Iterable[str]) -> None:
         )
 
 
-def _format_neighbours(folder: Path) -> str:
-    """Name a table in the folder, which may hold labels."""
-    names = [] if not folder.is_dir() else sorted(p.name for p in folder.iterdir() if p.suffix.lower() in _TABLES)
-    return f", or give {folder / names[0]}, which may hold labels" if names else ""
-
-
 def _require_labelled(folder: Path, items: list[Item], labels_from: str, modality: Modality, rejects: Rejects) -> None:
     if items:
         return
     n_without_labels = rejects.counts[modality.unlabelled] + rejects.counts[modality.unsupported]
     if labels_from == "auto" and n_without_labels == len(rejects):
+        tables = sorted(path for path in folder.iterdir() if path.suffix.lower() in _TABLES) if folder.is_dir() else []
+        table_hint = f", or give {tables[0]}, which may hold labels" if tables else ""
         raise MissingLabelsError(
             f"the {modality.name} of {folder} have no labels: there are no sub-folders to tell them "
-            f"apart, no {' or '.join(NAMES)}, and no {modality.written}; label them in one of these ways"
-            f"{_format_neighbours(folder)}"
+            f"apart, no {' or '.join(NAMES)}, and no {modality.written}; label them in one of these ways{table_hint}"
         )
     try:
         require_rows(0, folder, rejects, f"labelled {modality.name}")

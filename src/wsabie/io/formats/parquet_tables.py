@@ -7,7 +7,7 @@ pyarrow gives no access to headers, and damaged notes of a column chunk end the 
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from io import BufferedIOBase
 from itertools import chain
@@ -33,7 +33,7 @@ _ThriftStruct: TypeAlias = dict[int, Any]
 LARGEST = 64 << 20
 """Bytes of a file whose pages are looked at; a larger one is no small input."""
 _VALUE_BYTES = 4  # in memory, at least
-_END = b"PAR1"
+MAGIC = b"PAR1"
 _HEADER_BYTES = (1 << 12, 1 << 24)  # that are read; Arrow takes no longer header
 # ids of fields: of the footer and its row groups, of the notes of a column, of page headers
 _SCHEMA, _GROUPS, _CHUNKS, _NOTES = 2, 4, 1, 3
@@ -117,7 +117,7 @@ def _read_footer(stream: BufferedIOBase, most: int) -> bytes:
     stream.seek(max(0, size - 8))
     end = stream.read(8)
     n = int.from_bytes(end[:4], "little")
-    if end[4:] != _END or n + 8 > size:
+    if end[4:] != MAGIC or n + 8 > size:
         return b""
     stream.seek(size - 8 - n)
     return stream.read(min(n, most))
@@ -234,7 +234,6 @@ def convert_to_cells(array: ArrowObject) -> list[Any]:
 
 
 KEY = b"wsabie"
-MAGIC = b"PAR1"
 
 
 class ParquetBatch(NamedTuple):
@@ -409,13 +408,10 @@ def read_schema_note(schema: ArrowObject, file: Path) -> JsonObject:
     content = (schema.metadata or {}).get(KEY)
     if content is None:
         return {}
-    try:
-        note = json.loads(content)
-    except (ValueError, RecursionError):
-        note = None
-    if not _is_sound(note):
-        raise InputError(f"{file} has damaged notes under the key {KEY.decode()!r}; write the file again")
-    return dict(note)
+    with suppress(ValueError, RecursionError):
+        if _is_sound(note := json.loads(content)):
+            return dict(note)
+    raise InputError(f"{file} has damaged notes under the key {KEY.decode()!r}; write the file again")
 
 
 def _is_sound(note: object) -> bool:
@@ -439,14 +435,12 @@ def _are_names(names: object) -> bool:
 
 def read_class_names(schema: ArrowObject, column: str) -> list[str] | None:
     """Return the names of a ClassLabel column as Hugging Face's datasets note them; None without."""
-    try:
+    with suppress(ValueError, RecursionError, KeyError, TypeError, AttributeError, IndexError):
         noted = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
         feature = noted["info"]["features"][column]
         feature = feature[0] if isinstance(feature, list) else feature.get("feature", feature)
-        names = feature.get("names")
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError, IndexError):
-        return None
-    return names if _are_names(names) else None
+        return feature["names"] if _are_names(feature["names"]) else None
+    return None
 
 
 def open_label_column(table: ParquetTable, label_column: str | None) -> LabelCellReader:

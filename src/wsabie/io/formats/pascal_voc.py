@@ -11,6 +11,7 @@ file, parts after their object: the head above is `2007_000001.jpg#2`. A `<size>
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
@@ -154,10 +155,7 @@ def _get_text(element: XmlElement, name: str) -> str:
 
 
 def _parse_number(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError as error:
-        raise RowError("malformed region", repr(text)) from error
-    if not -1e6 <= number <= 1e6:
-        raise RowError("malformed region", repr(text))
-    return number
+    with suppress(ValueError):
+        if -1e6 <= (number := float(text)) <= 1e6:
+            return number
+    raise RowError("malformed region", repr(text))

@@ -99,9 +99,6 @@ class _Utf16Stream(io.RawIOBase):
         super().close()
 
 
-def open_gzip_stream(raw: BufferedReader, source_name: str) -> BufferedReader:
-    """Return the expanded content of an open gzip file; `source_name` names it in errors."""
-    return BufferedReader(cast(io.RawIOBase, GzipStream(raw, source_name)), _BLOCK)
 
 
 def check_expansion(source_name: str, compressed: int, expanded: int, limits: InputLimits | None = None) -> None:
@@ -218,8 +215,9 @@ def open_decompressed(path: Path, *, pipe: bool = False) -> BufferedIOBase:
     InputError
         A device, or a pipe unless `pipe` is set.
     """
-    raw = open_input(path, pipe=pipe)
-    stream = open_gzip_stream(raw, format_path(path)) if raw.peek(2)[:2] == _GZIP else raw
+    stream = open_input(path, pipe=pipe)
+    if stream.peek(2)[:2] == _GZIP:
+        stream = BufferedReader(cast(io.RawIOBase, GzipStream(stream, format_path(path))), _BLOCK)
     mark = stream.peek(len(BOM_UTF8))[: len(BOM_UTF8)]  # a mark of UTF-16 alone is no text
     if mark == BOM_UTF8:
         stream.read(len(BOM_UTF8))
@@ -352,7 +350,6 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
     """Write lines of UTF-8, atomically and one after the other; return their number."""
     n = 0
     with replace_file(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
-        for line in lines:
+        for n, line in enumerate(lines, start=1):  # noqa: B007 - the function returns the count
             file.write(f"{line}\n")
-            n += 1
     return n

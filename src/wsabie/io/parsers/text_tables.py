@@ -329,36 +329,33 @@ def parse_json_cells(line: bytes, most_depth: int | None = None) -> JsonObject:
     return cells
 
 
-def make_unique_code_names(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the name of each code; codes that share a name get it with their code in parentheses.
-
-    Of a code that comes twice the first name counts; a code with an empty name is its own name.
-
-    Examples
-    --------
-    >>> make_unique_code_names([("n02012849", "crane"), ("n03126707", "crane"), ("n01440764", "tench, Tinca tinca")])
-    {'n02012849': 'crane (n02012849)', 'n03126707': 'crane (n03126707)', 'n01440764': 'tench, Tinca tinca'}
-    """
-    names: dict[str, str] = {}
-    for code, name in pairs:
-        names.setdefault(code, normalise_label_name(name) or code)
-    times = Counter(names.values())
-    return {code: name if times[name] == 1 else f"{name} ({code})" for code, name in names.items()}
-
-
 def read_code_names(path: Path, delimiter: str = "\t") -> dict[str, str]:
     """Read a file of `code TAB name` lines, or of `code,name` ones; further columns are ignored.
+
+    Codes that share a name get it with their code in parentheses. Of a code that comes twice the first name counts; a
+    code with an empty name is its own name.
 
     Raises
     ------
     InputError
         Missing, not UTF-8, or a line with a single column.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "words.txt"
+    ...     _ = file.write_text("n02012849\\tcrane\\nn03126707\\tcrane\\nn01440764\\ttench, Tinca tinca\\n")
+    ...     read_code_names(file)
+    {'n02012849': 'crane (n02012849)', 'n03126707': 'crane (n03126707)', 'n01440764': 'tench, Tinca tinca'}
     """
-    pairs = []
+    names: dict[str, str] = {}
     for number, line in iterate_numbered_lines(path, skip_blank=True):
         text = decode_text(line, path, number)
         cells = next(csv.reader(io.StringIO(text))) if delimiter == "," else text.split(delimiter)
         if len(cells) < 2:
             raise InputError(f"{path}:{number} has no name behind the code {cells[0]!r}; write both on one line")
-        pairs.append((cells[0].strip(), cells[1]))
-    return make_unique_code_names(pairs)
+        code = cells[0].strip()
+        names.setdefault(code, normalise_label_name(cells[1]) or code)
+    times = Counter(names.values())
+    return {code: name if times[name] == 1 else f"{name} ({code})" for code, name in names.items()}

@@ -18,6 +18,7 @@ import html
 import re
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from itertools import chain
 from typing import NamedTuple
@@ -272,13 +273,10 @@ def parse_iso_date(text: str) -> str | None:
     text = text.strip("\0 \t\r\n")
     if text[4:5] == ":":
         text = text[:10].replace(":", "-") + text[10:].replace(" ", "T", 1)
-    if not _DATE.fullmatch(text):
-        return None
-    try:
-        datetime.fromisoformat(text + "2000-01-01"[len(text) :])
-    except ValueError:
-        return None
-    return text
+    with suppress(ValueError):
+        if _DATE.fullmatch(text) and datetime.fromisoformat(text + "2000-01-01"[len(text) :]):
+            return text
+    return None
 
 
 NEW = """<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>

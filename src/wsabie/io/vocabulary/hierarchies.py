@@ -18,7 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_limits import make_limit_error, read_limits
@@ -119,15 +119,13 @@ def _iterate_table_places(path: Path) -> Iterator[tuple[Sequence[str], Sequence[
             "give those, or a list of child TAB parent"
         )
     for batch in table.batches([LABELS, CATEGORY], 1 << 14):
-        rows = zip(batch.column(LABELS), batch.column(CATEGORY), strict=True)
-        yield from (_parse_row(path, labels, category) for labels, category in rows if labels and category)
-
-
-def _parse_row(path: Path, labels: Any, category: Any) -> tuple[Sequence[str], Sequence[str]]:
-    names: list[str] = labels if isinstance(labels, list) else [labels]
-    if not isinstance(category, str) or not all(isinstance(name, str) for name in names):
-        raise InputError(f"{path} holds a category or label that is no text; write both as texts")
-    return names, _split_levels(category)
+        for labels, category in zip(batch.column(LABELS), batch.column(CATEGORY), strict=True):
+            names = labels if isinstance(labels, list) else [labels]
+            if not labels or not category:
+                continue
+            if not all(isinstance(text, str) for text in (category, *names)):
+                raise InputError(f"{path} holds a category or label that is no text; write both as texts")
+            yield names, _split_levels(category)
 
 
 def _split_levels(place: str) -> list[str]:
