@@ -129,23 +129,21 @@ def _get_id(path: Path, folder: Path) -> str:
 
 def _add_file(path: Path, folder: Path, files: dict[str, Path], rejects: Rejects) -> None:
     name = _get_id(path, folder)
-    if name != path.relative_to(folder).as_posix():
-        rejects.add(name, "file name that is not UTF-8")
-    elif _is_link(path) and not is_inside(path, folder):
-        rejects.add(name, "link that leads out of the folder")
-    else:
+    with rejects.catch(name):
+        if name != path.relative_to(folder).as_posix():
+            raise RowError("file name that is not UTF-8")
+        if _is_link(path) and not is_inside(path, folder):
+            raise RowError("link that leads out of the folder")
         try:
             is_regular = stat.S_ISREG(path.stat().st_mode)
         except OSError as error:
             missing = "link to a missing file"
             reasons = {errno.ELOOP: "link that leads to itself", errno.ENOENT: missing, errno.ENOTDIR: missing}
             reason = reasons.get(error.errno or 0)
-            rejects.add(name, reason or "unreadable file", "" if reason else error.strerror or "")
-            return
-        if is_regular:
-            files[name] = path
-        else:
-            rejects.add(name, "not a regular file")
+            raise RowError(reason or "unreadable file", "" if reason else error.strerror or "") from error
+        if not is_regular:
+            raise RowError("not a regular file")
+        files[name] = path
 
 
 def _is_link(path: Path) -> bool:

@@ -7,6 +7,7 @@ picture in another size is cut at the same place.
 
 from array import array
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -182,8 +183,7 @@ def _format_number(number: float) -> str:
 
 
 def _parse_number(word: str) -> float | None:
-    try:
-        number = float(word)
-    except ValueError:
-        return None
-    return number if abs(number) < 1e6 else None  # neither NaN nor infinity
+    with suppress(ValueError):
+        if abs(number := float(word)) < 1e6:  # neither NaN nor infinity
+            return number
+    return None

@@ -120,8 +120,7 @@ def _rate_sparse(head: TextHead) -> tuple[float, str]:
 
 
 def _rate_documents(head: TextHead) -> tuple[float, str]:
-    is_json = is_array(head.content) and TEXT_COLUMN in head.columns
-    if is_json:
+    if is_array(head.content) and TEXT_COLUMN in head.columns:
         return 1.0, "an array of objects with text"
     return _by_lines(_JSON_DOCUMENT.match, 0.96, 0.99, "are objects with text")(head)
 

@@ -155,16 +155,13 @@ def _inspect_once(task: InspectionTask, stat: FileStat) -> FileInspection:
         labels = normalise_labels(path[-1] for path in paths)
     except RowError as error:
         return inspection._replace(tag_error=f"{error.reason}: {error.detail}" if error.detail else error.reason)
-    inspection = inspection._replace(labels=labels, paths=tuple(path for path in paths if len(path) > 1))
-    return _add_embedded_labels(task, inspection, is_partial=len(tag_paths) > MAX_LABELS)
-
-
-def _add_embedded_labels(task: InspectionTask, inspection: FileInspection, is_partial: bool) -> FileInspection:
+    broader_paths, is_partial = tuple(path for path in paths if len(path) > 1), len(tag_paths) > MAX_LABELS
+    inspection = inspection._replace(labels=labels, paths=broader_paths, is_partial=is_partial)
     if task.modality != PICTURES.name or find_sidecar(task.path) is None:
-        return inspection._replace(is_partial=is_partial)
+        return inspection
     try:
-        labels = normalise_labels(path[-1] for path in read_embedded_tag_paths(task.path))
-        return inspection._replace(embedded_labels=labels, is_partial=is_partial)
+        embedded_paths = read_embedded_tag_paths(task.path)
+        return inspection._replace(embedded_labels=normalise_labels(path[-1] for path in embedded_paths))
     except RowError:
         return inspection._replace(is_partial=True)
 

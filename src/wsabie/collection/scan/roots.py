@@ -357,13 +357,10 @@ def _make_table_source(
     digest = " ".join(digests) if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()[:32]
     labels: dict[str, dict[str, None]] = {}
     for row in media_folder.read_metadata_files(tables, files, rejects=rejects):
-        try:
+        with rejects.catch(row.where):
             name = normalise_relative_path(row.file_name)
             labels.setdefault(name, {}).update(dict.fromkeys(media_folder.normalise_labels(row.labels)))
-        except RowError as error:
-            rejects.add(row.where, error.reason, error.detail)
-            continue
-        if name not in files:
-            rejects.add(row.where, "labels without a file", name)
+            if name not in files:
+                raise RowError("labels without a file", name)
     must_reread = is_changed or root.options.get("metadata", digest) != digest
     return TagSource("metadata", False, lambda name: tuple(labels.get(name, ())), digest, must_reread)

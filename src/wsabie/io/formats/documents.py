@@ -27,12 +27,7 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.formats.parquet_tables import ParquetTable, find_label_columns, is_text_type
 from wsabie.io.parsers.array_builders import decode_row, require_rows
-from wsabie.io.parsers.label_cells import (
-    ITEM_COLUMNS,
-    LABEL_COLUMNS,
-    LabelCellReader,
-    find_flag_columns,
-)
+from wsabie.io.parsers.label_cells import ITEM_COLUMNS, LABEL_COLUMNS, LabelCellReader, find_flag_columns
 from wsabie.io.parsers.text_files import format_path, iterate_bounded_numbered_lines, read_head
 from wsabie.io.parsers.text_tables import (
     TextRow,

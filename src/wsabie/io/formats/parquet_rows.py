@@ -196,17 +196,19 @@ def write_parquet_rows(rows: FeatureTable, path: str | Path, *, through: DenseTr
     InputError
         The folder cannot be written, or the disk is full.
     """
-    from pyarrow import Table as ArrowTable
     from pyarrow.parquet import ParquetWriter
 
     facts = ("counts", "label_names", "feature_names", "dictionary", "augment")
     width = through.width if through else None
     note = {"schema": 1, "n_features": width or rows.X.shape[1]} | {name: getattr(rows, name) for name in facts}
-    schema = _build_schema(rows, width).with_metadata({KEY: json.dumps(note, ensure_ascii=False).encode()})
+    has_negatives, empty = bool((rows.Y.data < 0).any()), rows.take(np.arange(0))
+    empty = empty if width is None else replace(empty, X=np.zeros((0, width), np.float32))
+    metadata = {KEY: json.dumps(note, ensure_ascii=False).encode()}
+    schema = _build_arrow_table(empty, has_negatives).schema.with_metadata(metadata)
     with replace_file(path) as draft, ParquetWriter(draft, schema, compression="zstd") as writer:
         blocks = (rows.take(range(lo, min(lo + _BATCH, len(rows)))) for lo in range(0, len(rows), _BATCH))
         for block in _transform_blocks(blocks, through) if through else blocks:
-            writer.write_table(ArrowTable.from_pydict(_build_columns(block), schema=schema))
+            writer.write_table(_build_arrow_table(block, has_negatives))
 
 
 def _transform_blocks(blocks: Iterable[FeatureTable], through: DenseTransform) -> Iterator[FeatureTable]:
@@ -215,37 +217,23 @@ def _transform_blocks(blocks: Iterable[FeatureTable], through: DenseTransform) -
         yield replace(block, X=X)
 
 
-def _build_schema(rows: FeatureTable, width: int | None) -> ArrowObject:
-    """Return the columns of the file; `width` is that of dense rows which `rows` become, None: unchanged."""
+def _build_arrow_table(rows: FeatureTable, has_negatives: bool) -> ArrowObject:
+    """Return the columns of a block; `has_negatives` says of all blocks that some deny labels."""
     import pyarrow as pa
 
-    names = pa.list_(pa.string())
-    fields = [("id", pa.string()), ("labels", names)]
-    fields += [(NEGATIVES, names)] if (rows.Y.data < 0).any() else []
-    fields += [("group", pa.string())] if rows.groups is not None else []
-    fields += [("time", pa.string())] if rows.times is not None else []
-    if width is not None or isinstance(rows.X, np.ndarray):
-        fields += [(DENSE, pa.list_(pa.float32(), width or rows.X.shape[1]))]
-    else:
-        fields += [(SPARSE[0], pa.list_(pa.uint32())), (SPARSE[1], pa.list_(pa.float32()))]
-    return pa.schema(fields)
-
-
-def _build_columns(rows: FeatureTable) -> dict[str, ArrowObject]:
-    """Return the columns of a block; Arrow ignores those that the schema does not name."""
-    import pyarrow as pa
-
-    columns = {"id": rows.ids, "group": rows.groups, "time": rows.times}
-    columns |= {"labels": _build_name_column(rows, 1), NEGATIVES: _build_name_column(rows, -1)}
+    columns = {"id": pa.array(rows.ids, pa.string()), "labels": _build_name_column(rows, 1)}
+    columns |= {NEGATIVES: _build_name_column(rows, -1)} if has_negatives else {}
+    words = {"group": rows.groups, "time": rows.times}
+    columns |= {name: pa.array(texts, pa.string()) for name, texts in words.items() if texts is not None}
     if isinstance(rows.X, np.ndarray):
         flat = pa.array(np.ascontiguousarray(rows.X, np.float32).ravel())
-        return columns | {DENSE: pa.FixedSizeListArray.from_arrays(flat, rows.X.shape[1])}
-    X = rows.X.tocsr().sorted_indices()
-    starts = pa.array(X.indptr.astype(np.int32))
-    return columns | {
-        SPARSE[0]: pa.ListArray.from_arrays(starts, pa.array(X.indices.astype(np.uint32))),
-        SPARSE[1]: pa.ListArray.from_arrays(starts, pa.array(X.data.astype(np.float32))),
-    }
+        columns[DENSE] = pa.FixedSizeListArray.from_arrays(flat, rows.X.shape[1])
+    else:
+        X = rows.X.tocsr().sorted_indices()
+        starts = pa.array(X.indptr.astype(np.int32))
+        columns[SPARSE[0]] = pa.ListArray.from_arrays(starts, pa.array(X.indices.astype(np.uint32)))
+        columns[SPARSE[1]] = pa.ListArray.from_arrays(starts, pa.array(X.data.astype(np.float32)))
+    return pa.table(columns)
 
 
 def _build_name_column(rows: FeatureTable, sign: int) -> ArrowObject:

@@ -99,8 +99,6 @@ class _Utf16Stream(io.RawIOBase):
         super().close()
 
 
-
-
 def check_expansion(source_name: str, compressed: int, expanded: int, limits: InputLimits | None = None) -> None:
     """Refuse content that expands too far.
 
