@@ -1,7 +1,7 @@
 """Export the tags of a collection to files or, on request, into its pictures."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache, partial
 from heapq import merge
 from itertools import islice
@@ -337,16 +337,10 @@ def _picture_folder(out: Path) -> Path:
 def _refuse_full(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} is there and not empty; give a new folder, or remove it")
-    if folder.is_dir() and (folder.is_symlink() or folder.is_mount() or _is_current(folder)):
-        raise InputError(f"{folder} is a link, a disk or the current folder; give the name of a new folder")
+    with suppress(FileNotFoundError):  # the current folder was removed
+        if folder.is_dir() and (folder.is_symlink() or folder.is_mount() or folder.samefile(".")):
+            raise InputError(f"{folder} is a link, a disk or the current folder; give the name of a new folder")
     check_writable(folder)
-
-
-def _is_current(folder: Path) -> bool:
-    try:
-        return folder.samefile(".")
-    except OSError:  # the current folder was removed
-        return False
 
 
 def _make_namer(

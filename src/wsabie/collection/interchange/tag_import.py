@@ -21,7 +21,7 @@ from wsabie.collection.db.tables import items, labels, models, roots
 from wsabie.collection.folder.collection import WEB_ROOT, Collection
 from wsabie.collection.interchange.coco import read_coco_tags
 from wsabie.collection.interchange.csv_jsonl import read_table
-from wsabie.collection.interchange.item_matching import ItemMatcher, Match
+from wsabie.collection.interchange.item_matching import ItemMatcher
 from wsabie.collection.interchange.tag_record import ENDINGS, TagLine, format_time
 from wsabie.collection.labels import label_store
 from wsabie.core.arrays import Int64
@@ -183,7 +183,9 @@ class TagBuffer:
         for line, match in zip(lines, matcher.find(lines), strict=True):
             place = f"{format_path(self.path)}:{line.line}"
             with rejects.catch(place):
-                items = self._resolve(match)
+                if isinstance(match, RowError):
+                    raise match
+                items = (-1 - _get_number(self.addresses, match),) if isinstance(match, str) else match
                 for label in line.labels:
                     with rejects.catch(place):
                         name = self._normalise_name(label)
@@ -195,12 +197,6 @@ class TagBuffer:
         self.n_tags += len(rows)
         if self.n_tags > MOST:
             raise InputError(f"{format_path(self.path)} holds more than {MOST:,} tags; split it and import the parts")
-
-    def _resolve(self, match: Match) -> tuple[int, ...]:
-        """Return the items of a line; a new address has a number below 0."""
-        if isinstance(match, RowError):
-            raise match
-        return (-1 - _get_number(self.addresses, match),) if isinstance(match, str) else match
 
     def _make_row(self, item: int, name: str, line: TagLine) -> tuple[Any, ...]:
         label, region = _get_number(self.names, name), _get_number(self.regions, line.region)

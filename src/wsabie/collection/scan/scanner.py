@@ -351,9 +351,8 @@ class _ScanRun:
     def _make_record(self, file: FileRecord, item: ItemRecord | None, kind: ScanKind | None = None) -> FileRecord:
         """Return the record of a file that is this item; without a kind it is new, moved or changed."""
         is_in_place = item is not None and (item.root, item.path) == (file.root, file.path)
-        self.counts["other_tags"] += item is None and not {*file.inspection.embedded_labels} <= {
-            *file.inspection.labels
-        }
+        other_tags = {*file.inspection.embedded_labels}.difference(file.inspection.labels)
+        self.counts["other_tags"] += item is None and bool(other_tags)
         return file._replace(
             kind=kind or ("new" if item is None else "changed" if is_in_place else "moved"),
             item=item,

@@ -243,24 +243,21 @@ def _build_items(file: Path, content: _CocoContent, kind: str, rejects: Rejects)
     matches = find_listed_files(place, missing_names, PICTURES) if missing_names else {}
     for key, image in content.images.items():
         path, marked = paths[key] or matches.get(image.name), content.marked.pop(key, [])
-        if path is None:
-            with rejects.catch(image.name):
+        with rejects.catch(image.name):
+            if path is None:
                 normalise_relative_path(image.name)
                 raise RowError("missing picture", f"{len(marked):,} regions")
-        elif image.name in names:
-            rejects.add(image.name, "duplicate picture", f"{len(marked):,} regions")
-        elif not marked:
-            rejects.add(image.name, "picture without regions")
-        else:
+            if image.name in names:
+                raise RowError("duplicate picture", f"{len(marked):,} regions")
+            if not marked:
+                raise RowError("picture without regions")
             names.add(image.name)
-            for number, category, _ in marked:
-                if category not in content.categories:
-                    rejects.add(f"{image.name}#{number}", "region of an unknown category", category)
-            annotations = [
-                RegionAnnotation(n, content.categories[key], region)
-                for n, key, region in marked
-                if key in content.categories
-            ]
+            annotations: list[RegionAnnotation] = []
+            for number, category, region in marked:
+                with rejects.catch(f"{image.name}#{number}"):
+                    if category not in content.categories:
+                        raise RowError("region of an unknown category", category)
+                    annotations.append(RegionAnnotation(number, content.categories[category], region))
             items += make_region_items(image.name, path, image.frame, annotations, kind, rejects)
     for key, marked in content.marked.items():
         for number, *_ in marked:

@@ -201,13 +201,11 @@ def read_sidecar(path: Path) -> bytes:
         It is a link, no regular file, larger than 16 MiB, or cannot be read.
     """
     try:
-        status = path.lstat()
-        if stat.S_ISLNK(status.st_mode):
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
             raise RowError("sidecar that is a link", path.name)
-        if not stat.S_ISREG(status.st_mode):
+        if not stat.S_ISREG(mode):
             raise RowError("sidecar that is no file", path.name)
-        if status.st_size > LARGEST:
-            raise RowError("oversized XMP packet", f"{path.name}: {status.st_size:,} bytes")
         with open_input(path) as stream:
             content = stream.read(LARGEST + 1)
         if len(content) > LARGEST:
