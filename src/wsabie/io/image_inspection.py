@@ -179,9 +179,8 @@ def _parse_sequence_pixels(header: bytes) -> int:
 
 
 def _skip_operating_points(bits: Callable[[int], int]) -> None:
-    delay = 0
-    timed = bits(1)
-    if timed:
+    delay = decoder_model = 0
+    if bits(1):
         bits(64)
         if bits(1):  # equal intervals: a number as long as its leading zeros say
             zeros = next((n for n in range(32) if bits(1)), 32)
@@ -189,8 +188,6 @@ def _skip_operating_points(bits: Callable[[int], int]) -> None:
         if decoder_model := bits(1):
             delay = bits(5) + 1
             bits(42)
-    else:
-        decoder_model = 0
     delays = bits(1)
     for _ in range(bits(5) + 1):
         bits(12)
@@ -468,7 +465,13 @@ def silence_decoders() -> Iterator[None]:
     global _depth
     with _lock:
         if _depth == 0:
-            _begin_silence()
+            _silence.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("ignore")
+            null_handler = logging.NullHandler()  # handlers of whoever wants to know stay
+            logging.getLogger("PIL").addHandler(null_handler)
+            _silence.callback(logging.getLogger("PIL").removeHandler, null_handler)
+            for set_handler in _libtiff_handlers():
+                _silence.callback(set_handler, set_handler(None))
         _depth += 1
     try:
         yield
@@ -477,16 +480,6 @@ def silence_decoders() -> Iterator[None]:
             _depth -= 1
             if _depth == 0:
                 _silence.close()
-
-
-def _begin_silence() -> None:
-    _silence.enter_context(warnings.catch_warnings())
-    warnings.simplefilter("ignore")
-    null_handler = logging.NullHandler()  # handlers of whoever wants to know stay
-    logging.getLogger("PIL").addHandler(null_handler)
-    _silence.callback(logging.getLogger("PIL").removeHandler, null_handler)
-    for set_handler in _libtiff_handlers():
-        _silence.callback(set_handler, set_handler(None))
 
 
 @cache
