@@ -33,7 +33,6 @@ from wsabie.collection.registry.model_registry import load_model
 from wsabie.collection.registry.thresholds import (
     HoldoutSuggestions,
     PrecisionCurve,
-    find_lowest_probability,
     load_holdout_suggestions,
 )
 from wsabie.collection.search.text_search import find_items_of_labels
@@ -103,7 +102,8 @@ def test_a_threshold_keeps_what_it_promises(trained: tuple[Collection, dict[int,
     assert opened.threshold(0.4).common <= limits.common  # type: ignore[operator]
     with pytest.raises(InputError, match="a precision of 2 cannot be"):
         opened.threshold(2)
-    assert find_lowest_probability(np.array([0.9, 0.8]), np.array([1, 1]), 0.9) is None
+    two = HoldoutSuggestions(np.zeros(2, np.int64), np.array([0.9, 0.8]), np.ones(2, np.int64))
+    assert PrecisionCurve(two).threshold(0.9).common is None
 
 
 @given(
@@ -263,7 +263,7 @@ def test_points_are_kept_by_item_and_content() -> None:
     )
     assert union.items.tolist() == [1, 2, 3]
     assert union.points.tolist() == [[1, 0], [1, 1], [1, 1]]
-    assert union.contains(np.array([1, 3, 4]), np.array([7, 8, 9], np.uint64)).tolist() == [True, False, False]
+    assert union.find(np.array([1, 3, 4]), np.array([7, 8, 9], np.uint64)).tolist() == [0, -1, -1]
     assert compute_mark("f" * 32) == 2**64 - 1
 
 

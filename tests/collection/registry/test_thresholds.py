@@ -11,12 +11,25 @@ from wsabie.collection.registry.thresholds import (
     FEWEST_OF_LABEL,
     HoldoutSuggestions,
     PrecisionCurve,
+    PrecisionSteps,
     compute_lower_bound,
     count_independent,
-    find_lowest_probability,
     load_holdout_suggestions,
     save_holdout_suggestions,
 )
+
+
+def find_lowest_probability(
+    p: np.ndarray, right: np.ndarray, precision: float, *, items: np.ndarray | None = None, error: float = ERROR
+) -> float | None:
+    suggestions = HoldoutSuggestions(np.zeros(len(p), np.int64), p, right, items)
+    return PrecisionSteps(suggestions, error).find_probability(precision)
+
+
+def test_too_few_suggestions_show_no_precision() -> None:
+    p, right = np.linspace(1, 0.96, 5), np.ones(5, np.int64)
+    assert find_lowest_probability(p, right, 0.46) == 0.96  # the first test, of 3: .1^(1/3) = .464
+    assert find_lowest_probability(p, right, 0.8) is None
 
 
 @pytest.mark.parametrize(("hits", "n"), [(1, 3), (45, 45), (190, 200), (5, 900)])

@@ -304,9 +304,9 @@ def _find_new_items(
         rows = connection.execution_options(yield_per=10 * _BLOCK).execute(query.order_by(items.c.id))
         for part in rows.partitions():
             ids, marks = [row[0] for row in part], [item_index.compute_mark(row[1]) for row in part]
-            has_embedding = points.contains(np.array(ids, np.int64), np.array(marks, np.uint64))
-            candidates = zip(part, has_embedding, strict=True)
-            new += [(row[0], row[1]) for row, is_known in candidates if again or not is_known or not row[2]]
+            positions = points.find(np.array(ids, np.int64), np.array(marks, np.uint64))
+            candidates = zip(part, positions, strict=True)
+            new += [(row[0], row[1]) for row, position in candidates if again or position < 0 or not row[2]]
     return np.array([number for number, _ in new], np.int64), [content for _, content in new]
 
 

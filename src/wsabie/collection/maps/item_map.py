@@ -268,7 +268,7 @@ def list_projections(collection: Collection) -> list[ProjectionStatus]:
     pca = ProjectionStatus("pca", "ready", 0, None)
     if projection is None:
         return [pca, ProjectionStatus("umap", "none" if has_umap() else "not installed", 0, None)]
-    new_items = int((~projection.embeddings.contains(points.items, points.marks)).sum())
+    new_items = int((projection.embeddings.find(points.items, points.marks) < 0).sum())
     return [pca, ProjectionStatus("umap", "stale" if new_items else "ready", new_items, projection.created)]
 
 
@@ -333,9 +333,10 @@ def _project_points(index: SearchIndex, projection: _StoredProjection | None) ->
     if projection is None:
         components = compute_principal_components(points)
         return components.places(points), components.share
-    is_projected = projection.embeddings.contains(ids, marks)
+    positions = projection.embeddings.find(ids, marks)
+    is_projected = positions >= 0
     places = np.zeros((len(ids), 2), np.float32)
-    places[is_projected] = projection.embeddings.points[np.searchsorted(projection.embeddings.items, ids[is_projected])]
+    places[is_projected] = projection.embeddings.points[positions[is_projected]]
     new_points = np.flatnonzero(~is_projected)
     if len(new_points) and is_projected.any():
         k = min(_NEAREST, int(is_projected.sum()))

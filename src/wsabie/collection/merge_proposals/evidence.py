@@ -115,9 +115,9 @@ def find_mutual_neighbours(vectors: Float32, places: npt.ArrayLike, min_cosine: 
         is_within_ties = np.arange(len(rows)) - first[rows] < _MAX_TIES
         codes.append((rows[is_within_ties] + lo) * n + columns[is_within_ties])
     pairs = np.concatenate(codes)
-    first_row, second_row = pairs // max(n, 1), pairs % max(n, 1)
-    pairs = pairs[(first_row < second_row) & np.isin(pairs, second_row * n + first_row)]
-    neighbours = np.stack([pairs // max(n, 1), pairs % max(n, 1)], axis=1)
+    first_row, second_row = np.divmod(pairs, max(n, 1))
+    is_mutual = (first_row < second_row) & np.isin(pairs, second_row * n + first_row)
+    neighbours = np.stack([first_row, second_row], axis=1)[is_mutual]
     return {(a, b) for a, b in np.sort(np.asarray(places)[neighbours], axis=1).tolist()}
 
 

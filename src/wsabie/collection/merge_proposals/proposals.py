@@ -344,11 +344,10 @@ def refresh_proposals(
         entry, model = read_last_entry(connection), find_model_in_use(connection)
     result = find_proposals(collection, knowledge=graph, min_score=min_score, language=language, progress=progress)
     result = result._replace(unused_sources=result.unused_sources | messages)
-    _, total, n_labels, unused_sources = result
     knowledge_paths = [str(path.resolve()) for path in paths]
     links = [link for proposal in result.proposals[:MAX_PROPOSALS] for link in _list_links(proposal)]
-    facts = entry, model, n_labels, total, unused_sources, knowledge_paths, language, links
-    snapshot = ProposalSnapshot(format_current_time(), *facts)
+    facts = result.labels, result.total, result.unused_sources, knowledge_paths, language, links
+    snapshot = ProposalSnapshot(format_current_time(), entry, model, *facts)
     with suppress(WriteError) if collection.read_only else nullcontext():
         write_text(collection.place / _FILE, msgspec.json.encode(snapshot).decode() + "\n")
     return result

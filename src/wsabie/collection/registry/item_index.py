@@ -24,7 +24,7 @@ from wsabie.collection.db.errors import format_command
 from wsabie.collection.db.tables import items
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.registry.model_registry import find_model_folder, load_model_in_use
-from wsabie.core.arrays import Array, Bool, Float32, Int64, Matrix, UInt64
+from wsabie.core.arrays import Array, Float32, Int64, Matrix, UInt64
 from wsabie.core.errors import InputError, ModelFolderError, WsabieError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
@@ -60,13 +60,12 @@ class ItemEmbeddings(NamedTuple):
             raise ModelFolderError("the points of items have another shape than the model")
         return embeddings
 
-    def contains(self, numbers: Int64, marks: UInt64) -> Bool:
-        """Return a mask of the items that are stored with this content, (n,)."""
+    def find(self, numbers: Int64, marks: UInt64) -> Int64:
+        """Return the positions of items, -1 for those that are not stored with this content, (n,)."""
         if not len(self.items):
-            return np.zeros(len(numbers), bool)
+            return np.full(len(numbers), -1)
         positions = np.minimum(np.searchsorted(self.items, numbers), len(self.items) - 1)
-        is_stored: Bool = (self.items[positions] == numbers) & (self.marks[positions] == marks)
-        return is_stored
+        return np.where((self.items[positions] == numbers) & (self.marks[positions] == marks), positions, -1)
 
     def merge(self, updates: "ItemEmbeddings") -> "ItemEmbeddings":
         """Return the embeddings merged with those of other items, which replace older ones."""
@@ -393,5 +392,4 @@ def _map_positions(state: ModelState, points: ItemEmbeddings) -> Int64 | None:
     items, marks = state.tensors.get("items"), state.tensors.get("marks")
     if items is None or marks is None or items.ndim != 1 or items.shape != marks.shape or not len(points.items):
         return None
-    places: Int64 = np.minimum(np.searchsorted(points.items, items), len(points.items) - 1)
-    return np.where(points.contains(items, marks), places, -1)
+    return points.find(items, marks)

@@ -15,7 +15,6 @@ A suggestion for a held-out item counts as wrong unless it was accepted, even if
 estimated precision is cautious.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,6 +46,12 @@ class HoldoutSuggestions(NamedTuple):
     probabilities: Float64  # (n,)
     right: Int64  # (n,) 0 or 1
     items: Int64 | None = None  # (n,)
+
+    def select(self, label: int) -> "HoldoutSuggestions":
+        """Return the suggestions of a label."""
+        rows = self.labels == label
+        items = None if self.items is None else self.items[rows]
+        return HoldoutSuggestions(self.labels[rows], self.probabilities[rows], self.right[rows], items)
 
 
 class Threshold(NamedTuple):
@@ -81,8 +86,45 @@ class Threshold(NamedTuple):
         return get_thresholds
 
 
-_Steps = tuple[Float64, Float64]
-"""Probabilities in ascending order, and the highest precision promised from each on; one more, 0."""
+class PrecisionSteps:
+    """Highest precision that the tests allow for suggestions from each probability on, but for an `error`.
+
+    Examples
+    --------
+    >>> labels, p, right = np.zeros(100, int), np.linspace(1, 0.01, 100), (np.arange(100) < 50).astype(int)
+    >>> steps = PrecisionSteps(HoldoutSuggestions(labels, p, right), 0.1)
+    >>> round(steps.find_probability(0.8), 2)  # 50 of 54 show .857; the next test, 50 of 60, shows .755
+    0.47
+    >>> steps.read_precision(np.array([0.47])).round(3)
+    array([0.857])
+    """
+
+    def __init__(self, suggestions: HoldoutSuggestions, error: float) -> None:
+        _, probabilities, right, items = suggestions
+        order = np.argsort(-probabilities, kind="stable")
+        p, hits, n = probabilities[order], np.cumsum(right[order]), np.arange(1, len(order) + 1)
+        size = n.astype(np.float64) if items is None else count_independent(items[order])
+        ends = np.append(p[1:] < p[:-1], True) if len(p) else np.zeros(0, bool)  # ties stay together
+        p, share, n, size = p[ends], hits[ends] / n[ends], n[ends], size[ends]
+        precisions = np.zeros(len(p))
+        starts = _find_starts(size)
+        for start in starts:
+            sizes = n[start] * _STEP ** np.arange(np.log(n[-1] / n[start]) / np.log(_STEP))
+            steps = np.unique(np.searchsorted(n, np.append(sizes, n[-1])))
+            bounds = compute_lower_bound(share[steps] * size[steps], size[steps], error / len(starts))
+            precisions[steps] = np.maximum(precisions[steps], np.minimum.accumulate(bounds))
+        self._probabilities = p[::-1]  # ascending
+        self._precisions = np.append(np.maximum.accumulate(precisions[::-1]), 0.0)  # one more for lower ones
+
+    def read_precision(self, probabilities: Float64) -> Float64:
+        """Return the precision promised from each probability on."""
+        precisions: Float64 = self._precisions[np.searchsorted(self._probabilities, probabilities, side="right") - 1]
+        return precisions
+
+    def find_probability(self, precision: float) -> float | None:
+        """Return the lowest probability whose suggestions have a precision; None if there is none."""
+        first = int(np.searchsorted(self._precisions[:-1], precision))
+        return float(self._probabilities[first]) if first < len(self._probabilities) else None
 
 
 class PrecisionCurve:
@@ -94,11 +136,11 @@ class PrecisionCurve:
     """
 
     def __init__(self, suggestions: HoldoutSuggestions) -> None:
-        _, p, right, items = suggestions
-        self._common = _compute_steps(p, right, items, (1 - _OWN_SHARE) * ERROR)
-        groups = list(_group_by_label(suggestions))
-        error = _OWN_SHARE * ERROR / max(len(groups), 1)
-        self._by_label_id = {label: _compute_steps(*columns, error) for label, columns in groups}
+        labels, counts = np.unique(suggestions.labels, return_counts=True)
+        frequent = labels[counts >= FEWEST_OF_LABEL].tolist()
+        error = _OWN_SHARE * ERROR / max(len(frequent), 1)
+        self._common = PrecisionSteps(suggestions, (1 - _OWN_SHARE) * ERROR)
+        self._by_label_id = {label: PrecisionSteps(suggestions.select(label), error) for label in frequent}
 
     def of(self, labels: Int64, probabilities: Float64) -> Float64:
         """Return the highest precision whose threshold each suggestion reaches; 0 if there is none.
@@ -108,10 +150,10 @@ class PrecisionCurve:
         labels : (n,) int64
         probabilities : (n,) float64
         """
-        precisions = _read_precision(self._common, probabilities)
+        precisions = self._common.read_precision(probabilities)
         for label, steps in self._by_label_id.items():
             is_of_label = labels == label
-            own = _read_precision(steps, probabilities[is_of_label])
+            own = steps.read_precision(probabilities[is_of_label])
             precisions[is_of_label] = np.maximum(precisions[is_of_label], own)
         return precisions
 
@@ -125,26 +167,10 @@ class PrecisionCurve:
         """
         if not 0 < precision <= 1:
             raise InputError(f"a precision of {precision:g} cannot be; give a share above 0 and up to 1, such as 0.9")
-        common = _read_probability(self._common, precision)
-        own = {label: _read_probability(steps, precision) for label, steps in self._by_label_id.items()}
+        common = self._common.find_probability(precision)
+        own = {label: steps.find_probability(precision) for label, steps in self._by_label_id.items()}
         by_label = {label: p for label, p in own.items() if p is not None and (common is None or p < common)}
         return Threshold(precision, common, by_label)
-
-
-def find_lowest_probability(
-    probabilities: Float64, right: Int64, precision: float, *, items: Int64 | None = None, error: float = ERROR
-) -> float | None:
-    """Return the lowest probability whose suggestions have a precision, but for an `error`; None if there is none.
-
-    Examples
-    --------
-    >>> p, right = np.linspace(1, 0.01, 100), (np.arange(100) < 50).astype(int)
-    >>> find_lowest_probability(p, right, 0.8).__round__(2)  # 50 of 54 show .857; the next test, 50 of 60, shows .755
-    0.47
-    >>> find_lowest_probability(p[:5], right[:5], 0.8) is None  # .1^(1/5) = .631
-    True
-    """
-    return _read_probability(_compute_steps(probabilities, right, items, error), precision)
 
 
 def compute_lower_bound(hits: npt.ArrayLike, n: npt.ArrayLike, error: float) -> Float64:
@@ -176,34 +202,6 @@ def count_independent(items: Int64) -> Float64:
     return np.arange(1, len(items) + 1) ** 2 / np.cumsum(2 * earlier + 1)
 
 
-def _group_by_label(suggestions: HoldoutSuggestions) -> Iterator[tuple[int, tuple[Float64, Int64, Int64 | None]]]:
-    """Yield the suggestions of each label that has enough."""
-    order = np.argsort(suggestions.labels, kind="stable")
-    p, right = suggestions.probabilities[order], suggestions.right[order]
-    items = None if suggestions.items is None else suggestions.items[order]
-    labels, starts, counts = np.unique(suggestions.labels[order], return_index=True, return_counts=True)
-    for i in np.flatnonzero(counts >= FEWEST_OF_LABEL):
-        rows = slice(starts[i], starts[i] + counts[i])
-        yield int(labels[i]), (p[rows], right[rows], None if items is None else items[rows])
-
-
-def _compute_steps(probabilities: Float64, right: Int64, items: Int64 | None, error: float) -> _Steps:
-    """Compute the highest precision that the tests allow from each probability on."""
-    order = np.argsort(-probabilities, kind="stable")
-    p, hits, n = probabilities[order], np.cumsum(right[order]), np.arange(1, len(order) + 1)
-    size = n.astype(np.float64) if items is None else count_independent(items[order])
-    ends = np.append(p[1:] < p[:-1], True) if len(p) else np.zeros(0, bool)  # ties stay together
-    p, share, n, size = p[ends], hits[ends] / n[ends], n[ends], size[ends]
-    precisions = np.zeros(len(p))
-    starts = _find_starts(size)
-    for start in starts:
-        sizes = n[start] * _STEP ** np.arange(np.log(n[-1] / n[start]) / np.log(_STEP))
-        steps = np.unique(np.searchsorted(n, np.append(sizes, n[-1])))
-        bounds = compute_lower_bound(share[steps] * size[steps], size[steps], error / len(starts))
-        precisions[steps] = np.maximum(precisions[steps], np.minimum.accumulate(bounds))
-    return p[::-1], np.append(np.maximum.accumulate(precisions[::-1]), 0.0)
-
-
 def _find_starts(size: Float64) -> list[int]:
     """Return the first positions with 25, 125, 625 ... independent suggestions, or with half of fewer."""
     starts, most = set[int](), size.max(initial=0)
@@ -212,16 +210,6 @@ def _find_starts(size: Float64) -> list[int]:
         starts.add(int(np.argmax(size >= least)))
         least *= _GROWTH
     return sorted(starts)
-
-
-def _read_precision(steps: _Steps, probabilities: Float64) -> Float64:
-    precisions: Float64 = steps[1][np.searchsorted(steps[0], probabilities, side="right") - 1]
-    return precisions
-
-
-def _read_probability(steps: _Steps, precision: float) -> float | None:
-    first = int(np.searchsorted(steps[1][:-1], precision))
-    return float(steps[0][first]) if first < len(steps[0]) else None
 
 
 def read_thresholds(model: Path, annotator: Annotator, precision: float) -> ThresholdFunction:
