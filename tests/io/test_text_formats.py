@@ -1,6 +1,7 @@
 """The table of formats: its examples, and files that other tools write."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -177,3 +178,61 @@ def test_excel_says_what_separates_cells(write):
     source = open_source(write("sep=;\r\ntext;labels\r\na, b;fox, moss\r\n", "a.csv"))
     assert list_items(source) == [("3", ("fox", "moss"))]
     assert isinstance(open_source(write("id\tlabel\n1\tfox\n".encode("utf-16"), "a.tsv")), FeatureTable)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "file_name\ttags\n1.jpg\tsea;dog\n2.jpg\tdog\n",
+        "filename, dog, sea\n1.jpg, 1, 1\n2.jpg, 1, 0\n",
+        "image_id dog sea".replace(" ", ",") + "\n1.jpg,1,1\n2.jpg,1,-1\n",
+        ",originalPath,tags\n0,/usr/src/app/upload/1.jpg,'sea','dog'\n".replace("'sea','dog'", '"sea,dog"')
+        + "1,/usr/src/app/upload/2.jpg,dog\n",
+        'image_name,text,tags\n1.jpg,"waves, and a dog","sea,dog"\n2.jpg,a dog,dog\n',
+        json.dumps([{"SourceFile": "./1.jpg", "Keywords": ["sea", "dog"]}, {"SourceFile": "2.jpg", "Keywords": "dog"}]),
+    ],
+)
+def test_a_table_of_files_keeps_several_labels_apart(write, tmp_path, table):
+    for name in ("1.jpg", "2.jpg"):
+        (tmp_path / name).write_bytes(b"")
+    path = write(table, "tags.csv" if table[0] != "[" else "tags.json")
+    assert [{*labels} for _, labels in list_items(open_source(path))] == [{"sea", "dog"}, {"dog"}]
+
+
+def test_a_column_of_paths_beside_texts_names_no_files(write):
+    path = write("path,text,labels\nsrc/a.py,waves,sea\nsrc/b.py,a dog,dog\n", "a.csv")
+    assert detect_source_kind(path) == "table"
+
+
+def test_pairs_are_read_without_quotes_around_each_cell(write):
+    pairs = open_source(write('"a b"\t"sea"\n"c"\t"old ""sea"""\n'))
+    assert (pairs.ids, pairs.label_names) == (["a b", "c"], ['old "sea"', "sea"])
+    assert open_source(write('"a"\tsea\nb\t"sky"\n')).label_names == ['"sky"', "sea"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("a {} likes it a lot\tgood\n", "the ids of .* are sentences such as 'a 0 likes it a lot'"),
+        ("ham\tgo on until point {}\n", "the column 'label' of .* holds sentences such as 'go on until point 0'"),
+        ("x{}\tlabel {},elk\ny{}\tlabel {},bog\nz{}\telk;bog\n", "parts of cells such as 'label 0,elk' are labels"),
+    ],
+)
+def test_pairs_of_texts_and_several_labels_are_told(write, line, message, caplog):
+    open_source(write("".join(line.format(*[n] * 5) for n in range(4))))
+    assert re.search(message, caplog.text)
+
+
+@pytest.mark.parametrize(
+    ("content", "advice"),
+    [
+        (b"PK\x03\x04rest", "is an archive or a spreadsheet; unpack it, or save it as CSV in UTF-8"),
+        (b"SQLite format 3\0", "is a database; export its tags as CSV"),
+        (b"\x93NUMPY\x01\0", "is an array of NumPy"),
+        (b"ARROW1\0\0", "is a file of Arrow; write Parquet"),
+        (b"\x80\x04\x95", "is a pickle, which is never read"),
+    ],
+)
+def test_files_of_programs_are_refused_by_name(write, content, advice):
+    with pytest.raises(InputError, match=advice):
+        open_source(write(content))

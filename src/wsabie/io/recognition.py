@@ -63,6 +63,18 @@ LOOKED_FOR = (
     "Debian's package lists, COCO, Pascal VOC, NUS-WIDE, IAPR TC-12, Open Images, MIRFlickr and LEAR"
 )
 _HEAD = 1 << 16
+_BINARIES = (
+    (b"PK\3\4", "an archive or a spreadsheet; unpack it, or save it as CSV in UTF-8"),
+    (b"SQLite format 3", "a database; export its tags as CSV, or have its program write them into the files"),
+    (b"\x93NUMPY", "an array of NumPy, which has no labels; write Parquet with columns features and labels"),
+    (b"ARROW1", "a file of Arrow; write Parquet, with pyarrow.parquet.write_table"),
+    (b"\x89HDF", "HDF5; write Parquet with columns features and labels"),
+    (b"\x80\4", "a pickle, which is never read; write Parquet or CSV"),
+    (b"\x80\5", "a pickle, which is never read; write Parquet or CSV"),
+    (b"Rar!", "an archive; unpack it"),
+    (b"7z\xbc\xaf", "an archive; unpack it"),
+)
+"""First bytes of files that programs write and that are not read, with advice."""
 _MARKUP_OR_BINARY = re.compile(rb"^\s*<|\0")
 
 
@@ -329,10 +341,13 @@ def _make_unknown_error(path: Path, head: TextHead) -> InputError:
             f"{path} holds queries (qid:) with grades of relevance, and no labels; leave the column qid: out if the "
             "first numbers are labels"
         )
+    if program := next((name for mark, name in _BINARIES if head.content[: len(mark)] == mark), None):
+        return InputError(f"{path} is {program}")
     if head.columns:
         return InputError(
             f"{path} has the columns {format_column_names(head.columns)} and none called text; call that "
-            "of the documents text and that of their labels labels, or give features as Parquet or svmlight text"
+            "of the documents text (of pictures or sounds beside the table: file_name) and that of their labels "
+            "labels, or give features as Parquet or svmlight text"
         )
     hint = "; of Mulan data give the .arff file" if head.content.lstrip().startswith(b"<") else "; give one of these"
     return InputError(f"{path} is nothing that can be read: looked for {LOOKED_FOR}{hint}")

@@ -14,12 +14,19 @@ from wsabie.io.datasets.debian_packages import is_package_list
 from wsabie.io.formats.documents import TEXT_COLUMN, detect_columns, split_subjects
 from wsabie.io.formats.pair_list import has_header
 from wsabie.io.formats.wordnet import is_wordnet_glosses
+from wsabie.io.modalities import MEDIA
 from wsabie.io.parsers.json_values import is_array
 from wsabie.io.parsers.text_tables import find_column, flatten_task, normalise_columns
 
-FILE_COLUMNS = ("file_name", "path", "file", "image", "img", "picture", "image_path", "sourcefile", "image_id")
+FILE_COLUMNS = ("file_name", "path", "file", "image", "img", "picture", "image_path", "img_path", "file_path",
+                "filepath", "image_name", "image index", "sourcefile", "originalpath", "originalfilename",
+                "image_id")  # fmt: skip
 """Names of columns with files in tables, in lower case, in order of preference."""
 _LINES = 50
+_SEVERAL, _SEPARATOR = ("labels", "tags", "keywords"), re.compile(rb"[;|,]")
+_MEDIA_NAME = re.compile(
+    "|".join(re.escape(ending) + r"\b" for kind in MEDIA for ending in kind.endings).encode(), re.I
+)
 _XC = re.compile(rb"\s*\d+[ \t]+\d+[ \t]+\d+\s*")
 _SPARSE_ROW = re.compile(rb"\s*([+-]?\d++(\.0*+)?([ \t]*,[ \t]*[+-]?\d++(\.0*+)?)*[ \t]+)?\d++:[-+.\d]")
 _RANKING_ROW = re.compile(rb"\s*[-+.\d]+[ \t]+qid:\d")
@@ -127,13 +134,20 @@ def _rate_documents(head: TextHead) -> tuple[float, str]:
 
 def _rate_table(head: TextHead) -> tuple[float, str]:
     is_json = head.lines[0].lstrip()[:1] in (b"{", b"[")
-    has_text = TEXT_COLUMN in head.columns and find_column(head.columns, FILE_COLUMNS) is None and not is_json
+    has_text = TEXT_COLUMN in head.columns and _find_file_column(head) is None and not is_json
     return float(has_text), "the first line names a column text"
 
 
+def _find_file_column(head: TextHead) -> str | None:
+    """Return the column of files; beside a text it is one only if there are names of pictures or sounds."""
+    has_text = TEXT_COLUMN in head.columns and not _MEDIA_NAME.search(head.content)
+    return None if has_text else find_column(head.columns, FILE_COLUMNS)
+
+
 def _rate_listing(head: TextHead) -> tuple[float, str]:
-    column = find_column(head.columns, FILE_COLUMNS)
-    has_labels = len(head.columns) > 1 and not _PAIR.fullmatch(head.lines[0])
+    column = _find_file_column(head)
+    has_several = find_column(head.columns, _SEVERAL) and any(map(_SEPARATOR.search, head.lines[1:]))
+    has_labels = len(head.columns) > 1 and (has_several or not _PAIR.fullmatch(head.lines[0]))
     return (0.9 if column is not None and has_labels else 0.0), f"the column {column} names files"
 
 

@@ -101,7 +101,8 @@ def test_a_table_of_other_columns_is_told_what_they_would_be_called(tmp_path, na
         open_source(written(tmp_path / name, content))
     assert str(refused.value) == (
         f"{tmp_path / name} has the columns 'body', 'id', 'topic' and none called text; call that of the documents "
-        "text and that of their labels labels, or give features as Parquet or svmlight text"
+        "text (of pictures or sounds beside the table: file_name) and that of their labels labels, or give "
+        "features as Parquet or svmlight text"
     )
 
 

@@ -22,7 +22,9 @@ from wsabie.io.formats.citation_graph import LINKS, read_citation_links
 from wsabie.io.formats.id_labels import IdLabelCollector
 from wsabie.io.formats.wordnet import iterate_is_a_pairs
 from wsabie.io.parsers.array_builders import decode_row, parse_number, require_rows
+from wsabie.io.parsers.label_cells import LabelCellReader
 from wsabie.io.parsers.text_files import format_path, iterate_content_lines, write_lines
+from wsabie.io.parsers.text_tables import unquote_cell
 from wsabie.io.records import FeatureTable, ItemList
 from wsabie.storage.rejects import Rejects, RowError
 
@@ -58,13 +60,20 @@ def read_pairs(path: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
         Missing, without a single usable line, or the ids look like names of pictures and none of these is there.
     """
     collector, n_weighted = IdLabelCollector(path, rejects, numbered=True), 0
+    texts, labels = LabelCellReader("id"), LabelCellReader("label")
     for line_number, (name, label), weight in _iterate_weighted_pairs(path, rejects):
         with rejects.catch(path, line_number):
             collector.labels.number(label)
             n_weighted += weight not in (1, 0, -1)
+            if len(collector) < _LOOKED_AT:
+                texts.add(name)
+                labels.add(label)
             collector.row(name)
             if weight:
                 collector.add(name, label, stated=weight > 0, line=line_number)
+    if not labels.check(path).find_sentence() and (text := texts.find_sentence()):
+        log.warning("the ids of %s are sentences such as %r, and each gets a vector of its own; if they are documents, "
+                    "head the columns with text and label", format_path(path), text[:60])  # fmt: skip
     if n_weighted:
         log.warning("%s: %d weights are neither 1 nor -1, only their signs are used", format_path(path), n_weighted)
     return collector.as_pictures_or_rows(path.parent, needs_files=True)
@@ -119,9 +128,10 @@ def _iterate_weighted_pairs(path: Path, rejects: Rejects) -> Iterator[tuple[int,
     lines = iterate_content_lines(path)
     head = list(islice(lines, _LOOKED_AT))
     n_headers = int(has_header([line for _, line in head]))
+    is_quoted = all(line[:1] == b'"' and b'"\t"' in line for _, line in head)
     for line_number, line in chain(head[n_headers:], lines):
         with rejects.catch(path, line_number):
-            cells = _split_cells(line)
+            cells = _split_cells(line, is_quoted)
             yield line_number, (cells[0], cells[1]), _parse_weight(cells)
 
 
@@ -148,8 +158,9 @@ def has_header(lines: Sequence[bytes]) -> bool:
     return any(all(map(_DIGIT.search, column)) and not _DIGIT.search(rows[0][i]) for i, column in enumerate(columns))
 
 
-def _split_cells(line: bytes) -> list[str]:
+def _split_cells(line: bytes, is_quoted: bool) -> list[str]:
     cells = [cell.strip() for cell in decode_row(line).split("\t")]
+    cells = [*map(unquote_cell, cells)] if is_quoted else cells
     if len(cells) not in (2, 3):
         raise RowError("line without two or three columns", f"{len(cells)} separated by tabs")
     if not cells[0]:

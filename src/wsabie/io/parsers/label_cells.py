@@ -24,7 +24,16 @@ SEPARATORS = ";|,\n\t"
 FACT_COLUMNS = ("file_name", "id", "text", "group", "split", "time")
 ITEM_COLUMNS = (*FACT_COLUMNS, "path", "file", "image")
 """Columns that hold items and facts of them, and never labels where there is another column of labels."""
-_FLAGS: dict[object, bool] = {0: False, 1: True, "0": False, "1": True, "0.0": False, "1.0": True}
+_FLAGS: dict[object, bool] = {
+    -1: False,
+    0: False,
+    1: True,
+    "-1": False,
+    "0": False,
+    "1": True,
+    "0.0": False,
+    "1.0": True,
+}
 _FLAGS |= {name: flag for flag in (False, True) for name in (str(flag), str(flag).lower(), str(flag).upper())}
 MISSING = {"nan", "NaN", "NA", "<NA>", "#NA", "#N/A", "N/A", "n/a", "null", "NULL", "NaT", "None", "()", "{}", "set()"}
 """Texts that programs write for an empty cell; they are never labels."""
@@ -162,7 +171,7 @@ class LabelCellReader:
 
     def check(self, path: Path) -> "LabelCellReader":
         """Return the reader; warn, or raise MissingLabelsError, where the labels of its column look like none."""
-        if sentence := self._find_sentence():
+        if sentence := self.find_sentence():
             if self.name.lower() == "text":
                 raise MissingLabelsError(
                     f"the column 'text' of {path} holds sentences such as {sentence[:60]!r}, and no labels; put the "
@@ -199,7 +208,7 @@ class LabelCellReader:
                 return split_cells[0]
         return None
 
-    def _find_sentence(self) -> str | None:
+    def find_sentence(self) -> str | None:
         """Return a cell if most are sentences: of four words or more, without labels that recur."""
         n_recurring = self._rate(self.separator or "\n")[1]
         is_long = sum(len(text.split()) >= _SENTENCE for text in self._texts)
@@ -274,7 +283,11 @@ class FlagReader(LabelCellReader):
 
     def get_cell(self, row: Mapping[str, object]) -> object:
         """Return the names of the columns that hold 1."""
-        return [name for name in self.columns if _FLAGS.get(row.get(name))]
+        return [name for name in self.columns if _FLAGS.get(_strip(row.get(name)))]
+
+
+def _strip(cell: object) -> object:
+    return cell.strip() if isinstance(cell, str) else cell
 
 
 def find_flag_columns(rows: Iterable[Mapping[str, object]]) -> FlagReader | None:
@@ -289,7 +302,8 @@ def find_flag_columns(rows: Iterable[Mapping[str, object]]) -> FlagReader | None
     names: list[str] | None = None
     for row in rows:
         names = [n for n in row if n not in ITEM_COLUMNS and not _NO_FLAG.fullmatch(n)] if names is None else names
-        names = [name for name in names if isinstance(cell := row.get(name), str | int | float) and cell in _FLAGS]
+        cells = ((name, _strip(row.get(name))) for name in names)
+        names = [name for name, cell in cells if isinstance(cell, str | int | float) and cell in _FLAGS]
         if len(names) < 2:
             return None
     if names:
