@@ -230,7 +230,7 @@ def test_the_verdict_says_it_honestly(tmp_path: Path, gap: float) -> None:
     result = tuned(tmp_path, n=2)
     figures = {"MAP": Interval(0.5, 0.4, 0.6)}
     difference = {"MAP": PairedDifference(gap, gap - 0.05, gap + 0.05, 0.5)}
-    tested = replace(result, best=result.trials[1], test_figures=TestFigures(figures, figures, difference, 10))
+    tested = replace(result, best=result.trials[1], test_figures=TestFigures(10, figures, figures, difference))
     verdicts = {0.1: "tuning was worth it", 0.0: "the test rows show no difference", -0.1: "tuning did harm"}
     assert tested.verdict().startswith(verdicts[gap])
     assert "only test rows tell" in replace(tested, test_figures=None).verdict()

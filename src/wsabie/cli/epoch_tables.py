@@ -18,10 +18,10 @@ _MAX_BARS = 10
 def show_epochs(history: "Sequence[EpochStats]") -> None:
     """Show a line per epoch with a drawn histogram of its ranks, and the histograms of some epochs."""
 
-    from wsabie.training.epoch_stats import list_other_metrics
+    from wsabie.training.epoch_stats import compute_rank_shares, list_other_metrics
 
-    width = max((len(stats.rank_histogram) for stats in history), default=0)
-    shares = [_compute_shares(stats, width) for stats in history]
+    shares = compute_rank_shares(history)
+    width = len(shares[0]) if shares else 0
     step = max(1, -(-width // _MAX_BARS))
     bars = [[sum(share[lo : lo + step]) for lo in range(0, width, step)] for share in shares]
     top = max((value for share in bars for value in share), default=0.0)
@@ -88,11 +88,6 @@ def _show_ranks(history: "Sequence[EpochStats]", shares: Sequence[Sequence[float
         ranks = f"{2**rank_bin:,}-{2 ** (rank_bin + 1) - 1:,}" if rank_bin else "1"
         lines.append([ranks, *(f"{100 * shares[i][rank_bin]:.1f}" for i in shown_epochs)])
     show_table("estimated ranks, % of the epoch's steps", ["rank", *names], lines)
-
-
-def _compute_shares(stats: "EpochStats", width: int) -> list[float]:
-    steps = max(sum(stats.rank_histogram), 1)
-    return [n / steps for n in stats.rank_histogram] + [0.0] * (width - len(stats.rank_histogram))
 
 
 def _draw_block(share: float, top: float) -> str:

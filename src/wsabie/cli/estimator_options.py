@@ -15,8 +15,6 @@ from wsabie.cli.options import parse_positive
 from wsabie.core.errors import InputError
 from wsabie.models.estimator_specs import check_parameter_name
 
-_MAX_SIZE = 1 << 14  # bytes; long dotted keys take memory by their square
-
 
 def parse_buffer_size(text: str) -> int | str:
     """Parse the number of rows of a buffer, or "auto"."""
@@ -116,30 +114,9 @@ def read_parameters(path: Path, kind: str = "wsabie") -> Settings:
     InputError
         The file cannot be read, is no TOML, or names an unknown parameter.
     """
-    parameters = read_toml(path)
+    from wsabie.io.space_declaration import read_toml_tables
+
+    parameters = read_toml_tables(path)
     for name in parameters:
         check_parameter_name(kind, name, f"{path}: ")
     return {name: None if value == "none" else value for name, value in parameters.items()}
-
-
-def read_toml(path: Path) -> Settings:
-    """Read a small TOML file.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, is large, or is no TOML.
-    """
-    try:
-        with path.open("rb") as file:
-            text = file.read(_MAX_SIZE + 1)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}; give a TOML file of parameters") from error
-    if len(text) > _MAX_SIZE:
-        raise InputError(
-            f"{path} is larger than {_MAX_SIZE >> 10} KiB; give a TOML file of parameters such as dim = 50"
-        )
-    try:
-        return tomllib.loads(text.decode("utf-8"))
-    except (ValueError, RecursionError) as error:  # a number may be too long, brackets may be too deep
-        raise InputError(f"{path} is no TOML file: {error}; write lines such as dim = 50") from error

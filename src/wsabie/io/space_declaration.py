@@ -169,7 +169,8 @@ def read_toml_tables(path: Path) -> JsonObject:
     """
     with explain_reading_errors(path), open_input(path, pipe=True) as file:
         text = file.read(_MOST + 1)
-    require(len(text) <= _MOST, f"{path} is larger than {_MOST >> 10} KiB; name data by their paths")
+    limit = f"{path} is larger than {_MOST >> 10} KiB"
+    require(len(text) <= _MOST, f"{limit}; write parameters, and name data by their paths")
     try:
         return tomllib.loads(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:  # a number may be too long, brackets may be too deep

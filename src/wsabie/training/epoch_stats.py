@@ -69,6 +69,13 @@ def find_best_epoch(history: Sequence[EpochStats]) -> EpochStats | None:
     return max(history, key=lambda stats: stats.validation or 0.0)
 
 
+def compute_rank_shares(history: Sequence[EpochStats]) -> list[list[float]]:
+    """Return the share of each bin of estimated ranks among the steps of an epoch, for all epochs."""
+    width = max((len(stats.rank_histogram) for stats in history), default=0)
+    histograms = [[*stats.rank_histogram, *[0] * (width - len(stats.rank_histogram))] for stats in history]
+    return [[count / max(sum(histogram), 1) for count in histogram] for histogram in histograms]
+
+
 def list_other_metrics(history: Iterable[EpochStats]) -> list[str]:
     """List the validation figures beside the monitored one, in the order of their first appearance."""
     return list(dict.fromkeys(name for stats in history for name in list(stats.validation_metrics)[1:]))

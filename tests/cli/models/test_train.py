@@ -387,7 +387,7 @@ def test_parameters_come_from_a_file_and_the_command_line_goes_before_it(cli: Cl
         ("loss = 'hinge'", "loss is 'hinge'; choose one of warp, auc"),
         ("label_bias = 3", "label_bias is 3; choose one of False, True"),
         ("learning_rate = { Q = 1 }", "learning_rate names the table 'Q'"),
-        ("#" * (1 << 14) + "#", "settings.toml is larger than 16 KiB"),
+        ("#" * (1 << 16) + "#", "settings.toml is larger than 64 KiB"),
         (b"dim = 3 # \xff", "settings.toml is no TOML file"),
         (None, "cannot read "),
     ],

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from wsabie.cli import options as shared
 from wsabie.cli.command import NotFor, Report, Settings, command, option
-from wsabie.cli.estimator_options import parse_assignments, read_toml
+from wsabie.cli.estimator_options import parse_assignments
 from wsabie.cli.inputs import find_width, make_executor, open_data, refuse_without_effect, report_unknown_labels
 from wsabie.cli.output import TerminalProgress, out, print_note, quote_path, show_table
 from wsabie.cli.target import list_declared_files, run_by_data
@@ -214,7 +214,9 @@ def read_changes(config: Path | None, assignments: Sequence[str]) -> Settings:
     """
     changes: Settings = {}
     if config is not None:
-        changes = read_toml(config)
+        from wsabie.io.space_declaration import read_toml_tables
+
+        changes = read_toml_tables(config)
         space = changes.pop("space", {})
         if not isinstance(space, dict):
             raise InputError(f"{config}: space is no table; write [space] and below it lines such as dim = [50, 100]")

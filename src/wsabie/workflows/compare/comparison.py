@@ -380,7 +380,7 @@ def write_results(
 
     `image_sheet` is a figure.png of images.
     """
-    files: dict[str, str | bytes] = {"table.csv": _format_csv(table)}
+    files: dict[str, str | bytes] = {"table.csv": format_csv(table.headers, table.rows)}
     if image_sheet is not None:
         files["figure.png"] = image_sheet
     if charts:
@@ -439,7 +439,8 @@ def describe_machine() -> str:
     return f"{processor}, {count_available_cores()} cores, {platform.system()}"
 
 
-def _format_csv(table: TextTable) -> str:
+def format_csv(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Format a table as CSV."""
     file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows([table.headers, *table.rows])
+    csv.writer(file, lineterminator="\n").writerows([headers, *rows])
     return file.getvalue()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from wsabie.evaluation.bootstrap import PairedDifference
 from wsabie.evaluation.metrics import select_informative_lengths
 from wsabie.evaluation.score_evaluation import FrequencyBin, group_by_frequency
-from wsabie.training.epoch_stats import EpochStats, list_other_metrics
+from wsabie.training.epoch_stats import EpochStats, compute_rank_shares, find_best_epoch, list_other_metrics
 from wsabie.workflows.charts import svg_charts
 from wsabie.workflows.compare.comparison import Comparison, ModelEntry
 from wsabie.workflows.report.number_format import format_bands, format_difference, format_duration, format_range
@@ -196,8 +196,7 @@ def name_weak_bands(report: ReportInput, entries: Sequence[ModelEntry], bands: S
 def collect_training_figures(history: Sequence[EpochStats], n_labels: int) -> TrainingFigures:
     """Collect the summary and the small charts (one per figure) of a training."""
     other_metrics = [name for name in list_other_metrics(history) if _is_informative(name, n_labels)]
-    width = max(len(stats.rank_histogram) for stats in history)
-    rank_shares = [_compute_rank_shares(stats, width) for stats in history]
+    rank_shares = [[100 * share for share in shares] for shares in compute_rank_shares(history)]
     figures: dict[str, tuple[str, list[float | None]]] = {
         "Quality on validation rows": ("MAP", [stats.validation for stats in history]),
         **{
@@ -219,7 +218,7 @@ def collect_training_figures(history: Sequence[EpochStats], n_labels: int) -> Tr
         f"{len(history)} passes over the training pairs in {format_duration(seconds)}, {pairs:,.0f} pairs a second. "
         + _name_best_epoch(history)
     )
-    places = [format_range(2**place, 2 ** (place + 1) - 1) for place in range(width)]
+    places = [format_range(2**place, 2 ** (place + 1) - 1) for place in range(len(rank_shares[0]))]
     return TrainingFigures(summary, charts, other_metrics, places, rank_shares)
 
 
@@ -240,10 +239,8 @@ def _is_informative(metric: str, n_labels: int) -> bool:
 
 
 def _name_best_epoch(history: Sequence[EpochStats]) -> str:
-    validated_epochs = [stats for stats in history if stats.validation is not None]
-    if not validated_epochs:
+    if (best := find_best_epoch(history)) is None:
         return ""
-    best = max(validated_epochs, key=lambda stats: stats.validation or 0.0)
     return f"The model of epoch {history.index(best) + 1} was the best on the validation rows and was kept."
 
 
@@ -322,9 +319,3 @@ def _draw_rank_bars(rank_shares: Sequence[list[float]]) -> svg_charts.BarChart |
         svg_charts.ChartAxis("% of steps"),
         "Share of the training steps by the place at which the right label was estimated to stand.",
     )
-
-
-def _compute_rank_shares(stats: EpochStats, width: int) -> list[float]:
-    total = max(sum(stats.rank_histogram), 1)
-    counts = [*stats.rank_histogram, *[0] * (width - len(stats.rank_histogram))]
-    return [100 * count / total for count in counts]

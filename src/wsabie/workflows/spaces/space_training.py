@@ -330,7 +330,9 @@ def tune_space(plan: TuningPlan, recipe: SpaceRecipe, run: WorkContext) -> Tunin
     relations = select_relations(declared, recipe.only)
     outlines = open_declared_data(declared, relations, run.rejects)
     fingerprints = {name: compute_fingerprint_or_none(source) for name, source in outlines.sources.items()}
-    with open_study(folder / "trials.jsonl", _identity(plan, recipe, outlines, fingerprints)) as study:
+    others = {"kinds or relations": compute_declaration_digest(declared, declared.relations)}
+    identity = plan.identity([fingerprints, outlines.pair_marks], seed, recipe.hold_out, **others)
+    with open_study(folder / "trials.jsonl", identity) as study:
         extractor = EntityFeatureExtractor(seed, run, recipe.work)
         data = extractor.extract(declared, outlines)
         holdout = split_relations(declared, relations, data, recipe.hold_out, seed)
@@ -355,18 +357,3 @@ def tune_space(plan: TuningPlan, recipe: SpaceRecipe, run: WorkContext) -> Tunin
         facts = save_space(recipe, data.rows, data.pair_marks, holdout, extractor, tuning=tuning_facts)
     fingerprint_text = ", ".join(f"{name} {mark}" for name, mark in fingerprints.items())
     return TuningResult(plan, shape, study.trials, best, {**facts, "fingerprint": fingerprint_text}, None, None)
-
-
-def _identity(
-    plan: TuningPlan, recipe: SpaceRecipe, data: DeclaredData, fingerprints: Mapping[str, str | None]
-) -> JsonObject:
-    """Return the facts that must agree for trials to be comparable."""
-    return {
-        "data": [fingerprints, data.pair_marks],
-        "metric": plan.metric,
-        **plan.search.as_dict(),
-        "seed": recipe.space.seed,
-        "hold_out": recipe.hold_out,
-        "kinds or relations": compute_declaration_digest(recipe.declared, recipe.declared.relations),
-        "halving": plan.halving,
-    }

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,10 @@ def tune_model(
     if plan.all_rows and kind.validated:
         raise InputError(f"{kind.name} needs the validation rows to choose by; leave --all-rows out")
     folder = recipe.model.parent
-    with trial_study.open_study(folder / "trials.jsonl", _identity(source, valid, plan, recipe)) as study:
+    data = [None if side is None else compute_fingerprint_or_none(side) for side in (source, valid)]
+    hold_out, others = None if valid is not None else recipe.hold_out, {"min_rows": recipe.min_rows}
+    identity = plan.identity(data, recipe.seed, hold_out, **others, pictures=recipe.feature_options)
+    with trial_study.open_study(folder / "trials.jsonl", identity) as study:
         sides: TrainingData[FeatureTable] = prepare_training_data(source, valid, recipe, run)
         rows, validation = sides.training, sides.validation
         if validation is None:
@@ -187,15 +191,10 @@ def _run_trials(study: trial_study.TrialStudy, task: TrialTask, run: WorkContext
             earlier_trials = study.stored_trials[:first]
             if run.executor.has_persistent_workers:
                 shared = task, earlier_trials, seconds_left()
-                new_trials = run.executor.map_with(_run_trial_in_worker, shared, numbers)
+                new_trials = run.executor.map_with(_run_trial, shared, numbers)
             else:
-                new_trials = (
-                    _run_trial(
-                        task, earlier_trials, seconds_left, number,
-                        lambda figure: bar.advance(stage, figure, study.trials),
-                    )
-                    for number in numbers
-                )  # fmt: skip
+                show = partial(bar.advance, stage, trials=study.trials)
+                new_trials = (_run_trial((task, earlier_trials, seconds_left()), number, show) for number in numbers)
             for stored in new_trials:
                 if stored is None:
                     return
@@ -237,23 +236,13 @@ class _SearchBar:
         stage.advance(steps, **figures, **({} if figure is None else {"now": figure}))
 
 
-def _run_trial_in_worker(
-    shared: tuple[TrialTask, Sequence[trial_study.StoredTrial], float], number: int
-) -> trial_study.StoredTrial | None:
-    """Run a trial in a worker, which has its own clock."""
-    task, earlier_trials, seconds = shared
-    deadline = time.monotonic() + seconds
-    return _run_trial(task, earlier_trials, lambda: deadline - time.monotonic(), number, lambda _: None)
-
-
 def _run_trial(
-    task: TrialTask,
-    earlier_trials: Sequence[trial_study.StoredTrial],
-    seconds_left: Callable[[], float],
+    shared: tuple[TrialTask, Sequence[trial_study.StoredTrial], float],
     number: int,
-    on_figure: Callable[[float], None],
+    on_figure: Callable[[float], None] = lambda _: None,
 ) -> trial_study.StoredTrial | None:
-    """Run a trial; None if time ran out before its end."""
+    """Run a trial of a task after earlier trials; None if it would take longer than these seconds."""
+    task, earlier_trials, seconds_left = shared
     plan, shape, search, start_time = task.plan, task.shape, task.plan.search, time.perf_counter()
     start = search.find_start(shape) if number == 0 else None
     live = trial_study.LiveTrial(search.space, earlier_trials, task.seed, number, start=start, halving=plan.halving)
@@ -269,7 +258,7 @@ def _run_trial(
         is_behind = live.is_behind(figures, epochs)
         if len(figures) == epochs or number == 0:
             return
-        if seconds_left() <= 0:
+        if time.perf_counter() - start_time >= seconds_left:
             state = "late"
         elif is_behind:
             state = "stopped"
@@ -318,10 +307,10 @@ def _build_test_figures(
     tuned_values = {name: tuned_evaluation.per_row[name] for name in METRICS if name in tuned_evaluation.per_row}
     intervals = bootstrap_all(tuned_values, groups=groups)
     if default_evaluation is None:
-        return TestFigures(intervals, {}, {}, tuned_evaluation.n_rows)
+        return TestFigures(tuned_evaluation.n_rows, intervals, {}, {})
     default_values = {name: default_evaluation.per_row[name] for name in tuned_values}
     gaps = {name: paired_bootstrap(tuned_values[name], default_values[name], groups=groups) for name in tuned_values}
-    return TestFigures(intervals, bootstrap_all(default_values, groups=groups), gaps, tuned_evaluation.n_rows)
+    return TestFigures(tuned_evaluation.n_rows, intervals, bootstrap_all(default_values, groups=groups), gaps)
 
 
 def _align_test_rows(
@@ -340,17 +329,3 @@ def _align_test_rows(
             if side is not None:
                 check_overlap(side.ids, side.X, test_table.rows.ids, test_table.rows.X)
     return test_table
-
-
-def _identity(source: Source, valid: Source | None, plan: TuningPlan, recipe: TrainingRecipe) -> JsonObject:
-    """Return the facts that must agree for trials to be comparable; limits and threads may change."""
-    return {
-        "data": [compute_fingerprint_or_none(side) if side is not None else None for side in (source, valid)],
-        "metric": plan.metric,
-        **plan.search.as_dict(),
-        "seed": recipe.seed,
-        "hold_out": recipe.hold_out if valid is None else None,
-        "min_rows": recipe.min_rows,
-        "pictures": recipe.feature_options,
-        "halving": plan.halving,
-    }

@@ -44,10 +44,6 @@ class ChoiceParameter:
         """Return True for one of the values."""
         return value in self.values
 
-    def as_dict(self) -> Any:
-        """Return the value that JSON and TOML write."""
-        return list(self.values)
-
 
 @dataclass(frozen=True)
 class RangeParameter:
@@ -70,10 +66,6 @@ class RangeParameter:
     def is_valid(self, value: object) -> bool:
         """Return True for a number within the range."""
         return isinstance(value, (int, float)) and self.low <= value <= self.high
-
-    def as_dict(self) -> Any:
-        """Return the value that JSON and TOML write."""
-        return {"low": self.low, "high": self.high, "log": self.log, "relative": self.relative}
 
 
 SearchSpace = dict[str, ChoiceParameter | RangeParameter]
@@ -176,7 +168,10 @@ class ParameterSpace:
 
     def as_dict(self) -> JsonObject:
         """Return JSON values; two searches are the same if these are equal."""
-        space = {name: dimension.as_dict() for name, dimension in self.space.items()}
+        space = {
+            name: list(dimension.values) if isinstance(dimension, ChoiceParameter) else vars(dimension)
+            for name, dimension in self.space.items()
+        }
         return {"kind": self.kind.name, "fixed": self.fixed, "space": space}
 
 

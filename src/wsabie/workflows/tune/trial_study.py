@@ -5,9 +5,7 @@ it, too. Proposals and early stops come from a study in memory that holds the ea
 seed and number give the same place, wherever a trial runs and however often the search is stopped.
 """
 
-import csv
 import fcntl
-import io
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +22,7 @@ from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.optional_packages import import_optional
 from wsabie.storage.atomic_files import explain_write_errors, write_text
 from wsabie.storage.schema_validation import check_schema
+from wsabie.workflows.compare.comparison import format_csv
 from wsabie.workflows.tune.search_spaces import ChoiceParameter, ParameterValues, RangeParameter, SearchSpace
 
 if TYPE_CHECKING:
@@ -242,16 +241,12 @@ def require_optuna() -> ModuleType:
 
 def write_trials_csv(path: Path, trials: Sequence[Trial], names: Sequence[str]) -> None:
     """Write all trials as a table for other programs, with the values of some parameters."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["trial", "state", "figure", "best_epoch", "epochs_trained", "seconds", *names])
+    headers, rows = ["trial", "state", "figure", "best_epoch", "epochs_trained", "seconds", *names], []
     for trial in trials:
         figure = "" if trial.figure is None else f"{trial.figure:.6f}"
-        values = [trial.parameters.get(name, "default") for name in names]
-        writer.writerow(
-            [trial.number, trial.state, figure, trial.epoch, len(trial.figures), f"{trial.seconds:.2f}", *values]
-        )
-    write_text(path, text.getvalue())
+        cells = [trial.number, trial.state, figure, trial.epoch, len(trial.figures), f"{trial.seconds:.2f}"]
+        rows.append([*cells, *(trial.parameters.get(name, "default") for name in names)])
+    write_text(path, format_csv(headers, rows))
 
 
 def _read_trial(stored: StoredTrial, number: int, path: Path) -> Trial:

@@ -258,11 +258,8 @@ def choose_line_colour(share: float) -> str:
     ('#aa8e4e', '#093448')
     """
     position = min(max(share, 0.0), 1.0) * (len(_SHADES) - 1)
-    at = min(int(position), len(_SHADES) - 2)
-    mixed = (
-        round(low + (high - low) * (position - at)) for low, high in zip(_SHADES[at], _SHADES[at + 1], strict=True)
-    )
-    return "#" + "".join(f"{channel:02x}" for channel in mixed)
+    channels = zip(*_SHADES, strict=True)
+    return "#" + "".join(f"{round(np.interp(position, range(len(_SHADES)), shades)):02x}" for shades in channels)
 
 
 def _format_ends(low: float, high: float) -> tuple[str, str]:

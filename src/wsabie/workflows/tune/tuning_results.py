@@ -1,8 +1,10 @@
 """Plan and result of a search: the trials, the test figures, the verdict."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from typing import Any
 
 from wsabie.core.json_conversion import JsonObject, to_json_value
+from wsabie.core.records import convert_records
 from wsabie.evaluation.bootstrap import Interval, PairedDifference
 from wsabie.io.alignment import AlignedTable
 from wsabie.models.base.hyperparameters import TrainingShape
@@ -45,6 +47,11 @@ class TuningPlan:
     allow_overlap: bool = False
     group_size: int = 1
 
+    def identity(self, data: Any, seed: int, hold_out: float | None, **others: Any) -> JsonObject:
+        """Return the facts that must agree for trials to be comparable; limits and threads may change."""
+        split = {"seed": seed, "hold_out": hold_out, **others}
+        return {"data": data, "metric": self.metric, **self.search.as_dict(), **split, "halving": self.halving}
+
 
 @dataclass(frozen=True)
 class TestFigures:
@@ -53,18 +60,10 @@ class TestFigures:
     The last two are empty if training with the defaults failed.
     """
 
+    rows: int
     tuned: dict[str, Interval]
     defaults: dict[str, Interval]
     difference: dict[str, PairedDifference]
-    rows: int
-
-    def as_dict(self) -> JsonObject:
-        """Return plain values for JSON."""
-        sides: JsonObject = {side: figures for side, figures in vars(self).items() if side != "rows"}
-        intervals = {
-            side: {name: value._asdict() for name, value in figures.items()} for side, figures in sides.items()
-        }
-        return {"rows": self.rows, **intervals}
 
 
 @dataclass(frozen=True)
@@ -101,11 +100,11 @@ class TuningResult:
             "verdict": self.verdict(),
             "best": self.best.number,
             "search": self.plan.search.as_dict(),
-            "trials": [{**asdict(trial), "figure": trial.figure, "best_epoch": trial.epoch} for trial in self.trials],
+            "trials": [{**vars(trial), "figure": trial.figure, "best_epoch": trial.epoch} for trial in self.trials],
             "data": self.facts,
-            "test": None if self.test_figures is None else self.test_figures.as_dict(),
+            "test": self.test_figures,
         }
-        as_json: JsonObject = to_json_value(values)
+        as_json: JsonObject = to_json_value(convert_records(values))
         return as_json
 
     def verdict(self) -> str:
