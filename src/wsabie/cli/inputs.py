@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from wsabie.cli.command import JsonObject, Settings
 from wsabie.cli.output import TerminalProgress, format_count, print_note, quote_path
+from wsabie.cli.target import is_declaration
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor, ProcessExecutor, SerialExecutor
 from wsabie.core.machine import count_available_cores
@@ -19,6 +20,7 @@ from wsabie.storage.rejects import Rejects
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
+    from wsabie.features.base.sampling import WorkContext
     from wsabie.io.alignment import AlignedTable
     from wsabie.io.records import FeatureTable, ItemSource, ModalityName, Source
     from wsabie.io.shards.sharded_table import ShardedFeatureTable
@@ -45,9 +47,8 @@ def open_data(
     """
     from wsabie.io.formats.region_items import add_full_images
     from wsabie.io.recognition import open_source
-    from wsabie.io.space_declaration import ENDING
 
-    if path.suffix.lower() == ENDING:
+    if is_declaration(path):
         content = "which kinds of entities there are and what relates them"
         raise InputError(f"{path} says {content}, for train, evaluate, compare, split and tune; give data here")
     settings: Settings = {"n_features": n_features, "modality": modality, "progress": TerminalProgress()}
@@ -153,6 +154,15 @@ def make_executor(threads: int | None, ray: str | None = None, *paths: Path | No
     n_processes = threads or count_available_cores()
     can_start_processes = os.access(sys.executable, os.X_OK)  # not a process that dropped its rights
     return ProcessExecutor(n_processes) if n_processes > 1 and can_start_processes else SerialExecutor()
+
+
+def make_work_context(
+    rejects: Rejects, threads: int | None, ray: str | None = None, *paths: Path | None
+) -> "WorkContext":
+    """Make the context of work: an executor, progress on the terminal, and the list of rejects."""
+    from wsabie.features.base.sampling import WorkContext
+
+    return WorkContext(make_executor(threads, ray, *paths), TerminalProgress(), rejects)
 
 
 @contextmanager

@@ -25,6 +25,15 @@ def is_declaration(path: Path) -> bool:
     return path.suffix.lower() == ENDING
 
 
+def read_test_declaration(path: Path, refusal: str) -> "SpaceDeclaration":
+    """Read a declaration of test data; any other file is refused by a sentence that names an example."""
+    from wsabie.io.space_declaration import ENDING, read_declaration
+
+    if not is_declaration(path):
+        raise InputError(f"{refusal}, with the test data, that ends with {ENDING}")
+    return read_declaration(path)
+
+
 def run_by_data(options: Any, on_rows: Callable[[Any], Run], on_space: "Callable[[Any, SpaceDeclaration], Run]") -> Run:
     """Run a command on rows or items, or on a declaration of a space; refuse options of the other."""
     from wsabie.io.space_declaration import read_declaration

@@ -92,20 +92,18 @@ class Evaluation:
 
     def as_dict(self) -> JsonObject:
         """Return the summary for JSON (schema 1), without values per row or label; None for undefined figures."""
-        summary: JsonObject = to_json_value(
-            {
-                "schema": 1,
-                "rows": self.n_rows,
-                "rows_without_positives": self.n_skipped,
-                "labels": self.n_labels,
-                "metrics": self.means,
-                "ceilings": self.ceilings,
-                "coverage": {f"@{k}": value for k, value in self.coverage.items()},
-                "rows_tied_at_cut": {f"@{k}": count for k, count in self.tied_at_cut.items()},
-                "rows_with_tied_positives": self.tied_positives,
-            }
-        )
-        return summary
+        summary = {
+            "schema": 1,
+            "rows": self.n_rows,
+            "rows_without_positives": self.n_skipped,
+            "labels": self.n_labels,
+            "metrics": self.means,
+            "ceilings": self.ceilings,
+            "coverage": {f"@{k}": value for k, value in self.coverage.items()},
+            "rows_tied_at_cut": {f"@{k}": count for k, count in self.tied_at_cut.items()},
+            "rows_with_tied_positives": self.tied_positives,
+        }
+        return JsonObject(to_json_value(summary))
 
 
 def evaluate_scores(

@@ -16,7 +16,7 @@ from wsabie.cli import inputs, output
 from wsabie.cli import options as shared
 from wsabie.cli.command import NotFor, Options, Settings, command, option
 from wsabie.cli.hierarchies import match_data_siblings, print_siblings, summarize_siblings
-from wsabie.cli.target import IN_TABLES, is_declaration, list_declared_files, run_by_data
+from wsabie.cli.target import IN_TABLES, list_declared_files, read_test_declaration, run_by_data
 from wsabie.core.errors import InputError, WsabieError
 from wsabie.storage.atomic_files import check_writable, lock_folder
 from wsabie.storage.output_checks import refuse_unknown_files
@@ -300,7 +300,6 @@ def _write_report(
 
 def _compare_relations(options: CompareOptions, declaration: "SpaceDeclaration") -> None:
     """Split the pairs, compare models, print a table for each relation, and write the folder of results."""
-    from wsabie.features.base.sampling import WorkContext
     from wsabie.models.entity_space.space import Space
     from wsabie.workflows.compare.comparison import ComparisonInterrupt, require_writable_folder
     from wsabie.workflows.spaces.method_comparison import POPULARITY, ComparisonOptions, compare_declaration
@@ -308,7 +307,8 @@ def _compare_relations(options: CompareOptions, declaration: "SpaceDeclaration")
     from wsabie.workflows.spaces.space_training import apply_parameters
 
     data, test, folder, run = options.data, options.test, options.out, options.run_settings()
-    test_declaration = None if test is None else _read_test_declaration(test, data)
+    refusal = f"{test} is no declaration; give a file such as {data}"
+    test_declaration = None if test is None else read_test_declaration(test, refusal)
     hold_out = options.hold_out or (0.2 if test_declaration is None else 0.1)
     space = apply_parameters(Space(), declaration, run)
     space.check_parameters()
@@ -321,7 +321,7 @@ def _compare_relations(options: CompareOptions, declaration: "SpaceDeclaration")
     work_folder = choose_folder(options.keep, data, settings)
     with options.collect_rejects() as rejects, open_result_store(work_folder, options.keep, with_models=False) as store:
         try:
-            work = WorkContext(inputs.make_executor(space.threads), output.TerminalProgress(), rejects)
+            work = inputs.make_work_context(rejects, space.threads)
             parameters: Settings = {**options.pick("allow_overlap"), "store": store}
             parameters["on_result"] = lambda relation, result: report_result(result, relation)
             methods = ComparisonOptions(POPULARITY in options.names, classifiers, space.seed, **parameters)
@@ -335,15 +335,6 @@ def _compare_relations(options: CompareOptions, declaration: "SpaceDeclaration")
             raise
         _show_space_comparison(options, comparison)
         sys.stdout.flush()  # a full disk or a reader that left must find finished models kept
-
-
-def _read_test_declaration(test: Path, data: Path) -> "SpaceDeclaration":
-    from wsabie.io.space_declaration import ENDING, read_declaration
-
-    if not is_declaration(test):
-        file = f"a file such as {data}, with the test data, that ends with {ENDING}"
-        raise InputError(f"{test} is no declaration; give {file}")
-    return read_declaration(test)
 
 
 def _show_relations(relations: "list[RelationFigures]") -> None:

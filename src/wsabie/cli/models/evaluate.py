@@ -9,7 +9,7 @@ from wsabie.cli import options as shared
 from wsabie.cli.command import Options, Report, Settings, command, list_stated, option
 from wsabie.cli.hierarchies import match_model_siblings, print_siblings, summarize_siblings
 from wsabie.cli.output import TerminalProgress, format_count, format_figure, print_note, show_table
-from wsabie.cli.target import NO_LABELS, is_declaration, run_by_model
+from wsabie.cli.target import NO_LABELS, read_test_declaration, run_by_model
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -236,22 +236,19 @@ def _select_metrics(evaluation: "Evaluation") -> Settings:
 
 def _evaluate_space(options: EvaluateOptions, annotator: "SpaceAnnotator") -> Report:
     """Evaluate every relation, with bootstrap intervals."""
-    from wsabie.core.validation import require
     from wsabie.evaluation.bootstrap import bootstrap_all
-    from wsabie.features.base.sampling import WorkContext
-    from wsabie.io.space_declaration import ENDING, read_declaration
     from wsabie.workflows.spaces.space_training import evaluate_space
 
     model, data = options.model, options.data
     refuse_parts_options(options.parts, model)
-    file = f"a file such as that of its training, with the test data, that ends with {ENDING}"
-    require(is_declaration(data), f"{model} is a space of several kinds of entities; give {file}")
+    refusal = f"{model} is a space of several kinds of entities; give a file such as that of its training"
+    declaration = read_test_declaration(data, refusal)
     options.check_outputs(inputs=(data, model))
     tree = options.labels.read()
     with options.collect_rejects() as rejects:
-        run = WorkContext(options.make_executor(), TerminalProgress(), rejects)
+        run = inputs.make_work_context(rejects, options.threads, options.ray)
         overlap = options.pick("allow_overlap")
-        evaluations = evaluate_space(annotator, read_declaration(data), SPACE_KS, run, hierarchy=tree, **overlap)
+        evaluations = evaluate_space(annotator, declaration, SPACE_KS, run, hierarchy=tree, **overlap)
     relations = {}
     for name, evaluation in evaluations.items():
         intervals = bootstrap_all(_select_metrics(evaluation))

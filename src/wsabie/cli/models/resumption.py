@@ -131,8 +131,7 @@ def _serialize_parameters(model: "LabelModel | Space") -> JsonObject:
 
     values = {name: value for name, value in model.get_params(deep=False).items() if not hasattr(value, "get_params")}
     comparable = {name: value for name, value in values.items() if name not in _IGNORED_PARAMETERS}
-    document: JsonObject = json.loads(json.dumps(to_json_value(comparable), default=str))
-    return document
+    return JsonObject(json.loads(json.dumps(to_json_value(comparable), default=str)))
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from wsabie.cli.epoch_tables import format_epoch_count
 from wsabie.cli.estimator_options import EnsembleOptions, EstimatorOptions, ShapeOptions
 from wsabie.cli.knowledge_files import LabelOptions
 from wsabie.cli.models import resumption
-from wsabie.cli.output import TerminalProgress, format_count, format_figure, out, print_note, quote_path, show_table
+from wsabie.cli.output import format_count, format_figure, out, print_note, quote_path, show_table
 from wsabie.cli.target import IN_TABLES, list_declared_files, run_by_data
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
@@ -121,7 +121,6 @@ def train(options: TrainOptions) -> Report:
 
 def _train_model(options: TrainOptions) -> Report:
     """Open the data, train, save the model, and report the result."""
-    from wsabie.features.base.sampling import WorkContext
     from wsabie.workflows.model_training import SavedModel, train_model
 
     recipe = _make_recipe(options)
@@ -139,8 +138,7 @@ def _train_model(options: TrainOptions) -> Report:
             recipe = replace(recipe, estimator=annotator.model)
             result = SavedModel(annotator.facts, getattr(annotator.model, "history_", []))
         else:
-            executor = inputs.make_executor(recipe.threads, options.ray, options.data, options.valid)
-            work = WorkContext(executor, TerminalProgress(), rejects)
+            work = inputs.make_work_context(rejects, recipe.threads, options.ray, options.data, options.valid)
             on_epoch = resumption.open_epoch_log(options.work.log, recipe.resume)
             trainer = _make_cluster_trainer(options, source, rounds)
             result = train_model(source, valid, recipe, work, on_epoch=on_epoch, trainer=trainer)
@@ -424,7 +422,6 @@ def _report_unused_relations(model: "LabelModel") -> None:
 
 def _train_space(options: TrainOptions, declaration: "SpaceDeclaration") -> Report:
     """Train a space by a declaration, save it, and report the result."""
-    from wsabie.features.base.sampling import WorkContext
     from wsabie.models.entity_space.space import Space
     from wsabie.workflows.model_training import SavedModel
     from wsabie.workflows.spaces.space_training import WORK_FILES, SpaceRecipe, apply_parameters, train_space
@@ -443,7 +440,7 @@ def _train_space(options: TrainOptions, declaration: "SpaceDeclaration") -> Repo
             recipe = replace(recipe, space=annotator.space)
             result = SavedModel(annotator.facts, annotator.space.history_)
         else:
-            run = WorkContext(inputs.make_executor(space.threads), TerminalProgress(), rejects)
+            run = inputs.make_work_context(rejects, space.threads)
             result = train_space(recipe, run, resumption.open_epoch_log(work.log, work.resume))
     yield from _report_space(recipe, result)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from wsabie.cli import options as shared
 from wsabie.cli.command import NotFor, Report, Settings, command, option
 from wsabie.cli.estimator_options import parse_assignments
-from wsabie.cli.inputs import find_width, make_executor, open_data, refuse_without_effect, report_unknown_labels
-from wsabie.cli.output import TerminalProgress, out, print_note, quote_path, show_table
+from wsabie.cli.inputs import find_width, make_work_context, open_data, refuse_without_effect, report_unknown_labels
+from wsabie.cli.output import out, print_note, quote_path, show_table
 from wsabie.cli.target import list_declared_files, run_by_data
 from wsabie.core.errors import InputError
 from wsabie.models.estimator_specs import build_estimator
@@ -93,7 +93,6 @@ def tune(options: TuneOptions) -> Report:
 
 def _tune_model(options: TuneOptions) -> Report:
     """Open the data, tune, refit the best setting, save it, and report the result."""
-    from wsabie.features.base.sampling import WorkContext
     from wsabie.workflows.model_training import WORK_FILES, TrainingRecipe
     from wsabie.workflows.tune.model_tuning import tune_model
     from wsabie.workflows.tune.search_spaces import build_search_space
@@ -116,8 +115,7 @@ def _tune_model(options: TuneOptions) -> Report:
         refuse_without_effect(source, options.data, recipe.feature_options)
         width = find_width(source)
         valid, test = (None if path is None else open_data(path, rejects, n_features=width) for path in inputs[1:])
-        executor = make_executor(recipe.threads, options.ray, *inputs)
-        run = WorkContext(executor, TerminalProgress(), rejects)
+        run = make_work_context(rejects, recipe.threads, options.ray, *inputs)
         result = tune_model(source, valid, test, plan, recipe, run)
     if result.test_table is not None:
         report_unknown_labels(result.test_table, options.test)
@@ -126,7 +124,6 @@ def _tune_model(options: TuneOptions) -> Report:
 
 def _tune_space(options: TuneOptions, declaration: "SpaceDeclaration") -> Report:
     """Tune a space, train the best setting again, save it, write the page, and report the result."""
-    from wsabie.features.base.sampling import WorkContext
     from wsabie.models.entity_space.space import Space
     from wsabie.workflows.spaces.space_training import WORK_FILES, SpaceRecipe, build_space_search_space, tune_space
 
@@ -140,8 +137,7 @@ def _tune_space(options: TuneOptions, declaration: "SpaceDeclaration") -> Report
     recipe = SpaceRecipe(declaration, options.out / "model", space, hold_out, stop_on=stop_on or "mean")
     _check_folders(options, recipe, WORK_FILES, (options.data, *list_declared_files(declaration)))
     with options.collect_rejects() as rejects:
-        run = WorkContext(make_executor(space.threads), TerminalProgress(), rejects)
-        result = tune_space(plan, recipe, run)
+        result = tune_space(plan, recipe, make_work_context(rejects, space.threads))
     yield from _report_result(options, result, "held-out pairs", f"evaluate {quote_path(recipe.model)} TEST.toml")
 
 

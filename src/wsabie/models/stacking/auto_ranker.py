@@ -230,8 +230,7 @@ class AutoRanker(LabelModel):
 
     def score(self, X: Matrix, Y: Labels) -> float:
         """Return the mean average precision on rows with labels; see `Wsabie.score`."""
-        self._check_fitted()
-        return float(self.best_.score(X, Y))
+        return float(self._best_model().score(X, Y))
 
     @property
     def label_vectors(self) -> Float32:

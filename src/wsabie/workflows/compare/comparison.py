@@ -355,8 +355,7 @@ class Comparison:
             "skipped": [skipped._asdict() for skipped in self.skipped],
             "versions": self.versions,
         }
-        as_json: JsonObject = to_json_value(values)
-        return as_json
+        return JsonObject(to_json_value(values))
 
 
 class ComparisonInterrupt(KeyboardInterrupt):

@@ -9,7 +9,6 @@ from wsabie.storage.atomic_files import write_text
 from wsabie.workflows.report import report_charts
 from wsabie.workflows.report.examples import render_thumbnail
 from wsabie.workflows.report.html_pages import EncodedImage, render_page
-from wsabie.workflows.report.number_format import singularise
 from wsabie.workflows.report.report_input import ReportExample, ReportInput
 
 PICTURE_BYTES = 2_000_000
@@ -61,7 +60,7 @@ def render_report(report: ReportInput) -> str:
         comparison=comparison,
         counts=comparison.task.facts,
         entries=entries,
-        item=singularise(report.modality),
+        item=report.modality.removesuffix("s"),
         k=k,
         headline=report_charts.format_headline(comparison, main, report.modality),
         verdicts=verdicts,

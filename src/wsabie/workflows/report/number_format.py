@@ -111,14 +111,3 @@ def format_bands(lows: Sequence[int], highs: Sequence[int]) -> list[str]:
         from_low = f"{low // 1000}k+" if low >= 1000 else f"{low}+"
         names.append(format_range(low, high) if high < 16 else from_low)
     return names
-
-
-def singularise(modality: str) -> str:
-    """Return the singular of the plain plurals that reports use.
-
-    Examples
-    --------
-    >>> singularise("pictures")
-    'picture'
-    """
-    return modality.removesuffix("s")

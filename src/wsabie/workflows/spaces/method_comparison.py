@@ -254,7 +254,8 @@ class _MethodRun:
             evaluation = evaluate_frequency(self.test_set.counts(relation), holdout)
             yield RelationMethod(POPULARITY, "most frequent", evaluation)
         queries, targets = (find_end_features(end) for end in (relation.query, relation.target))
-        if _has_shared_features(relation):
+        maps = [getattr(end, "mapped_by", None) for end in (relation.query, relation.target)]
+        if queries is not None and targets is not None and maps[0] == maps[1]:
             train = find_end_features(self.test_set.training[name].query)
             ends = queries[holdout.query_ids], targets
             evaluation = evaluate_cosine(train, *ends, holdout.Y, KS, exclude=holdout.exclude)
@@ -302,9 +303,3 @@ class _MethodRun:
             differences = {metric: paired_bootstrap(*pair, **options) for metric, pair in pairs.items()}
             methods.append(replace(method, intervals=bootstrap_all(per_row, **options), differences=differences))
         return replace(figures, methods=methods)
-
-
-def _has_shared_features(relation: Relation) -> bool:
-    """Return True if both ends have the same features."""
-    ends = [end for end in (relation.query, relation.target) if find_end_features(end) is not None]
-    return len(ends) == 2 and ends[0].mapped_by == ends[1].mapped_by  # type: ignore[union-attr]

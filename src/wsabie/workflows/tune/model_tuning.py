@@ -4,13 +4,12 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from wsabie.core.errors import DivergenceError, InputError
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import Progress, Stage
+from wsabie.core.progress import Progress
 from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
 from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.evaluation.splits import check_overlap
@@ -183,8 +182,22 @@ def _run_trials(study: trial_study.TrialStudy, task: TrialTask, run: WorkContext
     def seconds_left() -> float:
         return limit - spent_seconds - (time.monotonic() - start_time)
 
-    bar = _SearchBar(plan, len(study.trials), seconds_left)
-    with run.progress.stage("tuning", bar.total, bar.unit) as stage:
+    seconds = max(0, round(seconds_left())) if plan.minutes is not None else None
+    n_trials = max(0, plan.trials - len(study.trials)) if plan.trials is not None else None
+    size = (n_trials, "trials") if seconds is None else (seconds, "s")
+    elapsed = 0
+    with run.progress.stage("tuning", *size) as stage:
+
+        def show(figure: float | None, n_finished: int = 0) -> None:
+            """Advance by seconds if there is a limit on them, else by trials; show the best figure and this one."""
+            nonlocal elapsed
+            if seconds is not None:
+                now = seconds - max(0, round(seconds_left()))
+                n_finished, elapsed = now - elapsed, now
+            best = trial_study.find_best_trial(study.trials)
+            figures = {} if best is None or best.figure is None else {f"best {plan.metric}": best.figure}
+            stage.advance(n_finished, **figures, **({} if figure is None else {"now": figure}))
+
         while len(study.trials) < max_trials and (seconds_left() > 0 or not study.trials):
             first, end = find_proposal_group(len(study.trials), plan.group_size)
             numbers = range(len(study.trials), int(min(end, max_trials)))
@@ -193,13 +206,11 @@ def _run_trials(study: trial_study.TrialStudy, task: TrialTask, run: WorkContext
                 shared = task, earlier_trials, seconds_left()
                 new_trials = run.executor.map_with(_run_trial, shared, numbers)
             else:
-                show = partial(bar.advance, stage, trials=study.trials)
                 new_trials = (_run_trial((task, earlier_trials, seconds_left()), number, show) for number in numbers)
             for stored in new_trials:
                 if stored is None:
                     return
-                trial = study.add(stored)
-                bar.advance(stage, trial.figure, study.trials, steps=1)
+                show(study.add(stored).figure, 1)
 
 
 def find_proposal_group(number: int, size: int) -> tuple[int, int]:
@@ -212,28 +223,6 @@ def find_proposal_group(number: int, size: int) -> tuple[int, int]:
     """
     start = 0 if number == 0 else 1 + (number - 1) // size * size
     return start, start + (size if number else 1)
-
-
-class _SearchBar:
-    """Progress bar of a search: it counts seconds if there is a limit in minutes, otherwise trials."""
-
-    def __init__(self, plan: TuningPlan, n_finished: int, seconds_left: Callable[[], float]) -> None:
-        self.plan, self.seconds_left, self.elapsed = plan, seconds_left, 0
-        self.total: int | None = None
-        if plan.minutes is not None:
-            self.total = max(0, round(seconds_left()))
-        elif plan.trials is not None:
-            self.total = max(0, plan.trials - n_finished)
-        self.unit = "trials" if plan.minutes is None else "s"
-
-    def advance(self, stage: Stage, figure: float | None, trials: Sequence[trial_study.Trial], steps: int = 0) -> None:
-        """Advance, and show the best figure and that of the running trial."""
-        if self.plan.minutes is not None:
-            elapsed = (self.total or 0) - max(0, round(self.seconds_left()))
-            steps, self.elapsed = elapsed - self.elapsed, elapsed
-        best = trial_study.find_best_trial(trials)
-        figures = {} if best is None or best.figure is None else {f"best {self.plan.metric}": best.figure}
-        stage.advance(steps, **figures, **({} if figure is None else {"now": figure}))
 
 
 def _run_trial(

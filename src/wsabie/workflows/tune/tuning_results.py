@@ -104,8 +104,7 @@ class TuningResult:
             "data": self.facts,
             "test": self.test_figures,
         }
-        as_json: JsonObject = to_json_value(convert_records(values))
-        return as_json
+        return JsonObject(to_json_value(convert_records(values)))
 
     def verdict(self) -> str:
         """Return a sentence that says if tuning improved on the defaults."""
