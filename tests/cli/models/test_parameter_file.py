@@ -33,7 +33,7 @@ def test_errors_name_the_file(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message) as refused:
         read_parameters(file)
     assert str(file) in str(refused.value)
-    with pytest.raises(InputError, match=r"cannot read .*missing"):
+    with pytest.raises(InputError, match=r"there is no file .*missing"):
         read_parameters(tmp_path / "missing")
 
 

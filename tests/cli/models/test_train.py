@@ -389,7 +389,7 @@ def test_parameters_come_from_a_file_and_the_command_line_goes_before_it(cli: Cl
         ("learning_rate = { Q = 1 }", "learning_rate names the table 'Q'"),
         ("#" * (1 << 16) + "#", "settings.toml is larger than 64 KiB"),
         (b"dim = 3 # \xff", "settings.toml is no TOML file"),
-        (None, "cannot read "),
+        (None, "there is no file "),
     ],
 )
 def test_a_file_of_parameters_that_cannot_be_used_is_refused_before_work(

@@ -19,14 +19,7 @@ from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel, Ra
 from wsabie.models.estimator_specs import find_name
 from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.models.stacking.fusion import Fusion, build_members
-from wsabie.models.stacking.held_out_scores import (
-    FoldScores,
-    Groups,
-    HeldOut,
-    check_hold_out,
-    iterate_folds,
-    score_fold,
-)
+from wsabie.models.stacking.held_out_scores import Groups, HeldOutScores, check_hold_out, iterate_folds, score_fold
 from wsabie.models.stacking.training_costs import SECONDS_PER_HELD_OUT_ROW, DataSize, estimate_seconds
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.model_folder import ModelState
@@ -151,12 +144,12 @@ class AutoRanker(LabelModel):
         inputs, targets = fitted._open_rows(X, Y, label_names)
         rows = convert_to_matrix(inputs, fitted.n_features_in_)
         options: dict[str, Any] = {"label_names": list(fitted.vocabulary_), "progress": progress}
-        fitted.trials_, parts = [], list[FoldScores]()
+        fitted.trials_, parts = [], list[HeldOutScores]()
         candidates, costs, limit = self._plan(DataSize.of(rows, targets))
         for fold in iterate_folds(csr_matrix(targets > 0), groups, self.seed, self.hold_out):
             share, overhead = len(fold[0]) / rows.shape[0], SECONDS_PER_HELD_OUT_ROW * len(fold[1])
-            if sum(len(part.scores.n_positives) for part in parts) >= FEW_ROWS:
-                left = fitted._drop_losers(candidates, HeldOut.join(parts))
+            if sum(len(part.n_positives) for part in parts) >= FEW_ROWS:
+                left = fitted._drop_losers(candidates, HeldOutScores.join(parts).standardise())
                 parts = [part.select(left) for part in parts]
                 candidates, costs = [candidates[i] for i in left], [costs[i] for i in left]
             if parts and limit < (share + 1) * sum(costs) + overhead:
@@ -165,7 +158,7 @@ class AutoRanker(LabelModel):
             if part := score_fold(candidates, rows, targets, fold, **options):
                 parts.append(part)
         if parts:
-            fitted._choose(candidates, HeldOut.join(parts))
+            fitted._choose(candidates, HeldOutScores.join(parts).standardise())
         else:
             log.info("each label has one row or group, so that no row can be held out; auto takes kind wsabie untried")
             (fitted.best_,) = build_members([Wsabie()], self.threads, self.seed, 0)
@@ -196,23 +189,23 @@ class AutoRanker(LabelModel):
         log.info(f"auto tries {names} and their fusion, for about {limit:.1f} s on one core{reason}")
         return [members[number] for number in numbers], costs[numbers].tolist(), limit
 
-    def _drop_losers(self, candidates: Sequence[LabelModel], held_out: HeldOut) -> list[int]:
+    def _drop_losers(self, candidates: Sequence[LabelModel], held_out: HeldOutScores) -> list[int]:
         """Return the numbers of candidates that may still be of use; the others get their trials."""
-        ndcg = [held_out.scores.compute_ndcg(unit, self.k) for unit in np.eye(len(candidates))]
-        best, weights = int(np.argmax([figures.mean() for figures in ndcg])), held_out.scores.search_weights(self.k)
+        ndcg = [held_out.compute_ndcg(unit, self.k) for unit in np.eye(len(candidates))]
+        best, weights = int(np.argmax([figures.mean() for figures in ndcg])), held_out.search_weights(self.k)
         is_left = [weights[i] > 0 or paired_bootstrap(ndcg[best], ndcg[i]).low <= 0 for i in range(len(candidates))]
         losers = [i for i, left in enumerate(is_left) if not left]
         self.trials_ += [build_trial(candidates[i], ndcg[i], held_out.seconds[i]) for i in losers]
         return [i for i, left in enumerate(is_left) if left]
 
-    def _choose(self, candidates: Sequence[LabelModel], held_out: HeldOut) -> None:
+    def _choose(self, candidates: Sequence[LabelModel], held_out: HeldOutScores) -> None:
         """Set the trials, and the best model, not yet fitted to all rows."""
-        fusion_weights = held_out.scores.search_weights(self.k)
+        fusion_weights = held_out.search_weights(self.k)
         fusion = Fusion(k=self.k, hold_out=self.hold_out, threads=self.threads, seed=self.seed)
         fusion.set_members(candidates, fusion_weights, held_out)
         models: list[Any] = [*candidates, fusion]
         weights = [*np.eye(len(candidates)), fusion_weights]
-        ndcg = [held_out.scores.compute_ndcg(of_model, self.k) for of_model in weights]
+        ndcg = [held_out.compute_ndcg(of_model, self.k) for of_model in weights]
         trials = [
             build_trial(model, figures, held_out.seconds[used > 0].sum())
             for model, figures, used in zip(models, ndcg, weights, strict=True)

@@ -44,11 +44,17 @@ class HeldOutScores(NamedTuple):
     positives : (n_rows, n_pool) bool
     n_positives : (n_rows,) int64
         True labels of each row, also outside the pool; at least one.
+    spread_sums : (n_models,) float64
+        Standard deviations of each row's scores over labels, summed over the rows.
+    seconds : (n_models,) float64
+        Duration of the trainings.
     """
 
     scores: Float32
     positives: Bool
     n_positives: Int64
+    spread_sums: Float64
+    seconds: Float64
 
     @classmethod
     def of(cls, scores: Sequence[Float32], truth: Matrix) -> "HeldOutScores":
@@ -64,7 +70,8 @@ class HeldOutScores(NamedTuple):
         pooled = np.stack([np.take_along_axis(of_model, labels, axis=1) for of_model in scores])
         pooled[:, is_repeated] = -np.inf
         positives = truth[np.arange(len(labels))[:, None], labels].toarray() & ~is_repeated
-        return cls(pooled, positives, np.diff(truth.indptr).astype(np.int64))
+        spread_sums = np.array([of_model.std(axis=1, dtype=np.float64).sum() for of_model in scores])
+        return cls(pooled, positives, np.diff(truth.indptr).astype(np.int64), spread_sums, np.zeros(len(scores)))
 
     @classmethod
     def join(cls, parts: Sequence["HeldOutScores"]) -> "HeldOutScores":
@@ -77,7 +84,24 @@ class HeldOutScores(NamedTuple):
         ]
         positives = [np.pad(part.positives, ((0, 0), (0, n))) for part, n in zip(parts, lacks, strict=True)]
         n_positives = np.concatenate([part.n_positives for part in parts])
-        return cls(np.concatenate(scores, axis=1), np.concatenate(positives), n_positives)
+        spread_sums, seconds = (np.sum(sums, axis=0) for sums in zip(*(part[3:] for part in parts), strict=True))
+        return cls(np.concatenate(scores, axis=1), np.concatenate(positives), n_positives, spread_sums, seconds)
+
+    def select(self, numbers: Sequence[int]) -> "HeldOutScores":
+        """Return the scores of some of the models."""
+        chosen = list(numbers)
+        by_model = {name: getattr(self, name)[chosen] for name in ("scores", "spread_sums", "seconds")}
+        return self._replace(**by_model)
+
+    @property
+    def spreads(self) -> Float64:
+        """Standard deviation of a row's scores over labels, averaged over the rows, (n_models,)."""
+        return np.maximum(self.spread_sums / len(self.n_positives), _LEAST_SPREAD)
+
+    def standardise(self) -> "HeldOutScores":
+        """Return the same at a spread of 1, in the same memory."""
+        np.divide(self.scores, self.spreads[:, None, None], out=self.scores, casting="same_kind")
+        return self
 
     def compute_ndcg(self, weights: Float64, k: int) -> Float64:
         """Return nDCG@k of each row for the sum of the models' scores with these weights, (n_rows,)."""
@@ -107,56 +131,6 @@ class HeldOutScores(NamedTuple):
                     if figure > best + MIN_GAIN:
                         weights, best, has_improved = candidate, figure, True
         return weights
-
-
-class FoldScores(NamedTuple):
-    """Scores of one held-out part of the rows, as the models give them.
-
-    Attributes
-    ----------
-    scores : HeldOutScores
-    spread_sums : (n_models,) float64
-        Standard deviations of each row's scores over labels, summed over the rows.
-    seconds : (n_models,) float64
-        Duration of the trainings.
-    """
-
-    scores: HeldOutScores
-    spread_sums: Float64
-    seconds: Float64
-
-    def select(self, numbers: Sequence[int]) -> "FoldScores":
-        """Return the scores of some of the models."""
-        chosen = list(numbers)
-        scores = self.scores._replace(scores=self.scores.scores[chosen])
-        return FoldScores(scores, self.spread_sums[chosen], self.seconds[chosen])
-
-
-class HeldOut(NamedTuple):
-    """Joint scores of held-out parts.
-
-    Attributes
-    ----------
-    scores : HeldOutScores
-        At a spread of 1.
-    spreads : (n_models,) float64
-        Standard deviation of a row's scores over labels, averaged over the rows.
-    seconds : (n_models,) float64
-        Duration of the trainings.
-    """
-
-    scores: HeldOutScores
-    spreads: Float64
-    seconds: Float64
-
-    @classmethod
-    def join(cls, parts: Sequence[FoldScores]) -> "HeldOut":
-        """Join the scores of parts, and divide them by their spread."""
-        joint_scores = HeldOutScores.join([part.scores for part in parts])
-        spreads: Float64 = np.sum([part.spread_sums for part in parts], axis=0) / len(joint_scores.n_positives)
-        spreads = np.maximum(spreads, _LEAST_SPREAD)
-        np.divide(joint_scores.scores, spreads[:, None, None], out=joint_scores.scores, casting="same_kind")
-        return cls(joint_scores, spreads, np.sum([part.seconds for part in parts], axis=0))
 
 
 def check_hold_out(hold_out: float | None) -> None:
@@ -199,7 +173,7 @@ def iterate_folds(
 
 def score_fold(
     models: Sequence["LabelModel"], rows: Matrix, targets: Matrix, fold: tuple[Int64, Int64], **options: Any
-) -> FoldScores | None:
+) -> HeldOutScores | None:
     """Fit models to the first rows of a fold, and score the others; labels that only these have do not count.
 
     Parameters
@@ -214,7 +188,7 @@ def score_fold(
 
     Returns
     -------
-    FoldScores or None
+    HeldOutScores or None
         None if no row that is held out has a label that counts; nothing is trained then.
     """
     train, held_out = fold
@@ -225,14 +199,13 @@ def score_fold(
     held_out, known_truth = held_out[has_known], known_truth[has_known]
     if not len(held_out):
         return None
-    spread_sums, seconds = np.zeros(len(models), np.float64), np.zeros(len(models))
+    seconds = np.zeros(len(models))
     for number, model in enumerate(models):
         start = time.perf_counter()
         model.fit(rows[train], targets[train], **options)
         seconds[number] = time.perf_counter() - start
-    parts: list[HeldOutScores] = []
-    for lo, hi in iterate_row_ranges(len(held_out), len(models) * targets.shape[1]):
-        scores = [model.scores(rows[held_out[lo:hi]]) for model in models]
-        spread_sums += np.array([of_model.std(axis=1, dtype=np.float64).sum() for of_model in scores])
-        parts.append(HeldOutScores.of(scores, known_truth[lo:hi]))
-    return FoldScores(HeldOutScores.join(parts), spread_sums, seconds)
+    parts = [
+        HeldOutScores.of([model.scores(rows[held_out[lo:hi]]) for model in models], known_truth[lo:hi])
+        for lo, hi in iterate_row_ranges(len(held_out), len(models) * targets.shape[1])
+    ]
+    return HeldOutScores.join(parts)._replace(seconds=seconds)

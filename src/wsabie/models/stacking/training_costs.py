@@ -1,6 +1,6 @@
 """Estimated training times of the default members of a fusion, by which a budget chooses among them."""
 
-from collections.abc import Callable
+from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,20 +59,23 @@ class DataSize(NamedTuple):
         return min(most, 1 + self.shape.n_labels / LABELS_PER_DRAW)
 
 
+@singledispatch
 def estimate_seconds(model: LabelModel, size: DataSize) -> float:
     """Return the estimated seconds of a fit on one core of 2.5 GHz, and of scoring a fifth of the rows.
 
     The estimate comes from constants, so that every machine chooses alike; a fit may take half or twice as long.
     """
-    return next(estimate for kind, estimate in _ESTIMATES.items() if isinstance(model, kind))(model, size)
+    raise NotImplementedError(type(model).__name__)
 
 
+@estimate_seconds.register(Wsabie)
 def _estimate_embedding(model: Any, size: DataSize) -> float:
     per_dimension = SECONDS_PER_DENSE_PRODUCT * 3 * size.row_values + SECONDS_PER_DRAW * size.count_draws(1000)
     visit = SECONDS_PER_VISIT + model.dim * per_dimension
     return float(default_epochs(size.shape) * size.shape.n_pairs * visit)
 
 
+@estimate_seconds.register(LinearRanker)
 def _estimate_linear(model: Any, size: DataSize) -> float:
     products = size.row_values * size.count_draws(WEIGHT_TRIALS)
     per_product = SECONDS_PER_PRODUCT if size.is_sparse else SECONDS_PER_DENSE_PRODUCT
@@ -80,6 +83,7 @@ def _estimate_linear(model: Any, size: DataSize) -> float:
     return _estimate_ridge(model, size) + default_linear_epochs(size.shape) * size.shape.n_pairs * visit
 
 
+@estimate_seconds.register(Ridge)
 def _estimate_ridge(model: Any, size: DataSize) -> float:
     n, _, n_labels, width = size.shape
     if size.is_sparse and width > MAX_EXACT_FEATURES:
@@ -91,25 +95,18 @@ def _estimate_ridge(model: Any, size: DataSize) -> float:
     return solution + SECONDS_PER_DENSE_PRODUCT * n * width * side + _estimate_sums(model, size)
 
 
+@estimate_seconds.register(NearestMean)
 def _estimate_sums(model: Any, size: DataSize) -> float:
     return 10 * SECONDS_PER_PRODUCT * size.n_values * size.shape.n_pairs / max(size.shape.n_rows, 1)
 
 
+@estimate_seconds.register(NearestNeighbours)
 def _estimate_neighbours(model: Any, size: DataSize) -> float:
     per_product = SECONDS_PER_PRODUCT if size.is_sparse else SECONDS_PER_DENSE_PRODUCT
     return per_product * size.n_values / 5 * size.n_values / size.shape.n_features
 
 
+@estimate_seconds.register(OneVsRest)
 def _estimate_one_vs_rest(model: Any, size: DataSize) -> float:
     cost = OneVsRest(threads=1).work(size.n_values, size.shape.n_features, size.label_rows, size.shape.n_rows)
     return cost.seconds * COST_SHARE if cost.n_bytes <= MAX_BYTES else np.inf
-
-
-_ESTIMATES: dict[type[LabelModel], Callable[[Any, DataSize], float]] = {
-    Wsabie: _estimate_embedding,
-    LinearRanker: _estimate_linear,
-    Ridge: _estimate_ridge,
-    NearestMean: _estimate_sums,
-    NearestNeighbours: _estimate_neighbours,
-    OneVsRest: _estimate_one_vs_rest,
-}
