@@ -62,11 +62,8 @@ class EstimatorOptions(Options, panel="Parameters of the model"):
 
     def settings(self, kind: str) -> Settings:
         """Return the stated parameters of a kind of model; --set goes before --config."""
-        assignments = parse_assignments(self.set_ or ())
-        for name in assignments:
-            check_parameter_name(kind, name, "--set: ")
-        parameters = {} if self.config is None else read_parameters(self.config, kind)
-        parameters |= {name: None if value == "none" else value for name, value in assignments.items()}
+        assignments = _check_parameters(parse_assignments(self.set_ or ()), kind, "--set: ")
+        parameters = ({} if self.config is None else read_parameters(self.config, kind)) | assignments
         parameters |= {} if self.replay is None else {"replay": self.replay}
         return parameters | ({"deterministic": False} if self.hogwild else {})
 
@@ -116,7 +113,11 @@ def read_parameters(path: Path, kind: str = "wsabie") -> Settings:
     """
     from wsabie.io.space_declaration import read_toml_tables
 
-    parameters = read_toml_tables(path)
+    return _check_parameters(read_toml_tables(path), kind, f"{path}: ")
+
+
+def _check_parameters(parameters: Settings, kind: str, place: str) -> Settings:
+    """Return the parameters of a kind of model with None for "none"; refuse unknown ones."""
     for name in parameters:
-        check_parameter_name(kind, name, f"{path}: ")
+        check_parameter_name(kind, name, place)
     return {name: None if value == "none" else value for name, value in parameters.items()}

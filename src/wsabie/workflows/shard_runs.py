@@ -311,8 +311,7 @@ class SortedRuns:
                 return None
             try:
                 map_columns(file)
-                note: JsonObject = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
-                return note
+                return JsonObject(json.loads(file.with_suffix(".json").read_text(encoding="utf-8")))
             except (ValueError, FileNotFoundError):
                 file.unlink()
                 return None

@@ -98,7 +98,7 @@ def test_labels_that_only_held_out_rows_have_do_not_count() -> None:
     names = [f"label {i}" for i in range(21)]
     folds = list(iterate_folds(Y > 0, None, 0))
     parts = [score_fold([wsabie.NearestMean()], X, Y, fold, label_names=names) for fold in folds]
-    assert [part.scores.n_positives.tolist() for part in parts if part] == [[1] * 4] * FOLDS
+    assert [part.n_positives.tolist() for part in parts if part] == [[1] * 4] * FOLDS
     model = wsabie.NearestMean()
     assert score_fold([model], X, Y, (np.arange(20, 40), np.arange(20)), label_names=names) is None
     assert not hasattr(model, "vocabulary_")  # nothing was trained for nothing

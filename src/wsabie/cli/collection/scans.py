@@ -152,8 +152,7 @@ def _discover_files(options: InitOptions, rejects: "Rejects") -> "list[RootConte
             f"{folder} lies in the collection {enclosing}; from now on both have tags of their own of what is in it"
         )
     refuse_no_room(folder)
-    discovery = (None, [folder], options.tags, rejects, TerminalProgress())
-    return [] if options.no_scan else discover_roots(*discovery)
+    return [] if options.no_scan else discover_roots(None, [folder], options.tags, rejects, TerminalProgress())
 
 
 def _review_folder_labels(files: "list[RootContents]", options: InitOptions) -> "list[RootContents]":

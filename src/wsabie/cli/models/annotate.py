@@ -98,8 +98,7 @@ def _annotate(options: AnnotateOptions) -> Report:
                 raise InputError(f"{escape_line(where)} lies outside: {detail}; give a region in it")
         formats = "pictures, sounds, documents or rows in a format that `wsabie train` reads"
         raise InputError(f"nothing could be annotated; give {formats}")
-    counts = {"skipped": len(rejects), "unknown_features": n_unknown}
-    yield {"model": options.model, "results": results, **counts}
+    yield {"model": options.model, "results": results, "skipped": len(rejects), "unknown_features": n_unknown}
     _show_rankings(results)
     if siblings is not None:
         print_note("* a true label, ~ a sibling of one")

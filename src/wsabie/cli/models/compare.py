@@ -293,8 +293,7 @@ def _write_report(
         command=shlex.join(["wsabie", *sys.argv[1:]]),
         created=date.today().isoformat(),
     )
-    frequent_labels = list_frequent_labels(task, N_NEIGHBOURHOODS)
-    write_report(file, add_model_facts(report_input, frequent_labels, task.similar))
+    write_report(file, add_model_facts(report_input, list_frequent_labels(task, N_NEIGHBOURHOODS), task.similar))
     output.print_note(f"report: {file}")
 
 

@@ -276,8 +276,7 @@ def _read_excluded_labels(exclude: Path, rows: "FeatureTable", data: Path, rejec
     """Read labels of the rows in other data, which are no candidates."""
     from wsabie.io.alignment import look_up_labels
 
-    source = inputs.open_data(exclude, rejects)
-    table = inputs.make_label_table(source)
+    table = inputs.make_label_table(inputs.open_data(exclude, rejects))
     labels = look_up_labels(table, rows.ids, rows.label_names)
     if not labels.nnz:
         raise InputError(f"no row of {data} has a label in {exclude}; give the training data of the same split")

@@ -346,8 +346,7 @@ def _report_training(recipe: "TrainingRecipe", result: "SavedModel", rounds: "li
     summary |= {"nodes": {"joined": rounds[-1].n_joined, "lost": rounds[-1].n_lost}} if rounds else {}
     trials = model_facts.get("trials")
     summary |= {"kind": model_facts["kind"], "trials": trials} if trials else {}
-    epochs = [stats.as_dict() for stats in history]
-    yield {**summary, "validation_map": validation_map, **facts, "history": epochs}
+    yield {**summary, "validation_map": validation_map, **facts, "history": history}
     if trials:
         _show_trials(model_facts)
     epochs_text = format_epoch_count(history, model_facts)
@@ -432,8 +431,7 @@ def _train_space(options: TrainOptions, declaration: "SpaceDeclaration") -> Repo
     hold_out = 0.1 if options.hold_out is None else options.hold_out
     recipe = SpaceRecipe(declaration, options.model, space, hold_out, *relations, work.resume)
     space.check_parameters()
-    paths = (options.data, *list_declared_files(declaration))
-    finished = _prepare_training(options, recipe.work, WORK_FILES, paths)
+    finished = _prepare_training(options, recipe.work, WORK_FILES, (options.data, *list_declared_files(declaration)))
     with resumption.report_resumable_work(recipe.work, work.resume), options.collect_rejects() as rejects:
         if finished:
             annotator = resumption.load_trained_space(recipe, rejects)
@@ -449,8 +447,7 @@ def _report_space(recipe: "SpaceRecipe", result: "SavedModel") -> Report:
     from wsabie.storage.model_folder import measure_folder_bytes
 
     facts, n_bytes = recipe.space.facts(), measure_folder_bytes(recipe.model)
-    history = [stats.as_dict() for stats in result.history]
-    yield {"model": recipe.model, "bytes": n_bytes, **facts, **result.facts, "history": history}
+    yield {"model": recipe.model, "bytes": n_bytes, **facts, **result.facts, "history": result.history}
     held_out, figures = result.facts["held_out_pairs"], facts["validation"]
     rows = [
         [name, pairs, held_out.get(name, 0), format_figure(figures.get(name), ".3f")]

@@ -53,8 +53,7 @@ def update(options: UpdateOptions) -> Report:
             if 2 * n_known < n_checked:
                 print_note(f"{counts} are training rows of {folder}: what the others do not show it may forget")
             model.remember(earlier.X, earlier.Y)
-        resources = options.resources(rejects=rejects, keep_labels=True)
-        rows = read_model_rows(annotator, folder, data, resources)
+        rows = read_model_rows(annotator, folder, data, options.resources(rejects=rejects, keep_labels=True))
         reports = update_model(annotator, rows, folder, **options.pick("step", "epochs"), progress=TerminalProgress())
         _renew_index(annotator, folder)
     yield {"model": folder, "steps": reports, "skipped": len(rejects)}

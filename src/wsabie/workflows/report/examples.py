@@ -34,17 +34,14 @@ SPREAD = "They were not picked by hand: they stand at even steps between the bes
 """Note beside examples chosen by `select_spread_rows`."""
 
 
-def select_spread_rows(
-    evaluation: Evaluation, n: int, *, metric: str = "MAP", groups: Sequence[str] | None = None
-) -> list[int]:
-    """Return row numbers at even steps of accuracy, from the best to the worst.
+def select_spread_rows(evaluation: Evaluation, n: int, *, groups: Sequence[str] | None = None) -> list[int]:
+    """Return row numbers at even steps of average precision, from the best to the worst.
 
     Parameters
     ----------
     evaluation : Evaluation
     n : int
         Maximum number of rows.
-    metric : str
     groups : sequence of str or None
         Of all rows of the evaluated side: at most one row of a group is taken.
 
@@ -60,7 +57,7 @@ def select_spread_rows(
     >>> select_spread_rows(result, 1), select_spread_rows(result, 2)
     ([1], [1, 2])
     """
-    order = np.argsort(-np.nan_to_num(evaluation.per_row[metric], nan=-1.0), kind="stable")
+    order = np.argsort(-np.nan_to_num(evaluation.per_row["MAP"], nan=-1.0), kind="stable")
     rows = [int(row) for row in evaluation.rows[order]]
     if groups is not None:
         first_of: dict[str, int] = {}

@@ -164,7 +164,9 @@ def _write_side(
             del tables["relations"][name]
         elif "pairs" in table:
             table["pairs"] = files.choose(name, "tsv")
-            _write_pairs(folder / table["pairs"], _list_pairs(relation))
+            for entity_id in chain.from_iterable(_list_pairs(relation)):
+                refuse_unlistable_id(entity_id)
+            write_id_pairs(folder / table["pairs"], _list_pairs(relation))
             if side != "train" and relation.query_kind == relation.target_kind and relation.query_kind in plan.sides:
                 table["candidates"] = FITTED_CANDIDATES
     header = f"{WRITTEN_BY} {_format_value(format_path(declared.path))}: the {side} side, seed {plan.seed}.\n"
@@ -192,12 +194,6 @@ class _FileNames:
             candidate = f"{stem}-{number}"
         self.used_names.add(file.lower())
         return file
-
-
-def _write_pairs(path: Path, pairs: IdPairs) -> None:
-    for name in chain.from_iterable(pairs):
-        refuse_unlistable_id(name)
-    write_id_pairs(path, pairs)
 
 
 def _format_tables(tables: Mapping[str, object], prefix: str = "") -> str:

@@ -125,8 +125,7 @@ def split_relations(
         ends = enumerate((relation.query, relation.target))
         free_ends = {end: known_ids[kind] for end, kind in ends if kind not in training_kinds}
         if held_out_pairs := select_pairs(held_out_pairs, free_ends):
-            is_same_kind = relation.query == relation.target
-            candidates = target if is_same_kind else held_out_kinds.get(relation.target, target)
+            candidates = target if relation.query == relation.target else held_out_kinds.get(relation.target, target)
             test = build_relation(relation, held_out_pairs, held_out_kinds.get(relation.query, query), candidates)
             if test.n_pairs:  # no two that share a name may be left
                 held_out.append(test)

@@ -108,8 +108,7 @@ class TunableModel:
         """Return every parameter with its default."""
         if self.name in KINDS:
             return list_parameters(self.name)
-        parameters: JsonObject = self.build().get_params()
-        return parameters
+        return JsonObject(self.build().get_params())
 
 
 @dataclass(frozen=True)

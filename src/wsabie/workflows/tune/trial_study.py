@@ -199,10 +199,11 @@ class LiveTrial:
     ) -> None:
         optuna = require_optuna()
         pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=2)
+        draw_seed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
         with _silence_log(optuna):
             self._study = optuna.create_study(
                 direction="maximize",
-                sampler=optuna.samplers.TPESampler(n_startup_trials=N_RANDOM_TRIALS, seed=_derive_seed(seed, number)),
+                sampler=optuna.samplers.TPESampler(n_startup_trials=N_RANDOM_TRIALS, seed=draw_seed),
                 pruner=pruner if halving else optuna.pruners.NopPruner(),
             )
             _add_evidence(optuna, self._study, earlier_trials)
@@ -355,10 +356,6 @@ def _decode_value(dimension: ChoiceParameter | RangeParameter, value: Any) -> An
     if isinstance(dimension, RangeParameter):
         return value
     return next(choice for choice in dimension.values if _encode_value(dimension, choice) == value)
-
-
-def _derive_seed(seed: int, number: int) -> int:
-    return int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
 
 
 @contextmanager
