@@ -166,9 +166,9 @@ def find_changed_items(connection: Connection, entry: int, at_most: int) -> set[
     None if more than `at_most` decisions changed.
     """
     since = (changes.c.entry_id > entry) & (changes.c.table == annotations.name)
-    if (connection.scalar(select(func.count()).where(since)) or 0) > at_most:
+    rows = connection.execute(select(changes.c.before, changes.c.after).where(since).limit(at_most + 1)).all()
+    if len(rows) > at_most:
         return None
-    rows = connection.execute(select(changes.c.before, changes.c.after).where(since))
     return {row["item_id"] for pair in rows for row in pair if row is not None}
 
 

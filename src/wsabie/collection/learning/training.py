@@ -113,11 +113,9 @@ def plan_training(
 
 def _find_rejected(connection: Connection, records: list[model_registry.ModelRecord], parent: int) -> int | None:
     """Return a later model that knows all decisions but did worse than the one in use."""
-    for record in records:
-        is_rejected = record.parent == parent and record.rejection_reason
-        if is_rejected and not training_examples.count_decisions_since(connection, record.last_entry_id):
-            return record.id
-    return None
+    rejected = (record for record in records if record.parent == parent and record.rejection_reason)
+    count_since = training_examples.count_decisions_since
+    return next((record.id for record in rejected if not count_since(connection, record.last_entry_id)), None)
 
 
 MOST_EPOCHS = 10_000
