@@ -13,7 +13,7 @@ def read_documented_keys(command: str) -> set[str]:
     """Keys of the table under "JSON": what stands in backticks outside of brackets, and before a semicolon."""
     section = PAGE.read_text(encoding="utf-8").partition("## JSON\n")[2].partition("\n## ")[0]
     rows = [line.split("|") for line in section.splitlines() if line.startswith("|")]
-    (text,) = [keys.partition("; `demo`")[0] for _, names, keys, _ in rows if f"`{command}`" in names]
+    text, *_ = [keys.partition("; `demo`")[0] for _, names, keys, _ in rows if f"`{command}`" in names]  # of rows
     while "(" in text:
         text = re.sub(r"\([^()]*\)", "", text)
     return set(re.findall(r"`([a-z_]+)`", text))
