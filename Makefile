@@ -92,7 +92,7 @@ docs: setup  ## build the documentation into docs/_build
 	@$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
 	@echo docs/_build/html/index.html
 
-lock: $(VENV)/.tools  ## choose versions anew after a change of pyproject.toml; NEWEST=1: the newest of all
+lock: $(VENV)/.tools  ## choose versions again after a change of pyproject.toml; NEWEST=1: the newest of all
 	@$(COMPILE) pyproject.toml locks/build.in --extra photos --extra dev --extra docs --output-file locks/developer.txt
 	@$(COMPILE) pyproject.toml locks/build.in --extra photos --constraint locks/developer.txt --output-file locks/package.txt
 	@$(COMPILE) locks/tools.in --constraint locks/developer.txt --output-file locks/tools.txt

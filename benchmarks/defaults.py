@@ -3,7 +3,7 @@
 For each task the 30 settings of `setting` are trained with seed 0 and measured on the validation rows (at most 5,000);
 the best one and the defaults are then trained with seeds 0, 1 and 2 and measured on the test rows. Every run keeps the
 epoch that the validation rows choose. Finished runs are lines of a JSONL file in benchmarks/results and are not
-repeated (`--again` runs them anew, after a change of the code, of which every line holds a fingerprint); each worker is
+repeated (`--again` runs them again, after a change of code, of which every line holds a fingerprint); each worker is
 a process with one thread, and the deterministic loop makes threads irrelevant for the figures.
 
 `--sweep` shows instead what each parameter does by itself: the defaults with one of them changed, on the validation

@@ -1,7 +1,7 @@
 """Old and new labels of a model while labels are added: `python -m benchmarks.streams TASK [--data FOLDER]`.
 
 corel5k (--data FOLDER with Mulan's sparse ARFF files), S, M: the tasks of benchmarks/tasks.py. A fifth of the labels,
-drawn anew for every seed, is held back: the model is fitted on the rows that have none of them, and then learns the
+drawn again for every seed, is held back: the model is fitted on the rows that have none of them, and then learns the
 others in 10 steps with `partial_fit`. A row comes in the step of its last label. Afterwards, on the test rows:
 
 old    MAP of the labels of the start, ranked among themselves, against the model before the first step

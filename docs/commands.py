@@ -1,6 +1,6 @@
 """The tables of arguments and options in `reference/command-line.md`, made from the commands themselves.
 
-`python docs/commands.py` writes them anew; a test says when that is needed.
+`python docs/commands.py` writes them again; a test says when that is needed.
 """
 
 import re

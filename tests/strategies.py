@@ -18,7 +18,7 @@ from wsabie.embedding.protocols import ComposedInputs
 from wsabie.training.rank_losses import build_losses
 from wsabie.training.training_data import build_targets
 
-DIM = 20  # one padded width all over: every other one compiles all kernels anew
+DIM = 20  # one padded width all over: every other one compiles all kernels again
 seeds = st.integers(0, 2**32 - 1)
 similarities = st.sampled_from(SIMILARITIES)
 

@@ -1,4 +1,4 @@
-"""The search of every system, its best setting trained anew and timed, and the race to the best peer's quality."""
+"""The search of every system, its best setting trained again and timed, and the race to the best peer's quality."""
 
 import os
 import statistics

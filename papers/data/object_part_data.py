@@ -97,7 +97,7 @@ def _generate_planted(name: str, seed: int, progress: Progress) -> PaperData:
     rows = FeatureTable(X, task.Y, labels, [f"picture {i}" for i in range(n_images)], counts=True)
     true, training_pairs, unseen = (_name_pairs(pairs, labels) for pairs in (task.true, task.training, task.unseen))
     training_note = (
-        "which do not hold: their parts were dealt out anew" if null else f"and {len(unseen)} that it is not told of"
+        "which do not hold: their parts were dealt out again" if null else f"and {len(unseen)} that it is not told of"
     )
     about = (
         f"planted pictures and relations {name}, likeness {likeness:g}, seed {seed}: {len(task.split.train):,} "

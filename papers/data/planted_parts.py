@@ -23,7 +23,7 @@ The paper's collection joins ImageNet with WordNet's part-of relations and is no
   have 1,521 part-of pairs in WordNet: of the labels in them 46 % are objects, 60 % parts, 6 % both; 23 % of the objects
   have several parts, at most 21, and 10 % of the parts several objects, at most 12.)
 - *Unseen relations* are some of these that training is not told of; either label has another one that it is told of.
-- *The null setting* deals the parts of the relations that training is told of out anew, so that none of them is true.
+- *The null setting* deals the parts of the relations that training is told of out again, so that none of them is true.
   Every label is in as many as before. The relations to test on stay.
 
 Pictures and their order do not depend on likeness or the null setting; relations do not depend on the number of

@@ -93,7 +93,7 @@ def test_a_killed_driver_goes_on_with_resume(
     check(report, single_node)
     assert report["nodes"]["joined"] == 2
     lines = Path(f"{model}.jsonl").read_text().splitlines()
-    assert 0 <= len(lines) - EPOCHS < 25  # it did not begin anew
+    assert 0 <= len(lines) - EPOCHS < 25  # it did not start over
 
 
 def test_what_is_trained_here_says_so(cluster: Any, shards: Path, tmp_path: Path) -> None:

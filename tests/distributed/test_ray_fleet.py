@@ -145,9 +145,9 @@ def test_what_fails_in_the_midst_of_training_fails_on_its_node(crew, caplog):
 
 def test_what_is_wrong_with_the_input_ends_a_training_with_its_sentence(crew):
     """It would be met on every node."""
-    fleet, _ = crew(a=[[None, wrong(InputError("rows-1 is damaged; make it anew"))]], b=[[None]])
+    fleet, _ = crew(a=[[None, wrong(InputError("rows-1 is damaged; make it again"))]], b=[[None]])
     assert list(fleet.newcomers()) == ["a/0", "b/0"]
-    with pytest.raises(InputError, match=r"^on node a: rows-1 is damaged; make it anew$"):
+    with pytest.raises(InputError, match=r"^on node a: rows-1 is damaged; make it again$"):
         ask_workers(fleet, "a/0")
 
 

@@ -78,7 +78,7 @@ def test_drift_is_the_distance_from_the_mean():
     assert delta_sum.join({"t": table}) == pytest.approx(1 / 3)
     assert table.tolist() == [[2, 3]]
     assert delta_sum.n == 0
-    assert delta_sum.join({"t": table}) == 0  # begun anew
+    assert delta_sum.join({"t": table}) == 0  # started over
 
 
 def test_only_rows_that_moved_travel():

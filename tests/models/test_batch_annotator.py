@@ -166,7 +166,7 @@ def test_what_a_model_cannot_use_is_refused(trained: Trained, by_rows: Trained, 
     space = wsabie.Space(dim=4, epochs=1, threads=1).fit([wsabie.Relation(kinds, "name", [("a", "x"), ("b", "y")])])
     space.save(tmp_path / "space")
     for name, content in (("space", "'space'"), ("gone", "no model")):
-        with pytest.raises(ModelFolderError, match=f"{name} holds {content}, and batches want a model of labels"):
+        with pytest.raises(ModelFolderError, match=f"{name} holds {content}, and batches need a model of labels"):
             BatchAnnotator(tmp_path / name)
     for options in ({"k": 0}, {"threads": 0}):
         with pytest.raises(InputError, match=f"{next(iter(options))} is 0; choose a whole number above 0"):

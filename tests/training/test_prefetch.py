@@ -1,4 +1,4 @@
-"""Reading ahead: every row once an epoch, anew every epoch; two items at most, errors come through, threads end."""
+"""Reading ahead: every row once an epoch, again every epoch; two items at most, errors come through, threads end."""
 
 import threading
 import time

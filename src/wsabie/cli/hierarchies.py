@@ -33,9 +33,7 @@ def match_model_siblings(
     names = list(vocabulary) if label_ids is None else vocabulary.names(label_ids)
     similar = _find_siblings(tree, hierarchy or (), "the model", names)
     if _is_used_in_training(tree, hierarchy or (), annotator.facts):
-        print_note(
-            f"{_format_paths(hierarchy)} was used in training: what it says of siblings is not what the model found out"
-        )
+        print_note(f"{_format_paths(hierarchy)} was used in training, so that figures of siblings are too good")
     return similar
 
 

@@ -23,7 +23,7 @@ from wsabie.cli.output import INTERRUPTED, InterruptExit, print_error, show_log_
 from wsabie.core.errors import WsabieError
 from wsabie.core.version import VERSION
 
-_STARTS_AGAIN = "unfinished work of this command is not kept, so that it begins anew next time"
+_STARTS_AGAIN = "unfinished work of this command is not kept, so that it starts over next time"
 _CONTINUES = "what is finished is kept, and the same command again goes on from it"
 _INTERRUPT_MESSAGES = {
     "train": "what is finished is kept, and the same command with --resume goes on from it",
@@ -36,7 +36,7 @@ _INTERRUPT_MESSAGES = {
     "collection init": _CONTINUES,
     "collection add": _CONTINUES,
     "collection scan": _CONTINUES,
-    "collection train": "the model in use stays, and the same command begins anew",
+    "collection train": "the model in use stays, and the same command starts over",
 }
 """Messages after Ctrl-C of the commands that keep some of their work."""
 
@@ -88,7 +88,7 @@ def _suggest_separator(error: Any) -> str:
     if word is None or getattr(error.ctx, "info_name", "") != "search":
         return ""
     example = f"behind --: search photos -- '{word}'" if " " in word else f"behind a label: search photos 'bird {word}'"
-    return f" (what is not wanted is given {example})"
+    return f" (write what to leave out as {example})"
 
 
 def _import_modules(package: ModuleType) -> list[ModuleType]:

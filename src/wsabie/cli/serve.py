@@ -99,9 +99,9 @@ class TokenOptions(OutputOptions):
     """Options of `wsabie token`."""
 
     file: Path = argument("File of tokens; is made if it is missing.", metavar="FILE")
-    name: str = argument("Whose it is, for the journal.", metavar="NAME")
+    name: str = argument("Name of its owner, for the journal.", metavar="NAME")
     role: Literal["read", "write"] = option("What it allows.", "read")
-    days: int | None = option("Days that it holds (default: for ever).", min=0, max=36500)
+    days: int | None = option("Days until it expires (default: never).", min=0, max=36500)
 
 
 @command("token tokens.json eve", "token tokens.json eve --role write --days 90")

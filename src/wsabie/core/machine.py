@@ -19,7 +19,7 @@ CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """Bytes, or "max"."""
 LARGE_MEMORY_BYTES = 10**8
-"""Bytes of memory from which on what is to be made of them says so before it begins."""
+"""Memory in bytes from which a command announces what it is about to allocate."""
 
 
 def get_user_name() -> str:

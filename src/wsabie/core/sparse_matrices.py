@@ -16,7 +16,7 @@ from wsabie.core.arrays import Array, Int64, Matrix
 from wsabie.core.errors import InputError, InputTypeError, bracket_detail
 from wsabie.core.file_backed_arrays import iterate_slices
 
-_REMEDY = "build the matrix anew, such as by scipy.sparse.csr_matrix((data, (rows, columns)), shape)"
+_REMEDY = "build the matrix again, such as by scipy.sparse.csr_matrix((data, (rows, columns)), shape)"
 _LARGEST = np.iinfo(np.int64).max
 
 

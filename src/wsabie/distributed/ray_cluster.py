@@ -125,7 +125,7 @@ def _join(ray: Any, address: str) -> None:
     except OSError as error:
         raise InputError(
             f"no Ray cluster can be reached at {address} ({error}); start one by `ray start --head`, "
-            "or give the address that it told"
+            "or give the address that it printed"
         ) from error
     _refuse_foreign_port(ray, address)
     try:

@@ -209,7 +209,9 @@ class EvaluationAccumulator:
         similar = None if similar is None else as_label_similarity(similar, n_labels)
         for name, distances in (("hops", hops), ("heights", heights)):
             if distances is not None and distances.n_labels != n_labels:
-                message = f"{name} are between {distances.n_labels:,} labels but there are {n_labels:,}; make them anew"
+                message = (
+                    f"{name} are between {distances.n_labels:,} labels but there are {n_labels:,}; make them again"
+                )
                 raise InputError(message)
         relations: dict[str, tuple[metrics.RowMetric, Any]] = {
             "psib": (metrics.measure_siblings, similar),

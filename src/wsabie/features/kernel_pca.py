@@ -283,7 +283,7 @@ class KernelPca(SavedObject):
         except (LookupError, TypeError, ValueError, AttributeError):
             is_valid = False
         if not is_valid:
-            raise ModelFolderError("this map of kernel components is damaged; restore it from a copy or learn it anew")
+            raise ModelFolderError("this map of kernel components is damaged; restore it from a copy or learn it again")
         return pca
 
     def fingerprint(self) -> str:

@@ -79,7 +79,7 @@ class BatchAnnotator:
         if kind not in (KIND, *KINDS):
             content = repr(kind) if kind else "no model"
             raise ModelFolderError(
-                f"{self.folder} holds {content}, and batches want a model of labels; give the folder that "
+                f"{self.folder} holds {content}, and batches need a model of labels; give the folder that "
                 "`wsabie train --model` wrote"
             )
 

@@ -202,7 +202,7 @@ class FullRank(ScoreRanker):
             difference = "kind of model" if is_model_folder(checkpoint) else "joint"
             raise InputError(
                 f"the checkpoint at {checkpoint} was made with another {difference}; "
-                "use the same settings and data, or begin anew (--restart)"
+                "use the same settings and data, or start over (--restart)"
             )
         return places
 

@@ -133,7 +133,7 @@ def renew_index(model: object, folder: Path) -> "LabelSearchIndex | None":
         recall = float(stored.config.get("target_recall", DEFAULT_RECALL))
         return index_labels(model, kind=stored.config["kind"], recall=recall, folder=folder)
     except (WsabieError, KeyError, TypeError, ValueError) as error:
-        _log.warning("the index in %s was not made anew (%s), so labels are searched exactly", place, error)
+        _log.warning("the index in %s was not made again (%s), so labels are searched exactly", place, error)
         return None
 
 

@@ -116,7 +116,7 @@ class FaissCodes:
             params = faiss.SearchParametersHNSW(efSearch=max(effort, k), **options)
         with _limit_threads(faiss, threads):
             ids: Int64 = self._index.search(queries, k, params=params)[1]
-        require(ids.max(initial=-1) < self._index.ntotal, "the index names vectors that do not exist; build it anew")
+        require(ids.max(initial=-1) < self._index.ntotal, "the index names vectors that do not exist; build it again")
         return ids
 
     def to_bytes(self) -> UInt8:

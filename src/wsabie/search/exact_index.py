@@ -253,7 +253,7 @@ class ExactIndex:
         def scan(span: int) -> None:
             for first, tile in self._tiles(block, edges[span], edges[span + 1]):
                 if topk.scan_topk(tile, first, heaps[span], 0, len(tile)):
-                    raise InputError("a score is NaN; the model has diverged, so train it anew")
+                    raise InputError("a score is NaN; the model has diverged, so train it again")
 
         run_in_threads(scan, range(len(heaps)), len(heaps))
         ids = np.concatenate([heap.labels for heap in heaps], axis=1)

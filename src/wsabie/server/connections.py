@@ -189,7 +189,7 @@ def _count_open_files() -> int:
 
 
 _MAX_HEAD, _MAX_LINES = 64 << 10, 100
-_NO_REQUEST = "this is no request of HTTP/1.1, or its head is larger than 64 kB or 100 lines; send it anew"
+_NO_REQUEST = "this is no request of HTTP/1.1, or its head is larger than 64 kB or 100 lines; correct it"
 _REASONS = {400: b"Bad Request", 503: b"Service Unavailable"}
 
 
@@ -290,7 +290,7 @@ class _StrictBuffer(ReceiveBuffer):
         if not data.startswith(b"\r\n"):  # no lines at all, as after most bodies in chunks
             blank = blank_line_regex.search(data, self._multiple_lines_search)
             if data.startswith(b"\n") or (blank and not _has_plain_lines(data[: blank.end()])):
-                raise h11.RemoteProtocolError("a line that ends or begins in a way of its own")
+                raise h11.RemoteProtocolError("a line without CR LF, or one that goes on with the line before")
         return super().maybe_extract_lines()
 
 

@@ -109,8 +109,8 @@ def _find_thresholds(version: ModelVersion, min_precision: float) -> ThresholdFu
     """Return the lowest probability of each label that reaches `min_precision` on the held-out items."""
     if version.loaded_model is None:
         raise InputError(
-            "min_precision wants a model that was judged by the held-out items of a collection; serve the collection "
-            "itself, or leave min_precision out"
+            "min_precision needs a model with an evaluation on the held-out items of a collection; serve the "
+            "collection itself, or leave min_precision out"
         )
     return version.loaded_model.threshold(min_precision).by_column(version.loaded_model.labels)
 

@@ -148,7 +148,7 @@ class ItemSummary(ResponseModel):
     labels: list[str] = Field(description="Accepted ones.")
     best_probability: float | None = Field(None, description="Highest probability of a suggestion.")
     uncertainty: float | None = Field(None, description="Highest min(p, 1 - p): 0.5 = the model cannot tell.")
-    probability: float | None = Field(None, description="Of the suggested label that was asked for.")
+    probability: float | None = Field(None, description="Of the label in the request.")
 
     @computed_field(description="Parent folder of the path.")  # type: ignore[prop-decorator]
     @property

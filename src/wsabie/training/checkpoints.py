@@ -106,7 +106,7 @@ class CheckpointFolder:
         if not self._has_checkpoint() or not self.resume:
             return None
         parts = open_model_folder(self.path)
-        advice = "restore it from a copy, or begin anew (--restart)"
+        advice = "restore it from a copy, or start over (--restart)"
         config = check_schema(CheckpointConfig, parts.config, self.path, advice, ModelFolderError)
         identity = config.identity
         different = sorted(k for k in {*identity, *self.identity} if identity.get(k) != self.identity.get(k))
@@ -115,7 +115,7 @@ class CheckpointFolder:
         if different:
             raise InputError(
                 f"the checkpoint at {self.path} was made with other {', '.join(different)}; "
-                "use the same settings and data, or begin anew (--restart)"
+                "use the same settings and data, or start over (--restart)"
             )
         best = None
         try:

@@ -97,7 +97,7 @@ def _scale_rows(inputs: Any, factor: float) -> Any:
 
 
 class QuadrupletVisits(TrainingData):
-    """Epochs of a collection; drawn anew for each.
+    """Epochs of a collection; drawn again for each.
 
     A pair whose label has no relation, or whose relation has no other picture, is visited without a partner.
 

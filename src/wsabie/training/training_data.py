@@ -34,7 +34,7 @@ class RowBlock(NamedTuple):
 
 
 class TrainingData:
-    """Blocks that training visits in every epoch; a subclass draws or reads them anew.
+    """Blocks that training visits in every epoch; a subclass draws or reads them again.
 
     Parameters
     ----------

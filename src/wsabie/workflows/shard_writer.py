@@ -314,7 +314,7 @@ def _prepare_work(out: Path, work: Path, digest: str, source: Path, options: Sha
         is_same_work = all(unfinished.get(name) == work_facts[name] for name in ("path", "options"))
         if is_same_work and has_finished_parts(out):
             raise InputError(
-                f"{source} has changed since the unfinished shards in {out} were begun; delete {out} to begin anew"
+                f"{source} has changed since the unfinished shards in {out} were begun; delete {out} to start over"
             )
         if not is_same_work:
             raise InputError(
@@ -351,9 +351,7 @@ def _read_work_facts(file: Path) -> JsonObject:
             facts = json.loads(file.read_text(encoding="utf-8", errors="replace"))
         except ValueError:
             facts = None
-    return (
-        facts if isinstance(facts, dict) and {"digest", "source"} <= set(facts) else {"source": "what cannot be told"}
-    )
+    return facts if isinstance(facts, dict) and {"digest", "source"} <= set(facts) else {"source": "an unknown source"}
 
 
 def _read_rejects(out: Path) -> Rejects:

@@ -104,27 +104,27 @@ def test_a_label_tree_is_made_kept_and_used(
 
 
 def test_an_index_follows_the_labels(cli: Cli, emoji: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Renamed labels are where they were; merged and learnt ones are not, and the index is made anew."""
+    """Renamed labels are where they were; merged and learnt ones are not, and the index is made again."""
     names = [name for name, _ in cli("annotate", model, emoji, "-k", 3, "--json").json["results"][0]["labels"]]
     assert cli("index", model, "--kind", "int8").code == 0
     renamed = cli("edit", model, "rename", names[0], "another name")
-    assert (renamed.code, "made anew" in renamed.err) == (0, False)
+    assert (renamed.code, "made again" in renamed.err) == (0, False)
     merged = cli("edit", model, "merge", "another name", names[1])
-    assert "the index of its labels (int8) was made anew: recall@10 1.000" in merged.err
+    assert "the index of its labels (int8) was made again: recall@10 1.000" in merged.err
     result = cli("update", model, emoji, "--without-replay", "--epochs", 1)
-    assert (result.code, result.err.count("was made anew")) == (0, 1), result.err
+    assert (result.code, result.err.count("was made again")) == (0, 1), result.err
     annotation = cli("annotate", model, emoji, "-k", 5, "--json")
     assert "searched exactly" not in annotation.err
     assert annotation.json["results"] == cli("annotate", model, emoji, "-k", 5, "--exact", "--json").json["results"]
     monkeypatch.setitem(sys.modules, "faiss", None)
     shutil.rmtree(model / "index")
-    assert "made anew" not in cli("edit", model, "remove", names[2]).err
+    assert "made again" not in cli("edit", model, "remove", names[2]).err
 
 
 def test_an_index_is_rebuilt_for_the_requested_recall(cli: Cli, emoji: Path, model: Path) -> None:
     names = [name for name, _ in cli("annotate", model, emoji, "-k", 3, "--json").json["results"][0]["labels"]]
     assert cli("index", model, "--kind", "tree", "--recall", 0.3).code == 0
-    assert "was made anew" in cli("edit", model, "merge", *names[:2]).err
+    assert "was made again" in cli("edit", model, "merge", *names[:2]).err
     assert open_model_folder(model / "index").config["target_recall"] == 0.3
 
 

@@ -113,7 +113,7 @@ def test_a_split_by_chance_loses_relations_that_this_one_keeps(cli: Any, rows: P
     assert report["relations"]["kept"] == 1
     assert report["relations"]["dropped"][0]["reason"] == "a label is no part of itself"
     near = cli("split", rows, "--relations", relations, "--out", tmp_path / "near", "--drop-near", 0.99, "--json").json
-    assert near["relations"]["kept"] == 0  # equal rows leave the later sides, and what is left is counted anew
+    assert near["relations"]["kept"] == 0  # equal rows leave the later sides, and what is left is counted again
     assert "too near those of an earlier side" in near["relations"]["dropped"][-1]["reason"]
 
 

@@ -197,7 +197,7 @@ def test_points_are_kept_for_the_next_search(cli: Cli, task: SearchTask, tmp_pat
     assert "extracting features" not in again.err
     assert first.out == again.out == search(cli, task, "guitar", "--json").out
     rebuilt = cli("search", task.model, "guitar", "--in", task.folder / "english.parquet", "--embeddings", points)
-    assert "points of another model or collection; they are made anew" in rebuilt.err
+    assert "points of another model or collection; they are made again" in rebuilt.err
     assert "extracting features" in rebuilt.err
     refused = search(cli, task, "guitar", "--embeddings", task.model)
     assert refused.code == 1

@@ -132,7 +132,7 @@ def test_results_of_others_are_not_replaced(cli: Cli, lists: Path, tmp_path: Pat
     (tmp_path / "r" / "about.md").write_text("mine")
     result = cli("compare", lists / "lists.toml", "--out", tmp_path / "r")
     assert result.code == 1
-    assert "was not made by an earlier run" in result.err
+    assert "was not written by an earlier run" in result.err
     assert (tmp_path / "r" / "about.md").read_text() == "mine"
 
 

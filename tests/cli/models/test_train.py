@@ -178,7 +178,7 @@ def test_unfinished_training_is_kept_until_restart(
             ("--resume", "--metric", "p@5000"),
             "no epoch can be chosen by 'p@5000'; choose MAP, or p@k with k from 1 to ",
         ),
-        (("--resume", "--n-words", "30"), "begin anew (--restart)"),
+        (("--resume", "--n-words", "30"), "start over (--restart)"),
         (("--resume", "--min-rows", "1000"), "no label has 1000 training rows"),
     ):
         refused = cli(*command[:-2], *words, pictures)

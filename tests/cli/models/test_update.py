@@ -237,7 +237,7 @@ def test_training_begins_with_another_models_space(cli: Any, parts: tuple[Path, 
 
 
 def test_probabilities_stay_and_no_label_comes_without_a_row(tmp_path: Path) -> None:
-    """Steps of too few rows to fit probabilities anew; a label that only a held row has is not learnt."""
+    """Steps of too few rows to fit probabilities again; a label that only a held row has is not learnt."""
     rng = np.random.default_rng(0)
 
     def rows(n: int, name: str, labels: Any) -> FeatureTable:

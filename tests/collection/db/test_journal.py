@@ -101,7 +101,7 @@ def test_what_was_made_anew_since_stands_in_the_way_of_an_undo(collection: Colle
     removed = read_history(collection.engine)[0].id
     tag(collection, 1, "sea", "rejected")  # another row, of the same item and label
     state_before = state_of(collection)
-    with pytest.raises(InputError, match=f"entry {removed} cannot be undone: what it removed was made anew"):
+    with pytest.raises(InputError, match=f"entry {removed} cannot be undone: what it removed was made again"):
         undo_entry(collection.engine, removed, by="eve")
     assert state_of(collection) == state_before
     undo_entry(collection.engine, by="eve")
@@ -131,7 +131,7 @@ def test_a_name_comes_back_for_one_label_alone(collection: Collection) -> None:
     undone = read_history(collection.engine)[0].id
     with begin_entry(collection.engine, "eve", "labels") as change:
         label_store.ensure_labels(change, ["ocean"])
-    with pytest.raises(InputError, match="was made anew"):
+    with pytest.raises(InputError, match="was made again"):
         undo_entry(collection.engine, undone, by="eve")
     with begin_read(collection.engine) as connection:
         assert connection.execute(select(tables.synonyms)).all() == []
@@ -249,7 +249,7 @@ def test_a_label_is_deleted_with_all_that_is_its_own_and_comes_back(collection: 
     undo_entry(collection.engine, deleted := read_history(collection.engine)[0].id, by="eve")  # and deleted again
     assert decided(collection) == {(3, "chick"): "accepted"}
     tag(collection, 1, "Möwe")
-    with pytest.raises(InputError, match="was made anew since"):
+    with pytest.raises(InputError, match="was made again since"):
         undo_entry(collection.engine, deleted + 1, by="eve")
 
 

@@ -235,7 +235,7 @@ def test_choices(collection: Collection) -> None:
     _, rejects = load(collection, collection.folder / "again.jsonl", (collection.folder / "t.jsonl").read_bytes())
     export_tags(collection, collection.folder / "t.jsonl", choice=TagSelection(state="suggested"), overwrite=True)
     _, rejects = load(collection, collection.folder / "again.jsonl", (collection.folder / "t.jsonl").read_bytes())
-    assert rejects.counts == {"suggestion that nobody decided": 2}
+    assert rejects.counts == {"suggestion without a decision": 2}
 
 
 @pytest.mark.parametrize(
@@ -401,8 +401,8 @@ OURS = "path,label,state,origin,by,at,model,model_made,score\n"
     ("line", "reason"),
     [
         ("a.jpg,sea,accepted,devil,x,2026-01-01T00:00:00Z,,,", "unknown origin"),
-        ("a.jpg,sea,accepted,person,x,yesterday,,,", "time that is none of ours"),
-        ("a.jpg,sea,accepted,person,x,2026-01-01T00:00:00,,,", "time that is none of ours"),
+        ("a.jpg,sea,accepted,person,x,yesterday,,,", "unknown form of time"),
+        ("a.jpg,sea,accepted,person,x,2026-01-01T00:00:00,,,", "unknown form of time"),
         ("a.jpg,sea,accepted,person,x,2026-01-01T00:00:00Z,../../etc,,", "model that is no name of a folder"),
         ("a.jpg,sea,accepted,person,x,2026-01-01T00:00:00Z,m,,nan", "score that is no number"),
         ("a.jpg,sea,perhaps,person,x,2026-01-01T00:00:00Z,,,", "unknown state"),

@@ -72,7 +72,7 @@ def test_what_cannot_be_shown_is_told(collection: Collection) -> None:
     for name, message in [
         ("broken.png", "cannot be shown: .*broken.png: damaged picture"),
         ("words.png", "words.png: not a picture"),
-        ("empty.png", "cannot be read; mend it"),
+        ("empty.png", "cannot be read; repair it"),
     ]:
         with pytest.raises(InputError, match=message):
             make_thumbnail(collection, item_numbers[name])

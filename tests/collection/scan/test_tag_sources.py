@@ -355,5 +355,5 @@ def test_tags_inside_that_a_sidecar_does_not_say_are_counted_once(collection: Co
     (collection.folder / "a.xmp").write_text(PACKET.format("<r:li>sea</r:li>"))
     (collection.folder / "b.XMP").write_text(PACKET.format("<r:li>sea</r:li><r:li>b.jpg</r:li><r:li>sky</r:li>"))
     result = look(collection)
-    assert result.notes == ("1 new picture holds tags that the sidecar beside it does not say; sidecars count",)
+    assert result.notes == ("1 new picture holds tags that its sidecar lacks; the sidecar counts",)
     assert look(collection).notes == ()

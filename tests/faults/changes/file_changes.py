@@ -1,6 +1,6 @@
 """Changes of files of every format: values, tensors, cells of tables, lines, pages, flips and cuts.
 
-Checksums that stand in a folder are written anew where a change is to be seen by the reader behind them.
+Checksums that stand in a folder are written again where a change is to be seen by the reader behind them.
 """
 
 import hashlib

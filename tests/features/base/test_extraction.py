@@ -188,7 +188,7 @@ def test_a_finished_file_is_left_as_it_is(tmp_path, extractor, spoilt, monkeypat
     assert [p.name for p in tmp_path.iterdir()] == ["a.parquet"]
 
 
-@pytest.mark.parametrize("change", ["labels", "content", "dictionary", "augment", "anew", "shards", "damage"])
+@pytest.mark.parametrize("change", ["labels", "content", "dictionary", "augment", "again", "shards", "damage"])
 def test_what_has_changed_is_done_again(tmp_path, collection, extractor, change):
     pictures = [p._replace(content=p.content.read_bytes()) for p in collection]
     out, options = tmp_path / "a.parquet", {"shard_pictures": 8}
@@ -204,7 +204,7 @@ def test_what_has_changed_is_done_again(tmp_path, collection, extractor, change)
         extractor = VisualWords(60, seed=1).fit(collection)
     elif change == "augment":
         options["augment"] = 1
-    elif change == "anew":
+    elif change == "again":
         options["resume"] = False
     elif change == "shards":
         options["shard_pictures"] = 6

@@ -94,7 +94,7 @@ def test_a_space_that_was_never_fitted_is_fitted() -> None:
     [
         (
             Relation(EntityKind("song", features(2), ["a", "b"]), "artist", [("a", "x")]),
-            "knows no kind 'song'; fit it anew",
+            "knows no kind 'song'; fit it again",
         ),
         (
             Relation(EntityKind("artist", features(2), ["a", "b"]), "track", [("a", "t0")]),

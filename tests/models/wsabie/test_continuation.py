@@ -1,4 +1,4 @@
-"""Going on with a trained model: columns of labels by name, and probabilities anew."""
+"""Going on with a trained model: columns of labels by name, and probabilities again."""
 
 from copy import copy
 from pathlib import Path

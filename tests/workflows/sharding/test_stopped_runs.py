@@ -176,7 +176,7 @@ def test_unfinished_work_of_others_is_not_thrown_away(tmp_path: Path, monkeypatc
     monkeypatch.undo()
     with pytest.raises(InputError, match="holds unfinished shards of made-up, of other data or with other options"):
         in_shards(toy_rows(60), tmp_path / "out", rows=50)
-    with pytest.raises(InputError, match=r"made-up has changed since the unfinished .* begun; delete .*/out to begin"):
+    with pytest.raises(InputError, match=r"made-up has changed since the unfinished .* begun; delete .*/out to start over"):
         in_shards(toy_rows(), tmp_path / "out", rows=100)
     assert same(in_shards(toy_rows(60), tmp_path / "out", rows=100).load(), toy_rows(60))
 
@@ -258,7 +258,7 @@ def test_a_conversion_that_stopped_at_its_start_leaves_no_trace(tmp_path: Path) 
 def test_unfinished_work_of_unknown_origin_is_refused(tmp_path: Path, content_: str) -> None:
     (tmp_path / "unfinished").mkdir()
     (tmp_path / "unfinished" / "work.json").write_text(content_)
-    with pytest.raises(InputError, match="holds unfinished shards of what cannot be told"):
+    with pytest.raises(InputError, match="holds unfinished shards of an unknown source"):
         in_shards(toy_rows(), tmp_path)
 
 

@@ -1136,7 +1136,7 @@ export interface components {
             best_probability: number | null;
             /** @description Highest min(p, 1 - p): 0.5 = the model cannot tell. */
             uncertainty: number | null;
-            /** @description Of the suggested label that was asked for. */
+            /** @description Of the label in the request. */
             probability: number | null;
             size: number | null;
             added_at: string;
@@ -1173,7 +1173,7 @@ export interface components {
             best_probability: number | null;
             /** @description Highest min(p, 1 - p): 0.5 = the model cannot tell. */
             uncertainty: number | null;
-            /** @description Of the suggested label that was asked for. */
+            /** @description Of the label in the request. */
             probability: number | null;
             /** @description Parent folder of the path. */
             readonly folder: string;
@@ -1639,7 +1639,7 @@ export interface components {
             best_probability: number | null;
             /** @description Highest min(p, 1 - p): 0.5 = the model cannot tell. */
             uncertainty: number | null;
-            /** @description Of the suggested label that was asked for. */
+            /** @description Of the label in the request. */
             probability: number | null;
             label: string | null;
             /** @description null: it is tagged so. */
@@ -2592,7 +2592,7 @@ export interface operations {
             query?: {
                 /** @description Principal components, or UMAP where a job has made it. */
                 method?: "pca" | "umap";
-                /** @description Of the map that is meant; 409 where it is another by now. */
+                /** @description Version of the map; 409 if the map has changed. */
                 version?: string | null;
             };
             header?: never;
@@ -2617,7 +2617,7 @@ export interface operations {
             query?: {
                 /** @description Principal components, or UMAP where a job has made it. */
                 method?: "pca" | "umap";
-                /** @description Of the map that is meant; 409 where it is another by now. */
+                /** @description Version of the map; 409 if the map has changed. */
                 version?: string | null;
                 /** @description Results, at most. */
                 k?: number;

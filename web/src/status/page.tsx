@@ -33,7 +33,7 @@ export function StatusPage({ collection }: { collection: LoadResult<CollectionSt
           <JobButton kind="scan" description="Look for new, moved and changed files" name="Scan" isBusy={isBusy} facts={facts} />
           <JobButton kind="apply" description="Let the model look at new pictures" name="Suggest" isBusy={isBusy} facts={facts} />
           {facts?.index && describeIndex(facts.index) && (
-            <JobButton kind="index" description={describeIndex(facts.index) ?? ""} name={facts.index.state === "ready" ? "Index anew" : "Index"} isBusy={isBusy} facts={facts} />
+            <JobButton kind="index" description={describeIndex(facts.index) ?? ""} name={facts.index.state === "ready" ? "Index again" : "Index"} isBusy={isBusy} facts={facts} />
           )}
         </div>
         {jobs.length > 0 && (

@@ -104,7 +104,7 @@ function LearnCard({ models, jobs, canWrite }: { models: ModelList; jobs: readon
             As needed
           </button>
           <button type="button" aria-pressed={isFull} onClick={() => setIsFull(true)}>
-            Anew
+            From scratch
           </button>
         </div>
         <label className="field-inline">

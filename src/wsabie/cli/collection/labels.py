@@ -34,7 +34,7 @@ class LabelActionOptions(CollectionOptions, PersonOptions):
     )
     names: list[str] | None = argument("Labels; of list, a part of their names.", metavar="LABEL")
     k: int | None = option(
-        "list, tidy: at most so many (default: 20); show: neighbours (10).",
+        "list, tidy: labels at most (default: 20); show: neighbours (10).",
         flag="-k",
         min=1,
         not_for=_only_for("list", "tidy", "show"),
@@ -58,7 +58,7 @@ class LabelActionOptions(CollectionOptions, PersonOptions):
         "synonym, edit: language of the names, such as de.", not_for=_only_for("synonym", "edit")
     )
     wordnet: str | None = option(
-        "edit: what it means, such as n02084071; '' for nothing.", metavar="ID", not_for=_only_for("edit")
+        "edit: WordNet synset, such as n02084071; '' for none.", metavar="ID", not_for=_only_for("edit")
     )
     remove_name: list[str] | None = option(
         "edit: another name that it has no more.", metavar="NAME", not_for=_only_for("edit")

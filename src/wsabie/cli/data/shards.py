@@ -43,7 +43,7 @@ def shards(options: ShardsOptions) -> Report:
     data, folder = options.data, options.out
     options.check_outputs(inputs=(data, folder))
     if folder.resolve() == data.resolve() or data.resolve() in folder.resolve().parents:
-        raise InputError(f"cannot write {folder}: it is, or lies in, what is read; choose another folder")
+        raise InputError(f"cannot write {folder}: it is, or lies in, the data; choose another folder")
     start, executor, progress = time.perf_counter(), make_executor(1, options.ray, folder), TerminalProgress()
     settings = ShardOptions(options.rows, options.values, options.seed)
     try:

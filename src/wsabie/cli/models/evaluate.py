@@ -40,7 +40,7 @@ class PartsOptions(Options, panel="Models of objects and parts"):
     quadruplets: int | None = option(
         "Pairs of pictures to draw; 0: none (default: 10,000, fewer of many labels).", min=0, max=1_000_000
     )
-    seed: int | None = option("Seed of what is drawn (default: 0).", min=0, max=2**63 - 1)
+    seed: int | None = option("Seed of the drawn pairs (default: 0).", min=0, max=2**63 - 1)
 
     def list_flags(self) -> list[str]:
         """List the flags that the command line states."""

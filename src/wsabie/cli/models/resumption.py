@@ -178,7 +178,7 @@ def refuse_discard(model: Path, work: Path, *, resume: bool, restart: bool) -> b
         raise InputError("--resume goes on from unfinished training and --restart removes it; leave one of them out")
     if has_work and not (resume or restart):
         raise InputError(
-            f"{work} holds unfinished training; give --resume to go on from it, or --restart to begin anew"
+            f"{work} holds unfinished training; give --resume to go on from it, or --restart to start over"
         )
     if is_model_folder(model) and resume and not has_work:
         return True

@@ -148,7 +148,7 @@ def _train_model(options: TrainOptions) -> Report:
     if result.validation is not None:
         inputs.report_unknown_labels(result.validation, options.valid)
     if valid is not None and inputs.is_training_data(valid, result.facts):
-        reason = "so that the epoch was chosen by what is known by heart"
+        reason = "so that the epoch was chosen on rows of the training"
         print_note(f"{options.valid} is the training data itself, {reason}")
     if recipe.hold_out and valid is None and not result.facts["validation_rows"]:
         print_note("no row that was set aside has a label that other rows have, so that the last epoch was kept")

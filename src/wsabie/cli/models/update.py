@@ -94,7 +94,7 @@ def _renew_index(annotator: "Annotator", folder: Path) -> None:
     index = renew_index(annotator, folder)
     if index is not None:
         recall = f"recall@10 {index.recall:.3f} ({index.target_recall:g} was asked for)"
-        print_note(f"the index of its labels ({index.kind}) was made anew: {recall}")
+        print_note(f"the index of its labels ({index.kind}) was made again: {recall}")
 
 
 class EditOptions(OutputOptions):

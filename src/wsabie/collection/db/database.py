@@ -218,7 +218,7 @@ def _refuse_nul(parameters: JsonObject | tuple[object, ...], executemany: bool, 
     # PostgreSQL rejects NUL, and SQLite ends a pattern there. Batches of rows come from the program itself.
     texts = parameters.values() if isinstance(parameters, dict) else parameters
     if not executemany and any(isinstance(text, str) and "\0" in text for text in texts or ()):
-        raise InputError("a NUL is in no name and no path; leave out signs that nobody sees")
+        raise InputError("names and paths hold no NUL; leave out invisible characters")
 
 
 def _begin(connection: Connection) -> None:

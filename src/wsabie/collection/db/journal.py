@@ -305,7 +305,7 @@ def _find_undoable(connection: Connection, number: int | None, names: tuple[str,
 
 
 def _revert_changes(change: JournalWriter, changes: Sequence[Row], undone: JournalEntry) -> None:
-    message = f"entry {undone.id} cannot be undone: what it removed was made anew since, or what that needs is gone"
+    message = f"entry {undone.id} cannot be undone: what it removed was made again since, or what that needs is gone"
     message += "; undo what came later first (`wsabie collection history`)"
     try:
         change.revert(changes)

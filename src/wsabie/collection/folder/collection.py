@@ -129,7 +129,7 @@ def suggest_recovery(folder: Path, *, can_start_over: bool = True) -> str:
         return f"restore a dump of it, by the command that this prints: {format_command('restore', folder)}"
     backup = find_best_backup(folder / PLACE)
     if backup is None:
-        start_over = f", or begin anew: move {folder / PLACE} away, then {format_command('init', folder)}"
+        start_over = f", or start over: move {folder / PLACE} away, then {format_command('init', folder)}"
         command = format_command("restore", folder)
         return f"restore a copy of your own: {command} FILE{start_over if can_start_over else ''}"
     return f"restore the backup of {backup.at[:16].replace('T', ' ')} UTC: {format_command('restore', folder)}"

@@ -188,7 +188,7 @@ def _parse_region(cell: object) -> str:
 def _parse_state(cell: object) -> str:
     state = parse_text(cell, "state")
     if state == _SUGGESTED:
-        raise RowError("suggestion that nobody decided")
+        raise RowError("suggestion without a decision")
     if state not in _STATES:
         raise RowError("unknown state", ascii(state)[:100])
     return state

@@ -156,7 +156,7 @@ def parse_time(text: str) -> int:
             raise ValueError("no zone")
         return (time - _START) // _MICROSECOND
     except (ValueError, OverflowError) as error:
-        raise RowError("time that is none of ours", ascii(text)[:100]) from error
+        raise RowError("unknown form of time", ascii(text)[:100]) from error
 
 
 def format_time(microseconds: int) -> str:

@@ -57,7 +57,7 @@ def find_item_file(collection: Collection, item: int) -> ItemFile:
         message = f"there is no item number {item} with a file"
         raise NotFoundError(f"{message}; `wsabie collection status` says what there is", served=message)
     if row.hash is None:
-        message, command = f"{row.path} cannot be read; mend it", format_command("scan", collection.folder)
+        message, command = f"{row.path} cannot be read; repair it", format_command("scan", collection.folder)
         raise InputError(f"{message}, and run: {command}", served=f"{message}, {_SCAN_HINT}")
     path = folder / row.path
     if not _is_within(path, folder):
@@ -106,7 +106,7 @@ def open_item_file(item_file: ItemFile) -> FileIO:
         return stream
     stream.close()
     if inside:
-        served = f"{path.relative_to(folder)} is no file any more; mend it, {_SCAN_HINT}"
+        served = f"{path.relative_to(folder)} is no file any more; put it back, {_SCAN_HINT}"
         raise InputError(f"{path} is no file any more; run: wsabie collection scan", served=served)
     raise _make_link_error(path, folder)
 
@@ -131,7 +131,7 @@ def _is_within(path: Path | str, folder: Path) -> bool:
 def _make_read_error(path: Path, folder: Path, error: OSError) -> InputError:
     message = f"unreadable file ({error.strerror})"
     refusal = NotFoundError if isinstance(error, FileNotFoundError | NotADirectoryError) else InputError
-    served = f"{path.relative_to(folder)}: {message}; mend it, {_SCAN_HINT}"
+    served = f"{path.relative_to(folder)}: {message}; repair it, {_SCAN_HINT}"
     return refusal(f"{path}: {message}; run: wsabie collection scan", served=served)
 
 

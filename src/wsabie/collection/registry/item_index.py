@@ -311,7 +311,7 @@ def renew_indices(collection: Collection, model: Path, progress: Progress = SILE
     try:
         return _build_indices(model, search_index, kind, recall, progress)
     except InputError as error:
-        _log.warning("the index of the items was not made anew: %s", error)
+        _log.warning("the index of the items was not made again: %s", error)
         return {}
 
 

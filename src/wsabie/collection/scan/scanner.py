@@ -266,7 +266,7 @@ class _ScanRun:
         notes = [note for contents in self.contents.values() for note in contents.notes]
         if n := self.counts["other_tags"]:
             pictures = "1 new picture holds" if n == 1 else f"{n:,} new pictures hold"
-            notes.append(f"{pictures} tags that the sidecar beside it does not say; sidecars count")
+            notes.append(f"{pictures} tags that its sidecar lacks; the sidecar counts")
         modalities = (contents.options.get("modality") for contents in self.contents.values())
         counts = {name: n for name, n in self.counts.items() if name in ScanResult._fields}
         counts["unchanged"] = self.counts["unchanged"] + self.counts["same"] - self.counts["found_again"]

@@ -3,7 +3,7 @@
 Files are replaced as a whole or not at all, and only when their tags differ from the new ones. They keep
 their mode and extended attributes. Links are not written through.
 
-Libraries write the whole packet anew, and what other programs put between its tags is lost
+Libraries write the whole packet again, and what other programs put between its tags is lost
 (`docs/decisions/picture-tags.md`).
 """
 
@@ -97,7 +97,7 @@ def write_sidecar(picture: Path, tags: Iterable[str | Sequence[str]], *, token: 
 def write_embedded(
     picture: Path, tags: Iterable[str | Sequence[str]], *, keep_time: bool = False, token: str | None = None
 ) -> bool:
-    """Make `tags` the tags of the XMP packet inside a JPEG, PNG or WebP file; nothing is encoded anew.
+    """Make `tags` the tags of the XMP packet inside a JPEG, PNG or WebP file; nothing is encoded again.
 
     All other segments and chunks, the compressed pixels and what follows them stay as they are, byte for byte, IPTC
     keywords too: readers prefer XMP. A sidecar beside the picture goes on to count before it.

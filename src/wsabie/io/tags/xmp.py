@@ -9,7 +9,7 @@ that lie deeper in a packet, such as those of the ingredients of a collage, are 
 Written are tags alone: the properties that name them are cut out of the text and new ones put in their place. So
 prefixes, comments, padding, the order of attributes and everything of other programs stay, byte for byte.
 
-Libraries write the whole packet anew, and what other programs put between its tags is lost
+Libraries write the whole packet again, and what other programs put between its tags is lost
 (`docs/decisions/picture-tags.md`).
 """
 

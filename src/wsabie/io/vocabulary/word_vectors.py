@@ -205,7 +205,7 @@ def read_word_vectors(
     except WriteError as error:
         if cache is not None:
             raise
-        log.info("%s; the vectors are read anew every time unless cache names another file", error)
+        log.info("%s; the vectors are read again every time unless cache names another file", error)
     with tempfile.TemporaryDirectory(prefix="wsabie-") as folder:  # what is mapped lasts until nobody has it
         return _convert(path, Path(folder) / "vectors", limit, source_facts, rejects, progress)
 

@@ -61,9 +61,9 @@ class ScoreRanker(LabelModel):
             tile[:, hidden] = -np.inf
             hide_labels(tile, 0, excluded.part(lo, hi))
             bad = scan_topk(tile, 0, TopKHeap(heap.scores[lo:hi], heap.labels[lo:hi]), 0, hi - lo)
-            require(not bad, f"a score of the rows {lo} to {hi - 1} is NaN; fit the model anew on finite rows")
+            require(not bad, f"a score of the rows {lo} to {hi - 1} is NaN; fit the model again on finite rows")
         sort_topk(heap, 0, count_rows(inputs))
-        require(not np.isposinf(heap.scores[:, :1]).any(), "a score is infinite; fit the model anew on finite rows")
+        require(not np.isposinf(heap.scores[:, :1]).any(), "a score is infinite; fit the model again on finite rows")
         return heap.labels, heap.scores
 
     def score(self, X: Matrix, Y: Labels) -> float:

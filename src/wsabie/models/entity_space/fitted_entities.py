@@ -227,7 +227,7 @@ def grow_space(
     }
     for name, kind in relation_kinds.items():
         if kind.X is not None:
-            require(name in kinds, f"the space knows no kind {name!r}; fit it anew to learn a map of its features")
+            require(name in kinds, f"the space knows no kind {name!r}; fit it again to learn a map of its features")
             kinds[name] = add_entities(kinds[name], kind, space)
         elif name not in kinds:
             require(

@@ -85,7 +85,7 @@ class BatchReport:
             sentences.append("the rows are of another kind than before: train a model on all rows again (wsabie train)")
         if self.ece is not None and self.ece > BADLY_CALIBRATED:
             sentences.append(
-                f"probabilities were off by {self.ece:.2f}: train anew, or from Python call `calibrate` with more rows "
+                f"probabilities were off by {self.ece:.2f}: train again, or call `calibrate` in Python with more rows "
                 "that are not learnt"
             )
         return "; ".join(sentences)

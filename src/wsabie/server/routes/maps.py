@@ -26,9 +26,7 @@ from wsabie.server.request_headers import can_gzip, has_current_copy
 router = make_router("map", f"{API}/map")
 
 MapMethod = Annotated[item_map.Method, Query(description="Principal components, or UMAP where a job has made it.")]
-MapVersion = Annotated[
-    str | None, Query(max_length=100, description="Of the map that is meant; 409 where it is another by now.")
-]
+MapVersion = Annotated[str | None, Query(max_length=100, description="Version of the map; 409 if the map has changed.")]
 _BYTES_RESPONSE: dict[int | str, JsonObject] = {200: {"content": {"application/octet-stream": {}}}}
 _GRID_SIDE = 65_535
 _CACHE_SIZE = 2  # maps of a collection: PCA and UMAP

@@ -414,7 +414,7 @@ def require_writable_folder(folder: Path, made_by: str) -> None:
     is_earlier_run = page.is_file() and page.read_text(encoding="utf-8", errors="replace").rstrip().endswith(made_by)
     if existing_files and not is_earlier_run:
         raise InputError(
-            f"cannot write {existing_files[0]}: what is there was not made by an earlier run and would be lost; "
+            f"cannot write {existing_files[0]}: it was not written by an earlier run and would be lost; "
             "choose another folder"
         )
 

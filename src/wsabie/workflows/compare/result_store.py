@@ -154,7 +154,7 @@ class ResultStore:
         if different:
             raise InputError(
                 f"{self.folder} holds results with other {', '.join(different)}, which cannot be compared; give the "
-                "same data and settings, begin anew (--restart), or name another folder (--work)"
+                "same data and settings, start over (--restart), or name another folder (--work)"
             )
 
 

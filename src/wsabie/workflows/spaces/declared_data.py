@@ -245,7 +245,7 @@ class EntityFeatureExtractor:
         if rows is source:
             require(
                 not kind.feature_options,
-                f"[kinds.{kind.name}] says how to extract features of what is rows of features already",
+                f"[kinds.{kind.name}] says how to extract features, and the data are rows of features already",
             )
         self.first_kinds[kind.mapped_by] = kind.name, rows
         return rows

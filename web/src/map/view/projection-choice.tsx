@@ -36,7 +36,7 @@ export function ProjectionChoice({ mapStatus, canWrite }: { mapStatus: MapStatus
           title="It keeps like with like better, and takes minutes for 100,000 pictures"
           onClick={() => void startJob("map")}
         >
-          {isDrawing ? "Drawing…" : umap.state === "stale" ? `Draw anew (${formatCount(umap.new_items, "new picture")})` : "Draw by UMAP"}
+          {isDrawing ? "Drawing…" : umap.state === "stale" ? `Draw again (${formatCount(umap.new_items, "new picture")})` : "Draw by UMAP"}
         </button>
       )}
     </div>
