@@ -176,7 +176,9 @@ def test_unfinished_work_of_others_is_not_thrown_away(tmp_path: Path, monkeypatc
     monkeypatch.undo()
     with pytest.raises(InputError, match="holds unfinished shards of made-up, of other data or with other options"):
         in_shards(toy_rows(60), tmp_path / "out", rows=50)
-    with pytest.raises(InputError, match=r"made-up has changed since the unfinished .* begun; delete .*/out to start over"):
+    with pytest.raises(
+        InputError, match=r"made-up has changed since the unfinished .* begun; delete .*/out to start over"
+    ):
         in_shards(toy_rows(), tmp_path / "out", rows=100)
     assert same(in_shards(toy_rows(60), tmp_path / "out", rows=100).load(), toy_rows(60))
 
