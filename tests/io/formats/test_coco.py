@@ -274,6 +274,12 @@ def test_a_box_needs_no_outline(tmp_path: Path, segmentation: Any) -> None:
     assert (item.content.region.box, item.content.region.outlines) == (Box(10, 10, 70, 55), ())
 
 
+def test_a_box_is_the_region_where_outlines_are_empty(tmp_path: Path) -> None:
+    write(tmp_path, annotation(box=(10, 10, 60, 45), segmentation=[[]]))
+    (item,) = open_source(tmp_path)
+    assert item.content.region.box == Box(10, 10, 70, 55)
+
+
 def test_a_single_outline_is_no_list_of_outlines(tmp_path: Path) -> None:
     write(tmp_path, annotation(segmentation=[10, 10, 30, 10, 10, 40], iscrowd="0"))
     (item,) = open_source(tmp_path)

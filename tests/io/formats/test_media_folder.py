@@ -483,3 +483,32 @@ def test_a_thousand_photos_by_metadata(data, folder):
     assert len({label for p in source for label in p.labels}) <= 200
     with Image.open(next(iter(source)).content) as image:
         assert max(image.size) <= 192
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "tool"),
+    [
+        ("labels/1.txt", "0 0.5 .5 0.25 1e-2\n", "boxes of YOLO"),
+        ("1.json", '{"version": "5", "shapes": []}', "shapes of labelme"),
+        ("annotations.xml", "<?xml version='1.0'?>\n<annotations><image/></annotations>", "tags of CVAT"),
+        ("annotations/1.xml", "<annotation><object/></annotation>", "objects of Pascal VOC outside of a folder"),
+    ],
+)
+def test_files_of_other_tools_are_named(folder, picture, name, content, tool):
+    picture(folder / "images" / "1.jpg")
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text(content)
+    with pytest.raises(InputError, match=f"{name} holds {tool}.*; export them as COCO's JSON, or as a table of files"):
+        read_folder(folder, rejects=Rejects())
+
+
+def test_subjects_lie_beside_documents(folder):
+    for name, content in {
+        "a.txt": "waves",
+        "a.tsv": "<http://y/p1>\tsea\n<http://y/p2>\n",
+        "b.txt": "x",
+        "b.key": "dog",
+    }.items():
+        (folder / name).write_text(content)
+    assert listed(read_folder(folder, rejects=Rejects())) == {"a.txt": ("sea", "http://y/p2"), "b.txt": ("dog",)}
+    assert not any(listed(read_folder(folder, labels_from="none", rejects=Rejects())).values())

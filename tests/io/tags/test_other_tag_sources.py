@@ -46,6 +46,8 @@ def test_tags_that_programs_keep_for_themselves_are_no_labels(tmp_path: Path, pr
     write_sidecar(photo, [*own, ("animal", "gull"), "sea"])
     assert set(read_keywords(photo)) == {"gull", "sea"}
     assert (program, "changed") in read_image_tags(photo).tags  # whoever writes tags leaves them there
+    write_sidecar(photo, [f"{program}|format|jpg", "jpg", "sea"])  # as one keyword
+    assert read_keywords(photo) == ("sea",)
     write_sidecar(photo, [program])
     assert read_keywords(photo) == (program,)  # a word that a person wrote
 
@@ -65,6 +67,7 @@ def make_block(*keywords: bytes, mark: bool = False) -> bytes:
         ("Straße".encode().decode("latin-1").encode(), "Straße"),
         ("Möwe – See".encode("cp1252").decode("latin-1").encode(), "Möwe – See"),
         (("ä" * 31 + "xy€").encode()[:64], "ä" * 31 + "xy"),
+        ("café".encode("latin-1"), "café"),
         ("海".encode(), "海"),
         (b"\x81\xf6", "\x81ö"),
         (b"sea\0", "sea"),

@@ -200,6 +200,8 @@ def parse_coco_region(element: JsonObject, *, needs_outline: bool = True) -> Reg
         raise RowError("region without a box", detail)
     if isinstance(outlines, list) and all(map(_is_number, outlines)):
         outlines = [outlines] if outlines else []  # a single one
+    elif isinstance(outlines, list) and not any(outlines):
+        outlines = []
     try:
         if box and not needs_outline:
             with suppress(TypeError, ValueError, OverflowError, RowError):

@@ -24,18 +24,20 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from wsabie.core.errors import InputError, MissingLabelsError
+from wsabie.core.folder_tree import walk_folder
 from wsabie.core.input_files import is_regular_file
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.file_matching import FileMatcher, find_files, format_other_files, normalise_relative_path
 from wsabie.io.image_errors import refine_by_decoding
 from wsabie.io.modalities import DOCUMENTS, MEDIA, Modality, detect_modality
-from wsabie.io.parsers.array_builders import require_rows
+from wsabie.io.parsers.array_builders import decode_row, require_rows
 from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader, find_flag_columns
-from wsabie.io.parsers.text_files import explain_reading_errors
+from wsabie.io.parsers.text_files import explain_reading_errors, iterate_content_lines, read_head
 from wsabie.io.parsers.text_tables import (
     format_column_names,
     iterate_table_rows,
@@ -214,6 +216,14 @@ def _make_label_reader(
 
 
 LABELS_FROM = ("auto", "folders", "metadata", "xmp", "tags", "none")
+_ENDINGS, _MOST_FILES = (".txt", ".xml", ".json"), 50
+_TOOLS = {
+    "boxes of YOLO": re.compile(rb"\d+([ \t]+-?\d*\.?\d+(e-?\d+)?){4,}\s*(\n|$)", re.IGNORECASE),
+    "shapes of labelme": re.compile(rb'\s*\{(?=[^\0]*"shapes"\s*:)'),
+    "tags of CVAT": re.compile(rb"\s*(<\?[^>]*>\s*)?<annotations>"),
+    "objects of Pascal VOC outside of a folder Annotations": re.compile(rb"\s*(<\?[^>]*>\s*)?<annotation\b"),
+}
+"""First bytes of files of other tools beside pictures."""
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 WORDS = "words.txt"
 """Beside folders named by synsets: what they are called, as WordNet and ImageNet list it (`n02084071 TAB dog`)."""
@@ -291,6 +301,8 @@ def read_folder(
             if note:
                 log.warning("%s", note)
         labels = make_labeller(folder, files, source, modality)
+        if modality is DOCUMENTS and labels_from != source == "none":
+            labels = _read_subjects
         items = _build_items(files.items(), labels, source, modality, rejects)
     _require_labelled(folder, items, labels_from, modality, rejects)
     return ItemList(folder, items, modality.name)
@@ -372,6 +384,13 @@ def normalise_labels(names: Iterable[str]) -> tuple[str, ...]:
         raise RowError("label that is not valid text", ascii(list(names))[:100]) from error
 
 
+def _read_subjects(_: str, path: Path) -> list[str]:
+    """Return the labels in the file beside a document, as Annif has them: `<address> TAB name`, or a name a line."""
+    paths = (path.with_suffix(ending) for ending in (".tsv", ".key"))
+    lines = (decode_row(line) for file in paths if file.is_file() for _, line in iterate_content_lines(file))
+    return [line.partition("\t")[2] or line.strip().strip("<>") for line in lines]
+
+
 def read_synset_names(folder: Path, files: Iterable[str]) -> dict[str, str]:
     """Return the names of folders that are called by synsets."""
     words = folder / WORDS
@@ -417,6 +436,18 @@ def _refuse_splits(folder: Path, files: Iterable[str]) -> None:
         )
 
 
+def _find_other_tool(folder: Path) -> str:
+    """Return advice on a file of another tool below a folder; "" where there is none."""
+    places = walk_folder(folder, lambda _: None) if folder.is_dir() else ()
+    files = (Path(place, name) for place, _, names in places for name in sorted(names) if name.endswith(_ENDINGS))
+    for file in islice(files, _MOST_FILES):
+        with suppress(InputError):
+            head = read_head(file, 4096)
+            if tool := next((tool for tool, mark in _TOOLS.items() if mark.match(head)), None):
+                return f"; {file} holds {tool}, which are not read; export them as COCO's JSON, or as a table of files"
+    return ""
+
+
 def _require_labelled(folder: Path, items: list[Item], labels_from: str, modality: Modality, rejects: Rejects) -> None:
     if items:
         return
@@ -424,6 +455,7 @@ def _require_labelled(folder: Path, items: list[Item], labels_from: str, modalit
     if labels_from == "auto" and n_without_labels == len(rejects):
         tables = sorted(path for path in folder.iterdir() if path.suffix.lower() in _TABLES) if folder.is_dir() else []
         table_hint = f", or give {tables[0]}, which may hold labels" if tables else ""
+        table_hint = _find_other_tool(folder) or table_hint
         raise MissingLabelsError(
             f"the {modality.name} of {folder} have no labels: there are no sub-folders to tell them "
             f"apart, no {' or '.join(NAMES)}, and no {modality.written}; label them in one of these ways{table_hint}"

@@ -260,12 +260,17 @@ def read_iptc_keywords(block: bytes) -> list[str] | None:
     ] or None
 
 
+_LONGEST_KEYWORD = 64  # bytes; a letter may be cut there
+
+
 def _decode_keyword(content: bytes) -> str:
     try:
         return repair_encoding(content.decode())
     except UnicodeDecodeError as error:
-        if error.end == len(content) and content[: error.start] and error.reason == "unexpected end of data":
-            return content[: error.start].decode()
+        start = content[: error.start]
+        is_cut = len(content) > _LONGEST_KEYWORD - 4 or not start.isascii()
+        if start and is_cut and error.reason == "unexpected end of data":
+            return start.decode()
     try:
         return content.decode("cp1252")
     except UnicodeDecodeError:

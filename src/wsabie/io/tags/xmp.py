@@ -52,6 +52,7 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.B
           (b"\0\0\0<", "utf-32-be"), (b"<\0", "utf-16-le"), (b"\0<", "utf-16-be"))  # fmt: skip
 
 _PROGRAMS = {"darktable", "_digikam_internal_tags_", "digikam internal tags"}
+_PROGRAM_PREFIXES = tuple(f"{name}|" for name in _PROGRAMS)
 
 TagHierarchy = dict[tuple[str, ...], tuple[str, ...]]
 """Paths of names from the broadest (one name: a plain keyword), each with the properties that say it."""
@@ -235,7 +236,8 @@ def drop_program_tags(tags: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...],
     >>> drop_program_tags([("darktable", "format", "jpg"), ("format",), ("animal", "gull"), ("sea",)])
     (('animal', 'gull'), ('sea',))
     """
-    tags = tuple(tags)
+    paths = tuple(tags)
+    tags = tuple(tuple(p[0].split("|")) if p[0].casefold().startswith(_PROGRAM_PREFIXES) else p for p in paths)
     parts = {name for path in tags if path[0].casefold() in _PROGRAMS and len(path) > 1 for name in path}
     return tuple(
         path for path in tags if path[0] not in parts or (len(path) > 1 and path[0].casefold() not in _PROGRAMS)
