@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wsabie.cli.inputs import collect_rejects
+from wsabie.cli.options import RejectOptions
 from wsabie.models.wsabie.estimator import Wsabie
 
 Cli = Callable[..., Any]
@@ -139,7 +139,7 @@ def test_a_list_that_cannot_be_written_does_not_hide_why_the_work_failed(
     (tmp_path / "file").write_text("")
 
     def work() -> None:
-        with collect_rejects(tmp_path / "file" / "rejects.jsonl", strict=False) as rejects:
+        with RejectOptions(rejects=tmp_path / "file" / "rejects.jsonl").collect_rejects() as rejects:
             rejects.add("a.jpg", "empty file")
             raise KeyError("why")
 

@@ -2,8 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -163,30 +162,6 @@ def make_work_context(
     from wsabie.features.base.sampling import WorkContext
 
     return WorkContext(make_executor(threads, ray, *paths), TerminalProgress(), rejects)
-
-
-@contextmanager
-def collect_rejects(file: Path | None, *, strict: bool) -> Iterator[Rejects]:
-    """Collect the inputs that the block skips; report them at its end, and list them in `file` if given."""
-    rejects = Rejects(strict=strict)
-    try:
-        yield rejects
-    except BaseException:
-        if len(rejects):  # an empty list must not replace an older one
-            try:
-                _report_rejects(rejects, file)
-            except InputError as error:
-                print_note(str(error))
-        raise
-    _report_rejects(rejects, file)
-
-
-def _report_rejects(rejects: Rejects, file: Path | None) -> None:
-    """Report the number of skipped inputs, and write their list to `file` if given."""
-    if file is not None:
-        rejects.write(file)
-    if len(rejects):
-        print_note(rejects.summary() + (f" (listed in {file})" if file else "; --rejects FILE lists them"))
 
 
 KINDS: "dict[ModalityName, str]" = {"pictures": "images", "sounds": "audio", "documents": "text"}

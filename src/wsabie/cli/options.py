@@ -1,7 +1,7 @@
 """Options and arguments that several commands share, and their conversions."""
 
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from wsabie.cli.command import NotFor, Options, Settings, list_stated, option
-from wsabie.cli.inputs import EXTRACTOR_PARAMETERS, collect_rejects, make_executor
-from wsabie.cli.output import TerminalProgress, show_json
+from wsabie.cli.inputs import EXTRACTOR_PARAMETERS, make_executor
+from wsabie.cli.output import TerminalProgress, print_note, show_json
 from wsabie.core.errors import InputError
 from wsabie.core.records import convert_records
 from wsabie.features.extractor_names import list_extractor_names
 from wsabie.storage.output_checks import OutputKind, check_output_paths
+from wsabie.storage.rejects import Rejects as RejectList
 
 if TYPE_CHECKING:
     from wsabie.core.executors import Executor
-    from wsabie.storage.rejects import Rejects as RejectList
     from wsabie.vocabulary.hierarchy import Hierarchy
 
 
@@ -142,9 +142,27 @@ class ListedRejectOptions(OutputOptions):
 
     rejects: Rejects = None
 
-    def collect_rejects(self) -> "AbstractContextManager[RejectList]":
-        """Collect what the block skips, and report it at its end."""
-        return collect_rejects(self.rejects, strict=getattr(self, "strict", False))
+    @contextmanager
+    def collect_rejects(self) -> Iterator[RejectList]:
+        """Collect what the block skips; report it at its end, and list it in a file if one is given."""
+        rejects = RejectList(strict=getattr(self, "strict", False))
+        try:
+            yield rejects
+        except BaseException:
+            if len(rejects):  # an empty list must not replace an older one
+                try:
+                    self._report_rejects(rejects)
+                except InputError as error:
+                    print_note(str(error))
+            raise
+        self._report_rejects(rejects)
+
+    def _report_rejects(self, rejects: RejectList) -> None:
+        if self.rejects is not None:
+            rejects.write(self.rejects)
+        if len(rejects):
+            place = f" (listed in {self.rejects})" if self.rejects else "; --rejects FILE lists them"
+            print_note(rejects.summary() + place)
 
 
 class RejectOptions(ListedRejectOptions):

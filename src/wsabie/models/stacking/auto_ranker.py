@@ -193,10 +193,10 @@ class AutoRanker(LabelModel):
         """Return the numbers of candidates that may still be of use; the others get their trials."""
         ndcg = [held_out.compute_ndcg(unit, self.k) for unit in np.eye(len(candidates))]
         best, weights = int(np.argmax([figures.mean() for figures in ndcg])), held_out.search_weights(self.k)
-        is_left = [weights[i] > 0 or paired_bootstrap(ndcg[best], ndcg[i]).low <= 0 for i in range(len(candidates))]
-        losers = [i for i, left in enumerate(is_left) if not left]
-        self.trials_ += [build_trial(candidates[i], ndcg[i], held_out.seconds[i]) for i in losers]
-        return [i for i, left in enumerate(is_left) if left]
+        numbers = range(len(candidates))
+        left = [i for i in numbers if weights[i] > 0 or paired_bootstrap(ndcg[best], ndcg[i]).low <= 0]
+        self.trials_ += [build_trial(candidates[i], ndcg[i], held_out.seconds[i]) for i in numbers if i not in left]
+        return left
 
     def _choose(self, candidates: Sequence[LabelModel], held_out: HeldOutScores) -> None:
         """Set the trials, and the best model, not yet fitted to all rows."""

@@ -52,8 +52,8 @@ def render_report(report: ReportInput) -> str:
         raise InputError(f"no model took part in the comparison{reasons[0] if reasons else '; compare it too'}")
     entries = sorted(comparison.entries, key=lambda entry: entry is not main)  # the place sets the colour
     k, n_labels = report_charts.choose_list_length(comparison), comparison.task.facts.labels
-    judged = {name: report_charts.judge_main_model(comparison, main, name) for name in comparison.metrics}
-    verdicts = {name: verdict for name, verdict in judged.items() if verdict is not None}
+    judged = (report_charts.judge_main_model(comparison, main, name) for name in comparison.metrics)
+    verdicts = {verdict.metric: verdict for verdict in judged if verdict is not None}
     return render_page(
         "report.html",
         report=report,
