@@ -242,7 +242,7 @@ def _build_items(file: Path, content: _CocoContent, kind: str, rejects: Rejects)
     paths = {key: _find_picture(image, folders) for key, image in content.images.items()}
     missing_names = [content.images[key].name for key, path in paths.items() if path is None]
     place = parent if folder.name.lower() == "annotations" else folder
-    matches = find_listed_files(place, missing_names, PICTURES) if missing_names else {}
+    matches = find_listed_files(place, missing_names, PICTURES)
     for key, image in content.images.items():
         path, marked = paths[key] or matches.get(image.name), content.marked.pop(key, [])
         with rejects.catch(image.name):

@@ -131,8 +131,7 @@ def _iterate_weighted_pairs(path: Path, rejects: Rejects) -> Iterator[tuple[int,
     is_quoted = all(line[:1] == b'"' and b'"\t"' in line for _, line in head)
     for line_number, line in chain(head[n_headers:], lines):
         with rejects.catch(path, line_number):
-            cells = _split_cells(line, is_quoted)
-            yield line_number, (cells[0], cells[1]), _parse_weight(cells)
+            yield line_number, *_parse_pair(line, is_quoted)
 
 
 def has_header(lines: Sequence[bytes]) -> bool:
@@ -158,20 +157,15 @@ def has_header(lines: Sequence[bytes]) -> bool:
     return any(all(map(_DIGIT.search, column)) and not _DIGIT.search(rows[0][i]) for i, column in enumerate(columns))
 
 
-def _split_cells(line: bytes, is_quoted: bool) -> list[str]:
+def _parse_pair(line: bytes, is_quoted: bool) -> tuple[tuple[str, str], float]:
+    """Return the two ids of a line and their weight."""
     cells = [cell.strip() for cell in decode_row(line).split("\t")]
     cells = [*map(unquote_cell, cells)] if is_quoted else cells
     if len(cells) not in (2, 3):
         raise RowError("line without two or three columns", f"{len(cells)} separated by tabs")
     if not cells[0]:
         raise RowError("pair without an id")
-    return cells
-
-
-def _parse_weight(cells: list[str]) -> float:
-    if len(cells) == 2:
-        return 1.0
-    weight = parse_number(cells[2], "malformed weight")
+    weight = parse_number(cells[2], "malformed weight") if len(cells) == 3 else 1.0
     if not math.isfinite(weight):
         raise RowError("weight that is not finite", cells[2])
-    return weight
+    return (cells[0], cells[1]), weight

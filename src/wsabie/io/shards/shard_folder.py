@@ -377,11 +377,10 @@ def open_shard_folder(path: Path) -> ShardFolder:
                 raise _damaged(path / MANIFEST)  # what lies elsewhere is not read
             file = path / name
             if not file.is_file():
-                raise InputError(f"{file} is missing; restore it from a copy, or {MAKE_AGAIN}")
+                raise InputError(f"{file} is missing; {_REMEDY}")
             if file.stat().st_size != entry["bytes"]:
                 raise InputError(
-                    f"{file} has {file.stat().st_size:,} bytes where {entry['bytes']:,} were written; restore it from "
-                    f"a copy, or {MAKE_AGAIN}"
+                    f"{file} has {file.stat().st_size:,} bytes where {entry['bytes']:,} were written; {_REMEDY}"
                 )
     starts = compute_offsets([entry["rows"] for entry in files])
     return ShardFolder(path, manifest["facts"], files, other_files, starts, str(manifest["origin"]))
@@ -393,7 +392,7 @@ def _read_manifest(path: Path) -> JsonObject:
         if (path / PARTS / WORK).is_file():
             raise InputError(f"the shards in {path} are not finished; run the same `wsabie shards` command again")
         if is_shard_folder(path):
-            raise InputError(f"{file} is missing; restore it from a copy, or {MAKE_AGAIN}")
+            raise InputError(f"{file} is missing; {_REMEDY}")
         raise InputError(f"{path} holds no shards: it has no {MANIFEST}; give a folder that `wsabie shards` wrote")
     foreign = "is no list of shards; give a folder that `wsabie shards` wrote"
     document = read_sealed_json(file, (FORMAT, VERSION), foreign, _REMEDY, MAKE_AGAIN)
