@@ -145,10 +145,10 @@ def iterate_table_rows(path: Path, rejects: Rejects, is_json: bool | None = None
 def iterate_json_rows(path: Path, lines: Iterable[tuple[int, bytes]], rejects: Rejects) -> Iterator[TextRow]:
     """Yield the rows of numbered lines of JSON, or of the array that a file holds; a task of Label Studio is a row."""
     if not is_array(read_head(path)):
-        depth = read_limits().depth
+        depth, place = read_limits().depth, str(path)
         for number, line in lines:
-            with rejects.catch(path, number):
-                yield TextRow(f"{path}:{number}", number, _normalise_keys(parse_json_cells(line, depth)))
+            with rejects.catch(where := f"{place}:{number}"):
+                yield TextRow(where, number, _normalise_keys(parse_json_cells(line, depth)))
         return
     for number, element in enumerate(iterate_array(path), start=1):
         with rejects.catch(path, number):
@@ -158,12 +158,13 @@ def iterate_json_rows(path: Path, lines: Iterable[tuple[int, bytes]], rejects: R
 
 
 def _normalise_keys(row: JsonObject) -> JsonObject:
-    return dict(zip(_normalise_names(tuple(row)), row.values(), strict=True))
+    names = _normalise_names(keys := tuple(row))
+    return row if names == keys else dict(zip(names, row.values(), strict=True))
 
 
 @lru_cache(256)
-def _normalise_names(names: tuple[str, ...]) -> list[str]:
-    return normalise_columns(names)
+def _normalise_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(normalise_columns(names))
 
 
 def flatten_task(row: JsonObject) -> JsonObject:
@@ -200,8 +201,8 @@ def iterate_named_records(
     InputError
         A column is named twice, one of `needed` is missing, or there are too many.
     """
-    number, header = next(records, (1, []))
-    where = f"{path}:{number}"
+    (number, header), place = next(records, (1, [])), str(path)
+    where = f"{place}:{number}"
     check_column_count(where, len(header))
     header = normalise_columns(header)
     if len({*filter(None, header)}) < len([*filter(None, header)]):
@@ -211,10 +212,10 @@ def iterate_named_records(
             f"{where} has no column {missing[0]!r} (it has {format_column_names(header)}); fetch the table again"
         )
     for number, cells in records:
-        with rejects.catch(path, number):
+        with rejects.catch(where := f"{place}:{number}"):
             if len(cells) != len(header):
                 raise RowError("wrong number of cells", f"{len(cells)} of {len(header)}")
-            yield TextRow(f"{path}:{number}", number, dict(zip(header, cells, strict=True)))
+            yield TextRow(where, number, dict(zip(header, cells, strict=True)))
 
 
 def iterate_line_rows(path: Path, needed: Iterable[str], rejects: Rejects) -> Iterator[TextRow]:
