@@ -29,7 +29,8 @@ class Executor(Protocol):
         """Return whether workers stay from one map to the next, so that short maps are worth handing out."""
         ...
 
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]: ...
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        return self.map_with(call, function, items)
 
     def map_with(
         self, function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item]
@@ -42,7 +43,7 @@ class WorkerError(WsabieError):
     """Worker process that ended before its work was done."""
 
 
-class SerialExecutor:
+class SerialExecutor(Executor):
     """Executor that runs everything in this process.
 
     Examples
@@ -55,16 +56,13 @@ class SerialExecutor:
 
     has_persistent_workers = False
 
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        return map(function, items)
-
     def map_with(
         self, function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item]
     ) -> Iterator[Result]:
         return (function(shared, item) for item in items)
 
 
-class ProcessExecutor:
+class ProcessExecutor(Executor):
     """Pool of `workers` spawned processes; at most `2 * workers` items are in flight.
 
     Work begins in this process. It continues in the pool once an item has taken about as long as a worker
@@ -91,9 +89,6 @@ class ProcessExecutor:
     def __init__(self, workers: int, local_seconds: float = 1.0) -> None:
         self.workers = workers
         self.local_seconds = local_seconds
-
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        return self.map_with(call, function, items)
 
     def map_with(
         self, function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item]

@@ -116,10 +116,8 @@ class MemoryBudget:
             return True
         try:
             fcntl.lockf(self._file, command, 1, place)
-        except BlockingIOError:
-            return False
-        except OSError:  # there are no locks here
-            return True
+        except OSError as error:  # any other error: there are no locks here
+            return not isinstance(error, BlockingIOError)
         return True
 
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Item, Result, Shared, WorkerError, call, disable_blas_threads
+from wsabie.core.executors import Executor, Item, Result, Shared, WorkerError, disable_blas_threads
 from wsabie.distributed.ray_cluster import LOCAL, RETRIES, connect, disconnect
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _AHEAD = 2  # items handed out for each core of the cluster
 _RECOUNT_SECONDS = 5.0  # seconds after which the cores are counted again, because nodes come and go
 
 
-class RayExecutor:
+class RayExecutor(Executor):
     """Executor of maps on the cores of a Ray cluster; items of a lost worker or node run again elsewhere.
 
     Results are those of `Serial`, in the order of the items. Items are taken lazily, at most two for each core at a
@@ -65,9 +65,6 @@ class RayExecutor:
     def close(self) -> None:
         """Leave the cluster; a local one ends."""
         disconnect()
-
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        return self.map_with(call, function, items)
 
     def map_with(
         self, function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item]

@@ -13,13 +13,7 @@ import numpy as np
 
 from wsabie.core.arrays import LANES, Array, Csr, Float32, view_as_writable
 from wsabie.embedding import tables
-from wsabie.embedding.protocols import (
-    Inputs,
-    KernelArrays,
-    Spread,
-    TrainableTables,
-    run_at_once,
-)
+from wsabie.embedding.protocols import Inputs, KernelArrays, Spread, TrainableTables, run_at_once
 
 SimilarityName = Literal["dot", "euclidean", "cosine"]
 SIMILARITIES: tuple[SimilarityName, ...] = ("dot", "euclidean", "cosine")

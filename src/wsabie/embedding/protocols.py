@@ -35,11 +35,6 @@ def select_tower_inputs(inputs: Inputs | ComposedInputs) -> Inputs:
     return inputs.items if isinstance(inputs, ComposedInputs) else inputs
 
 
-def map_examples_to_items(inputs: Inputs | ComposedInputs, examples: Int32) -> Int32:
-    """Return the item numbers of some examples."""
-    return inputs.item_ids[examples] if isinstance(inputs, ComposedInputs) else examples
-
-
 class MemoryTraffic(NamedTuple):
     """Bytes read and written for a pair, for a drawn negative, and for a step."""
 

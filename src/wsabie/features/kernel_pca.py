@@ -35,7 +35,13 @@ from wsabie.features.nystroem import (
 from wsabie.io.alignment import MAPPED
 from wsabie.io.records import FeatureTable
 from wsabie.storage.model_folder import ModelState, SavedObject
-from wsabie.storage.schema_validation import PositiveCount, check_parameters, read_config
+from wsabie.storage.schema_validation import (
+    PositiveCount,
+    check_array,
+    check_parameters,
+    check_sparse_indices,
+    read_config,
+)
 
 KIND = "kernel_pca"
 _MOST_EXACT_ROWS = 4096  # rows that are all landmarks with "auto"
@@ -269,21 +275,22 @@ class KernelPca(SavedObject):
                 "kpca` saved beside its file"
             )
         try:
-            fields, t = read_config(KernelPcaConfig, parts.config), parts.tensors
+            fields, tensors = read_config(KernelPcaConfig, parts.config), parts.tensors
             check_parameters(cls, fields.parameters)
             pca = cls(**fields.parameters)
             pca.feature_names, pca.dictionary = fields.feature_names, fields.dictionary
-            pca.landmarks_ = Csr(*(t[f"landmarks/{name}"] for name in Csr._fields))
-            pca.components_, pca.bias_, pca.variances_ = t["components"], t["bias"], t["variances"]
             pca.n_features_in_ = fields.n_features
+            pca.components_ = check_array(tensors, "components", "float32", (None, None))
+            k, m = pca.components_.shape
+            indptr, indices = check_sparse_indices(tensors, "landmarks", ("int64", "int32"), (fields.n_features, m))
+            pca.landmarks_ = Csr(indptr, indices, check_array(tensors, "landmarks/data", "float32", indices.shape))
+            pca.bias_, pca.variances_ = (check_array(tensors, name, "float32", (k,)) for name in ("bias", "variances"))
             losses, (n_test_rows, held_out) = fields.report[:4], fields.report[4:]
             components, landmarks = ApproximationLoss(*losses[:2]), ApproximationLoss(*losses[2:])
             pca.report_ = ApproximationReport(components, landmarks, n_test_rows, held_out)
-            is_valid = _is_consistent(pca)
-        except (LookupError, TypeError, ValueError, AttributeError):
-            is_valid = False
-        if not is_valid:
-            raise ModelFolderError("this map of kernel components is damaged; restore it from a copy or learn it again")
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            message = "this map of kernel components is damaged; restore it from a copy or learn it again"
+            raise ModelFolderError(message) from error
         return pca
 
     def fingerprint(self) -> str:
@@ -357,19 +364,3 @@ def _split_rows(n: int, m: int, rng: np.random.Generator) -> tuple[Int64, Int64,
     pool = order[n_test_rows:] if held_out else order
     test_rows = order[: n_test_rows if held_out else _TEST_ROWS]
     return np.sort(test_rows), np.sort(pool[: max(_TRAINING_ROWS, 4 * m)]), held_out
-
-
-def _is_consistent(pca: KernelPca) -> bool:
-    """Return True if loaded arrays have matching shapes and types, and indices within bounds."""
-    indptr, indices, data = pca.landmarks_
-    k, m = pca.components_.shape
-    types = [array.dtype.name for array in (indptr, indices, data, pca.components_, pca.bias_)]
-    return bool(
-        types == ["int64", "int32", "float32", "float32", "float32"]
-        and indptr.shape == (pca.n_features_in_ + 1,)
-        and indices.shape == data.shape == (indptr[-1],)
-        and indptr[0] == 0
-        and (np.diff(indptr) >= 0).all()
-        and (not len(indices) or (indices.min() >= 0 and indices.max() < m))
-        and pca.bias_.shape == pca.variances_.shape == (k,)
-    )

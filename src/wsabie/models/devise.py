@@ -12,7 +12,7 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace, SimilarityName
 from wsabie.models.base.feature_matrix import Inputs, count_rows
-from wsabie.models.base.hyperparameters import resolve_per_table
+from wsabie.models.base.hyperparameters import resolve_init_scale
 from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.trained_model import TrainedModel
 from wsabie.models.base.validation_monitor import MAX_ROWS, ValidationMonitor
@@ -96,7 +96,7 @@ pair_weighting
 
     def _build_space(self, n_features: int) -> JointSpace:
         n, dim = self._targets.shape
-        std = resolve_per_table(self.init_scale if self.init_scale is not None else "auto", dim**-0.5, "init_scale")
+        std = resolve_init_scale(self.init_scale, dim)
         V = tables.draw_gaussian(n_features, dim, std["V"], np.random.default_rng([self.seed, 0]))
         W = tables.pad_rows(self._targets)
         return JointSpace(dim, "dot", V, W, np.zeros(n, np.float32), frozen=(False, True))

@@ -1,8 +1,8 @@
 """Table of the kinds of model folders; their code is imported when a folder is opened."""
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from wsabie.core.errors import ModelFolderError, bracket_detail
@@ -121,17 +121,12 @@ def find_model_class(kind: str) -> "type[LabelModel]":
     """
     if kind not in KINDS:
         raise ModelFolderError(f"this version knows no model of kind {kind!r}; install the version that saved it")
-    model_class: type[LabelModel] = _import_class(KINDS[kind])
+    model_class: type[LabelModel] = resolve_name(KINDS[kind])
     return model_class
 
 
 def restore_model(parts: ModelState) -> Any:
     """Restore a model of any kind from its parts."""
     if parts.kind in _OTHER_KINDS:
-        return _import_class(_OTHER_KINDS[parts.kind]).from_parts(parts)
+        return resolve_name(_OTHER_KINDS[parts.kind]).from_parts(parts)
     return find_model_class(parts.kind).from_parts(parts)
-
-
-def _import_class(place: str) -> Any:
-    module, name = place.split(":")
-    return getattr(import_module(module), name)

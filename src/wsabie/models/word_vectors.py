@@ -195,10 +195,9 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
 
     def facts(self) -> JsonObject:
         """Return sizes and figures of the model, JSON-able."""
-        has_vector = self.terms_.has_terms()
         return {
             **super().facts(),
-            "labels_with_a_vector": int(has_vector.sum()),
+            "labels_with_a_vector": len(np.unique(self.terms_.label)),
             "terms": len(self.terms_.names),
             "dimensions": int(self.terms_.table.shape[1]),
         }

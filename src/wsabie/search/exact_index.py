@@ -45,6 +45,9 @@ _FEW = 16
 _LARGE = 64 << 20
 """Bytes of a table times queries from which on several threads scan it; starting them takes about .3 ms."""
 
+_ROWS_PER_THREAD = 32
+"""Queries at least for each thread; starting one for fewer costs more than the search."""
+
 _GATHERED = 8
 """Queries whose products with a label take as long as copying its vector from a table in cache.
 
@@ -149,7 +152,7 @@ class ExactIndex:
         hidden = search_arrays.list_hidden_labels(exclude, len(queries), len(self.table), candidate_ids)
         ids, scores = np.full((len(queries), k), -1), np.full((len(queries), k), -np.inf, np.float32)
         n_threads = threads or count_available_cores()
-        n_parts = _limit_threads(n_threads, len(queries))
+        n_parts = min(n_threads, max(1, len(queries) // _ROWS_PER_THREAD))
         rows = max(1, min(block_rows, -(-len(queries) // n_parts)))
 
         def search(lo: int) -> None:
@@ -431,9 +434,3 @@ def _to_distances(products: Float32, query_norm2: Float32, label_norm2: Float32)
     np.negative(products, out=products)
     np.sqrt(products, out=products)
     np.negative(products, out=products)
-
-
-def _limit_threads(threads: int, n_rows: int) -> int:
-    """Return the useful threads: one for few rows, where starting more costs more than the search."""
-    most = n_rows // 32
-    return 1 if most < 2 else min(threads, most)

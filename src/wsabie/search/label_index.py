@@ -13,9 +13,10 @@ from wsabie.core.arrays import Float32, Float64, Int64, Matrix
 from wsabie.core.file_backed_arrays import iterate_slices
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.label_lists import LabelLists
+from wsabie.core.sparse_matrices import convert_to_csr
 from wsabie.core.validation import check_positive_integer, require
 from wsabie.search.exact_index import ExactIndex
-from wsabie.search.search_arrays import list_hidden_labels, prepare_exclusion_rows, prepare_float32_rows
+from wsabie.search.search_arrays import list_hidden_labels, prepare_float32_rows
 from wsabie.storage.model_folder import ModelState
 
 MEASURED_AT = 10
@@ -115,7 +116,8 @@ class LabelSearchIndex(ABC):
         """Return about the k best labels of each query; no row gets fewer than from `ExactIndex.top_k`."""
         k, n = check_positive_integer(k, "k"), len(self.exact.table)
         queries, points, norm2 = self.exact.check_queries(queries)
-        candidate_ids, exclude = self.exact.resolve_candidates(candidates), prepare_exclusion_rows(exclude)
+        exclude = convert_to_csr(exclude, "exclude") if hasattr(exclude, "tocsr") else exclude  # can be sliced by rows
+        candidate_ids = self.exact.resolve_candidates(candidates)
         hidden = list_hidden_labels(exclude, len(queries), n, None)
         n_hidden = 0 if hidden is None else int(np.diff(hidden.indptr).max(initial=0))
         n_candidates = n if candidate_ids is None else len(candidate_ids)

@@ -7,7 +7,6 @@ from wsabie.core.arrays import Array, Float32, Int64, Matrix, view_as_writable
 from wsabie.core.errors import InputError
 from wsabie.core.file_backed_arrays import iterate_slices
 from wsabie.core.label_lists import LabelLists, build_exclusion_lists
-from wsabie.core.sparse_matrices import convert_to_csr
 
 _ROWS_AT_ONCE = 1 << 14
 _FAR = 16
@@ -101,11 +100,6 @@ def prepare_candidates(candidates: ArrayLike, n_labels: int) -> Int64:
         bad = ids[0] if ids[0] < 0 else ids[-1]
         raise InputError(f"candidate {bad} does not exist; labels are numbered 0 to {n_labels - 1}")
     return ids
-
-
-def prepare_exclusion_rows(exclude: Matrix | None) -> Matrix | None:
-    """Return the exclusions in a form that can be sliced by rows."""
-    return convert_to_csr(exclude, "exclude") if hasattr(exclude, "tocsr") else exclude
 
 
 def list_hidden_labels(

@@ -170,6 +170,32 @@ def check_parameters(kind: type, parameters: Mapping[str, object]) -> None:
             read_config(hints[name], parameters[name], f"its parameter {name}")
 
 
+def check_sparse_indices(
+    tensors: Mapping[str, Array], name: str, dtypes: tuple[str, str], shape: tuple[int, int]
+) -> tuple[Array, Array]:
+    """Return the arrays `indptr` and `indices` of a sparse matrix in a model folder.
+
+    Parameters
+    ----------
+    tensors : mapping of str to array
+    name : str
+        Name of the matrix.
+    dtypes : (str, str)
+        Names of the types that each array may have, see `check_array`.
+    shape : (int, int)
+
+    Raises
+    ------
+    ValueError
+        An array has another type or length, or points outside.
+    """
+    indptr = check_array(tensors, f"{name}/indptr", dtypes[0], (shape[0] + 1,))
+    indices = check_array(tensors, f"{name}/indices", dtypes[1], (None,), upper_bound=shape[1])
+    if indptr[0] != 0 or indptr[-1] != len(indices) or (indptr[1:] < indptr[:-1]).any():
+        raise ValueError(f"{name}/indptr does not agree with {name}/indices")
+    return indptr, indices
+
+
 def check_array(
     tensors: Mapping[str, Array], name: str, dtypes: str, shape: Sequence[int | None], *, upper_bound: int | None = None
 ) -> Array:

@@ -121,13 +121,12 @@ class CheckpointFolder:
         try:
             if config.epoch != len(config.history):
                 raise ValueError(f"epoch is {config.epoch}, and the history has {len(config.history)}")
-            arrays = _select_arrays(space, parts.tensors, "")
+            _fill_space(space, parts.tensors, "")
             if f"best/{next(iter(space.arrays()))}" in parts.tensors:
                 best = space.copy()
-                _fill_space(best, _select_arrays(best, parts.tensors, "best/"))
+                _fill_space(best, parts.tensors, "best/")
         except (LookupError, ValueError) as error:
             raise ModelFolderError(f"the checkpoint at {self.path} is damaged ({error}); {advice}") from error
-        _fill_space(space, arrays)
         return TrainingProgress(config.epoch, config.history, config.best_figure, best)
 
     def _has_checkpoint(self) -> bool:
@@ -145,12 +144,7 @@ class CheckpointFolder:
         return kind == KIND
 
 
-def _select_arrays(space: TrainableTables, tensors: dict[str, Array], prefix: str) -> dict[str, Array]:
-    """Select the arrays of a space from a folder, and check their types and shapes."""
-    space_arrays = space.arrays().items()
-    return {name: check_array(tensors, prefix + name, array.dtype.name, array.shape) for name, array in space_arrays}
-
-
-def _fill_space(space: TrainableTables, arrays: dict[str, Array]) -> None:
+def _fill_space(space: TrainableTables, tensors: dict[str, Array], prefix: str) -> None:
+    """Copy the arrays of a space from a folder, and check their types and shapes."""
     for name, array in space.arrays().items():
-        array[:] = arrays[name]
+        array[:] = check_array(tensors, prefix + name, array.dtype.name, array.shape)

@@ -8,24 +8,9 @@ import numpy as np
 
 from wsabie.core.arrays import Csr, Int64
 from wsabie.core.progress import Progress, Stage
-from wsabie.embedding.protocols import (
-    ComposedInputs,
-    EmbeddingSpace,
-    Inputs,
-    KernelArrays,
-    map_examples_to_items,
-    select_tower_inputs,
-)
+from wsabie.embedding.protocols import ComposedInputs, EmbeddingSpace, Inputs, KernelArrays, select_tower_inputs
 from wsabie.training.kernel_threads import KernelThreads
-from wsabie.training.loops import (
-    BlockVisits,
-    EpochPass,
-    Run,
-    StepCounters,
-    run_blocks,
-    run_hogwild,
-    run_owpc,
-)
+from wsabie.training.loops import BlockVisits, EpochPass, Run, StepCounters, run_blocks, run_hogwild, run_owpc
 from wsabie.training.rank_losses import build_losses
 from wsabie.training.samplers import PAIRS_PER_BLOCK, NegativeSampler, can_use_sketches, create_sampler
 from wsabie.training.settings import TrainingSettings
@@ -214,7 +199,9 @@ class EpochRunner:
 
 def count_block_reads(block: RowBlock) -> tuple[int, float, int]:
     """Count a block's pairs, the feature rows that its visits read, and its rows without a true label."""
-    inputs, item_ids = select_tower_inputs(block.inputs), map_examples_to_items(block.inputs, block.targets.rows)
+    inputs, item_ids = select_tower_inputs(block.inputs), block.targets.rows
+    if isinstance(block.inputs, ComposedInputs):
+        item_ids = block.inputs.item_ids[item_ids]
     if isinstance(inputs, Csr):
         n_read = int(np.diff(inputs.indptr)[item_ids].sum())
     else:

@@ -7,6 +7,7 @@ import numpy as np
 
 from wsabie.core.arrays import Float32
 from wsabie.core.errors import InputError
+from wsabie.core.validation import require
 
 LossName = Literal["warp", "auc", "owpc", "k-os"]
 ORDER_STATISTIC = (5, 10)
@@ -53,14 +54,9 @@ def _build_rank_weights(rank_weight: RankWeight, n: int) -> np.ndarray[tuple[int
         weights = np.asarray(rank_weight, np.float64)
     except (TypeError, ValueError):
         weights = np.empty(0)
-    if (
-        weights.ndim != 1
-        or not len(weights)
-        or not np.all(np.isfinite(weights))
-        or np.any(weights < 0)
-        or np.any(np.diff(weights) > 0)
-    ):
-        raise InputError("rank_weight must be a non-empty list of non-negative numbers that never increase")
+    is_list = weights.ndim == 1 and len(weights) > 0 and bool(np.isfinite(weights).all())
+    is_falling = is_list and bool((weights >= 0).all() and (np.diff(weights) <= 0).all())
+    require(is_falling, "rank_weight must be a non-empty list of non-negative numbers that never increase")
     return np.concatenate([weights, np.full(max(n - len(weights), 0), weights[-1])])[:n]
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.vocabulary.hierarchy import make_lookup_key
-from wsabie.vocabulary.knowledge_graph import DOWN, UP, Concept, KnowledgeGraph, parse_direction
+from wsabie.vocabulary.knowledge_graph import DOWN, UP, KnowledgeGraph, parse_direction
 from wsabie.vocabulary.label_names import format_unknown_label
 
 
@@ -111,20 +111,6 @@ class LabelConcepts:
     def missing(self) -> list[str]:
         """Labels without a concept."""
         return [label for label, method in zip(self.labels, self.methods, strict=True) if not method]
-
-    def find_concept(self, label: str) -> Concept | None:
-        """Return the concept of a label: names, their languages, synset and gloss; None if it has none.
-
-        Raises
-        ------
-        UnknownLabelError
-            There is no such label.
-        """
-        place = self._spelled.get(make_lookup_key(label))
-        if place is None:
-            raise UnknownLabelError(format_unknown_label(label, self.labels))
-        concept = self.concepts[place]
-        return None if concept is None else self.knowledge.concept(concept)
 
     def ids(self) -> list[str]:
         """Return each label's concept id, "" for none, as input of `Hierarchy.similar` and `Hierarchy.hops`."""

@@ -157,11 +157,7 @@ class Vocabulary:
     def copy(self) -> "Vocabulary":
         """Return an independent copy."""
         duplicate = Vocabulary()
-        duplicate._names, duplicate._ids, duplicate._replacements = (
-            self._names.copy(),
-            self._ids.copy(),
-            self._replacements.copy(),
-        )
+        vars(duplicate).update({name: table.copy() for name, table in vars(self).items()})
         return duplicate
 
     @property

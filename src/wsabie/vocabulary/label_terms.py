@@ -129,12 +129,6 @@ class TermTable(NamedTuple):
             self.n_labels + len(names),
         )
 
-    def has_terms(self) -> Bool:
-        """Return which labels have a term, (n_labels,)."""
-        has_term = np.zeros(self.n_labels, bool)
-        has_term[self.label] = True
-        return has_term
-
     def of(self, candidate: Bool) -> Int64:
         """Return the terms of some labels, ascending."""
         return np.unique(self.term[candidate[self.label]])

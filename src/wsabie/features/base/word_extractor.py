@@ -10,11 +10,7 @@ import numpy as np
 from wsabie.core.arrays import Array, Float32, Int64
 from wsabie.core.validation import require
 from wsabie.features.base.extraction_tasks import iterate_results
-from wsabie.features.base.feature_extractor import (
-    EncodedRow,
-    FeatureExtractor,
-    extract_batch,
-)
+from wsabie.features.base.feature_extractor import EncodedRow, FeatureExtractor, extract_batch
 from wsabie.features.base.idf_weighting import compute_idf, weight_counts
 from wsabie.features.base.sampling import BATCH, WorkContext, iterate_at_positions, iterate_batches
 from wsabie.io.records import ItemSource

@@ -11,13 +11,7 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import require
 from wsabie.features.base.feature_extractor import EncodedRow
 from wsabie.features.base.sampling import WorkContext
-from wsabie.features.encoders.onnx_network import (
-    NORMALISATIONS,
-    OnnxContent,
-    TrialCost,
-    open_network,
-    try_network,
-)
+from wsabie.features.encoders.onnx_network import NORMALISATIONS, OnnxContent, TrialCost, open_network, try_network
 from wsabie.features.images.image_extractor import ImageFeatureExtractor, ImageView
 from wsabie.io.records import ItemSource
 

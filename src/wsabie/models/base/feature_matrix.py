@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix
 
 from wsabie.core.arrays import Array, Csr, Float32, Int64, Matrix
 from wsabie.embedding import protocols
-from wsabie.storage.schema_validation import check_array
+from wsabie.storage.schema_validation import check_array, check_sparse_indices
 
 Inputs = Csr | Float32
 AnyInputs = TypeVar("AnyInputs", Csr | Float32, protocols.Inputs)
@@ -94,32 +94,6 @@ def restore_matrix(name: str, tensors: Mapping[str, Array], shape: tuple[int, in
     if name in tensors:
         return check_array(tensors, name, "float32", shape)
     index_dtypes = "int32 int64"
-    indptr, indices = read_sparse_indices(name, tensors, shape, (index_dtypes, index_dtypes))
+    indptr, indices = check_sparse_indices(tensors, name, (index_dtypes, index_dtypes), shape)
     data = check_array(tensors, f"{name}/data", "float32", indices.shape)
     return csr_matrix((data, indices, indptr), shape=shape)
-
-
-def read_sparse_indices(
-    name: str, tensors: Mapping[str, Array], shape: tuple[int, int], dtypes: tuple[str, str]
-) -> tuple[Array, Array]:
-    """Return the arrays `indptr` and `indices` of a sparse matrix in a model folder.
-
-    Parameters
-    ----------
-    name : str
-        Name of the matrix.
-    tensors : mapping of str to array
-    shape : (int, int)
-    dtypes : (str, str)
-        Names of the types that each array may have, see `check_array`.
-
-    Raises
-    ------
-    ValueError
-        An array has another type or length, or points outside.
-    """
-    indptr = check_array(tensors, f"{name}/indptr", dtypes[0], (shape[0] + 1,))
-    indices = check_array(tensors, f"{name}/indices", dtypes[1], (None,), upper_bound=shape[1])
-    if indptr[0] != 0 or indptr[-1] != len(indices) or (indptr[1:] < indptr[:-1]).any():
-        raise ValueError(f"{name}/indptr does not agree with {name}/indices")
-    return indptr, indices

@@ -6,16 +6,17 @@ so that no matrix of rows by labels or of features by features is built.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags_array
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from wsabie.core.arrays import Csr, Float32, Int64, Matrix
+from wsabie.core.arrays import Csr, Float32, Matrix
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import Spread
 from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix, count_rows, take_rows
+from wsabie.models.base.label_matrix import count_label_rows
 from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.base.training_rows import TrainingRows
 
@@ -58,7 +59,7 @@ def place_at_ridge(
     rng = np.random.default_rng([seed, 3])
     with threadpool_limits(1):
         inputs, targets, weights = rows.sample(scaling, MAX_ROWS, rng)
-        V = _find_features(_RowProducts.of(*_weigh(inputs, targets, weights), space, run), rng)
+        V = _find_features(_RowProducts(*_weigh(inputs, targets, weights), space, run), rng)
         few_inputs, few_targets = take_few_rows(inputs, targets)
         is_whole = count_rows(inputs) == rows.shape.n_rows
         parts = iter([(inputs, targets)]) if is_whole else rows.iterate_parts(scaling)
@@ -75,37 +76,30 @@ def place_at_ridge(
         space.features[:, :rank] *= scale
 
 
-@dataclass(frozen=True)
 class _RowProducts:
     """Products of rows Z with tables of the width of a space, in a fixed order of sums.
 
-    Attributes
+    Parameters
     ----------
-    inputs, transposed : Csr or array
-        Z and Z'.
+    inputs : Csr or array
+        Z; transposed once.
     targets : csr_matrix (n, n_labels)
+        Its columns are divided by the root of the rows that have the label.
     space : JointSpace
         It gives the width; its tables are not read.
     run : callable
     """
 
-    inputs: Inputs
-    transposed: Inputs
-    targets: Matrix
-    space: JointSpace
-    run: Spread
-
-    @classmethod
-    def of(cls, inputs: Inputs, targets: Matrix, space: JointSpace, run: Spread) -> "_RowProducts":
-        """Transpose the rows once; columns of targets are divided by the root of the rows that have the label."""
-        transposed: Inputs
+    def __init__(self, inputs: Inputs, targets: Matrix, space: JointSpace, run: Spread) -> None:
+        self.inputs, self.space, self.run = inputs, space, run
+        self.transposed: Inputs
         if isinstance(inputs, Csr):
             columns = csr_matrix(convert_to_matrix(inputs, space.n_features).T)
-            transposed = Csr(columns.indptr.astype(np.int64), columns.indices.astype(np.int32), columns.data)
+            self.transposed = Csr(columns.indptr.astype(np.int64), columns.indices.astype(np.int32), columns.data)
         else:
-            transposed = inputs.T
-        factors = 1 / np.sqrt(np.maximum(_count_rows_of_labels(targets), 1))
-        return cls(inputs, transposed, targets @ diags_array(factors.astype(np.float32)), space, run)
+            self.transposed = inputs.T
+        factors = 1 / np.sqrt(np.maximum(count_label_rows(targets), 1))
+        self.targets = targets @ diags_array(factors.astype(np.float32))
 
     def to_rows(self, table: Float32) -> Float32:
         """Return Z times a table of features."""
@@ -168,7 +162,7 @@ def _fit_labels(
         points = encoder.points(weighted, run)
         gram += points.T @ points
         heads += shares.T @ points
-        counts += _count_rows_of_labels(targets)
+        counts += count_label_rows(targets)
         penalty += _compute_penalty(weighted, space.n_features)
     heads /= np.sqrt(np.maximum(counts, 1)).astype(np.float32)[:, None]
     eigenvalues, vectors = np.linalg.eigh(gram + penalty * (V.T @ V))
@@ -195,10 +189,6 @@ def _weigh(inputs: Inputs, targets: Matrix, weights: Float32 | None) -> tuple[In
         else:
             inputs = inputs * roots[:, None]
     return inputs, csr_matrix(diags_array(factors.astype(np.float32)) @ targets)
-
-
-def _count_rows_of_labels(targets: Matrix) -> Int64:
-    return np.bincount(targets.indices[targets.data > 0], minlength=targets.shape[1])
 
 
 def _compute_penalty(inputs: Inputs, n_features: int) -> float:

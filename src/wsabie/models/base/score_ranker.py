@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from wsabie.core.arrays import Array, Bool, Float32, Matrix
+from wsabie.core.arrays import Array, Bool, Matrix
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.label_lists import build_exclusion_lists
 from wsabie.core.progress import SILENT, Progress
@@ -20,10 +20,6 @@ from wsabie.models.base.row_scaling import RowScaling, Scaling
 
 class ScoreRanker(LabelModel):
     """Base of models with a score per label; a subclass implements `fit` and `_scores`."""
-
-    @abstractmethod
-    def _scores(self, inputs: Inputs) -> Float32:
-        """Return the scores (n, n_labels) float32 of checked rows."""
 
     @property
     def n_bytes(self) -> int:

@@ -215,7 +215,7 @@ class FittedSpace(FittedModel):
 
     def _index(self, kind: str) -> "ExactIndex":
         """Return the search index of a kind, built once for a fitted space."""
-        indices = self._build_once("_searched", self.space_, dict[str, ExactIndex])
+        indices = self._build_once("_searched", self.kinds_, dict[str, ExactIndex])
         if kind not in indices:
             points = self.kinds_[kind].points_of(self.space_, None)
             indices[kind] = ExactIndex(points, similarity=self.space_.similarity)

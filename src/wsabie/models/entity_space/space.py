@@ -215,7 +215,6 @@ class Space(LoopParameters, FittedSpace):
         moved = {name: table for name, table in growth.points.tables.items() if name not in growth.points.frozen}
         self.kinds_, self.space_ = growth.kinds, replace(self.space_, tables=self.space_.tables | moved)
         self.history_ = [*self.history_, *(replace(stats, epoch=n_past_epochs + stats.epoch) for stats in history)]
-        self.__dict__.pop("_searched", None)
         return self
 
     def add(self, kind: EntityKind) -> Self:
@@ -231,7 +230,6 @@ class Space(LoopParameters, FittedSpace):
         entities = self.find_entities(kind.name)
         grown = add_entities(replace(entities, vocabulary=entities.vocabulary.copy()), kind, self.space_)
         self.kinds_ = {**self.kinds_, kind.name: grown}
-        self.__dict__.pop("_searched", None)
         return self
 
     def check_parameters(self) -> None:

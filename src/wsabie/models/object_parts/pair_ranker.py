@@ -17,7 +17,7 @@ from wsabie.search.dense_scores import compute_all_scores
 from wsabie.search.exact_index import ExactIndex
 from wsabie.search.label_pairs import LabelPairIndex
 from wsabie.training.rank_losses import Surrogate
-from wsabie.vocabulary.label_quadruplets import QuadrupletBatch
+from wsabie.vocabulary.label_quadruplets import QuadrupletBatch, convert_pairs_to_ids
 from wsabie.vocabulary.word_vectors import WordVectors
 
 Side = Literal["object", "part"]
@@ -70,10 +70,8 @@ class PairRanker(Wsabie):
             _are_pairs(self.relations) and len(self.relations) > 0,
             "relations must be a list of pairs (object label, part label)",
         )
-        name_pairs = [tuple(map(str, pair)) for pair in self.relations]  # numbered labels have numbers as names
-        known_names = [name for pair in name_pairs if all(end in self.vocabulary_ for end in pair) for name in pair]
-        ids = self.vocabulary_.ids(known_names).reshape(-1, 2)
-        return np.unique(ids[ids[:, 0] != ids[:, 1]], axis=0)
+        name_pairs = [(str(first), str(last)) for first, last in self.relations]  # names may be numbers
+        return np.unique(convert_pairs_to_ids(name_pairs, self.vocabulary_).ids, axis=0)
 
     def _pairs_in(self, space: PartsSpace) -> LabelPairIndex:
         """Build the index that ranks pairs of labels of a space."""
@@ -82,15 +80,11 @@ class PairRanker(Wsabie):
         )
 
     def _scoring_weight(self) -> float:
-        if self.label_scores != "learned":
-            return 0.0
-        return float(self.score_weight)
+        return float(self.score_weight) if self.label_scores == "learned" else 0.0
 
     def _known_couples(self) -> tuple[Int64 | None, float]:
         """Return couples with a constant score, and that score."""
-        if self.label_scores != "known":
-            return None, 0.0
-        return self._ids_of_relations(), float(self.known_score)
+        return (self._ids_of_relations(), float(self.known_score)) if self.label_scores == "known" else (None, 0.0)
 
     def rank_pairs(
         self, objects: Matrix, parts: Matrix, k: int = 10, *, couples: Couples | None = None

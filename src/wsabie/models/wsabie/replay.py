@@ -32,10 +32,10 @@ from wsabie.core.file_backed_arrays import iterate_slices
 from wsabie.core.validation import require
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.io.alignment import merge_columns
-from wsabie.models.base.feature_matrix import Inputs, count_rows, read_sparse_indices, take_rows
+from wsabie.models.base.feature_matrix import Inputs, count_rows, take_rows
 from wsabie.models.base.label_matrix import count_label_rows
 from wsabie.models.base.training_rows import TrainingRows
-from wsabie.storage.schema_validation import check_array
+from wsabie.storage.schema_validation import check_array, check_sparse_indices
 from wsabie.training.trainer import Trainer
 from wsabie.training.training_data import DrawnData, PairWeighting, RowBlock, TrainingData, build_targets
 
@@ -181,9 +181,8 @@ class ReplayBuffer:
     def renumber_labels(self, current_ids: Int64) -> Self:
         """Return a buffer after merges and removals; `current_ids` has the new number of each label, or -1."""
         active_ids, n = np.flatnonzero(current_ids >= 0), len(current_ids)
-        counts, old_counts = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        old_counts[: len(self.label_counts)] = self.label_counts
-        np.add.at(counts, current_ids[active_ids], old_counts[active_ids])
+        counts = np.zeros(n, np.int64)
+        np.add.at(counts, current_ids[active_ids], _pad(self.label_counts, n)[active_ids])
         merged = merge_columns(_stack_labels(self.Y, self.Y[:0], n), current_ids, n)
         return replace(self, Y=merged, label_counts=counts)
 
@@ -209,13 +208,13 @@ class ReplayBuffer:
         met = check_array(tensors, "replay/met", "int64", (width,), upper_bound=1 << 53)
         if len(label_counts) > n_labels or not (np.isfinite(weights).all() and np.isfinite(tickets).all()):
             raise ValueError("the sizes of replay/seen do not agree with the rest, or a number is not finite")
-        indptr, indices = read_sparse_indices("replay/labels", tensors, (n, len(label_counts)), ("int64", "int32"))
+        indptr, indices = check_sparse_indices(tensors, "replay/labels", ("int64", "int32"), (n, len(label_counts)))
         values = check_array(tensors, "replay/labels/values", "int8", indices.shape)
         Y = csr_matrix((values, indices, indptr), shape=(n, len(label_counts)))
         if "replay/rows" in tensors:
             rows: Any = check_array(tensors, "replay/rows", "float16", (n, width))
         else:
-            indptr, indices = read_sparse_indices("replay/rows", tensors, (n, width), ("int64", "uint16 uint32"))
+            indptr, indices = check_sparse_indices(tensors, "replay/rows", ("int64", "uint16 uint32"), (n, width))
             rows = Csr(indptr, indices, check_array(tensors, "replay/rows/data", "float16", indices.shape))
         return cls(rows, Y, weights, tickets, label_counts, met, n_seen)
 
