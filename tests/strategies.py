@@ -170,10 +170,10 @@ def with_labels_beside(problem: Problem, *, shared: bool, rng: np.random.Generat
     """Every row, but for some, asks with a label beside it; a thing may be asked for by several examples."""
     n, n_labels = problem.Y.shape
     items = JointSpace(**{**vars(problem.space.copy()), "similarity": "dot"})
-    words = None if shared else random_space(1, n_labels, "dot", rng).labels
+    words = items.labels if shared else random_space(1, n_labels, "dot", rng).labels
     item_rows, side_labels = rng.integers(0, n, n).astype(np.int32), rng.integers(-1, n_labels, n).astype(np.int32)
     sides = ComposedInputs(problem.inputs, item_rows, item_rows[problem.targets.rows], side_labels)
-    return problem._replace(space=PartsSpace.from_tables(items, words, 0.7), inputs=sides)
+    return problem._replace(space=PartsSpace(items, words, 0.7), inputs=sides)
 
 
 @st.composite

@@ -176,6 +176,11 @@ def _call_with_shared(function: Callable[[Any, Item], Result], item: Item) -> Re
     return function(_shared, item)
 
 
+def run_in_ranges(work: Callable[[int, int], object], n: int, step: int, threads: int) -> None:
+    """Run `work(lo, hi)` for ranges of `step` that cover 0 to n; see `run_in_threads`."""
+    run_in_threads(lambda lo: work(lo, min(lo + step, n)), range(0, n, step), threads)
+
+
 def run_in_threads(work: Callable[[Item], object], items: Sequence[Item], threads: int) -> None:
     """Call work(item) for every item, `threads` at once; the first error is raised.
 

@@ -8,6 +8,7 @@ import numpy as np
 from wsabie.core.arrays import Array, Bool, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.sparse_matrices import as_array, convert_to_csr
+from wsabie.core.validation import require
 
 
 class LabelLists(NamedTuple):
@@ -60,8 +61,7 @@ def build_exclusion_lists(exclude: Matrix | None, n_rows: int, n_labels: int) ->
     if exclude is None:
         return LabelLists(np.zeros(n_rows + 1, np.int64), np.empty(0, np.int32))
     lists = build_label_lists(exclude, n_labels, "exclude")
-    if lists.n_rows != n_rows:
-        raise InputError(f"exclude has {lists.n_rows} rows but there are {n_rows}; give one row each")
+    require(lists.n_rows == n_rows, f"exclude has {lists.n_rows} rows but there are {n_rows}; give one row each")
     return lists
 
 
@@ -115,8 +115,7 @@ def remove_excluded(lists: LabelLists, excluded: LabelLists, n_labels: int) -> L
 
 
 def _list_single_labels(labels: Any, n_labels: int) -> LabelLists:
-    if labels.dtype.kind not in "iu":
-        raise InputError(f"Y holds {labels.dtype} values but one label per row is given by integers")
+    require(labels.dtype.kind in "iu", f"Y holds {labels.dtype} values but one label per row is given by integers")
     outside = np.flatnonzero((labels < 0) | (labels >= n_labels))
     if len(outside):
         raise InputError(f"row {outside[0]} of Y has label {labels[outside[0]]} but the labels are 0 to {n_labels - 1}")

@@ -248,6 +248,16 @@ def _list_entries(matrix: Matrix, input_name: str) -> SimpleNamespace:
     return SimpleNamespace(coords=(rows, columns), data=data.astype(matrix.dtype), shape=matrix.shape)
 
 
+def build_incidence(
+    rows: ArrayLike, columns: ArrayLike, shape: tuple[int, int], dtype: npt.DTypeLike = np.float32
+) -> Matrix:
+    """Return a sparse matrix of ones at these places; a place that comes twice adds up."""
+    from scipy.sparse import csr_matrix
+
+    places = np.asarray(rows), np.asarray(columns)
+    return csr_matrix((np.ones(len(places[0]), dtype), places), shape)
+
+
 def gather_entries(matrix: Matrix, rows: npt.ArrayLike) -> Int64:
     """Return the columns of all entries of some rows, row after row, int64."""
     numbers = np.asarray(rows, np.int64)

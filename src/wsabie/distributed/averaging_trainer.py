@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from wsabie.core.errors import InputError, WsabieError
 from wsabie.core.machine import count_available_cores
 from wsabie.core.progress import SILENT, Progress, Stage
+from wsabie.core.validation import require
 from wsabie.distributed.averaging_rounds import AveragingRounds, RoundReport, WorkerLoss, WorkerMessage
 from wsabie.distributed.ray_cluster import LOCAL, connect, explain_worker_loss
 from wsabie.distributed.table_deltas import TableDeltas, apply_deltas, compute_deltas, warm_up
@@ -336,8 +337,7 @@ def make_averaging_trainer(
     InputError
         Fewer nodes than 1, or with "local" more nodes than cores.
     """
-    if nodes is not None and nodes < 1:
-        raise InputError(f"{nodes} nodes cannot train; give 1 or more")
+    require(nodes is None or nodes >= 1, f"{nodes} nodes cannot train; give 1 or more")
     cores = count_available_cores()
     if address == LOCAL and nodes is not None and nodes > cores:  # Ray would wait for cores without a message
         raise InputError(

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from wsabie.core.errors import InputError
 from wsabie.core.machine import count_available_cores
+from wsabie.core.validation import require
 
 LOCAL = "local"
 """Address of a cluster that is started on this machine."""
@@ -63,8 +64,7 @@ def connect(address: str) -> None:
     if _address is not None:
         raise InputError(f"this process works with the Ray cluster {_address}; end it before it works with {address}")
     ray = _import_ray(address)
-    if ray.is_initialized():
-        raise InputError("Ray was started in this process already; call ray.shutdown() first")
+    require(not ray.is_initialized(), "Ray was started in this process already; call ray.shutdown() first")
     _start(ray) if address == LOCAL else _join(ray, address)
     _address = address
     atexit.register(disconnect)

@@ -39,8 +39,6 @@ class LinearSpace(TrainableTables):
     similarity = "weights"
     dim = 0
     width = (None,)  # of the scratch row that a point would need; unused
-    candidates = None
-    frozen = (False, False)
 
     def __post_init__(self) -> None:
         self.n_labels, self.n_features = map(int, self.weights.shape)
@@ -109,7 +107,7 @@ class LinearSpace(TrainableTables):
 
     def scores(self, inputs: Inputs, run: Spread = run_at_once) -> Float32:
         """Return all scores of rows, (n, n_labels), summed in a fixed order; `run` may use threads."""
-        return _scores(self.pattern(inputs), self.label_arrays(), np.zeros((1, LANES), np.float32), inputs, self, run)
+        return _scores(self, inputs, np.zeros((1, LANES), np.float32), run)
 
 
 @dataclass
@@ -121,8 +119,6 @@ class JointLinearSpace(TrainableTables):
 
     joint: JointSpace
     linear: LinearSpace
-    candidates = None
-    frozen = (False, False)
 
     def __post_init__(self) -> None:
         joint = self.joint
@@ -167,21 +163,13 @@ class JointLinearSpace(TrainableTables):
 
     def scores(self, inputs: Inputs, run: Spread = run_at_once) -> Float32:
         """Return all scores of a block of rows, as `LinearSpace.scores`."""
-        points = self.joint.points(inputs, run)
-        return _scores(self.pattern(inputs), self.label_arrays(), points, inputs, self, run)
+        return _scores(self, inputs, self.joint.points(inputs, run), run)
 
 
-def _scores(
-    pattern: KernelArrays,
-    labels: KernelArrays,
-    points: Float32,
-    inputs: Inputs,
-    space: "LinearSpace | JointLinearSpace",
-    run: Spread,
-) -> Float32:
+def _scores(space: LinearSpace | JointLinearSpace, inputs: Inputs, points: Float32, run: Spread) -> Float32:
     from wsabie.kernels.embedding.relation_patterns import score_rows
 
-    n = count_items(inputs)
+    n, pattern, labels = count_items(inputs), space.pattern(inputs), space.label_arrays()
     out = np.empty((n, space.n_labels), np.float32)
 
     def work(lo: int, hi: int) -> None:

@@ -62,13 +62,6 @@ class PartsSpace(TrainableTables):
     items: JointSpace
     words: Float32
     weight: float
-    candidates = None
-    frozen = (False, False)
-
-    @classmethod
-    def from_tables(cls, items: JointSpace, words: Float32 | None, weight: float) -> "PartsSpace":
-        """Return a space whose two label tables are one (`words` None), or two."""
-        return cls(items, items.labels if words is None else words, weight)
 
     def __post_init__(self) -> None:
         items, self.shared = self.items, self.words is self.items.labels

@@ -52,10 +52,16 @@ class TrainableTables(Protocol):
         Similarity that scores labels; "weights" where they have no points.
     dim : int
         Coordinates of a point; 0 without points.
+    candidates : Csr, (n, n_features) float32 or None
+        Rows of the candidates, where they are encoded as queries are; None: labels with table rows of their own.
+    frozen : (bool, bool)
+        True for queries, and for candidates, whose points never move.
     """
 
     similarity: Any
     dim: int
+    candidates: Any = None
+    frozen: Any = (False, False)
 
     def arrays(self) -> dict[str, Array]:
         """Return the arrays that training updates, by name."""
@@ -86,18 +92,7 @@ class TrainableTables(Protocol):
 
 
 class EmbeddingSpace(TrainableTables, Protocol):
-    """Tables that score labels for rows and can be trained by the loops.
-
-    Attributes
-    ----------
-    candidates : Csr, (n, n_features) float32 or None
-        Rows of the candidates, where they are encoded as queries are; None: labels with table rows of their own.
-    frozen : (bool, bool)
-        True for queries, and for candidates, whose points never move.
-    """
-
-    candidates: Any
-    frozen: Any
+    """Tables that score labels for rows and can be trained by the loops."""
 
     @property
     def n_features(self) -> int: ...

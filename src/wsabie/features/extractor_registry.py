@@ -83,8 +83,7 @@ def create_extractor(
     words = [word.strip() for word in extractor_names.split(",") if word.strip()]
     kinds = [_find_extractor(word) for word in words]
     for kind in kinds:
-        if kinds.count(kind) > 1:
-            raise InputError(f"{extractor_names!r} names {kind.name} twice; name it once")
+        require(kinds.count(kind) == 1, f"{extractor_names!r} names {kind.name} twice; name it once")
     if len(modalities := {kind.modality for kind in kinds}) > 1:
         raise InputError(
             f"{extractor_names!r} names features of {' and of '.join(sorted(modalities))}; name those of one"

@@ -12,7 +12,7 @@ import numpy as np
 
 from wsabie.core.arrays import Csr, Float32, Float64, Int64, Matrix, view_as_writable
 from wsabie.core.errors import InputError, ModelFolderError
-from wsabie.core.executors import run_in_threads
+from wsabie.core.executors import run_in_ranges
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import count_available_cores
 from wsabie.core.progress import SILENT, Progress
@@ -224,26 +224,22 @@ class KernelPca(SavedObject):
         self._check_fitted()
         return self.transform_rows(prepare_csr(self._rows(X, self.n_features_in_)), threads=threads)
 
-    def transform_rows(self, inputs: Csr | Float32, *, threads: int | None = None) -> Float32:
+    def transform_rows(self, rows: Csr, *, threads: int | None = None) -> Float32:
         """Transform checked rows (`check_features`) without negative values."""
-        from scipy.sparse import csr_matrix
-
         from wsabie.kernels.embedding.similarity import Dot
         from wsabie.kernels.ranking.label_ranks import allocate_scratch, score_rows
 
         self._check_fitted()
-        rows = inputs if isinstance(inputs, Csr) else prepare_csr(csr_matrix(inputs))
         components = Dot(view_as_writable(self.components_), view_as_writable(self.bias_))
         out = np.empty((rows.n_rows, self.n_components_), np.float32)
 
-        def work(lo: int) -> None:
-            hi = min(lo + _ROWS, len(out))
+        def work(lo: int, hi: int) -> None:
             start, stop = rows.indptr[lo], rows.indptr[hi]
             part = Csr(rows.indptr[lo : hi + 1] - start, rows.indices[start:stop], rows.data[start:stop])
             K = compute_intersection_kernel(part, self.landmarks_, self.n_landmarks_)
             score_rows(components, K, out[lo:hi], 0, hi - lo, allocate_scratch(hi - lo, self.n_landmarks_))
 
-        run_in_threads(work, range(0, len(out), _ROWS), threads or count_available_cores())
+        run_in_ranges(work, len(out), _ROWS, threads or count_available_cores())
         return out
 
     def to_parts(self) -> ModelState:

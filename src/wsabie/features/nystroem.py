@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wsabie.core.arrays import Array, Csr, Float64, Int64, Matrix, view_as_writable
-from wsabie.core.executors import run_in_threads
+from wsabie.core.executors import run_in_ranges
 from wsabie.core.progress import SILENT, Progress
 
 Choice = Literal["k-means++", "uniform"]
@@ -55,11 +55,7 @@ def compute_intersection_kernel(
 
     rows, features = Csr(*map(view_as_writable, rows)), Csr(*map(view_as_writable, features))
     out = np.empty((rows.n_rows, n_landmarks), dtype)
-    run_in_threads(
-        lambda lo: intersect_rows(rows, features, out, lo, min(lo + _ROWS, len(out))),
-        range(0, len(out), _ROWS),
-        threads,
-    )
+    run_in_ranges(lambda lo, hi: intersect_rows(rows, features, out, lo, hi), len(out), _ROWS, threads)
     return out
 
 

@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, TypeAlias, Unpack
+from typing import Literal, NamedTuple, Self, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import TransformerMixin, clone
+from sklearn.base import clone
 
 from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
@@ -27,7 +27,7 @@ from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.models.base.feature_matrix import convert_to_matrix, count_rows, iterate_row_ranges
 from wsabie.models.base.label_matrix import Labels
-from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel
+from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel, PointTransformer
 from wsabie.models.base.trained_model import FitOptions
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.base.validation_monitor import ValidationMonitor
@@ -174,7 +174,7 @@ class EnsembleConfig:
 
 
 @dataclass(eq=False, repr=False)
-class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
+class Ensemble(PointTransformer, LabelModel):
     """Mean of the scores of several models, which differ by seed, rows or columns.
 
     Rows are scaled once. Members are trained one after the other and only their tables are kept, so memory holds one
@@ -451,11 +451,6 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
         model.members_ = fields.members
         model.history_, model.validation_map_ = fields.history, fields.validation_map
         return model
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
 
 def _measure_spread(model: Wsabie, part: _Part, rows: Matrix) -> float:

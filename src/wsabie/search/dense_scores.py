@@ -4,7 +4,7 @@ import numpy as np
 
 from wsabie.core.arrays import Float32
 from wsabie.core.errors import InputError
-from wsabie.core.executors import run_in_threads
+from wsabie.core.executors import run_in_ranges
 from wsabie.kernels.embedding.similarity import Similarity
 from wsabie.kernels.ranking.label_ranks import allocate_scratch, score_rows
 
@@ -42,9 +42,8 @@ def compute_all_scores(labels: Similarity, queries: Float32, *, threads: int = 1
         raise InputError(f"the points have {queries.shape[1]} dimensions but the label vectors {dim}; use one space")
     out = np.empty((len(queries), n_labels), np.float32)
 
-    def work(lo: int) -> None:
-        hi = min(lo + _ROWS, len(queries))
+    def work(lo: int, hi: int) -> None:
         score_rows(labels, queries, out, lo, hi, allocate_scratch(hi - lo, dim))
 
-    run_in_threads(work, range(0, len(queries), _ROWS), threads)
+    run_in_ranges(work, len(queries), _ROWS, threads)
     return out

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.core.executors import run_in_threads
+from wsabie.core.executors import run_in_ranges, run_in_threads
 from wsabie.core.label_lists import LabelLists
 from wsabie.core.machine import count_available_cores, limit_blas_threads
 from wsabie.core.validation import check_positive_integer
@@ -155,8 +155,7 @@ class ExactIndex:
         n_parts = min(n_threads, max(1, len(queries) // _ROWS_PER_THREAD))
         rows = max(1, min(block_rows, -(-len(queries) // n_parts)))
 
-        def search(lo: int) -> None:
-            hi = min(lo + rows, len(queries))
+        def search(lo: int, hi: int) -> None:
             hidden_part = None if hidden is None else hidden.part(lo, hi)
             about = raw_queries[lo:hi], queries[lo:hi], norm2[lo:hi], candidate_ids, is_excluded, hidden_part
             best_ids, best_scores = self._search_block(
@@ -166,7 +165,7 @@ class ExactIndex:
 
         # Each thread makes products and scans of its own, so that none waits for another.
         with limit_blas_threads() if n_parts > 1 else nullcontext():
-            run_in_threads(search, range(0, len(queries), rows), n_parts)
+            run_in_ranges(search, len(queries), rows, n_parts)
         return ids, scores
 
     def list_remaining(self) -> Int64:

@@ -9,7 +9,7 @@ import numpy as np
 
 from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64, view_as_writable
 from wsabie.core.errors import InputError
-from wsabie.core.executors import run_in_threads
+from wsabie.core.executors import run_in_ranges
 from wsabie.core.machine import count_available_cores
 from wsabie.core.validation import check_positive_integer, require
 from wsabie.kernels.ranking import label_pairs as kernels
@@ -328,4 +328,4 @@ def _run_in_chunks(work: Callable[[int, int], None], n: int, rows: int, threads:
     """Call work(lo, hi) for all rows, at most `rows` at once, on several threads where there are enough."""
     threads = count_available_cores() if threads is None else check_positive_integer(threads, "threads")
     rows = max(1, min(rows, -(-n // threads)))
-    run_in_threads(lambda lo: work(lo, min(lo + rows, n)), range(0, n, rows), threads)
+    run_in_ranges(work, n, rows, threads)

@@ -14,11 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from wsabie.core.arrays import Array, Bool, Float32, Int64, Matrix
-from wsabie.core.sparse_matrices import convert_to_csr
+from wsabie.core.sparse_matrices import build_incidence, convert_to_csr
 from wsabie.core.validation import check_positive_integer, require
 from wsabie.search import label_index
 from wsabie.search.exact_index import ExactIndex
-from wsabie.search.search_arrays import build_incidence, prepare_float32_rows
+from wsabie.search.search_arrays import prepare_float32_rows
 from wsabie.storage.model_folder import ModelState
 
 _ROUNDS = 20

@@ -127,9 +127,7 @@ class QueryMatcher:
     ) -> None:
         self.labels, self.concepts, self.aliases, self.vectors = list(labels), concepts, aliases, vectors
         self._label_set = frozenset(labels)
-        self._spelled: dict[str, str] = {}
-        for label in labels:
-            self._spelled.setdefault(make_lookup_key(label), label)
+        self._spelled = {make_lookup_key(label): label for label in reversed(self.labels)}  # the first of one spelling
 
     def match(self, query: str) -> QueryLabels:
         """Return the labels that a query means.

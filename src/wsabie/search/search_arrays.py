@@ -7,6 +7,7 @@ from wsabie.core.arrays import Array, Float32, Int64, Matrix, view_as_writable
 from wsabie.core.errors import InputError
 from wsabie.core.file_backed_arrays import iterate_slices
 from wsabie.core.label_lists import LabelLists, build_exclusion_lists
+from wsabie.core.validation import require
 
 _ROWS_AT_ONCE = 1 << 14
 _FAR = 16
@@ -25,8 +26,7 @@ def prepare_float32_rows(values: ArrayLike, subject: str) -> Float32:
 
 
 def _rows(values: Array, subject: str) -> Array:
-    if values.ndim != 2:
-        raise InputError(f"{subject} has {values.ndim} dimension(s) but rows of vectors are needed")
+    require(values.ndim == 2, f"{subject} has {values.ndim} dimension(s) but rows of vectors are needed")
     step, width = values.strides[0], values.shape[1] * values.itemsize
     is_regular = values.strides[1] == values.itemsize and step >= width and not step % values.itemsize
     return values if is_regular and values.flags.aligned else np.ascontiguousarray(values)
@@ -89,8 +89,7 @@ def prepare_candidates(candidates: ArrayLike, n_labels: int) -> Int64:
         numbers = np.asarray(candidates)
     except ValueError as error:
         raise InputError(f"the candidates are lists of different lengths ({error}); give label numbers") from error
-    if numbers.ndim != 1:
-        raise InputError(f"the candidates have {numbers.ndim} dimensions; give one list of label numbers")
+    require(numbers.ndim == 1, f"the candidates have {numbers.ndim} dimensions; give one list of label numbers")
     if numbers.size and not np.issubdtype(numbers.dtype, np.integer):
         raise InputError(f"the candidates are of type {numbers.dtype}; give label numbers")
     ids: Int64 = numbers.astype(np.int64)
@@ -116,10 +115,3 @@ def list_hidden_labels(
     is_candidate = place[lists.labels] >= 0
     offsets = np.concatenate([[0], np.cumsum(is_candidate)])
     return LabelLists(offsets[lists.indptr], place[lists.labels[is_candidate]])
-
-
-def build_incidence(rows: Array, columns: Array, shape: tuple[int, int]) -> Matrix:
-    """Return a matrix of ones at these places."""
-    from scipy.sparse import csr_matrix
-
-    return csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape)

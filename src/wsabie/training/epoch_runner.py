@@ -79,7 +79,15 @@ class EpochRunner:
     ) -> tuple[int, Iterator[int]]:
         """Return the number of visits of a block, and an iterator that makes them."""
         orders = self._draw_orders(block, epoch, number)
-        return sum(map(len, orders.values())), self._visit_block(block, epoch, orders, threads, step_counters)
+        visible, sampler = self._select_visible(block), self._samplers[_get_relation_name(block)]
+        step_config = self.build_step_config(visible, epoch + block.begins)
+
+        def visit_rounds() -> Iterator[int]:
+            for number, order in orders.items():
+                round_config = step_config._replace(epoch=number)  # every round has its own draws
+                yield from self._run(BlockVisits(visible, block, round_config, sampler, order, threads, step_counters))
+
+        return sum(map(len, orders.values())), visit_rounds()
 
     def close(self) -> None:
         """Release what the passes hold."""
@@ -160,21 +168,6 @@ class EpochRunner:
         """Return the space as the loops see it: all of it, or the view of the block's relation."""
         visible: EmbeddingSpace = self.space if block.ends is None else self.space.view(block.ends)
         return visible
-
-    def _visit_block(
-        self,
-        block: RowBlock,
-        epoch: int,
-        orders: dict[int, Int64],
-        threads: KernelThreads,
-        step_counters: StepCounters,
-    ) -> Iterator[int]:
-        """Run the passes of an epoch over a block; every round has its own draws."""
-        visible, sampler = self._select_visible(block), self._samplers[_get_relation_name(block)]
-        step_config = self.build_step_config(visible, epoch + block.begins)
-        for number, order in orders.items():
-            round_config = step_config._replace(epoch=number)
-            yield from self._run(BlockVisits(visible, block, round_config, sampler, order, threads, step_counters))
 
     def _draw_orders(self, block: RowBlock, epoch: int, number: int) -> dict[int, Int64]:
         """Draw the order of visits by rounds; a round visits everything once in its own random order.

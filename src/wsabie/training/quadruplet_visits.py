@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
 from wsabie.core.arrays import Bool, Csr, Float32, Int64, Matrix
+from wsabie.core.sparse_matrices import build_incidence
 from wsabie.embedding.multi_relation_space import RelationEnds
 from wsabie.embedding.protocols import ComposedInputs, Inputs
 from wsabie.training.samplers import PAIRS_PER_BLOCK
@@ -57,12 +58,11 @@ class ImageVisits:
         """
         examples = self._select_examples(images, labels, rng)
         images, labels = images[examples], labels[examples]
-        n, values = len(images), np.ones(len(images), np.int8)
-        ranked_images, starts = self._sample_images(images, labels, rng), np.arange(n + 1)
-        Y = csr_matrix((values, ranked_images, starts), (n, self.n))
+        row_ids, shape = np.arange(len(images)), (len(images), self.n)
+        Y = build_incidence(row_ids, self._sample_images(images, labels, rng), shape, np.int8)
         indptr, rows, _ = self.pictures
         of_labels = csr_matrix((np.ones(len(rows), np.int8), rows, indptr), (len(indptr) - 1, self.n))
-        hidden = of_labels[labels] + csr_matrix((values, images, starts), (n, self.n))
+        hidden = of_labels[labels] + build_incidence(row_ids, images, shape, np.int8)
         targets = build_targets(Y, self.weights[images], "pairs", hidden=hidden)
         image_ids = images.astype(np.int32)
         sides = ComposedInputs(self.query_inputs, image_ids, image_ids[targets.rows], labels.astype(np.int32))
@@ -165,14 +165,10 @@ class QuadrupletVisits(TrainingData):
     def _build_label_block(self, related: Int64, other_labels: Int64, as_object: Bool) -> RowBlock:
         unrelated = np.setdiff1d(np.arange(len(self.label)), related)
         pictures = np.unique(self.image[unrelated])
-        images, n_labels = self.image[related], self.Y.shape[1]
-        values = np.ones(len(related), np.int8)
-        unrelated_targets = csr_matrix(
-            (np.ones(len(unrelated), np.int8), (self.image[unrelated], self.label[unrelated])), self.Y.shape
-        )
-        related_targets = csr_matrix(
-            (values, self.label[related], np.arange(len(related) + 1)), (len(related), n_labels)
-        )
+        images = self.image[related]
+        unrelated_targets = build_incidence(self.image[unrelated], self.label[unrelated], self.Y.shape, np.int8)
+        shape = len(related), self.Y.shape[1]
+        related_targets = build_incidence(np.arange(len(related)), self.label[related], shape, np.int8)
         hidden = vstack(
             [self.Y[pictures] > 0, self._list_related_labels(images, other_labels[related], as_object[related])]
         ).tocsr()
@@ -203,7 +199,7 @@ class QuadrupletVisits(TrainingData):
         example, label = self.relations.find_alternatives(other_labels, as_object)
         true = self._is_annotated(images[example], label)
         shape = len(other_labels), self.Y.shape[1]
-        return csr_matrix((np.ones(int(true.sum()), np.int8), (example[true], label[true])), shape)
+        return build_incidence(example[true], label[true], shape, np.int8)
 
 
 class _RelationTable:

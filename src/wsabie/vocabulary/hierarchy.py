@@ -17,6 +17,7 @@ import numpy as np
 
 from wsabie.core.arrays import Int32, Matrix
 from wsabie.core.errors import InputError
+from wsabie.core.sparse_matrices import build_incidence
 from wsabie.vocabulary.label_distances import FAR, AncestorHeights, HopDistances
 from wsabie.vocabulary.label_names import normalise_label_name
 from wsabie.vocabulary.label_similarity import SiblingSimilarity
@@ -165,8 +166,6 @@ class Hierarchy(ConceptIndex):
         labels : sequence of str
             Names of a model's labels; an unknown label has no siblings.
         """
-        from scipy.sparse import csr_matrix
-
         starts, parents = self._group_parents()
         n, rows, columns = len(self._numbers), array("i"), array("i")
         for row, label in enumerate(labels):
@@ -175,8 +174,7 @@ class Hierarchy(ConceptIndex):
                 of_label = [n + concept, *parents[starts[concept] : starts[concept + 1]].tolist()]
                 rows.extend([row] * len(of_label))
                 columns.extend(of_label)
-        entries = np.ones(len(rows), np.int8), (np.asarray(rows), np.asarray(columns))
-        return SiblingSimilarity(csr_matrix(entries, shape=(len(labels), 2 * n)))
+        return SiblingSimilarity(build_incidence(rows, columns, (len(labels), 2 * n), np.int8))
 
     def hops(self, labels: Sequence[str]) -> HopDistances:
         """Return the distances between labels in hops, for hierarchical precision.
@@ -235,7 +233,7 @@ class Hierarchy(ConceptIndex):
         starts = np.concatenate([[0], np.cumsum([len(senses) for senses in label_senses], dtype=np.int64)])
         concepts = np.fromiter((concept for senses in label_senses for concept in senses), np.int64, starts[-1])
         children, parents = np.frombuffer(self._children, np.int32), np.frombuffer(self._parents, np.int32)
-        pairs = csr_matrix((np.ones(len(children), bool), (children, parents)), shape=(n, n))
+        pairs = build_incidence(children, parents, (n, n), bool)
         return csr_matrix((np.ones(len(concepts), np.int8), concepts, starts), shape=(len(label_senses), n)), pairs
 
     def fingerprint(self) -> str:

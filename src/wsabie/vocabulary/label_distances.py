@@ -10,7 +10,7 @@ import numpy as np
 
 from wsabie.core.arrays import Bool, Float64, Int32, Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.core.sparse_matrices import convert_to_csr, gather_entries
+from wsabie.core.sparse_matrices import build_incidence, convert_to_csr, gather_entries
 from wsabie.vocabulary.label_similarity import LabelNumbers
 
 FAR = np.iinfo(np.int32).max
@@ -44,7 +44,6 @@ class AncestorHeights:
     """
 
     def __init__(self, concepts: Matrix, pairs: Matrix) -> None:
-        from scipy.sparse import csr_matrix
         from scipy.sparse.csgraph import connected_components
 
         concepts, pairs = convert_to_csr(concepts, "concepts").astype(bool), convert_to_csr(pairs, "pairs").astype(bool)
@@ -53,15 +52,10 @@ class AncestorHeights:
         ends = pairs.tocoo()
         low, high = group[ends.row], group[ends.col]
         links_groups = low != high
-        up = csr_matrix(
-            (np.ones(int(links_groups.sum()), bool), (low[links_groups], high[links_groups])),
-            shape=(n_groups, n_groups),
-        )
+        up = build_incidence(low[links_groups], high[links_groups], (n_groups, n_groups), bool)
         label_concepts = concepts.tocoo()
-        label_groups = csr_matrix(
-            (np.ones(label_concepts.nnz, bool), (label_concepts.row, group[label_concepts.col])),
-            shape=(self.n_labels, n_groups),
-        )
+        shape = self.n_labels, n_groups
+        label_groups = build_incidence(label_concepts.row, group[label_concepts.col], shape, bool)
         ancestors, new = label_groups, label_groups
         while new.nnz:
             new = (new @ up).astype(bool)

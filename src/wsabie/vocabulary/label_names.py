@@ -13,6 +13,7 @@ import numpy as np
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.core.json_conversion import JsonObject
+from wsabie.core.validation import require
 
 _MAX_CANDIDATES = 40  # candidates that survive the quick comparison
 _MAX_MARKS = 100
@@ -194,8 +195,7 @@ class Vocabulary:
         """
         number, name = self._id(old), normalise_label_name(new)
         self._refuse_former(old, number, "rename")
-        if not name:
-            raise InputError(f"the new name of {old!r} is empty; give a name")
+        require(bool(name), f"the new name of {old!r} is empty; give a name")
         if self._ids.get(name, number) != number:
             raise InputError(f"another label is called {name!r} already; merge {old!r} into it instead")
         self._names[number] = name
@@ -211,8 +211,7 @@ class Vocabulary:
             There is no such label, or a label would be merged into itself.
         """
         target, merged_ids = self._id(into), self.ids(names)
-        if target in merged_ids:
-            raise InputError(f"{into!r} cannot be merged into itself; give other labels")
+        require(target not in merged_ids, f"{into!r} cannot be merged into itself; give other labels")
         self._retire(merged_ids, target)
         return np.unique(merged_ids)
 

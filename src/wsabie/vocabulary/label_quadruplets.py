@@ -15,6 +15,7 @@ import numpy.typing as npt
 from wsabie.core.arrays import Int32, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.label_lists import list_positives
+from wsabie.core.validation import require
 from wsabie.vocabulary.label_names import Vocabulary, normalise_label_name
 
 SamplingUnit = Literal["relation", "quadruplet"]
@@ -109,8 +110,7 @@ class Quadruplets:
         InputError
             n is negative, or `by` is neither of the two.
         """
-        if n < 0:
-            raise InputError(f"n is {n} but a number of quadruplets is 0 or more; ask for another number")
+        require(n >= 0, f"n is {n} but a number of quadruplets is 0 or more; ask for another number")
         if by not in get_args(SamplingUnit):
             raise InputError(
                 f"quadruplets cannot be drawn by {by!r}; choose from {', '.join(map(repr, get_args(SamplingUnit)))}"

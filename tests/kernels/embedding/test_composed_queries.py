@@ -55,7 +55,7 @@ def test_without_labels_beside_it_is_the_pair(problem: Problem) -> None:
     pair = problem._replace(space=with_labels_beside(problem, shared=True, rng=np.random.default_rng(0)).space.items)
     rows = np.arange(problem.Y.shape[0], dtype=np.int32)
     sides = ComposedInputs(problem.inputs, rows, problem.targets.rows, np.full(len(rows), -1, np.int32))
-    alone_in_parts = problem._replace(space=PartsSpace.from_tables(pair.space, None, 0.7), inputs=sides)
+    alone_in_parts = problem._replace(space=PartsSpace(pair.space, pair.space.labels, 0.7), inputs=sides)
     for run in (fast_sequential, fast_block):
         from_pair, from_parts = run(pair), run(alone_in_parts)
         for name in ("features", "labels", "bias", "counters"):

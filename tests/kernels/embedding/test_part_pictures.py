@@ -34,9 +34,7 @@ def make_part_problem(
     step_rule = make_rule(items.shape[0], **rule)
     for table in (points.features, points.labels):
         tables.clip_row_norms(table, float(step_rule.max_norm_rows))
-    space = PartsSpace.from_tables(points, None, 0.3).view(
-        RelationEnds("pictures", "items", "items", inputs, negatives)
-    )
+    space = PartsSpace(points, points.labels, 0.3).view(RelationEnds("pictures", "items", "items", inputs, negatives))
     hidden = sp.csr_matrix((np.ones(len(entity_ids), np.int8), entity_ids, np.arange(len(entity_ids) + 1)), Y.shape)
     targets = build_targets(Y, None, "mean", 0, hidden)
     sides = ComposedInputs(

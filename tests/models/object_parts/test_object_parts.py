@@ -288,7 +288,7 @@ def test_the_worst_model_puts_all_pairs_above_the_true_one(
         batch = QuadrupletBatch(np.array([0]), np.array([0], np.int32), np.array([0]), np.array([1], np.int32))
         pictures = ValidationMonitor(np.ones((1, 1), np.float32), csr_matrix([[1, 0, 0, 0]]), 1, None)
         monitor = PairMonitor(pictures, np.ones((1, 1), np.float32), batch, pairs_of, decides=True)
-        assert monitor.figures(PartsSpace.from_tables(space, None, 1.0))["pairs"] == figure
+        assert monitor.figures(PartsSpace(space, space.labels, 1.0))["pairs"] == figure
 
 
 def test_labels_in_no_relation_are_learned_as_by_wsabie() -> None:

@@ -11,6 +11,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor
 from wsabie.core.machine import count_available_cores
 from wsabie.core.progress import SILENT, Progress
+from wsabie.core.sparse_matrices import build_incidence
 
 _TILE = 1 << 22  # scores held at once (16 MB): more would leave the processor's cache
 _TILES_PER_TASK = 8  # tiles of one task
@@ -165,10 +166,7 @@ def _assign_in_parallel(dictionary: Codebook, sample: Float32, executor: Executo
 
 def _compute_means(sample: Float32, words: Int32, centres: Float32) -> Float32:
     """Return the mean block of each word; a word without blocks keeps its centre."""
-    from scipy.sparse import csr_matrix
-
-    n = len(sample)
-    members = csr_matrix((np.ones(n, np.float32), (words, np.arange(n))), (len(centres), n))
+    members = build_incidence(words, np.arange(len(sample)), (len(centres), len(sample)))
     counts: Int64 = np.bincount(words, minlength=len(centres))
     means = (members @ sample) / np.maximum(counts, 1)[:, None].astype(np.float32)
     return np.where(counts[:, None] > 0, means, centres).astype(np.float32)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wsabie.core.arrays import UInt8
-from wsabie.core.errors import InputError
+from wsabie.core.validation import require
 
 _SMALLEST = 0.8  # a random window's side, as a share of the picture's
 _DIGITS = 9  # of a view's number, at most
@@ -52,10 +52,8 @@ def generate_views(picture_id: str, augment: int = 0, *, crop: float = 1.0, seed
     ... )
     (True, False)
     """
-    if augment < 0:
-        raise InputError(f"augment is {augment}; give the number of further views of each picture, 0 or more")
-    if not 0 < crop <= 1:
-        raise InputError(f"crop is {crop}; give the share of a picture's side to look at, above 0 and at most 1")
+    require(augment >= 0, f"augment is {augment}; give the number of further views of each picture, 0 or more")
+    require(0 < crop <= 1, f"crop is {crop}; give the share of a picture's side to look at, above 0 and at most 1")
     centre = (1 - crop) / 2
     return [CropView(centre, centre, crop), *(_random_view(picture_id, k, crop, seed) for k in range(1, augment + 1))]
 

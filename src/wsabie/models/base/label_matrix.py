@@ -9,6 +9,7 @@ from scipy.sparse import csr_matrix
 from wsabie.core.arrays import Array, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.sparse_matrices import convert_to_csr
+from wsabie.core.validation import require
 from wsabie.io.alignment import merge_columns
 from wsabie.vocabulary.label_names import Vocabulary, normalise_label_name
 
@@ -41,15 +42,13 @@ def build_signed_label_matrix(Y: Labels, n_rows: int, vocabulary: Vocabulary, *,
         return _build_from_frame(Y, names, n_rows, vocabulary, grow, has_names)
     if not isinstance(Y, list) and Y.ndim == 2:
         return _follow_merges(_build_from_matrix(Y, n_rows, vocabulary, grow, has_names), vocabulary)
-    if len(Y) != n_rows:
-        raise InputError(f"X has {n_rows} rows and Y has {len(Y)}; give one entry of Y per row")
+    require(len(Y) == n_rows, f"X has {n_rows} rows and Y has {len(Y)}; give one entry of Y per row")
     if _are_label_lists(Y):
         # the order of a set, and so the numbers of labels, would differ from process to process
         rows = [sorted(row, key=str) if isinstance(row, (set, frozenset)) else list(row) for row in Y]
         return _build_from_names(rows, vocabulary, grow, has_names)
     values = _convert_to_array(Y)
-    if values.ndim != 1:
-        raise InputError(f"Y has {values.ndim} dimensions; give one label, or one list of labels, per row")
+    require(values.ndim == 1, f"Y has {values.ndim} dimensions; give one label, or one list of labels, per row")
     if values.dtype.kind not in "biuf" and not all(isinstance(v, (int, np.integer)) for v in values):
         return _build_from_names([[v] for v in values.tolist()], vocabulary, grow, has_names)
     return _follow_merges(_build_from_numbers(values, vocabulary, grow, has_names), vocabulary)
@@ -95,8 +94,7 @@ def align_columns(vocabulary: Vocabulary, Y: Any, names: Sequence[str]) -> Matri
 
 def _open_labels(Y: Any) -> Any:
     """Return the labels as a sparse matrix, an array or a list."""
-    if Y is None:
-        raise InputError("fit requires y to be passed, but the target y is None; give labels for every row")
+    require(Y is not None, "fit requires y to be passed, but the target y is None; give labels for every row")
     if hasattr(Y, "tocsr"):
         return convert_to_csr(Y, "Y")
     if hasattr(Y, "__array__"):
@@ -117,8 +115,7 @@ def _build_from_frame(
     Y: Array, names: Sequence[str], n_rows: int, vocabulary: Vocabulary, grow: bool, has_names: bool
 ) -> Matrix:
     """Return the signed matrix of a data frame, whose columns may stand in any order."""
-    if len(Y) != n_rows:
-        raise InputError(f"X has {n_rows} rows and Y has {len(Y)}; give one row of Y per row of X")
+    require(len(Y) == n_rows, f"X has {n_rows} rows and Y has {len(Y)}; give one row of Y per row of X")
     if not grow:
         vocabulary.ids(names)  # refuses unknown ones
     if not has_names and len(vocabulary):

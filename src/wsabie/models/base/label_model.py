@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 from wsabie.core.arrays import Array, Float32, Int64, Matrix
@@ -359,6 +359,15 @@ class LabelModel(FittedModel):
             (name,) = self.vocabulary_.names(ids[current_ids < 0][:1])
             raise InputError(f"the label {name!r} was removed; leave it out")
         return current_ids
+
+
+class PointTransformer(TransformerMixin):  # type: ignore[misc]
+    """Mixin of models that transform rows of any type to float32 points."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags
 
 
 def read_column_names(X: object) -> Array | None:

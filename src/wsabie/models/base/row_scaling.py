@@ -9,6 +9,7 @@ import numpy as np
 from wsabie.core import file_backed_arrays
 from wsabie.core.arrays import Array, Csr, Float32, Float64, Int64, Matrix, view_as_writable
 from wsabie.core.errors import InputError
+from wsabie.core.validation import require
 from wsabie.features.base.idf_weighting import compute_idf
 from wsabie.models.base.feature_matrix import Inputs
 from wsabie.storage.schema_validation import check_array, read_config
@@ -54,8 +55,7 @@ class RowScaling:
         An embedding learns the importance of a feature, and idf would overrate rare ones; nearest neighbours learn
         nothing and need "tfidf" (benchmarks/pages/defaults.md).
         """
-        if scaling not in ("auto", "tfidf", None):
-            raise InputError(f'scaling is {scaling!r}; choose "auto", "tfidf" or None')
+        require(scaling in ("auto", "tfidf", None), f'scaling is {scaling!r}; choose "auto", "tfidf" or None')
         if not isinstance(X, Csr):
             return cls.of_columns(scaling, lambda: _compute_moments(X), constant)
         least = float(X.data.min(initial=0))

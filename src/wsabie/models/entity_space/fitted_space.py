@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
 
 from wsabie.core.arrays import Float32
 from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.label_lists import build_exclusion_lists
 from wsabie.core.machine import collect_versions, count_available_cores
-from wsabie.core.sparse_matrices import convert_to_csr
+from wsabie.core.sparse_matrices import build_incidence, convert_to_csr
 from wsabie.core.validation import check_positive_integer, require
 from wsabie.embedding.multi_relation_space import MultiRelationSpace
 from wsabie.evaluation.score_evaluation import Evaluation
@@ -130,7 +129,7 @@ class FittedSpace(FittedModel):
         if query == target and not _are_rows(items):
             ids = np.arange(len(points)) if items is None else targets.ids(items)
             shape = len(ids), len(targets.vocabulary)
-            self_pairs = csr_matrix((np.ones(len(ids), np.int8), ids, np.arange(len(ids) + 1)), shape)
+            self_pairs = build_incidence(np.arange(len(ids)), ids, shape, np.int8)
             if exclude is not None:
                 build_exclusion_lists(exclude, *shape)  # refuses another shape
                 self_pairs += (convert_to_csr(exclude, "exclude") != 0).astype(np.int8)

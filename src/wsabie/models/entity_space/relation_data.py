@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix, identity
+from scipy.sparse import identity
 
 from wsabie.core import file_backed_arrays
 from wsabie.core.arrays import Csr, Float32, Int64, Matrix
+from wsabie.core.sparse_matrices import build_incidence
 from wsabie.core.validation import require
 from wsabie.embedding.multi_relation_space import MultiRelationSpace, RelationEnds
 from wsabie.embedding.protocols import Inputs, KernelArrays
@@ -323,10 +324,8 @@ def _match_names(names: Vocabulary, vocabulary: Vocabulary) -> Matrix:
     if names is vocabulary:
         return identity(len(vocabulary), np.int8, "csr")
     shared_names = [name for name in names if name in vocabulary]
-    return csr_matrix(
-        (np.ones(len(shared_names), np.int8), (names.ids(shared_names), vocabulary.ids(shared_names))),
-        (len(names), len(vocabulary)),
-    )
+    shape = len(names), len(vocabulary)
+    return build_incidence(names.ids(shared_names), vocabulary.ids(shared_names), shape, np.int8)
 
 
 def _open_side(

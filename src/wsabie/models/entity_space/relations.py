@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix, identity
+from scipy.sparse import identity
 
 from wsabie.core.arrays import Array, Float32, Int64, Matrix
 from wsabie.core.errors import InputError, UnknownLabelError
-from wsabie.core.sparse_matrices import convert_to_csr
+from wsabie.core.sparse_matrices import build_incidence, convert_to_csr
 from wsabie.core.validation import require
 from wsabie.embedding.protocols import KernelArrays
 from wsabie.models.base.row_scaling import Scaling
@@ -225,7 +225,7 @@ def build_pair_matrix(relation: Relation, queries: Vocabulary, targets: Vocabula
             )
     except (InputError, UnknownLabelError) as error:
         raise InputError(f"the pairs of {relation.name!r} cannot be used: {error}") from error
-    once = csr_matrix((np.ones(len(numbers[0]), np.bool_), tuple(numbers)), (len(queries), len(targets)))
+    once = build_incidence(numbers[0], numbers[1], (len(queries), len(targets)), bool)
     Y = once.astype(np.int8)  # a repeated pair counts once
     if queries is targets:
         Y = Y.maximum(Y.T.tocsr()).tocsr()

@@ -69,8 +69,7 @@ class SpaceAnnotator(SavedModel):
             The kind has no features, or other ones.
         """
         entities = self.space.find_entities(kind)
-        if not entities.n_features:
-            raise InputError(f"entities of the kind {kind!r} are known by their names alone; give names")
+        require(entities.n_features > 0, f"entities of the kind {kind!r} are known by their names alone; give names")
         if not isinstance(source, FeatureTable):
             if kind not in self.extractors:
                 raise InputError(f"the kind {kind!r} was trained on rows of features, and {source.path} holds "

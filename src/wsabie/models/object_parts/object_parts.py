@@ -193,15 +193,14 @@ init_scale, init_labels, patience, threads, deterministic, seed
             rows.inputs, rows.targets, self.relations_, rows.weights, self.pair_weighting, seed,
             strict=not rows.is_update, picture_weight=self.picture_weight,
         )  # fmt: skip
-        words = None
+        words = self.space_.labels
         if self.tables == "unshared":
             old = len(self.words_) if rows.is_update else 0
             rng = np.random.default_rng([self.seed, 3, old])
             words = tables.draw_gaussian(len(self.vocabulary_), self.dim, self.dim**-0.5, rng)
             words[:old, : self.dim] = self.words_[:, : self.dim] if old else 0
-        space = PartsSpace.from_tables(self.space_, words, float(self.relation_weight))
-        self.words_ = space.words
-        return space, data
+        self.words_ = words
+        return PartsSpace(self.space_, words, float(self.relation_weight)), data
 
     def check_labels(self, Y: Matrix, label_names: Sequence[str]) -> None:
         """Raise InputError if no relation joins labels of two pictures; called before features are extracted.

@@ -6,7 +6,6 @@ from typing import Any, Literal, Self
 from zlib import crc32
 
 import numpy as np
-from sklearn.base import TransformerMixin
 
 from wsabie.core.arrays import Float32
 from wsabie.core.validation import require
@@ -15,6 +14,7 @@ from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import TrainableTables
 from wsabie.models.base.feature_matrix import count_rows
 from wsabie.models.base.hyperparameters import has_ridge_start, resolve_init_scale
+from wsabie.models.base.label_model import PointTransformer
 from wsabie.models.base.ridge_start import place_at_ridge
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.wsabie.drift import BatchReport
@@ -47,7 +47,7 @@ class ReplayConfig:
 
 
 @dataclass(eq=False, repr=False)
-class Wsabie(TransformerMixin, UpdatableModel):  # type: ignore[misc]
+class Wsabie(PointTransformer, UpdatableModel):
     """Annotation by joint embedding: rows and labels are points of one space, near labels annotate a row.
 
     Parameters
@@ -343,14 +343,10 @@ class Wsabie(TransformerMixin, UpdatableModel):  # type: ignore[misc]
 
     def facts(self) -> dict[str, Any]:
         """Return sizes and figures of the model, JSON-able; "bytes_of_points" counts both tables."""
-        n_retired, memory = len(self.vocabulary_.retired_ids()), self.memory_
+        n_labels, n_retired, memory = len(self.vocabulary_), len(self.vocabulary_.retired_ids()), self.memory_
         return {
             **super().facts(),
-            **(
-                {"labels": len(self.vocabulary_) - n_retired, "labels_merged_or_removed": n_retired}
-                if n_retired
-                else {}
-            ),
+            **({"labels": n_labels - n_retired, "labels_merged_or_removed": n_retired} if n_retired else {}),
             **({} if memory is None else {"rows_replayed": len(memory), "rows_seen": memory.n_seen}),
             **({"batches": len(self.stream_), "last_batch": self.stream_[-1].as_dict()} if self.stream_ else {}),
             "dimensions": self.space_.dim,
@@ -367,17 +363,9 @@ class Wsabie(TransformerMixin, UpdatableModel):  # type: ignore[misc]
         if getattr(self, "init_model", None) is None:
             estimator: Self = _clone_parametrized(self)
             return estimator
-        parameters = {
-            name: clone(value, safe=False)
-            for name, value in self.get_params(deep=False).items()
-            if name != "init_model"
-        }
-        return type(self)(**parameters, init_model=self.init_model)  # a clone would be unfitted
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []
-        return tags
+        parameters = self.get_params(deep=False) | {"init_model": None}  # a clone would be unfitted
+        clones = {name: clone(value, safe=False) for name, value in parameters.items()}
+        return type(self)(**{**clones, "init_model": self.init_model})
 
 
 def _check_init_model(model: Wsabie, start: Any) -> None:

@@ -141,9 +141,8 @@ class UpdatableModel(TrainedModel):
         require(self.replay is not None, "the model keeps no rows; set replay to how many it should keep")
         inputs = self._check_rows(X)
         targets = self._build_truth(Y, count_rows(inputs))
-        n, weights = self.space_.n_features, None
-        if sample_weight is not None:
-            weights = check_sample_weights(sample_weight, count_rows(inputs))
+        n = self.space_.n_features
+        weights = None if sample_weight is None else check_sample_weights(sample_weight, count_rows(inputs))
         memory = update_buffer(None, self.scaling_(inputs), n, targets, weights, self.replay, self.seed)
         self.memory_ = self._count_earlier_rows(memory)
         return self
