@@ -456,10 +456,8 @@ class Ensemble(PointTransformer, LabelModel):
 def _measure_spread(model: Wsabie, part: _Part, rows: Matrix) -> float:
     """Return the standard deviation of a member's scores over labels, averaged over some training rows."""
     sample = rows[np.linspace(0, rows.shape[0] - 1, min(_SPREAD_ROWS, rows.shape[0])).astype(int)]
-    deviations = [
-        model.scores(part.of(sample[lo:hi])).std(1, dtype=np.float64)
-        for lo, hi in iterate_row_ranges(sample.shape[0], len(model.vocabulary_))
-    ]
+    ranges = iterate_row_ranges(sample.shape[0], len(model.vocabulary_))
+    deviations = [model.scores(part.of(sample[lo:hi])).std(1, dtype=np.float64) for lo, hi in ranges]
     return max(float(np.concatenate(deviations).mean()), 1e-12)
 
 

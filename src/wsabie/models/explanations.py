@@ -8,6 +8,7 @@ map draws the places.
 
 import io
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -179,11 +180,8 @@ def list_windows(width: int, height: int) -> list[tuple[int, int, int, int]]:
     """
     side = max(1, -(-max(width, height) // ACROSS))
     across, down = min(side, width), min(side, height)
-    return [
-        (left, top, left + across, top + down)
-        for top in _list_starts(height, down)
-        for left in _list_starts(width, across)
-    ]
+    corners = product(_list_starts(height, down), _list_starts(width, across))
+    return [(left, top, left + across, top + down) for top, left in corners]
 
 
 def compute_occlusion_map(annotator: Annotator, picture: UInt8, label: int) -> Float64:

@@ -88,18 +88,15 @@ class HierarchyRelatedLabels:
         if name is None:
             return []
         concept = self.concepts.expand(name, inherit=self.inherit).concept
-        best_links: dict[str, tuple[int, LabelLink]] = {}
+        best_links: dict[str, tuple[tuple[float, int], LabelLink]] = {}
         for reached, steps, reason in self._iterate_links(concept):
             if steps > _FAR:
                 continue
             link_concept = self.concepts.concepts[reached.place] or ""
             link = LabelLink(self.concepts.labels[reached.place], 1 / steps, f"{self.source_name}: {reason}{stands}")
-            previous = best_links.get(link_concept)
-            if previous is None or (link.score, -self._rank(link_concept, link.label)) > (
-                previous[1].score,
-                -previous[0],
-            ):
-                best_links[link_concept] = self._rank(link_concept, link.label), link
+            order = link.score, -self._rank(link_concept, link.label)
+            if link_concept not in best_links or order > best_links[link_concept][0]:
+                best_links[link_concept] = order, link
         best_links.pop(concept, None)
         links = [link for _, link in best_links.values()]
         return sorted(links, key=lambda link: -link.score)[:k]

@@ -100,10 +100,8 @@ class EpochRunner:
         rate_share, max_sampled = s.get_rate_share(epoch), s.max_sampled
         limit, limit_weights = (np.float32(np.inf if n is None else n) for n in (s.max_norm, s.max_norm_weights))
         steps = [np.float32(rate * rate_share) for rate in (s.feature_rate, s.learning_rate, s.weight_rate)]
-        keeps = [
-            np.float32(1 - float(step) * l2)
-            for step, l2 in zip(steps, (s.l2_rows, s.l2_labels, s.l2_weights), strict=True)
-        ]
+        penalties = zip(steps, (s.l2_rows, s.l2_labels, s.l2_weights), strict=True)
+        keeps = [np.float32(1 - float(step) * l2) for step, l2 in penalties]
         if space.frozen[1]:
             steps[1], keeps[1] = np.float32(0), np.float32(1)
         if space.candidates is not None:  # further draws would repeat candidates of the pool

@@ -180,9 +180,7 @@ class LabelConcepts:
         if not senses:
             raise UnknownLabelError(format_unknown_label(name, list(graph.all_names()), "name"))
         expansions = [self._expand_concept(sense, levels, inherit) for sense in senses]
-        return next((expansion for expansion in expansions if expansion.kinds), None) or next(
-            (expansion for expansion in expansions if expansion.parts), expansions[0]
-        )
+        return max(expansions, key=lambda expansion: 2 if expansion.kinds else 1 if expansion.parts else 0)
 
     def _expand_concept(self, concept: str, levels: int | None, inherit: bool) -> NameExpansion:
         graph, descendants = self.knowledge, self.knowledge.reach([concept], DOWN, levels)

@@ -227,14 +227,13 @@ class Hierarchy(ConceptIndex):
 
     def _build_graph(self, labels: Sequence[str]) -> tuple[Matrix, Matrix]:
         """Return the concepts of each label and the pairs of child and parent, as sparse matrices."""
-        from scipy.sparse import csr_matrix
-
-        n, label_senses = len(self._numbers), [self.senses(label) for label in labels]
-        starts = np.concatenate([[0], np.cumsum([len(senses) for senses in label_senses], dtype=np.int64)])
-        concepts = np.fromiter((concept for senses in label_senses for concept in senses), np.int64, starts[-1])
-        children, parents = np.frombuffer(self._children, np.int32), np.frombuffer(self._parents, np.int32)
-        pairs = build_incidence(children, parents, (n, n), bool)
-        return csr_matrix((np.ones(len(concepts), np.int8), concepts, starts), shape=(len(label_senses), n)), pairs
+        n, rows, concepts = len(self._numbers), array("i"), array("i")
+        for row, label in enumerate(labels):
+            senses = self.senses(label)
+            rows.extend([row] * len(senses))
+            concepts.extend(senses)
+        pairs = build_incidence(self._children, self._parents, (n, n), bool)
+        return build_incidence(rows, concepts, (len(labels), n), np.int8), pairs
 
     def fingerprint(self) -> str:
         """Return a checksum of the pairs and names, whatever their order: 8 hex digits."""

@@ -216,11 +216,8 @@ class KnowledgeGraph(ConceptIndex):
         steps_by_number, level = dict.fromkeys(frontier, 0), 0
         while frontier and level != levels:
             level += 1
-            frontier = [
-                n
-                for n in dict.fromkeys(n for r in stated_relations for n in self._follow_relation(frontier, r))
-                if n not in steps_by_number
-            ]
+            neighbours = dict.fromkeys(n for r in stated_relations for n in self._follow_relation(frontier, r))
+            frontier = [n for n in neighbours if n not in steps_by_number]
             steps_by_number.update(dict.fromkeys(frontier, level))
         return {self._ids[number]: steps for number, steps in steps_by_number.items()}
 

@@ -23,7 +23,7 @@ from wsabie.collection.learning.training import RetrainForecast, TrainingResult,
 from wsabie.collection.registry import model_registry
 from wsabie.collection.registry.model_registry import Rollback
 from wsabie.core.errors import BusyError, InputError
-from wsabie.core.records import convert_record
+from wsabie.core.records import convert_records
 
 OPTIONS: dict[str, Any] = {"by": "eve", "features": "colour", "threads": 1, "epochs": 8, "dim": 20}
 Rows = dict[int, dict[str, Any]]
@@ -151,7 +151,7 @@ def test_a_comparison_says_what_the_training_said(tagged: tuple[Collection, Rows
     assert all(label.after < label.before for label in newer.lost)
     back = compare_models(collection, [2, 1]).models[1]
     assert {m.label: (m.after, m.before) for m in back.lost} == {m.label: (m.before, m.after) for m in newer.gained}
-    assert convert_record(comparison)["models"][1]["difference"]["MAP"]["mean"] == newer.difference["MAP"].mean
+    assert convert_records(comparison)["models"][1]["difference"]["MAP"]["mean"] == newer.difference["MAP"].mean
 
 
 def test_tags_of_today_judge_all_models(tagged: tuple[Collection, Rows]) -> None:

@@ -10,7 +10,7 @@ import os
 import re
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -322,10 +322,8 @@ class AudioWords(WordExtractor, BlockExtractor):
         """Return the median rate of some readable sounds."""
         rates = []
         for _, item in iterate_at_positions(source, select_evenly(len(source), _RATE_SAMPLE)):
-            try:
+            with suppress(UnreadableItemError):
                 rates.append(EncodedAudio(item.full_content, self.max_seconds).native_rate())
-            except UnreadableItemError:
-                continue
         return min(_HIGHEST_AUTO, int(np.median(rates))) if rates else _HIGHEST_AUTO
 
     def _word_tensors(self) -> dict[str, Array]:

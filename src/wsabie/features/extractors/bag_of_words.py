@@ -31,6 +31,7 @@ from wsabie.kernels.text.word_counts import (
     find_words,
     hash_words,
 )
+from wsabie.storage.column_files import compute_offsets
 
 CAPACITY_FACTOR = 4
 """Capacity of a counter, as a multiple of the requested words."""
@@ -64,9 +65,8 @@ class WordList:
     @classmethod
     def from_words(cls, words: list[bytes]) -> "WordList":
         """Return a list of distinct words in this order."""
-        starts = np.zeros(len(words) + 1, np.int64)
-        np.cumsum([len(word) for word in words], out=starts[1:])
-        return cls(np.frombuffer(bytearray(b"".join(words)), np.uint8), starts)
+        letters = np.frombuffer(bytearray(b"".join(words)), np.uint8)
+        return cls(letters, compute_offsets([len(word) for word in words]))
 
     def __len__(self) -> int:
         return len(self.starts) - 1

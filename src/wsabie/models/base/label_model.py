@@ -306,11 +306,9 @@ class LabelModel(FittedModel):
             X, n_features=self.n_features_in_, input_name=input_name, model_name=type(self).__name__
         )
         names, fitted_names = read_column_names(X), self.feature_names_in_
-        if (
-            names is not None
-            and fitted_names is not None
-            and (mismatches := np.flatnonzero(fitted_names != names)).size
-        ):
+        if names is None or fitted_names is None:
+            return inputs
+        if (mismatches := np.flatnonzero(fitted_names != names)).size:
             raise InputError(
                 f"column {mismatches[0]} of {input_name} is {names[mismatches[0]]!r}, but {type(self).__name__} was "
                 f"fitted with {fitted_names[mismatches[0]]!r} there; give the same columns in the same order: "
@@ -325,9 +323,8 @@ class LabelModel(FittedModel):
     def _build_truth(self, Y: Labels, rows: int) -> Matrix:
         """Return the label matrix of evaluated rows, (rows, n_labels), without labels that the model lacks."""
         vocabulary = self.vocabulary_.copy()
-        return build_signed_label_matrix(Y, rows, vocabulary, grow=True, has_names=not vocabulary.is_numbered)[
-            :, : len(self.vocabulary_)
-        ]
+        truth = build_signed_label_matrix(Y, rows, vocabulary, grow=True, has_names=not vocabulary.is_numbered)
+        return truth[:, : len(self.vocabulary_)]
 
     def _find_label_ids(self, labels: Sequence[str | int]) -> Int64:
         """Return label numbers from names or numbers."""

@@ -17,6 +17,7 @@ from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import Spread
 from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix, count_rows, take_rows
 from wsabie.models.base.label_matrix import count_label_rows
+from wsabie.models.base.row_products import convert_to_csr
 from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.base.training_rows import TrainingRows
 
@@ -94,8 +95,7 @@ class _RowProducts:
         self.inputs, self.space, self.run = inputs, space, run
         self.transposed: Inputs
         if isinstance(inputs, Csr):
-            columns = csr_matrix(convert_to_matrix(inputs, space.n_features).T)
-            self.transposed = Csr(columns.indptr.astype(np.int64), columns.indices.astype(np.int32), columns.data)
+            self.transposed = convert_to_csr(csr_matrix(convert_to_matrix(inputs, space.n_features).T))
         else:
             self.transposed = inputs.T
         factors = 1 / np.sqrt(np.maximum(count_label_rows(targets), 1))

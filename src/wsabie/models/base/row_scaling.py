@@ -118,9 +118,8 @@ class RowScaling:
         if self.method == "none":
             return X
         if isinstance(X, Csr):
-            return self._unit_logs(
-                X, file_backed_arrays.allocate_array(X.data.shape, np.float32) if out is None else out
-            )
+            data = file_backed_arrays.allocate_array(X.data.shape, np.float32) if out is None else out
+            return self._unit_logs(X, data)
         if self.method in ("log", "tfidf"):
             raise InputError("this model was trained on sparse rows; give a sparse matrix (scipy.sparse.csr_matrix(X))")
         if self.method == "standard":

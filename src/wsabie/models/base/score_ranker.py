@@ -68,10 +68,8 @@ class ScoreRanker(LabelModel):
 
         inputs = self._check_rows(X)
         truth = self._build_truth(Y, count_rows(inputs))
-        blocks = (
-            (lo, self._scores(slice_rows(inputs, lo, hi)))
-            for lo, hi in iterate_row_ranges(count_rows(inputs), len(self.vocabulary_))
-        )
+        ranges = iterate_row_ranges(count_rows(inputs), len(self.vocabulary_))
+        blocks = ((lo, self._scores(slice_rows(inputs, lo, hi))) for lo, hi in ranges)
         return evaluate_scores(blocks, truth, ks=(1,)).means["MAP"]
 
     def _find_hidden(self, candidates: Candidates) -> Bool:

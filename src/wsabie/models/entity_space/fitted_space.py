@@ -143,9 +143,8 @@ class FittedSpace(FittedModel):
     ) -> list[list[tuple[str, float]]]:
         """Return the best (name, score) of each item, best first; see `rank`."""
         targets = self.find_entities(target)
-        ids, scores = self.rank(
-            query, target, items, min(check_positive_integer(k, "k"), max(len(targets.vocabulary), 1)), **options
-        )
+        k = min(check_positive_integer(k, "k"), max(len(targets.vocabulary), 1))
+        ids, scores = self.rank(query, target, items, k, **options)
         return name_best(targets.vocabulary, ids, scores)
 
     def similar(self, kind: str, entity: str | int, k: int = 10) -> list[tuple[str, float]]:

@@ -75,9 +75,8 @@ class PairRanker(Wsabie):
 
     def _pairs_in(self, space: PartsSpace) -> LabelPairIndex:
         """Build the index that ranks pairs of labels of a space."""
-        return LabelPairIndex(
-            space.words[:, : self.dim], self._scoring_weight(), *self._known_couples(), same=self.same
-        )
+        words = space.words[:, : self.dim]
+        return LabelPairIndex(words, self._scoring_weight(), *self._known_couples(), same=self.same)
 
     def _scoring_weight(self) -> float:
         return float(self.score_weight) if self.label_scores == "learned" else 0.0
