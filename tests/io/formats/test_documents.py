@@ -311,3 +311,8 @@ def test_tables_are_read_as_programs_save_them(tmp_path, content):
 def test_another_encoding_is_named(tmp_path):
     with pytest.raises(InputError, match=r"for not UTF-8 \(convert the file, for instance with iconv\)"):
         open_source(written(tmp_path / "a.csv", "text,labels\ncafé,sea\n".encode("latin-1")))
+
+
+def test_an_object_around_all_rows_is_told_by_its_names(tmp_path):
+    with pytest.raises(InputError, match=r"for document without text \(it has 'data'\)"):
+        open_source(written(tmp_path / "a.json", '{"data": [{"text": "waves", "labels": ["sea"]}]}'))

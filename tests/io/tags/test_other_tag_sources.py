@@ -80,3 +80,9 @@ def test_keywords_are_read_in_the_encoding_that_they_have(content: bytes, keywor
 @pytest.mark.parametrize("text", ["", "Möwe", "Ã–", "naïve", "\x81", "日本\x80"])
 def test_texts_without_a_sign_of_damage_stay(text: str) -> None:
     assert repair_encoding(text) == text
+
+
+def test_a_sidecar_in_another_encoding_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "1.jpg.xmp").write_bytes("<a>café</a>".encode("latin-1"))
+    (problem, *_) = [p for p in read_image_tags(tmp_path / "1.jpg").problems if p.reason == "unreadable sidecar"]
+    assert problem.detail.endswith("; save the file as UTF-8")

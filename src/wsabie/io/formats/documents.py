@@ -321,7 +321,9 @@ def _iterate_documents(
         with rejects.catch(where):
             if split is not None and to_text_cell(cells.get("split")) != split:
                 continue
-            content = encode_text(cells.get(TEXT_COLUMN))
+            if TEXT_COLUMN not in cells:
+                raise RowError("document without text", f"it has {format_column_names(cells)}")
+            content = encode_text(cells[TEXT_COLUMN])
             names = () if labels is None else normalise_labels(labels.read_labels(labels.get_cell(cells), where))
             ident = to_text_cell(cells.get("id")) or str(number)
             yield where, Item(ident, content, names, to_text_cell(cells.get("group")), to_text_cell(cells.get("time")))

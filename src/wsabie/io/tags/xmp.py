@@ -141,7 +141,7 @@ def convert_to_utf8(content: bytes) -> bytes:
                 raise LookupError(f"the encoding {encoding}")
         text = content.decode(encoding)
     except (UnicodeDecodeError, LookupError) as error:
-        raise RowError("unreadable XMP packet", str(error)) from error
+        raise RowError("unreadable XMP packet", f"{error}; save the file as UTF-8") from error
     packet = content.rstrip(b"\0") if encoding == "utf-8" else text.strip("\ufeff\0 \t\r\n").encode()
     declared = _DECLARED.match(packet.removeprefix(codecs.BOM_UTF8))
     if declared and declared[2].lower() != b"utf-8":
