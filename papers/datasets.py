@@ -154,9 +154,9 @@ def _open_sample(seed: int, executor: Executor | None, progress: Progress) -> Pa
     from wsabie.io.vocabulary.hierarchies import read_hierarchy
     from wsabie.samples import PARTS, get_sample_path
     from wsabie.workflows.demos import (
+        DESCRIPTIONS,
         MIN_PICTURES,
         N_VISUAL_WORDS,
-        SAMPLE_FACTS,
         SIZE,
         create_visual_words,
         extract_sample,
@@ -165,7 +165,7 @@ def _open_sample(seed: int, executor: Executor | None, progress: Progress) -> Pa
 
     pictures = open_sample_images("all")
     rows, sides = extract_sample(pictures, create_visual_words(seed), seed=seed, executor=executor, progress=progress)
-    descriptions = " ".join(SAMPLE_FACTS[part].description for part in PARTS)
+    descriptions = " ".join(DESCRIPTIONS[part] for part in PARTS)
     about = (
         f"the bundled sample collection ({descriptions.removesuffix('.')}), as visual words learnt from the training "
         f"side; a tenth each for validation and test, by group, seed {seed}"

@@ -47,35 +47,16 @@ SHOWN_LABELS = (
     "star", "ship", "clock", "hond", "gato", "lune", "pomme", "book", "train", "flower", "house", "computer",
     "fish", "castle", "hand tool", "windmill", "farm animal", "music",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class SampleFacts:
-    """Facts about a part of the bundled images, for its report."""
-
-    description: str
-    package: str
-    licence: str
-
-
-SAMPLE_FACTS = {
-    "photos": SampleFacts(
-        "Photos of animals, monuments, tools and machines, at most 320 pixels wide, with labels written by hand. "
-        "They are few and easy: this report shows what wsabie does, and its figures are no benchmark.",
-        "gcompris-qt-data",
-        "public domain, CC0 or Creative Commons; the author and the licence stand with each photo",
-    ),
-    "emoji": SampleFacts(
-        "Noto Color Emoji at 96 pixels, labelled by the Unicode CLDR in 25 languages, so that one picture carries "
-        "synonyms and translations as labels of their own.",
-        "fonts-noto-color-emoji, unicode-cldr-core",
-        "SIL Open Font License 1.1 (pictures), Unicode License v3 (labels)",
-    ),
-    "drawings": SampleFacts(
-        "Open Clip Art at 128 pixels, tagged by the people who drew it: noisy, uneven, English.",
-        "openclipart-svg",
-        "public domain",
-    ),
+DESCRIPTIONS = {
+    "photos": "Photos of animals, monuments, tools and machines, at most 320 pixels wide, with labels written by hand. "
+    "They are few and easy: this report shows what wsabie does, and its figures are no benchmark.",
+    "emoji": "Noto Color Emoji at 96 pixels, labelled by the Unicode CLDR in 25 languages, so that one picture carries "
+    "synonyms and translations as labels of their own.",
+    "drawings": "Open Clip Art at 128 pixels, tagged by the people who drew it: noisy, uneven, English.",
+}
+PHOTO_ORIGIN = {
+    "source": "Debian package gcompris-qt-data 3.1-2",
+    "licence": "public domain, CC0 or Creative Commons; the author and the licence stand with each photo",
 }
 KIND = "text"
 QUESTION = "sounds recorded at another sample rate"
@@ -160,18 +141,18 @@ def _build_report_input(
 ) -> ReportInput:
     entry, test = comparison["wsabie"], comparison.task.test
     names = PARTS if part == "all" else (part,)
-    samples = [SAMPLE_FACTS[name] for name in names]
+    origins = [_read_origin(name) for name in names]
     credits = read_photo_credits() if part == "photos" else {}
     similar = None if credits else read_hierarchy(*map(get_sample_path, names)).similar(test.label_names)
     report_input = ReportInput(
         title="Annotating pictures with a joint embedding",
         comparison=comparison,
         modality="pictures",
-        description=" ".join(sample.description for sample in samples),
+        description=" ".join(DESCRIPTIONS[name] for name in names),
         data={
             "Collection": " and ".join(names),
-            "Source": f"Debian packages {', '.join(sample.package for sample in samples)}",
-            "Licence": "; ".join(f"{name}: {SAMPLE_FACTS[name].licence}" for name in names),
+            "Source": "; ".join(origin["source"] for origin in origins),
+            "Licence": "; ".join(origin["licence"] for origin in origins),
             "Split": f"{_describe_split(part, seed)}.",
         },
         examples=build_image_examples(
@@ -195,6 +176,16 @@ def _describe_split(part: str, seed: int) -> str:
     return (
         f"By group (one concept, or one drawing with its variants), a tenth each for validation and test, seed {seed}"
     )
+
+
+def _read_origin(part: str) -> dict[str, str]:
+    """Return source and licence of a part."""
+    import pyarrow.parquet as pq
+
+    if part == "photos":
+        return PHOTO_ORIGIN
+    metadata = pq.read_schema(get_sample_path(part)).metadata
+    return {name: metadata[name.encode()].decode() for name in PHOTO_ORIGIN}
 
 
 def read_photo_credits() -> dict[str, str]:
