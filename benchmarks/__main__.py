@@ -6,14 +6,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-RUNS = (
-    ("training_rate", "S"),
-    ("topk",),
-    ("memory",),
-    ("quality", "S"),
-    ("quality", "M"),
-    ("quality", "emoji"),
-)
+RUNS = (("training_rate", "S"), ("topk",), ("memory",), ("quality", "S"), ("quality", "M"), ("quality", "emoji"))
 
 
 def main() -> int:

@@ -154,12 +154,7 @@ IDS = (
     (1.0, 0.1, 2.5, 32, 0.03),
     (1.0, 0.3, 2.5, 32, 0.01),
 )
-FEATURES = (
-    (0.03, 0.03, 1.5, 8, 0.01),
-    (0.1, 0.1, 1.5, 8, 0.003),
-    (0.3, 0.1, 1.5, 8, 0.001),
-    (0.3, 0.3, 2.0, 8, 0.01),
-)
+FEATURES = ((0.03, 0.03, 1.5, 8, 0.01), (0.1, 0.1, 1.5, 8, 0.003), (0.3, 0.1, 1.5, 8, 0.001), (0.3, 0.3, 2.0, 8, 0.01))
 """Settings of the trials, the same for every system. AUC's steps are not weighted by the rank, so that they may be
 larger than WARP's; the row of an id moves for its own pairs alone.
 """
@@ -168,12 +163,7 @@ larger than WARP's; the row of an id moves for its own pairs alone.
 def setting(trial: int, ids: bool) -> dict[str, Any]:
     """The settings of a trial."""
     rows, labels, norm, epochs, scale = (IDS if ids else FEATURES)[trial]
-    return {
-        "learning_rate": {"V": rows, "W": labels},
-        "max_norm": norm,
-        "epochs": epochs,
-        "rank_scale": scale,
-    }
+    return {"learning_rate": {"V": rows, "W": labels}, "max_norm": norm, "epochs": epochs, "rank_scale": scale}
 
 
 def get_paper_setting(trial: int) -> dict[str, Any]:

@@ -38,14 +38,7 @@ def main() -> None:
     queries = rng.normal(size=(ROWS, DIM)).astype(np.float32)
     counts = sorted({1, count_available_cores()})
     runs = [measure(table, queries, threads) for threads in counts]
-    result = {
-        "schema": 1,
-        "machine": machine(),
-        "labels": n_labels,
-        "dim": DIM,
-        "rows": ROWS,
-        "k": K,
-    }
+    result = {"schema": 1, "machine": machine(), "labels": n_labels, "dim": DIM, "rows": ROWS, "k": K}
     result |= {"runs": runs, "memory": memory(table, queries)}
     if n_labels < LARGE:
         result["model_rank_us"] = 1e6 * model_rank(rng, n_labels)

@@ -84,11 +84,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--tasks", nargs="+", default=["S", "M"], choices=["tiny", "S", "M"])
     parser.add_argument("--systems", nargs="+", default=list(spaces.SYSTEMS), choices=spaces.SYSTEMS)
     parser.add_argument(
-        "--again",
-        nargs="+",
-        default=[],
-        choices=spaces.SYSTEMS,
-        help="forget what these systems have run",
+        "--again", nargs="+", default=[], choices=spaces.SYSTEMS, help="forget what these systems have run"
     )
     parser.add_argument("--trials", type=int, default=20, help="settings tried per system (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=3, help="final runs per system (default: %(default)s)")

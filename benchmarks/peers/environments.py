@@ -57,10 +57,7 @@ RECIPES = {
         why="there is no wheel, and the source neither builds on Python 3.11 nor with newer build tools",
     ),
     "fasttext": Recipe(
-        _ANY,
-        (("numpy<2", "scipy", "fasttext-wheel==0.9.2"),),
-        "import fasttext",
-        why="its binding breaks on NumPy 2",
+        _ANY, (("numpy<2", "scipy", "fasttext-wheel==0.9.2"),), "import fasttext", why="its binding breaks on NumPy 2"
     ),
     "napkinxc": Recipe(_ANY, (("numpy<2", "scipy", "napkinxc==0.7.2"),), "import napkinxc.models"),
     "pecos": Recipe(

@@ -119,7 +119,7 @@ STARTS: dict[str, dict[str, Any]] = {
 
 NARROWED: dict[tuple[str, str], Space] = {
     # Softmax over 16,000 labels would not finish five epochs within the cap; it would only waste fastText's trials.
-    ("fasttext", "M"): {"loss": one_of("ns")},
+    ("fasttext", "M"): {"loss": one_of("ns")}
 }
 
 SYSTEMS = tuple(SPACES)

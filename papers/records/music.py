@@ -206,11 +206,7 @@ RECORDS = (
         ),
         claims=tuple(
             OrderingClaim(f"{better} > {worse} in {column}", why, ours=True)
-            for better, worse, why in (
-                (_SAMPLED, _TFIDF, _BAG),
-                (_BATCH, _TFIDF, _BAG),
-                (_SAMPLED, _BATCH, _BLOCK),
-            )
+            for better, worse, why in ((_SAMPLED, _TFIDF, _BAG), (_BATCH, _TFIDF, _BAG), (_SAMPLED, _BATCH, _BLOCK))
             for column in ("recall@10", "MAP")
         ),
         entries=(

@@ -23,9 +23,7 @@ RECORDS = (
         rank_estimate.compare_two_functions,
         (
             PublishedFigures(
-                "slides",
-                ("violations", "L"),
-                {"ranks 1 and 101": (100, 5.18), "ranks 50 and 52": (100, 8.99)},
+                "slides", ("violations", "L"), {"ranks 1 and 101": (100, 5.18), "ranks 50 and 52": (100, 8.99)}
             ),
         ),
         wrong=(

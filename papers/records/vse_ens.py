@@ -177,11 +177,7 @@ RECORDS = (
         "draws; rows are ids.",
         leave_one_out.count_draws,
         (
-            PublishedFigures(
-                "OpenImages",
-                ("draws per visit",),
-                {"at the plateau": (2100,)},
-            ),
+            PublishedFigures("OpenImages", ("draws per visit",), {"at the plateau": (2100,)}),
             PublishedFigures("NUS-WIDE", ("draws per visit",), {"at the plateau": (900,)}),
             PublishedFigures("IAPR-TC12", ("draws per visit",), {"at the plateau": (1600,)}),
         ),

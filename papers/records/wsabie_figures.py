@@ -46,14 +46,7 @@ RECORDS = (
         "three learning rates each (p@10 of the best epoch); AUC and OWPC-SGD are stopped after "
         f"{training_curves.LIMIT:g} times the training time of WARP.",
         training_curves.run_training_curves,
-        (
-            PublishedFigures(
-                "ImageNet",
-                ("p@10",),
-                {"WARP, at the end": (1.39,)},
-                percent=True,
-            ),
-        ),
+        (PublishedFigures("ImageNet", ("p@10",), {"WARP, at the end": (1.39,)}, percent=True),),
         wrong=(
             "The figure names no metric; its top, .014, is p@10 of D = 100 (Table 5). It has no figures: 36 hours are "
             "drawn, OWPC-SGD has hardly got anywhere, AUC stays below WARP.",

@@ -40,18 +40,7 @@ def test_help_lists_every_command(cli: Callable[..., Any]) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        *(
-            "train",
-            "evaluate",
-            "annotate",
-            "features",
-            "edit",
-            "neighbours",
-            "search",
-            "compare",
-            "labels",
-            "serve",
-        ),
+        *("train", "evaluate", "annotate", "features", "edit", "neighbours", "search", "compare", "labels", "serve"),
         *("collection add", "collection search", "collection labels", "collection tag", "collection models"),
     ],
 )

@@ -17,8 +17,7 @@ from wsabie.vocabulary.word_vectors import WordVectors
 
 X, Y, ANSWER = toy()
 WORDS = WordVectors(
-    [f"label_{y}" for y in range(N_LABELS)],
-    np.random.default_rng(0).standard_normal((N_LABELS, 4)).astype(np.float32),
+    [f"label_{y}" for y in range(N_LABELS)], np.random.default_rng(0).standard_normal((N_LABELS, 4)).astype(np.float32)
 )
 SMALL = {
     "wsabie": {"dim": 16, "epochs": 3},

@@ -45,9 +45,5 @@ def test_the_printed_scale_has_no_number_of_labels() -> None:
 def test_changes_win() -> None:
     assert (
         make_vse_ens(dim=7, init_scale=0.2, sampler="uniform").get_params().items()
-        >= {
-            "dim": 7,
-            "init_scale": 0.2,
-            "sampler": "uniform",
-        }.items()
+        >= {"dim": 7, "init_scale": 0.2, "sampler": "uniform"}.items()
     )

@@ -41,16 +41,11 @@ def svg(*tags, title="A drawing", licence=PUBLIC):
 
 def test_metadata_of_a_drawing():
     metadata = parse_metadata(svg("animal", "Sea  lion", title=" Seal\n one ").encode())
-    assert (metadata.title, metadata.tags, metadata.is_public_domain) == (
-        "Seal one",
-        ("animal", "Sea lion"),
-        True,
-    )
+    assert (metadata.title, metadata.tags, metadata.is_public_domain) == ("Seal one", ("animal", "Sea lion"), True)
 
 
 @pytest.mark.parametrize(
-    ("licence", "free"),
-    [(PUBLIC, True), ("", True), ("Public Domain", True), ("http://example.org/GPL/2.0/", False)],
+    ("licence", "free"), [(PUBLIC, True), ("", True), ("Public Domain", True), ("http://example.org/GPL/2.0/", False)]
 )
 def test_only_the_public_domain_is_taken(licence, free):
     assert parse_metadata(svg("a", licence=licence).encode()).is_public_domain is free

@@ -215,10 +215,7 @@ def test_only_labels_that_are_sure_enough_or_no_tag_fits(api: TestClient, folder
     region = f"/api/v1/items/{item['id']}/annotate?region=0,0,64,48"
     rows = {"rows": [{"columns": [0], "values": [1]}] * 2, "k": 1}
     picture = {"file": (folder / item["path"]).read_bytes()}
-    for precision, expected_labels, none in (
-        (0.9, [second], False),
-        (0.99, [], True),
-    ):  # 100 of 100 show more than .9
+    for precision, expected_labels, none in ((0.9, [second], False), (0.99, [], True)):  # 100 of 100 show more than .9
         for answer in (
             api.get(f"{by_path}&k=1&min_precision={precision}"),
             api.get(f"{region}&min_precision={precision}"),

@@ -48,11 +48,7 @@ def test_no_request_makes_a_model_fail(served_model: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-def test_no_request_makes_a_guarded_service_fail(
-    trained_collection: Path,
-    tmp_path: Path,
-    is_known: bool,
-) -> None:
+def test_no_request_makes_a_guarded_service_fail(trained_collection: Path, tmp_path: Path, is_known: bool) -> None:
     folder, tokens = tmp_path / "photos", tmp_path / "tokens"
     shutil.copytree(trained_collection, folder)
     token = create_token(tokens, "eve", "read")

@@ -58,10 +58,7 @@ def test_points_are_compressed_and_asked_for_again(api: TestClient) -> None:
     assert plain.headers["etag"].strip('"') == api.get(MAP).json()["version"]
 
 
-def test_nothing_is_compressed_that_is_not_sent(
-    api: TestClient,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_nothing_is_compressed_that_is_not_sent(api: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> bytes:
         raise AssertionError("compressed")
 

@@ -80,10 +80,7 @@ def test_geometric_chances_by_hand() -> None:
 
 
 @given(
-    st.sampled_from(["exponential", "geometric", "linear"]),
-    st.floats(1e-6, 1e3),
-    st.integers(1, 3000),
-    st.booleans(),
+    st.sampled_from(["exponential", "geometric", "linear"]), st.floats(1e-6, 1e3), st.integers(1, 3000), st.booleans()
 )
 def test_chances_fall_and_sum_to_one(distribution: Any, scale: float, n: int, paper: bool) -> None:
     chances = compute_rank_chances(

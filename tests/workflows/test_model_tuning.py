@@ -55,12 +55,7 @@ def tuned(
     recipe = TrainingRecipe("rows", out / "model", Wsabie(threads=1, seed=seed), {}, hold_out=0.3, resume=True)
     tuning_plan = TuningPlan(build_search_space(changes), trials=n, **plan)
     return tune_model(
-        rows(120, 0),
-        None,
-        test,
-        tuning_plan,
-        recipe,
-        WorkContext(SerialExecutor(), SILENT, Rejects(strict=True)),
+        rows(120, 0), None, test, tuning_plan, recipe, WorkContext(SerialExecutor(), SILENT, Rejects(strict=True))
     )
 
 

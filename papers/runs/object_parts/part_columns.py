@@ -7,12 +7,7 @@ import numpy as np
 
 from wsabie.core.errors import InputError
 from wsabie.io.records import FeatureTable
-from wsabie.models.object_parts.pair_ranker import (
-    QuadrupletTest,
-    Values,
-    evaluate_pairs,
-    evaluate_triplets,
-)
+from wsabie.models.object_parts.pair_ranker import QuadrupletTest, Values, evaluate_pairs, evaluate_triplets
 from wsabie.vocabulary.label_quadruplets import Quadruplets, count_quadruplets
 
 METRICS = ("p@1", "p@10", "MAP")

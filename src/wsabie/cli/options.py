@@ -78,8 +78,7 @@ Normalise = Annotated[
     typer.Option(help="Values that an ONNX model was trained with (default: imagenet; lite0: lite)."),
 ]
 OnnxOutput = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Output of an ONNX model (default: its first; lite0: features)."),
+    str | None, typer.Option(metavar="NAME", help="Output of an ONNX model (default: its first; lite0: features).")
 ]
 Items = Annotated[
     Literal["regions", "boxes", "pictures"] | None,

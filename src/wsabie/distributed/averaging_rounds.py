@@ -220,11 +220,7 @@ class AveragingRounds:
         self._patience = SILENCE
 
     def epoch(
-        self,
-        epoch: int,
-        n_parts: int,
-        on_report: Callable[[EpochPass], None] = lambda _: None,
-        rate_share: float = 1.0,
+        self, epoch: int, n_parts: int, on_report: Callable[[EpochPass], None] = lambda _: None, rate_share: float = 1.0
     ) -> None:
         """Train every part once.
 

@@ -36,11 +36,7 @@ from wsabie.vocabulary.label_names import find_closest_names
 _SLIP = 0.8
 _MOST = 1 << 16  # bytes; long dotted keys take memory by their square
 _OWN_NAMES = ("features", "n_words", "size", "crop", "rate", "normalise", "output", "min_count", "hashing")
-_FEATURE_OPTIONS = {
-    **{name: name for name in _OWN_NAMES},
-    "components": "n_components",
-    "landmarks": "n_landmarks",
-}
+_FEATURE_OPTIONS = {**{name: name for name in _OWN_NAMES}, "components": "n_components", "landmarks": "n_landmarks"}
 """Options of feature extraction: names in the file, and parameters of feature extractors."""
 _KIND = ("data", "split", "ids", "map", "scaling", *_FEATURE_OPTIONS)
 _RELATION = ("query", "target", "pairs", "names", "weight", "candidates")
@@ -189,10 +185,7 @@ def _get_tables(document: JsonObject, name: str, path: Path) -> dict[str, JsonOb
 
 def _check_keys(table: JsonObject, allowed: tuple[str, ...], path: Path, where: str) -> None:
     unknown = sorted(set(table) - set(allowed))
-    require(
-        not unknown,
-        f"{path}{where} says {unknown[:1]}, which means nothing; choose among {', '.join(allowed)}",
-    )
+    require(not unknown, f"{path}{where} says {unknown[:1]}, which means nothing; choose among {', '.join(allowed)}")
 
 
 def _get_text(table: JsonObject, key: str, path: Path, where: str) -> str | None:
@@ -209,10 +202,7 @@ def _parse_kind(name: str, table: JsonObject, path: Path) -> KindDeclaration:
     _check_keys(table, _KIND, path, where)
     data, ids = (_get_text(table, key, path, where) for key in ("data", "ids"))
     scaling = _get_text(table, "scaling", path, where) or "auto"
-    require(
-        scaling in ("auto", "tfidf", "none"),
-        f"{path}{where}: scaling is {scaling!r}; choose auto, tfidf or none",
-    )
+    require(scaling in ("auto", "tfidf", "none"), f"{path}{where}: scaling is {scaling!r}; choose auto, tfidf or none")
     feature_options = {_FEATURE_OPTIONS[key]: value for key, value in table.items() if key in _FEATURE_OPTIONS}
     require(
         data is not None or not set(table) - {"data"},

@@ -58,9 +58,7 @@ SYSTEMS: Mapping[str, EstimatorSpec] = {
     "parts": EstimatorSpec("objects and parts", _MODELS + "object_parts.object_parts:ObjectParts", needs="relations"),
     "nearest": EstimatorSpec("k nearest neighbours", _MODELS + "neighbours:NearestNeighbours", trained=False),
     "approximate-nearest": EstimatorSpec(
-        "k neighbours in a tree leaf",
-        _MODELS + "neighbours:ApproximateNeighbours",
-        trained=False,
+        "k neighbours in a tree leaf", _MODELS + "neighbours:ApproximateNeighbours", trained=False
     ),
     "nearest-mean": EstimatorSpec("nearest mean", _MODELS + "nearest_mean:NearestMean", trained=False),
     "ridge": EstimatorSpec("ridge regression", _MODELS + "ridge:Ridge", trained=False),

@@ -332,11 +332,7 @@ class Conse(WordVectorRanker, OneStepRanker):
         return {**super()._dump_config(), "classifier": self.classifier_.to_parts().config}
 
     def _dump_tensors(self) -> dict[str, Array]:
-        return {
-            **super()._dump_tensors(),
-            "targets": self.targets_,
-            **self.classifier_.to_parts().nested("classifier"),
-        }
+        return {**super()._dump_tensors(), "targets": self.targets_, **self.classifier_.to_parts().nested("classifier")}
 
     @classmethod
     def from_parts(cls, parts: ModelState) -> Self:

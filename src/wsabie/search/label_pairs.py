@@ -71,13 +71,7 @@ class LabelPairIndex:
     n_scored_: Int64
 
     def __init__(
-        self,
-        W: Array,
-        weight: float,
-        related_pairs: Array | None = None,
-        offset: float = 0.0,
-        *,
-        same: bool = True,
+        self, W: Array, weight: float, related_pairs: Array | None = None, offset: float = 0.0, *, same: bool = True
     ) -> None:
         table = prepare_float32_rows(W, "the label table")
         self.n_labels, self.dim = table.shape

@@ -82,9 +82,7 @@ _bearer = HTTPBearer(auto_error=False, description="A token that `wsabie token` 
 
 
 async def require_reader(
-    request: Request,
-    context: Context,
-    _: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)] = None,
+    request: Request, context: Context, _: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)] = None
 ) -> Caller:
     """Return the caller; refuse a request without a token where tokens are needed."""
     return identify_caller(request, context)
@@ -176,8 +174,7 @@ def limit_results(default: int, max_results: int | None = None) -> Any:
     """Return the dependency for a parameter `k`: the number of results, which the service limits."""
 
     async def check(
-        context: Context,
-        k: Annotated[int, Query(ge=1, le=max_results, description="Results, at most.")] = default,
+        context: Context, k: Annotated[int, Query(ge=1, le=max_results, description="Results, at most.")] = default
     ) -> int:
         return check_result_count(k, context)
 

@@ -65,12 +65,7 @@ KS = (1, 10)
 
 
 def run_image_demo(
-    out: Path,
-    *,
-    part: str = "photos",
-    threads: int | None = None,
-    seed: int = 0,
-    **run: Unpack[RunOptions],
+    out: Path, *, part: str = "photos", threads: int | None = None, seed: int = 0, **run: Unpack[RunOptions]
 ) -> Comparison:
     """Train on the bundled images, compare on held-out groups, and write "model" and "report.html" into `out`.
 
@@ -117,23 +112,14 @@ def create_visual_words(seed: int = 0) -> VisualWords:
 
 
 def extract_sample(
-    pictures: ItemList,
-    extractor: FeatureExtractor,
-    test: float = 0.1,
-    seed: int = 0,
-    **run: Unpack[RunOptions],
+    pictures: ItemList, extractor: FeatureExtractor, test: float = 0.1, seed: int = 0, **run: Unpack[RunOptions]
 ) -> tuple[FeatureTable, Split]:
     """Fit a dictionary on the training side of a split by group, and extract all images with it.
 
     `test` is the share of the test side. Returns the rows and the split. An unreadable bundled image is an error.
     """
     run["rejects"] = Rejects(strict=True)
-    return extract_split(
-        pictures,
-        extractor,
-        lambda rows: split_collection(rows, "auto", 0.1, test, seed),
-        **run,
-    )
+    return extract_split(pictures, extractor, lambda rows: split_collection(rows, "auto", 0.1, test, seed), **run)
 
 
 def _build_report_input(

@@ -77,12 +77,7 @@ def test_from_tags_to_tidy_labels_and_back(cli: Cli, photos: Path, monkeypatch: 
         shown_label["open_suggestions"],
         shown_label["evaluation"],
         shown_label["neighbours"],
-    ) == (
-        0,
-        0,
-        None,
-        [],
-    )
+    ) == (0, 0, None, [])
     assert "Seeschwalbe (de)" in run_command("labels", photos, "show", "tern")
     run_command("labels", photos, "parent", "tern")
     for _ in range(6):

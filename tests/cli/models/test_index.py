@@ -189,11 +189,7 @@ def test_models_without_need_of_an_index_need_no_faiss(
 def test_bad_input(cli: Cli, model: Path, rows: Path, tmp_path: Path) -> None:
     assert cli("index", model, "--recall", 2).code == 2
     assert cli("index", model, "--kind", "lsh").code == 2
-    for words in (
-        (tmp_path / "none",),
-        (model, "--queries", rows),
-        (model, "--queries", tmp_path / "none"),
-    ):
+    for words in ((tmp_path / "none",), (model, "--queries", rows), (model, "--queries", tmp_path / "none")):
         result = cli("index", *words)
         assert result.code == 1
         assert "Traceback" not in result.err

@@ -148,10 +148,7 @@ def test_a_finished_model_of_another_command_is_not_gone_on_with(cli: Cli, rows:
     tensors_before = tensors(tmp_path / "m")
     changed_rows = tmp_path / "others.txt"
     changed_rows.write_text(rows.read_text().replace("90 9 3\n0 ", "90 9 3\n1 ", 1))
-    for words, setting in (
-        (("--seed", 7), "seed"),
-        (("--dim", 7, "--learning-rate", 0.3), "dim, learning_rate"),
-    ):
+    for words, setting in ((("--seed", 7), "seed"), (("--dim", 7, "--learning-rate", 0.3), "dim, learning_rate")):
         again = cli("train", rows, "--model", tmp_path / "m", *options(rows), "--resume", *words)
         assert (again.code, f"m is a finished model with other {setting}, and no training" in again.err) == (1, True)
     again = cli("train", changed_rows, "--model", tmp_path / "m", *options(rows), "--resume")

@@ -30,11 +30,7 @@ from wsabie.collection.learning.training import train_model
 from wsabie.collection.registry import item_index, model_registry
 from wsabie.collection.registry.item_index import compute_mark
 from wsabie.collection.registry.model_registry import load_model
-from wsabie.collection.registry.thresholds import (
-    HoldoutSuggestions,
-    PrecisionCurve,
-    load_holdout_suggestions,
-)
+from wsabie.collection.registry.thresholds import HoldoutSuggestions, PrecisionCurve, load_holdout_suggestions
 from wsabie.collection.search.text_search import find_items_of_labels
 from wsabie.core.errors import InputError
 from wsabie.evaluation.calibration import compute_calibration_error

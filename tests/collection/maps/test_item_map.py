@@ -71,10 +71,7 @@ def test_principal_components_are_those_of_scikit_learn() -> None:
 
 def test_the_same_points_give_the_same_bits_whatever_the_length() -> None:
     points = np.random.default_rng(0).normal(size=(20_000, 20)).astype(np.float32)
-    once, again = (
-        item_map.compute_principal_components(points),
-        item_map.compute_principal_components(points.copy()),
-    )
+    once, again = (item_map.compute_principal_components(points), item_map.compute_principal_components(points.copy()))
     assert (once.places(points) == again.places(points)).all()
     longer = item_map.compute_principal_components(points * 8)  # only directions count
     assert (once.directions == longer.directions).all()

@@ -14,12 +14,7 @@ from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_list, label_store
 from wsabie.collection.labels.label_enrichment import EnrichmentCounts, enrich_labels
 from wsabie.collection.merge_proposals import proposals
-from wsabie.collection.merge_proposals.proposals import (
-    MergeProposal,
-    ProposalList,
-    apply_proposals,
-    find_proposals,
-)
+from wsabie.collection.merge_proposals.proposals import MergeProposal, ProposalList, apply_proposals, find_proposals
 from wsabie.core.errors import UnknownLabelError
 from wsabie.samples import get_sample_path
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph

@@ -49,10 +49,7 @@ def test_an_item_is_to_fit_all_words_but_any_label_of_a_word(tagged: Collection,
     assert summarise_groups(search_items(tagged, "car -ship"))[0] == ("tagged 'car'", "a")
     results = search_items(tagged, "Wheeled Vehicle", knowledge=meanings)
     assert results.meaning.notes == ["'Wheeled Vehicle' is no label, but there are 2 below it: car, bicycle"]
-    assert summarise_groups(results) == [
-        ("tagged 'Wheeled Vehicle'", "abe"),
-        ("kinds: part of car", "c"),
-    ]
+    assert summarise_groups(results) == [("tagged 'Wheeled Vehicle'", "abe"), ("kinds: part of car", "c")]
     assert {hit.item: hit.label for hit in results.groups[0].hits} == {1: "car", 2: "bicycle", 5: "car"}
 
 

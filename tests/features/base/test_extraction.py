@@ -163,9 +163,7 @@ def test_goes_on_after_an_interruption(tmp_path, extractor, spoilt, monkeypatch)
     assert len(shard_times) >= 3
     written = []
     monkeypatch.setattr(
-        module,
-        "write_shard",
-        lambda path, *arguments: written.append(path.name) or write_shard(path, *arguments),
+        module, "write_shard", lambda path, *arguments: written.append(path.name) or write_shard(path, *arguments)
     )
     rejects = Rejects()
     assert extract_to_file(spoilt, extractor, out, shard_pictures=4, rejects=rejects) == 24
@@ -240,9 +238,7 @@ def test_a_grown_collection_keeps_its_whole_shards(tmp_path, collection, extract
     more = ItemList(collection.path, [*collection, Item("new", collection.items[0].content, ("sky",))])
     written = []
     monkeypatch.setattr(
-        module,
-        "write_shard",
-        lambda path, *arguments: written.append(path.name) or write_shard(path, *arguments),
+        module, "write_shard", lambda path, *arguments: written.append(path.name) or write_shard(path, *arguments)
     )
     assert extract_to_file(more, extractor, out, shard_pictures=8) == 25
     assert written == ["00000002.parquet", "00000003.parquet"]

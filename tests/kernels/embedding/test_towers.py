@@ -70,8 +70,7 @@ def test_hand_worked_point() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_features", "per_row", "rows"),
-    [(10_000, 245, 585), (1_000_000, 100, 80_000), (500, 0, 12_000), (0, 0, 585)],
+    ("n_features", "per_row", "rows"), [(10_000, 245, 585), (1_000_000, 100, 80_000), (500, 0, 12_000), (0, 0, 585)]
 )
 def test_a_tile_fits_the_cache_or_has_some_non_zeros_of_a_row(n_features: int, per_row: int, rows: int) -> None:
     """256 KiB of rows of 112 floats; or of the features as many as hold 8 non-zeros on average."""

@@ -92,8 +92,7 @@ def test_a_sum_over_rows_never_leaves_the_registers() -> None:
 
 
 @pytest.mark.parametrize(
-    "rows",
-    [np.ones((3, 64)), np.ones((3, 128), np.float32)[:, ::2], np.asfortranarray(np.ones((3, 64), np.float32))],
+    "rows", [np.ones((3, 64)), np.ones((3, 128), np.float32)[:, ::2], np.asfortranarray(np.ones((3, 64), np.float32))]
 )
 def test_other_numbers_are_refused_and_not_read_as_vectors(rows: np.ndarray) -> None:
     with pytest.raises(numba.TypingError, match="a point lies in a row of float32"):

@@ -98,19 +98,7 @@ def test_blank_and_comment_lines_are_no_rows_without_a_header():
 
 
 pieces = st.sampled_from(
-    [
-        *"0123456789:, \t\r#+-.exnaif",
-        " ",
-        " ",
-        "1:1 ",
-        "3:.5 ",
-        "2,7 ",
-        "49:2 ",
-        "50:1 ",
-        "nan",
-        "inf",
-        "1e-3",
-    ]
+    [*"0123456789:, \t\r#+-.exnaif", " ", " ", "1:1 ", "3:.5 ", "2,7 ", "49:2 ", "50:1 ", "nan", "inf", "1e-3"]
 )
 texts = st.lists(st.lists(pieces, max_size=12).map("".join), max_size=8).map(lambda rows: "\n".join(rows).encode())
 

@@ -109,10 +109,7 @@ def test_new_things_and_known_ones_of_a_kind_are_two_sides() -> None:
         ([(0, 0), (3, 1)], "it names number 3 of the 3 entities of kind 'q'"),
         ([(0, -1)], "it names number -1 of the 2 entities of kind 't'"),
         (sp.identity(4), "it names number 3 of the 3 entities of kind 'q'"),
-        (
-            sp.csr_matrix((np.ones(1), np.array([5]), np.array([0, 1, 1, 1])), (3, 6))[:, :6],
-            "number 5 of the 2 entit",
-        ),
+        (sp.csr_matrix((np.ones(1), np.array([5]), np.array([0, 1, 1, 1])), (3, 6))[:, :6], "number 5 of the 2 entit"),
     ],
 )
 def test_pairs_are_refused_in_a_sentence_that_names_the_relation(pairs: Any, sentence: str) -> None:

@@ -7,13 +7,7 @@ import time
 import httpx2 as httpx
 import pytest
 from starlette.testclient import TestClient
-from tests.server.hostile_content.conftest import (
-    MEGABYTE,
-    MOST_WORK,
-    PATIENCE,
-    Watched,
-    small_png,
-)
+from tests.server.hostile_content.conftest import MEGABYTE, MOST_WORK, PATIENCE, Watched, small_png
 from tests.server.test_model_service import png_chunk
 
 """Seconds after which what should have happened has not."""

@@ -11,12 +11,7 @@ from PIL import Image
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 from tests.server.conftest import Client, running
-from tests.server.security.conftest import (
-    READ_HEADERS,
-    WRITE_HEADERS,
-    line,
-    sent,
-)
+from tests.server.security.conftest import READ_HEADERS, WRITE_HEADERS, line, sent
 
 from wsabie.collection.folder.collection import open_collection
 from wsabie.collection.scan.scanner import scan_collection

@@ -57,9 +57,7 @@ def test_a_scan_takes_no_links_that_lead_out(folder: Path, outside: Path) -> Non
 
 
 def test_a_file_that_becomes_a_link_while_it_is_opened(
-    folder: Path,
-    outside: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    folder: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between the look at its path and the opening of it; in the second case and back again."""
     with open_collection(folder) as collection:

@@ -142,10 +142,7 @@ def test_finished_shards_are_left_as_they_are_and_those_of_others_are_not_replac
 def test_finished_shards_tell_what_was_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of every run and ids that came again, all counted; of the list no more than there was."""
     ids = [f"row-{i % 150}" for i in range(240)]
-    rows = {
-        "id": ids,
-        "indices": [[i % 7] for i in range(240)],
-    }
+    rows = {"id": ids, "indices": [[i % 7] for i in range(240)]}
     rows["values"] = [[float("nan") if i % 100 == 3 else 1.0] for i in range(240)]
     pq.write_table(pa.table(rows | {"labels": [["a"], ["b"]] * 120}), tmp_path / "rows.parquet")
     first, second = Rejects(most=20), Rejects(most=20)

@@ -13,11 +13,7 @@ from wsabie.storage.column_files import compute_offsets
 
 
 def build_feature_table(
-    item_features: Iterable[ItemFeatures],
-    n_features: int,
-    *,
-    dense: bool = False,
-    **facts: Any,
+    item_features: Iterable[ItemFeatures], n_features: int, *, dense: bool = False, **facts: Any
 ) -> FeatureTable:
     """Collect a stream into a `FeatureTable`, label names in the order of their code points.
 

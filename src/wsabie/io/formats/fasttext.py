@@ -17,11 +17,7 @@ import numpy as np
 from wsabie.core.errors import InputError
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.alignment import move_columns
-from wsabie.io.parsers.array_builders import (
-    LabelIndex,
-    decode_row,
-    require_rows,
-)
+from wsabie.io.parsers.array_builders import LabelIndex, decode_row, require_rows
 from wsabie.io.parsers.text_files import iterate_numbered_lines
 from wsabie.io.records import FeatureTable
 from wsabie.io.row_streams import RowBatch, RowCollector, RowStream, StreamInfo, StreamPart

@@ -19,11 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from wsabie.core.errors import InputError
-from wsabie.io.parsers.array_builders import (
-    LabelIndex,
-    check_feature_count,
-    decode_row,
-)
+from wsabie.io.parsers.array_builders import LabelIndex, check_feature_count, decode_row
 from wsabie.io.parsers.text_files import (
     check_column_count,
     check_expansion,

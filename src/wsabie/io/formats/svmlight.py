@@ -25,10 +25,7 @@ from scipy.sparse import csr_matrix, issparse
 from wsabie.core.arrays import Int32, UInt8
 from wsabie.core.errors import InputError
 from wsabie.core.progress import SILENT, Progress
-from wsabie.io.parsers.array_builders import (
-    LabelIndex,
-    check_label_count,
-)
+from wsabie.io.parsers.array_builders import LabelIndex, check_label_count
 from wsabie.io.parsers.text_files import (
     decode_text,
     format_path,
@@ -169,13 +166,7 @@ class SvmlightStream(RowStream):
     """
 
     def __init__(
-        self,
-        path: Path,
-        rejects: Rejects,
-        *,
-        labelled: bool = True,
-        counts: bool = False,
-        progress: Progress = SILENT,
+        self, path: Path, rejects: Rejects, *, labelled: bool = True, counts: bool = False, progress: Progress = SILENT
     ) -> None:
         self.path, self.rejects, self._progress = path, rejects, progress
         self._header, files = _read_header(path), (path.with_name(name) for name in _SIDECARS)

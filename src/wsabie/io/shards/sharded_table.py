@@ -10,21 +10,11 @@ import numpy as np
 from wsabie.core.arrays import Array, Bool, Csr, Float32, Int32, Int64, Matrix
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import require
-from wsabie.io.parsers.array_builders import (
-    build_signed_label_matrix,
-    check_feature_count,
-    check_label_count,
-)
+from wsabie.io.parsers.array_builders import build_signed_label_matrix, check_feature_count, check_label_count
 from wsabie.io.records import FeatureTable
 from wsabie.io.row_streams import RowCollector, StreamInfo, build_columns
 from wsabie.io.shards.shard_folder import LABEL_TYPES, ShardBlock, ShardFolder, ShardSlice, open_shard_folder
-from wsabie.storage.column_files import (
-    ColumnTable,
-    ListColumn,
-    compute_offsets,
-    prefetch_array,
-    take_lists,
-)
+from wsabie.storage.column_files import ColumnTable, ListColumn, compute_offsets, prefetch_array, take_lists
 
 _ROWS_AT_ONCE = 1 << 14
 _FOLDS = 1 << 16

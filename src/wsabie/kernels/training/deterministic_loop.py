@@ -29,11 +29,7 @@ from wsabie.kernels.embedding.candidates import (
     locate_positive,
     update_and_clip_label,
 )
-from wsabie.kernels.embedding.relation_patterns import (
-    backprop_query_block,
-    encode_query_block,
-    load_query,
-)
+from wsabie.kernels.embedding.relation_patterns import backprop_query_block, encode_query_block, load_query
 from wsabie.kernels.embedding.towers import TileScratch
 from wsabie.kernels.primitives.vectors import set_to_zero
 from wsabie.kernels.simd.lowering import INT, lower

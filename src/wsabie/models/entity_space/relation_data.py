@@ -124,8 +124,7 @@ class SpaceMonitor:
         )
         empty = next((pairs.name for pairs in holdouts if not pairs.Y.nnz), None)
         require(
-            empty is None,
-            f"no held-out pair of {empty!r} is of known entities and not one of training; give others",
+            empty is None, f"no held-out pair of {empty!r} is of known entities and not one of training; give others"
         )
         self.holdouts = [pairs.limit(MOST_SCORES) for pairs in holdouts]
         self.threads, self.stop_on = threads, stop_on

@@ -18,11 +18,7 @@ Model = TypeVar("Model", bound=TrainedModel)
 
 
 def copy_for_training(
-    space: JointSpace,
-    n_labels: int,
-    rows: Iterable[tuple[Inputs, Matrix]],
-    seed: int,
-    unseen: Int64 | None = None,
+    space: JointSpace, n_labels: int, rows: Iterable[tuple[Inputs, Matrix]], seed: int, unseen: Int64 | None = None
 ) -> JointSpace:
     """Return a copy of the space with `n_labels` labels in padded memory.
 

@@ -170,10 +170,7 @@ def list_frequent_labels(task: ComparisonTask, n: int) -> list[str]:
 
 
 def extract_split(
-    source: ItemSource,
-    extractor: FeatureExtractor,
-    choose: Callable[[FeatureTable], Split],
-    **run: Unpack[RunOptions],
+    source: ItemSource, extractor: FeatureExtractor, choose: Callable[[FeatureTable], Split], **run: Unpack[RunOptions]
 ) -> tuple[FeatureTable, Split]:
     """Extract the features of all images with a dictionary fitted on the training side alone.
 

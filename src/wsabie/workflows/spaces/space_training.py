@@ -301,11 +301,7 @@ def build_space_search_space(
 
 
 def _resolve_auto(shape: TrainingShape, parameters: search_spaces.ParameterValues) -> JsonObject:
-    return {
-        "learning_rate": default_learning_rate(shape),
-        "epochs": default_epochs(shape),
-        "max_norm": MAX_NORM,
-    }
+    return {"learning_rate": default_learning_rate(shape), "epochs": default_epochs(shape), "max_norm": MAX_NORM}
 
 
 def tune_space(plan: TuningPlan, recipe: SpaceRecipe, run: WorkContext) -> TuningResult:
