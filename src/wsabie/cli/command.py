@@ -45,7 +45,7 @@ class NotFor(dict[str, str]):
 def option(
     text: str, default: object = MISSING, flag: str | None = None, not_for: NotFor | None = None, **settings: Any
 ) -> Any:
-    """Declare an option; without a default it is False or None where its type allows that, and else required."""
+    """Declare an option; without a default it is False or None where its type allows that, else required."""
     info = typer.Option(..., *filter(None, [flag]), help=text, **settings)
     return field(default=default, metadata={"info": info, "not_for": not_for})
 
@@ -120,7 +120,7 @@ def _get_hints(cls: type) -> dict[str, tuple[Any, ...]]:
 
 
 def list_leaves(cls: type, marks: tuple[NotFor, ...] = (), path: tuple[str, ...] = ()) -> tuple[_Leaf, ...]:
-    """List the parameters of a class and its groups, in the order of the help: inherited options follow its own."""
+    """List the parameters of a class and its groups in the order of the help: inherited ones come last."""
     leaves: list[_Leaf] = []
     own_names = vars(cls).get("__annotations__", {})
     marks_by_name = {entry.name: (*_get_hints(cls)[entry.name], *entry.metadata.values()) for entry in fields(cls)}

@@ -1,4 +1,4 @@
-"""Parameters of estimators on the command line: flags, `--set NAME=VALUE`, and `--config FILE` in TOML.
+"""Parameters of estimators on the command line: flags, `--set NAME=VALUE`, TOML by `--config FILE`.
 
 The fields of `EstimatorOptions` are parameters of `wsabie.Wsabie`; a test compares them with its signature.
 """

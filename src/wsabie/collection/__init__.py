@@ -1,1 +1,1 @@
-"""A collection of one's own in a database: its items, labels, annotations and models, and what people do with them."""
+"""A collection of one's own in a database: items, labels, annotations, models, and what people do."""

@@ -1,4 +1,4 @@
-"""Views of a collection: its status, the facets of its items, the details of a label, and completion of names."""
+"""Views of a collection: status, facets of items, details of a label, and completion of names."""
 
 from collections import Counter
 from collections.abc import Sequence

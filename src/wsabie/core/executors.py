@@ -1,4 +1,4 @@
-"""Executors of independent work, in this process, in threads or a process pool; results keep the order of items."""
+"""Executors of independent work, in this process, threads or a process pool; results keep their order."""
 
 import logging
 import os

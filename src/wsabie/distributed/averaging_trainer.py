@@ -137,7 +137,7 @@ class WorkerPlan:
 
 @dataclass
 class _Member:
-    """A worker on a node, its unanswered requests, and the arguments of the next one (`AveragingWorker.work`)."""
+    """A worker on a node, its unanswered requests, and the next arguments of `AveragingWorker.work`."""
 
     actor: Any
     pending: deque["ObjectRef"] = field(default_factory=deque)

@@ -137,7 +137,7 @@ def _run_item(job: list["ObjectRef"], item: Any) -> Any:
 
 
 def _unpack_job(job: Any, missing_folder: Path | None = None) -> Any:
-    """Return the function and the shared value of a job; `missing_folder` is its folder if that is missing here."""
+    """Return the function and shared value of a job; `missing_folder` is its folder if it is missing here."""
     name = job.hex()
     contents = _job_cache.pop(name, None)
     if contents is None:

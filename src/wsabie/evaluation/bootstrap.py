@@ -42,7 +42,7 @@ def bootstrap_all(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> dict[str, Interval]:
-    """Compute the percentile intervals of the means of several metrics of the same rows, from the same resamples.
+    """Compute percentile intervals of the means of metrics of the same rows, from the same resamples.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def paired_bootstrap(
 def _resample(
     per_row: Mapping[str, npt.ArrayLike], groups: npt.ArrayLike | None, resamples: int, confidence: float, seed: int
 ) -> tuple[Float64, list[Interval]]:
-    """Return the means of every metric in every resample, (resamples, n_metrics), and the intervals of the means."""
+    """Return the means of every metric in every resample, (resamples, n_metrics), and their intervals."""
     sums, sizes = _sum_by_unit(per_row, groups)
     if not len(sums) or (sizes.sum(axis=0) == 0).any():
         raise InputError("there is nothing to resample: a metric has no row with a number")

@@ -201,7 +201,7 @@ def _compute_loss(problem: ScoredPairs, shrinkage: float, common: Float64, label
 
 
 def _minimise_loss(problem: ScoredPairs, n_labels: int, shrinkage: float) -> tuple[Float64, Float64]:
-    """Minimise the penalised loss; return (slope, offset) and the label offsets; infinite `shrinkage`: they are 0."""
+    """Minimise the penalised loss; return (slope, offset) and label offsets: 0 for infinite `shrinkage`."""
     rate = np.average(problem.outcomes, weights=problem.weights)
     common, label_offsets = np.array([0.0, np.log(rate / (1 - rate))]), np.zeros(n_labels)
     loss = _compute_loss(problem, shrinkage, common, label_offsets)
@@ -244,7 +244,7 @@ def _compute_direction(
 
 
 def compute_calibration_error(probabilities: npt.ArrayLike, outcomes: npt.ArrayLike, bins: int = 10) -> float:
-    """Compute the expected calibration error: the mean of |mean prediction - fraction of right outcomes| of bins.
+    """Compute the expected calibration error: the mean of |mean prediction - fraction right| of bins.
 
     Parameters
     ----------

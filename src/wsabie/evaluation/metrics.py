@@ -220,7 +220,7 @@ def label_reciprocal_rank(ranks: PositiveRanks) -> Float64:
 
 
 def compute_propensities(label_counts: Int64, n_rows: int, *, a: float = 0.55, b: float = 1.5) -> Float64:
-    """Estimate each label's propensity: the chance that a row which deserves it has it (Jain et al. 2016, section 3).
+    """Estimate label propensities: the chance that a row which deserves a label has it (Jain et al. 2016).
 
     p = 1 / (1 + C (N_l + b)^-a) with C = (log N - 1) (b + 1)^a.
 
@@ -274,7 +274,7 @@ def measure_propensity_precision(ranks: PositiveRanks, weights: Float64, k: int)
 
 
 def _compute_by_best_group(ranks: PositiveRanks, compute: Callable[[int, int, int], float]) -> Float64:
-    """Compute a value from the best group with a positive of each row: labels above, size, positives; else NaN."""
+    """Compute a value from each row's best group with a positive: labels above, size, positives; else NaN."""
     best = (ranks.positives_above == 0).nonzero()[0]
     best = best[np.unique(ranks.row[best], return_index=True)[1]]
     cases = np.stack([ranks.n_above[best], ranks.group[best], ranks.positives_in_group[best]], axis=1)

@@ -462,7 +462,7 @@ def drop_near(X: Matrix, parts: Split, threshold: float) -> tuple[Split, NearDup
 def _separate_near_rows(
     points: Matrix, rows: Int64, known_rows: Int64, threshold: float
 ) -> tuple[Int64, NearDuplicates]:
-    """Return the rows that stay, and those that are too near to a known row (of equally near ones the first)."""
+    """Return the rows that stay, and those too near to a known row (of equally near ones the first)."""
     from sklearn import config_context
     from sklearn.metrics import pairwise_distances_argmin_min
 

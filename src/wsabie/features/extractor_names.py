@@ -1,4 +1,4 @@
-"""Names of the feature extractors by modality, for help and messages; `extractor_registry` has their classes."""
+"""Names of the feature extractors by modality; `extractor_registry` has their classes."""
 
 EXTRACTOR_NAMES = {
     "pictures": ("visual-words", "colour", "textons", "hog", "lite0", "onnx:FILE"),

@@ -104,7 +104,7 @@ def format_other_files(folder: Path, endings: Counter[str]) -> str:
 
 
 def read_ignore_patterns(folder: Path) -> Callable[[str], bool]:
-    """Return a test for paths in a folder, with / behind those of folders, by the lines of its file `IGNORED`.
+    """Return a test for paths in a folder, with / behind those of folders, by lines of its file `IGNORED`.
 
     Raises
     ------
@@ -267,12 +267,12 @@ def _group_by_name(files: Iterable[tuple[str, str]]) -> dict[str, list[tuple[str
 
 
 def fold_path(path: str) -> str:
-    """Return a path in the spelling by which paths are compared: letter case and forms of accents do not matter."""
+    """Return a path in the spelling for comparisons: letter case and forms of accents do not matter."""
     return unicodedata.normalize("NFC", path).casefold()
 
 
 def _split(name: str) -> list[str]:
-    """Return the parts of a path of any machine, behind its last `..`; of an address without what is asked."""
+    """Return the parts of a path of any machine behind its last `..`; of an address without its query."""
     text = name.strip()
     if _ADDRESS.match(text):
         text = unquote(_ADDRESS.sub("/", text).partition("?d=")[2] or _ADDRESS.sub("/", text).partition("?")[0])
@@ -283,7 +283,7 @@ def _split(name: str) -> list[str]:
 
 
 def find_listed_files(folder: Path, names: Iterable[str], modality: Modality | None = None) -> dict[str, Path]:
-    """Return the files that names in a table mean, by name; the folder is searched if some are no paths in it.
+    """Return files that names in a table mean, by name; the folder is searched if some are no paths in it.
 
     Without a modality it is that of most of the files.
     """

@@ -98,7 +98,7 @@ def _choose_reason(error: Exception, stream: IO[bytes]) -> str:
 
 
 def is_truncated(stream: IO[bytes]) -> bool:
-    """Return whether a file has no end mark, or is shorter than it states; other data may follow its end mark.
+    """Return whether a file lacks its end mark or is shorter than it states; data may follow the mark.
 
     Decoders can read some of these files.
     """
@@ -119,7 +119,7 @@ def is_truncated(stream: IO[bytes]) -> bool:
 
 
 def _has_end_mark(stream: IO[bytes], kind: str) -> bool:
-    """Return whether a file ends before other data: phones write films, thumbnails and notes behind a picture."""
+    """Return whether a file ends before other data: phones add films, thumbnails and notes to a picture."""
     try:
         *_, last = iterate_chunks(stream, kind)
     except RowError:

@@ -1,4 +1,4 @@
-"""Inspection of pictures before Pillow opens them: cost of opening, and hostile structures; silencing of its messages.
+"""Inspection of pictures before Pillow opens them: cost of opening, and hostile structures.
 
 JPEG: a progressive file draws its picture in about ten scans. Each costs time by the size of the picture, and may
 be a hundred bytes long: a small file can hold work for hours. Where the first scan does not draw all colours,

@@ -138,7 +138,7 @@ class RowBatch:
         indices: Collection[int] = (),
         values: Iterable[float] = (),
     ) -> None:
-        """Add a row by its number in the source, with its id, group and time in `words`; without values all are 1."""
+        """Add a row by its number in the source, with its id, group and time in `words`; default values are 1."""
         self.lines.append(line)
         self.labels.extend(labels)
         self.label_counts.append(len(labels))
@@ -149,7 +149,7 @@ class RowBatch:
             self.words.setdefault(name, []).append(word)
 
     def build_features(self, width: int) -> Matrix:
-        """Return X, csr_matrix (n, width) float32, with the sum of the values of a feature that comes several times."""
+        """Return X, csr_matrix (n, width) float32; repeated features of a row count with their sum."""
         from scipy.sparse import csr_matrix
 
         indices = np.array(self.indices, np.int32)

@@ -1,4 +1,4 @@
-"""Table of the formats of text: what each looks like, an example, what it cannot hold, and a score of first lines.
+"""Table of the formats of text: looks, an example, what each cannot hold, and a score of first lines.
 
 A score is 1 for a mark that only this format has, and grows with the share of first lines that have its form; looser
 forms score lower. The highest score decides.
@@ -55,7 +55,7 @@ class Rating(NamedTuple):
 
 
 class TextFormat(NamedTuple):
-    """Format of text: its kind in `detect_source_kind`, title, example, what it cannot hold, and its rating."""
+    """Format of text: its kind in `detect_source_kind`, title, example, what it cannot hold, and rating."""
 
     kind: str
     title: str
@@ -103,7 +103,7 @@ def _by_mark(is_format: Callable[[bytes], object], reason: str) -> Callable[[Tex
 def _by_lines(
     has_form: Callable[[bytes], object], lowest: float, highest: float, reason: str, least: int = 0
 ) -> Callable[[TextHead], tuple[float, str]]:
-    """Return a rating that grows with the lines of a form; the first lines must hold more than a share of `least` %."""
+    """Return a rating that grows with lines of a form; over `least` % of the first lines must have it."""
 
     def rate(head: TextHead) -> tuple[float, str]:
         n = sum(bool(has_form(line)) for line in head.lines)
@@ -115,7 +115,7 @@ def _by_lines(
 
 
 def _has_subjects(line: bytes) -> bool:
-    """Return whether addresses stand behind a text; they are in brackets, or the text has blanks, as no id has."""
+    """Return whether addresses stand behind a text: in brackets, or the text has blanks, as no id has."""
     text, subjects = split_subjects(line.decode("utf-8", "replace"))
     return bool(text and subjects) and (b"<" in line or " " in (text or ""))
 

@@ -1,4 +1,4 @@
-"""Kernel functions with one implementation for each type of an argument, chosen when their caller is compiled."""
+"""Kernel functions with one implementation for each type of an argument, chosen at compilation."""
 
 from collections.abc import Callable
 from functools import wraps

@@ -312,7 +312,7 @@ def _is_item(data: Any) -> bool:
 
 
 def _make_item(number: int, data: "ItemData", modality: ModalityName) -> Item:
-    """Make an item of a file, of bytes, of a picture of Pillow or, where documents are expected, of a text."""
+    """Make an item of a file, bytes, a picture of Pillow or, where documents are expected, a text."""
     name = f"item {number}"
     require(_is_item(data), f"{name} of the list is {type(data).__name__}; give files, bytes, pictures or texts")
     if isinstance(data, bytes):

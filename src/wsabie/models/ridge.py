@@ -45,7 +45,7 @@ class RidgeSolution(NamedTuple):
 
 
 def solve_ridge(rows: Matrix, targets: Matrix, penalty: float, n_directions: int, seed: int) -> RidgeSolution:
-    """Solve for the weights of all labels, exactly for dense rows and for sparse ones with at most 2,048 features.
+    """Solve for the weights of all labels, exactly for dense rows and sparse ones of up to 2,048 features.
 
     Parameters
     ----------

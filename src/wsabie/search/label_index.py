@@ -200,7 +200,7 @@ class LabelSearchIndex(ABC):
         self.curve = [EffortPoint(int(effort), float(r), float(ms)) for effort, r, ms in config["curve"]]
 
     def time(self, queries: Float32, threads: int | None) -> tuple[float, float]:
-        """Return the median milliseconds of single queries, of this index and of the exact search, run in turns."""
+        """Return the median milliseconds of single queries, of this index and of exact search, run in turns."""
         n, times = min(len(queries), TIMED), (list[float](), list[float]())
         for lo in range(0, n, _ROUND):
             for search, durations in zip((self.top_k, self.exact.top_k), times, strict=True):

@@ -93,7 +93,7 @@ def grow_tree(points: Float32, branching: int, leaf: int, seed: int) -> TreeShap
 
 
 def _split_labels(points: Float32, branching: int, seed: int) -> Int64:
-    """Cluster labels by k-means, very many in mini-batches; return group numbers without gaps, two groups or more."""
+    """Cluster labels by k-means (very many in mini-batches); return gapless group numbers, two or more."""
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
     clustering = MiniBatchKMeans if len(points) > _MANY else KMeans

@@ -1,4 +1,4 @@
-"""Dependencies of the routes: the context, the caller, limits of parameters, and refusal of unknown ones.
+"""Dependencies of the routes: context, caller, limits of parameters, and refusal of unknown ones.
 
 A misspelt parameter or field is refused, since it would be ignored silently otherwise.
 """
@@ -182,7 +182,7 @@ def limit_results(default: int, max_results: int | None = None) -> Any:
 
 
 def make_router(tag: str, prefix: str = API) -> APIRouter:
-    """Return a router whose routes take a caller with a token, known parameters and JSON without repeated keys."""
+    """Return a router whose routes take a caller with a token, known parameters, JSON without double keys."""
     dependencies = [Depends(refuse_unknown_parameters), Depends(require_reader)]
     return APIRouter(prefix=prefix, tags=[tag], route_class=StrictRoute, dependencies=dependencies)
 

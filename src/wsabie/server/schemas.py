@@ -1,4 +1,4 @@
-"""Schemas of models, items and decisions; `collection_schemas` has those of labels, models, jobs and maps.
+"""Schemas of models, items and decisions; `collection_schemas` has labels, models, jobs and maps.
 
 Records that the collection and the service share are dataclasses of the collection, so that a shape is written once.
 Other responses are read from records by attribute. The types of the pages are generated from all of them

@@ -1,4 +1,4 @@
-"""Atomic writes: a temporary file beside the target is flushed, then renamed over it. Locks of files and folders.
+"""Atomic writes: a temporary file beside the target is flushed, then renamed; locks of files, folders.
 
 atomicwrites replaces files as this does, but no folders, and is no longer maintained
 (`docs/decisions/rows-and-files.md`).

@@ -1,4 +1,4 @@
-"""Passes of an epoch over the data of a run: compilation, samplers, random orders and the schedule of steps."""
+"""Passes of an epoch over the data of a run: compilation, samplers, random orders, schedule of steps."""
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
@@ -46,7 +46,7 @@ class EpochRunner:
         self._samplers: dict[str | None, NegativeSampler] = {}
 
     def prepare(self, progress: Progress, monitor: EpochMonitor | None) -> None:
-        """Create the samplers; compile all kernels in a progress stage of its own, which may outlast the epochs."""
+        """Create the samplers; compile all kernels in a progress stage of its own, which may take long."""
         self._samplers = self._create_samplers()
         missing = self._find_uncompiled(monitor) if self.data.n_pairs else {}
         if not missing:
@@ -93,7 +93,7 @@ class EpochRunner:
         """Release what the passes hold."""
 
     def build_step_config(self, space: EmbeddingSpace, epoch: float) -> KernelArrays:
-        """Build the configuration of steps on a space as the loops see it, at a point of the schedule in epochs."""
+        """Build the configuration of steps on a space for the loops, at a point of the schedule in epochs."""
         from wsabie.kernels.training.warp import StepConfig
 
         s = self.settings
@@ -129,7 +129,7 @@ class EpochRunner:
         )
 
     def _find_uncompiled(self, monitor: EpochMonitor | None) -> dict[tuple[object, ...], BlockVisits]:
-        """Return a block, and what a pass over it needs, of each combination of types that is not compiled yet."""
+        """Return a block, and what a pass over it needs, of each combination of types not compiled yet."""
         missing: dict[tuple[object, ...], BlockVisits] = {}
         for block in self.data.read_samples():
             visible, sampler = self._select_visible(block), self._samplers[_get_relation_name(block)]

@@ -58,7 +58,7 @@ class StepCounters:
         return cls(np.zeros((threads, N_COUNTERS), np.int64), np.zeros((threads, 16)))
 
     def sum(self, reads: Iterable[tuple[int, float, int]]) -> EpochPass:
-        """Return the sums over threads, and over blocks of their pairs, rows of features and rows without labels."""
+        """Return the sums over threads; `reads` has pairs, rows of features and unlabelled rows by block."""
         pairs, rows_read, unlabelled = np.sum([(0, 0.0, 0), *reads], axis=0).tolist()
         return EpochPass(self.counters.sum(0), float(self.loss.sum()), int(pairs), rows_read, int(unlabelled))
 

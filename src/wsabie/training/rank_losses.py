@@ -1,4 +1,4 @@
-"""Ranking loss L(k), a sum of rank weights, as an array; the limit of draws for a violator (conventions 1 and 2)."""
+"""Ranking loss L(k), a sum of rank weights, as an array, and the limit of draws for a violator."""
 
 from collections.abc import Sequence
 from typing import Literal

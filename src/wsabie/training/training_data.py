@@ -1,4 +1,4 @@
-"""Data of a training run: blocks of rows with their targets (visits, hash masks of positives, explicit negatives)."""
+"""Data of a run: blocks of rows with targets (visits, hash masks of positives, explicit negatives)."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence

@@ -97,7 +97,7 @@ def is_date(name: str, inside: bool = False) -> bool:
 
 
 def is_never_label(name: str, siblings: Collection[str] = ()) -> bool:
-    """Return whether a folder, beside others whose names are in lower case, is not named after what is in it.
+    """Return whether a folder, beside others with lower-case names, is not named after its contents.
 
     Examples
     --------

@@ -24,7 +24,7 @@ _MIN_RATIO = 0.6  # of any two short words half of the letters agree by chance
 
 
 def normalise_label_name(name: str) -> str:
-    """Normalise a name: Unicode NFC, no blanks around it, single spaces inside, no invisible marks; case is kept.
+    """Normalise a name: Unicode NFC, single spaces inside, none around, no invisible marks; case is kept.
 
     Joiners stay (Persian has U+200C).
 

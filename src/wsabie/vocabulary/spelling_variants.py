@@ -35,7 +35,7 @@ _INVERSE = pow(_P, -1, 1 << 64)
 
 
 class SpellingMatch(NamedTuple):
-    """Two names by place, and their difference; `distance` in letters if `difference` is "letters", else 0."""
+    """Two names by place, and their difference; `distance` in letters if it is "letters", else 0."""
 
     first: int
     second: int

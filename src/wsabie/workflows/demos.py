@@ -67,7 +67,7 @@ KS = (1, 10)
 def run_image_demo(
     out: Path, *, part: str = "photos", threads: int | None = None, seed: int = 0, **run: Unpack[RunOptions]
 ) -> Comparison:
-    """Train on the bundled images, compare on held-out groups, and write "model" and "report.html" into `out`.
+    """Train on the bundled images, compare on held-out groups, write "model" and "report.html" into `out`.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ def evaluate_model(
     workers: tuple[Executor, Path] | None = None,
     **options: Any,
 ) -> Evaluation:
-    """Evaluate a model on rows, block by block, in bounded memory; `options` are those of `evaluate_scores`.
+    """Evaluate a model on rows by block, in bounded memory; `options` are those of `evaluate_scores`.
 
     `workers` is an executor whose workers open the model in a folder and evaluate the blocks.
     """
@@ -53,7 +53,7 @@ class LabelSubsetModel(NamedTuple):
 
 @dataclass
 class WorkerModel:
-    """A model for workers: without `local_model` each of them opens that of the folder, to work on one thread."""
+    """A model for workers: without `local_model` each opens that of the folder, to work on one thread."""
 
     local_model: LabelModel | None
     folder: Path | None

@@ -394,7 +394,7 @@ def extract_training_rows(
     run: WorkContext,
     fitting_items: ItemSource | None = None,
 ) -> tuple[FeatureTable, FeatureExtractor]:
-    """Extract the features of items, fitted on `fitting_items` or all; unfinished work in the folder `work` is used."""
+    """Extract features of items, fitted on `fitting_items` or all; `work` may hold unfinished work."""
     options, fitting_items = dict(feature_options), source if fitting_items is None else fitting_items
     augment = options.pop("augment", 0)
     extractor = create_extractor(options.pop("features", None), source=source, **options, seed=seed)

@@ -29,7 +29,7 @@ class ItemSearchOptions(CollectionOptions):
     "collection search photos Vogel --knowledge /usr/share/wordnet --out birds.png",
 )
 def search(options: ItemSearchOptions) -> Report:
-    """Find items by words: those with the tag, those alike, then related labels, each group with its reason."""
+    """Find items by words: those with the tag, those alike, then related labels, each with its reason."""
     sheet = options.out
     if sheet is not None and sheet.suffix.lower() != ".png":
         raise InputError(f"--out {sheet} is no sheet; choose a name that ends in .png")

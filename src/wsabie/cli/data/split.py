@@ -176,7 +176,7 @@ def _require_rows(source: "Source", data: Path, reason: str) -> "FeatureTable":
 
 
 def _write_relations(relation_split: "RelationSplit", folder: Path) -> JsonObject:
-    """Write the relations with pictures on every side, as `train` reads them, and the dropped ones; return facts."""
+    """Write relations with pictures on every side, as `train` reads them, and dropped ones; return facts."""
     from wsabie.io.formats.pair_list import write_id_pairs
 
     write_id_pairs(folder / RELATIONS_FILE, relation_split.relations)

@@ -107,7 +107,7 @@ def _annotate(options: AnnotateOptions) -> Report:
 def _rank_inputs(
     options: AnnotateOptions, annotator: "Annotator", siblings: "SiblingSimilarity | None", rejects: Rejects
 ) -> tuple[list[JsonObject], int]:
-    """Rank labels for every input, with marks of true labels and siblings; count values of unknown features."""
+    """Rank labels for every input, with marks of true labels and siblings; count unknown features."""
     from wsabie.io.records import ConcatenatedSource, Item, ItemList
 
     search_options = _make_search_options(options, annotator)

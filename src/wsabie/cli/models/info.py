@@ -39,7 +39,7 @@ class InfoOptions(OutputOptions):
 
 @command("info birds", "info birds --epochs --json")
 def info(options: InfoOptions) -> Report:
-    """Show the facts of a model: sizes, parameters, training data and figures; of shards; or how a file is read."""
+    """Show the facts of a model (sizes, parameters, data, figures) or of shards, or how a file is read."""
     from wsabie.io.shards.shard_folder import is_shard_folder
 
     if options.model.is_file():

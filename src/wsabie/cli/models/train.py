@@ -190,7 +190,7 @@ def _make_recipe(options: TrainOptions) -> "TrainingRecipe":
 
 
 def _refuse_useless_validation(options: TrainOptions, is_trained: bool) -> None:
-    """Refuse options about epochs without epochs, two sets of validation rows, and a metric without such rows."""
+    """Refuse options about epochs without epochs, two validation sets, and a metric without such rows."""
     about_epochs = {
         "valid": options.valid, "hold-out": options.hold_out, "metric": options.metric, "log": options.work.log
     }  # fmt: skip
@@ -224,7 +224,7 @@ def _check_before_work(options: TrainOptions, recipe: "TrainingRecipe") -> bool:
 
 
 def _prepare_training(options: TrainOptions, work: Path, work_files: str, inputs: Sequence[Path | None]) -> bool:
-    """Check that files and folders can be written; return True if the model is finished and `resume` has no work."""
+    """Check that outputs can be written; return True if the model is finished and `resume` has no work."""
     from wsabie.storage.model_folder import refuse_foreign_files
 
     model = options.model

@@ -1,4 +1,4 @@
-"""Pages of rows, continued by a cursor: the end of a page as opaque text, which callers send back for the next page."""
+"""Pages of rows, continued by a cursor: the end of a page as opaque text, sent back for the next one."""
 
 import base64
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Backups of a catalogue in SQLite: whole copies in `.wsabie/backups`, made while others may write, and their restore.
+"""Backups of a catalogue in SQLite: whole copies in `.wsabie/backups`, and their restore.
 
 The name of a backup holds its time (UTC) and reason: `20261126T152155.123456Z-daily.db`. A daily backup is made when a
 collection is opened for writing, if something changed since the last backup. Seven daily backups stay; all others stay

@@ -1,4 +1,4 @@
-"""Export of tags as files beside pictures: ImageFolder of Hugging Face's datasets, and XMP for photo programs.
+"""Export of tags as files beside pictures: ImageFolder of Hugging Face, and XMP for photo programs.
 
 ImageFolder is a folder of pictures with `metadata.jsonl`; labels of regions become labels of the whole picture:
 

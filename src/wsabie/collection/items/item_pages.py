@@ -1,4 +1,4 @@
-"""Pages of items and the details of one. Pages are filtered, sorted, and continued from the end of the previous page.
+"""Pages of items, filtered, sorted and continued from the end of the previous one; details of an item.
 
 A page begins after the last item of the previous page, not after a number of items, so the thousandth page costs as
 much as the first. There are two ways to a page. If many items pass the filter, it is fast to walk the sorted order

@@ -1,4 +1,4 @@
-"""Queue of jobs, whose rows hold their state, and its runner: one job after the other, each in a process of its own.
+"""Queue of jobs, whose rows hold their state, and its runner: one job at a time, in its own process.
 
 Only one job of a collection runs at a time. Its process holds a file lock while it works, so a free lock means that the
 process of a running job is gone. A stopped or killed job loses only unwritten work: scanning, training and applying

@@ -1,4 +1,4 @@
-"""Inference on items, which gives suggestions, uncertainty and embeddings, and the review of suggestions."""
+"""Inference on items (suggestions, uncertainty and embeddings), and the review of suggestions."""
 
 from collections.abc import Iterable
 from itertools import compress

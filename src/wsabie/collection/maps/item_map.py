@@ -328,7 +328,7 @@ class _StoredProjection(NamedTuple):
 
 
 def _project_points(index: SearchIndex, projection: _StoredProjection | None) -> tuple[Float32, float | None]:
-    """Return all points, also of items that are gone, in the plane, and their share of the variance if it is known."""
+    """Return the points in the plane, also of items that are gone, and their share of variance if known."""
     ids, marks, points = index.embeddings
     if projection is None:
         components = compute_principal_components(points)

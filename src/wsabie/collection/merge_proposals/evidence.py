@@ -97,7 +97,7 @@ def read_cooccurrence(connection: Connection, columns_by_label: dict[int, int]) 
 
 
 def find_mutual_neighbours(vectors: Float32, places: npt.ArrayLike, min_cosine: float, k: int = 3) -> set[Pair]:
-    """Return the places of unit rows that are each among the k nearest of the other or tied; zero rows have none.
+    """Return the places of unit rows that are each among the other's k nearest or tied; never zero rows.
 
     Examples
     --------

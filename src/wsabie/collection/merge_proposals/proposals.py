@@ -1,4 +1,4 @@
-"""Search for labels that could be merged, with the evidence for each pair, and the store of what was found.
+"""Search for labels that could be merged, with the evidence for each pair, and its store.
 
 A comparison of all labels takes seconds, so linked pairs are saved with their evidence while people review them.
 Proposals are built from them and from the current labels, so that later merges, renamings and exclusions count at once.

@@ -1,4 +1,4 @@
-"""Embeddings of items in a model's space, and searches by them: exact, or by approximate indices in a large collection.
+"""Embeddings of items in a model's space, and searches by them, exact or by approximate indices.
 
 models/FOLDER/points/   tensors "items" (ids), "marks" (of their content) and "points" (n, dim) float32
 models/FOLDER/points/index-SIMILARITY/   the codes, and the "items" and "marks" of their points
@@ -282,7 +282,7 @@ def read_index_status(model: Path, n_items: int) -> IndexStatus:
 def index_items(
     collection: Collection, *, kind: "CodesKind" = "ivf", recall: float = 0.95, progress: Progress = SILENT
 ) -> dict[str, JsonObject]:
-    """Build the indices of the model in use, by inner product and by cosine, tuned on its items; return their facts.
+    """Build the model's indices, by inner product and by cosine, tuned on its items; return their facts.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Probability thresholds from which a model's suggestions keep a promised precision, from held-out items.
+"""Probability thresholds, from held-out items, at which suggestions keep a promised precision.
 
 The promise: in 9 of 10 draws of the held-out items, at least a share `precision` of all suggestions from the common
 threshold on is right, and so is that of each label from its own threshold on. It holds for finite samples, by Learn
@@ -40,7 +40,7 @@ _KIND = "judged suggestions"
 
 
 class HoldoutSuggestions(NamedTuple):
-    """Suggestions for held-out items: labels, probabilities, whether each is right, and items (None: all differ)."""
+    """Suggestions for held-out items: labels, probabilities, whether right, and items (None: all differ)."""
 
     labels: Int64  # (n,)
     probabilities: Float64  # (n,)
@@ -188,7 +188,7 @@ def compute_lower_bound(hits: npt.ArrayLike, n: npt.ArrayLike, error: float) -> 
 
 
 def count_independent(items: Int64) -> Float64:
-    """Return the number of independent suggestions among the first 1, 2, ... n, as those of an item go together.
+    """Return the number of independent suggestions among the first 1, 2, ... n: an item's go together.
 
     Examples
     --------

@@ -197,7 +197,7 @@ class RootContents(NamedTuple):
 def discover_roots(
     collection: Collection | None, folders: Sequence[Path], tags: TagChoice | None, rejects: Rejects, progress: Progress
 ) -> list[RootContents]:
-    """Discover the files of a collection, if there is one, and of folders that are about to join or to become it.
+    """Discover the files of a collection, if there is one, and of folders about to join or become it.
 
     An unknown modality is taken from the first root with files.
 

@@ -35,7 +35,7 @@ _WORDS_OF_NAME = 6  # longest name that is looked up in knowledge files
 
 
 class QueryTerm(NamedTuple):
-    """Part of a query and the labels that it means, names by id, any of which may match; and an explanation."""
+    """Part of a query, the labels that it means (names by id, any may match), and an explanation."""
 
     text: str
     labels: dict[int, str]

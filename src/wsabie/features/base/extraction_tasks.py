@@ -34,7 +34,7 @@ class ItemRejection(NamedTuple):
 
 
 def process_or_reject(item: Item, process: Callable[[Item], Result]) -> Result | ItemRejection:
-    """Return the result for an item with normalised labels, or the rejection of an item that cannot be read."""
+    """Return the result for an item with normalised labels, or the rejection of an unreadable item."""
     item = item._replace(id=_as_text(item.id), group=item.group and _as_text(item.group))
     try:
         labels = tuple(dict.fromkeys(name for name in map(normalise_label_name, item.labels) if name))

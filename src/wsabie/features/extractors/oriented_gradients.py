@@ -1,4 +1,4 @@
-"""Histograms of oriented gradients (HOG; Dalal and Triggs 2005), over grids independent of the picture's size."""
+"""Histograms of oriented gradients (HOG; Dalal and Triggs 2005), over grids for pictures of any size."""
 
 from dataclasses import dataclass
 

@@ -228,7 +228,7 @@ def decode_with_size(content: ItemContent, *, size: int = 256, max_pixels: int =
 
 
 class _OpenPicture(NamedTuple):
-    """Picture that is not decoded yet: its draft is chosen, `full` is its size without, `size` the longer side."""
+    """Picture that is not decoded yet: its draft is chosen, `full` is its size without, `size` the longer."""
 
     image: Image.Image
     structure: ImageStructure
@@ -270,7 +270,7 @@ class ImageHeader(NamedTuple):
 
 
 def read_header(stream: IO[bytes], *, max_pixels: int = 64_000_000) -> ImageHeader:
-    """Read the header of a picture; one that lacks its end is decoded, and refused where the decoder refuses it.
+    """Read the header of a picture; one that lacks its end is decoded, and may be refused by the decoder.
 
     Raises
     ------
@@ -315,7 +315,7 @@ def detect_media_type(content: Path | bytes, *, max_pixels: int = 64_000_000) ->
 
 @contextmanager
 def _open(stream: IO[bytes], max_pixels: int, size: int = 256, region: Region | None = None) -> Iterator[_OpenPicture]:
-    """Open a picture without decoding it, and inspect its file; raise `UnreadableItemError` for any error within."""
+    """Open a picture without decoding it, and inspect its file; raise `UnreadableItemError` for any error."""
     with silence_decoders():
         try:
             structure = inspect_image(stream)

@@ -1,4 +1,4 @@
-"""Million Song Dataset: artists, genres and listeners of tracks with ids, and songs with common listeners.
+"""Million Song Dataset: artists, genres and listeners of tracks, and songs with common listeners.
 
     unique_tracks.txt        track<SEP>song<SEP>artist<SEP>title
     msd_tagtraum_cd1.cls     track TAB genre, or track TAB genre TAB second genre; comments begin with #

@@ -147,7 +147,7 @@ class _CocoContent:
 
 
 def get_coco_key(element: object, name: str) -> str:
-    """Return an id as text, for it may be a number in one list and a text in another; RowError without one."""
+    """Return an id as text, for it may be a number in one list, a text in another; RowError without one."""
     if not isinstance(element, dict):
         raise RowError("no JSON object", repr(element)[:100])
     value = element.get(name)
@@ -183,7 +183,7 @@ def _is_number(value: Any) -> bool:
 
 
 def parse_coco_region(element: JsonObject, *, needs_outline: bool = True) -> Region:
-    """Return the region of an annotation; where no outline is needed, a box makes up for one that cannot be used.
+    """Return the region of an annotation; where no outline is needed, a box replaces an unusable one.
 
     Raises
     ------

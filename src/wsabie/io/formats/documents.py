@@ -245,7 +245,7 @@ def _iterate_parquet_rows(table: ParquetTable, labels: LabelCellReader | None, r
 
 
 def split_subjects(line: str) -> tuple[str | None, list[str]]:
-    r"""Return the text of a line of Annif's and its subjects; None where no tab stands before addresses alone.
+    r"""Return the text of a line of Annif's and its subjects; None without a tab before addresses alone.
 
     Examples
     --------
@@ -272,7 +272,7 @@ class _SubjectReader(LabelCellReader):
 
 
 def _find_labels(path: Path, rows: TextRows, label_column: str | None) -> LabelCellReader | None:
-    """Return the reader of the column of labels, or of columns of 0 and 1, by the whole file; None without one."""
+    """Return the reader of the column of labels, or of columns of 0 and 1, by the whole file; else None."""
     names = normalise_columns([label_column]) if label_column else _LABELS
     readers = {name: LabelCellReader(name) for name in names}
     if not label_column:

@@ -1,4 +1,4 @@
-"""Tables with a column of files and one of labels, as tools and competitions write them beside pictures or sounds.
+"""Tables with a column of files and one of labels, as tools write them beside pictures or sounds.
 
 They are CSV, with tabs too, JSON lines, or a JSON array as exiftool writes it. A name means a file as `FileMatcher`
 finds it in the folder of the table, with or without its ending.

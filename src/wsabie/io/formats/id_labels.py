@@ -1,4 +1,4 @@
-"""Lists of ids, and labels of items known by their ids, as in pair lists, published tag lists and tables of 0 and 1.
+"""Lists of ids, and labels of items by id, as in pair lists, tag lists and tables of 0 and 1.
 
 When ids name pictures that exist, they are a collection of pictures. Otherwise every id has one free vector:
 X is the identity, with the ids as feature names, so that other lists about the same ids can be aligned.

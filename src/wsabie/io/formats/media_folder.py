@@ -101,7 +101,7 @@ def find_metadata(folder: Path) -> Path | None:
 
 
 def find_metadata_files(folder: Path, files: Iterable[str]) -> dict[str, Path]:
-    """Return the metadata file of a folder, or else those of sub-folders with files, by path ("" or "sub/")."""
+    """Return the metadata file of a folder, or those of sub-folders with files, by path ("" or "sub/")."""
     if (path := find_metadata(folder)) is not None:
         return {"": path}
     places = {name[: match.start()] for name in files for match in re.finditer("/", name)}
@@ -116,7 +116,7 @@ def read_metadata_files(
     label_column: str | None = None,
     rejects: Rejects,
 ) -> list[MetadataEntry]:
-    """Return all usable rows of metadata files by sub-folder; their file names become paths of `files`, if they can."""
+    """Return usable rows of metadata files by sub-folder; file names become paths of `files` if they can."""
     entries: list[MetadataEntry] = []
     for place, path in tables.items():
         rows = read_metadata(path, image_column=image_column, label_column=label_column, rejects=rejects)
@@ -343,7 +343,7 @@ def label_by_metadata(
     modality: Modality,
     rejects: Rejects,
 ) -> list[Item]:
-    """Return the labelled items of metadata rows; `files` are those of the folder, `unread` the places of others."""
+    """Return the labelled items of metadata rows; `files` are the folder's, `unread` the places of others."""
     listed_names: set[str] = set()
     rows: dict[str, MetadataEntry] = {}  # what is said of each item, whether it is there or not
     labels: defaultdict[str, dict[str, None]] = defaultdict(dict)
@@ -385,7 +385,7 @@ def normalise_labels(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _read_subjects(_: str, path: Path) -> list[str]:
-    """Return the labels in the file beside a document, as Annif has them: `<address> TAB name`, or a name a line."""
+    """Return the labels in the file beside a document, as Annif has them: `<address> TAB name`, or names."""
     paths = (path.with_suffix(ending) for ending in (".tsv", ".key"))
     lines = (decode_row(line) for file in paths if file.is_file() for _, line in iterate_content_lines(file))
     return [line.partition("\t")[2] or line.strip().strip("<>") for line in lines]

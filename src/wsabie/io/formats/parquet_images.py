@@ -129,7 +129,7 @@ class ParquetImageSource:
     def iterate_rows(
         self, columns: Sequence[str | None], size: int, rejects: Rejects, selection: Bool | None = None
     ) -> Iterator[tuple[int, str, Item, str, str | None]]:
-        """Yield (number from 0, where, item with its cell as content, file name, split) of the rows of some batches.
+        """Yield (number from 0, where, item with its cell as content, file name, split) of rows of batches.
 
         They are those that have a row of the selection.
         """

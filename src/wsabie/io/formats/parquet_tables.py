@@ -444,7 +444,7 @@ def read_class_names(schema: ArrowObject, column: str) -> list[str] | None:
 
 
 def open_label_column(table: ParquetTable, label_column: str | None) -> LabelCellReader:
-    """Return the reader of the labels: of one column, of the first that has a usual name, or of columns of 0 and 1.
+    """Return the reader of labels: one column, the first with a usual name, or columns of 0 and 1.
 
     Raises
     ------

@@ -123,7 +123,7 @@ def _find_picture(folder: Path, matcher: FileMatcher, filename: str, stem: str) 
 
 
 def _iterate_regions(root: XmlElement, name: str, kind: str, rejects: Rejects) -> Iterator[RegionAnnotation]:
-    """Yield objects and, behind each, its parts; those without a box are rejected, unless pictures are read."""
+    """Yield objects, each before its parts; those without a box are rejected, unless pictures are read."""
     numbers = count(1)
     for child in root.children:
         if child.local_name != "object":

@@ -1,4 +1,4 @@
-"""Regions of pictures as items: annotated ones, those inside others, and those requested of every picture.
+"""Regions of pictures as items: annotated ones, those inside others, and those requested of all.
 
 A region's id is its picture's with # and its number. Its group is the picture, so that the regions of one
 never sit on both sides of a split.

@@ -281,7 +281,7 @@ class SvmlightStream(RowStream):
 
 
 def write_svmlight_rows(rows: FeatureTable, path: str | Path) -> None:
-    """Write rows as XC text, the form of the Extreme Classification repository; `SvmlightStream` gives back X and Y.
+    """Write rows as text of the Extreme Classification repository; `SvmlightStream` gives back X and Y.
 
     The file appears whole or not at all. Label names go to `labels.txt` beside it, unless they are the numbers 0, 1, 2
     ... The form has no place for ids, groups, times, feature names and explicit negatives.
@@ -309,7 +309,7 @@ def write_svmlight_rows(rows: FeatureTable, path: str | Path) -> None:
 
 
 def _write_sidecar_names(label_names: list[str], path: Path) -> None:
-    """Write the names that `SvmlightStream` will look for beside `path`; refuse to change a file of other names."""
+    """Write the names that `SvmlightStream` seeks beside `path`; refuse to change a file of other names."""
     sidecar = next((file for name in _SIDECARS if (file := path.with_name(name)).exists()), None)
     if sidecar is None:
         if label_names != [str(number) for number in range(len(label_names))]:

@@ -1,4 +1,4 @@
-"""Builders of arrays from parsed pieces, shared by all sources, and checks of the sizes that sources promise."""
+"""Builders of arrays from parsed pieces, shared by all sources, and checks of promised sizes."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path

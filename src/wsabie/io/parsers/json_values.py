@@ -1,4 +1,4 @@
-"""JSON from untrusted files: depth is checked before values are built, and long lists are read by element.
+"""JSON from untrusted files: depth is checked before values are built, long lists are read by element.
 
 ijson has no limit on depth: 40 KB of brackets cost it a gigabyte (`docs/decisions/text-readers.md`).
 """

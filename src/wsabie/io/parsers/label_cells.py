@@ -216,7 +216,7 @@ class LabelCellReader:
         return max(self._texts, key=len) if has_sentences and len(self._texts) > 1 else None
 
     def _find_fragments(self) -> list[str] | None:
-        """Return labels of a cell that come in no other cell but its copies, if most cells with several are such."""
+        """Return labels of a cell that only its copies share, if most cells with several labels are such."""
         if (separator := self.separator) is None:
             return None
         cells = [(text, _list_parts(text, separator)) for text in dict.fromkeys(self._cells)]
@@ -327,13 +327,13 @@ def _list_parts(text: str, separator: str) -> list[str]:
 
 
 def _is_clean(parts: Sequence[str]) -> bool:
-    """Return whether parts of a text look like labels: several, and none that another separator begins or ends."""
+    """Return whether parts of a text look like labels: several, none with another separator at an end."""
     words = [part for part in parts if any(map(str.isalnum, part))]
     return len(parts) > 1 and not any(word[0] in SEPARATORS or word[-1] in SEPARATORS for word in words)
 
 
 def parse_label_list(cell: object) -> list[object] | None:
-    """Return the values of a list, or of a text that is a list of JSON, Python or NumPy; None for any other cell.
+    """Return the values of a list, or of a text that is one in JSON, Python or NumPy; None for the rest.
 
     Examples
     --------
@@ -359,7 +359,7 @@ def parse_label_list(cell: object) -> list[object] | None:
 
 
 def _get_name(value: object) -> object:
-    """Return the name of an object in a list of labels, such as those of TMDB and Annif; any other value as it is."""
+    """Return the name of an object in a list of labels, as TMDB and Annif have; any other value as it is."""
     names = (value.get(key) for key in ("name", "label", "uri")) if isinstance(value, dict) else ()
     return next((name for name in names if isinstance(name, str)), value)
 

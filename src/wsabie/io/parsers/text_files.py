@@ -148,7 +148,7 @@ def check_row_count(
 
 
 def check_column_count(source_name: str, n_columns: int) -> None:
-    """Refuse a table of more columns than `InputLimits.table_columns`: each costs memory and time in every row.
+    """Refuse a table over `InputLimits.table_columns`: each column costs memory and time in every row.
 
     Raises
     ------
@@ -231,7 +231,7 @@ def read_head(path: Path, size: int = 1 << 16) -> bytes:
 
 
 def read_small_file(path: Path, most: int, excess: str) -> bytes:
-    """Return the content of a file, decompressed; an InputError with `excess` where it has more than `most` bytes."""
+    """Return a file's content, decompressed; an InputError with `excess` where it has over `most` bytes."""
     content = read_head(path, most + 1)
     if len(content) > most:
         raise InputError(f"{path} {excess}")

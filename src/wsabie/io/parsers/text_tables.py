@@ -143,7 +143,7 @@ def iterate_table_rows(path: Path, rejects: Rejects, is_json: bool | None = None
 
 
 def iterate_json_rows(path: Path, lines: Iterable[tuple[int, bytes]], rejects: Rejects) -> Iterator[TextRow]:
-    """Yield the rows of numbered lines of JSON, or of the array that a file holds; a task of Label Studio is a row."""
+    """Yield rows of numbered lines of JSON, or of a file's array; a task of Label Studio is a row."""
     if not is_array(read_head(path)):
         depth, place = read_limits().depth, str(path)
         for number, line in lines:
@@ -168,7 +168,7 @@ def _normalise_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def flatten_task(row: JsonObject) -> JsonObject:
-    """Return the cells of a task as Label Studio exports it, with all its answers as labels; other rows as they are.
+    """Return the cells of a task of Label Studio, with all answers as labels; other rows as they are.
 
     Examples
     --------

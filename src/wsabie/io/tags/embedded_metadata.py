@@ -278,7 +278,7 @@ def _decode_keyword(content: bytes) -> str:
 
 
 def repair_encoding(text: str) -> str:
-    """Return a text whose bytes were read in a wrong encoding, as characters that nobody types show, in the right one.
+    """Return a text read in a wrong encoding, as characters that nobody types show, in the right one.
 
     Examples
     --------

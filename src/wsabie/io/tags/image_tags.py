@@ -176,7 +176,7 @@ def read_embedded_tag_paths(picture: Path) -> tuple[tuple[str, ...], ...]:
 
 
 def list_sidecar_paths(picture: Path) -> tuple[Path, ...]:
-    """Return the possible paths of a picture's sidecar, those that win first: two with the whole name, two without.
+    """Return the possible sidecar paths of a picture, winners first: two with the whole name, two without.
 
     Examples
     --------

@@ -229,7 +229,7 @@ def merge_tags(properties: Mapping[str, Sequence[str]]) -> TagHierarchy:
 
 
 def drop_program_tags(tags: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-    """Return tags without those that programs keep for themselves, and without keywords that are parts of these.
+    """Return tags without those that programs keep for themselves, and without keywords from their parts.
 
     Examples
     --------

@@ -251,7 +251,7 @@ def _read_path(path: Path, parent_first: bool, hierarchy: Hierarchy) -> None:
 def iterate_statements(
     path: Path, start: bytes, relations: Sequence[str] | None = None
 ) -> Iterator[Synset | tuple[str, str, str]] | None:
-    """Return the statements of a file of WordNet or Open Images: concepts, and (relation, concept, larger concept).
+    """Return a file's statements, of WordNet or Open Images: concepts and (relation, concept, larger one).
 
     None for any other file. `start` are its first bytes. Open Images' classes are named that have one of `relations`
     (None: any).

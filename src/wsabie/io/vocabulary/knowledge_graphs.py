@@ -113,7 +113,7 @@ def write_label_table(path: Path, matched: LabelConcepts) -> None:
 
 
 def _find_files(path: Path) -> list[Path]:
-    """Return a file, or WordNet's files in a folder: the pair lists of other distributions where others are missing."""
+    """Return a file, or a folder's files of WordNet: pair lists of other distributions where some lack."""
     with explain_reading_errors(path):
         if not path.is_dir():
             return [path]

@@ -213,7 +213,7 @@ def _parse_label(buffer, i):
 
 @jit_strict
 def _parse_labels(buffer, start, limits, batch):
-    """Parse the comma-separated integers that open a line, perhaps with blanks: (reason, end, filled labels)."""
+    """Parse the comma-separated integers that open a line, if any: (reason, end, filled labels)."""
     i, filled = start, batch.used[LABELS]
     if _is_end(buffer[i]):
         return ACCEPTED, start, filled

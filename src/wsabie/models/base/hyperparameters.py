@@ -84,7 +84,7 @@ def has_many_labels(shape: TrainingShape) -> bool:
 
 
 def needs_norm_limit(shape: TrainingShape) -> bool:
-    """Return True unless rows have several labels and labels 25 rows: there a norm limit would undo a ridge start."""
+    """Return True unless rows have several labels and labels 25 rows: a limit would undo a ridge start."""
     return not has_many_labels(shape) or shape.n_pairs < 25 * shape.n_labels
 
 
@@ -230,7 +230,7 @@ class _Values(NamedTuple):
 
 @cache
 def _list_values(kind: type) -> dict[str, _Values]:
-    """Return the values of each parameter of an estimator whose type consists of words and one kind of number."""
+    """Return each parameter's values of an estimator whose type has words and one kind of number."""
     admitted = {}
     for name, hint in get_type_hints(kind.__init__).items():  # type: ignore[misc]
         types = [hint] if get_origin(hint) not in (Union, UnionType) else get_args(hint)
@@ -245,7 +245,7 @@ def _list_values(kind: type) -> dict[str, _Values]:
 
 
 def check_types(kind: type, parameters: Mapping[str, object]) -> None:
-    """Raise InputError for a parameter that is none of the words of its type in the estimator, and no number above 0.
+    """Raise InputError for a parameter that is no word of its type in the estimator, nor a number above 0.
 
     Examples
     --------

@@ -52,7 +52,7 @@ class FittedModel(SavedModel, BaseEstimator):  # type: ignore[misc]
     """Parameters that `check_parameters` of the class checks, and `check_types` does not."""
 
     def _build_once(self, name: str, source: object, build: Callable[[], T], settings: object = None) -> T:
-        """Return what `build` returns, and keep it as long as `source` is the same object and `settings` are equal."""
+        """Return what `build` returns, and keep it while `source` is the same object and `settings` are equal."""
         cached: tuple[object, object, T] | None = self.__dict__.get(name)
         if cached is None or cached[0] is not source or cached[1] != settings:
             cached = source, settings, build()

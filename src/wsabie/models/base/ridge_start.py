@@ -146,7 +146,7 @@ def _find_features(products: _RowProducts, rng: np.random.Generator) -> Float32:
 def _fit_labels(
     V: Float32, parts: Iterable[tuple[Inputs, Matrix]], weights: Float32 | None, space: JointSpace, run: Spread
 ) -> tuple[Float32, Float32]:
-    """Fit ridge heads of all labels to the points of rows by V, and split the singular values between both tables.
+    """Fit ridge heads of all labels to rows' points by V; split singular values between both tables.
 
     Returns
     -------
@@ -224,7 +224,7 @@ def _compute_scale(space: JointSpace, inputs: Inputs, targets: Matrix, margin: f
 
 
 def compute_margin_scale(scores: Float32, targets: Matrix, margin: float) -> float:
-    """Return the factor of scores with which own labels are one margin above the mean of all, in the median."""
+    """Return the score factor that puts own labels one margin above the mean of all, in the median."""
     pairs = targets.tocoo()
     has_scores = np.asarray(scores.any(axis=1))
     own = (pairs.data > 0) & has_scores[pairs.row]

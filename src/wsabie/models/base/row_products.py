@@ -1,4 +1,4 @@
-"""Inner products of rows with tables that are as sparse as the rows: other rows, sums or means of rows."""
+"""Inner products of rows with tables as sparse as the rows: other rows, sums or means of rows."""
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -34,12 +34,12 @@ def convert_to_csr(matrix: Matrix) -> Csr:
 
 
 def index_by_feature(table: Matrix) -> Matrix:
-    """Return a table for `multiply_rows`: a sparse one is transposed, so that it lists its rows by feature."""
+    """Return a table for `multiply_rows`: a sparse one is transposed, to list its rows by feature."""
     return csr_matrix(table.T) if hasattr(table, "tocsr") else table
 
 
 def multiply_rows(inputs: Inputs, table: Matrix, n: int) -> Float32:
-    """Return the inner products of rows with the n rows of a table from `index_by_feature`, (n_rows, n) float32."""
+    """Return inner products of rows with the n rows of an `index_by_feature` table, (n_rows, n) float32."""
     if not hasattr(table, "tocsr"):
         rows = convert_to_matrix(inputs, table.shape[1])
         return np.ascontiguousarray(rows @ table.T, np.float32)

@@ -65,7 +65,7 @@ class RowScaling:
     def of_counts(
         cls, scaling: Scaling, n_features: int, n_rows: int, least: float, count_rows: Callable[[], Int64]
     ) -> "RowScaling":
-        """Build the scaling of sparse rows from the least value, and the rows in which each feature is above 0."""
+        """Build the scaling of sparse rows from the least value and each feature's number of rows above 0."""
         empty = np.zeros(0, np.float32)
         if scaling is None or least < 0:
             return cls("none", empty, empty)

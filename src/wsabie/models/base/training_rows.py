@@ -66,7 +66,7 @@ class TrainingRows:
         yield self.inputs, self.targets
 
     def sample(self, scaling: RowScaling, most: int, rng: np.random.Generator) -> tuple[Inputs, Matrix, Float32 | None]:
-        """Return scaled rows, their labels and their weights: all rows, or as many random ones, in their order."""
+        """Return scaled rows, their labels and weights: all rows, or as many random ones, in their order."""
         n = self.targets.shape[0]
         if n <= most:
             return self.inputs, self.targets, self.weights

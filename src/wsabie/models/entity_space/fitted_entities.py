@@ -103,7 +103,7 @@ class FittedEntities:
         return np.array(listed, np.int64)
 
     def points_of(self, space: MultiRelationSpace, rows: Inputs | None, run: Spread = run_at_once) -> Float32:
-        """Return the points (n, dim) float32 of scaled rows, or of all items of the kind; `run` may use threads."""
+        """Return the points (n, dim) float32 of scaled rows, or of all items of the kind, by threads of `run`."""
         if rows is None:
             return space.tables[self.table][:, : space.dim] if self.points is None else self.points
         view = space.view(RelationEnds(self.name, self.table, self.table))

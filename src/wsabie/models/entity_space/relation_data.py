@@ -1,4 +1,4 @@
-"""Data of a space: scaled items of every kind, the pairs of every relation for training, and held-out pairs."""
+"""Data of a space: scaled items of every kind, and every relation's pairs for training and held-out."""
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence

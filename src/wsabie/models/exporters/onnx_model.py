@@ -103,7 +103,7 @@ def write_onnx_model(annotator: Annotator, out: Path, *, k: int = 10, int8: bool
 
 
 def _build_graph(model: PortableModel, k: int, int8: bool) -> tuple[Any, dict[str, Array]]:
-    """Return the ONNX model without its arrays, and the arrays that its nodes name; k = 0: with all scores."""
+    """Return the ONNX model without its arrays, and the arrays that nodes name; k = 0: with all scores."""
     from onnx.parser import parse_model
 
     tables = collect_arrays(model)

@@ -174,7 +174,7 @@ class AutoRanker(LabelModel):
         check_hold_out(self.hold_out)
 
     def _plan(self, size: DataSize) -> tuple[list[LabelModel], list[float], float]:
-        """Return the unfitted candidates, their estimated seconds, and the budget in seconds, which the log gets."""
+        """Return the unfitted candidates, their estimated seconds, and the budget in seconds, for the log."""
         members = build_members(None, self.threads, self.seed, size.shape.n_features * size.shape.n_labels)
         members.append(OneVsRest(threads=self.threads, seed=self.seed))
         costs = np.array([estimate_seconds(member, size) for member in members])

@@ -59,7 +59,7 @@ MAX_WEIGHTS = 25_000_000
 def build_members(
     estimators: Sequence[LabelModel] | None, threads: int | None, seed: int, n_weights: int
 ) -> list[LabelModel]:
-    """Return unfitted members with these threads and seeds, as far as they have them; None: the default ones."""
+    """Return unfitted members with these threads and seeds, as far as they take them; None: default ones."""
     if estimators is None:
         linear = [LinearRanker()] if n_weights <= MAX_WEIGHTS else []
         members: list[Any] = [Wsabie(), *linear, NearestMean(), Ridge(), NearestNeighbours(k=50)]

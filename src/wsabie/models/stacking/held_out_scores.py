@@ -1,4 +1,4 @@
-"""Scores of several models on rows that they did not learn from, and the weights with which their sum ranks best."""
+"""Scores of several models on rows that they did not learn from, and weights for the best ranking."""
 
 import math
 import time
@@ -116,7 +116,7 @@ class HeldOutScores(NamedTuple):
         return np.asarray(gains / ideal, np.float64)
 
     def search_weights(self, k: int) -> Float64:
-        """Return the models' weights with the best mean nDCG@k, (n_models,), by coordinate ascent from the best one."""
+        """Return the models' weights with the best mean nDCG@k, (n_models,), by ascent from the best model."""
         identity: Float64 = np.eye(len(self.scores))
         figures = [float(self.compute_ndcg(weights, k).mean()) for weights in identity]
         weights: Float64 = identity[int(np.argmax(figures))]
@@ -174,7 +174,7 @@ def iterate_folds(
 def score_fold(
     models: Sequence["LabelModel"], rows: Matrix, targets: Matrix, fold: tuple[Int64, Int64], **options: Any
 ) -> HeldOutScores | None:
-    """Fit models to the first rows of a fold, and score the others; labels that only these have do not count.
+    """Fit models to a fold's first rows, and score the others; labels that only these have do not count.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Bounded buffer of earlier rows that training replays among new ones, so that a model does not forget.
+"""Bounded buffer of earlier rows, replayed among new ones, so that a model does not forget.
 
 Rehearsal ("experience replay") is the usual remedy against forgetting (Robins, "Catastrophic Forgetting, Rehearsal and
 Pseudorehearsal", Connection Science 1995). A weighted reservoir chooses the rows (Efraimidis and Spirakis, "Weighted

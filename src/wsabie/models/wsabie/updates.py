@@ -1,4 +1,4 @@
-"""Updates of a fitted model: further training with replay of old rows, and edits of its labels, whose numbers stay."""
+"""Updates of a fitted model: training with replay of old rows, and edits of its labels, numbers kept."""
 
 from abc import abstractmethod
 from collections.abc import Sequence

@@ -185,7 +185,7 @@ def find_similar(item: PathId, collection: OpenCollection, k: Annotated[int, lim
 
 
 def serialize_hit_groups(collection: Collection, groups: Sequence[ItemHitSequence]) -> list[list[schemas.ScoredItem]]:
-    """Convert groups of search hits with one read of the database; items that no longer exist are left out."""
+    """Convert groups of search hits with one read of the database; items that are gone are left out."""
     numbers = sorted({number for hits in groups for number, _, _ in hits})
     items = {
         item.id: schemas.ScoredItem.model_validate(item)

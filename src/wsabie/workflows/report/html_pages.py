@@ -1,4 +1,4 @@
-"""Pages from Jinja2 templates: one file each, without network or script; text from data is always escaped."""
+"""Pages from Jinja2 templates: one file each, without network or script; text is always escaped."""
 
 import base64
 import re

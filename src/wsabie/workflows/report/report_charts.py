@@ -96,7 +96,7 @@ def _format_right(entry: ModelEntry, metric: str, k: int) -> str:
 
 
 class FrequencyFigures(NamedTuple):
-    """Accuracy on rare and frequent labels: bins of each entry, two charts, and bands where the baseline is ahead."""
+    """Accuracy on rare and frequent labels: each entry's bins, two charts, bands with the baseline ahead."""
 
     bins: list[tuple[FrequencyBin, ...]]
     accuracy: svg_charts.BarChart
@@ -143,7 +143,7 @@ def draw_difference_chart(title: str, verdicts: Sequence[ModelVerdict]) -> svg_c
 
 
 def collect_frequency_figures(report: ReportInput, main: ModelEntry) -> FrequencyFigures | None:
-    """Collect the accuracy of the main model and the best baseline by label frequency; None for a single band."""
+    """Collect accuracy by label frequency, of the main model and the best baseline; None for one band."""
     comparison, items = report.comparison, report.modality
     baseline = comparison.best(f"p@{choose_list_length(comparison)}", baselines=True)
     entries = [main] + ([baseline] if baseline is not None and baseline is not main else [])

@@ -130,7 +130,7 @@ def split_declaration(
 
 
 def _drop_unknown_ids(relation: Relation, training_ids: Mapping[str, set[str]], plan: SplitPlan) -> Relation:
-    """Drop pairs of ids that only validation knows; queries and targets with data may be those of the test."""
+    """Drop pairs of ids that only validation knows; queries and targets with data may be of the test."""
     if not isinstance(relation.pairs, list):
         return relation
     query, target = relation.query_kind, relation.target_kind

@@ -1,4 +1,4 @@
-"""Data of a declaration: pairs of every relation, and rows of every kind, whose features are extracted first."""
+"""Data of a declaration: pairs of every relation, and every kind's rows, features extracted first."""
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping

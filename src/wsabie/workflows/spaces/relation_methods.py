@@ -122,7 +122,7 @@ def evaluate_space_of_relations(
     ks: Sequence[int],
     excluded: Sequence[Relation] = (),
 ) -> tuple[dict[str, Evaluation], Any]:
-    """Train a space on some relations, and evaluate each of them; return the figures and the facts of training.
+    """Train a space on some relations, and evaluate each; return the figures and the facts of training.
 
     Parameters
     ----------

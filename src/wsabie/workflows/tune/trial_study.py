@@ -1,4 +1,4 @@
-"""The study of a search: trials in an Optuna journal file, proposals by its sampler, early stops by its pruner.
+"""Study of a search: trials in an Optuna journal, proposals by its sampler, early stops by its pruner.
 
 A finished trial is one line of the file, so a killed run loses at most the running one; `optuna-dashboard FILE` opens
 it, too. Proposals and early stops come from a study in memory that holds the earlier trials alone: the same trials,
