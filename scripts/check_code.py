@@ -11,9 +11,9 @@ import ast
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -105,11 +105,20 @@ def _bound_name(node: ast.AST) -> str | None:
 
 def find_questions(modules: list[Module]) -> Iterator[str | None]:
     """Yield docstrings that do not begin with an imperative or a noun phrase."""
+    for place, line in _iterate_first_lines(modules):
+        yield f"{place} {line}" if QUESTION.match(line) else None
+
+
+def find_long_first_lines(modules: list[Module]) -> Iterator[str]:
+    """Yield docstrings whose first line has more than 100 characters."""
+    yield from (f"{place} {len(line)} characters" for place, line in _iterate_first_lines(modules) if len(line) > 100)
+
+
+def _iterate_first_lines(modules: list[Module]) -> Iterator[tuple[str, str]]:
     for module in modules:
         for node in module.nodes:
             if isinstance(node, Function | ast.ClassDef | ast.Module) and (text := ast.get_docstring(node)):
-                first = text.partition("\n")[0]
-                yield f"{module.place(getattr(node, 'lineno', 1))} {first}" if QUESTION.match(first) else None
+                yield module.place(getattr(node, "lineno", 1)), text.partition("\n")[0]
 
 
 def find_marks(modules: list[Module]) -> Iterator[str]:
@@ -137,12 +146,13 @@ def find_full_folders(modules: list[Module]) -> Iterator[str]:
     yield from (f"{folder}: {count} modules" for folder, count in sorted(counts.items()) if count > 20)
 
 
-def find_long_functions(modules: list[Module]) -> Iterator[str]:
-    """Yield functions of more than 80 lines without their docstring."""
+def find_long_functions(modules: list[Module], most: int) -> Iterator[str | None]:
+    """Yield functions of more than so many lines without their docstring."""
     for module in modules:
         for node in module.nodes:
-            if isinstance(node, Function) and (length := _length(node)) > 80:
-                yield f"{module.place(node.lineno)} {node.name}: {length} lines"
+            if isinstance(node, Function):
+                length = _length(node)
+                yield f"{module.place(node.lineno)} {node.name}: {length} lines" if length > most else None
 
 
 def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -156,6 +166,36 @@ def find_long_files(modules: list[Module]) -> Iterator[str]:
     for module in modules:
         if (lines := module.text.count("\n")) > 500:
             yield f"{module.place()} {lines} lines"
+
+
+def find_single_importers(modules: list[Module]) -> Iterator[str]:
+    """Yield modules that one module alone imports, unless that is a table, which imports 6 of the folder."""
+    names = {_dotted_name(module.path): module for module in modules}
+    targets = {name: _list_imports(module, names.keys() - {name}) for name, module in names.items()}
+    importers = defaultdict(list)
+    for name, imports in targets.items():
+        for target in imports:
+            importers[target].append(name)
+    for target, (name, *others) in sorted(importers.items()):
+        folder = target.rpartition(".")[0]
+        if not others and sum(sibling.rpartition(".")[0] == folder for sibling in targets[name]) < 6:
+            yield f"{target} <- {name}"
+
+
+def _dotted_name(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _list_imports(module: Module, names: Set[str]) -> set[str]:
+    """Return the modules that a module imports at its top, not inside functions or for types alone."""
+    pairs = [
+        (node.module, alias.name)
+        for node in module.tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    ]
+    imports = {f"{source}.{name}" if f"{source}.{name}" in names else source or "" for source, name in pairs}
+    return imports & names
 
 
 def find_import_circles(_: list[Module]) -> Iterator[str]:
@@ -176,11 +216,15 @@ def find_import_circles(_: list[Module]) -> Iterator[str]:
 RULES = {
     "names": Rule(0.015, find_vague_names, is_share=True),
     "docstrings": Rule(0.015, find_questions, is_share=True),
+    "first-lines": Rule(0, find_long_first_lines),
     "marks": Rule(0, find_marks),
     "classes": Rule(0, find_twin_classes),
     "folders": Rule(0, find_full_folders),
-    "functions": Rule(0, find_long_functions),
+    "functions": Rule(0, partial(find_long_functions, most=80)),
+    "functions-18": Rule(0.1, partial(find_long_functions, most=18), is_share=True),
+    "functions-6": Rule(0.5, partial(find_long_functions, most=6), is_share=True),
     "files": Rule(0, find_long_files),
+    "importers": Rule(40, find_single_importers),
     "circles": Rule(0, find_import_circles),
 }
 

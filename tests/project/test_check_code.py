@@ -11,9 +11,12 @@ import check_code
 FAULTS = {
     "names": "found = 1\nmatches = 2\n",
     "docstrings": '"""What it is."""\n\n\ndef load():\n    """Load it."""\n',
+    "first-lines": f'"""{"x" * 101}"""\n\n\ndef load():\n    """{"x" * 100}"""\n',
     "marks": "# as in [W] section 4\n",
     "classes": "class A: ...\n\n\nclass A: ...\n",
     "functions": ("def f():\n" + "    x = 1\n" * 81) * 3,
+    "functions-18": "def f():\n" + "    x = 1\n" * 18,
+    "functions-6": "def f():\n" + "    x = 1\n" * 6,
     "files": "x = 1\n" * 501,
 }
 
@@ -34,6 +37,22 @@ def test_a_folder_of_21_modules_is_full(tmp_path: Path) -> None:
     assert rule.check(check_code.read_modules(tmp_path))[0] == 1
     (tmp_path / "module_0.py").unlink()
     assert rule.check(check_code.read_modules(tmp_path))[0] == 0
+
+
+def test_modules_with_one_importer_count_unless_it_is_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "wsabie"
+    (package / "formats").mkdir(parents=True)
+    for number in range(6):
+        (package / "formats" / f"format_{number}.py").write_text("from wsabie import shared\n")
+    (package / "shared.py").write_text("")
+    (package / "part.py").write_text("from wsabie.formats.format_0 import load\n")
+    (package / "table.py").write_text(
+        "from wsabie.formats import format_0, format_1, format_2, format_3, format_4, format_5\n"
+        "from wsabie.part import load\n"
+    )
+    monkeypatch.setattr(check_code, "PACKAGE", package)
+    places = check_code.RULES["importers"].check(check_code.read_modules(package))[1]
+    assert places == ["wsabie.part <- wsabie.table"]
 
 
 def test_circles_through_functions_count(monkeypatch: pytest.MonkeyPatch) -> None:
