@@ -44,12 +44,12 @@ class ConnectionTable:
 
     Parameters
     ----------
-    most : int
+    max_connections : int
     share : float
         Share of the connections for each address.
-    seconds : float
+    idle_seconds : float
         Longest time without a complete request that is being answered.
-    rate : float
+    min_rate : float
         Lowest rate at which a client has to read its answer, in bytes a second.
     """
 

@@ -15,7 +15,7 @@ class SlotPool:
 
     Parameters
     ----------
-    most : int
+    n_slots : int
     share : float
         Share of the slots for each caller, at least one slot. The caller "" has no such limit.
 
@@ -85,9 +85,9 @@ class TransferPool(SlotPool):
 
     Parameters
     ----------
-    most : int
+    n_slots : int
     share : float
-    rate : float
+    min_rate : float
         Lowest rate, in bytes a second.
     """
 

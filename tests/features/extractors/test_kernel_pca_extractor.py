@@ -32,8 +32,8 @@ class Signed(ImageFeatureExtractor):
         super().__init__()
         self.least = least
 
-    def encode(self, look):
-        return np.arange(2, dtype=np.int32), np.float32([look.at(8).mean() - self.least, 1])
+    def encode(self, view):
+        return np.arange(2, dtype=np.int32), np.float32([view.at(8).mean() - self.least, 1])
 
 
 @pytest.fixture(scope="module")

@@ -90,7 +90,7 @@ class FeatureExtractor(SavedObject, ABC):
         """Yield the decoded item as `encode` takes it: the first view, then `augment` further ones."""
 
     @abstractmethod
-    def encode(self, look: Any) -> EncodedRow:
+    def encode(self, view: Any) -> EncodedRow:
         """Return the row of a view."""
 
     def prepare(self, augment: int = 0) -> None:
@@ -312,8 +312,8 @@ def extract_batch(
     def extract(item: Item) -> list[ItemFeatures]:
         group = item.id if item.group is None and augment else item.group
         return [
-            ItemFeatures(format_view_id(item.id, number), item.labels, group, item.time, *extractor.encode(look))
-            for number, look in enumerate(extractor.iterate_views(item, augment))
+            ItemFeatures(format_view_id(item.id, number), item.labels, group, item.time, *extractor.encode(view))
+            for number, view in enumerate(extractor.iterate_views(item, augment))
         ]
 
     return [process_or_reject(item, extract) for item in batch]
@@ -323,7 +323,7 @@ class BlockExtractor(FeatureExtractor):
     """Base of extractors that learn a codebook from the blocks of items."""
 
     @abstractmethod
-    def cut(self, look: Any) -> Float32:
+    def cut(self, view: Any) -> Float32:
         """Return the blocks of a view, (n, n_bins), that a codebook is learned from."""
 
     def _sample_blocks(self, source: ItemSource, most: int, run: WorkContext) -> tuple[list[int], Float32]:

@@ -52,9 +52,9 @@ class WordExtractor(FeatureExtractor):
         super().prepare(augment)
         self._words()
 
-    def encode(self, look: Any) -> EncodedRow:
+    def encode(self, view: Any) -> EncodedRow:
         """Return the row of a view."""
-        words, counts = self._count_words(look)
+        words, counts = self._count_words(view)
         return words, weight_counts(words, counts, self.idf_) if len(words) else counts
 
     @abstractmethod
@@ -62,7 +62,7 @@ class WordExtractor(FeatureExtractor):
         """Return the learned words; raise InputError before `fit`."""
 
     @abstractmethod
-    def _count_words(self, look: Any) -> EncodedRow:
+    def _count_words(self, view: Any) -> EncodedRow:
         """Return the words of a view, ascending, with their counts."""
 
     @abstractmethod

@@ -277,9 +277,9 @@ class AudioWords(WordExtractor, BlockExtractor):
     def learn(self, samples: Float32, progress: Progress) -> AudioCodebooks:
         """Learn the words of samples (n, n_columns)."""
 
-    def cut(self, look: EncodedAudio) -> Float32:
+    def cut(self, view: EncodedAudio) -> Float32:
         """Return the segments of the beginning of a sound."""
-        beginning = look._replace(max_seconds=min(look.max_seconds, _LEARNT_SECONDS))
+        beginning = view._replace(max_seconds=min(view.max_seconds, _LEARNT_SECONDS))
         return np.concatenate(list(self.iterate_segments(beginning)))
 
     def _learn_words(self, source: ItemSource, run: WorkContext) -> list[int]:
@@ -310,8 +310,8 @@ class AudioWords(WordExtractor, BlockExtractor):
         self._require_learned("words_", "these words of sound have not been learned")
         return self.words_
 
-    def _count_words(self, look: EncodedAudio) -> EncodedRow:
-        counts = reduce(np.add, map(self.words_.counts, self.iterate_segments(look)))
+    def _count_words(self, view: EncodedAudio) -> EncodedRow:
+        counts = reduce(np.add, map(self.words_.counts, self.iterate_segments(view)))
         words = np.flatnonzero(counts).astype(np.int32)
         return words, counts[words]
 

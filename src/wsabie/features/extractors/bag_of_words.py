@@ -335,8 +335,8 @@ class BagOfWords(WordExtractor):
         self._require_learned("words_", "this bag of words has not learned")
         return self.words_
 
-    def _count_words(self, look: bytearray) -> EncodedRow:
-        return self._words().counts(look)
+    def _count_words(self, view: bytearray) -> EncodedRow:
+        return self._words().counts(view)
 
     def _word_tensors(self) -> dict[str, Array]:
         words = self._words()

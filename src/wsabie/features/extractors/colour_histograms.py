@@ -67,8 +67,8 @@ class ColourHistograms(ScaledImageExtractor):
         require(1 <= self.scales <= 6, f"scales is {self.scales}; look at a picture at 1 to 6 scales")
         super().check()
 
-    def encode(self, look: ImageView) -> EncodedRow:
+    def encode(self, view: ImageView) -> EncodedRow:
         """Return the row of a view."""
-        bins = [assign_colour_bins(look.at(max(1, self.size >> scale)), self.bins) for scale in range(self.scales)]
+        bins = [assign_colour_bins(view.at(max(1, self.size >> scale)), self.bins) for scale in range(self.scales)]
         histograms = [compute_spatial_histograms(numbers, self.bins**3, self.levels) for numbers in bins]
         return select_nonzero(np.concatenate(histograms))

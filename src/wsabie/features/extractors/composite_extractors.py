@@ -147,11 +147,11 @@ class ConcatenatedFeatures(CompositeExtractor):
                 names = ", ".join(shared)
                 raise InputError(f"{part.name} and {self.parts[0].name} differ in one of {names}; use the same")
 
-    def encode(self, look: Any) -> EncodedRow:
+    def encode(self, view: Any) -> EncodedRow:
         """Return the rows of all parts side by side."""
         columns, values, first = [], [], 0
         for part in self.parts:
-            part_columns, part_values = part.encode(look)
+            part_columns, part_values = part.encode(view)
             columns.append(part_columns + np.int32(first))
             values.append(balance_part(part_values, self.balance, not part.is_dense))
             first += part.n_features_
@@ -264,9 +264,9 @@ class KernelPcaExtractor(CompositeExtractor):
         if self._fitted().n_features_in_ != self.inner.n_features_:
             raise self._other_version()
 
-    def encode(self, look: Any) -> EncodedRow:
+    def encode(self, view: Any) -> EncodedRow:
         """Return the components of a view."""
-        columns, values = self.inner.encode(look)
+        columns, values = self.inner.encode(view)
         if values.min(initial=0) < 0:
             raise UnreadableItemError(NEGATIVE)
         row = self.pca.transform_rows(Csr(np.array([0, len(columns)]), columns, values), threads=1)[0]

@@ -45,12 +45,12 @@ class Lite0Encoder(OnnxEncoder):
     normalise: str | tuple[tuple[float, ...], tuple[float, ...]] = "lite"
     output: str | None = "features"
 
-    def encode(self, look: ImageView) -> EncodedRow:
+    def encode(self, view: ImageView) -> EncodedRow:
         """Return the row of the centre of a view."""
-        view = look.view
-        margin = (1 - CENTRE) / 2 * view.side
-        centre = view._replace(left=view.left + margin, top=view.top + margin, side=CENTRE * view.side)
-        return super().encode(look._replace(view=centre))
+        crop = view.crop
+        margin = (1 - CENTRE) / 2 * crop.side
+        centre = crop._replace(left=crop.left + margin, top=crop.top + margin, side=CENTRE * crop.side)
+        return super().encode(view._replace(crop=centre))
 
     def _model(self) -> OnnxContent:
         if not hasattr(self, "model_"):

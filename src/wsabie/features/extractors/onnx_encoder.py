@@ -84,10 +84,10 @@ class OnnxEncoder(ImageFeatureExtractor):
         super().prepare(augment)
         self._trial()
 
-    def encode(self, look: ImageView) -> EncodedRow:
+    def encode(self, view: ImageView) -> EncodedRow:
         """Return the row of a view."""
         network = open_network(self._model(), self.side, self.output)
-        pixels = look.at(_LONGEST * max(network.input.height, network.input.width))
+        pixels = view.at(_LONGEST * max(network.input.height, network.input.width))
         values = network.features(pixels, *self._moments(), self._trial())
         return np.arange(len(values), dtype=np.int32), values
 

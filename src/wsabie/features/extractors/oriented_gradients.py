@@ -97,8 +97,8 @@ class HogFeatures(ScaledImageExtractor):
         require(in_range, f"n_directions is {self.n_directions}; give a number from 2 to 90")
         super().check()
 
-    def encode(self, look: ImageView) -> EncodedRow:
+    def encode(self, view: ImageView) -> EncodedRow:
         """Return the row of a view."""
-        pixels = look.at(self.size)
+        pixels = view.at(self.size)
         blocks = [normalise_blocks(compute_cell_histograms(pixels, cells, self.n_directions)) for cells in self.levels]
         return select_nonzero(np.concatenate(blocks).astype(np.float32))

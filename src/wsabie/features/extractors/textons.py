@@ -143,19 +143,19 @@ class Textons(BlockExtractor, ScaledImageExtractor):
         super().prepare(augment)
         self._require_learned("textons_", "these textons have not been learned")
 
-    def cut(self, look: ImageView) -> Float32:
+    def cut(self, view: ImageView) -> Float32:
         """Return the responses of all filters at all places."""
-        responses = self._compute_responses(look)
+        responses = self._compute_responses(view)
         return responses.reshape(-1, responses.shape[-1])
 
-    def encode(self, look: ImageView) -> EncodedRow:
+    def encode(self, view: ImageView) -> EncodedRow:
         """Return the row of a view."""
-        responses = self._compute_responses(look)
+        responses = self._compute_responses(view)
         bins = self.textons_.assign(responses.reshape(-1, responses.shape[-1])).reshape(responses.shape[:2])
         return select_nonzero(compute_spatial_histograms(bins, len(self.textons_), self.levels))
 
-    def _compute_responses(self, look: ImageView) -> Float32:
-        return compute_filter_responses(look.at(self.size), self.sigmas, self.stride)
+    def _compute_responses(self, view: ImageView) -> Float32:
+        return compute_filter_responses(view.at(self.size), self.sigmas, self.stride)
 
     def _tensors(self) -> dict[str, Array]:
         self.prepare()

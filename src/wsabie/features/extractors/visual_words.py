@@ -324,9 +324,9 @@ class VisualWords(BlockConfig, WordExtractor, BlockExtractor, ScaledImageExtract
         self.dictionary_ = learn_codebook(blocks, n_words, seed=self.seed, executor=run.executor, progress=run.progress)
         return positions
 
-    def cut(self, look: ImageView) -> Float32:
+    def cut(self, view: ImageView) -> Float32:
         """Return the descriptors of all blocks of a view."""
-        return extract_block_descriptors(look.at(self.size), self)
+        return extract_block_descriptors(view.at(self.size), self)
 
     def block_map(self, content: ItemContent) -> BlockMap:
         """Return the visual words of a picture with their places, in pixels of the full upright picture.
@@ -339,9 +339,9 @@ class VisualWords(BlockConfig, WordExtractor, BlockExtractor, ScaledImageExtract
         codebook = self._words()
         decoded = decode_with_size(content, size=self.size, max_pixels=self.max_pixels)
         height, width = decoded.pixels.shape[:2]
-        look = next(self.iterate_views(Item("", content, ())))
-        window = compute_pixel_window(look.view, height, width)
-        view_pixels = crop_view(decoded.pixels, look.view)
+        view = next(self.iterate_views(Item("", content, ())))
+        window = compute_pixel_window(view.crop, height, width)
+        view_pixels = crop_view(decoded.pixels, view.crop)
         words = codebook.assign(extract_block_descriptors(view_pixels, self))
         corner = np.array([window.left, window.top] * 2)
         boxes = list_block_boxes(view_pixels.shape[0], view_pixels.shape[1], self) + corner
@@ -370,6 +370,6 @@ class VisualWords(BlockConfig, WordExtractor, BlockExtractor, ScaledImageExtract
         self._require_learned("dictionary_", "this dictionary of visual words has not learned")
         return self.dictionary_
 
-    def _count_words(self, look: ImageView) -> EncodedRow:
-        words, counts = np.unique(self.dictionary_.assign(self.cut(look)), return_counts=True)
+    def _count_words(self, view: ImageView) -> EncodedRow:
+        words, counts = np.unique(self.dictionary_.assign(self.cut(view)), return_counts=True)
         return words, counts.astype(np.float32)

@@ -31,7 +31,7 @@ class ImageView(NamedTuple):
     """View of a picture; all views share the decoded picture."""
 
     decoded: Callable[[int], DecodedImage]  # at a size, decoded once
-    view: CropView
+    crop: CropView
 
     def at(self, size: int) -> UInt8:
         """Return the pixels of the view, (h, w, 3), with the longer side of the picture scaled to `size`.
@@ -40,7 +40,7 @@ class ImageView(NamedTuple):
         ------
         UnreadableItemError
         """
-        return crop_view(self.decoded(size).pixels, self.view)
+        return crop_view(self.decoded(size).pixels, self.crop)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -64,8 +64,8 @@ class ImageFeatureExtractor(FeatureExtractor):
     def iterate_views(self, item: Item, augment: int = 0) -> Iterator[ImageView]:
         """Yield the centred view, then the random ones."""
         decoded = cache(lambda size: decode_with_size(item.content, size=size, max_pixels=self.max_pixels))
-        for view in generate_views(item.id, augment, crop=self.crop, seed=self.seed):
-            yield ImageView(decoded, view)
+        for crop in generate_views(item.id, augment, crop=self.crop, seed=self.seed):
+            yield ImageView(decoded, crop)
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""

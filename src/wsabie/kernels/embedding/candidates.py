@@ -234,20 +234,20 @@ def _gradient_inner(labels, q, y, v, weight, g, width):
 
 
 @dispatch("labels")
-def update_label(labels, rule, y, q, weight, width):
+def update_label(labels, config, y, q, weight, width):
     """Move label y up df_y by its learning rate times `weight`, after its decay, without projection."""
 
 
 @update_label.register(*_POINTS)
-def _update_point(labels, rule, y, q, weight, width):
-    row, step = labels.table[y], rule.step_labels * weight
-    if rule.keep_labels != 1:
-        multiply(row, rule.keep_labels, width)
+def _update_point(labels, config, y, q, weight, width):
+    row, step = labels.table[y], config.step_labels * weight
+    if config.keep_labels != 1:
+        multiply(row, config.keep_labels, width)
     a, _, c = compute_slopes(labels, q, y, width)
     for k in range(LANES * len(width)):
         row[k] += step * (a * q[k] + c * row[k])
-    if rule.step_bias > 0:
-        labels.bias[y] += rule.step_bias * weight
+    if config.step_bias > 0:
+        labels.bias[y] += config.step_bias * weight
 
 
 @dispatch("q")
@@ -296,71 +296,71 @@ def shrink_weights(labels, y, factor):
 
 
 @update_label.register(WeightLabels)
-def _update_weights(labels, rule, y, q, weight, width):
-    if rule.keep_weights != 1:
-        shrink_weights(labels, y, rule.keep_weights)
-    step, scale = rule.step_weights * weight, labels.scale[y]
+def _update_weights(labels, config, y, q, weight, width):
+    if config.keep_weights != 1:
+        shrink_weights(labels, y, config.keep_weights)
+    step, scale = config.step_weights * weight, labels.scale[y]
     product, length2 = add_row(labels.table[y], step / scale, q)
     labels.norm2[y] += step * (np.float32(2) * scale * product + step * length2)
-    if rule.step_bias > 0:
-        labels.bias[y] += rule.step_bias * weight
+    if config.step_bias > 0:
+        labels.bias[y] += config.step_bias * weight
 
 
 @update_label.register(PointAndWeightLabels)
-def _update_summed(labels, rule, y, q, weight, width):
-    update_label(labels.points, rule, y, q.point, weight, width)
-    update_label(labels.weights, rule, y, q.row, weight, width)
+def _update_summed(labels, config, y, q, weight, width):
+    update_label(labels.points, config, y, q.point, weight, width)
+    update_label(labels.weights, config, y, q.row, weight, width)
 
 
 @update_label.register(TwoPointLabels)
-def _update_joined(labels, rule, y, q, weight, width):
+def _update_joined(labels, config, y, q, weight, width):
     n, half, row = LANES * len(labels.half), labels.half, labels.words[y]
-    update_label(labels.points, rule, y, q[:n], weight, half)
-    if rule.keep_labels != 1:
-        multiply(row, rule.keep_labels, half)
-    add(row, rule.step_labels * weight, q[n:], half)
+    update_label(labels.points, config, y, q[:n], weight, half)
+    if config.keep_labels != 1:
+        multiply(row, config.keep_labels, half)
+    add(row, config.step_labels * weight, q[n:], half)
 
 
 # ---- norm limits
 
 
 @dispatch("labels")
-def clip_norm(labels, rule, y, width):
+def clip_norm(labels, config, y, width):
     """Clip the moved label y to the maximal norm, and renew its sketch where it has one."""
 
 
 @clip_norm.register(Dot, Euclidean, Cosine)
-def _clip_point(labels, rule, y, width):
-    clip_vector_norm(labels.table[y], rule.max_norm_labels, width)
+def _clip_point(labels, config, y, width):
+    clip_vector_norm(labels.table[y], config.max_norm_labels, width)
 
 
 @clip_norm.register(WeightLabels)
-def _clip_weights(labels, rule, y, width):
-    longest = rule.max_norm_weights
+def _clip_weights(labels, config, y, width):
+    longest = config.max_norm_weights
     if labels.norm2[y] > longest * longest:
         shrink_weights(labels, y, longest / np.float32(math.sqrt(labels.norm2[y])))
 
 
 @clip_norm.register(PointAndWeightLabels)
-def _clip_summed(labels, rule, y, width):
-    clip_norm(labels.points, rule, y, width)
-    clip_norm(labels.weights, rule, y, width)
+def _clip_summed(labels, config, y, width):
+    clip_norm(labels.points, config, y, width)
+    clip_norm(labels.weights, config, y, width)
 
 
 @clip_norm.register(SketchedLabels)
-def _clip_sketched(labels, rule, y, width):
-    clip_vector_norm(labels.table[y], rule.max_norm_labels, width)
+def _clip_sketched(labels, config, y, width):
+    clip_vector_norm(labels.table[y], config.max_norm_labels, width)
     sketch_label(labels, y, width)
 
 
 @clip_norm.register(TwoPointLabels)
-def _clip_joined(labels, rule, y, width):
-    clip_norm(labels.points, rule, y, labels.half)
-    clip_vector_norm(labels.words[y], rule.max_norm_labels, labels.half)
+def _clip_joined(labels, config, y, width):
+    clip_norm(labels.points, config, y, labels.half)
+    clip_vector_norm(labels.words[y], config.max_norm_labels, labels.half)
 
 
 @clip_norm.register(CandidatePool)
-def _clip_nothing(labels, rule, y, width):
+def _clip_nothing(labels, config, y, width):
     return
 
 
@@ -368,13 +368,13 @@ def _clip_nothing(labels, rule, y, width):
 
 
 @dispatch("labels", has_default=True)
-def gather_candidates(labels, targets, rule, block, t, n, width):
+def gather_candidates(labels, targets, config, block, t, n, width):
     """Prepare a block's candidates in thread t of n; return True where the threads must meet afterwards."""
     return False
 
 
 @dispatch("labels", has_default=True)
-def backprop_candidates(labels, block, rule, owner, n_owners, bounds, width):
+def backprop_candidates(labels, block, config, owner, n_owners, bounds, width):
     """Scatter the directions of a block's candidates into the rows behind them that `owner` owns."""
 
 
@@ -412,12 +412,12 @@ def fill_slot(pool, slot, item, width):
 
 
 @gather_candidates.register(CandidatePool)
-def _gather_pool(labels, targets, rule, block, t, n, width):
+def _gather_pool(labels, targets, config, block, t, n, width):
     """Fill the slots of thread t of n; return True, since all threads must meet before the slots are used."""
     m = labels.n_sampled
     if t == 0:
         labels.drawn[0] = m if m > 0 else count_block_pairs(block)
-    counter = mix_bits(~start_stream(rule.seed, rule.epoch, targets.first_pair + block.firsts[0]))
+    counter = mix_bits(~start_stream(config.seed, config.epoch, targets.first_pair + block.firsts[0]))
     for slot in range(m):
         counter = advance_counter(counter)
         if slot % n == t:
@@ -433,15 +433,15 @@ def _gather_pool(labels, targets, rule, block, t, n, width):
 
 
 @backprop_candidates.register(CandidatePool)
-def _backprop_pool(labels, block, rule, owner, n_owners, bounds, width):
+def _backprop_pool(labels, block, config, owner, n_owners, bounds, width):
     """Scatter the directions of the slots into the rows of the table that `owner` owns."""
     slots = labels.n_sampled + count_block_pairs(block)
     moves = PoolStepConfig(labels.order[:slots], labels.moved, labels.directions, labels.marks)
-    backprop_block(labels.tower, labels.ids, moves, rule, owner, n_owners, bounds, width)
+    backprop_block(labels.tower, labels.ids, moves, config, owner, n_owners, bounds, width)
 
 
 @update_label.register(CandidatePool)
-def _update_pool_candidate(labels, rule, y, q, weight, width):
+def _update_pool_candidate(labels, config, y, q, weight, width):
     """Add a step to the direction of a candidate; scattering applies the rate."""
     point, direction = labels.points.table[y], labels.directions[y]
     a, _, c = compute_slopes(labels.points, q, y, width)
@@ -466,7 +466,7 @@ def _count_pool_places(labels):
 
 
 @jit
-def update_and_clip_label(labels, rule, y, q, weight, width):
+def update_and_clip_label(labels, config, y, q, weight, width):
     """Move one label and project it."""
-    update_label(labels, rule, y, q, weight, width)
-    clip_norm(labels, rule, y, width)
+    update_label(labels, config, y, q, weight, width)
+    clip_norm(labels, config, y, width)

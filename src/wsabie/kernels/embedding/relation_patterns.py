@@ -176,41 +176,46 @@ def _encode_block_row(pattern, rows, block, lo, hi, t, width):
 
 
 @dispatch("pattern", has_default=True)
-def backprop_query(pattern, i, g, rule, width):
+def backprop_query(pattern, i, g, config, width):
     """Pass the gradient g of a query back to its entities; rows have none that could move."""
 
 
 @backprop_query.register(TowerPattern, TowerAndRowPattern)
-def _backprop_point(pattern, i, g, rule, width):
-    backprop_entity(pattern.tower, i, g, rule, width)
+def _backprop_point(pattern, i, g, config, width):
+    backprop_entity(pattern.tower, i, g, config, width)
 
 
 @jit
-def _move_label(pattern, i, g, rule, width):
+def _move_label(pattern, i, g, config, width):
     """Move the paired label at the rate of labels, and project it."""
     if pattern.label_ids[i] >= 0:
         row = pattern.table[pattern.label_ids[i]]
         step_vector(
-            row, rule.keep_labels, rule.step_labels * pattern.weight, load_point(g, width), rule.max_norm_labels, width
+            row,
+            config.keep_labels,
+            config.step_labels * pattern.weight,
+            load_point(g, width),
+            config.max_norm_labels,
+            width,
         )
 
 
 @backprop_query.register(SharedCompositionPattern)
-def _backprop_shared(pattern, i, g, rule, width):
+def _backprop_shared(pattern, i, g, config, width):
     """Pass the gradient of the query to the point, and r times it to the label."""
-    backprop_entity(pattern.tower, pattern.item_ids[i], g, rule, width)
-    _move_label(pattern, i, g, rule, width)
+    backprop_entity(pattern.tower, pattern.item_ids[i], g, config, width)
+    _move_label(pattern, i, g, config, width)
 
 
 @backprop_query.register(SplitCompositionPattern)
-def _backprop_split(pattern, i, g, rule, width):
+def _backprop_split(pattern, i, g, config, width):
     """Pass the halves of the gradient to the item and to the label."""
-    backprop_entity(pattern.tower, pattern.item_ids[i], g, rule, pattern.half)
-    _move_label(pattern, i, g[LANES * len(pattern.half) :], rule, pattern.half)
+    backprop_entity(pattern.tower, pattern.item_ids[i], g, config, pattern.half)
+    _move_label(pattern, i, g[LANES * len(pattern.half) :], config, pattern.half)
 
 
 @dispatch("pattern", has_default=True)
-def backprop_query_block(pattern, rows, block, rule, owner, n_owners, bounds, width):
+def backprop_query_block(pattern, rows, block, config, owner, n_owners, bounds, width):
     """Pass the gradients of a block's visits back, in their order, to the rows that `owner` owns.
 
     `rows` holds the example of every visit; `bounds` are those of `towers.backprop_block`.
@@ -218,32 +223,32 @@ def backprop_query_block(pattern, rows, block, rule, owner, n_owners, bounds, wi
 
 
 @backprop_query_block.register(TowerPattern, TowerAndRowPattern)
-def _backprop_block_point(pattern, rows, block, rule, owner, n_owners, bounds, width):
-    backprop_block(pattern.tower, rows, block, rule, owner, n_owners, bounds, width)
+def _backprop_block_point(pattern, rows, block, config, owner, n_owners, bounds, width):
+    backprop_block(pattern.tower, rows, block, config, owner, n_owners, bounds, width)
 
 
 @jit
-def _move_labels(pattern, rows, block, rule, first, owner, n_owners, width):
+def _move_labels(pattern, rows, block, config, first, owner, n_owners, width):
     """Move the paired labels of a block that `owner` owns; directions begin at `first`."""
     for b in range(len(block.order)):
         i = rows[block.order[b]]
         if block.moved[b] and pattern.label_ids[i] % n_owners == owner:
-            _move_label(pattern, i, block.directions[b][first:], rule, width)
+            _move_label(pattern, i, block.directions[b][first:], config, width)
 
 
 @backprop_query_block.register(SharedCompositionPattern)
-def _backprop_block_shared(pattern, rows, block, rule, owner, n_owners, bounds, width):
+def _backprop_block_shared(pattern, rows, block, config, owner, n_owners, bounds, width):
     """Pass the directions of a block to the rows behind the items, and to the paired labels."""
-    backprop_block(pattern.tower, pattern.visits, block, rule, owner, n_owners, bounds, width)
-    _move_labels(pattern, rows, block, rule, 0, owner, n_owners, width)
+    backprop_block(pattern.tower, pattern.visits, block, config, owner, n_owners, bounds, width)
+    _move_labels(pattern, rows, block, config, 0, owner, n_owners, width)
 
 
 @backprop_query_block.register(SplitCompositionPattern)
-def _backprop_block_split(pattern, rows, block, rule, owner, n_owners, bounds, width):
+def _backprop_block_split(pattern, rows, block, config, owner, n_owners, bounds, width):
     """Pass the first halves of the directions to the rows behind the items, the second to the labels."""
     half = pattern.half
-    backprop_block(pattern.tower, pattern.visits, block, rule, owner, n_owners, bounds, half)
-    _move_labels(pattern, rows, block, rule, LANES * len(half), owner, n_owners, half)
+    backprop_block(pattern.tower, pattern.visits, block, config, owner, n_owners, bounds, half)
+    _move_labels(pattern, rows, block, config, LANES * len(half), owner, n_owners, half)
 
 
 @jit_entry

@@ -104,32 +104,32 @@ def _encode_lookup(tower, i, q, width):
 
 
 @dispatch("tower", has_default=True)
-def backprop_entity(tower, i, g, rule, width):
+def backprop_entity(tower, i, g, config, width):
     """Decay the rows behind entity i, move them by step_rows * (d point / d row) * g and project them."""
 
 
 @backprop_entity.register(LinearTower)
-def _backprop_linear(tower, i, g, rule, width):
+def _backprop_linear(tower, i, g, config, width):
     direction = load_point(g, width)
     for p in range(tower.indptr[i], tower.indptr[i + 1]):
-        _move(tower.table[tower.indices[p]], tower.data[p], direction, rule, width)
+        _move(tower.table[tower.indices[p]], tower.data[p], direction, config, width)
 
 
 @backprop_entity.register(DenseTower)
-def _backprop_dense(tower, i, g, rule, width):
+def _backprop_dense(tower, i, g, config, width):
     direction = load_point(g, width)
     for j in range(tower.rows.shape[1]):
-        _move(tower.table[j], tower.rows[i, j], direction, rule, width)
+        _move(tower.table[j], tower.rows[i, j], direction, config, width)
 
 
 @backprop_entity.register(LookupTower)
-def _backprop_lookup(tower, i, g, rule, width):
-    _move(tower.table[tower.ids[i]], np.float32(1), load_point(g, width), rule, width)
+def _backprop_lookup(tower, i, g, config, width):
+    _move(tower.table[tower.ids[i]], np.float32(1), load_point(g, width), config, width)
 
 
 @jit
-def _move(row, x, direction, rule, width):
-    step_vector(row, rule.keep_rows, rule.step_rows * x, direction, rule.max_norm_rows, width)
+def _move(row, x, direction, config, width):
+    step_vector(row, config.keep_rows, config.step_rows * x, direction, config.max_norm_rows, width)
 
 
 @jit_entry
@@ -164,7 +164,7 @@ def _encode_block_linear(tower, rows, block, lo, hi, t, width):
 
 
 @dispatch("tower", has_default=True)
-def backprop_block(tower, rows, block, rule, owner, n_owners, bounds, width):
+def backprop_block(tower, rows, block, config, owner, n_owners, bounds, width):
     """Run `backprop_entity` on a block's directions in order, for the rows that `owner` owns.
 
     Rows behind features are projected once, after all their moves; free vectors after each.
@@ -173,7 +173,7 @@ def backprop_block(tower, rows, block, rule, owner, n_owners, bounds, width):
 
 
 @backprop_block.register(LinearTower)
-def _scatter_linear(tower, rows, block, rule, owner, n_owners, bounds, width):
+def _scatter_linear(tower, rows, block, config, owner, n_owners, bounds, width):
     places, touched, end = block.marks.places[owner], block.marks.touched, bounds[owner + 1]
     for b in range(len(block.order)):
         i = rows[block.order[b]]
@@ -183,32 +183,34 @@ def _scatter_linear(tower, rows, block, rule, owner, n_owners, bounds, width):
         for b in range(len(block.order)):
             if block.moved[b]:
                 p, hi = places[b], tower.indptr[rows[block.order[b]] + 1]
-                places[b] = _move_some(tower, p, hi, last, block.directions[b], touched, rule, width)
+                places[b] = _move_some(tower, p, hi, last, block.directions[b], touched, config, width)
                 n_moved += places[b] - p
         if (last - first) // LINE <= n_moved:
-            _project_touched(tower.table, touched, first, last, rule, width)
+            _project_touched(tower.table, touched, first, last, config, width)
         else:  # so many features, and so few of them here, that the marks are the longer way
             for b in range(len(block.order)):
                 if block.moved[b]:
                     lo = tower.indptr[rows[block.order[b]]]
-                    _project_before(tower, lo, places[b], first, touched, rule, width)
+                    _project_before(tower, lo, places[b], first, touched, config, width)
 
 
 @jit
-def _move_some(tower, p, hi, last, g, touched, rule, width):
+def _move_some(tower, p, hi, last, g, touched, config, width):
     """Move the rows of the non-zeros from p to hi or feature `last`; return the place of the next one."""
     direction = load_point(g, width)
     while p < hi and tower.indices[p] < last:
         j = tower.indices[p]
         row = tower.table[j]
-        store_point(row, step_point(load_point(row, width), rule.keep_rows, rule.step_rows * tower.data[p], direction))
+        store_point(
+            row, step_point(load_point(row, width), config.keep_rows, config.step_rows * tower.data[p], direction)
+        )
         touched[j] = 1
         p += 1
     return p
 
 
 @jit
-def _project_touched(table, touched, first, last, rule, width):
+def _project_touched(table, touched, first, last, config, width):
     """Project the rows first..last-1 that have moved, and clear their marks."""
     for line in range(first - first % LINE, last, LINE):
         any_moved = touched[line]
@@ -217,37 +219,39 @@ def _project_touched(table, touched, first, last, rule, width):
         if any_moved:
             for j in range(max(line, first), min(line + LINE, last)):
                 if touched[j]:
-                    clip_vector_norm(table[j], rule.max_norm_rows, width)
+                    clip_vector_norm(table[j], config.max_norm_rows, width)
                     touched[j] = 0
 
 
 @jit
-def _project_before(tower, lo, p, first, touched, rule, width):
+def _project_before(tower, lo, p, first, touched, config, width):
     """Project the moved rows of the non-zeros before p, down to lo or feature `first`."""
     while p > lo and tower.indices[p - 1] >= first:
         p -= 1
         j = tower.indices[p]
         if touched[j]:
-            clip_vector_norm(tower.table[j], rule.max_norm_rows, width)
+            clip_vector_norm(tower.table[j], config.max_norm_rows, width)
             touched[j] = 0
 
 
 @backprop_block.register(DenseTower)
-def _scatter_dense(tower, rows, block, rule, owner, n_owners, bounds, width):
+def _scatter_dense(tower, rows, block, config, owner, n_owners, bounds, width):
     for j in range(bounds[owner], bounds[owner + 1]):
         point, any_moved = load_point(tower.table[j], width), False
         for b in range(len(block.order)):
             if block.moved[b]:
                 x = tower.rows[rows[block.order[b]], j]
-                point = step_point(point, rule.keep_rows, rule.step_rows * x, load_point(block.directions[b], width))
+                point = step_point(
+                    point, config.keep_rows, config.step_rows * x, load_point(block.directions[b], width)
+                )
                 any_moved = True
         if any_moved:
-            store_point(tower.table[j], clip_point_norm(point, rule.max_norm_rows))
+            store_point(tower.table[j], clip_point_norm(point, config.max_norm_rows))
 
 
 @backprop_block.register(LookupTower)
-def _scatter_lookup(tower, rows, block, rule, owner, n_owners, bounds, width):
+def _scatter_lookup(tower, rows, block, config, owner, n_owners, bounds, width):
     for b in range(len(block.order)):
         i = rows[block.order[b]]
         if block.moved[b] and tower.ids[i] % n_owners == owner:
-            backprop_entity(tower, i, block.directions[b], rule, width)
+            backprop_entity(tower, i, block.directions[b], config, width)

@@ -118,7 +118,7 @@ class ExampleBlock(NamedTuple):
 
 @jit_entry
 def run_blocks(
-    pattern, labels, targets, rule, sampler, visits, cuts, bounds, label_bounds, counts, t, counters, loss, width
+    pattern, labels, targets, config, sampler, visits, cuts, bounds, label_bounds, counts, t, counters, loss, width
 ):
     """Run the part of thread t in the blocks of the visits visits.order[cuts[k]:cuts[k + 1]].
 
@@ -131,18 +131,18 @@ def run_blocks(
         block = slice_block(visits, cuts[number], cuts[number + 1])
         slots = len(block.order)
         first, last = slots * t // n, slots * (t + 1) // n
-        gathered = gather_candidates(labels, targets, rule, block, t, n, width)
+        gathered = gather_candidates(labels, targets, config, block, t, n, width)
         if gathered and not wait_for_threads(counts, t):
             return
         encode_query_block(pattern, targets.rows, block, first, last, t, width)
-        fill_slots(pattern, labels, targets, rule, sampler, block, first, last, counters, width)
+        fill_slots(pattern, labels, targets, config, sampler, block, first, last, counters, width)
         if not wait_for_threads(counts, t):
             return
-        apply_label_steps(pattern, labels, targets, rule, block, t, n, width)
+        apply_label_steps(pattern, labels, targets, config, block, t, n, width)
         if gathered and not wait_for_threads(counts, t):
             return
-        backprop_query_block(pattern, targets.rows, block, rule, t, n, bounds, width)
-        backprop_candidates(labels, block, rule, t, n, label_bounds, width)
+        backprop_query_block(pattern, targets.rows, block, config, t, n, bounds, width)
+        backprop_candidates(labels, block, config, t, n, label_bounds, width)
         if t == 0:
             for b in range(slots):
                 loss[0] += block.losses[b]
@@ -157,7 +157,7 @@ def slice_block(visits, lo, hi):
 
 
 @jit
-def fill_slots(pattern, labels, targets, rule, sampler, block, lo, hi, counters, width):
+def fill_slots(pattern, labels, targets, config, sampler, block, lo, hi, counters, width):
     """Fill slots lo..hi-1, whose queries are encoded already."""
     for b in range(lo, hi):
         visit, place = block.order[b], block.firsts[b] - block.firsts[0]
@@ -167,7 +167,7 @@ def fill_slots(pattern, labels, targets, rule, sampler, block, lo, hi, counters,
         moved, loss, n = False, 0.0, count_negatives(targets, labels, i)
         for pair in range(targets.starts[visit], targets.starts[visit + 1]):
             y = locate_positive(labels, targets, pair, place)
-            y, v, weight, lost = warp_step(targets, labels, rule, sampler, i, n, pair, y, q, g, counters, width)
+            y, v, weight, lost = warp_step(targets, labels, config, sampler, i, n, pair, y, q, g, counters, width)
             loss += lost
             block.positives[place] = y
             block.violators[place] = v
@@ -179,13 +179,13 @@ def fill_slots(pattern, labels, targets, rule, sampler, block, lo, hi, counters,
 
 
 @jit
-def apply_label_steps(pattern, labels, targets, rule, block, owner, n_owners, width):
+def apply_label_steps(pattern, labels, targets, config, block, owner, n_owners, width):
     """Apply the steps of the labels that `owner` owns, one after the other."""
     for b in range(len(block.order)):
         q = load_query(pattern, targets.rows[block.order[b]], block.queries[b], width)
         for place in range(block.firsts[b] - block.firsts[0], block.firsts[b + 1] - block.firsts[0]):
             y, v, weight = block.positives[place], block.violators[place], block.weights[place]
             if v >= 0 and y % n_owners == owner:
-                update_and_clip_label(labels, rule, y, q, weight, width)
+                update_and_clip_label(labels, config, y, q, weight, width)
             if v >= 0 and v % n_owners == owner:
-                update_and_clip_label(labels, rule, v, q, -weight, width)
+                update_and_clip_label(labels, config, v, q, -weight, width)

@@ -30,21 +30,21 @@ from wsabie.kernels.training.warp import (
 
 
 @dispatch("sampler", has_default=True)
-def train_pair(labels, targets, rule, sampler, i, n_negatives, pair, q, g, counters, width):
+def train_pair(labels, targets, config, sampler, i, n_negatives, pair, q, g, counters, width):
     """Move the labels of a pair's step and add the direction of the query to g.
 
     Return (True if the query has to move, loss).
     """
     y = locate_positive(labels, targets, pair, 0)
-    y, v, weight, loss = warp_step(targets, labels, rule, sampler, i, n_negatives, pair, y, q, g, counters, width)
+    y, v, weight, loss = warp_step(targets, labels, config, sampler, i, n_negatives, pair, y, q, g, counters, width)
     if v >= 0:
-        update_and_clip_label(labels, rule, y, q, weight, width)
-        update_and_clip_label(labels, rule, v, q, -weight, width)
+        update_and_clip_label(labels, config, y, q, weight, width)
+        update_and_clip_label(labels, config, v, q, -weight, width)
     return v >= 0, loss
 
 
 @jit_entry
-def run_visits(pattern, labels, targets, rule, sampler, order, lo, hi, scratch, counters, loss, width):
+def run_visits(pattern, labels, targets, config, sampler, order, lo, hi, scratch, counters, loss, width):
     """Make visits order[lo:hi]; `scratch` (2, padded dim), `counters` and `loss` belong to the thread."""
     g = scratch[1]
     for position in range(lo, hi):
@@ -54,11 +54,11 @@ def run_visits(pattern, labels, targets, rule, sampler, order, lo, hi, scratch, 
         set_to_zero(g, width)
         moved, n = False, count_negatives(targets, labels, i)
         for pair in range(targets.starts[visit], targets.starts[visit + 1]):
-            moves, lost = train_pair(labels, targets, rule, sampler, i, n, pair, q, g, counters, width)
+            moves, lost = train_pair(labels, targets, config, sampler, i, n, pair, q, g, counters, width)
             loss[0] += lost
             moved = moved or moves
         if moved:
-            backprop_query(pattern, i, g, rule, width)
+            backprop_query(pattern, i, g, config, width)
 
 
 class ViolatorScores(NamedTuple):
@@ -68,22 +68,22 @@ class ViolatorScores(NamedTuple):
 
 
 @train_pair.register(ViolatorScores)
-def _train_pair(labels, targets, rule, sampler, i, n_negatives, pair, q, g, counters, width):
-    rank = count_violators(labels, targets, rule, i, n_negatives, pair, q, sampler.excess, counters, width)
+def _train_pair(labels, targets, config, sampler, i, n_negatives, pair, q, g, counters, width):
+    rank = count_violators(labels, targets, config, i, n_negatives, pair, q, sampler.excess, counters, width)
     if rank == 0:
         return False, 0.0
-    return True, move_violators(labels, targets, rule, pair, q, g, sampler.excess, rank, width)
+    return True, move_violators(labels, targets, config, pair, q, g, sampler.excess, rank, width)
 
 
 @jit
-def count_violators(labels, targets, rule, i, n_negatives, pair, q, scores, counters, width):
+def count_violators(labels, targets, config, i, n_negatives, pair, q, scores, counters, width):
     """Count the violators; `scores` then holds the excess of each over the threshold, or 0."""
     counters[VISITED] += 1
     if n_negatives <= 0 or targets.weights[pair] == 0:
         counters[SKIPPED] += 1
         return 0
     counters[DRAWS] += n_negatives
-    threshold = score_label(labels, q, targets.labels[pair], width) - rule.margin
+    threshold = score_label(labels, q, targets.labels[pair], width) - config.margin
     rank = 0
     for y in range(targets.n_labels):
         over = score_label(labels, q, y, width) - threshold
@@ -97,14 +97,14 @@ def count_violators(labels, targets, rule, i, n_negatives, pair, q, scores, coun
 
 
 @jit
-def move_violators(labels, targets, rule, pair, q, g, scores, rank, width):
+def move_violators(labels, targets, config, pair, q, g, scores, rank, width):
     """Move every violator by its share of the step, the true label by their sum; return the loss."""
     y = targets.labels[pair]
-    share, total = rule.losses[rank] / rank * targets.weights[pair], 0.0
+    share, total = config.losses[rank] / rank * targets.weights[pair], 0.0
     for v in range(targets.n_labels):
         if scores[v] > 0:
             query_gradient(labels, q, y, v, share, g, width)
-            update_and_clip_label(labels, rule, v, q, -share, width)
+            update_and_clip_label(labels, config, v, q, -share, width)
             total += share * scores[v]
-    update_and_clip_label(labels, rule, y, q, share * rank, width)
+    update_and_clip_label(labels, config, y, q, share * rank, width)
     return total

@@ -145,7 +145,7 @@ def draw_explicit_negative(targets, i, counter):
 
 
 @jit
-def find_violator(targets, labels, rule, sampler, i, q, threshold, n_negatives, counter, counters, width):
+def find_violator(targets, labels, config, sampler, i, q, threshold, n_negatives, counter, counters, width):
     """Draw negatives until one scores above `threshold` (logistic: take the first).
 
     Return (violator or -1, negatives drawn). An explicit negative, where there is one, comes first and must exceed the
@@ -155,8 +155,8 @@ def find_violator(targets, labels, rule, sampler, i, q, threshold, n_negatives, 
     v = draw_explicit_negative(targets, i, counter)
     if v >= 0 and score_label(labels, q, v, width) > threshold:
         return v, 0
-    lowest = np.float32(-np.inf) if rule.logistic else threshold
-    limit, doubt = min(rule.max_sampled, n_negatives), bound_error(labels, q, width)
+    lowest = np.float32(-np.inf) if config.logistic else threshold
+    limit, doubt = min(config.max_sampled, n_negatives), bound_error(labels, q, width)
     n_drawn = 0
     for t in range(2 * limit + 10):
         counter = advance_counter(counter)
@@ -184,27 +184,27 @@ def count_margin_rank(targets, labels, i, q, threshold, width):
 
 
 @jit_noinline
-def estimate_margin_rank(targets, labels, rule, i, q, threshold, n_negatives, counter, width):
+def estimate_margin_rank(targets, labels, config, i, q, threshold, n_negatives, counter, width):
     """Estimate the margin rank from violators among `rank_sample` uniform negatives; at least 1."""
     n_above, n_sampled, counter = 0, 0, mix_bits(counter)
-    for _ in range(2 * rule.rank_sample + 10):
+    for _ in range(2 * config.rank_sample + 10):
         counter = advance_counter(counter)
         y = draw_below(counter, targets.n_labels)
         if is_positive(targets, i, y):
             continue
         n_above += score_label(labels, q, y, width) > threshold
         n_sampled += 1
-        if n_sampled == rule.rank_sample:
+        if n_sampled == config.rank_sample:
             break
     return max(n_above * n_negatives // max(n_sampled, 1), 1)
 
 
 @jit_noinline
-def sample_positive(targets, labels, rule, i, q, counter, width):
+def sample_positive(targets, labels, config, i, q, counter, width):
     """Draw n positives and return the one at a drawn place in the order of their scores."""
-    lo, n, n_drawn = targets.indptr[i], targets.indptr[i + 1] - targets.indptr[i], len(rule.places)
+    lo, n, n_drawn = targets.indptr[i], targets.indptr[i + 1] - targets.indptr[i], len(config.places)
     u, place = draw_unit(counter), 0
-    while place + 1 < n_drawn and u >= rule.places[place]:
+    while place + 1 < n_drawn and u >= config.places[place]:
         place += 1
     last_score, last_draw, y = np.float32(np.inf), -1, np.int64(-1)
     for _ in range(place + 1):
@@ -222,9 +222,9 @@ def sample_positive(targets, labels, rule, i, q, counter, width):
 
 
 @jit
-def compute_surrogate(rule, gap):
+def compute_surrogate(config, gap):
     """Return (slope, loss) of a negative that scores `gap` above the threshold (logistic: the positive)."""
-    if rule.logistic:
+    if config.logistic:
         e = np.float32(math.exp(-abs(gap)))
         slope = np.float32(1) / (np.float32(1) + e) if gap > 0 else e / (np.float32(1) + e)
         return slope, np.float32(math.log1p(e)) + max(gap, np.float32(0))
@@ -232,7 +232,7 @@ def compute_surrogate(rule, gap):
 
 
 @jit
-def warp_step(targets, labels, rule, sampler, i, n_negatives, pair, y, q, g, counters, width):
+def warp_step(targets, labels, config, sampler, i, n_negatives, pair, y, q, g, counters, width):
     """Compute one step without moving a label: add the descent direction of the query to g.
 
     `n_negatives` comes from `count_negatives`; `y` is the place of the pair's label. Return (positive, violator,
@@ -242,26 +242,26 @@ def warp_step(targets, labels, rule, sampler, i, n_negatives, pair, y, q, g, cou
     if n_negatives <= 0 or targets.weights[pair] == 0:
         counters[SKIPPED] += 1
         return y, np.int64(-1), np.float32(0), np.float32(0)
-    counter = start_stream(rule.seed, rule.epoch, targets.first_pair + pair)
-    if len(rule.places) > 1:
-        y = sample_positive(targets, labels, rule, i, q, mix_bits(~counter), width)
+    counter = start_stream(config.seed, config.epoch, targets.first_pair + pair)
+    if len(config.places) > 1:
+        y = sample_positive(targets, labels, config, i, q, mix_bits(~counter), width)
     base = score_label(labels, q, y, width)
-    threshold = base - rule.margin
-    v, n_drawn = find_violator(targets, labels, rule, sampler, i, q, threshold, n_negatives, counter, counters, width)
+    threshold = base - config.margin
+    v, n_drawn = find_violator(targets, labels, config, sampler, i, q, threshold, n_negatives, counter, counters, width)
     counters[DRAWS] += n_drawn
     if v < 0:
         counters[SKIPPED] += n_drawn == 0  # every draw was a true label
         return y, v, np.float32(0), np.float32(0)
-    if rule.rank_sample == 0:
+    if config.rank_sample == 0:
         rank = n_negatives // n_drawn if n_drawn > 0 else 1  # an explicit negative stands for rank 1
-    elif rule.rank_sample == EXACT:
+    elif config.rank_sample == EXACT:
         rank = count_margin_rank(targets, labels, i, q, threshold, width)
     else:
-        rank = estimate_margin_rank(targets, labels, rule, i, q, threshold, n_negatives, counter, width)
+        rank = estimate_margin_rank(targets, labels, config, i, q, threshold, n_negatives, counter, width)
     counters[UPDATES] += 1
     counters[HISTOGRAM + floor_log2(rank)] += 1
-    slope, lost = compute_surrogate(rule, score_label(labels, q, v, width) - (base if rule.logistic else threshold))
-    weight = rule.losses[rank] * targets.weights[pair]
+    slope, lost = compute_surrogate(config, score_label(labels, q, v, width) - (base if config.logistic else threshold))
+    weight = config.losses[rank] * targets.weights[pair]
     query_gradient(labels, q, y, v, weight * slope, g, width)
     return y, v, weight * slope, weight * lost
 
