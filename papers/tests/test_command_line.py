@@ -53,7 +53,7 @@ def test_files_of_the_users_stay(papers_cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("mine")
     ran = papers_cli("slides-example", "--out", tmp_path)
     assert ran.code == 1
-    assert "not made by an earlier run" in ran.err
+    assert "not written by an earlier run" in ran.err
     assert (tmp_path / "table.csv").read_text() == "mine"
     assert papers_cli("slides-example", "--out", tmp_path / "new").code == 0
     assert papers_cli("slides-example", "--out", tmp_path / "new").code == 0  # its own are replaced

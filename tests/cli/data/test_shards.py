@@ -137,7 +137,7 @@ def test_info_and_verification_of_shards(cli: Cli, rows: Path, tmp_path: Path) -
 
 def test_bad_conversions_are_refused(cli: Cli, rows: Path, pictures: Path, tmp_path: Path) -> None:
     inside = cli("shards", pictures, "--out", pictures / "shards")
-    assert "lies in, what is read" in inside.err
+    assert "lies in, the data" in inside.err
     result = cli("shards", pictures, "--out", tmp_path / "shards")
     assert "extract features first with wsabie features" in result.err
     assert not (tmp_path / "shards").exists()
