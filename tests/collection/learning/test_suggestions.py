@@ -1,6 +1,7 @@
 """Suggestions: probabilities that mean what they say, thresholds, items that no tag fits, near items, the commands."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,6 +38,7 @@ from wsabie.evaluation.calibration import compute_calibration_error
 from wsabie.io.records import Item
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.samples import get_sample_path
+from wsabie.storage.model_folder import is_model_folder
 
 KINDS = ("computer", "animals", "people")
 
@@ -326,6 +328,8 @@ def test_the_commands(tmp_path: Path, database: str | None) -> None:
     result = CliRunner().invoke(app, ["collection", "models", str(folder), "1", "2"]).stdout
     assert result.count("epochs, with the MAP on held-out items") == 2
     assert result.count("kept") == 2
+    paths = re.findall(r"^other files: wsabie annotate (\S+) FILES$", result, re.MULTILINE)
+    assert [is_model_folder(Path(path)) for path in paths] == [True, True]
     back = run_json("models", folder)["rollback"]
     assert back["model"] == 1
     assert run_json("undo", folder, back["entry"])["undone"]["id"] == back["entry"]

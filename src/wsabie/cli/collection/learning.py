@@ -48,12 +48,14 @@ def show_all_models(folder: Path, collection: "Collection", switch: "ModelSwitch
         print_note(f"back to model {rollback.model}: wsabie collection undo {quote_path(folder)} {rollback.entry}")
 
 
-def _show_model(model: "ModelRecord") -> None:
+def _show_model(model: "ModelRecord", folder: Path) -> None:
     facts, figures = model.facts, model.figures
     made = f"model {model.id}, {_format_method(model)}, {format_time(model.created_at)[:16]} UTC"
     out.print(f"{made} {_format_state(model)}".rstrip())
     if "labels" in facts:
         out.print(_format_examples(facts, f" by {facts['features']}"))
+    if model.is_available:
+        out.print(f"other files: wsabie annotate {quote_path(folder / model.folder)} FILES", soft_wrap=True)
     if model.rejection_reason:
         print_note(f"not put into use: {model.rejection_reason}")
     if figures.get("now"):
@@ -212,7 +214,7 @@ def models(options: ModelsOptions) -> Report:
             records = [model_registry.read_model(collection, number) for number in numbers]
             yield {"models": records}
             for record in records:
-                _show_model(record)
+                _show_model(record, options.folder / collection.models.relative_to(collection.folder))
         else:
             by = options.resolve_author()
             switch = None if use is None else model_registry.use_model(collection, use, by=by)
