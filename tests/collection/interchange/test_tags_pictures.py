@@ -208,6 +208,16 @@ def test_tags_into_originals(tagged: Collection) -> None:
     assert not list(tagged.folder.rglob("*.xmp"))
 
 
+def test_tags_into_originals_beside_sidecars_that_say_the_same(tagged: Collection) -> None:
+    choice = TagSelection(state="accepted")
+    assert write_to_pictures(tagged, choice=choice).files == 3
+    assert write_to_pictures(tagged, embed=True, choice=choice).files == 3
+    assert write_to_pictures(tagged, embed=True, choice=choice).files == 0
+    for sidecar in tagged.folder.rglob("*.xmp"):
+        sidecar.unlink()
+    assert set(read_image_tags(tagged.folder / A).tags) >= {("animal", "gull"), ("wing",)}
+
+
 def test_a_picture_that_cannot_be_written_is_listed(tagged: Collection, tmp_path: Path) -> None:
     (tagged.folder / A).write_bytes(b"no picture")
     (tagged.folder / D).unlink()

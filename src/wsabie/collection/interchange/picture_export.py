@@ -23,6 +23,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.input_files import is_regular_file
 from wsabie.io.file_matching import normalise_relative_path
 from wsabie.io.tags.image_tags import read_image_tags
+from wsabie.io.tags.tag_writer import write_embedded
 from wsabie.storage.atomic_files import DiskFullError, explain_write_errors, replace_file
 from wsabie.storage.rejects import Rejects, RowError
 
@@ -156,7 +157,7 @@ def write_xmp(
             picture = place(group[0])
             existing = list(read_image_tags(picture).tags) if is_regular_file(picture) else []
             paths = merge_tag_paths(existing, group)
-            if paths != existing:
+            if paths != existing or (paths and write is write_embedded):  # a sidecar may say what the picture lacks
                 if note is not None:
                     note.cover(picture.parent)
                 n_files += bool(write(picture, paths, token=note and note.token))
