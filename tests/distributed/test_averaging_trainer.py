@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from wsabie import load
 
 pytest.importorskip("ray", reason="ray is needed for training on many machines (extra wsabie[ray])")
 
-EPOCHS = 120
+EPOCHS = 200
 """So many that a run still goes on when a lost node is noticed."""
 
 
@@ -51,6 +52,28 @@ def wait_for_epoch(process: "subprocess.Popen[str]", model: Path, epoch: int) ->
         time.sleep(0.02)
 
 
+def list_training_workers() -> set[int]:
+    """Process ids of this test's Ray workers that train at this moment; Ray names a process by its method."""
+    parents, workers = {}, set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            pid = int(folder.name)
+            parents[pid] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if (folder / "cmdline").read_bytes().startswith(b"ray::AveragingWorker.work"):
+                workers.add(pid)
+    return {pid for pid in workers if os.getpid() in (parents[pid], parents.get(parents[pid]))}
+
+
+def wait_for_workers(process: "subprocess.Popen[str]", n: int) -> None:
+    """Wait until so many workers have trained."""
+    workers: set[int] = set()
+    until = time.monotonic() + 180
+    while len(workers) < n:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        workers |= list_training_workers()
+
+
 @pytest.fixture(scope="module")
 def single_node(shards: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Trained on one node, without Ray."""
@@ -72,7 +95,7 @@ def test_two_nodes_lose_one_and_get_another(
 ) -> None:
     """A node is killed in the middle, and one that joins takes its place."""
     process = training(shards, tmp_path / "model", "--ray", cluster.address)
-    wait_for_epoch(process, tmp_path / "model", 40)  # on a busy machine the second worker comes late
+    wait_for_workers(process, 2)  # on a busy machine the second one comes late
     cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
     cluster.add_node(num_cpus=1)
     report = read_report(process)
