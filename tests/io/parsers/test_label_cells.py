@@ -199,3 +199,14 @@ def test_corners_of_boxes_and_ids_are_no_labels(caplog):
     with caplog.at_level(logging.INFO, logger="wsabie"):
         assert find_flag_columns([{**rows[0], "elk": 1, "bog": 0}]).columns == ["elk", "bog"]
     assert "labels are the names of the columns of 0 and 1: elk, bog" in caplog.text
+
+
+def test_a_number_among_lists_in_brackets_is_a_label() -> None:
+    cells = ["[sea, dog]", "[sea, cat]", 7, "[dog, cat]"]
+    reader = LabelCellReader("labels").inspect(cells)
+    assert [reader.read_labels(cell, "x:1") for cell in cells] == [
+        ("sea", "dog"),
+        ("sea", "cat"),
+        ("7",),
+        ("dog", "cat"),
+    ]

@@ -72,8 +72,12 @@ def read_pairs(path: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
             if weight:
                 collector.add(name, label, stated=weight > 0, line=line_number)
     if not labels.check(path).find_sentence() and (text := texts.find_sentence()):
-        log.warning("the ids of %s are sentences such as %r, and each gets a vector of its own; if they are documents, "
-                    "head the columns with text and label", format_path(path), text[:60])  # fmt: skip
+        log.warning(
+            "the ids of %s are sentences such as %r, and each gets a vector of its own; if they are documents, "
+            "head the columns with text and label",
+            format_path(path),
+            text[:60],
+        )
     if n_weighted:
         log.warning("%s: %d weights are neither 1 nor -1, only their signs are used", format_path(path), n_weighted)
     return collector.as_pictures_or_rows(path.parent, needs_files=True)

@@ -183,13 +183,20 @@ class LabelCellReader:
         elif fragments := self._find_fragments():
             log.warning(
                 "the column %r of %s is split at %r, and labels such as %r only come together; if they are parts of "
-                "names, call it label", self.name, path, self.separator, fragments[:3],
-            )  # fmt: skip
+                "names, call it label",
+                self.name,
+                path,
+                self.separator,
+                fragments[:3],
+            )
         elif several := self._find_several():
             log.warning(
                 "the column %r of %s is not split, and parts of cells such as %r are labels of other cells; if these "
-                "are several labels, put ; between them in a column labels", self.name, path, several[:60],
-            )  # fmt: skip
+                "are several labels, put ; between them in a column labels",
+                self.name,
+                path,
+                several[:60],
+            )
         if (text := next(filter(_OBJECT.match, self._texts), None)) is not None:
             raise InputError(
                 f"the column {self.name!r} of {path} holds objects such as {text[:60]!r}, and no labels; write their "
@@ -244,7 +251,8 @@ class LabelCellReader:
                 cell = cell[1:-1] if self._is_wrapped else cell[:-2]
             is_split = isinstance(cell, str) and self.separator and cell not in MISSING
             values = [*_split_text(cell, self.separator)] if is_split else [cell]  # type: ignore[arg-type]  # a text
-            values = [value.strip().strip('"') for value in values] if self._is_wrapped else values  # type: ignore[attr-defined]
+            if self._is_wrapped:
+                values = [value.strip().strip('"') if isinstance(value, str) else value for value in values]
         elif self.is_vector:
             values = [number for number, flag in enumerate(values) if flag]
         names = (self._name(value, where) for value in values)
