@@ -12,10 +12,13 @@ collect_seldom()  # here, because the processes that `serve` starts import this 
 def run() -> None:
     """The command that was given; Ctrl-C while it is still being imported ends it as quietly as later."""
     try:
-        from wsabie.cli.main import run as begin
-    except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
-    begin()
+        try:
+            from wsabie.cli.main import run as begin
+        except KeyboardInterrupt:
+            sys.exit(_INTERRUPTED)
+        begin()
+    finally:
+        exec("")  # noqa: S102 - CPython forgets a Ctrl-C inside `exec(text)`, which would replace the exit code
 
 
 if __name__ == "__main__":

@@ -68,3 +68,23 @@ def test_a_command_that_compiles_is_stopped(tmp_path: Path, seconds: float) -> N
         process.kill()
     assert (process.returncode, "Traceback" in err, "wsabie: stopped" in err) == (130, False, True), err
     assert not (tmp_path / "m").exists()
+
+
+def test_an_interrupt_inside_exec_keeps_the_exit_code(tmp_path: Path) -> None:
+    """CPython would end by the signal, although the exception was caught."""
+    (tmp_path / "interruption.py").write_text("""
+import sys
+from wsabie import __main__
+from wsabie.cli import main
+
+def interrupt():
+    try:
+        exec("raise KeyboardInterrupt")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+main.run = interrupt
+__main__.run()
+""")
+    command = [sys.executable, "-m", "interruption"]
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 130
