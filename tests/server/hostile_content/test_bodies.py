@@ -3,15 +3,13 @@
 import gzip
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx2 as httpx
 import pytest
 from starlette.testclient import TestClient
 from tests.server.hostile_content.conftest import MEGABYTE, MOST_WORK, PATIENCE, Watched, small_png
 from tests.server.test_model_service import png_chunk
-
-"""Seconds after which what should have happened has not."""
-"""Seconds of a processor, of which about one is needed; without the limits these take many times as long."""
 
 
 def _connected(client: httpx.Client) -> socket.socket:
@@ -76,21 +74,20 @@ FORM = b"POST /api/v1/search/picture HTTP/1.1\r\nHost: localhost\r\nContent-Type
 PART = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
 
 
-@pytest.mark.parametrize(
-    "first_bytes",
-    [
-        b"",
-        b"GET / HT",
-        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ",
-        UNDO + b"Content-Length: 999\r\n\r\n{",
-        UNDO + b"Transfer-Encoding: chunked\r\n\r\n3e7\r\n",
-        FORM + b"Content-Length: 999\r\n\r\n" + PART,
-    ],
+SLOW_STARTS = (
+    b"",
+    b"GET / HT",
+    b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ",
+    UNDO + b"Content-Length: 999\r\n\r\n{",
+    UNDO + b"Transfer-Encoding: chunked\r\n\r\n3e7\r\n",
+    FORM + b"Content-Length: 999\r\n\r\n" + PART,
 )
-def test_who_sends_slowly_is_not_waited_for(hurried: httpx.Client, first_bytes: bytes) -> None:
-    """A byte now and then, and never an end; the time for a request is 3 seconds here."""
+
+
+def _send_slowly(client: httpx.Client, first_bytes: bytes) -> tuple[bool, bytes]:
+    """Send a byte now and then, and never an end; return if the service closed the connection, and its answer."""
     until, answer, closed = time.monotonic() + PATIENCE, b"", False
-    with _connected(hurried) as to:
+    with _connected(client) as to:
         to.sendall(first_bytes)
         to.settimeout(0.2)
         while not closed and time.monotonic() < until:
@@ -105,8 +102,16 @@ def test_who_sends_slowly_is_not_waited_for(hurried: httpx.Client, first_bytes: 
                     closed = True
             except OSError:
                 closed = True
-    assert closed
-    assert not answer or answer.startswith(b"HTTP/1.1 408 ")
+    return closed, answer
+
+
+def test_slow_senders_lose_their_connection(hurried: httpx.Client) -> None:
+    """The time for a request is 3 seconds here."""
+    with ThreadPoolExecutor(len(SLOW_STARTS)) as threads:
+        outcomes = list(threads.map(lambda first_bytes: _send_slowly(hurried, first_bytes), SLOW_STARTS))
+    for first_bytes, (closed, answer) in zip(SLOW_STARTS, outcomes, strict=True):
+        assert closed, first_bytes
+        assert not answer or answer.startswith(b"HTTP/1.1 408 "), first_bytes
     assert hurried.get("/api/v1/health").status_code == 200
 
 
