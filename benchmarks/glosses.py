@@ -18,7 +18,7 @@ from wsabie.features.extractors.bag_of_words import BagOfWords
 from wsabie.io.formats.wordnet import iterate_is_a_pairs
 from wsabie.io.recognition import open_source
 from wsabie.io.records import ItemSubset
-from wsabie.io.vocabulary.hierarchies import read_hierarchy
+from wsabie.io.vocabulary.hierarchy_files import read_hierarchy
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.models.entity_space.space import Space
 from wsabie.workflows.spaces.relation_methods import evaluate_cosine

@@ -151,7 +151,7 @@ def open_data(
 
 
 def _open_sample(seed: int, executor: Executor | None, progress: Progress) -> PaperData:
-    from wsabie.io.vocabulary.hierarchies import read_hierarchy
+    from wsabie.io.vocabulary.hierarchy_files import read_hierarchy
     from wsabie.samples import PARTS, get_sample_path
     from wsabie.workflows.demos import (
         DESCRIPTIONS,

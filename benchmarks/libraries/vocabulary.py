@@ -10,8 +10,8 @@ import numpy as np
 
 from benchmarks.libraries.measure import Work, compare
 from wsabie.io.formats.mulan import read_mulan
-from wsabie.io.vocabulary.hierarchies import read_hierarchy
-from wsabie.io.vocabulary.word_vectors import read_word_vectors
+from wsabie.io.vocabulary.hierarchy_files import read_hierarchy
+from wsabie.io.vocabulary.word_vector_files import read_word_vectors
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.label_distances import FAR
 

@@ -16,7 +16,7 @@ from wsabie.core.executors import Executor
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.parsers.text_files import explain_reading_errors, format_path, iterate_numbered_lines
 from wsabie.io.records import FeatureTable
-from wsabie.io.vocabulary.hierarchies import read_hierarchy
+from wsabie.io.vocabulary.hierarchy_files import read_hierarchy
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.hierarchy import Hierarchy
 from wsabie.vocabulary.label_distances import FAR

@@ -18,7 +18,7 @@ from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, ItemList, ItemSource, ItemSubset, Source
 from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
-from wsabie.io.vocabulary.word_vectors import read_word_vectors
+from wsabie.io.vocabulary.word_vector_files import read_word_vectors
 from wsabie.models.devise import Devise
 from wsabie.models.softmax import Softmax
 from wsabie.models.word_vectors import Conse

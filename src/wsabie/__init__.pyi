@@ -25,9 +25,9 @@ from wsabie.io.shards.sharded_table import open_shards as open_shards
 from wsabie.io.tags.image_tags import read_image_tags as read_image_tags
 from wsabie.io.tags.tag_writer import write_embedded as write_embedded
 from wsabie.io.tags.tag_writer import write_sidecar as write_sidecar
-from wsabie.io.vocabulary.hierarchies import read_hierarchy as read_hierarchy
+from wsabie.io.vocabulary.hierarchy_files import read_hierarchy as read_hierarchy
 from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph as read_knowledge_graph
-from wsabie.io.vocabulary.word_vectors import read_word_vectors as read_word_vectors
+from wsabie.io.vocabulary.word_vector_files import read_word_vectors as read_word_vectors
 from wsabie.models.annotators import Annotator as Annotator
 from wsabie.models.batch_annotator import BatchAnnotator as BatchAnnotator
 from wsabie.models.devise import Devise as Devise

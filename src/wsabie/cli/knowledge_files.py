@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def load_word_vectors(path: Path, **options: Any) -> "WordVectors":
     """Read word vectors; the options are those of `read_word_vectors`."""
-    from wsabie.io.vocabulary.word_vectors import read_word_vectors
+    from wsabie.io.vocabulary.word_vector_files import read_word_vectors
 
     return read_word_vectors(path, progress=TerminalProgress(), **options)
 

@@ -224,7 +224,7 @@ class HierarchyOptions(Options, panel="Labels"):
 
     def read(self) -> "Hierarchy | None":
         """Read the hierarchy; None without a list."""
-        from wsabie.io.vocabulary.hierarchies import read_hierarchy
+        from wsabie.io.vocabulary.hierarchy_files import read_hierarchy
 
         if self.hierarchy:
             return read_hierarchy(*self.hierarchy, parent_first=self.parent_first)

@@ -24,7 +24,7 @@ from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.io.fingerprints import compute_fingerprint, compute_row_marks
 from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, ItemList
-from wsabie.io.vocabulary.hierarchies import read_hierarchy
+from wsabie.io.vocabulary.hierarchy_files import read_hierarchy
 from wsabie.models.annotators import Annotator
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.models.entity_space.space import Space

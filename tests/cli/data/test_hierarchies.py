@@ -105,7 +105,7 @@ def test_a_header_goes_before_the_option(model_and_test: tuple[Path, Path], tmp_
 
 
 def test_a_list_from_training_is_reported(model_and_test: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
-    from wsabie.io.vocabulary.hierarchies import read_hierarchy
+    from wsabie.io.vocabulary.hierarchy_files import read_hierarchy
 
     model, test = model_and_test
     kinds = tmp_path / "kinds.tsv"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wsabie.io.vocabulary.word_vectors import read_word_vectors
+from wsabie.io.vocabulary.word_vector_files import read_word_vectors
 from wsabie.samples import get_documents_path, get_table_path
 
 Cli = Callable[..., Any]

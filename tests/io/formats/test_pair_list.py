@@ -14,7 +14,7 @@ from wsabie.core.errors import InputError
 from wsabie.io.alignment import align_table
 from wsabie.io.formats.pair_list import read_excluded_pairs, read_id_pairs, read_pairs, write_id_pairs
 from wsabie.io.records import FeatureTable, ItemList
-from wsabie.io.vocabulary.hierarchies import read_hierarchy
+from wsabie.io.vocabulary.hierarchy_files import read_hierarchy
 from wsabie.io.vocabulary.knowledge_graphs import read_label_table
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.label_names import normalise_label_name

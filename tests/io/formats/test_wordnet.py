@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from wsabie.core.errors import InputError
 from wsabie.io.formats.wordnet import iterate_is_a_pairs, read_glosses
 from wsabie.io.recognition import detect_source_kind, open_source
-from wsabie.io.vocabulary.hierarchies import read_hierarchy
+from wsabie.io.vocabulary.hierarchy_files import read_hierarchy
 from wsabie.storage.rejects import Rejects
 
 NOUNS = """  1 This software and database is being provided to you, the LICENSEE, by  

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
-from wsabie.io.vocabulary.hierarchies import read_hierarchy
+from wsabie.io.vocabulary.hierarchy_files import read_hierarchy
 from wsabie.io.vocabulary.knowledge_graphs import iterate_relation_pairs, read_knowledge_graph, read_label_table
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.concept_matching import match_labels

@@ -26,7 +26,7 @@ class HierarchyCommandOptions(OutputOptions):
 )
 def hierarchy(options: HierarchyCommandOptions) -> Report:
     """Mine an is-a list from text: "a toad is an amphibian"."""
-    from wsabie.io.vocabulary.hierarchies import mine_hierarchy, write_hierarchy
+    from wsabie.io.vocabulary.hierarchy_files import mine_hierarchy, write_hierarchy
     from wsabie.vocabulary.hierarchy import make_lookup_key
 
     src, target, min_count, labels = options.src, options.out, options.min_count, options.labels

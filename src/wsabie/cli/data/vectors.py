@@ -73,7 +73,7 @@ def vectors(options: VectorsOptions) -> Report:
 
 def _learn_vectors(options: VectorsOptions, target: Path) -> Report:
     """Learn word vectors from text and write them."""
-    from wsabie.io.vocabulary.word_vectors import write_word_vectors
+    from wsabie.io.vocabulary.word_vector_files import write_word_vectors
     from wsabie.workflows.word_vector_training import learn_word_vectors
 
     options.check_outputs(("vectors", target), inputs=(options.src,))

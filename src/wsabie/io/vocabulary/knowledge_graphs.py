@@ -21,7 +21,7 @@ from wsabie.io.parsers.text_files import (
     read_head,
     write_lines,
 )
-from wsabie.io.vocabulary.hierarchies import iterate_statements, read_hierarchy
+from wsabie.io.vocabulary.hierarchy_files import iterate_statements, read_hierarchy
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.concept_matching import LabelConcepts
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph, parse_direction

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
-from wsabie.io.vocabulary.word_vectors import read_word_vectors, write_word_vectors
+from wsabie.io.vocabulary.word_vector_files import read_word_vectors, write_word_vectors
 from wsabie.search.vector_neighbours import find_nearest_words
 from wsabie.storage.rejects import Rejects
 
@@ -187,7 +187,7 @@ def test_a_folder_that_cannot_be_written(tmp_path):
 
 def test_where_nothing_can_be_written_beside_it(tmp_path, monkeypatch):
     file = written(tmp_path, LINES)
-    from wsabie.io.vocabulary import word_vectors as module
+    from wsabie.io.vocabulary import word_vector_files as module
     from wsabie.storage.atomic_files import WriteError
 
     def refuse(path, *arguments):

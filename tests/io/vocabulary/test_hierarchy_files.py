@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
-from wsabie.io.vocabulary.hierarchies import mine_hierarchy, read_hierarchy, write_hierarchy
+from wsabie.io.vocabulary.hierarchy_files import mine_hierarchy, read_hierarchy, write_hierarchy
 from wsabie.samples import get_sample_path
 
 SYNSETS = """  1 This software and database is being provided to you, the LICENSEE,
