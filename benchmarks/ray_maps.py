@@ -68,7 +68,7 @@ def main() -> int:
 def compare_executors(extractor: FeatureExtractor, pictures: ItemList, cores: list[int], data: bool) -> dict[str, Any]:
     """Rates of each way, and their ratios."""
     os.sched_setaffinity(0, cores[:1])  # threads and processes that begin from here on stay there
-    os.environ.update(ray_cluster.QUIET | ray_cluster.LOOPBACK)
+    os.environ.update(ray_cluster.QUIET_VARIABLES | ray_cluster.LOOPBACK_VARIABLES)
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})

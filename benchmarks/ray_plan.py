@@ -150,14 +150,14 @@ class Cluster:
         self._rng = np.random.default_rng(self.seed)
         self.now = self.machine.start
 
-    def newcomers(self) -> Iterable[str]:
+    def poll_new_workers(self) -> Iterable[str]:
         """All, at the beginning."""
         if not self._nodes:
             self._nodes = {f"{i}": _Node(self.slowness if i < self.slow else 1.0, self.now) for i in range(self.n)}
             return list(self._nodes)
         return []
 
-    def train(self, worker: str, epoch: int, part: int, coming: int | None) -> None:
+    def train(self, worker: str, epoch: int, part: int, next_part: int | None) -> None:
         """A part takes its pairs / rate, more or less."""
         node, machine = self._nodes[worker], self.machine
         usual = node.pace * self.task.part / machine.rate
@@ -165,7 +165,7 @@ class Cluster:
         node.pairs += self.task.part
         self._answer(node.free + machine.answer, WorkerMessage(worker, "report", REPORT))
 
-    def give(self, worker: str) -> None:
+    def request_deltas(self, worker: str) -> None:
         """Tables are compared, and the rows that moved travel, one worker's after the other's."""
         node, machine = self._nodes[worker], self.machine
         node.free = max(node.free, self.now) + machine.copy * self.task.table_bytes
@@ -176,7 +176,7 @@ class Cluster:
         self._unjoined_bytes += size
         self._answer(self._in + machine.answer, WorkerMessage(worker, "deltas", {}))
 
-    def take(self, workers: Iterable[str], news: TableDeltas) -> None:
+    def send_tables(self, workers: Iterable[str], deltas: TableDeltas) -> None:
         """Steps have been joined; the rows that moved travel to all."""
         workers = list(workers)
         task, machine = self.task, self.machine
@@ -191,7 +191,7 @@ class Cluster:
             node = self._nodes[worker]
             node.free = max(node.free, arrival)
 
-    def answers(self, seconds: float) -> Iterator[WorkerMessage]:
+    def poll_messages(self, seconds: float) -> Iterator[WorkerMessage]:
         """Time goes on to the next answer."""
         until = self.now + seconds
         if not self._events or self._events[0][0] > until:
@@ -213,7 +213,7 @@ class Cluster:
 class Fixed(RoundInterval):
     """So many parts of a worker between two rounds, whatever the drift."""
 
-    def begin(self) -> None:
+    def reset(self) -> None:
         """The same."""
 
     def compute_parts(self, drift: float, workers: int, max_parts: float, rate_share: float = 1.0) -> float:
@@ -227,7 +227,7 @@ def simulate(task: Task, machine: Machine, n: int, parts: float, epochs: int = 1
     work = AveragingRounds(cluster, {}, interval=Fixed(parts), on_round=rounds.append, clock=lambda: cluster.now)
     n_parts = -(-task.pairs // task.part)
     for epoch in range(epochs):
-        work.epoch(epoch, n_parts)
+        work.run_epoch(epoch, n_parts)
         cluster.now += machine.between
     single_seconds = epochs * (n_parts * task.part / machine.rate + machine.between)
     return {

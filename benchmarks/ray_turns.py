@@ -28,29 +28,29 @@ class LocalFleet:
     def __init__(self, settings: TrainingSettings, space: Any, blocks: Any, n: int) -> None:
         self.workers = {str(i): AveragingWorker(settings, space, blocks) for i in range(n)}
         for worker in self.workers.values():
-            worker.begin()
+            worker.prepare()
         self.new = list(self.workers)
         self.requests: list[tuple[str, Any, Any]] = []
 
-    def newcomers(self) -> Iterable[str]:
+    def poll_new_workers(self) -> Iterable[str]:
         """All, once."""
         new, self.new = self.new, []
         return new
 
-    def train(self, worker: str, epoch: int, part: int, coming: int | None) -> None:
+    def train(self, worker: str, epoch: int, part: int, next_part: int | None) -> None:
         """See `Fleet`."""
         self.requests.append((worker, "report", partial(self.workers[worker].train, epoch, part)))
 
-    def give(self, worker: str) -> None:
+    def request_deltas(self, worker: str) -> None:
         """See `Fleet`."""
-        self.requests.append((worker, "deltas", self.workers[worker].give))
+        self.requests.append((worker, "deltas", self.workers[worker].extract_deltas))
 
-    def take(self, workers: Iterable[str], news: TableDeltas) -> None:
+    def send_tables(self, workers: Iterable[str], deltas: TableDeltas) -> None:
         """See `Fleet`."""
         for worker in workers:
-            self.workers[worker].take(news)
+            self.workers[worker].update_tables(deltas)
 
-    def answers(self, seconds: float) -> Iterator[WorkerMessage]:
+    def poll_messages(self, seconds: float) -> Iterator[WorkerMessage]:
         """See `Fleet`."""
         requests, self.requests = self.requests, []
         for worker, kind, do in requests:
@@ -59,11 +59,11 @@ class LocalFleet:
     def dismiss(self, worker: str) -> None:
         """Do nothing: no local worker fails."""
 
-    def absence(self) -> WorkerLoss:
+    def explain_absence(self) -> WorkerLoss:
         """Return the loss of no worker."""
         return WorkerLoss()
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Nothing to end."""
 
 
@@ -96,7 +96,7 @@ def main() -> None:
     parser.add_argument("--parts", type=int)
     options = parser.parse_args()
     print(describe_machine())
-    averaging_rounds.LATE = 1e9  # workers wait for each other here
+    averaging_rounds.STRAGGLER_WAIT = 1e9  # workers wait for each other here
     if options.parts:
         averaging_rounds.RoundInterval = partial(Fixed, parts=options.parts)  # type: ignore[assignment,misc]
     for n in options.nodes:

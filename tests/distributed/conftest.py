@@ -11,7 +11,7 @@ import pytest
 from wsabie.distributed import ray_cluster as module
 from wsabie.distributed.ray_executor import RayExecutor
 
-for name, value in (module.QUIET | module.LOOPBACK).items():  # read when ray is imported
+for name, value in (module.QUIET_VARIABLES | module.LOOPBACK_VARIABLES).items():  # read when ray is imported
     os.environ.setdefault(name, value)
 
 NOTICED = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}

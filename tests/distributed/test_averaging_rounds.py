@@ -25,13 +25,13 @@ from wsabie.training.loops import EpochPass
 
 @pytest.fixture(autouse=True)
 def whole_steps(monkeypatch):
-    monkeypatch.setattr(table_deltas, "OUTER", 1.0)
+    monkeypatch.setattr(table_deltas, "OUTER_RATE", 1.0)
 
 
 class Still(RoundInterval):
     """Never another one."""
 
-    def begin(self):
+    def reset(self):
         pass
 
     def compute_parts(self, drift, workers, max_parts, rate_share=1.0):
@@ -54,7 +54,7 @@ class FakeWorker:
         if request == "take":
             apply_deltas(self.tables, self.shared_tables, arguments[0])
             return "took", None
-        return "deltas", compute_deltas(self.tables, self.shared_tables, back=True)
+        return "deltas", compute_deltas(self.tables, self.shared_tables, subtract_deltas=True)
 
 
 class FakeFleet:
@@ -64,7 +64,7 @@ class FakeFleet:
         self.workers, self.members, self.now, self.dismissed = workers, set(), 0.0, {}  # when
         self.last_loss, self.most_waited = WorkerLoss(), 0
 
-    def newcomers(self):
+    def poll_new_workers(self):
         new = [name for name, w in self.workers.items() if name not in self.members and w.comes <= self.now]
         self.members.update(new)
         return new
@@ -75,17 +75,17 @@ class FakeFleet:
         worker.requests.append((worker.free, request, arguments))
         self.most_waited = max(self.most_waited, sum(entry[1] == "train" for entry in worker.requests))
 
-    def train(self, worker, epoch, part, coming):
+    def train(self, worker, epoch, part, next_part):
         self.ask(worker, "train", epoch, part)
 
-    def give(self, worker):
+    def request_deltas(self, worker):
         self.ask(worker, "give")
 
-    def take(self, workers, news):
+    def send_tables(self, workers, deltas):
         for worker in workers:
-            self.ask(worker, "take", news)
+            self.ask(worker, "take", deltas)
 
-    def answers(self, seconds):
+    def poll_messages(self, seconds):
         self.now += seconds
         for name, worker in list(self.workers.items()):
             while worker.requests and worker.requests[0][0] <= self.now:
@@ -105,7 +105,7 @@ class FakeFleet:
         self.dismissed[worker] = self.now
         del self.workers[worker]
 
-    def absence(self):
+    def explain_absence(self):
         assert not set(self.workers) & self.members
         return self.last_loss
 
@@ -136,7 +136,7 @@ def run(fleet, n=24, epochs=2, **options):
     averaging = AveragingRounds(fleet, table, on_round=note_round, clock=lambda: fleet.now, **options)
     for epoch in range(epochs):
         epoch_parts.append([])
-        averaging.epoch(epoch, n, lambda progress: epoch_parts[-1].append(int(progress.rows_read)))
+        averaging.run_epoch(epoch, n, lambda progress: epoch_parts[-1].append(int(progress.rows_read)))
     assert (table["t"] == epochs).all()  # every part moved the tables once in an epoch
     assert [sorted(parts) for parts in epoch_parts] == [list(range(n))] * epochs  # and was counted once
     return rounds
@@ -191,7 +191,7 @@ def test_it_says_why_the_last_worker_was_lost():
 
 def test_it_does_not_wait_where_no_node_can_train():
     fleet = FakeFleet(a=FakeWorker(24, lives=7))
-    fleet.last_loss = WorkerLoss("it was killed", lasts=True)
+    fleet.last_loss = WorkerLoss("it was killed", is_permanent=True)
     with pytest.raises(NoWorkersError, match=r"none of the nodes can train \(.* it was killed\); start another one"):
         run(fleet)
     assert fleet.now < 20
@@ -216,20 +216,20 @@ def test_a_silent_worker_is_let_go():
     fleet = FakeFleet(a=FakeWorker(24), b=FakeWorker(24, silent=4))
     assert run(fleet)[-1].n_lost == 1
     assert list(fleet.dismissed) == ["b"]
-    assert fleet.now > module.SILENCE
+    assert fleet.now > module.WORKER_TIMEOUT
 
 
 def test_a_first_part_may_take_longer_than_the_silence(monkeypatch):
     """The first two are let go in its midst, and leave more time to the third."""
-    monkeypatch.setattr(module, "SILENCE", 4.0)
-    coming = {"a": 0, "b": 5, "c": 15, "d": 90}
-    fleet = FakeFleet(**{name: FakeWorker(3, pace=10.0, comes=comes) for name, comes in coming.items()})
+    monkeypatch.setattr(module, "WORKER_TIMEOUT", 4.0)
+    arrivals = {"a": 0, "b": 5, "c": 15, "d": 90}
+    fleet = FakeFleet(**{name: FakeWorker(3, pace=10.0, comes=comes) for name, comes in arrivals.items()})
     run(fleet, 3, epochs=1, max_wait=60.0)
     assert list(fleet.dismissed) == ["a", "b"]
 
 
 def test_patience_ends_again_when_steps_come(monkeypatch):
-    monkeypatch.setattr(module, "SILENCE", 4.0)
+    monkeypatch.setattr(module, "WORKER_TIMEOUT", 4.0)
     late = FakeWorker(200, silent=0, comes=10.0)
     fleet = FakeFleet(a=FakeWorker(200, pace=0.1), b=FakeWorker(200, silent=0), c=late)
     run(fleet, 200)
@@ -242,7 +242,7 @@ def test_rounds_are_short_at_first_and_grow_as_drift_allows():
         FakeFleet(a=FakeWorker(200), b=FakeWorker(200)), 200, epochs=3, interval=RoundInterval(target_drift=1e9)
     )
     assert rounds[0].parts == 1
-    assert rounds[-1].parts == 200 / (module.LEAST_ROUNDS * 2)
+    assert rounds[-1].parts == 200 / (module.MIN_ROUNDS * 2)
     still = run(
         FakeFleet(a=FakeWorker(200), b=FakeWorker(200)), 200, epochs=3, interval=RoundInterval(target_drift=1e-9)
     )
@@ -272,9 +272,9 @@ def test_steps_of_one_of_several_say_nothing_of_drift():
     ]
     assert part_pairs
     assert all(parts == next_round for parts, next_round in part_pairs)
-    assert min(parts for parts, _ in part_pairs) < 200 / (module.LEAST_ROUNDS * 2)
+    assert min(parts for parts, _ in part_pairs) < 200 / (module.MIN_ROUNDS * 2)
     solo_rounds = run(FakeFleet(a=FakeWorker(200)), 200)
-    assert solo_rounds[-1].parts == 200 / module.LEAST_ROUNDS  # nobody is there to drift from
+    assert solo_rounds[-1].parts == 200 / module.MIN_ROUNDS  # nobody is there to drift from
 
 
 def test_what_is_left_of_the_rate_is_left_of_the_drift():
@@ -286,7 +286,7 @@ def test_what_is_left_of_the_rate_is_left_of_the_drift():
     fleet, rate_shares = FakeFleet(a=FakeWorker(24), b=FakeWorker(24)), []
     averaging = AveragingRounds(fleet, {"t": np.zeros((24, 1), np.float32)}, interval=Noted(), clock=lambda: fleet.now)
     for epoch, share in enumerate((1.0, 0.25)):
-        averaging.epoch(epoch, 24, rate_share=share)
+        averaging.run_epoch(epoch, 24, rate_share=share)
         assert set(rate_shares) == {share}
         rate_shares.clear()
 
@@ -302,13 +302,13 @@ def test_norm_limits_are_kept_before_tables_are_sent():
         sent.append(float(averaging._shared_tables["t"][0, 0]))
 
     averaging = AveragingRounds(fleet, table, settle, on_round=note_round, clock=lambda: fleet.now)
-    fleet.train = lambda worker, epoch, part, coming: fleet.ask(worker, "train", epoch, part + 1)
-    averaging.epoch(0, 24)
+    fleet.train = lambda worker, epoch, part, next_part: fleet.ask(worker, "train", epoch, part + 1)
+    averaging.run_epoch(0, 24)
     assert sent == list(range(1, len(sent) + 1))
-    assert len(sent) >= module.LEAST_ROUNDS
+    assert len(sent) >= module.MIN_ROUNDS
 
 
-@pytest.mark.parametrize(("n", "most"), [(40, module.AHEAD), (3, 1)])
+@pytest.mark.parametrize(("n", "most"), [(40, module.QUEUE_LENGTH), (3, 1)])
 def test_a_part_waits_with_a_worker_while_there_are_enough_for_all(n, most):
     fleet = FakeFleet(a=FakeWorker(n), b=FakeWorker(n))
     run(fleet, n, epochs=1, interval=Still(parts=8))
@@ -317,10 +317,10 @@ def test_a_part_waits_with_a_worker_while_there_are_enough_for_all(n, most):
 
 def test_more_workers_drift_less_far():
     two, many = RoundInterval(8.0), RoundInterval(8.0)
-    assert two.compute_parts(module.DRIFT, 2, 100) == 8
-    assert many.compute_parts(module.DRIFT, 10, 100) == 8 / 2
-    assert many.compute_parts(module.DRIFT / 3, 10, 100) == 4
-    assert many.compute_parts(module.DRIFT / 3, 10, 100, rate_share=0.5) == 2
+    assert two.compute_parts(module.TARGET_DRIFT, 2, 100) == 8
+    assert many.compute_parts(module.TARGET_DRIFT, 10, 100) == 8 / 2
+    assert many.compute_parts(module.TARGET_DRIFT / 3, 10, 100) == 4
+    assert many.compute_parts(module.TARGET_DRIFT / 3, 10, 100, rate_share=0.5) == 2
 
 
 def test_more_workers_than_parts():

@@ -59,7 +59,7 @@ def list_training_workers() -> set[int]:
         with suppress(OSError):  # it has ended
             pid = int(folder.name)
             parents[pid] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            if (folder / "cmdline").read_bytes().startswith(b"ray::AveragingWorker.work"):
+            if (folder / "cmdline").read_bytes().startswith(b"ray::AveragingWorker.handle_request"):
                 workers.add(pid)
     return {pid for pid in workers if os.getpid() in (parents[pid], parents.get(parents[pid]))}
 

@@ -34,7 +34,7 @@ def worker(tmp_path, monkeypatch):
 
     def begin_worker():
         averaging_worker = AveragingWorker(*error.value.args)
-        averaging_worker.begin()
+        averaging_worker.prepare()
         return averaging_worker
 
     return begin_worker
@@ -42,7 +42,7 @@ def worker(tmp_path, monkeypatch):
 
 def train(worker, *parts):
     """The reports of these parts of an epoch, each given as (part, coming)."""
-    return [worker.train(1, part, coming) for part, coming in parts]
+    return [worker.train(1, part, next_part) for part, next_part in parts]
 
 
 def check(reports, expected):

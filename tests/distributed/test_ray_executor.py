@@ -266,7 +266,7 @@ def test_a_path_that_a_node_cannot_read_is_refused(nodes, tmp_path):
 def test_other_versions_are_refused(nodes, monkeypatch):
     monkeypatch.setattr("wsabie.core.version.VERSION", "0.0.0")
     with pytest.raises(InputError, match=r"has other software than this process: wsabie .* and here wsabie 0.0.0 on"):
-        module._refuse_other_versions()
+        module._check_versions()
 
 
 def test_a_process_works_with_one_cluster(nodes):

@@ -28,7 +28,7 @@ class MadeActor:
 
     def __init__(self, node, *answers):
         self.node, self.answers, self.killed = node, deque(answers), False
-        self.begin = self.work = SimpleNamespace(remote=lambda *_, **__: (self, self.answers.popleft()))
+        self.prepare = self.handle_request = SimpleNamespace(remote=lambda *_, **__: (self, self.answers.popleft()))
 
 
 class MadeRay:
@@ -58,7 +58,7 @@ class MadeRay:
 def crew(monkeypatch):
     """crew(a=[[answers of an actor], ...], ...) -> the Crew, and the Ray behind it; every look is a new one."""
 
-    def make_crew(most=None, **nodes):
+    def make_crew(max_workers=None, **nodes):
         fake = MadeRay(**nodes)
         monkeypatch.setattr(ray, "nodes", fake.nodes)
         monkeypatch.setattr(ray, "put", lambda value: value)
@@ -66,9 +66,9 @@ def crew(monkeypatch):
         monkeypatch.setattr(ray, "get", fake.get)
         monkeypatch.setattr(ray, "kill", fake.kill)
         monkeypatch.setattr(RayFleet, "_start_worker", lambda self, *arguments: fake.start(*arguments))
-        monkeypatch.setattr(module, "_LOOK_SECONDS", 0.0)
+        monkeypatch.setattr(module, "_NODE_POLL_SECONDS", 0.0)
         nothing: Any = None
-        return RayFleet(nothing, nothing, nothing, WorkerPlan(most, on_single_node=False)), fake
+        return RayFleet(nothing, nothing, nothing, WorkerPlan(max_workers, on_single_node=False)), fake
 
     return make_crew
 
@@ -76,7 +76,7 @@ def crew(monkeypatch):
 def wrong(cause: Exception) -> Exception:
     """The error that `ray.get` raises where a worker raised this."""
     text = f"Traceback\n{type(cause).__name__}: {cause}"
-    return ray.exceptions.RayTaskError("begin", text, cause).as_instanceof_cause()
+    return ray.exceptions.RayTaskError("prepare", text, cause).as_instanceof_cause()
 
 
 def died(message: str = "worker process has died") -> Exception:
@@ -92,52 +92,52 @@ MISSING = InputError("cannot read rows/manifest.json; mount it")
 )
 def test_a_node_that_cannot_begin_is_left_alone_while_others_train(crew, caplog, error, reason):
     fleet, fake = crew(a=[[None]], b=[[wrong(error)]])
-    assert list(fleet.newcomers()) == ["a/0"]
+    assert list(fleet.poll_new_workers()) == ["a/0"]
     assert "node b is left alone: " in caplog.text
     assert reason in caplog.text
-    assert [list(fleet.newcomers()) for _ in range(3)] == [[], [], []]
+    assert [list(fleet.poll_new_workers()) for _ in range(3)] == [[], [], []]
     assert fake.started == ["a", "b"]
-    assert fleet.absence() == WorkerLoss(fleet._last_loss, lasts=False)
+    assert fleet.explain_absence() == WorkerLoss(fleet._last_loss, is_permanent=False)
     assert reason in fleet._last_loss
 
 
 def test_a_node_that_cannot_begin_ends_nothing_while_others_begin(crew):
     """The first one that is looked at, while the second begins."""
     fleet, _ = crew(a=[[wrong(MISSING)]], b=[[None]])
-    assert list(fleet.newcomers()) == ["b/0"]
+    assert list(fleet.poll_new_workers()) == ["b/0"]
 
 
 def test_another_node_is_tried_where_so_many_are_wanted(crew):
     fleet, fake = crew(1, a=[[wrong(MISSING)]], b=[[None]])
-    assert [*fleet.newcomers(), *fleet.newcomers()] == ["b/0"]
+    assert [*fleet.poll_new_workers(), *fleet.poll_new_workers()] == ["b/0"]
     assert fake.started == ["a", "b"]
 
 
 def test_where_no_node_can_begin_the_last_one_says_why(crew, caplog):
     fleet, _ = crew(a=[[wrong(MISSING)]], b=[[wrong(MISSING)]])
     with pytest.raises(InputError, match=r"^on node b: cannot read rows/manifest.json; mount it$"):
-        list(fleet.newcomers())
+        list(fleet.poll_new_workers())
     assert "node a is left alone" in caplog.text
     fleet, _ = crew(a=[[wrong(MemoryError())]])
     with pytest.raises(MemoryError):
-        list(fleet.newcomers())
+        list(fleet.poll_new_workers())
 
 
 def ask_workers(fleet, *workers):
     """Answers of the workers to the next part."""
     for worker in workers:
         fleet.train(worker, 0, 0, None)
-    return sorted(answer[:2] for answer in fleet.answers(0.0))
+    return sorted(answer[:2] for answer in fleet.poll_messages(0.0))
 
 
 def test_what_fails_in_the_midst_of_training_fails_on_its_node(crew, caplog):
     fleet, fake = crew(a=[[None, ("report", None), wrong(OSError("no room"))]], b=[[None, wrong(MemoryError())]])
-    assert list(fleet.newcomers()) == ["a/0", "b/0"]
+    assert list(fleet.poll_new_workers()) == ["a/0", "b/0"]
     b = fleet._members["b/0"].actor
     assert ask_workers(fleet, "a/0", "b/0") == [("a/0", "report"), ("b/0", "loss")]
     assert b.killed
     assert "node b is left alone: MemoryError" in caplog.text
-    assert list(fleet.newcomers()) == []
+    assert list(fleet.poll_new_workers()) == []
     with pytest.raises(OSError, match="no room"):  # there is no other
         ask_workers(fleet, "a/0")
     assert fake.started == ["a", "b"]
@@ -146,7 +146,7 @@ def test_what_fails_in_the_midst_of_training_fails_on_its_node(crew, caplog):
 def test_what_is_wrong_with_the_input_ends_a_training_with_its_sentence(crew):
     """It would be met on every node."""
     fleet, _ = crew(a=[[None, wrong(InputError("rows-1 is damaged; make it again"))]], b=[[None]])
-    assert list(fleet.newcomers()) == ["a/0", "b/0"]
+    assert list(fleet.poll_new_workers()) == ["a/0", "b/0"]
     with pytest.raises(InputError, match=r"^on node a: rows-1 is damaged; make it again$"):
         ask_workers(fleet, "a/0")
 
@@ -157,37 +157,39 @@ def test_where_workers_died_three_times_no_more_is_tried(crew, caplog, of_parts)
     answers = [None, died()] if of_parts else [died()]
     fleet, fake = crew(a=[answers] * 4)
     for times in range(1, 4):
-        assert fleet.absence().lasts is False
-        for name in fleet.newcomers():
+        assert fleet.explain_absence().is_permanent is False
+        for name in fleet.poll_new_workers():
             assert ask_workers(fleet, name) == [(name, "loss")]
         assert len(fake.started) == times
         assert ("left alone" in caplog.text) == (times == 3)
-    assert list(fleet.newcomers()) == []
+    assert list(fleet.poll_new_workers()) == []
     assert fake.started == ["a"] * 3
-    assert fleet.absence() == WorkerLoss("its process was killed, perhaps for want of memory", lasts=True)
+    assert fleet.explain_absence() == WorkerLoss(
+        "its process was killed, perhaps for want of memory", is_permanent=True
+    )
 
 
 def test_who_has_trained_a_part_begins_to_count_anew(crew):
     fleet, fake = crew(a=[[died()], [died()], [None, ("report", None), died()], [died()], [died()], []])
     for _ in range(5):
-        for name in fleet.newcomers():
+        for name in fleet.poll_new_workers():
             assert ask_workers(fleet, name) == [(name, "report")]
             assert ask_workers(fleet, name) == [(name, "loss")]
-    assert list(fleet.newcomers()) == []
+    assert list(fleet.poll_new_workers()) == []
     assert len(fake.started) == 5
 
 
 def test_a_node_that_went_may_come_again(crew):
     """No worker can train on b; a was lost with its node, and another one may take its place."""
     fleet, fake = crew(a=[[None, died("The actor died because its node has died.")]], b=[[wrong(MISSING)]])
-    assert list(fleet.newcomers()) == ["a/0"]
+    assert list(fleet.poll_new_workers()) == ["a/0"]
     del fake.of_nodes["a"]
     assert ask_workers(fleet, "a/0") == [("a/0", "loss")]
-    assert fleet.absence() == WorkerLoss("its node is gone", lasts=False)
+    assert fleet.explain_absence() == WorkerLoss("its node is gone", is_permanent=False)
 
 
 class Broken(AveragingWorker):
-    """Fails on one node, by begin or by train; on others these wait for it to fail."""
+    """Fails on one node, by prepare or by train; on others these wait for it to fail."""
 
     node: str
     fails: str
@@ -202,16 +204,16 @@ class Broken(AveragingWorker):
         while step == self.fails and not self.failed.exists() and time.monotonic() < until:
             time.sleep(0.02)
 
-    def begin(self) -> None:
-        self._fail("begin")
-        super().begin()
+    def prepare(self) -> None:
+        self._fail("prepare")
+        super().prepare()
 
-    def train(self, epoch: int, number: int, coming: int | None = None) -> Any:
+    def train(self, epoch: int, number: int, next_part: int | None = None) -> Any:
         self._fail("train")
-        return super().train(epoch, number, coming)
+        return super().train(epoch, number, next_part)
 
 
-@pytest.mark.parametrize(("fails", "error"), [("begin", MISSING), ("train", MemoryError())])
+@pytest.mark.parametrize(("fails", "error"), [("prepare", MISSING), ("train", MemoryError())])
 def test_a_training_goes_on_without_a_node_that_cannot(cluster, nodes, tmp_path, monkeypatch, caplog, fails, error):
     rows, bad = in_shards(toy_rows(), tmp_path / "shards"), next(iter(cluster.worker_nodes)).node_id
     for name, value in {"node": bad, "fails": fails, "error": error, "failed": tmp_path / "failed"}.items():
@@ -231,7 +233,7 @@ def test_a_training_goes_on_without_a_node_that_cannot(cluster, nodes, tmp_path,
 class Dying(AveragingWorker):
     """End the process as the kernel does when memory is short."""
 
-    def begin(self) -> None:
+    def prepare(self) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -10,11 +10,11 @@ from wsabie.distributed.table_deltas import DeltaSum, apply_deltas, compute_delt
 @pytest.fixture(autouse=True)
 def whole_steps(monkeypatch):
     """Apply the whole sum of joined steps, without the outer rate."""
-    monkeypatch.setattr(table_deltas, "OUTER", 1.0)
+    monkeypatch.setattr(table_deltas, "OUTER_RATE", 1.0)
 
 
 def test_of_the_steps_of_several_workers_a_share_is_made(monkeypatch):
-    monkeypatch.setattr(table_deltas, "OUTER", 0.5)
+    monkeypatch.setattr(table_deltas, "OUTER_RATE", 0.5)
     assert joined([3, 4], [0, 0]) == [1.5, 2]
     assert joined([3, 4]) == [3, 4]  # there is no other
 
@@ -22,7 +22,7 @@ def test_of_the_steps_of_several_workers_a_share_is_made(monkeypatch):
 def make_delta(moved):
     """A worker's steps in a table."""
     start = np.zeros(np.shape(moved), np.float32)
-    return compute_deltas({"t": np.array(moved, np.float32)}, {"t": start}, back=True)
+    return compute_deltas({"t": np.array(moved, np.float32)}, {"t": start}, subtract_deltas=True)
 
 
 def joined(*moved, start=None):
@@ -77,7 +77,7 @@ def test_drift_is_the_distance_from_the_mean():
     delta_sum.add(make_delta([[0, 0]]))
     assert delta_sum.join({"t": table}) == pytest.approx(1 / 3)
     assert table.tolist() == [[2, 3]]
-    assert delta_sum.n == 0
+    assert delta_sum.n_workers == 0
     assert delta_sum.join({"t": table}) == 0  # started over
 
 
@@ -94,9 +94,9 @@ def test_what_is_rounded_off_goes_with_the_next_steps():
     delta_sum, values = DeltaSum(shared), set()
     for _ in range(100):
         local["t"] += np.array([[1, 0.005]], np.float32)
-        delta_sum.add(compute_deltas(local, base, back=True))
+        delta_sum.add(compute_deltas(local, base, subtract_deltas=True))
         delta_sum.join(shared)
-        apply_deltas(local, base, compute_deltas(shared, known_tables, back=False))
+        apply_deltas(local, base, compute_deltas(shared, known_tables, subtract_deltas=False))
         values.add(float(base["t"][0, 1]))
     np.testing.assert_allclose(local["t"], [[100, 0.5]], atol=1e-3)
     np.testing.assert_allclose(shared["t"], [[100, 0.5]], atol=0.02)
@@ -112,11 +112,11 @@ def test_all_have_the_same_tables_bit_for_bit_and_keep_what_they_have_not_given(
         for local, base in workers:
             for table in local.values():
                 table += 0.1 * rng.standard_normal(table.shape).astype(np.float32)
-            delta_sum.add(compute_deltas(local, base, back=True))
+            delta_sum.add(compute_deltas(local, base, subtract_deltas=True))
         delta_sum.join(shared)
-        news = compute_deltas(shared, shared_base, back=False)
+        deltas = compute_deltas(shared, shared_base, subtract_deltas=False)
         for local, base in workers:
-            apply_deltas(local, base, news)
+            apply_deltas(local, base, deltas)
             for name in shared:
                 np.testing.assert_array_equal(base[name], shared_base[name])
                 np.testing.assert_allclose(local[name], shared[name], atol=0.02)

@@ -1,10 +1,10 @@
 """Coordinator of averaging rounds: it assigns parts to workers and joins their tables.
 
 It does not know how messages travel. An epoch consists of parts. Workers take a part whenever they finish one, so that
-a slow worker takes fewer. After as many parts as the interval demands, every worker gives its steps and waits for the
+a slow worker takes fewer. After as many parts as the interval demands, every worker sends its steps and waits for the
 joined tables. (Workers that trained on meanwhile were tried: steps in one direction then come in different rounds,
-where nothing shows that they do, and the tables move too far.) Only given parts count as trained: the parts of a worker
-that is lost before go back to the others. A late worker delays one round at most; its steps join a later one.
+where nothing shows that they do, and the tables move too far.) A part counts as trained once its steps are sent: the
+other parts of a lost worker go back to the others. A late worker delays one round at most; its steps join a later one.
 """
 
 import time
@@ -18,15 +18,15 @@ from wsabie.core.errors import WsabieError
 from wsabie.distributed.table_deltas import DeltaSum, TableDeltas, Tables, compute_deltas, copy_tables, count_bytes
 from wsabie.training.loops import EpochPass
 
-AHEAD = 2
+QUEUE_LENGTH = 2
 """Parts queued at a worker, including the one in training."""
-DRIFT = 0.35
+TARGET_DRIFT = 0.35
 """Allowed distance of two workers from their mean, relative to its length; sqrt(n - 1) times less for n workers."""
-LEAST_ROUNDS = 4
+MIN_ROUNDS = 4
 """Minimum number of rounds of an epoch with enough parts."""
-LATE = 0.5
+STRAGGLER_WAIT = 0.5
 """Seconds that a round waits for further steps, after waiting as long as the first ones took."""
-SILENCE = 120.0
+WORKER_TIMEOUT = 120.0
 """Seconds without an answer after which a worker counts as lost, unless parts take as long.
 
 The limit doubles after each such loss until steps come. Before the first part is trained its duration is unknown, and a
@@ -49,33 +49,33 @@ class WorkerMessage(NamedTuple):
 class WorkerLoss(NamedTuple):
     """Reason of the last loss, as far as it is known, and whether none of the present nodes can train."""
 
-    why: str = ""
-    lasts: bool = False
+    reason: str = ""
+    is_permanent: bool = False
 
 
 class Fleet(Protocol):
-    """Workers by name. A worker handles its requests in order; only `answers` waits for answers."""
+    """Workers by name. A worker handles its requests in order; only `poll_messages` waits."""
 
-    def newcomers(self) -> Iterable[str]:
+    def poll_new_workers(self) -> Iterable[str]:
         """Return workers that have become ready since the last call."""
         ...
 
-    def train(self, worker: str, epoch: int, part: int, coming: int | None) -> None: ...
+    def train(self, worker: str, epoch: int, part: int, next_part: int | None) -> None: ...
 
-    def give(self, worker: str) -> None: ...
+    def request_deltas(self, worker: str) -> None: ...
 
-    def take(self, workers: Iterable[str], news: TableDeltas) -> None: ...
+    def send_tables(self, workers: Iterable[str], deltas: TableDeltas) -> None: ...
 
-    def answers(self, seconds: float) -> Iterable[WorkerMessage]:
-        """Yield answers; wait at most `seconds` for the first."""
+    def poll_messages(self, seconds: float) -> Iterable[WorkerMessage]:
+        """Yield messages; wait at most `seconds` for the first."""
         ...
 
     def dismiss(self, worker: str) -> None:
         """Send no more requests to a worker."""
         ...
 
-    def absence(self) -> WorkerLoss:
-        """Explain why there are no workers."""
+    def explain_absence(self) -> WorkerLoss:
+        """Return why there are no workers."""
         ...
 
 
@@ -97,9 +97,9 @@ class RoundInterval:
     """
 
     parts: float = 1.0
-    target_drift: float = DRIFT
+    target_drift: float = TARGET_DRIFT
 
-    def begin(self) -> None:
+    def reset(self) -> None:
         """Reset the interval for a new worker."""
         self.parts = 1.0
 
@@ -122,7 +122,7 @@ class RoundReport(NamedTuple):
     workers : int
         Workers whose steps were joined.
     received, sent : int
-        Bytes of steps, and of news to each worker.
+        Bytes of steps, and of deltas to each worker.
     seconds, joining : float
         Duration since the last round, and the part of it for joining.
     n_joined, n_lost : int
@@ -154,7 +154,7 @@ class _WorkerState:
     n_requested : int or None
         Number of `trained` and `training` parts in the requested steps; None without a request.
     is_finished : bool
-        It gets no more parts in this round.
+        No more parts are assigned in this round.
     is_late : bool
         It has not given the steps of the round before.
     next_part : int or None
@@ -178,10 +178,10 @@ class _WorkerState:
     def is_idle(self) -> bool:
         return not self.training and self.n_requested is None
 
-    def parts(self) -> list[int]:
-        """Return all parts that must be trained again if it is lost."""
-        mine = [part for part, _ in self.trained] + self.training
-        return mine if self.next_part is None else [*mine, self.next_part]
+    def list_parts(self) -> list[int]:
+        """List the parts that must be trained again if the worker is lost."""
+        parts = [part for part, _ in self.trained] + self.training
+        return parts if self.next_part is None else [*parts, self.next_part]
 
 
 @dataclass
@@ -217,9 +217,9 @@ class AveragingRounds:
         self._delta_sum = DeltaSum(self.tables)
         self._version, self._n_joined, self._n_lost, self._longest_part = 0, 0, 0, 0.0
         self._empty_since: float | None = None
-        self._patience = SILENCE
+        self._timeout = WORKER_TIMEOUT
 
-    def epoch(
+    def run_epoch(
         self, epoch: int, n_parts: int, on_report: Callable[[EpochPass], None] = lambda _: None, rate_share: float = 1.0
     ) -> None:
         """Train every part once.
@@ -241,25 +241,25 @@ class AveragingRounds:
         self._free_parts, self._n_remaining = deque(range(n_parts)), n_parts
         self._shared_tables = self._shared_tables or {name: table.copy() for name, table in self.tables.items()}
         self._begin_round()
-        while self._n_remaining or self._delta_sum.n:
-            self._admit_newcomers()
+        while self._n_remaining or self._delta_sum.n_workers:
+            self._admit_workers()
             self._assign_parts()
-            for answer in self.fleet.answers(0.2):
-                self._handle_message(answer)
+            for message in self.fleet.poll_messages(0.2):
+                self._handle_message(message)
             self._dismiss_silent()
-            if self._is_over():
-                if self._delta_sum.n:
+            if self._is_round_over():
+                if self._delta_sum.n_workers:
                     self._join_deltas()
                 self._begin_round()
 
     # ---- workers
 
-    def _admit_newcomers(self) -> None:
-        for name in self.fleet.newcomers():
+    def _admit_workers(self) -> None:
+        for name in self.fleet.poll_new_workers():
             self.workers[name] = _WorkerState(self.clock(), self._version)
             self._n_joined += 1
-            self.fleet.take([name], copy_tables(self._shared_tables))
-            self.interval.begin()
+            self.fleet.send_tables([name], copy_tables(self._shared_tables))
+            self.interval.reset()
         if self.workers:
             self._empty_since = None
         else:
@@ -267,24 +267,24 @@ class AveragingRounds:
 
     def _wait_for_worker(self) -> None:
         self._empty_since = self.clock() if self._empty_since is None else self._empty_since
-        why, lasts = self.fleet.absence()
-        if lasts:
+        reason, is_permanent = self.fleet.explain_absence()
+        if is_permanent:
             problem, advice = "none of the nodes can train", "start another one"
         elif self.clock() - self._empty_since > self.max_wait:
             problem, advice = f"there has been no node to train on for {self.max_wait:.0f} s", "start one"
         else:
             return
-        last = f" (the last worker was lost: {why})" if why else ""
+        last = f" (the last worker was lost: {reason})" if reason else ""
         raise NoWorkersError(f"{problem}{last}; {advice}, and run the same command with --resume")
 
     def _dismiss_silent(self) -> None:
-        patience = self._patience
-        limit = self.clock() - max(patience, 20 * self._longest_part)
+        timeout = self._timeout
+        limit = self.clock() - max(timeout, 20 * self._longest_part)
         for name, state in list(self.workers.items()):
             if not state.is_idle and state.last_answer < limit:
                 self.fleet.dismiss(name)
                 self._remove_worker(name)
-                self._patience = patience * 2
+                self._timeout = timeout * 2
 
     # ---- parts
 
@@ -296,32 +296,33 @@ class AveragingRounds:
             state.is_late = state.is_finished = state.n_requested is not None
 
     @property
-    def _goal(self) -> int:
-        """Parts of a round, equally many for each worker so that none waits."""
+    def _parts_per_round(self) -> int:
+        """Number of parts of a round, equally many for each worker so that none waits."""
         return max(1, round(self.interval.parts) * len(self.workers))
 
     def _assign_parts(self) -> None:
         """Assign parts to workers with few; once the parts of the round are out, request all steps."""
-        deep = AHEAD if len(self._free_parts) >= AHEAD * len(self.workers) else 1
-        for depth in range(deep):
+        max_queued = QUEUE_LENGTH if len(self._free_parts) >= QUEUE_LENGTH * len(self.workers) else 1
+        for n_queued in range(max_queued):
             for name, state in self.workers.items():
-                if len(state.training) <= depth:
+                if len(state.training) <= n_queued:
                     self._assign_part(name, state)
-        if self._n_assigned < self._goal and self._has_parts():
+        if self._n_assigned < self._parts_per_round and self._has_parts():
             return
         for name, state in self.workers.items():
             n_parts = len(state.trained) + len(state.training)
             if n_parts and not state.is_finished:
                 state.n_requested = n_parts
-                self.fleet.give(name)
+                self.fleet.request_deltas(name)
             state.is_finished = True
 
     def _assign_part(self, name: str, state: _WorkerState) -> None:
         """Assign the next part to a worker, if this round has one."""
-        if state.is_finished or self._n_assigned >= self._goal or not self._has_parts():
+        if state.is_finished or self._n_assigned >= self._parts_per_round or not self._has_parts():
             return
         part = self._choose_part(state)
-        state.next_part = self._free_parts.popleft() if len(self._free_parts) > AHEAD * len(self.workers) else None
+        has_spare_parts = len(self._free_parts) > QUEUE_LENGTH * len(self.workers)
+        state.next_part = self._free_parts.popleft() if has_spare_parts else None
         if state.is_idle:
             state.last_answer = self.clock()
         state.training.append(part)
@@ -339,18 +340,18 @@ class AveragingRounds:
         part, owner.next_part = owner.next_part, None
         return part  # type: ignore[return-value]  # checked by `_has_parts`
 
-    def _handle_message(self, answer: WorkerMessage) -> None:
-        state, now = self.workers.get(answer.worker), self.clock()
+    def _handle_message(self, message: WorkerMessage) -> None:
+        state, now = self.workers.get(message.worker), self.clock()
         if state is None:
             return
-        if answer.kind == "loss":
-            self._remove_worker(answer.worker)
-        elif answer.kind == "report":
+        if message.kind == "loss":
+            self._remove_worker(message.worker)
+        elif message.kind == "report":
             self._longest_part = max(self._longest_part, now - state.last_answer)
-            state.trained.append((state.training.pop(0), answer.value))
+            state.trained.append((state.training.pop(0), message.value))
         else:
-            self._add_deltas(state, answer.value)
-            self._patience = SILENCE
+            self._add_deltas(state, message.value)
+            self._timeout = WORKER_TIMEOUT
             self._first_deltas_at = now if self._first_deltas_at is None else self._first_deltas_at
         state.last_answer = now
 
@@ -358,11 +359,11 @@ class AveragingRounds:
         """Forget a lost worker; others train its parts."""
         state = self.workers.pop(name)
         self._n_lost += 1
-        self._free_parts.extendleft(reversed(state.parts()))
+        self._free_parts.extendleft(reversed(state.list_parts()))
 
-    def _add_deltas(self, state: _WorkerState, moved: TableDeltas) -> None:
-        self._delta_sum.add(moved)
-        self._received += count_bytes(moved)
+    def _add_deltas(self, state: _WorkerState, deltas: TableDeltas) -> None:
+        self._delta_sum.add(deltas)
+        self._received += count_bytes(deltas)
         for _, report in state.trained[: state.n_requested]:
             self._n_remaining -= 1
             self._on_report(report)
@@ -371,7 +372,7 @@ class AveragingRounds:
 
     # ---- the round
 
-    def _is_over(self) -> bool:
+    def _is_round_over(self) -> bool:
         """Return whether all workers have given their steps, or the others are late or lost.
 
         A worker that was late before is not waited for once others have given: it may be lost, which shows only after
@@ -382,30 +383,30 @@ class AveragingRounds:
             return True
         if self._first_deltas_at is None:
             return False
-        late = self.clock() > self._first_deltas_at + (self._first_deltas_at - self._started_at) + LATE
+        late = self.clock() > self._first_deltas_at + (self._first_deltas_at - self._started_at) + STRAGGLER_WAIT
         return late or all(state.is_late for state in missing)
 
     def _join_deltas(self) -> None:
-        started, joined = self.clock(), self._delta_sum.n
+        started, joined = self.clock(), self._delta_sum.n_workers
         drift = self._delta_sum.join(self.tables)
         self.apply_limits()
-        news = compute_deltas(self.tables, self._shared_tables, back=False)
+        deltas = compute_deltas(self.tables, self._shared_tables, subtract_deltas=False)
         self._version += 1
-        self._send_tables(news)
+        self._send_tables(deltas)
         now, parts = self.clock(), self.interval.parts
         if joined > 1 or len(self.workers) < 2:
             n = max(len(self.workers), 1)
-            self.interval.compute_parts(drift, n, self._n_parts / (LEAST_ROUNDS * n), self._rate_share)
-        sizes, times = (self._received, count_bytes(news)), (now - self._started_at, now - started)
+            self.interval.compute_parts(drift, n, self._n_parts / (MIN_ROUNDS * n), self._rate_share)
+        sizes, times = (self._received, count_bytes(deltas)), (now - self._started_at, now - started)
         self.on_round(RoundReport(self._epoch, drift, parts, joined, *sizes, *times, self._n_joined, self._n_lost))
 
-    def _send_tables(self, news: TableDeltas) -> None:
+    def _send_tables(self, deltas: TableDeltas) -> None:
         """Send steps to workers with the previous tables and whole tables to others, once they have given."""
         current, late = list[str](), list[str]()
         for name, state in self.workers.items():
             if state.n_requested is None:
                 (current if state.version >= self._version - 1 else late).append(name)
                 state.version = self._version
-        self.fleet.take(current, news)
+        self.fleet.send_tables(current, deltas)
         if late:
-            self.fleet.take(late, copy_tables(self._shared_tables))
+            self.fleet.send_tables(late, copy_tables(self._shared_tables))

@@ -51,7 +51,7 @@ class AveragingWorker:
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="wsabie-reads")
         self._prefetch: tuple[tuple[int, int], Future[RowBlock]] | None = None
 
-    def begin(self) -> None:
+    def prepare(self) -> None:
         """Copy the tables, compile the kernels and create the sampler; this may take a while, or fail."""
         settings, self.space = self.settings, self.space.copy()
         self.base_tables = {name: table.copy() for name, table in self.space.arrays().items()}
@@ -59,11 +59,11 @@ class AveragingWorker:
         self.runner.prepare(SILENT, None)
         warm_up()
 
-    def train(self, epoch: int, number: int, coming: int | None = None) -> EpochPass:
-        """Train a part while another thread reads the coming one."""
+    def train(self, epoch: int, number: int, next_part: int | None = None) -> EpochPass:
+        """Train a part while another thread reads the next one."""
         block = self._read_block(epoch, number)
-        if coming is not None:
-            self._prefetch = (epoch, coming), self._reader.submit(self.data.read_part, epoch, coming)
+        if next_part is not None:
+            self._prefetch = (epoch, next_part), self._reader.submit(self.data.read_part, epoch, next_part)
         step_counters = StepCounters.new(self.threads.n)
         _, visits = self.runner.prepare_visits(block, epoch, number, self.threads, step_counters)
         for _ in visits:
@@ -71,31 +71,34 @@ class AveragingWorker:
         return step_counters.sum([count_block_reads(block)])
 
     def _read_block(self, epoch: int, number: int) -> RowBlock:
-        coming, self._prefetch = self._prefetch, None
-        if coming is not None and coming[0] == (epoch, number):
-            return coming[1].result()
+        prefetch, self._prefetch = self._prefetch, None
+        if prefetch is not None and prefetch[0] == (epoch, number):
+            return prefetch[1].result()
         return self.data.read_part(epoch, number)
 
-    def give(self) -> TableDeltas:
-        """Return the steps since the tables were taken; the tables go back by these until `take`."""
-        return compute_deltas(self.space.arrays(), self.base_tables, back=True)
+    def extract_deltas(self) -> TableDeltas:
+        """Return the steps since the last `update_tables`, and take them back out of the tables."""
+        return compute_deltas(self.space.arrays(), self.base_tables, subtract_deltas=True)
 
-    def take(self, news: TableDeltas) -> None:
-        """Continue from new tables, and keep the steps that are not given yet."""
-        apply_deltas(self.space.arrays(), self.base_tables, news)
+    def update_tables(self, deltas: TableDeltas) -> None:
+        """Continue from new tables, and keep the steps that are not extracted yet."""
+        apply_deltas(self.space.arrays(), self.base_tables, deltas)
 
-    def work(
-        self, news: TableDeltas | None = None, part: tuple[int, int, int | None] | None = None, gives: bool = False
+    def handle_request(
+        self,
+        deltas: TableDeltas | None = None,
+        part: tuple[int, int, int | None] | None = None,
+        returns_deltas: bool = False,
     ) -> tuple[EpochPass | None, TableDeltas | None]:
-        """Take, train and give by one message; results that were not requested are None."""
-        if news is not None:
-            self.take(news)
+        """Update the tables, train a part and extract the steps; results that were not requested are None."""
+        if deltas is not None:
+            self.update_tables(deltas)
         report = None if part is None else self.train(*part)
-        return report, self.give() if gives else None
+        return report, self.extract_deltas() if returns_deltas else None
 
 
 log = logging.getLogger("wsabie")
-_LOOK_SECONDS = 1.0  # seconds between two listings of the nodes
+_NODE_POLL_SECONDS = 1.0  # seconds between two listings of the nodes
 _ANSWER_KINDS: tuple[Literal["report", "deltas"], ...] = ("report", "deltas")
 _LOST: Any = object()
 _MAX_DEATHS = 3
@@ -108,36 +111,35 @@ class WorkerPlan:
 
     Attributes
     ----------
-    most : int or None
-        Workers at most.
+    max_workers : int or None
     on_single_node : bool
         All share one node.
     """
 
-    most: int | None
+    max_workers: int | None
     on_single_node: bool
 
-    def places(self, nodes: list[dict[str, Any]]) -> dict[str, tuple[str, float]]:
+    def place_workers(self, nodes: list[dict[str, Any]]) -> dict[str, tuple[str, float]]:
         """Return the node and the cores of each worker, by the worker's name.
 
         Examples
         --------
         >>> nodes = [{"NodeID": "a", "Alive": True, "Resources": {"CPU": 8.0}}, {"NodeID": "b", "Alive": False}]
-        >>> WorkerPlan(2, on_single_node=True).places(nodes)
+        >>> WorkerPlan(2, on_single_node=True).place_workers(nodes)
         {'a/0': ('a', 4.0), 'a/1': ('a', 4.0)}
-        >>> WorkerPlan(None, on_single_node=False).places(nodes)
+        >>> WorkerPlan(None, on_single_node=False).place_workers(nodes)
         {'a/0': ('a', 8.0)}
         """
         cores = {node["NodeID"]: node["Resources"].get("CPU", 0.0) for node in nodes if node["Alive"]}
         if not self.on_single_node:
             return {f"{node}/0": (node, n) for node, n in cores.items() if n >= 1}
-        share = self.most or 1
+        share = self.max_workers or 1
         return {f"{node}/{i}": (node, n // share) for node, n in cores.items() for i in range(share)}
 
 
 @dataclass
 class _Member:
-    """A worker on a node, its unanswered requests, and the next arguments of `AveragingWorker.work`."""
+    """A worker on a node, its unanswered requests, and the next arguments of `AveragingWorker.handle_request`."""
 
     actor: Any
     pending: deque["ObjectRef"] = field(default_factory=deque)
@@ -146,7 +148,7 @@ class _Member:
     def send(self) -> None:
         """Send the next request unless it is empty."""
         if self.request:
-            self.pending.append(self.actor.work.remote(**self.request))
+            self.pending.append(self.actor.handle_request.remote(**self.request))
         self.request = {}
 
 
@@ -158,43 +160,43 @@ class RayFleet:
     """
 
     def __init__(
-        self, settings: TrainingSettings, space: TrainableTables, blocks: PartitionedData, shares: WorkerPlan
+        self, settings: TrainingSettings, space: TrainableTables, blocks: PartitionedData, plan: WorkerPlan
     ) -> None:
         import ray
 
-        self._ray, self._settings, self._plan = ray, settings, shares
+        self._ray, self._settings, self._plan = ray, settings, plan
         self._space, self._blocks = space, blocks
         self._members: dict[str, _Member] = {}
         self._starting: dict[ObjectRef, tuple[str, Any]] = {}
         self._deaths: dict[str, int] = {}
         self._last_loss = ""  # reason of the last loss
-        self._next_look = 0.0
+        self._next_poll_at = 0.0
         self._start_workers()  # workers start while the coordinator prepares
 
-    def newcomers(self) -> Iterable[str]:
-        """Yield workers that have become ready, and start workers at free places."""
-        if time.monotonic() >= self._next_look:
-            self._next_look = time.monotonic() + _LOOK_SECONDS
+    def poll_new_workers(self) -> Iterable[str]:
+        """Yield workers that have become ready, and start workers on free nodes."""
+        if time.monotonic() >= self._next_poll_at:
+            self._next_poll_at = time.monotonic() + _NODE_POLL_SECONDS
             self._start_workers()
         for ref in self._list_finished(list(self._starting)):
             name, actor = self._starting.pop(ref)
             self._members[name] = _Member(actor)
-            if self._fetch_answer(name, ref, begins=True) is _LOST:
+            if self._fetch_answer(name, ref, is_starting=True) is _LOST:
                 self.dismiss(name)
             else:
                 yield name
 
     def _start_workers(self) -> None:
         used_names = {*self._members, *(name for name, _ in self._starting.values())}
-        places = self._plan.places(self._ray.nodes())
-        free_names = [name for name in places if name not in used_names and self._deaths.get(name, 0) < _MAX_DEATHS]
-        free_names = free_names[: max(0, (self._plan.most or len(places)) - len(used_names))]
+        placements = self._plan.place_workers(self._ray.nodes())
+        free_names = [name for name in placements if name not in used_names and self._deaths.get(name, 0) < _MAX_DEATHS]
+        free_names = free_names[: max(0, (self._plan.max_workers or len(placements)) - len(used_names))]
         if free_names:
             # Put again: a new node would look for the copy of a lost one, and retry only after ten seconds.
             references = self._ray.put(self._space), self._ray.put(self._blocks)
         for name in free_names:
-            actor = self._start_worker(*places[name], *references)
-            self._starting[actor.begin.remote()] = name, actor
+            actor = self._start_worker(*placements[name], *references)
+            self._starting[actor.prepare.remote()] = name, actor
 
     def _start_worker(self, node: str, cores: float, *sent: "ObjectRef") -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -206,26 +208,26 @@ class RayFleet:
         )
         return actor_class.remote(settings, *sent)
 
-    def train(self, worker: str, epoch: int, part: int, coming: int | None) -> None:
+    def train(self, worker: str, epoch: int, part: int, next_part: int | None) -> None:
         """See `Fleet`."""
         member = self._members[worker]
         if "part" in member.request:
             member.send()
-        member.request["part"] = epoch, part, coming
+        member.request["part"] = epoch, part, next_part
 
-    def give(self, worker: str) -> None:
+    def request_deltas(self, worker: str) -> None:
         """See `Fleet`."""
-        self._members[worker].request["gives"] = True
+        self._members[worker].request["returns_deltas"] = True
 
-    def take(self, workers: Iterable[str], news: TableDeltas) -> None:
+    def send_tables(self, workers: Iterable[str], deltas: TableDeltas) -> None:
         """See `Fleet`; news for several workers travel to a node once."""
         members = [self._members[worker] for worker in workers]
-        reference = self._ray.put(news) if members else None
+        reference = self._ray.put(deltas) if members else None
         for member in members:
             member.send()
-            member.request["news"] = reference
+            member.request["deltas"] = reference
 
-    def answers(self, seconds: float) -> Iterator[WorkerMessage]:
+    def poll_messages(self, seconds: float) -> Iterator[WorkerMessage]:
         """See `Fleet`; only the oldest request of each worker is awaited, so that answers come in order."""
         for member in self._members.values():
             member.send()
@@ -251,7 +253,7 @@ class RayFleet:
     def _list_finished(self, refs: list["ObjectRef"]) -> list["ObjectRef"]:
         return self._ray.wait(refs, num_returns=len(refs), timeout=0)[0] if refs else []
 
-    def _fetch_answer(self, name: str, ref: "ObjectRef", *, begins: bool = False) -> Any:
+    def _fetch_answer(self, name: str, ref: "ObjectRef", *, is_starting: bool = False) -> Any:
         """Return the answer of a worker, or _LOST.
 
         Raises
@@ -268,32 +270,31 @@ class RayFleet:
         except RayTaskError as error:
             is_input_error = isinstance(error.cause, WsabieError)
             message = str(error.cause) if is_input_error else explain_worker_loss(error)
-            if (begins or not is_input_error) and self._abandon_node(name, message):
+            if (is_starting or not is_input_error) and self._abandon_node(name, message):
                 return _LOST
             if is_input_error:
-                raise InputError(f"on node {_node(name)}: {message}") from error
+                raise InputError(f"on node {_abbreviate_node(name)}: {message}") from error
             raise
         except RayError as error:
             self._deaths[name], self._last_loss = self._deaths.get(name, 0) + 1, explain_worker_loss(error)
             if self._deaths[name] == _MAX_DEATHS:
-                log.warning(
-                    "node %s is left alone, its workers died %d times: %s", _node(name), _MAX_DEATHS, self._last_loss
-                )
+                node = _abbreviate_node(name)
+                log.warning("node %s is left alone, its workers died %d times: %s", node, _MAX_DEATHS, self._last_loss)
             return _LOST
 
-    def _abandon_node(self, name: str, why: str) -> bool:
+    def _abandon_node(self, name: str, reason: str) -> bool:
         """Abandon a node with errors; return whether other workers train or start."""
         self.dismiss(name)
-        self._deaths[name], self._last_loss = _MAX_DEATHS, why
+        self._deaths[name], self._last_loss = _MAX_DEATHS, reason
         self._start_workers()
         if not self._members and not self._starting:
             return False
-        log.warning("node %s is left alone: %s", _node(name), why)
+        log.warning("node %s is left alone: %s", _abbreviate_node(name), reason)
         return True
 
-    def absence(self) -> WorkerLoss:
+    def explain_absence(self) -> WorkerLoss:
         """See `Fleet`; the absence is permanent if workers died on every node that is there or was."""
-        workers = {*self._plan.places(self._ray.nodes()), *self._deaths}
+        workers = {*self._plan.place_workers(self._ray.nodes()), *self._deaths}
         are_dead = all(self._deaths.get(name, 0) >= _MAX_DEATHS for name in workers)
         return WorkerLoss(self._last_loss, bool(workers) and are_dead)
 
@@ -304,7 +305,7 @@ class RayFleet:
             with suppress(Exception):
                 self._ray.kill(member.actor)
 
-    def end(self) -> None:
+    def close(self) -> None:
         """End all workers."""
         for name in list(self._members):
             self.dismiss(name)
@@ -313,7 +314,7 @@ class RayFleet:
                 self._ray.kill(actor)
 
 
-def _node(worker: str) -> str:
+def _abbreviate_node(worker: str) -> str:
     return worker.partition("/")[0][:8]
 
 
@@ -401,9 +402,9 @@ class AveragingRunner(EpochRunner):
             reports.append(report)
             stage.advance(report.pairs)
 
-        self._rounds.epoch(epoch, self._parts.count_parts(epoch), add_report, self.settings.get_rate_share(epoch))
+        self._rounds.run_epoch(epoch, self._parts.count_parts(epoch), add_report, self.settings.get_rate_share(epoch))
         return EpochPass(*(sum(values) for values in zip(*reports, strict=True)))
 
     def close(self) -> None:
         """End the workers."""
-        self._fleet.end()
+        self._fleet.close()

@@ -30,12 +30,12 @@ HANDSHAKE_SECONDS = 30.0
 """Seconds in which the port must answer as Ray does."""
 RETRIES = 5
 """Number of retries of an item whose worker or node was lost."""
-QUIET = {
+QUIET_VARIABLES = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_task_oom_retries": str(RETRIES),
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # prevents a warning about a coming change
 }
-LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+LOOPBACK_VARIABLES = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """Setting that makes Ray use 127.0.0.1 as this machine's address and listen to no other machine."""
 
 Answer = TypeVar("Answer")
@@ -65,11 +65,11 @@ def connect(address: str) -> None:
         raise InputError(f"this process works with the Ray cluster {_address}; end it before it works with {address}")
     ray = _import_ray(address)
     require(not ray.is_initialized(), "Ray was started in this process already; call ray.shutdown() first")
-    _start(ray) if address == LOCAL else _join(ray, address)
+    _start_local_cluster(ray) if address == LOCAL else _join_cluster(ray, address)
     _address = address
     atexit.register(disconnect)
     try:
-        _refuse_other_versions()
+        _check_versions()
     except BaseException:
         disconnect()
         raise
@@ -90,7 +90,7 @@ def disconnect() -> None:
 def _import_ray(address: str) -> Any:
     """Import Ray after setting the environment variables that it reads on import."""
     is_local = address == LOCAL or _parse_address(address)[0] in ("localhost", "127.0.0.1", "::1")
-    for name, value in (QUIET | LOOPBACK if is_local else QUIET).items():
+    for name, value in (QUIET_VARIABLES | LOOPBACK_VARIABLES if is_local else QUIET_VARIABLES).items():
         os.environ.setdefault(name, value)
     try:
         import ray
@@ -108,17 +108,17 @@ def _parse_address(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _start(ray: Any) -> None:
+def _start_local_cluster(ray: Any) -> None:
     folder = tempfile.mkdtemp(prefix="wsabie-ray-", dir="/tmp")  # socket names must be short
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     options = {"include_dashboard": False, "num_cpus": count_available_cores(), "_temp_dir": folder}
     try:
-        _init(ray, address=LOCAL, **options)
+        _init_ray(ray, address=LOCAL, **options)
     except (OSError, RuntimeError, ValueError) as error:
-        raise InputError(f"Ray cannot be started on this machine: {_first_line(error)}; leave --ray out") from error
+        raise InputError(f"Ray cannot be started on this machine: {_get_first_line(error)}; leave --ray out") from error
 
 
-def _join(ray: Any, address: str) -> None:
+def _join_cluster(ray: Any, address: str) -> None:
     host, port = _parse_address(address)
     try:
         socket.create_connection((host, port), CONNECT_SECONDS).close()
@@ -127,42 +127,42 @@ def _join(ray: Any, address: str) -> None:
             f"no Ray cluster can be reached at {address} ({error}); start one by `ray start --head`, "
             "or give the address that it printed"
         ) from error
-    _refuse_foreign_port(ray, address)
+    _check_port(ray, address)
     try:
-        _init(ray, address=address)
+        _init_ray(ray, address=address)
     except (OSError, RuntimeError, ValueError) as error:
         if "Version mismatch" in str(error):
             details = " ".join(str(error).split())
             raise InputError(f"the Ray cluster {address} has other software than this process: {details}") from error
         raise InputError(
-            f"the Ray cluster {address} cannot be joined: {_first_line(error)}; this machine has to be a node of it: "
-            f"run here `ray start --address={address}`"
+            f"the Ray cluster {address} cannot be joined: {_get_first_line(error)}; this machine has to be a node of "
+            f"it: run here `ray start --address={address}`"
         ) from error
 
 
-def _refuse_foreign_port(ray: Any, address: str) -> None:
+def _check_port(ray: Any, address: str) -> None:
     """Refuse a port where another program listens; Ray itself would retry for minutes."""
-    answers: list[Any] = []
+    outcomes: list[Any] = []  # a client or an error
 
-    def ask() -> None:
+    def open_client() -> None:
         try:
-            answers.append(ray._raylet.GcsClient(address=address))
+            outcomes.append(ray._raylet.GcsClient(address=address))
         except Exception as error:
-            answers.append(error)
+            outcomes.append(error)
 
-    thread = threading.Thread(target=ask, daemon=True)
+    thread = threading.Thread(target=open_client, daemon=True)
     thread.start()
     thread.join(HANDSHAKE_SECONDS)
-    if answers and isinstance(answers[0], ray.exceptions.AuthenticationError):
+    if outcomes and isinstance(outcomes[0], ray.exceptions.AuthenticationError):
         raise InputError(
             f"the Ray cluster {address} asks for a token; run: export RAY_AUTH_MODE=token, with the token of its head "
             "in ~/.ray/auth_token of this machine too"
-        ) from answers[0]
-    if not answers or isinstance(answers[0], Exception):
+        ) from outcomes[0]
+    if not outcomes or isinstance(outcomes[0], Exception):
         raise InputError(f"what answers at {address} is no Ray cluster that this Ray knows; give the address of a head")
 
 
-def _init(ray: Any, **options: Any) -> None:
+def _init_ray(ray: Any, **options: Any) -> None:
     shows_logs = os.environ.get(_LOG_VARIABLE) == "1"
     level = logging.WARNING if shows_logs else logging.CRITICAL
     with _defer_interrupts():
@@ -196,15 +196,15 @@ def run_on_every_node(function: Callable[..., Answer], *arguments: Any) -> dict[
     task, references, answers = ray.remote(num_cpus=0)(function), {}, {}
     for node in ray.nodes():
         if node["Alive"]:
-            place = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            placement = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
             name = f"{node['NodeManagerHostname']} ({node['NodeID'][:8]})"
-            references[name] = task.options(scheduling_strategy=place).remote(*arguments)
+            references[name] = task.options(scheduling_strategy=placement).remote(*arguments)
     for name, reference in references.items():
         try:
             answers[name] = ray.get(reference)
         except ray.exceptions.RayTaskError as error:
             raise InputError(
-                f"{_format_mismatch()}: {_first_line(error.cause)}; install the same on every node"
+                f"{_format_mismatch()}: {_get_first_line(error.cause)}; install the same on every node"
             ) from error
         except ray.exceptions.RayError:
             continue
@@ -228,16 +228,17 @@ def _list_unreadable(paths: list[str]) -> list[str]:
     return [path for path in paths if not os.access(path, os.R_OK)]
 
 
-def _refuse_other_versions() -> None:
+def _check_versions() -> None:
     """Refuse a cluster whose nodes have another version of wsabie or Python."""
-    for node, version in run_on_every_node(_versions).items():
-        if version != _versions():
+    expected = _format_versions()
+    for node, versions in run_on_every_node(_format_versions).items():
+        if versions != expected:
             raise InputError(
-                f"{_format_mismatch()}: {version} on {node}, and here {_versions()}; install the same on every node"
+                f"{_format_mismatch()}: {versions} on {node}, and here {expected}; install the same on every node"
             )
 
 
-def _versions() -> str:
+def _format_versions() -> str:
     from wsabie.core.version import VERSION
 
     return f"wsabie {VERSION} on Python {sys.version_info.major}.{sys.version_info.minor}"
@@ -263,5 +264,5 @@ def explain_worker_loss(error: BaseException) -> str:
     return (message.splitlines() or [type(error).__name__])[-1].strip()[:300]
 
 
-def _first_line(error: BaseException) -> str:
+def _get_first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

@@ -16,7 +16,7 @@ from wsabie.distributed.ray_cluster import LOCAL, RETRIES, connect, disconnect
 if TYPE_CHECKING:
     from ray import ObjectRef
 
-_AHEAD = 2  # items handed out for each core of the cluster
+_QUEUED_PER_CORE = 2  # items sent at a time for each core of the cluster
 _RECOUNT_SECONDS = 5.0  # seconds after which the cores are counted again, because nodes come and go
 
 
@@ -71,13 +71,13 @@ class RayExecutor(Executor):
     ) -> Iterator[Result]:
         import ray
 
-        work = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_run_item)
+        run_item = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_run_item)
         job, cores = [ray.put((function, shared)), Path.cwd()], _CoreCounter(ray)
         waiting: deque[ObjectRef] = deque()
         try:
             for item in items:
-                waiting.append(work.remote(job, item))
-                while len(waiting) >= _AHEAD * cores.count():
+                waiting.append(run_item.remote(job, item))
+                while len(waiting) >= _QUEUED_PER_CORE * cores.count():
                     yield _fetch_result(ray, waiting.popleft())
             while waiting:
                 yield _fetch_result(ray, waiting.popleft())
@@ -120,14 +120,14 @@ def _fetch_result(ray: Any, reference: "ObjectRef") -> Any:
 
 # ---- in a worker
 
-_JOBS = 2  # size of the cache: feature extraction and ranking take turns
+_CACHED_JOBS = 2  # feature extraction and ranking take turns
 _job_cache: dict[str, object] = {}  # unpacked jobs, the last used one at the end
 
 
 def _run_item(job: list["ObjectRef"], item: Any) -> Any:
     (job_reference, folder), missing_folder = job, None
     try:
-        os.chdir(folder)  # of the process that sent the job
+        os.chdir(folder)  # the working folder of the process that sent the job
     except OSError:
         missing_folder = folder
     function, shared = _unpack_job(job_reference, missing_folder)
@@ -143,7 +143,7 @@ def _unpack_job(job: Any, missing_folder: Path | None = None) -> Any:
     if contents is None:
         import ray
 
-        if len(_job_cache) >= _JOBS:
+        if len(_job_cache) >= _CACHED_JOBS:
             del _job_cache[next(iter(_job_cache))]
         contents = deepcopy(ray.get(job))  # Ray's copy is read-only
         if missing_folder is not None:

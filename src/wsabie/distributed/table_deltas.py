@@ -3,9 +3,9 @@
 A row of a table moved by d_1, ..., d_n. Let S be the sum of these and Q the sum of their squared lengths. The joined
 step is
 
-    OUTER S / max(1, |S|^2 / Q),
+    OUTER_RATE S / max(1, |S|^2 / Q),
 
-where OUTER is 1 for a single worker. Apart from that factor:
+where OUTER_RATE is 1 for a single worker. Apart from that factor:
 
 - Only one worker moved the row: |S|^2 = Q, and the row takes the whole step.
 - The steps are unrelated: |S|^2 = Q on average, and the row takes all of them.
@@ -28,7 +28,7 @@ import numpy as np
 
 from wsabie.core.arrays import Float32, Int8, Int32, view_as_writable
 
-OUTER = 0.8
+OUTER_RATE = 0.8
 """Share of the joined steps that tables take, to smooth the noise of a round."""
 
 
@@ -50,22 +50,22 @@ def copy_tables(tables: Tables) -> TableDeltas:
     return {name: table.copy() for name, table in tables.items()}
 
 
-def count_bytes(parts: TableDeltas) -> int:
+def count_bytes(message: TableDeltas) -> int:
     """Count the bytes of a message."""
-    part_arrays = (part if isinstance(part, TableDelta) else (part,) for part in parts.values())
-    return sum(array.nbytes for arrays in part_arrays for array in arrays)
+    arrays = (part if isinstance(part, TableDelta) else (part,) for part in message.values())
+    return sum(array.nbytes for part_arrays in arrays for array in part_arrays)
 
 
-def compute_deltas(tables: Tables, base: Tables, *, back: bool) -> TableDeltas:
+def compute_deltas(tables: Tables, base: Tables, *, subtract_deltas: bool) -> TableDeltas:
     """Compute rounded steps from `base` to `tables`, and apply them to one side.
 
-    With `back`, `tables` go back by the steps; otherwise `base` goes forward. The rounding errors remain.
+    With `subtract_deltas`, `tables` go back by the steps; otherwise `base` goes forward. The rounding errors remain.
 
     Examples
     --------
     >>> base = {"labels": np.zeros((4, 2), np.float32)}
     >>> tables = {"labels": np.array([[0, 0], [0, 3], [0, 0], [0, 0]], np.float32)}
-    >>> delta = compute_deltas(tables, base, back=True)["labels"]
+    >>> delta = compute_deltas(tables, base, subtract_deltas=True)["labels"]
     >>> delta.rows.tolist(), (delta.scales[:, None] * delta.values).tolist(), tables["labels"][1].tolist()
     ([1], [[0.0, 3.0]], [0.0, 0.0])
     """
@@ -76,7 +76,7 @@ def compute_deltas(tables: Tables, base: Tables, *, back: bool) -> TableDeltas:
         flat = _as_matrix(table)
         rows, scales = np.empty(len(flat), np.int32), np.empty(len(flat), np.float32)
         values = np.empty(flat.shape, np.int8)
-        n = round_deltas(flat, _as_matrix(base[name]), back, rows, scales, values)
+        n = round_deltas(flat, _as_matrix(base[name]), subtract_deltas, rows, scales, values)
         deltas[name] = TableDelta(rows[:n], scales[:n], values[:n])
     return deltas
 
@@ -91,7 +91,7 @@ class DeltaSum:
 
     Attributes
     ----------
-    n : int
+    n_workers : int
         Number of workers whose steps are not joined yet.
 
     Examples
@@ -100,24 +100,24 @@ class DeltaSum:
 
     >>> tables, start = ({"labels": np.zeros((2, 2), np.float32)} for _ in range(2))
     >>> delta_sum = DeltaSum(tables)
-    >>> delta_sum.add(compute_deltas({"labels": np.array([[3, 0], [3, 0]], np.float32)}, start, back=True))
-    >>> delta_sum.add(compute_deltas({"labels": np.array([[1, 0], [0, 1]], np.float32)}, start, back=True))
+    >>> delta_sum.add(compute_deltas({"labels": np.array([[3, 0], [3, 0]], np.float32)}, start, subtract_deltas=True))
+    >>> delta_sum.add(compute_deltas({"labels": np.array([[1, 0], [0, 1]], np.float32)}, start, subtract_deltas=True))
     >>> drift = delta_sum.join(tables)
-    >>> (tables["labels"] / OUTER).round(6).tolist()
+    >>> (tables["labels"] / OUTER_RATE).round(6).tolist()
     [[2.5, 0.0], [3.0, 1.0]]
     """
 
     def __init__(self, tables: Tables) -> None:
-        self.n = 0
+        self.n_workers = 0
         self._sums = {name: (np.zeros_like(_as_matrix(table)), np.zeros(len(table), np.float32))
                       for name, table in tables.items()}  # fmt: skip
 
-    def add(self, moved: TableDeltas) -> None:
+    def add(self, deltas: TableDeltas) -> None:
         """Add the steps of one worker."""
         from wsabie.kernels.training.delta_compression import add_deltas
 
-        self.n += 1
-        for name, delta in moved.items():
+        self.n_workers += 1
+        for name, delta in deltas.items():
             add_deltas(*self._sums[name], *map(view_as_writable, delta))
 
     def join(self, tables: Tables) -> float:
@@ -128,16 +128,16 @@ class DeltaSum:
         """
         from wsabie.kernels.training.delta_compression import join_deltas
 
-        sums, n, rate = np.zeros(3), max(self.n, 1), np.float32(OUTER if self.n > 1 else 1)
+        sums, n, rate = np.zeros(3), max(self.n_workers, 1), np.float32(OUTER_RATE if self.n_workers > 1 else 1)
         for name, table in tables.items():
             join_deltas(_as_matrix(table), rate, *self._sums[name], sums)
-        self.n = 0
+        self.n_workers = 0
         spread = sums[0] / n - sums[1] / n**2
         return float(np.sqrt(max(spread, 0.0) / max(sums[2], 1e-30)))
 
 
-def apply_deltas(tables: Tables, base: Tables, news: TableDeltas) -> None:
-    """Bring a worker's tables up to date, and keep its steps that are not given yet.
+def apply_deltas(tables: Tables, base: Tables, deltas: TableDeltas) -> None:
+    """Bring a worker's tables up to date, and keep its steps that are not extracted yet.
 
     Parameters
     ----------
@@ -145,11 +145,11 @@ def apply_deltas(tables: Tables, base: Tables, news: TableDeltas) -> None:
         The worker's tables.
     base : mapping of arrays
         The tables that it took last; afterwards the new ones.
-    news : mapping of TableDelta or arrays
+    deltas : mapping of TableDelta or arrays
     """
     from wsabie.kernels.training.delta_compression import move_rows
 
-    for name, delta in news.items():
+    for name, delta in deltas.items():
         if isinstance(delta, TableDelta):
             move_rows(_as_matrix(tables[name]), _as_matrix(base[name]), *map(view_as_writable, delta))
         else:
@@ -162,9 +162,9 @@ def warm_up() -> None:
     for shape in ((1,), (1, 1)):
         tables, base = ({"t": np.full(shape, number, np.float32)} for number in (1, 0))
         delta_sum = DeltaSum(tables)
-        delta_sum.add(compute_deltas(tables, base, back=True))
+        delta_sum.add(compute_deltas(tables, base, subtract_deltas=True))
         delta_sum.join(tables)
-        apply_deltas(tables, base, compute_deltas(tables, base, back=False))
+        apply_deltas(tables, base, compute_deltas(tables, base, subtract_deltas=False))
 
 
 def _as_matrix(table: Float32) -> Float32:
