@@ -20,8 +20,8 @@ from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.concept_matching import LabelConcepts
 from wsabie.vocabulary.hierarchy import Hierarchy
 from wsabie.vocabulary.label_similarity import SiblingSimilarity
-from wsabie.workflows.collection_splits import split_collection
 from wsabie.workflows.compare.comparison import SiblingsOf
+from wsabie.workflows.data_splits import split_rows
 
 GENERATED = "visterm:"
 
@@ -297,7 +297,7 @@ def _open_collection(
     if not len(source):
         raise InputError(f"{path} holds nothing to use; look at the list that --rejects FILE writes")
     rows, sides = extract_split_rows(
-        source, lambda rows: split_collection(rows, "auto", 0.1, 0.1, seed), seed, executor, progress, rejects
+        source, lambda rows: split_rows(rows, "auto", 0.1, 0.1, seed), seed, executor, progress, rejects
     )
     by = "row" if rows.groups is None else "group"
     about = f"{path.name}, a tenth each for validation and test, by {by}, seed {seed}"

@@ -28,7 +28,7 @@ from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.concept_matching import LabelConcepts, match_labels
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 from wsabie.vocabulary.label_quadruplets import count_quadruplets
-from wsabie.workflows.collection_splits import split_collection
+from wsabie.workflows.data_splits import split_rows
 
 CAR_SYNSET = "n02958343"
 """Synset of the object in the images of car parts: a car."""
@@ -161,7 +161,7 @@ def _split_sides(rows: FeatureTable, seed: int) -> Split:
     """Return the published test regions, and a tenth of all other images for validation, by group."""
     is_test = np.array([name.startswith(f"{_TEST}/") for name in rows.ids])
     training_rows = np.flatnonzero(~is_test)
-    parts = split_collection(rows.take(training_rows), "auto", 0.1, 0.0, seed)
+    parts = split_rows(rows.take(training_rows), "auto", 0.1, 0.0, seed)
     return Split(training_rows[parts.train], training_rows[parts.valid], np.flatnonzero(is_test))
 
 

@@ -28,7 +28,7 @@ from wsabie.io.datasets.item_attributes import AttributeTable
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.records import FeatureTable, Item, ItemList, ItemSource
 from wsabie.storage.rejects import Rejects
-from wsabie.workflows.collection_splits import split_collection
+from wsabie.workflows.data_splits import split_rows
 
 GENERATED = "songs:"
 SEPARATOR = ": "
@@ -137,7 +137,7 @@ def _make_split(related: AttributeTable, seed: int) -> Callable[[FeatureTable], 
 
     def choose(rows: FeatureTable) -> Split:
         if not _has_published_split(related):
-            return split_collection(rows, "auto", 0.1, 0.1, seed)
+            return split_rows(rows, "auto", 0.1, 0.1, seed)
         side = np.array([_SIDES.get(related.splits.get(name, ""), -1) for name in rows.ids])
         train, valid, test = (np.flatnonzero(side == number) for number in range(3))
         if not len(valid):
@@ -148,7 +148,7 @@ def _make_split(related: AttributeTable, seed: int) -> Callable[[FeatureTable], 
 
 
 def _hold_out_tenth(rows: FeatureTable, train: Int64, seed: int) -> tuple[Int64, Int64]:
-    parts = split_collection(rows.take(train), "auto", 0.1, 0.0, seed)
+    parts = split_rows(rows.take(train), "auto", 0.1, 0.0, seed)
     return train[parts.train], train[parts.valid]
 
 

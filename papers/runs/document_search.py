@@ -20,7 +20,7 @@ from wsabie.io.records import FeatureTable, Source, get_groups
 from wsabie.io.space_declaration import ENDING, read_declaration
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.storage.rejects import Rejects
-from wsabie.workflows.collection_splits import split_collection
+from wsabie.workflows.data_splits import split_rows
 from wsabie.workflows.spaces.relation_methods import evaluate_cosine
 
 KS = (1, 10)
@@ -66,7 +66,7 @@ def open_documents(
     options = dict(description)
     rows, sides = extract_split_rows(
         source,
-        lambda rows: split_collection(rows, "auto", 0.1, 0.1, seed),
+        lambda rows: split_rows(rows, "auto", 0.1, 0.1, seed),
         seed,
         executor,
         progress,

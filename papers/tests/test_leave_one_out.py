@@ -9,7 +9,7 @@ from papers.runs.leave_one_out import train_to_best_epoch
 from wsabie.core.progress import SILENT
 from wsabie.io.records import FeatureTable
 from wsabie.models.wsabie.estimator import Wsabie
-from wsabie.workflows.collection_splits import split_labels
+from wsabie.workflows.data_splits import split_labels
 from wsabie.workflows.model_evaluation import evaluate_model
 
 

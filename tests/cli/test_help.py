@@ -13,8 +13,8 @@ import pytest
 import typer
 
 import wsabie
-from wsabie.cli.command import CommandEntry, list_leaves
 from wsabie.cli.estimator_options import EstimatorOptions, ShapeOptions
+from wsabie.cli.framework import CommandEntry, list_leaves
 from wsabie.cli.main import app
 from wsabie.models.estimator_specs import list_parameters
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import wsabie
-from wsabie.cli.errors import explain_error
+from wsabie.cli.error_messages import explain_error
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1.0" / "estimator"
 COMMANDS = ("train", "evaluate", "annotate", "neighbours", "compare", "features", "split", "demo", "info")

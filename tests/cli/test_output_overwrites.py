@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wsabie.cli.options import RejectOptions
+from wsabie.cli.shared_options import RejectOptions
 from wsabie.models.wsabie.estimator import Wsabie
 
 Cli = Callable[..., Any]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from wsabie.cli.command import JsonObject
+from wsabie.cli.framework import JsonObject
 from wsabie.cli.output import format_count, format_figure, out, show_table
 
 if TYPE_CHECKING:

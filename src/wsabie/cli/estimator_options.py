@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from wsabie.cli.command import Options, Settings, option
-from wsabie.cli.options import parse_positive
+from wsabie.cli.framework import Options, Settings, option
+from wsabie.cli.shared_options import parse_positive
 from wsabie.core.errors import InputError
 from wsabie.models.estimator_specs import check_parameter_name
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from wsabie.cli.command import JsonObject, Settings
+from wsabie.cli.framework import JsonObject, Settings
 from wsabie.cli.output import TerminalProgress, format_count, print_note, quote_path
-from wsabie.cli.target import is_declaration
+from wsabie.cli.space_dispatch import is_declaration
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor, ProcessExecutor, SerialExecutor
 from wsabie.core.machine import count_available_cores

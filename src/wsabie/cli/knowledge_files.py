@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wsabie.cli.command import Options, Settings, option
+from wsabie.cli.framework import Options, Settings, option
 from wsabie.cli.inputs import format_names, read_label_names
 from wsabie.cli.output import TerminalProgress, format_count, print_note
 from wsabie.core.errors import InputError

@@ -17,8 +17,8 @@ from typing import Annotated, Any
 import typer
 
 from wsabie.cli import collection, data, models, serve
-from wsabie.cli.command import CommandEntry, GroupedCommands
-from wsabie.cli.errors import WRITING_FAILED, discard_output, explain_error, ignore_full_standard_error
+from wsabie.cli.error_messages import WRITING_FAILED, discard_output, explain_error, ignore_full_standard_error
+from wsabie.cli.framework import CommandEntry, GroupedCommands
 from wsabie.cli.output import INTERRUPTED, InterruptExit, print_error, show_log_as_notes
 from wsabie.core.errors import WsabieError
 from wsabie.core.version import VERSION

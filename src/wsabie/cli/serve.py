@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from wsabie.cli.command import Options, Report, Settings, argument, command, option
+from wsabie.cli.framework import Options, Report, Settings, argument, command, option
 from wsabie.cli.inputs import refuse_collection_folder
-from wsabie.cli.options import Knowledge, OutputOptions
 from wsabie.cli.output import print_note
+from wsabie.cli.shared_options import Knowledge, OutputOptions
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:

@@ -31,10 +31,10 @@ from wsabie.models.entity_space.space import Space
 from wsabie.models.entity_space.space_annotator import SpaceAnnotator
 from wsabie.samples import PARTS, get_documents_path, get_photo_folder, get_sample_path
 from wsabie.storage.rejects import Rejects
-from wsabie.workflows.collection_splits import split_collection
 from wsabie.workflows.compare.comparison import Comparison, build_comparison_task
 from wsabie.workflows.compare.comparison_run import compare_models
 from wsabie.workflows.compare.entrants import build_entrants
+from wsabie.workflows.data_splits import split_rows
 from wsabie.workflows.report.examples import SPREAD, add_model_facts, build_image_examples, extract_split
 from wsabie.workflows.report.html_report import write_report
 from wsabie.workflows.report.report_input import ReportInput
@@ -119,7 +119,7 @@ def extract_sample(
     `test` is the share of the test side. Returns the rows and the split. An unreadable bundled image is an error.
     """
     run["rejects"] = Rejects(strict=True)
-    return extract_split(pictures, extractor, lambda rows: split_collection(rows, "auto", 0.1, test, seed), **run)
+    return extract_split(pictures, extractor, lambda rows: split_rows(rows, "auto", 0.1, test, seed), **run)
 
 
 def _build_report_input(
@@ -239,7 +239,7 @@ def run_document_demo(
     documents = open_source(get_documents_path())
     bag = BagOfWords().fit(documents)  # type: ignore[arg-type]
     rows = bag.transform(documents)  # type: ignore[arg-type]
-    sides = split_collection(rows, "row", 0.1, 0.2, seed)
+    sides = split_rows(rows, "row", 0.1, 0.2, seed)
     train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
     kind = EntityKind(KIND, train.X, train.ids, "tfidf")
     relation = Relation(kind, kind, build_similarity_matrix(train, train), "page")

@@ -37,7 +37,7 @@ from wsabie.storage.model_folder import is_model_folder
 from wsabie.storage.rejects import Rejects
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.training.trainer import Trainer
-from wsabie.workflows.collection_splits import require_enough_items, split_collection
+from wsabie.workflows.data_splits import require_enough_items, split_rows
 from wsabie.workflows.work_folder import find_work_folder, hold_work_folder
 
 Rows = TypeVar("Rows", FeatureTable, ShardedFeatureTable)
@@ -441,7 +441,7 @@ def _split_sides(
     training, held_out = rows, None if valid is None else valid.rows
     if valid is None and recipe.hold_out:
         require_enough_items(len(rows), recipe.hold_out, "row")
-        sides = split_collection(rows, "auto", recipe.hold_out, 0, recipe.seed)
+        sides = split_rows(rows, "auto", recipe.hold_out, 0, recipe.seed)
         training, held_out = rows.take(sides.train), rows.take(sides.valid)
     label_ids = _select_labels(count_labels(training), recipe)
     if held_out is None:

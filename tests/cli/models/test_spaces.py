@@ -18,7 +18,7 @@ from wsabie.features.base.table_builder import build_label_table
 from wsabie.io.recognition import open_source
 from wsabie.models.entity_space.space_annotator import SpaceAnnotator
 from wsabie.samples import get_documents_path
-from wsabie.workflows.collection_splits import split_collection
+from wsabie.workflows.data_splits import split_rows
 from wsabie.workflows.spaces import space_training
 from wsabie.workflows.spaces.relation_holdout import split_relations
 
@@ -382,9 +382,7 @@ def test_a_name_that_few_share_leaves_nothing_to_judge_by(cli: Cli, pages: Path,
     report = json.loads(cli("train", pages / "pages.toml", "--model", tmp_path / "m", "--epochs", 1, "--json").out)
     assert report["held_out_pairs"]["page"] > 0
     lines = [json.loads(line) for line in (pages / "paragraphs.jsonl").read_text().splitlines()]
-    held_out_rows = split_collection(
-        build_label_table(open_source(pages / "paragraphs.jsonl")), "auto", 0.1, 0, 0
-    ).valid
+    held_out_rows = split_rows(build_label_table(open_source(pages / "paragraphs.jsonl")), "auto", 0.1, 0, 0).valid
     for number, line in enumerate(lines):
         line["labels"] = [f"own {number}"] if number in held_out_rows else line["labels"]
     (tmp_path / "paragraphs.jsonl").write_text("\n".join(map(json.dumps, lines)))

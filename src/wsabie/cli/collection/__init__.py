@@ -4,8 +4,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wsabie.cli.command import Options, argument, option
-from wsabie.cli.options import OutputOptions
+from wsabie.cli.framework import Options, argument, option
+from wsabie.cli.shared_options import OutputOptions
 from wsabie.core.errors import InputError
 from wsabie.core.machine import get_user_name
 

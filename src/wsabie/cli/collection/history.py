@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsabie.cli.collection import CollectionOptions, PersonOptions, require_database
-from wsabie.cli.command import Report, argument, command, option
+from wsabie.cli.framework import Report, argument, command, option
 from wsabie.cli.output import format_count, format_time, out, print_note, quote_path, show_table
 from wsabie.core.errors import InputError, WsabieError
 

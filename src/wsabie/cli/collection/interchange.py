@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Literal
 
 from wsabie.cli.collection import CollectionOptions, PersonOptions
-from wsabie.cli.command import NotFor, Report, Settings, argument, command, option, refuse_options_for
-from wsabie.cli.options import ListedRejectOptions, RejectOptions
+from wsabie.cli.framework import NotFor, Report, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.output import TerminalProgress, format_count, print_note, quote_path
+from wsabie.cli.shared_options import ListedRejectOptions, RejectOptions
 from wsabie.core.errors import InputError
 
 

@@ -4,10 +4,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from wsabie.cli.collection import CollectionOptions, PersonOptions
-from wsabie.cli.command import JsonObject, Report, Settings, argument, command, option
+from wsabie.cli.framework import JsonObject, Report, Settings, argument, command, option
 from wsabie.cli.inputs import make_executor
-from wsabie.cli.options import Crop, Features, Normalise, OnnxOutput, RecallTarget, SeededThreadOptions, ThreadOptions
 from wsabie.cli.output import TerminalProgress, format_count, format_time, out, print_note, quote_path, show_table
+from wsabie.cli.shared_options import (
+    Crop,
+    Features,
+    Normalise,
+    OnnxOutput,
+    RecallTarget,
+    SeededThreadOptions,
+    ThreadOptions,
+)
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsabie.cli.collection import CollectionOptions
-from wsabie.cli.command import Report, command, option
+from wsabie.cli.framework import Report, command, option
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note
 from wsabie.storage.atomic_files import replace_file
 

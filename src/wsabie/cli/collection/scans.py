@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from wsabie.cli.collection import CollectionOptions, PersonOptions, require_database
-from wsabie.cli.command import Report, argument, command, option
-from wsabie.cli.options import ListedRejectOptions, ThreadOptions
+from wsabie.cli.framework import Report, argument, command, option
 from wsabie.cli.output import TerminalProgress, format_count, print_note, quote_path
+from wsabie.cli.shared_options import ListedRejectOptions, ThreadOptions
 from wsabie.core.errors import InputError
 from wsabie.storage.atomic_files import explain_read_errors
 

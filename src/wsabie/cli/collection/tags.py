@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from wsabie.cli.collection import CollectionOptions, PersonOptions
-from wsabie.cli.command import Report, argument, command, option
+from wsabie.cli.framework import Report, argument, command, option
 from wsabie.cli.output import format_count, format_figure, format_time, print_note, show_table
 from wsabie.core.errors import InputError
 

@@ -1,8 +1,8 @@
 """`wsabie encoders`."""
 
-from wsabie.cli.command import Report, command, option
-from wsabie.cli.options import OutputOptions
+from wsabie.cli.framework import Report, command, option
 from wsabie.cli.output import print_note, show_table
+from wsabie.cli.shared_options import OutputOptions
 
 
 class EncoderOptions(OutputOptions):

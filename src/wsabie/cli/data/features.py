@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from wsabie.cli import inputs
-from wsabie.cli.command import NotFor, Options, Report, Settings, argument, command, option, refuse_options_for
-from wsabie.cli.options import ClusterRunOptions, ExtractionOptions, Items, Landmarks, RejectOptions
+from wsabie.cli.framework import NotFor, Options, Report, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path
+from wsabie.cli.shared_options import ClusterRunOptions, ExtractionOptions, Items, Landmarks, RejectOptions
 from wsabie.core.errors import InputError, MissingLabelsError
 from wsabie.core.executors import Executor, SerialExecutor
 from wsabie.core.json_conversion import JsonObject

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from wsabie.cli.command import NotFor, Options, Report, Settings, argument, command, option, refuse_options_for
+from wsabie.cli.framework import NotFor, Options, Report, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.knowledge_files import load_knowledge, match_label_concepts
-from wsabie.cli.options import OptionalSeed, RejectOptions, Rejects, RelationName, Strict, Table
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note
+from wsabie.cli.shared_options import OptionalSeed, RejectOptions, Rejects, RelationName, Strict, Table
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from wsabie.cli.command import JsonObject, NotFor, Options, Report, command, option
+from wsabie.cli.framework import JsonObject, NotFor, Options, Report, command, option
 from wsabie.cli.inputs import format_features_hint, is_table, make_label_table, open_data, read_label_pairs
-from wsabie.cli.options import Data, RejectOptions, Seed
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path, show_table
-from wsabie.cli.target import list_declared_files, run_by_data
+from wsabie.cli.shared_options import Data, RejectOptions, Seed
+from wsabie.cli.space_dispatch import list_declared_files, run_by_data
 from wsabie.core.errors import InputError
 from wsabie.storage.atomic_files import explain_write_errors, lock_folder
 from wsabie.storage.output_checks import OutputKind
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wsabie.evaluation.splits import Split
     from wsabie.io.records import FeatureTable, ItemSubset, Source
     from wsabie.io.space_declaration import SpaceDeclaration
-    from wsabie.workflows.collection_splits import RelationSplit
+    from wsabie.workflows.data_splits import RelationSplit
 
 
 SIDES = ("train", "valid", "test")
@@ -79,7 +79,7 @@ def split(options: SplitOptions) -> Report:
 def _split_rows(options: SplitOptions) -> Report:
     """Write train, valid and test as Parquet, and the dropped rows as JSON lines."""
     from wsabie.io.records import ItemSubset
-    from wsabie.workflows import collection_splits
+    from wsabie.workflows import data_splits
 
     data, folder, by, seed = options.data, options.out, options.rows.by, options.seed
     files, label_pairs = _check_options(options)
@@ -95,9 +95,9 @@ def _split_rows(options: SplitOptions) -> Report:
             _require_rows(source, data, "split writes rows or pictures")
         relation_split = None
         if label_pairs is None:
-            sides = collection_splits.split_collection(rows, by, *options.shares, seed)
+            sides = data_splits.split_rows(rows, by, *options.shares, seed)
         else:
-            relation_split = collection_splits.split_with_relations(rows, label_pairs, *options.shares, seed)
+            relation_split = data_splits.split_with_relations(rows, label_pairs, *options.shares, seed)
             sides = relation_split.sides
         n_views = int((sides.sides(len(rows)) < 0).sum())
         if n_views:
@@ -108,7 +108,7 @@ def _split_rows(options: SplitOptions) -> Report:
         if options.rows.drop_near is not None:
             sides, left_out = _drop_near_rows(rows, sides, options.rows.drop_near)
             if relation_split is not None:
-                relation_split = collection_splits.recheck_relations(relation_split, rows, sides)
+                relation_split = data_splits.recheck_relations(relation_split, rows, sides)
         indexes = {files[name]: getattr(sides, name) for name in SIDES if len(getattr(sides, name))}
         take_part = source.take if is_table(source) else partial(ItemSubset, source)
         _write_parts({file: take_part(index) for file, index in indexes.items()}, folder)
@@ -194,7 +194,7 @@ def _write_relations(relation_split: "RelationSplit", folder: Path) -> JsonObjec
 def _split_labels(options: SplitOptions, files: dict[str, Path]) -> Report:
     """Hold one label of each row out."""
     from wsabie.io.records import count_labels
-    from wsabie.workflows.collection_splits import split_labels
+    from wsabie.workflows.data_splits import split_labels
 
     folder, shares = options.out, (options.valid or 0.0, 1.0 if options.test is None else options.test)
     with options.collect_rejects() as rejects:

@@ -6,11 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from wsabie.cli import inputs
-from wsabie.cli.command import NotFor, Options, Report, Settings, argument, command, option, refuse_options_for
-from wsabie.cli.hierarchies import SHOWN_MARKS, match_model_siblings
-from wsabie.cli.options import Candidates, HierarchyOptions, LabelLimit, Model, ModelClusterOptions, RejectOptions
+from wsabie.cli.framework import NotFor, Options, Report, Settings, argument, command, option, refuse_options_for
+from wsabie.cli.label_siblings import SHOWN_MARKS, match_model_siblings
 from wsabie.cli.output import escape_line, format_count, out, print_note, print_row
-from wsabie.cli.target import NO_LABELS, ONLY_SPACES, run_by_model
+from wsabie.cli.shared_options import (
+    Candidates,
+    HierarchyOptions,
+    LabelLimit,
+    Model,
+    ModelClusterOptions,
+    RejectOptions,
+)
+from wsabie.cli.space_dispatch import NO_LABELS, ONLY_SPACES, run_by_model
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.regions import OUTSIDE

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from wsabie.cli import inputs, output
-from wsabie.cli import options as shared
-from wsabie.cli.command import NotFor, Options, Settings, command, option
-from wsabie.cli.hierarchies import match_data_siblings, print_siblings, summarize_siblings
-from wsabie.cli.target import IN_TABLES, list_declared_files, read_test_declaration, run_by_data
+from wsabie.cli import shared_options as shared
+from wsabie.cli.framework import NotFor, Options, Settings, command, option
+from wsabie.cli.label_siblings import match_data_siblings, print_siblings, summarize_siblings
+from wsabie.cli.space_dispatch import IN_TABLES, list_declared_files, read_test_declaration, run_by_data
 from wsabie.core.errors import InputError, WsabieError
 from wsabie.storage.atomic_files import check_writable, lock_folder
 from wsabie.storage.output_checks import refuse_unknown_files
@@ -246,15 +246,15 @@ def _extract_sides(
     """Extract training, validation and test rows with the same columns; also return the extractor."""
 
     from wsabie.io.alignment import align_table
-    from wsabie.workflows.collection_splits import split_collection
+    from wsabie.workflows.data_splits import split_rows
 
     seed = options.seed or 0
-    split_rows = partial(split_collection, by=options.by, valid=0.1, test=0.1 if test is None else 0.0, seed=seed)
+    choose_sides = partial(split_rows, by=options.by, valid=0.1, test=0.1 if test is None else 0.0, seed=seed)
     if inputs.is_table(data):
         if test is not None and not inputs.is_table(test):
             modality = f"the training data are rows of features and the test data {test.modality}"
             raise InputError(f"{modality}; give the same kind")
-        rows, sides, extractor = data, split_rows(data), None
+        rows, sides, extractor = data, choose_sides(data), None
     else:
         from wsabie.features.extractor_registry import create_extractor
         from wsabie.workflows.report.examples import extract_split
@@ -262,7 +262,7 @@ def _extract_sides(
         resources, settings = options.resources(rejects=rejects), options.features.settings()
         names = settings.pop("features", None)
         extractor = create_extractor(names, source=data, **settings, seed=seed)
-        rows, sides = extract_split(data, extractor, split_rows, **resources)
+        rows, sides = extract_split(data, extractor, choose_sides, **resources)
         if test is not None and not inputs.is_table(test):
             test = extractor.transform(test, **resources)
     test_rows = rows.take(sides.test) if test is None else test

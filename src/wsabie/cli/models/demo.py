@@ -5,9 +5,9 @@ from pathlib import Path
 from shutil import which
 from typing import Literal
 
-from wsabie.cli.command import Report, command, option
-from wsabie.cli.options import OutputOptions, SeededThreadOptions
+from wsabie.cli.framework import Report, command, option
 from wsabie.cli.output import NARROW, TerminalProgress, out, quote_path, show_table
+from wsabie.cli.shared_options import OutputOptions, SeededThreadOptions
 
 
 class DemoOptions(OutputOptions, SeededThreadOptions):

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from wsabie.cli import inputs
-from wsabie.cli import options as shared
-from wsabie.cli.command import Options, Report, Settings, command, list_stated, option
-from wsabie.cli.hierarchies import match_model_siblings, print_siblings, summarize_siblings
+from wsabie.cli import shared_options as shared
+from wsabie.cli.framework import Options, Report, Settings, command, list_stated, option
+from wsabie.cli.label_siblings import match_model_siblings, print_siblings, summarize_siblings
 from wsabie.cli.output import TerminalProgress, format_count, format_figure, print_note, show_table
-from wsabie.cli.target import NO_LABELS, read_test_declaration, run_by_model
+from wsabie.cli.space_dispatch import NO_LABELS, read_test_declaration, run_by_model
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:

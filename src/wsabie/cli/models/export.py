@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from wsabie.cli.command import Report, argument, command, option
+from wsabie.cli.framework import Report, argument, command, option
 from wsabie.cli.inputs import find_modality, load_annotator
-from wsabie.cli.options import Model, OutputOptions
 from wsabie.cli.output import escape_line, format_count, out, print_note
-from wsabie.cli.target import load_space
+from wsabie.cli.shared_options import Model, OutputOptions
+from wsabie.cli.space_dispatch import load_space
 from wsabie.core.errors import InputError
 
 

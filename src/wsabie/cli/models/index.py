@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from wsabie.cli.command import JsonObject, Report, command, option
+from wsabie.cli.framework import JsonObject, Report, command, option
 from wsabie.cli.inputs import load_annotator, read_model_rows
-from wsabie.cli.options import Model, RecallTarget, RejectOptions, SeededThreadOptions
 from wsabie.cli.output import out, print_note, show_table
+from wsabie.cli.shared_options import Model, RecallTarget, RejectOptions, SeededThreadOptions
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wsabie.cli.command import JsonObject, Report, argument, command, option
+from wsabie.cli.framework import JsonObject, Report, argument, command, option
 from wsabie.cli.inputs import load_annotator, read_label_pairs
-from wsabie.cli.options import Model, OutputOptions, ThreadOptions
 from wsabie.cli.output import format_count, out, print_note, show_table
+from wsabie.cli.shared_options import Model, OutputOptions, ThreadOptions
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.storage.atomic_files import write_bytes
 

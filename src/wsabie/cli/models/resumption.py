@@ -7,10 +7,10 @@ from os import SEEK_END
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from wsabie.cli.command import JsonObject
+from wsabie.cli.framework import JsonObject
 from wsabie.cli.inputs import load_annotator, make_label_table
 from wsabie.cli.output import InterruptExit, print_note
-from wsabie.cli.target import load_space
+from wsabie.cli.space_dispatch import load_space
 from wsabie.core.errors import InputError, WsabieError
 from wsabie.storage.atomic_files import WriteError, explain_write_errors, lock_folder
 from wsabie.storage.rejects import Rejects

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from wsabie.cli import inputs
-from wsabie.cli import options as shared
-from wsabie.cli.command import NotFor, Options, Report, Settings, command, list_stated, option
+from wsabie.cli import shared_options as shared
 from wsabie.cli.epoch_tables import format_epoch_count
 from wsabie.cli.estimator_options import EnsembleOptions, EstimatorOptions, ShapeOptions
+from wsabie.cli.framework import NotFor, Options, Report, Settings, command, list_stated, option
 from wsabie.cli.knowledge_files import LabelOptions
 from wsabie.cli.models import resumption
 from wsabie.cli.output import format_count, format_figure, out, print_note, quote_path, show_table
-from wsabie.cli.target import IN_TABLES, list_declared_files, run_by_data
+from wsabie.cli.space_dispatch import IN_TABLES, list_declared_files, run_by_data
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.models.estimator_specs import SYSTEMS, build_estimator, find_spec

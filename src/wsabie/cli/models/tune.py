@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from wsabie.cli import options as shared
-from wsabie.cli.command import NotFor, Report, Settings, command, option
+from wsabie.cli import shared_options as shared
 from wsabie.cli.estimator_options import parse_assignments
+from wsabie.cli.framework import NotFor, Report, Settings, command, option
 from wsabie.cli.inputs import find_width, make_work_context, open_data, refuse_without_effect, report_unknown_labels
 from wsabie.cli.output import out, print_note, quote_path, show_table
-from wsabie.cli.target import list_declared_files, run_by_data
+from wsabie.cli.space_dispatch import list_declared_files, run_by_data
 from wsabie.core.errors import InputError
 from wsabie.models.estimator_specs import build_estimator
 from wsabie.storage.output_checks import refuse_unknown_files

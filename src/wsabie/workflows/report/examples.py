@@ -22,8 +22,8 @@ from wsabie.models.explanations import explain_picture
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.vocabulary.label_similarity import LabelMatch, LabelSimilarity, classify_labels
 from wsabie.workflows.charts.chart_files import encode_picture
-from wsabie.workflows.collection_splits import map_split
 from wsabie.workflows.compare.comparison import ComparisonTask, ModelEntry
+from wsabie.workflows.data_splits import map_split
 from wsabie.workflows.report import report_input
 from wsabie.workflows.report.html_pages import EncodedImage
 

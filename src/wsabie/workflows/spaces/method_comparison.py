@@ -18,10 +18,10 @@ from wsabie.io.records import FeatureTable, get_groups
 from wsabie.io.space_declaration import SpaceDeclaration
 from wsabie.models.entity_space.relations import Relation
 from wsabie.models.entity_space.space import Space
-from wsabie.workflows.collection_splits import map_split
 from wsabie.workflows.compare.comparison import ComparisonInterrupt, ModelOmission
 from wsabie.workflows.compare.entrants import Entrant
 from wsabie.workflows.compare.result_store import ModelResult, ResultStore, compute_value_digest, find_or_compute
+from wsabie.workflows.data_splits import map_split
 from wsabie.workflows.spaces.declared_data import DeclaredData, EntityFeatureExtractor, open_declared_data
 from wsabie.workflows.spaces.relation_holdout import ThreeWayRelations, plan_three_way_split, split_three_ways
 from wsabie.workflows.spaces.relation_methods import (

@@ -12,7 +12,7 @@ from wsabie.io.records import FeatureTable
 from wsabie.io.space_declaration import KindDeclaration, RelationDeclaration, SpaceDeclaration
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.storage.rejects import Rejects
-from wsabie.workflows.collection_splits import require_enough_items, split_collection
+from wsabie.workflows.data_splits import require_enough_items, split_rows
 from wsabie.workflows.spaces.declared_data import DeclaredData, IdPairs, open_declared_data, select_relations
 
 MOST_ALIKE = 10
@@ -102,7 +102,7 @@ def split_relations(
     if sides is None:
         for rows in data.rows.values() if share else ():
             require_enough_items(len(rows), share, "item")
-        sides = {name: split_collection(rows, "auto", share, 0, seed) for name, rows in data.rows.items() if share}
+        sides = {name: split_rows(rows, "auto", share, 0, seed) for name, rows in data.rows.items() if share}
     training_kinds, held_out_kinds = dict[str, EntityKind](), dict[str, EntityKind]()
     for name, rows in data.rows.items():
         kind = declared.kinds[name]
@@ -232,7 +232,7 @@ def plan_three_way_split(
         As `collect_declared_data`; or a side stays empty.
     """
     data = open_declared_data(declared, select_relations(declared, ()), rejects)
-    sides = {name: split_collection(rows, "auto", valid, test, seed) for name, rows in data.rows.items()}
+    sides = {name: split_rows(rows, "auto", valid, test, seed) for name, rows in data.rows.items()}
     return SplitPlan(data, sides, valid, test, seed)
 
 

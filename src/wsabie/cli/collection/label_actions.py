@@ -5,9 +5,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from wsabie.cli.collection import CollectionOptions, PersonOptions
-from wsabie.cli.command import JsonObject, NotFor, Report, Settings, argument, command, option, refuse_options_for
-from wsabie.cli.options import Knowledge, Table
+from wsabie.cli.framework import JsonObject, NotFor, Report, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.output import TerminalProgress, escape_line, format_count, out, print_note, quote_path, show_table
+from wsabie.cli.shared_options import Knowledge, Table
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from wsabie.cli.command import Report, argument, command, option
-from wsabie.cli.hierarchies import match_model_siblings
+from wsabie.cli.framework import Report, argument, command, option
 from wsabie.cli.inputs import load_annotator
-from wsabie.cli.options import HierarchyOptions, LabelLimit, Model, OutputOptions
+from wsabie.cli.label_siblings import match_model_siblings
 from wsabie.cli.output import show_table
-from wsabie.cli.target import NO_LABELS, ONLY_SPACES, run_by_model
+from wsabie.cli.shared_options import HierarchyOptions, LabelLimit, Model, OutputOptions
+from wsabie.cli.space_dispatch import NO_LABELS, ONLY_SPACES, run_by_model
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:

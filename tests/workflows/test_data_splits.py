@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 from wsabie.core.errors import InputError
 from wsabie.features.images.augmentation import strip_view_ids
 from wsabie.io.records import FeatureTable
-from wsabie.workflows.collection_splits import split_collection, split_labels
+from wsabie.workflows.data_splits import split_labels, split_rows
 
 NAMES = [f"song {i}{view}" for i in range(50) for view in ("", "#2")]
 
@@ -22,14 +22,14 @@ def build_rows(ids: list[str], **more: object) -> FeatureTable:
 @pytest.mark.parametrize("by", ["auto", "row", "label"])
 def test_a_name_alone_makes_no_view(by: str) -> None:
     """Ids of songs that look like views: every row is on a side."""
-    sides = split_collection(build_rows(NAMES), by, 0.2, 0.2, 0)
+    sides = split_rows(build_rows(NAMES), by, 0.2, 0.2, 0)
     assert (sides.sides(100) >= 0).all()
-    assert split_collection(build_rows(NAMES, dictionary="d", augment=1), by, 0.2, 0.2, 0).sides(100).min() == 0
+    assert split_rows(build_rows(NAMES, dictionary="d", augment=1), by, 0.2, 0.2, 0).sides(100).min() == 0
 
 
 def test_views_stay_with_their_picture_and_only_the_centred_one_is_judged() -> None:
     for by in ("auto", "row", "label"):
-        sides = split_collection(build_rows(NAMES, augment=2), by, 0.2, 0.2, 0)
+        sides = split_rows(build_rows(NAMES, augment=2), by, 0.2, 0.2, 0)
         held_out_names = [NAMES[i] for i in (*sides.valid, *sides.test)]
         assert held_out_names
         assert not [name for name in held_out_names if "#" in name]
@@ -42,7 +42,7 @@ def test_groups_hold_views_of_several_pictures_together() -> None:
     groups = [f"g{i // 4}" for i in range(100)]
     for by in ("group", "label", "time"):
         times = [f"2020-01-{1 + i // 10:02d}" for i in range(100)]
-        sides = split_collection(build_rows(NAMES, augment=2, groups=groups, times=times), by, 0.2, 0.2, 0)
+        sides = split_rows(build_rows(NAMES, augment=2, groups=groups, times=times), by, 0.2, 0.2, 0)
         side_groups = [{groups[i] for i in side} for side in (sides.train, sides.valid, sides.test)]
         assert all(side_groups)
         assert sum(map(len, side_groups)) == len(set().union(*side_groups))
@@ -52,13 +52,13 @@ def test_views_count_as_written_and_no_other_way() -> None:
     ids = ["a", "a#1", "a#01", "a#\u0661", "a#3", "a#" + "9" * 5000, "b", "#1", "a#1#1"]
     views = {"a#1": "a", "a#1#1": "a#1"}
     assert strip_view_ids(ids, 2) == [views.get(name, name) for name in ids]
-    sides = split_collection(build_rows(ids, augment=2), "row", 0.0, 0.6, 3)
+    sides = split_rows(build_rows(ids, augment=2), "row", 0.0, 0.6, 3)
     assert {ids[i] for i in np.flatnonzero(sides.sides(len(ids)) < 0)} <= set(views)
 
 
 def test_an_unknown_way_is_refused() -> None:
     with pytest.raises(InputError, match="a split by 'colour' is unknown; choose one of 'row', 'group'"):
-        split_collection(build_rows(NAMES), "colour", 0.1, 0.1, 0)
+        split_rows(build_rows(NAMES), "colour", 0.1, 0.1, 0)
 
 
 def test_labels_dealt_out_are_on_one_side_each() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from wsabie.cli.command import NotFor, Options, Settings, list_stated, option
+from wsabie.cli.framework import NotFor, Options, Settings, list_stated, option
 from wsabie.cli.inputs import EXTRACTOR_PARAMETERS, make_executor
 from wsabie.cli.output import TerminalProgress, print_note, show_json
 from wsabie.core.errors import InputError

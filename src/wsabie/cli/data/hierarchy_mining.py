@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Literal
 
-from wsabie.cli.command import Report, argument, command, option
+from wsabie.cli.framework import Report, argument, command, option
 from wsabie.cli.inputs import read_label_names
-from wsabie.cli.options import OutputOptions
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note
+from wsabie.cli.shared_options import OutputOptions
 from wsabie.core.errors import InputError
 
 

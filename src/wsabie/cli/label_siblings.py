@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wsabie.cli.command import JsonObject
+from wsabie.cli.framework import JsonObject
 from wsabie.cli.inputs import format_names, is_training_data
 from wsabie.cli.output import format_count, print_note
 from wsabie.core.errors import InputError

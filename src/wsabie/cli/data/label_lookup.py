@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from wsabie.cli.command import NotFor, Report, argument, command, option, refuse_options_for
+from wsabie.cli.framework import NotFor, Report, argument, command, option, refuse_options_for
 from wsabie.cli.knowledge_files import load_knowledge, match_label_concepts
-from wsabie.cli.options import Knowledge, OutputOptions, RelationPairs, Table
 from wsabie.cli.output import escape_line, format_count, out, print_note, print_row, show_table
+from wsabie.cli.shared_options import Knowledge, OutputOptions, RelationPairs, Table
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.storage.atomic_files import write_text
 

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsabie.cli import inputs
-from wsabie.cli.command import JsonObject, Options, Report, argument, command, option
+from wsabie.cli.framework import JsonObject, Options, Report, argument, command, option
 from wsabie.cli.knowledge_files import load_knowledge, load_word_vectors, match_concepts
-from wsabie.cli.options import Knowledge, Model, RejectOptions, RelationPairs, Table, ThreadOptions
 from wsabie.cli.output import escape_line, format_count, out, print_note, print_row
-from wsabie.cli.target import load_space
+from wsabie.cli.shared_options import Knowledge, Model, RejectOptions, RelationPairs, Table, ThreadOptions
+from wsabie.cli.space_dispatch import load_space
 from wsabie.core.errors import InputError
 from wsabie.storage.atomic_files import write_bytes, write_text
 from wsabie.storage.rejects import Rejects

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from wsabie.cli.command import NotFor, Options, Report, argument, command, list_stated, option, refuse_options_for
+from wsabie.cli.framework import NotFor, Options, Report, argument, command, list_stated, option, refuse_options_for
 from wsabie.cli.knowledge_files import load_word_vectors
-from wsabie.cli.options import OptionalSeed, RejectOptions
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path, show_table
+from wsabie.cli.shared_options import OptionalSeed, RejectOptions
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:

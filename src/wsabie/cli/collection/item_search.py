@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsabie.cli.collection import CollectionOptions
-from wsabie.cli.command import JsonObject, Report, argument, command, option
-from wsabie.cli.options import Knowledge
+from wsabie.cli.framework import JsonObject, Report, argument, command, option
 from wsabie.cli.output import escape_line, out, print_note, print_row
+from wsabie.cli.shared_options import Knowledge
 from wsabie.core.errors import InputError
 from wsabie.storage.atomic_files import write_bytes
 

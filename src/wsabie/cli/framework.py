@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias, dataclass_transform, get
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from wsabie.cli.errors import check_path
+from wsabie.cli.error_messages import check_path
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject as JsonObject
 from wsabie.storage.atomic_files import lock_folder

@@ -1,4 +1,4 @@
-"""Splits of a collection into training, validation and test."""
+"""Splits of rows into training, validation and test."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ def require_enough_items(n_items: int, share: float, unit: str) -> None:
         raise InputError(f"{problem} to set {100 * share:.3g}% aside; give more {unit}s, or --hold-out 0")
 
 
-def split_collection(rows: FeatureTable, by: str, valid: float, test: float, seed: int) -> Split:
+def split_rows(rows: FeatureTable, by: str, valid: float, test: float, seed: int) -> Split:
     """Return the row numbers of the three sides.
 
     Views of one image stay together for every `by`. Only its centred view is evaluated: further views of validation and
@@ -47,7 +47,7 @@ def split_collection(rows: FeatureTable, by: str, valid: float, test: float, see
     >>> from scipy.sparse import csr_matrix
     >>> X, Y = csr_matrix((6, 2)), csr_matrix(np.ones((6, 1), "int8"))
     >>> rows = FeatureTable(X, Y, ["sea"], ["a", "a#1", "b", "b#1", "c", "c#1"], augment=1)
-    >>> sides = split_collection(rows, "auto", 0.0, 0.3, 0)
+    >>> sides = split_rows(rows, "auto", 0.0, 0.3, 0)
     >>> [rows.ids[i] for i in sides.train], [rows.ids[i] for i in sides.test]
     (['a', 'a#1', 'b', 'b#1'], ['c'])
     """
@@ -86,7 +86,7 @@ def split_with_relations(
     """Split rows so that each side has quadruplets of as many relations between labels as possible.
 
     Groups and views of one image stay together, and further views are left out of validation and test, as in
-    `split_collection`.
+    `split_rows`.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from wsabie.cli.command import NotFor, list_leaves, refuse_options_for
+from wsabie.cli.framework import NotFor, list_leaves, refuse_options_for
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
