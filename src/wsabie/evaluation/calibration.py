@@ -51,12 +51,12 @@ class Calibration:
     offset: float
     label_offsets: Float32 | None = None
 
-    def for_labels(self, n: int) -> "Calibration":
+    def extend_labels(self, n: int) -> "Calibration":
         """Extend the calibration to n labels; new ones get the common offset.
 
         Examples
         --------
-        >>> Calibration(2.0, 0.0, np.array([0.5], np.float32)).for_labels(3).label_offsets
+        >>> Calibration(2.0, 0.0, np.array([0.5], np.float32)).extend_labels(3).label_offsets
         array([0.5, 0. , 0. ], dtype=float32)
         """
         offsets = self.label_offsets

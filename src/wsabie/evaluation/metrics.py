@@ -2,8 +2,8 @@
 
 Derivation. Take one row. A *group* is a set of t candidates with one score; A candidates score strictly above
 it. r labels of the group are positive, P above it are, R in the whole row are. In a random order of the group
-each of its t places (ranks A + 1 to A + t) holds a positive with probability r / t, and given that place j
-does, each of the j - 1 places before it holds one of the other r - 1 positives with probability q = (r - 1) /
+each of its t ranks (A + 1 to A + t) holds a positive with probability r / t, and given that rank A + j
+does, each of the j - 1 ranks before it holds one of the other r - 1 positives with probability q = (r - 1) /
 (t - 1). Hence, with the harmonic numbers H and the discounts D(k) = sum_{j<=k} 1 / log2(j + 1),
 
     hits in the first k      r / t * clip(k - A, 0, t)
@@ -17,7 +17,7 @@ Every group is shared out equally over its r positives, so that all sums run ove
 is one group of everything, and gets exactly chance. McSherry & Najork ("Computing Information Retrieval
 Performance Measures Efficiently in the Presence of Tied Scores", ECIR 2008) derive all but the last two.
 
-Libraries break ties by place, by name or against the model, so they give other figures where scores tie
+Libraries break ties by position, by name or against the model, so they give other figures where scores tie
 (`docs/decisions/metrics-and-calibration.md`).
 
 Three metrics give credit for labels near a true one: sibling and hierarchical precision, hierarchical error.
@@ -50,7 +50,7 @@ The Extreme Classification repository reports this ratio of means. A row's value
 best.
 
 With ties all are, as above, expected values over random orders of tied labels. Let A labels score strictly above
-the k-th score and t labels have it. Each of the t is in one of the k - A remaining places with the same probability, so
+the k-th score and t labels have it. Each of the t has one of the k - A remaining ranks with the same probability, so
 
     k psib@k = sum of S over the A labels above + (k - A) * mean of S over the t labels
 
@@ -151,19 +151,19 @@ def build_ranks(indptr: Int64, n_above: Int64, tied: Int64, n_candidates: Int64)
     )
 
 
-def hits_at(ranks: PositiveRanks, k: int) -> Float64:
+def top_k_probability(ranks: PositiveRanks, k: int) -> Float64:
     """Return the probability, per positive, that it is among the first k, (nnz,)."""
     return np.clip(k - ranks.n_above, 0, ranks.group) / ranks.group
 
 
 def precision_at(ranks: PositiveRanks, k: int) -> Float64:
     """Return p@k = hits in the first k / k, per row; k is never reduced to the number of candidates."""
-    return ranks.mean_per_row(hits_at(ranks, k)) * (ranks.n_positives / k)
+    return ranks.mean_per_row(top_k_probability(ranks, k)) * (ranks.n_positives / k)
 
 
 def recall_at(ranks: PositiveRanks, k: int) -> Float64:
     """Return recall@k = hits in the first k / number of positives, per row."""
-    return ranks.mean_per_row(hits_at(ranks, k))
+    return ranks.mean_per_row(top_k_probability(ranks, k))
 
 
 def hit_at(ranks: PositiveRanks, k: int) -> Float64:
@@ -268,9 +268,10 @@ def measure_propensity_precision(ranks: PositiveRanks, weights: Float64, k: int)
     k : int
     """
     start = np.cumsum(ranks.n_positives) - ranks.n_positives
-    place = np.arange(len(weights)) - start[ranks.row]
-    ordered = weights[np.lexsort((-weights, ranks.row))]
-    return ranks.sum_per_row(hits_at(ranks, k) * weights) / k, ranks.sum_per_row(ordered * (place < k)) / k
+    ideal_weights = weights[np.lexsort((-weights, ranks.row))]
+    ideal_weights[np.arange(len(weights)) - start[ranks.row] >= k] = 0
+    gains = ranks.sum_per_row(top_k_probability(ranks, k) * weights)
+    return gains / k, ranks.sum_per_row(ideal_weights) / k
 
 
 def _compute_by_best_group(ranks: PositiveRanks, compute: Callable[[int, int, int], float]) -> Float64:
@@ -337,7 +338,7 @@ RowMetric = Callable[[RankedRow, Int64, Any, tuple[int, ...]], tuple[Sequence[fl
 """(row, true labels, relation of labels, ks) -> values and highest possible values, or None, for each k."""
 
 
-def compute_kinship_metrics(
+def compute_hierarchy_metrics(
     scores: Array,
     best: TopKHeap,
     positives: LabelLists,
@@ -381,7 +382,7 @@ def compute_kinship_metrics(
     return values, highest
 
 
-def measure_siblings(
+def compute_sibling_precision(
     row: RankedRow, true_labels: Int64, similar: LabelSimilarity, ks: tuple[int, ...]
 ) -> tuple[Float64, Float64]:
     """Compute psib@k of a row, and that of the best possible order."""
@@ -391,29 +392,29 @@ def measure_siblings(
     top = np.sort(np.partition(candidates, len(candidates) - n_top)[len(candidates) - n_top :])[::-1]
     gain_sums = np.concatenate([[0.0], np.cumsum(top, dtype=np.float64)])
     highest = np.array([gain_sums[min(k, n_top)] / k for k in ks])
-    return compute_row_precision(row, similarity, ks), highest
+    return _average_similarity(row, similarity, ks), highest
 
 
-def measure_correct_sets(
+def compute_hierarchical_precision(
     row: RankedRow, true_labels: Int64, hops: HopDistances, ks: tuple[int, ...]
 ) -> tuple[list[float], list[float]]:
     """Compute hp@k of a row, and the highest values that the correct sets allow."""
     near = hops.around(true_labels, max(ks), row.candidate)
     correct_sets = [(near <= find_radius(near, k)).astype(np.float32) for k in ks]
-    values = [float(compute_row_precision(row, correct, (k,))[0]) for correct, k in zip(correct_sets, ks, strict=True)]
+    values = [float(_average_similarity(row, correct, (k,))[0]) for correct, k in zip(correct_sets, ks, strict=True)]
     return values, [min(k, int(correct.sum())) / k for correct, k in zip(correct_sets, ks, strict=True)]
 
 
-def measure_errors(
+def compute_hierarchical_error(
     row: RankedRow, true_labels: Int64, heights: AncestorHeights, ks: tuple[int, ...]
 ) -> tuple[list[float], None]:
     """Compute herr@k of a row."""
     errors = heights.between(true_labels)
-    return [_compute_row_error(row, errors, k) for k in ks], None
+    return [_compute_least_error(row, errors, k) for k in ks], None
 
 
-def compute_row_precision(row: RankedRow, similarity: Float32, ks: tuple[int, ...]) -> Float64:
-    """Compute psib@k of one row for each k."""
+def _average_similarity(row: RankedRow, similarity: Float32, ks: tuple[int, ...]) -> Float64:
+    """Return the mean similarity of the first k labels of a row, as expected over ties, for each k."""
     first = row.first_scores
     gain_sums = np.concatenate([[0.0], np.cumsum(similarity[row.first_labels], dtype=np.float64)])
     values = np.empty(len(ks))
@@ -425,12 +426,12 @@ def compute_row_precision(row: RankedRow, similarity: Float32, ks: tuple[int, ..
         cut = first[k - 1] if k < len(first) else -np.inf
         n_above = int(np.sum(first > cut))
         tied = similarity[row.candidate & (row.scores == cut)]
-        places = min(k - n_above, len(tied))
-        values[i] = (gain_sums[n_above] + (places * tied.mean(dtype=np.float64) if places else 0.0)) / k
+        n_drawn = min(k - n_above, len(tied))
+        values[i] = (gain_sums[n_above] + (n_drawn * tied.mean(dtype=np.float64) if n_drawn else 0.0)) / k
     return values
 
 
-def _compute_row_error(row: RankedRow, errors: Float64, k: int) -> float:
+def _compute_least_error(row: RankedRow, errors: Float64, k: int) -> float:
     """Compute herr@k of one row."""
     first = row.first_scores
     # labels with a score of -inf are never among the first ones, but they are candidates

@@ -190,8 +190,8 @@ def compute_rank_metrics(
         1 + number of candidates that score higher than the true one.
     ks : sequence of int
     tied : (n,) ints or None
-        Number of other candidates with the same score; None: no ties. A metric is then its mean over the places that
-        the true one may take among them, so that a constant scorer gets exactly chance.
+        Number of other candidates with the same score; None: no ties. A metric is then its mean over the ranks that
+        the true one may have among them, so that a constant scorer gets exactly chance.
 
     Returns
     -------
@@ -208,6 +208,6 @@ def compute_rank_metrics(
 
     first = np.asarray(ranks, np.int64)
     ties = np.zeros_like(first) if tied is None else np.asarray(tied, np.int64)
-    placed = metrics.build_ranks(np.arange(len(first) + 1), first - 1, ties, first)  # one true candidate a row
-    values = {f"p@{k}": metrics.precision_at(placed, k) for k in ks}
-    return {**values, "MAP": metrics.average_precision(placed), "rank": first + ties / 2}
+    true_ranks = metrics.build_ranks(np.arange(len(first) + 1), first - 1, ties, first)  # one true candidate a row
+    values = {f"p@{k}": metrics.precision_at(true_ranks, k) for k in ks}
+    return {**values, "MAP": metrics.average_precision(true_ranks), "rank": first + ties / 2}

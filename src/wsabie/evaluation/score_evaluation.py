@@ -183,7 +183,7 @@ class BlockFigures(NamedTuple):
     highest: dict[str, float]
     has_positives: Bool
     best: TopKHeap
-    of_labels: tuple[Int64, Float64, Float64]  # positives one by one: label, hit, reciprocal rank
+    positive_figures: tuple[Int64, Float64, Float64]  # positives one by one: label, hit, reciprocal rank
     tied_positives: int
 
 
@@ -214,9 +214,9 @@ class EvaluationAccumulator:
                 )
                 raise InputError(message)
         relations: dict[str, tuple[metrics.RowMetric, Any]] = {
-            "psib": (metrics.measure_siblings, similar),
-            "hp": (metrics.measure_correct_sets, hops),
-            "herr": (metrics.measure_errors, heights),
+            "psib": (metrics.compute_sibling_precision, similar),
+            "hp": (metrics.compute_hierarchical_precision, hops),
+            "herr": (metrics.compute_hierarchical_error, heights),
         }
         self.relations = {name: relation for name, relation in relations.items() if relation[1] is not None}
         self.inverse_propensities = None if propensities is None else _invert(propensities, n_labels)
@@ -232,12 +232,12 @@ class EvaluationAccumulator:
     def measure(self, lo: int, scores: Array) -> BlockFigures:
         """Measure the rows from lo on; the accumulator does not change."""
         scores, hi = _as_scores(scores), lo + len(scores)
-        self._check_place(lo, hi, scores)
+        self._check_rows(lo, hi, scores)
         positives, excluded = self.positives.part(lo, hi), self.excluded.part(lo, hi)
         best = _rank_best(scores, excluded, max(self.ks) + 1, lo)
         ranks = rank_scores(scores, positives, excluded)
         has_positives = ranks.n_positives > 0
-        values, ceilings = metrics.compute_kinship_metrics(scores, best, positives, excluded, self.relations, self.ks)
+        values, ceilings = metrics.compute_hierarchy_metrics(scores, best, positives, excluded, self.relations, self.ks)
         if self.inverse_propensities is not None:
             weights = self.inverse_propensities[positives.labels]
             for k in self.ks:
@@ -245,10 +245,10 @@ class EvaluationAccumulator:
                 values[name], ceilings[name] = metrics.measure_propensity_precision(ranks, weights, k)
         per_row = _compute_row_metrics(ranks, self.ks) | values
         highest = {name: float(ceiling[has_positives].sum()) for name, ceiling in ceilings.items()}
-        hits, reciprocal = metrics.hits_at(ranks, max(self.ks)), metrics.label_reciprocal_rank(ranks)
+        hits, reciprocal = metrics.top_k_probability(ranks, max(self.ks)), metrics.label_reciprocal_rank(ranks)
         tied_rows = ranks.row[ranks.group > ranks.positives_in_group]
-        of_labels = positives.labels, hits, reciprocal
-        return BlockFigures(lo, hi, per_row, highest, has_positives, best, of_labels, len(np.unique(tied_rows)))
+        positive_figures = positives.labels, hits, reciprocal
+        return BlockFigures(lo, hi, per_row, highest, has_positives, best, positive_figures, len(np.unique(tied_rows)))
 
     def add(self, block: BlockFigures) -> None:
         """Add the figures of a block; the order of blocks decides the rounding of sums."""
@@ -259,12 +259,12 @@ class EvaluationAccumulator:
         for name, ceiling in block.highest.items():
             self.highest[name] = self.highest.get(name, 0.0) + ceiling
         self._add_best(block.best, block.has_positives)
-        labels, *weights = block.of_labels
+        labels, *weights = block.positive_figures
         for sums, weight in zip(self.sums, (None, *weights), strict=True):
             sums += np.bincount(labels, weight, minlength=self.n_labels)
         self.tied_positives += block.tied_positives
 
-    def _check_place(self, lo: int, hi: int, scores: Array) -> None:
+    def _check_rows(self, lo: int, hi: int, scores: Array) -> None:
         if scores.shape[1] != self.n_labels:
             raise InputError(f"scores from row {lo} on have {scores.shape[1]} columns, others {self.n_labels}")
         if lo < 0 or hi > self.n_rows:
@@ -315,8 +315,8 @@ class EvaluationAccumulator:
 def _compute_row_metrics(ranks: metrics.PositiveRanks, ks: tuple[int, ...]) -> dict[str, Float64]:
     by_length = {"p": metrics.precision_at, "recall": metrics.recall_at, "hit": metrics.hit_at, "ndcg": metrics.ndcg_at}
     values = {f"{name}@{k}": measure(ranks, k) for name, measure in by_length.items() for k in ks}
-    of_all = {"MAP": metrics.average_precision, "MRR": metrics.first_reciprocal_rank, "AUC": metrics.auc}
-    return values | {name: measure(ranks) for name, measure in of_all.items()}
+    list_metrics = {"MAP": metrics.average_precision, "MRR": metrics.first_reciprocal_rank, "AUC": metrics.auc}
+    return values | {name: measure(ranks) for name, measure in list_metrics.items()}
 
 
 def _compute_ceilings(n_positives: Int64, ks: tuple[int, ...]) -> dict[str, float]:

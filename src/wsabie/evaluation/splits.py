@@ -124,8 +124,8 @@ def check_overlap(train_ids: Sequence[str], train_X: Matrix, test_ids: Sequence[
     --------
     >>> check_overlap(["1", "2"], np.eye(2), ["1"], np.ones((1, 2)))
     """
-    place = {name: i for i, name in enumerate(train_ids)}
-    shared = [(place[name], j) for j, name in enumerate(test_ids) if name in place]
+    row_by_id = {name: i for i, name in enumerate(train_ids)}
+    shared = [(row_by_id[name], j) for j, name in enumerate(test_ids) if name in row_by_id]
     if not shared:
         return
     train_rows, test_rows = (list(side) for side in zip(*shared, strict=True))
@@ -260,10 +260,10 @@ def _assign_by_label(units: SplitUnits, Y: Matrix, valid: float, test: float) ->
     """Split evenly along the units by their rarest label; the only unit of a label stays in training."""
     unit_labels = _collect_unit_labels(units, Y)
     frequency = np.asarray(unit_labels.sum(axis=0)).ravel()
-    places = _find_rarest_labels(unit_labels, frequency)
-    order = np.lexsort((np.arange(len(places)), places))
+    rarest = _find_rarest_labels(unit_labels, frequency)
+    order = np.lexsort((np.arange(len(rarest)), rarest))
     is_needed = np.asarray((unit_labels @ (frequency == 1).astype(np.int64)) > 0).ravel()
-    side = np.full(len(places), TRAIN)
+    side = np.full(len(rarest), TRAIN)
     for number, fraction in ((TEST, test), (VALID, valid)):
         free = order[(side[order] == TRAIN) & ~is_needed[order]]
         side[free[_choose_evenly(units.size[free], fraction * units.size.sum())]] = number
@@ -296,12 +296,12 @@ def _collect_unit_labels(units: SplitUnits, Y: Matrix) -> Matrix:
 
 
 def _find_rarest_labels(unit_labels: Matrix, frequency: Int64) -> Int64:
-    """Return the place of each unit's rarest label in the order of frequency; -1 without labels."""
-    places = np.empty(len(frequency), np.int64)
-    places[np.argsort(frequency, kind="stable")] = np.arange(len(frequency))
+    """Return the frequency rank of each unit's rarest label, from 0 for the rarest of all; -1 without labels."""
+    frequency_rank = np.empty(len(frequency), np.int64)
+    frequency_rank[np.argsort(frequency, kind="stable")] = np.arange(len(frequency))
     unit = np.repeat(np.arange(unit_labels.shape[0]), np.diff(unit_labels.indptr))
     rarest = np.full(unit_labels.shape[0], len(frequency), np.int64)
-    np.minimum.at(rarest, unit, places[unit_labels.indices])
+    np.minimum.at(rarest, unit, frequency_rank[unit_labels.indices])
     return np.where(rarest == len(frequency), -1, rarest)
 
 
@@ -469,7 +469,7 @@ def _separate_near_rows(
     if not len(rows) or not len(known_rows):
         return rows, NearDuplicates(rows[:0], rows[:0], np.zeros(0, np.float32))
     with config_context(working_memory=_MEBIBYTES):
-        places, distances = pairwise_distances_argmin_min(points[rows], points[known_rows], metric="cosine")
+        nearest, distances = pairwise_distances_argmin_min(points[rows], points[known_rows], metric="cosine")
     similarities = 1 - distances
     near = similarities >= threshold - _ROUNDING
-    return rows[~near], NearDuplicates(rows[near], known_rows[places[near]], similarities[near])
+    return rows[~near], NearDuplicates(rows[near], known_rows[nearest[near]], similarities[near])

@@ -130,7 +130,7 @@ def _learn(model: Wsabie, part: FeatureTable, epochs: int, *, calibrated: bool) 
     if any(labels):
         model.calibrate(calibration_rows.X, labels)
     elif probabilities is not None:
-        model.calibration_ = probabilities.for_labels(len(model.vocabulary_))
+        model.calibration_ = probabilities.extend_labels(len(model.vocabulary_))
     seconds = sum(stats.seconds for stats in model.history_[n_before:])
     n_new_labels = len(model.vocabulary_) - n_labels
     return {**figures, "rows": len(part), "new_labels": n_new_labels, "seconds": round(seconds, 3)}

@@ -12,7 +12,7 @@ import wsabie
 from wsabie.models.estimator_specs import find_name
 from wsabie.models.stacking import auto_ranker
 from wsabie.models.stacking.auto_ranker import choose_model
-from wsabie.models.stacking.held_out_scores import FOLDS
+from wsabie.models.stacking.holdout_scores import FOLDS
 
 
 def draw_circles(n: int = 600) -> tuple[np.ndarray, list[str]]:

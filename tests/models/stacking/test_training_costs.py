@@ -12,7 +12,7 @@ from wsabie.models.stacking.training_costs import DataSize, estimate_seconds
 def measure(n: int, n_labels: int, n_features: int, is_sparse: bool) -> DataSize:
     X = np.ones((n, n_features), np.float32)
     targets = sp.csr_matrix((np.ones(n), (np.arange(n), np.arange(n) % n_labels)), shape=(n, n_labels))
-    return DataSize.of(sp.csr_matrix(X) if is_sparse else X, targets)
+    return DataSize.measure(sp.csr_matrix(X) if is_sparse else X, targets)
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])

@@ -190,20 +190,22 @@ class FittedSpace(FittedModel):
             relation.name: build_holdout_pairs(relation, self.kinds_, trained=trained_pairs.get(relation.name))
             for relation in relations
         }
-        kinship = {relation.name: self._find_kinship(relation, hierarchy) for relation in relations}
+        options = {relation.name: self._match_hierarchy(relation, hierarchy) for relation in relations}
         require(
-            hierarchy is None or any(kinship.values()),
+            hierarchy is None or any(options.values()),
             f"the hierarchy names nothing that is looked for by {', '.join(sides)}; give an is-a list over these",
         )
-        return {name: evaluate_relation(side, self.space_, threads, ks, kinship[name]) for name, side in sides.items()}
+        return {name: evaluate_relation(side, self.space_, threads, ks, options[name]) for name, side in sides.items()}
 
-    def _find_kinship(self, relation: Relation, hierarchy: Hierarchy | None) -> dict[str, Any]:
+    def _match_hierarchy(self, relation: Relation, hierarchy: Hierarchy | None) -> dict[str, Any]:
         """Return the hierarchy's distances between the targets of a relation; empty if it knows none of them."""
         if hierarchy is None:
             return {}
         end = relation.target
-        own = end.names() if isinstance(end, EntityKind) and end.X is not None else None
-        names = self.entity_names(relation.target_kind) if own is None else list(own)
+        if isinstance(end, EntityKind) and end.X is not None:
+            names = list(end.names())
+        else:
+            names = self.entity_names(relation.target_kind)
         hops = hierarchy.hops(names)
         return {"hops": hops, "similar": hierarchy.similar(names)} if hops.is_known().any() else {}
 

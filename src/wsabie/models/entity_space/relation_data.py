@@ -151,9 +151,9 @@ class SpaceMonitor:
 
 
 def evaluate_relation(
-    pairs: HoldoutPairs, space: MultiRelationSpace, threads: int, ks: Sequence[int], kinship: Mapping[str, Any]
+    pairs: HoldoutPairs, space: MultiRelationSpace, threads: int, ks: Sequence[int], options: Mapping[str, Any]
 ) -> Evaluation:
-    """Return all figures of a relation, of queries with a pair; `kinship` goes to `evaluate_scores`."""
+    """Return all figures of a relation, of queries with a pair; `options` are those of `evaluate_scores`."""
     require(len(pairs.query_ids) > 0, f"no pair of {pairs.name!r} names entities that the space knows; give others")
     labels, queries = pairs.points(space, threads)
 
@@ -161,7 +161,7 @@ def evaluate_relation(
         for lo, hi in iterate_row_ranges(len(queries), len(labels.table)):
             yield lo, compute_all_scores(labels, queries[lo:hi], threads=threads)
 
-    return evaluate_scores(blocks(), pairs.Y, ks=ks, exclude=pairs.exclude, **kinship)
+    return evaluate_scores(blocks(), pairs.Y, ks=ks, exclude=pairs.exclude, **options)
 
 
 _MOST_BLOCKS = 8
@@ -235,7 +235,7 @@ class RelationData:
             end.name if isinstance(end, EntityKind) and end is self.kinds.get(end.name) else end
             for end in (relation.query, relation.target)
         )
-        trained = next((Y for own, Y in self.pairs.items() if own.name == relation.name), None)
+        trained = next((Y for training, Y in self.pairs.items() if training.name == relation.name), None)
         if any(isinstance(end, EntityKind) and end.X is not None for end in (query, target)):
             trained = None  # these items are new
         return build_holdout_pairs(replace(relation, query=query, target=target), self.entities, self.inputs, trained)

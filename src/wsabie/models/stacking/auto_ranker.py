@@ -19,8 +19,8 @@ from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel, Ra
 from wsabie.models.estimator_specs import find_name
 from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.models.stacking.fusion import Fusion, build_members
-from wsabie.models.stacking.held_out_scores import Groups, HeldOutScores, check_hold_out, iterate_folds, score_fold
-from wsabie.models.stacking.training_costs import SECONDS_PER_HELD_OUT_ROW, DataSize, estimate_seconds
+from wsabie.models.stacking.holdout_scores import Groups, HoldoutScores, check_hold_out, iterate_folds, score_fold
+from wsabie.models.stacking.training_costs import SECONDS_PER_HOLDOUT_ROW, DataSize, estimate_seconds
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.model_folder import ModelState
 
@@ -144,21 +144,21 @@ class AutoRanker(LabelModel):
         inputs, targets = fitted._open_rows(X, Y, label_names)
         rows = convert_to_matrix(inputs, fitted.n_features_in_)
         options: dict[str, Any] = {"label_names": list(fitted.vocabulary_), "progress": progress}
-        fitted.trials_, parts = [], list[HeldOutScores]()
-        candidates, costs, limit = self._plan(DataSize.of(rows, targets))
+        fitted.trials_, parts = [], list[HoldoutScores]()
+        candidates, costs, limit = self._plan(DataSize.measure(rows, targets))
         for fold in iterate_folds(csr_matrix(targets > 0), groups, self.seed, self.hold_out):
-            share, overhead = len(fold[0]) / rows.shape[0], SECONDS_PER_HELD_OUT_ROW * len(fold[1])
+            share, overhead = len(fold[0]) / rows.shape[0], SECONDS_PER_HOLDOUT_ROW * len(fold[1])
             if sum(len(part.n_positives) for part in parts) >= FEW_ROWS:
-                left = fitted._drop_losers(candidates, HeldOutScores.join(parts).standardise())
-                parts = [part.select(left) for part in parts]
-                candidates, costs = [candidates[i] for i in left], [costs[i] for i in left]
+                numbers = fitted._find_survivors(candidates, HoldoutScores.join(parts).standardise())
+                parts = [part.select(numbers) for part in parts]
+                candidates, costs = [candidates[i] for i in numbers], [costs[i] for i in numbers]
             if parts and limit < (share + 1) * sum(costs) + overhead:
                 break
             limit -= share * sum(costs) + overhead
             if part := score_fold(candidates, rows, targets, fold, **options):
                 parts.append(part)
         if parts:
-            fitted._choose(candidates, HeldOutScores.join(parts).standardise())
+            fitted._choose(candidates, HoldoutScores.join(parts).standardise())
         else:
             log.info("each label has one row or group, so that no row can be held out; auto takes kind wsabie untried")
             (fitted.best_,) = build_members([Wsabie()], self.threads, self.seed, 0)
@@ -180,35 +180,36 @@ class AutoRanker(LabelModel):
         costs = np.array([estimate_seconds(member, size) for member in members])
         limit = max(self.budget * costs[0], MIN_SECONDS)
         order = [number for number in np.argsort(costs, kind="stable").tolist() if number]
-        rest = limit - 2 * costs[0]  # `Wsabie` comes in any case; a candidate is trained twice or more
-        n_others = int(np.sum(2 * np.cumsum(costs[order]) <= rest))
-        numbers = sorted([0, *order[:n_others]], key=lambda number: costs[number])
+        # `Wsabie` comes in any case; a candidate is trained twice or more
+        n_affordable = int(np.sum(2 * np.cumsum(costs[order]) <= limit - 2 * costs[0]))
+        numbers = sorted([0, *order[:n_affordable]], key=lambda number: costs[number])
         names = ", ".join(find_name(members[number]) for number in numbers)
-        left_out = [find_name(members[number]) for number in order[n_others:]]
-        reason = f", and leaves out what costs more: {', '.join(left_out)}" if left_out else ""
+        expensive_names = ", ".join(find_name(members[number]) for number in order[n_affordable:])
+        reason = f", and leaves out what costs more: {expensive_names}" if expensive_names else ""
         log.info(f"auto tries {names} and their fusion, for about {limit:.1f} s on one core{reason}")
         return [members[number] for number in numbers], costs[numbers].tolist(), limit
 
-    def _drop_losers(self, candidates: Sequence[LabelModel], held_out: HeldOutScores) -> list[int]:
-        """Return the numbers of candidates that may still be of use; the others get their trials."""
-        ndcg = [held_out.compute_ndcg(unit, self.k) for unit in np.eye(len(candidates))]
-        best, weights = int(np.argmax([figures.mean() for figures in ndcg])), held_out.search_weights(self.k)
+    def _find_survivors(self, candidates: Sequence[LabelModel], holdout: HoldoutScores) -> list[int]:
+        """Return the numbers of candidates that the next part tests too, and record the trials of the losers."""
+        ndcg = [holdout.compute_ndcg(unit, self.k) for unit in np.eye(len(candidates))]
+        best, weights = int(np.argmax([figures.mean() for figures in ndcg])), holdout.search_weights(self.k)
         numbers = range(len(candidates))
-        left = [i for i in numbers if weights[i] > 0 or paired_bootstrap(ndcg[best], ndcg[i]).low <= 0]
-        self.trials_ += [build_trial(candidates[i], ndcg[i], held_out.seconds[i]) for i in numbers if i not in left]
-        return left
+        survivors = [i for i in numbers if weights[i] > 0 or paired_bootstrap(ndcg[best], ndcg[i]).low <= 0]
+        losers = [i for i in numbers if i not in survivors]
+        self.trials_ += [build_trial(candidates[i], ndcg[i], holdout.seconds[i]) for i in losers]
+        return survivors
 
-    def _choose(self, candidates: Sequence[LabelModel], held_out: HeldOutScores) -> None:
+    def _choose(self, candidates: Sequence[LabelModel], holdout: HoldoutScores) -> None:
         """Set the trials, and the best model, not yet fitted to all rows."""
-        fusion_weights = held_out.search_weights(self.k)
+        fusion_weights = holdout.search_weights(self.k)
         fusion = Fusion(k=self.k, hold_out=self.hold_out, threads=self.threads, seed=self.seed)
-        fusion.set_members(candidates, fusion_weights, held_out)
+        fusion.set_members(candidates, fusion_weights, holdout)
         models: list[Any] = [*candidates, fusion]
         weights = [*np.eye(len(candidates)), fusion_weights]
-        ndcg = [held_out.compute_ndcg(of_model, self.k) for of_model in weights]
+        ndcg = [holdout.compute_ndcg(model_weights, self.k) for model_weights in weights]
         trials = [
-            build_trial(model, figures, held_out.seconds[used > 0].sum())
-            for model, figures, used in zip(models, ndcg, weights, strict=True)
+            build_trial(model, figures, holdout.seconds[model_weights > 0].sum())
+            for model, figures, model_weights in zip(models, ndcg, weights, strict=True)
         ]
         self.trials_ += trials
         self.best_ = models[choose_model(ndcg, [trial.n_bytes for trial in trials])]

@@ -29,7 +29,7 @@ from wsabie.models.loader import find_model_class
 from wsabie.models.nearest_mean import NearestMean
 from wsabie.models.neighbours import NearestNeighbours
 from wsabie.models.ridge import Ridge
-from wsabie.models.stacking.held_out_scores import Groups, HeldOutScores, check_hold_out, iterate_folds, score_fold
+from wsabie.models.stacking.holdout_scores import Groups, HoldoutScores, check_hold_out, iterate_folds, score_fold
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import read_config
@@ -160,19 +160,19 @@ class Fusion(ScoreRanker):
                 f"each label has one row or group, so that none of {rows.shape[0]:,} sample(s) can be held out; give "
                 "more rows, or train a model of kind wsabie"
             )
-        held_out = HeldOutScores.join(parts).standardise()
-        fitted.set_members(members, held_out.search_weights(self.k), held_out)
+        holdout = HoldoutScores.join(parts).standardise()
+        fitted.set_members(members, holdout.search_weights(self.k), holdout)
         fitted.fit_members(rows, targets, **options)
         fitted.feature_names_in_ = read_column_names(X)
         self._replace_state(fitted)
         return self
 
-    def set_members(self, members: Sequence[LabelModel], weights: Float64, held_out: HeldOutScores) -> None:
+    def set_members(self, members: Sequence[LabelModel], weights: Float64, holdout: HoldoutScores) -> None:
         """Set the members with a weight above 0 for their scores at a spread of 1."""
-        used = np.flatnonzero(weights).tolist()
-        self.members_ = [members[number] for number in used]
-        self.weights_ = (weights / held_out.spreads)[used]
-        self.validation_ndcg_ = float(held_out.compute_ndcg(weights, self.k).mean())
+        numbers = np.flatnonzero(weights).tolist()
+        self.members_ = [members[number] for number in numbers]
+        self.weights_ = (weights / holdout.spreads)[numbers]
+        self.validation_ndcg_ = float(holdout.compute_ndcg(weights, self.k).mean())
 
     def fit_members(self, X: Matrix, Y: Labels, *, label_names: Sequence[str], progress: Progress = SILENT) -> None:
         """Train the members that were set from all rows."""

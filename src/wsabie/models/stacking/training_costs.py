@@ -28,7 +28,7 @@ MAX_BYTES = 100_000_000
 """Largest one-versus-rest that is tried."""
 COST_SHARE = 0.25
 """Part of the estimate of `OneVsRest.work` that it takes: that one is for refusing jobs of hours."""
-SECONDS_PER_HELD_OUT_ROW = 2.5e-4
+SECONDS_PER_HOLDOUT_ROW = 2.5e-4
 """Of the search for weights, and of intervals."""
 LABELS_PER_DRAW = 30
 """Labels of which one draw on average is a violator."""
@@ -43,7 +43,7 @@ class DataSize(NamedTuple):
     is_sparse: bool
 
     @classmethod
-    def of(cls, rows: Matrix, targets: Matrix) -> "DataSize":
+    def measure(cls, rows: Matrix, targets: Matrix) -> "DataSize":
         """Measure rows and their signed label matrix."""
         label_rows, is_sparse = count_label_rows(targets), hasattr(rows, "tocsr")
         shape = TrainingShape(rows.shape[0], int(label_rows.sum()), targets.shape[1], rows.shape[1])

@@ -34,7 +34,7 @@ MIN_GAIN = 5e-4
 _LEAST_SPREAD = 1e-12
 
 
-class HeldOutScores(NamedTuple):
+class HoldoutScores(NamedTuple):
     """Scores of the labels that compete for each held-out row: the best labels of each model.
 
     Attributes
@@ -57,40 +57,39 @@ class HeldOutScores(NamedTuple):
     seconds: Float64
 
     @classmethod
-    def of(cls, scores: Sequence[Float32], truth: Matrix) -> "HeldOutScores":
+    def from_scores(cls, scores: Sequence[Float32], truth: Matrix) -> "HoldoutScores":
         """Select from all scores of each model, (n_rows, n_labels)."""
         size = min(POOL_SIZE, truth.shape[1])
-        best_labels = [np.argpartition(-of_model, size - 1, axis=1)[:, :size] for of_model in scores]
+        best_labels = [np.argpartition(-model_scores, size - 1, axis=1)[:, :size] for model_scores in scores]
         labels = np.sort(np.concatenate(best_labels, axis=1), axis=1)
         is_repeated = np.zeros(labels.shape, bool)
         is_repeated[:, 1:] = labels[:, 1:] == labels[:, :-1]
         width = int((~is_repeated).sum(axis=1).max())
         order = np.argsort(is_repeated, axis=1, kind="stable")[:, :width]  # repeated labels last
         labels, is_repeated = (np.take_along_axis(array, order, axis=1) for array in (labels, is_repeated))
-        pooled = np.stack([np.take_along_axis(of_model, labels, axis=1) for of_model in scores])
+        pooled = np.stack([np.take_along_axis(model_scores, labels, axis=1) for model_scores in scores])
         pooled[:, is_repeated] = -np.inf
         positives = truth[np.arange(len(labels))[:, None], labels].toarray() & ~is_repeated
-        spread_sums = np.array([of_model.std(axis=1, dtype=np.float64).sum() for of_model in scores])
+        spread_sums = np.array([model_scores.std(axis=1, dtype=np.float64).sum() for model_scores in scores])
         return cls(pooled, positives, np.diff(truth.indptr).astype(np.int64), spread_sums, np.zeros(len(scores)))
 
     @classmethod
-    def join(cls, parts: Sequence["HeldOutScores"]) -> "HeldOutScores":
+    def join(cls, parts: Sequence["HoldoutScores"]) -> "HoldoutScores":
         """Join the scores of several sets of rows; pools may have different sizes."""
         width = max(part.positives.shape[1] for part in parts)
-        lacks = [width - part.positives.shape[1] for part in parts]
+        padding = [width - part.positives.shape[1] for part in parts]
         scores = [
             np.pad(part.scores, ((0, 0), (0, 0), (0, n)), constant_values=-np.inf)
-            for part, n in zip(parts, lacks, strict=True)
+            for part, n in zip(parts, padding, strict=True)
         ]
-        positives = [np.pad(part.positives, ((0, 0), (0, n))) for part, n in zip(parts, lacks, strict=True)]
+        positives = [np.pad(part.positives, ((0, 0), (0, n))) for part, n in zip(parts, padding, strict=True)]
         n_positives = np.concatenate([part.n_positives for part in parts])
         spread_sums, seconds = (np.sum(sums, axis=0) for sums in zip(*(part[3:] for part in parts), strict=True))
         return cls(np.concatenate(scores, axis=1), np.concatenate(positives), n_positives, spread_sums, seconds)
 
-    def select(self, numbers: Sequence[int]) -> "HeldOutScores":
+    def select(self, numbers: Sequence[int]) -> "HoldoutScores":
         """Return the scores of some of the models."""
-        chosen = list(numbers)
-        by_model = {name: getattr(self, name)[chosen] for name in ("scores", "spread_sums", "seconds")}
+        by_model = {name: getattr(self, name)[list(numbers)] for name in ("scores", "spread_sums", "seconds")}
         return self._replace(**by_model)
 
     @property
@@ -98,15 +97,15 @@ class HeldOutScores(NamedTuple):
         """Standard deviation of a row's scores over labels, averaged over the rows, (n_models,)."""
         return np.maximum(self.spread_sums / len(self.n_positives), _LEAST_SPREAD)
 
-    def standardise(self) -> "HeldOutScores":
+    def standardise(self) -> "HoldoutScores":
         """Return the same at a spread of 1, in the same memory."""
         np.divide(self.scores, self.spreads[:, None, None], out=self.scores, casting="same_kind")
         return self
 
     def compute_ndcg(self, weights: Float64, k: int) -> Float64:
         """Return nDCG@k of each row for the sum of the models' scores with these weights, (n_rows,)."""
-        used = np.flatnonzero(weights)
-        sums = np.tensordot(weights[used].astype(np.float32), self.scores[used], axes=1)
+        nonzero = np.flatnonzero(weights)
+        sums = np.tensordot(weights[nonzero].astype(np.float32), self.scores[nonzero], axes=1)
         discounts = 1 / np.log2(np.arange(2, min(k, sums.shape[1]) + 2))
         best = np.sort(np.argpartition(-sums, len(discounts) - 1, axis=1)[:, : len(discounts)], axis=1)
         order = np.argsort(-np.take_along_axis(sums, best, axis=1), axis=1, kind="stable")
@@ -135,8 +134,8 @@ class HeldOutScores(NamedTuple):
 
 def check_hold_out(hold_out: float | None) -> None:
     """Raise InputError for a share of held-out rows that leaves too few to learn from."""
-    usable = hold_out is None or hold_out <= MAX_SHARE
-    require(usable, f"hold_out is {hold_out!r}; choose None or a number above 0 up to {MAX_SHARE}")
+    is_usable = hold_out is None or hold_out <= MAX_SHARE
+    require(is_usable, f"hold_out is {hold_out!r}; choose None or a number above 0 up to {MAX_SHARE}")
 
 
 def iterate_folds(
@@ -167,13 +166,13 @@ def iterate_folds(
     n_parts = FOLDS if has_turns else 1 / share if share else math.ceil(n / min(MAX_ROWS, n / 10))
     parts = np.floor(np.arange(len(order)) % n_parts)
     for part in range(FOLDS if has_turns else 1):
-        is_held_out = np.isin(units, order[parts == part])
-        yield np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
+        is_holdout = np.isin(units, order[parts == part])
+        yield np.flatnonzero(~is_holdout), np.flatnonzero(is_holdout)
 
 
 def score_fold(
     models: Sequence["LabelModel"], rows: Matrix, targets: Matrix, fold: tuple[Int64, Int64], **options: Any
-) -> HeldOutScores | None:
+) -> HoldoutScores | None:
     """Fit models to a fold's first rows, and score the others; labels that only these have do not count.
 
     Parameters
@@ -182,22 +181,22 @@ def score_fold(
         They stay fitted.
     rows : (n, n_features)
     targets : csr_matrix (n, n_labels) of 1 and -1
-    fold : (train, held_out)
+    fold : (train, holdout)
     **options
         Of `fit`.
 
     Returns
     -------
-    HeldOutScores or None
+    HoldoutScores or None
         None if no row that is held out has a label that counts; nothing is trained then.
     """
-    train, held_out = fold
-    known_truth = csr_matrix(targets[held_out] > 0)
+    train, holdout = fold
+    known_truth = csr_matrix(targets[holdout] > 0)
     known_truth.data &= (count_label_rows(csr_matrix(targets[train] > 0)) > 0)[known_truth.indices]
     known_truth.eliminate_zeros()
     has_known = np.diff(known_truth.indptr) > 0
-    held_out, known_truth = held_out[has_known], known_truth[has_known]
-    if not len(held_out):
+    holdout, known_truth = holdout[has_known], known_truth[has_known]
+    if not len(holdout):
         return None
     seconds = np.zeros(len(models))
     for number, model in enumerate(models):
@@ -205,7 +204,7 @@ def score_fold(
         model.fit(rows[train], targets[train], **options)
         seconds[number] = time.perf_counter() - start
     parts = [
-        HeldOutScores.of([model.scores(rows[held_out[lo:hi]]) for model in models], known_truth[lo:hi])
-        for lo, hi in iterate_row_ranges(len(held_out), len(models) * targets.shape[1])
+        HoldoutScores.from_scores([model.scores(rows[holdout[lo:hi]]) for model in models], known_truth[lo:hi])
+        for lo, hi in iterate_row_ranges(len(holdout), len(models) * targets.shape[1])
     ]
-    return HeldOutScores.join(parts)._replace(seconds=seconds)
+    return HoldoutScores.join(parts)._replace(seconds=seconds)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wsabie
-from wsabie.models.stacking import held_out_scores
-from wsabie.models.stacking.held_out_scores import FOLDS, HeldOutScores, iterate_folds, score_fold
+from wsabie.models.stacking import holdout_scores
+from wsabie.models.stacking.holdout_scores import FOLDS, HoldoutScores, iterate_folds, score_fold
 
 
 def draw_truth(n: int, n_labels: int, rng: np.random.Generator) -> sp.csr_matrix:
@@ -24,14 +24,14 @@ def test_ndcg_of_a_pool_of_all_labels_is_that_of_the_evaluation(seed: int, k: in
     scores = [rng.standard_normal((8, 9)).astype(np.float32) for _ in range(2)]
     weights = np.array([1.0, 0.5])
     expected = wsabie.evaluate_scores([(0, scores[0] + scores[1] / 2)], truth.astype(np.float32), ks=(k,))
-    ndcg = HeldOutScores.of(scores, truth).compute_ndcg(weights, k)
+    ndcg = HoldoutScores.from_scores(scores, truth).compute_ndcg(weights, k)
     np.testing.assert_allclose(ndcg, expected.per_row[f"ndcg@{k}"], atol=1e-6)
 
 
 def test_a_pool_holds_the_best_labels_of_each_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held_out_scores, "POOL_SIZE", 1)
+    monkeypatch.setattr(holdout_scores, "POOL_SIZE", 1)
     scores = [np.array([[3.0, 2, 1, 0]], np.float32), np.array([[0.0, 1, 2, 3]], np.float32)]
-    pool = HeldOutScores.of(scores, sp.csr_matrix([[False, True, False, True]]))
+    pool = HoldoutScores.from_scores(scores, sp.csr_matrix([[False, True, False, True]]))
     assert pool.scores.tolist() == [[[3, 0]], [[0, 3]]]
     assert pool.positives.tolist() == [[False, True]]
     assert pool.n_positives.tolist() == [2]
@@ -40,8 +40,10 @@ def test_a_pool_holds_the_best_labels_of_each_model(monkeypatch: pytest.MonkeyPa
 def test_parts_with_pools_of_other_sizes_are_joined() -> None:
     rng = np.random.default_rng(0)
     truths = [draw_truth(8, n, rng) for n in (9, 4)]
-    parts = [HeldOutScores.of([rng.standard_normal(truth.shape).astype(np.float32)], truth) for truth in truths]
-    joined = HeldOutScores.join(parts).compute_ndcg(np.ones(1), 5)
+    parts = [
+        HoldoutScores.from_scores([rng.standard_normal(truth.shape).astype(np.float32)], truth) for truth in truths
+    ]
+    joined = HoldoutScores.join(parts).compute_ndcg(np.ones(1), 5)
     expected = np.concatenate([part.compute_ndcg(np.ones(1), 5) for part in parts])
     np.testing.assert_allclose(joined, expected)
 
@@ -56,39 +58,39 @@ def test_weights_join_models_that_know_different_rows() -> None:
         noise[1] + good * ~is_first,
         rng.standard_normal((400, 20)).astype(np.float32),
     ]
-    held_out = HeldOutScores.of(scores, truth)
-    weights = held_out.search_weights(10)
+    holdout = HoldoutScores.from_scores(scores, truth)
+    weights = holdout.search_weights(10)
     assert weights[0] > 0
     assert weights[1] > 0
     assert weights[2] <= 1 / 16
-    best_single = max(held_out.compute_ndcg(unit, 10).mean() for unit in np.eye(3))
-    assert held_out.compute_ndcg(weights, 10).mean() > best_single + 0.1
+    best_single = max(holdout.compute_ndcg(unit, 10).mean() for unit in np.eye(3))
+    assert holdout.compute_ndcg(weights, 10).mean() > best_single + 0.1
 
 
 def test_every_row_of_few_is_held_out_once_and_groups_stay_together() -> None:
     truth = sp.csr_matrix(np.eye(4, dtype=bool)[np.arange(40) % 4])
     groups = [f"g{i // 2}" if i < 10 else None for i in range(40)]
     folds = list(iterate_folds(truth, groups, seed=1))
-    assert np.sort(np.concatenate([held_out for _, held_out in folds])).tolist() == list(range(40))
-    for train, held_out in folds:
-        assert not set(train) & set(held_out)
-        assert {groups[row] for row in held_out} & {groups[row] for row in train} <= {None}
+    assert np.sort(np.concatenate([holdout for _, holdout in folds])).tolist() == list(range(40))
+    for train, holdout in folds:
+        assert not set(train) & set(holdout)
+        assert {groups[row] for row in holdout} & {groups[row] for row in train} <= {None}
 
 
 def test_folds_have_their_share_of_each_label() -> None:
     truth = sp.csr_matrix(np.eye(3, dtype=bool)[np.repeat(np.arange(3), 10)])
-    for _, held_out in iterate_folds(truth, None, seed=0):
-        assert np.asarray(truth[held_out].sum(axis=0)).ravel().tolist() == [2, 2, 2]
+    for _, holdout in iterate_folds(truth, None, seed=0):
+        assert np.asarray(truth[holdout].sum(axis=0)).ravel().tolist() == [2, 2, 2]
 
 
 def test_a_tenth_of_many_rows_is_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held_out_scores, "FEW_ROWS", 100)
+    monkeypatch.setattr(holdout_scores, "FEW_ROWS", 100)
     truth = sp.csr_matrix(np.eye(2, dtype=bool)[np.arange(300) % 2])
-    ((train, held_out),) = iterate_folds(truth, None, seed=0)
-    assert (len(train), len(held_out)) == (270, 30)
-    monkeypatch.setattr(held_out_scores, "MAX_ROWS", 10)
-    ((_, held_out),) = iterate_folds(truth, None, seed=0)
-    assert len(held_out) == 10
+    ((train, holdout),) = iterate_folds(truth, None, seed=0)
+    assert (len(train), len(holdout)) == (270, 30)
+    monkeypatch.setattr(holdout_scores, "MAX_ROWS", 10)
+    ((_, holdout),) = iterate_folds(truth, None, seed=0)
+    assert len(holdout) == 10
 
 
 def test_labels_that_only_held_out_rows_have_do_not_count() -> None:
@@ -107,7 +109,7 @@ def test_labels_that_only_held_out_rows_have_do_not_count() -> None:
 @pytest.mark.parametrize("share", [0.1, 0.2, 0.3, 0.5, 0.9])
 def test_a_share_of_the_rows_is_held_out_once(share: float) -> None:
     truth = sp.csr_matrix(np.eye(2, dtype=bool)[np.arange(300) % 2])
-    ((train, held_out),) = iterate_folds(truth, None, seed=0, share=share)
-    assert len(held_out) == pytest.approx(300 * share, abs=1)
-    assert np.sort(np.concatenate([train, held_out])).tolist() == list(range(300))
-    assert truth[held_out].sum(axis=0).ravel() == pytest.approx(150 * share, abs=1)
+    ((train, holdout),) = iterate_folds(truth, None, seed=0, share=share)
+    assert len(holdout) == pytest.approx(300 * share, abs=1)
+    assert np.sort(np.concatenate([train, holdout])).tolist() == list(range(300))
+    assert truth[holdout].sum(axis=0).ravel() == pytest.approx(150 * share, abs=1)
