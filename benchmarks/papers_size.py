@@ -210,7 +210,7 @@ def write(law: Law, out: Path, threads: int) -> dict[str, int]:
     more = {"counts": True, "augment": 0, "dictionary": None, "source": "generated", "seed": 0}
     more |= {"values": "uint8", "indices": "uint16"}
     names = {"label_names": [str(i) for i in range(len(law.popular))], "feature_names": None}
-    write_manifest(out, statistics.facts() | more, files, names, statistics.arrays())
+    write_manifest(out, statistics.compute_facts() | more, files, names, statistics.arrays())
     return {"rows_per_second": round(n_written / seconds), "rows_per_processor_second": round(n_written / used)}
 
 
@@ -258,7 +258,7 @@ def oracles(law: Law, X: Any, y: Any, at: Any) -> dict[str, float]:
 def train(out: Path, epochs: int, dim: int, threads: int, X: Any, y: Any, parameters: dict[str, Any]) -> dict[str, Any]:
     """Train on the shards, and judge on the sample, where there is one; `chosen` takes the place of defaults."""
     rows = open_shards(out)
-    warm = rows.first(512)
+    warm = rows.read_first(512)
     Wsabie(dim=dim, epochs=1, threads=threads).fit(warm.X, warm.Y)  # compiles
     memory_before = resident("RssAnon")
     model = Wsabie(dim=dim, epochs=epochs, threads=threads, **parameters)

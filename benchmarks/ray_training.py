@@ -52,7 +52,7 @@ def fit(arguments: argparse.Namespace, **options: Any) -> dict[str, Any]:
     """Train with one thread a node, and what it came to."""
     rows = open_shards(data(arguments))
     training, held_out = rows.split_holdout(arguments.judged / len(rows.shards))
-    validation_rows = held_out.first(arguments.judged)
+    validation_rows = held_out.read_first(arguments.judged)
     model = Wsabie(dim=arguments.dim, epochs=arguments.epochs, threads=1, deterministic=False, seed=arguments.seed)
     started = time.perf_counter()
     model.fit(training, validation=(validation_rows.X, validation_rows.Y), **options)

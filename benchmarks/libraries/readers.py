@@ -46,7 +46,7 @@ def _compare_sparse(folder: Path) -> None:
             out.write(f"{number % 50},{50 + number % 7} {cells}\n")
 
     def ours() -> Work:
-        return lambda: SvmlightStream(path, Rejects()).read().X
+        return lambda: SvmlightStream(path, Rejects()).read_all().X
 
     def sklearn() -> Work:
         from sklearn.datasets import load_svmlight_file

@@ -77,7 +77,7 @@ def open_sounds(
         )
     attributes = read_attributes(path)
     kinds = [kind for kind in attributes.pairs if kind not in _OF_ALL] or list(attributes.pairs)
-    source = ItemList(path, _label_items(files, attributes.of_kinds(kinds), rejects), "sounds")
+    source = ItemList(path, _label_items(files, attributes.select_kinds(kinds), rejects), "sounds")
     require(
         len(source) > 0, f"no sound in {format_path(path)} has a name of any kind; name some, or give another folder"
     )

@@ -192,7 +192,7 @@ def test_sides_are_the_published_ones_or_a_tenth_each() -> None:
     rows = FeatureTable(np.zeros((80, 1)), np.zeros((80, 1)), ["a"], names, groups=[str(i // 2) for i in range(80)])
 
     def sides(split) -> list[int]:
-        related = AttributeTable.of(
+        related = AttributeTable.from_items(
             Path("songs"), [ItemAttributes(n, {"artist": ("x",)}, split(i)) for i, n in enumerate(names)]
         )
         sides_of_rows = _make_split(related, 0)(rows)

@@ -21,7 +21,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> ShardedFeatureTable:
 
 def fit_model(rows: ShardedFeatureTable, **options: Any) -> Wsabie:
     training, held_out = rows.split_holdout(0.2)
-    validation_rows = held_out.first(500)
+    validation_rows = held_out.read_first(500)
     return Wsabie(dim=16, epochs=8, threads=1, init="random").fit(
         training, validation=(validation_rows.X, validation_rows.Y), **options
     )
@@ -62,7 +62,7 @@ def test_early_stopping_and_checkpoints_are_those_of_any_training(
 def test_models_without_averaged_training_are_refused(rows: ShardedFeatureTable) -> None:
     from wsabie.models.estimator_specs import build_estimator
 
-    first_rows = rows.first(20)
+    first_rows = rows.read_first(20)
     with pytest.raises(InputError, match=r"many machines train on rows in shards; .*wsabie shards DATA"):
         Wsabie(epochs=1).fit(first_rows.X, first_rows.Y, trainer=make_averaging_trainer("local"))
     with pytest.raises(InputError, match="a weight per feature are not trained on many machines"):

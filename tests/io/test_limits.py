@@ -70,10 +70,10 @@ def test_limits_are_changed_by_the_variable(tmp_path: Path, monkeypatch: pytest.
     file = tmp_path / "rows.txt"
     file.write_text(ROWS + "1 3000000:1\n")
     with pytest.raises(InputError, match="3,000,001 features for at most 41 values"):
-        SvmlightStream(file, Rejects()).read()
-    assert SvmlightStream(file, Rejects()).read(10).X.shape == (41, 3_000_001)  # the model's width counts
+        SvmlightStream(file, Rejects()).read_all()
+    assert SvmlightStream(file, Rejects()).read_all(10).X.shape == (41, 3_000_001)  # the model's width counts
     monkeypatch.setenv(VARIABLE, "empty_columns=1e7")
-    assert SvmlightStream(file, Rejects()).read().X.shape == (41, 3_000_001)
+    assert SvmlightStream(file, Rejects()).read_all().X.shape == (41, 3_000_001)
 
 
 def test_hashed_features_and_many_labels_pass(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_hashed_features_and_many_labels_pass(tmp_path: Path) -> None:
     numbers = rng.integers(0, 1 << 21, (10_000, 11))
     rows = (" ".join(f"{j}:1" for j in sorted(set(row))) for row in numbers.tolist())
     file.write_text(f"10000 {1 << 21} 300000\n" + "".join(f"{i * 29} {row}\n" for i, row in enumerate(rows)))
-    rows_read = SvmlightStream(file, Rejects()).read()
+    rows_read = SvmlightStream(file, Rejects()).read_all()
     assert (rows_read.X.shape, len(rows_read.label_names)) == ((10_000, 1 << 21), 300_000)
 
 
@@ -117,10 +117,10 @@ def test_texts_of_a_dictionary_are_one_object(tmp_path: Path) -> None:
     }
     file = tmp_path / "a.parquet"
     pq.write_table(pa.table(columns), file, row_group_size=3)
-    batches = list(open_parquet_table(file).batches([*columns], 2))
+    batches = list(open_parquet_table(file).iterate_batches([*columns], 2))
     for name, array in columns.items():
-        assert [cell for batch in batches for cell in batch.column(name)] == array.to_pylist()
-    first = batches[0].column("labels"), batches[0].column("id")
+        assert [cell for batch in batches for cell in batch.get_column(name)] == array.to_pylist()
+    first = batches[0].get_column("labels"), batches[0].get_column("id")
     assert [len(batch.data) for batch in batches] == [2, 1, 1]
     assert first[0][0] == ["cat", "dog"]
 

@@ -77,12 +77,12 @@ def compute_row_marks(rows: FeatureTable) -> UInt64:
 def compute_shard_row_marks(rows: ShardedFeatureTable) -> UInt64:
     """Return the marks of rows in shards; of unmarked rows only the ids are read."""
     least, places = np.zeros(0, np.uint64), np.zeros(0, np.int64)
-    for span in rows.spans(_LOOKED_AT):
-        ids, row_places = rows.ids(span)
+    for span in rows.list_spans(_LOOKED_AT):
+        ids, row_places = rows.read_ids(span)
         numbers = np.concatenate([least, _numbers(ids)])
         smallest = np.argsort(numbers, kind="stable")[:MARKED]
         least, places = numbers[smallest], np.concatenate([places, row_places])[smallest]
-    marked = concatenate_tables([rows.at(int(place)) for place in places])
+    marked = concatenate_tables([rows.read_row(int(place)) for place in places])
     return np.sort(_marks(marked, least, np.arange(len(marked))))
 
 

@@ -182,7 +182,7 @@ def open_source(
         return read_fasttext(path, min_count=min_count, rejects=rejects)
     from wsabie.io.formats.svmlight import SvmlightStream  # compiles, or loads what is compiled
 
-    return SvmlightStream(path, rejects, counts=counts, progress=progress).read(n_features)
+    return SvmlightStream(path, rejects, counts=counts, progress=progress).read_all(n_features)
 
 
 _OF_DOCUMENTS = ("glosses", "packages", "json", "table", "annif")
@@ -238,11 +238,11 @@ def _open_parquet(
     if path.is_dir() and image_column is None:
         _check_neighbouring_pictures(table, options.label_column, options.rejects)
     for column in (image_column, options.label_column, None if options.split is None else "split"):
-        if column is not None and not table.has(column):
+        if column is not None and not table.has_columns(column):
             raise InputError(f"{path} has no column {column!r}; it has {table.format_columns()}")
-    if image_column is None and (table.has(*SPARSE) or table.has(DENSE)):
-        return ParquetStream(table, options, counts=counts, unique=True).read(n_features)
-    if image_column is not None or table.first_of((*IMAGE_COLUMNS, *PATH_COLUMNS)):
+    if image_column is None and (table.has_columns(*SPARSE) or table.has_columns(DENSE)):
+        return ParquetStream(table, options, counts=counts, unique=True).read_all(n_features)
+    if image_column is not None or table.find_column((*IMAGE_COLUMNS, *PATH_COLUMNS)):
         return read_parquet_images(table, options, image_column)
     if has_text_column(table):
         return read_parquet_documents(table, options)
@@ -269,9 +269,9 @@ def _check_neighbouring_pictures(table: ParquetTable, label_column: str | None, 
     _, pictures = find_files(table.path, picture_rejects, PICTURES)
     if not pictures:
         return
-    paths = table.first_of(PATH_COLUMNS)
-    has_other_content = table.has(*SPARSE) or table.first_of((DENSE, *IMAGE_COLUMNS))
-    if paths is None or has_other_content or not table.first_of([label_column or "", *LABEL_COLUMNS]):
+    paths = table.find_column(PATH_COLUMNS)
+    has_other_content = table.has_columns(*SPARSE) or table.find_column((DENSE, *IMAGE_COLUMNS))
+    if paths is None or has_other_content or not table.find_column([label_column or "", *LABEL_COLUMNS]):
         raise InputError(
             f"{table.path} holds both Parquet ({table.files[0].name}) and pictures "
             f"({next(iter(pictures))}), and nothing says which counts; give the Parquet file itself, or move one of "
@@ -424,7 +424,7 @@ def _open_stream(
         return MulanStream(path, rejects)
     if kind == "parquet":
         table = open_parquet_table(path)
-        if table.has(*SPARSE) or table.has(DENSE):
+        if table.has_columns(*SPARSE) or table.has_columns(DENSE):
             return ParquetStream(table, ReadOptions(rejects, "auto" if labelled else "none"))
     return None
 
@@ -454,8 +454,8 @@ def open_unlabelled_rows(
     """
     kind = detect_source_kind(path, plain_text=True, modality=modality)
     if kind == "shards":
-        return (replace(rows, Y=rows.Y[:, :0], label_names=[]) for rows in open_shards(path).blocks())
+        return (replace(rows, Y=rows.Y[:, :0], label_names=[]) for rows in open_shards(path).iterate_blocks())
     stream = _open_stream(kind, path, rejects, labelled=False)
     if stream is None:
         return None
-    return (build_unlabelled_table([part.columns], stream.info, n_features or 0) for part in stream.parts())
+    return (build_unlabelled_table([part.columns], stream.info, n_features or 0) for part in stream.iterate_parts())

@@ -72,23 +72,23 @@ class RowStream(ABC):
     rejects: Rejects
 
     @abstractmethod
-    def parts(self, skip: int = 0) -> Iterator[StreamPart]:
-        """Yield the rows behind a position of an earlier part."""
+    def iterate_parts(self, skip: int = 0) -> Iterator[StreamPart]:
+        """Yield the rows after a position that an earlier part stated."""
 
     @property
     def files(self) -> list[Path]:
         """Return the files that are read: the rows change when one of these changes."""
         return [self.path]
 
-    def where(self, row: int) -> str:
-        """Return the place of the row that a part numbers `row`."""
+    def format_position(self, row: int) -> str:
+        """Return the position in the file of the row that a part numbers `row`."""
         return f"{self.path}:{row}"
 
     def finish_labels(self) -> tuple[list[str], Int32]:
         """Return (names by final number, final number of each that parts have)."""
         return self.index.finish()
 
-    def read(self, n_features: int | None = None) -> FeatureTable:
+    def read_all(self, n_features: int | None = None) -> FeatureTable:
         """Return all rows in memory, or mapped from files where they are large.
 
         Parameters
@@ -102,7 +102,7 @@ class RowStream(ABC):
             There is none, or far more features than values.
         """
         collector = RowCollector()
-        for part in self.parts():
+        for part in self.iterate_parts():
             collector.add(part.columns)
         require_rows(len(collector), self.path, self.rejects)
         rows = collector.build_table(self.info, *self.finish_labels(), n_features=n_features or 0)
@@ -123,7 +123,7 @@ class RowBatch:
     def __init__(self, *, signed: bool = False) -> None:
         self.signs = array("b") if signed else None
         self.lines: list[int] = []
-        self.words: dict[str, list[str]] = {}
+        self.facts: dict[str, list[str]] = {}
         self.labels, self.label_counts, self.indices, self.value_counts = (array("i") for _ in range(4))
         self.values = array("f")
 
@@ -134,19 +134,19 @@ class RowBatch:
         self,
         line: int,
         labels: Collection[int],
-        words: Mapping[str, str] = {},
+        facts: Mapping[str, str] = {},
         indices: Collection[int] = (),
         values: Iterable[float] = (),
     ) -> None:
-        """Add a row by its number in the source, with its id, group and time in `words`; default values are 1."""
+        """Add a row by its number in the source; `facts` are its id, group and time, default values are 1."""
         self.lines.append(line)
         self.labels.extend(labels)
         self.label_counts.append(len(labels))
         self.indices.extend(indices)
         self.value_counts.append(len(indices))
         self.values.extend(values)
-        for name, word in words.items():
-            self.words.setdefault(name, []).append(word)
+        for name, text in facts.items():
+            self.facts.setdefault(name, []).append(text)
 
     def build_features(self, width: int) -> Matrix:
         """Return X, csr_matrix (n, width) float32; repeated features of a row count with their sum."""
@@ -163,8 +163,8 @@ class RowBatch:
         labels = {"labels": np.array(self.labels, np.int32)}
         if self.signs is not None:
             labels["signs"] = np.array(self.signs, np.int8)
-        numbers = {"row" if "id" in self.words else "id": np.array(self.lines, np.uint64)}
-        return build_columns(X, ListColumn(compute_offsets(self.label_counts), labels), self.words, numbers)
+        numbers = {"row" if "id" in self.facts else "id": np.array(self.lines, np.uint64)}
+        return build_columns(X, ListColumn(compute_offsets(self.label_counts), labels), self.facts, numbers)
 
 
 class RowCollector:
@@ -172,7 +172,7 @@ class RowCollector:
 
     def __init__(self) -> None:
         self.ids: list[str] = []
-        self._words: dict[str, list[str]] = {"id": self.ids}
+        self._facts: dict[str, list[str]] = {"id": self.ids}
         self._arrays: dict[str, GrowingArray] = {}
         self._width = 0
 
@@ -184,7 +184,7 @@ class RowCollector:
         if "id" in columns.numbers:
             self.ids.extend(map(str, columns.numbers["id"].tolist()))
         for name in columns.lists.keys() & {"id", "group", "time"}:
-            self._words.setdefault(name, []).extend(decode_text_column(columns.lists[name]))
+            self._facts.setdefault(name, []).extend(decode_text_column(columns.lists[name]))
         if (features := columns.numbers.get("features")) is not None:
             self._width = features.shape[1]
             self._extend("features", features.ravel())
@@ -200,12 +200,12 @@ class RowCollector:
         self,
         info: StreamInfo,
         label_names: list[str],
-        final: Int32 | None = None,
+        final_ids: Int32 | None = None,
         *,
         n_features: int = 0,
         open_width: bool = False,
     ) -> FeatureTable:
-        """Return the rows, at least so wide, and with the `final` numbers of labels; None: with their own."""
+        """Return the rows, at least `n_features` wide; `final_ids` renumbers the labels."""
         arrays = {name: array.finish() for name, array in self._arrays.items()}
         nothing, n_labels = np.zeros(0, np.int32), len(label_names)
         if "features" in arrays:
@@ -215,13 +215,14 @@ class RowCollector:
             width = max(info.n_features or n_features, int(indices.max(initial=-1)) + 1)
             X = build_feature_matrix(compute_offsets(arrays.get("x", nothing)), indices, values, width)
         counts, labels = arrays.get("y", np.zeros(len(self), np.int32)), arrays.get("labels", nothing)
-        labels = labels if final is None else final[labels]
+        labels = labels if final_ids is None else final_ids[labels]
         if "signs" in arrays:
             Y = build_signed_label_matrix(compute_offsets(counts), labels, arrays["signs"], n_labels)
         else:
             Y = build_label_matrix(counts, labels, n_labels)
-        facts = info.counts, info.feature_names, info.dictionary, info.augment, open_width or info.n_features is None
-        return FeatureTable(X, Y, label_names, self.ids, self._words.get("group"), self._words.get("time"), *facts)
+        is_open = open_width or info.n_features is None
+        sources = info.counts, info.feature_names, info.dictionary, info.augment, is_open
+        return FeatureTable(X, Y, label_names, self.ids, self._facts.get("group"), self._facts.get("time"), *sources)
 
 
 class InMemoryStream(RowStream):
@@ -233,7 +234,7 @@ class InMemoryStream(RowStream):
         width = None if rows.open_width else rows.X.shape[1]
         self.info = StreamInfo(rows.counts, width, rows.feature_names, rows.dictionary, rows.augment, "given")
 
-    def parts(self, skip: int = 0) -> Iterator[StreamPart]:
+    def iterate_parts(self, skip: int = 0) -> Iterator[StreamPart]:
         signed = bool((self.rows.Y.data < 0).any())
         for lo in range(skip, len(self.rows), _ROWS_AT_ONCE):
             batch = self.rows.take(range(lo, min(lo + _ROWS_AT_ONCE, len(self.rows))))
@@ -241,10 +242,10 @@ class InMemoryStream(RowStream):
 
 
 def build_columns(
-    X: Matrix | Csr, y: ListColumn | None, words: Mapping[str, Sequence[str] | None], numbers: dict[str, Array]
+    X: Matrix | Csr, y: ListColumn | None, facts: Mapping[str, Sequence[str] | None], numbers: dict[str, Array]
 ) -> ColumnTable:
     """Return rows as columns."""
-    lists = {name: encode_text_column(texts) for name, texts in words.items() if texts is not None}
+    lists = {name: encode_text_column(texts) for name, texts in facts.items() if texts is not None}
     lists |= {} if y is None else {"y": y}
     if isinstance(X, np.ndarray):
         return ColumnTable({**numbers, "features": X}, lists)

@@ -320,7 +320,7 @@ def _prepare_shards(
         n_validation = len(validation)
     elif held_out is not None and held_out_statistics is not None:
         if held_out_statistics.of_label[label_ids].any():
-            validation = _drop_further_views(held_out.with_labels(label_ids).first(MAX_ROWS))
+            validation = _drop_further_views(held_out.with_labels(label_ids).read_first(MAX_ROWS))
             n_validation = held_out_statistics.rows
         else:
             training = rows  # rows without a known label cannot choose an epoch

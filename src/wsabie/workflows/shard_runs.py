@@ -235,7 +235,7 @@ class SortedRuns:
         index = self.stream.index
         while (note := self._read_note(len(self.notes))) is not None:
             for name in note["names"]:
-                index.number(name)
+                index.assign_id(name)
             add_rejects(self.rejects, read_noted_rejects(note))
             self.notes.append(note)
         self.noted_rejects = self._count_rejects()
@@ -252,7 +252,7 @@ class SortedRuns:
         """Yield the parts of each run, their end, and the rejects so far; None for the last run."""
         pending: list[NarrowRows] = []
         rejected = self._count_rejects()
-        for part in self.stream.parts(position):
+        for part in self.stream.iterate_parts(position):
             parts = [*(pending_rows.columns for pending_rows in pending), part.columns]
             n_rows, n_values = (sum(map(count, parts)) for count in (len, count_values))
             if pending and (n_rows > ROWS_PER_RUN or n_values > NONZEROS_PER_RUN):

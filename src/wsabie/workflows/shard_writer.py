@@ -93,7 +93,7 @@ def _reject_repeated(runs: SortedRuns, repeated: list[Int32]) -> None:
         order = np.argsort(rows)
         names = decode_text_column(take_lists(columns.lists["id"], positions[order].astype(np.int64)))
         for row, name in zip(rows[order].tolist(), names, strict=True):
-            runs.rejects.add(runs.stream.where(row), "duplicate id", name)
+            runs.rejects.add(runs.stream.format_position(row), "duplicate id", name)
 
 
 def _find_repeats(runs: SortedRuns, span: Int32) -> tuple[Int32, Int32]:
@@ -393,7 +393,7 @@ def _write_missing_shards(
     info, statistics = runs.stream.info, ShardStatistics(types.width, len(types.names), types.dense)
     for entry in files:
         statistics.add(map_columns(out / entry["file"])[0])
-    facts = statistics.facts() | {
+    facts = statistics.compute_facts() | {
         "counts": info.counts,
         "augment": info.augment,
         "dictionary": info.dictionary,

@@ -58,7 +58,7 @@ def test_names_of_every_kind_have_the_ids_of_the_sounds(clips: Path) -> None:
     related = read_attributes(clips)
     counts = {kind: (len(pairs), len({name for _, name in pairs})) for kind, pairs in related.pairs.items()}
     assert counts == {"tag": (109, 5), "artist": (54, 2), "album": (54, 1)}
-    assert [(clips / name).is_file() for name in related.on("test").ids] == [True] * 6
+    assert [(clips / name).is_file() for name in related.select_side("test").ids] == [True] * 6
 
 
 def test_spoken_digits_as_they_were_published(cli: Cli, data_dir: Path, tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def test_nothing_to_read_is_one_sentence(tmp_path: Path) -> None:
 
 def test_sides_of_a_split(tmp_path: Path) -> None:
     related = read_attributes(write(tmp_path / "metadata.csv", TABLE))
-    assert related.on("test").ids == ["b.wav"]
-    assert related.on("test").pairs["artist"] == [("b.wav", "Nina")]
+    assert related.select_side("test").ids == ["b.wav"]
+    assert related.select_side("test").pairs["artist"] == [("b.wav", "Nina")]
     with pytest.raises(InputError, match="on the side 'dev' of a split; choose one of test, train"):
-        related.on("dev")
+        related.select_side("dev")

@@ -117,5 +117,5 @@ def test_the_published_collection(data: Path) -> None:
     counts = {kind: (len(pairs), len({name for _, name in pairs})) for kind, pairs in related.pairs.items()}
     one_each = {"digit": 10, "speaker": 6, "gender": 1, "accent": 4, "language": 1}
     assert counts == {kind: (3_000, names) for kind, names in one_each.items()}
-    assert (len(related), len(related.on("test")), len(rejects)) == (3_000, 300, 0)
+    assert (len(related), len(related.select_side("test")), len(rejects)) == (3_000, 300, 0)
     assert [item.id for item in open_source(data / "fsdd")] == related.ids

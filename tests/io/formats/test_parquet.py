@@ -382,8 +382,9 @@ def test_rows_behind_others_are_told_by_their_own_numbers(tmp_path):
     table = open_parquet_table(tmp_path)
 
     def list_places(skip):
-        batches = table.batches(["id"], 2, skip)
-        return [(batch.where(row), row_id) for batch in batches for row, row_id in enumerate(batch.column("id"))]
+        batches = table.iterate_batches(["id"], 2, skip)
+        ids = ((batch, enumerate(batch.get_column("id"))) for batch in batches)
+        return [(batch.format_position(row), row_id) for batch, rows in ids for row, row_id in rows]
 
     assert list_places(0)[11] == (f"{tmp_path / 'b.parquet'} row 2", "b2")
     for skip in range(16):

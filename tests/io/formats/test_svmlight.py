@@ -33,7 +33,7 @@ def write(tmp_path):
 
 
 def read_svmlight(path, *, n_features=None, **options):
-    return SvmlightStream(path, **options).read(n_features)
+    return SvmlightStream(path, **options).read_all(n_features)
 
 
 def test_an_xc_file_by_hand(write):

@@ -43,7 +43,7 @@ TRAINED = """
     names = {{"label_names": [str(i) for i in range(labels)], "feature_names": None}}
     write_manifest(folder, seen.facts() | more, files, names, seen.arrays())
     rows = open_shards(folder)
-    some = rows.first(100)
+    some = rows.read_first(100)
     Wsabie(dim=8, epochs=1, threads=2).fit(some.X, some.Y)
     before, peak, done = anonymous(), 0, threading.Event()
     def watch():

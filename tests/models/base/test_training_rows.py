@@ -188,7 +188,7 @@ def test_samplers_know_how_often_labels_come(tmp_path: Path, sampler: str) -> No
 @pytest.mark.usefixtures("small_blocks", "every_epoch")
 def test_a_stopped_training_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     training_rows_, validation_rows = in_shards(toy_rows(), tmp_path / "shards").split_holdout(0.2)
-    sample = validation_rows.first(50)
+    sample = validation_rows.read_first(50)
     options: dict[str, Any] = {"validation": (sample.X, sample.Y)}
 
     def stop(stats: EpochStats) -> None:
@@ -285,7 +285,7 @@ def test_shards_that_are_opened_again_are_not_looked_through_again(
 
 
 def of(rows: ShardedFeatureTable) -> set[str]:
-    return {name for block in rows.blocks(64) for name in block.ids}
+    return {name for block in rows.iterate_blocks(64) for name in block.ids}
 
 
 def test_what_is_held_out_is_a_random_share_of_the_rows(tmp_path: Path) -> None:
@@ -330,7 +330,7 @@ def test_labels_that_are_left_out_are_left_out_everywhere(tmp_path: Path) -> Non
 def test_the_first_of_no_rows_are_none(tmp_path: Path) -> None:
     rows = in_shards(toy_rows(4), tmp_path / "shards")
     training_part, validation_part = rows.split_holdout(0.1)
-    assert (len(validation_part.first(2000)), len(training_part.first(2000))) == (0, 4)
+    assert (len(validation_part.read_first(2000)), len(training_part.read_first(2000))) == (0, 4)
 
 
 @pytest.mark.parametrize("share", [-1.0, 0.0, 1.0, 2.0, float("nan")])
@@ -342,4 +342,4 @@ def test_a_share_is_between_0_and_1(tmp_path: Path, share: float) -> None:
 @pytest.mark.parametrize("number", [-1, 4])
 def test_a_row_that_is_not_there(tmp_path: Path, number: int) -> None:
     with pytest.raises(InputError, match=f"has no row {number}; give 0 to 3"):
-        in_shards(toy_rows(4), tmp_path / "shards").at(number)
+        in_shards(toy_rows(4), tmp_path / "shards").read_row(number)

@@ -55,7 +55,7 @@ def test_damage_is_found_by_the_command_that_wrote_it(shards: Path, name: str, d
 def test_statistics_of_other_columns_are_refused(tmp_path: Path, dense: bool, name: str, change: str) -> None:
     """The file keeps its size, which is all that opening the folder checks."""
     shards = in_shards(toy_rows(dense=dense), tmp_path / "out").shards
-    assert set(shards.statistics()) == {"rows_of_label", *(("mean", "deviation") if dense else ("rows_above_0",))}
+    assert set(shards.read_statistics()) == {"rows_of_label", *(("mean", "deviation") if dense else ("rows_above_0",))}
     file = tmp_path / "out" / "statistics.safetensors"
     if change == "name":
         file.write_bytes(file.read_bytes().replace(name.encode(), name[::-1].encode()))
@@ -68,7 +68,7 @@ def test_statistics_of_other_columns_are_refused(tmp_path: Path, dense: bool, na
         }  # one entry less
         write_columns(file, ColumnTable({}, columns), {})
     with pytest.raises(InputError, match=r"statistics\.safetensors is damaged"):
-        shards.statistics()
+        shards.read_statistics()
 
 
 @given(st.data())

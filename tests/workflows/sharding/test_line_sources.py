@@ -105,11 +105,11 @@ def test_a_conversion_that_stopped_behind_its_last_line_reads_none_again(
 
 def test_rejects_lie_on_one_side_of_a_position(in_lines: Path) -> None:
     expected_rejects, rejects_before = Rejects(), Rejects()
-    list(open_row_stream(in_lines, expected_rejects).parts())
+    list(open_row_stream(in_lines, expected_rejects).iterate_parts())
     followed = 0
-    for part in open_row_stream(in_lines, rejects_before).parts():
+    for part in open_row_stream(in_lines, rejects_before).iterate_parts():
         behind = Rejects()
-        if list(open_row_stream(in_lines, behind).parts(part.position)):
+        if list(open_row_stream(in_lines, behind).iterate_parts(part.position)):
             assert rejects_before.listed + behind.listed == expected_rejects.listed
             followed += 1
     assert followed > 2

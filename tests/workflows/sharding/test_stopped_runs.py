@@ -228,10 +228,10 @@ def test_two_conversions_into_one_folder_are_kept_apart(tmp_path: Path) -> None:
     class Another(InMemoryStream):
         """A source beside which a second command begins."""
 
-        def parts(self, skip: int = 0) -> Iterator[StreamPart]:
+        def iterate_parts(self, skip: int = 0) -> Iterator[StreamPart]:
             with pytest.raises(InputError, match="another command is changing"):
                 in_shards(toy_rows(), tmp_path / "out", rows=100)
-            return super().parts(skip)
+            return super().iterate_parts(skip)
 
     shard_writer.write_shards(InMemoryStream(Path("made-up"), toy_rows()), tmp_path / "whole", ShardOptions(rows=100))
     shard_writer.write_shards(Another(Path("made-up"), toy_rows()), tmp_path / "out", ShardOptions(rows=100))

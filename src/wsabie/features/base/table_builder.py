@@ -30,7 +30,7 @@ def build_feature_table(
     sizes, indices, values = GrowingArray(np.int64), GrowingArray(np.int32), GrowingArray(np.float32)
     label_counts, label_numbers = GrowingArray(np.int64), GrowingArray(np.int32)
     for row in item_features:
-        numbers = labels.numbers(row.labels)
+        numbers = labels.assign_ids(row.labels)
         label_counts.extend(np.array([len(numbers)]))
         label_numbers.extend(np.array(numbers, np.int32))
         ids.append(row.id)

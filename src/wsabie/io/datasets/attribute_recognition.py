@@ -65,7 +65,7 @@ def read_attributes(
     if reader is None and not (path.is_dir() and find_metadata(path) is None):
         return read_metadata_attributes(path, kinds=kinds, rejects=rejects)
     related = (reader or read_tag_attributes)(path, rejects=rejects)
-    return related if kinds is None else related.of_kinds(kinds)
+    return related if kinds is None else related.select_kinds(kinds)
 
 
 def read_metadata_attributes(path: Path, *, kinds: Sequence[str] | None = None, rejects: Rejects) -> AttributeTable:
@@ -110,7 +110,7 @@ def read_metadata_attributes(path: Path, *, kinds: Sequence[str] | None = None, 
     if missing := [name for name in kind_names if name not in columns]:
         raise InputError(f"{path} has no column {missing[0]!r}; it has {format_column_names(columns)}")
     items = _iterate_attributes(rows, id_column or "", kind_names, rejects)
-    return AttributeTable.of(path, items, rejects, "rows of items")
+    return AttributeTable.from_items(path, items, rejects, "rows of items")
 
 
 def read_tag_attributes(folder: Path, *, rejects: Rejects) -> AttributeTable:
@@ -122,7 +122,7 @@ def read_tag_attributes(folder: Path, *, rejects: Rejects) -> AttributeTable:
         No sounds, none with tags, or mutagen is not installed.
     """
     _, files = find_files(folder, rejects, SOUNDS)
-    return AttributeTable.of(folder, _iterate_tagged(files, rejects), rejects, "sounds with tags")
+    return AttributeTable.from_items(folder, _iterate_tagged(files, rejects), rejects, "sounds with tags")
 
 
 _LAYOUTS: tuple[tuple[Callable[[Path], bool], Callable[..., AttributeTable]], ...] = (

@@ -104,7 +104,7 @@ def _read_descriptions(folder: Path, rejects: Rejects) -> FeatureTable | ItemLis
             else:
                 collector.add_all(name, [label for label in labels if label in dictionary_words])
             places[name] = place
-    return collector.as_pictures_or_rows(folder, places, "descriptions")
+    return collector.build_source(folder, places, "descriptions")
 
 
 def _read_description(file: Path) -> tuple[str, str, list[str]]:
@@ -147,7 +147,7 @@ def _read_regions(folder: Path, rejects: Rejects) -> FeatureTable | ItemList:
                     raise RowError("code without a name", code)
                 collector.add(f"{part}/{picture}", names[code])
                 places[f"{part}/{picture}"] = f"{part}/images/{picture}.jpg"
-    return collector.as_pictures_or_rows(folder, places, "regions")
+    return collector.build_source(folder, places, "regions")
 
 
 def _parse_region(line: bytes) -> tuple[str, str]:

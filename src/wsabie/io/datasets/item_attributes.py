@@ -41,10 +41,10 @@ class AttributeTable:
     Examples
     --------
     >>> a = ItemAttributes("a", {"artist": ("Nina",), "tag": ("slow", "piano")}, "train")
-    >>> related = AttributeTable.of(Path("songs"), [a, ItemAttributes("b", {"artist": ("Nina",)}, "test")])
+    >>> related = AttributeTable.from_items(Path("songs"), [a, ItemAttributes("b", {"artist": ("Nina",)}, "test")])
     >>> related.pairs
     {'artist': [('a', 'Nina'), ('b', 'Nina')], 'tag': [('a', 'slow'), ('a', 'piano')]}
-    >>> related.on("test").pairs
+    >>> related.select_side("test").pairs
     {'artist': [('b', 'Nina')], 'tag': []}
     """
 
@@ -55,7 +55,7 @@ class AttributeTable:
     groups: dict[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(
+    def from_items(
         cls, path: Path, items: Iterable[ItemAttributes], rejects: Rejects | None = None, unit: str = "items"
     ) -> "AttributeTable":
         """Collect items; those with the same id are joined.
@@ -82,7 +82,7 @@ class AttributeTable:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def take(self, ids: Iterable[str]) -> "AttributeTable":
+    def select_items(self, ids: Iterable[str]) -> "AttributeTable":
         """Return only these items; all kinds stay."""
         id_set = set(ids)
         return AttributeTable(
@@ -93,7 +93,7 @@ class AttributeTable:
             {name: group for name, group in self.groups.items() if name in id_set},
         )
 
-    def of_kinds(self, kinds: Iterable[str]) -> "AttributeTable":
+    def select_kinds(self, kinds: Iterable[str]) -> "AttributeTable":
         """Return only names of these kinds; all items stay.
 
         Raises
@@ -108,7 +108,7 @@ class AttributeTable:
             )
         return replace(self, pairs={kind: self.pairs[kind] for kind in kinds})
 
-    def on(self, side: str) -> "AttributeTable":
+    def select_side(self, side: str) -> "AttributeTable":
         """Return only the items on one side of the split.
 
         Raises
@@ -117,7 +117,7 @@ class AttributeTable:
             There is none.
         """
         require_split_side(side, self.splits.values(), self.path)
-        return self.take(name for name, item_side in self.splits.items() if item_side == side)
+        return self.select_items(name for name, item_side in self.splits.items() if item_side == side)
 
 
 def select_split_side(items: list[ItemAttributes], side: str | None, path: Path) -> list[ItemAttributes]:

@@ -71,7 +71,7 @@ def read_lear(path: Path, *, rejects: Rejects) -> FeatureTable:
         n = collector.add_flags(lines, parse, words, ids, unique=True)
     if n != len(ids):
         raise InputError(f"{annotations} annotates {n:,} pictures but {stem}_list.txt names {len(ids):,}")
-    return collector.as_rows("labelled pictures")
+    return collector.build_table("labelled pictures")
 
 
 def _find_annotations(path: Path, stem: str) -> Path:

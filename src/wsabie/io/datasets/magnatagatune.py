@@ -77,7 +77,7 @@ def read_magnatagatune_attributes(folder: Path, *, rejects: Rejects) -> Attribut
     InputError
         Nothing usable, or a column is missing.
     """
-    return AttributeTable.of(folder, _iterate_clips(folder, rejects), rejects, "clips")
+    return AttributeTable.from_items(folder, _iterate_clips(folder, rejects), rejects, "clips")
 
 
 def _build_id_table(folder: Path, clips: list[ItemAttributes], kind: str, rejects: Rejects) -> FeatureTable:
@@ -87,7 +87,7 @@ def _build_id_table(folder: Path, clips: list[ItemAttributes], kind: str, reject
             collector.add(clip.id, name)
         if not clip.names[kind]:
             rejects.add(clip.id, SOUNDS.unlabelled, f"no {kind}")
-    return collector.as_rows("labelled clips")
+    return collector.build_table("labelled clips")
 
 
 def _iterate_clips(folder: Path, rejects: Rejects) -> Iterator[ItemAttributes]:

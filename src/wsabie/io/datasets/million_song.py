@@ -88,7 +88,7 @@ def read_million_song_attributes(
         if listeners is not None:
             yield from _with_listeners(listeners, songs, rejects)
 
-    return AttributeTable.of(folder, iterate_items(), rejects, "tracks")
+    return AttributeTable.from_items(folder, iterate_items(), rejects, "tracks")
 
 
 def _find_genre_list(folder: Path) -> Path | None:

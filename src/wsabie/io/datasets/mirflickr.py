@@ -46,7 +46,7 @@ def read_mirflickr(path: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
     collector = IdLabelCollector(path, rejects)
     lines = iterate_numbered_lines(path, _LONGEST_LINE, skip_blank=True)
     collector.add_rows(lines, lambda _, line: _parse_line(line), unique=True)
-    return collector.as_pictures_or_rows(path.parent)
+    return collector.build_source(path.parent)
 
 
 def _parse_line(line: bytes) -> tuple[str, list[str]]:

@@ -108,7 +108,7 @@ def _read_tags(path: Path, rejects: Rejects) -> FeatureTable:
     collector.add_rows(iterate_numbered_lines(path, skip_blank=True), parse, unique=False)
     if left_out:
         log.info("%s: %d tags that are not in %s are left out", format_path(path), left_out, final.name)
-    return collector.as_rows("tagged pictures")
+    return collector.build_table("tagged pictures")
 
 
 def _read_tables(path: Path, side: str, kind: str, rejects: Rejects) -> FeatureTable:
@@ -132,7 +132,7 @@ def _build_id_table(
 ) -> FeatureTable:
     collector = IdLabelCollector(path, rejects)
     _require_equal(path, collector.add_flags(rows, parse, names, ids, unique=False), ids)
-    return collector.as_rows("labelled pictures")
+    return collector.build_table("labelled pictures")
 
 
 def _require_equal(path: Path, n: int, ids: list[str] | None) -> None:
@@ -153,7 +153,7 @@ def _read_with_features(path: Path, side: str, rejects: Rejects) -> FeatureTable
     X, picture_rows = _read_features(path, ids, rejects)
     require_rows(len(picture_rows), path, rejects)
     index = LabelIndex()
-    final = np.array([index.number(name) for name in names])
+    final = np.array([index.assign_id(name) for name in names])
     label_names, order = index.finish()
     rows, columns_of_labels = np.nonzero(labels[picture_rows])
     counts = np.bincount(rows, minlength=len(picture_rows))

@@ -75,7 +75,7 @@ def read_open_images(path: Path, *, rejects: Rejects) -> FeatureTable:
             if not 0 <= share <= 1:
                 raise RowError("confidence that is not between 0 and 1", confidence)
             collector.add(image, names.get(code, code), stated=share > 0)
-    return collector.as_rows()
+    return collector.build_table()
 
 
 def read_neighbouring_names(path: Path) -> dict[str, str]:

@@ -78,7 +78,7 @@ def read_spoken_digits_attributes(folder: Path, *, rejects: Rejects) -> Attribut
     InputError
         Nothing usable, or a dictionary that is none.
     """
-    return AttributeTable.of(
+    return AttributeTable.from_items(
         folder, _iterate_recordings(folder, _find_recordings(folder, rejects), rejects), rejects, "recordings"
     )
 

@@ -62,7 +62,7 @@ def read_citation_graph(path: Path, *, rejects: Rejects) -> FeatureTable:
             name, label, words = _parse_document(line)
             if name in ids:
                 raise RowError("duplicate id", name)
-            batch.add(number, [] if label == _NO_CLASS else labels.numbers([label]), {"id": name}, words)
+            batch.add(number, [] if label == _NO_CLASS else labels.assign_ids([label]), {"id": name}, words)
             ids.add(name)
     require_rows(len(batch), path, rejects, "documents")
     require(len(batch.indices) > 0, f"no document of {path} has a word; give the numbers of words in the third column")

@@ -162,7 +162,7 @@ def read_parquet_documents(table: ParquetTable, options: ReadOptions) -> Documen
 
 def has_text_column(table: ParquetTable) -> bool:
     """Return whether there is a column `text` that holds texts."""
-    return table.has(TEXT_COLUMN) and is_text_type(table.schema.field(TEXT_COLUMN).type)
+    return table.has_columns(TEXT_COLUMN) and is_text_type(table.schema.field(TEXT_COLUMN).type)
 
 
 def detect_columns(lines: Sequence[bytes]) -> list[str]:
@@ -236,12 +236,12 @@ def read_annif_rows(path: Path, rejects: Rejects) -> Iterator[TextRow]:
 
 def _iterate_parquet_rows(table: ParquetTable, labels: LabelCellReader | None, rejects: Rejects) -> Iterator[TextRow]:
     names = [TEXT_COLUMN, "id", "group", "time", "split", *(labels.columns if labels else [])]
-    names = [name for name in names if table.has(name)]
+    names = [name for name in names if table.has_columns(name)]
     number = 0
-    for batch in table.batches(names, _BATCH):
-        for row, cells in enumerate(zip(*(batch.column(name) for name in names), strict=True)):
+    for batch in table.iterate_batches(names, _BATCH):
+        for row, cells in enumerate(zip(*(batch.get_column(name) for name in names), strict=True)):
             number += 1
-            yield TextRow(batch.where(row), number, dict(zip(names, cells, strict=True)))
+            yield TextRow(batch.format_position(row), number, dict(zip(names, cells, strict=True)))
 
 
 def split_subjects(line: str) -> tuple[str | None, list[str]]:

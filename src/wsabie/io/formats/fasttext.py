@@ -79,7 +79,7 @@ class FastTextStream(RowStream):
         self._columns = {name.encode(): i for i, name in enumerate(names)}
         self.info = StreamInfo(counts=True, n_features=len(names), feature_names=names)
 
-    def parts(self, skip: int = 0) -> Iterator[StreamPart]:
+    def iterate_parts(self, skip: int = 0) -> Iterator[StreamPart]:
         try:
             parts = _iterate_batches(self.path, self.rejects, self.index, self._columns, skip, _WORDS_AT_ONCE)
             for batch, position in parts:
@@ -119,7 +119,7 @@ def _iterate_batches(
             continue
         with rejects.catch(path, number):
             names, line_words = _parse_line(line)
-            label_numbers = labels.numbers(names)
+            label_numbers = labels.assign_ids(names)
             if names or line_words:
                 if max_words is not None and len(batch.indices) + len(batch) >= max_words:
                     yield batch, number - 1
@@ -137,7 +137,7 @@ def _count_words(path: Path, progress: Progress) -> Counter[bytes]:
             stage.advance(1)
             with suppress(RowError):
                 names, words = _parse_line(line)
-                labels.numbers(names)
+                labels.assign_ids(names)
                 counts.update(words)
     return counts
 

@@ -54,7 +54,7 @@ class IdLabelCollector:
     >>> got = IdLabelCollector(Path("tags.tsv"), Rejects())
     >>> got.add("a", "sea"), got.add("b", "sea"), got.add("a", "sky", stated=False)
     (None, None, None)
-    >>> got.as_rows().Y.toarray().tolist()
+    >>> got.build_table().Y.toarray().tolist()
     [[1, -1], [1, 0]]
     """
 
@@ -68,7 +68,7 @@ class IdLabelCollector:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def row(self, name: str) -> int:
+    def assign_row(self, name: str) -> int:
         """Return the number of an id, new or known."""
         return self.ids.setdefault(name, len(self.ids))
 
@@ -80,8 +80,8 @@ class IdLabelCollector:
         RowError
             The label is empty or not valid text.
         """
-        number = self.labels.number(label)
-        self._keys.append(self.row(name) << 32 | number << 1 | (not stated))
+        number = self.labels.assign_id(label)
+        self._keys.append(self.assign_row(name) << 32 | number << 1 | (not stated))
         if self.numbered:
             self._lines.append(line)
 
@@ -93,10 +93,10 @@ class IdLabelCollector:
         RowError
             A label is not valid text, or none is left; nothing is added.
         """
-        numbers = self.labels.numbers(labels)
+        numbers = self.labels.assign_ids(labels)
         if not numbers:
             raise RowError(PICTURES.unlabelled, name)
-        row = self.row(name) << 32
+        row = self.assign_row(name) << 32
         self._keys.extend(row | number << 1 for number in numbers)
 
     def add_rows(
@@ -134,7 +134,7 @@ class IdLabelCollector:
 
         return self.add_rows(rows, parse_row, unique)
 
-    def as_rows(self, unit: str = "pairs") -> FeatureTable:
+    def build_table(self, unit: str = "pairs") -> FeatureTable:
         """Return one row for each id, with a feature of its own.
 
         Raises
@@ -143,12 +143,12 @@ class IdLabelCollector:
             There is none.
         """
         require_rows(len(self), self.path, self.rejects, unit)
-        Y, names = self._label_matrix()
+        Y, names = self._build_label_matrix()
         ids, n = list(self.ids), len(self)
         X = build_feature_matrix(np.arange(n + 1), np.arange(n, dtype=np.int32), np.ones(n, np.float32), n)
         return FeatureTable(X, Y, names, ids, feature_names=ids)
 
-    def as_pictures_or_rows(
+    def build_source(
         self, folder: Path, files: dict[str, str] | None = None, unit: str = "pairs", *, needs_files: bool = False
     ) -> FeatureTable | ItemList:
         """Return the pictures if one of the first 50 ids is a file in the folder, else `as_rows`.
@@ -171,7 +171,7 @@ class IdLabelCollector:
         ------
         InputError
         """
-        rows = self.as_rows(unit)
+        rows = self.build_table(unit)
         places = {name: files.get(name, "") for name in rows.ids} if files is not None else {n: n for n in rows.ids}
         first = [places[name] for name in rows.ids[:_LOOKED_AT] if places[name].lower().endswith(PICTURES.endings)]
         pictures = find_listed_files(folder, places.values(), PICTURES) if first else {}
@@ -186,7 +186,7 @@ class IdLabelCollector:
             log.warning("the ids of %s look like %s: each id has a free vector", self.path, problem)
         return rows
 
-    def _label_matrix(self) -> tuple[Matrix, list[str]]:
+    def _build_label_matrix(self) -> tuple[Matrix, list[str]]:
         """Return (Y, label names); a pair that is both stated and denied is left out and listed."""
         names, final = self.labels.finish()
         keys: Int64 = np.frombuffer(self._keys, np.int64)

@@ -205,7 +205,7 @@ def read_mulan(path: Path, *, rejects: Rejects) -> FeatureTable:
     InputError
         No XML, an XML that names no attribute of the file, or attributes that are neither numbers nor labels.
     """
-    return MulanStream(path, rejects, unique=True).read()
+    return MulanStream(path, rejects, unique=True).read_all()
 
 
 class MulanStream(RowStream):
@@ -230,7 +230,7 @@ class MulanStream(RowStream):
     def files(self) -> list[Path]:
         return [self.path, self._xml]
 
-    def parts(self, skip: int = 0) -> Iterator[StreamPart]:
+    def iterate_parts(self, skip: int = 0) -> Iterator[StreamPart]:
         batch, ids, n_dense_values, n_written_values = RowBatch(), set[str](), 0, 0
         width, has_ids = len(self._plan.feature_names), any(column.role == "id" for column in self._plan.columns)
         max_size = _VALUES_AT_ONCE if self._sparse else _VALUES_AT_ONCE // width

@@ -63,12 +63,12 @@ def read_pairs(path: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
     texts, labels = LabelCellReader("id"), LabelCellReader("label")
     for line_number, (name, label), weight in _iterate_weighted_pairs(path, rejects):
         with rejects.catch(path, line_number):
-            collector.labels.number(label)
+            collector.labels.assign_id(label)
             n_weighted += weight not in (1, 0, -1)
             if len(collector) < _LOOKED_AT:
                 texts.add(name)
                 labels.add(label)
-            collector.row(name)
+            collector.assign_row(name)
             if weight:
                 collector.add(name, label, stated=weight > 0, line=line_number)
     if not labels.check(path).find_sentence() and (text := texts.find_sentence()):
@@ -80,7 +80,7 @@ def read_pairs(path: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
         )
     if n_weighted:
         log.warning("%s: %d weights are neither 1 nor -1, only their signs are used", format_path(path), n_weighted)
-    return collector.as_pictures_or_rows(path.parent, needs_files=True)
+    return collector.build_source(path.parent, needs_files=True)
 
 
 def read_id_pairs(path: Path, *, rejects: Rejects) -> Iterator[tuple[str, str]]:

@@ -61,10 +61,10 @@ def read_parquet_images(
         No column of labels, labels of mixed types, or no labelled picture.
     """
     label = open_label_column(table, options.label_column) if options.has_labels else None
-    image = image_column or table.first_of(IMAGE_COLUMNS)
-    paths = None if image else table.first_of(PATH_COLUMNS)
+    image = image_column or table.find_column(IMAGE_COLUMNS)
+    paths = None if image else table.find_column(PATH_COLUMNS)
     source = ParquetImageSource(table.path, table, label, image, paths, np.zeros(table.n_rows, bool))
-    columns, used_ids = [name for name in source.columns if name and table.has(name)], set[str]()
+    columns, used_ids = [name for name in source.columns if name and table.has_columns(name)], set[str]()
     rows = source.iterate_rows(columns or [image], 1 << 12 if columns else _BATCH, options.rejects)
     for number, where, item, file_name, side in rows:
         with options.rejects.catch(where):
@@ -134,14 +134,14 @@ class ParquetImageSource:
         They are those that have a row of the selection.
         """
         end = 0
-        for batch in self.table.batches(columns, size):
+        for batch in self.table.iterate_batches(columns, size):
             start, end = end, end + batch.data.num_rows
             if selection is not None and not selection[start:end].any():
                 continue
-            others = (batch.column(name) for name in (self.image, *self.columns[-5:]))
-            cells = zip(batch.label_cells(self.label), *others, strict=True)
+            others = (batch.get_column(name) for name in (self.image, *self.columns[-5:]))
+            cells = zip(batch.get_label_cells(self.label), *others, strict=True)
             for number, (label, content, file_name, ident, *words) in enumerate(cells, start):
-                where = batch.where(number - start)
+                where = batch.format_position(number - start)
                 with rejects.catch(where):
                     file_name = to_text_cell(file_name)
                     name = to_text_cell(ident) or file_name or str(number + 1)

@@ -43,26 +43,26 @@ _LARGEST = 2**31 - 2
 
 
 def make_feature_reader(
-    table: ParquetTable, counts: bool, *, by_themselves: bool = False
+    table: ParquetTable, counts: bool, *, reject_out_of_range: bool = False
 ) -> "_SparseFeatureReader | _DenseFeatureReader":
     """Return the reader of a table's form of features.
 
-    Features beyond the promised width are refused, or are a fault of their rows with `by_themselves`. The
+    Features beyond the promised width are refused, or are a fault of their rows with `reject_out_of_range`. The
     first dense row sets the width, unless it is known.
     """
-    width = table.promised.get("n_features")
-    if not table.has(DENSE):
-        return _SparseFeatureReader(width, counts, by_themselves)
-    first = next(table.batches([DENSE], 1, 0), None) if width is None else None
+    width = table.note.get("n_features")
+    if not table.has_columns(DENSE):
+        return _SparseFeatureReader(width, counts, reject_out_of_range)
+    first = next(table.iterate_batches([DENSE], 1, 0), None) if width is None else None
     return _DenseFeatureReader(width if first is None else int(_flatten(first, DENSE)[0][0]), counts)
 
 
 class _SparseFeatureReader:
     columns = SPARSE
 
-    def __init__(self, promised: int | None, counts: bool, by_themselves: bool) -> None:
-        self.promised, self.counts, self.by_themselves = promised, counts, by_themselves
-        self.largest = promised - 1 if promised is not None and by_themselves else _LARGEST
+    def __init__(self, promised: int | None, counts: bool, reject_out_of_range: bool) -> None:
+        self.promised, self.counts, self.reject_out_of_range = promised, counts, reject_out_of_range
+        self.largest = promised - 1 if promised is not None and reject_out_of_range else _LARGEST
 
     def check(self, batch: ParquetBatch) -> dict[int, RowError]:
         lengths, indices = _flatten(batch, "indices")
@@ -79,7 +79,7 @@ class _SparseFeatureReader:
             (rows[self.counts & (self._values < 0)], "negative count"),
             (rows[1:][(rows[1:] == rows[:-1]) & (np.diff(self._indices) == 0)], "feature given twice"),
         )
-        self._refuse_beyond(batch, rows)
+        self._refuse_out_of_range(batch, rows)
         return faults
 
     def _order(self, rows: Int64, indices: Int64, values: Float32) -> None:
@@ -88,17 +88,17 @@ class _SparseFeatureReader:
             indices, values = indices[order], values[order]
         self._indices, self._values = indices, values
 
-    def _refuse_beyond(self, batch: ParquetBatch, rows: Int64) -> None:
-        if self.promised is None or self.by_themselves:
+    def _refuse_out_of_range(self, batch: ParquetBatch, rows: Int64) -> None:
+        if self.promised is None or self.reject_out_of_range:
             return
         beyond = np.flatnonzero(self._indices >= self.promised)
         if len(beyond):
             raise InputError(
-                f"{batch.where(int(rows[beyond[0]]))} has feature {self._indices[beyond[0]]} but the file "
+                f"{batch.format_position(int(rows[beyond[0]]))} has feature {self._indices[beyond[0]]} but the file "
                 f"promises {self.promised:,} features, numbered from 0; write the file again"
             )
 
-    def take(self, mask: Bool) -> Matrix:
+    def select_rows(self, mask: Bool) -> Matrix:
         """Return the features of some rows of the batch that was checked last."""
         entries = np.repeat(mask, self._lengths)
         indices, starts = self._indices[entries].astype(np.int32), compute_offsets(self._lengths[mask])
@@ -126,7 +126,7 @@ class _DenseFeatureReader:
             (rows[self.counts & (self._values < 0).any(axis=1)], "negative count"),
         )
 
-    def take(self, mask: Bool) -> Matrix:
+    def select_rows(self, mask: Bool) -> Matrix:
         return self._values[mask[self._right]]
 
 
@@ -223,8 +223,8 @@ def _build_arrow_table(rows: FeatureTable, has_negatives: bool) -> ArrowObject:
 
     columns = {"id": pa.array(rows.ids, pa.string()), "labels": _build_name_column(rows, 1)}
     columns |= {NEGATIVES: _build_name_column(rows, -1)} if has_negatives else {}
-    words = {"group": rows.groups, "time": rows.times}
-    columns |= {name: pa.array(texts, pa.string()) for name, texts in words.items() if texts is not None}
+    facts = {"group": rows.groups, "time": rows.times}
+    columns |= {name: pa.array(texts, pa.string()) for name, texts in facts.items() if texts is not None}
     if isinstance(rows.X, np.ndarray):
         flat = pa.array(np.ascontiguousarray(rows.X, np.float32).ravel())
         columns[DENSE] = pa.FixedSizeListArray.from_arrays(flat, rows.X.shape[1])
@@ -275,7 +275,7 @@ class ParquetStream(RowStream):
         self.table, self.path, self.rejects, self._unique = table, table.path, options.rejects, unique
         self._split = options.split
         self._label = open_label_column(table, options.label_column) if options.has_labels else None
-        self.index = LabelIndex(table.promised.get("label_names"))
+        self.index = LabelIndex(table.note.get("label_names"))
         info = read_stream_info(table)
         self.info = replace(info, counts=counts or info.counts)
         self._features = make_feature_reader(table, self.info.counts)
@@ -284,20 +284,21 @@ class ParquetStream(RowStream):
     def files(self) -> list[Path]:
         return self.table.files
 
-    def where(self, row: int) -> str:
+    def format_position(self, row: int) -> str:
         ends = list(accumulate(self.table.file_rows, initial=0))
         shard = bisect_left(ends, row) - 1
-        return ParquetBatch(self.table.files[shard], 1, None).where(row - ends[shard] - 1)
+        return ParquetBatch(self.table.files[shard], 1, None).format_position(row - ends[shard] - 1)
 
-    def parts(self, skip: int = 0) -> Iterator[StreamPart]:
+    def iterate_parts(self, skip: int = 0) -> Iterator[StreamPart]:
         columns, label_columns = [NEGATIVES, "id", "group", "time", "split"], self._label.columns if self._label else []
-        names = [name for name in (*self._features.columns, *label_columns, *columns) if self.table.has(name)]
+        names = [name for name in (*self._features.columns, *label_columns, *columns) if self.table.has_columns(name)]
         n_rows, ids = skip, set[str]()
-        for data in self.table.batches(names, _STREAM_BATCH, skip):
-            faults, batch = self._features.check(data), RowBatch(signed=self.table.has(NEGATIVES))
-            for row, cells in enumerate(zip(data.label_cells(self._label), *map(data.column, columns), strict=True)):
+        for data in self.table.iterate_batches(names, _STREAM_BATCH, skip):
+            faults, batch = self._features.check(data), RowBatch(signed=self.table.has_columns(NEGATIVES))
+            cell_rows = zip(data.get_label_cells(self._label), *map(data.get_column, columns), strict=True)
+            for row, cells in enumerate(cell_rows):
                 if self._split is None or cells[-1] == self._split:
-                    with self.rejects.catch(where := data.where(row)):
+                    with self.rejects.catch(where := data.format_position(row)):
                         if row in faults:
                             raise faults[row]
                         self._add_row(batch, n_rows + row + 1, where, cells[:-1], ids)
@@ -305,7 +306,7 @@ class ParquetStream(RowStream):
             mask[np.array(batch.lines, np.int64) - n_rows - 1] = True
             n_rows += len(mask)
             if len(batch):
-                yield StreamPart(batch.to_columns(self._features.take(mask)), n_rows)
+                yield StreamPart(batch.to_columns(self._features.select_rows(mask)), n_rows)
             if not self._unique:
                 ids.clear()
 
@@ -314,12 +315,12 @@ class ParquetStream(RowStream):
         name = str(number) if ident is None else str(ident)
         if name in ids:
             raise RowError("duplicate id", name)
-        stated = self.index.numbers(self._label.read_labels(labels, where)) if self._label else []
-        refused = self.index.numbers(LabelCellReader(NEGATIVES).read_labels(denied, where))
+        stated = self.index.assign_ids(self._label.read_labels(labels, where)) if self._label else []
+        refused = self.index.assign_ids(LabelCellReader(NEGATIVES).read_labels(denied, where))
         if set(stated) & set(refused):
             raise RowError("label both stated and denied")
-        words = {"id": name, "group": name if group is None else str(group), "time": "" if time is None else str(time)}
-        batch.add(number, stated + refused, {key: word for key, word in words.items() if self.table.has(key)})
+        facts = {"id": name, "group": name if group is None else str(group), "time": "" if time is None else str(time)}
+        batch.add(number, stated + refused, {key: text for key, text in facts.items() if self.table.has_columns(key)})
         if batch.signs is not None:
             batch.signs.extend([1] * len(stated) + [-1] * len(refused))
         ids.update([name] if self._unique or self._label else [])
@@ -327,7 +328,7 @@ class ParquetStream(RowStream):
 
 def read_stream_info(table: ParquetTable) -> StreamInfo:
     """Return the facts that `write_parquet_rows` noted."""
-    noted = table.promised
+    noted = table.note
     names = {"counts", "n_features", "feature_names", "dictionary", "augment"} & noted.keys()
     return StreamInfo(**{name: noted[name] for name in names}, order="given" if "label_names" in noted else "text")
 
@@ -353,10 +354,10 @@ def open_unlabelled_table(data: ArrowObject, place: Path, rejects: Rejects, n_fe
         A column that is no list of numbers, or damaged notes.
     """
     table = ParquetTable(place, [], data.schema, [], {"n_features": n_features} | read_schema_note(data.schema, place))
-    if not (table.has(*SPARSE) or table.has(DENSE)):
+    if not (table.has_columns(*SPARSE) or table.has_columns(DENSE)):
         return None
     info, parts, first = read_stream_info(table), [], 0
-    features = make_feature_reader(table, info.counts, by_themselves=True)
+    features = make_feature_reader(table, info.counts, reject_out_of_range=True)
     for part in data.to_batches():
         mask = np.ones(part.num_rows, bool)
         faults = features.check(ParquetBatch(place, first + 1, part))
@@ -365,6 +366,6 @@ def open_unlabelled_table(data: ArrowObject, place: Path, rejects: Rejects, n_fe
         for row, error in faults.items():
             mask[row] = False
             rejects.add(str(first + row), error.reason, error.detail)
-        parts.append(build_columns(features.take(mask), None, {}, {"id": first + np.flatnonzero(mask)}))
+        parts.append(build_columns(features.select_rows(mask), None, {}, {"id": first + np.flatnonzero(mask)}))
         first += part.num_rows
     return build_unlabelled_table(parts, info)

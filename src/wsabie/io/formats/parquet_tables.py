@@ -50,11 +50,11 @@ def check_schema_size(file: Path, stream: BufferedIOBase) -> None:
     """
     footer, n = _CompactReader(_read_footer(stream, 1 << 10)), 0
     try:
-        for number, kind in footer.fields():
+        for number, kind in footer.iterate_fields():
             if number == _SCHEMA:
-                n = footer.list_head()[0] - 1
+                n = footer.read_list_head()[0] - 1
                 break
-            footer.value(kind)
+            footer.read_value(kind)
     except (IndexError, ValueError, RecursionError):  # Arrow says what is wrong
         return
     check_column_count(str(file), n)
@@ -74,7 +74,7 @@ def check_pages(file: Path, stream: BufferedIOBase, columns: Collection[str]) ->
     if stored > LARGEST:
         return
     try:
-        footer = _CompactReader(_read_footer(stream, LARGEST)).struct()
+        footer = _CompactReader(_read_footer(stream, LARGEST)).read_struct()
         notes = [chunk[_NOTES] for group in footer[_GROUPS] for chunk in group[_CHUNKS]]
         for note in notes:
             if note[_PATH][0] in names or b".".join(note[_PATH]) in names:
@@ -105,7 +105,7 @@ def _read_page_header(stream: BufferedIOBase, position: int) -> tuple[_ThriftStr
         stream.seek(position)
         header = _CompactReader(stream.read(size))
         try:
-            return header.struct(), position + header.at
+            return header.read_struct(), position + header.position
         except IndexError:  # it is longer, or cut off
             continue
     raise ValueError("a page without a header")
@@ -127,19 +127,19 @@ class _CompactReader:
     """Reader of structs in Thrift's compact protocol, as dicts by the ids of fields."""
 
     def __init__(self, content: bytes) -> None:
-        self.content, self.at = content, 0
+        self.content, self.position = content, 0
 
-    def struct(self) -> _ThriftStruct:
-        return {number: self.value(kind) for number, kind in self.fields()}
+    def read_struct(self) -> _ThriftStruct:
+        return {number: self.read_value(kind) for number, kind in self.iterate_fields()}
 
-    def fields(self) -> Iterator[tuple[int, int]]:
+    def iterate_fields(self) -> Iterator[tuple[int, int]]:
         """Yield (id, type) of each field; the caller reads its value before the next."""
         number = 0
         while head := self._byte():
             number = number + (head >> 4) if head >> 4 else self._integer()
             yield number, head & 15
 
-    def value(self, kind: int) -> Any:
+    def read_value(self, kind: int) -> Any:
         if kind in (1, 2):
             return kind == 1
         if kind in (4, 5, 6):
@@ -147,28 +147,28 @@ class _CompactReader:
         if kind == 8:
             return self._bytes(self._number())
         if kind in (9, 10):
-            n, inner = self.list_head()
-            return [self._byte() if inner in (1, 2) else self.value(inner) for _ in range(n)]
+            n, inner = self.read_list_head()
+            return [self._byte() if inner in (1, 2) else self.read_value(inner) for _ in range(n)]
         if kind == 12:
-            return self.struct()
+            return self.read_struct()
         if kind in (3, 7):
             return self._bytes(1 if kind == 3 else 8)
         raise ValueError(f"a value of type {kind}")
 
-    def list_head(self) -> tuple[int, int]:
+    def read_list_head(self) -> tuple[int, int]:
         """Read the number and the type of the values of a list."""
         head = self._byte()
         return (head >> 4 if head >> 4 < 15 else self._number()), head & 15
 
     def _byte(self) -> int:
-        self.at += 1
-        return self.content[self.at - 1]
+        self.position += 1
+        return self.content[self.position - 1]
 
     def _bytes(self, n: int) -> bytes:
-        if self.at + n > len(self.content):
+        if self.position + n > len(self.content):
             raise IndexError("cut off")
-        self.at += n
-        return self.content[self.at - n : self.at]
+        self.position += n
+        return self.content[self.position - n : self.position]
 
     def _number(self) -> int:
         number, shift = 0, 0
@@ -243,22 +243,22 @@ class ParquetBatch(NamedTuple):
     first: int
     data: ArrowObject  # pyarrow.RecordBatch
 
-    def where(self, row: int) -> str:
-        """Return the place of a row of this batch, for messages."""
+    def format_position(self, row: int) -> str:
+        """Return the position of a row of this batch, for messages."""
         return f"{self.file} row {self.first + row}"
 
-    def column(self, name: str | None) -> list[Any]:
+    def get_column(self, name: str | None) -> list[Any]:
         """Return a column as Python objects; Nones without such a column."""
         if name is None or name not in self.data.schema.names:
             return [None] * self.data.num_rows
         with explain_arrow_errors(self.file):
             return convert_to_cells(self.data.column(name))
 
-    def label_cells(self, reader: LabelCellReader | None) -> list[Any]:
+    def get_label_cells(self, reader: LabelCellReader | None) -> list[Any]:
         """Return the cells that a reader of labels takes; Nones without one."""
         if reader is None or reader.columns == [reader.name]:
-            return self.column(reader.name if reader else None)
-        rows = zip(*map(self.column, reader.columns), strict=True)
+            return self.get_column(reader.name if reader else None)
+        rows = zip(*map(self.get_column, reader.columns), strict=True)
         return [reader.get_cell(dict(zip(reader.columns, cells, strict=True))) for cells in rows]
 
 
@@ -270,20 +270,20 @@ class ParquetTable:
     files: list[Path]
     schema: ArrowObject  # pyarrow.Schema
     file_rows: list[int]
-    promised: JsonObject = field(default_factory=dict)  # what `write_rows` noted in the file
+    note: JsonObject = field(default_factory=dict)  # what `write_parquet_rows` noted in the file
 
     @property
     def n_rows(self) -> int:
         """Return the rows of all shards, as their footers promise."""
         return sum(self.file_rows)
 
-    def has(self, *columns: str) -> bool:
+    def has_columns(self, *columns: str) -> bool:
         """Return whether the table has all of these columns."""
         return set(columns) <= set(self.schema.names)
 
-    def first_of(self, columns: Iterable[str]) -> str | None:
+    def find_column(self, columns: Iterable[str]) -> str | None:
         """Return the first of these columns that exists."""
-        return next((name for name in columns if self.has(name)), None)
+        return next((name for name in columns if self.has_columns(name)), None)
 
     def format_columns(self) -> str:
         """Return the names of the columns, for messages."""
@@ -291,9 +291,9 @@ class ParquetTable:
 
     def iterate_cells(self, name: str) -> Iterator[Any]:
         """Yield the cells of a column."""
-        return (cell for batch in self.batches([name], 1 << 14) for cell in batch.column(name))
+        return (cell for batch in self.iterate_batches([name], 1 << 14) for cell in batch.get_column(name))
 
-    def batches(self, columns: Sequence[str | None], size: int, skip: int = 0) -> Iterator[ParquetBatch]:
+    def iterate_batches(self, columns: Sequence[str | None], size: int, skip: int = 0) -> Iterator[ParquetBatch]:
         """Yield batches of at most `size` rows with some columns, in file order, after the first `skip`.
 
         Raises
@@ -465,7 +465,7 @@ def find_label_columns(
     """Return the reader of the labels, one for all shards, by all cells; None without one."""
     from pyarrow import types
 
-    name = table.first_of((label_column,) if label_column else choices)
+    name = table.find_column((label_column,) if label_column else choices)
     if name is not None:
         kind, reader = table.schema.field(name).type, LabelCellReader(name, read_class_names(table.schema, name))
         is_scalar = types.is_integer(kind) or types.is_floating(kind)  # nothing in them is to be inspected
@@ -473,8 +473,9 @@ def find_label_columns(
     fields = [(field.name, field.type) for field in table.schema if label_column is None]
     is_number = (types.is_integer, types.is_boolean, types.is_floating)
     names = [name for name, kind in fields if any(is_type(kind) for is_type in is_number)]
-    columns = (zip(*map(batch.column, names), strict=True) for batch in table.batches(names, 1 << 12) if len(names) > 1)
-    return find_flag_columns(dict(zip(names, cells, strict=True)) for rows in columns for cells in rows)
+    batches = table.iterate_batches(names, 1 << 12) if len(names) > 1 else ()
+    cell_rows = (cells for batch in batches for cells in zip(*map(batch.get_column, names), strict=True))
+    return find_flag_columns(dict(zip(names, cells, strict=True)) for cells in cell_rows)
 
 
 def is_text_type(kind: ArrowObject) -> bool:

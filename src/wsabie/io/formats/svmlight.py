@@ -203,7 +203,7 @@ class SvmlightStream(RowStream):
         candidates = (self.path.with_name(name) for name in _SIDECARS)
         return [self.path, *(file for file in candidates if file.is_file())]
 
-    def parts(self, skip: int = 0) -> Iterator[StreamPart]:
+    def iterate_parts(self, skip: int = 0) -> Iterator[StreamPart]:
         n_lines, n_bytes, start = 0, 0, time.perf_counter()
         batch, first_line = allocate_batch(rows=1 << 15, labels=1 << 18, features=1 << 20), 1 if self._header else 0
         with self._progress.stage(f"reading {self.path.name}", get_file_size(self.path), "bytes") as stage:
@@ -263,7 +263,7 @@ class SvmlightStream(RowStream):
         if self._names is not None:
             return labels
         values, place = np.unique(labels, return_inverse=True)
-        numbers = np.array([self.index.number(str(label)) for label in values.tolist()], np.int32)
+        numbers = np.array([self.index.assign_id(str(label)) for label in values.tolist()], np.int32)
         return numbers[place]
 
     def _check_line_count(self, n_lines: int) -> None:

@@ -1,4 +1,4 @@
-"""Builders of arrays from parsed pieces, shared by all sources, and checks of promised sizes."""
+"""Builders of arrays from parsed rows, shared by all readers, and checks of promised sizes."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -62,35 +62,35 @@ class GrowingArray:
         """Append a copy of `part`."""
         end = self._size + len(part)
         if end > len(self._array):
-            self._make_room(max(end, len(self._array) * 3 // 2))
+            self._reserve(max(end, len(self._array) * 3 // 2))
         self._array[self._size : end] = part
         self._size = end
 
     def finish(self) -> Array:
-        """Return the array, cut to size; do not use the collector afterwards."""
+        """Return the array, cut to size; it must not grow afterwards."""
         if self._array.flags.owndata:
             self._array.resize(self._size, refcheck=False)
         return self.view()
 
-    def _make_room(self, n: int) -> None:
+    def _reserve(self, n: int) -> None:
         if n * self._array.itemsize < file_backed_arrays.LARGE:
             self._array.resize(n, refcheck=False)
             return
-        room = file_backed_arrays.allocate_array(n, self._array.dtype)
-        room[: self._size] = self.view()
-        self._array = room
+        larger = file_backed_arrays.allocate_array(n, self._array.dtype)
+        larger[: self._size] = self.view()
+        self._array = larger
 
 
 class LabelIndex:
-    """Numbers of label names, assigned while rows are read.
+    """Index of label names, whose ids are assigned while rows are read.
 
     Parameters
     ----------
-    known : sequence of str or None
-        Names whose numbers are fixed by the source (they may go unused); others are appended after them.
-        None: at the end names are numbered in the order of their code points, whatever the order of the rows.
+    fixed_names : sequence of str or None
+        Names whose ids the source fixes (they may go unused); others are appended after them.
+        None: at the end names get ids in the order of their code points, whatever the order of the rows.
     key : callable or None
-        By which names are sorted instead.
+        Sort key of names instead.
     """
 
     def __init__(self, fixed_names: Sequence[str] | None = None, key: Callable[[str], int] | None = None) -> None:
@@ -98,19 +98,19 @@ class LabelIndex:
         self._ids: dict[str, int] = {}
         self._raw: dict[str, int] = {}  # normalising a name once, not once a pair
         for name in fixed_names or ():
-            self.number(name)
+            self.assign_id(name)
 
-    def number(self, raw: str) -> int:
-        """Return the number of a name, provisional until `finish`.
+    def assign_id(self, raw: str) -> int:
+        """Return the id of a name, provisional until `finish`.
 
         Raises
         ------
         RowError
             The name is empty or not valid text.
         """
-        number = self._raw.get(raw)
-        if number is not None:
-            return number
+        label_id = self._raw.get(raw)
+        if label_id is not None:
+            return label_id
         try:
             name = normalise_label_name(raw)
         except InputError as error:
@@ -121,23 +121,23 @@ class LabelIndex:
 
     @property
     def provisional_names(self) -> list[str]:
-        """Return the names by their provisional numbers."""
+        """Return the names by their provisional ids."""
         return list(self._ids)
 
-    def numbers(self, raw: Iterable[str]) -> list[int]:
-        """Return sorted, unique provisional numbers of the labels of one row; blank names are left out."""
-        return sorted({self.number(name) for name in raw if name and not name.isspace()})
+    def assign_ids(self, raw: Iterable[str]) -> list[int]:
+        """Return sorted, unique provisional ids of the labels of one row; blank names are left out."""
+        return sorted({self.assign_id(name) for name in raw if name and not name.isspace()})
 
     def finish(self) -> tuple[list[str], Int32]:
-        """Return (names by final number, final number of each provisional one)."""
+        """Return (names by final id, final id of each provisional one)."""
         names = list(self._ids)
         if self._fixed:
             return names, np.arange(len(names), dtype=np.int32)
         keys = names if self._key is None else list(map(self._key, names))
         order = sorted(range(len(names)), key=keys.__getitem__)
-        final = np.empty(len(names), np.int32)
-        final[order] = np.arange(len(names), dtype=np.int32)
-        return [names[i] for i in order], final
+        final_ids = np.empty(len(names), np.int32)
+        final_ids[order] = np.arange(len(names), dtype=np.int32)
+        return [names[i] for i in order], final_ids
 
 
 def build_label_matrix(counts: Array, labels: Int32, n_labels: int) -> Matrix:
@@ -169,7 +169,7 @@ def build_feature_matrix(indptr: Int64, indices: Int32, values: npt.NDArray[np.f
 
 
 def require_rows(n: int, path: Path, rejects: Rejects, unit: str = "rows") -> None:
-    """Refuse a collection without usable rows.
+    """Refuse a source without usable rows.
 
     Raises
     ------

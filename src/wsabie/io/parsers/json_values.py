@@ -99,22 +99,22 @@ def iterate_elements(path: Path, members: Collection[str]) -> Iterator[tuple[str
     """
     with explain_reading_errors(path), open_decompressed(path) as stream:
         text = _JsonWindow(path, stream)
-        text.take("{")
-        separator = text.take("}") if text.peek() == "}" else ","
+        text.expect("{")
+        separator = text.expect("}") if text.peek() == "}" else ","
         while separator == ",":
-            name = text.value()
+            name = text.read_value()
             if not isinstance(name, str):
                 raise text.make_error("a member without a name")
-            text.take(":")
+            text.expect(":")
             if text.peek() == "[":
                 for element in _iterate_list(text):
                     if name in members:
                         yield name, element
             else:
-                text.value()
+                text.read_value()
                 if name in members:
                     raise InputError(f"{name!r} of {path} is no list; give a file in which it is one")
-            separator = text.take(",}")
+            separator = text.expect(",}")
         if text.peek():
             raise text.make_error("more than one object")
 
@@ -140,13 +140,13 @@ def is_array(head: bytes) -> bool:
 
 
 def _iterate_list(text: "_JsonWindow") -> Iterator[Any]:
-    text.take("[")
+    text.expect("[")
     if text.peek() == "]":
-        text.take("]")
+        text.expect("]")
         return
-    yield text.value()
-    while text.take(",]") == ",":
-        yield text.value()
+    yield text.read_value()
+    while text.expect(",]") == ",":
+        yield text.read_value()
 
 
 class _JsonWindow:
@@ -173,7 +173,7 @@ class _JsonWindow:
             if not self._read_more():
                 return ""
 
-    def take(self, letters: str) -> str:
+    def expect(self, letters: str) -> str:
         """Return the next letter, which must be one of these."""
         letter = self.peek()
         if not letter or letter not in letters:
@@ -181,7 +181,7 @@ class _JsonWindow:
         self.position += 1
         return letter
 
-    def value(self) -> Any:
+    def read_value(self) -> Any:
         """Return the next value, whole."""
         self.peek()
         while True:

@@ -196,7 +196,7 @@ class ShardFolder:
         content = json.dumps([self.facts, self.files, self.other_files], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
-    def pieces(self, lo: int, hi: int) -> list[ShardSlice]:
+    def list_slices(self, lo: int, hi: int) -> list[ShardSlice]:
         """Return the rows lo..hi - 1, by the shards in which they lie."""
         slices = []
         for number in range(int(np.searchsorted(self.starts, lo, side="right")) - 1, len(self.files)):
@@ -209,7 +209,7 @@ class ShardFolder:
 
     def read_spans(self, spans: Sequence[tuple[int, int]]) -> ShardBlock:
         """Return the rows of some spans lo..hi - 1, one span after the other."""
-        pieces = [piece for lo, hi in spans for piece in self.pieces(lo, hi)]
+        pieces = [piece for lo, hi in spans for piece in self.list_slices(lo, hi)]
         Y = self.gather_lists(pieces, "y", LABEL_TYPES)
         if self.is_dense:
             X = np.empty((sum(piece.hi - piece.lo for piece in pieces), int(self.facts["features"])), np.float32)
@@ -252,7 +252,7 @@ class ShardFolder:
             start += len(chunk[0])
         return ListColumn(starts, parts)
 
-    def statistics(self) -> JsonObject:
+    def read_statistics(self) -> JsonObject:
         """Return `rows_above_0` of sparse features, `mean` and `deviation` of dense ones, `rows_of_label`.
 
         Shapes are (d,), and (labels,) for the last.
@@ -270,7 +270,7 @@ class ShardFolder:
             raise _damaged(file)
         return arrays
 
-    def names(self) -> ShardNames:
+    def read_names(self) -> ShardNames:
         """Return the names of labels and features."""
         file = self.path / NAMES
         with explain_read_errors(file):

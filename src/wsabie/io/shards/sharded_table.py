@@ -102,7 +102,7 @@ class ShardedFeatureTable:
         """Compute the statistics of the labels; of the features only the starts of rows are read."""
         rows = unlabelled = 0
         of_label = np.zeros(self.shards.facts["labels"], np.int64)
-        for piece in self.shards.pieces(self.lo, self.hi):
+        for piece in self.shards.list_slices(self.lo, self.hi):
             y, is_selected = self.shards.gather_lists([piece], "y", LABEL_TYPES), self._select_rows(piece)
             labels, true = y.parts["labels"], y.parts["signs"] > 0
             if self.keep is not None:
@@ -132,7 +132,7 @@ class ShardedFeatureTable:
         """Return features and the signed label matrix of the selected rows among some spans."""
         stored = self.shards.read_spans(spans)
         if self.folds is not None:
-            pieces = [piece for lo, hi in spans for piece in self.shards.pieces(lo, hi)]
+            pieces = [piece for lo, hi in spans for piece in self.shards.list_slices(lo, hi)]
             stored = _take_rows(stored, np.flatnonzero(np.concatenate([self._select_rows(piece) for piece in pieces])))
         Y = stored.Y
         if self.keep is not None:
@@ -142,13 +142,13 @@ class ShardedFeatureTable:
             Y = ListColumn(starts, {"labels": columns[mask], "signs": Y.parts["signs"][mask]})
         return stored.X, build_signed_label_matrix(Y.starts, Y.parts["labels"], Y.parts["signs"], len(self.label_names))
 
-    def spans(self, size: int) -> list[tuple[int, int]]:
+    def list_spans(self, size: int) -> list[tuple[int, int]]:
         """Return the rows in consecutive spans of at most `size`; they do not depend on the shards."""
         return [(lo, min(lo + size, self.hi)) for lo in range(self.lo, self.hi, size)]
 
-    def blocks(self, size: int = _ROWS_AT_ONCE) -> Iterator[FeatureTable]:
+    def iterate_blocks(self, size: int = _ROWS_AT_ONCE) -> Iterator[FeatureTable]:
         """Yield all rows, a block at a time."""
-        return (self._collect_rows([span]) for span in self.spans(size))
+        return (self._collect_rows([span]) for span in self.list_spans(size))
 
     def _collect_rows(self, spans: Sequence[tuple[int, int]]) -> FeatureTable:
         """Return the selected rows of some spans, of which one is in memory twice."""
@@ -165,7 +165,7 @@ class ShardedFeatureTable:
         self, span: tuple[int, int], add: Callable[[ColumnTable], None], names: Sequence[str] = ("id", "group", "time")
     ) -> None:
         """Add ids, and groups and times if there are some, of the selected rows of a span."""
-        for piece in self.shards.pieces(*span):
+        for piece in self.shards.list_slices(*span):
             rows, columns = np.flatnonzero(self._select_rows(piece)), self.shards.shard(piece.shard)
             numbers = {name: array for name, array in columns.numbers.items() if name == "id"}
             lists = {name: columns.lists[name] for name in names if name in columns.lists}
@@ -175,14 +175,14 @@ class ShardedFeatureTable:
             with self.shards.refuse_damaged(piece.shard):
                 add(words.take(rows))
 
-    def ids(self, span: tuple[int, int]) -> tuple[list[str], Int64]:
+    def read_ids(self, span: tuple[int, int]) -> tuple[list[str], Int64]:
         """Return ids of the selected rows of a span, and their numbers in the shards."""
-        mask = np.concatenate([self._select_rows(piece) for piece in self.shards.pieces(*span)])
+        mask = np.concatenate([self._select_rows(piece) for piece in self.shards.list_slices(*span)])
         collector = RowCollector()
         self._collect_words(span, collector.add, ("id",))
         return collector.ids, span[0] + np.flatnonzero(mask)
 
-    def at(self, number: int) -> FeatureTable:
+    def read_row(self, number: int) -> FeatureTable:
         """Return one row, by its number in the shards.
 
         Raises
@@ -193,10 +193,10 @@ class ShardedFeatureTable:
         require(0 <= number < len(self.shards), f"{self.path} has no row {number}; give 0 to {len(self.shards) - 1}")
         return self._collect_rows([(number, number + 1)])
 
-    def first(self, n: int) -> FeatureTable:
+    def read_first(self, n: int) -> FeatureTable:
         """Return the first n rows with a true label; fewer where there are not so many."""
         tables: list[FeatureTable] = []
-        for rows in self.blocks(max(256, min(n, _ROWS_AT_ONCE))):
+        for rows in self.iterate_blocks(max(256, min(n, _ROWS_AT_ONCE))):
             labelled = np.flatnonzero(np.diff((rows.Y > 0).tocsr().indptr))
             tables.append(rows.take(labelled[: n - sum(map(len, tables))]))
             if sum(map(len, tables)) >= n:
@@ -205,7 +205,7 @@ class ShardedFeatureTable:
 
     def load(self) -> FeatureTable:
         """Return all rows in memory, or mapped from files where they are large."""
-        return self._collect_rows(self.spans(_ROWS_AT_ONCE))
+        return self._collect_rows(self.list_spans(_ROWS_AT_ONCE))
 
 
 def open_shards(path: str | Path) -> ShardedFeatureTable:
@@ -232,7 +232,7 @@ def open_shards(path: str | Path) -> ShardedFeatureTable:
     facts, stored = shards.facts, sum(entry["bytes"] for entry in shards.files)
     check_feature_count(shards.path, facts["features"], stored)  # a value takes a byte at least
     check_label_count(shards.path, facts["labels"], stored)
-    names = shards.names()
+    names = shards.read_names()
     return ShardedFeatureTable(shards, names.label_names, names.feature_names, 0, len(shards))
 
 
@@ -295,7 +295,7 @@ class ShardStatistics:
         self.squares += np.square(values - mean).sum(0) + gap * gap * self.rows * n / n_total
         self.mean += gap * n / n_total
 
-    def facts(self) -> JsonObject:
+    def compute_facts(self) -> JsonObject:
         """Return the numbers that stand in the manifest."""
         sizes = {"features": len(self.above_0), "labels": len(self.of_label)}
         return sizes | {name: getattr(self, name) for name in _COUNTS}

@@ -113,13 +113,13 @@ def _add_tree(
 def _iterate_table_places(path: Path) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
     """Yield labels and category, whose levels slashes separate, of the rows of Parquet."""
     table = open_parquet_table(path)
-    if missing := [name for name in (LABELS, CATEGORY) if not table.has(name)]:
+    if missing := [name for name in (LABELS, CATEGORY) if not table.has_columns(name)]:
         raise InputError(
             f"{path} has no column {missing[0]!r}; Parquet is an is-a list by its columns {LABELS!r} and {CATEGORY!r}: "
             "give those, or a list of child TAB parent"
         )
-    for batch in table.batches([LABELS, CATEGORY], 1 << 14):
-        for labels, category in zip(batch.column(LABELS), batch.column(CATEGORY), strict=True):
+    for batch in table.iterate_batches([LABELS, CATEGORY], 1 << 14):
+        for labels, category in zip(batch.get_column(LABELS), batch.get_column(CATEGORY), strict=True):
             names = labels if isinstance(labels, list) else [labels]
             if not labels or not category:
                 continue

@@ -382,9 +382,9 @@ def _iterate_binary_rows(path: Path, layout: _VectorLayout, rejects: Rejects) ->
     n = cast(int, layout.n)
     with explain_reading_errors(path), open_decompressed(path) as stream:
         stream.readline(_HEAD)
-        pieces = _PieceReader(cast(IO[bytes], stream))
+        pieces = _WordReader(cast(IO[bytes], stream))
         for number in range(1, n + 1):
-            letters, row = pieces.take_until_blank(), pieces.take(4 * layout.dim)
+            letters, row = pieces.read_until_blank(), pieces.read_exactly(4 * layout.dim)
             if letters is None or row is None:
                 raise InputError(
                     f"{path} is damaged or cut off at word {number:,} of the {n:,} that its first line "
@@ -396,13 +396,13 @@ def _iterate_binary_rows(path: Path, layout: _VectorLayout, rejects: Rejects) ->
                 yield where, _decode_word(letters.lstrip(b"\n")), _check_finite(vector)
 
 
-class _PieceReader:
+class _WordReader:
     """Stream cut at blanks, or by length."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream, self._buffer, self._position = stream, b"", 0
 
-    def take_until_blank(self) -> bytes | None:
+    def read_until_blank(self) -> bytes | None:
         """Return the bytes before the next blank; None where it is too far, or there is none."""
         self._fill_buffer(LONGEST_WORD + 2)
         end = self._buffer.find(b" ", self._position, self._position + LONGEST_WORD + 2)
@@ -411,7 +411,7 @@ class _PieceReader:
         piece, self._position = self._buffer[self._position : end], end + 1
         return piece
 
-    def take(self, n: int) -> bytes | None:
+    def read_exactly(self, n: int) -> bytes | None:
         """Return the next n bytes; None where there are fewer."""
         self._fill_buffer(n)
         piece = self._buffer[self._position : self._position + n]

@@ -91,7 +91,7 @@ class ShardedRows(TrainingRows):
     def fit_scaling(self, n_features: int, method: Scaling) -> RowScaling:
         """Fit a scaling from the statistics of the shards."""
         shards = self.inputs.shards
-        least, statistics = float(shards.facts["least"]), shards.statistics()
+        least, statistics = float(shards.facts["least"]), shards.read_statistics()
         if shards.is_dense:
             return RowScaling.of_columns(method, lambda: (statistics["mean"], statistics["deviation"]), constant=True)
         return RowScaling.of_counts(method, n_features, len(shards), least, lambda: statistics["rows_above_0"])
@@ -108,7 +108,7 @@ class ShardedRows(TrainingRows):
         """Yield scaled rows with their labels in parts."""
         table = self.inputs
         size = min(ROWS_READ, compute_block_size(len(table.shards), int(table.shards.facts["nonzeros"])))
-        for X, Y in prefetch(table.read_spans([span]) for span in table.spans(size)):
+        for X, Y in prefetch(table.read_spans([span]) for span in table.list_spans(size)):
             if Y.shape[0]:
                 yield _scale_in_place(scaling, X), Y
 
