@@ -14,7 +14,7 @@ import typer
 
 import wsabie
 from wsabie.cli.estimator_options import EstimatorOptions, ShapeOptions
-from wsabie.cli.framework import CommandEntry, list_leaves
+from wsabie.cli.framework import CommandEntry, list_option_fields
 from wsabie.cli.main import app
 from wsabie.models.estimator_specs import list_parameters
 
@@ -93,7 +93,7 @@ def test_shells_complete(shell: str) -> None:
 def test_flags_of_estimators_are_their_parameters() -> None:
     defaults = {name: parameter.default for name, parameter in signature(wsabie.Wsabie).parameters.items()}
     documented = wsabie.Wsabie.__doc__ or ""
-    leaves = {leaf.name: leaf for leaf in list_leaves(ShapeOptions)}
+    leaves = {leaf.name: leaf for leaf in list_option_fields(ShapeOptions)}
     assert leaves.keys() <= defaults.keys()
     assert {"replay", "deterministic"} <= defaults.keys()
     hints = get_type_hints(ShapeOptions)

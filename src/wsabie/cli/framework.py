@@ -9,7 +9,7 @@ and tells people the same in words. A block that has to end well, such as one th
 
 import inspect
 from collections import defaultdict
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing, nullcontext
 from copy import copy
 from dataclasses import MISSING, dataclass, field, fields
@@ -34,20 +34,25 @@ Settings: TypeAlias = dict[str, Any]
 _MAIN_PANEL = "Options"
 
 
-class NotFor(dict[str, str]):
-    """Mark of an option, or of a group, that some cases of a command do not take.
+class Scope(dict[str, str]):
+    """Scope of an option, or of a group: the cases of a command that do not take it, each with the reason.
 
-    It has for each of these cases what the option says, for the sentence "--flag says ...; leave --flag out". An empty
-    text makes an exception from the mark of the group.
+    An empty reason makes an exception from the scope of the group.
     """
 
 
+def only_for(cases: Iterable[str], *kinds: str) -> Scope:
+    """Return the scope of an option that only some cases of a command take."""
+    reason = f"it is for {', '.join(kinds)}"
+    return Scope({case: reason for case in cases if case not in kinds})
+
+
 def option(
-    text: str, default: object = MISSING, flag: str | None = None, not_for: NotFor | None = None, **settings: Any
+    text: str, default: object = MISSING, flag: str | None = None, scope: Scope | None = None, **settings: Any
 ) -> Any:
     """Declare an option; without a default it is False or None where its type allows that, else required."""
     info = typer.Option(..., *filter(None, [flag]), help=text, **settings)
-    return field(default=default, metadata={"info": info, "not_for": not_for})
+    return field(default=default, metadata={"info": info, "scope": scope})
 
 
 def argument(text: str, default: object = MISSING, **settings: Any) -> Any:
@@ -75,7 +80,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class _Leaf:
+class _OptionField:
     """One option of a class of options, with its place in the groups."""
 
     name: str
@@ -83,7 +88,7 @@ class _Leaf:
     info: Any
     default: object
     panel: str | None
-    marks: tuple[NotFor, ...]
+    scopes: tuple[Scope, ...]
     path: tuple[str, ...]
 
     @property
@@ -119,9 +124,11 @@ def _get_hints(cls: type) -> dict[str, tuple[Any, ...]]:
     return {name: get_args(hint) if get_origin(hint) is Annotated else (hint,) for name, hint in hints.items()}
 
 
-def list_leaves(cls: type, marks: tuple[NotFor, ...] = (), path: tuple[str, ...] = ()) -> tuple[_Leaf, ...]:
+def list_option_fields(
+    cls: type, scopes: tuple[Scope, ...] = (), path: tuple[str, ...] = ()
+) -> tuple[_OptionField, ...]:
     """List the parameters of a class and its groups in the order of the help: inherited ones come last."""
-    leaves: list[_Leaf] = []
+    leaves: list[_OptionField] = []
     own_names = vars(cls).get("__annotations__", {})
     marks_by_name = {entry.name: (*_get_hints(cls)[entry.name], *entry.metadata.values()) for entry in fields(cls)}
 
@@ -132,14 +139,14 @@ def list_leaves(cls: type, marks: tuple[NotFor, ...] = (), path: tuple[str, ...]
 
     for entry in sorted(fields(cls), key=lambda entry: not path and not is_main(entry)):
         base, *extras = marks_by_name[entry.name]
-        all_marks = (*marks, *(mark for mark in extras if isinstance(mark, NotFor)))
+        all_scopes = (*scopes, *(mark for mark in extras if isinstance(mark, Scope)))
         if _is_group(base):
-            leaves += list_leaves(base, all_marks, (*path, entry.name))
+            leaves += list_option_fields(base, all_scopes, (*path, entry.name))
             continue
         owner: Any = next(base for base in cls.__mro__ if entry.name in vars(base).get("__annotations__", {}))
         panel = None if is_main(entry) else owner.panel
         info = next(mark for mark in extras if isinstance(mark, typer.models.ParameterInfo))
-        leaves.append(_Leaf(entry.name, base, info, entry.default, panel, all_marks, path))
+        leaves.append(_OptionField(entry.name, base, info, entry.default, panel, all_scopes, path))
     return tuple(leaves)
 
 
@@ -149,15 +156,15 @@ def _is_group(hint: object) -> bool:
 
 def list_stated(values: Options) -> Settings:
     """List the options of an object that are stated: not their defaults."""
-    return {leaf.name: leaf.read(values) for leaf in list_leaves(type(values)) if leaf.is_stated(values)}
+    return {leaf.name: leaf.read(values) for leaf in list_option_fields(type(values)) if leaf.is_stated(values)}
 
 
 def refuse_options_for(case: str, values: Options) -> None:
     """Refuse stated options that this case of the command does not take."""
-    for leaf in list_leaves(type(values)):
-        subject = next((mark[case] for mark in reversed(leaf.marks) if case in mark), "")
-        if subject and leaf.is_stated(values):
-            raise InputError(f"--{leaf.flag} says {subject}; leave --{leaf.flag} out")
+    for leaf in list_option_fields(type(values)):
+        reason = next((mark[case] for mark in reversed(leaf.scopes) if case in mark), "")
+        if reason and leaf.is_stated(values):
+            raise InputError(f"--{leaf.flag} cannot be used here: {reason}; leave --{leaf.flag} out")
 
 
 def _build(cls: Any, values: Settings) -> Any:
@@ -196,7 +203,7 @@ class CommandEntry:
     def register(self, app: typer.Typer, panel: str | None = None) -> None:
         """Add the command to an application."""
         cls = get_type_hints(self.run)["options"]
-        parameters = [leaf.make_parameter() for leaf in list_leaves(cls)]
+        parameters = [leaf.make_parameter() for leaf in list_option_fields(cls)]
 
         def call(**values: object) -> None:
             self(_build(cls, values))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from wsabie.cli.framework import NotFor, Options, Settings, list_stated, option
+from wsabie.cli.framework import Options, Scope, Settings, list_stated, option
 from wsabie.cli.inputs import EXTRACTOR_PARAMETERS, make_executor
 from wsabie.cli.output import TerminalProgress, print_note, show_json
 from wsabie.core.errors import InputError
@@ -203,7 +203,7 @@ class RunOptions(ThreadOptions):
 class ModelClusterOptions(ThreadOptions):
     """Options of commands that ask a model on several cores or machines; a space works in this process."""
 
-    ray: Annotated[RayAddress, NotFor(space="where models work, and a space works here")] = None
+    ray: Annotated[RayAddress, Scope(space="a space works in this process")] = None
 
 
 class ClusterRunOptions(RunOptions):

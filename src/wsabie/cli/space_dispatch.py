@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from wsabie.cli.framework import NotFor, list_leaves, refuse_options_for
+from wsabie.cli.framework import Scope, refuse_options_for
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 Run = TypeVar("Run")
 """Run of a command: a report, or None."""
-IN_TABLES = NotFor(space="what a TOML file says in its tables, or what a space does not have")
-NO_LABELS = NotFor(space="what labels are")
-ONLY_SPACES = NotFor(labels="what a space is asked")
+IN_TABLES = Scope(space="a space has its settings in the tables of its TOML file")
+ONLY_LABELS = Scope(space="it is for models of labels, and not for spaces")
+ONLY_SPACES = Scope(labels="it is for spaces, which a TOML file declares")
 
 
 def is_declaration(path: Path) -> bool:
@@ -47,11 +47,14 @@ def run_by_data(options: Any, on_rows: Callable[[Any], Run], on_space: "Callable
 
 def run_by_model(options: Any, on_model: Callable[[Any], Run], on_space: "Callable[[Any, SpaceAnnotator], Run]") -> Run:
     """Run a command on a model of labels, or on a space; refuse options of the other."""
+    from wsabie.storage.model_folder import require_model_folder
+
     space = load_space(options.model, getattr(options, "threads", None))
     if space is not None:
         refuse_options_for("space", options)
         return on_space(options, space)
-    _refuse_space_options(options)
+    require_model_folder(options.model)
+    refuse_options_for("labels", options)
     return on_model(options)
 
 
@@ -67,17 +70,6 @@ def load_space(path: Path, threads: int | None = None) -> "SpaceAnnotator | None
     annotator = SpaceAnnotator.load(path) if kind == SpaceAnnotator.kind else SpaceAnnotator(Space.load(path))
     annotator.space.threads = threads
     return annotator
-
-
-def _refuse_space_options(options: Any) -> None:
-    """Refuse options of spaces for a model of labels."""
-    from wsabie.storage.model_folder import require_model_folder
-
-    for leaf in list_leaves(type(options)):
-        if ONLY_SPACES in leaf.marks and leaf.is_stated(options):
-            require_model_folder(options.model)
-            reason = f"{options.model} is no space of several kinds of entities, which --{leaf.flag} is for"
-            raise InputError(f"{reason}; leave it out")
 
 
 def list_declared_files(*declarations: "SpaceDeclaration | None") -> list[Path | None]:

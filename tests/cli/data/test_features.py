@@ -248,7 +248,7 @@ def test_processes_describe_as_this_one_does(
         (("images", "PICTURES", "--landmarks", 9), "landmarks are those of kernel components"),
         (
             ("kpca", "PICTURES", "--components", 9),
-            "--components says how features of pictures, sounds or documents are extracted, and kpca takes rows",
+            "--components cannot be used here: it is for pictures, sounds or documents, and kpca takes rows",
         ),
         (("images", "PICTURES", "--features", "colors"), "no features called 'colors'; did you mean 'colour'?"),
         (("images", "PICTURES", "--features", "hog", "--n-words", 9), "words is no option of hog; leave it out"),

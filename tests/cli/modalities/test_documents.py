@@ -281,5 +281,5 @@ def test_documents_and_pictures_do_not_mix(
     hashed = cli("features", "images", pictures, "--out", tmp_path / "f.parquet", "--hashing")
     assert "hashing is no option of visual-words" in hashed.err
     mapped = cli("features", "kpca", glosses / "data.noun", "--out", tmp_path / "f.parquet", "--min-count", 3)
-    assert "--min-count says how" in mapped.err
+    assert "--min-count cannot be used here" in mapped.err
     assert {wrong.code, result.code, hashed.code, mapped.code} == {1}

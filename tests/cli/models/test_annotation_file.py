@@ -167,7 +167,10 @@ def test_unwritable_output_is_refused_before_work_begins(cli: Cli, corel: Path, 
         (("--out", tmp_path / "a.csv"), "labels of rows are written as .jsonl, .tsv or .parquet"),
         (("--out", tmp_path / "mine.jsonl"), "mine.jsonl"),
         (("--out", rows), "it is read by this command"),
-        (("--out", tmp_path / "a.tsv", "--explain", tmp_path), "--explain says what single answers are like"),
+        (
+            ("--out", tmp_path / "a.tsv", "--explain", tmp_path),
+            "--explain cannot be used here: --out writes labels alone",
+        ),
     ]:
         result = cli("annotate", model, rows, *words)
         assert result.code == 1

@@ -101,9 +101,13 @@ def test_one_relation_has_no_space_of_its_own(cli: Cli, lists: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words", "sentence"),
     [
-        (PAIRS, ["--features", "mfcc"], "--features says what a TOML file says in its tables"),
-        (PAIRS, ["--report", "r.html"], "--report says what a TOML file says in its tables, or what a space does not"),
-        (PAIRS, ["--by", "row"], "--by says what a TOML file says in its tables, or what a space does not have"),
+        (PAIRS, ["--features", "mfcc"], "--features cannot be used here: a space has its settings in the tables"),
+        (
+            PAIRS,
+            ["--report", "r.html"],
+            "--report cannot be used here: a space has its settings in the tables of its TOML",
+        ),
+        (PAIRS, ["--by", "row"], "--by cannot be used here: a space has its settings in the tables of its TOML file"),
         (PAIRS, ["--models", "wsaby"], "there is no model called 'wsaby' to compare"),
         (PAIRS.replace("dim = 8", "dims = 8"), [], "[space] says ['dims']"),
         (PAIRS.replace("near.tsv", "far.tsv"), [], "there is no file or folder"),
@@ -124,7 +128,7 @@ def test_bad_comparisons_are_one_sentence(
 def test_options_of_toml_files_are_refused_for_rows(cli: Cli, rows: Path, tmp_path: Path) -> None:
     result = cli("compare", rows, "--out", tmp_path / "r")
     assert result.code == 1
-    assert "--out says how the entities of a TOML file are compared" in result.err
+    assert "--out cannot be used here: it is for spaces, which a TOML file declares" in result.err
 
 
 def test_results_of_others_are_not_replaced(cli: Cli, lists: Path, tmp_path: Path) -> None:
@@ -239,8 +243,8 @@ def test_files_of_an_earlier_split_go_and_others_stay(cli: Cli, lists: Path, tmp
 def test_bad_splits_are_one_sentence(cli: Cli, texts: Path, tmp_path: Path) -> None:
     declared = (texts / "notes.toml").read_text()
     for words, sentence in (
-        (["--by", "row"], "--by says how rows are split"),
-        (["--drop-near", 0.9], "--drop-near says how rows are split"),
+        (["--by", "row"], "--by cannot be used here: it is for rows"),
+        (["--drop-near", 0.9], "--drop-near cannot be used here: it is for rows"),
         (["--test", 0.999], "is below 1"),
     ):
         result = cli("split", texts / "notes.toml", "--out", tmp_path / "s", *words)
@@ -329,10 +333,10 @@ def test_one_relation_may_judge_trials(cli: Cli, lists: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--test", "lists.toml"], "--test says what a space is not tuned with"),
-        (["--features", "mfcc"], "--features says what a space is not tuned with"),
-        (["--metric", "p@1"], "--metric says what a space is not tuned with"),
-        (["--all-rows"], "--all-rows says what a space is not tuned with"),
+        (["--test", "lists.toml"], "--test cannot be used here: it is for models of labels"),
+        (["--features", "mfcc"], "--features cannot be used here: it is for models of labels"),
+        (["--metric", "p@1"], "--metric cannot be used here: it is for models of labels"),
+        (["--all-rows"], "--all-rows cannot be used here: it is for models of labels"),
         (["--set", "dims=8"], "there is no parameter dims to tune; did you mean dim?"),
         (["--set", "positives=mean"], "there is no parameter positives to tune"),
         (["--stop-on", "fame"], "no epoch can be chosen by 'fame'"),

@@ -246,8 +246,12 @@ def test_resume_of_a_finished_space_of_recordings(cli: Cli, music: Path, space: 
 @pytest.mark.parametrize(
     ("text", "words", "sentence"),
     [
-        (PAIRS, ["--features", "mfcc"], "--features says what a TOML file says in its tables"),
-        (PAIRS, ["--replay", 10], "--replay says what a TOML file says in its tables, or what a space does not have"),
+        (PAIRS, ["--features", "mfcc"], "--features cannot be used here: a space has its settings in the tables"),
+        (
+            PAIRS,
+            ["--replay", 10],
+            "--replay cannot be used here: a space has its settings in the tables of its TOML file",
+        ),
         (PAIRS, ["--only", "artists"], "declares no relation 'artists'; it declares near, genres"),
         (PAIRS, ["--stop-on", "fame", "--hold-out", "0.3"], "no epoch can be chosen by 'fame'"),
         (PAIRS.replace("dim = 8", "dims = 8"), [], "[space] says ['dims']; the parameters are dim, epochs"),

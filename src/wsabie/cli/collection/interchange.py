@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from wsabie.cli.collection import CollectionOptions, PersonOptions
-from wsabie.cli.framework import NotFor, Report, Settings, argument, command, option, refuse_options_for
+from wsabie.cli.framework import Report, Scope, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.output import TerminalProgress, format_count, print_note, quote_path
 from wsabie.cli.shared_options import ListedRejectOptions, RejectOptions
 from wsabie.core.errors import InputError
@@ -30,7 +30,7 @@ class TagExportOptions(ListedRejectOptions, CollectionOptions):
     into_originals: bool = option("With xmp: into your JPEG, PNG and WebP files themselves.")
     overwrite: bool = option(
         "Replace the file OUT where it is an earlier export; no folder is.",
-        not_for=NotFor(originals="what becomes of the file OUT, and there is none"),
+        scope=Scope(originals="it is for the file OUT, and there is none"),
     )
 
 

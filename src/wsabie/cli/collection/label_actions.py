@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from wsabie.cli.collection import CollectionOptions, PersonOptions
-from wsabie.cli.framework import JsonObject, NotFor, Report, Settings, argument, command, option, refuse_options_for
+from wsabie.cli.framework import JsonObject, Report, Settings, argument, command, only_for, option, refuse_options_for
 from wsabie.cli.output import TerminalProgress, escape_line, format_count, out, print_note, quote_path, show_table
 from wsabie.cli.shared_options import Knowledge, Table
 from wsabie.core.errors import InputError
@@ -15,10 +15,7 @@ if TYPE_CHECKING:
     from wsabie.collection.merge_proposals.proposals import MergeProposal
 
 LabelAction = Literal["list", "show", "tidy", "merge", "apart", "rename", "parent", "synonym", "edit", "delete", "fill"]
-
-
-def _only_for(*actions: str) -> NotFor:
-    return NotFor({name: f"what `labels {name}` does not ask" for name in get_args(LabelAction) if name not in actions})
+_only_for = partial(only_for, get_args(LabelAction))
 
 
 class LabelActionOptions(CollectionOptions, PersonOptions):
@@ -37,34 +34,34 @@ class LabelActionOptions(CollectionOptions, PersonOptions):
         "list, tidy: labels at most (default: 20); show: neighbours (10).",
         flag="-k",
         min=1,
-        not_for=_only_for("list", "tidy", "show"),
+        scope=_only_for("list", "tidy", "show"),
     )
     order: Literal["items", "name", "accuracy"] | None = option(
         "list: by items (default), by name, or those first of which models are wrong most often.",
-        not_for=_only_for("list"),
+        scope=_only_for("list"),
     )
     knowledge: Annotated[Knowledge, _only_for("tidy", "fill")] = None
     table: Annotated[Table, _only_for("fill")] = None
     min_score: float | None = option(
-        "tidy: score from which a pair is proposed (default: 0.7).", min=0, max=1, not_for=_only_for("tidy")
+        "tidy: score from which a pair is proposed (default: 0.7).", min=0, max=1, scope=_only_for("tidy")
     )
     keep_language: str | None = option(
-        "tidy: keep labels of this one (default: the most frequent).", metavar="LANGUAGE", not_for=_only_for("tidy")
+        "tidy: keep labels of this one (default: the most frequent).", metavar="LANGUAGE", scope=_only_for("tidy")
     )
     merge_above: float | None = option(
-        "tidy: merge all proposals of this score, as one entry to undo.", min=0, max=1, not_for=_only_for("tidy")
+        "tidy: merge all proposals of this score, as one entry to undo.", min=0, max=1, scope=_only_for("tidy")
     )
     language: str | None = option(
-        "synonym, edit: language of the names, such as de.", not_for=_only_for("synonym", "edit")
+        "synonym, edit: language of the names, such as de.", scope=_only_for("synonym", "edit")
     )
     wordnet: str | None = option(
-        "edit: WordNet synset, such as n02084071; '' for none.", metavar="ID", not_for=_only_for("edit")
+        "edit: WordNet synset, such as n02084071; '' for none.", metavar="ID", scope=_only_for("edit")
     )
     remove_name: list[str] | None = option(
-        "edit: another name that it has no more.", metavar="NAME", not_for=_only_for("edit")
+        "edit: another name that it has no more.", metavar="NAME", scope=_only_for("edit")
     )
-    with_tags: bool = option("delete: also what was decided of them, on all items.", not_for=_only_for("delete"))
-    dry_run: bool = option("fill: only list what would be written down.", not_for=_only_for("fill"))
+    with_tags: bool = option("delete: also what was decided of them, on all items.", scope=_only_for("delete"))
+    dry_run: bool = option("fill: only list what would be written down.", scope=_only_for("fill"))
 
     @property
     def is_read_only(self) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from wsabie.cli import inputs
-from wsabie.cli.framework import NotFor, Options, Report, Settings, argument, command, option, refuse_options_for
+from wsabie.cli.framework import Options, Report, Scope, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path
 from wsabie.cli.shared_options import ClusterRunOptions, ExtractionOptions, Items, Landmarks, RejectOptions
 from wsabie.core.errors import InputError, MissingLabelsError
@@ -27,16 +27,14 @@ if TYPE_CHECKING:
 DIM = 1024  # as in Mesnil et al. 2014
 
 
-_NOT_FOR_ROWS = NotFor(
-    kpca="how features of pictures, sounds or documents are extracted, and kpca takes rows of features"
-)
-_ONLY_KPCA = NotFor(items="how rows are mapped; it belongs to kpca")
+_NOT_FOR_ROWS = Scope(kpca="it is for pictures, sounds or documents, and kpca takes rows of features")
+_ONLY_KPCA = Scope(items="it is for kpca")
 
 
 class ExtractorOptions(ExtractionOptions):
     """Options of feature extractors that only this command has."""
 
-    landmarks: Annotated[Landmarks, NotFor(kpca="")] = None
+    landmarks: Annotated[Landmarks, Scope(kpca="")] = None
     balance: Literal["length", "mass"] | None = option(
         "What is equal for features side by side: length, or mass for kernels (default: length; mass with "
         "--components)."
@@ -67,7 +65,7 @@ class FeaturesOptions(RejectOptions, ClusterRunOptions):
     out: Path = option("Parquet file to write; it is a source for every other command.")
     dictionary: Path | None = option(
         "Use this saved dictionary, or that of this model; otherwise one is learned and saved beside OUT.",
-        not_for=_NOT_FOR_ROWS,
+        scope=_NOT_FOR_ROWS,
     )
     items: Annotated[Items, _NOT_FOR_ROWS] = None
     features: Annotated[ExtractorOptions, _NOT_FOR_ROWS]

@@ -1,9 +1,10 @@
 """`wsabie labels`: meanings of names, concepts of labels, and labels that a name stands for."""
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-from wsabie.cli.framework import NotFor, Report, argument, command, option, refuse_options_for
+from wsabie.cli.framework import Report, argument, command, only_for, option, refuse_options_for
 from wsabie.cli.knowledge_files import load_knowledge, match_label_concepts
 from wsabie.cli.output import escape_line, format_count, out, print_note, print_row, show_table
 from wsabie.cli.shared_options import Knowledge, OutputOptions, RelationPairs, Table
@@ -15,20 +16,15 @@ if TYPE_CHECKING:
     from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 
 _MAX_SHOWN, _MAX_HOPS = 8, 99
-_KINDS = "about", "match", "under", "pairs", "within"
-
-
-def _only_for(subject: str, *kinds: str) -> NotFor:
-    return NotFor({kind: subject for kind in _KINDS if kind not in kinds})
-
-
-_NO_ABOUT = NotFor(about="which labels there are; it belongs to the others")
+_Kind = Literal["about", "match", "under", "pairs", "within"]
+_only_for = partial(only_for, get_args(_Kind))
+_NO_ABOUT = _only_for("match", "under", "pairs", "within")
 
 
 class LabelsOptions(OutputOptions):
     """Options of `wsabie labels`."""
 
-    kind: Literal["about", "match", "under", "pairs", "within"] = argument(
+    kind: _Kind = argument(
         "about: what a name may mean; match: which synset each label means; under: the labels that a name stands for; "
         "pairs: the labels that a relation joins; within: what is at most NAME hops from labels.",
         metavar="KIND",
@@ -38,22 +34,16 @@ class LabelsOptions(OutputOptions):
     )
     knowledge: Knowledge = None
     pairs: RelationPairs = None
-    labels: Path | None = option("For all but about: a file of one label a line, or a model folder.", not_for=_NO_ABOUT)
+    labels: Path | None = option("For all but about: a file of one label a line, or a model folder.", scope=_NO_ABOUT)
     table: Annotated[Table, _NO_ABOUT] = None
     out: Path | None = option(
         "match, pairs, within: TSV to write: label, id, method, name, gloss; label, label; id, name.",
-        not_for=_only_for("where to write; it belongs to match, pairs and within", "match", "pairs", "within"),
+        scope=_only_for("match", "pairs", "within"),
     )
-    max_depth: int | None = option(
-        "under: steps down at most.", min=1, not_for=_only_for("what lies under a name; it belongs to under", "under")
-    )
-    inherit: bool = option(
-        "under, pairs: also parts of what is more general.",
-        not_for=_only_for("what is more general; it belongs to under and pairs", "under", "pairs"),
-    )
+    max_depth: int | None = option("under: steps down at most.", min=1, scope=_only_for("under"))
+    inherit: bool = option("under, pairs: also parts of what is more general.", scope=_only_for("under", "pairs"))
     exclude_pairs: Path | None = option(
-        "pairs: id TAB id lines of pairs that do not hold, in either order.",
-        not_for=_only_for("which pairs do not hold; it belongs to pairs", "pairs"),
+        "pairs: id TAB id lines of pairs that do not hold, in either order.", scope=_only_for("pairs")
     )
 
 

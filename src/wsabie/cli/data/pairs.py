@@ -3,15 +3,26 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from wsabie.cli.framework import NotFor, Options, Report, Settings, argument, command, option, refuse_options_for
+from wsabie.cli.framework import (
+    Options,
+    Report,
+    Scope,
+    Settings,
+    argument,
+    command,
+    only_for,
+    option,
+    refuse_options_for,
+)
 from wsabie.cli.knowledge_files import load_knowledge, match_label_concepts
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note
 from wsabie.cli.shared_options import OptionalSeed, RejectOptions, Rejects, RelationName, Strict, Table
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 
-_NO_LISTENERS = "how listeners are read or counted, and WordNet has none"
-_NO_MEANINGS = NotFor(synsets="what labels mean, and there is no --labels")
+_KINDS = ("from-listeners", "from-wordnet")
+_ONLY_LISTENERS = only_for(_KINDS, "from-listeners")
+_NO_MEANINGS = Scope(synsets="it is for --labels, which is not given")
 
 
 class ListenerOptions(Options, panel="Listeners (from-listeners)"):
@@ -33,14 +44,14 @@ class WordNetOptions(Options, panel="WordNet (from-wordnet)"):
     relation: RelationName | None = option("Which relation (default: part-of; the part comes first).")
     labels: Path | None = option("Pairs of these labels, not of synsets: one label a line, or a model folder.")
     table: Annotated[Table, _NO_MEANINGS] = None
-    inherit: bool = option("With --labels: what is said of vehicles is said of cars too.", not_for=_NO_MEANINGS)
+    inherit: bool = option("With --labels: what is said of vehicles is said of cars too.", scope=_NO_MEANINGS)
 
 
 class PairsRejectOptions(RejectOptions):
     """Options of what cannot be read, which only lists of listeners have."""
 
-    strict: Annotated[Strict, NotFor(wordnet=_NO_LISTENERS)] = False
-    rejects: Annotated[Rejects, NotFor(wordnet=_NO_LISTENERS)] = None
+    strict: Annotated[Strict, _ONLY_LISTENERS] = False
+    rejects: Annotated[Rejects, _ONLY_LISTENERS] = None
 
 
 class PairsOptions(PairsRejectOptions):
@@ -55,8 +66,8 @@ class PairsOptions(PairsRejectOptions):
         metavar="SRC",
     )
     out: Path = option("TSV to write: id, id, common listeners; a relation's pairs.")
-    listeners: Annotated[ListenerOptions, NotFor(wordnet=_NO_LISTENERS)]
-    wordnet: Annotated[WordNetOptions, NotFor(listeners="which pairs of WordNet are meant")]
+    listeners: Annotated[ListenerOptions, _ONLY_LISTENERS]
+    wordnet: Annotated[WordNetOptions, only_for(_KINDS, "from-wordnet")]
 
 
 @command(
@@ -65,10 +76,9 @@ class PairsOptions(PairsRejectOptions):
 )
 def pairs(options: PairsOptions) -> Report:
     """Make pairs for a relation of a space, from listeners or from WordNet."""
+    refuse_options_for(options.kind, options)
     if options.kind == "from-listeners":
-        refuse_options_for("listeners", options)
         return _pair_songs(options)
-    refuse_options_for("wordnet", options)
     if options.wordnet.labels is None:
         refuse_options_for("synsets", options)
     return _write_wordnet_pairs(options)

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from wsabie.cli.framework import JsonObject, NotFor, Options, Report, command, option
+from wsabie.cli.framework import JsonObject, Options, Report, Scope, command, option
 from wsabie.cli.inputs import format_features_hint, is_table, make_label_table, open_data, read_label_pairs
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path, show_table
 from wsabie.cli.shared_options import Data, RejectOptions, Seed
@@ -29,7 +29,7 @@ RELATIONS_FILE, DROPPED_FILE = "relations.tsv", "relations-dropped.jsonl"
 _DRAFTS = ".split-"
 
 
-_BY_ROWS = NotFor(space="how rows are split, and entities of a TOML file are dealt whole, by groups if there are any")
+_BY_ROWS = Scope(space="it is for rows; entities of a space are split by their groups, if there are any")
 
 
 class RowOptions(Options):

@@ -1,9 +1,10 @@
 """`wsabie vectors`."""
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-from wsabie.cli.framework import NotFor, Options, Report, argument, command, list_stated, option, refuse_options_for
+from wsabie.cli.framework import Options, Report, argument, command, list_stated, only_for, option, refuse_options_for
 from wsabie.cli.knowledge_files import load_word_vectors
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path, show_table
 from wsabie.cli.shared_options import OptionalSeed, RejectOptions
@@ -12,8 +13,9 @@ from wsabie.core.errors import InputError
 if TYPE_CHECKING:
     from wsabie.vocabulary.word_vectors import WordVectors
 
-_LEARNING = "how vectors are learnt; it belongs to train"
-_ONLY_TRAIN, _NOT_TRAIN = NotFor(info=_LEARNING, near=_LEARNING), NotFor(train="how vectors are read")
+_Kind = Literal["train", "info", "near"]
+_only_for = partial(only_for, get_args(_Kind))
+_ONLY_TRAIN, _NOT_TRAIN = _only_for("train"), _only_for("info", "near")
 
 
 class LearningOptions(Options, panel="Learning (train)"):
@@ -31,7 +33,7 @@ class LearningOptions(Options, panel="Learning (train)"):
 class VectorsOptions(RejectOptions):
     """Options of `wsabie vectors`."""
 
-    kind: Literal["train", "info", "near"] = argument(
+    kind: _Kind = argument(
         "train: learn vectors from text (skip-gram); info: what a file holds; near: words nearest to a name.",
         metavar="KIND",
     )
@@ -40,16 +42,11 @@ class VectorsOptions(RejectOptions):
         metavar="SRC",
     )
     name: str | None = argument("near: a word or several.", metavar="NAME")
-    out: Path | None = option("train: file to write, in word2vec's text form.", not_for=_ONLY_TRAIN)
-    k: int | None = option(
-        "near: how many (default: 10).",
-        flag="-k",
-        min=1,
-        not_for=NotFor(train="how vectors are read", info="how many words are shown; it belongs to near"),
-    )
-    limit: int | None = option("info, near: only the first words of the file.", min=1, not_for=_NOT_TRAIN)
+    out: Path | None = option("train: file to write, in word2vec's text form.", scope=_ONLY_TRAIN)
+    k: int | None = option("near: how many (default: 10).", flag="-k", min=1, scope=_only_for("near"))
+    limit: int | None = option("info, near: only the first words of the file.", min=1, scope=_NOT_TRAIN)
     cache: Path | None = option(
-        "info, near: where the mapped table is kept (default: beside SRC, SRC.npy).", not_for=_NOT_TRAIN
+        "info, near: where the mapped table is kept (default: beside SRC, SRC.npy).", scope=_NOT_TRAIN
     )
     learning: Annotated[LearningOptions, _ONLY_TRAIN]
 

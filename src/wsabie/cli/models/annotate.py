@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from wsabie.cli import inputs
-from wsabie.cli.framework import NotFor, Options, Report, Settings, argument, command, option, refuse_options_for
+from wsabie.cli.framework import Options, Report, Scope, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.label_siblings import SHOWN_MARKS, match_model_siblings
 from wsabie.cli.output import escape_line, format_count, out, print_note, print_row
 from wsabie.cli.shared_options import (
@@ -17,7 +17,7 @@ from wsabie.cli.shared_options import (
     ModelClusterOptions,
     RejectOptions,
 )
-from wsabie.cli.space_dispatch import NO_LABELS, ONLY_SPACES, run_by_model
+from wsabie.cli.space_dispatch import ONLY_LABELS, ONLY_SPACES, run_by_model
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.regions import OUTSIDE
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from wsabie.vocabulary.label_similarity import SiblingSimilarity
 
 
-_SINGLE = "what single answers are like, and --out writes those of many rows"
-_SINGLE_LABELS = NotFor(NO_LABELS, file=_SINGLE)
+_NO_FILE = Scope(file="--out writes labels alone, of any number of rows")
+_SHOWN_LABELS = Scope(ONLY_LABELS, **_NO_FILE)
 
 
 class ExplanationOptions(Options, panel="Heat maps"):
@@ -53,29 +53,29 @@ class AnnotateOptions(RejectOptions, ModelClusterOptions):
     )
     k: LabelLimit = 10
     out: Path | None = option(
-        "A file for the labels (.jsonl, .tsv, .parquet), for any number of rows.", not_for=NO_LABELS
+        "A file for the labels (.jsonl, .tsv, .parquet), for any number of rows.", scope=ONLY_LABELS
     )
     text: list[str] | None = option(
-        "A text in place of INPUTS, where documents are asked for.", metavar="TEXT", not_for=NotFor(file=_SINGLE)
+        "A text in place of INPUTS, where documents are asked for.", metavar="TEXT", scope=_NO_FILE
     )
     region: list[str] | None = option(
         "Labels for a region of the pictures, in pixels or as 10%,20%,30%,40%; or a polygon X1,Y1,X2,Y2 ...",
         metavar="X,Y,W,H",
-        not_for=_SINGLE_LABELS,
+        scope=_SHOWN_LABELS,
     )
-    candidates: Annotated[Candidates, NO_LABELS] = None
+    candidates: Annotated[Candidates, ONLY_LABELS] = None
     min_precision: float | None = option(
         "Only labels that are right so often on held-out items, such as 0.9, by a model of a collection.",
         min=0,
         max=1,
-        not_for=NO_LABELS,
+        scope=ONLY_LABELS,
     )
     relation: str | None = option(
-        "Of a space: which relation answers, or two kinds as query:target (default: its first).", not_for=ONLY_SPACES
+        "Of a space: which relation answers, or two kinds as query:target (default: its first).", scope=ONLY_SPACES
     )
     exact: bool = option("Without the index that `wsabie index` made.")
-    explanation: Annotated[ExplanationOptions, _SINGLE_LABELS]
-    labels: Annotated[HierarchyOptions, _SINGLE_LABELS]
+    explanation: Annotated[ExplanationOptions, _SHOWN_LABELS]
+    labels: Annotated[HierarchyOptions, _SHOWN_LABELS]
 
 
 @command("annotate birds new-photos/ -k 5", "annotate birds rows.parquet --out labels.tsv")

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from wsabie.cli import inputs, output
 from wsabie.cli import shared_options as shared
-from wsabie.cli.framework import NotFor, Options, Settings, command, option
+from wsabie.cli.framework import Options, Settings, command, option
 from wsabie.cli.label_siblings import match_data_siblings, print_siblings, summarize_siblings
-from wsabie.cli.space_dispatch import IN_TABLES, list_declared_files, read_test_declaration, run_by_data
+from wsabie.cli.space_dispatch import IN_TABLES, ONLY_SPACES, list_declared_files, read_test_declaration, run_by_data
 from wsabie.core.errors import InputError, WsabieError
 from wsabie.storage.atomic_files import check_writable, lock_folder
 from wsabie.storage.output_checks import refuse_unknown_files
@@ -140,7 +140,6 @@ def _short_hash(content: bytes) -> str:
 
 
 N_NEIGHBOURHOODS = 12
-_OF_DECLARATIONS = NotFor(labels="how the entities of a TOML file are compared")
 
 
 class CompareOptions(shared.RejectOptions, shared.RunOptions):
@@ -149,21 +148,21 @@ class CompareOptions(shared.RejectOptions, shared.RunOptions):
     data: shared.Data
     models: str = option(f"Comma-separated: {', '.join(NAMES)}.", ",".join(USUAL))
     by: Literal["auto", "group", "row", "label", "time"] = option(
-        "How to split: group, row, label or time (default: group if there are groups).", "auto", not_for=IN_TABLES
+        "How to split: group, row, label or time (default: group if there are groups).", "auto", scope=IN_TABLES
     )
     test: Path | None = option("Test data; otherwise a tenth is split off.")
     allow_overlap: shared.AllowOverlap = False
     min_rows: Annotated[shared.MinRows, IN_TABLES] = 1
-    report: Path | None = option("Write an HTML report here.", not_for=IN_TABLES)
+    report: Path | None = option("Write an HTML report here.", scope=IN_TABLES)
     hold_out: float | None = option(
         "Of a TOML file: share that is held out, half to choose the epoch, half to judge (default: 0.2); with --test "
         "all to choose the epoch (default: 0.1).",
         min=0.01,
         max=0.9,
-        not_for=_OF_DECLARATIONS,
+        scope=ONLY_SPACES,
     )
     out: Path | None = option(
-        "Of a TOML file: folder for table.csv, figure.svg, figure.png and about.md.", not_for=_OF_DECLARATIONS
+        "Of a TOML file: folder for table.csv, figure.svg, figure.png and about.md.", scope=ONLY_SPACES
     )
     items: Annotated[shared.Items, IN_TABLES] = None
     features: Annotated[shared.FeatureOptions, IN_TABLES]

@@ -9,7 +9,7 @@ from wsabie.cli import shared_options as shared
 from wsabie.cli.framework import Options, Report, Settings, command, list_stated, option
 from wsabie.cli.label_siblings import match_model_siblings, print_siblings, summarize_siblings
 from wsabie.cli.output import TerminalProgress, format_count, format_figure, print_note, show_table
-from wsabie.cli.space_dispatch import NO_LABELS, read_test_declaration, run_by_model
+from wsabie.cli.space_dispatch import ONLY_LABELS, read_test_declaration, run_by_model
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -138,14 +138,14 @@ class EvaluateOptions(shared.RejectOptions, shared.ModelClusterOptions):
 
     model: shared.Model
     data: shared.Data
-    candidates: Annotated[shared.Candidates, NO_LABELS] = None
+    candidates: Annotated[shared.Candidates, ONLY_LABELS] = None
     exclude: Path | None = option(
-        "Labels that a row has in this data are no candidates: the training data of --by one-label.", not_for=NO_LABELS
+        "Labels that a row has in this data are no candidates: the training data of --by one-label.", scope=ONLY_LABELS
     )
     propensities: Path | None = option(
         "The model's training data: its label counts weight rare labels more, in psp@k.",
         metavar="DATA",
-        not_for=NO_LABELS,
+        scope=ONLY_LABELS,
     )
     allow_overlap: shared.AllowOverlap = False
     labels: shared.HierarchyOptions

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from wsabie.cli.data.shards import collect_shard_facts
 from wsabie.cli.epoch_tables import format_epoch_count, show_epochs
-from wsabie.cli.framework import JsonObject, NotFor, Report, argument, command, option, refuse_options_for
+from wsabie.cli.framework import JsonObject, Report, Scope, argument, command, only_for, option, refuse_options_for
 from wsabie.cli.inputs import find_modality, load_annotator, refuse_collection_folder
 from wsabie.cli.output import TerminalProgress, show_table
 from wsabie.cli.shared_options import OutputOptions
@@ -19,22 +19,16 @@ if TYPE_CHECKING:
     from wsabie.models.entity_space.space_annotator import SpaceAnnotator
     from wsabie.training.epoch_stats import EpochStats
 
-_NO_MODEL = "the training of a model, and this is a file of data"
-_VERIFIED = "what is done with shards, and a model is verified when it is opened"
+_NO_EPOCHS = "data have no epochs"
+_CASES = ("labels", "space", "shards", "file")
 
 
 class InfoOptions(OutputOptions):
     """Options of `wsabie info`."""
 
     model: Path = argument("Model folder, a folder of shards, or a file of data.", metavar="MODEL")
-    epochs: bool = option(
-        "Also the figures of every epoch.",
-        not_for=NotFor(shards="the training of a model, and shards are data", file=_NO_MODEL),
-    )
-    verify: bool = option(
-        "Of shards: read all and compare their checksums.",
-        not_for=NotFor(labels=_VERIFIED, space=_VERIFIED, file=_VERIFIED),
-    )
+    epochs: bool = option("Also the figures of every epoch.", scope=Scope(shards=_NO_EPOCHS, file=_NO_EPOCHS))
+    verify: bool = option("Of shards: read all and compare their checksums.", scope=only_for(_CASES, "shards"))
 
 
 @command("info birds", "info birds --epochs --json")

@@ -7,7 +7,7 @@ from wsabie.cli.inputs import load_annotator
 from wsabie.cli.label_siblings import match_model_siblings
 from wsabie.cli.output import show_table
 from wsabie.cli.shared_options import HierarchyOptions, LabelLimit, Model, OutputOptions
-from wsabie.cli.space_dispatch import NO_LABELS, ONLY_SPACES, run_by_model
+from wsabie.cli.space_dispatch import ONLY_LABELS, ONLY_SPACES, run_by_model
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ class NeighbourOptions(OutputOptions):
     model: Model
     label: str = argument("A label of the model, or an entity of a space.", metavar="LABEL")
     k: LabelLimit = 10
-    entity_kind: str | None = option("Of a space: the kind of the entity.", metavar="KIND", not_for=ONLY_SPACES)
-    words: bool = option("Of documents in a space: words nearest to a word.", not_for=ONLY_SPACES)
-    labels: Annotated[HierarchyOptions, NO_LABELS]
+    entity_kind: str | None = option("Of a space: the kind of the entity.", metavar="KIND", scope=ONLY_SPACES)
+    words: bool = option("Of documents in a space: words nearest to a word.", scope=ONLY_SPACES)
+    labels: Annotated[HierarchyOptions, ONLY_LABELS]
 
 
 @command("neighbours birds penguin", "neighbours my-texts mutex --words -k 5")

@@ -9,11 +9,11 @@ from wsabie.cli import inputs
 from wsabie.cli import shared_options as shared
 from wsabie.cli.epoch_tables import format_epoch_count
 from wsabie.cli.estimator_options import EnsembleOptions, EstimatorOptions, ShapeOptions
-from wsabie.cli.framework import NotFor, Options, Report, Settings, command, list_stated, option
+from wsabie.cli.framework import Options, Report, Settings, command, list_stated, option
 from wsabie.cli.knowledge_files import LabelOptions
 from wsabie.cli.models import resumption
 from wsabie.cli.output import format_count, format_figure, out, print_note, quote_path, show_table
-from wsabie.cli.space_dispatch import IN_TABLES, list_declared_files, run_by_data
+from wsabie.cli.space_dispatch import IN_TABLES, ONLY_LABELS, ONLY_SPACES, list_declared_files, run_by_data
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.models.estimator_specs import SYSTEMS, build_estimator, find_spec
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from wsabie.workflows.model_training import SavedModel, TrainingRecipe
     from wsabie.workflows.spaces.space_training import SpaceRecipe
 
-_COUNTED_RELATION = NotFor(labels="which relations of a TOML file count")
 HOLDS_OUT = ("fusion", "auto")
 """Kinds that hold rows out of the data by themselves."""
-_NO_SPACE = NotFor(space="what a space does not have")
 
 
 def parse_metric(text: str) -> str:
@@ -44,14 +42,10 @@ class RelationOptions(Options, panel="Spaces (FILE.toml)"):
     """Options about the relations of a space."""
 
     only: list[str] | None = option(
-        "Of a TOML file: learn this relation, and others that are named so.",
-        metavar="RELATION",
-        not_for=_COUNTED_RELATION,
+        "Of a TOML file: learn this relation, and others that are named so.", metavar="RELATION", scope=ONLY_SPACES
     )
     stop_on: str | None = option(
-        "Of a TOML file: the relation that chooses the epoch (default: all).",
-        metavar="RELATION",
-        not_for=_COUNTED_RELATION,
+        "Of a TOML file: the relation that chooses the epoch (default: all).", metavar="RELATION", scope=ONLY_SPACES
     )
 
 
@@ -74,8 +68,8 @@ class TrainOptions(shared.RejectOptions, TrainClusterOptions):
 
     data: shared.Data
     model: Path = option("Folder for the model.")
-    kind: str = option(f"Kind of model: {', '.join(SYSTEMS)}.", "wsabie", not_for=_NO_SPACE)
-    valid: Path | None = option("Validation data; otherwise --hold-out rows are set aside.", not_for=IN_TABLES)
+    kind: str = option(f"Kind of model: {', '.join(SYSTEMS)}.", "wsabie", scope=ONLY_LABELS)
+    valid: Path | None = option("Validation data; otherwise --hold-out rows are set aside.", scope=IN_TABLES)
     hold_out: float | None = option(
         "Fraction of rows (whole groups) that choose the epoch (default: 0.1); of auto and fusion, those that choose "
         "kind and weights.",
@@ -86,17 +80,17 @@ class TrainOptions(shared.RejectOptions, TrainClusterOptions):
         "Where the labels of a folder are found, as in `collection init`: metadata.csv, sub-folders, inside pictures "
         "(xmp) or sounds (tags), or the first of these that says something.",
         "auto",
-        not_for=IN_TABLES,
+        scope=IN_TABLES,
     )
     metric: str | None = option(
         "Figure of these rows that chooses the epoch: MAP, p@k; of parts also pairs (default: MAP).",
         parser=parse_metric,
         metavar="FIGURE",
-        not_for=IN_TABLES,
+        scope=IN_TABLES,
     )
-    min_rows: Annotated[shared.MinRows, _NO_SPACE] = 1
+    min_rows: Annotated[shared.MinRows, ONLY_LABELS] = 1
     init_model: Path | None = option(
-        "Begin with the space of this model of the same features.", metavar="MODEL", not_for=IN_TABLES
+        "Begin with the space of this model of the same features.", metavar="MODEL", scope=IN_TABLES
     )
     shape: ShapeOptions
     estimator: Annotated[EstimatorOptions, IN_TABLES]

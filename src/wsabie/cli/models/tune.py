@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from wsabie.cli import shared_options as shared
 from wsabie.cli.estimator_options import parse_assignments
-from wsabie.cli.framework import NotFor, Report, Settings, command, option
+from wsabie.cli.framework import Report, Settings, command, option
 from wsabie.cli.inputs import find_width, make_work_context, open_data, refuse_without_effect, report_unknown_labels
 from wsabie.cli.output import out, print_note, quote_path, show_table
-from wsabie.cli.space_dispatch import list_declared_files, run_by_data
+from wsabie.cli.space_dispatch import ONLY_LABELS, ONLY_SPACES, list_declared_files, run_by_data
 from wsabie.core.errors import InputError
 from wsabie.models.estimator_specs import build_estimator
 from wsabie.storage.output_checks import refuse_unknown_files
@@ -25,13 +25,12 @@ if TYPE_CHECKING:
 OWN_FILES = r"model|model\.training|trials\.jsonl|trials\.csv|tuning\.html|parallel\.svg"
 """Pattern of the files that a tuning folder holds."""
 MAX_SHOWN_TRIALS = 10
-_NOT_TUNED = NotFor(space="what a space is not tuned with")
 
 
 class TuneClusterOptions(shared.ClusterRunOptions):
     """Options of the machines; a space is tuned on this one."""
 
-    ray: Annotated[shared.RayAddress, _NOT_TUNED] = None
+    ray: Annotated[shared.RayAddress, ONLY_LABELS] = None
 
 
 class TuneOptions(shared.RejectOptions, TuneClusterOptions):
@@ -39,16 +38,16 @@ class TuneOptions(shared.RejectOptions, TuneClusterOptions):
 
     data: shared.Data
     out: Path = option("Folder for the trials, the model and the page; a second run goes on.")
-    kind: str = option("Kind of model, as in `wsabie train`.", "wsabie", not_for=_NOT_TUNED)
-    valid: Path | None = option("Validation data; otherwise --hold-out rows are set aside.", not_for=_NOT_TUNED)
+    kind: str = option("Kind of model, as in `wsabie train`.", "wsabie", scope=ONLY_LABELS)
+    valid: Path | None = option("Validation data; otherwise --hold-out rows are set aside.", scope=ONLY_LABELS)
     hold_out: float | None = option(
         "Fraction of rows (whole groups) that judge trials (default: 0.1).", min=0.01, max=0.9
     )
     test: Path | None = option(
-        "Test data: the best setting and the defaults are judged on them at the end.", not_for=_NOT_TUNED
+        "Test data: the best setting and the defaults are judged on them at the end.", scope=ONLY_LABELS
     )
-    allow_overlap: Annotated[shared.AllowOverlap, _NOT_TUNED] = False
-    metric: Literal["MAP", "p@1", "p@10"] = option("MAP, p@1 or p@10.", "MAP", not_for=_NOT_TUNED)
+    allow_overlap: Annotated[shared.AllowOverlap, ONLY_LABELS] = False
+    metric: Literal["MAP", "p@1", "p@10"] = option("MAP, p@1 or p@10.", "MAP", scope=ONLY_LABELS)
     trials: int | None = option("Trials in all (default: 30, or no limit with --minutes).", min=1)
     minutes: float | None = option(
         "Minutes for all trials; the last training comes on top.", parser=shared.parse_positive, metavar="NUMBER"
@@ -58,17 +57,15 @@ class TuneOptions(shared.RejectOptions, TuneClusterOptions):
     )
     config: Path | None = option("TOML file with parameters, and with a table [space] of what to try.")
     stop_on: str | None = option(
-        "Of a TOML file: the relation that judges trials (default: all).",
-        metavar="RELATION",
-        not_for=NotFor(labels="which relation of a TOML file counts"),
+        "Of a TOML file: the relation that judges trials (default: all).", metavar="RELATION", scope=ONLY_SPACES
     )
     batch_size: int | None = option(
         "Trials proposed at once, from those before (default: 1; with --ray 4).", min=1, max=1000
     )
     no_pruning: bool = option("Train all trials to their end, also those that fall behind.")
-    all_rows: bool = option("Train the model that is saved on the validation rows too.", not_for=_NOT_TUNED)
-    min_rows: Annotated[shared.MinRows, _NOT_TUNED] = 1
-    features: Annotated[shared.ExtractionOptions, _NOT_TUNED]
+    all_rows: bool = option("Train the model that is saved on the validation rows too.", scope=ONLY_LABELS)
+    min_rows: Annotated[shared.MinRows, ONLY_LABELS] = 1
+    features: Annotated[shared.ExtractionOptions, ONLY_LABELS]
 
     def make_plan(self, space: "ParameterSpace", metric: str) -> "TuningPlan":
         """Make the plan of the trials over a space of parameters."""
