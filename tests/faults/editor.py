@@ -40,7 +40,7 @@ def _do(collection: Collection, number: int, step: int) -> None:
     elif step == 1:
         label_list.edit_label(collection, f"edit {number}", EDITOR, name=f"new {number}")
     elif number % 2:
-        new, of_all = label_list.find_label_numbers(collection, [f"new {number}", "all of them"])
+        new, of_all = label_list.find_label_ids(collection, [f"new {number}", "all of them"])
         label_list.merge_labels(collection, [new], of_all, EDITOR)
     else:
         undo_entry(collection.engine, by=EDITOR)

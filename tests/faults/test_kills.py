@@ -187,12 +187,12 @@ class Soak:
 
     def judge_jobs(self, collection: Collection) -> None:
         jobs_by_id = {job.id: job for job in queue.list_jobs(collection, 10_000)}
-        assert {number: jobs_by_id[number].state for number in self.jobs.end_states} == self.jobs.end_states
+        assert {job_id: jobs_by_id[job_id].state for job_id in self.jobs.end_states} == self.jobs.end_states
         for job in jobs_by_id.values():
             assert job.state in queue.FINAL
             assert (job.error is None) == (job.state == "done")
-        for number, was in self.killed_jobs.items():
-            assert (jobs_by_id[number].kind, jobs_by_id[number].state) == (was.kind, "failed"), jobs_by_id[number]
+        for job_id, was in self.killed_jobs.items():
+            assert (jobs_by_id[job_id].kind, jobs_by_id[job_id].state) == (was.kind, "failed"), jobs_by_id[job_id]
 
 
 def test_kills_lose_nothing(make_collection: MakeCollection, tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_kills_lose_nothing(make_collection: MakeCollection, tmp_path: Path) -> 
     with open_collection(folder) as collection:
         soak.judge(collection)
         assert_no_drafts(collection)
-        assert info["model"] == str(load_model(collection).number)
+        assert info["model"] == str(load_model(collection).id)
         assert count(collection, tables.items, tables.items.c.state == "present") == sum(1 for _ in pictures(folder))
     assert leftovers(folder) == []
     assert "Traceback" not in (log := (tmp_path / "log").read_text()), log

@@ -76,8 +76,8 @@ class Load:
 def test_models_are_switched_and_applied_under_load(collection: Collection) -> None:
     train_model(collection, by="eve", full=True, epochs=2, threads=1)
     with asking(collection) as client, Load(client, "info", "items/3/similar?k=3", "search?text=flag&k=3") as load:
-        for number in range(6):
-            model_registry.use_model(collection, 1 + number % 2, by="eve")
+        for turn in range(6):
+            model_registry.use_model(collection, 1 + turn % 2, by="eve")
             apply_model(collection, by="eve", again=True, threads=1)
         assert {status for status, _ in load.wait_for_answers()} == {200}
         assert f'"model":"{2}"' in client.get("/api/v1/info").text
@@ -136,7 +136,7 @@ def test_many_open_one_model_while_others_open_another(tmp_path: Path, monkeypat
         place.mkdir()
     turns = itertools.cycle(places.items())
     monkeypatch.setattr(model_registry, "find_model_folder", lambda *_: next(turns))
-    monkeypatch.setattr(model_registry, "load_model", lambda _, number: number)
+    monkeypatch.setattr(model_registry, "load_model", lambda _, model_id: model_id)
     monkeypatch.setattr(model_registry, "_loaded_models", FileCache(1))
     wrong: list[BaseException] = []
 

@@ -44,9 +44,9 @@ def test_two_servers_and_a_command_line(make_collection: MakeCollection, tmp_pat
             command += ["--by", "cain", *map(str, range(100, 120))]
             job = queue.enqueue_job(collection, "scan", {}, by="maker").id
             subprocess.run(command, check=True, capture_output=True)
-            for number in (1, 2):
-                (local_client if number == 1 else theirs).post(f"models/{number}/use")
-                assert {client.get("info").json()["model"] for client in (local_client, theirs)} == {str(number)}
+            for model_id in (1, 2):
+                (local_client if model_id == 1 else theirs).post(f"models/{model_id}/use")
+                assert {client.get("info").json()["model"] for client in (local_client, theirs)} == {str(model_id)}
             until = time.monotonic() + PATIENCE
             while queue.read_job(collection, job).state != "done":
                 assert time.monotonic() < until

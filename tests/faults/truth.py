@@ -25,10 +25,10 @@ def assert_sound(collection: Collection) -> None:
         for name, table in JOURNALED_TABLES.items():
             table_rows = {row.id: dict(row._mapping) for row in connection.execute(select(table))}
             if name == "models":  # of these, the journal tells which is in use
-                in_use = [number for number, row in journal_rows[name].items() if row["in_use"]]
-                assert in_use == [number for number, row in table_rows.items() if row["in_use"]]
+                in_use = [row_id for row_id, row in journal_rows[name].items() if row["in_use"]]
+                assert in_use == [row_id for row_id, row in table_rows.items() if row["in_use"]]
             elif name == "tag_sources":  # the first of a folder is no change
-                assert journal_rows[name] == {number: table_rows[number] for number in journal_rows[name]}
+                assert journal_rows[name] == {row_id: table_rows[row_id] for row_id in journal_rows[name]}
             else:
                 assert journal_rows[name] == table_rows, name
         lines = Counter(connection.execute(select(tables.journal.c.id)).scalars())
@@ -41,15 +41,15 @@ def replayed(collection: Collection) -> dict[str, dict[int, Any]]:
     c = tables.changes.c
     with begin_read(collection.engine) as connection:
         query = select(c.table, c.row, c.before, c.after).order_by(c.id)
-        for table, number, old_row, new_row in connection.execute(query):
+        for table, row_id, old_row, new_row in connection.execute(query):
             if table == "tag_sources":
-                rows[table].setdefault(number, old_row)
+                rows[table].setdefault(row_id, old_row)
             if table != "models":  # their figures are not told
-                assert rows[table].get(number) == old_row, (table, number)
+                assert rows[table].get(row_id) == old_row, (table, row_id)
             if new_row is None:
-                del rows[table][number]
+                del rows[table][row_id]
             else:
-                rows[table][number] = new_row
+                rows[table][row_id] = new_row
     return rows
 
 

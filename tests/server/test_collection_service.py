@@ -170,7 +170,7 @@ def test_an_item_is_annotated_by_its_number_or_path(api: TestClient) -> None:
 def test_labels_are_called_as_the_collection_calls_them_now(api: TestClient) -> None:
     """Renamed, merged or deleted since the model learnt."""
     item = untagged(api)[0]
-    numbers = {label["name"]: label["id"] for label in api.get("/api/v1/vocabulary").json()["labels"]}
+    label_ids = {label["name"]: label["id"] for label in api.get("/api/v1/vocabulary").json()["labels"]}
 
     def ranked(**more: object) -> list[str]:
         result = api.get(f"/api/v1/items/{item}/annotate", params={"k": 4, **more}).json()["results"][0]
@@ -186,14 +186,16 @@ def test_labels_are_called_as_the_collection_calls_them_now(api: TestClient) -> 
         )
 
     assert sorted(ranked()) == ["blue", "colour", "green", "red"]
-    assert api.patch(f"/api/v1/labels/{numbers['red']}", json={"name": "crimson"}).is_success
+    assert api.patch(f"/api/v1/labels/{label_ids['red']}", json={"name": "crimson"}).is_success
     assert sorted(ranked()) == ["blue", "colour", "crimson", "green"]
     assert among("crimson") == among("red") == ["crimson"]
-    assert api.post("/api/v1/labels/merge", json={"labels": [numbers["blue"]], "target": numbers["green"]}).is_success
+    assert api.post(
+        "/api/v1/labels/merge", json={"labels": [label_ids["blue"]], "target": label_ids["green"]}
+    ).is_success
     assert sorted(ranked()) == ["colour", "crimson", "green"]
     assert len(ranked(k=2)) == 2
     assert among("green") == ["green"]
-    assert api.delete(f"/api/v1/labels/{numbers['colour']}", params={"with_tags": True}).is_success
+    assert api.delete(f"/api/v1/labels/{label_ids['colour']}", params={"with_tags": True}).is_success
     assert sorted(ranked()) == ["crimson", "green"]
     assert "no label" in among("yellow")[0]
     assert api.post("/api/v1/undo", json={}).is_success
@@ -206,9 +208,9 @@ def test_only_labels_that_are_sure_enough_or_no_tag_fits(api: TestClient, folder
     labels = api.get(by_path).json()["results"][0]["labels"]
     assert api.get(by_path).json()["results"][0]["no_tag_fits"] is None
     second = labels[1]["label"]
-    numbers = {label["name"]: label["id"] for label in api.get("/api/v1/vocabulary").json()["labels"]}
+    label_ids = {label["name"]: label["id"] for label in api.get("/api/v1/vocabulary").json()["labels"]}
     with open_collection(folder) as collection:  # 100 suggestions of each label were judged, and one label was right
-        every, right = np.repeat(list(numbers.values()), 100), np.repeat([name == second for name in numbers], 100)
+        every, right = np.repeat(list(label_ids.values()), 100), np.repeat([name == second for name in label_ids], 100)
         save_holdout_suggestions(
             load_model(collection).path, HoldoutSuggestions(every, np.zeros(len(every)), right.astype(np.int64))
         )

@@ -30,11 +30,11 @@ def write_emoji(folder: Path, n: int) -> None:
     rows = pq.read_table(get_sample_path("emoji"), columns=columns).slice(400, n).to_pylist()
     folder.mkdir(parents=True, exist_ok=True)
     lines = ["file_name,labels"]
-    for number, row in enumerate(rows):
-        (folder / f"{number:03d}.webp").write_bytes(row["image"])
+    for position, row in enumerate(rows):
+        (folder / f"{position:03d}.webp").write_bytes(row["image"])
         pairs = zip(row["labels"], row["languages"], strict=True)
         names = [name for name, spoken in pairs if {"en", "de"} & set(spoken) and not set(name) & set(';",')]
-        lines.append(f'{number:03d}.webp,"{";".join(names)}"')
+        lines.append(f'{position:03d}.webp,"{";".join(names)}"')
     (folder / "metadata.csv").write_text("\n".join(lines), encoding="utf-8")
 
 
@@ -56,22 +56,22 @@ def create_labels(api: TestClient, *names: str) -> list[int]:
     """Numbers of labels, which are made where they are new."""
     decisions = [{"item": 1 + i % 5, "label": name, "state": "accepted"} for i, name in enumerate(names)]
     assert api.post("/api/v1/decisions", json={"decisions": decisions}).status_code == 200
-    return [number_of(api, name) for name in names]
+    return [read_label_id(api, name) for name in names]
 
 
-def number_of(api: TestClient, name: str) -> int:
+def read_label_id(api: TestClient, name: str) -> int:
     hits = api.get("/api/v1/labels", params={"prefix": name}).json()["labels"]
-    number: int = next(hit["id"] for hit in hits if name in (hit["name"], hit["synonym"]))
-    return number
+    label_id: int = next(hit["id"] for hit in hits if name in (hit["name"], hit["synonym"]))
+    return label_id
 
 
-def read_label(api: TestClient, number: int) -> dict[str, Any]:
-    details: dict[str, Any] = api.get(f"/api/v1/labels/{number}").json()
+def read_label(api: TestClient, label_id: int) -> dict[str, Any]:
+    details: dict[str, Any] = api.get(f"/api/v1/labels/{label_id}").json()
     return details
 
 
-def edited(api: TestClient, number: int, **changes: object) -> dict[str, Any]:
-    answer = api.patch(f"/api/v1/labels/{number}", json=changes)
+def edited(api: TestClient, label_id: int, **changes: object) -> dict[str, Any]:
+    answer = api.patch(f"/api/v1/labels/{label_id}", json=changes)
     assert answer.status_code == 200, answer.text
     reply: dict[str, Any] = answer.json()
     return reply
@@ -193,11 +193,11 @@ def test_edits_that_cannot_be_made_change_nothing(
     "name", ["'; DROP TABLE labels; --", "%", "<img src=x onerror=alert(1)>", "../../etc", "😀", "a/b?c#d"]
 )
 def test_hostile_names_are_names(api: TestClient, name: str) -> None:
-    [number, sea] = create_labels(api, name, "sea")
-    edited(api, number, add=[{"name": name + "2"}], parent="sea")
-    assert read_label(api, number)["name"] == name
+    [label_id, sea] = create_labels(api, name, "sea")
+    edited(api, label_id, add=[{"name": name + "2"}], parent="sea")
+    assert read_label(api, label_id)["name"] == name
     assert api.get("/api/v1/vocabulary", params={"contains": name + "2"}).json()["total"] == 1
-    api.post("/api/v1/labels/merge", json={"labels": [number], "target": sea})
+    api.post("/api/v1/labels/merge", json={"labels": [label_id], "target": sea})
     assert {name, name + "2"} <= set(read_label(api, sea)["synonyms"])
 
 
@@ -303,24 +303,24 @@ def test_a_model_knows_labels(tmp_path: Path, database: str | None) -> None:
         scan_collection(at, by="eve")
         train_model(at, by="eve", features="colour", dim=8, epochs=10, threads=1)
         most = api.get("/api/v1/vocabulary?k=2").json()["labels"]
-        number, name = most[0]["id"], most[0]["name"]
-        near = api.get(f"/api/v1/labels/{number}/neighbours?k=5").json()["neighbours"]
+        label_id, name = most[0]["id"], most[0]["name"]
+        near = api.get(f"/api/v1/labels/{label_id}/neighbours?k=5").json()["neighbours"]
         cosines = [neighbour["cosine"] for neighbour in near]
         assert len(near) == 5
         assert cosines == sorted(cosines, reverse=True)
-        assert number not in [neighbour["id"] for neighbour in near]
+        assert label_id not in [neighbour["id"] for neighbour in near]
         assert all(neighbour["pictures"] for neighbour in near)
-        evaluation = read_label(api, number)["evaluation"]
+        evaluation = read_label(api, label_id)["evaluation"]
         assert evaluation["is_trained"]
         assert 0 <= evaluation["correct"] <= evaluation["suggestions"]
         assert [limit["precision"] for limit in evaluation["thresholds"]] == [0.8, 0.9, 0.95]
         query = {"label": name, "label_state": "suggested", "k": 4}
         open_ones = api.get("/api/v1/items", params=query).json()["items"]
-        waiting = read_label(api, number)["open_suggestions"]
+        waiting = read_label(api, label_id)["open_suggestions"]
         states = ("accepted", "accepted", "rejected", "accepted")[: len(open_ones)]
         decisions = [{"item": i["id"], "label": name, "state": s} for i, s in zip(open_ones, states, strict=True)]
         api.post("/api/v1/decisions", json={"decisions": decisions})
-        details = read_label(api, number)
+        details = read_label(api, label_id)
         assert (details["reviewed_suggestions"], details["accepted_suggestions"]) == (
             len(states),
             states.count("accepted"),
@@ -328,7 +328,7 @@ def test_a_model_knows_labels(tmp_path: Path, database: str | None) -> None:
         assert details["open_suggestions"] == waiting - len(states)
         new = create_labels(api, "not learnt yet")[0]
         assert not read_label(api, new)["evaluation"]["is_trained"]
-        api.post("/api/v1/labels/merge", json={"labels": [number], "target": new})
+        api.post("/api/v1/labels/merge", json={"labels": [label_id], "target": new})
         merged = read_label(api, new)["evaluation"]
         assert (merged["is_trained"], merged["suggestions"]) == (True, evaluation["suggestions"])
         proposals.refresh_proposals(at)

@@ -37,11 +37,11 @@ def served(collection: Collection, tokens: list[Token] | None = None) -> TestCli
 def test_points_are_where_the_catalogue_says(api: TestClient, folder: Path) -> None:
     about = api.get(MAP).json()
     assert (about["schema"], about["method"], about["points"]) == (1, "pca", 45)
-    numbers, places = read_points(api.get(f"{MAP}/points").content)
+    item_ids, places = read_points(api.get(f"{MAP}/points").content)
     box = about["box"]
     with open_collection(folder) as collection:
         built_map = item_map.build_map(collection)
-    assert numbers.tolist() == built_map.items.tolist() == list(range(1, 46))
+    assert item_ids.tolist() == built_map.items.tolist() == list(range(1, 46))
     points = np.array([box["x"], box["y"]]) + places / 65535 * box["side"]
     np.testing.assert_allclose(points, built_map.places, atol=1.01 * box["side"] / 65535)
     assert (places.min(), places.max()) == (0, 65535)
@@ -83,8 +83,8 @@ def test_colours_change_with_decisions(api: TestClient) -> None:
         content = api.get(f"{MAP}/label?label=red").content
         n = int(np.frombuffer(content, "<u4", 1)[0])
         assert len(content) == 4 + 5 * n
-        numbers = np.cumsum(np.frombuffer(content, "<u4", n, 4)).tolist()
-        return dict(zip(numbers, content[4 + 4 * n :], strict=True))
+        item_ids = np.cumsum(np.frombuffer(content, "<u4", n, 4)).tolist()
+        return dict(zip(item_ids, content[4 + 4 * n :], strict=True))
 
     colours_before = colours()
     tag = api.get(f"{MAP}/label?label=red").headers["etag"]
@@ -124,10 +124,10 @@ def test_labels_lie_within_the_box(api: TestClient) -> None:
         ("/map/label?label=" + 501 * "x", 422, "label"),
         ("/map/label?label=nothing%20here", 404, "there is no label"),
         ("/items?ids=1,x", 422, "ids"),
-        ("/items?ids=0", 422, "up to 1,000 numbers from 1 on"),
+        ("/items?ids=0", 422, "up to 1,000 item ids, each 1 or more"),
         ("/items?ids=99999999999999999999", 422, "ids"),
-        ("/items?ids=9999999999999999999", 422, "up to 1,000 numbers"),
-        ("/items?ids=" + ",".join(["1"] * 1001), 422, "up to 1,000 numbers"),
+        ("/items?ids=9999999999999999999", 422, "up to 1,000 item ids"),
+        ("/items?ids=" + ",".join(["1"] * 1001), 422, "up to 1,000 item ids"),
     ],
 )
 def test_what_is_refused(api: TestClient, path: str, status: int, message: str) -> None:
@@ -148,7 +148,7 @@ def test_without_a_model_there_is_no_map(tmp_path: Path, database: str | None) -
         nothing = client.get("/api/v1/items/99")
     assert answer.status_code == 422
     assert answer.json()["detail"] == "the collection has no model yet; let one learn, on the page Training"
-    assert nothing.json()["detail"] == "there is no item number 99"  # no command or folder of the service's machine
+    assert nothing.json()["detail"] == "there is no item with id 99"  # no command or folder of the service's machine
 
 
 def test_who_only_reads_starts_no_job(folder: Path) -> None:
@@ -174,8 +174,8 @@ def test_the_job_makes_a_umap(api: TestClient) -> None:
         assert (job["state"], job["result"]["state"]) == ("done", "ready")
         about = api.get(f"{MAP}?method=umap").json()
         assert about["projections"][1]["created"] == job["result"]["created"]
-        numbers, _ = read_points(api.get(f"{MAP}/points?method=umap").content)
-        assert len(numbers) == 45
+        item_ids, _ = read_points(api.get(f"{MAP}/points?method=umap").content)
+        assert len(item_ids) == 45
     else:
         assert (job["state"], "pip install 'wsabie[map]'" in job["error"]) == ("failed", True)
 

@@ -47,8 +47,8 @@ def test_a_picture_is_annotated_as_by_the_library(client: Client, served_model: 
     assert answer["schema"] == 1
     assert [label["label"] for label in got] == [name for name, _ in expected]
     np.testing.assert_allclose([label["score"] for label in got], [score for _, score in expected], rtol=1e-5)
-    numbers = annotator.model.vocabulary_.ids([label["label"] for label in got])
-    probabilities = annotator.model.predict_proba(X)[0, numbers]  # type: ignore[attr-defined]
+    label_ids = annotator.model.vocabulary_.ids([label["label"] for label in got])
+    probabilities = annotator.model.predict_proba(X)[0, label_ids]  # type: ignore[attr-defined]
     np.testing.assert_allclose([label["probability"] for label in got], probabilities, rtol=1e-5)
 
 

@@ -230,7 +230,7 @@ def test_processes_have_the_tables_of_a_model_once(tmp_path: Path, monkeypatch: 
                 labels = client.post("/api/v1/annotate/rows", json=body).json()["results"][0]["labels"]
             assert [(label["label"], label["score"]) for label in labels] == model.annotate(rows[[0]], 9)[0]
             child_pids = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-            maps = [Path(f"/proc/{number}/maps").read_text() for number in child_pids]
+            maps = [Path(f"/proc/{pid}/maps").read_text() for pid in child_pids]
             mapped = [files for entry in maps if (files := set(re.findall(r"(\d+) +\S+/wsabie-tables-", entry)))]
             if len(mapped) == 2:
                 break

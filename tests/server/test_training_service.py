@@ -57,8 +57,8 @@ def test_the_curve_of_a_model(api: TestClient) -> None:
     assert [point["epoch"] for point in model["curve"]] == list(range(1, 31))
     assert {*model["curve"][0]} == {"epoch", "loss", "MAP"}
     assert 1 <= model["facts"]["best_epoch"] <= 30
-    for number, status in ((9, 404), (0, 422), ("x", 422), (2**63, 422)):
-        assert api.get(f"/api/v1/models/{number}").status_code == status
+    for model_id, status in ((9, 404), (0, 422), ("x", 422), (2**63, 422)):
+        assert api.get(f"/api/v1/models/{model_id}").status_code == status
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ class LabelDetails(LabelSummary):
     evaluation: LabelEvaluation | None
 
 
-def read_label_details(collection: Collection, number: int) -> LabelDetails:
+def read_label_details(collection: Collection, label_id: int) -> LabelDetails:
     """Return a label by its id.
 
     Raises
@@ -115,28 +115,28 @@ def read_label_details(collection: Collection, number: int) -> LabelDetails:
     """
     loaded_model, _ = find_usable_model(collection, load_model_in_use)  # those that need a model report its absence
     with begin_read(collection.engine) as connection:
-        label_store.read_label(connection, number)
-        row = connection.execute(build_label_query(number)).one()
+        label_store.read_label(connection, label_id)
+        row = connection.execute(build_label_query(label_id)).one()
         s, c = synonyms.c, labels.c
-        query = select(s.name, s.language).where(s.label_id == number).order_by(s.language, s.name)
+        query = select(s.name, s.language).where(s.label_id == label_id).order_by(s.language, s.name)
         names = list(starmap(LabelSynonym, connection.execute(query)))
-        is_child = (c.parent_id == number) & c.merged_into.is_(None)
+        is_child = (c.parent_id == label_id) & c.merged_into.is_(None)
         children = connection.scalars(select(c.id).where(is_child)).all()
         model, merge_targets = find_model_in_use(connection), label_store.read_merge_targets(connection)
-        equivalent_ids = [number, *(merged_id for merged_id, target in merge_targets.items() if target == number)]
+        equivalent_ids = [label_id, *(merged_id for merged_id, target in merge_targets.items() if target == label_id)]
         child_labels = _read_labels(connection, children)
         return LabelDetails(
             **vars(make_label(row, [synonym.name for synonym in names], len(children))),
             names=names,
-            ancestors=_read_labels(connection, label_store.list_ancestors(connection, number)),
+            ancestors=_read_labels(connection, label_store.list_ancestors(connection, label_id)),
             child_labels=sorted(child_labels, key=lambda label: (-label.items, label.name))[:MAX_CHILDREN],
             merge_exclusions=_read_labels(connection, _read_exclusions(connection, equivalent_ids, merge_targets)),
-            open_suggestions=0 if model is None else count_pending(connection, model, label=number),
+            open_suggestions=0 if model is None else count_pending(connection, model, label=label_id),
             evaluation=None if loaded_model is None else _evaluate_label(loaded_model, connection, equivalent_ids),
         )
 
 
-def find_label_neighbours(collection: Collection, number: int, k: int = 10) -> list[LabelNeighbour]:
+def find_label_neighbours(collection: Collection, label_id: int, k: int = 10) -> list[LabelNeighbour]:
     """Return the nearest labels, nearest first; none if no model knows the label.
 
     Raises
@@ -145,18 +145,18 @@ def find_label_neighbours(collection: Collection, number: int, k: int = 10) -> l
         There is no such label.
     """
     with begin_snapshot(collection.engine) as connection:
-        label_store.read_label(connection, number)
-        cosines = find_nearest_labels(collection, number, k)
+        label_store.read_label(connection, label_id)
+        cosines = find_nearest_labels(collection, label_id, k)
         return [LabelNeighbour(label, cosines[label.id]) for label in _read_labels(connection, list(cosines))]
 
 
-def _read_labels(connection: Connection, numbers: Sequence[int]) -> list[LabelCount]:
+def _read_labels(connection: Connection, label_ids: Sequence[int]) -> list[LabelCount]:
     """Return labels by their ids, in this order, without merged ones."""
-    item_counts = dict(select_in(connection, label_store.ITEMS_BY_LABEL, annotations.c.label_id, numbers))
+    item_counts = dict(select_in(connection, label_store.ITEMS_BY_LABEL, annotations.c.label_id, label_ids))
     query = select(labels.c.id, labels.c.name, labels.c.language).where(labels.c.merged_into.is_(None))
-    rows = select_in(connection, query, labels.c.id, numbers)
+    rows = select_in(connection, query, labels.c.id, label_ids)
     by_id = {label: LabelCount(label, name, language, item_counts.get(label, 0)) for label, name, language in rows}
-    return [by_id[number] for number in numbers if number in by_id]
+    return [by_id[label_id] for label_id in label_ids if label_id in by_id]
 
 
 def _read_exclusions(connection: Connection, equivalent_ids: Sequence[int], merge_targets: dict[int, int]) -> list[int]:
@@ -171,20 +171,20 @@ def _read_exclusions(connection: Connection, equivalent_ids: Sequence[int], merg
 def _evaluate_label(
     model: LoadedModel, connection: Connection, equivalent_ids: Sequence[int]
 ) -> LabelEvaluation | None:
-    number = equivalent_ids[0]
+    label_id = equivalent_ids[0]
     try:
         suggestions = model.holdout_suggestions
         limits = [model.threshold(precision) for precision in PRECISIONS]
     except InputError:
         return None
     is_of_label = np.isin(suggestions.labels, equivalent_ids)
-    is_trained = number in model.labels_now(connection).tolist()
+    is_trained = label_id in model.labels_now(connection).tolist()
     n_suggestions, n_correct = int(is_of_label.sum()), int(suggestions.right[is_of_label].sum())
     thresholds = [
-        LabelThreshold(limit.precision, limit.by_label.get(number, limit.common), number in limit.by_label)
+        LabelThreshold(limit.precision, limit.by_label.get(label_id, limit.common), label_id in limit.by_label)
         for limit in limits
     ]
-    return LabelEvaluation(model.number, is_trained, n_suggestions, n_correct, thresholds)
+    return LabelEvaluation(model.id, is_trained, n_suggestions, n_correct, thresholds)
 
 
 @dataclass(frozen=True)
@@ -202,14 +202,14 @@ def complete_label(collection: Collection, start: str, k: int = 20) -> list[Labe
     prefix = start.casefold()
     with begin_read(collection.engine) as connection:
         names_index = read_names(connection)
-        numbers, languages = names_index.numbers, names_index.languages
-        matches = [name for name in numbers if name.casefold().startswith(prefix)]
+        label_ids, languages = names_index.ids, names_index.languages
+        matches = [name for name in label_ids if name.casefold().startswith(prefix)]
         matches.sort(key=lambda name: (len(name), name))
-        own_matches = dict.fromkeys(numbers[name] for name in matches if name not in names_index.synonyms)
+        own_matches = dict.fromkeys(label_ids[name] for name in matches if name not in names_index.synonyms)
         by_synonym: dict[int, str] = {}
         for name in matches:
-            if numbers[name] not in own_matches:
-                by_synonym.setdefault(numbers[name], name)
+            if label_ids[name] not in own_matches:
+                by_synonym.setdefault(label_ids[name], name)
         n_synonyms = max(k - len(own_matches), min(k // _SYNONYM_SHARE, len(by_synonym)))
         shown_ids = [*islice(own_matches, k - n_synonyms), *islice(by_synonym, n_synonyms)]
         labels = [(label, by_synonym.get(label.id)) for label in _read_labels(connection, shown_ids)]
@@ -375,7 +375,7 @@ def read_facets(collection: Collection) -> Facets:
         waiting = Counter[int]() if model is None else _count_waiting(connection, model)
         names = label_store.read_label_names(connection)
     label_facets = [
-        LabelFacet(number, name, counts[number, "accepted"], counts[number, "rejected"], waiting[number])
-        for number, name in names.items()
+        LabelFacet(label_id, name, counts[label_id, "accepted"], counts[label_id, "rejected"], waiting[label_id])
+        for label_id, name in names.items()
     ]
     return Facets(folder_facets, tuple(sorted(label_facets, key=lambda label: (-label.accepted, label.name))))

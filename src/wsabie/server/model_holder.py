@@ -121,8 +121,8 @@ class CollectionModelHolder:
             loaded_model, labels, cached = load_model_in_use(self._collection), read_names(connection), self._version
             if cached is None or cached[0] is not loaded_model or cached[1] is not labels:
                 names = [labels.labels.get(label) for label in loaded_model.labels_now(connection).tolist()]
-                checksum, number = read_content_checksum(loaded_model.path), str(loaded_model.number)
-                version = _make_version(loaded_model.annotator, checksum, number, names, loaded_model)
+                checksum, version_id = read_content_checksum(loaded_model.path), str(loaded_model.id)
+                version = _make_version(loaded_model.annotator, checksum, version_id, names, loaded_model)
                 cached = self._version = loaded_model, labels, version
         return cached[2]
 

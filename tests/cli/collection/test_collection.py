@@ -222,7 +222,7 @@ def test_undo_is_of_ones_own_here_and_in_the_pages(cli: Cli, photos: Path) -> No
     undone = cli("collection", "undo", photos)
     assert f"undone: entry {first.entry} of local" in undone.err
     failed = cli("collection", "undo", photos)
-    message = f"the last that can be undone is entry {last_entry.entry}, of adam: give its number"
+    message = f"the last that can be undone is entry {last_entry.entry}, of adam: give its id"
     assert (failed.code, message in " ".join(failed.err.split())) == (1, True)
     assert cli("collection", "undo", photos, "--by", "eve").code == 1
     assert cli("collection", "undo", photos, last_entry.entry).code == 0

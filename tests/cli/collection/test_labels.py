@@ -155,7 +155,7 @@ def test_a_label_is_deleted(cli: Cli, photos: Path) -> None:
         (("labels", "show", "qwzx"), "there is no label 'qwzx' here; nor one like it; check the spelling"),
         (("labels", "tidy", "--knowledge", "missing"), "missing"),
         (("tag", "1"), "say what fits or does not"),
-        (("tag", "99", "--accept", "sea"), "there is no item number 99"),
+        (("tag", "99", "--accept", "sea"), "there is no item with id 99"),
         (("tag", "x.jpg", "--accept", "sea"), "'x.jpg' is no item of"),
         (("tag", "sea", "--accept", "sea"), "'sea' is a folder; name the files in it"),
         (("tag", "1", "--reject", "see"), "there is no label 'see' here"),

@@ -69,8 +69,8 @@ def test_a_writer_sees_its_own_last_entry(collection: Collection) -> None:
 
 
 def test_no_thread_finds_the_labels_of_a_model_gone(collection: Collection) -> None:
-    numbers = tagged(collection, {str(n): [] for n in range(200)})
-    annotator = SimpleNamespace(facts={"label_ids": list(numbers.values())})
+    label_ids = tagged(collection, {str(n): [] for n in range(200)})
+    annotator = SimpleNamespace(facts={"label_ids": list(label_ids.values())})
     opened = model_registry.LoadedModel(1, collection.place, annotator, None)  # type: ignore[arg-type]
     with begin_read(collection.engine) as old_connection:
         read_last_entry(old_connection)  # this one goes on seeing what was
@@ -80,7 +80,7 @@ def test_no_thread_finds_the_labels_of_a_model_gone(collection: Collection) -> N
             def often(connection: Connection) -> list[int]:
                 return [np.unique(opened.labels_now(connection)).size for _ in range(300)]
 
-            assert [set(label_numbers) for label_numbers in pool.map(often, [old_connection, new_connection])] == [
+            assert [set(current_ids) for current_ids in pool.map(often, [old_connection, new_connection])] == [
                 {200},
                 {199},
             ]

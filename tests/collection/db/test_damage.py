@@ -93,7 +93,7 @@ READERS: tuple[Callable[[Collection], object], ...] = (
     lambda c: read_history(c.engine),
     lambda c: decisions.read_annotation_page(c, decisions.AnnotationFilter()),
     lambda c: list_labels(c),
-    lambda c: overview.read_label_details(c, label_list.find_label_numbers(c, ["zebra"])[0]),
+    lambda c: overview.read_label_details(c, label_list.find_label_ids(c, ["zebra"])[0]),
     lambda c: item_pages.read_item_page(c, ItemFilter()),
     lambda c: (list_models(c), find_rollback(c)),
     lambda c: queue.list_jobs(c),
@@ -106,7 +106,7 @@ WRITERS: tuple[Callable[[Collection], object], ...] = (
     lambda c: undo_entry(c.engine, by="eve"),
     lambda c: undo_entry(c.engine, 2, by="eve"),
     lambda c: label_list.merge_labels(
-        c, label_list.find_label_numbers(c, ["horse"]), label_list.find_label_numbers(c, ["zebra"])[0], "eve"
+        c, label_list.find_label_ids(c, ["horse"]), label_list.find_label_ids(c, ["zebra"])[0], "eve"
     ),
     lambda c: label_list.edit_label(c, "zebra", "eve", name="quagga"),
     lambda c: scan_collection(c, by="eve"),

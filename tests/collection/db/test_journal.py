@@ -52,8 +52,8 @@ def tag(
     collection: Collection, item: int, label: str, state: str | None = "accepted", **options: str
 ) -> DecisionCounts:
     with begin_entry(collection.engine, "eve", "tag", f"{label}: {state}") as change:
-        number = label_store.ensure_labels(change, [label])[label]
-        return write_decisions(change, [Decision(item, number, state)], **options)  # type: ignore[arg-type]
+        label_id = label_store.ensure_labels(change, [label])[label]
+        return write_decisions(change, [Decision(item, label_id, state)], **options)  # type: ignore[arg-type]
 
 
 def test_what_is_decided_is_told_and_can_be_undone_and_done_again(collection: Collection) -> None:
@@ -170,8 +170,8 @@ def test_an_error_leaves_nothing(collection: Collection) -> None:
 
     def fail_late() -> None:
         with begin_entry(collection.engine, "eve", "tag") as change:
-            number = label_store.ensure_labels(change, ["sea"])["sea"]
-            write_decisions(change, [Decision(1, number, "accepted")])
+            label_id = label_store.ensure_labels(change, ["sea"])["sea"]
+            write_decisions(change, [Decision(1, label_id, "accepted")])
             label_store.ensure_labels(change, ["  "])
 
     with pytest.raises(InputError, match="cannot be a label"):
@@ -190,22 +190,25 @@ def test_merging_moves_everything_and_can_be_undone(collection: Collection) -> N
     ]:
         tag(collection, item, label, state)
     with begin_entry(collection.engine, "eve", "labels", "below") as change:
-        numbers = label_store.ensure_labels(change, ["gull", "seagull", "chick"])
-        label_store.set_parent(change, numbers["chick"], numbers["gull"])
-        assert label_store.add_synonyms(change, numbers["gull"], {"Möwe": "de", "seagull": "en"}) == ["seagull"]
+        label_ids = label_store.ensure_labels(change, ["gull", "seagull", "chick"])
+        label_store.set_parent(change, label_ids["chick"], label_ids["gull"])
+        assert label_store.add_synonyms(change, label_ids["gull"], {"Möwe": "de", "seagull": "en"}) == ["seagull"]
     state_before = state_of(collection)
     with begin_entry(collection.engine, "eve", "merge") as change:
-        assert label_store.merge_label(change, numbers["gull"], numbers["seagull"]) == label_store.MergeCounts(
+        assert label_store.merge_label(change, label_ids["gull"], label_ids["seagull"]) == label_store.MergeCounts(
             moved=1, duplicates=1
         )
     assert decided(collection) == {(1, "seagull"): "accepted", (2, "seagull"): "rejected", (3, "chick"): "accepted"}
     with begin_read(collection.engine) as connection:
         assert label_store.find_labels(connection, ["gull", "Möwe", "seagull", "nothing"]) == dict.fromkeys(
-            ["gull", "Möwe", "seagull"], numbers["seagull"]
+            ["gull", "Möwe", "seagull"], label_ids["seagull"]
         )
-        assert label_store.read_label_names(connection) == {numbers["seagull"]: "seagull", numbers["chick"]: "chick"}
+        assert label_store.read_label_names(connection) == {
+            label_ids["seagull"]: "seagull",
+            label_ids["chick"]: "chick",
+        }
         parent = connection.execute(select(tables.labels.c.parent_id).where(tables.labels.c.name == "chick")).scalar()
-        assert parent == numbers["seagull"]
+        assert parent == label_ids["seagull"]
     assert tag(collection, 3, "gull") == DecisionCounts(added=1)  # the old name goes on working
     assert decided(collection)[3, "seagull"] == "accepted"
     undo_entry(collection.engine, by="eve")
@@ -218,29 +221,29 @@ def test_a_label_is_deleted_with_all_that_is_its_own_and_comes_back(collection: 
     for item, label, state in [(1, "gull", "accepted"), (2, "gull", "rejected"), (3, "chick", "accepted")]:
         tag(collection, item, label, state)
     with begin_entry(collection.engine, "eve", "labels", "below") as change:
-        numbers = label_store.ensure_labels(change, ["bird", "gull", "chick", "mew", "mow", "tern"])
-        label_store.set_parent(change, numbers["gull"], numbers["bird"])
-        label_store.set_parent(change, numbers["chick"], numbers["gull"])
-        label_store.add_synonyms(change, numbers["gull"], {"Möwe": "de"})
-        pairs = [{"label_a": numbers[name], "label_b": numbers["tern"]} for name in ("gull", "mew")]
+        label_ids = label_store.ensure_labels(change, ["bird", "gull", "chick", "mew", "mow", "tern"])
+        label_store.set_parent(change, label_ids["gull"], label_ids["bird"])
+        label_store.set_parent(change, label_ids["chick"], label_ids["gull"])
+        label_store.add_synonyms(change, label_ids["gull"], {"Möwe": "de"})
+        pairs = [{"label_a": label_ids[name], "label_b": label_ids["tern"]} for name in ("gull", "mew")]
         change.add(tables.merge_exclusions, pairs)
-        label_store.merge_label(change, numbers["mow"], numbers["mew"])
-        label_store.merge_label(change, numbers["mew"], numbers["gull"])
+        label_store.merge_label(change, label_ids["mow"], label_ids["mew"])
+        label_store.merge_label(change, label_ids["mew"], label_ids["gull"])
     count_exclusions = select(func.count()).select_from(tables.merge_exclusions)
     state_before = state_of(collection)
     with pytest.raises(InputError, match=r"'gull' is accepted or rejected 2 times; delete these tags too \(`with"):
-        label_list.delete_labels(collection, [numbers["gull"]], "eve")
+        label_list.delete_labels(collection, [label_ids["gull"]], "eve")
     assert state_of(collection) == state_before
-    result = label_list.delete_labels(collection, [numbers["gull"], numbers["tern"]], "eve", with_tags=True)
+    result = label_list.delete_labels(collection, [label_ids["gull"], label_ids["tern"]], "eve", with_tags=True)
     assert (result.labels, result.tags, result.children) == (["gull", "tern"], 2, 1)
     assert read_history(collection.engine)[0].summary == "deleted 'gull', 'tern' with 2 tags"
     assert decided(collection) == {(3, "chick"): "accepted"}
     with begin_read(collection.engine) as connection:
         assert label_store.find_labels(connection, ["gull", "Möwe", "mew", "mow", "tern"]) == {}
-        assert label_store.read_label(connection, numbers["chick"])["parent_id"] == numbers["bird"]
+        assert label_store.read_label(connection, label_ids["chick"])["parent_id"] == label_ids["bird"]
         assert connection.execute(count_exclusions).scalar() == 0
-    with pytest.raises(NotFoundError, match="no label number"):
-        label_list.delete_labels(collection, [numbers["gull"]], "eve")
+    with pytest.raises(NotFoundError, match="no label with id"):
+        label_list.delete_labels(collection, [label_ids["gull"]], "eve")
     check_database(collection)
     undo_entry(collection.engine, by="eve")
     assert state_of(collection) == state_before
@@ -255,16 +258,16 @@ def test_a_label_is_deleted_with_all_that_is_its_own_and_comes_back(collection: 
 
 def test_labels_above_and_below_each_other_are_deleted_at_once(collection: Collection) -> None:
     with begin_entry(collection.engine, "eve", "labels", "below") as change:
-        numbers = label_store.ensure_labels(change, ["animal", "bird", "gull"])
-        label_store.set_parent(change, numbers["bird"], numbers["animal"])
-        label_store.set_parent(change, numbers["gull"], numbers["bird"])
+        label_ids = label_store.ensure_labels(change, ["animal", "bird", "gull"])
+        label_store.set_parent(change, label_ids["bird"], label_ids["animal"])
+        label_store.set_parent(change, label_ids["gull"], label_ids["bird"])
     state_before = state_of(collection)
     for order in (["animal", "bird"], ["bird", "animal"]):
-        result = label_list.delete_labels(collection, [numbers[name] for name in order], "eve")
+        result = label_list.delete_labels(collection, [label_ids[name] for name in order], "eve")
         assert result.tags == 0
         with begin_read(collection.engine) as connection:
-            assert label_store.read_label_names(connection) == {numbers["gull"]: "gull"}
-            assert label_store.list_ancestors(connection, numbers["gull"]) == []
+            assert label_store.read_label_names(connection) == {label_ids["gull"]: "gull"}
+            assert label_store.list_ancestors(connection, label_ids["gull"]) == []
         undo_entry(collection.engine, by="eve")
         assert state_of(collection) == state_before
 

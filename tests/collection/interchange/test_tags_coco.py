@@ -26,8 +26,8 @@ A, B, C, D = PATHS
 def tagged(collection: Collection) -> Collection:
     add_items(collection)
     with begin_entry(collection.engine, "eve", "labels") as change:
-        numbers = label_store.ensure_labels(change, ["animal", "gull"])
-        label_store.set_parent(change, numbers["gull"], numbers["animal"])
+        label_ids = label_store.ensure_labels(change, ["animal", "gull"])
+        label_store.set_parent(change, label_ids["gull"], label_ids["animal"])
     tag(collection, 1, "gull")
     tag(collection, 1, "gull", region="5,5,20,10.5")
     tag(collection, 1, "sea", "rejected")

@@ -32,8 +32,8 @@ def tagged(collection: Collection) -> Collection:
     add_items(collection)
     draw_pictures(collection.folder)
     with begin_entry(collection.engine, "eve", "labels") as change:
-        numbers = label_store.ensure_labels(change, ["animal", "gull"])
-        label_store.set_parent(change, numbers["gull"], numbers["animal"])
+        label_ids = label_store.ensure_labels(change, ["animal", "gull"])
+        label_store.set_parent(change, label_ids["gull"], label_ids["animal"])
     for item, label, state, region in [
         (1, "gull", "accepted", ""),
         (1, "sea", "accepted", ""),
@@ -144,9 +144,9 @@ def test_paths_come_back(collection: Collection, tmp_path: Path) -> None:
     with create_collection(tmp_path / "source") as source:
         add_items(source)
         with begin_entry(source.engine, "eve", "labels") as change:
-            numbers = label_store.ensure_labels(change, ["animal", "bird", "gull", "tern"])
+            label_ids = label_store.ensure_labels(change, ["animal", "bird", "gull", "tern"])
             for low, high in [("bird", "animal"), ("gull", "bird"), ("tern", "bird")]:
-                label_store.set_parent(change, numbers[low], numbers[high])
+                label_store.set_parent(change, label_ids[low], label_ids[high])
         for item, label in [(1, "gull"), (1, "sea"), (2, "tern"), (3, "bird"), (4, "a|b")]:
             tag(source, item, label)
         paths_before = exported_paths(source, tmp_path / "first")
@@ -163,11 +163,11 @@ def test_paths_change_nothing_that_was_decided(collection: Collection) -> None:
     folder = collection.folder
     draw_pictures(folder)
     with begin_entry(collection.engine, "eve", "labels") as change:
-        numbers = label_store.ensure_labels(change, ["gull", "sea bird", "top", "low", "tern", "bird", "alone"])
+        label_ids = label_store.ensure_labels(change, ["gull", "sea bird", "top", "low", "tern", "bird", "alone"])
         for low, high in [("gull", "sea bird"), ("sea bird", "bird"), ("low", "top"), ("alone", "top")]:
-            label_store.set_parent(change, numbers[low], numbers[high])
+            label_store.set_parent(change, label_ids[low], label_ids[high])
     with begin_entry(collection.engine, "eve", "labels") as change:
-        label_store.set_parent(change, numbers["alone"], None)
+        label_store.set_parent(change, label_ids["alone"], None)
     write_sidecar(folder / A, [("bird", "gull"), ("low", "top"), ("top", "tern")])
     write_sidecar(folder / B, [("bird", "tern")])
     write_sidecar(folder / C, [("top", "alone"), ("x" * 501, "far")])
@@ -177,8 +177,10 @@ def test_paths_change_nothing_that_was_decided(collection: Collection) -> None:
     assert sorted(where for where, _, _ in rejects.listed) == sorted([A, A, C, C])
     with begin_read(collection.engine) as connection:
         names = label_store.read_label_names(connection)
-        ancestors = {name: label_store.list_ancestors(connection, number) for number, name in names.items()}
-    ancestor_names = {name: [names[number] for number in numbers] for name, numbers in ancestors.items() if numbers}
+        ancestors = {name: label_store.list_ancestors(connection, label_id) for label_id, name in names.items()}
+    ancestor_names = {
+        name: [names[label_id] for label_id in label_ids] for name, label_ids in ancestors.items() if label_ids
+    }
     assert ancestor_names == {"gull": ["sea bird", "bird"], "sea bird": ["bird"], "low": ["top"], "tern": ["bird"]}
 
 

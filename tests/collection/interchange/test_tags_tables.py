@@ -120,11 +120,11 @@ def test_labels_keep_languages_parents_and_synonyms(collection: Collection, seco
     for member in (collection, second_collection):
         add_items(member)
     with begin_entry(collection.engine, "eve", "labels") as change:
-        numbers = label_store.ensure_labels(change, ["animal", "bird", "gull"], "en")
-        label_store.set_parent(change, numbers["bird"], numbers["animal"])
-        label_store.set_parent(change, numbers["gull"], numbers["bird"])
-        label_store.add_synonyms(change, numbers["gull"], {"Möwe": "de", "=mouette": "fr"})
-        change.update(tables.labels, {numbers["gull"]: {"wordnet": "n02041246"}})
+        label_ids = label_store.ensure_labels(change, ["animal", "bird", "gull"], "en")
+        label_store.set_parent(change, label_ids["bird"], label_ids["animal"])
+        label_store.set_parent(change, label_ids["gull"], label_ids["bird"])
+        label_store.add_synonyms(change, label_ids["gull"], {"Möwe": "de", "=mouette": "fr"})
+        change.update(tables.labels, {label_ids["gull"]: {"wordnet": "n02041246"}})
     tag(collection, 1, "gull")
     for kind in ("csv", "jsonl"):
         wipe(second_collection)
@@ -142,9 +142,9 @@ def test_labels_keep_languages_parents_and_synonyms(collection: Collection, seco
 def test_labels_that_are_there_keep_what_they_have(collection: Collection, tmp_path: Path) -> None:
     add_items(collection)
     with begin_entry(collection.engine, "eve", "labels") as change:
-        numbers = label_store.ensure_labels(change, ["bird", "gull", "tern", "thing"])
-        label_store.set_parent(change, numbers["gull"], numbers["thing"])
-        label_store.set_parent(change, numbers["bird"], numbers["tern"])
+        label_ids = label_store.ensure_labels(change, ["bird", "gull", "tern", "thing"])
+        label_store.set_parent(change, label_ids["gull"], label_ids["thing"])
+        label_store.set_parent(change, label_ids["bird"], label_ids["tern"])
     line = {"path": A, "state": "accepted", "origin": "person", "by": "x", "at": "2026-01-01T00:00:00Z"}
     lines = [
         line | {"label": "gull", "parents": ["bird"], "synonyms": [["tern", "en"], ["  ", ""]], "wordnet": "n1"},

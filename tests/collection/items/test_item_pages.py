@@ -90,17 +90,17 @@ def filled(collection: Collection) -> Collection:
 
 def everything(collection: Collection, sort: str, **filters: Any) -> list[int]:
     """Numbers of items over all pages of 23."""
-    numbers: list[int] = []
+    item_ids: list[int] = []
     cursor = None
     while True:
         got = read_item_page(
             collection, ItemFilter(**filters), sort=sort.lstrip("-"), descending=sort[0] == "-", cursor=cursor, limit=7
         )
-        numbers += [item.id for item in got.items]
+        item_ids += [item.id for item in got.items]
         assert got.total is None or cursor is None
         cursor = got.next_cursor
         if cursor is None:
-            return numbers
+            return item_ids
 
 
 class Rows:
@@ -226,7 +226,7 @@ def test_what_no_tag_fits_is_read_from_an_index(filled: Collection) -> None:
     if filled.engine.dialect.name != "sqlite":
         pytest.skip("PostgreSQL goes through so few rows without one")
     filter_query = FilterQuery(ItemFilter(no_tag_fits=0.9), None, 1, "sqlite")
-    query = build_clauses(filter_query)[0].numbers
+    query = build_clauses(filter_query)[0].item_ids
     assert query is not None
     sql = str(query.compile(filled.engine, compile_kwargs={"literal_binds": True}))
     with begin_read(filled.engine) as connection:
@@ -263,9 +263,9 @@ def test_what_a_page_tells_of_items(filled: Collection) -> None:
     assert "sea" in [a.label for a in details.annotations if a.state == "accepted"]
     decided = {a.label for a in details.annotations if not a.region}
     assert not decided & {s.label for s in details.suggestions}
-    for number in (0, -1, 2**70):
-        with pytest.raises(InputError, match="there is no item number"):
-            read_item_details(filled, number)
+    for item_id in (0, -1, 2**70):
+        with pytest.raises(InputError, match="there is no item with id"):
+            read_item_details(filled, item_id)
 
 
 def test_facets_count(filled: Collection) -> None:

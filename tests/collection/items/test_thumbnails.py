@@ -20,7 +20,7 @@ from wsabie.samples import get_sample_path
 from wsabie.storage.rejects import Rejects
 
 
-def numbers(collection: Collection) -> dict[str, int]:
+def read_item_ids(collection: Collection) -> dict[str, int]:
     scan_collection(collection, by="eve")
     with begin_read(collection.engine) as connection:
         return {path: n for path, n in connection.execute(select(tables.items.c.path, tables.items.c.id))}  # noqa: C416
@@ -34,8 +34,8 @@ def test_a_thumbnail_is_small_upright_and_made_once(collection: Collection, size
     picture.paste((0, 0, 250), (1000, 0, 2000, 1000))
     picture.save(collection.folder / "a.jpg", exif=exif)
     shutil.copy(collection.folder / "a.jpg", collection.folder / "copy.jpg")
-    item_numbers = numbers(collection)
-    path = make_thumbnail(collection, item_numbers["a.jpg"], size)
+    item_ids = read_item_ids(collection)
+    path = make_thumbnail(collection, item_ids["a.jpg"], size)
     with Image.open(path) as small:
         assert (small.format, small.size) == ("WEBP", (size // 2, size))
         top, bottom = (small.convert("RGB").getpixel((size // 4, y)) for y in (size // 8, size - size // 8))
@@ -43,7 +43,7 @@ def test_a_thumbnail_is_small_upright_and_made_once(collection: Collection, size
     assert isinstance(bottom, tuple)
     assert top[0] > 200 > bottom[0]
     modified_at = path.stat().st_mtime_ns
-    assert make_thumbnail(collection, item_numbers["copy.jpg"], size) == path  # of one content there is one
+    assert make_thumbnail(collection, item_ids["copy.jpg"], size) == path  # of one content there is one
     assert path.stat().st_mtime_ns == modified_at
     assert path.parent.parent == collection.thumbnails
     assert path.name.startswith(path.parent.name)
@@ -54,7 +54,7 @@ def test_every_sample_has_one(collection: Collection) -> None:
     content = pq.read_table(get_sample_path("emoji"), columns=["image"]).column("image").to_pylist()[::100]
     for number, picture in enumerate(content):
         (collection.folder / f"{number}.webp").write_bytes(picture)
-    for item in numbers(collection).values():
+    for item in read_item_ids(collection).values():
         with Image.open(make_thumbnail(collection, item)) as small:
             small.load()
 
@@ -68,29 +68,29 @@ def test_what_cannot_be_shown_is_told(collection: Collection) -> None:
     (folder / "broken.png").write_bytes(content[:middle] + bytes(200) + content[middle + 200 :])  # its header is good
     (folder / "words.png").write_text("words")
     (folder / "empty.png").write_bytes(b"")
-    item_numbers = numbers(collection)
+    item_ids = read_item_ids(collection)
     for name, message in [
         ("broken.png", "cannot be shown: .*broken.png: damaged picture"),
         ("words.png", "words.png: not a picture"),
         ("empty.png", "cannot be read; repair it"),
     ]:
         with pytest.raises(InputError, match=message):
-            make_thumbnail(collection, item_numbers[name])
+            make_thumbnail(collection, item_ids[name])
     for item in (99, -1, 2**70):
-        with pytest.raises(InputError, match="there is no item number"):
+        with pytest.raises(InputError, match="there is no item with id"):
             make_thumbnail(collection, item)
     for size in (0, 255, 10**9):
         with pytest.raises(InputError, match="256 or 1024 pixels"):
-            make_thumbnail(collection, item_numbers["a.png"], size)
-    make_thumbnail(collection, item_numbers["a.png"])
+            make_thumbnail(collection, item_ids["a.png"], size)
+    make_thumbnail(collection, item_ids["a.png"])
     (folder / "a.png").touch()
     (folder / "a.png").unlink()
-    make_thumbnail(collection, item_numbers["a.png"])  # it is there
+    make_thumbnail(collection, item_ids["a.png"])  # it is there
     with pytest.raises(InputError, match="unreadable file"):
-        make_thumbnail(collection, item_numbers["a.png"], 1024)
+        make_thumbnail(collection, item_ids["a.png"], 1024)
     Image.new("RGB", (9, 9)).save(folder / "a.png")  # no thumbnail of this may get the name of the other
     with pytest.raises(InputError, match="changed since it was scanned; run: wsabie collection scan"):
-        make_thumbnail(collection, item_numbers["a.png"], 1024)
+        make_thumbnail(collection, item_ids["a.png"], 1024)
     assert not list(collection.thumbnails.glob("*/*.tmp"))
     assert get_thumbnail_path(collection, "abcd", 256).name == "abcd-256.webp"
 
@@ -99,7 +99,7 @@ def test_a_picture_that_is_a_file_no_more_is_told(collection: Collection) -> Non
     missing_names = ("loop.png", "gone.png", "pipe.png")
     for name in ("there.png", *missing_names):
         Image.new("RGB", (8, 8)).save(collection.folder / name)
-    item_numbers = numbers(collection)
+    item_ids = read_item_ids(collection)
     for name in missing_names:
         (collection.folder / name).unlink()
     (collection.folder / "loop.png").symlink_to("loop.png")
@@ -110,7 +110,7 @@ def test_a_picture_that_is_a_file_no_more_is_told(collection: Collection) -> Non
         ("pipe.png", "is no file any more"),
     ]:
         with pytest.raises(InputError, match=message):
-            make_thumbnail(collection, item_numbers[name])
+            make_thumbnail(collection, item_ids[name])
     rejects = Rejects()
     assert scan_collection(collection, by="eve", rejects=rejects).missing == 3
     assert rejects.counts == {"link that leads to itself": 1, "not a regular file": 1}

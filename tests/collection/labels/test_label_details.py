@@ -11,7 +11,7 @@ from wsabie.collection.labels.label_store import find_example_items
 
 
 def test_the_newest_items_of_each_label_by_one_query(collection: Collection) -> None:
-    numbers = tagged(collection, {"sea": range(1, 9), "gull": [2, 5], "tern": [], "other": [3]})
+    label_ids = tagged(collection, {"sea": range(1, 9), "gull": [2, 5], "tern": [], "other": [3]})
     annotation = {"state": "accepted", "origin": "person", "by": "eve", "at": format_current_time()}
     with begin_write(collection.engine) as connection:
         parts = [{"item_id": 7, "label_id": 1, "region": f"0,0,{n},1", **annotation} for n in (1, 2)]
@@ -21,7 +21,7 @@ def test_the_newest_items_of_each_label_by_one_query(collection: Collection) -> 
     queries: list[str] = []
     event.listen(collection.engine, "before_cursor_execute", lambda *arguments: queries.append(arguments[2]))
     with begin_read(collection.engine) as connection:
-        examples = find_example_items(connection, [numbers[name] for name in ("sea", "gull", "tern")], 3)
+        examples = find_example_items(connection, [label_ids[name] for name in ("sea", "gull", "tern")], 3)
     assert {n: [item.id for item in label_items] for n, label_items in examples.items()} == {
         1: [7, 6, 4],
         2: [2],

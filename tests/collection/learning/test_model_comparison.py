@@ -160,8 +160,8 @@ def test_tags_of_today_judge_all_models(tagged: tuple[Collection, Rows]) -> None
     train_model(collection, full=True, **OPTIONS)
     figures_before = compare_models(collection, [1, 2]).models[0].figures
     with begin_entry(collection.engine, "eve", "merge") as change:
-        numbers = {name: label_store.find_label(change.connection, name) for name in ("food", "people")}
-        label_store.merge_label(change, numbers["people"], numbers["food"])
+        label_ids = {name: label_store.find_label(change.connection, name) for name in ("food", "people")}
+        label_store.merge_label(change, label_ids["people"], label_ids["food"])
     merged = compare_models(collection, [1, 2])
     assert merged.labels == 3
     assert merged.models[0].figures["MAP"] > figures_before["MAP"]  # one of two right columns is enough
@@ -233,7 +233,7 @@ def test_models_of_other_descriptions_and_lost_rows(tagged: tuple[Collection, Ro
 
 
 @pytest.mark.parametrize(
-    ("numbers", "why"),
+    ("model_ids", "why"),
     [
         ([], "models to compare: none; give two to 8 different ones"),
         ([1], "models to compare: 1; give two"),
@@ -244,9 +244,9 @@ def test_models_of_other_descriptions_and_lost_rows(tagged: tuple[Collection, Ro
         ([1, 2], "model 2 cannot be used"),
     ],
 )
-def test_what_cannot_be_compared(two_models: Collection, numbers: list[int], why: str) -> None:
+def test_what_cannot_be_compared(two_models: Collection, model_ids: list[int], why: str) -> None:
     with pytest.raises(InputError, match=why):
-        compare_models(two_models, numbers)
+        compare_models(two_models, model_ids)
 
 
 def test_the_way_back_is_a_stack(tagged: tuple[Collection, Rows]) -> None:
@@ -254,12 +254,12 @@ def test_the_way_back_is_a_stack(tagged: tuple[Collection, Rows]) -> None:
     for _ in range(3):
         train_model(collection, full=True, **OPTIONS | {"epochs": 1})
     model_registry.use_model(collection, 1, by="eve")
-    model_numbers = []
+    model_ids = []
     while (back := model_registry.find_rollback(collection)) is not None:
         undo_entry(collection.engine, back.entry, by="adam")
         assert in_use(collection) == back.model
-        model_numbers.append(back.model)
-    assert model_numbers == [3, 2, 1]
+        model_ids.append(back.model)
+    assert model_ids == [3, 2, 1]
     model_registry.use_model(collection, 3, by="eve")
     assert model_registry.remove_old_models(collection, 1, by="eve") == [2, 1]
     assert model_registry.find_rollback(collection) is None  # nobody goes back to a model that is no more

@@ -116,11 +116,9 @@ def test_how_sure_a_suggestion_is_is_the_threshold_the_other_way_round(
     labels, tenths, right = (np.array([row[i] for row in holdout_rows] * repetitions, np.int64) for i in range(3))
     suggestions, precision = HoldoutSuggestions(labels, tenths / 10, right), twentieth / 20
     limits = PrecisionCurve(suggestions).threshold(precision)
-    label_numbers, p = (each.ravel() for each in np.meshgrid(np.arange(4), np.arange(-0.05, 1.1, 0.05).round(3)))
-    reached = PrecisionCurve(suggestions).of(label_numbers, p) >= precision
-    assert reached.tolist() == [
-        q >= limits.of(label) for label, q in zip(label_numbers.tolist(), p.tolist(), strict=True)
-    ]
+    label_ids, p = (each.ravel() for each in np.meshgrid(np.arange(4), np.arange(-0.05, 1.1, 0.05).round(3)))
+    reached = PrecisionCurve(suggestions).of(label_ids, p) >= precision
+    assert reached.tolist() == [q >= limits.of(label) for label, q in zip(label_ids.tolist(), p.tolist(), strict=True)]
 
 
 def test_the_tags_of_a_held_out_item_do_not_change_its_own_probabilities() -> None:
@@ -186,7 +184,7 @@ def test_accepted_suggestions_are_one_entry(trained: tuple[Collection, dict[int,
         for name, p in label_probabilities.items()
         if p >= 0.8
     }
-    decided = accept_suggestions(collection, 0.8, by="eve", model=opened.number).decided
+    decided = accept_suggestions(collection, 0.8, by="eve", model=opened.id).decided
     a, labels = tables.annotations.c, tables.labels
     query = select(a.item_id, labels.c.name, a.probability).join(labels, labels.c.id == a.label_id)
     with begin_read(collection.engine) as connection:
@@ -224,7 +222,7 @@ def test_near_items(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> No
     assert 5 not in [near_item.item for near_item in near]
     expected = np.sort(at @ at[4])[::-1][1:8]
     assert np.allclose([near_item.score for near_item in near], expected, atol=1e-5)
-    label = {name: number for number, name in _labels(collection).items()}["people"]
+    label = {name: label_id for label_id, name in _labels(collection).items()}["people"]
     people = find_items_of_labels(collection, [[label]], 20)[0]
     assert (
         np.mean(
@@ -370,8 +368,8 @@ def test_many_rows_of_suggestions_are_replaced(collection: Collection) -> None:
     train_model(collection, by="eve", features="colour", threads=1, epochs=5, dim=10)
     s = tables.suggestions
     with begin_write(collection.engine) as connection:
-        number = connection.execute(select(tables.labels.c.id).where(tables.labels.c.name == "seen")).scalar()
-        stale = {"model_id": 1, "item_id": 1, "label_id": number, "score": 0.0, "probability": 0.9}
+        label_id = connection.execute(select(tables.labels.c.id).where(tables.labels.c.name == "seen")).scalar()
+        stale = {"model_id": 1, "item_id": 1, "label_id": label_id, "score": 0.0, "probability": 0.9}
         connection.execute(insert(s), [stale])
     apply_model(collection, by="eve", again=True, threads=1)
     assert "seen" not in suggested(collection)[1]
@@ -384,11 +382,11 @@ def test_a_label_that_is_deleted_while_a_model_looks_is_left_out(
     rows_by_item = with_pictures(collection, sample(KINDS, each=10))
     tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items()})
     train_model(collection, by="eve", features="colour", threads=1, epochs=5, dim=10)
-    numbers, rank = label_list.find_label_numbers(collection, ["people"]), LabelRanker.top
+    label_ids, rank = label_list.find_label_ids(collection, ["people"]), LabelRanker.top
 
     def top(*arguments: Any) -> Any:
         top_labels = rank(*arguments)
-        label_list.delete_labels(collection, numbers, "eve", with_tags=True)
+        label_list.delete_labels(collection, label_ids, "eve", with_tags=True)
         return top_labels
 
     def names() -> set[str]:

@@ -129,9 +129,9 @@ def test_labels_merged_and_renamed_after_training_are_suggested_as_they_are_now(
     collection, rows_by_item = tagged
     train_model(collection, **OPTIONS)
     with begin_entry(collection.engine, "eve", "merge") as change:
-        numbers = {name: label_store.find_label(change.connection, name) for name in ("food", "people", "animals")}
-        label_store.merge_label(change, numbers["people"], numbers["food"])
-        label_store.rename_label(change, numbers["animals"], "beasts")
+        label_ids = {name: label_store.find_label(change.connection, name) for name in ("food", "people", "animals")}
+        label_store.merge_label(change, label_ids["people"], label_ids["food"])
+        label_store.rename_label(change, label_ids["animals"], "beasts")
     apply_model(collection, by="eve", again=True, floor=0, threads=1)
     names = {name for label_probabilities in suggested(collection).values() for name in label_probabilities}
     assert names == {"food", "beasts", "computer"}

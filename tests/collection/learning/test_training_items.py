@@ -95,14 +95,14 @@ def test_unreadable_and_changed_files_are_counted(tagged: tuple[Collection, dict
     collection, _rows = tagged
     bad = collection.folder / "bad.webp"
     bad.write_bytes(b"no picture")
-    number = add_item(collection, bad)
-    tag(collection, {number: ["food"]})
+    item_id = add_item(collection, bad)
+    tag(collection, {item_id: ["food"]})
     (collection.folder / "0002.webp").write_bytes(b"other than what was scanned")
     (collection.folder / "0004.webp").unlink()
     result = train_model(collection, **OPTIONS)
     assert (result.unreadable, result.changed) == (1, 2)
     with begin_read(collection.engine) as connection:
-        state = select(tables.items.c.state).where(tables.items.c.id == number)
+        state = select(tables.items.c.state).where(tables.items.c.id == item_id)
         assert connection.execute(state).scalar() == "unreadable"
     assert result.inference is not None
     assert result.inference.items == 78

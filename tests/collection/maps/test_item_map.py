@@ -144,8 +144,8 @@ def test_labels_follow_merges_and_are_those_of_the_model_that_was_drawn(trained_
 
     built_map = item_map.build_map(trained_collection)
     places_before = at()
-    number = {label.name: label.id for label in item_map.place_labels(trained_collection, built_map)}
-    label_list.merge_labels(trained_collection, [number["food"]], number["animals"], by="eve")
+    label_ids = {label.name: label.id for label in item_map.place_labels(trained_collection, built_map)}
+    label_list.merge_labels(trained_collection, [label_ids["food"]], label_ids["animals"], by="eve")
     merged = at()
     assert "food" not in merged
     maps_of_now = item_map._bests
@@ -245,9 +245,9 @@ def test_without_umap_one_sentence_says_what_to_install(
 
 def test_colours_tell_what_is_decided_and_what_is_suggested(trained_collection: Collection) -> None:
     tag(trained_collection, {3: ["food"]}, "rejected")
-    numbers, states = item_map.colour_items(trained_collection, "food")
-    assert (np.diff(numbers) > 0).all()
-    codes = dict(zip(numbers.tolist(), states.tolist(), strict=True))
+    item_ids, states = item_map.colour_items(trained_collection, "food")
+    assert (np.diff(item_ids) > 0).all()
+    codes = dict(zip(item_ids.tolist(), states.tolist(), strict=True))
     accepted = {item.id for item in read_item_page(trained_collection, ItemFilter(label="food")).items}
     assert {n for n, code in codes.items() if code == item_map.ACCEPTED} == accepted
     assert codes[3] == item_map.REJECTED
@@ -279,15 +279,14 @@ def test_a_model_that_has_seen_nothing(trained_collection: Collection) -> None:
 
 
 def test_items_by_their_numbers(trained_collection: Collection) -> None:
-    page = read_item_page(trained_collection, ItemFilter(numbers=(5, 3, 9999, 3)))
+    page = read_item_page(trained_collection, ItemFilter(ids=(5, 3, 9999, 3)))
     assert [item.id for item in page.items] == [3, 5]
     assert page.total == 2
-    assert [
-        item.id for item in read_item_page(trained_collection, ItemFilter(numbers=(3, 4, 5), label="food")).items
-    ] == [4, 5]
+    food_page = read_item_page(trained_collection, ItemFilter(ids=(3, 4, 5), label="food"))
+    assert [item.id for item in food_page.items] == [4, 5]
     for wrong in ((0,), (2**63,), tuple(range(1, 1002))):
-        with pytest.raises(InputError, match="up to 1,000 numbers"):
-            read_item_page(trained_collection, ItemFilter(numbers=wrong))
+        with pytest.raises(InputError, match="up to 1,000 item ids"):
+            read_item_page(trained_collection, ItemFilter(ids=wrong))
 
 
 def test_the_command(tmp_path: Path, database: str | None, by_umap: None) -> None:

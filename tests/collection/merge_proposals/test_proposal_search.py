@@ -26,29 +26,29 @@ def tagged(collection: Collection, tags: Tags, languages: Mapping[str, str] | No
     """Items that have these labels; the labels' numbers."""
     all_items = sorted({item for items in tags.values() for item in items})
     common = {"root_id": 1, "folder": "", "state": "present", "added_at": format_current_time()}
-    numbers = {label: i for i, label in enumerate(tags, 1)}
+    label_ids = {label: i for i, label in enumerate(tags, 1)}
     rows = [{"id": i, "path": f"{i}.jpg", **common} for i in all_items]
     annotation = {"region": "", "state": "accepted", "origin": "person", "by": "eve", "at": format_current_time()}
     annotation_rows = [
-        {"item_id": i, "label_id": numbers[label], **annotation} for label, items in tags.items() for i in items
+        {"item_id": i, "label_id": label_ids[label], **annotation} for label, items in tags.items() for i in items
     ]
     label_rows = [
-        {"id": n, "name": label, "language": (languages or {}).get(label, "")} for label, n in numbers.items()
+        {"id": n, "name": label, "language": (languages or {}).get(label, "")} for label, n in label_ids.items()
     ]
     with begin_write(collection.engine) as connection:
         for table, values in ((tables.items, rows), (tables.labels, label_rows), (tables.annotations, annotation_rows)):
             if values:
                 connection.execute(insert(table), values)
-    return numbers
+    return label_ids
 
 
 def merged(collection: Collection, names: list[str], into: str) -> label_list.MergeResult:
-    *sources, target = label_list.find_label_numbers(collection, [*names, into])
+    *sources, target = label_list.find_label_ids(collection, [*names, into])
     return label_list.merge_labels(collection, sources, target, "eve")
 
 
 def exclude_labels(collection: Collection, names: list[str]) -> label_list.ExclusionResult:
-    return label_list.exclude_merge(collection, label_list.find_label_numbers(collection, names), "eve")
+    return label_list.exclude_merge(collection, label_list.find_label_ids(collection, names), "eve")
 
 
 def state_of(collection: Collection) -> list[object]:
@@ -270,14 +270,14 @@ def test_neighbours_in_the_space_of_the_model_in_use(collection: Collection) -> 
     from wsabie.models.wsabie.estimator import Wsabie
 
     names = list(scenes(seaside=[], strand=[]))
-    numbers = tagged(collection, scenes(seaside=range(1, 100, 2), strand=range(2, 101, 2)))
+    label_ids = tagged(collection, scenes(seaside=range(1, 100, 2), strand=range(2, 101, 2)))
     draw = np.random.default_rng(0)
     X = draw.random((600, 12)).astype(np.float32)
     X[np.arange(600), np.arange(600) % 3] += 4
     labels = [[["seaside", "strand"][i % 2], "beach"] if i % 3 == 0 else [names[7 + i % 8]] for i in range(600)]
     model = Wsabie(dim=8, epochs=10, seed=0, threads=1).fit(X, labels)
     vocabulary = list(model.vocabulary_)
-    Annotator(model, facts={"label_ids": [numbers[name] for name in vocabulary]}).save(collection.models / "m1")
+    Annotator(model, facts={"label_ids": [label_ids[name] for name in vocabulary]}).save(collection.models / "m1")
     row = {
         "folder": "m1",
         "created_at": format_current_time(),
@@ -290,7 +290,7 @@ def test_neighbours_in_the_space_of_the_model_in_use(collection: Collection) -> 
     with begin_write(collection.engine) as connection:
         connection.execute(insert(tables.models).values(row))
     label_list.edit_label(collection, "strand", "eve", name="shore")  # a name that another label has from now on
-    label_list.edit_label(collection, numbers["strand"], "eve", remove=["strand"])
+    label_list.edit_label(collection, label_ids["strand"], "eve", remove=["strand"])
     label_list.edit_label(collection, names[8], "eve", name="strand")
     with_model, signals = find_proposals(collection, min_score=0.4), []
     for proposal in with_model.proposals:
@@ -330,14 +330,14 @@ def test_a_filled_parent_closes_no_circle(collection: Collection) -> None:
 
 
 def test_merging_into_a_label_further_below_leaves_no_circle(collection: Collection) -> None:
-    numbers = tagged(collection, {"a": [1], "b": [2], "c": [3]})
+    label_ids = tagged(collection, {"a": [1], "b": [2], "c": [3]})
     label_list.edit_label(collection, "b", "eve", parent="a")
     label_list.edit_label(collection, "c", "eve", parent="b")
     merged(collection, ["a"], "c")
     parents = {label.name: label.parent for label in label_list.list_labels(collection).labels}
     assert parents == {"b": "c", "c": None}
     with begin_entry(collection.engine, "eve", "parent") as change:
-        label_store.set_parent(change, numbers["c"], None)
+        label_store.set_parent(change, label_ids["c"], None)
 
 
 def test_real_labels_in_25_languages(collection: Collection) -> None:

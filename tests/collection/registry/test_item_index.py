@@ -37,8 +37,8 @@ N, DIM = 2000, 8
 
 def make_embeddings(first: int, n: int, seed: int = 0) -> ItemEmbeddings:
     table = np.random.default_rng(seed).normal(size=(n, DIM)).astype(np.float32)
-    numbers = np.arange(first, first + n)
-    return ItemEmbeddings(numbers, numbers.astype(np.uint64) + np.uint64(seed), table)
+    item_ids = np.arange(first, first + n)
+    return ItemEmbeddings(item_ids, item_ids.astype(np.uint64) + np.uint64(seed), table)
 
 
 @pytest.fixture

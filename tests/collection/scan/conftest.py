@@ -42,8 +42,8 @@ def tags_of(collection: Collection) -> dict[int, dict[str, tuple[str, str]]]:
 
 def person(collection: Collection, item: int, label: str, state: str | None) -> None:
     with begin_entry(collection.engine, "eve", "tag") as change:
-        number = label_store.ensure_labels(change, [label])[label]
-        write_decisions(change, [Decision(item, number, state)])  # type: ignore[arg-type]
+        label_id = label_store.ensure_labels(change, [label])[label]
+        write_decisions(change, [Decision(item, label_id, state)])  # type: ignore[arg-type]
 
 
 def look(collection: Collection, **options: object) -> ScanResult:

@@ -115,10 +115,10 @@ def test_killed_scans_end_where_one_scan_does(collection: Collection, tmp_path: 
             for _ in range(4):
                 scanners.stdin.write("another\n")
                 scanners.stdin.flush()
-                number = int(scanners.stdout.readline())
+                pid = int(scanners.stdout.readline())
                 time.sleep(chance.uniform(0.0, 0.25))
                 with suppress(ProcessLookupError):
-                    os.kill(number, signal.SIGKILL)
+                    os.kill(pid, signal.SIGKILL)
                 kills += int(scanners.stdout.readline()) != 0
             look(collection)
             assert look(collection).has_changes is False

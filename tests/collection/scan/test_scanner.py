@@ -68,10 +68,10 @@ def test_a_renamed_folder_keeps_its_items(photos: Collection) -> None:
 def test_names_that_look_the_same_are_names(collection: Collection, old: str, new: str) -> None:
     write(collection.folder / old, 1)
     look(collection)
-    number = rows(collection)[old][0]
+    item_id = rows(collection)[old][0]
     (collection.folder / old).rename(collection.folder / new)
     assert look(collection).moved == 1
-    assert rows(collection) == {new: (number, "present")}
+    assert rows(collection) == {new: (item_id, "present")}
     shutil.copy(collection.folder / new, collection.folder / old)  # both at once are two items
     assert look(collection).new == 1
     assert len(rows(collection)) == 2
@@ -84,13 +84,13 @@ def test_a_file_that_is_moved_and_edited_is_new(photos: Collection) -> None:
 
 
 def test_of_copies_the_one_of_the_same_name_is_the_item(photos: Collection) -> None:
-    number = rows(photos)["3.png"][0]
+    item_id = rows(photos)["3.png"][0]
     for name in ("a/other.png", "b/3.png", "c/3.txt.png"):
         (photos.folder / name).parent.mkdir()
         shutil.copy(photos.folder / "3.png", photos.folder / name)
     (photos.folder / "3.png").unlink()
     assert look(photos) == NOTHING._replace(moved=1, new=2, unchanged=5)
-    assert rows(photos)["b/3.png"] == (number, "present")
+    assert rows(photos)["b/3.png"] == (item_id, "present")
 
 
 def test_a_copy_is_an_item_of_its_own(photos: Collection) -> None:
@@ -107,7 +107,7 @@ def test_renumbered_pictures_keep_their_tags(photos: Collection) -> None:
     assert look(photos) == NOTHING._replace(moved=4, new=1, unchanged=2)
     rows_after = rows(photos)
     assert [rows_after[f"{i + 1}.png"] for i in range(4)] == [rows_before[f"{i}.png"] for i in range(4)]
-    assert rows_after["0.png"][0] not in {number for number, _ in rows_before.values()}
+    assert rows_after["0.png"][0] not in {item_id for item_id, _ in rows_before.values()}
 
 
 def test_two_pictures_change_places(photos: Collection) -> None:
@@ -129,32 +129,32 @@ def test_a_picture_over_another_leaves_nobody_without_a_place(photos: Collection
 
 
 def test_an_edited_file_keeps_what_was_decided(photos: Collection) -> None:
-    number = rows(photos)["0.png"][0]
-    person(photos, number, "gull", "accepted")
+    item_id = rows(photos)["0.png"][0]
+    person(photos, item_id, "gull", "accepted")
     write(photos.folder / "0.png", 222, size=20)
     assert look(photos) == NOTHING._replace(changed=1, unchanged=5)
-    assert tags_of(photos) == {number: {"gull": ("accepted", "person")}}
+    assert tags_of(photos) == {item_id: {"gull": ("accepted", "person")}}
     with begin_read(photos.engine) as connection:
-        assert connection.execute(select(tables.items.c.width).where(tables.items.c.id == number)).scalar() == 20
+        assert connection.execute(select(tables.items.c.width).where(tables.items.c.id == item_id)).scalar() == 20
 
 
 def test_missing_items_keep_all_and_come_back(photos: Collection) -> None:
-    number = rows(photos)["0.png"][0]
-    person(photos, number, "gull", "rejected")
+    item_id = rows(photos)["0.png"][0]
+    person(photos, item_id, "gull", "rejected")
     content = (photos.folder / "0.png").read_bytes()
     (photos.folder / "0.png").unlink()
     assert look(photos) == NOTHING._replace(missing=1, unchanged=5)
     assert look(photos) == NOTHING._replace(unchanged=5)  # it is told once
-    assert rows(photos)["0.png"] == (number, "missing")
+    assert rows(photos)["0.png"] == (item_id, "missing")
     (photos.folder / "0.png").write_bytes(content)
     assert look(photos) == NOTHING._replace(found_again=1, unchanged=5)
-    assert rows(photos)["0.png"] == (number, "present")
+    assert rows(photos)["0.png"] == (item_id, "present")
     (photos.folder / "0.png").unlink()
     look(photos)
     (photos.folder / "back.png").write_bytes(content)
     assert look(photos).moved == 1
-    assert rows(photos)["back.png"] == (number, "present")
-    assert tags_of(photos) == {number: {"gull": ("rejected", "person")}}
+    assert rows(photos)["back.png"] == (item_id, "present")
+    assert tags_of(photos) == {item_id: {"gull": ("rejected", "person")}}
 
 
 def test_a_clock_that_was_set_back(photos: Collection) -> None:
@@ -307,11 +307,11 @@ def test_files_move_between_roots(photos: Collection, tmp_path: Path) -> None:
     write(tmp_path / "disk/a.png", 60)
     add_root(photos, tmp_path / "disk", by="eve")
     look(photos)
-    number = rows(photos)["0.png"][0]
+    item_id = rows(photos)["0.png"][0]
     (photos.folder / "0.png").rename(tmp_path / "disk/0.png")
     assert look(photos).moved == 1
     with begin_read(photos.engine) as connection:
-        row = connection.execute(select(tables.items).where(tables.items.c.id == number)).one()
+        row = connection.execute(select(tables.items).where(tables.items.c.id == item_id)).one()
     assert (row.root_id, row.path, row.state) == (list_roots(photos)[1].id, "0.png", "present")
 
 

@@ -297,8 +297,8 @@ def test_tags_that_were_removed_outside_are_withdrawn(collection: Collection) ->
     with begin_entry(collection.engine, "eve", "import") as change:
         label = label_store.ensure_labels(change, ["list"])["list"]
         write_decisions(change, [Decision(1, label, "accepted")], origin="import", by="tags.csv")
-        number = label_store.find_labels(change.connection, ["gull"])["gull"]
-        label_store.rename_label(change, number, "seagull")  # the file still calls it gull
+        label_id = label_store.find_labels(change.connection, ["gull"])["gull"]
+        label_store.rename_label(change, label_id, "seagull")  # the file still calls it gull
     assert scan_sidecar("gull") == NOTHING._replace(withdrawn=2)
     expected = {"seagull": accepted, "sky": ours, "boat": ours, "list": accepted}
     assert (tags_of(collection)[1], read_history(collection.engine)[0].summary) == (expected, "2 tags withdrawn")

@@ -603,7 +603,7 @@ export interface paths {
         };
         /**
          * Get Item Positions
-         * @description Return item numbers and positions as bytes: n, n differences of numbers, n pairs within the box.
+         * @description Return item ids and positions as bytes: n, n differences of ids, n pairs within the box.
          */
         get: operations["get_item_positions"];
         put?: never;

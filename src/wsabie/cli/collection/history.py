@@ -80,7 +80,7 @@ class UndoOptions(CollectionOptions, PersonOptions):
     """Options of `wsabie collection undo`."""
 
     entry: int | None = argument(
-        "Its number in the history (default: the last of yours, here or in the pages).", metavar="ENTRY"
+        "Its id in the history (default: the last of yours, here or in the pages).", metavar="ENTRY"
     )
 
 

@@ -164,8 +164,8 @@ def _tidy(collection: "Collection", names: Sequence[str], options: LabelActionOp
     yield {**counts, "proposals": entries}
     for evidence_kind, reason in result.unused_sources.items():
         print_note(f"not asked: {evidence_kind} ({reason})")
-    for number, proposal in enumerate(result.proposals, 1):
-        _show_proposal(number, proposal)
+    for position, proposal in enumerate(result.proposals, 1):
+        _show_proposal(position, proposal)
     out.print(f"{format_count(result.total, 'proposal')} of {result.labels:,} labels, {len(result.proposals):,} shown")
     if result.proposals:
         print_note(f"next: wsabie collection labels {quote_path(collection.folder)} merge A B, or apart A B")
@@ -225,10 +225,10 @@ def _apply_change(
             label_list.edit_label(collection, first, by, add=dict.fromkeys(others, options.language or ""))
             return f"{first} is also called {', '.join(others)}", {}
         case "apart":
-            exclusion = label_list.exclude_merge(collection, label_list.find_label_numbers(collection, names), by)
+            exclusion = label_list.exclude_merge(collection, label_list.find_label_ids(collection, names), by)
             return f"kept apart: {', '.join(names)}", vars(exclusion)
         case "merge":
-            *sources, target = label_list.find_label_numbers(collection, names)
+            *sources, target = label_list.find_label_ids(collection, names)
             merge = label_list.merge_labels(collection, sources, target, by)
             moved = f"{format_count(merge.moved_tags, 'annotation')} moved, {merge.duplicates:,} were there already"
             return f"merged into {merge.target}: {moved}", merge._asdict()
@@ -239,7 +239,7 @@ def _delete(collection: "Collection", names: Sequence[str], options: LabelAction
     from wsabie.collection.labels import label_list
     from wsabie.collection.labels.label_store import TaggedLabelError
 
-    label_ids = label_list.find_label_numbers(collection, names)
+    label_ids = label_list.find_label_ids(collection, names)
     try:
         result = label_list.delete_labels(collection, label_ids, options.resolve_author(), with_tags=options.with_tags)
     except TaggedLabelError as error:
@@ -272,17 +272,18 @@ ACTIONS: dict[str, Callable[..., Report]] = {
 
 
 def _find_label_id(collection: "Collection", names: Sequence[str]) -> int:
-    from wsabie.collection.labels.label_list import find_label_numbers
+    from wsabie.collection.labels.label_list import find_label_ids
 
     if len(names) != 1:
         raise InputError(f"give one label; {len(names)} are given")
-    return find_label_numbers(collection, names)[0]
+    return find_label_ids(collection, names)[0]
 
 
-def _show_proposal(number: int, proposal: "MergeProposal") -> None:
+def _show_proposal(position: int, proposal: "MergeProposal") -> None:
     sources = ", ".join(f"{label.name} ({label.items:,})" for label in proposal.labels)
     score = round(1000 * proposal.score) // 10 / 100  # down: --merge-above takes what is shown
-    out.print(escape_line(f"{number:>3}. {score:.2f}  {sources} -> {proposal.target.name} ({proposal.target.items:,})"))
+    target = f"{proposal.target.name} ({proposal.target.items:,})"
+    out.print(escape_line(f"{position:>3}. {score:.2f}  {sources} -> {target}"))
     for reason in proposal.reasons:
         pair = f"{reason.first}, {reason.second}: " if len(proposal.reasons) > 1 else ""
         arguments = [("but " if evidence.weight < 0 else "") + evidence.message for evidence in reason.evidence]

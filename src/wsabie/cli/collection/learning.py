@@ -199,7 +199,7 @@ def apply(options: ApplyOptions) -> Report:
 class ModelsOptions(CollectionOptions, PersonOptions):
     """Options of `wsabie collection models`."""
 
-    numbers: list[int] | None = argument("Models to tell more of, or to compare.", metavar="[N]...")
+    model_ids: list[int] | None = argument("Models to tell more of, or to compare.", metavar="[N]...")
     compare: bool = option("Judge the models by the same held-out items, each beside the first.")
     use: int | None = option("Put model N into use.", metavar="N")
     keep: int | None = option("Remove all but the last N models and the one in use.", metavar="N", min=1)
@@ -208,8 +208,8 @@ class ModelsOptions(CollectionOptions, PersonOptions):
 @command("collection models photos", "collection models photos 2 3 --compare")
 def models(options: ModelsOptions) -> Report:
     """Show, compare, switch or remove the models of a collection."""
-    numbers, use, keep = options.numbers, options.use, options.keep
-    if sum((use is not None, keep is not None, options.compare or bool(numbers))) > 1:
+    model_ids, use, keep = options.model_ids, options.use, options.keep
+    if sum((use is not None, keep is not None, options.compare or bool(model_ids))) > 1:
         raise InputError("N, --use and --keep are different things; do one after the other")
     with options.open(read_only=use is None and keep is None) as collection:
         from wsabie.collection.learning import evaluation
@@ -217,9 +217,9 @@ def models(options: ModelsOptions) -> Report:
 
         if options.compare:
             resources: Settings = {"executor": make_executor(None), "progress": TerminalProgress()}
-            yield from show_comparison(evaluation.compare_models(collection, numbers or [], **resources))
-        elif numbers:
-            records = [model_registry.read_model(collection, number) for number in numbers]
+            yield from show_comparison(evaluation.compare_models(collection, model_ids or [], **resources))
+        elif model_ids:
+            records = [model_registry.read_model(collection, model_id) for model_id in model_ids]
             yield {"models": records}
             for record in records:
                 _show_model(record, options.folder / collection.models.relative_to(collection.folder))

@@ -59,7 +59,7 @@ def map_(options: MapOptions) -> Report:
 
 def _write_table(collection: "Collection", projection: "Map", labels: "list[LabelPosition]", to: Path) -> None:
     from wsabie.collection.db.cursors import LARGEST
-    from wsabie.collection.items.item_pages import read_items_by_number
+    from wsabie.collection.items.item_pages import read_items_by_id
 
     with replace_file(to) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         lines = csv.writer(file)
@@ -68,6 +68,6 @@ def _write_table(collection: "Collection", projection: "Map", labels: "list[Labe
             item_ids = projection.items[start : start + LARGEST].tolist()
             positions = dict(zip(item_ids, projection.places[start : start + LARGEST].tolist(), strict=True))
             lines.writerows(
-                ["item", item.id, item.path, *positions[item.id]] for item in read_items_by_number(collection, item_ids)
+                ["item", item.id, item.path, *positions[item.id]] for item in read_items_by_id(collection, item_ids)
             )
         lines.writerows(["label", label.id, label.name, label.x, label.y] for label in labels)

@@ -12,7 +12,7 @@ from wsabie.core.errors import InputError
 class TagOptions(CollectionOptions, PersonOptions):
     """Options of `wsabie collection tag`."""
 
-    items: list[str] = argument("Items, by path or number.", metavar="ITEM...")
+    items: list[str] = argument("Items, by path or id.", metavar="ITEM...")
     accept: list[str] | None = option("A label that fits; may be new.", metavar="LABEL")
     reject: list[str] | None = option("A label that does not fit.", metavar="LABEL")
     clear: list[str] | None = option("A label that is to be undecided.", metavar="LABEL")
@@ -27,20 +27,20 @@ def tag(options: TagOptions) -> Report:
     with options.open() as collection:
         from wsabie.collection.annotations.decisions import find_items, tag_items
 
-        numbers = list(dict.fromkeys(find_items(collection, options.items, Path.cwd())))
-        result = tag_items(collection, numbers, accept=accept, reject=reject, clear=clear, by=options.resolve_author())
-    yield {"items": numbers, **result.decided._asdict(), "new_labels": result.new}
+        item_ids = list(dict.fromkeys(find_items(collection, options.items, Path.cwd())))
+        result = tag_items(collection, item_ids, accept=accept, reject=reject, clear=clear, by=options.resolve_author())
+    yield {"items": item_ids, **result.decided._asdict(), "new_labels": result.new}
     new_labels = f"; new: {', '.join(result.new)}" if result.new else ""
     added, changed, removed, _ = result.decided
     changes = f"{added:,} added, {changed:,} changed, {removed:,} removed"
-    print_note(f"{format_count(len(numbers), 'item')}: {changes}{new_labels}")
+    print_note(f"{format_count(len(item_ids), 'item')}: {changes}{new_labels}")
 
 
 class AnnotationsOptions(CollectionOptions):
     """Options of `wsabie collection annotations`."""
 
     label: str | None = option("Only this label, or a synonym of it.", metavar="LABEL")
-    item: str | None = option("Only this item, by path or number as `tag` takes it.", metavar="ITEM")
+    item: str | None = option("Only this item, by path or id as `tag` takes it.", metavar="ITEM")
     state: Literal["accepted", "rejected"] | None = option("Only what fits, or does not.")
     origin: Literal["person", "import", "model"] | None = option("Only decisions of these.")
     by: str | None = option("Only decisions of this person.", metavar="NAME")
@@ -57,8 +57,9 @@ def annotations(options: AnnotationsOptions) -> Report:
     with options.open(read_only=True) as collection:
         from wsabie.collection.annotations.decisions import AnnotationFilter, find_items, read_annotation_page
 
-        number = None if options.item is None else find_items(collection, [options.item], Path.cwd())[0]
-        criteria = AnnotationFilter(number, **options.pick("label", "state", "origin", "by", "model", "since", "until"))
+        item_id = None if options.item is None else find_items(collection, [options.item], Path.cwd())[0]
+        conditions = options.pick("label", "state", "origin", "by", "model", "since", "until")
+        criteria = AnnotationFilter(item_id, **conditions)
         page = read_annotation_page(collection, criteria, cursor=options.cursor, limit=options.k)
         yield {"annotations": page.annotations, "next_cursor": page.next_cursor}
         if not page.annotations:

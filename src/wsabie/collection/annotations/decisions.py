@@ -103,15 +103,15 @@ def write_decisions(
 
 def find_model_in_use(connection: Connection) -> int | None:
     """Return the id of the model in use, or None."""
-    number: int | None = connection.scalar(select(models.c.id).where(models.c.in_use.is_(True)))
-    return number
+    model_id: int | None = connection.scalar(select(models.c.id).where(models.c.in_use.is_(True)))
+    return model_id
 
 
 def require_model(connection: Connection, folder: str | Path = "DIR") -> int:
     """Return the id of the model in use, or raise the error of `make_no_model_error`."""
-    if (number := find_model_in_use(connection)) is None:
+    if (model_id := find_model_in_use(connection)) is None:
         raise make_no_model_error(connection, folder)
-    return number
+    return model_id
 
 
 def make_no_model_error(connection: Connection, folder: str | Path = "DIR") -> InputError:
@@ -156,7 +156,7 @@ def _read_scores(connection: Connection, item_ids: Sequence[int]) -> dict[tuple[
 
 def tag_items(
     collection: Collection,
-    numbers: Sequence[int],
+    item_ids: Sequence[int],
     *,
     accept: Iterable[str] = (),
     reject: Iterable[str] = (),
@@ -168,7 +168,7 @@ def tag_items(
     Parameters
     ----------
     collection : Collection
-    numbers : sequence of int
+    item_ids : sequence of int
         Item ids.
     accept, reject, clear : iterable of str
         Labels that fit all items, that fit none of them, and whose decisions are withdrawn. Accepted labels may be new.
@@ -182,15 +182,15 @@ def tag_items(
     names_by_state: dict[State | None, Iterable[str]] = {"accepted": accept, "rejected": reject, None: clear}
     pairs = [(state, label_store.normalise_name(name)) for state, names in names_by_state.items() for name in names]
     summary = ", ".join(f"{_SIGN[state]}{name}" for state, name in pairs)
-    if not numbers:
-        raise InputError("give the items to tag, by path or number")
-    with begin_entry(collection.engine, by, "tag", f"{_format_items(numbers)}: {summary}") as change:
-        label_ids, new_names = _resolve_names(change, numbers, pairs)
+    if not item_ids:
+        raise InputError("give the items to tag, by path or id")
+    with begin_entry(collection.engine, by, "tag", f"{_format_items(item_ids)}: {summary}") as change:
+        label_ids, new_names = _resolve_names(change, item_ids, pairs)
         states_by_label: dict[int, State | None] = {}
         for state, name in pairs:
             if states_by_label.setdefault(label_ids[name], state) != state:
                 raise InputError(f"{name!r} cannot be accepted, rejected and cleared at once; choose one")
-        decisions = [Decision(item, label_ids[name], state) for item in numbers for state, name in pairs]
+        decisions = [Decision(item, label_ids[name], state) for item in item_ids for state, name in pairs]
         counts = write_decisions(change, decisions)
     return DecisionResult(change.entry, counts, new_names)
 
@@ -217,11 +217,12 @@ def review_items(collection: Collection, decisions: Sequence[ReviewDecision], *,
     for region in filter(None, (decision.region for decision in decisions)):
         parse_region(region)
     names = {decision.label: label_store.normalise_name(decision.label) for decision in decisions}
-    changes, numbers = list(dict.fromkeys(f"{_SIGN[d.state]}{d.label}" for d in decisions)), {d.item for d in decisions}
+    changes = list(dict.fromkeys(f"{_SIGN[d.state]}{d.label}" for d in decisions))
+    item_ids = {d.item for d in decisions}
     rest = f" and {len(changes) - _N_LISTED} more" if len(changes) > _N_LISTED else ""
-    summary = f"{_format_items(numbers)}: {', '.join(changes[:_N_LISTED])}{rest}"
+    summary = f"{_format_items(item_ids)}: {', '.join(changes[:_N_LISTED])}{rest}"
     with begin_entry(collection.engine, by, "review", summary) as change:
-        label_ids, _ = _resolve_names(change, numbers, [(d.state, names[d.label]) for d in decisions])
+        label_ids, _ = _resolve_names(change, item_ids, [(d.state, names[d.label]) for d in decisions])
         rows = [Decision(d.item, label_ids[names[d.label]], d.state, d.region) for d in decisions]
         counts = write_decisions(change, rows)
     return DecisionResult(change.id if counts.added + counts.changed + counts.removed else None, counts)
@@ -255,7 +256,7 @@ def _resolve_item(collection: Collection, connection: Connection, name: str, bas
     if name.isascii() and name.isdigit() and len(name) < 18:
         return int(name)
     full_path = (base_folder / name).absolute()
-    folders = [(folder, items.c.root_id == number) for number, folder in collection.roots().items()]
+    folders = [(folder, items.c.root_id == root_id) for root_id, folder in collection.roots().items()]
     spellings = (full_path.parent.resolve() / full_path.name, full_path)
     candidates = [match for spelling in spellings for match in list_relative_paths(spelling, folders)]
     for is_in_root, path in [*candidates, (items.c.root_id.in_(select(roots.c.id)), name)]:
@@ -265,21 +266,21 @@ def _resolve_item(collection: Collection, connection: Connection, name: str, bas
     paths = [full_path, *(folder / name for folder, _ in folders)]
     if (inside := next((path for path in paths if path.is_dir()), None)) is not None:
         raise InputError(f"{name!r} is a folder; name the files in it, such as {inside}/*.jpg")
-    raise InputError(f"{name!r} is no item of {collection.folder}; scan its folder first, or give an item's number")
+    raise InputError(f"{name!r} is no item of {collection.folder}; scan its folder first, or give an item's id")
 
 
-def _format_items(numbers: set[int] | Sequence[int]) -> str:
-    return f"{len(numbers):,} {'item' if len(numbers) == 1 else 'items'}"
+def _format_items(item_ids: set[int] | Sequence[int]) -> str:
+    return f"{len(item_ids):,} {'item' if len(item_ids) == 1 else 'items'}"
 
 
 def _resolve_names(
-    change: JournalWriter, numbers: Iterable[int], pairs: Sequence[tuple[State | None, str]]
+    change: JournalWriter, item_ids: Iterable[int], pairs: Sequence[tuple[State | None, str]]
 ) -> tuple[dict[str, int], list[str]]:
     """Refuse unknown items; return the ids of labels by name, and the accepted names that are new."""
-    unknown = set(numbers)
+    unknown = set(item_ids)
     unknown -= {row[0] for row in select_in(change.connection, select(items.c.id), items.c.id, sorted(unknown))}
     if unknown:
-        message = f"there is no item number {min(unknown)}; `wsabie collection status` tells what there is"
+        message = f"there is no item with id {min(unknown)}; `wsabie collection status` tells what there is"
         raise NotFoundError(message, served=f"there is no item {min(unknown)}")
     accepted = list(dict.fromkeys(name for state, name in pairs if state == "accepted"))
     existing = label_store.find_labels(change.connection, accepted)
@@ -396,8 +397,8 @@ def read_annotation_page(
         query = _select_ids(connection, criteria or AnnotationFilter())
         if position is not None:
             query = query.where(annotations.c.id < position.id)
-        rows = [(number, None) for number in connection.scalars(query.limit(limit + 1))]
-        records = _read_records(connection, [number for number, _ in rows[:limit]])
+        rows = [(annotation_id, None) for annotation_id in connection.scalars(query.limit(limit + 1))]
+        records = _read_records(connection, [annotation_id for annotation_id, _ in rows[:limit]])
     return AnnotationPage(records, make_next_cursor(rows, _SORT, limit))
 
 
@@ -410,8 +411,8 @@ def _select_ids(connection: Connection, criteria: AnnotationFilter) -> Query:
         sample = select(a.id).where(a.label_id == label).limit(SORTED + 1)
         is_small = is_small or len(connection.execute(sample).all()) <= SORTED
         query = query.where((a.label_id if is_small else a.label_id + 0) == label)  # + 0 keeps the index of labels out
-    numbers = ((a.item_id, _check_id(criteria.item)), (a.model_id, _check_id(criteria.model)))
-    equalities = (*numbers, (a.state, criteria.state), (a.origin, criteria.origin), (a.by, criteria.by))
+    id_conditions = ((a.item_id, _check_id(criteria.item)), (a.model_id, _check_id(criteria.model)))
+    equalities = (*id_conditions, (a.state, criteria.state), (a.origin, criteria.origin), (a.by, criteria.by))
     query = query.where(*(column == value for column, value in equalities if value is not None))
     if criteria.since is not None:
         query = query.where(a.at >= check_time(criteria.since, ", in UTC"))
@@ -420,10 +421,11 @@ def _select_ids(connection: Connection, criteria: AnnotationFilter) -> Query:
     return query.order_by((a.id + 0 if is_small else a.id).desc())  # sort a small result, walk a large one
 
 
-def _read_records(connection: Connection, numbers: list[int]) -> tuple[AnnotationRecord, ...]:
+def _read_records(connection: Connection, annotation_ids: list[int]) -> tuple[AnnotationRecord, ...]:
     a, i = annotations.c, items.c
-    query = _ANNOTATIONS.add_columns(a.id, a.item_id, i.path).join(items, i.id == a.item_id).where(a.id.in_(numbers))
-    return tuple(starmap(AnnotationRecord, connection.execute(query.order_by(a.id.desc()))))
+    query = _ANNOTATIONS.add_columns(a.id, a.item_id, i.path).join(items, i.id == a.item_id)
+    query = query.where(a.id.in_(annotation_ids)).order_by(a.id.desc())
+    return tuple(starmap(AnnotationRecord, connection.execute(query)))
 
 
 def read_item_annotations(connection: Connection, item: int) -> tuple[Annotation, ...]:
@@ -432,7 +434,7 @@ def read_item_annotations(connection: Connection, item: int) -> tuple[Annotation
     return tuple(starmap(Annotation, connection.execute(query)))
 
 
-def _check_id(number: int | None) -> int | None:
-    if number is not None and not 0 < number < 2**63:
-        raise InputError(f"{number} is no number of an item or a model; they count from 1 on")
-    return number
+def _check_id(entity_id: int | None) -> int | None:
+    if entity_id is not None and not 0 < entity_id < 2**63:
+        raise InputError(f"{entity_id} is no id of an item or a model; ids count from 1")
+    return entity_id

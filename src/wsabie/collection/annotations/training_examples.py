@@ -99,11 +99,11 @@ def _build_examples(
     from scipy.sparse import csr_matrix
 
     contents, rows = np.unique(np.array([name for name, _ in decisions], np.str_), return_inverse=True)
-    numbers, columns = np.unique(np.array([label for _, label in decisions], np.int64), return_inverse=True)
+    label_ids, columns = np.unique(np.array([label for _, label in decisions], np.int64), return_inverse=True)
     hashes: list[str] = contents.tolist()
     accepted = np.array([is_accepted for is_accepted, _ in decisions.values()], bool)
     priority = np.array([priority for _, priority in decisions.values()], np.int64)
-    Y = csr_matrix((np.where(accepted, 1, -1).astype(np.int8), (rows, columns)), (len(hashes), len(numbers)))
+    Y = csr_matrix((np.where(accepted, 1, -1).astype(np.int8), (rows, columns)), (len(hashes), len(label_ids)))
     Y.sort_indices()
     weights = np.ones(len(hashes), np.float32)
     weights[rows[accepted & (priority == 2)]] = person_weight
@@ -113,8 +113,8 @@ def _build_examples(
     lowest = np.sort(compute_hash_positions([hashes[i] for i in np.unique(rows[accepted])]))[:FEWEST_HELD_OUT]
     holdout_bound = max([HELD_OUT, *lowest[-1:].tolist()])
     held_out = compute_hash_positions(hashes) <= holdout_bound
-    names = [names_by_id[int(n)] for n in numbers]
-    return TrainingExamples(hashes, Y, numbers, names, weights, held_out, holdout_bound, held_out & unjudged, 0, 0)
+    names = [names_by_id[int(n)] for n in label_ids]
+    return TrainingExamples(hashes, Y, label_ids, names, weights, held_out, holdout_bound, held_out & unjudged, 0, 0)
 
 
 def compute_hash_positions(hashes: Sequence[str]) -> Float64:
@@ -172,7 +172,7 @@ def find_changed_items(connection: Connection, entry: int, at_most: int) -> set[
     return {row["item_id"] for pair in rows for row in pair if row is not None}
 
 
-def read_hashes(connection: Connection, numbers: set[int]) -> set[str]:
+def read_hashes(connection: Connection, item_ids: set[int]) -> set[str]:
     """Return the content hashes of items."""
     query = select(items.c.hash).where(items.c.hash.is_not(None))
-    return {row[0] for row in select_in(connection, query, items.c.id, sorted(numbers))}
+    return {row[0] for row in select_in(connection, query, items.c.id, sorted(item_ids))}

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 from cachetools import LRUCache, cached
 from sqlalchemy import Connection
 
-from wsabie.collection.db.journal import read_last_numbers
+from wsabie.collection.db.journal import read_last_ids
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class CatalogueCache(Generic[T]):
 
     def __call__(self, connection: Connection) -> T:
         """Return the current value; callers must not modify it."""
-        key, stamp = str(connection.engine.url), read_last_numbers(connection)
+        key, stamp = str(connection.engine.url), read_last_ids(connection)
         with self._lock:
             entry = self._entries.get(key)
             if entry is None or entry[0] != stamp or stamp[1] is None:

@@ -81,5 +81,5 @@ def make_next_cursor(rows: Sequence[tuple[int, SortValue]], sort: str, limit: in
     """
     if len(rows) <= limit:
         return None
-    number, value = rows[limit - 1]
-    return base64.urlsafe_b64encode(msgspec.json.encode(Cursor(sort, value, number))).decode().rstrip("=")
+    row_id, value = rows[limit - 1]
+    return base64.urlsafe_b64encode(msgspec.json.encode(Cursor(sort, value, row_id))).decode().rstrip("=")

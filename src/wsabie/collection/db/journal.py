@@ -97,14 +97,14 @@ class JournalWriter:
     def update(self, table: Table, values: Mapping[int, Row]) -> int:
         """Change columns of rows by id; return how many rows differ from before."""
         old_rows = {row["id"]: row for row in read_rows(self.connection, table, values)}
-        new_rows = {number: old_rows[number] | edits for number, edits in values.items() if number in old_rows}
-        changed_ids = [number for number, row in new_rows.items() if row != old_rows[number]]
-        self._update(table, [(old_rows[number], new_rows[number]) for number in changed_ids])
+        new_rows = {row_id: old_rows[row_id] | edits for row_id, edits in values.items() if row_id in old_rows}
+        changed_ids = [row_id for row_id, row in new_rows.items() if row != old_rows[row_id]]
+        self._update(table, [(old_rows[row_id], new_rows[row_id]) for row_id in changed_ids])
         return len(changed_ids)
 
-    def remove(self, table: Table, numbers: Iterable[int]) -> int:
+    def remove(self, table: Table, row_ids: Iterable[int]) -> int:
         """Remove rows by id; return how many existed."""
-        rows = read_rows(self.connection, table, numbers)
+        rows = read_rows(self.connection, table, row_ids)
         self._delete(table, rows)
         return len(rows)
 
@@ -139,12 +139,12 @@ class JournalWriter:
         self._record(table, [(None, row) for row in rows])
 
     def _delete(self, table: Table, rows: Sequence[Row]) -> None:
-        numbers = [row["id"] for row in rows]
+        row_ids = [row["id"] for row in rows]
         if table is tables.labels:  # suggestions are no decisions, and would block the deletion
             s, model_ids = tables.suggestions.c, select(tables.models.c.id)  # the first column of the index
             of_models = delete(tables.suggestions).where(s.model_id.in_(model_ids))
-            execute_in(self.connection, of_models, s.label_id, numbers)
-        execute_in(self.connection, delete(table), table.c.id, numbers)
+            execute_in(self.connection, of_models, s.label_id, row_ids)
+        execute_in(self.connection, delete(table), table.c.id, row_ids)
         self._record(table, [(row, None) for row in rows])
 
     def _update(self, table: Table, pairs: Sequence[tuple[Row, Row]]) -> None:
@@ -191,7 +191,7 @@ def read_history(engine: Engine, limit: int = 50, before_id: int | None = None) 
     return list(starmap(JournalEntry, fetch_rows(engine, query.limit(limit))))
 
 
-def undo_entry(engine: Engine, number: int | None = None, *, by: str, alias: str | None = None) -> JournalEntry:
+def undo_entry(engine: Engine, entry_id: int | None = None, *, by: str, alias: str | None = None) -> JournalEntry:
     """Undo an entry; None: the last undoable one of this person, under either name.
 
     A label that the entry added stays if it has been used since.
@@ -207,7 +207,7 @@ def undo_entry(engine: Engine, number: int | None = None, *, by: str, alias: str
         There is no such entry, it is undone already, or later entries changed the same rows.
     """
     with begin_write(engine) as connection:
-        undone = _find_undoable(connection, number, (by, alias or by))
+        undone = _find_undoable(connection, entry_id, (by, alias or by))
         _refuse_if_changed_since(connection, undone)
         c = tables.changes.c
         query = select(c.table, c.before, c.after).where(c.entry_id == undone.id).order_by(c.id)
@@ -222,17 +222,17 @@ def undo_entry(engine: Engine, number: int | None = None, *, by: str, alias: str
     return undone
 
 
-def read_rows(connection: Connection, table: Table, numbers: Iterable[int]) -> list[Row]:
+def read_rows(connection: Connection, table: Table, row_ids: Iterable[int]) -> list[Row]:
     """Return the rows with these ids, as far as they exist."""
-    return [dict(row._mapping) for row in select_in(connection, select(table), table.c.id, numbers)]
+    return [dict(row._mapping) for row in select_in(connection, select(table), table.c.id, row_ids)]
 
 
 def read_last_entry(connection: Connection) -> int:
     """Return the id of the last entry, 0 before the first; the same id means an unchanged catalogue."""
-    return read_last_numbers(connection)[0]
+    return read_last_ids(connection)[0]
 
 
-def read_last_numbers(connection: Connection) -> tuple[int, int | None]:
+def read_last_ids(connection: Connection) -> tuple[int, int | None]:
     """Return the ids of the last entry (0 before the first) and of the last change; both only grow."""
     cache = connection.get_execution_options().get("cache", {})
     if _LAST not in cache:
@@ -272,8 +272,8 @@ def _begin_line(
 ) -> Iterator[JournalWriter]:
     journal = tables.journal
     line = {"at": format_current_time(), "by": by, "action": action, "summary": summary}
-    number = connection.execute(insert(journal).values(line)).inserted_primary_key
-    change = JournalWriter(connection, number[0], by, summary)  # type: ignore[index]  # it has one
+    primary_key = connection.execute(insert(journal).values(line)).inserted_primary_key
+    change = JournalWriter(connection, primary_key[0], by, summary)  # type: ignore[index]  # it has one
     yield change
     change.flush()
     if change.n_changes or always:
@@ -282,17 +282,17 @@ def _begin_line(
         connection.execute(delete(journal).where(journal.c.id == change.id))
 
 
-def _find_undoable(connection: Connection, number: int | None, names: tuple[str, str]) -> JournalEntry:
+def _find_undoable(connection: Connection, entry_id: int | None, names: tuple[str, str]) -> JournalEntry:
     c, query = tables.journal.c, _ENTRIES.limit(1)
     last = query.where(c.undone_by.is_(None), c.undoes.is_(None), _N_CHANGES > 0)
-    row = connection.execute(last.where(c.by.in_(names)) if number is None else query.where(c.id == number)).first()
+    row = connection.execute(last.where(c.by.in_(names)) if entry_id is None else query.where(c.id == entry_id)).first()
     if row is None:
-        if number is None and (foreign_entry := connection.execute(last).first()) is not None:
+        if entry_id is None and (foreign_entry := connection.execute(last).first()) is not None:
             raise InputError(
                 "there is nothing of yours to undo; the last that can be undone is "
-                f"entry {foreign_entry.id}, of {foreign_entry.by}: give its number"
+                f"entry {foreign_entry.id}, of {foreign_entry.by}: give its id"
             )
-        message = "there is nothing of yours to undo" if number is None else f"the journal has no entry {number}"
+        message = "there is nothing of yours to undo" if entry_id is None else f"the journal has no entry {entry_id}"
         raise InputError(f"{message}; `wsabie collection history` lists what was done", served=message)
     entry = JournalEntry(*row)
     if entry.undone_by is not None:
@@ -329,10 +329,10 @@ def _refuse_if_changed_since(connection: Connection, undone: JournalEntry) -> No
         raise InputError(f"entry {last} changed the same after entry {undone.id}; undo {last} first")
 
 
-def _is_restored(connection: Connection, number: int) -> bool:
+def _is_restored(connection: Connection, entry_id: int) -> bool:
     """Return whether every row that an entry changed is as the entry left it."""
     c = tables.changes.c
-    query = select(c.table, c.row, c.after).where(c.entry_id == number).order_by(c.id)
+    query = select(c.table, c.row, c.after).where(c.entry_id == entry_id).order_by(c.id)
     groups = group_pairs((name, (row_id, new_row)) for name, row_id, new_row in connection.execute(query))
     for name, changed_rows in groups.items():
         final_rows = dict(changed_rows)  # the last change of each row
@@ -345,6 +345,6 @@ def _is_restored(connection: Connection, number: int) -> bool:
 def _select_unused_labels(connection: Connection, rows: Sequence[Row]) -> list[Row]:
     """Return the labels among these rows that no other row refers to."""
     keys = [key for table in JOURNALED_TABLES.values() for key in table.foreign_keys if key.references(tables.labels)]
-    numbers = [row["id"] for row in rows]
-    used = {row[0] for key in keys for row in select_in(connection, select(key.parent), key.parent, numbers)}
+    label_ids = [row["id"] for row in rows]
+    used = {row[0] for key in keys for row in select_in(connection, select(key.parent), key.parent, label_ids)}
     return [row for row in rows if row["id"] not in used]

@@ -32,9 +32,9 @@ _BY_DIGEST = "uq_annotations_item_id_label_id_md5"  # PostgreSQL cannot index lo
 
 
 def _make_table(name: str, *parts: SchemaItem, sqlite_autoincrement: bool = False) -> sa.Table:
-    """Make a table with a number as its key."""
-    number = sa.Column("id", _key, primary_key=True)
-    return sa.Table(name, metadata, number, *parts, sqlite_autoincrement=sqlite_autoincrement)
+    """Make a table with an integer as its key."""
+    key = sa.Column("id", _key, primary_key=True)
+    return sa.Table(name, metadata, key, *parts, sqlite_autoincrement=sqlite_autoincrement)
 
 
 def _make_score_table(name: str, *parts: SchemaItem) -> sa.Table:
@@ -107,7 +107,7 @@ synonyms = _make_table(
 
 merge_exclusions = _make_table(
     "merge_exclusions",
-    sa.Column("label_a", _key, sa.ForeignKey("labels.id"), nullable=False),  # the smaller number
+    sa.Column("label_a", _key, sa.ForeignKey("labels.id"), nullable=False),  # the smaller id
     sa.Column("label_b", _key, sa.ForeignKey("labels.id"), nullable=False),
     sa.UniqueConstraint("label_a", "label_b"),
 )

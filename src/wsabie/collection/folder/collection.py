@@ -191,7 +191,7 @@ class Collection:
     def roots(self) -> dict[int, Path]:
         """Return the scanned folders by id."""
         rows = fetch_rows(self.engine, select(tables.roots.c.id, tables.roots.c.path))
-        return {number: self.folder / path for number, path in rows if path != WEB_ROOT}
+        return {root_id: self.folder / path for root_id, path in rows if path != WEB_ROOT}
 
     def close(self) -> None:
         """Close the database; a writer records the state of the catalogue."""

@@ -98,7 +98,7 @@ def _format_region(text: str, frame: Frame) -> JsonObject:
         x_scale, y_scale = frame[0] / region.frame[0], frame[1] / region.frame[1]
     box = region.box.scaled(x_scale, y_scale)
     outlines = [[round(x * (x_scale, y_scale)[i % 2], 4) for i, x in enumerate(outline)] for outline in region.outlines]
-    bounds = [round(number, 4) for number in (box.left, box.top, box.width, box.height)]
+    bounds = [round(bound, 4) for bound in (box.left, box.top, box.width, box.height)]
     area = sum(map(_compute_area, outlines)) if outlines else bounds[2] * bounds[3]
     polygons = {"segmentation": outlines} if outlines else {}
     return {"bbox": bounds, "area": round(area, 4), "iscrowd": 0} | polygons
@@ -123,23 +123,23 @@ def read_coco_tags(path: Path, rejects: Rejects) -> Iterator[TagLine]:
         raise InputError(f"{format_path(path)} holds no images, categories and annotations of COCO; give such a file")
     images: dict[str, str] = {}
     categories: dict[str, tuple[str, str]] = {}
-    for number, (member, element) in enumerate(iterate_elements(path, tuple(_NAMES)), start=1):
-        with rejects.catch(f"{format_path(path)} {member} {number}"):
+    for position, (member, element) in enumerate(iterate_elements(path, tuple(_NAMES)), start=1):
+        with rejects.catch(f"{format_path(path)} {member} {position}"):
             key, name = get_coco_key(element, "id"), _require_text(element, _NAMES[member])
             if member == "images":
                 images[key] = name
             else:
                 categories[key] = name, parse_text(element.get("supercategory"), "supercategory")
     parents = _find_ancestors(categories.values())
-    for number, (_, element) in enumerate(iterate_elements(path, ("annotations",)), start=1):
-        with rejects.catch(format_path(path), number):
+    for position, (_, element) in enumerate(iterate_elements(path, ("annotations",)), start=1):
+        with rejects.catch(format_path(path), position):
             image, category = get_coco_key(element, "image_id"), get_coco_key(element, "category_id")
             if image not in images:
                 raise RowError("annotation of an unknown picture", image)
             if category not in categories:
                 raise RowError("annotation of an unknown category", category)
             label = categories[category][0]
-            yield TagLine(number, images[image], (label,), region=_parse_region(element), parents=parents[label])
+            yield TagLine(position, images[image], (label,), region=_parse_region(element), parents=parents[label])
 
 
 def _parse_region(element: JsonObject) -> str:

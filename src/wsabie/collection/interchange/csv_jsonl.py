@@ -99,9 +99,9 @@ def read_table(path: Path, rejects: Rejects, *, is_json: bool) -> Iterator[TagLi
         raise InputError(f"{format_path(path)} has no rows; write one for each tag")
     columns = first.cells.keys()
     parse_row = partial(_parse_own_row, is_json) if columns >= OURS else _make_foreign_parser(path, columns, is_json)
-    for where, number, cells in chain([first], rows):
+    for where, row_number, cells in chain([first], rows):
         with rejects.catch(where):
-            yield parse_row(number, cells)
+            yield parse_row(row_number, cells)
 
 
 def _parse_own_row(is_json: bool, line: int, row: JsonObject) -> TagLine:

@@ -43,8 +43,8 @@ class ItemMatcher:
     def __init__(self, collection: Collection, connection: Connection, file_folder: Path) -> None:
         self._connection = connection
         query = select(roots.c.id, roots.c.path)
-        self._roots: dict[str, int] = {path: number for number, path in connection.execute(query)}
-        self._folders = [(folder, number) for number, folder in collection.roots().items()]
+        self._roots: dict[str, int] = {path: root_id for root_id, path in connection.execute(query)}
+        self._folders = [(folder, root_id) for root_id, folder in collection.roots().items()]
         self._file_folders = list_relative_paths(file_folder.resolve(), self._folders)
         self._index_names = cache(partial(_FileNames, connection))
 
@@ -54,18 +54,18 @@ class ItemMatcher:
         query = select(items.c.root_id, items.c.path, items.c.id)
         paths = {path for steps in candidates for step in steps for _, path in step}
         rows = select_in(self._connection, query, items.c.path, sorted(paths))
-        ids_by_path = {(root, path): number for root, path, number in rows}
+        ids_by_path = {(root, path): item_id for root, path, item_id in rows}
         matches = [
             _match_first(steps, ids_by_path) or (_check_address(line.path) if _is_address(line.path) else ())
             for line, steps in zip(lines, candidates, strict=True)
         ]
-        unmatched = [number for number, match in enumerate(matches) if match == ()]
-        hashes = {lines[number].hash for number in unmatched} - {""}
+        unmatched = [position for position, match in enumerate(matches) if match == ()]
+        hashes = {lines[position].hash for position in unmatched} - {""}
         rows = select_in(self._connection, select(items.c.hash, items.c.id), items.c.hash, sorted(hashes))
         ids_by_hash = group_pairs((digest, item) for digest, item in rows)
-        for number in unmatched:
-            line = lines[number]
-            matches[number] = tuple(ids_by_hash[line.hash]) or self._find_by_name(line.path)
+        for position in unmatched:
+            line = lines[position]
+            matches[position] = tuple(ids_by_hash[line.hash]) or self._find_by_name(line.path)
         return matches
 
     def _find_by_name(self, path: str) -> Match:
@@ -87,8 +87,8 @@ class ItemMatcher:
             if line.root in self._roots:
                 steps.append([(self._roots[line.root], spelling)])
             else:
-                beside = [(number, f"{prefix}/{spelling}".lstrip("/")) for number, prefix in self._file_folders]
-                steps += [beside, [(number, spelling) for _, number in self._folders]]
+                beside = [(root_id, f"{prefix}/{spelling}".lstrip("/")) for root_id, prefix in self._file_folders]
+                steps += [beside, [(root_id, spelling) for _, root_id in self._folders]]
         return steps
 
 
@@ -99,7 +99,7 @@ class _FileNames:
         self._spell = spell
         query = select(items.c.id, items.c.path).join(roots).where(roots.c.path != WEB_ROOT)
         rows = connection.execute(query, execution_options={"yield_per": 5000})
-        hashes = ((number, _hash(self._spell(path.rpartition("/")[2]))) for number, path in rows)
+        hashes = ((item_id, _hash(self._spell(path.rpartition("/")[2]))) for item_id, path in rows)
         pairs = np.fromiter(hashes, np.dtype((np.int64, 2)))
         order = np.argsort(pairs[:, 1], kind="stable")
         self._ids: Int64 = pairs[order, 0]

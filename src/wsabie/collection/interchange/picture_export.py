@@ -48,10 +48,10 @@ class ExportNames:
         name = normalise_relative_path(tag.path)
         if tag.root != COLLECTION_ROOT:
             name = f"{PurePosixPath(tag.root).name or 'root'}/{name}"
-        path, number = PurePosixPath(name), 1
+        path, suffix_number = PurePosixPath(name), 1
         while name in self._used:
-            number += 1
-            name = str(path.with_name(f"{path.stem}-{number}{path.suffix}"))
+            suffix_number += 1
+            name = str(path.with_name(f"{path.stem}-{suffix_number}{path.suffix}"))
         self._used.add(name)
         return name
 

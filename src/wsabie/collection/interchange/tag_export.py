@@ -66,33 +66,33 @@ def select_tags(connection: Connection, choice: TagSelection, *, only_fitting: b
     InputError
         A label is unknown, or the folder holds no items.
     """
-    numbers = [label_store.find_label(connection, name) for name in choice.labels]
+    label_ids = [label_store.find_label(connection, name) for name in choice.labels]
     where = _in_folder(connection, choice.folder)
     look_up_label = _make_label_lookup(connection)
     queries = []
     if choice.state != "suggested":
         state = "accepted" if only_fitting and choice.state in (None, "all") else choice.state
-        queries.append(_select_decided(state, numbers, where))
+        queries.append(_select_decided(state, label_ids, where))
     if choice.state in ("suggested", "all"):
         model = require_model(connection) if choice.state == "suggested" else find_model_in_use(connection)
-        queries.append(_select_suggested(model, numbers, where, choice.min_probability))
+        queries.append(_select_suggested(model, label_ids, where, choice.min_probability))
     return merge(*(_stream_tags(connection, query, look_up_label) for query in queries), key=lambda tag: tag.item)
 
 
-def _select_decided(state: StateFilter | None, numbers: list[int], where: tables.Condition) -> tables.Query:
+def _select_decided(state: StateFilter | None, label_ids: list[int], where: tables.Condition) -> tables.Query:
     a = annotations.c
-    query = _select_tags(annotations, (a.region, a.state, a.origin, a.by, a.at), numbers, where).order_by(a.region)
+    query = _select_tags(annotations, (a.region, a.state, a.origin, a.by, a.at), label_ids, where).order_by(a.region)
     return query if state in (None, "all") else query.where(a.state == state)
 
 
 def _select_suggested(
-    model: int | None, numbers: list[int], where: tables.Condition, min_probability: float
+    model: int | None, label_ids: list[int], where: tables.Condition, min_probability: float
 ) -> tables.Query:
     s = suggestions.c
     at = func.coalesce(item_scores.c.scored_at, models.c.created_at)
     facts = (literal("").label("region"), *map(literal, ("suggested", "model", "")), at)
     return (
-        _select_tags(suggestions, facts, numbers, where)
+        _select_tags(suggestions, facts, label_ids, where)
         .outerjoin(item_scores, and_(item_scores.c.model_id == s.model_id, item_scores.c.item_id == s.item_id))
         .join(labels, labels.c.id == s.label_id)  # suggestions of merged labels wait for the next inference
         .where(s.model_id == model, s.probability >= min_probability, ~has_decision(), labels.c.merged_into.is_(None))
@@ -100,7 +100,7 @@ def _select_suggested(
 
 
 def _select_tags(
-    source: Table, facts: Iterable[tables.Expression], numbers: list[int], where: tables.Condition
+    source: Table, facts: Iterable[tables.Expression], label_ids: list[int], where: tables.Condition
 ) -> tables.Query:
     """Return the query for rows of annotations or suggestions, item by item, with these facts of each."""
     query = (
@@ -112,16 +112,16 @@ def _select_tags(
         .where(where)
         .order_by(source.c.item_id, source.c.label_id)
     )
-    return query.where(source.c.label_id.in_(numbers)) if numbers else query
+    return query.where(source.c.label_id.in_(label_ids)) if label_ids else query
 
 
 def _stream_tags(
     connection: Connection, query: tables.Query, look_up_label: Callable[[int], _LabelFacts]
 ) -> Iterator[Tag]:
     for row in connection.execute(query, execution_options={"yield_per": _ROWS}):
-        number, width, height, path, root, digest, label, *columns = row
+        item_id, width, height, path, root, digest, label, *columns = row
         frame = (width, height) if width and height else None
-        yield Tag(number, frame, path, root, digest, *look_up_label(label), *columns)
+        yield Tag(item_id, frame, path, root, digest, *look_up_label(label), *columns)
 
 
 def _in_folder(connection: Connection, folder: str | None) -> tables.Condition:
@@ -140,14 +140,14 @@ def _make_label_lookup(connection: Connection) -> Callable[[int], _LabelFacts]:
     """Return the function from a label id to its name, language, synset, ancestors and synonyms."""
     c, s = labels.c, synonyms.c
     rows = {row[0]: row for row in connection.execute(select(c.id, c.name, c.language, c.wordnet, c.parent_id))}
-    parents = {number: row[4] for number, row in rows.items()}
+    parents = {label_id: row[4] for label_id, row in rows.items()}
     names = connection.execute(select(s.label_id, s.name, s.language).order_by(s.id))
     other_names = group_pairs((label, (name, language)) for label, name, language in names)
 
     @cache
-    def look_up(number: int) -> _LabelFacts:
-        ancestors = [rows[label][1] for label in islice(label_store.iterate_ancestors(parents, number), _DEEPEST)]
-        return (*rows[number][1:4], tuple(reversed(ancestors)), tuple(other_names[number]))
+    def look_up(label_id: int) -> _LabelFacts:
+        ancestors = [rows[label][1] for label in islice(label_store.iterate_ancestors(parents, label_id), _DEEPEST)]
+        return (*rows[label_id][1:4], tuple(reversed(ancestors)), tuple(other_names[label_id]))
 
     return look_up
 

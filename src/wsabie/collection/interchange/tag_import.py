@@ -185,7 +185,7 @@ class TagBuffer:
             with rejects.catch(place):
                 if isinstance(match, RowError):
                     raise match
-                items = (-1 - _get_number(self.addresses, match),) if isinstance(match, str) else match
+                items = (-1 - _intern(self.addresses, match),) if isinstance(match, str) else match
                 for label in line.labels:
                     with rejects.catch(place):
                         name = self._normalise_name(label)
@@ -199,11 +199,11 @@ class TagBuffer:
             raise InputError(f"{format_path(self.path)} holds more than {MOST:,} tags; split it and import the parts")
 
     def _make_row(self, item: int, name: str, line: TagLine) -> tuple[Any, ...]:
-        label, region = _get_number(self.names, name), _get_number(self.regions, line.region)
+        label, region = _intern(self.names, name), _intern(self.regions, line.region)
         is_accepted = (line.state or self.state) == "accepted"
         if (source := line.provenance) is None:
             return item, label, region, -1, is_accepted, 0, line.line, None, None
-        decider = _get_number(self.deciders, (source.origin, source.by, source.model, source.model_made))
+        decider = _intern(self.deciders, (source.origin, source.by, source.model, source.model_made))
         return item, label, region, decider, is_accepted, source.at, line.line, source.score, source.probability
 
     def _normalise_facts(self, line: TagLine, place: str, rejects: Rejects) -> TagLine:
@@ -228,8 +228,9 @@ def _normalise_name(label: str) -> str:
         raise RowError("text that cannot be a label", ascii(label)[:100]) from error
 
 
-def _get_number(numbers: dict[Any, int], key: Any) -> int:
-    return numbers.setdefault(key, len(numbers))
+def _intern(positions: dict[Any, int], key: Any) -> int:
+    """Return the position of a key, which is added if it is new."""
+    return positions.setdefault(key, len(positions))
 
 
 def _write_tags(
@@ -321,22 +322,23 @@ def _find_labels(change: JournalWriter, buffer: TagBuffer, rejects: Rejects) -> 
     all_names = list(dict.fromkeys([*names, *(name for line in facts.values() for name in line.parents)]))
     existing = label_store.find_labels(change.connection, all_names)
     by_language = group_pairs((facts[name].language if name in facts else "", name) for name in all_names)
-    numbers: dict[str, int] = {}
+    label_ids: dict[str, int] = {}
     for language, group in by_language.items():
-        numbers |= label_store.ensure_labels(change, group, language)
+        label_ids |= label_store.ensure_labels(change, group, language)
     wordnets = {name: line.wordnet for name, line in facts.items() if line.wordnet and name not in existing}
-    change.update(labels, {numbers[name]: {"wordnet": wordnet} for name, wordnet in wordnets.items()})
-    _set_parents(change, numbers, facts, rejects)
+    change.update(labels, {label_ids[name]: {"wordnet": wordnet} for name, wordnet in wordnets.items()})
+    _set_parents(change, label_ids, facts, rejects)
     for name, line in facts.items():
-        for synonym in label_store.add_synonyms(change, numbers[name], dict(line.synonyms)) if line.synonyms else ():
+        for synonym in label_store.add_synonyms(change, label_ids[name], dict(line.synonyms)) if line.synonyms else ():
             rejects.add(name, "synonym that another label has", synonym)
-    return np.array([numbers[name] for name in names], np.int64), len(set(numbers.values()) - set(existing.values()))
+    n_new = len(set(label_ids.values()) - set(existing.values()))
+    return np.array([label_ids[name] for name in names], np.int64), n_new
 
 
-def _set_parents(change: JournalWriter, numbers: dict[str, int], facts: dict[str, TagLine], rejects: Rejects) -> None:
+def _set_parents(change: JournalWriter, label_ids: dict[str, int], facts: dict[str, TagLine], rejects: Rejects) -> None:
     """Set the parents of labels that have none."""
     paths = ((*line.parents, name) for name, line in facts.items())
-    pairs = {numbers[child]: numbers[parent] for path in paths for parent, child in pairwise(path)}
+    pairs = {label_ids[child]: label_ids[parent] for path in paths for parent, child in pairwise(path)}
     orphans = {row["id"] for row in read_rows(change.connection, labels, pairs) if row["parent_id"] is None}
     for child, parent in pairs.items():
         if child not in orphans or child == parent:
@@ -352,9 +354,9 @@ def _find_model(change: JournalWriter, folder: str, made_at: str) -> int:
     c, dated_name = models.c, f"{folder} of {made_at}"
     query = select(c.id, c.folder, c.created_at).where(c.folder.in_([folder, dated_name]))
     rows = change.connection.execute(query).all()
-    for number, _, row_made_at in rows:
+    for model_id, _, row_made_at in rows:
         if row_made_at == made_at:
-            return int(number)
+            return int(model_id)
     name = dated_name if any(row.folder == folder for row in rows) else folder
     row = {"folder": name, "created_at": made_at, "method": "full", "last_entry_id": 0}
     return change.add(models, [row | {"in_use": False, "facts": {}, "figures": {}, "is_removed": True}])[0]

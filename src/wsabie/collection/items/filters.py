@@ -12,7 +12,7 @@ from wsabie.collection.db.tables import Condition, Query, annotations, item_scor
 from wsabie.core.errors import InputError
 
 _MOST_WORDS, _LONGEST = 20, 4_000
-_MOST_NUMBERS = 1_000
+_MAX_IDS = 1_000
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class ItemFilter:
         Days or times such as "2024-05" or "2024-05-01T12:00"; `taken_to` is inclusive.
     words : str or None
         Words that all occur in the path; A to Z match without case.
-    numbers : tuple of int or None
+    ids : tuple of int or None
         Only these item ids, at most 1,000.
     """
 
@@ -56,7 +56,7 @@ class ItemFilter:
     taken_from: str | None = None
     taken_to: str | None = None
     words: str | None = None
-    numbers: tuple[int, ...] | None = None
+    ids: tuple[int, ...] | None = None
     no_tag_fits: float | None = None
 
 
@@ -100,19 +100,19 @@ class FilterClause(NamedTuple):
 
     Attributes
     ----------
-    numbers : Select or None
+    item_ids : Select or None
         Query for the ids of matching items, served by an index; None if no index can.
     condition : ColumnElement
         Condition on a row of `items`, written so that the planner uses no index for it.
     remainder : tuple of ColumnElement
-        Conditions that `numbers` leaves unchecked.
+        Conditions that `item_ids` leaves unchecked.
     is_scattered : bool
         True if matches are spread over every sort order, so that a walk finds some quickly.
     scans_all : bool
-        True if `numbers` scans all items, so that asking twice doubles the time.
+        True if `item_ids` scans all items, so that asking twice doubles the time.
     """
 
-    numbers: Query | None
+    item_ids: Query | None
     condition: Condition
     remainder: tuple[Condition, ...] = ()
     is_scattered: bool = False
@@ -125,7 +125,7 @@ def build_clauses(filter_query: FilterQuery) -> list[FilterClause]:
     Raises
     ------
     InputError
-        A time is malformed, or there are too many words or numbers.
+        A time is malformed, or there are too many words or ids.
     """
     criteria, clauses = filter_query.criteria, []
     if filter_query.suggested_label is not None:
@@ -147,16 +147,16 @@ def build_clauses(filter_query: FilterQuery) -> list[FilterClause]:
         clauses.append(_filter_time(criteria))
     if criteria.words is not None and criteria.words.split():
         clauses.append(_filter_words(filter_query, criteria.words.split()))
-    if criteria.numbers is not None:
-        clauses.append(_filter_ids(criteria.numbers))
+    if criteria.ids is not None:
+        clauses.append(_filter_ids(criteria.ids))
     return clauses
 
 
 def _filter_decided(filter_query: FilterQuery) -> FilterClause:
     a = annotations.c
     is_requested = (a.label_id == filter_query.label, a.state == filter_query.criteria.label_state)
-    numbers = select(a.item_id).where(*is_requested)
-    return FilterClause(numbers, exists().where(a.item_id == items.c.id, *is_requested))
+    item_ids = select(a.item_id).where(*is_requested)
+    return FilterClause(item_ids, exists().where(a.item_id == items.c.id, *is_requested))
 
 
 def _filter_suggested(filter_query: FilterQuery) -> FilterClause:
@@ -164,8 +164,8 @@ def _filter_suggested(filter_query: FilterQuery) -> FilterClause:
     a, waiting = annotations.c, suggestions.alias("waiting")  # the sort order may use the table itself
     is_decided = exists().where(a.item_id == items.c.id, a.label_id == filter_query.label, a.region == "")
     is_suggested = exists().where(waiting.c.item_id == items.c.id, *filter_query.limit_suggestions(waiting))
-    numbers = select(suggestions.c.item_id).where(*filter_query.limit_suggestions())
-    return FilterClause(numbers, and_(is_suggested, not_(is_decided)), (not_(is_decided),))
+    item_ids = select(suggestions.c.item_id).where(*filter_query.limit_suggestions())
+    return FilterClause(item_ids, and_(is_suggested, not_(is_decided)), (not_(is_decided),))
 
 
 def _build_pending_condition(filter_query: FilterQuery) -> Condition:
@@ -178,15 +178,15 @@ def _filter_uncertain(filter_query: FilterQuery) -> FilterClause:
     """Return the clause for items whose suggestions are all too uncertain."""
     scores = item_scores.alias("unsure")  # the sort order may use the table itself
     is_uncertain = exists().where(scores.c.item_id == items.c.id, *filter_query.limit_scores(scores))
-    numbers = select(item_scores.c.item_id).where(*filter_query.limit_scores())
-    return FilterClause(numbers, is_uncertain, is_scattered=True)
+    item_ids = select(item_scores.c.item_id).where(*filter_query.limit_scores())
+    return FilterClause(item_ids, is_uncertain, is_scattered=True)
 
 
 def _filter_folder(criteria: ItemFilter, folder: str) -> FilterClause:
     lower, upper = folder + "/", folder + "0"  # the character after the slash
-    numbers = select(items.c.id).where(items.c.state == criteria.state, items.c.path >= lower, items.c.path < upper)
+    item_ids = select(items.c.id).where(items.c.state == criteria.state, items.c.path >= lower, items.c.path < upper)
     path = items.c.path.concat("")
-    return FilterClause(numbers, and_(path >= lower, path < upper))
+    return FilterClause(item_ids, and_(path >= lower, path < upper))
 
 
 def _filter_time(criteria: ItemFilter) -> FilterClause:
@@ -203,11 +203,11 @@ def _filter_words(filter_query: FilterQuery, words: list[str]) -> FilterClause:
     patterns = ["%" + re.sub(r"([%_\\])", r"\\\1", word) + "%" for word in words]
     compare = items.c.path.like if filter_query.dialect == "sqlite" else items.c.path.ilike  # LIKE is ILIKE there
     contains_all = and_(*(compare(pattern, escape="\\") for pattern in patterns))
-    numbers = select(items.c.id).where(items.c.state == filter_query.criteria.state, contains_all)
-    return FilterClause(numbers, contains_all, scans_all=True)
+    item_ids = select(items.c.id).where(items.c.state == filter_query.criteria.state, contains_all)
+    return FilterClause(item_ids, contains_all, scans_all=True)
 
 
-def _filter_ids(numbers: tuple[int, ...]) -> FilterClause:
-    if len(numbers) > _MOST_NUMBERS or any(not 0 < number < 2**63 for number in numbers):
-        raise InputError(f"items are asked for by up to {_MOST_NUMBERS:,} numbers from 1 on; ask for fewer at once")
-    return FilterClause(select(items.c.id).where(items.c.id.in_(numbers)), items.c.id.in_(numbers))
+def _filter_ids(item_ids: tuple[int, ...]) -> FilterClause:
+    if len(item_ids) > _MAX_IDS or any(not 0 < item_id < 2**63 for item_id in item_ids):
+        raise InputError(f"a request names up to {_MAX_IDS:,} item ids, each 1 or more; ask for fewer at once")
+    return FilterClause(select(items.c.id).where(items.c.id.in_(item_ids)), items.c.id.in_(item_ids))

@@ -54,7 +54,7 @@ def find_item_file(collection: Collection, item: int) -> ItemFile:
     row = next(iter(fetch_rows(collection.engine, query)), None) if abs(item) < 2**63 else None
     folder = None if row is None else collection.roots().get(row.root_id)
     if row is None or folder is None:
-        message = f"there is no item number {item} with a file"
+        message = f"there is no item with id {item} that has a file"
         raise NotFoundError(f"{message}; `wsabie collection status` says what there is", served=message)
     if row.hash is None:
         message, command = f"{row.path} cannot be read; repair it", format_command("scan", collection.folder)
@@ -74,8 +74,8 @@ def find_item_by_path(collection: Collection, path: str) -> int:
         There is none.
     """
     query = select(items.c.id).where(items.c.path == path).order_by(items.c.root_id, items.c.id).limit(1)
-    for (number,) in fetch_rows(collection.engine, query):
-        return int(number)
+    for (item_id,) in fetch_rows(collection.engine, query):
+        return int(item_id)
     raise NotFoundError(f"there is no item {path!r}; give its path in the collection's folder, such as 2024/cat.jpg")
 
 

@@ -47,19 +47,19 @@ class FilterConditions(NamedTuple):
     Attributes
     ----------
     conditions : list of ColumnElement
-    numbers : list of int or None
+    item_ids : list of int or None
         Ids of the items to sort; None walks the items with a value along an index.
     """
 
     conditions: list[Condition]
-    numbers: list[int] | None
+    item_ids: list[int] | None
 
     def restrict(self, query: Query, column: Expression) -> Query:
         """Return the query for these items only; the ids are literals, as there may be too many to bind."""
         query = query.where(*self.conditions)
-        if self.numbers is None:
+        if self.item_ids is None:
             return query
-        return query.where(column.in_(sa.bindparam("among", self.numbers, expanding=True, literal_execute=True)))
+        return query.where(column.in_(sa.bindparam("among", self.item_ids, expanding=True, literal_execute=True)))
 
 
 class _Order(NamedTuple):
@@ -95,7 +95,7 @@ class SortedQueries(NamedTuple):
         """Return the queries: items with a value, then those without; each needs at most `limit` items."""
         has_value = self.position is None or self.position.value is not None
         is_of_label = self.filter_query.suggested_label is not None
-        if self.sort == "uncertainty" and is_of_label and self.selection.numbers is None:
+        if self.sort == "uncertainty" and is_of_label and self.selection.item_ids is None:
             return [self._sort_by_uncertainty(limit)] if has_value else []
         order = _choose_order(self.filter_query, self.sort)
         queries = [self._query_with_value(order)] if has_value else []
@@ -104,7 +104,7 @@ class SortedQueries(NamedTuple):
     def _query_with_value(self, order: _Order) -> Query:
         query = sa.select(order.id, order.value).select_from(order.table).where(*order.having)
         query, value = self.selection.restrict(query, order.id), order.value
-        if self.selection.numbers is not None:  # keeps the planner from walking an index
+        if self.selection.item_ids is not None:  # keeps the planner from walking an index
             value = value.concat("") if self.sort in ("path", "taken_at") else value + 0
         return self._sort(self._continue(query, value, order.id), value, order.id)
 
@@ -140,11 +140,11 @@ class SortedQueries(NamedTuple):
         union = sa.union_all(*halves).subquery()
         return self._sort(sa.select(union.c.id, union.c.value), union.c.value, union.c.id)
 
-    def _continue(self, query: Query, value: Expression, number: Expression) -> Query:
+    def _continue(self, query: Query, value: Expression, item_id: Expression) -> Query:
         """Return the query for rows after the position."""
         if self.position is None:
             return query
-        row_key = sa.tuple_(value, number)
+        row_key = sa.tuple_(value, item_id)
         cursor_key = sa.tuple_(sa.literal(self.position.value), sa.literal(self.position.id))
         return query.where(row_key < cursor_key if self.descending else row_key > cursor_key)
 
@@ -169,7 +169,7 @@ def _choose_order(filter_query: FilterQuery, sort: str) -> _Order:
 
 
 # Built once: checking each id as part of a new query takes longer than the query.
-_NUMBERS: sa.BindParameter[list[int]] = sa.bindparam("numbers", expanding=True)
+_ITEM_IDS: sa.BindParameter[list[int]] = sa.bindparam("item_ids", expanding=True)
 _SCORED = sa.and_(item_scores.c.item_id == items.c.id, item_scores.c.model_id == sa.bindparam("model"))
 _SUGGESTED = sa.and_(
     suggestions.c.item_id == items.c.id,
@@ -183,12 +183,12 @@ _ROWS = (
         suggestions.c.probability,
     )
     .select_from(items.outerjoin(item_scores, _SCORED).outerjoin(suggestions, _SUGGESTED))
-    .where(items.c.id.in_(_NUMBERS))
+    .where(items.c.id.in_(_ITEM_IDS))
 )  # fmt: skip
 _LABEL_NAMES = (
     sa.select(annotations.c.item_id, labels.c.name)
     .join(labels, labels.c.id == annotations.c.label_id)
-    .where(annotations.c.item_id.in_(_NUMBERS), annotations.c.state == "accepted")
+    .where(annotations.c.item_id.in_(_ITEM_IDS), annotations.c.state == "accepted")
     .order_by(labels.c.name)
 )
 
@@ -283,14 +283,14 @@ def read_item_page(
         for query in SortedQueries(filter_query, sort, descending, position, selection).build(limit + 1):
             if len(rows) <= limit:
                 rows += [(row[0], row[1]) for row in connection.execute(query.limit(limit + 1 - len(rows)))]
-        numbers = [number for number, _ in rows[:limit]]
-        page_items = _read_page_items(connection, numbers, filter_query.model, filter_query.suggested_label)
+        item_ids = [item_id for item_id, _ in rows[:limit]]
+        page_items = _read_page_items(connection, item_ids, filter_query.model, filter_query.suggested_label)
         total = None
         if position is None and not clauses:
             query = sa.select(sa.func.count()).where(items.c.state == criteria.state)
             total = connection.scalar(query)
         elif position is None and not selection.conditions:
-            total = len(selection.numbers or ())
+            total = len(selection.item_ids or ())
     return ItemPage(page_items, make_next_cursor(rows, order, limit), total)
 
 
@@ -313,42 +313,42 @@ def _select_narrowest(
 ) -> FilterConditions:
     """Return the conditions, with the ids of the clause with the fewest matches if they can be sorted."""
     narrowest: FilterClause | None = None
-    numbers: list[int] | None = None
+    item_ids: list[int] | None = None
     for clause in clauses:
         is_walked = clause.remainder and sort in ("uncertainty", "probability")  # by suggestions
-        if clause.numbers is not None and not is_walked and numbers != []:
-            limit = (MAX_COUNTED if clause.is_scattered else MAX_SORTED) + 1 if numbers is None else len(numbers)
-            probe = clause.numbers.offset(limit - 1).limit(1)  # checks an index first
+        if clause.item_ids is not None and not is_walked and item_ids != []:
+            limit = (MAX_COUNTED if clause.is_scattered else MAX_SORTED) + 1 if item_ids is None else len(item_ids)
+            probe = clause.item_ids.offset(limit - 1).limit(1)  # checks an index first
             if clause.scans_all or connection.execute(probe).first() is None:
-                ids = list(connection.scalars(clause.numbers.limit(limit)))
+                ids = list(connection.scalars(clause.item_ids.limit(limit)))
                 if len(ids) < limit:
-                    narrowest, numbers = clause, ids
+                    narrowest, item_ids = clause, ids
     conditions = [clause.condition for clause in clauses if clause is not narrowest]
     state = filter_query.criteria.state
-    if narrowest is None or numbers is None:
+    if narrowest is None or item_ids is None:
         return FilterConditions([items.c.state == state, *conditions], None)
     has_state = items.c.state.concat("") == state  # the planner uses no index for it
-    selection = FilterConditions([has_state, *conditions, *narrowest.remainder], numbers)
-    if len(numbers) > MAX_COUNTED:
+    selection = FilterConditions([has_state, *conditions, *narrowest.remainder], item_ids)
+    if len(item_ids) > MAX_COUNTED:
         return selection
     return FilterConditions([], list(connection.scalars(selection.restrict(sa.select(items.c.id), items.c.id))))
 
 
-def read_items_by_number(collection: Collection, numbers: Sequence[int]) -> tuple[PageItem, ...]:
+def read_items_by_id(collection: Collection, item_ids: Sequence[int]) -> tuple[PageItem, ...]:
     """Return items by their ids, in this order; unknown ids are left out."""
     with begin_read(collection.engine) as connection:
-        return _read_page_items(connection, numbers, decisions.find_model_in_use(connection))
+        return _read_page_items(connection, item_ids, decisions.find_model_in_use(connection))
 
 
 def _read_page_items(
-    connection: sa.Connection, numbers: Sequence[int], model: int | None, label: int | None = None
+    connection: sa.Connection, item_ids: Sequence[int], model: int | None, label: int | None = None
 ) -> tuple[PageItem, ...]:
     """Return the items that exist, with the probability of a suggested label."""
-    parameters = {"numbers": list(numbers), "model": model, "label": label}
+    parameters = {"item_ids": list(item_ids), "model": model, "label": label}
     rows = {row[0]: row for row in connection.execute(_ROWS, parameters)}
     names = group_pairs((item, name) for item, name in connection.execute(_LABEL_NAMES, parameters))
     labels_by_item = {item: tuple(dict.fromkeys(item_names)) for item, item_names in names.items()}
-    return tuple(PageItem._make((*rows[n], labels_by_item.get(n, ()))) for n in numbers if n in rows)
+    return tuple(PageItem._make((*rows[n], labels_by_item.get(n, ()))) for n in item_ids if n in rows)
 
 
 @dataclass(frozen=True)
@@ -384,7 +384,7 @@ class AnnotatedItem(NamedTuple):
     suggestions: tuple[Suggestion, ...]
 
 
-def read_item_details(collection: Collection, number: int) -> AnnotatedItem:
+def read_item_details(collection: Collection, item_id: int) -> AnnotatedItem:
     """Return an item by its id.
 
     Raises
@@ -393,25 +393,26 @@ def read_item_details(collection: Collection, number: int) -> AnnotatedItem:
         There is no such item.
     """
     with begin_read(collection.engine) as connection:
-        row = connection.execute(sa.select(items).where(items.c.id == number)).first() if abs(number) < 2**63 else None
+        query = sa.select(items).where(items.c.id == item_id)
+        row = connection.execute(query).first() if abs(item_id) < 2**63 else None
         if row is None:
-            raise NotFoundError(f"there is no item number {number}")
+            raise NotFoundError(f"there is no item with id {item_id}")
         model = decisions.find_model_in_use(connection)
         v = item_scores.c
-        query = sa.select(v.best_probability, v.uncertainty).where(v.model_id == model, v.item_id == number)
+        query = sa.select(v.best_probability, v.uncertainty).where(v.model_id == model, v.item_id == item_id)
         best, uncertainty = connection.execute(query).first() or (None, None)
-        decided = decisions.read_item_annotations(connection, number)
-        suggested = _read_suggestions(connection, number, model)
+        decided = decisions.read_item_annotations(connection, item_id)
+        suggested = _read_suggestions(connection, item_id, model)
         return AnnotatedItem(dict(row._mapping), best, uncertainty, decided, suggested)
 
 
-def _read_suggestions(connection: sa.Connection, number: int, model: int | None) -> tuple[Suggestion, ...]:
+def _read_suggestions(connection: sa.Connection, item_id: int, model: int | None) -> tuple[Suggestion, ...]:
     s, names = suggestions.c, labels.c
     is_viewed = sa.and_(item_scores.c.model_id == s.model_id, item_scores.c.item_id == s.item_id)
     query = (
         sa.select(names.id, names.name, s.score, s.probability, item_scores.c.scored_at)
         .join(labels, names.id == s.label_id)
         .outerjoin(item_scores, is_viewed)
-        .where(s.model_id == model, s.item_id == number, ~decisions.has_decision())
+        .where(s.model_id == model, s.item_id == item_id, ~decisions.has_decision())
     )
     return tuple(starmap(Suggestion, connection.execute(query.order_by(s.probability.desc(), names.name))))

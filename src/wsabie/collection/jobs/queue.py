@@ -104,13 +104,13 @@ def enqueue_job(collection: Collection, kind: str, options: Mapping[str, object]
     with begin_write(collection.engine) as connection:
         query = select(jobs.c.id, jobs.c.kind, jobs.c.options).where(jobs.c.state == "waiting")
         waiting_jobs = connection.execute(query).all()
-        number = next((job_id for job_id, *same in waiting_jobs if same == [kind, dict(options)]), None)
-        if number is None and len(waiting_jobs) >= MAX_WAITING:
+        job_id = next((waiting_id for waiting_id, *same in waiting_jobs if same == [kind, dict(options)]), None)
+        if job_id is None and len(waiting_jobs) >= MAX_WAITING:
             raise InputError(f"{len(waiting_jobs)} jobs wait already; ask again when some of them are done")
-        if number is None:
+        if job_id is None:
             requested = insert(jobs).values(row | {"requested_at": format_current_time()})
-            number = connection.execute(requested.returning(jobs.c.id)).scalar_one()
-    return read_job(collection, number)
+            job_id = connection.execute(requested.returning(jobs.c.id)).scalar_one()
+    return read_job(collection, job_id)
 
 
 def _check_options(kind: str, options: Mapping[str, object]) -> None:
@@ -130,7 +130,7 @@ def _check_options(kind: str, options: Mapping[str, object]) -> None:
             raise InputError(f"a {kind} job has no features {value!r}; choose from {names}")
 
 
-def read_job(collection: Collection, number: int) -> Job:
+def read_job(collection: Collection, job_id: int) -> Job:
     """Return a job by its id.
 
     Raises
@@ -138,9 +138,9 @@ def read_job(collection: Collection, number: int) -> Job:
     NotFoundError
         There is no such job.
     """
-    for row in fetch_rows(collection.engine, select(jobs).where(jobs.c.id == number)):
+    for row in fetch_rows(collection.engine, select(jobs).where(jobs.c.id == job_id)):
         return Job._make(row)
-    raise NotFoundError(f"there is no job {number}")
+    raise NotFoundError(f"there is no job {job_id}")
 
 
 def list_jobs(collection: Collection, k: int = 50) -> list[Job]:
@@ -148,11 +148,11 @@ def list_jobs(collection: Collection, k: int = 50) -> list[Job]:
     return list(map(Job._make, fetch_rows(collection.engine, select(jobs).order_by(jobs.c.id.desc()).limit(k))))
 
 
-def stop_job(collection: Collection, number: int) -> Job:
+def stop_job(collection: Collection, job_id: int) -> Job:
     """Stop a waiting or running job; an ended one stays as it is."""
-    is_open = (jobs.c.id == number) & jobs.c.state.not_in(FINAL)
+    is_open = (jobs.c.id == job_id) & jobs.c.state.not_in(FINAL)
     update_jobs(collection, is_open, state="stopped", ended_at=format_current_time())
-    return read_job(collection, number)
+    return read_job(collection, job_id)
 
 
 def claim_job(collection: Collection) -> Job | None:
@@ -176,8 +176,8 @@ _WRITE_INTERVAL = 0.5  # seconds between two writes
 class JobProgress:
     """Writer of a job's progress to its row, at most every half second."""
 
-    def __init__(self, collection: Collection, number: int) -> None:
-        self._collection, self._number, self._last = collection, number, 0.0
+    def __init__(self, collection: Collection, job_id: int) -> None:
+        self._collection, self._job_id, self._last = collection, job_id, 0.0
         self._state: JsonObject = {}
         self._curve = LearningCurve()
 
@@ -203,7 +203,7 @@ class JobProgress:
             self._last = time.monotonic()
             state = self._state | {"curve": self._curve.points}
             with suppress(WsabieError):  # the job goes on without its progress
-                update_jobs(self._collection, jobs.c.id == self._number, progress=state)
+                update_jobs(self._collection, jobs.c.id == self._job_id, progress=state)
 
 
 def _train(collection: Collection, job: Job, tools: JsonObject) -> object:
@@ -322,12 +322,12 @@ def _record_outcome(collection: Collection, condition: Condition, outcome: JsonO
             time.sleep(delay)
 
 
-def _exit_when_stopped(collection: Collection, number: int) -> None:
+def _exit_when_stopped(collection: Collection, job_id: int) -> None:
     """End this process when its job is stopped."""
     while True:
         time.sleep(_POLL_INTERVAL)
         with suppress(WsabieError):  # retry when the database does not answer for a moment
-            if read_job(collection, number).state == "stopped":
+            if read_job(collection, job_id).state == "stopped":
                 os._exit(0)
 
 

@@ -56,14 +56,14 @@ def plan_enrichment(
     synonyms = group_pairs((row["label_id"], row["name"]) for row in new_names)
     enrichments = [
         LabelEnrichment(
-            names[number],
+            names[label_id],
             new.get("wordnet", ""),
             new.get("language", ""),
             names[new["parent_id"]] if "parent_id" in new else "",
-            tuple(synonyms.get(number, ())),
+            tuple(synonyms.get(label_id, ())),
         )
-        for number, new in columns.items()
-        if new or number in synonyms
+        for label_id, new in columns.items()
+        if new or label_id in synonyms
     ]
     return sorted(enrichments)
 
@@ -108,7 +108,7 @@ def _match_concepts(
         names = label_store.read_label_names(connection)
     matches = match_labels(knowledge, list(names.values()), table)
     pairs = zip(names, matches.concepts, strict=True)
-    return names, {number: concept for number, concept in pairs if concept is not None}
+    return names, {label_id: concept for label_id, concept in pairs if concept is not None}
 
 
 def _make_plan(
@@ -119,21 +119,21 @@ def _make_plan(
     query = select(tables.labels).where(tables.labels.c.merged_into.is_(None))
     rows: dict[int, Row] = {row["id"]: dict(row) for row in connection.execute(query).mappings()}
     columns: dict[int, Row] = {}
-    parents = {number: row["parent_id"] for number, row in rows.items()}
-    for number, concept in concepts.items():
-        if number not in rows or rows[number]["name"] != names[number]:
+    parents = {label_id: row["parent_id"] for label_id, row in rows.items()}
+    for label_id, concept in concepts.items():
+        if label_id not in rows or rows[label_id]["name"] != names[label_id]:
             continue  # merged or renamed since
-        columns[number] = new = _fill_columns(knowledge, rows[number], concept)
-        if rows[number]["parent_id"] is None:
-            for parent in ancestors[number]:  # none that would put the label above itself
-                if parent in rows and number not in (parent, *label_store.iterate_ancestors(parents, parent)):
-                    new["parent_id"] = parents[number] = parent
+        columns[label_id] = new = _fill_columns(knowledge, rows[label_id], concept)
+        if rows[label_id]["parent_id"] is None:
+            for parent in ancestors[label_id]:  # none that would put the label above itself
+                if parent in rows and label_id not in (parent, *label_store.iterate_ancestors(parents, parent)):
+                    new["parent_id"] = parents[label_id] = parent
                     break
     existing = label_store.find_labels(connection, synonyms)
     new_names = [
-        {"name": name, "label_id": number, "language": language}
-        for name, (number, language) in synonyms.items()
-        if name not in existing and number in columns
+        {"name": name, "label_id": label_id, "language": language}
+        for name, (label_id, language) in synonyms.items()
+        if name not in existing and label_id in columns
     ]
     return columns, new_names
 
@@ -153,21 +153,21 @@ def _fill_columns(knowledge: KnowledgeGraph, row: Row, concept: str) -> Row:
 
 def _find_broader_labels(knowledge: KnowledgeGraph, concepts: dict[int, str]) -> dict[int, list[int]]:
     """Return up to five more general labels of each label, nearest first."""
-    labels_by_concept = {concept: number for number, concept in reversed(concepts.items())}  # the first label of each
+    first_labels = {concept: label_id for label_id, concept in reversed(concepts.items())}
     return {
-        number: [
-            labels_by_concept[broader]
+        label_id: [
+            first_labels[broader]
             for broader in knowledge.reach([concept], UP)
-            if broader != concept and broader in labels_by_concept
+            if broader != concept and broader in first_labels
         ][:5]
-        for number, concept in concepts.items()
+        for label_id, concept in concepts.items()
     }
 
 
 def _find_synonyms(knowledge: KnowledgeGraph, concepts: Mapping[int, str]) -> dict[str, tuple[int, str]]:
     """Return synonyms of concepts with label id and language; the first label of a concept wins."""
     synonyms: dict[str, tuple[int, str]] = {}
-    for number, concept in concepts.items():
+    for label_id, concept in concepts.items():
         concept_entry = knowledge.concept(concept)
         for name, language in zip(concept_entry.names, concept_entry.languages, strict=True):
             try:
@@ -175,5 +175,5 @@ def _find_synonyms(knowledge: KnowledgeGraph, concepts: Mapping[int, str]) -> di
             except InputError:
                 continue
             if knowledge.senses(name)[:1] == [concept] and len(language) <= _MAX_LANGUAGE:
-                synonyms.setdefault(synonym, (number, language))
+                synonyms.setdefault(synonym, (label_id, language))
     return synonyms

@@ -109,7 +109,7 @@ def list_labels(
     return LabelPage(matches[offset : None if k is None else offset + k], len(matches))
 
 
-def find_label_numbers(collection: Collection, names: Iterable[str]) -> list[int]:
+def find_label_ids(collection: Collection, names: Iterable[str]) -> list[int]:
     """Return the ids of the labels with these names or synonyms.
 
     Raises
@@ -121,7 +121,7 @@ def find_label_numbers(collection: Collection, names: Iterable[str]) -> list[int
         return [label_store.find_label(connection, name) for name in names]
 
 
-def build_label_query(number: int | None = None) -> Any:
+def build_label_query(label_id: int | None = None) -> Any:
     """Build the query for unmerged labels, or for one of them.
 
     Columns: id, name, language, WordNet, parent name, parent id, and the four counts of `LabelSummary`.
@@ -139,21 +139,21 @@ def build_label_query(number: int | None = None) -> Any:
         several(reviewed).label("reviewed_suggestions"),
         several(reviewed & accepted).label("accepted_suggestions"),
     ).group_by(a.label_id)
-    label_counts = (counts if number is None else counts.where(a.label_id == number)).subquery()
+    label_counts = (counts if label_id is None else counts.where(a.label_id == label_id)).subquery()
     parents, c = labels.alias("above"), labels.c
-    numbers = [func.coalesce(column, 0) for column in list(label_counts.c)[1:]]
+    count_columns = [func.coalesce(column, 0) for column in list(label_counts.c)[1:]]
     with_parents = labels.outerjoin(parents, parents.c.id == c.parent_id)
     joined = with_parents.outerjoin(label_counts, label_counts.c.label_id == c.id)
-    columns = (c.id, c.name, c.language, c.wordnet, parents.c.name, parents.c.id, *numbers)
+    columns = (c.id, c.name, c.language, c.wordnet, parents.c.name, parents.c.id, *count_columns)
     query = select(*columns).select_from(joined).where(c.merged_into.is_(None))
-    return query if number is None else query.where(c.id == number)
+    return query if label_id is None else query.where(c.id == label_id)
 
 
 def make_label(row: Any, other_names: list[str], n_children: int) -> LabelSummary:
     """Make a label from a row of `build_label_query`."""
-    number, name, language, wordnet, parent, _, n_items, *counts = row
-    numbers: Iterable[Any] = (*map(int, counts), n_children)  # PostgreSQL returns sums as decimals
-    return LabelSummary(number, name, language, n_items, wordnet, parent, other_names, *numbers)
+    label_id, name, language, wordnet, parent, _, n_items, *counts = row
+    label_counts: Iterable[Any] = (*map(int, counts), n_children)  # PostgreSQL returns sums as decimals
+    return LabelSummary(label_id, name, language, n_items, wordnet, parent, other_names, *label_counts)
 
 
 def _is_below(label: LabelSummary, parent: int | None, parent_id: int | None) -> bool:
@@ -164,7 +164,7 @@ def _read_labels(connection: Connection) -> list[tuple[LabelSummary, int | None,
     """Return labels with their parents' ids and all their names in one searchable text."""
     rows = connection.execute(build_label_query()).all()
     names = connection.execute(select(synonyms.c.label_id, synonyms.c.name).order_by(synonyms.c.name))
-    other_names = group_pairs((number, name) for number, name in names)
+    other_names = group_pairs((label_id, name) for label_id, name in names)
     children = Counter(row[5] for row in rows)
     entries = [(make_label(row, other_names[row[0]], children[row[0]]), row[5]) for row in rows]
     return [(label, parent, "\n".join([label.name, *label.synonyms]).casefold()) for label, parent in entries]
@@ -204,14 +204,14 @@ class DeletionResult(NamedTuple):
 
 
 def delete_labels(
-    collection: Collection, numbers: Iterable[int], by: str, *, with_tags: bool = False
+    collection: Collection, label_ids: Iterable[int], by: str, *, with_tags: bool = False
 ) -> DeletionResult:
     """Delete labels and their synonyms as one journal entry; their children move up.
 
     Parameters
     ----------
     collection : Collection
-    numbers : iterable of int
+    label_ids : iterable of int
     by : str
     with_tags : bool
         Delete their annotations too.
@@ -224,13 +224,14 @@ def delete_labels(
         A label has annotations, and `with_tags` is False.
     """
     with begin_entry(collection.engine, by, "delete") as change:
-        deletions = [label_store.delete_label(change, number, with_tags=with_tags) for number in dict.fromkeys(numbers)]
+        unique_ids = dict.fromkeys(label_ids)
+        deletions = [label_store.delete_label(change, label_id, with_tags=with_tags) for label_id in unique_ids]
         names, tags = [name for name, _, _ in deletions], sum(n_tags for _, n_tags, _ in deletions)
         change.summary = f"deleted {_quote_names(names)}" + (f" with {tags:,} tags" if tags else "")
     return DeletionResult(names, tags, sum(n_children for _, _, n_children in deletions), change.entry)
 
 
-def merge_labels(collection: Collection, numbers: Iterable[int], target: int, by: str) -> MergeResult:
+def merge_labels(collection: Collection, label_ids: Iterable[int], target: int, by: str) -> MergeResult:
     """Merge labels into another, as one journal entry.
 
     Raises
@@ -240,10 +241,10 @@ def merge_labels(collection: Collection, numbers: Iterable[int], target: int, by
     InputError
         A label would be merged into itself.
     """
-    sources = list(dict.fromkeys(numbers))
+    sources = list(dict.fromkeys(label_ids))
     with begin_entry(collection.engine, by, "merge") as change:
         *names, target_name = _read_names(change, [*sources, target])
-        merges = [label_store.merge_label(change, number, target) for number in sources]
+        merges = [label_store.merge_label(change, label_id, target) for label_id in sources]
         change.summary = f"merged {_quote_names(names)} into {target_name!r}"
     moved, duplicates = sum(merge.moved for merge in merges), sum(merge.duplicates for merge in merges)
     return MergeResult(target_name, names, moved, duplicates, change.entry)
@@ -289,21 +290,21 @@ def edit_label(
         A name, language or id is invalid, another label has the name, or the parent is below the label.
     """
     with begin_entry(collection.engine, by, "label") as change:
-        number = label if isinstance(label, int) else label_store.find_label(change.connection, label)
-        old = label_store.read_label(change.connection, number)["name"]
+        label_id = label if isinstance(label, int) else label_store.find_label(change.connection, label)
+        old = label_store.read_label(change.connection, label_id)["name"]
         if name is not None:
-            label_store.rename_label(change, number, name)
-        label_store.remove_synonyms(change, number, remove)
+            label_store.rename_label(change, label_id, name)
+        label_store.remove_synonyms(change, label_id, remove)
         languages = {synonym: label_store.normalise_language(language) for synonym, language in (add or {}).items()}
-        if conflicts := label_store.add_synonyms(change, number, languages):
-            main = label_store.read_label(change.connection, number)["name"]
+        if conflicts := label_store.add_synonyms(change, label_id, languages):
+            main = label_store.read_label(change.connection, label_id)["name"]
             raise InputError(f"{conflicts[0]!r} is a label of its own, or another name of one; merge it into {main!r}")
         if parent is not None:
             parent_id = label_store.find_label(change.connection, parent) if parent else None
-            label_store.set_parent(change, number, parent_id)
+            label_store.set_parent(change, label_id, parent_id)
         new: Row = {} if language is None else {"language": label_store.normalise_language(language)}
         new |= {} if wordnet is None else {"wordnet": label_store.normalise_concept(wordnet)}
-        change.update(labels, {number: new})
+        change.update(labels, {label_id: new})
         edit = {"called": name, "language": language, "meaning": wordnet, "below": parent}
         parts = [f"{field} {repr(value) if value else 'nothing'}" for field, value in edit.items() if value is not None]
         parts += [f"also called {synonym!r}" for synonym in add or ()]
@@ -312,7 +313,7 @@ def edit_label(
     return change.entry
 
 
-def exclude_merge(collection: Collection, numbers: Iterable[int], by: str) -> ExclusionResult:
+def exclude_merge(collection: Collection, label_ids: Iterable[int], by: str) -> ExclusionResult:
     """Exclude labels from being merged with one another.
 
     Raises
@@ -322,15 +323,15 @@ def exclude_merge(collection: Collection, numbers: Iterable[int], by: str) -> Ex
     InputError
         There are fewer than two labels.
     """
-    label_ids = sorted(set(numbers))
-    if len(label_ids) < 2:
+    distinct_ids = sorted(set(label_ids))
+    if len(distinct_ids) < 2:
         raise InputError("give two labels or more that are to be kept apart")
     with begin_entry(collection.engine, by, "apart") as change:
-        change.summary = f"kept apart: {', '.join(map(repr, _read_names(change, label_ids)))}"
+        change.summary = f"kept apart: {', '.join(map(repr, _read_names(change, distinct_ids)))}"
         c = merge_exclusions.c
-        query = select(c.label_a, c.label_b).where(c.label_a.in_(label_ids))
+        query = select(c.label_a, c.label_b).where(c.label_a.in_(distinct_ids))
         existing = {(row[0], row[1]) for row in change.connection.execute(query)}
-        pairs = [pair for pair in combinations(label_ids, 2) if pair not in existing]
+        pairs = [pair for pair in combinations(distinct_ids, 2) if pair not in existing]
         exclusion_ids = change.add(merge_exclusions, [{"label_a": a, "label_b": b} for a, b in pairs])
     return ExclusionResult(len(exclusion_ids), change.entry)
 
@@ -339,6 +340,6 @@ def _quote_names(names: Sequence[str]) -> str:
     return ", ".join(repr(name) for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
-def _read_names(change: JournalWriter, numbers: Sequence[int]) -> list[str]:
+def _read_names(change: JournalWriter, label_ids: Sequence[int]) -> list[str]:
     """Return the names of labels; refuse missing and merged ones."""
-    return [label_store.read_label(change.connection, number)["name"] for number in numbers]
+    return [label_store.read_label(change.connection, label_id)["name"] for label_id in label_ids]

@@ -142,13 +142,13 @@ def find_label(connection: Connection, name: str) -> int:
         There is no such label; the message names the closest.
     """
     name = normalise_name(name)
-    number = find_labels(connection, [name]).get(name)
-    if number is None:
+    label_id = find_labels(connection, [name]).get(name)
+    if label_id is None:
         all_names = read_label_names(connection).values()
         near = ", ".join(find_closest_names(name, all_names))
         missing = "nor one like it; check the spelling" if all_names else "there are none yet"
         raise UnknownLabelError(f"there is no label {name!r} here; {f'the closest: {near}' if near else missing}")
-    return number
+    return label_id
 
 
 def read_label_names(connection: Connection) -> dict[int, str]:
@@ -158,18 +158,18 @@ def read_label_names(connection: Connection) -> dict[int, str]:
 
 
 def find_example_items(
-    connection: Connection, numbers: Iterable[int], k: int, *conditions: Condition
+    connection: Connection, label_ids: Iterable[int], k: int, *conditions: Condition
 ) -> dict[int, list[ExampleItem]]:
     """Return a few items of each label, the newest first."""
-    label_ids, a, c = list(numbers), annotations.c, items.c
+    distinct_ids, a, c = list(label_ids), annotations.c, items.c
     query = select(a.label_id, a.item_id, c.hash).join(items, c.id == a.item_id).distinct()  # once with many regions
     query = query.where(a.state == "accepted", c.state == "present", *conditions).order_by(a.item_id.desc()).limit(k)
-    examples: dict[int, list[ExampleItem]] = {number: [] for number in label_ids}
-    for part in iterate_chunks(label_ids, _QUERIES_AT_ONCE):
-        queries = (query.where(a.label_id == number).subquery() for number in part)
-        for number, *item in connection.execute(union_all(*map(select, queries))):
-            examples[number].append(ExampleItem(*item))
-    return {number: sorted(label_items, reverse=True) for number, label_items in examples.items()}
+    examples: dict[int, list[ExampleItem]] = {label_id: [] for label_id in distinct_ids}
+    for part in iterate_chunks(distinct_ids, _QUERIES_AT_ONCE):
+        queries = (query.where(a.label_id == label_id).subquery() for label_id in part)
+        for label_id, *item in connection.execute(union_all(*map(select, queries))):
+            examples[label_id].append(ExampleItem(*item))
+    return {label_id: sorted(label_items, reverse=True) for label_id, label_items in examples.items()}
 
 
 def ensure_labels(change: JournalWriter, names: Iterable[str], language: str = "") -> dict[str, int]:
@@ -187,7 +187,7 @@ def ensure_labels(change: JournalWriter, names: Iterable[str], language: str = "
     return label_ids | dict(zip(new_names, change.add(labels, rows), strict=True))
 
 
-def rename_label(change: JournalWriter, number: int, name: str) -> None:
+def rename_label(change: JournalWriter, label_id: int, name: str) -> None:
     """Rename a label; the old name becomes a synonym.
 
     Raises
@@ -195,18 +195,18 @@ def rename_label(change: JournalWriter, number: int, name: str) -> None:
     InputError
         Another label has the name, or the name is invalid.
     """
-    name, old = normalise_name(name), read_label(change.connection, number)
+    name, old = normalise_name(name), read_label(change.connection, label_id)
     owner_id = find_labels(change.connection, [name]).get(name)
-    if owner_id not in (None, number):
+    if owner_id not in (None, label_id):
         raise InputError(f"another label is called {name!r} already; merge {old['name']!r} into it instead")
     equal_synonyms = change.connection.scalars(select(synonyms.c.id).where(synonyms.c.name == name)).all()
     change.remove(synonyms, equal_synonyms)
-    change.update(labels, {number: {"name": name}})
+    change.update(labels, {label_id: {"name": name}})
     if name != old["name"]:
-        change.add(synonyms, [{"name": old["name"], "label_id": number, "language": old["language"]}])
+        change.add(synonyms, [{"name": old["name"], "label_id": label_id, "language": old["language"]}])
 
 
-def add_synonyms(change: JournalWriter, number: int, languages: Mapping[str, str]) -> list[str]:
+def add_synonyms(change: JournalWriter, label_id: int, languages: Mapping[str, str]) -> list[str]:
     """Add synonyms with their languages to a label; return the names that other labels have.
 
     A synonym that exists gets the language, if one is given.
@@ -214,17 +214,17 @@ def add_synonyms(change: JournalWriter, number: int, languages: Mapping[str, str
     normalised = {normalise_name(name): language for name, language in languages.items()}
     label_ids = find_labels(change.connection, normalised)
     new = {name: language for name, language in normalised.items() if name not in label_ids}
-    change.add(synonyms, [{"name": name, "label_id": number, "language": language} for name, language in new.items()])
+    change.add(synonyms, [{"name": name, "label_id": label_id, "language": language} for name, language in new.items()])
     edits = {
         synonym: {"language": normalised[name]}
-        for name, synonym in _read_synonym_ids(change.connection, number).items()
+        for name, synonym in _read_synonym_ids(change.connection, label_id).items()
         if name in label_ids and normalised.get(name)
     }
     change.update(synonyms, edits)
-    return [name for name in normalised if label_ids.get(name, number) != number]
+    return [name for name in normalised if label_ids.get(name, label_id) != label_id]
 
 
-def remove_synonyms(change: JournalWriter, number: int, unwanted: Iterable[str]) -> None:
+def remove_synonyms(change: JournalWriter, label_id: int, unwanted: Iterable[str]) -> None:
     """Remove synonyms of a label.
 
     Raises
@@ -232,19 +232,19 @@ def remove_synonyms(change: JournalWriter, number: int, unwanted: Iterable[str])
     InputError
         A name is no synonym of the label.
     """
-    names, synonym_ids = {normalise_name(name) for name in unwanted}, _read_synonym_ids(change.connection, number)
+    names, synonym_ids = {normalise_name(name) for name in unwanted}, _read_synonym_ids(change.connection, label_id)
     if names - synonym_ids.keys():
-        name = read_label(change.connection, number)["name"]
+        name = read_label(change.connection, label_id)["name"]
         raise InputError(f"{min(names - synonym_ids.keys())!r} is no other name of {name!r}; look at its names again")
     change.remove(synonyms, [synonym_ids[name] for name in names])
 
 
-def _read_synonym_ids(connection: Connection, number: int) -> dict[str, int]:
-    query = select(synonyms.c.name, synonyms.c.id).where(synonyms.c.label_id == number)
+def _read_synonym_ids(connection: Connection, label_id: int) -> dict[str, int]:
+    query = select(synonyms.c.name, synonyms.c.id).where(synonyms.c.label_id == label_id)
     return dict(connection.execute(query).all())
 
 
-def set_parent(change: JournalWriter, number: int, parent: int | None) -> None:
+def set_parent(change: JournalWriter, label_id: int, parent: int | None) -> None:
     """Put a label below another, or below none.
 
     Raises
@@ -252,14 +252,14 @@ def set_parent(change: JournalWriter, number: int, parent: int | None) -> None:
     InputError
         The parent is below the label.
     """
-    if parent is not None and number in (parent, *list_ancestors(change.connection, parent)):
+    if parent is not None and label_id in (parent, *list_ancestors(change.connection, parent)):
         raise InputError(
-            f"{read_label(change.connection, number)['name']!r} would be above itself; choose another parent"
+            f"{read_label(change.connection, label_id)['name']!r} would be above itself; choose another parent"
         )
-    change.update(labels, {number: {"parent_id": parent}})
+    change.update(labels, {label_id: {"parent_id": parent}})
 
 
-def merge_label(change: JournalWriter, number: int, target_id: int) -> MergeCounts:
+def merge_label(change: JournalWriter, label_id: int, target_id: int) -> MergeCounts:
     """Merge a label into another: annotations, synonyms and children move; its name becomes a synonym.
 
     If an item has both, the annotation of the target stays.
@@ -271,25 +271,25 @@ def merge_label(change: JournalWriter, number: int, target_id: int) -> MergeCoun
     NotFoundError
         A label is missing or was merged.
     """
-    source, target = read_label(change.connection, number), read_label(change.connection, target_id)
-    if number == target_id:
+    source, target = read_label(change.connection, label_id), read_label(change.connection, target_id)
+    if label_id == target_id:
         raise InputError(f"{target['name']!r} cannot be merged into itself; give two labels")
     a, connection = annotations.c, change.connection
     places = select(a.id, a.item_id, a.region)
     target_places = {(item, region) for _, item, region in connection.execute(places.where(a.label_id == target_id))}
-    source_places = {tag: tuple(place) for tag, *place in connection.execute(places.where(a.label_id == number))}
+    source_places = {tag: tuple(place) for tag, *place in connection.execute(places.where(a.label_id == label_id))}
     duplicate_ids = [tag for tag, place in source_places.items() if place in target_places]
     moves = {tag: {"label_id": target_id} for tag, place in source_places.items() if place not in target_places}
     change.remove(annotations, duplicate_ids)
     change.update(annotations, moves)
-    is_below = number in list_ancestors(connection, target_id)
-    children = connection.scalars(select(labels.c.id).where(labels.c.parent_id == number))
+    is_below = label_id in list_ancestors(connection, target_id)
+    children = connection.scalars(select(labels.c.id).where(labels.c.parent_id == label_id))
     change.update(labels, {child: {"parent_id": target_id} for child in children if child != target_id})
     if is_below:
         change.update(labels, {target_id: {"parent_id": source["parent_id"]}})
-    source_synonyms = connection.scalars(select(synonyms.c.id).where(synonyms.c.label_id == number))
+    source_synonyms = connection.scalars(select(synonyms.c.id).where(synonyms.c.label_id == label_id))
     change.update(synonyms, {synonym_id: {"label_id": target_id} for synonym_id in source_synonyms})
-    change.update(labels, {number: {"merged_into": target_id, "parent_id": None}})
+    change.update(labels, {label_id: {"merged_into": target_id, "parent_id": None}})
     change.add(synonyms, [{"name": source["name"], "label_id": target_id, "language": source["language"]}])
     change.summary = change.summary or f"merged {source['name']!r} into {target['name']!r}"
     return MergeCounts(len(moves), len(duplicate_ids))
@@ -301,10 +301,10 @@ def read_merge_targets(connection: Connection) -> dict[int, int]:
     targets: dict[int, int] = dict(connection.execute(query).all())
     if next(find_label_cycles(targets), None) is not None:
         raise RecursionError("labels were merged in a circle")
-    return {number: [*iterate_ancestors(targets, number)][-1] for number in targets}
+    return {label_id: [*iterate_ancestors(targets, label_id)][-1] for label_id in targets}
 
 
-def delete_label(change: JournalWriter, number: int, *, with_tags: bool = False) -> tuple[str, int, int]:
+def delete_label(change: JournalWriter, label_id: int, *, with_tags: bool = False) -> tuple[str, int, int]:
     """Delete a label with its synonyms; its children move up to its parent.
 
     Return its name and the numbers of deleted annotations and of former children.
@@ -316,17 +316,17 @@ def delete_label(change: JournalWriter, number: int, *, with_tags: bool = False)
     TaggedLabelError
         The label has annotations, and `with_tags` is False.
     """
-    label, connection = read_label(change.connection, number), change.connection
-    tags = connection.scalars(select(annotations.c.id).where(annotations.c.label_id == number)).all()
+    label, connection = read_label(change.connection, label_id), change.connection
+    tags = connection.scalars(select(annotations.c.id).where(annotations.c.label_id == label_id)).all()
     if tags and not with_tags:
         raise TaggedLabelError(f"{label['name']!r} is accepted or rejected {len(tags):,} times")
     change.remove(annotations, tags)
-    children = connection.scalars(select(labels.c.id).where(labels.c.parent_id == number)).all()
+    children = connection.scalars(select(labels.c.id).where(labels.c.parent_id == label_id)).all()
     change.update(labels, {child: {"parent_id": label["parent_id"]} for child in children})
-    merged_ids = [merged_id for merged_id, target in read_merge_targets(connection).items() if target == number]
+    merged_ids = [merged_id for merged_id, target in read_merge_targets(connection).items() if target == label_id]
     change.update(labels, {merged_id: {"merged_into": None} for merged_id in merged_ids})  # goes, and returns, first
-    label_ids = [*merged_ids, number]
-    is_synonym = synonyms.c.label_id == number
+    label_ids = [*merged_ids, label_id]
+    is_synonym = synonyms.c.label_id == label_id
     change.remove(synonyms, connection.scalars(select(synonyms.c.id).where(is_synonym)).all())
     for column in (merge_exclusions.c.label_a, merge_exclusions.c.label_b):
         rows = select_in(connection, select(merge_exclusions.c.id), column, label_ids)
@@ -335,7 +335,7 @@ def delete_label(change: JournalWriter, number: int, *, with_tags: bool = False)
     return label["name"], len(tags), len(children)
 
 
-def read_label(connection: Connection, number: int) -> Row:
+def read_label(connection: Connection, label_id: int) -> Row:
     """Return the row of a label.
 
     Raises
@@ -343,16 +343,16 @@ def read_label(connection: Connection, number: int) -> Row:
     NotFoundError
         The label is missing or was merged.
     """
-    rows = read_rows(connection, labels, [number])
+    rows = read_rows(connection, labels, [label_id])
     if not rows or rows[0]["merged_into"] is not None:
-        raise NotFoundError(f"there is no label number {number}; it may have been merged into another")
+        raise NotFoundError(f"there is no label with id {label_id}; it may have been merged into another")
     return rows[0]
 
 
-def list_ancestors(connection: Connection, number: int) -> list[int]:
+def list_ancestors(connection: Connection, label_id: int) -> list[int]:
     """Return the ancestors of a label, nearest first."""
-    read_label(connection, number)
-    return list(iterate_ancestors(_read_parents(connection, [number]), number))
+    read_label(connection, label_id)
+    return list(iterate_ancestors(_read_parents(connection, [label_id]), label_id))
 
 
 def set_parents_by_path(change: JournalWriter, paths: Iterable[Sequence[str]]) -> dict[tuple[str, ...], str]:
@@ -370,33 +370,33 @@ def set_parents_by_path(change: JournalWriter, paths: Iterable[Sequence[str]]) -
         Reasons of refused paths: they contradict the catalogue, or a label would be above itself.
     """
     sorted_paths = sorted({tuple(path) for path in paths}, key=lambda path: (-len(path), path))
-    numbers = ensure_labels(change, [name for path in sorted_paths for name in path])
-    parents = _read_parents(change.connection, numbers.values())
-    orphans = [label_id for label_id in set(numbers.values()) if parents.get(label_id) is None]
+    label_ids = ensure_labels(change, [name for path in sorted_paths for name in path])
+    parents = _read_parents(change.connection, label_ids.values())
+    orphans = [child_id for child_id in set(label_ids.values()) if parents.get(child_id) is None]
     detached = _find_detached_labels(change.connection, orphans)
     new_parents: dict[int, int] = {}
     refusals: dict[tuple[str, ...], str] = {}
     broader_ids = {parent for parent in parents.values() if parent is not None}  # only these have labels below them
     for path in sorted_paths:
         for broader, name in pairwise(path):
-            number, parent = numbers[name], numbers[broader]
-            if number == parent or (parent in broader_ids and parent in iterate_ancestors(parents, number)):
+            label_id, parent = label_ids[name], label_ids[broader]
+            if label_id == parent or (parent in broader_ids and parent in iterate_ancestors(parents, label_id)):
                 continue
-            if number in broader_ids and number in iterate_ancestors(parents, parent):
+            if label_id in broader_ids and label_id in iterate_ancestors(parents, parent):
                 refusals[path] = f"{name!r} is above {broader!r} here"
-            elif parents.get(number) is not None or number in detached:
+            elif parents.get(label_id) is not None or label_id in detached:
                 refusals[path] = f"{name!r} is not below {broader!r} here"
             else:
-                parents[number] = new_parents[number] = parent
+                parents[label_id] = new_parents[label_id] = parent
                 broader_ids.add(parent)
-    change.update(labels, {number: {"parent_id": parent} for number, parent in new_parents.items()})
+    change.update(labels, {label_id: {"parent_id": parent} for label_id, parent in new_parents.items()})
     return refusals
 
 
-def _read_parents(connection: Connection, numbers: Iterable[int]) -> dict[int, int | None]:
+def _read_parents(connection: Connection, label_ids: Iterable[int]) -> dict[int, int | None]:
     """Return the parents of labels and of all their ancestors."""
     parents: dict[int, int | None] = {}
-    query, pending = select(labels.c.id, labels.c.parent_id), set(numbers)
+    query, pending = select(labels.c.id, labels.c.parent_id), set(label_ids)
     while pending:
         rows = dict.fromkeys(pending) | dict(select_in(connection, query, labels.c.id, pending))
         parents |= rows
@@ -413,8 +413,8 @@ def iterate_ancestors(parents: Mapping[T, T | None], label: T) -> Iterator[T]:
         parent = parents.get(parent)
 
 
-def _find_detached_labels(connection: Connection, numbers: Sequence[int]) -> set[int]:
+def _find_detached_labels(connection: Connection, label_ids: Sequence[int]) -> set[int]:
     """Return labels whose parent was removed once: files do not restore it."""
     query = select(changes.c.row, changes.c.before).where(changes.c.table == labels.name)
-    rows = select_in(connection, query, changes.c.row, numbers)
-    return {number for number, before in rows if before and before.get("parent_id") is not None}
+    rows = select_in(connection, query, changes.c.row, label_ids)
+    return {label_id for label_id, before in rows if before and before.get("parent_id") is not None}

@@ -231,14 +231,14 @@ class Comparison(NamedTuple):
 
 
 def compare_models(
-    collection: Collection, numbers: Sequence[int], *, executor: Executor | None = None, progress: Progress = SILENT
+    collection: Collection, model_ids: Sequence[int], *, executor: Executor | None = None, progress: Progress = SILENT
 ) -> Comparison:
     """Evaluate models on the items held out from all of them, with the items' current tags.
 
     Parameters
     ----------
     collection : Collection
-    numbers : sequence of int
+    model_ids : sequence of int
         Ids of two models or more; the others are compared with the first.
     executor : Executor or None
         Executor of the feature extraction for items without features.
@@ -250,10 +250,10 @@ def compare_models(
         There are fewer than two models, more than `MOST` or one twice, a model is missing or damaged, or no tagged item
         was held out from all of them.
     """
-    if not 2 <= len(numbers) <= MOST or len(set(numbers)) < len(numbers):
-        listing = ", ".join(map(str, numbers)) or "none"
+    if not 2 <= len(model_ids) <= MOST or len(set(model_ids)) < len(model_ids):
+        listing = ", ".join(map(str, model_ids)) or "none"
         raise InputError(f"models to compare: {listing}; give two to {MOST} different ones")
-    models = [load_model(collection, number) for number in numbers]
+    models = [load_model(collection, model_id) for model_id in model_ids]
     with begin_read(collection.engine) as connection:
         examples = read_examples(connection)
         column_labels = [model.labels_now(connection) for model in models]
@@ -296,7 +296,7 @@ def _make_entry(
     differences = None if evaluation is reference else compute_differences(evaluation, reference)
     shifts = [] if evaluation is reference else _compare_labels(evaluation, reference, holdout.names)
     return ComparisonEntry(
-        model=model.number,
+        model=model.id,
         labels=int(is_known.sum()),
         features=model.extractor.name,
         figures=summarize_metrics(evaluation),
@@ -321,7 +321,7 @@ def _compare_labels(evaluation: Evaluation, reference: Evaluation, names: list[s
 
 def _make_notes(models: list[LoadedModel], n_trained_on: int, n_unreadable: int) -> Iterator[str]:
     if len({model.dictionary for model in models}) > 1:
-        extractors = ", ".join(f"model {model.number} by {model.extractor.name}" for model in models)
+        extractors = ", ".join(f"model {model.id} by {model.extractor.name}" for model in models)
         yield f"the models have different feature extractors: {extractors}"
     if n_trained_on:
         yield (

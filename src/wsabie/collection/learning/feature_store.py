@@ -193,9 +193,9 @@ def extract_missing_features(
 
 
 def _write(store: FeatureStore, rows: list[ItemFeatures]) -> None:
-    number = store.n_shards
-    write_shard(build_shard_path(store.folder, number), rows, [], store.fingerprint, store.extractor.is_dense)
-    store.note(number, [row.id for row in rows])
+    shard_number = store.n_shards
+    write_shard(build_shard_path(store.folder, shard_number), rows, [], store.fingerprint, store.extractor.is_dense)
+    store.note(shard_number, [row.id for row in rows])
 
 
 def _iterate_files(

@@ -185,13 +185,13 @@ def apply_model(
         item_index.renew_indices(collection, loaded_model.path, progress)
         if inference.items:  # the entry records the inference; suggestions themselves are never undone
             message = f"looked at {inference.items:,} items and suggests {inference.suggestions:,} labels"
-            with begin_entry(collection.engine, by, "apply", f"model {loaded_model.number} {message}", always=True):
+            with begin_entry(collection.engine, by, "apply", f"model {loaded_model.id} {message}", always=True):
                 pass
-    number, accepted = loaded_model.number, None
-    coverage = None if threshold is None else measure_coverage(collection, number, threshold)
+    model_id, accepted = loaded_model.id, None
+    coverage = None if threshold is None else measure_coverage(collection, model_id, threshold)
     if accept_above is not None:
-        accepted = accept_suggestions(collection, accept_above, by=by, model=number).decided
-    return ApplyResult(number, inference, coverage, accepted)
+        accepted = accept_suggestions(collection, accept_above, by=by, model=model_id).decided
+    return ApplyResult(model_id, inference, coverage, accepted)
 
 
 def infer_suggestions(
@@ -202,17 +202,17 @@ def infer_suggestions(
     A killed run continues where it stopped.
     """
     points = item_index.load_item_embeddings(loaded_model.path, loaded_model.model.dim)
-    numbers, hashes = _find_new_items(collection, loaded_model.number, points, options.again)
-    if not len(numbers):
+    item_ids, hashes = _find_new_items(collection, loaded_model.id, points, options.again)
+    if not len(item_ids):
         return InferenceResult(0, 0, 0, 0)
     missing = feature_store.extract_missing_features(collection, store, hashes, options.resources)
     with begin_read(collection.engine) as connection:
         ranker = LabelRanker(loaded_model, loaded_model.labels_now(connection))
     embeddings: list[item_index.ItemEmbeddings] = []
     written = 0
-    with options.resources.progress.stage("suggesting", len(numbers), "items") as stage:
-        for lo in range(0, len(numbers), _BLOCK):
-            block, block_hashes = numbers[lo : lo + _BLOCK], hashes[lo : lo + _BLOCK]
+    with options.resources.progress.stage("suggesting", len(item_ids), "items") as stage:
+        for lo in range(0, len(item_ids), _BLOCK):
+            block, block_hashes = item_ids[lo : lo + _BLOCK], hashes[lo : lo + _BLOCK]
             X, has_features = store.matrix(block_hashes)
             if has_features.any():
                 marks = np.array([*map(item_index.compute_mark, compress(block_hashes, has_features))], np.uint64)
@@ -243,8 +243,8 @@ def accept_suggestions(
     total = decisions.DecisionCounts()
     with begin_entry(collection.engine, by, "accept") as change:
         model = decisions.require_model(change.connection, collection.folder) if model is None else model
-        number = None if label is None else label_store.find_label(change.connection, label)
-        query = build_pending_query(model, min_probability, number).order_by(s.item_id, s.label_id)
+        label_id = None if label is None else label_store.find_label(change.connection, label)
+        query = build_pending_query(model, min_probability, label_id).order_by(s.item_id, s.label_id)
         pairs = change.connection.execute(query).all()
         for block in iterate_chunks(pairs, 10 * _BLOCK):
             accepted = [decisions.Decision(item, label, "accepted") for item, label in block]
@@ -307,25 +307,25 @@ def _find_new_items(
             positions = points.find(np.array(ids, np.int64), np.array(marks, np.uint64))
             candidates = zip(part, positions, strict=True)
             new += [(row[0], row[1]) for row, position in candidates if again or position < 0 or not row[2]]
-    return np.array([number for number, _ in new], np.int64), [content for _, content in new]
+    return np.array([item_id for item_id, _ in new], np.int64), [content for _, content in new]
 
 
 def _store_results(
     collection: Collection, ranker: LabelRanker, points: item_index.ItemEmbeddings, options: InferenceOptions
 ) -> int:
     """Rank the labels of some items and store them; return the number of suggestions."""
-    loaded_model, numbers = ranker.loaded_model, points.items.tolist()
-    model = loaded_model.number
-    row_of = {number: place for place, number in enumerate(numbers)}
+    loaded_model, item_ids = ranker.loaded_model, points.items.tolist()
+    model = loaded_model.id
+    row_of = {item_id: place for place, item_id in enumerate(item_ids)}
     a = annotations.c
     query = select(a.item_id, a.label_id).where(a.region == "")
     with begin_read(collection.engine) as connection:
-        decided = [(row_of[item], label) for item, label in select_in(connection, query, a.item_id, numbers)]
-    exclude = ranker.exclude_pairs(decided, len(numbers)) if decided else None
+        decided = [(row_of[item], label) for item, label in select_in(connection, query, a.item_id, item_ids)]
+    exclude = ranker.exclude_pairs(decided, len(item_ids)) if decided else None
     top = ranker.top(points.points, options.k, exclude, options.resources.threads)
     is_listed = (top.labels >= 0) & (top.probabilities >= options.floor)
     score_rows = _to_rows(
-        model_id=np.full(len(numbers), model),
+        model_id=np.full(len(item_ids), model),
         item_id=points.items,
         best_probability=top.probabilities[:, 0],
         uncertainty=np.minimum(top.probabilities, 1 - top.probabilities).max(axis=1),
@@ -343,7 +343,7 @@ def _store_results(
         current_labels = set(loaded_model.labels_now(connection).tolist())
         suggestion_rows = [row for row in suggestion_rows if row["label_id"] in current_labels]
         for table in (suggestions, item_scores):
-            execute_in(connection, delete(table).where(table.c.model_id == model), table.c.item_id, numbers)
+            execute_in(connection, delete(table).where(table.c.model_id == model), table.c.item_id, item_ids)
         if suggestion_rows:
             connection.execute(insert(suggestions), suggestion_rows)
         connection.execute(insert(item_scores).values(scored_at=format_current_time()), score_rows)
@@ -370,5 +370,5 @@ def count_suggestions_above(collection: Collection, probability: float, label: s
     """Return the number of pending suggestions of the model in use from a probability on."""
     with begin_read(collection.engine) as connection:
         model = decisions.find_model_in_use(connection)
-        number = None if label is None else label_store.find_label(connection, label)
-        return 0 if model is None else count_pending(connection, model, probability, number)
+        label_id = None if label is None else label_store.find_label(connection, label)
+        return 0 if model is None else count_pending(connection, model, probability, label_id)

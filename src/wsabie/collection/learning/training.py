@@ -88,27 +88,27 @@ def plan_training(
     if features not in (None, parent.dictionary):
         return RetrainPlan("full", "another feature extractor is chosen than before")
     if holdout_bound > parent.holdout_bound:
-        return RetrainPlan("full", f"too few tags are left on the items that model {parent.number} never learnt from")
-    facts, number = parent.record.facts, parent.number
+        return RetrainPlan("full", f"too few tags are left on the items that model {parent.id} never learnt from")
+    facts, model_id = parent.record.facts, parent.id
     max_changes = int(max(_MIN_CHANGES, SMALL * facts["decisions_of_full"])) - facts["changed_since_full"]
     records = model_registry.list_models(collection)
     with begin_read(collection.engine) as connection:
         items = training_examples.find_changed_items(connection, parent.record.last_entry_id, max(max_changes, 0))
         changed = frozenset(training_examples.read_hashes(connection, items or set()))
-        rejected_model = _find_rejected(connection, records, number)
+        rejected_model = _find_rejected(connection, records, model_id)
     if items is not None and not items:
-        reason = f"nothing was decided since model {number} learnt; train from scratch to do so anyway"
+        reason = f"nothing was decided since model {model_id} learnt; train from scratch to do so anyway"
         return RetrainPlan("nothing", reason)
     if rejected_model is not None:
         return RetrainPlan(
             "nothing",
-            f"nothing was decided since model {rejected_model} learnt, which did worse than model {number} "
+            f"nothing was decided since model {rejected_model} learnt, which did worse than model {model_id} "
             "and is not in use; train from scratch if you want",
         )
     if items is None:
         return RetrainPlan("full", "much was decided since the last training from scratch")
     subject = "1 item was" if len(items) == 1 else f"{len(items):,} items were"
-    return RetrainPlan("corrections", f"{subject} decided about since model {number} learnt", changed)
+    return RetrainPlan("corrections", f"{subject} decided about since model {model_id} learnt", changed)
 
 
 def _find_rejected(connection: Connection, records: list[model_registry.ModelRecord], parent: int) -> int | None:
@@ -225,7 +225,7 @@ def train_model(
         plan = plan_training(collection, parent, parent_error, full, store.fingerprint, examples.holdout_bound)
         if plan.method == "nothing" and parent is not None:
             facts, figures = parent.record.facts, parent.record.figures
-            return TrainingResult(parent.number, True, "nothing", plan.reason, facts, figures, None)
+            return TrainingResult(parent.id, True, "nothing", plan.reason, facts, figures, None)
         missing = feature_store.extract_missing_features(collection, store, examples.hashes, run.resources)
         examples = examples.take([i for i, name in enumerate(examples.hashes) if name in store.places])
         examples = examples._replace(n_absent=examples.n_absent + len(missing.unreadable))
@@ -235,12 +235,12 @@ def train_model(
         facts = training.collect_facts(fit)
         model = training.save_model(fit, facts)
         figures = training.evaluate(model)
-        facts["rejection_reason"] = "" if even_if_worse or parent is None else _explain_decline(figures, parent.number)
+        facts["rejection_reason"] = "" if even_if_worse or parent is None else _explain_decline(figures, parent.id)
         inference = infer_suggestions(collection, model, store, InferenceOptions(run.resources))
         renew_indices(collection, model.path, progress)
         facts |= {"curve": fit.curve.points, "seconds": round(monotonic() - start, 1)}
-        training.publish(model.number, facts, figures, by)
-    outcome = model.number, not facts["rejection_reason"], plan.method, plan.reason, facts, figures, inference
+        training.publish(model.id, facts, figures, by)
+    outcome = model.id, not facts["rejection_reason"], plan.method, plan.reason, facts, figures, inference
     return TrainingResult(*outcome, len(missing.unreadable), len(missing.changed))
 
 
@@ -301,7 +301,7 @@ class _Training(NamedTuple):
         annotator = Annotator(fit.model, store.extractor, None, annotator_facts, store.fingerprint)
         annotator.save(collection.models / folder)
         row: JsonObject = {"folder": folder, "method": self.plan.method, "facts": facts, "figures": {}}
-        row |= {"parent_id": self.parent and self.parent.number, "last_entry_id": self.examples.last_entry_id}
+        row |= {"parent_id": self.parent and self.parent.id, "last_entry_id": self.examples.last_entry_id}
         return model_registry.load_model(collection, model_registry.register_model(collection, row))
 
     def evaluate(self, model: model_registry.LoadedModel) -> JsonObject:
@@ -327,16 +327,17 @@ class _Training(NamedTuple):
         difference = {name: difference._asdict() for name, difference in differences.items()}
         return figures | {"before": evaluation.summarize_metrics(before[0]), "difference": difference}
 
-    def publish(self, number: int, facts: JsonObject, figures: JsonObject, by: str) -> None:
+    def publish(self, model_id: int, facts: JsonObject, figures: JsonObject, by: str) -> None:
         """Complete the model's row and put it into use unless it is held back; `undo` reverts the use."""
         rejection = facts["rejection_reason"]
-        message = f"model {number} {'not put into use' if rejection else 'in use'}, "
+        message = f"model {model_id} {'not put into use' if rejection else 'in use'}, "
         message += "from scratch" if self.plan.method == "full" else "learnt from corrections"
         message += f": {rejection}" if rejection else ""
         with begin_entry(self.collection.engine, by, "train", message, always=True) as change:
-            change.connection.execute(update(models).where(models.c.id == number).values(facts=facts, figures=figures))
+            statement = update(models).where(models.c.id == model_id).values(facts=facts, figures=figures)
+            change.connection.execute(statement)
             if not rejection:
-                model_registry.put_into_use(change, number)
+                model_registry.put_into_use(change, model_id)
 
 
 def _check_modality(collection: Collection) -> None:

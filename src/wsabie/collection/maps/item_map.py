@@ -200,7 +200,7 @@ class Map(NamedTuple):
     @property
     def model(self) -> int:
         """Id of the model."""
-        return self.loaded_model.number
+        return self.loaded_model.id
 
 
 @dataclass(frozen=True)
@@ -311,8 +311,8 @@ def _fingerprint_present(connection: Connection) -> tuple[int, ...]:
 
     Plain sums of ids or squares collide for many sets, so each id is scrambled first.
     """
-    number, (first_prime, second_prime) = items.c.id, _PRIMES
-    scrambled = number % first_prime * _FACTOR % first_prime
+    item_id, (first_prime, second_prime) = items.c.id, _PRIMES
+    scrambled = item_id % first_prime * _FACTOR % first_prime
     query = select(func.count(), func.coalesce(func.sum(scrambled * scrambled % second_prime), 0))
     return tuple(int(part) for part in connection.execute(query.where(items.c.state == "present")).one())
 
@@ -392,13 +392,13 @@ def place_labels(collection: Collection, item_map: Map, k: int = 500) -> list[La
         columns, names = item_map.loaded_model.labels_now(connection), label_store.read_label_names(connection)
         counts: dict[int, int] = defaultdict(int, connection.execute(label_store.ITEMS_BY_LABEL).all())
     known = {*columns.tolist()} & names.keys()
-    label_ids = sorted(known, key=lambda number: (-counts[number], names[number]))[:k]
+    label_ids = sorted(known, key=lambda label_id: (-counts[label_id], names[label_id]))[:k]
     if not len(item_map.items) or not label_ids:
         return []
     places = compute_median(item_map.places[_find_best_items(item_map, label_ids, columns)])
     return [
-        LabelPosition(number, names[number], float(x), float(y), counts[number])
-        for number, (x, y) in zip(label_ids, places, strict=True)
+        LabelPosition(label_id, names[label_id], float(x), float(y), counts[label_id])
+        for label_id, (x, y) in zip(label_ids, places, strict=True)
     ]
 
 
@@ -412,9 +412,9 @@ def colour_items(collection: Collection, label: str) -> tuple[Int64, UInt8]:
     """
     a, s = annotations.c, suggestions.c
     with begin_read(collection.engine) as connection:
-        number = label_store.find_label(connection, label)
-        decided = select(a.item_id, a.state).where(a.label_id == number, a.region == "")
-        is_suggested = (s.model_id == find_model_in_use(connection)) & (s.label_id == number)
+        label_id = label_store.find_label(connection, label)
+        decided = select(a.item_id, a.state).where(a.label_id == label_id, a.region == "")
+        is_suggested = (s.model_id == find_model_in_use(connection)) & (s.label_id == label_id)
         suggested = select(s.item_id, s.probability).where(is_suggested)
         codes = {item: _encode_probability(probability) for item, probability in connection.execute(suggested)}
         codes |= {item: _STATES[state] for item, state in connection.execute(decided)}

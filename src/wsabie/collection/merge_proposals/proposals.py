@@ -193,7 +193,7 @@ def read_labels_by_frequency(connection: Connection) -> tuple[list[LabelCount], 
     )
     rows = sorted(connection.execute(query).all(), key=lambda row: (-row[3], row[0]))
     places = {row[0]: i for i, row in enumerate(rows)}
-    final_ids = {number: number for number in places} | read_merge_targets(connection)
+    final_ids = {label_id: label_id for label_id in places} | read_merge_targets(connection)
     pairs = [(places[row[0]], places[row[4]]) for row in rows if row[4] in places]
     for left, right in connection.execute(select(excluded.label_a, excluded.label_b)):
         pairs.append((places[final_ids[left]], places[final_ids[right]]))
@@ -222,8 +222,8 @@ def _compute_label_means(
     model: LoadedModel, connection: Connection, places: Mapping[int, int]
 ) -> tuple[Float32, list[int]]:
     """Return label embeddings of a model with their places; merged labels give the mean."""
-    vectors, numbers = model.model.label_vectors, model.labels_now(connection).tolist()
-    columns = group_pairs((places[number], column) for column, number in enumerate(numbers) if number in places)
+    vectors, label_ids = model.model.label_vectors, model.labels_now(connection).tolist()
+    columns = group_pairs((places[label_id], column) for column, label_id in enumerate(label_ids) if label_id in places)
     frequent = sorted(columns)[:MAX_SEARCHED]
     means = np.empty((len(frequent), vectors.shape[1]), np.float32)
     for row, label_place in enumerate(frequent):
@@ -365,7 +365,7 @@ def read_proposals(collection: Collection) -> ProposalStatus:
         merge_targets = read_merge_targets(connection)
     links: dict[Pair, MergeReason] = {}
     for left_id, right_id, reason in snapshot.links:
-        places = {places_by_id.get(merge_targets.get(number, number)) for number in (left_id, right_id)}
+        places = {places_by_id.get(merge_targets.get(label_id, label_id)) for label_id in (left_id, right_id)}
         pair = tuple(sorted(place for place in places if place is not None))
         if len(pair) == 2:
             links.setdefault(pair, reason)  # best first
@@ -377,8 +377,8 @@ _read_cached_labels, _snapshots = CatalogueCache(read_labels_by_frequency), File
 
 
 def _list_links(proposal: MergeProposal) -> list[tuple[int, int, MergeReason]]:
-    numbers = {label.name: label.id for label in (proposal.target, *proposal.labels)}
-    return [(numbers[reason.first], numbers[reason.second], reason) for reason in proposal.reasons]
+    ids_by_name = {label.name: label.id for label in (proposal.target, *proposal.labels)}
+    return [(ids_by_name[reason.first], ids_by_name[reason.second], reason) for reason in proposal.reasons]
 
 
 def _read_knowledge(paths: Sequence[Path], *, must_exist: bool) -> tuple[KnowledgeGraph | None, dict[str, str]]:

@@ -60,20 +60,20 @@ class ItemEmbeddings(NamedTuple):
             raise ModelFolderError("the points of items have another shape than the model")
         return embeddings
 
-    def find(self, numbers: Int64, marks: UInt64) -> Int64:
+    def find(self, item_ids: Int64, marks: UInt64) -> Int64:
         """Return the positions of items, -1 for those that are not stored with this content, (n,)."""
         if not len(self.items):
-            return np.full(len(numbers), -1)
-        positions = np.minimum(np.searchsorted(self.items, numbers), len(self.items) - 1)
-        return np.where((self.items[positions] == numbers) & (self.marks[positions] == marks), positions, -1)
+            return np.full(len(item_ids), -1)
+        positions = np.minimum(np.searchsorted(self.items, item_ids), len(self.items) - 1)
+        return np.where((self.items[positions] == item_ids) & (self.marks[positions] == marks), positions, -1)
 
     def merge(self, updates: "ItemEmbeddings") -> "ItemEmbeddings":
         """Return the embeddings merged with those of other items, which replace older ones."""
         is_kept = ~np.isin(self.items, updates.items)
-        numbers = np.concatenate([self.items[is_kept], updates.items])
-        order = np.argsort(numbers)
+        item_ids = np.concatenate([self.items[is_kept], updates.items])
+        order = np.argsort(item_ids)
         marks = np.concatenate([self.marks[is_kept], updates.marks])[order]
-        return ItemEmbeddings(numbers[order], marks, np.concatenate([self.points[is_kept], updates.points])[order])
+        return ItemEmbeddings(item_ids[order], marks, np.concatenate([self.points[is_kept], updates.points])[order])
 
 
 class SearchIndex(NamedTuple):
@@ -149,7 +149,7 @@ SENSIBLE = 100_000
 
 _SPARE = 16  # additional matches, as some items may be gone
 # Built once: checking hundreds of ids as parts of a new query took longer than the query.
-_PRESENT = select(items.c.id).where(items.c.id.in_(bindparam("numbers", expanding=True)), items.c.state == "present")
+_PRESENT = select(items.c.id).where(items.c.id.in_(bindparam("item_ids", expanding=True)), items.c.state == "present")
 _SIMILARITIES = ("dot", "cosine")
 _log = logging.getLogger("wsabie")
 
@@ -223,12 +223,12 @@ def find_nearest_items(
     while n_candidates and pending:
         exclusion = _repeat_exclusion(excluded, len(pending), len(points.items)) if len(excluded) else None
         ids, scores = index.top_k(table[pending], n_requested, exclude=exclusion)
-        numbers = np.where(ids >= 0, points.items[ids], -1)
+        item_ids = np.where(ids >= 0, points.items[ids], -1)
         with begin_read(collection.engine) as connection:
-            blocks = iterate_chunks(np.unique(numbers[ids >= 0]).tolist(), 500)
-            rows = [connection.scalars(_PRESENT, {"numbers": block}).all() for block in blocks]
+            blocks = iterate_chunks(np.unique(item_ids[ids >= 0]).tolist(), 500)
+            rows = [connection.scalars(_PRESENT, {"item_ids": block}).all() for block in blocks]
         present = set(chain.from_iterable(rows))
-        for query, row_items, row_scores in zip(pending, numbers.tolist(), scores.tolist(), strict=True):
+        for query, row_items, row_scores in zip(pending, item_ids.tolist(), scores.tolist(), strict=True):
             pairs = zip(row_items, row_scores, strict=True)
             results[query] = [ItemNeighbour(item, score) for item, score in pairs if item in present][:k]
         if n_requested == n_candidates:

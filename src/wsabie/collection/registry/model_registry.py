@@ -97,7 +97,7 @@ class ModelSwitch(NamedTuple):
 class LoadedModel:
     """Model with the label ids of its columns."""
 
-    number: int
+    id: int
     path: Path
     annotator: Annotator
     record: ModelRecord
@@ -167,7 +167,7 @@ class LoadedModel:
 
     def _read_current_labels(self, connection: Connection) -> Int64:
         targets = label_store.read_merge_targets(connection)
-        targets |= {number: number for number in label_store.read_label_names(connection)}
+        targets |= {label_id: label_id for label_id in label_store.read_label_names(connection)}
         return np.array([targets.get(n, -1) for n in self.labels.tolist()], np.int64)
 
 
@@ -185,7 +185,7 @@ def list_models(collection: Collection) -> list[ModelRecord]:
     return [record for record in records if record.figures or record.in_use]
 
 
-def read_model(collection: Collection, number: int) -> ModelRecord:
+def read_model(collection: Collection, model_id: int) -> ModelRecord:
     """Return the record of a model.
 
     Raises
@@ -194,9 +194,9 @@ def read_model(collection: Collection, number: int) -> ModelRecord:
         There is none, or it was removed.
     """
     for record in list_models(collection):
-        if record.id == number:
+        if record.id == model_id:
             return record
-    message = f"there is no model {number}"
+    message = f"there is no model {model_id}"
     raise NotFoundError(_suggest_list(collection, message), served=message)
 
 
@@ -217,13 +217,13 @@ def find_rollback(collection: Collection) -> Rollback | None:
     query = query.where(c.table == models.name, c.before.is_not(None), j.undone_by.is_(None), j.undoes.is_(None))
     available = {record.id for record in list_models(collection) if record.is_available}
     with begin_read(collection.engine) as connection:
-        for number, model, old_row, new_row in connection.execute(query.order_by(c.id.desc())):
+        for entry_id, model, old_row, new_row in connection.execute(query.order_by(c.id.desc())):
             if new_row is not None and old_row["in_use"] and not new_row["in_use"]:
-                return Rollback(number, model) if model in available else None
+                return Rollback(entry_id, model) if model in available else None
     return None
 
 
-def load_model(collection: Collection, number: int | None = None) -> LoadedModel:
+def load_model(collection: Collection, model_id: int | None = None) -> LoadedModel:
     """Load a model; None loads the one in use.
 
     Raises
@@ -232,10 +232,10 @@ def load_model(collection: Collection, number: int | None = None) -> LoadedModel
         There is none, or its folder is missing or damaged.
     """
     with begin_read(collection.engine) as connection:
-        number = require_model(connection, collection.folder) if number is None else number
-        row = connection.execute(_RECORDS.where(models.c.id == number)).first()
+        model_id = require_model(connection, collection.folder) if model_id is None else model_id
+        row = connection.execute(_RECORDS.where(models.c.id == model_id)).first()
     if row is None:
-        message = f"there is no model {number}"
+        message = f"there is no model {model_id}"
         raise InputError(_suggest_list(collection, message), served=message)
     record = _make_record(collection, row._mapping)
     path = collection.models / record.folder
@@ -261,8 +261,8 @@ def load_model_in_use(collection: Collection) -> LoadedModel:
     InputError
         There is none, or its folder is missing or damaged.
     """
-    folder, number = find_model_folder(collection, None)
-    return _loaded_models.get((folder, folder.is_dir()), lambda: load_model(collection, number))
+    folder, model_id = find_model_folder(collection, None)
+    return _loaded_models.get((folder, folder.is_dir()), lambda: load_model(collection, model_id))
 
 
 def find_usable_model(
@@ -270,8 +270,8 @@ def find_usable_model(
 ) -> tuple[LoadedModel | None, str]:
     """Return the model in use, or None and the reason why it is unusable."""
     with begin_read(collection.engine) as connection:
-        number = find_model_in_use(connection)
-    if number is None:
+        model_id = find_model_in_use(connection)
+    if model_id is None:
         return None, NO_MODEL
     try:
         return load(collection), ""
@@ -282,12 +282,12 @@ def find_usable_model(
 def find_model_folder(collection: Collection, model: int | None) -> tuple[Path, int]:
     """Return the folder and the id of a model; None is the one in use."""
     with begin_read(collection.engine) as connection:
-        number = require_model(connection, collection.folder) if model is None else model
-        folder = connection.execute(select(models.c.folder).where(models.c.id == number)).scalar_one()
-    return collection.models / folder, number
+        model_id = require_model(connection, collection.folder) if model is None else model
+        folder = connection.execute(select(models.c.folder).where(models.c.id == model_id)).scalar_one()
+    return collection.models / folder, model_id
 
 
-def use_model(collection: Collection, number: int, *, by: str) -> ModelSwitch:
+def use_model(collection: Collection, model_id: int, *, by: str) -> ModelSwitch:
     """Put a model into use; its earlier suggestions are there at once, and `undo` reverts the switch.
 
     Raises
@@ -295,24 +295,24 @@ def use_model(collection: Collection, number: int, *, by: str) -> ModelSwitch:
     InputError
         There is no such model, or its folder is missing.
     """
-    load_model(collection, number)
-    with begin_entry(collection.engine, by, "models", f"model {number} in use") as change:
-        if change.connection.scalar(select(models.c.is_removed).where(models.c.id == number)):
-            raise InputError(f"model {number} was removed; choose another, or train again")
-        return ModelSwitch(number, put_into_use(change, number), count_unseen_items(change.connection, number))
+    load_model(collection, model_id)
+    with begin_entry(collection.engine, by, "models", f"model {model_id} in use") as change:
+        if change.connection.scalar(select(models.c.is_removed).where(models.c.id == model_id)):
+            raise InputError(f"model {model_id} was removed; choose another, or train again")
+        return ModelSwitch(model_id, put_into_use(change, model_id), count_unseen_items(change.connection, model_id))
 
 
-def put_into_use(change: JournalWriter, number: int) -> int | None:
+def put_into_use(change: JournalWriter, model_id: int) -> int | None:
     """Mark a model as the one in use; return the previous one."""
     previous = find_model_in_use(change.connection)
-    change.update(models, {n: {"in_use": n == number} for n in (previous, number) if n is not None})
+    change.update(models, {n: {"in_use": n == model_id} for n in (previous, model_id) if n is not None})
     return previous
 
 
-def count_unseen_items(connection: Connection, number: int) -> int:
+def count_unseen_items(connection: Connection, model_id: int) -> int:
     """Return the number of items that a model has not processed."""
     v = item_scores.c
-    is_scored = select(v.item_id).where(v.model_id == number, v.item_id == items.c.id).exists()
+    is_scored = select(v.item_id).where(v.model_id == model_id, v.item_id == items.c.id).exists()
     query = select(func.count()).where(items.c.state == "present", items.c.hash.is_not(None), ~is_scored)
     return connection.scalar(query) or 0
 
@@ -335,9 +335,9 @@ def register_model(collection: Collection, row: Row) -> int:
     """Insert the row of a model that is not in use yet; return its id, which is never reused."""
     defaults = {"created_at": format_current_time(), "in_use": False, "is_removed": False}
     with begin_write(collection.engine) as connection:
-        number = next_id(connection, models)
-        connection.execute(insert(models), [defaults | row | {"id": number}])
-    return number
+        model_id = next_id(connection, models)
+        connection.execute(insert(models), [defaults | row | {"id": model_id}])
+    return model_id
 
 
 def remove_old_models(collection: Collection, n: int, *, by: str) -> list[int]:
@@ -373,14 +373,14 @@ def remove_unfinished_models(collection: Collection) -> None:
     remove_drafts(collection.place)
 
 
-def _delete_data(collection: Collection, number: int, folder: str) -> None:
+def _delete_data(collection: Collection, model_id: int, folder: str) -> None:
     """Remove the folder, the suggestions and the scores of a model, a few items at a time."""
     if _FOLDER_NAME.fullmatch(folder):
         shutil.rmtree(collection.models / folder, ignore_errors=True)
     for table in (suggestions, item_scores):
-        query = select(table.c.item_id).where(table.c.model_id == number).distinct().limit(_CHUNK)
+        query = select(table.c.item_id).where(table.c.model_id == model_id).distinct().limit(_CHUNK)
         item_ids: Sequence[int] | None = None
         while item_ids is None or item_ids:
             with begin_write(collection.engine) as connection:
                 item_ids = connection.scalars(query).all()
-                connection.execute(delete(table).where(table.c.model_id == number, table.c.item_id.in_(item_ids)))
+                connection.execute(delete(table).where(table.c.model_id == model_id, table.c.item_id.in_(item_ids)))

@@ -221,16 +221,16 @@ def read_thresholds(model: Path, annotator: Annotator, precision: float) -> Thre
         The model has no evaluation on held-out items of a collection, the evaluation is damaged, or the precision is no
         share.
     """
-    numbers = annotator.facts.get("label_ids")
-    is_calibrated = getattr(annotator.model, "calibration_", None) is not None and numbers is not None
-    if not is_calibrated or len(numbers or ()) != len(annotator.model.vocabulary_) or not (model / "judged").is_dir():
+    label_ids = annotator.facts.get("label_ids")
+    is_calibrated = getattr(annotator.model, "calibration_", None) is not None and label_ids is not None
+    if not is_calibrated or len(label_ids or ()) != len(annotator.model.vocabulary_) or not (model / "judged").is_dir():
         raise InputError(
             f"nobody knows how often the labels of {model} are right: models are judged by the held-out items of a "
             "collection; make one (wsabie collection init DIR), let it learn (wsabie collection train DIR), and give "
             "the folder of its model, in DIR/.wsabie/models"
         )
     curve = PrecisionCurve(load_holdout_suggestions(model))
-    return curve.threshold(precision).by_column(np.array(numbers, np.int64))
+    return curve.threshold(precision).by_column(np.array(label_ids, np.int64))
 
 
 def save_holdout_suggestions(model: Path, suggestions: HoldoutSuggestions) -> None:

@@ -58,8 +58,8 @@ def list_roots(collection: Collection) -> list[Root]:
     query = select(roots.c.id, roots.c.options, tag_sources.c.source).outerjoin(tag_sources).order_by(roots.c.id)
     folders = collection.roots()
     return [
-        Root(number, folders[number], (options or {}) | ({"tags": tags} if tags else {}))
-        for number, options, tags in fetch_rows(collection.engine, query.where(roots.c.path != WEB_ROOT))
+        Root(root_id, folders[root_id], (options or {}) | ({"tags": tags} if tags else {}))
+        for root_id, options, tags in fetch_rows(collection.engine, query.where(roots.c.path != WEB_ROOT))
     ]
 
 
@@ -68,18 +68,18 @@ def read_modality(collection: Collection) -> str | None:
     return next((root.options["modality"] for root in list_roots(collection) if "modality" in root.options), None)
 
 
-def save_root_options(connection: Connection, number: int, options: JsonObject) -> None:
+def save_root_options(connection: Connection, root_id: int, options: JsonObject) -> None:
     """Save the scan options of a root; an existing source of tags stays (see `change_tag_source`)."""
     stored = {name: value for name, value in options.items() if name != "tags"}
-    connection.execute(update(roots).where(roots.c.id == number).values(options=stored))
-    choice = connection.execute(select(tag_sources.c.id).where(tag_sources.c.root_id == number)).first()
+    connection.execute(update(roots).where(roots.c.id == root_id).values(options=stored))
+    choice = connection.execute(select(tag_sources.c.id).where(tag_sources.c.root_id == root_id)).first()
     if choice is None and "tags" in options:
-        connection.execute(insert(tag_sources).values(root_id=number, source=options["tags"]))
+        connection.execute(insert(tag_sources).values(root_id=root_id, source=options["tags"]))
 
 
-def change_tag_source(change: JournalWriter, number: int, tags: str) -> None:
+def change_tag_source(change: JournalWriter, root_id: int, tags: str) -> None:
     """Change the source of tags of a root; an undo restores it."""
-    choice_ids = change.connection.scalars(select(tag_sources.c.id).where(tag_sources.c.root_id == number))
+    choice_ids = change.connection.scalars(select(tag_sources.c.id).where(tag_sources.c.root_id == root_id))
     change.update(tag_sources, {choice_id: {"source": tags} for choice_id in choice_ids})
 
 
@@ -128,8 +128,8 @@ def add_root(collection: Collection, folder: Path, *, by: str) -> int:
     with begin_entry(collection.engine, by, "add", f"added the folder {folder}", always=True) as change:
         if change.connection.execute(select(roots.c.id).where(roots.c.path == str(folder))).first() is not None:
             raise InputError(f"{folder} is scanned already; run: {format_command('scan', collection.folder)}")
-        number = change.connection.execute(insert(roots).values(path=str(folder))).inserted_primary_key
-    return int(number[0])  # type: ignore[index]  # it has one
+        primary_key = change.connection.execute(insert(roots).values(path=str(folder))).inserted_primary_key
+    return int(primary_key[0])  # type: ignore[index]  # it has one
 
 
 UNREADABLE_FOLDER = "folder that cannot be read"
@@ -303,10 +303,10 @@ def _stamp_sidecars(folder: Path, files: Iterable[str]) -> dict[str, str]:
     with_sidecars = {name for name in subfolders if any((folder / name).glob("*.[xX][mM][pP]"))}
     for name in files:
         if name.rpartition("/")[0] in with_sidecars:
-            for number, path in enumerate(list_sidecar_paths(folder / name)):
+            for position, path in enumerate(list_sidecar_paths(folder / name)):
                 with suppress(OSError):
                     stat = os.lstat(path)
-                    stamps[name] = f"{number // 2}:{stat.st_size}:{stat.st_mtime_ns}"
+                    stamps[name] = f"{position // 2}:{stat.st_size}:{stat.st_mtime_ns}"
                     break
     return stamps
 

@@ -112,11 +112,11 @@ def assign_items(files: Sequence[FileRecord], vanished: Mapping[str, Sequence[It
     """
     candidates = [*chain.from_iterable(vanished.values()), *(file.item for file in files if file.item is not None)]
     available = group_pairs((item.hash, item) for item in candidates if item.hash is not None)
-    contents = [(file.inspection.hash or "", number) for number, file in enumerate(files)]
-    by_content = group_pairs((content, number) for content, number in contents if content in available)
+    contents = [(file.inspection.hash or "", position) for position, file in enumerate(files)]
+    by_content = group_pairs((content, position) for content, position in contents if content in available)
     moves: dict[int, ItemRecord] = {}
-    for content, numbers in by_content.items():
-        moves |= _pair_files(numbers, files, available[content])
+    for content, positions in by_content.items():
+        moves |= _pair_files(positions, files, available[content])
     return _drop_blocked_moves(moves, files)
 
 
@@ -129,7 +129,7 @@ _PAIRING_KEYS: tuple[Callable[[FileRecord | ItemRecord], object], ...] = (
 
 
 def _pair_files(
-    numbers: Sequence[int], files: Sequence[FileRecord], items: Sequence[ItemRecord]
+    positions: Sequence[int], files: Sequence[FileRecord], items: Sequence[ItemRecord]
 ) -> dict[int, ItemRecord]:
     """Pair files and items of the same content: by path, then by name, by folder, and by order."""
     pairs: dict[int, ItemRecord] = {}
@@ -138,9 +138,9 @@ def _pair_files(
         by_key: defaultdict[object, deque[ItemRecord]] = defaultdict(deque)
         for item in unpaired:
             by_key[key(item)].append(item)
-        for number in numbers:
-            if number not in pairs and (matches := by_key[key(files[number])]):
-                pairs[number] = matches.popleft()
+        for position in positions:
+            if position not in pairs and (matches := by_key[key(files[position])]):
+                pairs[position] = matches.popleft()
         unpaired = sorted((item for matches in by_key.values() for item in matches), key=lambda item: item.id)
     return pairs
 
@@ -189,9 +189,9 @@ def write_block(
         for entry in valid:
             if entry.kind != "moved" and entry.item is not None:
                 _update_item(change.connection, entry.item, _make_content_columns(entry))
-        numbers = _add_items(change.connection, [entry for entry in valid if entry.item is None])
+        ids_by_path = _add_items(change.connection, [entry for entry in valid if entry.item is None])
         refused = _set_parents(change, valid)
-        tagged = _add_tags(change, valid, numbers)
+        tagged = _add_tags(change, valid, ids_by_path)
         unlisted_counts = _withdraw_tags(change, valid)
     counts = Counter[str](entry.kind for entry in valid) + unlisted_counts
     same_items = [entry.item for entry in valid if entry.kind == "same" and entry.item is not None]
@@ -204,8 +204,8 @@ def write_missing(engine: Engine, missing: Sequence[ItemRecord]) -> int:
     """Mark items whose files are gone as missing; return how many were not marked yet."""
     with begin_write(engine) as connection:
         paths = _read_paths(connection, [item.id for item in missing])
-        numbers = [item.id for item in missing if paths.get(item.id) == (item.root, item.path)]
-        not_yet_missing = items.c.id.in_(numbers) & (items.c.state != "missing")
+        item_ids = [item.id for item in missing if paths.get(item.id) == (item.root, item.path)]
+        not_yet_missing = items.c.id.in_(item_ids) & (items.c.state != "missing")
         return connection.execute(update(items).where(not_yet_missing).values(state="missing")).rowcount
 
 
@@ -241,9 +241,9 @@ def _select_valid(connection: Connection, block: Sequence[FileRecord]) -> list[F
         valid = remaining  # an entry whose target path stays occupied waits for the next scan
 
 
-def _read_paths(connection: Connection, numbers: Sequence[int]) -> dict[int, tuple[int, str]]:
+def _read_paths(connection: Connection, item_ids: Sequence[int]) -> dict[int, tuple[int, str]]:
     query = select(items.c.id, items.c.root_id, items.c.path)
-    return {row[0]: (row[1], row[2]) for row in select_in(connection, query, items.c.id, numbers)}
+    return {row[0]: (row[1], row[2]) for row in select_in(connection, query, items.c.id, item_ids)}
 
 
 def _read_item_ids(connection: Connection, files: Sequence[FileRecord]) -> dict[tuple[int, str], int]:
@@ -260,8 +260,8 @@ def _move_items(connection: Connection, moves: Sequence[FileRecord]) -> None:
     """Move items to their new paths; all leave before any arrives, since they may swap paths."""
     pairs = [(entry.item, entry) for entry in moves if entry.item is not None]
     if len(pairs) > 1:
-        leave = update(items).where(items.c.id == bindparam("number")).values(path=bindparam("aside"))
-        asides = [{"number": item.id, "aside": f"/{item.id}"} for item, _ in pairs]  # no real path looks like this
+        leave = update(items).where(items.c.id == bindparam("item_id")).values(path=bindparam("aside"))
+        asides = [{"item_id": item.id, "aside": f"/{item.id}"} for item, _ in pairs]  # no real path looks like this
         connection.execute(leave, asides)
     for item, entry in pairs:
         columns = _make_content_columns(entry) | _make_path_columns(entry)
@@ -309,7 +309,7 @@ def _add_items(connection: Connection, files: Sequence[FileRecord]) -> dict[tupl
     return _read_item_ids(connection, files)
 
 
-def _add_tags(change: JournalWriter, entries: Iterable[FileRecord], numbers: Mapping[tuple[int, str], int]) -> int:
+def _add_tags(change: JournalWriter, entries: Iterable[FileRecord], ids_by_path: Mapping[tuple[int, str], int]) -> int:
     """Accept the labels that files list; return how many are new. Earlier decisions stay."""
     tagged = 0
     labelled = [entry for entry in entries if entry.labels]
@@ -320,7 +320,7 @@ def _add_tags(change: JournalWriter, entries: Iterable[FileRecord], numbers: Map
         origin_entries = [entry for entry in labelled if entry.tag_origin == origin]
         labels = label_store.ensure_labels(change, [label for entry in origin_entries for label in entry.labels])
         decisions = [
-            Decision(entry.item.id if entry.item else numbers[entry.root, entry.path], labels[label], "accepted")
+            Decision(entry.item.id if entry.item else ids_by_path[entry.root, entry.path], labels[label], "accepted")
             for entry in origin_entries
             for label in entry.labels
             if entry.item is None or (entry.item.id, labels[label]) not in accepted

@@ -65,7 +65,7 @@ class ParsedQuery(NamedTuple):
     @property
     def labels(self) -> dict[int, str]:
         """Labels of all terms."""
-        return {number: name for term in self.terms for number, name in term.labels.items()}
+        return {label_id: name for term in self.terms for label_id, name in term.labels.items()}
 
 
 class LabelKnowledge:
@@ -138,15 +138,15 @@ class LabelNames:
         rows = connection.execute(select(synonyms.c.name, synonyms.c.label_id, synonyms.c.language)).all()
         self.synonyms: dict[str, int] = {row[0]: row[1] for row in rows}
         self.languages: dict[str, str] = {row[0]: row[2] for row in rows}
-        self.numbers = self.synonyms | {name: number for number, name in self.labels.items()}
-        self._ids_by_folded_name = group_pairs((name.casefold(), number) for name, number in self.numbers.items())
-        self.most_words = max((name.count(" ") + 1 for name in self.numbers), default=1)
+        self.ids = self.synonyms | {name: label_id for label_id, name in self.labels.items()}
+        self._ids_by_folded_name = group_pairs((name.casefold(), label_id) for name, label_id in self.ids.items())
+        self.most_words = max((name.count(" ") + 1 for name in self.ids), default=1)
 
     def find(self, phrase: str) -> QueryTerm | None:
         """Return the label of this name, or all labels that differ in case only."""
-        exact = self.numbers.get(phrase)
-        numbers = [exact] if exact is not None else self._ids_by_folded_name.get(phrase.casefold(), ())
-        matches = {number: self.labels[number] for number in numbers}
+        exact = self.ids.get(phrase)
+        label_ids = [exact] if exact is not None else self._ids_by_folded_name.get(phrase.casefold(), ())
+        matches = {label_id: self.labels[label_id] for label_id in label_ids}
         if not matches:
             return None
         if len(matches) > 1:
@@ -176,7 +176,7 @@ def _match_knowledge(names: LabelNames, phrase: str, matcher: QueryMatcher) -> Q
         match = matcher.match(phrase)
     except UnknownLabelError:
         return None
-    return QueryTerm(phrase, {names.numbers[name]: name for name in match.labels}, match.sentence)
+    return QueryTerm(phrase, {names.ids[name]: name for name in match.labels}, match.sentence)
 
 
 def _split_phrases(text: str) -> Iterator[tuple[bool, list[str]]]:
@@ -209,7 +209,7 @@ def find_items_of_labels(
         loaded_model, column_labels = _load_model_and_labels(collection)
         means = [_average_vectors(loaded_model, column_labels, label_set) for label_set in label_sets]
         points = {place: vector for place, vector in enumerate(means) if vector is not None}
-        queries, model = list(points.values()), loaded_model.number
+        queries, model = list(points.values()), loaded_model.id
         neighbours = find_nearest_items(collection, queries, k, similarity="dot", exclude=exclude, model=model)
     except InputError:
         return results
@@ -218,20 +218,20 @@ def find_items_of_labels(
     return results
 
 
-def find_nearest_labels(collection: Collection, number: int, k: int = 10) -> dict[int, float]:
+def find_nearest_labels(collection: Collection, label_id: int, k: int = 10) -> dict[int, float]:
     """Return the ids and cosines of the labels nearest to a label; empty if the model lacks it."""
     try:
         loaded_model, column_labels = _load_model_and_labels(collection)
     except InputError:
         return {}
-    vector = _average_vectors(loaded_model, column_labels, [number])
+    vector = _average_vectors(loaded_model, column_labels, [label_id])
     if vector is None:
         return {}
     n, vectors = min(k + 8, len(column_labels)), loaded_model.model.label_vectors
     ids, cosines = find_top_k(vector[np.newaxis], vectors, n, similarity="cosine")
     neighbours: dict[int, float] = {}
     for label, cosine in zip(column_labels[ids[0]].tolist(), cosines[0].tolist(), strict=True):
-        if label not in (number, -1):
+        if label not in (label_id, -1):
             neighbours.setdefault(label, cosine)
     return dict(islice(neighbours.items(), k))
 
@@ -244,7 +244,7 @@ def _load_model_and_labels(collection: Collection) -> tuple[LoadedModel, Int64]:
 
 def _average_vectors(loaded_model: LoadedModel, column_labels: Int64, label_ids: Sequence[int]) -> Float32 | None:
     """Return the mean of some labels; labels merged into one of them count too."""
-    columns = [matches for number in label_ids if len(matches := np.flatnonzero(column_labels == number))]
+    columns = [matches for label_id in label_ids if len(matches := np.flatnonzero(column_labels == label_id))]
     if not columns:
         return None
     vector: Float32 = np.mean([loaded_model.model.label_vectors[matches].mean(axis=0) for matches in columns], axis=0)
@@ -266,7 +266,7 @@ _COMBINED = 8  # combinations of labels that are searched if terms have several 
 class RelatedLabel(NamedTuple):
     """Label with the reason and strength of its relation."""
 
-    number: int
+    id: int
     name: str
     reason: str
     score: float | None
@@ -323,24 +323,24 @@ def search_items(
     with begin_snapshot(collection.engine) as connection:
         meaning = parse_query(connection, text, knowledge)
         # Rejecting one label of a term with several is no reason against an item.
-        single_labels = [number for term in meaning.terms if len(term.labels) == 1 for number in term.labels]
+        single_labels = [label_id for term in meaning.terms if len(term.labels) == 1 for label_id in term.labels]
         excluded_query = _select_decided(single_labels, "rejected").union(_select_decided(meaning.excluded))
         excluded = connection.scalars(excluded_query).all()
         related_first = [*_find_kinds(connection, meaning), *_find_by_knowledge(connection, meaning, knowledge)]
         names = read_names(connection).labels
         related = list(islice(_find_related(collection, meaning, related_first, names), _MAX_CANDIDATES))
         combinations = list(islice(product(*(term.labels.items() for term in meaning.terms)), _COMBINED))
-        label_sets = [[number for number, _ in pairs] for pairs in combinations] + [[label.number] for label in related]
+        label_sets = [[label_id for label_id, _ in pairs] for pairs in combinations] + [[label.id] for label in related]
         # The first two groups hold up to 2 k items, which later groups skip.
         neighbours = find_items_of_labels(collection, label_sets, 3 * k, exclude=excluded)
         by_label = [(pairs[0][1], near) for pairs, near in zip(combinations, neighbours, strict=False)]
         groups = _make_main_groups(connection, meaning, k, by_label)
         shown_items, half = {hit.item for group in groups for hit in group.hits}, max(1, k // 2)
         n_newest = len(shown_items) + (RELATED + 1) * half
-        is_allowed, related_ids = annotations.c.item_id.not_in(excluded_query), [label.number for label in related]
+        is_allowed, related_ids = annotations.c.item_id.not_in(excluded_query), [label.id for label in related]
         tagged = label_store.find_example_items(connection, related_ids, n_newest, is_allowed)
     for label, near in zip(related, neighbours[len(combinations) :], strict=True):
-        scores: dict[int, float | None] = {item.id: None for item in tagged[label.number]}
+        scores: dict[int, float | None] = {item.id: None for item in tagged[label.id]}
         scores |= {item: score for item, score in near if item not in scores}  # similar ones if few are tagged
         hits = [SearchHit(item, label.name, score) for item, score in scores.items() if item not in shown_items][:half]
         if hits:
@@ -381,9 +381,10 @@ def _find_tagged(connection: Connection, terms: Sequence[QueryTerm], k: int, exc
     return [SearchHit(item, first[label_of[item]], None) for item in item_ids]
 
 
-def _select_decided(numbers: Iterable[int], state: str = "accepted") -> Query:
+def _select_decided(label_ids: Iterable[int], state: str = "accepted") -> Query:
     """Return the query for items with a decision of this state about one of some labels."""
-    return select(annotations.c.item_id).where(annotations.c.label_id.in_(list(numbers)), annotations.c.state == state)
+    a = annotations.c
+    return select(a.item_id).where(a.label_id.in_(list(label_ids)), a.state == state)
 
 
 def _find_kinds(connection: Connection, meaning: ParsedQuery) -> list[RelatedLabel]:
@@ -402,7 +403,7 @@ def _find_by_knowledge(
         return []
     names, (_, finder) = read_names(connection), knowledge.of(connection)
     links = [link for term in meaning.terms for link in finder.related(term.text, MAX_KNOWN_RELATED)]
-    return [RelatedLabel(names.numbers[link.label], link.label, link.reason, link.score) for link in links]
+    return [RelatedLabel(names.ids[link.label], link.label, link.reason, link.score) for link in links]
 
 
 def _find_related(
@@ -411,11 +412,11 @@ def _find_related(
     """Yield related labels: the given ones, then labels near to the query in the model's space."""
     known_ids = set(meaning.labels) | set(meaning.excluded)
     for label in candidates:
-        if label.number not in known_ids:
-            known_ids.add(label.number)
+        if label.id not in known_ids:
+            known_ids.add(label.id)
             yield label
-    for number, name in islice(meaning.labels.items(), _COMBINED):
-        for related_id, cosine in find_nearest_labels(collection, number, RELATED).items():
+    for label_id, name in islice(meaning.labels.items(), _COMBINED):
+        for related_id, cosine in find_nearest_labels(collection, label_id, RELATED).items():
             if related_id not in known_ids and cosine >= NEAR:
                 known_ids.add(related_id)
                 reason = f"near '{name}' in the model's space (cosine {cosine:.2f})"

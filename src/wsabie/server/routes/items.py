@@ -29,7 +29,7 @@ router = make_router("items")
 
 Content = Annotated[str | None, Query(max_length=100, description="Begin of the item's hash, which changes with it.")]
 ItemHitSequence = Sequence[tuple[int, str | None, float | None]]
-"""Items by number, each with the label that it matched and its score."""
+"""Items by id, each with the label that it matched and its score."""
 
 _BROWSER_TYPES = ("image/jpeg", "image/png", "image/webp", "image/gif", "image/avif")
 """Media types that browsers show."""
@@ -85,10 +85,10 @@ def list_items(
 ) -> item_pages.ItemPage:
     """List items that pass a filter, a page at a time."""
     criteria = query.model_dump(exclude={"ids", "sort", "descending", "cursor"})
-    numbers = None if query.ids is None else tuple(map(int, query.ids.split(",")))
+    ids = None if query.ids is None else tuple(map(int, query.ids.split(",")))
     return item_pages.read_item_page(
         collection,
-        ItemFilter(**criteria, numbers=numbers),
+        ItemFilter(**criteria, ids=ids),
         sort=query.sort,
         descending=query.descending,
         cursor=query.cursor,
@@ -186,16 +186,15 @@ def find_similar(item: PathId, collection: OpenCollection, k: Annotated[int, lim
 
 def serialize_hit_groups(collection: Collection, groups: Sequence[ItemHitSequence]) -> list[list[schemas.ScoredItem]]:
     """Convert groups of search hits with one read of the database; items that are gone are left out."""
-    numbers = sorted({number for hits in groups for number, _, _ in hits})
+    item_ids = sorted({item_id for hits in groups for item_id, _, _ in hits})
     items = {
-        item.id: schemas.ScoredItem.model_validate(item)
-        for item in item_pages.read_items_by_number(collection, numbers)
+        item.id: schemas.ScoredItem.model_validate(item) for item in item_pages.read_items_by_id(collection, item_ids)
     }
     return [
         [
-            items[number].model_copy(update={"label": label, "score": score})
-            for number, label, score in hits
-            if number in items
+            items[item_id].model_copy(update={"label": label, "score": score})
+            for item_id, label, score in hits
+            if item_id in items
         ]
         for hits in groups
     ]

@@ -1,6 +1,6 @@
 """Routes of the map: projections, positions of labels, and positions and colours of items as bytes.
 
-All numbers are little-endian. Positions: a uint32 n, then n uint32 (the difference from each item number to the next),
+All numbers are little-endian. Positions: a uint32 n, then n uint32 (the difference from each item id to the next),
 then n pairs of uint16, x and y within the box (0 and 65,535 are its sides). Colours: n, n differences, n bytes.
 Differences are mostly 1, so that they compress to almost nothing.
 """
@@ -49,7 +49,7 @@ def get_map(collection: OpenCollection, method: MapMethod = "pca") -> JsonObject
 def get_item_positions(
     collection: OpenCollection, request: Request, method: MapMethod = "pca", version: MapVersion = None
 ) -> Response:
-    """Return item numbers and positions as bytes: n, n differences of numbers, n pairs within the box."""
+    """Return item ids and positions as bytes: n, n differences of ids, n pairs within the box."""
     projection = _build_requested_map(collection, method, version)
 
     def pack_plain() -> bytes:
@@ -99,16 +99,16 @@ def compute_box(places: Float32) -> schemas.Box:
     return schemas.Box(x=x, y=y, side=side)
 
 
-def pack_values(numbers: Int64, values: Array) -> bytes:
-    """Pack ascending numbers, as differences, and then their values.
+def pack_values(ids: Int64, values: Array) -> bytes:
+    """Pack ascending ids, as differences, and then their values.
 
     Examples
     --------
     >>> pack_values(np.array([5, 7]), np.array([1, 2], np.uint8)).hex(" ", 4)
     '0200 00000500 00000200 00000102'
     """
-    steps = np.diff(numbers, prepend=0).astype("<u4")
-    return np.array([len(numbers)], "<u4").tobytes() + steps.tobytes() + np.ascontiguousarray(values).tobytes()
+    steps = np.diff(ids, prepend=0).astype("<u4")
+    return np.array([len(ids)], "<u4").tobytes() + steps.tobytes() + np.ascontiguousarray(values).tobytes()
 
 
 def pack_positions(projection: item_map.Map) -> bytes:

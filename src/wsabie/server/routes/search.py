@@ -50,7 +50,7 @@ def search_by_picture(
     row = extract_row(version.annotator, cut_region(read_picture(file, context.limits), region))
     labels = rank_labels(version, row, min(10, k)).results[0].labels
     point = version.annotator.model.transform(row)[0]
-    model = None if version.loaded_model is None else version.loaded_model.number
+    model = None if version.loaded_model is None else version.loaded_model.id
     neighbours = find_nearest_items(collection, [point], k, model=model)[0]
     hits = [(near.item, None, near.score) for near in neighbours]
     return {"items": serialize_hit_groups(collection, [hits])[0], "labels": labels}
