@@ -34,7 +34,7 @@ def track(folder: Path) -> Float32:
     n = 0
     while n < SECONDS * RATE:
         for file in files:
-            blocks += list(EncodedAudio(file, 3600).pieces(RATE))
+            blocks += list(EncodedAudio(file, 3600).iterate_pieces(RATE))
             n += len(blocks[-1])
             if n >= SECONDS * RATE:
                 break
@@ -104,7 +104,7 @@ def main() -> None:
         file = Path(place) / "track.mp3"
         soundfile.write(file, np.repeat(track(folder)[:, None], 2, axis=1), RATE)
         source = ItemList(Path(place), [Item("track", file, ())], "sounds")
-        decoding = rate_of(lambda: sum(map(len, EncodedAudio(file, 3600).pieces(22_050))))
+        decoding = rate_of(lambda: sum(map(len, EncodedAudio(file, 3600).iterate_pieces(22_050))))
         print(f"decoding and rate alone {decoding:8.0f} times real time")
         for feature_names in ("mfcc", "sai", "mfcc,sai"):
             extractor = create_extractor(feature_names).fit(source)

@@ -83,7 +83,7 @@ def measure_stages(source: ItemList, extractor: VisualWords) -> dict[str, Any]:
     stages: dict[str, Callable[[Any], object]] = {
         "decode": lambda picture: decode_image(picture.content, size=extractor.size),
         "blocks": lambda pixels: extract_block_descriptors(pixels, plan),
-        "assign": lambda descriptors: extractor.dictionary_.assign(descriptors),
+        "assign": lambda descriptors: extractor.codebook_.assign(descriptors),
         "together": lambda picture: extractor.transform_one(picture.content),
     }
     inputs: dict[str, Iterable[Any]] = {"decode": source, "blocks": decoded, "assign": blocks, "together": source}

@@ -64,7 +64,7 @@ def _compare_many_words() -> None:
             for text in texts:
                 counter.add(bytearray(fold_text(text)))
             words, _ = counter.most_frequent(10_000)
-            return {words.word(number) for number in range(len(words))}
+            return {words.get_word(number) for number in range(len(words))}
 
         return work
 

@@ -44,14 +44,14 @@ def test_all_components_of_all_rows_keep_all_distances(rows):
     np.testing.assert_allclose(points.mean(axis=0), 0, atol=1e-3)
     assert pca.n_components_ == 299  # centred: one dimension less than rows
     assert pca.report_.components.error < 1e-4
-    assert not pca.report_.held_out
+    assert not pca.report_.has_holdout
 
 
 @pytest.mark.parametrize("choice", ["k-means++", "uniform"])
 def test_more_landmarks_lose_less_of_rows_held_out(rows, choice):
     reports = [KernelPca(10, m, choice=choice).fit(rows).report_ for m in (10, 40, 160)]
     assert all(
-        report.held_out and report.rows == (300 - m) // 4 for report, m in zip(reports, (10, 40, 160), strict=True)
+        report.has_holdout and report.rows == (300 - m) // 4 for report, m in zip(reports, (10, 40, 160), strict=True)
     )
     errors = [report.landmarks.error for report in reports]
     assert errors[0] > errors[1] > errors[2]

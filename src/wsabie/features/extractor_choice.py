@@ -1,4 +1,4 @@
-"""Choice of the features of pictures where nobody names them: `--features auto`."""
+"""Choice of the features of pictures if the user names none: `--features auto`."""
 
 import logging
 import os

@@ -48,7 +48,7 @@ _MOST_EXACT_ROWS = 4096  # rows that are all landmarks with "auto"
 _TRAINING_ROWS = 16_384  # rows whose mean and covariance are taken, or 4 for each landmark
 _TEST_ROWS = 512  # rows on whose pairs the error is measured
 _FEWEST_TEST_ROWS = 16  # of them, or it says nothing
-_ROWS = 256
+_ROWS_PER_TASK = 256
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ class KernelPca(SavedObject):
         """Bytes of every array that `transform` needs."""
         return int(sum(array.nbytes for array in (*self.landmarks_, self.components_, self.bias_)))
 
-    def landmarks_for(self, n_rows: int, modality: str = "rows") -> int:
-        """Return the number of landmarks for so many rows; an error calls the rows by `modality`.
+    def count_landmarks(self, n_rows: int, modality: str = "rows") -> int:
+        """Return the number of landmarks for so many rows; `modality` names the rows in errors.
 
         Raises
         ------
@@ -137,7 +137,7 @@ class KernelPca(SavedObject):
 
         Examples
         --------
-        >>> [KernelPca(256).landmarks_for(n) for n in (3000, 100_000)]
+        >>> [KernelPca(256).count_landmarks(n) for n in (3000, 100_000)]
         [3000, 1024]
         """
         self._check()
@@ -153,19 +153,19 @@ class KernelPca(SavedObject):
         )
         return n_landmarks
 
-    def rows_for(self, n_rows: int) -> int:
+    def count_fit_rows(self, n_rows: int) -> int:
         """Return the number of rows that `fit` uses: for training, and to measure the error.
 
         Examples
         --------
-        >>> [KernelPca(256).rows_for(n) for n in (3000, 100_000)]
+        >>> [KernelPca(256).count_fit_rows(n) for n in (3000, 100_000)]
         [3000, 16896]
         """
-        return min(n_rows, max(_TRAINING_ROWS, 4 * self.landmarks_for(n_rows)) + _TEST_ROWS)
+        return min(n_rows, max(_TRAINING_ROWS, 4 * self.count_landmarks(n_rows)) + _TEST_ROWS)
 
-    def bytes_to_fit(self, n_rows: int) -> int:
+    def estimate_fit_bytes(self, n_rows: int) -> int:
         """Estimate the memory of `fit` beside the rows: three matrices of landmarks by landmarks."""
-        m = self.landmarks_for(n_rows)
+        m = self.count_landmarks(n_rows)
         return 8 * (3 * m * m + m * self.n_components)
 
     def fit(self, X: Matrix, *, threads: int | None = None, progress: Progress = SILENT) -> Self:
@@ -186,9 +186,9 @@ class KernelPca(SavedObject):
         InputError
             Negative values, more components than rows or landmarks, or equal rows.
         """
-        rows = self._rows(X, None)
-        m, rng = self.landmarks_for(rows.shape[0]), np.random.default_rng(self.seed)
-        test_rows, pool, held_out = _split_rows(rows.shape[0], m, rng)
+        rows = self._convert_rows(X, None)
+        m, rng = self.count_landmarks(rows.shape[0]), np.random.default_rng(self.seed)
+        test_rows, pool, has_holdout = _split_rows(rows.shape[0], m, rng)
         threads = threads or count_available_cores()
         training_rows = rows[pool]
         Z = training_rows[choose_landmarks(training_rows, m, self.choice, rng, progress)]
@@ -202,11 +202,11 @@ class KernelPca(SavedObject):
         self.landmarks_ = prepare_csr(Z.T)
         self._set_components(L, mean, axes)
         self.variances_: Float32 = variances.astype(np.float32)
-        self.report_ = self._report_loss(rows[test_rows], Z, L, held_out, threads)
+        self.report_ = self._report_loss(rows[test_rows], Z, L, has_holdout, threads)
         return self
 
     def fit_rows(self, rows: FeatureTable, *, threads: int | None = None, progress: Progress = SILENT) -> Self:
-        """Fit to a collection and keep its feature names, so that other rows can be matched by name."""
+        """Fit to a feature table and keep its feature names, so that other rows can be matched by name."""
         self.fit(rows.X, threads=threads, progress=progress)
         self.feature_names, self.dictionary = rows.feature_names, rows.dictionary
         return self
@@ -222,7 +222,7 @@ class KernelPca(SavedObject):
             Not fitted, negative values, or another width than in `fit`.
         """
         self._check_fitted()
-        return self.transform_rows(prepare_csr(self._rows(X, self.n_features_in_)), threads=threads)
+        return self.transform_rows(prepare_csr(self._convert_rows(X, self.n_features_in_)), threads=threads)
 
     def transform_rows(self, rows: Csr, *, threads: int | None = None) -> Float32:
         """Transform checked rows (`check_features`) without negative values."""
@@ -233,13 +233,13 @@ class KernelPca(SavedObject):
         components = Dot(view_as_writable(self.components_), view_as_writable(self.bias_))
         out = np.empty((rows.n_rows, self.n_components_), np.float32)
 
-        def work(lo: int, hi: int) -> None:
+        def transform_range(lo: int, hi: int) -> None:
             start, stop = rows.indptr[lo], rows.indptr[hi]
             part = Csr(rows.indptr[lo : hi + 1] - start, rows.indices[start:stop], rows.data[start:stop])
             K = compute_intersection_kernel(part, self.landmarks_, self.n_landmarks_)
             score_rows(components, K, out[lo:hi], 0, hi - lo, allocate_scratch(hi - lo, self.n_landmarks_))
 
-        run_in_ranges(work, len(out), _ROWS, threads or count_available_cores())
+        run_in_ranges(transform_range, len(out), _ROWS_PER_TASK, threads or count_available_cores())
         return out
 
     def to_parts(self) -> ModelState:
@@ -248,7 +248,7 @@ class KernelPca(SavedObject):
         config = {
             "parameters": self._parameters(),
             "n_features": self.n_features_in_,
-            "report": [*self.report_.components, *self.report_.landmarks, self.report_.rows, self.report_.held_out],
+            "report": [*self.report_.components, *self.report_.landmarks, self.report_.rows, self.report_.has_holdout],
             "feature_names": self.feature_names,
             "dictionary": self.dictionary,
         }
@@ -281,9 +281,9 @@ class KernelPca(SavedObject):
             indptr, indices = check_sparse_indices(tensors, "landmarks", ("int64", "int32"), (fields.n_features, m))
             pca.landmarks_ = Csr(indptr, indices, check_array(tensors, "landmarks/data", "float32", indices.shape))
             pca.bias_, pca.variances_ = (check_array(tensors, name, "float32", (k,)) for name in ("bias", "variances"))
-            losses, (n_test_rows, held_out) = fields.report[:4], fields.report[4:]
+            losses, (n_test_rows, has_holdout) = fields.report[:4], fields.report[4:]
             components, landmarks = ApproximationLoss(*losses[:2]), ApproximationLoss(*losses[2:])
-            pca.report_ = ApproximationReport(components, landmarks, n_test_rows, held_out)
+            pca.report_ = ApproximationReport(components, landmarks, n_test_rows, has_holdout)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             message = "this map of kernel components is damaged; restore it from a copy or learn it again"
             raise ModelFolderError(message) from error
@@ -294,8 +294,8 @@ class KernelPca(SavedObject):
         parts = self.to_parts()
         return MAPPED + parts.compute_fingerprint([KIND, parts.config["n_features"], parts.config["dictionary"]])
 
-    def refuse_other(self, options: JsonObject, where: object, remedy: str) -> None:
-        """Raise InputError when this map, at `where`, has other parameters than `options`."""
+    def refuse_other_options(self, options: JsonObject, where: object, remedy: str) -> None:
+        """Raise InputError if this map, at `where`, has other parameters than `options`."""
         parameters = self._parameters()
         differences = [
             f"{name} {parameters[name]} and not {value}" for name, value in options.items() if parameters[name] != value
@@ -317,8 +317,8 @@ class KernelPca(SavedObject):
     def _check_fitted(self) -> None:
         require(hasattr(self, "components_"), "this KernelPca is not fitted yet; call fit(X) first")
 
-    def _rows(self, X: Matrix, n_features: int | None) -> Matrix:
-        """Return checked rows as a scipy matrix."""
+    def _convert_rows(self, X: Matrix, n_features: int | None) -> Matrix:
+        """Return checked rows without negative values as a CSR matrix."""
         from scipy.sparse import csr_matrix
 
         inputs = check_features(X, n_features=n_features, model_name="this map")
@@ -345,18 +345,18 @@ class KernelPca(SavedObject):
         self.components_: Float32 = np.ascontiguousarray(weights.T, np.float32)
         self.bias_: Float32 = (-(mean @ axes)).astype(np.float32)
 
-    def _report_loss(self, rows: Matrix, Z: Matrix, L: Float64, held_out: bool, threads: int) -> ApproximationReport:
+    def _report_loss(self, rows: Matrix, Z: Matrix, L: Float64, has_holdout: bool, threads: int) -> ApproximationReport:
         K = compute_exact_kernel(rows, rows, threads)
         mapped = self.transform_rows(prepare_csr(rows), threads=threads)
         all_components = np.vstack(list(map_to_landmarks(rows, Z, L, threads)))
-        return ApproximationReport(measure_loss(K, mapped), measure_loss(K, all_components), len(K), held_out)
+        return ApproximationReport(measure_loss(K, mapped), measure_loss(K, all_components), len(K), has_holdout)
 
 
 def _split_rows(n: int, m: int, rng: np.random.Generator) -> tuple[Int64, Int64, bool]:
     """Return test rows, training rows, and True if they are disjoint."""
     order = rng.permutation(n)
     n_test_rows = min(_TEST_ROWS, (n - m) // 4)  # landmarks are chosen among more rows than they need
-    held_out = n_test_rows >= _FEWEST_TEST_ROWS
-    pool = order[n_test_rows:] if held_out else order
-    test_rows = order[: n_test_rows if held_out else _TEST_ROWS]
-    return np.sort(test_rows), np.sort(pool[: max(_TRAINING_ROWS, 4 * m)]), held_out
+    has_holdout = n_test_rows >= _FEWEST_TEST_ROWS
+    pool = order[n_test_rows:] if has_holdout else order
+    test_rows = order[: n_test_rows if has_holdout else _TEST_ROWS]
+    return np.sort(test_rows), np.sort(pool[: max(_TRAINING_ROWS, 4 * m)]), has_holdout

@@ -16,7 +16,7 @@ from wsabie.core.executors import run_in_ranges
 from wsabie.core.progress import SILENT, Progress
 
 Choice = Literal["k-means++", "uniform"]
-_ROWS = 256  # of one task
+_ROWS_PER_TASK = 256
 _BLOCK = 1024  # of one product
 _NEGLIGIBLE = 1e-10  # variance, as a share of the largest, that is rounding
 _TOLERANCE = 1e-7  # a landmark with a residual below this share of the largest K(z, z) is redundant
@@ -55,7 +55,7 @@ def compute_intersection_kernel(
 
     rows, features = Csr(*map(view_as_writable, rows)), Csr(*map(view_as_writable, features))
     out = np.empty((rows.n_rows, n_landmarks), dtype)
-    run_in_ranges(lambda lo, hi: intersect_rows(rows, features, out, lo, hi), len(out), _ROWS, threads)
+    run_in_ranges(lambda lo, hi: intersect_rows(rows, features, out, lo, hi), len(out), _ROWS_PER_TASK, threads)
     return out
 
 
@@ -64,14 +64,14 @@ def choose_landmarks(X: Matrix, m: int, choice: Choice, rng: np.random.Generator
 
     "uniform" draws without replacement. "k-means++" draws each in proportion to its squared distance, in the kernel's
     space, from the nearest one before (Arthur and Vassilvitskii 2007; Oglic and Gaertner 2017 for landmarks), so that
-    dense places do not take them all.
+    dense regions do not take them all.
 
     Examples
     --------
     >>> from scipy.sparse import csr_matrix
     >>> X = csr_matrix([[1, 0]] * 9 + [[0, 5]])
-    >>> chosen = choose_landmarks(X, 3, "k-means++", np.random.default_rng(0))
-    >>> len(chosen), int(chosen[-1])
+    >>> rows = choose_landmarks(X, 3, "k-means++", np.random.default_rng(0))
+    >>> len(rows), int(rows[-1])
     (2, 9)
     """
     n = X.shape[0]
@@ -176,7 +176,7 @@ class ApproximationReport(NamedTuple):
     components: ApproximationLoss
     landmarks: ApproximationLoss
     rows: int
-    held_out: bool
+    has_holdout: bool
 
     def format_summary(self) -> str:
         """Return the report as one sentence.
@@ -186,7 +186,7 @@ class ApproximationReport(NamedTuple):
         >>> ApproximationReport(ApproximationLoss(0.2, 0.4), ApproximationLoss(0.1, 0.9), 512, True).format_summary()
         'on 512 rows held out: 40.0% of the variance explained, relative error of the kernel 0.200 (of the landmarks...'
         """
-        origin = "held out" if self.held_out else "of the map's own"
+        origin = "held out" if self.has_holdout else "of the map's own"
         return (
             f"on {self.rows:,} {'row' if self.rows == 1 else 'rows'} {origin}: {self.components.explained:.1%} of the "
             f"variance explained, relative error of the kernel {self.components.error:.3f} (of the landmarks alone "

@@ -86,7 +86,7 @@ def run_image_demo(
     train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
     entrants = build_entrants(["wsabie", "nearest", "popularity"], seed=seed, threads=threads)
     task = build_comparison_task(train, valid, test, min_rows=MIN_PICTURES)
-    comparison = compare_models(task, entrants, seed=seed, progress=WorkContext.of(**run).progress)
+    comparison = compare_models(task, entrants, seed=seed, progress=WorkContext.from_options(**run).progress)
     facts = {
         "source": f"bundled sample, part {part!r}",
         "fingerprint": compute_fingerprint(rows),

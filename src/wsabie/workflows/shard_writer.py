@@ -243,7 +243,7 @@ def write_shards(stream: RowStream, out: Path, options: ShardOptions, **run: Unp
         The folder is a file, or holds other files or damaged shards; nothing is left of the source; or a value that
         float16 cannot hold.
     """
-    executor, progress, rejects = WorkContext.of(**run)
+    executor, progress, rejects = WorkContext.from_options(**run)
     with atomic_files.explain_read_errors(out):
         if out.exists() and not out.is_dir():
             raise InputError(f"{out} is a file; give the name of a folder")

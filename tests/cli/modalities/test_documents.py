@@ -218,9 +218,9 @@ def test_the_documentation_of_this_project(cli: Cli, tmp_path: Path) -> None:
     assert result.code == 0, result.err
     assert result.json["rows"] == len(list(DOCS.rglob("*.md")))
     bag = BagOfWords.load(f"{out}.dictionary")
-    first = [bag.words_.word(i) for i in range(20)]
+    first = [bag.words_.get_word(i) for i in range(20)]
     assert {"the", "a", "of"} <= set(first)
-    assert "wsabie" in {bag.words_.word(i) for i in range(bag.n_features_)}
+    assert "wsabie" in {bag.words_.get_word(i) for i in range(bag.n_features_)}
     hashed = cli(
         "features", "text", DOCS, "--out", tmp_path / "h.parquet", "--hashing", "--n-words", 1000, "--threads", 1
     )

@@ -96,7 +96,7 @@ def test_formats_sound_alike(ending: str, in_memory: bool, tmp_path: Path) -> No
     samples, file = hum(2, 16_000), tmp_path / "a\udcff.sound"  # a name that is no text
     content = encoded(samples, 16_000, ending)
     file.write_bytes(content)
-    (decoded,) = EncodedAudio(content if in_memory else file, 60).pieces(16_000)
+    (decoded,) = EncodedAudio(content if in_memory else file, 60).iterate_pieces(16_000)
     n = len(samples)
     if ending in ("FLAC", "AIFF"):
         assert decoded == pytest.approx(samples, abs=1e-4)
@@ -107,7 +107,7 @@ def test_formats_sound_alike(ending: str, in_memory: bool, tmp_path: Path) -> No
 def test_channels_are_averaged_and_rates_changed() -> None:
     mono, file = hum(1, 44_100), io.BytesIO()
     soundfile.write(file, np.stack([mono, np.zeros_like(mono)], axis=1), 44_100, format="WAV", subtype="FLOAT")
-    (decoded,) = EncodedAudio(file.getvalue(), 60).pieces(22_050)
+    (decoded,) = EncodedAudio(file.getvalue(), 60).iterate_pieces(22_050)
     assert len(decoded) == pytest.approx(22_050, abs=2)
     t = np.arange(1000, 20_000) / 22_050
     frequency = np.random.default_rng(0).uniform(100, 1000)
@@ -119,10 +119,10 @@ def test_channels_are_averaged_and_rates_changed() -> None:
 @pytest.mark.parametrize("rate", [8_000, 11_025])
 def test_pieces_are_the_whole(rate: int, monkeypatch: pytest.MonkeyPatch) -> None:
     content = as_wav(hum(3))
-    (signal,) = EncodedAudio(content, 60).pieces(rate)
+    (signal,) = EncodedAudio(content, 60).iterate_pieces(rate)
     monkeypatch.setattr(audio_words, "PIECE_SECONDS", 0.7)
     monkeypatch.setattr(audio_words, "_BLOCK", 1000)
-    pieces = list(EncodedAudio(content, 60).pieces(rate))
+    pieces = list(EncodedAudio(content, 60).iterate_pieces(rate))
     assert [len(piece) for piece in pieces[:-1]] == [round(0.7 * rate)] * 4
     assert np.concatenate(pieces) == pytest.approx(signal, abs=1e-5)
 
@@ -130,21 +130,21 @@ def test_pieces_are_the_whole(rate: int, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("rate", [8_000, 11_025])
 def test_what_comes_too_late_is_not_heard(rate: int) -> None:
     content = as_wav(hum(3))
-    (first,) = EncodedAudio(content, 1.5).pieces(rate)
-    (signal,) = EncodedAudio(content, 60).pieces(rate)
+    (first,) = EncodedAudio(content, 1.5).iterate_pieces(rate)
+    (signal,) = EncodedAudio(content, 60).iterate_pieces(rate)
     assert len(first) == round(1.5 * rate)
     assert first[:-100] == pytest.approx(signal[: len(first) - 100], abs=1e-4)
 
 
 def test_a_crumb_at_the_end_is_no_piece() -> None:
-    assert [len(piece) for piece in EncodedAudio(as_wav(hum(30.005)), 60).pieces(8_000)] == [240_000]
+    assert [len(piece) for piece in EncodedAudio(as_wav(hum(30.005)), 60).iterate_pieces(8_000)] == [240_000]
 
 
 def test_words_are_counted_after_shift_and_scale() -> None:
     """Two columns have a dictionary each: (x - 1) * 2 is 0, 4 and 0, 8."""
-    dictionaries = (Codebook(np.float32([[0], [4]])), Codebook(np.float32([[0], [5], [9]])))
-    words = AudioCodebooks(np.float32([1, 1]), np.float32([2, 2]), dictionaries)
-    assert words.counts(np.float32([[1, 1], [3, 5]])).tolist() == [1, 1, 1, 0, 1]
+    codebooks = (Codebook(np.float32([[0], [4]])), Codebook(np.float32([[0], [5], [9]])))
+    words = AudioCodebooks(np.float32([1, 1]), np.float32([2, 2]), codebooks)
+    assert words.count_words(np.float32([[1, 1], [3, 5]])).tolist() == [1, 1, 1, 0, 1]
 
 
 def test_boxes_share_the_words() -> None:
@@ -156,7 +156,7 @@ def test_words_are_learnt_from_the_first_minute(monkeypatch: pytest.MonkeyPatch)
     source = ItemList(Path("here"), [Item("two", as_wav(np.concatenate([hum(1), hum(1, seed=9)])), ())], "sounds")
     first = ItemList(Path("here"), [Item("one", as_wav(hum(1)), ())], "sounds")
     monkeypatch.setattr(audio_words, "_LEARNT_SECONDS", 1.0)
-    first_centres, two = (MfccWords(9).fit(each).words_.dictionaries[0].centres for each in (first, source))
+    first_centres, two = (MfccWords(9).fit(each).words_.codebooks[0].centres for each in (first, source))
     assert np.array_equal(first_centres, two)
 
 
@@ -195,8 +195,8 @@ def test_what_cannot_be_heard_is_listed(content: bytes | Path, reason: str) -> N
 @pytest.mark.parametrize("rate", [250_000, 384_000, 500_000])
 def test_recorders_of_bats_are_heard_reduced(rate: int) -> None:
     sound = EncodedAudio(as_wav(hum(0.5, rate), rate), 60)
-    assert sound.native_rate() == rate
-    assert sum(map(len, sound.pieces(22_050))) == pytest.approx(11_025, abs=5)
+    assert sound.read_rate() == rate
+    assert sum(map(len, sound.iterate_pieces(22_050))) == pytest.approx(11_025, abs=5)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e20])
@@ -205,14 +205,14 @@ def test_samples_that_are_no_numbers_are_refused(value: float) -> None:
     samples[4000] = value
     soundfile.write(file, samples, 8_000, format="WAV", subtype="FLOAT")
     with pytest.raises(UnreadableItemError, match="no finite samples"):
-        list(EncodedAudio(file.getvalue(), 60).pieces(8_000))
+        list(EncodedAudio(file.getvalue(), 60).iterate_pieces(8_000))
 
 
 def test_many_channels_are_refused() -> None:
     file = io.BytesIO()
     soundfile.write(file, np.zeros((800, 33)), 8_000, format="WAV")
     with pytest.raises(UnreadableItemError, match="too many channels"):
-        list(EncodedAudio(file.getvalue(), 60).pieces(8_000))
+        list(EncodedAudio(file.getvalue(), 60).iterate_pieces(8_000))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -246,22 +246,22 @@ def test_numbers_of_numpy_are_parameters() -> None:
 @pytest.mark.parametrize("kind", ["WAV", "WAVEX", "RF64", "W64", "AIFF", "AU", "CAF"])
 def test_a_truncated_sound_is_damaged_however_little_of_it_is_heard(kind: str, max_seconds: float) -> None:
     content = encoded(hum(2), 8_000, kind)
-    assert sum(map(len, EncodedAudio(content, max_seconds).pieces(8_000))) == min(2, max_seconds) * 8_000
+    assert sum(map(len, EncodedAudio(content, max_seconds).iterate_pieces(8_000))) == min(2, max_seconds) * 8_000
     with pytest.raises(UnreadableItemError, match="damaged sound"):
-        list(EncodedAudio(content[: int(0.9 * len(content))], max_seconds).pieces(8_000))
+        list(EncodedAudio(content[: int(0.9 * len(content))], max_seconds).iterate_pieces(8_000))
 
 
 @pytest.mark.parametrize("end", [44, 44 + 2, 44 + 2 * 1_480])
 def test_how_much_of_a_truncated_wav_is_there_is_told(end: int) -> None:
     with pytest.raises(UnreadableItemError, match=f"{end - 44:,} bytes of 16,000 are there"):
-        EncodedAudio(as_wav(hum(1))[:end], 60).native_rate()
+        EncodedAudio(as_wav(hum(1))[:end], 60).read_rate()
 
 
 @pytest.mark.parametrize("stated", [0xFFFFFFFF, 0x7FFFF000, 16_000 + 36])
 def test_a_wav_from_a_pipe_or_a_careless_writer_is_whole(stated: int) -> None:
     """A writer into a pipe does not know the length; others count a header."""
     content = as_wav(hum(1))
-    (decoded,) = EncodedAudio(content[:40] + stated.to_bytes(4, "little") + content[44:], 60).pieces(8_000)
+    (decoded,) = EncodedAudio(content[:40] + stated.to_bytes(4, "little") + content[44:], 60).iterate_pieces(8_000)
     assert len(decoded) == 8_000
 
 

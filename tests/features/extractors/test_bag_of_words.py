@@ -29,7 +29,7 @@ def notes(*texts: str | bytes | Path) -> ItemList:
 
 
 def dictionary(bag: BagOfWords) -> list[str]:
-    return [bag.words_.word(i) for i in range(bag.n_features_)]
+    return [bag.words_.get_word(i) for i in range(bag.n_features_)]
 
 
 @pytest.mark.parametrize(

@@ -76,15 +76,15 @@ def test_names_that_mean_nothing(names, options, sentence):
 
 def test_another_dictionary_is_told_by_what_differs(extractor):
     with pytest.raises(InputError, match="was made with n_words 60 and not 50; delete it"):
-        extractor.refuse_other(VisualWords(50), "here", "delete it")
+        extractor.refuse_other_settings(VisualWords(50), "here", "delete it")
     mixed = ConcatenatedFeatures([extractor, HogFeatures()])
     with pytest.raises(InputError, match="made with visual-words n_words 60 and not 50; x"):
-        mixed.refuse_options({"n_words": 50, "size": 256}, "here", "x")
+        mixed.refuse_other_options({"n_words": 50, "size": 256}, "here", "x")
     with pytest.raises(InputError, match="made with no n_textons; x"):
-        mixed.refuse_options({"n_textons": 50}, "here", "x")
+        mixed.refuse_other_options({"n_textons": 50}, "here", "x")
     with pytest.raises(InputError, match="made with features visual-words,hog and not visual-words"):
-        mixed.refuse_other(extractor, "here", "x")
-    mixed.refuse_other(ConcatenatedFeatures([VisualWords(60), HogFeatures()]), "here", "x")
+        mixed.refuse_other_settings(extractor, "here", "x")
+    mixed.refuse_other_settings(ConcatenatedFeatures([VisualWords(60), HogFeatures()]), "here", "x")
 
 
 def test_a_folder_of_something_else():

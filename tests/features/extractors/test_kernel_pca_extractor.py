@@ -33,7 +33,7 @@ class Signed(ImageFeatureExtractor):
         self.least = least
 
     def encode(self, view):
-        return np.arange(2, dtype=np.int32), np.float32([view.at(8).mean() - self.least, 1])
+        return np.arange(2, dtype=np.int32), np.float32([view.scale_to(8).mean() - self.least, 1])
 
 
 @pytest.fixture(scope="module")
@@ -151,8 +151,10 @@ def test_it_must_have_learned_first():
 
 
 def test_another_dictionary_is_told_by_what_differs(fitted):
-    fitted.refuse_other(create_extractor("colour,hog", size=32, n_components=9, seed=4), "here", "x")
-    fitted.refuse_options({"n_components": 9, "n_landmarks": "auto", "features": "colour,hog", "size": 32}, "here", "x")
+    fitted.refuse_other_settings(create_extractor("colour,hog", size=32, n_components=9, seed=4), "here", "x")
+    fitted.refuse_other_options(
+        {"n_components": 9, "n_landmarks": "auto", "features": "colour,hog", "size": 32}, "here", "x"
+    )
     for options, sentence in (
         (
             create_extractor("colour,hog", size=32, seed=4, balance="mass"),
@@ -162,9 +164,9 @@ def test_another_dictionary_is_told_by_what_differs(fitted):
         (create_extractor("hog", size=32, seed=4, n_components=9), "made with features colour,hog and not hog"),
     ):
         with pytest.raises(InputError, match=sentence):
-            fitted.refuse_other(options, "here", "x")
+            fitted.refuse_other_settings(options, "here", "x")
     with pytest.raises(InputError, match="made with no n_components, no n_landmarks; x"):
-        fitted.inner.refuse_other(fitted, "here", "x")
+        fitted.inner.refuse_other_settings(fitted, "here", "x")
 
 
 def test_other_and_damaged_folders_are_refused(fitted):

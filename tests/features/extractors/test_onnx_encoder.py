@@ -135,7 +135,7 @@ def test_beside_histograms_it_has_unit_length(encoder_file, collection):
     assert again.fingerprint() == mixed.fingerprint()
     other_extractor = create_extractor(f"hog,onnx:{identity(encoder_file.with_name('other.onnx'), [1, 3, 4, 4])}")
     with pytest.raises(InputError, match="made with model"):
-        again.refuse_options(other_extractor.identity(), "here", "x")
+        again.refuse_other_options(other_extractor.identity(), "here", "x")
 
 
 def load_saved(extractor):

@@ -58,7 +58,7 @@ def test_one_picture_is_the_row_of_the_collection(extractor, collection):
 
 def test_processes_learn_and_give_the_same(collection, spoilt, extractor, tmp_path):
     fitted = VisualWords(n_words=60).fit(collection, executor=ProcessExecutor(2, local_seconds=0))
-    np.testing.assert_array_equal(fitted.dictionary_.centres, extractor.dictionary_.centres)
+    np.testing.assert_array_equal(fitted.codebook_.centres, extractor.codebook_.centres)
     fitted.save(tmp_path)  # its arrays are memory-mapped when they travel to the workers
     rejects, other_rejects, loaded = Rejects(), Rejects(), VisualWords.load(tmp_path)
     same(

@@ -31,7 +31,7 @@ def test_columns_are_hashes_modulo_their_number(text, n):
     expected: Counter[int] = Counter()
     for word, count in count_words(text).items():
         expected[hash_word(word) % n] += count
-    columns, counts = HashedColumns(n).counts(bytearray(text))
+    columns, counts = HashedColumns(n).count_words(bytearray(text))
     assert dict(zip(columns.tolist(), counts.tolist(), strict=True)) == expected
     assert (np.diff(columns) > 0).all()
 
@@ -44,11 +44,11 @@ def test_the_most_frequent_words_are_found_and_numbered(texts, n):
     for text in texts:
         counter.add(bytearray(text))
     words, counts = counter.most_frequent(n)
-    assert [words.word(i).encode() for i in range(len(words))] == order
+    assert [words.get_word(i).encode() for i in range(len(words))] == order
     assert counts.tolist() == [expected[word] for word in order]
     assert counter.missed == 0
     for text in texts:
-        numbers, word_counts_ = words.counts(bytearray(text))
+        numbers, word_counts_ = words.count_words(bytearray(text))
         exact_counts = count_words(text)
         assert {order[i]: n for i, n in zip(numbers.tolist(), word_counts_.tolist(), strict=True)} == {
             word: exact_counts[word] for word in order if word in exact_counts
@@ -64,7 +64,7 @@ def test_words_that_find_no_room_are_too_low_by_what_was_missed_at_most():
         assert len(counter) <= 400
     assert 0 < counter.missed < 300
     vocabulary, counts = counter.most_frequent(1000)
-    counts_by_word = {vocabulary.word(i).encode(): int(counts[i]) for i in range(len(vocabulary))}
+    counts_by_word = {vocabulary.get_word(i).encode(): int(counts[i]) for i in range(len(vocabulary))}
     assert all(exact[word] - counter.missed <= count <= exact[word] for word, count in counts_by_word.items())
     assert {word for word, count in exact.items() if count > counter.missed} <= set(counts_by_word)
 
@@ -75,16 +75,16 @@ def test_room_grows_for_words_and_letters():
     counter.add(bytearray(b" ".join(long * 2)))
     words, counts = counter.most_frequent(70_000)
     assert (len(words), set(counts.tolist())) == (70_000, {2})
-    assert words.word(0).encode() == long[0]
+    assert words.get_word(0).encode() == long[0]
 
 
 def test_the_longest_word_and_none_longer():
     text = bytearray(b"a" * LONGEST_WORD + b" " + b"b" * (LONGEST_WORD + 1))
     counter = WordCounter(10)
     counter.add(text)
-    assert counter.most_frequent(10)[0].word(0) == "a" * LONGEST_WORD
-    assert len(counter) == len(HashedColumns(1000).counts(text)[0]) == 1
+    assert counter.most_frequent(10)[0].get_word(0) == "a" * LONGEST_WORD
+    assert len(counter) == len(HashedColumns(1000).count_words(text)[0]) == 1
 
 
 def test_an_empty_list_knows_no_word():
-    assert [len(part) for part in WordList.from_words([]).counts(bytearray(b"a b"))] == [0, 0]
+    assert [len(part) for part in WordList.from_words([]).count_words(bytearray(b"a b"))] == [0, 0]

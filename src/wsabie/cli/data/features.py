@@ -108,7 +108,7 @@ def _extract_features(options: FeaturesOptions) -> Report:
             extractor = saved_extractor
             requested = _collect_settings(options) | (create_extractor(names).identity() if names else {})
             refusal = "leave these options out, or give another --dictionary"
-            extractor.refuse_options(requested, dictionary_folder, refusal)
+            extractor.refuse_other_options(requested, dictionary_folder, refusal)
         written = extract_to_file(source, extractor, out_file, **resources, augment=augment)
     facts = {"out": out_file, "dictionary": dictionary_folder, "rows": written, "skipped": len(rejects)}
     facts |= summarize_map(extractor.pca) if isinstance(extractor, KernelPcaExtractor) else {}
@@ -191,7 +191,7 @@ def _make_extractor(
     if read_folder_kind(folder):
         extractor = load_extractor(folder)
         refusal = f"use it with --dictionary {folder}, delete it, or choose another --out"
-        extractor.refuse_other(untrained, folder, refusal)
+        extractor.refuse_other_settings(untrained, folder, refusal)
         return extractor
     refuse_foreign_files(folder)  # leftovers of a stopped save are allowed
     extractor = fit_extractor(untrained, source, **resources)
@@ -260,9 +260,9 @@ def _load_map(folder: Path, map_folder: Path | None, map_options: Settings) -> "
         raise InputError(f"there is no map at {folder}; {remedy}")
     pca = KernelPca.load(folder)
     if map_folder:
-        pca.refuse_other(map_options, folder, "leave these options out, or give another --map")
+        pca.refuse_other_options(map_options, folder, "leave these options out, or give another --map")
     else:
-        pca.refuse_other(map_options, folder, f"use it with --map {folder}, delete it, or choose another --out")
+        pca.refuse_other_options(map_options, folder, f"use it with --map {folder}, delete it, or choose another --out")
         print_note(f"using the map that is there: {folder}")
     return pca
 
@@ -273,7 +273,7 @@ def _learn_map(rows: "FeatureTable", map_options: Settings, threads: int | None,
 
     max_components = map_options.get("n_landmarks", len(rows))
     pca = KernelPca(**{"n_components": min(DIM, len(rows), max_components), **map_options})
-    landmarks, n_bytes = pca.landmarks_for(len(rows)), pca.bytes_to_fit(len(rows))
+    landmarks, n_bytes = pca.count_landmarks(len(rows)), pca.estimate_fit_bytes(len(rows))
     print_note(f"learning from {format_count(landmarks, 'landmark')} takes about {n_bytes / 1e6:,.0f} MB")
     return pca.fit_rows(rows, threads=threads, progress=progress)
 
@@ -315,6 +315,6 @@ def summarize_map(pca: "KernelPca") -> JsonObject:
         "landmarks_error": report.landmarks.error,
         "landmarks_explained": report.landmarks.explained,
         "evaluated_rows": report.rows,
-        "held_out": report.held_out,
+        "held_out": report.has_holdout,
         "bytes": pca.n_bytes,
     }

@@ -69,36 +69,36 @@ class AuditoryImageConfig(NamedTuple):
         return COLUMNS << max(0, round(math.log2(self.lags * self.rate / COLUMNS)))
 
 
-def compute_channel_frequencies(plan: AuditoryImageConfig) -> Float64:
+def compute_channel_frequencies(config: AuditoryImageConfig) -> Float64:
     """Return the pole frequencies in Hz, the highest first.
 
     Examples
     --------
-    >>> found = compute_channel_frequencies(AuditoryImageConfig(16_000))
-    >>> len(found), round(float(found[0]))
+    >>> frequencies = compute_channel_frequencies(AuditoryImageConfig(16_000))
+    >>> len(frequencies), round(float(frequencies[0]))
     (59, 6800)
     """
-    frequencies, hertz = [], _HIGHEST * plan.rate / 2
+    frequencies, hertz = [], _HIGHEST * config.rate / 2
     while hertz >= _LOWEST:
         frequencies.append(hertz)
-        hertz -= plan.step * 24.7 * (4.37 * hertz / 1000 + 1)
+        hertz -= config.step * 24.7 * (4.37 * hertz / 1000 + 1)
     return np.array(frequencies)
 
 
 @lru_cache(maxsize=16)
-def design_filter_cascade(plan: AuditoryImageConfig) -> FilterCascade:
-    """Return the filters of a plan."""
-    theta = 2 * np.pi * compute_channel_frequencies(plan) / plan.rate
+def design_filter_cascade(config: AuditoryImageConfig) -> FilterCascade:
+    """Return the filters of a cochlea with these parameters."""
+    theta = 2 * np.pi * compute_channel_frequencies(config) / config.rate
     radius = 1 - _DAMPING * np.sin(theta)
     real, imaginary = radius * np.cos(theta), radius * np.sin(theta)
     zero = (_ZERO_RATIO**2 - 1) * np.sin(theta)
     gain = (1 - 2 * real + radius**2) / (1 - 2 * real + zero * imaginary + radius**2)
-    smooth = np.float32(1 - math.exp(-1 / (_LEVEL_SECONDS * plan.rate)))
+    smooth = np.float32(1 - math.exp(-1 / (_LEVEL_SECONDS * config.rate)))
     real, imaginary, zero, gain = np.array([real, imaginary, zero, gain], np.float32)
     return FilterCascade(real, imaginary, zero, gain, smooth, np.float32(_FLOOR))
 
 
-def compute_auditory_images(samples: Float32, plan: AuditoryImageConfig) -> Iterator[Float32]:
+def compute_auditory_images(samples: Float32, config: AuditoryImageConfig) -> Iterator[Float32]:
     """Yield the image after every hop, (n_channels, n_lags): lag 0 first, channels from high to low.
 
     Copy the array to keep it; the next step overwrites it.
@@ -107,9 +107,9 @@ def compute_auditory_images(samples: Float32, plan: AuditoryImageConfig) -> Iter
     ----------
     samples : (n,) float32
         From -1 to 1; the last hop is padded with silence.
-    plan : AuditoryImageConfig
+    config : AuditoryImageConfig
     """
-    filters, hop, n_lags, rate = design_filter_cascade(plan), plan.hop_samples, plan.n_lags, plan.rate
+    filters, hop, n_lags, rate = design_filter_cascade(config), config.hop_samples, config.n_lags, config.rate
     n_channels = len(filters.real)
     state = CochleaState.silent(n_channels, n_lags)
     decay = np.float32(np.exp(-1 / (_THRESHOLD_SECONDS * rate)))
@@ -140,8 +140,8 @@ def list_boxes(n_channels: int, n_lags: int) -> tuple[ImageBox, ...]:
 
     Examples
     --------
-    >>> found = list_boxes(59, 512)
-    >>> len(found), found[0], found[-1]
+    >>> boxes = list_boxes(59, 512)
+    >>> len(boxes), boxes[0], boxes[-1]
     (50, ImageBox(top=0, height=16, width=32), ImageBox(top=27, height=32, width=512))
     """
     boxes = []
@@ -230,7 +230,7 @@ class MfccConfig(NamedTuple):
         return 1 << (self.window_samples - 1).bit_length()
 
 
-def compute_mfcc(samples: Float32, plan: MfccConfig) -> Float32:
+def compute_mfcc(samples: Float32, config: MfccConfig) -> Float32:
     """Compute coefficients of frames centred on multiples of the hop; beyond its ends the sound is silent.
 
     Hann window, power spectrum, triangular filters of equal area on Slaney's mel scale, decibels, orthonormal cosine
@@ -239,7 +239,7 @@ def compute_mfcc(samples: Float32, plan: MfccConfig) -> Float32:
     Parameters
     ----------
     samples : (n,) float32
-    plan : MfccConfig
+    config : MfccConfig
 
     Returns
     -------
@@ -251,12 +251,13 @@ def compute_mfcc(samples: Float32, plan: MfccConfig) -> Float32:
     >>> compute_mfcc(tone, MfccConfig(16_000)).shape
     (101, 13)
     """
-    hop, n_fft = plan.hop_samples, plan.n_fft
+    hop, n_fft = config.hop_samples, config.n_fft
     n_frames = 1 + len(samples) // hop
     padded = np.pad(np.asarray(samples, np.float32), n_fft // 2)
     frames = np.lib.stride_tricks.sliding_window_view(padded, n_fft)[::hop][:n_frames]
-    window, filters, cosines = _window(plan), build_mel_filters(plan), _cosines(plan.n_coefficients, plan.n_bands)
-    out = np.empty((n_frames, plan.n_coefficients), np.float32)
+    window, filters = _build_window(config), build_mel_filters(config)
+    cosines = _build_cosines(config.n_coefficients, config.n_bands)
+    out = np.empty((n_frames, config.n_coefficients), np.float32)
     for lo in range(0, n_frames, _FRAMES_AT_ONCE):
         spectrum = np.fft.rfft(frames[lo : lo + _FRAMES_AT_ONCE] * window)
         power = spectrum.real**2 + spectrum.imag**2
@@ -296,37 +297,37 @@ def append_derivatives(coefficients: Float32) -> Float32:
 
 
 @lru_cache(maxsize=16)
-def build_mel_filters(plan: MfccConfig) -> Float32:
+def build_mel_filters(config: MfccConfig) -> Float32:
     """Return triangular filters of equal area on the power spectrum, (n_fft // 2 + 1, n_bands).
 
     Slaney's scale: linear up to 1,000 Hz (15 mel), then logarithmic, 27 mel for a factor of 6.4.
     """
-    edges = _hertz(np.linspace(0, _mel(plan.rate / 2), plan.n_bands + 2))
-    bins = np.fft.rfftfreq(plan.n_fft, 1 / plan.rate)[:, None]
+    edges = _to_hertz(np.linspace(0, _to_mel(config.rate / 2), config.n_bands + 2))
+    bins = np.fft.rfftfreq(config.n_fft, 1 / config.rate)[:, None]
     low, centre, high = edges[:-2], edges[1:-1], edges[2:]
     rising, falling = (bins - low) / (centre - low), (high - bins) / (high - centre)
     return np.asarray(np.maximum(0, np.minimum(rising, falling)) * 2 / (high - low), np.float32)
 
 
-def _mel(hertz: float) -> float:
+def _to_mel(hertz: float) -> float:
     return float(hertz * 3 / 200 if hertz < 1000 else 15 + 27 * np.log(hertz / 1000) / np.log(6.4))
 
 
-def _hertz(mel: Float64) -> Float64:
+def _to_hertz(mel: Float64) -> Float64:
     return np.where(mel < 15, mel * 200 / 3, 1000 * np.exp((mel - 15) * np.log(6.4) / 27))
 
 
 @lru_cache(maxsize=16)
-def _window(plan: MfccConfig) -> Float32:
+def _build_window(config: MfccConfig) -> Float32:
     """Return a periodic Hann window in the middle of a transform."""
-    length, start = plan.window_samples, (plan.n_fft - plan.window_samples) // 2
-    window = np.zeros(plan.n_fft, np.float32)
+    length, start = config.window_samples, (config.n_fft - config.window_samples) // 2
+    window = np.zeros(config.n_fft, np.float32)
     window[start : start + length] = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(length) / length)
     return window
 
 
 @lru_cache(maxsize=16)
-def _cosines(n_coefficients: int, n_bands: int) -> Float32:
+def _build_cosines(n_coefficients: int, n_bands: int) -> Float32:
     """Return the orthonormal cosine transform, (n_bands, n_coefficients)."""
     angles = np.pi / n_bands * (np.arange(n_bands) + 0.5)[:, None] * np.arange(n_coefficients)
     scale = np.where(np.arange(n_coefficients) == 0, np.sqrt(1 / n_bands), np.sqrt(2 / n_bands))

@@ -58,22 +58,22 @@ class Codebook:
         return self._assign_with_scores(blocks)[0]
 
     @property
-    def _rows(self) -> int:
-        """Blocks of a tile."""
+    def _tile_size(self) -> int:
+        """Number of blocks in a tile."""
         return max(1, _TILE // len(self))
 
     def _assign_with_scores(self, blocks: Float32) -> tuple[Int32, Float32]:
         """Return (word, x.c - |c|^2 / 2) of each block."""
-        rows = self._rows
-        scores = np.empty((min(rows, len(blocks)), len(self)), np.float32)
+        size = self._tile_size
+        scores = np.empty((min(size, len(blocks)), len(self)), np.float32)
         words, best = np.empty(len(blocks), np.int32), np.empty(len(blocks), np.float32)
-        for start in range(0, len(blocks), rows):
-            part = blocks[start : start + rows]
+        for start in range(0, len(blocks), size):
+            part = blocks[start : start + size]
             tile = scores[: len(part)]
             np.dot(np.column_stack([part, np.ones(len(part), np.float32)]), self._product, out=tile)
             nearest = tile.argmax(axis=1)
-            words[start : start + rows] = nearest
-            best[start : start + rows] = tile[np.arange(len(part)), nearest]
+            words[start : start + size] = nearest
+            best[start : start + size] = tile[np.arange(len(part)), nearest]
         return words, best
 
 
@@ -149,17 +149,17 @@ def learn_codebook(
     return Codebook(centres)
 
 
-def _assign_in_parallel(dictionary: Codebook, sample: Float32, executor: Executor | None) -> tuple[Int32, Float32]:
+def _assign_in_parallel(codebook: Codebook, sample: Float32, executor: Executor | None) -> tuple[Int32, Float32]:
     """Run `_assign_with_scores` on a sample, its parts on all cores."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    rows = _TILES_PER_TASK * dictionary._rows
-    parts = [sample[start : start + rows] for start in range(0, len(sample), rows)]
+    size = _TILES_PER_TASK * codebook._tile_size
+    parts = [sample[start : start + size] for start in range(0, len(sample), size)]
     if executor is not None and executor.has_persistent_workers:
-        results = list(executor.map_with(Codebook._assign_with_scores, dictionary, parts))
+        results = list(executor.map_with(Codebook._assign_with_scores, codebook, parts))
     else:
         with threadpool_limits(1), ThreadPoolExecutor(count_available_cores()) as pool:
-            results = list(pool.map(dictionary._assign_with_scores, parts))
+            results = list(pool.map(codebook._assign_with_scores, parts))
     words, best = zip(*results, strict=True)
     return np.concatenate(words), np.concatenate(best)
 

@@ -1,4 +1,4 @@
-"""Feature extraction from a collection into one Parquet file, resumed after an interruption.
+"""Feature extraction from a source into one Parquet file, resumed after an interruption.
 
 Each run of `shard_pictures` pictures becomes a shard in the folder `<out>.parts`. When all shards are complete they are
 merged into `out` and the folder is removed. Memory holds only a few batches of pictures and one shard of rows.
@@ -119,8 +119,8 @@ def merge_shards(folder: Path, n_shards: int, out: Path, key: str, facts: JsonOb
             table = _read_columns(shard, schema.names)
             if table.num_rows:
                 writer.write_table(table.replace_schema_metadata(schema.metadata), row_group_size=table.num_rows)
-    with replace_file(out) as place:
-        draft.replace(place)  # the shards go only when `out` is on the disk
+    with replace_file(out) as final_draft:
+        draft.replace(final_draft)  # the shards go only when `out` is on the disk
     shutil.rmtree(folder, ignore_errors=True)
     return ShardSummary(key, sum(summary.n_rows for summary in summaries), rejected)
 
@@ -169,15 +169,15 @@ def _schema(optional: tuple[str, ...], dense: bool) -> Any:
 _FORMAT = 3  # version of the file; work begun in another version starts again
 
 
-def fit_extractor(extractor: AnyExtractor, source: ItemSource, **run: Unpack[RunOptions]) -> AnyExtractor:
-    """Fit an extractor to a collection; list unreadable items only if this fails.
+def fit_extractor(extractor: AnyExtractor, source: ItemSource, **options: Unpack[RunOptions]) -> AnyExtractor:
+    """Fit an extractor to a source; list unreadable items only if this fails.
 
     Extraction reads all items again, so that the bad ones of the sample would be counted twice.
     """
-    rejects = run.get("rejects")
-    run["rejects"] = sample_rejects = Rejects(strict=rejects is not None and rejects.strict)
+    rejects = options.get("rejects")
+    options["rejects"] = sample_rejects = Rejects(strict=rejects is not None and rejects.strict)
     try:
-        return extractor.fit(source, **run)
+        return extractor.fit(source, **options)
     except BaseException:
         if rejects is not None:
             rejects.add_all(sample_rejects)
@@ -192,7 +192,7 @@ def extract_to_file(
     augment: int = 0,
     shard_pictures: int = 1024,
     resume: bool = True,
-    **run_options: Unpack[RunOptions],
+    **options: Unpack[RunOptions],
 ) -> int:
     """Write the rows of `extractor.transform(source, augment=augment)` to a Parquet file.
 
@@ -230,7 +230,7 @@ def extract_to_file(
     InputError
         `out` cannot be written, the disk is full, another process writes it, or no picture can be read.
     """
-    out, run = Path(out), WorkContext.of(**run_options)
+    out, context = Path(out), WorkContext.from_options(**options)
     require(not out.is_dir(), f"{out} is a folder; give the name of a file, such as {out / 'features.parquet'}")
     require(shard_pictures >= 1, f"shard_pictures is {shard_pictures}; give a number of pictures, 1 or more")
     plan = _plan_shards(source, extractor, augment, shard_pictures, out)
@@ -241,8 +241,8 @@ def extract_to_file(
         try:
             summary = read_summary(out) if resume else None
             if summary is None or summary.key != plan.key:
-                return _run_plan(plan, source, extractor, out, run, resume).n_rows
-            _list_rejections(summary.rejected, run.rejects)
+                return _run_plan(plan, source, extractor, out, context, resume).n_rows
+            _list_rejections(summary.rejected, context.rejects)
             shutil.rmtree(plan.folder, ignore_errors=True)
             return summary.n_rows
         finally:
@@ -251,7 +251,7 @@ def extract_to_file(
 
 
 class _Plan(NamedTuple):
-    """Plan of an extraction in shards."""
+    """Shards of an extraction, with the keys by which finished ones are recognised."""
 
     folder: Path
     shard_pictures: int
@@ -294,26 +294,26 @@ def _digest_item(picture: Item) -> bytes:
 
 
 def _run_plan(
-    plan: _Plan, source: ItemSource, extractor: FeatureExtractor, out: Path, run: WorkContext, resume: bool
+    plan: _Plan, source: ItemSource, extractor: FeatureExtractor, out: Path, context: WorkContext, resume: bool
 ) -> ShardSummary:
     """Extract the missing shards, then merge all."""
-    for old in () if resume else plan.folder.iterdir():
-        old.unlink()
+    for shard_file in () if resume else plan.folder.iterdir():
+        shard_file.unlink()
     summaries = {number: read_summary(build_shard_path(plan.folder, number)) for number in range(len(plan.keys))}
     finished = {n: summary for n, summary in summaries.items() if summary and summary.key == plan.keys[n]}
     for shard in finished.values():
-        _list_rejections(shard.rejected, run.rejects)
+        _list_rejections(shard.rejected, context.rejects)
     n_rows = sum(shard.n_rows for shard in finished.values())
-    n_rows += _extract_missing(plan, set(finished), source, extractor, run)
+    n_rows += _extract_missing(plan, set(finished), source, extractor, context)
     if not n_rows:
         shutil.rmtree(plan.folder, ignore_errors=True)
-        raise InputError(format_nothing_readable(source, run.rejects))
+        raise InputError(format_nothing_readable(source, context.rejects))
     facts = {"n_features": extractor.n_features_, **extractor.table_facts(plan.augment)}
     return merge_shards(plan.folder, len(plan.keys), out, plan.key, facts, extractor.is_dense)
 
 
 def _extract_missing(
-    plan: _Plan, finished_shards: set[int], source: ItemSource, extractor: FeatureExtractor, run: WorkContext
+    plan: _Plan, finished_shards: set[int], source: ItemSource, extractor: FeatureExtractor, context: WorkContext
 ) -> int:
     """Write the missing shards, each as soon as it is complete; return their rows."""
     pending_shards: deque[int] = deque()  # shards of the batches that were handed out
@@ -325,14 +325,14 @@ def _extract_missing(
 
     n_rows, n_shards, n_pictures = 0, len(finished_shards), 0
     rows, rejected = list[ItemFeatures](), list[ItemRejection]()
-    with run.progress.stage("extracting features", sum(plan.sizes), source.modality) as stage:
+    with context.progress.stage("extracting features", sum(plan.sizes), source.modality) as stage:
         stage.advance(sum(plan.sizes[number] for number in finished_shards))
-        for batch in extractor.extract_batches(iterate_pending(), executor=run.executor, augment=plan.augment):
+        for batch in extractor.extract_batches(iterate_pending(), executor=context.executor, augment=plan.augment):
             number = pending_shards.popleft()
             for result in batch:
                 if isinstance(result, ItemRejection):
                     rejected.append(result)
-                    run.rejects.add(*result)
+                    context.rejects.add(*result)
                 else:
                     rows += result
             n_pictures += len(batch)
@@ -352,7 +352,7 @@ def _iterate_missing(
     """Yield (shard number, batch of pictures) of all missing shards."""
     numbered = ((position // plan.shard_pictures, picture) for position, picture in enumerate(source))
     for number, shard in groupby(numbered, key=lambda pair: pair[0]):
-        if number not in finished_shards and number < len(plan.keys):  # a collection may grow meanwhile
+        if number not in finished_shards and number < len(plan.keys):  # a source may grow meanwhile
             for batch in iterate_item_batches((picture for _, picture in shard), batch_size):
                 yield number, batch
 

@@ -46,7 +46,7 @@ _FEWEST_BLOCKS = 64  # of an item, while there are more items than a sample can 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FeatureExtractor(SavedObject, ABC):
-    """Extractor of features from items: fit it to a collection, then transform any item.
+    """Extractor of features from items: fit it to a source of items, then transform any item.
 
     Workers get a copy of it. A subclass is a dataclass whose fields are its parameters, and defines `name`, `kind`,
     `n_features_`, `check`, `encode`, and, if it learns, `_learn`, `_tensors` and `_restore`;
@@ -103,8 +103,8 @@ class FeatureExtractor(SavedObject, ABC):
         if augment and self.modality != "pictures":
             raise InputError(f"{self.modality} have no further views as pictures have; leave augment out")
 
-    def fit(self, source: ItemSource, **run: Unpack[RunOptions]) -> Self:
-        """Fit to a collection, where there is something to learn: to a sample that is spread evenly over it.
+    def fit(self, source: ItemSource, **options: Unpack[RunOptions]) -> Self:
+        """Fit to a sample that is spread evenly over a source, if there is something to learn.
 
         Parameters
         ----------
@@ -122,11 +122,11 @@ class FeatureExtractor(SavedObject, ABC):
         """
         self.check()
         self.refuse(source)
-        self._learn(source, WorkContext.of(**run))
+        self._learn(source, WorkContext.from_options(**options))
         return self
 
-    def transform(self, source: ItemSource, *, augment: int = 0, **run: Unpack[RunOptions]) -> FeatureTable:
-        """Return the collection as rows in memory; for larger ones see `extract_to_file`.
+    def transform(self, source: ItemSource, *, augment: int = 0, **options: Unpack[RunOptions]) -> FeatureTable:
+        """Return the rows of a source in memory; for larger ones see `extract_to_file`.
 
         Parameters
         ----------
@@ -147,17 +147,17 @@ class FeatureExtractor(SavedObject, ABC):
             X is csr_matrix (n, n_features_) float32, or an array where rows are dense; label names in the order of
             their code points.
         """
-        stream = self.iterate(source, augment=augment, **run)
+        stream = self.iterate(source, augment=augment, **options)
         return build_feature_table(stream, self.n_features_, dense=self.is_dense, **self.table_facts(augment))
 
     def table_facts(self, augment: int = 0) -> JsonObject:
         """Return what a `FeatureTable` of rows with so many further views states about them."""
         return {"counts": self.has_counts, "dictionary": self.fingerprint(), "augment": augment}
 
-    def iterate(self, source: ItemSource, *, augment: int = 0, **run: Unpack[RunOptions]) -> Iterator[ItemFeatures]:
+    def iterate(self, source: ItemSource, *, augment: int = 0, **options: Unpack[RunOptions]) -> Iterator[ItemFeatures]:
         """Yield the rows of `transform` in order, with only a few batches of items in memory."""
         self.refuse(source)
-        executor, progress, rejects = WorkContext.of(**run)
+        executor, progress, rejects = WorkContext.from_options(**options)
         items = iterate_item_batches(source, self.batch_size)
         with progress.stage("extracting features", len(source), self.modality) as stage:
             batches = self.extract_batches(items, executor=executor, augment=augment)
@@ -238,17 +238,17 @@ class FeatureExtractor(SavedObject, ABC):
 
     def has_settings_of(self, extractor: "FeatureExtractor") -> bool:
         """Return True if another extractor has the same settings, seeds aside."""
-        settings, others = (
+        settings, other_settings = (
             {name: value for name, value in settings.items() if name.split()[-1] != "seed"}
             for settings in (self._list_settings(), extractor._list_settings())
         )
-        return settings == others
+        return settings == other_settings
 
-    def refuse_other(self, extractor: "FeatureExtractor", where: object, remedy: str) -> None:
+    def refuse_other_settings(self, extractor: "FeatureExtractor", where: object, remedy: str) -> None:
         """Raise InputError when this extractor, at `where`, has other settings than `extractor`."""
-        self.refuse_options(extractor._list_settings(), where, remedy)
+        self.refuse_other_options(extractor._list_settings(), where, remedy)
 
-    def refuse_options(self, options: Mapping[str, object], where: object, remedy: str) -> None:
+    def refuse_other_options(self, options: Mapping[str, object], where: object, remedy: str) -> None:
         """Raise InputError when this extractor, at `where`, has other settings than these options.
 
         An option of a concatenation applies to all parts that have it.
@@ -267,7 +267,7 @@ class FeatureExtractor(SavedObject, ABC):
         return {"features": self.name}
 
     def _list_settings(self) -> JsonObject:
-        """Return the settings that `refuse_options` compares."""
+        """Return the settings that `refuse_other_options` compares."""
         return {**self.identity(), **self.parameters()}
 
     @classmethod
@@ -280,8 +280,8 @@ class FeatureExtractor(SavedObject, ABC):
         extractor._restore(parts.tensors)
         return extractor
 
-    def _learn(self, source: ItemSource, run: WorkContext) -> None:
-        """Learn from a collection whose items are of the right modality."""
+    def _learn(self, source: ItemSource, context: WorkContext) -> None:
+        """Learn from a source whose items are of the right modality."""
         return
 
     def _tensors(self) -> dict[str, Array]:
@@ -326,7 +326,7 @@ class BlockExtractor(FeatureExtractor):
     def cut(self, view: Any) -> Float32:
         """Return the blocks of a view, (n, n_bins), that a codebook is learned from."""
 
-    def _sample_blocks(self, source: ItemSource, most: int, run: WorkContext) -> tuple[list[int], Float32]:
+    def _sample_blocks(self, source: ItemSource, most: int, context: WorkContext) -> tuple[list[int], Float32]:
         """Sample about `most` random blocks, an equal number from each of some items.
 
         Returns
@@ -338,9 +338,9 @@ class BlockExtractor(FeatureExtractor):
         positions = select_evenly(len(source), max(1, most // _FEWEST_BLOCKS))
         work = partial(_sample_batch, per_item=-(-most // max(1, len(positions))))
         items = iterate_batches(iterate_at_positions(source, positions), BATCH)
-        with run.progress.stage(f"sampling {source.modality}", len(positions), source.modality) as stage:
-            blocks = list(iterate_results(run.executor.map_with(work, self, items), stage, run.rejects))
-        require(len(blocks) > 0, format_nothing_readable(source, run.rejects))
+        with context.progress.stage(f"sampling {source.modality}", len(positions), source.modality) as stage:
+            blocks = list(iterate_results(context.executor.map_with(work, self, items), stage, context.rejects))
+        require(len(blocks) > 0, format_nothing_readable(source, context.rejects))
         return positions, np.concatenate(blocks)
 
 
@@ -349,12 +349,12 @@ def _sample_batch(
 ) -> list[Float32 | ItemRejection]:
     """Return up to `per_item` random blocks of each (position, item), or its rejection."""
 
-    def sample(item: Item, place: int) -> Float32:
+    def sample(item: Item, position: int) -> Float32:
         blocks = extractor.cut(next(extractor.iterate_views(item)))
-        positions = np.random.default_rng([extractor.seed, place]).permutation(len(blocks))[:per_item]
-        return blocks[np.sort(positions)]
+        block_ids = np.random.default_rng([extractor.seed, position]).permutation(len(blocks))[:per_item]
+        return blocks[np.sort(block_ids)]
 
-    return [process_or_reject(item, partial(sample, place=place)) for place, item in batch]
+    return [process_or_reject(item, partial(sample, position=position)) for position, item in batch]
 
 
 def _convert_to_lists(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Samples of collections to learn from, and batches of items for workers."""
+"""Samples of items to learn from, and batches of items for workers."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -19,14 +19,16 @@ Element = TypeVar("Element")
 
 
 class WorkContext(NamedTuple):
-    """Executor, progress and rejects of a run."""
+    """Executor, progress and rejects of an extraction."""
 
     executor: Executor
     progress: Progress
     rejects: Rejects
 
     @classmethod
-    def of(cls, executor: Executor | None = None, progress: Progress = SILENT, rejects: Rejects | None = None) -> Self:
+    def from_options(
+        cls, executor: Executor | None = None, progress: Progress = SILENT, rejects: Rejects | None = None
+    ) -> Self:
         """Return the context of `RunOptions`; by default items are decoded in this process, without a display."""
         return cls(executor or SerialExecutor(), progress, Rejects() if rejects is None else rejects)
 
@@ -108,14 +110,14 @@ def iterate_at_positions(elements: Iterable[Element], positions: list[int]) -> I
     >>> list(iterate_at_positions("abcd", [0, 2]))
     [(0, 'a'), (2, 'c')]
     """
-    chosen = set(positions)
+    selection = set(positions)
     for i, element in enumerate(islice(elements, positions[-1] + 1 if positions else 0)):
-        if i in chosen:
+        if i in selection:
             yield i, element
 
 
 def format_nothing_readable(source: ItemSource, rejects: Rejects) -> str:
-    """Return the error message for a collection without usable items."""
+    """Return the error message for a source without usable items."""
     if not rejects.listed:
         return f"{source.path} holds no {source.modality}; give a folder or file that has some"
     where, reason, _ = rejects.listed[-1]

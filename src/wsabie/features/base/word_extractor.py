@@ -1,4 +1,4 @@
-"""Base of the feature extractors that count words of a codebook or a dictionary."""
+"""Base of the feature extractors that count words of a codebook or a vocabulary."""
 
 from abc import abstractmethod
 from collections.abc import Sized
@@ -66,20 +66,20 @@ class WordExtractor(FeatureExtractor):
         """Return the words of a view, ascending, with their counts."""
 
     @abstractmethod
-    def _learn_words(self, source: ItemSource, run: WorkContext) -> list[int]:
+    def _learn_words(self, source: ItemSource, context: WorkContext) -> list[int]:
         """Learn the words, and return the positions of the items that they are weighted on."""
 
-    def _learn(self, source: ItemSource, run: WorkContext) -> None:
-        positions = self._learn_words(source, run)
-        self.idf_ = None if self.has_counts else self._learn_idf(source, positions, run)
+    def _learn(self, source: ItemSource, context: WorkContext) -> None:
+        positions = self._learn_words(source, context)
+        self.idf_ = None if self.has_counts else self._learn_idf(source, positions, context)
 
-    def _learn_idf(self, source: ItemSource, positions: list[int], run: WorkContext) -> Float32:
+    def _learn_idf(self, source: ItemSource, positions: list[int], context: WorkContext) -> Float32:
         """Learn the idf of each word over the items at `positions`, (n_words,)."""
         item_counts: Int64 = np.zeros(self.n_features_, np.int64)
         n, work = 0, partial(extract_batch, augment=0)
         items = iterate_batches((item for _, item in iterate_at_positions(source, positions)), BATCH)
-        with run.progress.stage("weighing words", len(positions), source.modality) as stage:
-            for rows in iterate_results(run.executor.map_with(work, self, items), stage, None):
+        with context.progress.stage("weighing words", len(positions), source.modality) as stage:
+            for rows in iterate_results(context.executor.map_with(work, self, items), stage, None):
                 item_counts[rows[0].indices] += 1
                 n += 1
         return compute_idf(item_counts, n)

@@ -147,7 +147,7 @@ class OnnxNetwork:
     def features(self, pixels: UInt8, mean: Float32, deviation: Float32, trial: "TrialCost | None" = None) -> Float32:
         """Compute the features of a picture, (n_features,).
 
-        The largest centred part with the shape of the input is scaled to it. Places and tokens are averaged.
+        The largest centred part with the shape of the input is scaled to it. Maps and tokens are averaged.
 
         Parameters
         ----------
@@ -288,7 +288,7 @@ def _read_input(inputs: list[Any], side: int | None) -> NetworkInput:
 
 
 def _average_values(values: Any, channels_last: bool) -> Float32:
-    """Return the first of a batch: numbers, the mean of a map's places, or the mean of tokens."""
+    """Return the first of a batch: numbers, the mean of a map, or the mean of tokens."""
     if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or not 2 <= values.ndim <= 4 or not values.size:
         kind = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
         raise InputError(f"the ONNX model gives {kind}; choose an output of numbers, (batch, n) or maps or tokens of n")

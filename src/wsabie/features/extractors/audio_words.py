@@ -80,7 +80,7 @@ class EncodedAudio(NamedTuple):
     content: Path | bytes
     max_seconds: float
 
-    def native_rate(self) -> int:
+    def read_rate(self) -> int:
         """Return the samples a second of the recording.
 
         Raises
@@ -90,7 +90,7 @@ class EncodedAudio(NamedTuple):
         with _open_decoder(self.content) as file:
             return int(file.samplerate)
 
-    def pieces(self, rate: int) -> Iterator[Float32]:
+    def iterate_pieces(self, rate: int) -> Iterator[Float32]:
         """Yield the mean of the channels at a rate, in pieces of `PIECE_SECONDS`; the last may be shorter.
 
         Raises
@@ -99,7 +99,7 @@ class EncodedAudio(NamedTuple):
             It cannot be read, or holds values that are not finite.
         """
         length, tail, n_samples = round(PIECE_SECONDS * rate), np.zeros(0, np.float32), 0
-        for block in self._resampled(rate):
+        for block in self._iterate_resampled(rate):
             tail = np.concatenate([tail, block]) if len(tail) else block
             n_samples += len(block)
             while len(tail) >= length:
@@ -110,7 +110,7 @@ class EncodedAudio(NamedTuple):
         if len(tail) >= _SHORTEST * rate:
             yield tail
 
-    def _resampled(self, rate: int) -> Iterator[Float32]:
+    def _iterate_resampled(self, rate: int) -> Iterator[Float32]:
         soxr = _import_library("soxr")
         with _open_decoder(self.content) as file:
             stream = None if file.samplerate == rate else soxr.ResampleStream(file.samplerate, rate, 1, dtype="float32")
@@ -146,7 +146,7 @@ def _open_decoder(content: Path | bytes) -> Iterator[Any]:
     soundfile = _import_library("soundfile")
     open_image_stream(content).close()
     with _explain_sound_errors("not a sound"):
-        file = soundfile.SoundFile(_openable(content))
+        file = soundfile.SoundFile(_as_decoder_input(content))
     with file:
         low, high = _RECORDED_RATES
         if not 1 <= file.channels <= _MOST_CHANNELS:
@@ -158,7 +158,7 @@ def _open_decoder(content: Path | bytes) -> Iterator[Any]:
         yield file
 
 
-def _openable(content: Path | bytes) -> bytes | io.BytesIO:
+def _as_decoder_input(content: Path | bytes) -> bytes | io.BytesIO:
     """Return the name of a file, or its content as a stream.
 
     MP3 without a tag is opened by name alone (soundfile 0.14 with libsndfile 1.2.2); in memory it gets an empty tag.
@@ -206,23 +206,23 @@ class AudioCodebooks:
     ----------
     shift, scale : (n_columns,) float32
         Subtracted from a sample, and factor of the difference.
-    dictionaries : tuple of Codebook
+    codebooks : tuple of Codebook
         Codebooks of equal numbers of columns, side by side.
     """
 
     shift: Float32
     scale: Float32
-    dictionaries: tuple[Codebook, ...]
+    codebooks: tuple[Codebook, ...]
 
     def __len__(self) -> int:
-        return sum(map(len, self.dictionaries))
+        return sum(map(len, self.codebooks))
 
-    def counts(self, samples: Float32) -> Float32:
+    def count_words(self, samples: Float32) -> Float32:
         """Count each word in samples, (n_words,)."""
-        parts = np.split((samples - self.shift) * self.scale, len(self.dictionaries), axis=1)
+        parts = np.split((samples - self.shift) * self.scale, len(self.codebooks), axis=1)
         histograms = [
-            np.bincount(dictionary.assign(part), minlength=len(dictionary))
-            for dictionary, part in zip(self.dictionaries, parts, strict=True)
+            np.bincount(codebook.assign(part), minlength=len(codebook))
+            for codebook, part in zip(self.codebooks, parts, strict=True)
         ]
         return np.concatenate(histograms).astype(np.float32)
 
@@ -238,7 +238,7 @@ class AudioWords(WordExtractor, BlockExtractor):
     weighting : {"counts", "tfidf"}
         "counts": the number of segments nearest to the word. "tfidf": log(1 + count) * idf at unit length.
     rate : int or "auto"
-        Samples a second to which sounds are converted. "auto": the median of the collection, at most 22,050.
+        Samples a second to which sounds are converted. "auto": the median of the sounds, at most 22,050.
     max_seconds : float
         Later parts of a sound are ignored.
     seed : int
@@ -274,7 +274,7 @@ class AudioWords(WordExtractor, BlockExtractor):
         """Yield segments of a sound at the learned rate, (n, n_columns), a few at a time."""
 
     @abstractmethod
-    def learn(self, samples: Float32, progress: Progress) -> AudioCodebooks:
+    def learn_codebooks(self, samples: Float32, progress: Progress) -> AudioCodebooks:
         """Learn the words of samples (n, n_columns)."""
 
     def cut(self, view: EncodedAudio) -> Float32:
@@ -282,11 +282,11 @@ class AudioWords(WordExtractor, BlockExtractor):
         beginning = view._replace(max_seconds=min(view.max_seconds, _LEARNT_SECONDS))
         return np.concatenate(list(self.iterate_segments(beginning)))
 
-    def _learn_words(self, source: ItemSource, run: WorkContext) -> list[int]:
+    def _learn_words(self, source: ItemSource, context: WorkContext) -> list[int]:
         require_audio()
         self.rate_ = self._choose_rate(source) if self.rate == "auto" else int(self.rate)
-        positions, samples = self._sample_blocks(source, self.max_samples, run)
-        self.words_ = self.learn(samples, run.progress)
+        positions, samples = self._sample_blocks(source, self.max_samples, context)
+        self.words_ = self.learn_codebooks(samples, context.progress)
         return positions
 
     def prepare(self, augment: int = 0) -> None:
@@ -311,7 +311,7 @@ class AudioWords(WordExtractor, BlockExtractor):
         return self.words_
 
     def _count_words(self, view: EncodedAudio) -> EncodedRow:
-        counts = reduce(np.add, map(self.words_.counts, self.iterate_segments(view)))
+        counts = reduce(np.add, map(self.words_.count_words, self.iterate_segments(view)))
         words = np.flatnonzero(counts).astype(np.int32)
         return words, counts[words]
 
@@ -323,15 +323,15 @@ class AudioWords(WordExtractor, BlockExtractor):
         rates = []
         for _, item in iterate_at_positions(source, select_evenly(len(source), _RATE_SAMPLE)):
             with suppress(UnreadableItemError):
-                rates.append(EncodedAudio(item.full_content, self.max_seconds).native_rate())
+                rates.append(EncodedAudio(item.full_content, self.max_seconds).read_rate())
         return min(_HIGHEST_AUTO, int(np.median(rates))) if rates else _HIGHEST_AUTO
 
     def _word_tensors(self) -> dict[str, Array]:
         words = self._words()
         return {
             "rate": np.array([self.rate_], np.int64),
-            "centres": np.concatenate([each.centres for each in words.dictionaries]),
-            "sizes": np.array([len(each) for each in words.dictionaries], np.int64),
+            "centres": np.concatenate([codebook.centres for codebook in words.codebooks]),
+            "sizes": np.array([len(codebook) for codebook in words.codebooks], np.int64),
             "shift": words.shift,
             "scale": words.scale,
         }
@@ -364,14 +364,14 @@ class MfccWords(AudioWords):
 
     def iterate_segments(self, sound: EncodedAudio) -> Iterator[Float32]:
         """Yield coefficients with their derivatives, (n, 39)."""
-        plan = MfccConfig(self.rate_)
-        for piece in sound.pieces(plan.rate):
-            yield append_derivatives(compute_mfcc(piece, plan))
+        config = MfccConfig(self.rate_)
+        for piece in sound.iterate_pieces(config.rate):
+            yield append_derivatives(compute_mfcc(piece, config))
 
     def _n_columns(self) -> int:
         return 3 * MfccConfig(self.rate_).n_coefficients
 
-    def learn(self, samples: Float32, progress: Progress) -> AudioCodebooks:
+    def learn_codebooks(self, samples: Float32, progress: Progress) -> AudioCodebooks:
         """Learn one codebook of all columns."""
         shift, deviation = samples.mean(axis=0), samples.std(axis=0)
         scale = 1 / np.maximum(deviation, np.float32(1e-6))
@@ -392,28 +392,28 @@ class SaiWords(AudioWords):
 
     def iterate_segments(self, sound: EncodedAudio) -> Iterator[Float32]:
         """Yield the boxes of stabilised images, (n, n_boxes * BOX_FEATURES)."""
-        plan = AuditoryImageConfig(self.rate_)
-        for piece in sound.pieces(plan.rate):
-            images = (image.copy() for image in compute_auditory_images(piece, plan))
+        config = AuditoryImageConfig(self.rate_)
+        for piece in sound.iterate_pieces(config.rate):
+            images = (image.copy() for image in compute_auditory_images(piece, config))
             for stack in iterate_batches(images, _IMAGES_AT_ONCE):
                 features = extract_box_features(np.stack(stack))
                 yield features.reshape(len(features), -1)
 
     def _n_columns(self) -> int:
-        plan = AuditoryImageConfig(self.rate_)
-        return BOX_FEATURES * len(list_boxes(len(compute_channel_frequencies(plan)), plan.n_lags))
+        config = AuditoryImageConfig(self.rate_)
+        return BOX_FEATURES * len(list_boxes(len(compute_channel_frequencies(config)), config.n_lags))
 
-    def learn(self, samples: Float32, progress: Progress) -> AudioCodebooks:
+    def learn_codebooks(self, samples: Float32, progress: Progress) -> AudioCodebooks:
         """Learn a codebook of each box."""
         n_boxes = samples.shape[1] // BOX_FEATURES
         n_words = max(1, self._get_codebook_size() // n_boxes)
         with progress.stage("learning boxes", n_boxes, "boxes") as stage:
-            dictionaries = []
+            codebooks = []
             for part in np.split(samples, n_boxes, axis=1):
-                dictionaries.append(_learn_codebook(part, n_words, self.seed, SILENT))
+                codebooks.append(_learn_codebook(part, n_words, self.seed, SILENT))
                 stage.advance(1)
         shift, scale = np.zeros(samples.shape[1], np.float32), np.ones(samples.shape[1], np.float32)
-        return AudioCodebooks(shift, scale, tuple(dictionaries))
+        return AudioCodebooks(shift, scale, tuple(codebooks))
 
 
 def _learn_codebook(samples: Float32, n_words: int, seed: int, progress: Progress) -> Codebook:

@@ -1,4 +1,4 @@
-"""Documents as bags of words: counts of the words of a dictionary, or of hashed words.
+"""Documents as bags of words: counts of the words of a vocabulary, or of hashed words.
 
 scikit-learn's vectorizers take 2.5 times as long, and learning one keeps every word that occurs
 (`docs/decisions/words-and-sound.md`).
@@ -53,9 +53,9 @@ class WordList:
     Examples
     --------
     >>> words = WordList.from_words([b"sea", b"sky"])
-    >>> words.counts(bytearray(b"sky, sea and sky"))
+    >>> words.count_words(bytearray(b"sky, sea and sky"))
     (array([0, 1], dtype=int32), array([1., 2.], dtype=float32))
-    >>> words.word(1), len(words)
+    >>> words.get_word(1), len(words)
     ('sky', 2)
     """
 
@@ -71,11 +71,11 @@ class WordList:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def word(self, number: int) -> str:
+    def get_word(self, number: int) -> str:
         """Return the word of a number."""
         return self.letters[self.starts[number] : self.starts[number + 1]].tobytes().decode("utf-8", "replace")
 
-    def counts(self, text: bytearray) -> EncodedRow:
+    def count_words(self, text: bytearray) -> EncodedRow:
         """Count the known words of a folded text: numbers (nnz,), ascending, and counts (nnz,)."""
         letters = np.frombuffer(text, np.uint8)
         numbers = np.empty((len(letters) + 1) // 2, np.int32)
@@ -87,13 +87,13 @@ class WordList:
         if (letters.dtype.str, starts.dtype.str, letters.ndim, starts.ndim) != ("|u1", "<i8", 1, 1) or not len(starts):
             return False
         lengths = np.diff(starts)
-        inside = starts[0] == 0 and starts[-1] == len(letters)
-        return bool(inside and (lengths > 0).all() and (lengths <= LONGEST_WORD).all())
+        is_covered = starts[0] == 0 and starts[-1] == len(letters)
+        return bool(is_covered and (lengths > 0).all() and (lengths <= LONGEST_WORD).all())
 
     @cached_property
     def _table(self) -> WordIndex:
         letters, starts = view_as_writable(self.letters), view_as_writable(self.starts)
-        return WordIndex(letters, starts, _slots(letters, starts, len(self), len(self)))
+        return WordIndex(letters, starts, _build_slots(letters, starts, len(self), len(self)))
 
 
 def _count_numbers(numbers: Int32) -> EncodedRow:
@@ -103,9 +103,9 @@ def _count_numbers(numbers: Int32) -> EncodedRow:
     return numbers[:n_distinct].copy(), counts[:n_distinct].copy()
 
 
-def _slots(letters: UInt8, starts: Int64, n_words: int, room: int) -> Int32:
-    """Return the hash table of the first `n_words` words, with room for more."""
-    slots = np.full(1 << max(1, (2 * room).bit_length()), -1, np.int32)
+def _build_slots(letters: UInt8, starts: Int64, n_words: int, capacity: int) -> Int32:
+    """Return the hash table of the first `n_words` words, with slots for `capacity` words."""
+    slots = np.full(1 << max(1, (2 * capacity).bit_length()), -1, np.int32)
     fill_slots(letters, starts, n_words, slots)
     return slots
 
@@ -113,8 +113,8 @@ def _slots(letters: UInt8, starts: Int64, n_words: int, room: int) -> Int32:
 class WordCounter:
     """Counter of the words of folded texts.
 
-    At most `HELD * n_words` distinct words are stored. When there are more, rare ones are dropped: all words up
-    to the least count that at most half of the words exceed. A dropped word that returns is counted from 0, so that
+    At most `CAPACITY_FACTOR * n_words` distinct words are stored. When there are more, rare ones are dropped: all words
+    up to the least count that at most half of the words exceed. A dropped word that returns is counted from 0, so that
     counts are too low by at most `missed`, the sum of these limits, and a word with a higher count is never lost.
     Counts are exact as long as all words find room.
 
@@ -127,30 +127,30 @@ class WordCounter:
     >>> counter = WordCounter(2)
     >>> counter.add(bytearray(b"to be or not to be, that is what is to be thought of"))
     >>> words, counts = counter.most_frequent(2, min_count=2)
-    >>> [words.word(i) for i in range(len(words))], counts.tolist(), counter.missed
+    >>> [words.get_word(i) for i in range(len(words))], counts.tolist(), counter.missed
     (['be', 'to'], [3, 3], 1)
     """
 
     def __init__(self, n_words: int) -> None:
-        self.most_held = CAPACITY_FACTOR * n_words
+        self.capacity = CAPACITY_FACTOR * n_words
         self.missed = 0
-        self._used = np.zeros(2, np.int64)
+        self._sizes = np.zeros(2, np.int64)
         self._counts = np.zeros(0, np.int64)
         self._table = WordIndex(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int32))
-        self._reserve(min(_FEWEST, self.most_held), 8 * _FEWEST)
+        self._reserve(min(_FEWEST, self.capacity), 8 * _FEWEST)
 
     def __len__(self) -> int:
         """Number of distinct words in the counter."""
-        return int(self._used[WORDS])
+        return int(self._sizes[WORDS])
 
     def add(self, text: bytearray) -> None:
         """Count the words of a folded text."""
         letters, position = np.frombuffer(text, np.uint8), 0
-        while (position := count_words(letters, position, self._table, self._counts, self._used)) < len(letters):
-            if len(self) == self.most_held:
+        while (position := count_words(letters, position, self._table, self._counts, self._sizes)) < len(letters):
+            if len(self) == self.capacity:
                 self._drop()
             elif len(self) == len(self._counts):
-                self._reserve(min(2 * len(self), self.most_held), len(self._table.letters))
+                self._reserve(min(2 * len(self), self.capacity), len(self._table.letters))
             else:
                 self._reserve(len(self._counts), 2 * len(self._table.letters))
 
@@ -177,12 +177,12 @@ class WordCounter:
         self.missed += limit
         is_kept = counts > limit
         lengths = np.diff(self._table.starts[: len(self) + 1])
-        letters = self._table.letters[: self._used[LETTERS]][np.repeat(is_kept, lengths)]
+        letters = self._table.letters[: self._sizes[LETTERS]][np.repeat(is_kept, lengths)]
         n_kept = int(is_kept.sum())
         self._table.letters[: len(letters)] = letters
         np.cumsum(lengths[is_kept], out=self._table.starts[1 : n_kept + 1])
         self._counts[:n_kept] = counts[is_kept]
-        self._used[:] = n_kept, len(letters)
+        self._sizes[:] = n_kept, len(letters)
         self._reserve(len(self._counts), len(self._table.letters))
 
     def _reserve(self, n_words: int, n_letters: int) -> None:
@@ -190,15 +190,15 @@ class WordCounter:
         n = len(self)
         letters, starts = np.empty(n_letters, np.uint8), np.zeros(n_words + 1, np.int64)
         counts = np.zeros(n_words, np.int64)
-        letters[: self._used[LETTERS]] = self._table.letters[: self._used[LETTERS]]
+        letters[: self._sizes[LETTERS]] = self._table.letters[: self._sizes[LETTERS]]
         starts[: n + 1] = self._table.starts[: n + 1]
         counts[:n] = self._counts[:n]
         self._counts = counts
-        self._table = WordIndex(letters, starts, _slots(letters, starts, n, n_words))
+        self._table = WordIndex(letters, starts, _build_slots(letters, starts, n, n_words))
 
 
 MAX_WORDS = 1_000_000
-"""Default number of words of a dictionary."""
+"""Default number of words of a vocabulary."""
 
 _MAX_WORDS = 100_000_000
 _WEIGHED = 1 << 20  # documents for the idf
@@ -214,12 +214,12 @@ class HashedColumns:
     def __len__(self) -> int:
         return self.n
 
-    def counts(self, text: bytearray) -> EncodedRow:
+    def count_words(self, text: bytearray) -> EncodedRow:
         """Count the words of each column: columns (nnz,), ascending, and counts (nnz,).
 
         Examples
         --------
-        >>> HashedColumns(1000).counts(bytearray(b"sky, sea and sky"))
+        >>> HashedColumns(1000).count_words(bytearray(b"sky, sea and sky"))
         (array([372, 850, 905], dtype=int32), array([1., 1., 2.], dtype=float32))
         """
         letters = np.frombuffer(text, np.uint8)
@@ -238,12 +238,12 @@ class BagOfWords(WordExtractor):
     Parameters
     ----------
     n_words : int or "auto"
-        Words in the dictionary at most, the most frequent ones; with `hashing` the number of columns. "auto": a
+        Words of the vocabulary at most, the most frequent ones; with `hashing` the number of columns. "auto": a
         million.
     min_count : int
-        Words that are found less often in the whole collection are left out.
+        Words that are found less often in all documents are left out.
     hashing : bool
-        No dictionary: the column of a word is a 64-bit hash of it (FNV-1a, finished as in MurmurHash3) modulo
+        No vocabulary: the column of a word is a 64-bit hash of it (FNV-1a, finished as in MurmurHash3) modulo
         `n_words`. Nothing is learned, words may share a column, and no word is unknown.
     weighting : {"counts", "tfidf"}
         "tfidf": log(1 + count) times the inverse document frequency over up to 2**20 documents, at unit length. Models
@@ -276,19 +276,19 @@ class BagOfWords(WordExtractor):
         """Yield the folded text, which has no further views."""
         yield decode_text(item)
 
-    def _learn_words(self, source: ItemSource, run: WorkContext) -> list[int]:
-        """Count the words of a collection, in this process and in bounded memory."""
+    def _learn_words(self, source: ItemSource, context: WorkContext) -> list[int]:
+        """Count the words of all documents, in this process and in bounded memory."""
         if not self.hashing:
-            self._learn_dictionary(source, run)
+            self._learn_word_list(source, context)
         return select_evenly(len(source), _WEIGHED)
 
-    def _learn_dictionary(self, source: ItemSource, run: WorkContext) -> None:
+    def _learn_word_list(self, source: ItemSource, context: WorkContext) -> None:
         counter = WordCounter(self._count_columns())
         n_read = 0
-        for text in _join_texts(self._texts(source, run)):
+        for text in _join_texts(self._iterate_texts(source, context)):
             counter.add(text)
             n_read += len(text)
-        require(n_read > 0, format_nothing_readable(source, run.rejects))
+        require(n_read > 0, format_nothing_readable(source, context.rejects))
         words, _ = counter.most_frequent(self._count_columns(), min_count=self.min_count)
         if not len(words):
             raise InputError(
@@ -297,13 +297,13 @@ class BagOfWords(WordExtractor):
             )
         self.words_, self.missed_ = words, counter.missed
 
-    def _texts(self, source: ItemSource, run: WorkContext) -> Iterator[bytearray]:
-        with run.progress.stage("counting words", len(source), source.modality) as stage:
+    def _iterate_texts(self, source: ItemSource, context: WorkContext) -> Iterator[bytearray]:
+        with context.progress.stage("counting words", len(source), source.modality) as stage:
             for item in source:
                 try:
                     yield decode_text(item)
                 except UnreadableItemError as rejected:
-                    run.rejects.add(item.id, rejected.reason, rejected.detail)
+                    context.rejects.add(item.id, rejected.reason, rejected.detail)
                 stage.advance(1)
 
     def extract_text(self, text: str) -> EncodedRow:
@@ -336,7 +336,7 @@ class BagOfWords(WordExtractor):
         return self.words_
 
     def _count_words(self, view: bytearray) -> EncodedRow:
-        return self._words().counts(view)
+        return self._words().count_words(view)
 
     def _word_tensors(self) -> dict[str, Array]:
         words = self._words()

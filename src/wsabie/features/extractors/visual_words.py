@@ -108,7 +108,7 @@ class BlockConfig:
         Cells along the side of a block.
     contrast : int, 0 to 255
         A neighbour counts as lighter when it is at least this many grey levels above the pixel; more than 0 keeps
-        noise in flat places from looking like texture.
+        noise in flat regions from looking like texture.
     colour_weight : float, 0 to 1
         Share of the colours in a descriptor's squared length.
     """
@@ -144,19 +144,19 @@ def compute_cell_borders(height: int, width: int, cells: int) -> CellGrid:
     return CellGrid(rows, columns)
 
 
-def extract_block_descriptors(pixels: UInt8, plan: BlockConfig) -> Float32:
+def extract_block_descriptors(pixels: UInt8, config: BlockConfig) -> Float32:
     """Return the descriptors of all blocks.
 
     Parameters
     ----------
     pixels : (h, w, 3) uint8
         RGB, h and w at least 1.
-    plan : BlockConfig
+    config : BlockConfig
 
     Returns
     -------
     ndarray, (n_blocks, N_BINS), float32
-        Of unit length; scale by scale in the order of `plan.cells`, block rows first.
+        Of unit length; scale by scale in the order of `config.cells`, block rows first.
 
     Examples
     --------
@@ -165,21 +165,21 @@ def extract_block_descriptors(pixels: UInt8, plan: BlockConfig) -> Float32:
     """
     pixels = np.require(pixels, np.uint8, ["C", "W"])
     height, width = pixels.shape[:2]
-    grids = [compute_cell_borders(height, width, cells) for cells in plan.cells]
+    grids = [compute_cell_borders(height, width, cells) for cells in config.cells]
     codes = PixelCodes(np.empty((height, width), np.uint8), np.empty((height, width), np.uint8))
-    encode_pixels(pixels, _tables(), plan.contrast, np.empty((height + 2, width + 2), np.uint8), codes)
-    bins = HistogramBins(N_COLOURS, N_PATTERNS, float(plan.colour_weight))
-    out = np.empty((sum(_n_blocks(grid, plan.across) for grid in grids), N_BINS), np.float32)
+    encode_pixels(pixels, _build_code_tables(), config.contrast, np.empty((height + 2, width + 2), np.uint8), codes)
+    bins = HistogramBins(N_COLOURS, N_PATTERNS, float(config.colour_weight))
+    out = np.empty((sum(_count_blocks(grid, config.across) for grid in grids), N_BINS), np.float32)
     first = 0
     for grid in grids:
-        last = first + _n_blocks(grid, plan.across)
+        last = first + _count_blocks(grid, config.across)
         cells = np.empty((len(grid.rows) - 1, len(grid.columns) - 1, N_BINS), np.int32)
-        count_blocks(codes, grid, plan.across, bins, cells, np.empty(N_BINS, np.int32), out[first:last])
+        count_blocks(codes, grid, config.across, bins, cells, np.empty(N_BINS, np.int32), out[first:last])
         first = last
     return out
 
 
-def list_block_boxes(height: int, width: int, plan: BlockConfig) -> Int32:
+def list_block_boxes(height: int, width: int, config: BlockConfig) -> Int32:
     """Return the boxes of the blocks of `extract_block_descriptors` in a picture of that size.
 
     Returns
@@ -193,26 +193,26 @@ def list_block_boxes(height: int, width: int, plan: BlockConfig) -> Int32:
     [[0, 0, 2, 2], [2, 0, 4, 2], [0, 2, 2, 4], [2, 2, 4, 4]]
     """
     boxes = []
-    for cells in plan.cells:
+    for cells in config.cells:
         grid = compute_cell_borders(height, width, cells)
-        high, wide = _block_cells(grid, plan.across)
+        high, wide = _count_block_cells(grid, config.across)
         top, left = np.meshgrid(grid.rows[:-high], grid.columns[:-wide], indexing="ij")
         bottom, right = np.meshgrid(grid.rows[high:], grid.columns[wide:], indexing="ij")
         boxes.append(np.stack([left, top, right, bottom], axis=-1).reshape(-1, 4))
     return np.concatenate(boxes).astype(np.int32)
 
 
-def _block_cells(grid: CellGrid, across: int) -> tuple[int, int]:
+def _count_block_cells(grid: CellGrid, across: int) -> tuple[int, int]:
     return min(across, len(grid.rows) - 1), min(across, len(grid.columns) - 1)
 
 
-def _n_blocks(grid: CellGrid, across: int) -> int:
-    high, wide = _block_cells(grid, across)
+def _count_blocks(grid: CellGrid, across: int) -> int:
+    high, wide = _count_block_cells(grid, across)
     return (len(grid.rows) - high) * (len(grid.columns) - wide)
 
 
 @lru_cache(maxsize=1)
-def _tables() -> CodeTables:
+def _build_code_tables() -> CodeTables:
     return CodeTables(build_colour_table(), build_pattern_table())
 
 
@@ -235,10 +235,10 @@ def build_pattern_table() -> UInt8:
     >>> [int(table[bits]) for bits in (0b00000111, 0b01110000, 0b00011100, 0b00000001)]
     [7, 7, 13, 3]
     """
-    return np.array([_pattern_bin([bits >> k & 1 for k in range(8)]) for bits in range(256)], np.uint8)
+    return np.array([_find_pattern_bin([bits >> k & 1 for k in range(8)]) for bits in range(256)], np.uint8)
 
 
-def _pattern_bin(lighter: list[int]) -> int:
+def _find_pattern_bin(lighter: list[int]) -> int:
     n = sum(lighter)
     starts = [k for k in range(8) if lighter[k] and not lighter[k - 1]]
     if not starts:
@@ -274,7 +274,7 @@ class VisualWords(BlockConfig, WordExtractor, BlockExtractor, ScaledImageExtract
 
     Attributes
     ----------
-    dictionary_ : Codebook
+    codebook_ : Codebook
     idf_ : (n_words_,) float32, or None with "counts"
     n_words_ : int
         Also `n_features_`, as in other extractors.
@@ -299,37 +299,39 @@ class VisualWords(BlockConfig, WordExtractor, BlockExtractor, ScaledImageExtract
 
     name = "visual-words"
     kind = "visual_words"
-    noun = "dictionary of visual words"
+    noun = "codebook of visual words"
     max_blocks: ClassVar[int] = 300_000
     """Size of the sample of `fit`; from each of at most `max_blocks / 64` pictures an equal number is drawn."""
 
     n_words: int | Literal["auto"] = 10_000
     _: KW_ONLY
     weighting: Weighting = "counts"
-    dictionary_: Codebook = field(init=False)
+    codebook_: Codebook = field(init=False)
 
     @property
     def n_words_(self) -> int:
         """Number of words of the learned codebook."""
         return len(self._words())
 
-    def _learn_words(self, source: ItemSource, run: WorkContext) -> list[int]:
+    def _learn_words(self, source: ItemSource, context: WorkContext) -> list[int]:
         if self.n_words != "auto" and self.n_words > self.max_blocks:
             raise InputError(
                 f"{self.n_words:,} visual words are asked for, but at most {self.max_blocks:,} blocks are sampled to "
                 "learn them from; ask for fewer"
             )
-        positions, blocks = self._sample_blocks(source, self.max_blocks, run)
+        positions, blocks = self._sample_blocks(source, self.max_blocks, context)
         n_words = None if self.n_words == "auto" else self.n_words
-        self.dictionary_ = learn_codebook(blocks, n_words, seed=self.seed, executor=run.executor, progress=run.progress)
+        self.codebook_ = learn_codebook(
+            blocks, n_words, seed=self.seed, executor=context.executor, progress=context.progress
+        )
         return positions
 
     def cut(self, view: ImageView) -> Float32:
         """Return the descriptors of all blocks of a view."""
-        return extract_block_descriptors(view.at(self.size), self)
+        return extract_block_descriptors(view.scale_to(self.size), self)
 
     def block_map(self, content: ItemContent) -> BlockMap:
-        """Return the visual words of a picture with their places, in pixels of the full upright picture.
+        """Return the visual words of a picture with their boxes, in pixels of the full upright picture.
 
         Raises
         ------
@@ -359,17 +361,17 @@ class VisualWords(BlockConfig, WordExtractor, BlockExtractor, ScaledImageExtract
         return {"centres": self._words().centres}
 
     def _restore_words(self, tensors: dict[str, Array]) -> None:
-        self.dictionary_ = Codebook(check_array(tensors, "centres", "float32", (None, None)))
-        n, n_bins = self.dictionary_.centres.shape
+        self.codebook_ = Codebook(check_array(tensors, "centres", "float32", (None, None)))
+        n, n_bins = self.codebook_.centres.shape
         if n_bins != N_BINS:
             raise self._other_version()
         if not n:
             raise ValueError("centres holds no visual word")
 
     def _words(self) -> Codebook:
-        self._require_learned("dictionary_", "this dictionary of visual words has not learned")
-        return self.dictionary_
+        self._require_learned("codebook_", "this codebook of visual words has not learned")
+        return self.codebook_
 
     def _count_words(self, view: ImageView) -> EncodedRow:
-        words, counts = np.unique(self.dictionary_.assign(self.cut(view)), return_counts=True)
+        words, counts = np.unique(self.codebook_.assign(self.cut(view)), return_counts=True)
         return words, counts.astype(np.float32)

@@ -66,7 +66,7 @@ def estimate_decoding_bytes(
     """
     pixels = image.width * image.height
     width = _NARROW.get(image.mode, 4)
-    image_bytes = pixels * width + _decoder_bytes(image, structure, full)
+    image_bytes = pixels * width + _estimate_decoder_bytes(image, structure, full)
     across, down = compute_reduction_factors(image.size, target)
     reduced = -(-image.width // across) * -(-image.height // down)
     between = min(target[0], image.width) * -(-image.height // down)  # scaled one way, not yet the other
@@ -76,7 +76,7 @@ def estimate_decoding_bytes(
     return image_bytes + copies + smaller + _RESULT * target[0] * target[1] + structure.opening_bytes + _BUFFERS
 
 
-def _decoder_bytes(image: Image.Image, structure: ImageStructure, full: tuple[int, int]) -> int:
+def _estimate_decoder_bytes(image: Image.Image, structure: ImageStructure, full: tuple[int, int]) -> int:
     """Return the memory of the decoder beside the picture that it fills."""
     pixels, kind = image.width * image.height, image.format
     width = _NARROW.get(image.mode, 4)
@@ -89,7 +89,7 @@ def _decoder_bytes(image: Image.Image, structure: ImageStructure, full: tuple[in
     if kind in ("AVIF", "HEIF"):
         return _AVIF * max(pixels, structure.frame_pixels)
     if kind == "TIFF":
-        return _tiff_bytes(image)
+        return _estimate_tiff_bytes(image)
     if kind == "PNG":
         rows = 4 * 8 * image.width
         return rows + (2 * width * pixels if getattr(image, "is_animated", False) else 0)
@@ -100,16 +100,16 @@ def _decoder_bytes(image: Image.Image, structure: ImageStructure, full: tuple[in
     return 4 * image.width if codec == "raw" else 2 * width * pixels  # decoders in Python collect the bytes
 
 
-def _tiff_bytes(image: Image.Image) -> int:
+def _estimate_tiff_bytes(image: Image.Image) -> int:
     """Return the memory for a strip or tile, its decoder and the turned picture."""
     tags: Any = getattr(image, "tag_v2", {})
     bits = tags.get(258, (1,))
     samples: int = max(1, tags.get(277, 1), len(bits))
     depth = max([1, *(bit for bit in bits if isinstance(bit, int))])
     if 322 in tags or 323 in tags:
-        strip = _number(tags.get(322), image.width) * _number(tags.get(323), image.height)
+        strip = _as_positive(tags.get(322), image.width) * _as_positive(tags.get(323), image.height)
     else:
-        rows = min(_number(tags.get(278), image.height), max(image.size))
+        rows = min(_as_positive(tags.get(278), image.height), max(image.size))
         strip = rows * max(image.size if tags.get(274, 1) in (5, 6, 7, 8) else (image.width,))
     strip_bytes = strip * samples * depth // 8
     compression = image.info.get("compression", "raw")
@@ -117,11 +117,11 @@ def _tiff_bytes(image: Image.Image) -> int:
         strip_bytes = 8 * max(image.size)
     elif compression not in _PLAIN_STRIPS:
         strip_bytes += strip * 4 * _COEFFICIENT + _RUN * max(image.size)
-    turned = image.width * image.height * _NARROW.get(image.mode, 4) if tags.get(274, 1) in range(2, 9) else 0
-    return strip_bytes + turned + len(getattr(image, "tile", ())) * 500
+    rotation_bytes = image.width * image.height * _NARROW.get(image.mode, 4) if tags.get(274, 1) in range(2, 9) else 0
+    return strip_bytes + rotation_bytes + len(getattr(image, "tile", ())) * 500
 
 
-def _number(value: object, otherwise: int) -> int:
+def _as_positive(value: object, otherwise: int) -> int:
     return value if isinstance(value, int) and value > 0 else otherwise
 
 
@@ -390,9 +390,9 @@ def _crop_region(
         raise UnreadableItemError(OUTSIDE, f"the picture has {width} x {height} pixels")
     upright = image.size[::-1] if orientation in _SIDEWAYS else image.size
     across, down = upright[0] / frame[0], upright[1] / frame[1]
-    place = box.scaled(across, down)
-    left, top = min(round(place.left), upright[0] - 1), min(round(place.top), upright[1] - 1)
-    right, bottom = max(round(place.right), left + 1), max(round(place.bottom), top + 1)
+    scaled_box = box.scaled(across, down)
+    left, top = min(round(scaled_box.left), upright[0] - 1), min(round(scaled_box.top), upright[1] - 1)
+    right, bottom = max(round(scaled_box.right), left + 1), max(round(scaled_box.bottom), top + 1)
     levels = find_grey_levels(image)
     part = image.crop(_find_stored_box((left, top, right, bottom), orientation, image.size))
     small = shrink_image(_turn_upright(part, orientation), size, levels)

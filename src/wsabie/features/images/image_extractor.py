@@ -16,7 +16,7 @@ MAX_PIXELS = 64_000_000
 
 
 class BlockMap(NamedTuple):
-    """Visual words of a picture with their places.
+    """Visual words of a picture, each with its box.
 
     Boxes are (left, top, right, bottom) in pixels of the picture in full, upright.
     """
@@ -33,7 +33,7 @@ class ImageView(NamedTuple):
     decoded: Callable[[int], DecodedImage]  # at a size, decoded once
     crop: CropView
 
-    def at(self, size: int) -> UInt8:
+    def scale_to(self, size: int) -> UInt8:
         """Return the pixels of the view, (h, w, 3), with the longer side of the picture scaled to `size`.
 
         Raises

@@ -114,7 +114,7 @@ class SpaceAnnotator(SavedModel):
         k = min(check_positive_integer(k, "k"), len(words) - row.nnz)
         ids, cosines = find_top_k(self.space.points(kind, row), table, k + row.nnz, similarity="cosine")
         near = [(int(j), float(c)) for j, c in zip(ids[0], cosines[0], strict=True) if j not in row.indices][:k]
-        return [(words.word(j), cosine) for j, cosine in near]
+        return [(words.get_word(j), cosine) for j, cosine in near]
 
     def to_parts(self) -> ModelState:
         """Return JSON-able config and named arrays, the inner parts nested."""
