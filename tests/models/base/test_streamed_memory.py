@@ -41,7 +41,7 @@ TRAINED = """
         seen.add(columns)
     more = {{"counts": True, "augment": 0, "dictionary": None, "source": "", "seed": 0, "values": "uint8"}}
     names = {{"label_names": [str(i) for i in range(labels)], "feature_names": None}}
-    write_manifest(folder, seen.facts() | more, files, names, seen.arrays())
+    write_manifest(folder, seen.compute_facts() | more, files, names, seen.arrays())
     rows = open_shards(folder)
     some = rows.read_first(100)
     Wsabie(dim=8, epochs=1, threads=2).fit(some.X, some.Y)
