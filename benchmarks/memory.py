@@ -23,9 +23,8 @@ from wsabie.features.base.sampling import WorkContext
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.rejects import Rejects
 from wsabie.workflows.model_training import TrainingRecipe
-from wsabie.workflows.tune.model_tuning import tune_model
+from wsabie.workflows.tune.model_tuning import TuningPlan, tune_model
 from wsabie.workflows.tune.search_spaces import build_search_space
-from wsabie.workflows.tune.tuning_results import TuningPlan
 
 
 def resident(status_field: str = "VmRSS") -> int:

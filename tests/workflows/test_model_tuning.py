@@ -22,11 +22,10 @@ from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.rejects import Rejects
 from wsabie.workflows.model_training import TrainingRecipe
 from wsabie.workflows.tune import model_tuning, search_spaces
-from wsabie.workflows.tune.model_tuning import tune_model
+from wsabie.workflows.tune.model_tuning import TuningPlan, TuningResult, tune_model
 from wsabie.workflows.tune.search_spaces import KINDS, build_search_space
 from wsabie.workflows.tune.trial_study import Trial
 from wsabie.workflows.tune.tuning_page import build_trial_table, render_tuning_page
-from wsabie.workflows.tune.tuning_results import TuningPlan, TuningResult
 
 pytest.importorskip("optuna")
 SMALL: Mapping[str, Any] = {"dim": [4, 8], "epochs": {"low": 2, "high": 6}, "similarity": "dot"}
@@ -52,7 +51,7 @@ def tuned(
     seed: int = 0,
     **plan: Any,
 ) -> TuningResult:
-    recipe = TrainingRecipe("rows", out / "model", Wsabie(threads=1, seed=seed), {}, hold_out=0.3, resume=True)
+    recipe = TrainingRecipe("rows", out / "model", Wsabie(threads=1, seed=seed), {}, holdout_share=0.3, resume=True)
     tuning_plan = TuningPlan(build_search_space(changes), trials=n, **plan)
     return tune_model(
         rows(120, 0), None, test, tuning_plan, recipe, WorkContext(SerialExecutor(), SILENT, Rejects(strict=True))
@@ -93,7 +92,7 @@ def test_trials_that_are_proposed_together_know_those_before_them(tmp_path: Path
     three = tuned(tmp_path / "b", n=13, halving=False, group_size=3)
     assert list_trials(three)[:8] == list_trials(one_by_one)[:8]  # drawn at random, without a look at others
     assert list_trials(three) != list_trials(one_by_one)
-    assert len({str(trial.place) for trial in three.trials[10:]}) == 3
+    assert len({str(trial.point) for trial in three.trials[10:]}) == 3
     for n in (5, 13):  # stopped amid three, it goes on with the others of them
         pieces = tuned(tmp_path / "c", n=n, halving=False, group_size=3)
     assert list_trials(pieces) == list_trials(three)
@@ -153,7 +152,7 @@ def test_time_ends_a_search_in_the_midst_of_a_trial(tmp_path: Path, monkeypatch:
     """The clock jumps a minute at every look: the defaults come to their end, the next trial does not."""
     now = iter(range(0, 10**9, 60))
     monkeypatch.setattr(model_tuning.time, "monotonic", lambda: float(next(now)))
-    recipe = TrainingRecipe("rows", tmp_path / "model", Wsabie(threads=1), {}, hold_out=0.3, resume=True)
+    recipe = TrainingRecipe("rows", tmp_path / "model", Wsabie(threads=1), {}, holdout_share=0.3, resume=True)
     plan = TuningPlan(build_search_space({**SMALL, "epochs": 2}), trials=None, minutes=8.0)
     result = tune_model(rows(120, 0), None, None, plan, recipe, WorkContext(SerialExecutor(), SILENT, Rejects()))
     assert [trial.state for trial in result.trials] == ["done"]
@@ -220,7 +219,7 @@ def test_overlapping_or_unknown_test_rows_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("gap", [0.1, 0.0, -0.1])
 def test_the_verdict_says_it_honestly(tmp_path: Path, gap: float) -> None:
     from wsabie.evaluation.bootstrap import Interval, PairedDifference
-    from wsabie.workflows.tune.tuning_results import TestFigures
+    from wsabie.workflows.tune.model_tuning import TestFigures
 
     result = tuned(tmp_path, n=2)
     figures = {"MAP": Interval(0.5, 0.4, 0.6)}

@@ -141,7 +141,7 @@ def sides_of(dealt: RelationHoldout, kind: str) -> tuple[set[str], set[str]]:
         thing for relation in dealt.training for end in ends(relation) if end.name == kind for thing in end.ids or ()
     }
     return training_ids, {
-        thing for relation in dealt.held_out_kinds if relation.name == kind for thing in relation.ids or ()
+        thing for relation in dealt.holdout_kinds if relation.name == kind for thing in relation.ids or ()
     }
 
 
@@ -159,31 +159,31 @@ def list_known_names(dealt: RelationHoldout, kind: str) -> set[str]:
 
 def test_things_are_on_one_side_and_groups_are_whole(dealt: RelationHoldout) -> None:
     for kind, things in (("song", SONGS), ("note", NOTES)):
-        training_ids, held_out_ids = sides_of(dealt, kind)
-        assert not training_ids & held_out_ids
-        assert training_ids | held_out_ids == set(things)
-        assert len(held_out_ids) == 0.25 * len(things)
-    songs, held_out_ids = sides_of(dealt, "song")
-    assert not {ALBUM[song] for song in songs} & {ALBUM[song] for song in held_out_ids}
+        training_ids, holdout_ids = sides_of(dealt, kind)
+        assert not training_ids & holdout_ids
+        assert training_ids | holdout_ids == set(things)
+        assert len(holdout_ids) == 0.25 * len(things)
+    songs, holdout_ids = sides_of(dealt, "song")
+    assert not {ALBUM[song] for song in songs} & {ALBUM[song] for song in holdout_ids}
 
 
 def test_a_thing_that_was_set_aside_takes_all_its_pairs_along(dealt: RelationHoldout) -> None:
     """Whichever end it is, and those with a name that training does not know judge nothing."""
-    songs, held_out_ids = sides_of(dealt, "song")
+    songs, holdout_ids = sides_of(dealt, "song")
     artists = list_known_names(dealt, "artist")
     assert find_relation(dealt.training, "artists").pairs == [(s, ARTIST[s]) for s in SONGS if s in songs]
-    held_out_pairs = [(s, ARTIST[s]) for s in SONGS if s in held_out_ids and ARTIST[s] in artists]
-    assert find_relation(dealt.held_out, "artists").pairs == held_out_pairs
-    for relations in (dealt.training, dealt.held_out):
+    holdout_pairs = [(s, ARTIST[s]) for s in SONGS if s in holdout_ids and ARTIST[s] in artists]
+    assert find_relation(dealt.holdout, "artists").pairs == holdout_pairs
+    for relations in (dealt.training, dealt.holdout):
         turned = [(song, artist) for artist, song in find_relation(relations, "songs").pairs]
         assert turned == find_relation(relations, "artists").pairs
-    assert 0 < len(held_out_pairs) < len(held_out_ids), "some of them have an artist of their own"
+    assert 0 < len(holdout_pairs) < len(holdout_ids), "some of them have an artist of their own"
 
 
 def test_things_ask_and_are_found_among_their_like(dealt: RelationHoldout) -> None:
     _, songs = sides_of(dealt, "song")
     _, notes = sides_of(dealt, "note")
-    asking = {name: find_relation(dealt.held_out, name) for name in ("artists", "songs", "about")}
+    asking = {name: find_relation(dealt.holdout, name) for name in ("artists", "songs", "about")}
     assert (set(asking["artists"].query.ids), asking["artists"].target) == (songs, "artist")
     assert (asking["songs"].query, set(asking["songs"].target.ids)) == ("artist", songs)
     assert (set(asking["about"].query.ids), set(asking["about"].target.ids)) == (notes, songs)
@@ -191,24 +191,24 @@ def test_things_ask_and_are_found_among_their_like(dealt: RelationHoldout) -> No
 
 def test_pairs_of_two_kinds_with_data_have_both_on_one_side(dealt: RelationHoldout) -> None:
     (songs, other_songs), (notes, other_notes) = sides_of(dealt, "song"), sides_of(dealt, "note")
-    training_pairs, held_out_pairs = (
-        set(find_relation(relations, "about").pairs) for relations in (dealt.training, dealt.held_out)
+    training_pairs, holdout_pairs = (
+        set(find_relation(relations, "about").pairs) for relations in (dealt.training, dealt.holdout)
     )
     assert training_pairs == {(n, s) for n, s in ABOUT if n in notes and s in songs}
-    assert held_out_pairs == {(n, s) for n, s in ABOUT if n in other_notes and s in other_songs}
-    assert held_out_pairs
-    assert len(training_pairs) + len(held_out_pairs) < len(set(ABOUT))
+    assert holdout_pairs == {(n, s) for n, s in ABOUT if n in other_notes and s in other_songs}
+    assert holdout_pairs
+    assert len(training_pairs) + len(holdout_pairs) < len(set(ABOUT))
 
 
 def test_within_a_kind_what_was_set_aside_looks_for_what_was_not(dealt: RelationHoldout) -> None:
     """Whichever of the two a list says first."""
-    songs, held_out_ids = sides_of(dealt, "song")
-    training_relation, held_out_relation = find_relation(dealt.training, "like"), find_relation(dealt.held_out, "like")
-    assert held_out_relation.query is next(kind for kind in dealt.held_out_kinds if kind.name == "song")
+    songs, holdout_ids = sides_of(dealt, "song")
+    training_relation, held_out_relation = find_relation(dealt.training, "like"), find_relation(dealt.holdout, "like")
+    assert held_out_relation.query is next(kind for kind in dealt.holdout_kinds if kind.name == "song")
     assert held_out_relation.target is training_relation.query is training_relation.target
     assert training_relation.pairs == [(a, b) for a, b in LIKE if a in songs and b in songs]
-    first = {(a, b) for a, b in LIKE if a in held_out_ids and b in songs}
-    turned = {(b, a) for a, b in LIKE if b in held_out_ids and a in songs}
+    first = {(a, b) for a, b in LIKE if a in holdout_ids and b in songs}
+    turned = {(b, a) for a, b in LIKE if b in holdout_ids and a in songs}
     assert set(held_out_relation.pairs) == first | turned
     assert first - turned
     assert turned - first
@@ -216,36 +216,36 @@ def test_within_a_kind_what_was_set_aside_looks_for_what_was_not(dealt: Relation
 
 def test_a_pair_without_data_is_on_one_side_also_of_the_inverse(dealt: RelationHoldout) -> None:
     """The inverse relation must not reveal a held-out pair."""
-    training_pairs, held_out_pairs = (
+    training_pairs, holdout_pairs = (
         {name: {frozenset(pair) for pair in find_relation(relations, name).pairs} for name in FREE}
-        for relations in (dealt.training, dealt.held_out)
+        for relations in (dealt.training, dealt.holdout)
     )
-    assert not set().union(*training_pairs.values()) & set().union(*held_out_pairs.values())
+    assert not set().union(*training_pairs.values()) & set().union(*holdout_pairs.values())
     assert training_pairs["genres"] == training_pairs["players"]
-    assert held_out_pairs["genres"] == held_out_pairs["players"]
+    assert holdout_pairs["genres"] == holdout_pairs["players"]
     for name, pairs in (("near", NEAR), ("genres", GENRES)):
         unordered = set(map(frozenset, pairs))
         assert 0.1 < 1 - len(training_pairs[name]) / len(unordered) < 0.4
-        assert held_out_pairs[name] <= unordered - training_pairs[name]
+        assert holdout_pairs[name] <= unordered - training_pairs[name]
 
 
 def test_pairs_with_what_training_does_not_know_judge_nothing(dealt: RelationHoldout) -> None:
-    artists, held_out_pairs = list_known_names(dealt, "artist"), find_relation(dealt.held_out, "near").pairs
+    artists, holdout_pairs = list_known_names(dealt, "artist"), find_relation(dealt.holdout, "near").pairs
     unknown = {b for _, b in NEAR} - artists
     assert unknown, "the only pair of some was held out"
-    assert {a for pair in held_out_pairs for a in pair} <= artists
+    assert {a for pair in holdout_pairs for a in pair} <= artists
     training_pairs = set(find_relation(dealt.training, "near").pairs)
-    assert set(held_out_pairs) == {pair for pair in NEAR if pair not in training_pairs and not unknown & set(pair)}
+    assert set(holdout_pairs) == {pair for pair in NEAR if pair not in training_pairs and not unknown & set(pair)}
 
 
 @pytest.mark.parametrize(("name", "of"), [("voices", ARTIST), ("moods", MOOD)])
 def test_things_that_share_a_name_belong_together(dealt: RelationHoldout, name: str, of: dict[str, str]) -> None:
-    training_relation, held_out_relation = find_relation(dealt.training, name), find_relation(dealt.held_out, name)
+    training_relation, held_out_relation = find_relation(dealt.training, name), find_relation(dealt.holdout, name)
     for relation in (training_relation, held_out_relation):
         same_name = [[of[a] == of[b] for b in relation.target.ids] for a in relation.query.ids]
         assert (relation.pairs.toarray() > 0).tolist() == same_name
-    songs, held_out_ids = sides_of(dealt, "song")
-    assert (set(held_out_relation.query.ids), set(held_out_relation.target.ids)) == (held_out_ids, songs)
+    songs, holdout_ids = sides_of(dealt, "song")
+    assert (set(held_out_relation.query.ids), set(held_out_relation.target.ids)) == (holdout_ids, songs)
 
 
 def test_an_epoch_visits_few_of_many_that_share_a_name(dealt: RelationHoldout) -> None:
@@ -258,7 +258,7 @@ def test_an_epoch_visits_few_of_many_that_share_a_name(dealt: RelationHoldout) -
 
 def test_without_a_share_everything_is_learnt(world: World) -> None:
     dealt = world.dealt(share=0)
-    assert (dealt.held_out, dealt.held_out_kinds) == ([], [])
+    assert (dealt.holdout, dealt.holdout_kinds) == ([], [])
     assert sides_of(dealt, "song")[0] == set(SONGS)
     for name, pairs in (("like", LIKE), ("about", ABOUT), ("near", NEAR), ("genres", GENRES), ("players", PLAYERS)):
         assert find_relation(dealt.training, name).pairs == pairs
@@ -268,8 +268,8 @@ def test_sides_that_are_settled_are_kept(world: World) -> None:
     numbers = np.arange(80)
     even, odd = numbers[::2], numbers[1::2]
     sides = {"song": Split(even, odd, odd[:0]), "note": Split(even[:20], odd[:20], odd[:0])}
-    songs, held_out_ids = sides_of(world.dealt(sides=sides), "song")
-    assert (songs, held_out_ids) == (set(SONGS[::2]), set(SONGS[1::2]))
+    songs, holdout_ids = sides_of(world.dealt(sides=sides), "song")
+    assert (songs, holdout_ids) == (set(SONGS[::2]), set(SONGS[1::2]))
 
 
 def test_groups_that_a_table_beside_the_files_names_are_whole(tmp_path: Path) -> None:
@@ -285,9 +285,9 @@ def test_groups_that_a_table_beside_the_files_names_are_whole(tmp_path: Path) ->
     )
     for seed in range(4):
         dealt = world.dealt(seed=seed)
-        training_ids, held_out_ids = sides_of(dealt, "cover")
-        assert (len(training_ids), len(held_out_ids), find_relation(dealt.held_out, "by").n_pairs) == (18, 6, 6)
-        assert not {int(name[:2]) // 3 for name in training_ids} & {int(name[:2]) // 3 for name in held_out_ids}
+        training_ids, holdout_ids = sides_of(dealt, "cover")
+        assert (len(training_ids), len(holdout_ids), find_relation(dealt.holdout, "by").n_pairs) == (18, 6, 6)
+        assert not {int(name[:2]) // 3 for name in training_ids} & {int(name[:2]) // 3 for name in holdout_ids}
 
 
 def test_a_pair_in_another_spelling_is_the_same_pair(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_a_pair_in_another_spelling_is_the_same_pair(tmp_path: Path) -> None:
     write_pairs(tmp_path / "genres.tsv", [(f"Beyonc\u00e9  {i}", f"genre {j}") for i, j in numbers])
     write_pairs(tmp_path / "players.tsv", [(f"genre {j}", f"Beyonce\u0301 {i}") for i, j in numbers])
     dealt = world_of(tmp_path, "[relations.genres]" + DECLARATION.split("[relations.genres]")[1]).dealt()
-    for relations in (dealt.training, dealt.held_out):
+    for relations in (dealt.training, dealt.holdout):
         genres, players = (set(find_relation(relations, name).pairs) for name in ("genres", "players"))
         assert genres == {(artist, genre) for genre, artist in players}
 

@@ -26,12 +26,12 @@ def test_every_parameter_of_a_space_is_one_of_the_estimator() -> None:
 
 def test_the_defaults_have_a_place_in_the_space() -> None:
     search_space = build_search_space()
-    start = search_space.find_start(SHAPE)
+    start = search_space.locate_defaults(SHAPE)
     assert start is not None
     assert start["learning_rate"] == start["epochs"] == 1.0
     assert (start["dim"], start["max_sampled"], start["scaling"]) == (100, "auto", "auto")
     assert (start["init"], start["max_norm"]) == ("ridge", None)
-    parameters = search_space.resolve_place(start, SHAPE)
+    parameters = search_space.resolve_point(start, SHAPE)
     assert parameters["learning_rate"] == pytest.approx(default_ridge_rate(SHAPE), rel=1e-3)
     defaults, resolved = search_space.resolve({}, SHAPE), search_space.resolve(parameters, SHAPE)
     assert {name: value for name, value in resolved.items() if not alike(value, defaults[name])} == {}
@@ -54,8 +54,8 @@ def test_auto_is_what_the_model_makes_of_it(name: str, parameters: dict[str, Any
 
 
 def test_defaults_outside_have_none() -> None:
-    assert build_search_space({"dim": [10, 20]}).find_start(SHAPE) is None
-    assert build_search_space({"max_norm": {"low": 2, "high": 3}}).find_start(SHAPE) is None
+    assert build_search_space({"dim": [10, 20]}).locate_defaults(SHAPE) is None
+    assert build_search_space({"max_norm": {"low": 2, "high": 3}}).locate_defaults(SHAPE) is None
 
 
 def test_multiples_follow_the_other_parameters() -> None:
@@ -64,7 +64,7 @@ def test_multiples_follow_the_other_parameters() -> None:
     search_space = build_search_space({"init": "random", "init_scale": scales})
     place = {"learning_rate": 2.0, "init_scale": 0.5, "dim": 100, "epochs": 0.5}
     for positives in ("mean", "pairs"):
-        parameters = search_space.resolve_place({**place, "pair_weighting": positives}, SHAPE)
+        parameters = search_space.resolve_point({**place, "pair_weighting": positives}, SHAPE)
         assert parameters["learning_rate"] == pytest.approx(2 * default_learning_rate(SHAPE, positives), rel=1e-3)
         assert parameters["init_scale"] == 0.05
         assert isinstance(parameters["epochs"], int)
@@ -79,7 +79,7 @@ def test_changes_fix_choose_and_stretch() -> None:
     assert search_space.space["learning_rate"] == RangeParameter(0.01, 0.1, log=True)
     assert search_space.space["patience"] == ChoiceParameter((3, None))
     assert list(search_space.space)[:3] == ["learning_rate", "epochs", "dim"]
-    assert search_space.resolve_place({"learning_rate": 0.05}, SHAPE) == {"loss": "auc", "learning_rate": 0.05}
+    assert search_space.resolve_point({"learning_rate": 0.05}, SHAPE) == {"loss": "auc", "learning_rate": 0.05}
     per_table = build_search_space({"learning_rate": {"V": 0.1, "W": 0.2}})
     assert per_table.fixed == {"learning_rate": {"V": 0.1, "W": 0.2}}
 

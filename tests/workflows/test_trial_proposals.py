@@ -10,7 +10,7 @@ from wsabie.core.errors import InputError
 from wsabie.workflows.tune.search_spaces import ChoiceParameter, RangeParameter, SearchSpace
 from wsabie.workflows.tune.trial_study import (
     N_RANDOM_TRIALS,
-    LiveTrial,
+    RunningTrial,
     _decode_value,
     _encode_value,
     _make_distribution,
@@ -29,7 +29,7 @@ def quality(place: Any) -> float:
 
 
 def propose(trials: list[Any], seed: int, number: int) -> dict[str, Any]:
-    place = LiveTrial(SPACE, trials, seed, number).place
+    place = RunningTrial(SPACE, trials, seed, number).point
     assert place is not None
     return place
 
@@ -109,7 +109,7 @@ def test_rungs_compare_shares_of_the_epochs() -> None:
 
     def run(figure: float, epochs: int, rivals: list[Any], state: str = "done") -> tuple[Any, list[int]]:
         """The trial, and the epochs after which it was behind."""
-        live = LiveTrial({}, rivals, 0, len(rivals) + 1)
+        live = RunningTrial({}, rivals, 0, len(rivals) + 1)
         figures = [figure] * epochs
         behind = [n for n in range(1, epochs + 1) if live.is_behind(figures[:n], epochs)]
         return live.finish(state, figures, parameters={}, epochs=epochs, reason="", seconds=0.0), behind
@@ -121,13 +121,13 @@ def test_rungs_compare_shares_of_the_epochs() -> None:
     assert not run(0.35, 40, rivals)[1]
     assert run(0.25, 40, rivals)[1][0] == 10
     assert not run(0.0, 40, [])[1]
-    live = LiveTrial({}, rivals, 0, 5)
+    live = RunningTrial({}, rivals, 0, 5)
     assert [live.is_behind([0.0] * n, 40) for n in (9, 10, 11)] == [False, True, False]
-    free = LiveTrial({}, rivals, 0, 5, halving=False)
+    free = RunningTrial({}, rivals, 0, 5, halving=False)
     assert not any(free.is_behind([0.0] * n, 40) for n in range(1, 41))
 
 
 def test_without_optuna_one_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(InputError, match=r"tuning needs Optuna.*pip install 'wsabie\[tune\]'"):
-        LiveTrial(SPACE, [], 0, 0)
+        RunningTrial(SPACE, [], 0, 0)

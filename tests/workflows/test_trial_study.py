@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from wsabie.core.errors import InputError
 from wsabie.workflows.tune.search_spaces import ChoiceParameter, SearchSpace
 from wsabie.workflows.tune.trial_study import (
-    LiveTrial,
+    RunningTrial,
     Trial,
     TrialStudy,
     find_best_trial,
@@ -32,8 +32,8 @@ def trial(number: int, *figures: float, state: str = "done") -> Trial:
 
 def run(study: TrialStudy, *figures: float, state: str = "done") -> Trial:
     """A trial with these figures, written."""
-    live = LiveTrial(SPACE, study.stored_trials, 0, len(study.trials), start={"dim": 50})
-    return study.add(live.finish(state, figures, parameters=live.place, epochs=4, reason="", seconds=1.5))
+    live = RunningTrial(SPACE, study.stored_trials, 0, len(study.trials), start={"dim": 50})
+    return study.add(live.finish(state, figures, parameters=live.point, epochs=4, reason="", seconds=1.5))
 
 
 def test_trials_come_back(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_other_programs_read_the_study(tmp_path: Path) -> None:
     storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(path)))
     study = optuna.load_study(study_name=None, storage=storage)
     assert [stored.state.name for stored in study.trials] == ["COMPLETE", "PRUNED", "FAIL"]
-    assert [stored.params for stored in study.trials] == [trial.place for trial in stored_trials]
+    assert [stored.params for stored in study.trials] == [trial.point for trial in stored_trials]
     assert study.trials[0].intermediate_values == {1: 0.1, 2: 0.3, 3: 0.2}
     assert study.best_value == 0.3
     assert study.user_attrs["search"]["seed"] == 0

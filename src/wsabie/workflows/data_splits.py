@@ -203,8 +203,8 @@ def split_labels(rows: FeatureTable, valid: float, test: float, seed: int, least
     sides, remaining = {}, rows.Y
     for number, (name, share) in enumerate((("test", test), ("valid", valid))):
         if share or name == "test":
-            remaining, held_out = hold_out_labels(
+            remaining, holdout = hold_out_labels(
                 remaining, least=least, share=share, ids=rows.ids, seed=(seed + number) % 2**63
             )
-            sides[name] = replace(rows, Y=held_out).take(np.flatnonzero(np.diff(held_out.indptr)))
+            sides[name] = replace(rows, Y=holdout).take(np.flatnonzero(np.diff(holdout.indptr)))
     return {"train": replace(rows, Y=remaining), **sides}

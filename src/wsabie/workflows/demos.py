@@ -65,7 +65,7 @@ KS = (1, 10)
 
 
 def run_image_demo(
-    out: Path, *, part: str = "photos", threads: int | None = None, seed: int = 0, **run: Unpack[RunOptions]
+    out: Path, *, part: str = "photos", threads: int | None = None, seed: int = 0, **context: Unpack[RunOptions]
 ) -> Comparison:
     """Train on the bundled images, compare on held-out groups, write "model" and "report.html" into `out`.
 
@@ -82,11 +82,11 @@ def run_image_demo(
     """
     images = open_sample_images(part)
     extractor = create_extractor(AUTO, source=images, seed=seed) if part == "photos" else create_visual_words(seed)
-    rows, sides = extract_sample(images, extractor, 0.2 if part == "photos" else 0.1, seed, **run)
+    rows, sides = extract_sample(images, extractor, 0.2 if part == "photos" else 0.1, seed, **context)
     train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
     entrants = build_entrants(["wsabie", "nearest", "popularity"], seed=seed, threads=threads)
     task = build_comparison_task(train, valid, test, min_rows=MIN_PICTURES)
-    comparison = compare_models(task, entrants, seed=seed, progress=WorkContext.from_options(**run).progress)
+    comparison = compare_models(task, entrants, seed=seed, progress=WorkContext.from_options(**context).progress)
     facts = {
         "source": f"bundled sample, part {part!r}",
         "fingerprint": compute_fingerprint(rows),
@@ -112,14 +112,14 @@ def create_visual_words(seed: int = 0) -> VisualWords:
 
 
 def extract_sample(
-    pictures: ItemList, extractor: FeatureExtractor, test: float = 0.1, seed: int = 0, **run: Unpack[RunOptions]
+    pictures: ItemList, extractor: FeatureExtractor, test: float = 0.1, seed: int = 0, **context: Unpack[RunOptions]
 ) -> tuple[FeatureTable, Split]:
     """Fit a dictionary on the training side of a split by group, and extract all images with it.
 
     `test` is the share of the test side. Returns the rows and the split. An unreadable bundled image is an error.
     """
-    run["rejects"] = Rejects(strict=True)
-    return extract_split(pictures, extractor, lambda rows: split_rows(rows, "auto", 0.1, test, seed), **run)
+    context["rejects"] = Rejects(strict=True)
+    return extract_split(pictures, extractor, lambda rows: split_rows(rows, "auto", 0.1, test, seed), **context)
 
 
 def _build_report_input(
@@ -253,8 +253,8 @@ def run_document_demo(
     space_recall, cosine_recall = (evaluations[name].per_row["recall@10"] for name in evaluations)
     facts = {"documents": len(rows), "words": int(rows.X.shape[1]), "held_out": len(test), "pairs": relation.n_pairs}
     columns: JsonObject = {KIND: {"feature_names": rows.feature_names, "dictionary": rows.dictionary}}
-    for held_out in (valid, test):  # the evaluation is over: these can be found, too
-        space.add(EntityKind(KIND, held_out.X, held_out.ids, "tfidf"))
+    for holdout in (valid, test):  # the evaluation is over: these can be found, too
+        space.add(EntityKind(KIND, holdout.X, holdout.ids, "tfidf"))
     annotator = SpaceAnnotator(space, {KIND: bag}, columns, {"source": "bundled documents"})
     annotator.save(model)
     (answers,) = space.annotate(KIND, KIND, annotator.text(KIND, QUESTION), 3)

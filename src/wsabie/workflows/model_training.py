@@ -59,7 +59,7 @@ class TrainingRecipe:
         Not fitted yet; its threads and seed apply to the other steps too, if it has them.
     feature_options : dict
         "features", "augment", and options of `create_extractor`.
-    hold_out : float
+    holdout_share : float
         Share of the rows (whole groups) that chooses the epoch if there are no validation data.
     metric : str
         Validation metric that chooses the epoch; see `Wsabie.fit`.
@@ -79,7 +79,7 @@ class TrainingRecipe:
     model: Path
     estimator: LabelModel
     feature_options: JsonObject
-    hold_out: float = 0.1
+    holdout_share: float = 0.1
     metric: str = "MAP"
     min_rows: int = 1
     resume: bool = False
@@ -167,7 +167,7 @@ def train_model(
     source: Source | ShardedFeatureTable,
     valid: Source | None,
     recipe: TrainingRecipe,
-    run: WorkContext,
+    context: WorkContext,
     *,
     on_epoch: Callable[[EpochStats], None] | None = None,
     trainer: Callable[..., Trainer] | None = None,
@@ -178,9 +178,9 @@ def train_model(
     ----------
     source : FeatureTable, ItemSource or ShardedFeatureTable
     valid : FeatureTable, ItemSource or None
-        Chooses the epoch; images only if the training data are images. None: `recipe.hold_out` of the rows.
+        Chooses the epoch; images only if the training data are images. None: `recipe.holdout_share` of the rows.
     recipe : TrainingRecipe
-    run : WorkContext
+    context : WorkContext
         Extracts features, and lists unreadable images.
     on_epoch : callable or None
         Called with the figures of every epoch.
@@ -195,13 +195,13 @@ def train_model(
     """
     check_validation_metric(recipe)
     with hold_work_folder(recipe.work, resume=recipe.resume):
-        sides = prepare_training_data(source, valid, recipe, run)
+        sides = prepare_training_data(source, valid, recipe, context)
         estimator: Any = _set_columns(recipe.estimator, sides.training.feature_names, sides.extractor)
         if recipe.start is not None:
             _start_from_model(estimator, recipe.start, sides)
         sides.fit(
             estimator,
-            progress=run.progress,
+            progress=context.progress,
             checkpoint=recipe.work / "checkpoint",
             resume=recipe.resume,
             fingerprint=sides.facts["fingerprint"] or "",
@@ -249,14 +249,14 @@ def select_supported_fit_params(estimator: Any, **options: Any) -> JsonObject:
 
 
 def prepare_training_data(
-    source: Source | ShardedFeatureTable, valid: Source | None, recipe: TrainingRecipe, run: WorkContext
+    source: Source | ShardedFeatureTable, valid: Source | None, recipe: TrainingRecipe, context: WorkContext
 ) -> TrainingData[Any]:
     """Prepare training: extract features, align or hold out validation rows, drop rare labels.
 
     Parameters and errors are those of `train_model`.
     """
     if isinstance(source, ShardedFeatureTable):
-        validation_rows = None if valid is None else extract_more_rows(None, valid, run)
+        validation_rows = None if valid is None else extract_more_rows(None, valid, context)
         return _prepare_shards(source, validation_rows, recipe)
     source_fingerprint = compute_fingerprint_or_none(source)
     extractor: FeatureExtractor | None = None
@@ -266,13 +266,13 @@ def prepare_training_data(
     else:
         if source.modality != "documents":  # their features are quickly extracted
             _check_labels(source, valid, recipe)
-        rows, extractor = extract_training_rows(source, recipe.feature_options, recipe.work, recipe.seed, run)
+        rows, extractor = extract_training_rows(source, recipe.feature_options, recipe.work, recipe.seed, context)
         names = recipe.feature_options.get("features", AUTO)
         extractor_name = extractor.identity()["features"] if names == AUTO else names
         source_facts = {"source_fingerprint": source_fingerprint, "extractor": extractor_name}
-    learnable, aligned = _drop_labels_without_vector(rows, recipe, run.rejects), None
+    learnable, aligned = _drop_labels_without_vector(rows, recipe, context.rejects), None
     if valid is not None:
-        validation_rows = extract_more_rows(extractor, valid, run)
+        validation_rows = extract_more_rows(extractor, valid, context)
         aligned = align_table(
             validation_rows, learnable.label_names, rows.feature_names, rows.X.shape[1], rows.dictionary
         )
@@ -286,7 +286,7 @@ def prepare_training_data(
         "rows": len(training),
         "validation_rows": 0 if validation is None else len(validation),
         "rows_without_labels": n_unlabelled,
-        "skipped": len(run.rejects),
+        "skipped": len(context.rejects),
     }
     facts = _add_common_facts(facts, recipe, training.label_names, learnable.label_names)
     return TrainingData(training, validation, extractor, aligned, facts)
@@ -305,23 +305,23 @@ def _prepare_shards(
     rows: ShardedFeatureTable, valid: FeatureTable | None, recipe: TrainingRecipe
 ) -> TrainingData[ShardedFeatureTable]:
     """Prepare training on shards; the first held-out rows with a label choose the epoch."""
-    training, held_out, aligned = rows, None, None
+    training, holdout, aligned = rows, None, None
     if valid is not None:
         aligned = align_table(valid, rows.label_names, rows.feature_names, rows.n_features, rows.dictionary)
-    elif recipe.hold_out:
-        require_enough_items(len(rows.shards), recipe.hold_out, "row")
-        training, held_out = rows.split_holdout(recipe.hold_out)
+    elif recipe.holdout_share:
+        require_enough_items(len(rows.shards), recipe.holdout_share, "row")
+        training, holdout = rows.split_holdout(recipe.holdout_share)
     statistics = _count_shard_labels(training, "training")
-    held_out_statistics = None if held_out is None else _count_shard_labels(held_out, "validation")
+    holdout_statistics = None if holdout is None else _count_shard_labels(holdout, "validation")
     label_ids = _select_labels(statistics.of_label, recipe)
     validation, n_validation = None, 0
     if aligned is not None:
         validation = aligned.rows.with_labels(label_ids)
         n_validation = len(validation)
-    elif held_out is not None and held_out_statistics is not None:
-        if held_out_statistics.of_label[label_ids].any():
-            validation = _drop_further_views(held_out.with_labels(label_ids).read_first(MAX_ROWS))
-            n_validation = held_out_statistics.rows
+    elif holdout is not None and holdout_statistics is not None:
+        if holdout_statistics.of_label[label_ids].any():
+            validation = _drop_further_views(holdout.with_labels(label_ids).read_first(MAX_ROWS))
+            n_validation = holdout_statistics.rows
         else:
             training = rows  # rows without a known label cannot choose an epoch
     if len(label_ids) < len(rows.label_names):
@@ -354,7 +354,7 @@ def _drop_further_views(rows: FeatureTable) -> FeatureTable:
 def _check_labels(source: ItemSource, valid: Source | None, recipe: TrainingRecipe) -> None:
     """Check the labels, before features are extracted for nothing."""
     labelled_rows = _drop_labels_without_vector(build_label_table(source), recipe, Rejects())
-    training, _ = _split_sides(labelled_rows, None, recipe if valid is None else replace(recipe, hold_out=0.0))
+    training, _ = _split_sides(labelled_rows, None, recipe if valid is None else replace(recipe, holdout_share=0.0))
     check_validation_metric(recipe, len(training.label_names))
     if hasattr(recipe.estimator, "check_labels"):
         recipe.estimator.check_labels(training.Y, training.label_names)
@@ -391,7 +391,7 @@ def extract_training_rows(
     feature_options: Mapping[str, Any],
     work: Path | None,
     seed: int,
-    run: WorkContext,
+    context: WorkContext,
     fitting_items: ItemSource | None = None,
 ) -> tuple[FeatureTable, FeatureExtractor]:
     """Extract features of items, fitted on `fitting_items` or all; `work` may hold unfinished work."""
@@ -400,8 +400,8 @@ def extract_training_rows(
     extractor = create_extractor(options.pop("features", None), source=source, **options, seed=seed)
     extractor.refuse_views(augment)  # refuses impossible views before any fitting
     if work is None:
-        extractor = fit_extractor(extractor, fitting_items, **run._asdict())
-        return extractor.transform(source, **run._asdict()), extractor
+        extractor = fit_extractor(extractor, fitting_items, **context._asdict())
+        return extractor.transform(source, **context._asdict()), extractor
     folder, table = work / "extractor", work / "features.parquet"
     if is_model_folder(folder):
         requested_extractor, extractor = extractor, load_extractor(folder)
@@ -409,13 +409,13 @@ def extract_training_rows(
             requested_extractor, folder, "go on with the same options, or start over (--restart)"
         )
     else:
-        extractor = fit_extractor(extractor, fitting_items, **run._asdict())
+        extractor = fit_extractor(extractor, fitting_items, **context._asdict())
         extractor.save(folder)
-    extract_to_file(source, extractor, table, **run._asdict(), augment=augment)
+    extract_to_file(source, extractor, table, **context._asdict(), augment=augment)
     return open_source(table), extractor  # type: ignore[return-value]
 
 
-def extract_more_rows(extractor: FeatureExtractor | None, valid: Source, run: WorkContext) -> FeatureTable:
+def extract_more_rows(extractor: FeatureExtractor | None, valid: Source, context: WorkContext) -> FeatureTable:
     """Return the rows of further data; features are extracted as for the training data.
 
     Raises
@@ -429,7 +429,7 @@ def extract_more_rows(extractor: FeatureExtractor | None, valid: Source, run: Wo
         raise InputError(
             f"the training data are rows of features and {valid.path} holds {valid.modality}; give the same kind"
         )
-    return extractor.transform(valid, **run._asdict())
+    return extractor.transform(valid, **context._asdict())
 
 
 def _split_sides(
@@ -440,15 +440,15 @@ def _split_sides(
         raise InputError(
             f"nothing in {recipe.source} has a label; label the data, or extract features without training"
         )
-    training, held_out = rows, None if valid is None else valid.rows
-    if valid is None and recipe.hold_out:
-        require_enough_items(len(rows), recipe.hold_out, "row")
-        sides = split_rows(rows, "auto", recipe.hold_out, 0, recipe.seed)
-        training, held_out = rows.take(sides.train), rows.take(sides.valid)
+    training, holdout = rows, None if valid is None else valid.rows
+    if valid is None and recipe.holdout_share:
+        require_enough_items(len(rows), recipe.holdout_share, "row")
+        sides = split_rows(rows, "auto", recipe.holdout_share, 0, recipe.seed)
+        training, holdout = rows.take(sides.train), rows.take(sides.valid)
     label_ids = _select_labels(count_labels(training), recipe)
-    if held_out is None:
+    if holdout is None:
         return training.with_labels(label_ids), None
-    validation = held_out.with_labels(label_ids)
+    validation = holdout.with_labels(label_ids)
     if valid is None and not count_labels(validation).any():
         return rows.with_labels(label_ids), None  # rows without a known label cannot choose an epoch
     return training.with_labels(label_ids), validation

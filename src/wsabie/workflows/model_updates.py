@@ -19,9 +19,9 @@ from wsabie.models.wsabie.estimator import Wsabie
 STEP = 2000
 """Rows that are learned before the model is saved."""
 EPOCHS = 10
-HOLD_OUT_EVERY = 10
+HOLDOUT_STEP = 10
 """One row in this many is held out of a step to refit probabilities, if the model has some."""
-MIN_HELD_OUT = 5
+MIN_HOLDOUT = 5
 """Fewest rows to refit probabilities; with fewer, or without a known label among them, they stay."""
 WARM_UP_ROWS = 64
 """Rows that a copy learns first, so that compilation does not count as a step."""
@@ -114,8 +114,8 @@ def _select_label_ids(model: Wsabie, rows: FeatureTable) -> Int64:
 
 def _learn(model: Wsabie, part: FeatureTable, epochs: int, *, calibrated: bool) -> JsonObject:
     """Learn one step; labels of held-out rows alone are not added."""
-    is_held_out = np.arange(len(part)) % HOLD_OUT_EVERY == HOLD_OUT_EVERY - 1
-    is_held_out &= calibrated and int(is_held_out.sum()) >= MIN_HELD_OUT
+    is_held_out = np.arange(len(part)) % HOLDOUT_STEP == HOLDOUT_STEP - 1
+    is_held_out &= calibrated and int(is_held_out.sum()) >= MIN_HOLDOUT
     training, calibration_rows = part.take(np.flatnonzero(~is_held_out)), part.take(np.flatnonzero(is_held_out))
     training = training.with_labels(_select_label_ids(model, training))
     n_labels, n_before, probabilities = len(model.vocabulary_), len(model.history_), model.calibration_

@@ -274,7 +274,7 @@ def require_object_parts(annotator: Annotator, where: str = "the model") -> Obje
 
 
 def find_parts(
-    annotator: Annotator, picture: Path, object_label: str | None = None, k: int = 10, **run: Unpack[RunOptions]
+    annotator: Annotator, picture: Path, object_label: str | None = None, k: int = 10, **context: Unpack[RunOptions]
 ) -> list[DetectedPart]:
     """Return the k parts that score best in an image, each with its best region.
 
@@ -291,7 +291,7 @@ def find_parts(
     model = require_object_parts(annotator)
     items = [Item(str(picture), picture, ())]
     items += [Item(text, RegionCrop(picture, parse_region(text)), ()) for text in list_regions()]
-    X = annotator.rows_of_items(items, **run)
+    X = annotator.rows_of_items(items, **context)
     names = list(model.vocabulary_)
     if object_label is None:
         objects = [names[y] for y in np.unique(model.relations_[:, 0])]
@@ -318,7 +318,7 @@ def label_parts(
     k: int = 10,
     *,
     couples: Sequence[tuple[str, str]] | None = None,
-    **run: Unpack[RunOptions],
+    **context: Unpack[RunOptions],
 ) -> list[list[DetectedPart]]:
     """Return for each place the k best pairs of labels, of the whole image and of the part at that place.
 
@@ -342,7 +342,7 @@ def label_parts(
     for place in places:
         content = place if isinstance(place, Path) else RegionCrop(picture, _parse_visible_region(picture, place))
         items.append(Item(str(place), content, ()))
-    X = annotator.rows_of_items(items, **run)
+    X = annotator.rows_of_items(items, **context)
     if object_label is None:
         pairs = model.annotate_pairs(X[np.zeros(len(places), int)], X[1:], k, couples=couples)
     else:

@@ -223,7 +223,7 @@ def _sort_labels(labels: ListColumn, n_labels: int) -> ListColumn:
     return ListColumn(compute_offsets(np.bincount(rows[first], minlength=len(labels.starts) - 1)), parts)
 
 
-def write_shards(stream: RowStream, out: Path, options: ShardOptions, **run: Unpack[RunOptions]) -> ShardFolder:
+def write_shards(stream: RowStream, out: Path, options: ShardOptions, **context: Unpack[RunOptions]) -> ShardFolder:
     """Write the rows of a source as shards; an interrupted run continues.
 
     Parameters
@@ -243,7 +243,7 @@ def write_shards(stream: RowStream, out: Path, options: ShardOptions, **run: Unp
         The folder is a file, or holds other files or damaged shards; nothing is left of the source; or a value that
         float16 cannot hold.
     """
-    executor, progress, rejects = WorkContext.from_options(**run)
+    executor, progress, rejects = WorkContext.from_options(**context)
     with atomic_files.explain_read_errors(out):
         if out.exists() and not out.is_dir():
             raise InputError(f"{out} is a file; give the name of a folder")

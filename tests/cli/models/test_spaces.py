@@ -153,7 +153,7 @@ epochs = 3
     assert result.json["held_out_pairs"]["artists"] == 27, "three groups of nine takes"
     trained_groups, held_out_groups = (
         {name.rsplit("_", 1)[0] for name in kind.ids}
-        for kind in (splits[0].training[0].query, splits[0].held_out_kinds[0])
+        for kind in (splits[0].training[0].query, splits[0].holdout_kinds[0])
     )
     assert (len(trained_groups), len(held_out_groups), trained_groups & held_out_groups) == (9, 3, set())
     assert cli("info", tmp_path / "m", "--json").json["kinds"]["track"] == 108

@@ -202,10 +202,10 @@ def _compare_rows(options: CompareOptions) -> None:
         test_source, width = None, inputs.find_width(source)
         if test is not None:
             test_source = inputs.open_data(test, rejects, n_features=width, default_items=items)
-        train, valid, held_out, extractor = _extract_sides(options, source, test_source, rejects)
+        train, valid, test_table, extractor = _extract_sides(options, source, test_source, rejects)
         with open_result_store(folder, options.keep, with_models=report is not None) as store:
-            limits = options.pick("min_rows", "allow_overlap") | {"unknown_pairs": held_out.unknown_pairs}
-            task = build_comparison_task(train, valid, held_out.rows, similar=siblings, **limits)
+            limits = options.pick("min_rows", "allow_overlap") | {"unknown_pairs": test_table.unknown_pairs}
+            task = build_comparison_task(train, valid, test_table.rows, similar=siblings, **limits)
             run: Settings = {"store": store, "on_result": report_result, "progress": output.TerminalProgress()}
             try:
                 comparison = compare_models(task, entrants, seed=seed, **run)
@@ -265,9 +265,9 @@ def _extract_sides(
         if test is not None and not inputs.is_table(test):
             test = extractor.transform(test, **resources)
     test_rows = rows.take(sides.test) if test is None else test
-    held_out = align_table(test_rows, rows.label_names, rows.feature_names, rows.X.shape[1], rows.dictionary)
-    inputs.report_unknown_labels(held_out, "the test data")
-    return rows.take(sides.train), rows.take(sides.valid), held_out, extractor
+    test_table = align_table(test_rows, rows.label_names, rows.feature_names, rows.X.shape[1], rows.dictionary)
+    inputs.report_unknown_labels(test_table, "the test data")
+    return rows.take(sides.train), rows.take(sides.valid), test_table, extractor
 
 
 def _write_report(

@@ -144,7 +144,7 @@ def _train_model(options: TrainOptions) -> Report:
     if valid is not None and inputs.is_training_data(valid, result.facts):
         reason = "so that the epoch was chosen on rows of the training"
         print_note(f"{options.valid} is the training data itself, {reason}")
-    if recipe.hold_out and valid is None and not result.facts["validation_rows"]:
+    if recipe.holdout_share and valid is None and not result.facts["validation_rows"]:
         print_note("no row that was set aside has a label that other rows have, so that the last epoch was kept")
     yield from _report_training(recipe, result, rounds)
     asks_parts = recipe.system == "parts" and getattr(source, "modality", None) == "pictures"
@@ -168,7 +168,7 @@ def _make_recipe(options: TrainOptions) -> "TrainingRecipe":
     parameters = options.labels.make_parameters(kind, shape.get("dim")) | settings
     parameters |= _parse_relations(kind, options.labels.relations, parameters) | shape  # flags go before --set
     parameters |= {"hold_out": options.hold_out} if kind in HOLDS_OUT and options.hold_out is not None else {}
-    stated = {"hold_out": options.hold_out if is_trained else 0.0, "metric": options.metric}
+    stated = {"holdout_share": options.hold_out if is_trained else 0.0, "metric": options.metric}
     return TrainingRecipe(
         str(options.data),
         options.model,

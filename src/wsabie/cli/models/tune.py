@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from wsabie.io.space_declaration import SpaceDeclaration
     from wsabie.workflows.model_training import TrainingRecipe
     from wsabie.workflows.spaces.space_training import SpaceRecipe
+    from wsabie.workflows.tune.model_tuning import TuningPlan, TuningResult
     from wsabie.workflows.tune.search_spaces import ParameterSpace
-    from wsabie.workflows.tune.tuning_results import TuningPlan, TuningResult
 
 OWN_FILES = r"model|model\.training|trials\.jsonl|trials\.csv|tuning\.html|parallel\.svg"
 """Pattern of the files that a tuning folder holds."""
@@ -69,7 +69,7 @@ class TuneOptions(shared.RejectOptions, TuneClusterOptions):
 
     def make_plan(self, space: "ParameterSpace", metric: str) -> "TuningPlan":
         """Make the plan of the trials over a space of parameters."""
-        from wsabie.workflows.tune.tuning_results import TuningPlan
+        from wsabie.workflows.tune.model_tuning import TuningPlan
 
         trials = 30 if self.trials is None and self.minutes is None else self.trials
         n_proposed = self.batch_size or (1 if self.ray is None else 4)
@@ -104,7 +104,7 @@ def _tune_model(options: TuneOptions) -> Report:
         min_rows=options.min_rows,
         resume=True,
         system=kind,
-        hold_out=0.1 if options.hold_out is None else options.hold_out,
+        holdout_share=0.1 if options.hold_out is None else options.hold_out,
     )
     _check_folders(options, recipe, WORK_FILES, inputs)
     with options.collect_rejects() as rejects:

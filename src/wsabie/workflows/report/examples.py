@@ -170,7 +170,10 @@ def list_frequent_labels(task: ComparisonTask, n: int) -> list[str]:
 
 
 def extract_split(
-    source: ItemSource, extractor: FeatureExtractor, choose: Callable[[FeatureTable], Split], **run: Unpack[RunOptions]
+    source: ItemSource,
+    extractor: FeatureExtractor,
+    split: Callable[[FeatureTable], Split],
+    **context: Unpack[RunOptions],
 ) -> tuple[FeatureTable, Split]:
     """Extract the features of all images with a dictionary fitted on the training side alone.
 
@@ -179,8 +182,8 @@ def extract_split(
     source : ItemSource
     extractor : FeatureExtractor
         Is fitted.
-    choose : callable
-        The split of rows that have ids, labels, groups and times, but no features yet.
+    split : callable
+        Splits rows that have ids, labels, groups and times, but no features yet.
     executor, progress, rejects
         As in `FeatureExtractor.transform`. Unreadable images are on no side.
 
@@ -190,9 +193,9 @@ def extract_split(
     split : Split
     """
     label_table = build_label_table(source)
-    sides = choose(label_table)
-    fit_extractor(extractor, ItemSubset(source, sides.train), **run)
-    rows = extractor.transform(source, **run)
+    sides = split(label_table)
+    fit_extractor(extractor, ItemSubset(source, sides.train), **context)
+    rows = extractor.transform(source, **context)
     return rows, map_split(sides, label_table, rows)
 
 

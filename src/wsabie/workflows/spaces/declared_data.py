@@ -209,7 +209,7 @@ class EntityFeatureExtractor:
     Parameters
     ----------
     seed : int
-    run : WorkContext
+    context : WorkContext
     work : Path or None
         Folder that keeps extracted features until a space is saved.
     fitting_sides : mapping of str to Split or None
@@ -223,7 +223,7 @@ class EntityFeatureExtractor:
     """
 
     seed: int
-    run: WorkContext
+    context: WorkContext
     work: Path | None = None
     fitting_sides: Mapping[str, Split] | None = None
     extractors: dict[str, FeatureExtractor] = field(default_factory=dict)
@@ -275,7 +275,7 @@ class EntityFeatureExtractor:
         sides = self.fitting_sides
         fitting_items = None if sides is None else ItemSubset(source, sides[kind.name].train)
         rows, self.extractors[kind.name] = extract_training_rows(
-            source, kind.feature_options, work, self.seed, self.run, fitting_items
+            source, kind.feature_options, work, self.seed, self.context, fitting_items
         )
         return rows
 
@@ -292,7 +292,7 @@ class EntityFeatureExtractor:
         return self._extract_as_fitted(first_name, source, first_rows)
 
     def _extract_as_fitted(self, name: str, source: Source, fitted_rows: FeatureTable) -> FeatureTable:
-        rows = extract_more_rows(self.extractors.get(name), source, self.run)
+        rows = extract_more_rows(self.extractors.get(name), source, self.context)
         return align_table(rows, None, fitted_rows.feature_names, fitted_rows.X.shape[1], fitted_rows.dictionary).rows
 
 

@@ -75,10 +75,10 @@ class ComparisonOptions:
 def compare_declaration(
     declared: SpaceDeclaration,
     space: Space,
-    hold_out: float,
+    holdout_share: float,
     options: ComparisonOptions,
     tested: SpaceDeclaration | None,
-    run: WorkContext,
+    context: WorkContext,
 ) -> SpaceComparison:
     """Split declared data, extract features as the training side fits them, and compare on the test side.
 
@@ -87,22 +87,22 @@ def compare_declaration(
     declared : SpaceDeclaration
     space : Space
         Not fitted: its parameters are those of every space.
-    hold_out : float
+    holdout_share : float
         Share of the items with data, and of the pairs between other items. One half chooses the epoch, the other half
         is the test. With test data of their own, the whole share chooses the epoch.
     options : ComparisonOptions
     tested : SpaceDeclaration or None
         Names the test data, as for `evaluate_space`.
-    run : WorkContext
+    context : WorkContext
 
     Raises
     ------
     InputError
         Data that cannot be used, or no test pair.
     """
-    shares = (hold_out / 2, hold_out / 2) if tested is None else (hold_out, 0.0)
-    plan = plan_three_way_split(declared, *shares, options.seed, run.rejects)
-    extractor = EntityFeatureExtractor(options.seed, run, fitting_sides=plan.sides)
+    shares = (holdout_share / 2, holdout_share / 2) if tested is None else (holdout_share, 0.0)
+    plan = plan_three_way_split(declared, *shares, options.seed, context.rejects)
+    extractor = EntityFeatureExtractor(options.seed, context, fitting_sides=plan.sides)
     data = extractor.extract(declared, plan.data)
     sides = {name: map_split(side, plan.data.rows[name], data.rows[name]) for name, side in plan.sides.items()}
     split = split_three_ways(declared, replace(plan, data=data, sides=sides))
@@ -117,15 +117,15 @@ def compare_declaration(
     facts = {
         "source": str(declared.path),
         "test": None if tested is None else str(tested.path),
-        "hold_out": hold_out,
+        "hold_out": holdout_share,
         "parameters": space.get_params(),
         "entities": entities,
-        "skipped": len(run.rejects),
+        "skipped": len(context.rejects),
     }
     if options.store is not None:
-        identity = _identity(split, space, options, query_rows, hold_out)
+        identity = _identity(split, space, options, query_rows, holdout_share)
         options = replace(options, store=options.store.with_identity(identity))
-    figures = compare_relations(split, space, options, query_rows, progress=run.progress)
+    figures = compare_relations(split, space, options, query_rows, progress=context.progress)
     return SpaceComparison(figures, facts, options.seed, collect_versions())
 
 
@@ -134,14 +134,14 @@ def _identity(
     space: Space,
     options: ComparisonOptions,
     query_rows: Mapping[str, FeatureTable],
-    hold_out: float,
+    holdout_share: float,
 ) -> JsonObject:
     """Return the facts that must agree for results to be comparable."""
     return {
         "data or split": compute_value_digest([split, {name: rows.ids for name, rows in query_rows.items()}]),
         "seed": options.seed,
         "allow_overlap": options.allow_overlap,
-        "hold_out": hold_out,
+        "hold_out": holdout_share,
         "models": compute_value_digest([(entrant.name, entrant.options) for entrant in options.entrants]),
         "parameters": space.get_params(),
         "versions": collect_versions(),
@@ -159,7 +159,7 @@ def _open_test_data(
     names = [relation.name for relation in declared.relations]
     marks = TrainingMarks(names, extractor.fingerprints, data_of_training.pair_marks, options.allow_overlap)
     relations = marks.select_learned(tested)
-    outlines = open_declared_data(tested, relations, extractor.run.rejects)
+    outlines = open_declared_data(tested, relations, extractor.context.rejects)
     for name, source in outlines.sources.items():
         marks.refuse_training_items(tested.kinds[name], source)
     data = extractor.extract_more(outlines, data_of_training.rows)
@@ -191,8 +191,8 @@ def compare_relations(
     InputError
         No relation has a test pair of items that training knows.
     """
-    run = _MethodRun(RelationTestSet.from_relations(sides), space, options, tested or {}, progress)
-    holdouts = run.test_set.holdouts
+    methods = _MethodRun(RelationTestSet.from_relations(sides), space, options, tested or {}, progress)
+    holdouts = methods.test_set.holdouts
     require(
         bool(holdouts),
         "no held-out pair is of entities that training knows, so that nothing can be judged; hold out more, or give "
@@ -200,12 +200,12 @@ def compare_relations(
     )
     results: dict[str, list[RelationMethod | ModelOmission]] = {name: [] for name in holdouts}
     try:
-        for name, method in run.evaluate_methods():
+        for name, method in methods.evaluate_methods():
             results[name].append(method)
             options.on_result(name, method)
     except KeyboardInterrupt as stop:
-        raise ComparisonInterrupt(run.summarise(results)) from stop
-    return run.summarise(results)
+        raise ComparisonInterrupt(methods.summarise(results)) from stop
+    return methods.summarise(results)
 
 
 @dataclass(frozen=True)

@@ -76,13 +76,13 @@ class RelationHoldout:
     """Training and held-out relations, and the held-out items."""
 
     training: list[Relation]
-    held_out: list[Relation]
-    held_out_kinds: list[EntityKind]
+    holdout: list[Relation]
+    holdout_kinds: list[EntityKind]
 
     def with_numbered_pairs(self) -> "RelationHoldout":
         """Return the same with pairs of items with data as numbers, in a tenth of the memory."""
-        training, held_out = ([_number_pairs(relation) for relation in side] for side in (self.training, self.held_out))
-        return RelationHoldout(training, held_out, self.held_out_kinds)
+        training, holdout = ([_number_pairs(relation) for relation in side] for side in (self.training, self.holdout))
+        return RelationHoldout(training, holdout, self.holdout_kinds)
 
 
 def split_relations(
@@ -103,33 +103,33 @@ def split_relations(
         for rows in data.rows.values() if share else ():
             require_enough_items(len(rows), share, "item")
         sides = {name: split_rows(rows, "auto", share, 0, seed) for name, rows in data.rows.items() if share}
-    training_kinds, held_out_kinds = dict[str, EntityKind](), dict[str, EntityKind]()
+    training_kinds, holdout_kinds = dict[str, EntityKind](), dict[str, EntityKind]()
     for name, rows in data.rows.items():
         kind = declared.kinds[name]
         training_kinds[name] = build_entity_kind(kind, rows.take(sides[name].train) if share else rows)
         if share:
-            held_out_kinds[name] = build_entity_kind(kind, rows.take(sides[name].valid))
-    training_ids, held_out_ids = (
-        {name: set(kind.ids or ()) for name, kind in kinds.items()} for kinds in (training_kinds, held_out_kinds)
+            holdout_kinds[name] = build_entity_kind(kind, rows.take(sides[name].valid))
+    training_ids, holdout_ids = (
+        {name: set(kind.ids or ()) for name, kind in kinds.items()} for kinds in (training_kinds, holdout_kinds)
     )
     pairs = {
-        relation.name: _split_pairs(relation, data.couples[relation.name], training_ids, held_out_ids, share, seed)
+        relation.name: _split_pairs(relation, data.couples[relation.name], training_ids, holdout_ids, share, seed)
         for relation in relations
     }
     known_ids = collect_known_ids((relation.query, relation.target, pairs[relation.name][0]) for relation in relations)
-    training, held_out = list[Relation](), list[Relation]()
+    training, holdout = list[Relation](), list[Relation]()
     for relation in relations:
         query, target = (training_kinds.get(name, name) for name in (relation.query, relation.target))
-        training_pairs, held_out_pairs = pairs[relation.name]
+        training_pairs, holdout_pairs = pairs[relation.name]
         training.append(build_relation(relation, training_pairs, query, target))
         ends = enumerate((relation.query, relation.target))
         free_ends = {end: known_ids[kind] for end, kind in ends if kind not in training_kinds}
-        if held_out_pairs := select_pairs(held_out_pairs, free_ends):
-            candidates = target if relation.query == relation.target else held_out_kinds.get(relation.target, target)
-            test = build_relation(relation, held_out_pairs, held_out_kinds.get(relation.query, query), candidates)
+        if holdout_pairs := select_pairs(holdout_pairs, free_ends):
+            candidates = target if relation.query == relation.target else holdout_kinds.get(relation.target, target)
+            test = build_relation(relation, holdout_pairs, holdout_kinds.get(relation.query, query), candidates)
             if test.n_pairs:  # no two that share a name may be left
-                held_out.append(test)
-    return RelationHoldout(training, held_out, list(held_out_kinds.values()))
+                holdout.append(test)
+    return RelationHoldout(training, holdout, list(holdout_kinds.values()))
 
 
 def select_pairs(pairs: IdPairs, ids_of_ends: Mapping[int, Container[str]]) -> IdPairs:
@@ -150,7 +150,7 @@ def _split_pairs(
     declared: RelationDeclaration,
     couples: IdPairs,
     training_ids: Mapping[str, set[str]],
-    held_out_ids: Mapping[str, set[str]],
+    holdout_ids: Mapping[str, set[str]],
     share: float,
     seed: int,
 ) -> tuple[IdPairs, IdPairs]:
@@ -163,9 +163,9 @@ def _split_pairs(
     if not share:
         return training, []
     if not inside:
-        held_out = {pair for pair in couples if hash_with_seed("\t".join(sorted(pair)), seed) < share * 2.0**64}
-        return [pair for pair in couples if pair not in held_out], [pair for pair in couples if pair in held_out]
-    outside = {end: held_out_ids[names[end]] for end in inside}
+        holdout = {pair for pair in couples if hash_with_seed("\t".join(sorted(pair)), seed) < share * 2.0**64}
+        return [pair for pair in couples if pair not in holdout], [pair for pair in couples if pair in holdout]
+    outside = {end: holdout_ids[names[end]] for end in inside}
     if declared.query == declared.target:
         both_directions = [*couples, *((target_id, query_id) for query_id, target_id in couples)]
         return training, select_pairs(both_directions, {0: outside[0], 1: inside[1]})
@@ -255,6 +255,4 @@ def split_three_ways(declared: SpaceDeclaration, plan: SplitPlan) -> ThreeWayRel
     valid_holdout = split_relations(
         declared, relations, remaining_data, plan.valid / (1 - plan.test), (seed + 1) % 2**63, inner
     )
-    return ThreeWayRelations(
-        valid_holdout.training, valid_holdout.held_out, test_holdout.held_out, test_holdout.training
-    )
+    return ThreeWayRelations(valid_holdout.training, valid_holdout.holdout, test_holdout.holdout, test_holdout.training)

@@ -37,9 +37,15 @@ from wsabie.workflows.spaces.declared_data import (
 )
 from wsabie.workflows.spaces.relation_holdout import RelationHoldout, build_entity_kind, build_relation, split_relations
 from wsabie.workflows.tune import search_spaces
-from wsabie.workflows.tune.model_tuning import EpochCallback, TrialTask, collect_tuning_facts, run_trial_search
+from wsabie.workflows.tune.model_tuning import (
+    EpochCallback,
+    TrialTask,
+    TuningPlan,
+    TuningResult,
+    collect_tuning_facts,
+    run_trial_search,
+)
 from wsabie.workflows.tune.trial_study import open_study
-from wsabie.workflows.tune.tuning_results import TuningPlan, TuningResult
 from wsabie.workflows.work_folder import find_work_folder, hold_work_folder
 
 log = logging.getLogger("wsabie")
@@ -58,7 +64,7 @@ class SpaceRecipe:
         Folder that it is saved to.
     space : Space
         Not fitted yet.
-    hold_out : float
+    holdout_share : float
         Share of the items with features, and of the pairs of items without, that chooses the epoch.
     only : tuple of str
         Relations to learn; empty: all.
@@ -70,7 +76,7 @@ class SpaceRecipe:
     declared: SpaceDeclaration
     model: Path
     space: Space
-    hold_out: float = 0.1
+    holdout_share: float = 0.1
     only: tuple[str, ...] = ()
     stop_on: str = "mean"
     resume: bool = False
@@ -82,7 +88,7 @@ class SpaceRecipe:
 
 
 def train_space(
-    recipe: SpaceRecipe, run: WorkContext, on_epoch: Callable[[EpochStats], None] | None = None
+    recipe: SpaceRecipe, context: WorkContext, on_epoch: Callable[[EpochStats], None] | None = None
 ) -> SavedModel:
     """Train on the data that a file declares, and save the space with its feature extractors.
 
@@ -94,21 +100,21 @@ def train_space(
     declared, seed = recipe.declared, recipe.space.seed
     relations = select_relations(declared, recipe.only)
     with hold_work_folder(recipe.work, resume=recipe.resume):
-        extractor = EntityFeatureExtractor(seed, run, recipe.work)
-        data = collect_declared_data(declared, relations, extractor.extract_kind, run.rejects)
-        holdout = split_relations(declared, relations, data, recipe.hold_out, seed).with_numbered_pairs()
+        extractor = EntityFeatureExtractor(seed, context, recipe.work)
+        data = collect_declared_data(declared, relations, extractor.extract_kind, context.rejects)
+        split = split_relations(declared, relations, data, recipe.holdout_share, seed).with_numbered_pairs()
         rows, pair_marks = data.rows, data.pair_marks
         del data  # its pairs by name may take more memory than the space
         recipe.space.fit(
-            holdout.training,
-            validation=holdout.held_out,
+            split.training,
+            validation=split.holdout,
             stop_on=recipe.stop_on,
             checkpoint=recipe.work / "checkpoint",
             resume=recipe.resume,
-            progress=run.progress,
+            progress=context.progress,
             on_epoch=on_epoch,
         )
-        facts = save_space(recipe, rows, pair_marks, holdout, extractor)
+        facts = save_space(recipe, rows, pair_marks, split, extractor)
     return SavedModel(facts, recipe.space.history_)
 
 
@@ -116,7 +122,7 @@ def save_space(
     recipe: SpaceRecipe,
     rows: Mapping[str, FeatureTable],
     pair_marks: Mapping[str, int],
-    holdout: RelationHoldout,
+    split: RelationHoldout,
     extractor: EntityFeatureExtractor,
     **facts: JsonObject,
 ) -> JsonObject:
@@ -127,14 +133,14 @@ def save_space(
     all_facts = {
         "source": format_path(recipe.declared.path),
         "declaration": compute_declaration_digest(recipe.declared, select_relations(recipe.declared, recipe.only)),
-        "pairs": {relation.name: relation.n_pairs for relation in holdout.training},
-        "held_out_pairs": {relation.name: relation.n_pairs for relation in holdout.held_out},
+        "pairs": {relation.name: relation.n_pairs for relation in split.training},
+        "held_out_pairs": {relation.name: relation.n_pairs for relation in split.holdout},
         "fingerprints": extractor.fingerprints,
         "pair_marks": pair_marks,
-        "skipped": len(extractor.run.rejects),
+        "skipped": len(extractor.context.rejects),
         **facts,
     }
-    for kind in holdout.held_out_kinds:
+    for kind in split.holdout_kinds:
         recipe.space.add(kind)
     columns = {
         name: {"feature_names": table.feature_names, "dictionary": table.dictionary} for name, table in rows.items()
@@ -147,7 +153,7 @@ def evaluate_space(
     annotator: SpaceAnnotator,
     declared: SpaceDeclaration,
     ks: tuple[int, ...],
-    run: WorkContext,
+    context: WorkContext,
     *,
     hierarchy: Hierarchy | None = None,
     allow_overlap: bool = False,
@@ -164,10 +170,10 @@ def evaluate_space(
 
     def rows_of(kind: KindDeclaration, source: Source) -> FeatureTable:
         marks.refuse_training_items(kind, source)
-        return annotator.rows(kind.name, source, **run._asdict()).rows
+        return annotator.rows(kind.name, source, **context._asdict()).rows
 
     relations = marks.select_learned(declared)
-    data = collect_declared_data(declared, relations, rows_of, run.rejects)
+    data = collect_declared_data(declared, relations, rows_of, context.rejects)
     evaluation_relations = marks.build_relations(declared, relations, data)
     for relation in evaluation_relations:
         _warn_of_unknown_pairs(relation, annotator.space)
@@ -304,7 +310,7 @@ def _resolve_auto(shape: TrainingShape, parameters: search_spaces.ParameterValue
     return {"learning_rate": default_learning_rate(shape), "epochs": default_epochs(shape), "max_norm": MAX_NORM}
 
 
-def tune_space(plan: TuningPlan, recipe: SpaceRecipe, run: WorkContext) -> TuningResult:
+def tune_space(plan: TuningPlan, recipe: SpaceRecipe, context: WorkContext) -> TuningResult:
     """Search, train the best setting again and save it; an interrupted search continues.
 
     Parameters
@@ -314,7 +320,7 @@ def tune_space(plan: TuningPlan, recipe: SpaceRecipe, run: WorkContext) -> Tunin
     recipe : SpaceRecipe
         `recipe.model` is the folder of the space; trials.jsonl and trials.csv are written beside it. Of its space only
         the seed and the threads are used.
-    run : WorkContext
+    context : WorkContext
 
     Raises
     ------
@@ -324,32 +330,28 @@ def tune_space(plan: TuningPlan, recipe: SpaceRecipe, run: WorkContext) -> Tunin
     """
     declared, seed, folder = recipe.declared, recipe.space.seed, recipe.model.parent
     relations = select_relations(declared, recipe.only)
-    outlines = open_declared_data(declared, relations, run.rejects)
+    outlines = open_declared_data(declared, relations, context.rejects)
     fingerprints = {name: compute_fingerprint_or_none(source) for name, source in outlines.sources.items()}
     others = {"kinds or relations": compute_declaration_digest(declared, declared.relations)}
-    identity = plan.identity([fingerprints, outlines.pair_marks], seed, recipe.hold_out, **others)
+    identity = plan.identity([fingerprints, outlines.pair_marks], seed, recipe.holdout_share, **others)
     with open_study(folder / "trials.jsonl", identity) as study:
-        extractor = EntityFeatureExtractor(seed, run, recipe.work)
+        extractor = EntityFeatureExtractor(seed, context, recipe.work)
         data = extractor.extract(declared, outlines)
-        holdout = split_relations(declared, relations, data, recipe.hold_out, seed)
-        if not holdout.held_out:
+        split = split_relations(declared, relations, data, recipe.holdout_share, seed)
+        if not split.holdout:
             raise InputError("no held-out pair is of entities that training knows; hold out more, or give more pairs")
-        n_pairs = prepare_relation_data(holdout.training).n_pairs
+        n_pairs = prepare_relation_data(split.training).n_pairs
         shape = TrainingShape(n_pairs, n_pairs, 2**31 - 1)
 
         def fit(parameters: JsonObject, on_epoch: EpochCallback | None, progress: Progress = SILENT) -> Space:
             space: Space = plan.search.kind.build(**parameters, seed=seed, threads=recipe.space.threads)
             return space.fit(
-                holdout.training,
-                validation=holdout.held_out,
-                stop_on=recipe.stop_on,
-                progress=progress,
-                on_epoch=on_epoch,
+                split.training, validation=split.holdout, stop_on=recipe.stop_on, progress=progress, on_epoch=on_epoch
             )
 
-        best = run_trial_search(study, TrialTask(fit, None, seed, shape, plan), folder, run)
-        recipe = replace(recipe, space=fit(best.parameters, None, run.progress))
+        best = run_trial_search(study, TrialTask(fit, None, seed, shape, plan), folder, context)
+        recipe = replace(recipe, space=fit(best.parameters, None, context.progress))
         tuning_facts = collect_tuning_facts(best, study.trials, plan)
-        facts = save_space(recipe, data.rows, data.pair_marks, holdout, extractor, tuning=tuning_facts)
+        facts = save_space(recipe, data.rows, data.pair_marks, split, extractor, tuning=tuning_facts)
     fingerprint_text = ", ".join(f"{name} {mark}" for name, mark in fingerprints.items())
     return TuningResult(plan, shape, study.trials, best, {**facts, "fingerprint": fingerprint_text}, None, None)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from wsabie.core.errors import DivergenceError, InputError
-from wsabie.core.json_conversion import JsonObject
+from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.progress import Progress
-from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
+from wsabie.core.records import convert_records
+from wsabie.evaluation.bootstrap import Interval, PairedDifference, bootstrap_all, paired_bootstrap
 from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.evaluation.splits import check_overlap
 from wsabie.features.base.sampling import WorkContext
@@ -26,9 +27,121 @@ from wsabie.workflows.model_evaluation import evaluate_model
 from wsabie.workflows.model_training import TrainingData, TrainingRecipe, extract_more_rows, prepare_training_data
 from wsabie.workflows.tune import trial_study
 from wsabie.workflows.tune.search_spaces import ParameterSpace
-from wsabie.workflows.tune.tuning_results import METRICS, TestFigures, TuningPlan, TuningResult
+from wsabie.workflows.tune.trial_study import Trial
 
 EpochCallback = Callable[[EpochStats], None]
+METRICS = ("MAP", "p@1", "p@10")
+"""Metrics that can be tuned for; the test rows report all of them."""
+
+
+@dataclass(frozen=True)
+class TuningPlan:
+    """Settings of a search.
+
+    Attributes
+    ----------
+    search : ParameterSpace
+    metric : str
+        Of the validation rows; chooses the epoch, too.
+    trials : int or None
+        In all, those of earlier runs included; None has no limit.
+    minutes : float or None
+        For all trials, those of earlier runs included.
+    halving : bool
+        Stop trials that fall behind, by successive halving (Li et al. 2020, ASHA).
+    all_rows : bool
+        Train the saved model on the validation rows too, for as many epochs as were best.
+    allow_overlap : bool
+        Accept test rows that are training rows too.
+    group_size : int
+        Trials that are proposed at once, from earlier ones; their results do not depend on where they run.
+    """
+
+    search: ParameterSpace
+    metric: str = "MAP"
+    trials: int | None = 30
+    minutes: float | None = None
+    halving: bool = True
+    all_rows: bool = False
+    allow_overlap: bool = False
+    group_size: int = 1
+
+    def identity(self, data: Any, seed: int, holdout_share: float | None, **others: Any) -> JsonObject:
+        """Return the facts that must agree for trials to be comparable; limits and threads may change."""
+        split = {"seed": seed, "hold_out": holdout_share, **others}
+        return {"data": data, "metric": self.metric, **self.search.as_dict(), **split, "halving": self.halving}
+
+
+@dataclass(frozen=True)
+class TestFigures:
+    """Test figures by metric: the tuned model, the defaults, and tuned minus defaults on the same rows.
+
+    The last two are empty if training with the defaults failed.
+    """
+
+    rows: int
+    tuned: dict[str, Interval]
+    defaults: dict[str, Interval]
+    difference: dict[str, PairedDifference]
+
+
+@dataclass(frozen=True)
+class TuningResult:
+    """The result of a search.
+
+    Attributes
+    ----------
+    plan : TuningPlan
+    shape : TrainingShape
+        Of the training rows: the sizes that defaults depend on.
+    trials : list of Trial
+    best : Trial
+    facts : dict
+        Of the data, as saved with the model.
+    test_figures : TestFigures or None
+    test_table : AlignedTable or None
+        The test data in the model's features and labels.
+    """
+
+    plan: TuningPlan
+    shape: TrainingShape
+    trials: list[Trial]
+    best: Trial
+    facts: JsonObject
+    test_figures: TestFigures | None
+    test_table: AlignedTable | None
+
+    def as_dict(self) -> JsonObject:
+        """Return plain values for JSON (schema 1)."""
+        values = {
+            "schema": 1,
+            "metric": self.plan.metric,
+            "verdict": self.verdict(),
+            "best": self.best.number,
+            "search": self.plan.search.as_dict(),
+            "trials": [{**vars(trial), "figure": trial.figure, "best_epoch": trial.epoch} for trial in self.trials],
+            "data": self.facts,
+            "test": self.test_figures,
+        }
+        return JsonObject(to_json_value(convert_records(values)))
+
+    def verdict(self) -> str:
+        """Return a sentence that says if tuning improved on the defaults."""
+        if self.best.number == 0:
+            return f"the defaults were the best of {len(self.trials)} trials"
+        metric, first = self.plan.metric, self.trials[0].figure
+        default_figure = "training failed" if first is None else f"{first:.4f}"
+        summary = f"validation {metric} {self.best.figure:.4f}, the defaults' {default_figure}"
+        if self.test_figures is None or not self.test_figures.defaults:
+            return f"{summary}; the best of many is too good by chance, and only test rows tell whether it holds"
+        tuned, default = self.test_figures.tuned[metric].mean, self.test_figures.defaults[metric].mean
+        gap = self.test_figures.difference[metric]
+        outcome = "tuning was worth it" if gap.low > 0 else "the test rows show no difference"
+        outcome = "tuning did harm" if gap.high < 0 else outcome
+        return (
+            f"{outcome}: test {metric} {tuned:.4f}, the defaults' {default:.4f}, {gap.mean:+.4f} "
+            f"(95 % interval {gap.low:+.4f} to {gap.high:+.4f})"
+        )
 
 
 class TrialStoppedError(Exception):
@@ -64,7 +177,7 @@ def tune_model(
     test: Source | None,
     plan: TuningPlan,
     recipe: TrainingRecipe,
-    run: WorkContext,
+    context: WorkContext,
 ) -> TuningResult:
     """Search, refit the best setting and save it; an interrupted search continues.
 
@@ -73,13 +186,13 @@ def tune_model(
     source : FeatureTable or ItemSource
         Features are extracted once for all trials.
     valid : FeatureTable, ItemSource or None
-        Rows that trials are evaluated on; None: `recipe.hold_out` of the rows.
+        Rows that trials are evaluated on; None: `recipe.holdout_share` of the rows.
     test : FeatureTable, ItemSource or None
         Evaluated once, after the search.
     plan : TuningPlan
     recipe : TrainingRecipe
         `recipe.model` is the model's folder; trials.jsonl and trials.csv are written beside it.
-    run : WorkContext
+    context : WorkContext
         Trials that are proposed together run on persistent workers.
 
     Raises
@@ -97,21 +210,21 @@ def tune_model(
         raise InputError(f"{kind.name} needs the validation rows to choose by; leave --all-rows out")
     folder = recipe.model.parent
     data = [None if side is None else compute_fingerprint_or_none(side) for side in (source, valid)]
-    hold_out, others = None if valid is not None else recipe.hold_out, {"min_rows": recipe.min_rows}
-    identity = plan.identity(data, recipe.seed, hold_out, **others, pictures=recipe.feature_options)
+    holdout_share, others = None if valid is not None else recipe.holdout_share, {"min_rows": recipe.min_rows}
+    identity = plan.identity(data, recipe.seed, holdout_share, **others, pictures=recipe.feature_options)
     with trial_study.open_study(folder / "trials.jsonl", identity) as study:
-        sides: TrainingData[FeatureTable] = prepare_training_data(source, valid, recipe, run)
+        sides: TrainingData[FeatureTable] = prepare_training_data(source, valid, recipe, context)
         rows, validation = sides.training, sides.validation
         if validation is None:
             raise InputError("no validation row has a label that training rows have; give --valid, or more rows")
         n_labels, k = len(rows.label_names), int(plan.metric.partition("@")[2] or 0)
         if k >= n_labels:
             raise InputError(f"with {n_labels} labels {plan.metric} is the same for every model; choose another metric")
-        test_table = None if test is None else _align_test_rows(test, sides, plan, run)
+        test_table = None if test is None else _align_test_rows(test, sides, plan, context)
         shape = TrainingShape(len(rows), int((rows.Y.data > 0).sum()), n_labels, rows.X.shape[1])
         fixed = {
             "seed": recipe.seed,
-            "threads": 1 if run.executor.has_persistent_workers else recipe.threads,
+            "threads": 1 if context.executor.has_persistent_workers else recipe.threads,
         }  # a worker is one core
 
         def fit(parameters: JsonObject, on_epoch: EpochCallback | None) -> Any:
@@ -121,29 +234,27 @@ def tune_model(
         def measure(model: LabelModel) -> float:
             return float(evaluate_model(model, validation, (max(k, 1),), "").means[plan.metric])
 
-        best = run_trial_search(study, TrialTask(fit, measure, recipe.seed, shape, plan), folder, run)
+        best = run_trial_search(study, TrialTask(fit, measure, recipe.seed, shape, plan), folder, context)
         training_data = _with_validation(sides) if plan.all_rows else sides
 
-        def refit(trial: trial_study.Trial) -> Any:
+        def refit(trial: Trial) -> Any:
             epochs = {"epochs": trial.epoch} if plan.all_rows and kind.stepwise else {}
             parameters = {**trial.parameters, **epochs, "seed": recipe.seed, "threads": recipe.threads}
-            return training_data.fit(kind.build(**parameters), metric=plan.metric, progress=run.progress)
+            return training_data.fit(kind.build(**parameters), metric=plan.metric, progress=context.progress)
 
         defaults = None
         if test_table is not None and study.trials[0].state == "done" and best.number:
-            defaults = _evaluate(refit(study.trials[0]), test_table.rows, plan, "judging defaults", run.progress)
+            defaults = _evaluate(refit(study.trials[0]), test_table.rows, plan, "judging defaults", context.progress)
         model, tested = refit(best), None
         if test_table is not None:
-            tuned = _evaluate(model, test_table.rows, plan, "judging tuned", run.progress)
+            tuned = _evaluate(model, test_table.rows, plan, "judging tuned", context.progress)
             tested = _build_test_figures(defaults if best.number else tuned, tuned, test_table.rows)
         facts = {**training_data.facts, "tuning": collect_tuning_facts(best, study.trials, plan)}
         replace(training_data, facts=facts).annotator(model).save(recipe.model)
         return TuningResult(plan, shape, study.trials, best, facts, tested, test_table)
 
 
-def run_trial_search(
-    study: trial_study.TrialStudy, task: TrialTask, folder: Path, run: WorkContext
-) -> trial_study.Trial:
+def run_trial_search(study: trial_study.TrialStudy, task: TrialTask, folder: Path, context: WorkContext) -> Trial:
     """Run the trials, list them in trials.csv, and return the best one.
 
     Raises
@@ -152,7 +263,7 @@ def run_trial_search(
         No trial finished.
     """
     try:
-        _run_trials(study, task, run)
+        _run_trials(study, task, context)
     finally:
         trial_study.write_trials_csv(folder / "trials.csv", study.trials, list(task.plan.search.space))
     best = trial_study.find_best_trial(study.trials)
@@ -162,13 +273,13 @@ def run_trial_search(
     return best
 
 
-def collect_tuning_facts(best: trial_study.Trial, trials: Sequence[trial_study.Trial], plan: TuningPlan) -> JsonObject:
+def collect_tuning_facts(best: Trial, trials: Sequence[Trial], plan: TuningPlan) -> JsonObject:
     """Return the facts of its tuning that a model is saved with."""
     facts = {"metric": plan.metric, "trials": len(trials), "trial": best.number, "figure": best.figure}
     return {**facts, "epoch": best.epoch, "defaults": trials[0].figure, "all_rows": plan.all_rows}
 
 
-def _run_trials(study: trial_study.TrialStudy, task: TrialTask, run: WorkContext) -> None:
+def _run_trials(study: trial_study.TrialStudy, task: TrialTask, context: WorkContext) -> None:
     """Add trials to the study until a limit is reached; the defaults come first and always finish.
 
     Trials that are proposed together run on persistent workers of the executor, or else one after another in this
@@ -186,7 +297,7 @@ def _run_trials(study: trial_study.TrialStudy, task: TrialTask, run: WorkContext
     n_trials = max(0, plan.trials - len(study.trials)) if plan.trials is not None else None
     size = (n_trials, "trials") if seconds is None else (seconds, "s")
     elapsed = 0
-    with run.progress.stage("tuning", *size) as stage:
+    with context.progress.stage("tuning", *size) as stage:
 
         def show(figure: float | None, n_finished: int = 0) -> None:
             """Advance by seconds if there is a limit on them, else by trials; show the best figure and this one."""
@@ -202,9 +313,9 @@ def _run_trials(study: trial_study.TrialStudy, task: TrialTask, run: WorkContext
             first, end = find_proposal_group(len(study.trials), plan.group_size)
             numbers = range(len(study.trials), int(min(end, max_trials)))
             earlier_trials = study.stored_trials[:first]
-            if run.executor.has_persistent_workers:
+            if context.executor.has_persistent_workers:
                 shared = task, earlier_trials, seconds_left()
-                new_trials = run.executor.map_with(_run_trial, shared, numbers)
+                new_trials = context.executor.map_with(_run_trial, shared, numbers)
             else:
                 new_trials = (_run_trial((task, earlier_trials, seconds_left()), number, show) for number in numbers)
             for stored in new_trials:
@@ -233,9 +344,9 @@ def _run_trial(
     """Run a trial of a task after earlier trials; None if it would take longer than these seconds."""
     task, earlier_trials, seconds_left = shared
     plan, shape, search, start_time = task.plan, task.shape, task.plan.search, time.perf_counter()
-    start = search.find_start(shape) if number == 0 else None
-    live = trial_study.LiveTrial(search.space, earlier_trials, task.seed, number, start=start, halving=plan.halving)
-    parameters = search.resolve_place(live.place or {}, shape) if number else search.fixed
+    start = search.locate_defaults(shape) if number == 0 else None
+    trial = trial_study.RunningTrial(search.space, earlier_trials, task.seed, number, start=start, halving=plan.halving)
+    parameters = search.resolve_point(trial.point or {}, shape) if number else search.fixed
     epochs = _count_planned_epochs(search, parameters, shape)
     figures: list[float] = []
     state, reason = "done", ""
@@ -244,7 +355,7 @@ def _run_trial(
         nonlocal state
         figures.append(float(stats.validation or 0.0))
         on_figure(max(figures))
-        is_behind = live.is_behind(figures, epochs)
+        is_behind = trial.is_behind(figures, epochs)
         if len(figures) == epochs or number == 0:
             return
         if time.perf_counter() - start_time >= seconds_left:
@@ -264,7 +375,7 @@ def _run_trial(
     except (DivergenceError, ModelTooLargeError, MemoryError) as error:
         state, reason = "failed", str(error) or "there is not enough memory"
     seconds = round(time.perf_counter() - start_time, 3)
-    return live.finish(state, figures, parameters=parameters, epochs=epochs, reason=reason, seconds=seconds)
+    return trial.finish(state, figures, parameters=parameters, epochs=epochs, reason=reason, seconds=seconds)
 
 
 def _count_planned_epochs(search: ParameterSpace, parameters: JsonObject, shape: TrainingShape) -> int:
@@ -303,11 +414,11 @@ def _build_test_figures(
 
 
 def _align_test_rows(
-    test: Source, sides: TrainingData[FeatureTable], plan: TuningPlan, run: WorkContext
+    test: Source, sides: TrainingData[FeatureTable], plan: TuningPlan, context: WorkContext
 ) -> AlignedTable:
     """Return the test rows in the model's features and labels."""
     training = sides.training
-    rows = extract_more_rows(sides.extractor, test, run)
+    rows = extract_more_rows(sides.extractor, test, context)
     test_table = align_table(
         rows, training.label_names, training.feature_names, training.X.shape[1], training.dictionary
     )

@@ -127,18 +127,18 @@ class ParameterSpace:
     fixed: Values
     space: SearchSpace
 
-    def resolve_place(self, values_: ParameterValues, shape: hyperparameters.TrainingShape) -> Values:
+    def resolve_point(self, point: ParameterValues, shape: hyperparameters.TrainingShape) -> Values:
         """Return the parameters of an estimator: multiples of a default become numbers.
 
         Examples
         --------
         >>> shape = hyperparameters.TrainingShape(n_rows=100, n_pairs=100, n_labels=10)
-        >>> build_search_space({"dim": 50}).resolve_place({"learning_rate": 2.0, "epochs": 0.5}, shape)
+        >>> build_search_space({"dim": 50}).resolve_point({"learning_rate": 2.0, "epochs": 0.5}, shape)
         {'dim': 50, 'learning_rate': 0.06, 'epochs': 15}
         """
-        parameters = {**self.fixed, **values_}
+        parameters = {**self.fixed, **point}
         auto = self.kind.auto(shape, {**self.kind.defaults(), **parameters})
-        for name, value in values_.items():
+        for name, value in point.items():
             dimension = self.space[name]
             if isinstance(dimension, RangeParameter):
                 number = value * auto[name] if dimension.relative else value
@@ -155,15 +155,15 @@ class ParameterSpace:
             name: auto[name] if values[name] == defaults[name] and name in auto else values[name] for name in self.space
         }
 
-    def find_start(self, shape: hyperparameters.TrainingShape) -> Values | None:
-        """Return the place of the defaults in the space; None when they lie outside."""
-        place = self.resolve(self.fixed, shape)
+    def locate_defaults(self, shape: hyperparameters.TrainingShape) -> Values | None:
+        """Return the point of the defaults in the space; None if they lie outside."""
+        point = self.resolve(self.fixed, shape)
         for name, dimension in self.space.items():
             if isinstance(dimension, RangeParameter) and dimension.relative:
-                place[name] = 1.0
-            elif isinstance(dimension, ChoiceParameter) and not dimension.is_valid(place[name]):
-                place[name] = self.kind.defaults()[name]  # "auto" may be one of the choices
-        return place if all(dimension.is_valid(place[name]) for name, dimension in self.space.items()) else None
+                point[name] = 1.0
+            elif isinstance(dimension, ChoiceParameter) and not dimension.is_valid(point[name]):
+                point[name] = self.kind.defaults()[name]  # "auto" may be one of the choices
+        return point if all(dimension.is_valid(point[name]) for name, dimension in self.space.items()) else None
 
     def as_dict(self) -> JsonObject:
         """Return JSON values; two searches are the same if these are equal."""
@@ -261,8 +261,8 @@ def _refuse_unusable(search: ParameterSpace) -> None:
     for name, dimension in search.space.items():
         ends = dimension.values if isinstance(dimension, ChoiceParameter) else (dimension.low, dimension.high)
         settings += [{name: end} for end in ends]
-    for place in settings:
-        search.kind.build(**search.resolve_place(place, shape)).check_parameters()
+    for point in settings:
+        search.kind.build(**search.resolve_point(point, shape)).check_parameters()
 
 
 def _resolve_embedding_defaults(shape: hyperparameters.TrainingShape, parameters: ParameterValues) -> Values:

@@ -2,7 +2,7 @@
 
 A finished trial is one line of the file, so a killed run loses at most the running one; `optuna-dashboard FILE` opens
 it, too. Proposals and early stops come from a study in memory that holds the earlier trials alone: the same trials,
-seed and number give the same place, wherever a trial runs and however often the search is stopped.
+seed and number give the same point, wherever a trial runs and however often the search is stopped.
 """
 
 import fcntl
@@ -52,8 +52,8 @@ class Trial:
     ----------
     number : int
         0 for the defaults.
-    place : dict or None
-        Its place in the search space; None when it lies outside, as the defaults may.
+    point : dict or None
+        Its values of the tuned parameters; None if they lie outside the search space, as the defaults may.
     parameters : dict
         Parameters of the estimator.
     epochs : int
@@ -68,7 +68,7 @@ class Trial:
     """
 
     number: int
-    place: JsonObject | None
+    point: JsonObject | None
     parameters: JsonObject
     epochs: int
     figures: list[float]
@@ -163,8 +163,8 @@ def open_study(path: Path, identity: JsonObject) -> Iterator[TrialStudy]:
         yield TrialStudy(study, path)
 
 
-class LiveTrial:
-    """A running trial: a place that Optuna proposes, and a pruner that compares it with earlier trials.
+class RunningTrial:
+    """A running trial at a point that Optuna proposes, with a pruner that compares it with earlier trials.
 
     Parameters
     ----------
@@ -172,14 +172,14 @@ class LiveTrial:
     earlier_trials : sequence of FrozenTrial
     seed, number : int
     start : dict or None
-        Place of the defaults, trial 0; None lies outside of the space.
+        Point of the defaults, trial 0; None if they lie outside the space.
     halving : bool
         Stop the trial where it falls behind, by successive halving (Li et al. 2020, ASHA) after a quarter and a half of
         its epochs.
 
     Attributes
     ----------
-    place : dict or None
+    point : dict or None
 
     Raises
     ------
@@ -206,13 +206,13 @@ class LiveTrial:
                 sampler=optuna.samplers.TPESampler(n_startup_trials=N_RANDOM_TRIALS, seed=draw_seed),
                 pruner=pruner if halving else optuna.pruners.NopPruner(),
             )
-            _add_evidence(optuna, self._study, earlier_trials)
+            _replay_trials(optuna, self._study, earlier_trials)
             distributions = {name: _make_distribution(optuna, dimension) for name, dimension in space.items()}
             if number == 0 and start is not None:
                 self._study.enqueue_trial({name: _encode_value(space[name], start[name]) for name in space})
             self._trial = self._study.ask(distributions if number or start is not None else {})
         values = self._trial.params
-        self.place = {name: _decode_value(space[name], values[name]) for name in values} if number else start
+        self.point = {name: _decode_value(space[name], values[name]) for name in values} if number else start
         self._quarters = 0
 
     def is_behind(self, figures: Sequence[float], epochs: int) -> bool:
@@ -226,7 +226,7 @@ class LiveTrial:
 
     def finish(self, state: str, figures: Sequence[float], **facts: Any) -> StoredTrial:
         """Return the trial as the study keeps it; `facts` are the other fields of `Trial`."""
-        for name, value in {"place": self.place, **facts}.items():
+        for name, value in {"point": self.point, **facts}.items():
             self._trial.set_user_attr(name, to_json_value(value))
         key = next(key for key, name in _STATES.items() if name == state)
         value = max(figures) if state == "done" else None
@@ -303,10 +303,11 @@ def _abbreviate(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _add_evidence(optuna: ModuleType, study: "Study", earlier_trials: Sequence[StoredTrial]) -> None:
-    """Add earlier trials as the sampler and the pruner are to see them.
+def _replay_trials(optuna: ModuleType, study: "Study", earlier_trials: Sequence[StoredTrial]) -> None:
+    """Replay earlier trials into the study in memory, for its sampler and its pruner.
 
-    A failed trial counts as worse than all stopped ones; a trial outside of the space is no place, but a rival.
+    A failed trial counts as worse than all stopped ones. The sampler ignores a trial outside the space; the pruner
+    compares with it.
     """
     states = optuna.trial.TrialState
     for stored in earlier_trials:
@@ -344,7 +345,7 @@ def _make_distribution(optuna: ModuleType, dimension: ChoiceParameter | RangePar
 
 
 def _encode_value(dimension: ChoiceParameter | RangeParameter, value: Any) -> Any:
-    """Return a value as Optuna stores it: itself, its JSON text, or its position among uneven numbers."""
+    """Return a value as Optuna stores it: itself, its JSON text, or its position among uneven steps."""
     if isinstance(dimension, RangeParameter) or dimension.step:
         return value
     if dimension.is_ordered:

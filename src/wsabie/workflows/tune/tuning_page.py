@@ -20,9 +20,9 @@ from wsabie.storage.atomic_files import write_text
 from wsabie.workflows.charts import svg_charts
 from wsabie.workflows.compare.comparison import TextTable
 from wsabie.workflows.report.html_pages import render_page
+from wsabie.workflows.tune.model_tuning import TuningResult
 from wsabie.workflows.tune.search_spaces import ChoiceParameter, RangeParameter
 from wsabie.workflows.tune.trial_study import Trial
-from wsabie.workflows.tune.tuning_results import TuningResult
 
 GAP, HEIGHT, TOP, BOTTOM, SIDE = 88, 400, 64, 44, 60
 _SHADES = ((170, 142, 78), (58, 130, 124), (9, 52, 72))
@@ -73,18 +73,18 @@ class ParallelAxis:
     @property
     def heights(self) -> list[float]:
         """Heights of all values."""
-        return [self._place(value) for value in self.values]
+        return [self._find_height(value) for value in self.values]
 
     @property
     def marks(self) -> svg_charts.Ticks:
         """Marks of the axis by their heights."""
         if not self.is_numeric:
-            return [(self._place(choice), str(choice)) for choice in self.choices]
+            return [(self._find_height(choice), str(choice)) for choice in self.choices]
         if self.is_choice:
-            return [(self._place(mark), svg_charts.format_tick(mark)) for mark in sorted(set(self.values))]
+            return [(self._find_height(mark), svg_charts.format_tick(mark)) for mark in sorted(set(self.values))]
         low, high = min(self.values), max(self.values)
         round_numbers = _list_log_marks(low, high) if self.is_log else svg_charts.list_round_numbers(low, high, 5)
-        between = [(self._place(mark), svg_charts.format_tick(mark)) for mark in round_numbers]
+        between = [(self._find_height(mark), svg_charts.format_tick(mark)) for mark in round_numbers]
         bottom = HEIGHT - BOTTOM
         inner_marks = [mark for mark in between if TOP + _MIN_MARK_DISTANCE <= mark[0] <= bottom - _MIN_MARK_DISTANCE]
         return [*zip((bottom, TOP), _format_ends(low, high), strict=True), *inner_marks]
@@ -92,7 +92,7 @@ class ParallelAxis:
     def _transform(self, value: float) -> float:
         return math.log10(value) if self.is_log else float(value)
 
-    def _place(self, value: Any) -> float:
+    def _find_height(self, value: Any) -> float:
         if self.is_numeric:
             return self.scale(self._transform(value))
         return self.scale(self.choices.index(value)) if len(self.choices) > 1 else (HEIGHT - BOTTOM + TOP) / 2
@@ -130,15 +130,15 @@ class ParallelChart:
     def width(self) -> int:
         return 2 * SIDE + GAP * (len(self.axes) - 1)
 
-    def place(self, number: int) -> int:
-        """Return the horizontal place of an axis."""
+    def find_x(self, number: int) -> int:
+        """Return the horizontal position of an axis."""
         return SIDE + GAP * number
 
     def paths(self) -> Iterator[tuple[ParallelLine, list[svg_charts.Point]]]:
         """Yield the lines with their points, the best last."""
         heights = [axis.heights for axis in self.axes]
         for i in sorted(range(len(self.lines)), key=lambda i: self.lines[i].share):
-            yield self.lines[i], [(self.place(number), column[i]) for number, column in enumerate(heights)]
+            yield self.lines[i], [(self.find_x(number), column[i]) for number, column in enumerate(heights)]
 
 
 def write_tuning_page(folder: Path, result: TuningResult, name: str) -> None:
