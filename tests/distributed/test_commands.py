@@ -59,7 +59,7 @@ def test_the_same_files_are_written(cli, nodes, pictures, tmp_path, monkeypatch)
         cli("features", "images", pictures, "--out", tmp_path / f"{where}.parquet", "--n-words", "60", *rejects, *words)
     local, remote = (contents(tmp_path / f"{where}.parquet")[f"{where}.parquet"] for where in on)
     assert local == remote
-    assert contents(tmp_path / "here.parquet.dictionary") == contents(tmp_path / "there.parquet.dictionary")
+    assert contents(tmp_path / "here.parquet.extractor") == contents(tmp_path / "there.parquet.extractor")
     assert "007.webp" in (tmp_path / "there.jsonl").read_text()
     assert (tmp_path / "here.jsonl").read_text() == (tmp_path / "there.jsonl").read_text()
 

@@ -75,7 +75,7 @@ def test_where_no_width_is_told_numbers_beyond_the_models_are_dropped_and_counte
 
 def test_terms_of_another_dictionary_are_refused():
     rows = replace(rows_of([[1.0, 2.0]], [[1]], ["cat"]), dictionary="a")
-    with pytest.raises(InputError, match="another dictionary than the training data"):
+    with pytest.raises(InputError, match="another extractor than the training data"):
         align_table(rows, n_features=2, dictionary="b")
     assert align_table(rows, n_features=2, dictionary="a").rows.dictionary == "a"
     assert align_table(rows, n_features=2).unknown_features == 0  # an older model does not know its dictionary

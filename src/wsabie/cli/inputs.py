@@ -221,15 +221,15 @@ def refuse_misfit(annotator: "Annotator", model: Path, source: "Source") -> None
     if is_table(source):
         is_extracted = bool(annotator.dictionary) and source.dictionary
         if annotator.extractor is not None and is_extracted and is_extracted != annotator.dictionary:
-            modality, reason = annotator.extractor.modality, "the features come from another dictionary"
-            command = f"wsabie features {KINDS[modality]} FOLDER --dictionary {model} --out FILE"
+            modality, reason = annotator.extractor.modality, "the features come from another extractor"
+            command = f"wsabie features {KINDS[modality]} FOLDER --extractor {model} --out FILE"
             raise InputError(f"{reason} than the training data; give the {modality}, or extract them again: {command}")
     elif annotator.extractor is None:
         remedy = "give rows"
         if annotator.dictionary:
             remedy = (
-                f"{format_features_hint(source, source.path)} --dictionary FOLDER, "
-                "with the folder of the dictionary of the training data"
+                f"{format_features_hint(source, source.path)} --extractor FOLDER, "
+                "with the folder of the extractor of the training data"
             )
             if annotator.dictionary.startswith(MAPPED):
                 remedy += ", and map them: wsabie features kpca FILE.parquet --map FOLDER --out MAPPED.parquet"

@@ -242,7 +242,8 @@ class FeatureOptions(Options, panel="Features of pictures, sounds and documents"
     )
     landmarks: Landmarks = None
     n_words: int | None = option(
-        "Words of a dictionary (default: 10,000 of pictures, 2,000 of sounds, 1,000,000 of documents; fewer for few).",
+        "Words that features count (default: 10,000 of pictures, 2,000 of sounds, 1,000,000 of documents; fewer for "
+        "few).",
         min=2,
     )
     size: int | None = option("Longer side of pictures, in pixels (default: 256).", min=16, max=4096)

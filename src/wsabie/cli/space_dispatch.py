@@ -53,8 +53,11 @@ def run_by_model(options: Any, on_model: Callable[[Any], Run], on_space: "Callab
     if space is not None:
         refuse_options_for("space", options)
         return on_space(options, space)
-    require_model_folder(options.model)
-    refuse_options_for("labels", options)
+    try:
+        refuse_options_for("labels", options)
+    except InputError:
+        require_model_folder(options.model)  # a folder without a model is the greater fault
+        raise
     return on_model(options)
 
 

@@ -196,8 +196,8 @@ def _check_dictionary(rows: FeatureTable, dictionary: str | None) -> None:
                 "map (wsabie features kpca DATA --map FOLDER --out FILE)"
             )
         raise InputError(
-            "the features come from another dictionary than the training data; extract them again "
-            "with the dictionary of the training data (wsabie features images --dictionary FOLDER)"
+            "the features come from another extractor than the training data; extract them again "
+            "with the extractor of the training data (wsabie features images --extractor FOLDER)"
         )
 
 

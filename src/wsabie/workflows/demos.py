@@ -114,7 +114,7 @@ def create_visual_words(seed: int = 0) -> VisualWords:
 def extract_sample(
     pictures: ItemList, extractor: FeatureExtractor, test: float = 0.1, seed: int = 0, **context: Unpack[RunOptions]
 ) -> tuple[FeatureTable, Split]:
-    """Fit a dictionary on the training side of a split by group, and extract all images with it.
+    """Fit an extractor on the training side of a split by group, and extract all images with it.
 
     `test` is the share of the test side. Returns the rows and the split. An unreadable bundled image is an error.
     """

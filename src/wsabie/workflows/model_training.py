@@ -230,8 +230,8 @@ def _start_from_model(estimator: Any, start: Annotator, sides: TrainingData[Any]
         )
     if sides.extractor is not None or rows.dictionary != start.dictionary:
         raise InputError(
-            "the features come from another dictionary than those of the model to begin with; extract them by that "
-            "one first: wsabie features images FOLDER --dictionary MODEL --out FILE"
+            "the features come from another extractor than those of the model to begin with; extract them by that "
+            "one first: wsabie features images FOLDER --extractor MODEL --out FILE"
         )
     if start.feature_names is not None and rows.feature_names is not None:
         model = reorder_features(model, start.feature_names, rows.feature_names)

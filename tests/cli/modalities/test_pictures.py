@@ -185,8 +185,8 @@ def test_a_dictionary_of_other_options_is_not_taken(cli: Cli, pictures: Path, tm
         pictures,
         "--out",
         tmp_path / "more.parquet",
-        "--dictionary",
-        f"{out}.dictionary",
+        "--extractor",
+        f"{out}.extractor",
     )
     refused = cli(*with_dictionary, "--n-words", 30)
     assert refused.code == 1
@@ -210,12 +210,12 @@ def test_rows_of_another_dictionary_do_not_mix(cli: Cli, pictures: Path, tmp_pat
         cli("train", ours, "--valid", theirs, "--model", tmp_path / "other"),
     ):
         assert refused.code == 1
-        assert "another dictionary than the training data" in refused.err
+        assert "another extractor than the training data" in refused.err
     cli("split", ours, "--out", tmp_path / "split")
     assert cli("annotate", model, tmp_path / "split" / "test.parquet").code == 0
     assert "sides of a split" in cli("annotate", model, tmp_path / "split").err
     cli("split", theirs, "--out", tmp_path / "split")
-    assert "another dictionary" in cli("annotate", model, tmp_path / "split" / "test.parquet").err
+    assert "another extractor" in cli("annotate", model, tmp_path / "split" / "test.parquet").err
 
 
 def test_compare_shows_held_out_pictures_in_its_report(cli: Cli, pictures: Path, tmp_path: Path) -> None:
@@ -257,29 +257,29 @@ def test_the_dictionary_within_a_model_describes_pictures_for_it(
     assert cli(*describe, "--out", theirs, "--n-words", 20, "--size", 32).code == 0
     refused = cli("annotate", model, theirs)
     assert refused.code == 1
-    advice = f"wsabie features images FOLDER --dictionary {model} --out FILE"
+    advice = f"wsabie features images FOLDER --extractor {model} --out FILE"
     assert advice in refused.err
     words = advice.replace("FOLDER", str(pictures)).replace("FILE", str(ours)).split()[1:]
     assert cli(*words).code == 0
     own_results, directly = (cli("annotate", model, source, "--json").json["results"] for source in (ours, pictures))
     assert [row["labels"] for row in own_results] == [row["labels"] for row in directly]
-    assert cli(*describe, "--out", ours, "--dictionary", model, "--n-words", 20).code == 1
+    assert cli(*describe, "--out", ours, "--extractor", model, "--n-words", 20).code == 1
 
 
 def test_a_dictionary_that_is_not_there_or_none_is_refused(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.parquet"
     describe = ("features", "images", pictures, "--threads", 1, "--out", out)
-    refused = cli(*describe, "--dictionary", tmp_path / "slip")
-    assert f"there is no dictionary at {tmp_path / 'slip'}; give a folder that" in refused.err
+    refused = cli(*describe, "--extractor", tmp_path / "slip")
+    assert f"there is no feature extractor at {tmp_path / 'slip'}; give a folder that" in refused.err
     assert not (tmp_path / "slip").exists()
     assert cli(*describe, "--n-words", 20, "--size", 32).code == 0
     assert cli("train", out, "--model", tmp_path / "m", "--epochs", 1).code == 0
-    refused = cli(*describe, "--dictionary", tmp_path / "m")
+    refused = cli(*describe, "--extractor", tmp_path / "m")
     assert refused.code == 1
-    assert "was trained on rows of features and holds no dictionary" in refused.err
+    assert "was trained on rows of features and holds no feature extractor" in refused.err
     refused = cli("annotate", tmp_path / "m", pictures)
     assert refused.code == 1
-    assert f"extract features first: wsabie features images {pictures} --out FILE.parquet --dictionary" in refused.err
+    assert f"extract features first: wsabie features images {pictures} --out FILE.parquet --extractor" in refused.err
 
 
 def test_training_pictures_are_known_before_they_are_described(

@@ -77,7 +77,7 @@ def test_features_are_a_source(cli: Cli, digits: Path, tmp_path: Path) -> None:
     assert result.code == 0, result.err
     assert result.json["rows"] == pq.read_metadata(rows).num_rows == 48
     again = cli(
-        "features", "audio", digits / "test", "--out", tmp_path / "t.parquet", "--dictionary", f"{rows}.dictionary"
+        "features", "audio", digits / "test", "--out", tmp_path / "t.parquet", "--extractor", f"{rows}.extractor"
     )
     assert "6 rows of 40 features (mfcc)" in again.out
     comparison = cli("compare", rows, "--test", tmp_path / "t.parquet", "--models", "wsabie,nearest", "--json")

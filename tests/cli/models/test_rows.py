@@ -147,7 +147,7 @@ def test_too_few_rows_to_hold_out(cli: Cli, tmp_path: Path) -> None:
         (("train", "{rows}", "--model", "{tmp}/m", "--min-rows", "99"), "lower --min-rows"),
         (("train", "{rows}", "--model", "{tmp}/m", "--log", "{tmp}/empty"), "it is a folder"),
         (("compare", "{rows}", "--report", "{rows}/r.html"), "cannot write"),
-        (("features", "images", "{rows}", "--out", "{tmp}/f", "--dictionary", "{tmp}/d"), "there is no dictionary at"),
+        (("features", "images", "{rows}", "--out", "{tmp}/f", "--extractor", "{tmp}/d"), "no feature extractor at"),
         (
             ("train", "{rows}", "--model", "{tmp}/m", "--n-words", "9"),
             "rows.txt holds rows of features; leave --n-words",

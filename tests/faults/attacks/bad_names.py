@@ -85,7 +85,7 @@ LINES: dict[str, str] = {
 GOOD: dict[str, str] = {
     "--valid": "{rows}", "--test": "{rows}", "--hierarchy": "{isa}", "--knowledge": "{isa}", "--vectors": "{vectors}",
     "--init-model": "{model}", "--config": "{config}", "--labels": "{names}", "--candidates": "{names}",
-    "--exclude": "{rows}", "--remember": "{rows}", "--queries": "{rows}", "--dictionary": "{photos_model}",
+    "--exclude": "{rows}", "--remember": "{rows}", "--queries": "{rows}", "--extractor": "{photos_model}",
     "--table": "{table}", "--candidate-pairs": "{isa}", "--relations": "{isa}", "--part": "{photos}/001.webp",
     "--related-model": "{rows}", "--tokens": "{tokens}", "--tracks": "{text}",
 }  # fmt: skip

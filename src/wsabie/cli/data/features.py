@@ -41,7 +41,7 @@ class ExtractorOptions(ExtractionOptions):
     )
     weighting: Literal["counts", "tfidf"] | None = option("counts or tfidf (default: counts).")
     min_count: int | None = option("text: leave out words that are found less often (default: 2).", min=1)
-    hashing: bool = option("text: no dictionary, --n-words columns of hashed words.")
+    hashing: bool = option("text: no vocabulary, --n-words columns of hashed words.")
 
 
 class KpcaOptions(Options, panel="Kernel PCA of rows (kpca)"):
@@ -63,8 +63,8 @@ class FeaturesOptions(RejectOptions, ClusterRunOptions):
         metavar="SRC",
     )
     out: Path = option("Parquet file to write; it is a source for every other command.")
-    dictionary: Path | None = option(
-        "Use this saved dictionary, or that of this model; otherwise one is learned and saved beside OUT.",
+    extractor: Path | None = option(
+        "Use this saved feature extractor, or that of this model; otherwise one is learned and saved beside OUT.",
         scope=_NOT_FOR_ROWS,
     )
     items: Annotated[Items, _NOT_FOR_ROWS] = None
@@ -94,27 +94,27 @@ def _extract_features(options: FeaturesOptions) -> Report:
     from wsabie.features.extractors.composite_extractors import KernelPcaExtractor
 
     src, names = _split_network_path(options)
-    out_file, dictionary, augment = options.out, options.dictionary, options.features.augment or 0
-    options.check_outputs(("parquet", out_file), inputs=(src, dictionary))
+    out_file, extractor_path, augment = options.out, options.extractor, options.features.augment or 0
+    options.check_outputs(("parquet", out_file), inputs=(src, extractor_path))
     resources, start = options.resources(src), time.perf_counter()
-    saved_extractor = None if dictionary is None else _load_dictionary(dictionary)
-    dictionary_folder = dictionary or out_file.with_name(out_file.name + ".dictionary")
+    saved_extractor = None if extractor_path is None else _load_extractor(extractor_path)
+    extractor_folder = extractor_path or out_file.with_name(out_file.name + ".extractor")
     with options.collect_rejects() as rejects:
         resources["rejects"] = rejects
         source = _open_items(options, src, rejects)
         if saved_extractor is None:
-            extractor = _make_extractor(options, names, source, dictionary_folder, resources)
+            extractor = _make_extractor(options, names, source, extractor_folder, resources)
         else:
             extractor = saved_extractor
             requested = _collect_settings(options) | (create_extractor(names).identity() if names else {})
-            refusal = "leave these options out, or give another --dictionary"
-            extractor.refuse_other_options(requested, dictionary_folder, refusal)
+            refusal = "leave these options out, or give another --extractor"
+            extractor.refuse_other_options(requested, extractor_folder, refusal)
         written = extract_to_file(source, extractor, out_file, **resources, augment=augment)
-    facts = {"out": out_file, "dictionary": dictionary_folder, "rows": written, "skipped": len(rejects)}
+    facts = {"out": out_file, "extractor": extractor_folder, "rows": written, "skipped": len(rejects)}
     facts |= summarize_map(extractor.pca) if isinstance(extractor, KernelPcaExtractor) else {}
     yield {**facts, "seconds": round(time.perf_counter() - start, 3)}
     columns = "visual words" if extractor.name == "visual-words" else f"features ({extractor.name})"
-    out.print(f"{out_file}: {written:,} rows of {extractor.n_features_:,} {columns}; dictionary {dictionary_folder}")
+    out.print(f"{out_file}: {written:,} rows of {extractor.n_features_:,} {columns}; extractor {extractor_folder}")
 
 
 def _split_network_path(options: FeaturesOptions) -> tuple[Path, str | None]:
@@ -133,7 +133,7 @@ def _split_network_path(options: FeaturesOptions) -> tuple[Path, str | None]:
 def _require_one_path(paths: list[Path]) -> Path:
     """Return the only path; refuse several."""
     if len(paths) > 1:
-        raise InputError(f"{len(paths)} collections are named; give one, and run the command again for the others")
+        raise InputError(f"{len(paths)} paths are given; give one, and run the command again for the others")
     return paths[0]
 
 
@@ -148,7 +148,7 @@ def _open_items(options: FeaturesOptions, src: Path, rejects: "Rejects") -> "Ite
     """Open the pictures, sounds or documents; refuse rows of features and other kinds of items."""
 
     modality: ModalityName | None = "documents" if options.kind == "text" and src.is_dir() else None
-    labels = "auto" if options.dictionary is None else inputs.choose_label_source(src, None, modality)
+    labels = "auto" if options.extractor is None else inputs.choose_label_source(src, None, modality)
     open_data = partial(inputs.open_data, src, modality=modality, items=options.items)
     try:
         source = open_data(rejects, labels)
@@ -190,7 +190,7 @@ def _make_extractor(
     untrained.refuse_views(options.features.augment or 0)  # refuses impossible options before any work
     if read_folder_kind(folder):
         extractor = load_extractor(folder)
-        refusal = f"use it with --dictionary {folder}, delete it, or choose another --out"
+        refusal = f"use it with --extractor {folder}, delete it, or choose another --out"
         extractor.refuse_other_settings(untrained, folder, refusal)
         return extractor
     refuse_foreign_files(folder)  # leftovers of a stopped save are allowed
@@ -199,23 +199,23 @@ def _make_extractor(
     return extractor
 
 
-def _load_dictionary(path: Path) -> "FeatureExtractor":
-    """Load a saved dictionary, by itself or from a model that was trained on pictures."""
+def _load_extractor(path: Path) -> "FeatureExtractor":
+    """Load a saved feature extractor, by itself or from a model that was trained on pictures."""
     from wsabie.features.extractor_registry import load_extractor
     from wsabie.models.annotators import KIND, Annotator
     from wsabie.storage.model_folder import read_folder_kind
 
     if not path.exists():
         raise InputError(
-            f"there is no dictionary at {path}; give a folder that `wsabie features` saved beside its file or a model "
-            "that was trained on pictures, or leave --dictionary out to learn one"
+            f"there is no feature extractor at {path}; give a folder that `wsabie features` saved beside its file or a "
+            "model that was trained on pictures, or leave --extractor out to learn one"
         )
     if read_folder_kind(path) != KIND:
         return load_extractor(path)
     extractor = Annotator.load(path).extractor
     if extractor is None:
-        fact = f"{path} was trained on rows of features and holds no dictionary"
-        raise InputError(f"{fact}; give the folder of the dictionary that they come from")
+        fact = f"{path} was trained on rows of features and holds no feature extractor"
+        raise InputError(f"{fact}; give the folder of the extractor that they come from")
     return extractor
 
 

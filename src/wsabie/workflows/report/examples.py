@@ -175,7 +175,7 @@ def extract_split(
     split: Callable[[FeatureTable], Split],
     **context: Unpack[RunOptions],
 ) -> tuple[FeatureTable, Split]:
-    """Extract the features of all images with a dictionary fitted on the training side alone.
+    """Extract the features of all images with an extractor fitted on the training side alone.
 
     Parameters
     ----------
