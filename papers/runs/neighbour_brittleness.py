@@ -132,7 +132,7 @@ class _NeighbourList(NamedTuple):
 def _list_neighbours(
     train: FeatureTable, X: Matrix, kind: str, depth: int | None, k: int, scaling: Any, seed: int
 ) -> _NeighbourList:
-    from wsabie.models.neighbours import ApproximateNeighbours, NearestNeighbours
+    from wsabie.models.nearest_neighbours import ApproximateNeighbours, NearestNeighbours
 
     tree = (
         NearestNeighbours(scaling=scaling)

@@ -8,7 +8,7 @@ import numpy as np
 from papers.record import FindingRow, PaperRecord, RunFindings, RunSettings
 from papers.runs.model_tables import build_task, compare_entries, format_label_density
 from wsabie.io.records import get_groups
-from wsabie.models.neighbours import NearestNeighbours
+from wsabie.models.nearest_neighbours import NearestNeighbours
 
 _MAX_NEIGHBOURS = 100
 """Neighbours that count; further ones have a weight below 1e-4."""

@@ -21,7 +21,7 @@ from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
 from wsabie.io.vocabulary.word_vector_files import read_word_vectors
 from wsabie.models.devise import Devise
 from wsabie.models.softmax import Softmax
-from wsabie.models.word_vectors import Conse
+from wsabie.models.word_vector_ranker import Conse
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph

@@ -11,7 +11,7 @@ from toy_tasks import toy
 from wsabie.core.errors import InputError
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.io.records import FeatureTable
-from wsabie.models.neighbours import ApproximateNeighbours, NearestNeighbours
+from wsabie.models.nearest_neighbours import ApproximateNeighbours, NearestNeighbours
 from wsabie.storage.rejects import Rejects
 
 

@@ -16,7 +16,7 @@ from wsabie.core.errors import InputError
 from wsabie.models.base import feature_matrix
 from wsabie.models.base.feature_matrix import convert_to_matrix
 from wsabie.models.base.row_products import scale_to_unit
-from wsabie.models.neighbours import ApproximateNeighbours, NearestNeighbours, choose_tree_depth
+from wsabie.models.nearest_neighbours import ApproximateNeighbours, NearestNeighbours, choose_tree_depth
 
 EXPECTED_TO_FAIL = {
     "check_n_features_in_after_fitting": "the message names the model in words of its own",

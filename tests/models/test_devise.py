@@ -9,7 +9,7 @@ import wsabie
 from wsabie.core.errors import InputError, NotCalibratedError
 from wsabie.models.devise import Devise
 from wsabie.models.softmax import Softmax
-from wsabie.models.word_vectors import Conse
+from wsabie.models.word_vector_ranker import Conse
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 from wsabie.vocabulary.word_vectors import WordVectors
 

@@ -16,7 +16,7 @@ from strategies import sparse_rows
 from votes import by_brute_force, labels
 from wsabie.core.errors import InputError
 from wsabie.models.base import feature_matrix
-from wsabie.models.neighbours import NearestNeighbours
+from wsabie.models.nearest_neighbours import NearestNeighbours
 from wsabie.storage.rejects import Rejects
 
 EXPECTED_TO_FAIL = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wsabie.models.neighbours import NearestNeighbours
+from wsabie.models.nearest_neighbours import NearestNeighbours
 from wsabie.models.popularity import Popularity
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.workflows.compare.comparison import Comparison, build_comparison_task

@@ -99,7 +99,7 @@ def _draw_marked(picture: Any, parts: list[Any]) -> bytes:
 def draw_search_result(record: PaperRecord, setting: RunSettings) -> RunFindings:
     """Draw images for a text and for its related parts (unshared model; Mesnil et al. 2014, Figure 4)."""
     from wsabie.models.embedding_set import EmbeddingSet
-    from wsabie.models.label_relations import ObjectPartRelations
+    from wsabie.models.model_relations import ObjectPartRelations
     from wsabie.search.query_labels import QueryMatcher
     from wsabie.workflows.augmented_search import AugmentedSearch
 

@@ -112,8 +112,8 @@ class Annotator(SavedModel):
         k : int, default 10
             Most labels of each.
         rejects : Rejects or None, default None
-            Collects what a collection holds and nobody can use; without it a warning counts it. A list holds nothing of
-            that kind: one bad item is an error.
+            Collects items of a path or a source that cannot be used; without it a warning counts them. In a list, one
+            bad item is an error.
         executor : Executor or None
             Runs the extraction of features; None is this process.
         progress : Progress
@@ -124,7 +124,7 @@ class Annotator(SavedModel):
         Returns
         -------
         dict of str to list of (name, score)
-            Labels by the id of an item, if `data` is a collection: a path or a source.
+            Labels by the id of an item, if `data` is a path or a source.
         list of list of (name, score)
             Labels in the order of `data`, if it is a list or an array.
 
@@ -163,7 +163,7 @@ class Annotator(SavedModel):
             path, labels_from="none", modality=modality, n_features=n_features, rejects=rejects, progress=progress
         )
 
-    def _extract_list(self, data: Any, **run: Unpack[RunOptions]) -> Matrix:
+    def _extract_list(self, data: Any, **options: Unpack[RunOptions]) -> Matrix:
         """Return rows of features of a list of items; rows stay as they are."""
         require(not _is_item(data), "that is one item, or the name of one; give a list, or a folder to annotate")
         data = list(data) if isinstance(data, Iterator) else data
@@ -174,16 +174,16 @@ class Annotator(SavedModel):
             content = type(data[0]).__name__
             raise InputError(f"this model was trained on rows of features, and the list holds {content}; give rows")
         items = [_make_item(i, content, self.extractor.modality) for i, content in enumerate(data)]
-        return self.rows_of_items(items, self.extractor.modality, **run)
+        return self.rows_of_items(items, self.extractor.modality, **options)
 
-    def rows(self, source: Source, *, keep_labels: bool = False, **run: Unpack[RunOptions]) -> AlignedTable:
+    def rows(self, source: Source, *, keep_labels: bool = False, **options: Unpack[RunOptions]) -> AlignedTable:
         """Return the source's rows with the model's features and label numbers; what does not fit is counted.
 
         Rows with negative values where the model expects counts are added to `rejects`, if it is given. With
         `keep_labels` rows have the source's own labels, for `partial_fit`.
         """
-        rows = source if isinstance(source, FeatureTable) else self._extract_features(source, run)
-        rows = self._drop_refused_rows(rows, run.get("rejects"))
+        rows = source if isinstance(source, FeatureTable) else self._extract_features(source, options)
+        rows = self._drop_refused_rows(rows, options.get("rejects"))
         vocabulary = None if keep_labels else self.model.vocabulary_
         return align_table(rows, vocabulary, self.feature_names, self.model.n_features_in_, self.dictionary)
 
@@ -207,13 +207,13 @@ class Annotator(SavedModel):
             The region is invalid or lies outside, the picture cannot be read, or the model does not take pictures.
         """
         content = picture if isinstance(picture, bytes) else Path(picture)
-        place = "the picture" if isinstance(content, bytes) else str(content)
+        item_id = "the picture" if isinstance(content, bytes) else str(content)
         region = parse_region(region) if isinstance(region, str) else region
-        X = self.rows_of_items([Item(place, RegionCrop(content, region), ())])
+        X = self.rows_of_items([Item(item_id, RegionCrop(content, region), ())])
         return self.model.annotate(X, k)[0]
 
     def rows_of_items(
-        self, items: list[Item], modality: ModalityName = "pictures", **run: Unpack[RunOptions]
+        self, items: list[Item], modality: ModalityName = "pictures", **options: Unpack[RunOptions]
     ) -> Matrix:
         """Return a row for each picture, region, sound or document, in their order.
 
@@ -222,8 +222,8 @@ class Annotator(SavedModel):
         InputError
             One of them cannot be read.
         """
-        run["rejects"] = rejects = Rejects()
-        rows = self.rows(ItemList(Path(items[0].id), items, modality), **run).rows
+        options["rejects"] = rejects = Rejects()
+        rows = self.rows(ItemList(Path(items[0].id), items, modality), **options).rows
         if rejects.listed:
             item_id, reason, detail = rejects.listed[0]
             raise InputError(f"{item_id}: {reason}{f' ({detail})' if detail else ''}; give another")
@@ -263,7 +263,7 @@ class Annotator(SavedModel):
             rejects.add(rows.ids[row], "negative value", "the model was trained on counts")
         return rows.take(np.delete(np.arange(len(rows)), refused)) if len(refused) else rows
 
-    def _extract_features(self, source: ItemSource, run: RunOptions) -> FeatureTable:
+    def _extract_features(self, source: ItemSource, options: RunOptions) -> FeatureTable:
         if self.extractor is None:
             raise InputError(
                 f"this model was trained on rows of features, and {source.path} holds {source.modality}; give rows"
@@ -273,7 +273,7 @@ class Annotator(SavedModel):
                 f"this model is one of {self.extractor.modality}, and {source.path} holds {source.modality}; give "
                 f"{self.extractor.modality}"
             )
-        return self.extractor.transform(source, **run)
+        return self.extractor.transform(source, **options)
 
     def to_parts(self) -> ModelState:
         """Return JSON-able config and named arrays, the inner parts nested."""
@@ -334,7 +334,7 @@ ThresholdFunction = Callable[[Int64], Float64]
 """Returns the lowest probability with which each label counts, from an array of label numbers."""
 
 
-def rank_above(model: Any, X: Any, k: int, least: ThresholdFunction, **among: Any) -> tuple[Int64, Float32, Float64]:
+def rank_above(model: Any, X: Any, k: int, least: ThresholdFunction, **options: Any) -> tuple[Int64, Float32, Float64]:
     """Return the best labels of rows among those whose probability reaches the threshold.
 
     Parameters
@@ -345,7 +345,7 @@ def rank_above(model: Any, X: Any, k: int, least: ThresholdFunction, **among: An
     k : int
         Most labels of a row.
     least : callable
-    **among
+    **options
         Options of `rank`: `candidates`, `exact`.
 
     Returns
@@ -361,8 +361,8 @@ def rank_above(model: Any, X: Any, k: int, least: ThresholdFunction, **among: An
     >>> rank_above(model, X, 1, lambda columns: np.where(columns == 0, 0.0, 1.1))[0].tolist()
     [[0], [0]]
     """
-    width = len(among.get("candidates") or model.vocabulary_)
-    labels, scores = model.rank(X, min(max(k, MIN_CANDIDATES), width), **among)
+    width = len(options.get("candidates") or model.vocabulary_)
+    labels, scores = model.rank(X, min(max(k, MIN_CANDIDATES), width), **options)
     probabilities = model.calibration_.predict_proba(scores, labels)
     is_above = (labels >= 0) & (probabilities >= least(labels))
     order = np.argsort(~is_above, axis=1, kind="stable")[:, :k]  # labels above the threshold first, in their order

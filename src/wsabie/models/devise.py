@@ -11,12 +11,12 @@ from wsabie.core.errors import NotCalibratedError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace, SimilarityName
-from wsabie.models.base.feature_matrix import Inputs, count_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows
 from wsabie.models.base.hyperparameters import resolve_init_scale
 from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.trained_model import TrainedModel
 from wsabie.models.base.validation_monitor import MAX_ROWS, ValidationMonitor
-from wsabie.models.word_vectors import WordVectorRanker
+from wsabie.models.word_vector_ranker import WordVectorRanker
 from wsabie.storage.schema_validation import check_array
 from wsabie.training.rank_losses import RankWeight
 
@@ -88,7 +88,7 @@ pair_weighting
 
     # ---- training
 
-    def _open_rows(self, X: Matrix, Y: Labels, label_names: Sequence[str] | None) -> tuple[Inputs, Matrix]:
+    def _open_rows(self, X: Matrix, Y: Labels, label_names: Sequence[str] | None) -> tuple[FeatureMatrix, Matrix]:
         """Return checked rows, and the columns of their labels that have a vector."""
         inputs, targets = super()._open_rows(X, Y, label_names)
         self._targets, self._target_ids = self._collect_targets(targets)
@@ -129,7 +129,7 @@ pair_weighting
 
     # ---- use
 
-    def _points(self, inputs: Inputs) -> Float32:
+    def _points(self, inputs: FeatureMatrix) -> Float32:
         scaled = self.scaling_(inputs)
         with self._threads(count_rows(scaled)) as threads:
             return np.ascontiguousarray(self.space_.points(scaled, threads.split)[:, : self.space_.dim])

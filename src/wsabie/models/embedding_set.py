@@ -1,4 +1,4 @@
-"""Embeddings of a collection: encoded once, searched often."""
+"""Embeddings of items: encoded once, searched often."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ class EmbeddingSetConfig:
 
 @dataclass(frozen=True)
 class EmbeddingSet:
-    """Ids and embeddings of a collection.
+    """Ids and embeddings of items.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class EmbeddingSet:
     points : (n, dim) float32
         Embeddings from `transform` of the model; may be mapped from a file.
     origin : str
-        Note about the model and the collection.
+        Note about the model and the items.
     """
 
     ids: list[str]
@@ -48,16 +48,16 @@ class EmbeddingSet:
         return len(self.ids)
 
     @classmethod
-    def of(cls, annotator: Annotator, source: Source, *, origin: str = "", **run: Unpack[RunOptions]) -> Self:
-        """Extract the features of a collection and encode them; unreadable items are added to `rejects`.
+    def of(cls, annotator: Annotator, source: Source, *, origin: str = "", **options: Unpack[RunOptions]) -> Self:
+        """Extract the features of a source and encode them; unreadable items are added to `rejects`.
 
         Raises
         ------
         InputError
-            The model has no embeddings, or cannot take the collection.
+            The model has no embeddings, or cannot take the source.
         """
         require_embeddings(annotator.model)
-        rows = annotator.rows(source, **run).rows
+        rows = annotator.rows(source, **options).rows
         return cls(rows.ids, np.asarray(annotator.model.transform(rows.X), np.float32), origin)
 
     def save(self, path: str | Path) -> None:

@@ -56,9 +56,9 @@ SYSTEMS: Mapping[str, EstimatorSpec] = {
     "vse-ens": EstimatorSpec("VSE-ens", _MODELS + "paper_presets:make_vse_ens"),
     "opt-auc": EstimatorSpec("Opt-AUC", _MODELS + "paper_presets:make_opt_auc"),
     "parts": EstimatorSpec("objects and parts", _MODELS + "object_parts.object_parts:ObjectParts", needs="relations"),
-    "nearest": EstimatorSpec("k nearest neighbours", _MODELS + "neighbours:NearestNeighbours", trained=False),
+    "nearest": EstimatorSpec("k nearest neighbours", _MODELS + "nearest_neighbours:NearestNeighbours", trained=False),
     "approximate-nearest": EstimatorSpec(
-        "k neighbours in a tree leaf", _MODELS + "neighbours:ApproximateNeighbours", trained=False
+        "k neighbours in a tree leaf", _MODELS + "nearest_neighbours:ApproximateNeighbours", trained=False
     ),
     "nearest-mean": EstimatorSpec("nearest mean", _MODELS + "nearest_mean:NearestMean", trained=False),
     "ridge": EstimatorSpec("ridge regression", _MODELS + "ridge:Ridge", trained=False),
@@ -71,12 +71,12 @@ SYSTEMS: Mapping[str, EstimatorSpec] = {
     "svm": _one_vs_rest("one-versus-rest, linear SVM", settings={"learner": "svm"}),
     "softmax": EstimatorSpec("softmax", _MODELS + "softmax:Softmax", trained=False),
     "devise": EstimatorSpec("DeViSE", _MODELS + "devise:Devise", needs="vectors"),
-    "conse": EstimatorSpec("ConSE", _MODELS + "word_vectors:Conse", trained=False, needs="vectors"),
+    "conse": EstimatorSpec("ConSE", _MODELS + "word_vector_ranker:Conse", trained=False, needs="vectors"),
 }
 """All systems by name, in the order in which lists show them."""
 
 
-def build_estimator(name: str, parameters: Mapping[str, Any] | None = None, **run: Any) -> "LabelModel":
+def build_estimator(name: str, parameters: Mapping[str, Any] | None = None, **run_parameters: Any) -> "LabelModel":
     """Build the unfitted estimator of a system.
 
     Parameters
@@ -85,7 +85,7 @@ def build_estimator(name: str, parameters: Mapping[str, Any] | None = None, **ru
         A key of `SYSTEMS`.
     parameters : mapping or None
         Values that replace the defaults; names are those of `list_parameters`.
-    **run
+    **run_parameters
         Parameters such as seed and threads; those that the system lacks are ignored.
 
     Raises
@@ -104,7 +104,7 @@ def build_estimator(name: str, parameters: Mapping[str, Any] | None = None, **ru
     overrides, defaults = dict(parameters or {}), list_parameters(name)
     for parameter in overrides:
         check_parameter_name(name, parameter)
-    run_parameters = {parameter: value for parameter, value in run.items() if parameter in defaults}
+    run_parameters = {parameter: value for parameter, value in run_parameters.items() if parameter in defaults}
     estimator: LabelModel = resolve_name(system.maker)(**{**system.settings, **run_parameters, **overrides})
     return estimator
 

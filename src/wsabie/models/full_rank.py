@@ -19,7 +19,7 @@ from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.validation import require
 from wsabie.embedding.linear_space import JointLinearSpace
 from wsabie.evaluation.score_evaluation import evaluate_scores
-from wsabie.models.base.feature_matrix import Inputs, count_rows, iterate_row_ranges, slice_rows, take_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows, iterate_row_ranges, slice_rows, take_rows
 from wsabie.models.base.hyperparameters import TrainingShape
 from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.score_ranker import ScoreRanker
@@ -152,13 +152,13 @@ class FullRank(ScoreRanker):
             )
         fit_options: dict[str, Any] = {"validation": validation, "metric": metric, **options}
         fit_options |= {"sample_weight": sample_weight, "label_names": label_names}
-        places = self._list_checkpoints(checkpoint, options.get("resume", False))
+        checkpoints = self._list_checkpoints(checkpoint, options.get("resume", False))
         embedding, linear = self._build_terms()
         if self.joint:
-            self._fit_jointly(embedding, linear, X, Y, {**fit_options, "checkpoint": places["joint"]})
+            self._fit_jointly(embedding, linear, X, Y, {**fit_options, "checkpoint": checkpoints["joint"]})
         else:  # the linear term first: it reports at once that it is too large
-            linear.fit(X, Y, checkpoint=places["linear"], **fit_options)
-            embedding.fit(X, Y, checkpoint=places["embedding"], **fit_options)
+            linear.fit(X, Y, checkpoint=checkpoints["linear"], **fit_options)
+            embedding.fit(X, Y, checkpoint=checkpoints["embedding"], **fit_options)
         self.embedding_, self.linear_ = embedding, linear
         self.vocabulary_, self.n_features_in_ = self.embedding_.vocabulary_, self.embedding_.n_features_in_
         self.feature_names_in_ = self.embedding_.feature_names_in_
@@ -196,15 +196,15 @@ class FullRank(ScoreRanker):
         names = ("linear", "embedding", "joint")
         if checkpoint is None:
             return dict.fromkeys(names)
-        places: dict[str, Path | None] = {name: Path(checkpoint) / name for name in names}
-        conflicting_places = [Path(checkpoint) / name for name in names if (name == "joint") != self.joint]
-        if resume and any(map(is_model_folder, [Path(checkpoint), *conflicting_places])):
+        checkpoints: dict[str, Path | None] = {name: Path(checkpoint) / name for name in names}
+        conflicting_folders = [Path(checkpoint) / name for name in names if (name == "joint") != self.joint]
+        if resume and any(map(is_model_folder, [Path(checkpoint), *conflicting_folders])):
             difference = "kind of model" if is_model_folder(checkpoint) else "joint"
             raise InputError(
                 f"the checkpoint at {checkpoint} was made with another {difference}; "
                 "use the same settings and data, or start over (--restart)"
             )
-        return places
+        return checkpoints
 
     def _fit_jointly(
         self, embedding: Wsabie, linear: LinearRanker, X: Matrix, Y: Labels, fit_options: dict[str, Any]
@@ -236,7 +236,7 @@ class FullRank(ScoreRanker):
         self.validation_map_ = figures[self.blend_][1]
 
     def _evaluate_blends(
-        self, inputs: Inputs, truth: Matrix, blends: Sequence[float], metric: str
+        self, inputs: FeatureMatrix, truth: Matrix, blends: Sequence[float], metric: str
     ) -> dict[float, tuple[float, float]]:
         """Return the metric and the MAP of each blend, from one pass over the scores of both terms."""
         sums, n, k = {blend: np.zeros(2) for blend in blends}, len(self.vocabulary_), int(metric.partition("@")[2] or 1)
@@ -249,7 +249,7 @@ class FullRank(ScoreRanker):
                 sums[blend] += np.array([means[metric], means["MAP"]]) * (hi - lo)
         return {blend: tuple((total / count_rows(inputs)).tolist()) for blend, total in sums.items()}
 
-    def _scores(self, inputs: Inputs) -> Float32:
+    def _scores(self, inputs: FeatureMatrix) -> Float32:
         self.linear_.threads = self.embedding_.threads = self.threads
         scores: Float32 = self.linear_._scores(inputs)
         scores += np.float32(self.blend_) * self.embedding_._scores(inputs)

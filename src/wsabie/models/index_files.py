@@ -58,8 +58,8 @@ def index_labels(
     >>> from wsabie.models.wsabie.estimator import Wsabie
     >>> rng = np.random.default_rng(0)
     >>> model = Wsabie(dim=4, epochs=1, threads=1).fit(rng.normal(size=(1500, 8)), np.arange(1500))
-    >>> found = index_labels(model, recall=0.9)
-    >>> found.recall > 0.5, model.rank(np.ones((1, 8)), k=2)[0].shape
+    >>> index = index_labels(model, recall=0.9)
+    >>> index.recall > 0.5, model.rank(np.ones((1, 8)), k=2)[0].shape
     (True, (1, 2))
     """
     from wsabie.search.approximate_index import ApproximateIndex
@@ -120,20 +120,20 @@ def renew_index(model: object, folder: Path) -> "LabelSearchIndex | None":
     """
     from wsabie.search.label_index import DEFAULT_RECALL
 
-    place, searched = folder / FOLDER, _find_estimator(model)
-    if searched is None or not (place / "config.json").exists():
+    index_folder, estimator = folder / FOLDER, _find_estimator(model)
+    if estimator is None or not (index_folder / "config.json").exists():
         return None
     try:
-        stored = open_model_folder(place)
-        if _restore_index(stored, searched.exact_index()) is not None:
+        stored = open_model_folder(index_folder)
+        if _restore_index(stored, estimator.exact_index()) is not None:
             return None
-        if (followed := searched._index()) is not None:
-            save_model_folder(place, followed.to_parts())
+        if (index := estimator._index()) is not None:
+            save_model_folder(index_folder, index.to_parts())
             return None
         recall = float(stored.config.get("target_recall", DEFAULT_RECALL))
         return index_labels(model, kind=stored.config["kind"], recall=recall, folder=folder)
     except (WsabieError, KeyError, TypeError, ValueError) as error:
-        _log.warning("the index in %s was not made again (%s), so labels are searched exactly", place, error)
+        _log.warning("the index in %s was not made again (%s), so labels are searched exactly", index_folder, error)
         return None
 
 
@@ -142,21 +142,21 @@ def find_index(model: Any, folder: Path) -> None:
 
     An index of other labels, a damaged one, or one that needs missing faiss is ignored with a warning.
     """
-    place, model = folder / FOLDER, _find_estimator(model)
-    if model is None or not (place / "config.json").exists():
+    index_folder, estimator = folder / FOLDER, _find_estimator(model)
+    if estimator is None or not (index_folder / "config.json").exists():
         return
     advice = f"labels are searched exactly; run: wsabie index {quote(str(folder))}"
     try:
-        index = _restore_index(open_model_folder(place), model.exact_index())
+        index = _restore_index(open_model_folder(index_folder), estimator.exact_index())
     except WsabieError as error:
         _log.warning("%s; labels are searched exactly", error)
     except (KeyError, TypeError, ValueError) as error:
-        _log.warning("%s cannot be used (%s), so %s", place, error, advice)
+        _log.warning("%s cannot be used (%s), so %s", index_folder, error, advice)
     else:
         if index is None:
-            _log.warning("%s was made of other labels than the model has, so %s", place, advice)
+            _log.warning("%s was made of other labels than the model has, so %s", index_folder, advice)
         else:
-            model.use_index(index)
+            estimator.use_index(index)
 
 
 def _restore_index(parts: ModelState, exact: "ExactIndex") -> "LabelSearchIndex | None":

@@ -19,14 +19,14 @@ KINDS = {
     "fusion": "wsabie.models.stacking.fusion:Fusion",
     "ensemble": "wsabie.models.ensemble:Ensemble",
     "popularity": "wsabie.models.popularity:Popularity",
-    "nearest": "wsabie.models.neighbours:NearestNeighbours",
-    "approximate-nearest": "wsabie.models.neighbours:ApproximateNeighbours",
+    "nearest": "wsabie.models.nearest_neighbours:NearestNeighbours",
+    "approximate-nearest": "wsabie.models.nearest_neighbours:ApproximateNeighbours",
     "nearest-mean": "wsabie.models.nearest_mean:NearestMean",
     "ridge": "wsabie.models.ridge:Ridge",
     "one-vs-rest": "wsabie.models.one_vs_rest:OneVsRest",
     "softmax": "wsabie.models.softmax:Softmax",
     "devise": "wsabie.models.devise:Devise",
-    "conse": "wsabie.models.word_vectors:Conse",
+    "conse": "wsabie.models.word_vector_ranker:Conse",
 }
 """The class of each kind of model that ranks labels for rows, as module:class."""
 

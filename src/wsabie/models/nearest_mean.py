@@ -8,7 +8,7 @@ from sklearn.preprocessing import normalize
 from wsabie.core.arrays import Array, Float32, Matrix
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress
-from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix, dump_matrix, restore_matrix
+from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix, dump_matrix, restore_matrix
 from wsabie.models.base.row_products import index_by_feature, multiply_rows, scale_to_unit
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.models.base.score_ranker import ScaledRanker
@@ -44,12 +44,12 @@ class NearestMean(ScaledRanker):
 
     scaling: Scaling = "tfidf"
 
-    def _learn(self, inputs: Inputs, targets: Matrix, progress: Progress) -> None:
+    def _learn(self, inputs: FeatureMatrix, targets: Matrix, progress: Progress) -> None:
         rows = convert_to_matrix(scale_to_unit(inputs), self.n_features_in_)
         sums = (targets > 0).astype(np.float32).T @ rows
         self.means_ = index_by_feature(normalize(sums).astype(np.float32))
 
-    def _scores(self, inputs: Inputs) -> Float32:
+    def _scores(self, inputs: FeatureMatrix) -> Float32:
         return multiply_rows(scale_to_unit(self.scaling_(inputs)), self.means_, len(self.vocabulary_))
 
     def _dump_tensors(self) -> dict[str, Array]:

@@ -20,7 +20,7 @@ from wsabie.core.errors import UnsuitableModelError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import LARGE_MEMORY_BYTES, count_available_cores
 from wsabie.core.progress import Progress, Stage
-from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix, count_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix, count_rows
 from wsabie.models.base.label_matrix import count_label_rows
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.models.base.score_ranker import ScaledRanker
@@ -226,7 +226,7 @@ class OneVsRest(ScaledRanker):
     seed: int = 0
     threads: int | None = None
 
-    def _learn(self, inputs: Inputs, targets: Matrix, progress: Progress) -> None:
+    def _learn(self, inputs: FeatureMatrix, targets: Matrix, progress: Progress) -> None:
         width = self.n_features_in_
         work = self.work(_count_values(inputs), width, count_label_rows(targets), count_rows(inputs))
         self._check_limits(work, targets.shape[1])
@@ -284,7 +284,7 @@ class OneVsRest(ScaledRanker):
         self.intercept_ = check_array(tensors, "intercept", "float32", (n_labels,))
         self.n_unconverged_ = read_config(Count, config["n_unconverged"])
 
-    def _scores(self, inputs: Inputs) -> Float32:
+    def _scores(self, inputs: FeatureMatrix) -> Float32:
         rows = convert_to_matrix(self.scaling_(inputs), self.n_features_in_)
         scores = np.asarray(rows @ self.coef_.T, np.float32)
         scores += self.intercept_
@@ -338,7 +338,7 @@ class OneVsRest(ScaledRanker):
         return int(np.max(learner.n_iter_)) < self.max_iter
 
 
-def _convert_rows(inputs: Inputs, n_features: int, dtype: type) -> Matrix:
+def _convert_rows(inputs: FeatureMatrix, n_features: int, dtype: type) -> Matrix:
     """Return rows in the layout that the learner reads without a copy."""
     rows = convert_to_matrix(inputs, n_features)
     if not hasattr(rows, "tocsr"):
@@ -347,5 +347,5 @@ def _convert_rows(inputs: Inputs, n_features: int, dtype: type) -> Matrix:
     return csr_matrix((rows.data.astype(dtype, copy=False), rows.indices, indptr), shape=rows.shape)
 
 
-def _count_values(inputs: Inputs) -> int:
+def _count_values(inputs: FeatureMatrix) -> int:
     return int(inputs.size if isinstance(inputs, np.ndarray) else len(inputs.data))

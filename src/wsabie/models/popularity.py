@@ -5,7 +5,7 @@ import numpy as np
 from wsabie.core.arrays import Array, Float32, Matrix
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress
-from wsabie.models.base.feature_matrix import Inputs, count_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows
 from wsabie.models.base.label_matrix import count_label_rows
 from wsabie.models.base.score_ranker import OneStepRanker
 from wsabie.storage.schema_validation import check_array
@@ -30,10 +30,10 @@ class Popularity(OneStepRanker):
 
     kind = "popularity"
 
-    def _learn(self, inputs: Inputs, targets: Matrix, progress: Progress) -> None:
+    def _learn(self, inputs: FeatureMatrix, targets: Matrix, progress: Progress) -> None:
         self.share_ = (count_label_rows(targets) / count_rows(inputs)).astype(np.float32)
 
-    def _scores(self, inputs: Inputs) -> Float32:
+    def _scores(self, inputs: FeatureMatrix) -> Float32:
         return np.tile(self.share_, (count_rows(inputs), 1))
 
     def _dump_tensors(self) -> dict[str, Array]:

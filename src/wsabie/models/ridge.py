@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from wsabie.core.arrays import Array, Csr, Float32, Matrix
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress
-from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix, dump_matrix, restore_matrix
+from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix, dump_matrix, restore_matrix
 from wsabie.models.base.row_products import index_by_feature, multiply_rows
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.models.base.score_ranker import ScaledRanker
@@ -146,7 +146,7 @@ class Ridge(ScaledRanker):
     scaling: Scaling = "tfidf"
     seed: int = 0
 
-    def _learn(self, inputs: Inputs, targets: Matrix, progress: Progress) -> None:
+    def _learn(self, inputs: FeatureMatrix, targets: Matrix, progress: Progress) -> None:
         rows, positives = convert_to_matrix(inputs, self.n_features_in_), (targets > 0).astype(np.float32)
         with progress.stage("ridge", None, ""):
             solution = solve_ridge(rows, positives, self.penalty, self.directions, self.seed)
@@ -155,7 +155,7 @@ class Ridge(ScaledRanker):
         share = np.zeros(positives.shape[1]) if isinstance(inputs, Csr) else np.asarray(positives.mean(axis=0)).ravel()
         self.intercept_ = share.astype(np.float32)
 
-    def _scores(self, inputs: Inputs) -> Float32:
+    def _scores(self, inputs: FeatureMatrix) -> Float32:
         scaled = self.scaling_(inputs)
         scores = multiply_rows(scaled, self.sums_, len(self.vocabulary_))
         scores -= (convert_to_matrix(scaled, self.n_features_in_) @ self.directions_) @ self.corrections_.T

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from wsabie.core.arrays import Array, Float32, Float64, Matrix
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress
-from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix
+from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.models.base.score_ranker import ScaledRanker
 from wsabie.models.one_vs_rest import TrainingCost
@@ -61,7 +61,7 @@ class Softmax(ScaledRanker):
     max_iter: int = 200
     scaling: Scaling = "auto"
 
-    def _learn(self, inputs: Inputs, targets: Matrix, progress: Progress) -> None:
+    def _learn(self, inputs: FeatureMatrix, targets: Matrix, progress: Progress) -> None:
         rows, pairs = convert_to_matrix(inputs, self.n_features_in_), (targets > 0).tocoo()
         with progress.stage("softmax", None, ""):
             self._fit_weights(rows, pairs)
@@ -114,7 +114,7 @@ class Softmax(ScaledRanker):
         """Bytes of every array that a prediction needs."""
         return super().n_bytes - int(self.trained_label_ids_.nbytes)
 
-    def _scores(self, inputs: Inputs) -> Float32:
+    def _scores(self, inputs: FeatureMatrix) -> Float32:
         rows = convert_to_matrix(self.scaling_(inputs), self.n_features_in_)
         scores = np.asarray(rows @ self.weights_.T) + self.bias_
         scores -= scores.max(axis=1, keepdims=True)

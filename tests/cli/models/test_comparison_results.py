@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wsabie.models.neighbours import NearestNeighbours
+from wsabie.models.nearest_neighbours import NearestNeighbours
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.workflows.compare import comparison_run
 from wsabie.workflows.compare.result_store import ResultStore

@@ -378,7 +378,7 @@ def test_a_text_without_a_known_word_is_no_question(cli: Cli, pages: Path, tmp_p
     assert cli("train", pages / "pages.toml", "--model", tmp_path / "m", "--epochs", 1).code == 0
     result = cli("annotate", tmp_path / "m", "--text", "xyzzy plugh")
     assert (result.code, result.out) == (1, "")
-    assert "no word of 'xyzzy plugh' is in the dictionary; give another text" in result.err
+    assert "no word of 'xyzzy plugh' is in the vocabulary; give another text" in result.err
 
 
 def test_a_name_that_few_share_leaves_nothing_to_judge_by(cli: Cli, pages: Path, tmp_path: Path) -> None:

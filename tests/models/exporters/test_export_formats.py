@@ -384,7 +384,7 @@ def test_help_names_every_format_and_option() -> None:
     commands: Any = typer.main.get_command(app)
     help_texts = {parameter.name: parameter.help for parameter in commands.commands["export"].params}
     assert all(f"{name}: {exporter.summary}" in help_texts["form"] for name, exporter in FORMATS.items())
-    assert {name for exporter in FORMATS.values() for name in exporter.takes} == set(OPTIONS) <= set(help_texts)
+    assert {name for exporter in FORMATS.values() for name in exporter.options} == set(OPTIONS) <= set(help_texts)
 
 
 def test_labels_that_were_merged_are_never_given(tmp_path: Path) -> None:

@@ -145,8 +145,8 @@ def _make_matchers(
     options: SearchOptions, model: "LabelModel", aliases: "LabelAliases", rejects: Rejects
 ) -> "tuple[QueryMatcher, list[RelatedLabelSource]]":
     """Make the query matcher and the sources of related labels, trained models first."""
-    from wsabie.models.label_relations import SpaceRelations, find_model_relations
     from wsabie.models.loader import load
+    from wsabie.models.model_relations import SpaceRelations, find_model_relations
     from wsabie.search.query_labels import QueryMatcher
     from wsabie.search.related_labels import HierarchyRelatedLabels
 

@@ -10,8 +10,8 @@ from wsabie.core.arrays import Array, Csr, Float32, Int64, Matrix
 from wsabie.embedding import protocols
 from wsabie.storage.schema_validation import check_array, check_sparse_indices
 
-Inputs = Csr | Float32
-AnyInputs = TypeVar("AnyInputs", Csr | Float32, protocols.Inputs)
+FeatureMatrix = Csr | Float32
+AnyRows = TypeVar("AnyRows", Csr | Float32, protocols.Inputs)
 
 BLOCK_BYTES = 32 << 20
 """Bytes of scores that ranking and evaluation hold at once."""
@@ -22,7 +22,7 @@ def count_rows(inputs: protocols.Inputs) -> int:
     return inputs.n_rows if isinstance(inputs, Csr) else len(inputs)
 
 
-def slice_rows(inputs: AnyInputs, lo: int, hi: int) -> AnyInputs:
+def slice_rows(inputs: AnyRows, lo: int, hi: int) -> AnyRows:
     """Return the rows lo..hi - 1, sharing memory with `inputs`.
 
     Examples
@@ -37,7 +37,7 @@ def slice_rows(inputs: AnyInputs, lo: int, hi: int) -> AnyInputs:
     return Csr(inputs.indptr[lo : hi + 1] - start, inputs.indices[start:end], inputs.data[start:end])
 
 
-def take_rows(inputs: AnyInputs, rows: Int64) -> AnyInputs:
+def take_rows(inputs: AnyRows, rows: Int64) -> AnyRows:
     """Return a copy of the rows with these numbers, in their order.
 
     Examples
@@ -69,7 +69,7 @@ def iterate_row_ranges(n: int, width: int, n_bytes: int | None = None) -> Iterat
         yield lo, min(lo + step, n)
 
 
-def convert_to_matrix(inputs: Inputs, n_features: int) -> Matrix:
+def convert_to_matrix(inputs: FeatureMatrix, n_features: int) -> Matrix:
     """Return checked rows as a scipy matrix or a NumPy array, sharing memory."""
     if not isinstance(inputs, Csr):
         return inputs

@@ -14,7 +14,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.machine import collect_versions
 from wsabie.core.validation import check_features, check_positive_integer, require
-from wsabie.models.base.feature_matrix import Inputs, count_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows
 from wsabie.models.base.hyperparameters import check_types
 from wsabie.models.base.label_matrix import Labels, build_signed_label_matrix
 from wsabie.models.loader import SavedModel
@@ -122,7 +122,7 @@ class LabelModel(FittedModel):
         """
         return self._scores(self._check_rows(X))
 
-    def _scores(self, inputs: Inputs) -> Float32:
+    def _scores(self, inputs: FeatureMatrix) -> Float32:
         """Return the scores (n, n_labels) float32 of checked rows."""
         raise NotImplementedError
 
@@ -283,7 +283,7 @@ class LabelModel(FittedModel):
         tags.target_tags.required = True
         return tags
 
-    def _open_rows(self, X: Matrix, Y: Labels, label_names: Sequence[str] | None) -> tuple[Inputs, Matrix]:
+    def _open_rows(self, X: Matrix, Y: Labels, label_names: Sequence[str] | None) -> tuple[FeatureMatrix, Matrix]:
         """Check rows and labels for `fit`; return both, and set the vocabulary and the width."""
         inputs = check_features(X)
         rows, width = count_rows(inputs), int(inputs.shape[1] if isinstance(inputs, np.ndarray) else X.shape[1])
@@ -299,7 +299,7 @@ class LabelModel(FittedModel):
         self.feature_names_in_ = read_column_names(X)
         return inputs, targets
 
-    def _check_rows(self, X: Matrix, input_name: str = "X") -> Inputs:
+    def _check_rows(self, X: Matrix, input_name: str = "X") -> FeatureMatrix:
         """Return checked rows for a fitted model."""
         self._check_fitted()
         inputs = check_features(

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from wsabie.core.arrays import Csr, Float32, Matrix
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import Spread
-from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix, count_rows, take_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix, count_rows, take_rows
 from wsabie.models.base.label_matrix import count_label_rows
 from wsabie.models.base.row_products import convert_to_csr
 from wsabie.models.base.row_scaling import RowScaling
@@ -91,9 +91,9 @@ class _RowProducts:
     run : callable
     """
 
-    def __init__(self, inputs: Inputs, targets: Matrix, space: JointSpace, run: Spread) -> None:
+    def __init__(self, inputs: FeatureMatrix, targets: Matrix, space: JointSpace, run: Spread) -> None:
         self.inputs, self.space, self.run = inputs, space, run
-        self.transposed: Inputs
+        self.transposed: FeatureMatrix
         if isinstance(inputs, Csr):
             self.transposed = convert_to_csr(csr_matrix(convert_to_matrix(inputs, space.n_features).T))
         else:
@@ -109,7 +109,7 @@ class _RowProducts:
         """Return Z' times a table of rows."""
         return self._multiply(self.transposed, table)
 
-    def _multiply(self, inputs: Inputs, table: Float32) -> Float32:
+    def _multiply(self, inputs: FeatureMatrix, table: Float32) -> Float32:
         if isinstance(inputs, Csr):
             return replace(self.space, features=table).points(inputs, self.run)
         return inputs @ table
@@ -144,7 +144,7 @@ def _find_features(products: _RowProducts, rng: np.random.Generator) -> Float32:
 
 
 def _fit_labels(
-    V: Float32, parts: Iterable[tuple[Inputs, Matrix]], weights: Float32 | None, space: JointSpace, run: Spread
+    V: Float32, parts: Iterable[tuple[FeatureMatrix, Matrix]], weights: Float32 | None, space: JointSpace, run: Spread
 ) -> tuple[Float32, Float32]:
     """Fit ridge heads of all labels to rows' points by V; split singular values between both tables.
 
@@ -178,7 +178,7 @@ def _fit_labels(
     return V @ to_features.astype(np.float32), heads @ to_labels.astype(np.float32)
 
 
-def _weigh(inputs: Inputs, targets: Matrix, weights: Float32 | None) -> tuple[Inputs, Matrix]:
+def _weigh(inputs: FeatureMatrix, targets: Matrix, weights: Float32 | None) -> tuple[FeatureMatrix, Matrix]:
     """Return rows times the root of their weights, and their targets, divided by the labels of the row."""
     factors = 1 / np.maximum(np.diff((targets > 0).indptr), 1)
     if weights is not None:
@@ -191,7 +191,7 @@ def _weigh(inputs: Inputs, targets: Matrix, weights: Float32 | None) -> tuple[In
     return inputs, csr_matrix(diags_array(factors.astype(np.float32)) @ targets)
 
 
-def _compute_penalty(inputs: Inputs, n_features: int) -> float:
+def _compute_penalty(inputs: FeatureMatrix, n_features: int) -> float:
     values = inputs.data if isinstance(inputs, Csr) else inputs.ravel()
     return PENALTY * float(values @ values) / n_features
 
@@ -207,14 +207,14 @@ def _sum_squares(table: Float32) -> Float32:
     return squares
 
 
-def take_few_rows(inputs: Inputs, targets: Matrix) -> tuple[Inputs, Matrix]:
+def take_few_rows(inputs: FeatureMatrix, targets: Matrix) -> tuple[FeatureMatrix, Matrix]:
     """Return evenly spread rows for `compute_margin_scale`, so few that scores of all labels fit."""
     n, n_labels = targets.shape
     chosen = np.arange(0, n, -(-n * n_labels // _GAP_SCORES))
     return take_rows(inputs, chosen), targets[chosen]
 
 
-def _compute_scale(space: JointSpace, inputs: Inputs, targets: Matrix, margin: float, run: Spread) -> float:
+def _compute_scale(space: JointSpace, inputs: FeatureMatrix, targets: Matrix, margin: float, run: Spread) -> float:
     """Return the factor of the points of rows that `place_at_ridge` documents."""
     points = space.points(inputs, run)
     lengths = np.linalg.norm(points, axis=1)

@@ -4,13 +4,13 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from wsabie.core.arrays import Csr, Float32, Matrix, view_as_writable
-from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix, count_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix, count_rows
 from wsabie.models.base.row_scaling import sum_rows
 
 _LEAST_LENGTH = 1e-12
 
 
-def scale_to_unit(inputs: Inputs) -> Inputs:
+def scale_to_unit(inputs: FeatureMatrix) -> FeatureMatrix:
     """Return rows at unit length; rows of zeros stay.
 
     Examples
@@ -38,7 +38,7 @@ def index_by_feature(table: Matrix) -> Matrix:
     return csr_matrix(table.T) if hasattr(table, "tocsr") else table
 
 
-def multiply_rows(inputs: Inputs, table: Matrix, n: int) -> Float32:
+def multiply_rows(inputs: FeatureMatrix, table: Matrix, n: int) -> Float32:
     """Return inner products of rows with the n rows of an `index_by_feature` table, (n_rows, n) float32."""
     if not hasattr(table, "tocsr"):
         rows = convert_to_matrix(inputs, table.shape[1])

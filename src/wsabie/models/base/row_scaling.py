@@ -11,7 +11,7 @@ from wsabie.core.arrays import Array, Csr, Float32, Float64, Int64, Matrix, view
 from wsabie.core.errors import InputError
 from wsabie.core.validation import require
 from wsabie.features.base.idf_weighting import compute_idf
-from wsabie.models.base.feature_matrix import Inputs
+from wsabie.models.base.feature_matrix import FeatureMatrix
 from wsabie.storage.schema_validation import check_array, read_config
 
 Scaling = Literal["auto", "tfidf"] | None
@@ -45,7 +45,7 @@ class RowScaling:
     shift: Float32
 
     @classmethod
-    def fit(cls, X: Inputs, n_features: int, scaling: Scaling, constant: bool = False) -> "RowScaling":
+    def fit(cls, X: FeatureMatrix, n_features: int, scaling: Scaling, constant: bool = False) -> "RowScaling":
         """Fit a scaling to training rows.
 
         "auto" is "log" for non-negative sparse rows, and centres dense ones. Centred rows have no common direction, so
@@ -110,7 +110,7 @@ class RowScaling:
             return np.zeros(0, np.int64)
         return np.unique(np.searchsorted(X.indptr, np.flatnonzero(X.data < 0), side="right") - 1)
 
-    def __call__(self, X: Inputs, *, out: Float32 | None = None) -> Inputs:
+    def __call__(self, X: FeatureMatrix, *, out: Float32 | None = None) -> FeatureMatrix:
         """Return the scaled rows; they share index arrays with the input, values are new.
 
         Values of sparse rows are written to the array `out` if there is one, which may be that of the input values.

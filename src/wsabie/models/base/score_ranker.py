@@ -12,7 +12,7 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.core.label_lists import build_exclusion_lists
 from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import check_positive_integer, require
-from wsabie.models.base.feature_matrix import Inputs, count_rows, iterate_row_ranges, slice_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows, iterate_row_ranges, slice_rows
 from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel, Ranking
 from wsabie.models.base.row_scaling import RowScaling, Scaling
@@ -84,10 +84,10 @@ class OneStepRanker(ScoreRanker):
     """Base of models that learn in one step; a subclass implements `_learn` and `_scores`."""
 
     @abstractmethod
-    def _learn(self, inputs: Inputs, targets: Matrix, progress: Progress) -> None:
+    def _learn(self, inputs: FeatureMatrix, targets: Matrix, progress: Progress) -> None:
         """Learn from rows, scaled where the model has a scaling, and their signed label matrix."""
 
-    def _fit_scaling(self, inputs: Inputs) -> Inputs:
+    def _fit_scaling(self, inputs: FeatureMatrix) -> FeatureMatrix:
         """Return the rows as `_learn` takes them."""
         return inputs
 
@@ -124,7 +124,7 @@ class ScaledRanker(OneStepRanker):
     scaling: Scaling
     scaling_: RowScaling
 
-    def _fit_scaling(self, inputs: Inputs) -> Inputs:
+    def _fit_scaling(self, inputs: FeatureMatrix) -> FeatureMatrix:
         self.scaling_ = RowScaling.fit(inputs, self.n_features_in_, self.scaling)
         return self.scaling_(inputs)
 

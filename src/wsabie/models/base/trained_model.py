@@ -19,7 +19,7 @@ from wsabie.core.validation import check_sample_weights, require
 from wsabie.embedding.protocols import TrainableTables
 from wsabie.evaluation.calibration import Calibration, ScoredPairs, fit_calibration, sample_pairs
 from wsabie.io.shards.sharded_table import ShardedFeatureTable
-from wsabie.models.base.feature_matrix import Inputs, count_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows
 from wsabie.models.base.hyperparameters import (
     TrainingParameters,
     TrainingShape,
@@ -262,7 +262,7 @@ class TrainedModel(TrainingParameters, LabelModel):
         """Return threads for work on so many rows; for few rows another thread would start too late."""
         return KernelThreads(1 if rows < 256 else self._n_threads)
 
-    def _scores(self, inputs: Inputs) -> Float32:
+    def _scores(self, inputs: FeatureMatrix) -> Float32:
         """Return all scores of checked rows."""
         with KernelThreads(self._n_threads) as threads:
             return compute_scores(self.space_, self.scaling_(inputs), threads)

@@ -10,7 +10,7 @@ import numpy as np
 
 from wsabie.core.arrays import Csr, Float32, Matrix
 from wsabie.io.shards.sharded_table import LabelStatistics, ShardedFeatureTable
-from wsabie.models.base.feature_matrix import Inputs, take_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, take_rows
 from wsabie.models.base.hyperparameters import TrainingShape, compute_checksum
 from wsabie.models.base.row_scaling import RowScaling, Scaling
 from wsabie.training.prefetch import CHUNK, Spans, compute_block_size, plan_blocks, prefetch
@@ -61,11 +61,13 @@ class TrainingRows:
         """Return the rows as training reads them: scaled now, or when they are read."""
         return replace(self, inputs=scaling(self.inputs))
 
-    def iterate_parts(self, scaling: RowScaling) -> Iterator[tuple[Inputs, Matrix]]:
+    def iterate_parts(self, scaling: RowScaling) -> Iterator[tuple[FeatureMatrix, Matrix]]:
         """Yield scaled rows with their labels, all at once or in parts."""
         yield self.inputs, self.targets
 
-    def sample(self, scaling: RowScaling, most: int, rng: np.random.Generator) -> tuple[Inputs, Matrix, Float32 | None]:
+    def sample(
+        self, scaling: RowScaling, most: int, rng: np.random.Generator
+    ) -> tuple[FeatureMatrix, Matrix, Float32 | None]:
         """Return scaled rows, their labels and weights: all rows, or as many random ones, in their order."""
         n = self.targets.shape[0]
         if n <= most:
@@ -104,7 +106,7 @@ class ShardedRows(TrainingRows):
         """Return the rows, which are scaled when they are read."""
         return self
 
-    def iterate_parts(self, scaling: RowScaling) -> Iterator[tuple[Inputs, Matrix]]:
+    def iterate_parts(self, scaling: RowScaling) -> Iterator[tuple[FeatureMatrix, Matrix]]:
         """Yield scaled rows with their labels in parts."""
         table = self.inputs
         size = min(ROWS_READ, compute_block_size(len(table.shards), int(table.shards.facts["nonzeros"])))
@@ -112,7 +114,9 @@ class ShardedRows(TrainingRows):
             if Y.shape[0]:
                 yield _scale_in_place(scaling, X), Y
 
-    def sample(self, scaling: RowScaling, most: int, rng: np.random.Generator) -> tuple[Inputs, Matrix, Float32 | None]:
+    def sample(
+        self, scaling: RowScaling, most: int, rng: np.random.Generator
+    ) -> tuple[FeatureMatrix, Matrix, Float32 | None]:
         """Return the first rows, because the order of rows in shards is random."""
         table = self.inputs
         X, Y = table.read_spans([(table.lo, min(table.hi, table.lo + most))])
@@ -177,6 +181,6 @@ class ShardedData(PartitionedData):
         return RowBlock(inputs, build_targets(Y, None, self.pair_weighting, first_pair), begins=begins)
 
 
-def _scale_in_place(scaling: RowScaling, X: Inputs) -> Inputs:
+def _scale_in_place(scaling: RowScaling, X: FeatureMatrix) -> FeatureMatrix:
     """Return scaled rows, in the memory of sparse ones that nobody else reads."""
     return scaling(X, out=X.data) if isinstance(X, Csr) else scaling(X)

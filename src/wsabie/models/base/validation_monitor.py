@@ -16,7 +16,7 @@ from wsabie.embedding.protocols import EmbeddingSpace
 from wsabie.evaluation import metrics
 from wsabie.evaluation.positive_ranks import rank_embeddings
 from wsabie.evaluation.score_evaluation import evaluate_scores
-from wsabie.models.base.feature_matrix import Inputs, iterate_row_ranges, slice_rows, take_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, iterate_row_ranges, slice_rows, take_rows
 from wsabie.search.dense_scores import compute_all_scores
 from wsabie.training.kernel_threads import KernelThreads
 
@@ -76,7 +76,7 @@ class ValidationMonitor:
     """
 
     def __init__(
-        self, inputs: Inputs, Y: Matrix, threads: int, max_rows: int | None = MAX_ROWS, metric: str = "MAP"
+        self, inputs: FeatureMatrix, Y: Matrix, threads: int, max_rows: int | None = MAX_ROWS, metric: str = "MAP"
     ) -> None:
         check_metric(metric, Y.shape[1])
         rows = sample_labelled_rows(Y, max_rows)
@@ -134,7 +134,7 @@ def sample_labelled_rows(Y: Matrix, most: int | None) -> Int64:
     return rows[np.linspace(0, len(rows) - 1, n).astype(int)] if n else rows
 
 
-def compute_scores(space: EmbeddingSpace, inputs: Inputs, threads: KernelThreads) -> Float32:
+def compute_scores(space: EmbeddingSpace, inputs: FeatureMatrix, threads: KernelThreads) -> Float32:
     """Return all scores of a block of scaled rows, (n, n_labels) float32."""
     if isinstance(space, (LinearSpace, JointLinearSpace)):
         return space.scores(inputs, threads.split)

@@ -60,8 +60,8 @@ class SpaceAnnotator(SavedModel):
     columns: dict[str, JsonObject] = field(default_factory=dict)
     facts: JsonObject = field(default_factory=dict)
 
-    def rows(self, kind: str, source: Source, **run: Unpack[RunOptions]) -> AlignedTable:
-        """Return items of a kind with its features; values without a place there are counted.
+    def rows(self, kind: str, source: Source, **options: Unpack[RunOptions]) -> AlignedTable:
+        """Return items of a kind with its features; values of columns that it lacks are counted.
 
         Raises
         ------
@@ -74,7 +74,7 @@ class SpaceAnnotator(SavedModel):
             if kind not in self.extractors:
                 raise InputError(f"the kind {kind!r} was trained on rows of features, and {source.path} holds "
                                  f"{source.modality}; give rows")  # fmt: skip
-            source = self.extractors[kind].transform(source, **run)
+            source = self.extractors[kind].transform(source, **options)
         columns = self.columns.get(kind, {})
         return align_table(source, None, columns.get("feature_names"), entities.n_features, columns.get("dictionary"))
 
@@ -90,7 +90,7 @@ class SpaceAnnotator(SavedModel):
         if extractor is None or str(extractor.modality) != "documents":
             raise InputError(f"entities of the kind {kind!r} are no documents; give a kind that is made of text")
         columns, values = extractor.transform_one(text.encode())
-        require(len(columns) > 0, f"no word of {text!r} is in the dictionary; give another text")
+        require(len(columns) > 0, f"no word of {text!r} is in the vocabulary; give another text")
         return csr_matrix((values, columns, [0, len(columns)]), (1, extractor.n_features_))
 
     def words_near(self, kind: str, text: str, k: int = 10) -> list[tuple[str, float]]:

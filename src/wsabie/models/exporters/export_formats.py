@@ -23,7 +23,7 @@ class ModelExportFormat(NamedTuple):
         Short description of the output.
     writer : str
         module:function(annotator, out, **options) -> list of Path; imported when it is used.
-    takes : frozenset of str
+    options : frozenset of str
         Keys of `OPTIONS` that it accepts.
     includes_extractor : bool
         The output includes the feature extractor.
@@ -31,7 +31,7 @@ class ModelExportFormat(NamedTuple):
 
     summary: str
     writer: str
-    takes: frozenset[str] = frozenset()
+    options: frozenset[str] = frozenset()
     includes_extractor: bool = False
 
 
@@ -102,11 +102,11 @@ def export(model: LabelModel | Annotator, out: str | Path, form: str = "onnx", *
     return written
 
 
-def require_free_path(*places: Path) -> None:
+def require_free_path(*paths: Path) -> None:
     """Raise InputError if a path exists."""
-    for place in places:
-        if place.exists() or place.is_symlink():
-            raise InputError(f"there is something at {place} already; give a new name, or move it away")
+    for path in paths:
+        if path.exists() or path.is_symlink():
+            raise InputError(f"there is something at {path} already; give a new name, or move it away")
 
 
 def write_model_folder(out: Path, parts: ModelState, texts: dict[str, str]) -> list[Path]:
@@ -146,8 +146,8 @@ def render_template(name: str, **values: object) -> str:
 def _load_writer(form: str, options: dict[str, Any]) -> Any:
     if form not in FORMATS:
         raise InputError(f"there is no format {form!r}; choose one of {', '.join(FORMATS)}")
-    for name in options.keys() - FORMATS[form].takes:
-        supporting = [form_name for form_name, entry in FORMATS.items() if name in entry.takes]
+    for name in options.keys() - FORMATS[form].options:
+        supporting = [form_name for form_name, entry in FORMATS.items() if name in entry.options]
         reason = f"says {OPTIONS[name]}, of {' and '.join(supporting)}" if supporting else "is no option"
         raise InputError(f"{name} {reason}; the format {form} has none, so leave it out")
     if "k" in options:

@@ -26,7 +26,7 @@ from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.models.ridge import Ridge
 from wsabie.models.softmax import Softmax
 from wsabie.models.stacking.fusion import Fusion
-from wsabie.models.word_vectors import Conse, WordVectorRanker
+from wsabie.models.word_vector_ranker import Conse, WordVectorRanker
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.search.search_arrays import find_far_centre
 
@@ -223,9 +223,9 @@ def _build_term_table(model: WordVectorRanker) -> dict[str, Any]:
         raise InputError('a model whose terms mean a random one of their labels cannot be exported; use expand="all"')
     term_table, n = model.terms_, len(model.vocabulary_)
     counts = np.bincount(term_table.label, minlength=n)
-    places, most = np.cumsum(counts) - counts, max(1, int(counts.max()))
+    starts, most = np.cumsum(counts) - counts, max(1, int(counts.max()))
     within = np.arange(most) * (np.arange(most) < counts[:, None])
-    terms = term_table.term[np.minimum(places[:, None] + within, len(term_table.term) - 1)]
+    terms = term_table.term[np.minimum(starts[:, None] + within, len(term_table.term) - 1)]
     bias = None if counts.all() else np.where(counts > 0, 0, -np.inf).astype(np.float32)
     if most == 1:
         return _build_table(term_table.table[terms[:, 0]], "cosine", bias)

@@ -16,7 +16,7 @@ from wsabie.core.validation import require
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.parts_space import PartsSpace
-from wsabie.models.base.feature_matrix import Inputs, count_rows, iterate_row_ranges, take_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows, iterate_row_ranges, take_rows
 from wsabie.models.base.hyperparameters import is_finite_number
 from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.training_rows import TrainingRows
@@ -57,7 +57,7 @@ class PairMonitor(ValidationMonitor):
     def __init__(
         self,
         pictures: ValidationMonitor,
-        inputs: Inputs,
+        inputs: FeatureMatrix,
         quadruplets: QuadrupletBatch,
         pairs_of: Callable[[PartsSpace], LabelPairIndex],
         *,
@@ -97,7 +97,7 @@ class PairMonitor(ValidationMonitor):
         true = np.stack([self.quadruplets.object_labels, self.quadruplets.part_labels], 1)
         return np.unique(np.concatenate([couples, true]), axis=0)
 
-    def _scores(self, space: PartsSpace, inputs: Inputs, lo: int, hi: int, threads: KernelThreads) -> Float32:
+    def _scores(self, space: PartsSpace, inputs: FeatureMatrix, lo: int, hi: int, threads: KernelThreads) -> Float32:
         return compute_scores(space.items, take_rows(inputs, np.arange(lo, hi)), threads)
 
 

@@ -19,7 +19,7 @@ from wsabie.core.errors import UnsuitableModelError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import require
-from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix
+from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix
 from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.label_model import LabelModel, read_column_names
 from wsabie.models.base.score_ranker import ScoreRanker
@@ -27,7 +27,7 @@ from wsabie.models.estimator_specs import find_name
 from wsabie.models.linear_ranker import LinearRanker
 from wsabie.models.loader import find_model_class
 from wsabie.models.nearest_mean import NearestMean
-from wsabie.models.neighbours import NearestNeighbours
+from wsabie.models.nearest_neighbours import NearestNeighbours
 from wsabie.models.ridge import Ridge
 from wsabie.models.stacking.holdout_scores import Groups, HoldoutScores, check_hold_out, iterate_folds, score_fold
 from wsabie.models.wsabie.estimator import Wsabie
@@ -199,12 +199,12 @@ class Fusion(ScoreRanker):
         """
         return list(self._iterate_scores(self._check_rows(X)))
 
-    def _iterate_scores(self, inputs: Inputs) -> Iterator[Float32]:
+    def _iterate_scores(self, inputs: FeatureMatrix) -> Iterator[Float32]:
         rows = convert_to_matrix(inputs, self.n_features_in_)
         for member, weight in zip(self.members_, self.weights_, strict=True):
             yield np.float32(weight) * member.scores(rows)
 
-    def _scores(self, inputs: Inputs) -> Float32:
+    def _scores(self, inputs: FeatureMatrix) -> Float32:
         return reduce(np.add, self._iterate_scores(inputs))
 
     @property

@@ -11,7 +11,7 @@ from wsabie.models.base.label_matrix import count_label_rows
 from wsabie.models.base.label_model import LabelModel
 from wsabie.models.linear_ranker import RIDGE_DIRECTIONS, LinearRanker
 from wsabie.models.nearest_mean import NearestMean
-from wsabie.models.neighbours import NearestNeighbours
+from wsabie.models.nearest_neighbours import NearestNeighbours
 from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.models.ridge import MAX_EXACT_FEATURES, Ridge
 from wsabie.models.wsabie.estimator import Wsabie

@@ -25,7 +25,7 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.evaluation.calibration import compute_calibration_error
 from wsabie.evaluation.metrics import average_precision, precision_at
 from wsabie.evaluation.positive_ranks import rank_embeddings
-from wsabie.models.base.feature_matrix import Inputs, count_rows, take_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows, take_rows
 from wsabie.models.base.validation_monitor import sample_labelled_rows
 
 FALSE_ALARMS = 0.01
@@ -95,7 +95,7 @@ class BatchReport:
         return {**asdict(self), "advice": self.advice()}
 
 
-def report_batch(model: Any, inputs: Inputs, targets: Matrix, reports: Sequence[BatchReport]) -> BatchReport:
+def report_batch(model: Any, inputs: FeatureMatrix, targets: Matrix, reports: Sequence[BatchReport]) -> BatchReport:
     """Evaluate scaled rows by a model that has not learned from them.
 
     Parameters

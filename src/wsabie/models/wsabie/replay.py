@@ -32,7 +32,7 @@ from wsabie.core.file_backed_arrays import iterate_slices
 from wsabie.core.validation import require
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.io.alignment import merge_columns
-from wsabie.models.base.feature_matrix import Inputs, count_rows, take_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows, take_rows
 from wsabie.models.base.label_matrix import count_label_rows
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.storage.schema_validation import check_array, check_sparse_indices
@@ -144,14 +144,14 @@ class ReplayBuffer:
         mean: Float32 = (np.einsum("i,ij->j", share, points) / share.sum()).astype(np.float32)
         return mean
 
-    def _decode_rows(self, row_ids: Int64 | None = None) -> Inputs:
+    def _decode_rows(self, row_ids: Int64 | None = None) -> FeatureMatrix:
         """Return some rows, or all, in full precision."""
         rows = self.rows if row_ids is None else take_rows(self.rows, row_ids)
         if isinstance(rows, Csr):
             return Csr(rows.indptr, rows.indices.astype(np.int32), rows.data.astype(np.float32))
         return np.asarray(rows, np.float32)
 
-    def add_rows(self, inputs: Inputs, Y: Matrix, weights: Float32 | None, size: Size, seed: int) -> Self:
+    def add_rows(self, inputs: FeatureMatrix, Y: Matrix, weights: Float32 | None, size: Size, seed: int) -> Self:
         """Return a buffer with more rows, at most `size` in all; rows of rare labels are preferred."""
         n_old, n_new = len(self), count_rows(inputs)
         new_weights = np.ones(n_new, np.float32) if weights is None else np.asarray(weights, np.float32)
@@ -220,7 +220,13 @@ class ReplayBuffer:
 
 
 def update_buffer(
-    buffer: ReplayBuffer | None, inputs: Inputs, width: int, Y: Matrix, weights: Float32 | None, size: Size, seed: int
+    buffer: ReplayBuffer | None,
+    inputs: FeatureMatrix,
+    width: int,
+    Y: Matrix,
+    weights: Float32 | None,
+    size: Size,
+    seed: int,
 ) -> ReplayBuffer:
     """Return the buffer after some scaled rows; `buffer` is None for the first rows."""
     if buffer is None:
@@ -337,7 +343,7 @@ def _measure_row_bytes(rows: Sequence[Any], Y: Matrix) -> int:
     return int(narrow + 5 * Y.nnz / n + 16)
 
 
-def _convert_to_half(inputs: Inputs) -> Any:
+def _convert_to_half(inputs: FeatureMatrix) -> Any:
     """Return rows in half precision; values beyond its range are clipped."""
     reach = np.finfo(np.float16).max
     if not isinstance(inputs, Csr):
@@ -366,7 +372,7 @@ def _pad(counts: Int64, n_labels: int) -> Int64:
     return np.append(counts, np.zeros(n_labels - len(counts), np.int64))
 
 
-def _count_features(inputs: Inputs, width: int) -> Int64:
+def _count_features(inputs: FeatureMatrix, width: int) -> Int64:
     if not isinstance(inputs, Csr):
         return np.full(width, len(inputs), np.int64)
     met = np.zeros(width, np.int64)

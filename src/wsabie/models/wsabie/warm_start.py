@@ -11,14 +11,18 @@ from wsabie.core.arrays import Csr, Int64, Matrix
 from wsabie.core.validation import require
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.tables import draw_gaussian
-from wsabie.models.base.feature_matrix import Inputs
+from wsabie.models.base.feature_matrix import FeatureMatrix
 from wsabie.models.base.trained_model import TrainedModel
 
 Model = TypeVar("Model", bound=TrainedModel)
 
 
 def copy_for_training(
-    space: JointSpace, n_labels: int, rows: Iterable[tuple[Inputs, Matrix]], seed: int, unseen: Int64 | None = None
+    space: JointSpace,
+    n_labels: int,
+    rows: Iterable[tuple[FeatureMatrix, Matrix]],
+    seed: int,
+    unseen: Int64 | None = None,
 ) -> JointSpace:
     """Return a copy of the space with `n_labels` labels in padded memory.
 
@@ -58,7 +62,7 @@ def copy_for_training(
     return space
 
 
-def place_new_features(space: JointSpace, inputs: Inputs, seed: int) -> JointSpace:
+def place_new_features(space: JointSpace, inputs: FeatureMatrix, seed: int) -> JointSpace:
     """Return the space with random points of features of these rows that no row had before a ridge start.
 
     Their points are 0 there, and a label that has only such rows would be at 0 too.
@@ -100,7 +104,7 @@ def build_warm_space(model: TrainedModel, start: TrainedModel, n_features: int) 
     return fresh
 
 
-def place_new_labels(model: TrainedModel, start: TrainedModel, rows: Iterable[tuple[Inputs, Matrix]]) -> None:
+def place_new_labels(model: TrainedModel, start: TrainedModel, rows: Iterable[tuple[FeatureMatrix, Matrix]]) -> None:
     """Put labels that `start` lacks at the mean of the points of their rows."""
     mine, _ = _match_labels(model, start)
     new_ids = np.setdiff1d(np.arange(len(model.vocabulary_)), mine)

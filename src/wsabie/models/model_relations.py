@@ -1,4 +1,4 @@
-"""Related labels from a model of objects and parts, or from a relation of a space."""
+"""Related labels that a trained model knows: one of objects and parts, or a relation of a space."""
 
 from typing import Any
 

@@ -15,7 +15,7 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.core.label_lists import build_exclusion_lists
 from wsabie.core.progress import Progress
 from wsabie.core.validation import check_positive_integer, require
-from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix
+from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix
 from wsabie.models.base.label_model import Candidates, Exclusion, Ranking
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.models.base.score_ranker import OneStepRanker, ScoreRanker
@@ -67,7 +67,7 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
     missing_: list[str] = field(init=False)
 
     @abstractmethod
-    def _points(self, inputs: Inputs) -> Float32:
+    def _points(self, inputs: FeatureMatrix) -> Float32:
         """Return the points (n, dim) float32 of checked rows."""
 
     def transform(self, X: Matrix) -> Float32:
@@ -156,7 +156,7 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         rng = np.random.default_rng([self.seed, 4]) if self.expand == "random" else None
         return self.terms_.expand_terms(terms, scores, k, candidate, hidden, rng)
 
-    def _scores(self, inputs: Inputs) -> Float32:
+    def _scores(self, inputs: FeatureMatrix) -> Float32:
         """Return the cosine of each label's nearest term."""
         points = self._points(inputs)
         lengths = np.sqrt(np.einsum("ij,ij->i", points, points))
@@ -307,7 +307,7 @@ class Conse(WordVectorRanker, OneStepRanker):
     max_iter: int = 200
     scaling: Scaling = "auto"
 
-    def _learn(self, inputs: Inputs, targets: Matrix, progress: Progress) -> None:
+    def _learn(self, inputs: FeatureMatrix, targets: Matrix, progress: Progress) -> None:
         self.targets_, label_ids = self._collect_targets(targets)
         names = [list(self.vocabulary_)[y] for y in label_ids]
         classifier = Softmax(self.C, max_iter=self.max_iter, scaling=self.scaling)
@@ -320,7 +320,7 @@ class Conse(WordVectorRanker, OneStepRanker):
         """Bytes of every array that a prediction needs."""
         return int(self.classifier_.n_bytes + self.targets_.nbytes + self.terms_.table.nbytes)
 
-    def _points(self, inputs: Inputs) -> Float32:
+    def _points(self, inputs: FeatureMatrix) -> Float32:
         scores = self.classifier_._scores(inputs)
         top = min(self.top, scores.shape[1])
         best: Int64 = np.argsort(-scores, axis=1, kind="stable")[:, :top]

@@ -1,4 +1,4 @@
-"""Base of exact and approximate neighbours: training rows at unit length, lists of neighbours, votes."""
+"""Exact and approximate nearest neighbours, which vote for their labels."""
 
 import math
 from abc import abstractmethod
@@ -15,7 +15,7 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress
 from wsabie.core.validation import require
 from wsabie.models.base.feature_matrix import (
-    Inputs,
+    FeatureMatrix,
     convert_to_matrix,
     count_rows,
     dump_matrix,
@@ -47,7 +47,7 @@ class NeighbourVotes(ScaledRanker):
     targets_: Matrix
     train_: Matrix
 
-    def _learn(self, inputs: Inputs, targets: Matrix, progress: Progress) -> None:
+    def _learn(self, inputs: FeatureMatrix, targets: Matrix, progress: Progress) -> None:
         self.targets_ = (targets > 0).astype(np.float32)
         self._keep(convert_to_matrix(scale_to_unit(inputs), self.n_features_in_))
 
@@ -69,10 +69,10 @@ class NeighbourVotes(ScaledRanker):
         """Store the training rows, which have unit length."""
 
     @abstractmethod
-    def _nearest(self, inputs: Inputs, k: int) -> tuple[Int64, Float32]:
+    def _nearest(self, inputs: FeatureMatrix, k: int) -> tuple[Int64, Float32]:
         """Return the neighbours of checked rows; see `neighbours`."""
 
-    def _scores(self, inputs: Inputs) -> Float32:
+    def _scores(self, inputs: FeatureMatrix) -> Float32:
         rows, cosines = self._nearest(inputs, min(self.k, self.targets_.shape[0]))
         voters = np.arange(len(rows) + 1) * rows.shape[1]
         weights = np.maximum(cosines, 0).ravel()  # 0 where there is no neighbour
@@ -87,7 +87,7 @@ class NeighbourVotes(ScaledRanker):
         return {**super()._dump_tensors(), **matrices}
 
 
-def find_nearest_rows(rows: Inputs, train: Matrix, n_train: int, k: int) -> tuple[Int64, Float32]:
+def find_nearest_rows(rows: FeatureMatrix, train: Matrix, n_train: int, k: int) -> tuple[Int64, Float32]:
     """Return the k nearest training rows of each row, in bounded memory.
 
     Parameters
@@ -162,7 +162,7 @@ class NearestNeighbours(NeighbourVotes):
     def _keep(self, train: Matrix) -> None:
         self.train_ = index_by_feature(train)
 
-    def _nearest(self, inputs: Inputs, k: int) -> tuple[Int64, Float32]:
+    def _nearest(self, inputs: FeatureMatrix, k: int) -> tuple[Int64, Float32]:
         return find_nearest_rows(scale_to_unit(self.scaling_(inputs)), self.train_, self.targets_.shape[0], k)
 
 
@@ -337,7 +337,7 @@ class ApproximateNeighbours(NeighbourVotes):
         parts = (self.train_.data[start:end], self.train_.indices[start:end], indptr - start)
         return csr_matrix(parts, shape=(d, hi - lo))
 
-    def _nearest(self, inputs: Inputs, k: int) -> tuple[Int64, Float32]:
+    def _nearest(self, inputs: FeatureMatrix, k: int) -> tuple[Int64, Float32]:
         rows = scale_to_unit(self.scaling_(inputs))
         leaves = self._leaves(convert_to_matrix(rows, self.n_features_in_))
         bounds = _compute_bounds(len(self.order_), self.depth_)

@@ -5,7 +5,7 @@ import pytest
 
 from wsabie import Relation, Space
 from wsabie.core.errors import InputError, UnknownLabelError
-from wsabie.models.label_relations import ObjectPartRelations, SpaceRelations, find_model_relations
+from wsabie.models.model_relations import ObjectPartRelations, SpaceRelations, find_model_relations
 from wsabie.models.popularity import Popularity
 from wsabie.vocabulary.label_names import Vocabulary
 
