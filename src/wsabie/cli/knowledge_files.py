@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wsabie.cli.data_inputs import format_names
 from wsabie.cli.framework import Options, Settings, option
-from wsabie.cli.inputs import format_names, read_label_names
+from wsabie.cli.model_inputs import read_label_names
 from wsabie.cli.output import TerminalProgress, format_count, print_note
 from wsabie.core.errors import InputError
 from wsabie.models.estimator_specs import find_spec, list_parameters

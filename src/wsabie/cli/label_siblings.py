@@ -5,8 +5,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wsabie.cli.data_inputs import format_names
 from wsabie.cli.framework import JsonObject
-from wsabie.cli.inputs import format_names, is_training_data
+from wsabie.cli.model_inputs import is_training_data
 from wsabie.cli.output import format_count, print_note
 from wsabie.core.errors import InputError
 

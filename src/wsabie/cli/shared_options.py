@@ -1,5 +1,7 @@
 """Options and arguments that several commands share, and their conversions."""
 
+import os
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from math import inf
@@ -9,16 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from wsabie.cli.framework import Options, Scope, Settings, list_stated, option
-from wsabie.cli.inputs import EXTRACTOR_PARAMETERS, make_executor
 from wsabie.cli.output import TerminalProgress, print_note, show_json
 from wsabie.core.errors import InputError
+from wsabie.core.executors import Executor, ProcessExecutor, SerialExecutor
+from wsabie.core.machine import count_available_cores
 from wsabie.core.records import convert_records
 from wsabie.features.extractor_names import list_extractor_names
 from wsabie.storage.output_checks import OutputKind, check_output_paths
-from wsabie.storage.rejects import Rejects as RejectList
+from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
-    from wsabie.core.executors import Executor
+    from wsabie.features.base.sampling import WorkContext
+    from wsabie.io.records import Source
+    from wsabie.io.shards.sharded_table import ShardedFeatureTable
     from wsabie.vocabulary.hierarchy import Hierarchy
 
 
@@ -46,7 +51,7 @@ Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder, as `
 Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything random.")]
 OptionalSeed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of everything random (default: 0).")]
 Strict = Annotated[bool, typer.Option(help="Stop at the first bad input instead of listing it.")]
-Rejects = Annotated[Path | None, typer.Option(help="Write what was skipped to this file (JSON lines).")]
+RejectFile = Annotated[Path | None, typer.Option(help="Write what was skipped to this file (JSON lines).")]
 RayAddress = Annotated[
     str | None,
     typer.Option(metavar="ADDRESS", help="Share the work on a Ray cluster: HOST:PORT of its head, or local."),
@@ -118,6 +123,32 @@ RelationPairs = Annotated[
 ]
 
 
+def make_executor(threads: int | None, ray: str | None = None, *paths: Path | None) -> Executor:
+    """Make an executor: several processes, this process for one thread, or a Ray cluster.
+
+    All nodes of the cluster have to see the paths.
+    """
+    if ray is not None:
+        from wsabie.distributed.ray_cluster import check_paths_on_nodes
+        from wsabie.distributed.ray_executor import RayExecutor
+
+        executor = RayExecutor(ray)
+        check_paths_on_nodes(path for path in paths if path is not None)
+        return executor
+    n_processes = threads or count_available_cores()
+    can_start_processes = os.access(sys.executable, os.X_OK)  # not a process that dropped its rights
+    return ProcessExecutor(n_processes) if n_processes > 1 and can_start_processes else SerialExecutor()
+
+
+def make_work_context(
+    rejects: Rejects, threads: int | None, ray: str | None = None, *paths: Path | None
+) -> "WorkContext":
+    """Make the context of work: an executor, progress on the terminal, and the list of rejects."""
+    from wsabie.features.base.sampling import WorkContext
+
+    return WorkContext(make_executor(threads, ray, *paths), TerminalProgress(), rejects)
+
+
 class OutputOptions(Options, panel="Output"):
     """Options of commands that report in JSON."""
 
@@ -139,12 +170,12 @@ class OutputOptions(Options, panel="Output"):
 class ListedRejectOptions(OutputOptions):
     """Options of commands that always go on after bad input, and can list it."""
 
-    rejects: Rejects = None
+    rejects: RejectFile = None
 
     @contextmanager
-    def collect_rejects(self) -> Iterator[RejectList]:
+    def collect_rejects(self) -> Iterator[Rejects]:
         """Collect what the block skips; report it at its end, and list it in a file if one is given."""
-        rejects = RejectList(strict=getattr(self, "strict", False))
+        rejects = Rejects(strict=getattr(self, "strict", False))
         try:
             yield rejects
         except BaseException:
@@ -156,7 +187,7 @@ class ListedRejectOptions(OutputOptions):
             raise
         self._report_rejects(rejects)
 
-    def _report_rejects(self, rejects: RejectList) -> None:
+    def _report_rejects(self, rejects: Rejects) -> None:
         if self.rejects is not None:
             rejects.write(self.rejects)
         if len(rejects):
@@ -175,7 +206,7 @@ class ThreadOptions(Options, panel="Machine"):
 
     threads: int | None = option("Threads (default: all cores).", min=1, max=1024)
 
-    def make_executor(self, *paths: Path | None) -> "Executor":
+    def make_executor(self, *paths: Path | None) -> Executor:
         """Make the executor of the work; all nodes of a cluster have to see the paths."""
         return make_executor(self.threads, getattr(self, "ray", None), *paths)
 
@@ -233,6 +264,16 @@ class HierarchyOptions(Options, panel="Labels"):
         return None
 
 
+_EXTRACTOR_PARAMETERS = {
+    "features": "features",
+    "components": "n_components",
+    "landmarks": "n_landmarks",
+    "sample_rate": "rate",
+    "onnx_output": "output",
+}
+"""Parameters of feature extractors by option, where the names differ."""
+
+
 class FeatureOptions(Options, panel="Features of pictures, sounds and documents"):
     """Options of the features of pictures, sounds and documents."""
 
@@ -253,7 +294,14 @@ class FeatureOptions(Options, panel="Features of pictures, sounds and documents"
 
     def settings(self) -> Settings:
         """Return the stated parameters of feature extractors."""
-        return {EXTRACTOR_PARAMETERS.get(name, name): value for name, value in list_stated(self).items()}
+        return {_EXTRACTOR_PARAMETERS.get(name, name): value for name, value in list_stated(self).items()}
+
+    def refuse_rows(self, source: "Source | ShardedFeatureTable", path: Path) -> None:
+        """Refuse stated options for data that are rows of features already."""
+        if not hasattr(source, "modality") and (stated := list_stated(self)):
+            flag = "--" + next(iter(stated)).replace("_", "-")
+            reason = f"{flag} is for pictures, sounds and documents, and {path} holds rows of features"
+            raise InputError(f"{reason}; leave {flag} out")
 
 
 class ExtractionOptions(FeatureOptions):

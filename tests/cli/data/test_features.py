@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from wsabie.cli import inputs as command_inputs
+from wsabie.cli import shared_options
 from wsabie.core.executors import ProcessExecutor
 from wsabie.io.recognition import open_source
 from wsabie.samples import get_sample_path
@@ -233,7 +233,7 @@ def test_processes_describe_as_this_one_does(
     words = ("features", "images", drawings, "--features", "colour", "--size", 64, "--threads", 2, "--out")
     assert cli(*words, tmp_path / "here.parquet").code == 0
     pool = Mock(side_effect=partial(ProcessExecutor, local_seconds=0))
-    monkeypatch.setattr(command_inputs, "ProcessExecutor", pool)
+    monkeypatch.setattr(shared_options, "ProcessExecutor", pool)
     assert cli(*words, tmp_path / "there.parquet").code == 0
     assert pool.called
     in_process, in_workers = (pq.read_table(tmp_path / name) for name in ("here.parquet", "there.parquet"))

@@ -16,7 +16,7 @@ import wsabie
 from wsabie.cli.main import run
 from wsabie.samples import get_sample_path
 from wsabie.vocabulary.label_quadruplets import Quadruplets, count_quadruplets
-from wsabie.workflows import object_parts
+from wsabie.workflows import part_evaluation
 
 LABELS = ("face", "eye", "mouth", "tree", "leaf", "flower", "plant", "animal", "car", "wheel", "window", "house")
 RELATIONS = (
@@ -276,11 +276,11 @@ def test_without_quadruplets_pictures_are_judged_alone(cli: Any, model: Path, si
 def test_pairs_of_many_labels_are_ranked_on_request(
     cli: Any, model: Path, sides: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(object_parts, "_MAX_RANKED_PAIRS", 2000)
+    monkeypatch.setattr(part_evaluation, "_MAX_RANKED_PAIRS", 2000)
     result = cli("evaluate", model, sides / "test.parquet", "--json")
     assert "quadruplets" not in result.json
     assert "are not ranked unasked: give --candidate-pairs FILE" in result.err
-    monkeypatch.setattr(object_parts, "_MAX_RANKED_PAIRS", 150 * len(wsabie.load(model).model.vocabulary_) ** 2)
+    monkeypatch.setattr(part_evaluation, "_MAX_RANKED_PAIRS", 150 * len(wsabie.load(model).model.vocabulary_) ** 2)
     assert cli("evaluate", model, sides / "test.parquet", "--json").json["quadruplets"]["sampled"] == 150
 
 

@@ -96,7 +96,7 @@ def test_corel5k(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
         (("--set", "dim="), "is not NAME=VALUE"),
         (("--set", "threads=3"), "threads is an option of its own"),
         (("--metric", "p@10"), "with 3 labels p@10 is the same for every model"),
-        (("--n-words", "50"), "--n-words says how features of pictures, sounds or documents are extracted"),
+        (("--n-words", "50"), "--n-words is for pictures, sounds and documents, and"),
     ],
 )
 def test_bad_input_is_one_sentence(cli: Cli, rows: Path, tmp_path: Path, words: tuple[str, ...], message: str) -> None:

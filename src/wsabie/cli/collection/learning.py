@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Literal
 
 from wsabie.cli.collection import CollectionOptions, PersonOptions
 from wsabie.cli.framework import JsonObject, Report, Settings, argument, command, option
-from wsabie.cli.inputs import make_executor
 from wsabie.cli.output import TerminalProgress, format_count, format_time, out, print_note, quote_path, show_table
 from wsabie.cli.shared_options import (
     Crop,
@@ -15,6 +14,7 @@ from wsabie.cli.shared_options import (
     RecallTarget,
     SeededThreadOptions,
     ThreadOptions,
+    make_executor,
 )
 from wsabie.core.errors import InputError
 

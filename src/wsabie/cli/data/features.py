@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from wsabie.cli import inputs
+from wsabie.cli import data_inputs, model_inputs, shared_options
 from wsabie.cli.framework import Options, Report, Scope, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path
 from wsabie.cli.shared_options import ClusterRunOptions, ExtractionOptions, Items, Landmarks, RejectOptions
@@ -148,8 +148,8 @@ def _open_items(options: FeaturesOptions, src: Path, rejects: "Rejects") -> "Ite
     """Open the pictures, sounds or documents; refuse rows of features and other kinds of items."""
 
     modality: ModalityName | None = "documents" if options.kind == "text" and src.is_dir() else None
-    labels = "auto" if options.extractor is None else inputs.choose_label_source(src, None, modality)
-    open_data = partial(inputs.open_data, src, modality=modality, items=options.items)
+    labels = "auto" if options.extractor is None else data_inputs.choose_label_source(src, None, modality)
+    open_data = partial(data_inputs.open_data, src, modality=modality, items=options.items)
     try:
         source = open_data(rejects, labels)
     except InputError:
@@ -158,9 +158,9 @@ def _open_items(options: FeaturesOptions, src: Path, rejects: "Rejects") -> "Ite
         rejects.clear()
         source = open_data(rejects, "none")
         print_note(f"{src} has no labels; its rows are without")
-    if inputs.is_table(source):
+    if data_inputs.is_table(source):
         raise InputError(f"{src} holds rows of features already; give pictures, sounds or documents")
-    kind = inputs.KINDS[source.modality]
+    kind = data_inputs.KINDS[source.modality]
     if options.kind not in ("onnx", kind):
         remedy = f"wsabie features {kind} {quote_path(src)} --out {quote_path(options.out)}"
         raise InputError(f"{src} holds {source.modality}; run: {remedy}")
@@ -230,18 +230,18 @@ def _write_map_rows(options: FeaturesOptions, src: Path) -> Report:
     settings = {name: value for name, value in stated.items() if value is not None}
     options.check_outputs(("parquet", out_file), inputs=(src, folder))
     progress, start = TerminalProgress(), time.perf_counter()
-    executor = SerialExecutor() if options.ray is None else inputs.make_executor(1, options.ray)
+    executor = SerialExecutor() if options.ray is None else shared_options.make_executor(1, options.ray)
     existing = _load_map(folder, map_folder, settings) if map_folder or read_folder_kind(folder) else None
     if existing is None:
         refuse_foreign_files(folder)  # leftovers of a stopped save are allowed
     with options.collect_rejects() as rejects:
-        rows = inputs.open_data(src, rejects, n_features=None if existing is None else existing.n_features_in_)
-        if not inputs.is_table(rows):
-            hint = inputs.format_features_hint(rows, src)
+        rows = data_inputs.open_data(src, rejects, n_features=None if existing is None else existing.n_features_in_)
+        if not data_inputs.is_table(rows):
+            hint = data_inputs.format_features_hint(rows, src)
             raise InputError(f"{src} holds {rows.modality} and kpca takes rows of features; {hint}")
         pca = existing or _learn_map(rows, settings, options.threads, progress)
         aligned = align_table(rows, None, pca.feature_names, pca.n_features_in_, pca.dictionary)
-        inputs.report_unknown_features(aligned, src)
+        model_inputs.report_unknown_features(aligned, src)
         n_threads = options.threads if options.ray is None else 1
         _write_components(aligned.rows, pca, out_file, n_threads, executor, progress)
     if existing is None:

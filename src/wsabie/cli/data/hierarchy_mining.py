@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from wsabie.cli.framework import Report, argument, command, option
-from wsabie.cli.inputs import read_label_names
+from wsabie.cli.model_inputs import read_label_names
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note
 from wsabie.cli.shared_options import OutputOptions
 from wsabie.core.errors import InputError

@@ -16,7 +16,7 @@ from wsabie.cli.framework import (
 )
 from wsabie.cli.knowledge_files import load_knowledge, match_label_concepts
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note
-from wsabie.cli.shared_options import OptionalSeed, RejectOptions, Rejects, RelationName, Strict, Table
+from wsabie.cli.shared_options import OptionalSeed, RejectFile, RejectOptions, RelationName, Strict, Table
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 
@@ -51,7 +51,7 @@ class PairsRejectOptions(RejectOptions):
     """Options of what cannot be read, which only lists of listeners have."""
 
     strict: Annotated[Strict, _ONLY_LISTENERS] = False
-    rejects: Annotated[Rejects, _ONLY_LISTENERS] = None
+    rejects: Annotated[RejectFile, _ONLY_LISTENERS] = None
 
 
 class PairsOptions(PairsRejectOptions):

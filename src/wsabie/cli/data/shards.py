@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from wsabie.cli.framework import JsonObject, Report, argument, command, option
-from wsabie.cli.inputs import make_executor
 from wsabie.cli.output import InterruptExit, TerminalProgress, format_count, out, print_note, quote_path
-from wsabie.cli.shared_options import RayAddress, RejectOptions, Seed
+from wsabie.cli.shared_options import RayAddress, RejectOptions, Seed, make_executor
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:

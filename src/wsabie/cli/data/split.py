@@ -7,8 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from wsabie.cli.data_inputs import format_features_hint, is_table, make_label_table, open_data, read_label_pairs
 from wsabie.cli.framework import JsonObject, Options, Report, Scope, command, option
-from wsabie.cli.inputs import format_features_hint, is_table, make_label_table, open_data, read_label_pairs
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path, show_table
 from wsabie.cli.shared_options import Data, RejectOptions, Seed
 from wsabie.cli.space_dispatch import list_declared_files, run_by_data

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from wsabie.cli import inputs
+from wsabie.cli import data_inputs, model_inputs
 from wsabie.cli.framework import Options, Report, Scope, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.label_siblings import SHOWN_MARKS, match_model_siblings
 from wsabie.cli.output import escape_line, format_count, out, print_note, print_row
@@ -93,7 +93,7 @@ def _annotate(options: AnnotateOptions) -> Report:
         yield from annotate_to_file(options, options.out)
         return
     _check_options(options)
-    annotator = inputs.load_annotator(options.model, options.threads)
+    annotator = model_inputs.load_annotator(options.model, options.threads)
     if options.explanation.label is not None:
         annotator.model.vocabulary_.ids([options.explanation.label])  # refuses an unknown label before any work
     siblings = match_model_siblings(options.labels.read(), options.labels.hierarchy, annotator)
@@ -118,23 +118,23 @@ def _rank_inputs(
     from wsabie.io.records import ConcatenatedSource, Item, ItemList
 
     search_options = _make_search_options(options, annotator)
-    thresholds = inputs.load_thresholds(options.model, annotator, options.min_precision)
+    thresholds = model_inputs.load_thresholds(options.model, annotator, options.min_precision)
     paths, regions, explanation = options.inputs or [], options.region or (), options.explanation
     resources = options.resources(*paths, rejects=rejects)
     results: list[JsonObject] = []
     n_drawn = n_unknown = 0
     has_labels, is_single = siblings is not None, len(paths) == 1
-    sources = inputs.open_inputs(paths, rejects, annotator, has_labels=has_labels, is_single=is_single)
+    sources = model_inputs.open_inputs(paths, rejects, annotator, has_labels=has_labels, is_single=is_single)
     sources = [(prefix, _select_regions(source, regions)) for prefix, source in sources] if regions else sources
     if texts := [Item(text, text.encode(), ()) for text in options.text or ()]:  # texts are their own ids
         sources = [*sources, ("", ItemList(Path("--text"), texts, "documents"))]
     for prefix, bare in sources:
         source = bare
-        if prefix and not inputs.is_table(bare):
+        if prefix and not data_inputs.is_table(bare):
             source = ConcatenatedSource(bare, [bare], [prefix])  # rejects name the input too
-        aligned = inputs.align_rows(annotator, options.model, source, **resources)
+        aligned = model_inputs.align_rows(annotator, options.model, source, **resources)
         rows, n_unknown = aligned.rows, n_unknown + aligned.unknown_features
-        inputs.report_unknown_features(aligned, "the data")
+        model_inputs.report_unknown_features(aligned, "the data")
         if len(rows):
             rankings = _rank_labels(annotator.model, rows.X, options.k, thresholds, search_options)
             row_results = [
@@ -154,7 +154,7 @@ def _make_search_options(options: AnnotateOptions, annotator: "Annotator") -> Se
     """Make the options of the search for labels; refuse unknown candidates before any work."""
     search_options: Settings = {}
     if options.candidates is not None:
-        search_options["candidates"] = inputs.read_label_names(options.candidates)
+        search_options["candidates"] = model_inputs.read_label_names(options.candidates)
         annotator.model.vocabulary_.ids(search_options["candidates"])
     if options.exact and "index" in annotator.model.facts():  # other kinds of model have no other search
         search_options["exact"] = True
@@ -201,8 +201,8 @@ def _rank_labels(
 def _select_regions(source: "Source", regions: Sequence[str]) -> "FixedRegionSource":
     from wsabie.io.formats.region_items import FixedRegionSource
 
-    if inputs.is_table(source) or source.modality != "pictures":
-        content = inputs.name_content(source)
+    if data_inputs.is_table(source) or source.modality != "pictures":
+        content = data_inputs.name_content(source)
         raise InputError(f"--region asks about places in pictures, and this input is {content}; leave --region out")
     return FixedRegionSource.from_texts(source, regions)
 
@@ -225,7 +225,7 @@ def _draw_explanations(annotator: "Annotator", source: "Source", folder: Path, l
     from wsabie.features.images.image_decoder import UnreadableItemError
     from wsabie.models.explanations import explain_picture
 
-    if inputs.is_table(source) or annotator.extractor is None:
+    if data_inputs.is_table(source) or annotator.extractor is None:
         raise InputError("--explain draws on pictures; this input is rows of features")
     if source.modality != "pictures":
         raise InputError(f"--explain draws on pictures; {source.path} holds {source.modality}")
@@ -264,9 +264,9 @@ def _annotate_by_space(options: AnnotateOptions, annotator: "SpaceAnnotator") ->
     with options.collect_rejects() as rejects:
         for path in paths:
             if query_kind.n_features and path.exists():
-                source = inputs.open_data(path, rejects, "none", query_kind.n_features, modality)
+                source = data_inputs.open_data(path, rejects, "none", query_kind.n_features, modality)
                 aligned = annotator.rows(query, source, **options.resources(rejects=rejects))
-                inputs.report_unknown_features(aligned, path)
+                model_inputs.report_unknown_features(aligned, path)
                 add(aligned.rows.ids, aligned.rows.X)
             else:
                 add([str(path)], query_kind.ids([str(path)]))
@@ -303,13 +303,13 @@ def annotate_to_file(options: AnnotateOptions, file: Path) -> Report:
     batch_annotation.detect_output_format(file)  # refuses an unknown ending before any work
     model, paths = options.model, options.inputs or []
     options.check_outputs(("annotations", file), inputs=(*paths, model))
-    annotator = inputs.load_annotator(model, options.threads)
-    modality = inputs.find_modality(annotator)
+    annotator = model_inputs.load_annotator(model, options.threads)
+    modality = model_inputs.find_modality(annotator)
     for path in paths:  # refuses an unknown format before work on the others
         detect_source_kind(path, plain_text=True, modality=modality)
-    candidate_names = None if options.candidates is None else inputs.read_label_names(options.candidates)
+    candidate_names = None if options.candidates is None else model_inputs.read_label_names(options.candidates)
     annotator.model.vocabulary_.ids(candidate_names or ())  # refuses an unknown label as well
-    thresholds = inputs.load_thresholds(model, annotator, options.min_precision)
+    thresholds = model_inputs.load_thresholds(model, annotator, options.min_precision)
     with options.collect_rejects() as rejects:
         blocks = _iterate_blocks(annotator, model, paths, modality, rejects)
         settings = options.pick("exact") | {"candidates": candidate_names, "least": thresholds, "folder": model}
@@ -338,17 +338,19 @@ def _iterate_blocks(
             item_inputs.append(path)
             continue
         for rows in blocks:
-            inputs.refuse_misfit(annotator, model, rows)
+            model_inputs.refuse_misfit(annotator, model, rows)
             yield _prefix_ids("" if is_single else f"{path}/", rows)
-    for prefix, source in inputs.open_inputs(item_inputs, rejects, annotator, has_labels=False, is_single=is_single):
-        inputs.refuse_misfit(annotator, model, source)
-        for block in [source] if inputs.is_table(source) else iterate_item_blocks(source):
+    for prefix, source in model_inputs.open_inputs(
+        item_inputs, rejects, annotator, has_labels=False, is_single=is_single
+    ):
+        model_inputs.refuse_misfit(annotator, model, source)
+        for block in [source] if data_inputs.is_table(source) else iterate_item_blocks(source):
             yield _prefix_ids(prefix, block)
 
 
 def _prefix_ids(prefix: str, block: "FeatureTable | ItemList") -> "FeatureTable | ItemList":
     """Put a prefix before the ids of a block."""
 
-    if inputs.is_table(block):
+    if data_inputs.is_table(block):
         return replace(block, ids=[prefix + row_id for row_id in block.ids])
     return replace(block, items=[item._replace(id=prefix + item.id) for item in block])

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from wsabie.cli import inputs, output
+from wsabie.cli import data_inputs, model_inputs, output
 from wsabie.cli import shared_options as shared
 from wsabie.cli.framework import Options, Settings, command, option
 from wsabie.cli.label_siblings import match_data_siblings, print_siblings, summarize_siblings
@@ -197,11 +197,11 @@ def _compare_rows(options: CompareOptions) -> None:
     folder = choose_folder(options.keep, data, settings)
     siblings = match_data_siblings(tree.read(), tree.hierarchy, data)
     with options.collect_rejects() as rejects:
-        source = inputs.open_data(data, rejects, items=items)
-        inputs.refuse_without_effect(source, data, pictures)
-        test_source, width = None, inputs.find_width(source)
+        source = data_inputs.open_data(data, rejects, items=items)
+        options.features.refuse_rows(source, data)
+        test_source, width = None, data_inputs.find_width(source)
         if test is not None:
-            test_source = inputs.open_data(test, rejects, n_features=width, default_items=items)
+            test_source = data_inputs.open_data(test, rejects, n_features=width, default_items=items)
         train, valid, test_table, extractor = _extract_sides(options, source, test_source, rejects)
         with open_result_store(folder, options.keep, with_models=report is not None) as store:
             limits = options.pick("min_rows", "allow_overlap") | {"unknown_pairs": test_table.unknown_pairs}
@@ -249,8 +249,8 @@ def _extract_sides(
 
     seed = options.seed or 0
     choose_sides = partial(split_rows, by=options.by, valid=0.1, test=0.1 if test is None else 0.0, seed=seed)
-    if inputs.is_table(data):
-        if test is not None and not inputs.is_table(test):
+    if data_inputs.is_table(data):
+        if test is not None and not data_inputs.is_table(test):
             modality = f"the training data are rows of features and the test data {test.modality}"
             raise InputError(f"{modality}; give the same kind")
         rows, sides, extractor = data, choose_sides(data), None
@@ -262,11 +262,11 @@ def _extract_sides(
         names = settings.pop("features", None)
         extractor = create_extractor(names, source=data, **settings, seed=seed)
         rows, sides = extract_split(data, extractor, choose_sides, **resources)
-        if test is not None and not inputs.is_table(test):
+        if test is not None and not data_inputs.is_table(test):
             test = extractor.transform(test, **resources)
     test_rows = rows.take(sides.test) if test is None else test
     test_table = align_table(test_rows, rows.label_names, rows.feature_names, rows.X.shape[1], rows.dictionary)
-    inputs.report_unknown_labels(test_table, "the test data")
+    model_inputs.report_unknown_labels(test_table, "the test data")
     return rows.take(sides.train), rows.take(sides.valid), test_table, extractor
 
 
@@ -278,8 +278,8 @@ def _write_report(
     from wsabie.workflows.report.report_input import ReportInput
 
     examples, task = [], comparison.task
-    modality = "rows" if inputs.is_table(test_source) else test_source.modality
-    if comparison.main and extractor is not None and not inputs.is_table(test_source) and modality == "pictures":
+    modality = "rows" if data_inputs.is_table(test_source) else test_source.modality
+    if comparison.main and extractor is not None and not data_inputs.is_table(test_source) and modality == "pictures":
         examples = build_image_examples(comparison.main, task.test, test_source, extractor, similar=task.similar)
     report_input = ReportInput(
         f"Comparison on {data.name}",
@@ -319,7 +319,7 @@ def _compare_relations(options: CompareOptions, declaration: "SpaceDeclaration")
     work_folder = choose_folder(options.keep, data, settings)
     with options.collect_rejects() as rejects, open_result_store(work_folder, options.keep, with_models=False) as store:
         try:
-            work = inputs.make_work_context(rejects, space.threads)
+            work = shared.make_work_context(rejects, space.threads)
             parameters: Settings = {**options.pick("allow_overlap"), "store": store}
             parameters["on_result"] = lambda relation, result: report_result(result, relation)
             methods = ComparisonOptions(POPULARITY in options.names, classifiers, space.seed, **parameters)

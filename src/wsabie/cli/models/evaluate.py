@@ -4,7 +4,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from wsabie.cli import inputs
+from wsabie.cli import data_inputs, model_inputs
 from wsabie.cli import shared_options as shared
 from wsabie.cli.framework import Options, Report, Settings, command, list_stated, option
 from wsabie.cli.label_siblings import match_model_siblings, print_siblings, summarize_siblings
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wsabie.models.object_parts.pair_ranker import PairRanker
     from wsabie.storage.rejects import Rejects
     from wsabie.vocabulary.label_names import Vocabulary
-    from wsabie.workflows.object_parts import PartEvaluation, PartEvaluationRequest, TaskFigures
+    from wsabie.workflows.part_evaluation import PartEvaluation, PartEvaluationRequest, TaskFigures
 
 
 _NO_QUADRUPLETS = "no relation has two different pictures in the data, one of the object and one of the part"
@@ -55,7 +55,7 @@ def make_part_request(
     `restriction` is an option that restricts the ranked labels.
     """
     from wsabie.models.object_parts.pair_ranker import PairRanker
-    from wsabie.workflows.object_parts import build_request, choose_quadruplet_count
+    from wsabie.workflows.part_evaluation import build_request, choose_quadruplet_count
 
     if not isinstance(model, PairRanker):
         refuse_parts_options(parts, folder)
@@ -87,7 +87,7 @@ def refuse_parts_options(parts: PartsOptions, folder: Path) -> None:
 def _read_pairs(file: Path, model: "PairRanker", folder: Path) -> "Int64":
     from wsabie.vocabulary.label_quadruplets import convert_pairs_to_ids
 
-    pairs = convert_pairs_to_ids(inputs.read_label_pairs(file), model.vocabulary_)
+    pairs = convert_pairs_to_ids(data_inputs.read_label_pairs(file), model.vocabulary_)
     if pairs.left_out:
         summary = f"{format_count(len(pairs.left_out), 'pair')} of {file} with a label that {folder} does not know"
         example = f"such as {' and '.join(pairs.left_out[0])}"
@@ -109,10 +109,10 @@ def show_parts(evaluation: "PartEvaluation") -> None:
         first, second = evaluation.without[0]
         summary = format_count(len(evaluation.without), "relation")
         print_note(f"{summary} left out for want of two pictures in the data, such as {first} and {second}")
-    title = f"{format_count(request.n, 'quadruplet')} of {format_count(evaluation.used, 'relation')}"
+    title = f"{format_count(request.n, 'quadruplet')} of {format_count(evaluation.n_used_relations, 'relation')}"
     lines = []
     for task in evaluation.tasks:
-        group = task.name if task.of == "all" else f"{task.name}, {task.of}"
+        group = task.name if task.relation_group == "all" else f"{task.name}, {task.relation_group}"
         for metric in task.metrics:
             name = f"{group} {'mean rank' if metric == 'rank' else metric}"
             figures = (_format_interval(task, metric, kind) for kind in ("metrics", "image_metrics"))
@@ -167,13 +167,13 @@ def _evaluate_labels(options: EvaluateOptions) -> Report:
     from wsabie.evaluation.metrics import select_informative_lengths
     from wsabie.io.records import get_groups
     from wsabie.workflows.model_evaluation import LabelSubsetModel, evaluate_model
-    from wsabie.workflows.object_parts import evaluate_parts
+    from wsabie.workflows.part_evaluation import evaluate_parts
 
     model, data, parts = options.model, options.data, options.parts
     candidates, exclude = options.candidates, options.exclude
     counted = options.propensities
     options.check_outputs(inputs=(data, model, exclude, counted, candidates, parts.relations, parts.candidate_pairs))
-    annotator, progress = inputs.load_annotator(model, options.threads), TerminalProgress()
+    annotator, progress = model_inputs.load_annotator(model, options.threads), TerminalProgress()
     executor = options.make_executor(data, model)
     vocabulary = annotator.model.vocabulary_
     label_ids = _select_label_ids(vocabulary, candidates)
@@ -215,17 +215,19 @@ def _evaluate_labels(options: EvaluateOptions) -> Report:
 
 def _read_rows(options: EvaluateOptions, annotator: "Annotator", resources: Settings) -> "AlignedTable":
     """Read the rows with known labels; refuse training data."""
-    model, data, read_options = options.model, options.data, inputs.get_read_options(annotator.facts)
-    source = inputs.open_data(data, resources["rejects"], n_features=annotator.model.n_features_in_, **read_options)
+    model, data, read_options = options.model, options.data, model_inputs.get_read_options(annotator.facts)
+    source = data_inputs.open_data(
+        data, resources["rejects"], n_features=annotator.model.n_features_in_, **read_options
+    )
     if not options.allow_overlap:
         _refuse_training_data(annotator, source, data)
-    aligned = inputs.align_rows(annotator, model, source, **resources)
+    aligned = model_inputs.align_rows(annotator, model, source, **resources)
     if not options.allow_overlap:
         _refuse_training_data(annotator, aligned.rows, data)
         if options.exclude is None:  # otherwise the same rows have other labels on each side
             _refuse_training_rows(annotator, aligned.rows, data)
     _refuse_unlabelled(aligned, model, data)
-    inputs.report_unknown_labels(aligned, data)
+    model_inputs.report_unknown_labels(aligned, data)
     return aligned
 
 
@@ -246,7 +248,7 @@ def _evaluate_space(options: EvaluateOptions, annotator: "SpaceAnnotator") -> Re
     options.check_outputs(inputs=(data, model))
     tree = options.labels.read()
     with options.collect_rejects() as rejects:
-        run = inputs.make_work_context(rejects, options.threads, options.ray)
+        run = shared.make_work_context(rejects, options.threads, options.ray)
         overlap = options.pick("allow_overlap")
         evaluations = evaluate_space(annotator, declaration, SPACE_KS, run, hierarchy=tree, **overlap)
     relations = {}
@@ -266,7 +268,7 @@ def _select_label_ids(vocabulary: "Vocabulary", candidates: Path | None) -> "Int
 
     if candidates is None:
         return vocabulary.active_ids()
-    label_ids = np.unique(vocabulary.ids(inputs.read_label_names(candidates)))
+    label_ids = np.unique(vocabulary.ids(model_inputs.read_label_names(candidates)))
     if len(label_ids) < 2:
         raise InputError(f"{candidates} names one label, which is always right; give two or more")
     return label_ids
@@ -276,7 +278,7 @@ def _read_excluded_labels(exclude: Path, rows: "FeatureTable", data: Path, rejec
     """Read labels of the rows in other data, which are no candidates."""
     from wsabie.io.alignment import look_up_labels
 
-    table = inputs.make_label_table(inputs.open_data(exclude, rejects))
+    table = data_inputs.make_label_table(data_inputs.open_data(exclude, rejects))
     labels = look_up_labels(table, rows.ids, rows.label_names)
     if not labels.nnz:
         raise InputError(f"no row of {data} has a label in {exclude}; give the training data of the same split")
@@ -292,7 +294,7 @@ def _read_propensities(data: Path, label_names: list[str], rejects: "Rejects") -
     from wsabie.io.alignment import align_table
     from wsabie.io.records import count_labels
 
-    table = inputs.make_label_table(inputs.open_data(data, rejects))
+    table = data_inputs.make_label_table(data_inputs.open_data(data, rejects))
     counts = count_labels(align_table(table, label_names).rows)
     if not counts.any():
         raise InputError(f"no row of {data} has a label of the model; give the data that it was trained on")
@@ -300,13 +302,13 @@ def _read_propensities(data: Path, label_names: list[str], rejects: "Rejects") -
 
 
 def _refuse_training_data(annotator: "Annotator", source: "Source", data: Path) -> None:
-    if inputs.is_training_data(source, annotator.facts):
+    if model_inputs.is_training_data(source, annotator.facts):
         raise InputError(f"{data} is what the model was trained on; give other data, or add --allow-overlap")
 
 
 def _refuse_training_rows(annotator: "Annotator", rows: "FeatureTable", data: Path) -> None:
     """Refuse data with mostly training rows, and report fewer: some rows may be equal by chance."""
-    n_known, n_checked, counts = inputs.count_training_rows(annotator, rows, data)
+    n_known, n_checked, counts = model_inputs.count_training_rows(annotator, rows, data)
     finding = f"{counts} have id and features of training rows"
     if 2 * n_known > n_checked:
         raise InputError(f"{finding}; give other data, or add --allow-overlap")
@@ -320,10 +322,10 @@ def _refuse_unlabelled(aligned: "AlignedTable", model: Path, data: Path) -> None
     unknown, known_names = aligned.unknown_labels, aligned.rows.label_names
     if not aligned.unknown_pairs:
         raise InputError(f"no row of {data} has a label, so nothing can be measured; give data with labels")
-    labels = f"{format_count(len(unknown), 'label')} of {data}, such as {inputs.format_names(unknown)}"
+    labels = f"{format_count(len(unknown), 'label')} of {data}, such as {data_inputs.format_names(unknown)}"
     remedy = "give data with such labels, or train on labels like these"
     raise InputError(
-        f"{model} knows none of the {labels}; it knows {inputs.format_names(known_names)} and the like: {remedy}"
+        f"{model} knows none of the {labels}; it knows {data_inputs.format_names(known_names)} and the like: {remedy}"
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from wsabie.cli.data.shards import collect_shard_facts
 from wsabie.cli.epoch_tables import format_epoch_count, show_epochs
 from wsabie.cli.framework import JsonObject, Report, Scope, argument, command, only_for, option, refuse_options_for
-from wsabie.cli.inputs import find_modality, load_annotator, refuse_collection_folder
+from wsabie.cli.model_inputs import find_modality, load_annotator, refuse_collection_folder
 from wsabie.cli.output import TerminalProgress, show_table
 from wsabie.cli.shared_options import OutputOptions
 from wsabie.cli.space_dispatch import run_by_model

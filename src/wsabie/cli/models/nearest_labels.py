@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Annotated
 
 from wsabie.cli.framework import Report, argument, command, option
-from wsabie.cli.inputs import load_annotator
 from wsabie.cli.label_siblings import match_model_siblings
+from wsabie.cli.model_inputs import load_annotator
 from wsabie.cli.output import show_table
 from wsabie.cli.shared_options import HierarchyOptions, LabelLimit, Model, OutputOptions
 from wsabie.cli.space_dispatch import ONLY_LABELS, ONLY_SPACES, run_by_model

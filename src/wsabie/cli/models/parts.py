@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wsabie.cli.data_inputs import read_label_pairs
 from wsabie.cli.framework import JsonObject, Report, argument, command, option
-from wsabie.cli.inputs import load_annotator, read_label_pairs
+from wsabie.cli.model_inputs import load_annotator
 from wsabie.cli.output import format_count, out, print_note, show_table
 from wsabie.cli.shared_options import Model, OutputOptions, ThreadOptions
 from wsabie.core.errors import InputError, UnknownLabelError
@@ -13,7 +14,7 @@ from wsabie.storage.atomic_files import write_bytes
 
 if TYPE_CHECKING:
     from wsabie.models.annotators import Annotator
-    from wsabie.workflows.object_parts import DetectedPart
+    from wsabie.workflows.part_detection import DetectedPart
 
 
 class PartsCommandOptions(OutputOptions, ThreadOptions):
@@ -28,27 +29,26 @@ class PartsCommandOptions(OutputOptions, ThreadOptions):
     part: list[Path] | None = option("Another picture, of a part; several are allowed.", metavar="FILE")
     object_label: str | None = option("What the picture shows, where that is known.", flag="--object", metavar="LABEL")
     candidate_pairs: Path | None = option("Only these pairs: object TAB part a line.", metavar="FILE")
-    k: int = option("How many parts, or pairs of labels for each place.", 10, flag="-k", min=1)
+    k: int = option("How many parts, or pairs of labels for each region.", 10, flag="-k", min=1)
     out: Path | None = option("PNG of the picture with the parts marked.")
 
 
 @command("parts cars car.jpg --out marked.png", "parts cars car.jpg --region 40,60,120,80 --object car")
 def parts(options: PartsCommandOptions) -> Report:
-    """Label an object and its parts in a picture, where they are shown or wherever they are seen best."""
+    """Label an object and its parts in a picture, at given regions or where each part scores best."""
     if options.out is not None and options.out.suffix.lower() != ".png":
         raise InputError(f"--out writes PNG, and {options.out} does not end so; give a name that ends in .png")
-    places = [*(options.region or ()), *(options.part or ())]
-    if places:
-        return _label_places(options, places)
+    regions = [*(options.region or ()), *(options.part or ())]
+    if regions:
+        return _label_regions(options, regions)
     if options.candidate_pairs is not None:
-        meaning = "--candidate-pairs says which pairs there are of places shown with --region or --part"
-        raise InputError(f"{meaning}; leave --candidate-pairs out")
+        raise InputError("--candidate-pairs is for regions given by --region or --part; leave --candidate-pairs out")
     return _find_parts(options)
 
 
 def _find_parts(options: PartsCommandOptions) -> Report:
     """Detect the object and its parts in a picture."""
-    from wsabie.workflows.object_parts import find_parts
+    from wsabie.workflows.part_detection import find_parts
 
     annotator = _load_parts_model(options)
     pairs = find_parts(annotator, options.picture, options.object_label, options.k, **options.resources())
@@ -58,9 +58,9 @@ def _find_parts(options: PartsCommandOptions) -> Report:
     show_table("", ["part", "score", "where"], [[part.label, f"{part.score:.2f}", f"{part.region}"] for part in pairs])
 
 
-def _label_places(options: PartsCommandOptions, places: Sequence[str | Path]) -> Report:
-    """Rank pairs of labels for the picture and each marked place."""
-    from wsabie.workflows.object_parts import label_parts
+def _label_regions(options: PartsCommandOptions, regions: Sequence[str | Path]) -> Report:
+    """Rank pairs of labels for the picture and each marked region."""
+    from wsabie.workflows.part_detection import label_parts
 
     annotator, file = _load_parts_model(options), options.candidate_pairs
     label_pairs = None if file is None else read_label_pairs(file)
@@ -69,7 +69,7 @@ def _label_places(options: PartsCommandOptions, places: Sequence[str | Path]) ->
     except UnknownLabelError as error:
         raise UnknownLabelError(f"{file}: {error}") from error
     settings = options.resources(couples=label_pairs)
-    results = label_parts(annotator, options.picture, places, options.object_label, options.k, **settings)
+    results = label_parts(annotator, options.picture, regions, options.object_label, options.k, **settings)
     if not any(results):
         raise InputError(f"no pair of {file} is left for {options.object_label}; give other pairs, or another --object")
     _draw_parts(options, [pairs[0] for pairs in results if pairs])
@@ -80,7 +80,7 @@ def _label_places(options: PartsCommandOptions, places: Sequence[str | Path]) ->
 
 
 def _load_parts_model(options: PartsCommandOptions) -> "Annotator":
-    from wsabie.workflows.object_parts import require_object_parts
+    from wsabie.workflows.part_detection import require_object_parts
 
     model, picture, object_label = options.model, options.picture, options.object_label
     options.check_outputs(("picture", options.out), inputs=(picture, model))
@@ -93,7 +93,7 @@ def _load_parts_model(options: PartsCommandOptions) -> "Annotator":
 
 
 def _draw_parts(options: PartsCommandOptions, parts: "Sequence[DetectedPart]") -> None:
-    from wsabie.workflows.object_parts import draw_parts
+    from wsabie.workflows.part_detection import draw_parts
 
     if options.out is None:
         return

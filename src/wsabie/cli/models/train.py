@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from wsabie.cli import inputs
+from wsabie.cli import data_inputs, model_inputs
 from wsabie.cli import shared_options as shared
 from wsabie.cli.epoch_tables import format_epoch_count
 from wsabie.cli.estimator_options import EnsembleOptions, EstimatorOptions, ShapeOptions
@@ -132,7 +132,7 @@ def _train_model(options: TrainOptions) -> Report:
             recipe = replace(recipe, estimator=annotator.model)
             result = SavedModel(annotator.facts, getattr(annotator.model, "history_", []))
         else:
-            work = inputs.make_work_context(rejects, recipe.threads, options.ray, options.data, options.valid)
+            work = shared.make_work_context(rejects, recipe.threads, options.ray, options.data, options.valid)
             on_epoch = resumption.open_epoch_log(options.work.log, recipe.resume)
             trainer = _make_cluster_trainer(options, source, rounds)
             result = train_model(source, valid, recipe, work, on_epoch=on_epoch, trainer=trainer)
@@ -140,8 +140,8 @@ def _train_model(options: TrainOptions) -> Report:
         yield from _report_training(recipe, result, rounds)
         return
     if result.validation is not None:
-        inputs.report_unknown_labels(result.validation, options.valid)
-    if valid is not None and inputs.is_training_data(valid, result.facts):
+        model_inputs.report_unknown_labels(result.validation, options.valid)
+    if valid is not None and model_inputs.is_training_data(valid, result.facts):
         reason = "so that the epoch was chosen on rows of the training"
         print_note(f"{options.valid} is the training data itself, {reason}")
     if recipe.holdout_share and valid is None and not result.facts["validation_rows"]:
@@ -161,7 +161,7 @@ def _make_recipe(options: TrainOptions) -> "TrainingRecipe":
     _refuse_useless_validation(options, is_trained)
     init_model, shape = None, list_stated(options.shape)
     if options.init_model is not None:
-        init_model = inputs.load_annotator(options.init_model, options.threads)
+        init_model = model_inputs.load_annotator(options.init_model, options.threads)
         fixed = {name: getattr(init_model.model, name, None) for name in ("dim", "similarity")}
         shape = {name: value for name, value in fixed.items() if hasattr(init_model.model, name)} | shape
     settings = {name: value for name, value in options.estimator.settings(kind).items() if name not in run}
@@ -257,10 +257,10 @@ def _parse_relations(kind: str, option: str | None, parameters: Settings) -> Set
         raise InputError(f"--relations tells of related labels, and {kind} has none; choose --kind parts")
     relation, equals, file = option.partition("=")
     if not equals or Path(option).is_file():  # the name of a file may contain "=" too
-        return {"relations": inputs.read_label_pairs(Path(option))}
+        return {"relations": data_inputs.read_label_pairs(Path(option))}
     if not relation or not file:
         raise InputError(f"--relations {option!r} is neither FILE nor RELATION=FILE, such as is-a=kinds.tsv")
-    label_pairs = inputs.read_label_pairs(Path(file))
+    label_pairs = data_inputs.read_label_pairs(Path(file))
     if relation == "part-of":  # part TAB object, as in --pairs
         label_pairs, relation = [(object_label, part_label) for part_label, object_label in label_pairs], "has-part"
     return {"relations": label_pairs, "relation": relation}
@@ -312,19 +312,21 @@ def _open_sources(
         source = shards = open_shards(options.data)
         width: int | None = shards.n_features
     else:
-        source = data = inputs.open_data(options.data, rejects, options.tags, items=items, image_label=image_label)
+        source = data = data_inputs.open_data(options.data, rejects, options.tags, items=items, image_label=image_label)
         _require_regions(image_label, options.data, data)
-        width = inputs.find_width(data)
-    inputs.refuse_without_effect(source, options.data, recipe.feature_options)
+        width = data_inputs.find_width(data)
+    options.features.refuse_rows(source, options.data)
     if options.valid is not None:
-        valid = inputs.open_data(options.valid, rejects, n_features=width, default_items=items, image_label=image_label)
+        valid = data_inputs.open_data(
+            options.valid, rejects, n_features=width, default_items=items, image_label=image_label
+        )
         _require_regions(image_label, options.valid, valid)
     return source, valid
 
 
 def _require_regions(image_label: str | None, path: Path, source: "Source") -> None:
     """Refuse a label of the full pictures that marked regions are in if there are no regions."""
-    if image_label is not None and not inputs.has_regions(source):
+    if image_label is not None and not data_inputs.has_regions(source):
         fact = f"--image-label labels the pictures that regions are in, and {path} has no regions"
         raise InputError(f"{fact}; leave it out")
 
@@ -432,7 +434,7 @@ def _train_space(options: TrainOptions, declaration: "SpaceDeclaration") -> Repo
             recipe = replace(recipe, space=annotator.space)
             result = SavedModel(annotator.facts, annotator.space.history_)
         else:
-            run = inputs.make_work_context(rejects, space.threads)
+            run = shared.make_work_context(rejects, space.threads)
             result = train_space(recipe, run, resumption.open_epoch_log(work.log, work.resume))
     yield from _report_space(recipe, result)
 

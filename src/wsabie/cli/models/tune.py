@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from wsabie.cli import shared_options as shared
+from wsabie.cli.data_inputs import find_width, open_data
 from wsabie.cli.estimator_options import parse_assignments
 from wsabie.cli.framework import Report, Settings, command, option
-from wsabie.cli.inputs import find_width, make_work_context, open_data, refuse_without_effect, report_unknown_labels
+from wsabie.cli.model_inputs import report_unknown_labels
 from wsabie.cli.output import out, print_note, quote_path, show_table
+from wsabie.cli.shared_options import make_work_context
 from wsabie.cli.space_dispatch import ONLY_LABELS, ONLY_SPACES, list_declared_files, run_by_data
 from wsabie.core.errors import InputError
 from wsabie.models.estimator_specs import build_estimator
@@ -109,7 +111,7 @@ def _tune_model(options: TuneOptions) -> Report:
     _check_folders(options, recipe, WORK_FILES, inputs)
     with options.collect_rejects() as rejects:
         source = open_data(options.data, rejects)
-        refuse_without_effect(source, options.data, recipe.feature_options)
+        options.features.refuse_rows(source, options.data)
         width = find_width(source)
         valid, test = (None if path is None else open_data(path, rejects, n_features=width) for path in inputs[1:])
         run = make_work_context(rejects, recipe.threads, options.ray, *inputs)

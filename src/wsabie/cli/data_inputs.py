@@ -1,0 +1,140 @@
+"""Data that commands read: opening them, their labels and regions, and hints for messages."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeGuard
+
+from wsabie.cli.framework import Settings
+from wsabie.cli.output import TerminalProgress, format_count, print_note, quote_path
+from wsabie.cli.space_dispatch import is_declaration
+from wsabie.core.errors import InputError
+from wsabie.io.regions import RegionCrop
+from wsabie.storage.rejects import Rejects
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+    from wsabie.io.records import FeatureTable, ItemSource, ModalityName, Source
+    from wsabie.io.shards.sharded_table import ShardedFeatureTable
+
+
+def open_data(
+    path: Path,
+    rejects: Rejects,
+    labels_from: str = "auto",
+    n_features: int | None = None,
+    modality: "ModalityName | None" = None,
+    items: str | None = None,
+    default_items: str | None = None,
+    image_label: str | None = None,
+    *,
+    with_note: bool = True,
+) -> "Source":
+    """Open the source at a path; refuse an empty one, and print a sentence on any other.
+
+    `n_features` is the width of rows that do not state theirs, and `modality` the expected modality, if known. In
+    pictures with marked regions, `items` (or else `default_items`) chooses the items, and the whole pictures become
+    items too if `image_label` gives them a label.
+    """
+    from wsabie.io.formats.region_items import add_full_images
+    from wsabie.io.recognition import open_source
+
+    if is_declaration(path):
+        content = "which kinds of entities there are and what relates them"
+        raise InputError(f"{path} says {content}, for train, evaluate, compare, split and tune; give data here")
+    settings: Settings = {"n_features": n_features, "modality": modality, "progress": TerminalProgress()}
+    label_column = _choose_label_column(path, items, default_items)
+    source = open_source(path, labels_from=labels_from, label_column=label_column, rejects=rejects, **settings)
+    if not len(source):
+        reasons = f": {rejects.summary()}" if len(rejects) else ""
+        raise InputError(f"{path} holds nothing to use{reasons}; look at the list that --rejects FILE writes")
+    if with_note:
+        print_note(f"{path}: {_summarise(path, source, labels_from, modality)}")
+    return source if image_label is None or not has_regions(source) else add_full_images(source, image_label)
+
+
+def _summarise(path: Path, source: "Source", labels_from: str, modality: "ModalityName | None") -> str:
+    """Return the format, size and labels of data in a sentence."""
+    from wsabie.io.reading_summary import summarise_source
+    from wsabie.io.recognition import detect_source_kind
+
+    return summarise_source(source, detect_source_kind(path, plain_text=labels_from == "none", modality=modality))
+
+
+def choose_label_source(path: Path, n_features: int | None, modality: "ModalityName | None") -> str:
+    """Choose the source of labels for data to search: items in a folder and single files need no label."""
+
+    from wsabie.io.modalities import detect_modality
+
+    if path.is_dir() or detect_modality(path.name):
+        try:
+            open_data(path, Rejects(), "auto", n_features, modality, with_note=False)
+        except InputError:
+            return "none"
+    return "auto"
+
+
+def is_table(source: "Source | ShardedFeatureTable") -> "TypeIs[FeatureTable]":
+    """Return True if a source holds rows of features, and not items."""
+    from wsabie.io.records import FeatureTable
+
+    return isinstance(source, FeatureTable)
+
+
+def make_label_table(source: "Source") -> "FeatureTable":
+    """Return a table of the ids, labels and groups of a source."""
+    from wsabie.features.base.table_builder import build_label_table
+
+    return source if is_table(source) else build_label_table(source)
+
+
+def name_content(source: "Source") -> str:
+    """Name what a source holds."""
+    return "rows of features" if is_table(source) else source.modality
+
+
+def has_regions(source: "Source") -> "TypeGuard[ItemSource]":
+    """Return True if items are regions of pictures."""
+    return not is_table(source) and any(isinstance(item.content, RegionCrop) for item in source)
+
+
+def _choose_label_column(path: Path, items: str | None, default_items: str | None) -> str | None:
+    from wsabie.io.recognition import OF_REGIONS, detect_published_layout
+
+    if (items or default_items) and detect_published_layout(path) in OF_REGIONS:
+        return items or default_items
+    if items:
+        raise InputError(f"--items says what of marked pictures (COCO, Pascal VOC) is an item, and {path} is no "
+                         "collection of these; leave --items out")  # fmt: skip
+    return None
+
+
+def find_width(source: "Source") -> int | None:
+    """Return the number of features of rows; None for other items."""
+    return source.X.shape[1] if is_table(source) else None
+
+
+KINDS: "dict[ModalityName, str]" = {"pictures": "images", "sounds": "audio", "documents": "text"}
+"""Kinds of `wsabie features` by modality."""
+
+
+def format_features_hint(source: "ItemSource", path: Path) -> str:
+    """Return the end of an error message: the command that extracts rows of features."""
+    return f"extract features first: wsabie features {KINDS[source.modality]} {quote_path(path)} --out FILE.parquet"
+
+
+def read_label_pairs(file: Path) -> list[tuple[str, str]]:
+    """Read pairs of labels from a list, and report malformed lines."""
+    from wsabie.io.formats.pair_list import read_id_pairs
+
+    rejects = Rejects()
+    pairs = list(read_id_pairs(file, rejects=rejects))
+    if rejects.listed:
+        place, reason, detail = rejects.listed[0]
+        print_note(f"{format_count(len(rejects), 'line')} of {file} left out: {place} for {reason} ({detail})")
+    return pairs
+
+
+def format_names(names: Sequence[str]) -> str:
+    """Format the first few names."""
+    return ", ".join(f"'{name}'" for name in names[:3])
