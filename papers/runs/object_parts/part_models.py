@@ -190,7 +190,7 @@ class _MonitoredParts(ObjectParts):
         monitors: dict[PairScoring, PairMonitor] = {}
         for scoring in self.scorings:
             monitors[scoring] = copy(shared)
-            monitors[scoring].pairs_of = self._scoring(scoring)._pairs_in
+            monitors[scoring].build_index = self._scoring(scoring)._build_pair_index
         self.watch = _ScoringMonitors(monitors)
         return self.watch
 

@@ -14,7 +14,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor
 from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import require
-from wsabie.features.base.feature_extractor import ExtractorPartConfig, FeatureExtractor
+from wsabie.features.base.feature_extractor import FeatureExtractor, PartConfig
 from wsabie.features.base.sampling import RunOptions
 from wsabie.features.extractor_registry import restore_extractor
 from wsabie.io.alignment import AlignedTable, align_table
@@ -42,11 +42,11 @@ ItemData: TypeAlias = "str | Path | bytes | Image"
 class AnnotatorConfig:
     """The config of a folder of an annotator."""
 
-    model: ExtractorPartConfig
+    model: PartConfig
     feature_names: list[str] | None
     facts: dict[str, Any]
     dictionary: str | None = None
-    extractor: ExtractorPartConfig | None = None
+    extractor: PartConfig | None = None
 
 
 @dataclass
@@ -258,7 +258,7 @@ class Annotator(SavedModel):
         scaling = getattr(getattr(self.model, "joined_", self.model), "scaling_", None)
         if rejects is None or scaling is None or isinstance(rows.X, np.ndarray):
             return rows
-        refused = scaling.refused(rows.X)
+        refused = scaling.find_refused_rows(rows.X)
         for row in refused.tolist():
             rejects.add(rows.ids[row], "negative value", "the model was trained on counts")
         return rows.take(np.delete(np.arange(len(rows)), refused)) if len(refused) else rows

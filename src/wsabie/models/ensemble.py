@@ -83,9 +83,9 @@ def draw_column_sets(columns: ColumnSets, n_columns: int, n: int, seed: int) -> 
 
     Examples
     --------
-    >>> [found.tolist() for found in draw_column_sets([[0, 1], [2]], 3, 3, 0)]
+    >>> [columns.tolist() for columns in draw_column_sets([[0, 1], [2]], 3, 3, 0)]
     [[0, 1], [2], [0, 1]]
-    >>> [len(found) for found in draw_column_sets(0.5, 10, 2, 0)]
+    >>> [len(columns) for columns in draw_column_sets(0.5, 10, 2, 0)]
     [5, 5]
     """
     if columns is None or isinstance(columns, (float, int)):
@@ -157,7 +157,7 @@ class _Part(NamedTuple):
     columns: Int64 | slice  # their numbers, or a slice of all
     factor: np.float32
 
-    def of(self, rows: Matrix) -> Matrix:
+    def select(self, rows: Matrix) -> Matrix:
         return rows if isinstance(self.columns, slice) else rows[:, self.columns] * self.factor
 
 
@@ -273,15 +273,15 @@ class Ensemble(PointTransformer, LabelModel):
             inputs = fitted._check_rows(validation[0], "validation X")
             truth = fitted._build_truth(validation[1], count_rows(inputs))
             monitor = ValidationMonitor(fitted.joined_.scaling_(inputs), truth, fitted.joined_._n_threads)
-        for m, part in enumerate(fitted._parts(rows)):
-            started, weights = time.perf_counter(), sample_weight
+        for m, part in enumerate(fitted._list_parts(rows)):
+            start, weights = time.perf_counter(), sample_weight
             if self.by == "rows":
                 weights = draw_row_weights(sample_weight, rows.shape[0], self.seed, m)
             validation_rows = None
             if monitor is not None:
-                validation_rows = part.of(convert_to_matrix(monitor.inputs, rows.shape[1])), monitor.Y
-            model = self._member(m).fit(
-                part.of(rows),
+                validation_rows = part.select(convert_to_matrix(monitor.inputs, rows.shape[1])), monitor.Y
+            model = self._build_member(m).fit(
+                part.select(rows),
                 targets,
                 label_names=list(fitted.vocabulary_),
                 validation=validation_rows,
@@ -292,7 +292,7 @@ class Ensemble(PointTransformer, LabelModel):
             spread = _measure_spread(model, part, rows)
             fitted._add_member(model, part, spread)
             best = max((stats.validation for stats in model.history_ if stats.validation is not None), default=None)
-            sizes, seconds = (model.n_features_in_, spread, len(model.history_)), time.perf_counter() - started
+            sizes, seconds = (model.n_features_in_, spread, len(model.history_)), time.perf_counter() - start
             fitted.members_.append(EnsembleMember(model.seed, *sizes, best, seconds))
             fitted.history_ += model.history_
         if monitor is not None:
@@ -304,7 +304,7 @@ class Ensemble(PointTransformer, LabelModel):
     def check_parameters(self) -> None:
         """Raise InputError for parameters that no training can use."""
         super().check_parameters()
-        base = self._member(0)
+        base = self._build_member(0)
         base.check_parameters()
         require(
             base.similarity == "dot",
@@ -325,7 +325,7 @@ class Ensemble(PointTransformer, LabelModel):
             )
         return base
 
-    def _member(self, m: int) -> Wsabie:
+    def _build_member(self, m: int) -> Wsabie:
         """Return an unfitted member, which gets scaled rows."""
         member: Wsabie = clone(self._base).set_params(scaling=None, threads=self.threads, seed=self.seed + m)
         return member
@@ -345,7 +345,7 @@ class Ensemble(PointTransformer, LabelModel):
         self.joined_, self.members_, self.history_, self.validation_map_ = joined, [], [], None
         return convert_to_matrix(joined.scaling_(inputs), width), targets
 
-    def _parts(self, rows: Matrix) -> list[_Part]:
+    def _list_parts(self, rows: Matrix) -> list[_Part]:
         if self.by != "columns":
             return [_Part(slice(None), np.float32(1))] * self.n
         sets = draw_column_sets(self.columns, self.n_features_in_, self.n, self.seed)
@@ -457,7 +457,7 @@ def _measure_spread(model: Wsabie, part: _Part, rows: Matrix) -> float:
     """Return the standard deviation of a member's scores over labels, averaged over some training rows."""
     sample = rows[np.linspace(0, rows.shape[0] - 1, min(_SPREAD_ROWS, rows.shape[0])).astype(int)]
     ranges = iterate_row_ranges(sample.shape[0], len(model.vocabulary_))
-    deviations = [model.scores(part.of(sample[lo:hi])).std(1, dtype=np.float64) for lo, hi in ranges]
+    deviations = [model.scores(part.select(sample[lo:hi])).std(1, dtype=np.float64) for lo, hi in ranges]
     return max(float(np.concatenate(deviations).mean()), 1e-12)
 
 

@@ -1,9 +1,9 @@
-"""Explanation of a score by the contributions of visual words and their places in the picture.
+"""Explanation of a score by the contributions of visual words and their blocks in the picture.
 
 For "dot", f_y(x) = sum_t x_t (V_t . W_y) + bias: word t contributes x_t (V_t . W_y), and the contributions sum to the
 score (up to the bias). A weight per label and feature contributes x_t w_yt. The blocks of the picture with a word share
 its contribution equally. For other models, parts of the picture are covered in turn (`compute_occlusion_map`). A heat
-map draws the places.
+map draws the result.
 """
 
 import io
@@ -63,8 +63,8 @@ def share_among_blocks(contributions: ArrayLike, block_map: BlockMap) -> Float64
 
     Examples
     --------
-    >>> where = BlockMap(np.zeros((3, 4)), np.array([1, 1, 0], np.int32), 9, 9)
-    >>> share_among_blocks([2.0, 3.0, 0.0], where).tolist()
+    >>> block_map = BlockMap(np.zeros((3, 4)), np.array([1, 1, 0], np.int32), 9, 9)
+    >>> share_among_blocks([2.0, 3.0, 0.0], block_map).tolist()
     [1.5, 1.5, 2.0]
     """
     contributions = np.asarray(contributions, np.float64)
@@ -106,13 +106,13 @@ def build_heat_map(contributions: ArrayLike, block_map: BlockMap, shape: tuple[i
 
     Examples
     --------
-    >>> where = BlockMap(np.array([[0.0, 0, 2, 2], [1, 0, 3, 2]]), np.array([0, 1], np.int32), 4, 2)
-    >>> build_heat_map([4.0, -2.0], where)
+    >>> block_map = BlockMap(np.array([[0.0, 0, 2, 2], [1, 0, 3, 2]]), np.array([0, 1], np.int32), 4, 2)
+    >>> build_heat_map([4.0, -2.0], block_map)
     array([[ 1. ,  0.5, -0.5,  0. ],
            [ 1. ,  0.5, -0.5,  0. ]])
     """
     shares = share_among_blocks(contributions, block_map)
-    height, width = shape or _shape_of(block_map)
+    height, width = shape or _choose_shape(block_map)
     across, down = width / block_map.width, height / block_map.height
     edges = np.rint(block_map.boxes * [across, down, across, down]).astype(np.int64)
     left, top = np.minimum(edges[:, 0], width - 1), np.minimum(edges[:, 1], height - 1)
@@ -124,7 +124,7 @@ def build_heat_map(contributions: ArrayLike, block_map: BlockMap, shape: tuple[i
     return corners.cumsum(axis=0).cumsum(axis=1)[:height, :width]
 
 
-def _shape_of(block_map: BlockMap) -> tuple[int, int]:
+def _choose_shape(block_map: BlockMap) -> tuple[int, int]:
     scale = min(1.0, _LONGER_SIDE / max(block_map.width, block_map.height))
     return max(1, round(block_map.height * scale)), max(1, round(block_map.width * scale))
 
@@ -209,14 +209,14 @@ def compute_occlusion_map(annotator: Annotator, picture: UInt8, label: int) -> F
         pictures.append(_encode_png(covered))
     rows = annotator.rows_of_items([Item("the picture", content, ()) for content in pictures])
     model: Any = annotator.model
-    every = model.scores(rows).astype(np.float64)
-    scores = every[:, label] - every.mean(axis=1)
-    fallen, weights = np.zeros((height, width)), np.zeros((height, width))
+    all_scores = model.scores(rows).astype(np.float64)
+    scores = all_scores[:, label] - all_scores.mean(axis=1)
+    losses, weights = np.zeros((height, width)), np.zeros((height, width))
     for (left, top, right, bottom), score in zip(boxes, scores[1:], strict=True):
         weight = np.outer(_compute_nearness(bottom - top), _compute_nearness(right - left))
-        fallen[top:bottom, left:right] += (scores[0] - score) * weight
+        losses[top:bottom, left:right] += (scores[0] - score) * weight
         weights[top:bottom, left:right] += weight
-    return fallen / weights
+    return losses / weights
 
 
 def _list_starts(length: int, side: int) -> list[int]:
@@ -315,7 +315,7 @@ def compute_contributions(model: LabelModel, X: Matrix, label: str) -> Float32:
 
 
 def explain_picture(annotator: Annotator, content: ItemContent, label: str | None = None) -> LabelExplanation:
-    """Build a heat map of the places in a picture that speak for a label (by default the best one).
+    """Build a heat map of the parts of a picture that speak for a label (by default the best one).
 
     Raises
     ------

@@ -34,7 +34,7 @@ from wsabie.storage.schema_validation import Count, PositiveCount, check_array, 
 class NeighbourVotes(ScaledRanker):
     """Base of models whose k neighbours vote for their labels, each with its cosine.
 
-    A subclass implements `_keep`, `_nearest` and `_restore_tensors`.
+    A subclass implements `_store_rows`, `_find_nearest` and `_restore_tensors`.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class NeighbourVotes(ScaledRanker):
 
     def _learn(self, inputs: FeatureMatrix, targets: Matrix, progress: Progress) -> None:
         self.targets_ = (targets > 0).astype(np.float32)
-        self._keep(convert_to_matrix(scale_to_unit(inputs), self.n_features_in_))
+        self._store_rows(convert_to_matrix(scale_to_unit(inputs), self.n_features_in_))
 
     def neighbours(  # type: ignore[override]  # rows have neighbours here, and labels no vectors
         self, X: Matrix, k: int | None = None
@@ -62,18 +62,18 @@ class NeighbourVotes(ScaledRanker):
             Row numbers in training, nearest first; -1 where there are fewer than k.
         cosines : (n, k) float32, -inf where `rows` is -1
         """
-        return self._nearest(self._check_rows(X), self.k if k is None else k)
+        return self._find_nearest(self._check_rows(X), self.k if k is None else k)
 
     @abstractmethod
-    def _keep(self, train: Matrix) -> None:
+    def _store_rows(self, train: Matrix) -> None:
         """Store the training rows, which have unit length."""
 
     @abstractmethod
-    def _nearest(self, inputs: FeatureMatrix, k: int) -> tuple[Int64, Float32]:
+    def _find_nearest(self, inputs: FeatureMatrix, k: int) -> tuple[Int64, Float32]:
         """Return the neighbours of checked rows; see `neighbours`."""
 
     def _scores(self, inputs: FeatureMatrix) -> Float32:
-        rows, cosines = self._nearest(inputs, min(self.k, self.targets_.shape[0]))
+        rows, cosines = self._find_nearest(inputs, min(self.k, self.targets_.shape[0]))
         voters = np.arange(len(rows) + 1) * rows.shape[1]
         weights = np.maximum(cosines, 0).ravel()  # 0 where there is no neighbour
         votes = csr_matrix((weights, np.maximum(rows, 0).ravel(), voters), shape=(len(rows), self.targets_.shape[0]))
@@ -159,10 +159,10 @@ class NearestNeighbours(NeighbourVotes):
         self.train_ = restore_matrix("train", tensors, (rows, width) if "train" in tensors else (width, rows))
         self.targets_ = restore_matrix("targets", tensors, (rows, len(self.vocabulary_)))
 
-    def _keep(self, train: Matrix) -> None:
+    def _store_rows(self, train: Matrix) -> None:
         self.train_ = index_by_feature(train)
 
-    def _nearest(self, inputs: FeatureMatrix, k: int) -> tuple[Int64, Float32]:
+    def _find_nearest(self, inputs: FeatureMatrix, k: int) -> tuple[Int64, Float32]:
         return find_nearest_rows(scale_to_unit(self.scaling_(inputs)), self.train_, self.targets_.shape[0], k)
 
 
@@ -260,7 +260,9 @@ class ApproximateNeighbours(NeighbourVotes):
 
     def leaves(self, X: Matrix) -> Int64:
         """Return the leaf of each row, 0 to 2^depth_ - 1, in which its neighbours are searched, (n,)."""
-        return self._leaves(convert_to_matrix(scale_to_unit(self.scaling_(self._check_rows(X))), self.n_features_in_))
+        return self._find_leaves(
+            convert_to_matrix(scale_to_unit(self.scaling_(self._check_rows(X))), self.n_features_in_)
+        )
 
     def check_parameters(self) -> None:
         """Raise InputError for parameters that no training can use."""
@@ -268,7 +270,7 @@ class ApproximateNeighbours(NeighbourVotes):
         usable = self.depth == "auto" or (is_whole(self.depth) and int(self.depth) >= 0)
         require(usable, f'depth is {self.depth!r}; choose "auto" or a whole number from 0')
 
-    def _keep(self, train: Matrix) -> None:
+    def _store_rows(self, train: Matrix) -> None:
         n, d = train.shape
         self.depth_ = choose_tree_depth(n) if self.depth == "auto" else int(self.depth)
         if self.depth_ >= n.bit_length():
@@ -279,29 +281,29 @@ class ApproximateNeighbours(NeighbourVotes):
         nodes = 2**self.depth_ - 1
         self.directions_ = np.random.default_rng(self.seed).standard_normal((nodes, d), np.float32)
         self.thresholds_ = np.zeros(nodes)
-        leaves = self._grow(train)
+        leaves = self._grow_tree(train)
         self.order_ = np.argsort(leaves, kind="stable")
-        self.train_ = self._arrange(train)
+        self.train_ = self._sort_by_leaf(train)
 
-    def _grow(self, train: Matrix) -> Int64:
+    def _grow_tree(self, train: Matrix) -> Int64:
         """Set the thresholds level by level; return the leaf of every training row."""
-        place, bounds = np.zeros(train.shape[0], np.int64), _compute_bounds(train.shape[0], 0)
+        branches, bounds = np.zeros(train.shape[0], np.int64), _compute_bounds(train.shape[0], 0)
         for level in range(self.depth_):
             first = 2**level - 1
-            projected = self._project(train, first + place)
-            order = np.lexsort((projected, place))
+            projected = self._project(train, first + branches)
+            order = np.lexsort((projected, branches))
             middle = (bounds[:-1] + bounds[1:]) // 2
             self.thresholds_[first : 2 * first + 1] = projected[order[np.stack([middle - 1, middle])]].mean(0)
             bounds = _compute_bounds(train.shape[0], level + 1)
-            place[order] = np.repeat(np.arange(2 ** (level + 1)), np.diff(bounds))
-        return place
+            branches[order] = np.repeat(np.arange(2 ** (level + 1)), np.diff(bounds))
+        return branches
 
-    def _leaves(self, rows: Matrix) -> Int64:
-        place = np.zeros(rows.shape[0], np.int64)
+    def _find_leaves(self, rows: Matrix) -> Int64:
+        branches = np.zeros(rows.shape[0], np.int64)
         for level in range(self.depth_):
-            node = 2**level - 1 + place
-            place = 2 * place + (self._project(rows, node) > self.thresholds_[node])
-        return place
+            nodes = 2**level - 1 + branches
+            branches = 2 * branches + (self._project(rows, nodes) > self.thresholds_[nodes])
+        return branches
 
     def _project(self, rows: Matrix, nodes: Int64) -> Float64:
         """Return the inner product of each row with the direction of its node, from its non-zeros."""
@@ -317,7 +319,7 @@ class ApproximateNeighbours(NeighbourVotes):
             out[lo:hi] = sum_rows(rows.data[span] * directions, indptr - indptr[0])
         return out
 
-    def _arrange(self, train: Matrix) -> Matrix:
+    def _sort_by_leaf(self, train: Matrix) -> Matrix:
         bounds = _compute_bounds(train.shape[0], self.depth_)
         if not hasattr(train, "tocsr"):
             return train[self.order_]
@@ -327,7 +329,7 @@ class ApproximateNeighbours(NeighbourVotes):
             leaf.resize(leaf.shape[0], largest)
         return csr_matrix(vstack(leaves, format="csr"))
 
-    def _leaf(self, leaf: int, lo: int, hi: int) -> Matrix:
+    def _slice_leaf(self, leaf: int, lo: int, hi: int) -> Matrix:
         """Return the training rows of a leaf, sharing memory."""
         if not hasattr(self.train_, "tocsr"):
             return self.train_[lo:hi]
@@ -337,16 +339,16 @@ class ApproximateNeighbours(NeighbourVotes):
         parts = (self.train_.data[start:end], self.train_.indices[start:end], indptr - start)
         return csr_matrix(parts, shape=(d, hi - lo))
 
-    def _nearest(self, inputs: FeatureMatrix, k: int) -> tuple[Int64, Float32]:
+    def _find_nearest(self, inputs: FeatureMatrix, k: int) -> tuple[Int64, Float32]:
         rows = scale_to_unit(self.scaling_(inputs))
-        leaves = self._leaves(convert_to_matrix(rows, self.n_features_in_))
+        leaves = self._find_leaves(convert_to_matrix(rows, self.n_features_in_))
         bounds = _compute_bounds(len(self.order_), self.depth_)
         ids, cosines = np.empty((len(leaves), k), np.int64), np.empty((len(leaves), k), np.float32)
         for leaf in np.unique(leaves):
             lo, hi = int(bounds[leaf]), int(bounds[leaf + 1])
             row_ids = np.flatnonzero(leaves == leaf)
             numbers, cosines[row_ids] = find_nearest_rows(
-                take_rows(rows, row_ids), self._leaf(leaf, lo, hi), hi - lo, k
+                take_rows(rows, row_ids), self._slice_leaf(leaf, lo, hi), hi - lo, k
             )
             ids[row_ids] = np.where(numbers < 0, -1, self.order_[lo + np.maximum(numbers, 0)])
         return ids, cosines

@@ -129,10 +129,10 @@ def test_units_of_one_column_alone_do_not_matter_where_columns_are_standardised(
 def test_dense_scalings_are_restored_and_refuse_other_widths(constant: bool) -> None:
     X = np.random.default_rng(0).standard_normal((30, 4)).astype(np.float32)
     scale = RowScaling.fit(X, 4, "auto", constant)
-    again = RowScaling.restored(scale.method, scale.tensors(), 4)
+    again = RowScaling.from_tensors(scale.method, scale.tensors(), 4)
     assert np.array_equal(again(X), scale(X))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="do not agree"):
-        RowScaling.restored(scale.method, scale.tensors(), 5)
+        RowScaling.from_tensors(scale.method, scale.tensors(), 5)
 
 
 def test_rows_that_are_all_equal_are_the_constant() -> None:
@@ -195,8 +195,8 @@ def test_negative_counts_are_named() -> None:
 def test_rows_with_negative_counts_are_listed_wherever_in_the_row_these_stand() -> None:
     scale = RowScaling.fit(check_features(sp.csr_matrix(COUNTS)), 3, "auto")
     rows = sp.csr_matrix(np.array([[-1, 2, 0], [0, 0, 0], [1, 0, 2], [0, 3, -1], [-2, 0, -3]], np.float32))
-    assert scale.refused(rows).tolist() == [0, 3, 4]
-    assert not len(scale.refused(sp.csr_matrix(COUNTS)))
+    assert scale.find_refused_rows(rows).tolist() == [0, 3, 4]
+    assert not len(scale.find_refused_rows(sp.csr_matrix(COUNTS)))
 
 
 def test_unknown_choice() -> None:

@@ -133,7 +133,7 @@ def test_scores_come_in_blocks_that_fit_in_memory() -> None:
     n_labels = 400_000
     space = JointSpace(4, "dot", np.ones((1, 16), np.float32), np.zeros((n_labels, 16), np.float32), np.zeros(n_labels))
     lows, rows = [], 0
-    for lo, scores in ValidationMonitor(X, Y, 1).blocks_of_scores(space):
+    for lo, scores in ValidationMonitor(X, Y, 1).iterate_score_blocks(space):
         assert scores.nbytes <= BLOCK_BYTES
         assert scores.shape[1] == n_labels
         lows.append(lo)

@@ -25,7 +25,7 @@ def entities() -> dict[str, FittedEntities]:
     fitted = fit_entities({"track": tracks(), "artist": EntityKind("artist", ids=["a", "b", "c"])})
     space = MultiRelationSpace.random({"track": 30, "artist": 3}, 20, "dot", np.random.default_rng(0))
     track = fitted["track"]
-    track.points = track.points_of(space, track.inputs(features()))
+    track.points = track.compute_points(space, track.inputs(features()))
     return fitted
 
 

@@ -113,7 +113,7 @@ def test_map_by_hand() -> None:
     data = prepare_relation_data(world())
     space = space_for(data)
     holdout = data.holdout_pairs(Relation("track", "track", [("t0", "t12"), ("t0", "t9")]))
-    points = data.entities["track"].points_of(space, data.inputs["track"])
+    points = data.entities["track"].compute_points(space, data.inputs["track"])
     precisions = []
     trained = data.pairs[next(r for r in data.pairs if r.name == "track - track")].toarray()
     for query, relevant in ((0, {12, 9}), (12, {0}), (9, {0})):

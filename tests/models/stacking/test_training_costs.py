@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 import wsabie
+from wsabie.models.stacking.auto_ranker import DataSize, estimate_seconds
 from wsabie.models.stacking.fusion import build_members
-from wsabie.models.stacking.training_costs import DataSize, estimate_seconds
 
 
 def measure(n: int, n_labels: int, n_features: int, is_sparse: bool) -> DataSize:

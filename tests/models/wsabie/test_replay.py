@@ -68,7 +68,7 @@ def test_what_is_seen_again_has_the_old_proportions() -> None:
     shares = []
     for epoch in range(30):
         row_ids = memory._sample_rows(10, np.random.default_rng(epoch))
-        assert len(row_ids) == replay.FEWEST
+        assert len(row_ids) == replay.MIN_REPLAYED
         shares.append((memory.Y[row_ids].indices == 0).mean())
     in_buffer = (memory.Y.indices == 0).mean()
     assert in_buffer < 0.82
@@ -111,7 +111,7 @@ def test_auto_is_a_few_megabytes() -> None:
     Y = csr_matrix((np.ones(20_000, np.int8), np.arange(20_000) % 7, np.arange(20_001)), (20_000, 7))
     memory = update_buffer(None, check_features(X), 5_000, Y, None, "auto", 0)
     assert len(memory) < 20_000
-    assert 0.8 * replay.BYTES < memory.nbytes < 1.1 * replay.BYTES
+    assert 0.8 * replay.AUTO_BUFFER_BYTES < memory.nbytes < 1.1 * replay.AUTO_BUFFER_BYTES
 
 
 def test_old_points_are_held_by_the_rows_they_have_seen() -> None:
@@ -241,7 +241,7 @@ def test_new_rows_count_more_around_a_mean_alone() -> None:
         ) as mocked:
             fitted.partial_fit(extra, new)
         weighed[similarity] = mocked.call_args.args[-1]
-    assert weighed == {"dot": replay.SEATED, "euclidean": 1}
+    assert weighed == {"dot": replay.REFIT_FACTOR, "euclidean": 1}
 
 
 def level_of(space: JointSpace, memory: ReplayBuffer) -> Any:

@@ -370,8 +370,8 @@ class FeatureExtractorConfig:
 
 
 @dataclass(frozen=True)
-class ExtractorPartConfig:
-    """Config of a nested extractor: its kind and its own config."""
+class PartConfig:
+    """Kind and config of an object that is nested in the folder of another."""
 
     kind: str
     config: JsonObject

@@ -13,7 +13,7 @@ from wsabie.core.executors import ProcessExecutor
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import require
 from wsabie.features.base.extraction_tasks import ItemFeatures
-from wsabie.features.base.feature_extractor import EncodedRow, ExtractorPartConfig, FeatureExtractor
+from wsabie.features.base.feature_extractor import EncodedRow, FeatureExtractor, PartConfig
 from wsabie.features.base.sampling import WorkContext, format_nothing_readable, select_evenly
 from wsabie.features.base.table_builder import build_feature_table
 from wsabie.features.images.image_decoder import UnreadableItemError
@@ -55,7 +55,7 @@ def balance_part(values: Float32, balance: Balance, logs: bool) -> Float32:
 class ConcatenatedFeaturesConfig:
     """Config of the folder of a concatenation."""
 
-    parts: list[ExtractorPartConfig]
+    parts: list[PartConfig]
     balance: Balance
 
 
@@ -199,7 +199,7 @@ log = logging.getLogger("wsabie")
 class KernelPcaExtractorConfig:
     """Config of the folder of an extractor of components."""
 
-    inner: ExtractorPartConfig
+    inner: PartConfig
     map: JsonObject
 
 

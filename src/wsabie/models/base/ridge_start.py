@@ -210,8 +210,8 @@ def _sum_squares(table: Float32) -> Float32:
 def take_few_rows(inputs: FeatureMatrix, targets: Matrix) -> tuple[FeatureMatrix, Matrix]:
     """Return evenly spread rows for `compute_margin_scale`, so few that scores of all labels fit."""
     n, n_labels = targets.shape
-    chosen = np.arange(0, n, -(-n * n_labels // _GAP_SCORES))
-    return take_rows(inputs, chosen), targets[chosen]
+    row_ids = np.arange(0, n, -(-n * n_labels // _GAP_SCORES))
+    return take_rows(inputs, row_ids), targets[row_ids]
 
 
 def _compute_scale(space: JointSpace, inputs: FeatureMatrix, targets: Matrix, margin: float, run: Spread) -> float:
@@ -227,9 +227,9 @@ def compute_margin_scale(scores: Float32, targets: Matrix, margin: float) -> flo
     """Return the score factor that puts own labels one margin above the mean of all, in the median."""
     pairs = targets.tocoo()
     has_scores = np.asarray(scores.any(axis=1))
-    own = (pairs.data > 0) & has_scores[pairs.row]
-    of_row, of_label = pairs.row[own], pairs.col[own]
-    return margin * _invert_median(scores[of_row, of_label] - scores.mean(axis=1)[of_row])
+    is_used = (pairs.data > 0) & has_scores[pairs.row]
+    rows, label_ids = pairs.row[is_used], pairs.col[is_used]
+    return margin * _invert_median(scores[rows, label_ids] - scores.mean(axis=1)[rows])
 
 
 def _invert_median(values: Float32) -> float:

@@ -57,12 +57,12 @@ class RowScaling:
         """
         require(scaling in ("auto", "tfidf", None), f'scaling is {scaling!r}; choose "auto", "tfidf" or None')
         if not isinstance(X, Csr):
-            return cls.of_columns(scaling, lambda: _compute_moments(X), constant)
+            return cls.from_columns(scaling, lambda: _compute_moments(X), constant)
         least = float(X.data.min(initial=0))
-        return cls.of_counts(scaling, n_features, X.n_rows, least, lambda: _count_positive_rows(X, n_features))
+        return cls.from_counts(scaling, n_features, X.n_rows, least, lambda: _count_positive_rows(X, n_features))
 
     @classmethod
-    def of_counts(
+    def from_counts(
         cls, scaling: Scaling, n_features: int, n_rows: int, least: float, count_rows: Callable[[], Int64]
     ) -> "RowScaling":
         """Build the scaling of sparse rows from the least value and each feature's number of rows above 0."""
@@ -74,7 +74,7 @@ class RowScaling:
         return cls("tfidf", compute_idf(count_rows(), n_rows), empty)
 
     @classmethod
-    def of_columns(
+    def from_columns(
         cls, scaling: Scaling, moments: Callable[[], tuple[Float64, Float64]], constant: bool = False
     ) -> "RowScaling":
         """Build the scaling of dense rows from the mean and the standard deviation of each column."""
@@ -96,7 +96,7 @@ class RowScaling:
         return {"scaling/weight": self.weight, "scaling/shift": self.shift}
 
     @classmethod
-    def restored(cls, method: Method, tensors: Mapping[str, Array], n_features: int) -> "RowScaling":
+    def from_tensors(cls, method: Method, tensors: Mapping[str, Array], n_features: int) -> "RowScaling":
         """Restore a scaling; ValueError if the sizes of `tensors` do not fit `method`."""
         method = read_config(Method, method)  # type: ignore[arg-type]
         weight = 0 if method == "none" else n_features + int(method == "homogeneous")
@@ -104,7 +104,7 @@ class RowScaling:
         sizes = {"scaling/weight": weight, "scaling/shift": shift}
         return cls(method, *(check_array(tensors, name, "float32", (n,)) for name, n in sizes.items()))
 
-    def refused(self, X: Matrix) -> Int64:
+    def find_refused_rows(self, X: Matrix) -> Int64:
         """Return the numbers of sparse rows with a negative value where counts are expected."""
         if self.method not in ("log", "tfidf") or X.data.min(initial=0) >= 0:
             return np.zeros(0, np.int64)

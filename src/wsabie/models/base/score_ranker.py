@@ -136,4 +136,4 @@ class ScaledRanker(OneStepRanker):
 
     def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
-        self.scaling_ = RowScaling.restored(config["scaling"], tensors, self.n_features_in_)
+        self.scaling_ = RowScaling.from_tensors(config["scaling"], tensors, self.n_features_in_)

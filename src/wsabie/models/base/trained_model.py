@@ -127,7 +127,7 @@ class TrainedModel(TrainingParameters, LabelModel):
 
     def _fit_calibration(self, monitor: ValidationMonitor) -> Calibration | None:
         """Fit a sigmoid per label to the validation rows; None if all their labels are right, or all wrong."""
-        pairs = sample_pairs(monitor.blocks_of_scores(self.space_), monitor.Y, seed=self.seed)
+        pairs = sample_pairs(monitor.iterate_score_blocks(self.space_), monitor.Y, seed=self.seed)
         if len(retired_ids := self.vocabulary_.retired_ids()):
             is_active = ~np.isin(pairs.labels, retired_ids)
             scores, labels, outcomes, weights = pairs
@@ -334,7 +334,7 @@ class TrainedModel(TrainingParameters, LabelModel):
     def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
         fields = read_config(TrainedModelConfig, config)
-        self.scaling_ = RowScaling.restored(fields.scaling, tensors, self.n_features_in_)
+        self.scaling_ = RowScaling.from_tensors(fields.scaling, tensors, self.n_features_in_)
         self.history_, self.settings_, self.calibration_ = fields.history, config["settings"], None
         if fields.calibration is not None:
             offsets = check_array(tensors, "calibration/offsets", "float32", (len(self.vocabulary_),))

@@ -72,9 +72,9 @@ class TrainingRows:
         n = self.targets.shape[0]
         if n <= most:
             return self.inputs, self.targets, self.weights
-        chosen = np.sort(rng.choice(n, most, replace=False))
-        weights = None if self.weights is None else self.weights[chosen]
-        return take_rows(self.inputs, chosen), self.targets[chosen], weights
+        row_ids = np.sort(rng.choice(n, most, replace=False))
+        weights = None if self.weights is None else self.weights[row_ids]
+        return take_rows(self.inputs, row_ids), self.targets[row_ids], weights
 
     def build_data(self, scaling: RowScaling, pair_weighting: PairWeighting, seed: int) -> TrainingData:
         """Return the rows as data of the trainer."""
@@ -95,8 +95,8 @@ class ShardedRows(TrainingRows):
         shards = self.inputs.shards
         least, statistics = float(shards.facts["least"]), shards.read_statistics()
         if shards.is_dense:
-            return RowScaling.of_columns(method, lambda: (statistics["mean"], statistics["deviation"]), constant=True)
-        return RowScaling.of_counts(method, n_features, len(shards), least, lambda: statistics["rows_above_0"])
+            return RowScaling.from_columns(method, lambda: (statistics["mean"], statistics["deviation"]), constant=True)
+        return RowScaling.from_counts(method, n_features, len(shards), least, lambda: statistics["rows_above_0"])
 
     def compute_checksum(self) -> int:
         """Return the CRC-32 of what identifies the shards."""

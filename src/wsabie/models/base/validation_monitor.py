@@ -103,7 +103,7 @@ class ValidationMonitor:
             return dict.fromkeys(names, 0.0)
         if not isinstance(space, JointSpace):
             lengths = sorted({_parse_cutoff(name) for name in names} - {0})
-            means = evaluate_scores(self.blocks_of_scores(space), self.Y, ks=lengths).means
+            means = evaluate_scores(self.iterate_score_blocks(space), self.Y, ks=lengths).means
             return {name: float(means[name]) for name in names}
         with KernelThreads(self.threads) as threads:
             points = space.points(self.inputs, threads.split)
@@ -120,7 +120,7 @@ class ValidationMonitor:
             space, truth = replace(space, labels=space.labels[:1], bias=space.bias[:1]), csr_matrix([[1]])
         ValidationMonitor(row, truth, 1).figures(space)
 
-    def blocks_of_scores(self, space: EmbeddingSpace) -> Iterator[tuple[int, Float32]]:
+    def iterate_score_blocks(self, space: EmbeddingSpace) -> Iterator[tuple[int, Float32]]:
         """Yield all scores in blocks: (first row, (b, n_labels))."""
         with KernelThreads(self.threads) as threads:
             for lo, hi in iterate_row_ranges(self.n_rows, space.n_labels):

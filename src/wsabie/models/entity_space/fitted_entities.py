@@ -102,7 +102,7 @@ class FittedEntities:
         )
         return np.array(listed, np.int64)
 
-    def points_of(self, space: MultiRelationSpace, rows: Inputs | None, run: Spread = run_at_once) -> Float32:
+    def compute_points(self, space: MultiRelationSpace, rows: Inputs | None, run: Spread = run_at_once) -> Float32:
         """Return the points (n, dim) float32 of scaled rows, or of all items of the kind, by threads of `run`."""
         if rows is None:
             return space.tables[self.table][:, : space.dim] if self.points is None else self.points
@@ -173,7 +173,7 @@ def restore_entities(name: str, config: EntitiesConfig, tensors: Mapping[str, Ar
         kind_tensors = {
             key.removeprefix(f"{name}/"): array for key, array in tensors.items() if key.startswith(f"{name}/")
         }
-        entities.scaling = RowScaling.restored(config.scaling, kind_tensors, entities.n_features)
+        entities.scaling = RowScaling.from_tensors(config.scaling, kind_tensors, entities.n_features)
         entities.points = check_array(kind_tensors, "points", "float32", (len(entities.vocabulary), None))
     elif config.n_features:
         raise ValueError(f"the kind {name!r} has n_features and no scaling")
@@ -256,7 +256,7 @@ def add_entities(entities: FittedEntities, kind: EntityKind, space: MultiRelatio
     entities.vocabulary.add([name for name in names if name not in entities.vocabulary])
     points = np.zeros((len(entities.vocabulary), space.dim), np.float32)
     points[: len(entities.points)] = entities.points
-    points[entities.vocabulary.ids(names)] = entities.points_of(
+    points[entities.vocabulary.ids(names)] = entities.compute_points(
         space, entities.inputs(kind.X, f"the features of {kind.name!r}")
     )
     return replace(entities, points=points)
@@ -273,8 +273,8 @@ def _renumber_pairs(
         names[1] = names[0]  # such pairs have no direction
     Y = build_pair_matrix(relation, names[0], names[1], (not ends[0].n_features, not ends[1].n_features)).tocoo()
     rows, columns = (
-        numbers if own is end.vocabulary else end.vocabulary.ids(own)[numbers]
-        for numbers, own, end in zip((Y.row, Y.col), names, ends, strict=True)
+        numbers if side_names is end.vocabulary else end.vocabulary.ids(side_names)[numbers]
+        for numbers, side_names, end in zip((Y.row, Y.col), names, ends, strict=True)
     )
     return csr_matrix((Y.data, (rows, columns)), (len(ends[0].vocabulary), len(ends[1].vocabulary)))
 
@@ -286,9 +286,9 @@ def _collect_points(
     points: dict[str, Float32] = {}
     for name, kind in kinds.items():
         table = space.tables.get(kind.table, tables.allocate_zeros(0, space.dim))
-        old = table if kind.points is None else kind.points
+        old_points = table if kind.points is None else kind.points
         points[name] = tables.allocate_zeros(len(kind.vocabulary), space.dim)
-        points[name][: len(old), : space.dim] = old[:, : space.dim]
+        points[name][: len(old_points), : space.dim] = old_points[:, : space.dim]
     for relation, Y in pairs.items():  # later relations may have added items
         Y.resize(len(points[relation.query_kind]), len(points[relation.target_kind]))
     free = [name for name, kind in kinds.items() if not kind.n_features]
@@ -296,11 +296,11 @@ def _collect_points(
     sums = {name: _sum_partner_points(name, n_old[name], pairs, points) for name in free}
     rng = np.random.default_rng([seed, 2])
     for name in free:
-        old_points, fresh = points[name][: n_old[name]], points[name][n_old[name] :]
+        old_points, new_points = points[name][: n_old[name]], points[name][n_old[name] :]
         lengths = np.sqrt(np.einsum("ij,ij->i", sums[name], sums[name]))[:, None]
         norm = float(np.sqrt(np.einsum("ij,ij->i", old_points, old_points)).mean()) if len(old_points) else 1.0
-        anywhere = tables.draw_gaussian(len(fresh), space.dim, space.dim**-0.5, rng)
-        fresh[:] = np.where(lengths > 0, sums[name] * (norm / np.maximum(lengths, 1e-12)), anywhere)
+        random_points = tables.draw_gaussian(len(new_points), space.dim, space.dim**-0.5, rng)
+        new_points[:] = np.where(lengths > 0, sums[name] * (norm / np.maximum(lengths, 1e-12)), random_points)
     return MultiRelationSpace(space.dim, space.similarity, points, frozenset(kinds) - frozenset(free))
 
 

@@ -85,10 +85,10 @@ class FittedSpace(FittedModel):
         """
         entities = self.find_entities(kind)
         if items is None:
-            return entities.points_of(self.space_, None)
+            return entities.compute_points(self.space_, None)
         if _are_rows(items):
-            return entities.points_of(self.space_, entities.inputs(items))
-        return np.ascontiguousarray(entities.points_of(self.space_, None)[entities.ids(items)])
+            return entities.compute_points(self.space_, entities.inputs(items))
+        return np.ascontiguousarray(entities.compute_points(self.space_, None)[entities.ids(items)])
 
     def rank(
         self,
@@ -151,7 +151,7 @@ class FittedSpace(FittedModel):
         """Return the k items of a kind that are nearest to an item by cosine, with their cosines."""
         entities = self.find_entities(kind)
         k = min(check_positive_integer(k, "k"), max(len(entities.vocabulary) - 1, 1))
-        ids, cosines = find_label_neighbours(entities.points_of(self.space_, None), entities.ids(entity), k)
+        ids, cosines = find_label_neighbours(entities.compute_points(self.space_, None), entities.ids(entity), k)
         return name_best(entities.vocabulary, ids, cosines)[0]
 
     def evaluate(
@@ -217,7 +217,7 @@ class FittedSpace(FittedModel):
         """Return the search index of a kind, built once for a fitted space."""
         indices = self._build_once("_searched", self.kinds_, dict[str, ExactIndex])
         if kind not in indices:
-            points = self.kinds_[kind].points_of(self.space_, None)
+            points = self.kinds_[kind].compute_points(self.space_, None)
             indices[kind] = ExactIndex(points, similarity=self.space_.similarity)
         return indices[kind]
 

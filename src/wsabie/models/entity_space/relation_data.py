@@ -55,9 +55,9 @@ class EntityRows(NamedTuple):
     def points(self, space: MultiRelationSpace, threads: KernelThreads, row_ids: Int64 | None = None) -> Float32:
         """Return the points of all rows or of those in `row_ids`, (n, dim) float32 in C order."""
         if self.rows is None or row_ids is None:
-            points = self.kind.points_of(space, self.rows, threads.split)
+            points = self.kind.compute_points(space, self.rows, threads.split)
             return np.ascontiguousarray(points if row_ids is None else points[row_ids])
-        return self.kind.points_of(space, take_rows(self.rows, row_ids), threads.split)
+        return self.kind.compute_points(space, take_rows(self.rows, row_ids), threads.split)
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ class HoldoutPairs:
     def limit(self, most: int) -> "HoldoutPairs":
         """Reduce the queries at even steps, so that there are at most so many scores."""
         n, most_queries = self.Y.shape[0], max(1, most // max(self.Y.shape[1], 1))
-        return self if n <= most_queries else self.take(np.linspace(0, n - 1, most_queries).astype(int))
+        return self if n <= most_queries else self.select_queries(np.linspace(0, n - 1, most_queries).astype(int))
 
-    def take(self, rows: Int64) -> "HoldoutPairs":
+    def select_queries(self, rows: Int64) -> "HoldoutPairs":
         """Return the pairs of some of the queries."""
         exclude = None if self.exclude is None else self.exclude[rows]
         return replace(self, Y=self.Y[rows], exclude=exclude, query_ids=self.query_ids[rows])
@@ -303,7 +303,7 @@ def build_holdout_pairs(
         Y = Y - Y.multiply(exclude != 0)
         Y.eliminate_zeros()
     with_pairs = np.flatnonzero(np.diff(Y.indptr)).astype(np.int64)
-    return HoldoutPairs(relation.name, query, target, Y, exclude, np.arange(Y.shape[0])).take(with_pairs)
+    return HoldoutPairs(relation.name, query, target, Y, exclude, np.arange(Y.shape[0])).select_queries(with_pairs)
 
 
 def build_fitted_pair_matrix(relation: Relation, entities: Mapping[str, FittedEntities]) -> Matrix:

@@ -161,7 +161,7 @@ class Space(LoopParameters, FittedSpace):
         with KernelThreads(settings.threads) as threads:
             for kind in fitted.kinds_.values():
                 if kind.n_features:
-                    kind.points = kind.points_of(fitted.space_, data.inputs[kind.name], threads.split)
+                    kind.points = kind.compute_points(fitted.space_, data.inputs[kind.name], threads.split)
         self._replace_state(fitted)
         return self
 

@@ -9,7 +9,7 @@ from wsabie.core.arrays import Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import check_positive_integer, require
-from wsabie.features.base.feature_extractor import ExtractorPartConfig, FeatureExtractor
+from wsabie.features.base.feature_extractor import FeatureExtractor, PartConfig
 from wsabie.features.base.sampling import RunOptions
 from wsabie.features.extractor_registry import restore_extractor
 from wsabie.io.alignment import AlignedTable, align_table
@@ -36,7 +36,7 @@ class SpaceAnnotatorConfig:
     space: JsonObject
     columns: dict[str, ColumnsConfig]
     facts: JsonObject
-    extractors: dict[str, ExtractorPartConfig]
+    extractors: dict[str, PartConfig]
 
 
 @dataclass

@@ -48,7 +48,7 @@ class PairMonitor(ValidationMonitor):
     inputs : Csr or (n, n_features) float32
         Scaled rows of the quadruplets.
     quadruplets : QuadrupletBatch
-    pairs_of : callable
+    build_index : callable
         Builds the index that scores pairs of labels from a PartsSpace.
     decides : bool
         `PAIRS` chooses the epoch, instead of the figure of the pictures.
@@ -59,37 +59,37 @@ class PairMonitor(ValidationMonitor):
         pictures: ValidationMonitor,
         inputs: FeatureMatrix,
         quadruplets: QuadrupletBatch,
-        pairs_of: Callable[[PartsSpace], LabelPairIndex],
+        build_index: Callable[[PartsSpace], LabelPairIndex],
         *,
         decides: bool,
     ) -> None:
         super().__init__(pictures.inputs, pictures.Y, pictures.threads, None, pictures.metric)
         self.objects, self.parts = (take_rows(inputs, rows) for rows in (quadruplets.objects, quadruplets.parts))
-        self.quadruplets, self.pairs_of, self.decides = quadruplets, pairs_of, decides
+        self.quadruplets, self.build_index, self.decides = quadruplets, build_index, decides
 
     def figures(self, space: Any) -> dict[str, float]:
         """Return figures by name; the one that chooses the epoch comes first."""
         if isinstance(space, JointSpace):
             return super().figures(space)
-        of_pictures, of_pairs = super().figures(space.items), {PAIRS: self._measure_pairs(space)}
-        return of_pairs | of_pictures if self.decides else of_pictures | of_pairs
+        picture_figures, pair_figures = super().figures(space.items), {PAIRS: self._measure_pairs(space)}
+        return pair_figures | picture_figures if self.decides else picture_figures | pair_figures
 
     def warm_up(self, space: Any) -> None:
         """Do nothing: a figure is faster than an epoch and compiles its kernels itself."""
 
     def _measure_pairs(self, space: PartsSpace) -> float:
-        n, n_labels, pairs = len(self.quadruplets.objects), space.n_labels, self.pairs_of(space)
-        couples = self._couples(n_labels, pairs.n_pairs) if n_labels**2 > MOST_PAIRS else None
+        n, n_labels, pairs = len(self.quadruplets.objects), space.n_labels, self.build_index(space)
+        couples = self._draw_couples(n_labels, pairs.n_pairs) if n_labels**2 > MOST_PAIRS else None
         ranks: list[Int64] = []
         with KernelThreads(self.threads) as threads:
             for lo, hi in iterate_row_ranges(n, 2 * n_labels):
                 a, b = (self._scores(space, inputs, lo, hi, threads) for inputs in (self.objects, self.parts))
                 labels = self.quadruplets.object_labels[lo:hi], self.quadruplets.part_labels[lo:hi]
                 ranks.append(pairs.ranks(a, b, *labels, couples=couples))
-        among = pairs.n_pairs if couples is None else len(couples)
-        return float(1 - (np.concatenate(ranks).mean() - 1) / max(among - 1, 1))
+        n_candidates = pairs.n_pairs if couples is None else len(couples)
+        return float(1 - (np.concatenate(ranks).mean() - 1) / max(n_candidates - 1, 1))
 
-    def _couples(self, n_labels: int, n_pairs: int) -> Int64:
+    def _draw_couples(self, n_labels: int, n_pairs: int) -> Int64:
         """Draw pairs of labels and add the true ones; a label with itself only if these are candidates."""
         couples = np.random.default_rng(0).integers(n_labels, size=(_SAMPLED_PAIRS, 2))
         if n_pairs < n_labels**2:
@@ -187,7 +187,7 @@ init_scale, init_labels, patience, threads, deterministic, seed
         return [*super()._list_initial_state(), self.tables, self.relation_weight, self.picture_weight, pairs]
 
     def _prepare_run(self, rows: TrainingRows) -> tuple[PartsSpace, TrainingData]:
-        self.relations_ = self._ids_of_relations() if rows.is_update else self._find_usable_relations(rows.targets)
+        self.relations_ = self._find_relation_ids() if rows.is_update else self._find_usable_relations(rows.targets)
         seed = self.seed + (len(self.history_) if rows.is_update else 0)
         data = QuadrupletVisits(
             rows.inputs, rows.targets, self.relations_, rows.weights, self.pair_weighting, seed,
@@ -195,10 +195,10 @@ init_scale, init_labels, patience, threads, deterministic, seed
         )  # fmt: skip
         words = self.space_.labels
         if self.tables == "unshared":
-            old = len(self.words_) if rows.is_update else 0
-            rng = np.random.default_rng([self.seed, 3, old])
+            n_old = len(self.words_) if rows.is_update else 0
+            rng = np.random.default_rng([self.seed, 3, n_old])
             words = tables.draw_gaussian(len(self.vocabulary_), self.dim, self.dim**-0.5, rng)
-            words[:old, : self.dim] = self.words_[:, : self.dim] if old else 0
+            words[:n_old, : self.dim] = self.words_[:, : self.dim] if n_old else 0
         self.words_ = words
         return PartsSpace(self.space_, words, float(self.relation_weight)), data
 
@@ -213,7 +213,7 @@ init_scale, init_labels, patience, threads, deterministic, seed
 
     def _find_usable_relations(self, targets: Matrix) -> Int64:
         """Return the relations that have a quadruplet, as label numbers."""
-        ids = self._ids_of_relations()
+        ids = self._find_relation_ids()
         ids = ids[count_quadruplets(targets, ids) > 0] if len(ids) else ids
         if not len(ids):
             first, names = tuple(map(str, self.relations[0])), list(self.vocabulary_)
@@ -232,7 +232,7 @@ init_scale, init_labels, patience, threads, deterministic, seed
         pictures = super()._build_monitor(X, Y, max_rows, input_name, "MAP" if metric == PAIRS else metric)
         inputs = self._check_rows(X, input_name)
         truth = self._build_truth(Y, count_rows(inputs))
-        relations = self._ids_of_relations()
+        relations = self._find_relation_ids()
         relations = relations[count_quadruplets(truth, relations) > 0] if len(relations) else relations
         # slower than the epochs, and would only be shown
         costly = len(self.vocabulary_) ** 2 > MOST_PAIRS and metric != PAIRS
@@ -243,16 +243,18 @@ init_scale, init_labels, patience, threads, deterministic, seed
             require(metric != PAIRS, message)
             return pictures
         quadruplets = Quadruplets(truth, relations).sample(max_rows, np.random.default_rng([self.seed, 4]))
-        return PairMonitor(pictures, self.scaling_(inputs), quadruplets, self._pairs_in, decides=metric == PAIRS)
+        return PairMonitor(
+            pictures, self.scaling_(inputs), quadruplets, self._build_pair_index, decides=metric == PAIRS
+        )
 
     def unused(self) -> list[tuple[str, str]]:
         """Return relations that training left out because no two pictures have their labels."""
         self._check_fitted()
         names = list(self.vocabulary_)
-        used = {(names[object_label], names[part_label]) for object_label, part_label in self.relations_}
+        trained = {(names[object_label], names[part_label]) for object_label, part_label in self.relations_}
         texts = ((str(object_label), str(part_label)) for object_label, part_label in self.relations)
         relations = dict.fromkeys((normalise_label_name(first), normalise_label_name(last)) for first, last in texts)
-        return [pair for pair in relations if pair not in used]
+        return [pair for pair in relations if pair not in trained]
 
     # ---- storage
 

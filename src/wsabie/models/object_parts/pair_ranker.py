@@ -64,7 +64,7 @@ class PairRanker(Wsabie):
     words_: Float32 = field(init=False)
     _caches = (*Wsabie._caches, "_paired")
 
-    def _ids_of_relations(self) -> Int64:
+    def _find_relation_ids(self) -> Int64:
         """Return the relations between labels of the vocabulary, as label numbers, each once."""
         require(
             _are_pairs(self.relations) and len(self.relations) > 0,
@@ -73,17 +73,17 @@ class PairRanker(Wsabie):
         name_pairs = [(str(first), str(last)) for first, last in self.relations]  # names may be numbers
         return np.unique(convert_pairs_to_ids(name_pairs, self.vocabulary_).ids, axis=0)
 
-    def _pairs_in(self, space: PartsSpace) -> LabelPairIndex:
+    def _build_pair_index(self, space: PartsSpace) -> LabelPairIndex:
         """Build the index that ranks pairs of labels of a space."""
         words = space.words[:, : self.dim]
-        return LabelPairIndex(words, self._scoring_weight(), *self._known_couples(), same=self.same)
+        return LabelPairIndex(words, self._scoring_weight(), *self._find_scored_couples(), same=self.same)
 
     def _scoring_weight(self) -> float:
         return float(self.score_weight) if self.label_scores == "learned" else 0.0
 
-    def _known_couples(self) -> tuple[Int64 | None, float]:
+    def _find_scored_couples(self) -> tuple[Int64 | None, float]:
         """Return couples with a constant score, and that score."""
-        return (self._ids_of_relations(), float(self.known_score)) if self.label_scores == "known" else (None, 0.0)
+        return (self._find_relation_ids(), float(self.known_score)) if self.label_scores == "known" else (None, 0.0)
 
     def rank_pairs(
         self, objects: Matrix, parts: Matrix, k: int = 10, *, couples: Couples | None = None
@@ -118,9 +118,9 @@ class PairRanker(Wsabie):
         >>> objects[:, 0].tolist(), parts[:, 0].tolist(), scores.shape
         ([0, 2], [1, 3], (2, 2))
         """
-        on_objects, on_parts = self._scores_of_two(objects, parts)
-        couple_ids = None if couples is None else self._couples(couples)
-        return self._pairs().top(on_objects, on_parts, check_positive_integer(k, "k"), couples=couple_ids)
+        on_objects, on_parts = self._score_sides(objects, parts)
+        couple_ids = None if couples is None else self._find_couple_ids(couples)
+        return self._get_pair_index().top(on_objects, on_parts, check_positive_integer(k, "k"), couples=couple_ids)
 
     def annotate_pairs(
         self, objects: Matrix, parts: Matrix, k: int = 10, *, couples: Couples | None = None
@@ -147,15 +147,15 @@ class PairRanker(Wsabie):
 
         Parameters and errors are those of `rank_pairs`; labels are names or numbers, one of each for every row.
         """
-        on_objects, on_parts = self._scores_of_two(objects, parts)
+        on_objects, on_parts = self._score_sides(objects, parts)
         labels = [self._find_label_ids(list(side_labels)) for side_labels in (object_labels, part_labels)]
         n = len(on_objects)
         require(
             all(len(side_labels) == n for side_labels in labels),
             f"there are {n} pairs of pictures; give two labels for each",
         )
-        couple_ids = None if couples is None else self._couples(couples)
-        return self._pairs().ranks(on_objects, on_parts, *labels, couples=couple_ids)
+        couple_ids = None if couples is None else self._find_couple_ids(couples)
+        return self._get_pair_index().ranks(on_objects, on_parts, *labels, couples=couple_ids)
 
     def scores_given(self, X: Matrix, other_labels: LabelSequence, side: Side = "object") -> Float32:
         """Return scores of all labels for pictures, given the label of a related picture ("triplet" task).
@@ -181,9 +181,9 @@ class PairRanker(Wsabie):
         scores, other_ids = self.scores(X), self._find_label_ids(list(other_labels))
         n = len(scores)
         require(len(other_ids) == n, f"there are {n} rows and {len(other_ids)} other labels; give one for each row")
-        weight, (known_couples, offset) = np.float32(self._scoring_weight()), self._known_couples()
+        weight, (known_couples, offset) = np.float32(self._scoring_weight()), self._find_scored_couples()
         if weight:
-            scores += weight * self._between(other_ids)
+            scores += weight * self._score_label_pairs(other_ids)
         if known_couples is not None:
             for label_id, other_id in known_couples[:, :: 1 if side == "object" else -1]:
                 scores[other_ids == other_id, label_id] += np.float32(offset)
@@ -281,7 +281,7 @@ class PairRanker(Wsabie):
         self._check_fitted()
         require(side in (None, "object", "part"), f"side is {side!r}; choose one of object, part, None")
         (label_id,) = self._find_label_ids([label])
-        scores = self._between(np.array([label_id]))[0]
+        scores = self._score_label_pairs(np.array([label_id]))[0]
         ends = np.unique(self.relations_ if side is None else self.relations_[:, int(side == "part")])
         if self.tables == "unshared" and label_id not in self.relations_:
             return []
@@ -291,7 +291,7 @@ class PairRanker(Wsabie):
         best = candidates[np.argsort(-scores[candidates], kind="stable")][: check_positive_integer(k, "k")]
         return [(name, float(scores[y])) for name, y in zip(self.vocabulary_.names(best), best, strict=True)]
 
-    def _between(self, labels: Int64) -> Float32:
+    def _score_label_pairs(self, labels: Int64) -> Float32:
         """Return f_L of some labels and all labels, (n, n_labels), summed in a fixed order."""
         from wsabie.kernels.embedding.similarity import Dot
 
@@ -302,20 +302,20 @@ class PairRanker(Wsabie):
             )
         return scores
 
-    def _pairs(self) -> LabelPairIndex:
+    def _get_pair_index(self) -> LabelPairIndex:
         """Return the index that ranks pairs of labels, built once for fitted tables and scoring parameters."""
-        known_couples, offset = self._known_couples()
+        known_couples, offset = self._find_scored_couples()
         scoring = self._scoring_weight(), offset, self.same, None if known_couples is None else known_couples.tobytes()
         space = PartsSpace(self.space_, self.words_, float(self.relation_weight))
-        return self._build_once("_paired", self.words_, lambda: self._pairs_in(space), scoring)
+        return self._build_once("_paired", self.words_, lambda: self._build_pair_index(space), scoring)
 
-    def _scores_of_two(self, objects: Matrix, parts: Matrix) -> tuple[Float32, Float32]:
+    def _score_sides(self, objects: Matrix, parts: Matrix) -> tuple[Float32, Float32]:
         on_objects, on_parts = self.scores(objects), self.scores(parts)
         n = len(on_objects), len(on_parts)
         require(n[0] == n[1], f"there are {n[0]} rows of objects and {n[1]} of parts; give a part for each object")
         return on_objects, on_parts
 
-    def _couples(self, couples: Couples) -> Int64:
+    def _find_couple_ids(self, couples: Couples) -> Int64:
         couples = couples.tolist() if isinstance(couples, np.ndarray) else couples
         require(_are_pairs(couples), "couples must be a list of pairs (object label, part label)")
         return self._find_label_ids([label for couple in couples for label in couple]).reshape(-1, 2)
@@ -358,8 +358,9 @@ def compute_label_metrics(scores: Float32, labels: Array, ks: Sequence[int] = KS
     >>> compute_label_metrics(np.array([[3.0, 2, 1]]), [1])["MAP"].tolist()
     [0.5]
     """
-    own = scores[np.arange(len(scores)), labels][:, None]
-    return compute_rank_metrics(1 + (scores > own).sum(axis=1), ks, tied=(scores == own).sum(axis=1) - 1)
+    true_scores = scores[np.arange(len(scores)), labels][:, None]
+    n_tied = (scores == true_scores).sum(axis=1) - 1
+    return compute_rank_metrics(1 + (scores > true_scores).sum(axis=1), ks, tied=n_tied)
 
 
 def evaluate_labels(
@@ -387,16 +388,16 @@ def evaluate_pairs(
     model: PairRanker,
     couples: Couples | None = None,
     ks: Sequence[int] = KS,
-    tell: Callable[[int], object] = lambda n: None,
+    on_block: Callable[[int], object] = lambda n: None,
 ) -> Values:
     """Return the metrics of the true pair of labels of each quadruplet, among all pairs or the couples.
 
-    `tell` is called with the number of quadruplets of each block that is done.
+    `on_block` is called with the number of quadruplets of each block that is done.
     """
     objects, object_labels, parts, part_labels = test.quadruplets
     ranks = []
     for lo, hi in iterate_row_ranges(len(objects), 2 * len(model.vocabulary_)):
         block = test.X[objects[lo:hi]], test.X[parts[lo:hi]], object_labels[lo:hi], part_labels[lo:hi]
         ranks.append(model.ranks_of_pairs(*block, couples=couples))
-        tell(hi - lo)
+        on_block(hi - lo)
     return compute_rank_metrics(np.concatenate(ranks), ks)

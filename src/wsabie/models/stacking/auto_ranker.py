@@ -4,23 +4,28 @@ import logging
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import KW_ONLY, asdict, dataclass
-from typing import Any, Self
+from functools import singledispatch
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from wsabie.core.arrays import Float32, Float64, Matrix
+from wsabie.core.arrays import Float32, Float64, Int64, Matrix
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
 from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
 from wsabie.models.base.feature_matrix import convert_to_matrix
-from wsabie.models.base.label_matrix import Labels
+from wsabie.models.base.hyperparameters import WEIGHT_TRIALS, TrainingShape, default_epochs, default_linear_epochs
+from wsabie.models.base.label_matrix import Labels, count_label_rows
 from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel, Ranking, read_column_names
 from wsabie.models.estimator_specs import find_name
+from wsabie.models.linear_ranker import RIDGE_DIRECTIONS, LinearRanker
+from wsabie.models.nearest_mean import NearestMean
+from wsabie.models.nearest_neighbours import NearestNeighbours
 from wsabie.models.one_vs_rest import OneVsRest
+from wsabie.models.ridge import MAX_EXACT_FEATURES, Ridge
 from wsabie.models.stacking.fusion import Fusion, build_members
 from wsabie.models.stacking.holdout_scores import Groups, HoldoutScores, check_hold_out, iterate_folds, score_fold
-from wsabie.models.stacking.training_costs import SECONDS_PER_HOLDOUT_ROW, DataSize, estimate_seconds
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.model_folder import ModelState
 
@@ -31,6 +36,102 @@ FEW_ROWS = 300
 """Held-out rows from which on a candidate can be surely worse than another."""
 MIN_SECONDS = 2.0
 """Least budget, so that small data are held out in all parts."""
+
+
+SECONDS_PER_PRODUCT = 1.5e-9
+"""Time of the product of a value of a sparse row and an entry of a table outside the cache, on one core."""
+SECONDS_PER_DENSE_PRODUCT = 2e-11
+"""Time of a product in a matrix product of dense arrays."""
+SECONDS_PER_DRAW = 2.2e-10
+"""Time of a drawn label in training, per dimension."""
+SECONDS_PER_VISIT = 4e-7
+"""Time of a visit of a pair in training, beside products and draws."""
+MAX_BYTES = 100_000_000
+"""Largest one-versus-rest that is tried."""
+COST_SHARE = 0.25
+"""Share of the estimate of `OneVsRest.work`, which is high because it is for refusing jobs of hours."""
+SECONDS_PER_HOLDOUT_ROW = 2.5e-4
+"""Time per held-out row of the search for weights and of the intervals."""
+LABELS_PER_DRAW = 30
+"""Labels per further draw until a violator is found, on average."""
+
+
+class DataSize(NamedTuple):
+    """Size of training data: the rows of each label, and the stored values of the rows."""
+
+    shape: TrainingShape
+    label_rows: Int64
+    n_values: int
+    is_sparse: bool
+
+    @classmethod
+    def measure(cls, rows: Matrix, targets: Matrix) -> "DataSize":
+        """Measure rows and their signed label matrix."""
+        label_rows, is_sparse = count_label_rows(targets), hasattr(rows, "tocsr")
+        shape = TrainingShape(rows.shape[0], int(label_rows.sum()), targets.shape[1], rows.shape[1])
+        return cls(shape, label_rows, rows.nnz if is_sparse else rows.size, is_sparse)
+
+    @property
+    def row_values(self) -> float:
+        """Mean number of stored values of a row."""
+        return self.n_values / max(self.shape.n_rows, 1)
+
+    def count_draws(self, most: float) -> float:
+        """Return the mean number of draws of a visit."""
+        return min(most, 1 + self.shape.n_labels / LABELS_PER_DRAW)
+
+
+@singledispatch
+def estimate_seconds(model: LabelModel, size: DataSize) -> float:
+    """Return the estimated seconds of a fit on one core of 2.5 GHz, and of scoring a fifth of the rows.
+
+    The estimate comes from constants, so that every machine chooses alike; a fit may take half or twice as long.
+    """
+    raise NotImplementedError(type(model).__name__)
+
+
+@estimate_seconds.register(Wsabie)
+def _estimate_embedding(model: Any, size: DataSize) -> float:
+    per_dimension = SECONDS_PER_DENSE_PRODUCT * 3 * size.row_values + SECONDS_PER_DRAW * size.count_draws(1000)
+    visit = SECONDS_PER_VISIT + model.dim * per_dimension
+    return float(default_epochs(size.shape) * size.shape.n_pairs * visit)
+
+
+@estimate_seconds.register(LinearRanker)
+def _estimate_linear(model: Any, size: DataSize) -> float:
+    products = size.row_values * size.count_draws(WEIGHT_TRIALS)
+    per_product = SECONDS_PER_PRODUCT if size.is_sparse else SECONDS_PER_DENSE_PRODUCT
+    visit = SECONDS_PER_VISIT + 2 * per_product * products
+    return _estimate_ridge(model, size) + default_linear_epochs(size.shape) * size.shape.n_pairs * visit
+
+
+@estimate_seconds.register(Ridge)
+def _estimate_ridge(model: Any, size: DataSize) -> float:
+    n, _, n_labels, width = size.shape
+    if size.is_sparse and width > MAX_EXACT_FEATURES:
+        return SECONDS_PER_PRODUCT * RIDGE_DIRECTIONS * 6 * size.n_values
+    side = min(n, width)
+    solution = SECONDS_PER_DENSE_PRODUCT * (side**3 / 3 + side**2 * n_labels)
+    if size.is_sparse:
+        return solution + SECONDS_PER_PRODUCT * size.n_values * size.row_values + _estimate_sums(model, size)
+    return solution + SECONDS_PER_DENSE_PRODUCT * n * width * side + _estimate_sums(model, size)
+
+
+@estimate_seconds.register(NearestMean)
+def _estimate_sums(model: Any, size: DataSize) -> float:
+    return 10 * SECONDS_PER_PRODUCT * size.n_values * size.shape.n_pairs / max(size.shape.n_rows, 1)
+
+
+@estimate_seconds.register(NearestNeighbours)
+def _estimate_neighbours(model: Any, size: DataSize) -> float:
+    per_product = SECONDS_PER_PRODUCT if size.is_sparse else SECONDS_PER_DENSE_PRODUCT
+    return per_product * size.n_values / 5 * size.n_values / size.shape.n_features
+
+
+@estimate_seconds.register(OneVsRest)
+def _estimate_one_vs_rest(model: Any, size: DataSize) -> float:
+    cost = OneVsRest(threads=1).work(size.n_values, size.shape.n_features, size.label_rows, size.shape.n_rows)
+    return cost.seconds * COST_SHARE if cost.n_bytes <= MAX_BYTES else np.inf
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from wsabie.core.errors import UnsuitableModelError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import require
+from wsabie.features.base.feature_extractor import PartConfig
 from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix
 from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.label_model import LabelModel, read_column_names
@@ -36,18 +37,10 @@ from wsabie.storage.schema_validation import read_config
 
 
 @dataclass(frozen=True)
-class MemberConfig:
-    """Kind and config of a member in a folder."""
-
-    kind: str
-    config: JsonObject
-
-
-@dataclass(frozen=True)
 class FusionConfig:
     """The part of a folder's config about members."""
 
-    members: list[MemberConfig]
+    members: list[PartConfig]
     weights: list[float]
     validation_ndcg: float
 

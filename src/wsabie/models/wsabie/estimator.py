@@ -281,7 +281,7 @@ class Wsabie(PointTransformer, UpdatableModel):
         self.space_ = JointSpace(dim, self.similarity, tables.pad_rows(V), W, bias)
         if "replayed" in config:
             replay = read_config(ReplayConfig, config)
-            self.memory_ = ReplayBuffer.restored(tensors, replay.replayed, d, n_labels)
+            self.memory_ = ReplayBuffer.from_tensors(tensors, replay.replayed, d, n_labels)
             self.stream_ = replay.stream
 
     # ---- use

@@ -33,6 +33,7 @@ from wsabie.core.validation import require
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.io.alignment import merge_columns
 from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows, take_rows
+from wsabie.models.base.hyperparameters import is_whole
 from wsabie.models.base.label_matrix import count_label_rows
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.storage.schema_validation import check_array, check_sparse_indices
@@ -40,19 +41,19 @@ from wsabie.training.trainer import Trainer
 from wsabie.training.training_data import DrawnData, PairWeighting, RowBlock, TrainingData, build_targets
 
 Size = int | Literal["auto"] | None
-BYTES = 4 << 20
+AUTO_BUFFER_BYTES = 4 << 20
 """Bytes of the buffer if its size is "auto"."""
-REPLAYED = 4
+REPLAY_RATIO = 4
 """Old rows for each new one in an epoch."""
-FEWEST = 1000
+MIN_REPLAYED = 1000
 """Fewest old rows in an epoch, if the buffer has as many."""
-BALANCE = 0.5
-"""Exponent: a row's weight is its rarest label's count to the power of -BALANCE; 0 keeps rows evenly."""
-NEW = 4
+RARITY_EXPONENT = 0.5
+"""Exponent: a row's weight is its rarest label's count to the power of -RARITY_EXPONENT; 0 keeps rows evenly."""
+NEW_ROW_WEIGHT = 4
 """Weight of a new row relative to an old one when old points are averaged."""
-SEATED = 2
+REFIT_FACTOR = 2
 """Factor of the share of new rows when new labels are fitted again."""
-MOST = 100_000_000
+MAX_ROWS = 100_000_000
 _NAMES = ("labels/indptr", "labels/indices", "labels/values", "weights", "tickets", "seen", "met")
 
 
@@ -134,7 +135,7 @@ class ReplayBuffer:
 
     def _sample_rows(self, n_new: int, rng: np.random.Generator) -> Int64:
         """Draw rows to replay in about the proportions of all rows so far; return their numbers in order."""
-        n = min(len(self), max(FEWEST, REPLAYED * n_new))
+        n = min(len(self), max(MIN_REPLAYED, REPLAY_RATIO * n_new))
         keys = rng.exponential(size=len(self)) * _compute_weights(self.Y, self.label_counts)
         return np.sort(np.argpartition(keys, n - 1)[:n]) if n else np.zeros(0, np.int64)
 
@@ -165,9 +166,10 @@ class ReplayBuffer:
             feature_counts=self.feature_counts + _count_features(inputs, len(self.feature_counts)),
             n_seen=self.n_seen + n_new,
         )
-        room = max(1, BYTES // _measure_row_bytes((self.rows, inputs), merged.Y)) if size == "auto" else int(size or 0)
+        if size == "auto":
+            size = max(1, AUTO_BUFFER_BYTES // _measure_row_bytes((self.rows, inputs), merged.Y))
         order = np.argsort(merged.tickets / _compute_weights(merged.Y, merged.label_counts), kind="stable")
-        stored_rows = np.sort(order[:room])
+        stored_rows = np.sort(order[:size])
         old, new = stored_rows[stored_rows < n_old], stored_rows[stored_rows >= n_old] - n_old
         rows = _stack_rows(take_rows(self.rows, old), _convert_to_half(take_rows(inputs, new)))
         return replace(
@@ -199,15 +201,15 @@ class ReplayBuffer:
         return {f"replay/{name}": array for name, array in arrays.items()}
 
     @classmethod
-    def restored(cls, tensors: Mapping[str, Array], n_seen: int, width: int, n_labels: int) -> Self:
+    def from_tensors(cls, tensors: Mapping[str, Array], n_seen: int, width: int, n_labels: int) -> Self:
         """Restore a buffer from the arrays of `tensors`; ValueError if they do not agree."""
         weights = check_array(tensors, "replay/weights", "float32", (None,))
         n = len(weights)
         tickets = check_array(tensors, "replay/tickets", "float32", (n,))
         label_counts = check_array(tensors, "replay/seen", "int64", (None,), upper_bound=1 << 53)
-        met = check_array(tensors, "replay/met", "int64", (width,), upper_bound=1 << 53)
+        feature_counts = check_array(tensors, "replay/met", "int64", (width,), upper_bound=1 << 53)
         if len(label_counts) > n_labels or not (np.isfinite(weights).all() and np.isfinite(tickets).all()):
-            raise ValueError("the sizes of replay/seen do not agree with the rest, or a number is not finite")
+            raise ValueError("the sizes of replay/seen do not agree with the others, or a number is not finite")
         indptr, indices = check_sparse_indices(tensors, "replay/labels", ("int64", "int32"), (n, len(label_counts)))
         values = check_array(tensors, "replay/labels/values", "int8", indices.shape)
         Y = csr_matrix((values, indices, indptr), shape=(n, len(label_counts)))
@@ -216,7 +218,7 @@ class ReplayBuffer:
         else:
             indptr, indices = check_sparse_indices(tensors, "replay/rows", ("int64", "uint16 uint32"), (n, width))
             rows = Csr(indptr, indices, check_array(tensors, "replay/rows/data", "float16", indices.shape))
-        return cls(rows, Y, weights, tickets, label_counts, met, n_seen)
+        return cls(rows, Y, weights, tickets, label_counts, feature_counts, n_seen)
 
 
 def update_buffer(
@@ -285,10 +287,10 @@ def refit_new_labels(
         np.einsum("ij,j->i", space.labels, centre) + space.bias
     )  # einsum, because threads of a library would change the sums
     level[new] = estimate_score_level(level, new_buffer.label_counts, old, new)
-    around = np.concatenate([new_points, old_points])
-    around -= centre
-    label_space = replace(space, features=around, labels=space.labels.copy(), bias=level, frozen=(True, False))
-    data = old_buffer.build_point_data(rows, pair_weighting, trainer.settings.seed, SEATED if inner else 1)
+    centred_points = np.concatenate([new_points, old_points])
+    centred_points -= centre
+    label_space = replace(space, features=centred_points, labels=space.labels.copy(), bias=level, frozen=(True, False))
+    data = old_buffer.build_point_data(rows, pair_weighting, trainer.settings.seed, REFIT_FACTOR if inner else 1)
     Trainer(trainer.settings, progress=trainer.progress).train(label_space, data)
     space.labels[new], space.bias[new] = (
         label_space.labels[new],
@@ -326,13 +328,13 @@ def estimate_score_level(level: Float32, row_counts: Int64, old: Bool, new: Bool
 
 def _compute_old_share(old_counts: Int64, new_counts: Int64) -> Float32:
     """Return the weight of a point's old position: 0 without earlier rows, 1 without new ones."""
-    return (old_counts / np.maximum(old_counts + NEW * (new_counts - old_counts), 1)).astype(np.float32)
+    return (old_counts / np.maximum(old_counts + NEW_ROW_WEIGHT * (new_counts - old_counts), 1)).astype(np.float32)
 
 
-def check_buffer_size(size: object) -> None:
+def check_buffer_size(size: Any) -> None:
     """Raise InputError for an invalid size of a buffer."""
-    is_count = isinstance(size, (int, np.integer)) and not isinstance(size, bool) and bool(1 <= size <= MOST)
-    message = f'replay is {size!r}; choose a number of rows from 1 to {MOST:,}, "auto", or None for no buffer'
+    is_count = is_whole(size) and 1 <= size <= MAX_ROWS
+    message = f'replay is {size!r}; choose a number of rows from 1 to {MAX_ROWS:,}, "auto", or None for no buffer'
     require(size is None or is_count or (isinstance(size, str) and size == "auto"), message)
 
 
@@ -375,15 +377,15 @@ def _pad(counts: Int64, n_labels: int) -> Int64:
 def _count_features(inputs: FeatureMatrix, width: int) -> Int64:
     if not isinstance(inputs, Csr):
         return np.full(width, len(inputs), np.int64)
-    met = np.zeros(width, np.int64)
+    counts = np.zeros(width, np.int64)
     for part in iterate_slices(len(inputs.indices)):
-        met += np.bincount(inputs.indices[part], minlength=width)
-    return met
+        counts += np.bincount(inputs.indices[part], minlength=width)
+    return counts
 
 
 def _compute_weights(Y: Matrix, label_counts: Int64) -> Float64:
     """Return the reservoir weight of each row, (n,) float64; no label counts as the commonest one."""
-    each = np.maximum(label_counts, 1.0) ** -BALANCE
+    each = np.maximum(label_counts, 1.0) ** -RARITY_EXPONENT
     weight = np.full(Y.shape[0], each.min(initial=1.0))
     true = Y.data > 0
     rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))

@@ -41,24 +41,24 @@ def copy_for_training(
     unseen : (n,) int64 or None
         Numbers of labels of the space that had no row so far; they are treated as new.
     """
-    old, space = space.n_labels, space.copy()
+    n_old, space = space.n_labels, space.copy()
     unseen = np.zeros(0, np.int64) if unseen is None else unseen
-    fresh = np.append(unseen, np.arange(old, n_labels))
-    if not len(fresh):
+    new_ids = np.append(unseen, np.arange(n_old, n_labels))
+    if not len(new_ids):
         return space
     old_labels = np.delete(space.labels, unseen, axis=0)
     norms = np.sqrt(np.einsum("ij,ij->i", old_labels, old_labels))
     norm = float(norms[norms > 0].mean()) if norms.any() else 1.0
-    space = space.with_more_labels(n_labels - old, np.random.default_rng([seed, 2, old]))
-    sums, counts = np.zeros_like(space.labels[fresh]), np.zeros(len(fresh), np.float32)
+    space = space.with_more_labels(n_labels - n_old, np.random.default_rng([seed, 2, n_old]))
+    sums, counts = np.zeros_like(space.labels[new_ids]), np.zeros(len(new_ids), np.float32)
     for inputs, targets in rows:
-        members = (targets[:, fresh] > 0).T.astype(np.float32)
+        members = (targets[:, new_ids] > 0).T.astype(np.float32)
         sums += members @ space.points(inputs)
         counts += np.asarray(members.sum(axis=1)).ravel()
     lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
     has_rows = lengths > 0
     scale = 1 / counts[has_rows] if space.similarity == "euclidean" else norm / lengths[has_rows]
-    space.labels[fresh[has_rows]] = sums[has_rows] * scale[:, None]
+    space.labels[new_ids[has_rows]] = sums[has_rows] * scale[:, None]
     return space
 
 
@@ -96,22 +96,22 @@ def build_warm_space(model: TrainedModel, start: TrainedModel, n_features: int) 
     model.scaling_ = start.scaling_  # the map belongs to this scaling
     space: JointSpace = start.space_.copy()
     labels, bias = space.labels[:0], space.bias[:0]
-    blank = replace(space, labels=labels, bias=bias)
-    fresh = blank.with_more_labels(len(model.vocabulary_), np.random.default_rng([model.seed, 0]))
-    mine, theirs = _match_labels(model, start)
-    fresh.labels[mine] = space.labels[theirs]
-    fresh.bias[mine] = space.bias[theirs]
-    return fresh
+    empty_space = replace(space, labels=labels, bias=bias)
+    warm_space = empty_space.with_more_labels(len(model.vocabulary_), np.random.default_rng([model.seed, 0]))
+    label_ids, start_ids = _match_labels(model, start)
+    warm_space.labels[label_ids] = space.labels[start_ids]
+    warm_space.bias[label_ids] = space.bias[start_ids]
+    return warm_space
 
 
 def place_new_labels(model: TrainedModel, start: TrainedModel, rows: Iterable[tuple[FeatureMatrix, Matrix]]) -> None:
     """Put labels that `start` lacks at the mean of the points of their rows."""
-    mine, _ = _match_labels(model, start)
-    new_ids = np.setdiff1d(np.arange(len(model.vocabulary_)), mine)
-    if not len(new_ids) or not len(mine):
+    shared_ids, _ = _match_labels(model, start)
+    new_ids = np.setdiff1d(np.arange(len(model.vocabulary_)), shared_ids)
+    if not len(new_ids) or not len(shared_ids):
         return
-    placed = copy_for_training(model.space_, len(model.vocabulary_), rows, model.seed, new_ids)
-    model.space_.labels[new_ids] = placed.labels[new_ids]
+    new_space = copy_for_training(model.space_, len(model.vocabulary_), rows, model.seed, new_ids)
+    model.space_.labels[new_ids] = new_space.labels[new_ids]
 
 
 def reorder_features(start: Model, old_names: Sequence[str], new_names: Sequence[str]) -> Model:
@@ -124,8 +124,8 @@ def reorder_features(start: Model, old_names: Sequence[str], new_names: Sequence
     """
     if list(old_names) == list(new_names):
         return start
-    place = {name: i for i, name in enumerate(old_names)}
-    positions = np.array([place.get(name, -1) for name in new_names], np.int64)
+    old_columns = {name: i for i, name in enumerate(old_names)}
+    positions = np.array([old_columns.get(name, -1) for name in new_names], np.int64)
     is_known = positions >= 0
     n, scaling = int(is_known.sum()), start.scaling_
     require(
@@ -137,10 +137,9 @@ def reorder_features(start: Model, old_names: Sequence[str], new_names: Sequence
         scaling.method in ("log", "none") or bool(is_known.all()),
         f"{len(new_names) - n:,} features are new to the model to begin with, which knows no scale of them; drop them",
     )
-    moved = copy(start)
+    model = copy(start)
     V = start.space_.features
-    added = scaling.n_added
-    features = np.zeros((len(new_names) + added, V.shape[1]), V.dtype)
+    features = np.zeros((len(new_names) + scaling.n_added, V.shape[1]), V.dtype)
     features[: len(new_names)][is_known] = V[positions[is_known]]
     features[len(new_names) :] = V[len(old_names) :]
     weight = np.ones(len(new_names), np.float32)
@@ -149,14 +148,14 @@ def reorder_features(start: Model, old_names: Sequence[str], new_names: Sequence
         weight[is_known] = scaling.weight[positions[is_known]]
         weight = np.append(weight, scaling.weight[len(old_names) :])
         shift = shift[positions] if len(shift) else shift
-        moved.scaling_ = replace(scaling, weight=weight, shift=shift)
-    moved.space_ = replace(start.space_, features=features)
-    moved.n_features_in_ = len(new_names)
-    return moved
+        model.scaling_ = replace(scaling, weight=weight, shift=shift)
+    model.space_ = replace(start.space_, features=features)
+    model.n_features_in_ = len(new_names)
+    return model
 
 
 def _match_labels(model: TrainedModel, start: TrainedModel) -> tuple[Int64, Int64]:
     """Return the numbers of shared labels in this model and in the other one."""
-    theirs = np.array([start.vocabulary_.find(name) for name in model.vocabulary_], np.int64)
-    mine = np.flatnonzero(theirs >= 0)
-    return mine, theirs[mine]
+    start_ids = np.array([start.vocabulary_.find(name) for name in model.vocabulary_], np.int64)
+    shared_ids = np.flatnonzero(start_ids >= 0)
+    return shared_ids, start_ids[shared_ids]
