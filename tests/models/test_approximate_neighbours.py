@@ -87,7 +87,7 @@ def test_leaves_are_balanced_and_hold_every_row_once(n: int, depth: int, sparse:
         return
     model = ApproximateNeighbours(depth, scaling=None).fit(train, Y)
     unit_rows = scale_to_unit(model.scaling_(model._check_rows(train)))
-    leaf_sizes = np.bincount(model._grow(convert_to_matrix(unit_rows, train.shape[1])), minlength=2**depth)
+    leaf_sizes = np.bincount(model._grow_tree(convert_to_matrix(unit_rows, train.shape[1])), minlength=2**depth)
     assert len(leaf_sizes) == 2**depth
     assert leaf_sizes.max() - leaf_sizes.min() <= 1
     assert sorted(model.order_) == list(range(n))

@@ -296,7 +296,7 @@ def _collect_unit_labels(units: SplitUnits, Y: Matrix) -> Matrix:
 
 
 def _find_rarest_labels(unit_labels: Matrix, frequency: Int64) -> Int64:
-    """Return the frequency rank of each unit's rarest label, from 0 for the rarest of all; -1 without labels."""
+    """Return the rank of each unit's rarest label, 0 for the rarest of all; -1 without labels."""
     frequency_rank = np.empty(len(frequency), np.int64)
     frequency_rank[np.argsort(frequency, kind="stable")] = np.arange(len(frequency))
     unit = np.repeat(np.arange(unit_labels.shape[0]), np.diff(unit_labels.indptr))

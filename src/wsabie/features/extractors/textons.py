@@ -30,7 +30,7 @@ _CONTRAST = 0.03  # just noticeable response, from Varma and Zisserman (2005)
 
 
 def compute_filter_responses(pixels: UInt8, sigmas: tuple[float, ...], stride: int) -> Float32:
-    """Compute responses r of all filters on a grid of pixels, scaled by log(1 + |r| / .03) / |r| (Weber's law).
+    """Compute responses r of all filters on a grid, scaled by log(1 + |r| / .03) / |r| (Weber's law).
 
     Parameters
     ----------
