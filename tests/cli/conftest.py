@@ -1,4 +1,4 @@
-"""Small real collections on disk, and a way to run commands as the shell would."""
+"""Small real data sets on disk, and a runner of commands."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Commands on a disk that is full: refused in one sentence, nothing of before is lost, later the same command ends."""
+"""Commands on a full disk: one sentence, no loss, and success after space is freed."""
 
 import re
 from collections.abc import Callable
@@ -32,47 +32,47 @@ def model(cli: Cli, emoji: Path, disk: Path) -> Path:
     return place
 
 
-def content(folder: Path) -> dict[str, bytes]:
+def read_contents(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def assert_refused(result: Any) -> None:
+def assert_disk_full(result: Any) -> None:
     assert result.code == 1
     assert "the disk is full; free some space" in result.err.splitlines()[-1]
     assert "Traceback" not in result.err
 
 
 @pytest.mark.parametrize("n_free_blocks", [0, 100_000, 300_000])
-def test_shards_are_written_later(cli: Cli, emoji: Path, disk: Path, n_free_blocks: int) -> None:
+def test_shards_are_written_after_space_is_freed(cli: Cli, emoji: Path, disk: Path, n_free_blocks: int) -> None:
     rows = emoji.with_name("rows.parquet")
     assert cli("features", "images", emoji, "--out", rows, "--features", "colour").code == 0
     assert cli("shards", rows, "--out", rows.with_name("whole"), "--rows", 100).code == 0
     filler = fill(disk, n_free_blocks)
     command = ("shards", rows, "--out", disk / "rows", "--rows", 100)
-    assert_refused(cli(*command))
+    assert_disk_full(cli(*command))
     assert not (disk / "rows" / "manifest.json").exists()
     filler.unlink()
     assert cli(*command).code == 0
-    assert content(disk / "rows") == content(rows.with_name("whole"))
+    assert read_contents(disk / "rows") == read_contents(rows.with_name("whole"))
 
 
-def test_a_model_that_could_not_be_saved_learns_later(cli: Cli, emoji: Path, disk: Path, model: Path) -> None:
-    later, contents_before = emoji.with_name("later.parquet"), content(model)
+def test_failed_update_keeps_the_model(cli: Cli, emoji: Path, disk: Path, model: Path) -> None:
+    later, contents_before = emoji.with_name("later.parquet"), read_contents(model)
     pq.write_table(pq.read_table(get_sample_path("emoji")).slice(300, 100), later)
     command = ("update", model, later, "--step", 50, "--epochs", 1, "--threads", 1, "--json")
     filler = fill(disk)
-    assert_refused(cli(*command))
-    assert content(model) == contents_before
+    assert_disk_full(cli(*command))
+    assert read_contents(model) == contents_before
     filler.unlink()
     assert [step["rows"] for step in cli(*command).json["steps"]] == [50, 50]
 
 
-def test_an_index_that_could_not_be_kept_is_not_there(cli: Cli, emoji: Path, disk: Path, model: Path) -> None:
-    contents_before = content(model)
+def test_failed_index_leaves_no_files(cli: Cli, emoji: Path, disk: Path, model: Path) -> None:
+    contents_before = read_contents(model)
     filler = fill(disk)
     command = ("index", model, "--kind", "int8", "--json")
-    assert_refused(cli(*command))
-    assert content(model) == contents_before
+    assert_disk_full(cli(*command))
+    assert read_contents(model) == contents_before
     result = cli("annotate", model, emoji, "-k", 5, "--json")
     assert result.code == 0
     assert re.search(r"\bindex\b", result.err) is None

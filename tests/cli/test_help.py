@@ -33,14 +33,14 @@ def list_commands(group: Any, prefix: str = "") -> dict[str, Any]:
 COMMANDS = list_commands(typer.main.get_command(app))
 
 
-def test_the_list_begins_with_what_people_need_first() -> None:
+def test_everyday_commands_are_listed_first() -> None:
     group: Any = typer.main.get_command(app)
     assert group.list_commands(None)[:3] == ["collection", "train", "annotate"]
     assert sorted(group.list_commands(None)) == sorted(group.commands)
 
 
 @pytest.mark.parametrize(("package", "prefix"), [("collection", "collection "), ("data", ""), ("models", "")])
-def test_every_command_of_a_package_is_in_the_list(package: str, prefix: str) -> None:
+def test_every_command_of_a_package_is_listed(package: str, prefix: str) -> None:
     folder = import_module(f"wsabie.cli.{package}")
     modules = [import_module(f"{folder.__name__}.{module.name}") for module in iter_modules(folder.__path__)]
     entries = [value for module in modules for value in vars(module).values() if isinstance(value, CommandEntry)]
@@ -48,7 +48,7 @@ def test_every_command_of_a_package_is_in_the_list(package: str, prefix: str) ->
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_examples_are_commands_that_parse(name: str) -> None:
+def test_examples_parse(name: str) -> None:
     examples = COMMANDS[name].epilog.splitlines()
     assert len(examples) == 2
     for example in examples:
@@ -58,14 +58,14 @@ def test_examples_are_commands_that_parse(name: str) -> None:
         COMMANDS[name].make_context(name, words[n_names:])
 
 
-def test_help_has_groups_with_everyday_options_first_and_examples_last(cli: Any) -> None:
+def test_help_groups_options_and_ends_with_examples(cli: Any) -> None:
     headings = re.findall(r"^(\S.*):$", cli("train", "--help").out, re.MULTILINE)
     assert headings[:3] == ["Arguments", "Options", "Parameters of the model"]
     assert headings[-3:] == ["Machine", "Output", "Examples"]
     assert "  wsabie train photos/ --model birds\n" in cli("train", "--help").out
 
 
-def test_no_command_loads_what_is_heavy_for_its_help() -> None:
+def test_command_help_imports_no_heavy_module() -> None:
     code = (
         "import sys, typer\n"
         "from wsabie.cli.main import app\n"
@@ -80,7 +80,7 @@ def test_no_command_loads_what_is_heavy_for_its_help() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shells_complete(shell: str) -> None:
+def test_shell_completion_is_generated(shell: str) -> None:
     from typer._completion_shared import get_completion_script
 
     script = get_completion_script(prog_name="wsabie", complete_var="_WSABIE_COMPLETE", shell=shell)
@@ -90,7 +90,7 @@ def test_shells_complete(shell: str) -> None:
     }
 
 
-def test_flags_of_estimators_are_their_parameters() -> None:
+def test_options_match_estimator_parameters() -> None:
     defaults = {name: parameter.default for name, parameter in signature(wsabie.Wsabie).parameters.items()}
     documented = wsabie.Wsabie.__doc__ or ""
     leaves = {leaf.name: leaf for leaf in list_option_fields(ShapeOptions)}

@@ -1,4 +1,4 @@
-"""The JSON documents hold what the documentation says, no more and no less."""
+"""Keys of the JSON output against the documentation."""
 
 import re
 from collections.abc import Callable
@@ -19,7 +19,7 @@ def read_documented_keys(command: str) -> set[str]:
     return set(re.findall(r"`([a-z_]+)`", text))
 
 
-def test_documents_have_the_documented_keys(cli: Cli, rows: Path, pictures: Path, model: Path, tmp_path: Path) -> None:
+def test_json_has_the_documented_keys(cli: Cli, rows: Path, pictures: Path, model: Path, tmp_path: Path) -> None:
     """Fingerprints of pictures and the history are there where there are pictures and where it is asked for."""
     ours, features = tmp_path / "m", tmp_path / "f.parquet"
     commands = [

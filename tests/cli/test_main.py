@@ -27,7 +27,7 @@ COMMANDS = ("train", "evaluate", "annotate", "neighbours", "compare", "features"
         (MemoryError("8 GiB"), "there is not enough memory (8 GiB); use fewer rows"),
     ],
 )
-def test_too_little_memory_is_explained(error: MemoryError, sentence: str) -> None:
+def test_memory_errors_are_explained(error: MemoryError, sentence: str) -> None:
     assert explain_error(error).startswith(sentence)
 
 
@@ -44,7 +44,7 @@ def test_help_lists_every_command(cli: Callable[..., Any]) -> None:
         *("collection add", "collection search", "collection labels", "collection tag", "collection models"),
     ],
 )
-def test_help_says_what_is_wanted_in_no_types_of_python(cli: Callable[..., Any], command: str) -> None:
+def test_help_shows_no_python_types(cli: Callable[..., Any], command: str) -> None:
     result = cli(*command.split(), "--help")
     assert result.code == 0
     assert "<list[" not in result.out
@@ -64,7 +64,7 @@ def test_version(cli: Callable[..., Any]) -> None:
     assert cli("--version").out.strip() == wsabie.__version__
 
 
-def test_a_word_that_looks_like_an_option_gets_advice(cli: Callable[..., Any], tmp_path: Path) -> None:
+def test_argument_that_looks_like_an_option_gets_advice(cli: Callable[..., Any], tmp_path: Path) -> None:
     result = cli("collection", "search", tmp_path, "-dog cat")
     assert (result.code, "a word that begins with - is given behind --" in result.err) == (2, True)
     result = cli("collection", "search", tmp_path, "--", "-dog cat")
@@ -76,7 +76,7 @@ def test_a_word_that_looks_like_an_option_gets_advice(cli: Callable[..., Any], t
     assert "behind" not in cli("collection", "search", tmp_path, "x", "-k", "ite").err
 
 
-def test_help_loads_nothing_heavy() -> None:
+def test_main_help_imports_no_heavy_module() -> None:
     code = (
         "import sys; sys.argv = ['wsabie', '--help']\n"
         "from wsabie.cli.main import app\n"
@@ -93,7 +93,7 @@ def heed_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def test_ctrl_c_before_the_command_is_imported_leaves_no_traceback() -> None:
+def test_ctrl_c_during_imports_leaves_no_traceback() -> None:
     code = """
 import sys
 
@@ -110,7 +110,7 @@ run()
     assert (process.returncode, process.stdout, process.stderr) == (130, "", "")
 
 
-def test_ctrl_c_stops_with_one_sentence(tmp_path: Path) -> None:
+def test_ctrl_c_gives_one_sentence(tmp_path: Path) -> None:
     """Interrupted in the middle of training; a traceback or a half model would be a loss."""
     rows = tmp_path / "rows.txt"
     lines = [f"{i % 50} {i % 97}:1 {97 + i % 89}:1" for i in range(20000)]
@@ -150,7 +150,7 @@ def test_ctrl_c_stops_with_one_sentence(tmp_path: Path) -> None:
         ("models.compare._compare_rows", ("compare", "x"), "unfinished work of this command is not kept"),
     ],
 )
-def test_ctrl_c_says_what_is_left_of_the_work(
+def test_ctrl_c_message_names_finished_work(
     cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, command: str, words: tuple[str, ...], message: str
 ) -> None:
     def stopped(*args: Any) -> None:
@@ -172,7 +172,7 @@ def test_ctrl_c_says_what_is_left_of_the_work(
         (("serve",), "what it had acknowledged is kept"),
     ],
 )
-def test_ctrl_c_says_what_is_left_of_a_collection(
+def test_ctrl_c_message_names_the_state_of_a_collection(
     cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
     def stopped(folder: Any, **_: Any) -> None:
@@ -188,7 +188,7 @@ def test_ctrl_c_says_what_is_left_of_a_collection(
 @pytest.mark.parametrize(
     "words", [("train", "", "--model", "q"), ("annotate", "m", ""), ("train", "x", "--model", ""), ("info", "--model=")]
 )
-def test_an_empty_argument_is_no_current_folder(cli: Callable[..., Any], words: tuple[str, ...]) -> None:
+def test_empty_argument_is_refused(cli: Callable[..., Any], words: tuple[str, ...]) -> None:
     result = cli(*words)
     assert result.code == 2
     assert result.err.startswith("wsabie: an argument of `wsabie ")
@@ -198,7 +198,7 @@ def test_an_empty_argument_is_no_current_folder(cli: Callable[..., Any], words: 
 # ---- standard output
 
 
-def run_into(stdout: int, *words: object, **environment: str) -> tuple[int, str]:
+def run_with_stdout(stdout: int, *words: object, **environment: str) -> tuple[int, str]:
     """Exit code and standard error of a program whose results go to a file descriptor."""
     process = subprocess.run(
         [sys.executable, "-m", "wsabie", *map(str, words)],
@@ -214,16 +214,16 @@ def run_into(stdout: int, *words: object, **environment: str) -> tuple[int, str]
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("words", [("info", GOLDEN), ("info", GOLDEN, "--json"), ("--version",)])
-def test_a_failed_write_of_results_is_one_sentence(words: tuple[object, ...], unbuffered: str) -> None:
+def test_failed_write_of_results_gives_one_sentence(words: tuple[object, ...], unbuffered: str) -> None:
     with Path("/dev/full").open("w") as full:
-        code, err = run_into(full.fileno(), *words, PYTHONUNBUFFERED=unbuffered)
+        code, err = run_with_stdout(full.fileno(), *words, PYTHONUNBUFFERED=unbuffered)
     assert code == 1
     message = "cannot write the results: No space left on device; free some space, or send standard output elsewhere"
     assert err == f"wsabie: {message}\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_a_full_disk_behind_standard_error_ends_no_work(
+def test_full_standard_error_stops_no_work(
     cli: Callable[..., Any], rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Path("/dev/full").open("w") as full:
@@ -234,16 +234,16 @@ def test_a_full_disk_behind_standard_error_ends_no_work(
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("words", [("info", GOLDEN), ("info", GOLDEN, "--json")])
-def test_a_reader_that_leaves_early_is_no_error_to_tell(words: tuple[object, ...], unbuffered: str) -> None:
+def test_closed_pipe_is_no_error(words: tuple[object, ...], unbuffered: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        assert run_into(writer, *words, PYTHONUNBUFFERED=unbuffered) == (1, "")
+        assert run_with_stdout(writer, *words, PYTHONUNBUFFERED=unbuffered) == (1, "")
     finally:
         os.close(writer)
 
 
-def test_an_error_of_a_file_names_the_file(cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_error_names_the_file(cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*args: Any) -> None:
         raise OSError(28, "No space left on device", "some file")
 
@@ -255,7 +255,7 @@ def test_an_error_of_a_file_names_the_file(cli: Callable[..., Any], monkeypatch:
     )
 
 
-def test_labels_beyond_the_letters_of_the_terminal(
+def test_labels_unprintable_in_the_terminal_are_escaped(
     cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "text").write_text("__label__Größe apple pear\n__label__milk milk\n" * 10, encoding="utf-8")

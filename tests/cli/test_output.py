@@ -8,20 +8,20 @@ from wsabie.cli import output
 from wsabie.cli.output import TerminalProgress, _format_pace, print_error, print_note, show_table
 
 
-def last_line(output: str) -> str:
+def find_last_line(output: str) -> str:
     return output.strip().splitlines()[-1]
 
 
-def test_a_stage_that_ends_early_is_filled_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_stage_that_ends_early_is_filled_and_marked(capsys: pytest.CaptureFixture[str]) -> None:
     with TerminalProgress().stage("training", 100, "pairs") as stage:
         stage.advance(40)
         stage.advance(0, MAP=0.5)
-    line = last_line(capsys.readouterr().err)
+    line = find_last_line(capsys.readouterr().err)
     assert "━━━━━━━━ 40 pairs" in line
     assert line.endswith("MAP 0.5 ended early")
 
 
-def test_a_stage_that_is_done_or_fails_does_not_say_that(capsys: pytest.CaptureFixture[str]) -> None:
+def test_finished_or_failed_stage_is_not_marked_early(capsys: pytest.CaptureFixture[str]) -> None:
     with TerminalProgress().stage("training", 100, "pairs") as stage:
         stage.advance(100)
 
@@ -34,28 +34,28 @@ def test_a_stage_that_is_done_or_fails_does_not_say_that(capsys: pytest.CaptureF
     assert "early" not in capsys.readouterr().err
 
 
-def test_figures_have_names_for_readers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rates_have_readable_units(capsys: pytest.CaptureFixture[str]) -> None:
     for speed, text in ((123.4, "123 MB/s"), (2.24e-5, "7/7 bytes")):
         with TerminalProgress().stage("reading", 7, "bytes") as stage:
             stage.advance(7, mb_per_s=speed)
-        line = last_line(capsys.readouterr().err)
+        line = find_last_line(capsys.readouterr().err)
         assert line.endswith(text)
         assert "e-05" not in line
 
 
-def test_a_limit_on_time_shows_what_is_left_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_time_limit_shows_the_remaining_time(capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever was told so far, the clock says how much is left; there is no rate of seconds a second."""
     running = SimpleNamespace(elapsed=26.0, completed=4, total=60, finished=False, fields={"unit": "s"})
     assert _format_pace(running) == "0:34 left"
     assert _format_pace(SimpleNamespace(**{**vars(running), "elapsed": 66.0})) == "0:00 left"
     with TerminalProgress().stage("tuning", 1, "s") as stage:
         stage.advance(1)
-    line = last_line(capsys.readouterr().err)
+    line = find_last_line(capsys.readouterr().err)
     assert "1/1 s in 0:0" in line
     assert "/s" not in line
 
 
-def test_a_stage_without_count_shows_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_stage_without_a_count_shows_none(capsys: pytest.CaptureFixture[str]) -> None:
     with TerminalProgress().stage("compiling (once)", None, ""):
         pass
     assert "0" not in capsys.readouterr().err
@@ -71,7 +71,7 @@ def test_a_stage_without_count_shows_none(capsys: pytest.CaptureFixture[str]) ->
         (50, "tra… DONE"),
     ],
 )
-def test_a_narrow_terminal_takes_the_bar_then_the_figures(
+def test_narrow_terminal_drops_the_bar_then_the_metrics(
     width: int, expected: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The count, the rate and the time left are never cut."""
@@ -79,13 +79,13 @@ def test_a_narrow_terminal_takes_the_bar_then_the_figures(
     monkeypatch.setattr(output.err, "_width", width)
     with TerminalProgress().stage("training", 4_923_612, "pairs") as stage:
         stage.advance(4_923_612, MAP=0.533)
-    line = last_line(capsys.readouterr().err)
+    line = find_last_line(capsys.readouterr().err)
     assert " ".join(line.split()) == expected.replace("DONE", "4,923,612/4,923,612 pairs 205,072/s 0:24 left")
     assert len(line) <= width
 
 
 @pytest.mark.parametrize("width", [20, 79, 200])
-def test_a_table_is_never_cut(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_is_never_cut(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(output.out, "_width", width)
     show_table("what was found", ["metric", "value", "interval"], [["recall@50", "0.7854", "0.7464 to 0.8213"]])
     rows = [line.split("  ") for line in capsys.readouterr().out.splitlines() if "recall" in line]
@@ -94,7 +94,7 @@ def test_a_table_is_never_cut(width: int, monkeypatch: pytest.MonkeyPatch, capsy
     ]
 
 
-def test_names_are_no_markup_and_no_codes_for_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_are_neither_markup_nor_terminal_codes(capsys: pytest.CaptureFixture[str]) -> None:
     names = [
         "[/bold]",
         "[red]sea",

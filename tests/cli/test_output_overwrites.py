@@ -1,4 +1,4 @@
-"""The user's own files are never written over, and what was skipped is told however a command ends."""
+"""Protection of the user's own files from overwriting, and lists of skipped rows."""
 
 import json
 import shutil
@@ -34,11 +34,11 @@ def photos(pictures: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def read_contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_no_output_option_writes_over_the_users_files(
+def test_output_options_never_overwrite_user_files(
     cli: Cli, model: Path, rows: Path, parquet: Path, photos: Path, tmp_path: Path
 ) -> None:
     validation, notes = tmp_path / "valid.parquet", tmp_path / "notes.txt"
@@ -47,7 +47,7 @@ def test_no_output_option_writes_over_the_users_files(
     (tmp_path / "demo").mkdir()
     (tmp_path / "demo" / "report.html").write_text("mine")
     picture = photos / "000.webp"
-    contents_before = contents(tmp_path)
+    contents_before = read_contents(tmp_path)
     for words in (
         ("compare", parquet, "--report", parquet),
         ("compare", rows, "--test", parquet, "--rejects", parquet),
@@ -72,10 +72,10 @@ def test_no_output_option_writes_over_the_users_files(
         refused = cli(*words)
         assert refused.code == 1, words
         assert refused.err.startswith("wsabie: cannot "), refused.err  # nothing was said before: no work
-        assert contents(tmp_path) == contents_before
+        assert read_contents(tmp_path) == contents_before
 
 
-def test_a_report_a_log_and_rows_take_the_place_of_their_kind(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_outputs_replace_files_of_their_kind(cli: Cli, rows: Path, tmp_path: Path) -> None:
     for _ in range(2):
         assert cli("compare", rows, "--models", "popularity", "--report", tmp_path / "r.html").code == 0
         result = cli(
@@ -86,7 +86,7 @@ def test_a_report_a_log_and_rows_take_the_place_of_their_kind(cli: Cli, rows: Pa
     assert [json.loads(line)["epoch"] for line in (tmp_path / "log").read_text().splitlines()] == [0, 1, 0, 1]
 
 
-def test_training_data_in_the_folder_that_will_be_emptied(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_training_data_in_the_work_folder_are_refused(cli: Cli, rows: Path, tmp_path: Path) -> None:
     training_rows = tmp_path / "m.training" / "features.parquet"
     training_rows.parent.mkdir()
     shutil.copy(rows, training_rows)
@@ -96,13 +96,13 @@ def test_training_data_in_the_folder_that_will_be_emptied(cli: Cli, rows: Path, 
     assert training_rows.exists()
 
 
-def broken(rows: Path, n_good: int) -> None:
+def write_bad_rows(rows: Path, n_good: int) -> None:
     lines = [f"{i % 3} {i % 9}:1" for i in range(n_good)]
     rows.write_text("\n".join([f"{n_good + 3} 9 3", *lines, "0 1:nan", "1 2:x", "2 3:inf"]) + "\n")
 
 
-def test_skipped_rows_are_listed_when_the_work_fails_later(cli: Cli, rows: Path, tmp_path: Path) -> None:
-    broken(rows, 8)
+def test_skipped_rows_are_listed_when_a_later_step_fails(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    write_bad_rows(rows, 8)
     listed = tmp_path / "rejects.jsonl"
     for command in (("train", rows, "--model", tmp_path / "m"), ("compare", rows, "--min-rows", 99)):
         result = cli(*command, "--rejects", listed)
@@ -112,7 +112,7 @@ def test_skipped_rows_are_listed_when_the_work_fails_later(cli: Cli, rows: Path,
         assert lines[-1].startswith("wsabie: ")
         assert len(listed.read_text().splitlines()) == 3
         listed.unlink()
-    broken(rows, 80)
+    write_bad_rows(rows, 80)
     with pytest.MonkeyPatch.context() as patch:
 
         def stopped(*args: Any, **options: Any) -> None:
@@ -125,17 +125,15 @@ def test_skipped_rows_are_listed_when_the_work_fails_later(cli: Cli, rows: Path,
     assert len(listed.read_text().splitlines()) == 3
 
 
-def test_an_earlier_list_outlives_a_command_that_read_nothing(cli: Cli, rows: Path, tmp_path: Path) -> None:
-    broken(rows, 80)
+def test_earlier_list_survives_a_command_that_read_nothing(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    write_bad_rows(rows, 80)
     listed = tmp_path / "rejects.jsonl"
     assert cli("train", rows, "--model", tmp_path / "m", "--epochs", 1, "--rejects", listed).code == 0
     assert cli("train", tmp_path / "slip", "--model", tmp_path / "m", "--rejects", listed).code == 1
     assert len(listed.read_text().splitlines()) == 3
 
 
-def test_a_list_that_cannot_be_written_does_not_hide_why_the_work_failed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unwritable_list_does_not_hide_the_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
 
     def work() -> None:
@@ -149,7 +147,7 @@ def test_a_list_that_cannot_be_written_does_not_hide_why_the_work_failed(
 
 
 @pytest.mark.parametrize("command", ["features", "train"])
-def test_pictures_that_are_all_damaged_are_listed(cli: Cli, photos: Path, tmp_path: Path, command: str) -> None:
+def test_damaged_pictures_are_all_listed(cli: Cli, photos: Path, tmp_path: Path, command: str) -> None:
     for file in photos.glob("*.webp"):
         file.write_bytes(file.read_bytes()[:40])
     listed = tmp_path / "rejects.jsonl"
@@ -163,13 +161,13 @@ def test_pictures_that_are_all_damaged_are_listed(cli: Cli, photos: Path, tmp_pa
     assert len(listed.read_text().splitlines()) == 20
 
 
-def test_pictures_that_are_skipped_are_counted_once(cli: Cli, photos: Path, tmp_path: Path) -> None:
+def test_skipped_pictures_are_counted_once(cli: Cli, photos: Path, tmp_path: Path) -> None:
     (photos / "000.webp").write_bytes(b"RIFF nonsense")
     words = ("images", photos, "--out", tmp_path / "f", "--n-words", 20, "--size", 32, "--threads", 1, "--json")
     assert cli("features", *words).json["skipped"] == 1
 
 
-def test_names_that_are_not_utf8(cli: Cli, rows: Path, parquet: Path, tmp_path: Path) -> None:
+def test_names_that_are_not_utf8_are_accepted(cli: Cli, rows: Path, parquet: Path, tmp_path: Path) -> None:
     """Data may be called so; a result that is would fail when all work is done."""
     data, model = tmp_path / "r\udcff.txt", tmp_path / "model"
     shutil.copy(rows, data)

@@ -19,7 +19,7 @@ def photos(tmp_path: Path, cli: Cli) -> Path:
     return folder
 
 
-def test_a_backup_is_made_listed_and_restored(cli: Cli, photos: Path, tmp_path: Path) -> None:
+def test_backups_are_made_listed_and_restored(cli: Cli, photos: Path, tmp_path: Path) -> None:
     backup_report = cli("collection", "backup", photos, "--json").json["backup"]
     assert (backup_report["reason"], backup_report["journal"]) == ("asked", 3)
     assert Path(backup_report["path"]).parent == photos / ".wsabie/backups"
@@ -47,7 +47,7 @@ def test_a_backup_is_made_listed_and_restored(cli: Cli, photos: Path, tmp_path: 
     assert "what it replaced is kept" in result.err
 
 
-def test_a_backup_elsewhere_replaces_nothing_but_a_backup(cli: Cli, photos: Path, tmp_path: Path) -> None:
+def test_backup_out_replaces_only_an_earlier_backup(cli: Cli, photos: Path, tmp_path: Path) -> None:
     import sqlite3
 
     out = tmp_path / "disk/photos.db"
@@ -66,7 +66,7 @@ def test_a_backup_elsewhere_replaces_nothing_but_a_backup(cli: Cli, photos: Path
     assert cli("collection", "restore", photos, out, "--by", "eve").code == 0
 
 
-def test_a_backup_elsewhere_replaces_no_other_catalogue(cli: Cli, photos: Path, tmp_path: Path) -> None:
+def test_backup_out_keeps_the_catalogue_of_another_collection(cli: Cli, photos: Path, tmp_path: Path) -> None:
     second_folder, out = tmp_path / "other", tmp_path / "other.db"
     second_folder.mkdir()
     assert cli("collection", "init", second_folder, "--tags", "none").code == 0
@@ -85,7 +85,7 @@ def test_a_backup_elsewhere_replaces_no_other_catalogue(cli: Cli, photos: Path, 
         assert (target.read_bytes() if target.exists() else None) == content
 
 
-def test_an_option_accepts_an_older_catalogue(cli: Cli, photos: Path) -> None:
+def test_restore_accepts_an_older_catalogue_on_request(cli: Cli, photos: Path) -> None:
     older = (photos / ".wsabie/catalogue.db").read_bytes()
     cli("collection", "tag", photos, 2, "--accept", "land", "--by", "eve")
     for path in (photos / ".wsabie").glob("catalogue.db*"):
@@ -98,7 +98,7 @@ def test_an_option_accepts_an_older_catalogue(cli: Cli, photos: Path) -> None:
     assert cli("collection", "status", photos).code == 0
 
 
-def test_postgresql_commands_are_printed(cli: Cli, photos: Path) -> None:
+def test_restore_prints_postgresql_commands(cli: Cli, photos: Path) -> None:
     address = "postgresql://eve@localhost/photos"
     (photos / ".wsabie/collection.json").write_text(f'{{"schema": 1, "database": "{address}"}}')
     command = cli("collection", "restore", photos, "a.dump", "--json").json["command"]
@@ -107,7 +107,7 @@ def test_postgresql_commands_are_printed(cli: Cli, photos: Path) -> None:
     assert "--accept" in cli("collection", "restore", photos).out
 
 
-def test_a_backup_goes_to_no_folder_that_is_missing(cli: Cli, photos: Path, tmp_path: Path) -> None:
+def test_backup_into_a_missing_folder_is_refused(cli: Cli, photos: Path, tmp_path: Path) -> None:
     failed = cli("collection", "backup", photos, "--out", tmp_path / "disk/photos.db")
     assert failed.code == 1
     assert "there is no folder" in failed.err

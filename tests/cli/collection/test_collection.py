@@ -1,4 +1,4 @@
-"""`wsabie collection` from a folder of sample pictures on, and what it says about bad input."""
+"""`wsabie collection` on a folder of sample pictures, and its messages for bad input."""
 
 import io
 import json
@@ -24,7 +24,7 @@ def photos(pictures: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(pictures, tmp_path / "photos"))
 
 
-def test_a_folder_becomes_a_collection_and_is_kept_up_with(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
+def test_collection_is_made_scanned_trained_and_reviewed(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
     contents_before = {path.name: path.read_bytes() for path in photos.iterdir()}
     result = init(photos, "--by", "eve")
     assert result.code == 0
@@ -74,7 +74,7 @@ def test_advised_commands_can_be_pasted(cli: Cli, init: Cli, photos: Path, tmp_p
     assert f"no model yet; run: wsabie collection train {quoted_folder}\n" in cli("collection", "apply", folder).err
 
 
-def test_items_are_found_by_words(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
+def test_search_finds_items_by_words(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
     init(photos)
     label = cli("collection", "labels", photos, "--json").json["labels"][0]
     result = cli("collection", "search", photos, label["name"], "-k", "3", "--json", "--out", tmp_path / "found.png")
@@ -91,7 +91,7 @@ def test_items_are_found_by_words(cli: Cli, init: Cli, photos: Path, tmp_path: P
     assert (missing.code, "Traceback" in missing.err) == (1, False)
 
 
-def test_an_untagged_folder_gets_advice_toward_a_model(cli: Cli, init: Cli, photos: Path) -> None:
+def test_untagged_folder_gets_advice_toward_a_model(cli: Cli, init: Cli, photos: Path) -> None:
     (photos / "metadata.csv").unlink()
     result = init(photos)
     message = [" ".join(result.err.split()), f"wsabie serve {photos}", f"wsabie collection import {photos} tags.csv"]
@@ -105,7 +105,7 @@ def test_an_untagged_folder_gets_advice_toward_a_model(cli: Cli, init: Cli, phot
     assert "nothing is tagged" not in cli("collection", "scan", photos).err
 
 
-def test_keywords_that_were_removed_outside_are_withdrawn(cli: Cli, init: Cli, photos: Path) -> None:
+def test_tags_removed_from_files_are_withdrawn(cli: Cli, init: Cli, photos: Path) -> None:
     (photos / "metadata.csv").unlink()
     sidecar = photos / "000.webp.xmp"
     write_sidecar(photos / "000.webp", ["sea", "gull"])
@@ -131,14 +131,14 @@ def test_tag_tables_in_sub_folders_are_reported(cli: Cli, init: Cli, photos: Pat
     assert "1 added" in cli("collection", "import", photos, photos / "more/metadata.csv").err
 
 
-def test_a_database_that_is_away_leaves_nothing(cli: Cli, photos: Path) -> None:
+def test_unreachable_database_leaves_no_files(cli: Cli, photos: Path) -> None:
     failed = cli("collection", "init", photos, "--database", "postgresql://eve@127.0.0.1:1/photos")
     assert (failed.code, "does not answer as it should" in failed.err) == (1, True)
     assert not (photos / ".wsabie").exists()
     assert cli("collection", "init", photos, "--no-scan").code == 0
 
 
-def test_an_empty_folder_waits_for_files(cli: Cli, init: Cli, tmp_path: Path, pictures: Path) -> None:
+def test_empty_folder_becomes_a_collection_and_grows(cli: Cli, init: Cli, tmp_path: Path, pictures: Path) -> None:
     (tmp_path / "new").mkdir()
     result = init(tmp_path / "new")
     assert "nothing was found; put files into" in result.err
@@ -149,7 +149,7 @@ def test_an_empty_folder_waits_for_files(cli: Cli, init: Cli, tmp_path: Path, pi
     assert cli("collection", "scan", tmp_path / "new", "--tags", "metadata", "--json").code == 0
 
 
-def test_an_unmounted_disk_is_reported(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
+def test_unmounted_disk_is_reported(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
     (tmp_path / "c").mkdir()
     init(tmp_path / "c", "--no-scan")
     cli("collection", "add", tmp_path / "c", photos)
@@ -160,7 +160,7 @@ def test_an_unmounted_disk_is_reported(cli: Cli, init: Cli, photos: Path, tmp_pa
     assert "cannot be reached" in cli("collection", "status", tmp_path / "c").out
 
 
-def test_bad_input_is_one_sentence(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
+def test_bad_arguments_give_one_sentence(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
     for words, message in [
         (("scan", photos), "is not a collection yet; make it one: wsabie collection init"),
         (("status", tmp_path / "nowhere"), "nowhere; check its name"),
@@ -187,7 +187,7 @@ def test_bad_input_is_one_sentence(cli: Cli, init: Cli, photos: Path, tmp_path: 
     assert cli("collection", "add", photos).code == 2
 
 
-def test_a_folder_that_is_not_there_is_no_new_collection(cli: Cli, photos: Path, tmp_path: Path) -> None:
+def test_init_refuses_a_missing_folder(cli: Cli, photos: Path, tmp_path: Path) -> None:
     failed = cli("collection", "init", tmp_path / "photoz")
     assert failed.code == 1
     message = f"there is no folder '{tmp_path / 'photoz'}'; did you mean '{photos}'? If not, make it first: mkdir "
@@ -200,7 +200,7 @@ def test_a_folder_that_is_not_there_is_no_new_collection(cli: Cli, photos: Path,
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_a_folder_of_pictures_is_not_yet_a_collection(cli: Cli, photos: Path, tmp_path: Path) -> None:
+def test_folder_without_a_collection_is_reported(cli: Cli, photos: Path, tmp_path: Path) -> None:
     pytest.importorskip("fastapi", reason="the service needs FastAPI")
     message = f"{photos} is a folder of pictures and not yet a collection; run: wsabie collection init {photos}"
     for command in ("serve", "info"):
@@ -211,7 +211,7 @@ def test_a_folder_of_pictures_is_not_yet_a_collection(cli: Cli, photos: Path, tm
     assert f"run: wsabie collection status {photos}" in " ".join(cli("info", photos).err.split())
 
 
-def test_undo_is_of_ones_own_here_and_in_the_pages(cli: Cli, photos: Path) -> None:
+def test_undo_reverts_only_the_users_own_entries(cli: Cli, photos: Path) -> None:
     from wsabie.collection.annotations.decisions import ReviewDecision, review_items
     from wsabie.collection.folder.collection import open_collection
 
@@ -228,7 +228,7 @@ def test_undo_is_of_ones_own_here_and_in_the_pages(cli: Cli, photos: Path) -> No
     assert cli("collection", "undo", photos, last_entry.entry).code == 0
 
 
-def test_check_reports_damage(cli: Cli, photos: Path) -> None:
+def test_status_check_reports_damage(cli: Cli, photos: Path) -> None:
     """SQLite only: PostgreSQL checks itself."""
     import sqlite3
 
@@ -242,7 +242,7 @@ def test_check_reports_damage(cli: Cli, photos: Path) -> None:
     assert "is damaged (row 1 of synonyms refers to a missing row of labels)" in failed.err
 
 
-def test_a_collection_without_models_says_what_makes_one(cli: Cli, photos: Path) -> None:
+def test_collection_without_models_names_the_train_command(cli: Cli, photos: Path) -> None:
     cli("collection", "init", photos)
     result = cli("collection", "models", photos)
     assert (result.code, result.out) == (0, "")
@@ -259,13 +259,15 @@ def birds(tmp_path: Path, pictures: Path) -> Path:
     return tmp_path / "birds"
 
 
-def test_names_of_folders_that_are_no_labels_are_named_at_once(init: Cli, birds: Path) -> None:
+def test_init_skips_folder_names_listed_as_not_labels(init: Cli, birds: Path) -> None:
     message = " ".join(init(birds, "--not-labels", "odds, tern").err.split())
     assert "labels by the names" not in message
     assert "5 new, 2 tags from files" in message
 
 
-def test_names_of_folders_are_listed_and_asked_for(init: Cli, birds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_lists_folder_names_and_asks_for_exclusions(
+    init: Cli, birds: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("wsabie.cli.collection.scans.is_at_terminal", lambda: True)
     monkeypatch.setattr("sys.stdin", io.StringIO("odds\n"))
     message = " ".join(init(birds).err.split())
@@ -274,7 +276,7 @@ def test_names_of_folders_are_listed_and_asked_for(init: Cli, birds: Path, monke
     assert "no labels: 05, 2020" in message
 
 
-def test_a_collection_of_texts_names_the_command_that_learns_from_them(cli: Cli, init: Cli, tmp_path: Path) -> None:
+def test_text_collection_names_the_train_command(cli: Cli, init: Cli, tmp_path: Path) -> None:
     texts, model = tmp_path / "texts", tmp_path / "model"
     for i in range(40):
         path = texts / ("sea", "sky")[i % 2] / f"{i}.txt"
@@ -286,7 +288,7 @@ def test_a_collection_of_texts_names_the_command_that_learns_from_them(cli: Cli,
     assert cli("train", texts, "--model", model, "--dim", 2, "--epochs", 1, "--threads", 1).code == 0
 
 
-def test_train_takes_its_labels_as_a_collection_does(cli: Cli, tmp_path: Path, pictures: Path) -> None:
+def test_train_reads_labels_as_a_collection_does(cli: Cli, tmp_path: Path, pictures: Path) -> None:
     folder, words = tmp_path / "set", ["--n-words", 20, "--size", 32, "--dim", 2, "--epochs", 1, "--threads", 1]
     for i in range(24):
         picture = folder / f"20{20 + i % 3}" / ("inbox", "tern")[i % 2] / f"{i}.webp"

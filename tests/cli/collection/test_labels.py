@@ -1,4 +1,4 @@
-"""`wsabie collection labels` and `tag` from beginning to end, on real pictures' names."""
+"""`wsabie collection labels` and `tag` on labels of real pictures."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +29,7 @@ def photos(tmp_path: Path, database: str | None) -> Path:
     return folder
 
 
-def test_from_tags_to_tidy_labels_and_back(cli: Cli, photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labels_are_merged_edited_and_restored(cli: Cli, photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run_command(*words: object) -> str:
         result = cli("collection", *words)
         assert result.code == 0, result.err
@@ -111,7 +111,7 @@ def test_wordnet_fills_in_labels(cli: Cli, photos: Path, data_dir: Path) -> None
     assert cli(*fill, "--dry-run", "--json").json["plan"] == []
 
 
-def test_a_label_is_deleted(cli: Cli, photos: Path) -> None:
+def test_label_with_tags_is_deleted_on_request(cli: Cli, photos: Path) -> None:
     cli("collection", "tag", photos, 1, 2, "--accept", "sea")
     cli("collection", "tag", photos, 3, "--accept", "qual")
     cli("collection", "labels", photos, "parent", "sea", "qual")
@@ -174,7 +174,7 @@ def test_bad_label_commands_are_refused(cli: Cli, photos: Path, words: tuple[str
     assert cli("collection", "history", photos, "--json").out == history_before
 
 
-def test_the_language_of_another_name_is_put_right(cli: Cli, photos: Path) -> None:
+def test_synonym_language_is_corrected(cli: Cli, photos: Path) -> None:
     cli("collection", "tag", photos, 1, "--accept", "gull")
     for language in ("nl", "de", ""):
         words = ["--language", language] if language else []
@@ -186,7 +186,7 @@ def test_the_language_of_another_name_is_put_right(cli: Cli, photos: Path) -> No
     assert names == [{"name": "Möwe", "language": "nl"}]
 
 
-def test_a_score_is_not_shown_above_what_it_is(capfd: pytest.CaptureFixture[str]) -> None:
+def test_scores_are_rounded_down(capfd: pytest.CaptureFixture[str]) -> None:
     label = LabelCount(1, "gull", "", 0)
     for score, digits in [(0.699, "0.69"), (0.7, "0.70"), (0.29, "0.29"), (1.0, "1.00")]:
         label_actions._show_proposal(1, MergeProposal(label, [label], score, []))

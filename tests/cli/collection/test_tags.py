@@ -1,4 +1,4 @@
-"""`wsabie collection import` and `export` on pictures, and what other commands make of the exports."""
+"""`wsabie collection import` and `export` on pictures, and other commands on the exports."""
 
 import csv
 import json
@@ -23,12 +23,12 @@ def photos(init: Cli, pictures: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
+def read_contents(folder: Path) -> dict[str, tuple[bytes, int]]:
     return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.glob("*.webp")}
 
 
-def test_metadata_come_in_and_train_a_model_on_their_way_out(cli: Cli, photos: Path, tmp_path: Path) -> None:
-    contents_before = contents(photos)
+def test_imported_metadata_are_exported_and_train_a_model(cli: Cli, photos: Path, tmp_path: Path) -> None:
+    contents_before = read_contents(photos)
     with (photos / "metadata.csv").open(encoding="utf-8", newline="") as file:
         n = sum(len({name.strip() for name in row["labels"].split(";")}) for row in csv.DictReader(file))
     report = cli("collection", "import", photos, photos / "metadata.csv", "--by", "eve", "--json").json
@@ -45,7 +45,7 @@ def test_metadata_come_in_and_train_a_model_on_their_way_out(cli: Cli, photos: P
     trained = cli("train", tmp_path / "out", "--model", tmp_path / "m", "--epochs", "1", "--n-words", "50", "--json")
     assert trained.code == 0, trained.err
     assert trained.json["rows"] + trained.json["validation_rows"] > 100
-    assert contents(photos) == contents_before
+    assert read_contents(photos) == contents_before
     (photos / "tags.json").touch()  # it is empty, and nothing is lost
     coco = cli("collection", "export", photos, photos / "tags.json")
     assert coco.code == 0, coco.err
@@ -72,15 +72,15 @@ def test_skipped_tags_are_listed(cli: Cli, photos: Path, tmp_path: Path) -> None
     assert "tags.csv:3: no such item" in strict.err
 
 
-def test_xmp_export_writes_to_the_requested_place(cli: Cli, photos: Path, tmp_path: Path) -> None:
+def test_xmp_export_writes_to_the_requested_folder(cli: Cli, photos: Path, tmp_path: Path) -> None:
     (tmp_path / "tags.jsonl").write_text('{"path": "000.webp", "labels": ["sea", "sky"]}\n')
     assert cli("collection", "import", photos, tmp_path / "tags.jsonl").code == 0
-    contents_before = contents(photos)
+    contents_before = read_contents(photos)
     assert cli("collection", "export", photos, tmp_path / "xmp", "--as", "xmp").code == 0
     assert [path.name for path in (tmp_path / "xmp").iterdir()] == ["000.webp.xmp"]
     result = cli("collection", "export", photos, "--beside-originals")
     assert "2 tags written to 1 file" in result.err
-    assert contents(photos) == contents_before
+    assert read_contents(photos) == contents_before
     (photos / "000.webp.xmp").unlink()
     assert cli("collection", "export", photos, "--into-originals").code == 0
     assert read_image_tags(photos / "000.webp").names == ("sea", "sky")
@@ -101,7 +101,7 @@ def test_xmp_export_writes_to_the_requested_place(cli: Cli, photos: Path, tmp_pa
         (["--into-originals", "--overwrite"], "leave --overwrite out"),
     ],
 )
-def test_bad_exports_are_one_sentence(
+def test_bad_exports_give_one_sentence(
     cli: Cli, photos: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
 ) -> None:
     monkeypatch.chdir(photos.parent)

@@ -10,7 +10,7 @@ from wsabie.features.extractors.lite0_encoder import Lite0Encoder, find_network
 from wsabie.samples import get_sample_path
 
 
-def test_the_list_names_licences_and_what_is_installed(cli, monkeypatch):
+def test_encoders_lists_licences_and_installation(cli, monkeypatch):
     monkeypatch.setitem(sys.modules, "wsabie_lite0", None)
     document = cli("encoders", "--measure", "--json").json
     assert document["schema"] == 1
@@ -24,7 +24,7 @@ def test_the_list_names_licences_and_what_is_installed(cli, monkeypatch):
     assert "pip install 'wsabie[photos]'" in shown.err.replace("\n", " ")
 
 
-def test_the_options_of_an_encoder_are_those_of_features(cli, tmp_path):
+def test_encoder_options_are_those_of_features(cli, tmp_path):
     """With no ONNX file, that is what is missing."""
     for encoder in ENCODERS[1:]:
         options = encoder.options.replace("FILE", "gone.onnx").split()
@@ -32,7 +32,7 @@ def test_the_options_of_an_encoder_are_those_of_features(cli, tmp_path):
         assert "there is no ONNX file at gone.onnx" in refused.err
 
 
-def test_the_packaged_encoder_is_measured_where_it_is_installed(cli):
+def test_packaged_encoder_is_measured_when_installed(cli):
     pytest.importorskip("onnxruntime")
     pytest.importorskip("wsabie_lite0", reason="wsabie-lite0 is not installed; run `make setup`")
     packaged = ENCODERS[0]

@@ -1,4 +1,4 @@
-"""Pictures described in every way, through the commands: rows, a model, annotations."""
+"""Every image extractor through the commands: rows, a model, annotations."""
 
 import json
 import shutil
@@ -55,7 +55,7 @@ def drawings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_from_pictures_to_annotations(cli: Cli, pictures: Path, network: Path, tmp_path: Path) -> None:
+def test_network_features_train_a_model_that_annotates(cli: Cli, pictures: Path, network: Path, tmp_path: Path) -> None:
     """Several descriptions and a network side by side, in the model that is trained and in the rows that it takes."""
     model, extractor = tmp_path / "model", f"visual-words,colour,hog,onnx:{network}"
     described = ("--features", extractor, "--n-words", 64, "--size", 64, "--normalise", "unit")
@@ -120,7 +120,7 @@ def test_items_without_labels_become_rows(cli: Cli, drawings: Path, tmp_path: Pa
     assert [json.loads(line)["where"] for line in (tmp_path / "rejects").read_text().splitlines()] == ["broken.webp"]
 
 
-def test_a_table_that_cannot_be_read_is_not_passed_over(cli: Cli, drawings: Path, tmp_path: Path) -> None:
+def test_unreadable_table_is_reported(cli: Cli, drawings: Path, tmp_path: Path) -> None:
     folder = tmp_path / "photos"
     folder.mkdir()
     (folder / "a.webp").write_bytes((drawings / "000.webp").read_bytes())
@@ -130,7 +130,7 @@ def test_a_table_that_cannot_be_read_is_not_passed_over(cli: Cli, drawings: Path
     assert "has no column" in result.err
 
 
-def test_features_of_a_network_are_dense(cli: Cli, pictures: Path, network: Path, tmp_path: Path) -> None:
+def test_network_features_are_dense(cli: Cli, pictures: Path, network: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.parquet"
     (tmp_path / "rows.parquet.extractor" / "tensors").mkdir(parents=True)  # as a stopped save leaves it
     result = cli("features", "onnx", network, pictures, "--out", out, "--threads", 1)
@@ -149,7 +149,7 @@ def test_features_of_a_network_are_dense(cli: Cli, pictures: Path, network: Path
     assert "was made with normalise imagenet and not clip" in mismatch.err
 
 
-def test_a_collection_tells_networks_and_their_options_apart(
+def test_collection_distinguishes_networks_and_their_options(
     cli: Cli, drawings: Path, network: Path, tmp_path: Path
 ) -> None:
     pytest.importorskip("sqlalchemy")
@@ -176,7 +176,7 @@ def test_a_collection_tells_networks_and_their_options_apart(
     assert train("--features", f"onnx:{other}", "--seed", 3) == second
 
 
-def test_components_of_drawings_in_one_model(cli: Cli, drawings: Path, tmp_path: Path) -> None:
+def test_kernel_pca_components_train_a_model_of_drawings(cli: Cli, drawings: Path, tmp_path: Path) -> None:
     """The model does what `features images` and `features kpca` do by hand, and takes pictures."""
     model, extractor = tmp_path / "model", "visual-words,colour,textons,hog"
     small = ("--features", extractor, "--n-words", 60, "--size", 48, "--threads", 1)
@@ -204,7 +204,7 @@ def test_components_of_drawings_in_one_model(cli: Cli, drawings: Path, tmp_path:
     assert len(list((tmp_path / "heat").glob("*.png"))) == 1
 
 
-def test_components_in_a_comparison_and_of_one_description(cli: Cli, drawings: Path, tmp_path: Path) -> None:
+def test_components_work_in_comparisons_and_for_one_extractor(cli: Cli, drawings: Path, tmp_path: Path) -> None:
     small = ("--features", "hog", "--size", 32, "--components", 5, "--landmarks", 20, "--threads", 1)
     result = cli("compare", drawings, *small, "--models", "wsabie,popularity", "--json")
     assert result.code == 0, result.err
@@ -219,7 +219,7 @@ def test_components_in_a_comparison_and_of_one_description(cli: Cli, drawings: P
     assert "was made with n_components 5 and not without; use it with --extractor" in without.err
 
 
-def test_components_are_of_histograms(cli: Cli, drawings: Path, network: Path, tmp_path: Path) -> None:
+def test_components_need_nonnegative_features(cli: Cli, drawings: Path, network: Path, tmp_path: Path) -> None:
     command = ("features", "onnx", network, drawings, "--out", tmp_path / "rows.parquet", "--threads", 1)
     refused = cli(*command, "--components", 5)
     assert refused.code == 1
@@ -227,7 +227,7 @@ def test_components_are_of_histograms(cli: Cli, drawings: Path, network: Path, t
     assert cli(*command, "--components", 5, "--normalise", "unit").code == 0
 
 
-def test_processes_describe_as_this_one_does(
+def test_worker_processes_extract_the_same_features(
     cli: Cli, drawings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("features", "images", drawings, "--features", "colour", "--size", 64, "--threads", 2, "--out")
@@ -259,7 +259,7 @@ def test_processes_describe_as_this_one_does(
         (("onnx", "pictures.parquet", "net.onnx"), "after onnx come the ONNX file and the pictures, in this order"),
     ],
 )
-def test_bad_input_is_one_sentence(cli: Cli, pictures: Path, tmp_path: Path, words: Any, sentence: str) -> None:
+def test_bad_arguments_give_one_sentence(cli: Cli, pictures: Path, tmp_path: Path, words: Any, sentence: str) -> None:
     words = [pictures if word == "PICTURES" else word for word in words]
     result = cli("features", *words, "--out", tmp_path / "rows.parquet")
     assert result.code == 1

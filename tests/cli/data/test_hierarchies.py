@@ -1,4 +1,4 @@
-"""`--hierarchy` and `wsabie hierarchy`, as somebody would run them."""
+"""The option `--hierarchy` and the command `wsabie hierarchy`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +25,7 @@ def model_and_test(tmp_path: Path, cli: Cli) -> tuple[Path, Path]:
     return model, test
 
 
-def test_siblings_from_text_to_measured_annotations(
+def test_mined_hierarchy_measures_sibling_precision(
     model_and_test: tuple[Path, Path], tmp_path: Path, cli: Cli
 ) -> None:
     model, test = model_and_test
@@ -62,7 +62,7 @@ def test_siblings_from_text_to_measured_annotations(
     assert "marks" not in cli("neighbours", model, "toad", "--json").json
 
 
-def test_bad_hierarchies_are_one_sentence(model_and_test: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
+def test_bad_hierarchies_give_one_sentence(model_and_test: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
     model, test = model_and_test
     kinds = tmp_path / "kinds.tsv"
     for text, sentence in [
@@ -81,7 +81,7 @@ def test_bad_hierarchies_are_one_sentence(model_and_test: tuple[Path, Path], tmp
     assert "would be lost" in cli("hierarchy", "from-text", test, "--out", test).err
 
 
-def test_one_pair_has_one_child_and_few_may_be_too_few(tmp_path: Path, cli: Cli) -> None:
+def test_from_text_counts_pairs_and_reports_rare_ones(tmp_path: Path, cli: Cli) -> None:
     text, kinds = tmp_path / "book.txt", tmp_path / "kinds.tsv"
     text.write_text("A toad is an amphibian.\n")
     assert ": 1 pair of 1 child, 1 parent\n" in cli("hierarchy", "from-text", text, "--out", kinds).out
@@ -94,7 +94,7 @@ def test_one_pair_has_one_child_and_few_may_be_too_few(tmp_path: Path, cli: Cli)
     assert ": 2 pairs of 2 children, 1 parent\n" in cli("hierarchy", "from-text", text, "--out", kinds).out
 
 
-def test_a_header_goes_before_the_option(model_and_test: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
+def test_file_header_overrides_parent_first(model_and_test: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
     kinds = tmp_path / "kinds.tsv"
     kinds.write_text(KINDS)
     result = cli("neighbours", model_and_test[0], "toad", "--hierarchy", kinds, "--parent-first")
@@ -104,7 +104,7 @@ def test_a_header_goes_before_the_option(model_and_test: tuple[Path, Path], tmp_
     assert "header" not in cli("neighbours", model_and_test[0], "toad", "--hierarchy", kinds, "--parent-first").err
 
 
-def test_a_list_from_training_is_reported(model_and_test: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
+def test_hierarchy_used_in_training_is_reported(model_and_test: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
     from wsabie.io.vocabulary.hierarchy_files import read_hierarchy
 
     model, test = model_and_test

@@ -1,4 +1,4 @@
-"""`wsabie features kpca`: learn, use again, and what comes after it."""
+"""`wsabie features kpca`: fitting a map, reusing it, and training on its components."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ from wsabie.io.recognition import open_source
 Cli = Callable[..., Any]
 
 
-def test_from_sparse_rows_to_judged_annotations(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_components_of_sparse_rows_train_a_model(cli: Cli, rows: Path, tmp_path: Path) -> None:
     out, again, model = tmp_path / "out.parquet", tmp_path / "again.parquet", tmp_path / "m"
     result = cli("features", "kpca", rows, "--out", out, "--dim", 2, "--json")
     assert result.code == 0, result.err
@@ -43,7 +43,7 @@ def test_from_sparse_rows_to_judged_annotations(cli: Cli, rows: Path, tmp_path: 
     assert refused.code == 1  # the training rows, known again by the bits of their components
 
 
-def test_maps_do_not_mix(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_rows_of_another_map_are_refused(cli: Cli, rows: Path, tmp_path: Path) -> None:
     for name, seed in (("a", 0), ("b", 1)):
         result = cli("features", "kpca", rows, "--out", tmp_path / name, "--dim", 2, "--landmarks", 4, "--seed", seed)
         assert result.code == 0, result.err
@@ -53,7 +53,7 @@ def test_maps_do_not_mix(cli: Cli, rows: Path, tmp_path: Path) -> None:
     assert "not made with it" in refused.err
 
 
-def test_a_map_that_is_there_is_used_or_refused(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_existing_map_is_reused_or_refused(cli: Cli, rows: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
     assert cli("features", "kpca", rows, "--out", out, "--dim", 3).code == 0
     contents_before = out.read_bytes()
@@ -66,7 +66,7 @@ def test_a_map_that_is_there_is_used_or_refused(cli: Cli, rows: Path, tmp_path: 
     assert "n_components 3 and not 2" in mismatch.err
 
 
-def test_features_are_known_to_a_map_by_their_names(cli: Cli, tmp_path: Path) -> None:
+def test_map_matches_features_by_name(cli: Cli, tmp_path: Path) -> None:
     lines = [f"__label__a {'red ' * (i % 3)}{'blue ' * (i % 4)}green" for i in range(24)]
     (tmp_path / "learnt.txt").write_text("\n".join(lines))
     (tmp_path / "new.txt").write_text(
@@ -78,7 +78,7 @@ def test_features_are_known_to_a_map_by_their_names(cli: Cli, tmp_path: Path) ->
     np.testing.assert_allclose(open_source(tmp_path / "b").X[:6], open_source(tmp_path / "a").X[:6], atol=1e-5)
 
 
-def test_leftovers_of_a_stopped_save_are_no_map(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_unfinished_map_is_replaced(cli: Cli, rows: Path, tmp_path: Path) -> None:
     out, broken_map = tmp_path / "out.parquet", tmp_path / "out.parquet.map"
     (broken_map / "tensors").mkdir(parents=True)
     result = cli("features", "kpca", rows, "--out", out, "--dim", 3)
@@ -113,7 +113,7 @@ def test_fewer_components_are_reported(cli: Cli, rows: Path, tmp_path: Path) -> 
         (("{pictures}",), "extract features first: wsabie features images"),
     ],
 )
-def test_mistakes_get_one_sentence(
+def test_bad_arguments_give_one_sentence(
     cli: Cli, rows: Path, pictures: Path, tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
     (tmp_path / "negative.txt").write_text("2 2 2\n0 0:1\n1 1:-2\n")
@@ -126,12 +126,12 @@ def test_mistakes_get_one_sentence(
     assert not (tmp_path / "out.parquet").exists()
 
 
-def test_options_of_kpca_are_refused_for_pictures(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+def test_kpca_options_are_refused_for_pictures(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     result = cli("features", "images", pictures, "--out", tmp_path / "o", "--dim", 3)
     assert (result.code, "leave --dim out" in result.err) == (1, True)
 
 
-def test_corel5k_by_landmarks(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
+def test_landmarks_reduce_corel5k(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
     """Real rows, the way a user runs it: names of features are kept, so that the test rows are matched by name."""
     folder, out = data_dir / "corel5k_mulan", tmp_path / "train.parquet"
     result = cli("features", "kpca", folder / "Corel5k-train-sparse.arff", "--out", out, "--dim", 64, "--json")

@@ -1,4 +1,4 @@
-"""Word vectors on the command line: devise, conse and warm starts from data to annotations, or one sentence."""
+"""Word vectors on the command line: devise, conse and warm starts."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ BEASTS = {
 NEW = {"zebra": (1, 1, 0, 0, 0), "otter": (0, 0, 1, 0, 1)}
 
 
-def documents(file: Path, beasts: dict[str, Any], n: int = 12) -> Path:
+def write_documents(file: Path, beasts: dict[str, Any], n: int = 12) -> Path:
     """Texts that name the parts of a beast, which is their label."""
     lines = [
         {"id": f"{name}-{i}", "text": " ".join(p for p, has in zip(PARTS, parts, strict=True) if has), "labels": [name]}
@@ -39,8 +39,8 @@ def paths(tmp_path: Path) -> dict[str, Path]:
     new = tmp_path / "new.txt"
     new.write_text("zebra\notter\n")
     return {
-        "train": documents(tmp_path / "train.jsonl", BEASTS),
-        "test": documents(tmp_path / "test.jsonl", NEW),
+        "train": write_documents(tmp_path / "train.jsonl", BEASTS),
+        "test": write_documents(tmp_path / "test.jsonl", NEW),
         "vectors": vectors,
         "new": new,
         "model": tmp_path / "m",
@@ -48,7 +48,9 @@ def paths(tmp_path: Path) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("kind", ["devise", "conse"])
-def test_beasts_never_seen_are_named(cli: Cli, paths: dict[str, Path], tmp_path: Path, kind: str) -> None:
+def test_unseen_labels_are_annotated_by_word_vectors(
+    cli: Cli, paths: dict[str, Path], tmp_path: Path, kind: str
+) -> None:
     words = ("--kind", kind, "--vectors", paths["vectors"], "--labels", paths["new"], "--threads", 1)
     result = cli("train", paths["train"], "--model", paths["model"], *words)
     assert result.code == 0, result.err
@@ -68,7 +70,7 @@ def test_beasts_never_seen_are_named(cli: Cli, paths: dict[str, Path], tmp_path:
     assert near[0][1] == pytest.approx(0.5**0.5, abs=1e-3)  # horse, which has hooves alone
 
 
-def test_the_requested_number_of_labels_is_held_out(papers_cli: Cli, paths: dict[str, Path], tmp_path: Path) -> None:
+def test_held_sets_the_number_of_held_out_labels(papers_cli: Cli, paths: dict[str, Path], tmp_path: Path) -> None:
     words = "devise-zero-shot", "--data", paths["train"], "--vectors", paths["vectors"], "--threads", 1
     result = papers_cli(*words, "--held", 4, "--epochs", 2, "--out", tmp_path / "out", "--json")
     assert result.code == 0, result.err
@@ -79,10 +81,10 @@ def test_the_requested_number_of_labels_is_held_out(papers_cli: Cli, paths: dict
     assert (lost.code, lost.err.splitlines()[-1].count("hold fewer out (--held)")) == (1, 1)
 
 
-def test_wordnet_words_of_labels_find_vectors(cli: Cli, paths: dict[str, Path], tmp_path: Path) -> None:
+def test_wordnet_names_find_vectors_of_synset_labels(cli: Cli, paths: dict[str, Path], tmp_path: Path) -> None:
     """Labels are synsets, whose terms have the vectors."""
     names = {f"n{i:08}": name for i, name in enumerate(BEASTS, 1)}
-    data = documents(tmp_path / "synsets.jsonl", {id_: BEASTS[name] for id_, name in names.items()})
+    data = write_documents(tmp_path / "synsets.jsonl", {id_: BEASTS[name] for id_, name in names.items()})
     words = tmp_path / "words.txt"
     words.write_text("".join(f"{id_}\t{name}, beast\n" for id_, name in names.items()))
     options = ("--kind", "devise", "--vectors", paths["vectors"], "--threads", 1)
@@ -97,7 +99,7 @@ def test_wordnet_words_of_labels_find_vectors(cli: Cli, paths: dict[str, Path], 
 
 
 def test_labels_without_a_vector_are_listed(cli: Cli, paths: dict[str, Path], tmp_path: Path) -> None:
-    data = documents(tmp_path / "more.jsonl", {**BEASTS, "gryphon": (0, 0, 1, 1, 0)})
+    data = write_documents(tmp_path / "more.jsonl", {**BEASTS, "gryphon": (0, 0, 1, 1, 0)})
     words = ("--kind", "devise", "--vectors", paths["vectors"], "--threads", 1)
     result = cli("train", data, "--model", paths["model"], *words, "--rejects", tmp_path / "r.jsonl", "--json")
     assert result.json["labels"] == 8
@@ -108,7 +110,7 @@ def test_labels_without_a_vector_are_listed(cli: Cli, paths: dict[str, Path], tm
     assert (strict.code, "gryphon: label without a word vector" in strict.err) == (1, True)
 
 
-def test_a_warm_start_takes_the_dimensions_of_the_vectors(cli: Cli, paths: dict[str, Path]) -> None:
+def test_warm_start_takes_the_dimensions_of_the_vectors(cli: Cli, paths: dict[str, Path]) -> None:
     result = cli("train", paths["train"], "--model", paths["model"], "--vectors", paths["vectors"], "--threads", 1)
     assert result.code == 0, result.err
     assert cli("info", paths["model"], "--json").json["dimensions"] == 5
@@ -129,14 +131,14 @@ def test_a_warm_start_takes_the_dimensions_of_the_vectors(cli: Cli, paths: dict[
         (("--kind", "devise", "--vectors", "missing.vec"), "missing.vec"),
     ],
 )
-def test_bad_vectors_are_one_sentence(cli: Cli, paths: dict[str, Path], words: Any, message: str) -> None:
+def test_bad_vectors_give_one_sentence(cli: Cli, paths: dict[str, Path], words: Any, message: str) -> None:
     result = cli("train", paths["train"], "--model", paths["model"], *words)
     assert result.code == 1
     assert message in result.err
     assert "Traceback" not in result.err
 
 
-def test_candidates_of_no_label_or_one(cli: Cli, paths: dict[str, Path], tmp_path: Path) -> None:
+def test_too_few_candidates_are_refused(cli: Cli, paths: dict[str, Path], tmp_path: Path) -> None:
     cli("train", paths["train"], "--model", paths["model"], "--epochs", 1, "--threads", 1)
     few = tmp_path / "few.txt"
     few.write_text("# none\n")
@@ -148,7 +150,7 @@ def test_candidates_of_no_label_or_one(cli: Cli, paths: dict[str, Path], tmp_pat
     assert (result.code, "names one label, which is always right" in result.err) == (1, True)
 
 
-def test_candidates_that_the_model_lacks(cli: Cli, paths: dict[str, Path]) -> None:
+def test_unknown_candidates_are_refused(cli: Cli, paths: dict[str, Path]) -> None:
     cli("train", paths["train"], "--model", paths["model"], "--epochs", 1, "--threads", 1)
     for command in ("annotate", "evaluate"):
         result = cli(command, paths["model"], paths["test"], "--candidates", paths["new"])
@@ -156,7 +158,7 @@ def test_candidates_that_the_model_lacks(cli: Cli, paths: dict[str, Path]) -> No
         assert "there is no label 'zebra'" in result.err
 
 
-def test_a_public_collection(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
+def test_devise_trains_on_corel5k(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
     vectors = shutil.copy(data_dir / "glove_twitter_25d_12k" / "glove_twitter_25d.txt", tmp_path / "glove.txt")
     train, test = (data_dir / "corel5k_mulan" / f"Corel5k-{side}-sparse.arff" for side in ("train", "test"))
     options = ("--kind", "devise", "--vectors", vectors, "--epochs", 2, "--threads", 1)

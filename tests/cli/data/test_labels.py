@@ -23,7 +23,7 @@ def labels(tmp_path: Path) -> Path:
     return file
 
 
-def test_about_tells_senses_and_relations(cli: Cli) -> None:
+def test_about_prints_senses_and_relations(cli: Cli) -> None:
     result = cli("labels", "about", "dolphin", "--knowledge", CUT)
     assert result.code == 0
     first, second = (line for line in result.out.splitlines() if line.startswith("n"))
@@ -37,7 +37,7 @@ def test_about_tells_senses_and_relations(cli: Cli) -> None:
     assert "did you mean 'dolphin'" in lost.err
 
 
-def test_match_lists_what_is_missing_and_its_table_can_be_corrected(labels: Path, tmp_path: Path, cli: Cli) -> None:
+def test_match_lists_unmatched_labels_and_reads_a_corrected_table(labels: Path, tmp_path: Path, cli: Cli) -> None:
     table = tmp_path / "table.tsv"
     result = cli("labels", "match", "--knowledge", CUT, "--labels", labels, "--out", table, "--json")
     assert result.json["counts"] == {"name": 6, "missing": 1}
@@ -56,7 +56,7 @@ def test_match_lists_what_is_missing_and_its_table_can_be_corrected(labels: Path
     )
 
 
-def test_pairs_are_those_that_a_relation_joins(labels: Path, tmp_path: Path, cli: Cli) -> None:
+def test_pairs_lists_labels_joined_by_a_relation(labels: Path, tmp_path: Path, cli: Cli) -> None:
     knowledge = "--knowledge", CUT, "--labels", labels
     result = cli("labels", "pairs", "has-part", *knowledge, "--inherit")
     pairs = [tuple(line.split("\t")) for line in result.out.splitlines()]
@@ -89,7 +89,7 @@ def test_pairs_are_those_that_a_relation_joins(labels: Path, tmp_path: Path, cli
         assert message in lost.err.splitlines()[-1]
 
 
-def test_the_table_of_the_sample_says_what_its_labels_mean(tmp_path: Path, cli: Cli, data_dir: Path) -> None:
+def test_match_reads_the_table_of_the_sample(tmp_path: Path, cli: Cli, data_dir: Path) -> None:
     labels, out = tmp_path / "labels.txt", tmp_path / "meant.tsv"
     labels.write_text("mouse\nlove\nseal\nlovebird\n")
     knowledge = ("--knowledge", data_dir / "wordnet_partof", "--knowledge", data_dir / "imagenet_synsets" / "words.txt")
@@ -102,7 +102,7 @@ def test_the_table_of_the_sample_says_what_its_labels_mean(tmp_path: Path, cli: 
     assert result.json["concepts"]["mouse"] == "n02330245"
 
 
-def test_under_shows_kinds_and_parts(labels: Path, cli: Cli) -> None:
+def test_under_lists_kinds_and_parts(labels: Path, cli: Cli) -> None:
     words = "labels", "under", "motor vehicle", "--knowledge", CUT, "--labels", labels
     report = cli(*words, "--json").json
     assert [(entry["label"], entry["steps"]) for entry in report["kinds"]] == [("ambulance", 2), ("taxi", 2)]
@@ -140,7 +140,7 @@ def test_within_gives_the_label_sets_of_devise(tmp_path: Path, cli: Cli) -> None
         assert message in lost.err.splitlines()[-1]
 
 
-def test_lists_of_pairs_state_relations(labels: Path, tmp_path: Path, cli: Cli) -> None:
+def test_pair_lists_state_relations(labels: Path, tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "parts.tsv").write_text("toaster\ttaxi\n")
     (tmp_path / "kinds.tsv").write_text("taxi\tthing\n")
     words = "labels", "under", "thing", "--labels", labels, "--knowledge", tmp_path / "kinds.tsv"
@@ -156,7 +156,7 @@ def test_lists_of_pairs_state_relations(labels: Path, tmp_path: Path, cli: Cli) 
         assert (result.code, result.err.count("\n")) == (1, 1), result.err
 
 
-def test_pairs_of_a_relation_can_be_trained_on(labels: Path, tmp_path: Path, cli: Cli) -> None:
+def test_pairs_of_a_relation_train_a_space(labels: Path, tmp_path: Path, cli: Cli) -> None:
     out = tmp_path / "parts.tsv"
     result = cli("pairs", "from-wordnet", CUT, "--out", out)
     assert (result.code, result.out) == (0, f"{out}: 8 pairs of 15 synsets, part-of\n")
@@ -178,7 +178,7 @@ def test_pairs_of_a_relation_can_be_trained_on(labels: Path, tmp_path: Path, cli
     assert sorted(name for name, _ in row["part"]) == ["airbrake", "car wheel"]
 
 
-def test_bad_vectors_are_one_sentence(labels: Path, tmp_path: Path, cli: Cli) -> None:
+def test_bad_vectors_give_one_sentence(labels: Path, tmp_path: Path, cli: Cli) -> None:
     out = tmp_path / "out.tsv"
     labels.write_text("taxi\ndolphin\n")
     (empty := tmp_path / "empty").mkdir()
@@ -208,7 +208,7 @@ def test_bad_vectors_are_one_sentence(labels: Path, tmp_path: Path, cli: Cli) ->
     assert not out.exists()
 
 
-def test_vectors_are_looked_into(tmp_path: Path, cli: Cli) -> None:
+def test_vectors_info_and_near_read_a_file(tmp_path: Path, cli: Cli) -> None:
     file = tmp_path / "few.vec"
     file.write_text("4 2\ndog 1 0\ncat 1 .5\noak 0 1\nbroken 1\n")
     report = cli("vectors", "info", file, "--json", "--rejects", tmp_path / "bad.jsonl")
@@ -225,7 +225,7 @@ def test_vectors_are_looked_into(tmp_path: Path, cli: Cli) -> None:
     assert cli("vectors", "info", file, "--strict").code == 1
 
 
-def test_without_gensim_the_message_says_how_to_install_it(
+def test_missing_gensim_error_names_the_install_command(
     tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import sys
@@ -238,7 +238,7 @@ def test_without_gensim_the_message_says_how_to_install_it(
     assert not (tmp_path / "own.vec").exists()
 
 
-def test_vectors_are_learnt_from_text(tmp_path: Path, cli: Cli) -> None:
+def test_vectors_are_trained_from_text(tmp_path: Path, cli: Cli) -> None:
     pytest.importorskip("gensim")
     out = tmp_path / "own.vec"
     words = "vectors", "train", get_documents_path(), "--out", out, "--dim", 16, "--epochs", 2, "--json"

@@ -18,7 +18,7 @@ def network():
     pytest.importorskip("wsabie_lite0", reason="wsabie-lite0 is not installed; run `make setup`")
 
 
-def test_rows_of_photos(cli, pictures, tmp_path):
+def test_lite0_extracts_rows_of_photos(cli, pictures, tmp_path):
     out = tmp_path / "rows.parquet"
     result = cli("features", "images", pictures, "--features", "lite0", "--out", out, "--threads", 1)
     assert result.code == 0, result.err
@@ -29,7 +29,7 @@ def test_rows_of_photos(cli, pictures, tmp_path):
     assert cli("train", out, "--model", tmp_path / "model", *QUICK).code == 0
 
 
-def test_a_model_of_photos_has_the_network(cli, pictures, tmp_path, monkeypatch):
+def test_model_of_photos_includes_the_network(cli, pictures, tmp_path, monkeypatch):
     model = tmp_path / "model"
     trained = cli("train", pictures, "--model", model, "--features", "lite0", *QUICK)
     assert trained.code == 0, trained.err
@@ -45,7 +45,7 @@ def test_a_model_of_photos_has_the_network(cli, pictures, tmp_path, monkeypatch)
     assert len(result.json["results"][0]["labels"]) == 3
 
 
-def test_a_missing_network_says_how_to_install_it(cli, pictures, tmp_path, monkeypatch):
+def test_missing_network_error_names_the_install_command(cli, pictures, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "wsabie_lite0", None)
     result = cli("train", pictures, "--model", tmp_path / "model", "--features", "lite0", *QUICK)
     assert result.code == 1
@@ -53,7 +53,7 @@ def test_a_missing_network_says_how_to_install_it(cli, pictures, tmp_path, monke
     assert not (tmp_path / "model").exists()
 
 
-def test_photos_have_the_network_where_no_features_are_named(cli, pictures, tmp_path, monkeypatch):
+def test_lite0_is_the_default_extractor_when_installed(cli, pictures, tmp_path, monkeypatch):
     monkeypatch.delenv("WSABIE_FEATURES")
     trained = cli("train", pictures, "--model", tmp_path / "model", *QUICK)
     assert trained.code == 0, trained.err
@@ -68,7 +68,7 @@ def test_photos_have_the_network_where_no_features_are_named(cli, pictures, tmp_
     assert "visual words; extractor" in written.out.replace("\n", " ")
 
 
-def test_a_collection_changes_to_the_network_and_stays_with_it(cli, pictures, tmp_path):
+def test_collection_switches_to_the_network_and_keeps_it(cli, pictures, tmp_path):
     """Decisions stay; both models are judged on the same held-out pictures; new pictures get suggestions."""
     pytest.importorskip("sqlalchemy")
     photos = Path(shutil.copytree(pictures, tmp_path / "photos"))

@@ -20,7 +20,7 @@ Cli = Callable[..., Any]
 CORL = "corel5k_mulan/Corel5k-{}-sparse.arff"
 
 
-def test_rows_become_shards_that_are_trained_on_and_judged(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
+def test_shards_of_rows_train_a_model(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
     train, test = (data_dir / CORL.format(side) for side in ("train", "test"))
     result = cli("shards", train, "--out", tmp_path / "train", "--rows", 1000, "--json")
     assert result.code == 0, result.err
@@ -43,7 +43,7 @@ def test_rows_become_shards_that_are_trained_on_and_judged(cli: Cli, data_dir: P
     assert len(lines) == 500
 
 
-def test_other_models_read_all_rows(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_other_kinds_of_model_read_all_shards(cli: Cli, rows: Path, tmp_path: Path) -> None:
     cli("shards", rows, "--out", tmp_path / "shards")
     for kind in ("popularity", "nearest"):
         result = cli("train", tmp_path / "shards", "--model", tmp_path / kind, "--kind", kind, "--json")
@@ -51,7 +51,7 @@ def test_other_models_read_all_rows(cli: Cli, rows: Path, tmp_path: Path) -> Non
         assert result.json["rows"] == 90
 
 
-def test_a_model_of_shards_is_that_of_their_rows(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_model_of_shards_equals_the_model_of_their_rows(cli: Cli, rows: Path, tmp_path: Path) -> None:
     """Few rows are one block: the same bits as in memory, where the rows are in the same order."""
     cli("shards", rows, "--out", tmp_path / "shards")
     options = "--hold-out", 0, "--epochs", 3, "--dim", 8
@@ -62,7 +62,7 @@ def test_a_model_of_shards_is_that_of_their_rows(cli: Cli, rows: Path, tmp_path:
     assert [int(row["labels"][0][0]) for row in results] == [i % 3 for i in range(90)]
 
 
-def test_a_model_of_shards_goes_on(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_model_of_shards_is_updated(cli: Cli, rows: Path, tmp_path: Path) -> None:
     """With a buffer it learns more rows, and another training on shards begins with it."""
     cli("shards", rows, "--out", tmp_path / "shards")
     first = "train", tmp_path / "shards", "--epochs", 5, "--dim", 8, "--threads", 1, "--hold-out", 0, "--model"
@@ -84,7 +84,7 @@ def test_a_model_of_shards_goes_on(cli: Cli, rows: Path, tmp_path: Path) -> None
     )
 
 
-def test_validation_data_and_rare_labels(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_shards_take_validation_data_and_drop_rare_labels(cli: Cli, rows: Path, tmp_path: Path) -> None:
     text = rows.read_text().replace("90 9 3", "91 9 5") + "4 1:1\n"
     (tmp_path / "more.txt").write_text(text)
     cli("shards", tmp_path / "more.txt", "--out", tmp_path / "shards")
@@ -101,7 +101,7 @@ def test_validation_data_and_rare_labels(cli: Cli, rows: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("share", "side"), [(0.1, "validation"), (0.9, "training")])
-def test_a_side_without_a_group_is_refused(cli: Cli, tmp_path: Path, share: float, side: str) -> None:
+def test_holdout_without_a_group_is_refused(cli: Cli, tmp_path: Path, share: float, side: str) -> None:
     """All rows are of one group, whose hash lies between; as from memory."""
     rows = replace(toy_rows(), groups=["the only one"] * 600)
     write_parquet_rows(rows, tmp_path / "rows.parquet")
@@ -112,7 +112,7 @@ def test_a_side_without_a_group_is_refused(cli: Cli, tmp_path: Path, share: floa
         assert (result.code, result.err.strip().splitlines()[-1]) == (1, message)
 
 
-def test_info_and_verification_of_shards(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_info_verifies_shards(cli: Cli, rows: Path, tmp_path: Path) -> None:
     cli("shards", rows, "--out", tmp_path / "shards", "--rows", 40)
     facts = cli("info", tmp_path / "shards", "--verify", "--json").json
     assert {"rows": 90, "features": 9, "labels": 3, "pairs": 90, "verified": True}.items() <= facts.items()
@@ -184,7 +184,7 @@ def test_ctrl_c_before_the_first_shard_is_reported(tmp_path: Path) -> None:
     assert subprocess.run(words, check=False, capture_output=True).returncode == 0
 
 
-def test_ctrl_c_loses_nothing_that_is_finished(tmp_path: Path) -> None:
+def test_ctrl_c_keeps_finished_shards(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     with (tmp_path / "rows.txt").open("w") as out:
         for i in range(60_000):

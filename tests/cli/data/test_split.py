@@ -1,4 +1,4 @@
-"""`wsabie split`: what is on no side is told."""
+"""`wsabie split`: sides, left-out views, dropped rows and refused options."""
 
 import errno
 import json
@@ -23,7 +23,7 @@ def test_ids_that_look_like_views_lose_no_row(cli: Cli, tmp_path: Path) -> None:
     assert "left out" not in result.err
 
 
-def test_views_that_are_left_out_are_counted(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+def test_views_left_out_are_counted(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     rows, out = tmp_path / "rows.parquet", tmp_path / "parts"
     assert cli("features", "images", pictures, "--out", rows, "--n-words", 20, "--size", 32, "--augment", 2).code == 0
     result = cli("split", rows, "--out", out, "--valid", 0.2, "--test", 0.2, "--json")
@@ -34,7 +34,7 @@ def test_views_that_are_left_out_are_counted(cli: Cli, pictures: Path, tmp_path:
     assert pq.read_table(out / "test.parquet").num_rows == result.json["test"]
 
 
-def test_pictures_are_split_before_they_are_described(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+def test_pictures_are_split_before_feature_extraction(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     parts = tmp_path / "parts"
     result = cli("split", pictures, "--out", parts, "--valid", 0.2, "--test", 0.2)
     assert result.code == 0, result.err
@@ -52,14 +52,14 @@ def test_pictures_are_split_before_they_are_described(cli: Cli, pictures: Path, 
     assert cli("evaluate", tmp_path / "m", parts / "test.parquet", "--threads", 1).code == 0
 
 
-def test_near_pictures_are_found_among_their_features_only(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+def test_drop_near_needs_features(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     refused = cli("split", pictures, "--out", tmp_path / "parts", "--drop-near", 0.9)
     assert refused.code == 1
     assert "extract features first: wsabie features images" in refused.err
     assert not (tmp_path / "parts").exists()
 
 
-def test_a_split_does_not_overwrite_its_input(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_split_does_not_overwrite_its_input(cli: Cli, rows: Path, tmp_path: Path) -> None:
     parts = tmp_path / "parts"
     assert cli("split", rows, "--out", parts).code == 0
     contents_before = {file: file.read_bytes() for file in parts.iterdir()}
@@ -73,7 +73,7 @@ def test_a_split_does_not_overwrite_its_input(cli: Cli, rows: Path, tmp_path: Pa
     assert {file: file.read_bytes() for file in parts.iterdir()} == contents_before
 
 
-def test_rows_that_are_too_near_are_listed(cli: Cli, tmp_path: Path) -> None:
+def test_dropped_near_rows_are_listed(cli: Cli, tmp_path: Path) -> None:
     """Line i has the features of line i + 20: whichever of the two is held out is too near to the other."""
     lines = [f"{i % 2} {i % 20}:1 {40 + i % 20}:2" for i in range(40)]
     (tmp_path / "a.txt").write_text("\n".join(lines) + "\n")
@@ -90,9 +90,7 @@ def test_rows_that_are_too_near_are_listed(cli: Cli, tmp_path: Path) -> None:
     assert not (tmp_path / "parts" / "dropped.jsonl").exists()
 
 
-def test_a_split_that_stops_half_way_leaves_the_old_one_whole(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_split_leaves_the_old_one_whole(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """New training rows beside old test rows would let a model be judged on what it learnt."""
     rows, out = tmp_path / "a.txt", tmp_path / "parts"
     rows.write_text("".join(f"{i % 2} {i}:1 {i + 1}:1\n" for i in range(40)))
@@ -123,7 +121,7 @@ def test_leftovers_of_a_killed_split_are_removed(cli: Cli, rows: Path, tmp_path:
     ]  # fmt: skip
 
 
-def test_a_full_disk_is_one_sentence(cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_gives_one_sentence(cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(part: Any, path: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
@@ -135,7 +133,7 @@ def test_a_full_disk_is_one_sentence(cli: Cli, rows: Path, tmp_path: Path, monke
     assert not list((tmp_path / "parts").iterdir())
 
 
-def test_the_list_says_which_side_a_row_is_too_near_to(cli: Cli, tmp_path: Path) -> None:
+def test_dropped_list_names_the_side_of_the_near_row(cli: Cli, tmp_path: Path) -> None:
     """Each of 30 lines comes three times: copies of a training row leave, and test copies of validation rows."""
     (tmp_path / "a.txt").write_text("".join(f"{i % 2} {i % 30}:1 {40 + i % 30}:2\n" for i in range(90)))
     command = ("split", tmp_path / "a.txt", "--out", tmp_path / "parts", "--by", "row", "--test", 0.4, "--valid", 0.4)
@@ -155,7 +153,7 @@ def tags(tmp_path: Path) -> Path:
     return file
 
 
-def test_leave_one_label_out_train_and_evaluate(cli: Cli, tags: Path, tmp_path: Path) -> None:
+def test_leave_one_label_out_sides_train_and_evaluate(cli: Cli, tags: Path, tmp_path: Path) -> None:
     parts, model = tmp_path / "parts", tmp_path / "model"
     result = cli("split", tags, "--out", parts, "--by", "one-label", "--json")
     assert result.code == 0, result.err
@@ -175,7 +173,7 @@ def test_leave_one_label_out_train_and_evaluate(cli: Cli, tags: Path, tmp_path: 
     assert with_overlap["MAP"] < 0.3 < out["MAP"]
 
 
-def test_leave_one_label_out_says_what_it_cannot_do(cli: Cli, tags: Path, pictures: Path, tmp_path: Path) -> None:
+def test_leave_one_label_out_refuses_bad_options(cli: Cli, tags: Path, pictures: Path, tmp_path: Path) -> None:
     parts = tmp_path / "parts"
     ask = ("split", tags, "--out", parts)
     assert "--min-labels says how many labels" in cli(*ask, "--min-labels", 3).err
@@ -195,7 +193,7 @@ def test_labels_without_a_training_row_are_reported(cli: Cli, tmp_path: Path) ->
     assert "1 label without a training row: every row that has them lost them" in result.err
 
 
-def test_data_to_exclude_has_to_be_about_the_same_rows(cli: Cli, tags: Path, tmp_path: Path) -> None:
+def test_excluded_data_must_cover_the_same_rows(cli: Cli, tags: Path, tmp_path: Path) -> None:
     parts, model = tmp_path / "parts", tmp_path / "model"
     cli("split", tags, "--out", parts, "--by", "one-label")
     assert cli("train", parts / "train.parquet", "--model", model, "--epochs", 1, "--hold-out", 0).code == 0

@@ -129,7 +129,7 @@ def test_new_documents_are_annotated(cli: Cli, model: Path, glosses: Path) -> No
     assert evaluation.json["metrics"]["MAP"] > 0.85
 
 
-def test_a_space_of_glosses_is_judged_by_the_hierarchy(cli: Cli, glosses: Path, tmp_path: Path) -> None:
+def test_space_of_glosses_is_evaluated_by_the_hierarchy(cli: Cli, glosses: Path, tmp_path: Path) -> None:
     """New glosses look for those of their category; WordNet says which others lie around them."""
     for side, file in (("train", "data.noun"), ("test", "new.jsonl")):
         declared = (
@@ -152,7 +152,7 @@ def test_a_space_of_glosses_is_judged_by_the_hierarchy(cli: Cli, glosses: Path, 
     assert "add --hierarchy" in cli("evaluate", model, test, "--parent-first").err
 
 
-def test_the_demonstration_finds_what_belongs_together(cli: Cli, tmp_path: Path) -> None:
+def test_demo_of_documents_beats_tfidf_cosine(cli: Cli, tmp_path: Path) -> None:
     """Better than the cosine of the words; the printed commands work, with texts of one's own too."""
     result = cli("demo", "--part", "documents", "--out", tmp_path / "d", "--threads", 1)
     assert result.code == 0, result.err
@@ -175,7 +175,7 @@ def test_the_demonstration_finds_what_belongs_together(cli: Cli, tmp_path: Path)
     assert cli("demo", "--part", "documents", "--out", tmp_path / "file").code == 1
 
 
-def test_single_files(cli: Cli, model: Path, tmp_path: Path) -> None:
+def test_single_text_files_are_annotated(cli: Cli, model: Path, tmp_path: Path) -> None:
     bird, soup, bad = tmp_path / "bird.txt", tmp_path / "soup.txt", tmp_path / "bad.txt"
     bird.write_text("A small bird, resembling other birds.\n")
     soup.write_text("1:1 spicy sauce made with cream")  # by itself it might be a row of features
@@ -194,13 +194,13 @@ def test_single_files(cli: Cli, model: Path, tmp_path: Path) -> None:
     assert [line.rpartition("\t")[0] for line in lines] == [f"{bird}\tnoun.animal", f"{soup}\tnoun.food"]
 
 
-def test_info_says_that_documents_were_described(cli: Cli, model: Path) -> None:
+def test_info_reports_a_model_of_documents(cli: Cli, model: Path) -> None:
     facts = cli("info", model, "--json").json
     assert (facts["documents"], facts["sounds"], facts["pictures"]) == (True, False, False)
     assert facts["extractor"] == "words"
 
 
-def test_features_are_a_source(cli: Cli, glosses: Path, tmp_path: Path) -> None:
+def test_feature_rows_of_text_are_a_source(cli: Cli, glosses: Path, tmp_path: Path) -> None:
     rows, new = tmp_path / "rows.parquet", tmp_path / "new.parquet"
     result = cli("features", "text", glosses / "data.noun", "--out", rows, "--n-words", 30, "--min-count", 3, "--json")
     assert result.code == 0, result.err
@@ -211,7 +211,7 @@ def test_features_are_a_source(cli: Cli, glosses: Path, tmp_path: Path) -> None:
     assert comparison.code == 0, comparison.err
 
 
-def test_the_documentation_of_this_project(cli: Cli, tmp_path: Path) -> None:
+def test_project_documentation_is_extracted_by_words_and_hashes(cli: Cli, tmp_path: Path) -> None:
     """A folder of text and pictures: its text is described, by hashes too; text without labels is not trained on."""
     out = tmp_path / "docs.parquet"
     result = cli("features", "text", DOCS, "--out", out, "--weighting", "tfidf", "--json", "--threads", 1)
@@ -232,7 +232,7 @@ def test_the_documentation_of_this_project(cli: Cli, tmp_path: Path) -> None:
     assert "has a label; label the data" in trained.err
 
 
-def test_other_commands_take_documents(cli: Cli, glosses: Path, tmp_path: Path) -> None:
+def test_compare_and_split_take_documents(cli: Cli, glosses: Path, tmp_path: Path) -> None:
     report = tmp_path / "r.html"
     words = ("--models", "nearest,popularity", "--n-words", 100, "--report", report, "--threads", 1)
     result = cli("compare", glosses / "all.noun", *words)
@@ -243,7 +243,7 @@ def test_other_commands_take_documents(cli: Cli, glosses: Path, tmp_path: Path) 
     assert f"extract features first: wsabie features text {glosses / 'all.noun'}" in split.err
 
 
-def test_tuning_takes_documents(cli: Cli, glosses: Path, tmp_path: Path) -> None:
+def test_tune_takes_documents(cli: Cli, glosses: Path, tmp_path: Path) -> None:
     pytest.importorskip("optuna", reason="optuna proposes settings")
     quick = ("--trials", 2, "--threads", 1, "--set", "dim=[4, 8]")
     result = cli("tune", glosses / "all.noun", "--out", tmp_path / "t", *quick)
@@ -259,7 +259,7 @@ def test_tuning_takes_documents(cli: Cli, glosses: Path, tmp_path: Path) -> None
         (("--features", "words,mfcc"), "names features of documents and of sounds"),
     ],
 )
-def test_bad_input_is_one_sentence(
+def test_bad_arguments_give_one_sentence(
     cli: Cli, glosses: Path, tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
     result = cli("train", glosses / "data.noun", "--model", tmp_path / "m", *words)

@@ -39,7 +39,7 @@ def clips(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_clips_with_tags_train_a_model(cli: Cli, clips: Path, tmp_path: Path) -> None:
+def test_tagged_clips_train_a_model(cli: Cli, clips: Path, tmp_path: Path) -> None:
     rejects = tmp_path / "rejects.jsonl"
     words = ("--model", tmp_path / "m", "--dim", 16, "--epochs", 20, "--features", "mfcc", "--rejects", rejects)
     trained = cli("train", clips, *words)
@@ -54,14 +54,14 @@ def test_clips_with_tags_train_a_model(cli: Cli, clips: Path, tmp_path: Path) ->
     assert sum(hits) >= 5
 
 
-def test_names_of_every_kind_have_the_ids_of_the_sounds(clips: Path) -> None:
+def test_attributes_of_every_kind_share_the_ids_of_the_clips(clips: Path) -> None:
     related = read_attributes(clips)
     counts = {kind: (len(pairs), len({name for _, name in pairs})) for kind, pairs in related.pairs.items()}
     assert counts == {"tag": (109, 5), "artist": (54, 2), "album": (54, 1)}
     assert [(clips / name).is_file() for name in related.select_side("test").ids] == [True] * 6
 
 
-def test_spoken_digits_as_they_were_published(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
+def test_published_spoken_digits_train_a_model(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
     for side, takes in (("train", range(5, 13)), ("test", range(5))):
         folder = tmp_path / side / "recordings"
         folder.mkdir(parents=True)
@@ -77,7 +77,7 @@ def test_spoken_digits_as_they_were_published(cli: Cli, data_dir: Path, tmp_path
     assert len(annotation.json["results"]) == 15
 
 
-def test_a_damaged_collection_is_one_sentence(cli: Cli, clips: Path, tmp_path: Path) -> None:
+def test_damaged_clip_table_gives_one_sentence(cli: Cli, clips: Path, tmp_path: Path) -> None:
     (tmp_path / INFO).write_text((clips / INFO).read_text())
     (tmp_path / ANNOTATIONS).write_text('"clip_id"\t"slow"\n"1"\t"1"\n')
     result = cli("train", tmp_path, "--model", tmp_path / "m")

@@ -10,9 +10,7 @@ from tests.cli.conftest import Cli
 from wsabie.samples import get_photo_folder
 
 
-def test_the_demonstration_credits_each_photo_that_it_shows(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_demo_credits_each_photo_in_its_report(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("onnxruntime")
     pytest.importorskip("wsabie_lite0", reason="wsabie-lite0 is not installed; run `make setup`")
     monkeypatch.delenv("WSABIE_FEATURES")

@@ -16,7 +16,7 @@ from wsabie.io.tags.tag_writer import write_embedded, write_sidecar
 Cli = Callable[..., Any]
 
 
-def test_info_says_what_was_trained(cli: Cli, model: Path) -> None:
+def test_info_reports_training_facts(cli: Cli, model: Path) -> None:
     result = cli("info", model, "--json")
     assert result.code == 0
     facts = result.json
@@ -26,7 +26,7 @@ def test_info_says_what_was_trained(cli: Cli, model: Path) -> None:
     assert facts["rows"] + facts["validation_rows"] == 120
 
 
-def test_annotate_pictures_it_has_seen(cli: Cli, model: Path, pictures: Path) -> None:
+def test_training_pictures_are_annotated_correctly(cli: Cli, model: Path, pictures: Path) -> None:
     """A model of 120 pictures knows most of their own labels: far above chance."""
     annotation = cli("annotate", model, pictures, "-k", 5, "--json")
     assert annotation.code == 0
@@ -38,7 +38,9 @@ def test_annotate_pictures_it_has_seen(cli: Cli, model: Path, pictures: Path) ->
     assert hits > 80
 
 
-def test_annotate_one_file_and_a_corrupt_one(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
+def test_one_picture_is_annotated_and_a_corrupt_one_skipped(
+    cli: Cli, model: Path, pictures: Path, tmp_path: Path
+) -> None:
     bad = tmp_path / "bad.png"
     bad.write_bytes(b"\x89PNG\r\n\x1a\n nonsense")
     rejects = tmp_path / "rejects.jsonl"
@@ -49,7 +51,7 @@ def test_annotate_one_file_and_a_corrupt_one(cli: Cli, model: Path, pictures: Pa
     assert "1 skipped" in result.err
 
 
-def test_an_empty_picture_among_others_is_listed(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
+def test_empty_picture_is_listed_as_skipped(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
     empty, rejects = tmp_path / "empty.png", tmp_path / "rejects.jsonl"
     empty.touch()
     result = cli("annotate", model, pictures / "000.webp", empty, "--rejects", rejects)
@@ -61,7 +63,7 @@ def test_an_empty_picture_among_others_is_listed(cli: Cli, model: Path, pictures
     assert "nothing could be annotated" in empty_alone.err
 
 
-def test_pictures_of_the_same_name_get_different_ids(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
+def test_equal_file_names_get_different_ids(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
     """By where they come from, as it was given; what comes from one place keeps the names that it has there."""
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -73,14 +75,14 @@ def test_pictures_of_the_same_name_get_different_ids(cli: Cli, model: Path, pict
     assert cli("annotate", model, second_folder, "--json").json["results"][0]["id"] == "same.webp"
 
 
-def test_a_name_of_two_lines_is_printed_on_one(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
+def test_name_with_a_line_break_is_printed_on_one_line(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
     shutil.copy(pictures / "000.webp", tmp_path / "new\nline\té.webp")
     result = cli("annotate", model, tmp_path / "new\nline\té.webp", "-k", 1)
     assert result.out.startswith("new\\nline\\té.webp\t")
     assert len(result.out.splitlines()) == 1
 
 
-def test_heat_maps_are_not_put_among_the_pictures(cli: Cli, model: Path, pictures: Path) -> None:
+def test_heat_maps_are_not_written_among_the_pictures(cli: Cli, model: Path, pictures: Path) -> None:
     files_before = set(pictures.iterdir())
     result = cli("annotate", model, pictures / "000.webp", "--explain", pictures)
     assert result.code == 1
@@ -88,7 +90,7 @@ def test_heat_maps_are_not_put_among_the_pictures(cli: Cli, model: Path, picture
     assert set(pictures.iterdir()) == files_before
 
 
-def test_explain_draws_the_picture(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
+def test_explain_draws_a_heat_map(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
     result = cli("annotate", model, pictures / "000.webp", "--explain", tmp_path / "heat")
     assert result.code == 0
     (drawing,) = (tmp_path / "heat").glob("*.png")
@@ -106,7 +108,7 @@ def test_evaluate_gives_intervals_and_ceilings(cli: Cli, model: Path, pictures: 
     assert cli("evaluate", model, pictures, "--allow-overlap").out.count("p@") >= 3
 
 
-def test_neighbours_and_a_slip_of_the_pen(cli: Cli, model: Path) -> None:
+def test_neighbours_refuses_an_unknown_label(cli: Cli, model: Path) -> None:
     label = cli("info", model, "--json").json["labels"]
     assert label > 10
     wrong = cli("neighbours", model, "no such label at all")
@@ -115,7 +117,7 @@ def test_neighbours_and_a_slip_of_the_pen(cli: Cli, model: Path) -> None:
     assert wrong.err.count("\n") == 1
 
 
-def test_features_are_a_source_again(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+def test_feature_rows_of_pictures_are_a_source(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.parquet"
     result = cli("features", "images", pictures, "--out", out, "--n-words", 64, "--size", 64, "--threads", 1, "--json")
     assert result.code == 0
@@ -134,7 +136,7 @@ def test_features_are_a_source_again(cli: Cli, pictures: Path, tmp_path: Path) -
     assert evaluation.code == 0
 
 
-def test_drop_near_lists_what_left(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+def test_drop_near_lists_dropped_rows(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.parquet"
     cli("features", "images", pictures, "--out", out, "--n-words", 64, "--size", 64, "--threads", 1)
     result = cli("split", out, "--out", tmp_path / "parts", "--by", "row", "--drop-near", 0.2, "--json")
@@ -144,7 +146,7 @@ def test_drop_near_lists_what_left(cli: Cli, pictures: Path, tmp_path: Path) -> 
     assert result.json["train"] + result.json["valid"] + result.json["test"] == 120 - n_dropped
 
 
-def test_explain_skips_what_cannot_be_read_and_numbers_all_maps(
+def test_explain_skips_unreadable_pictures_and_numbers_all_maps(
     cli: Cli, model: Path, pictures: Path, tmp_path: Path
 ) -> None:
     for name in ("a", "b"):
@@ -171,7 +173,7 @@ def test_only_centred_views_are_held_out(cli: Cli, pictures: Path, tmp_path: Pat
         assert len(ids["train"]) == 3 * len(originals["train"])
 
 
-def test_a_dictionary_of_other_options_is_not_taken(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+def test_dictionary_with_other_options_is_refused(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.parquet"
     command = ("features", "images", pictures, "--out", out, "--size", 32)
     assert cli(*command, "--n-words", 20).code == 0
@@ -218,7 +220,7 @@ def test_rows_of_another_dictionary_do_not_mix(cli: Cli, pictures: Path, tmp_pat
     assert "another extractor" in cli("annotate", model, tmp_path / "split" / "test.parquet").err
 
 
-def test_compare_shows_held_out_pictures_in_its_report(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+def test_compare_report_shows_held_out_pictures(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.html"
     result = cli(
         "compare", pictures, "--models", "wsabie,popularity", "--n-words", 60, "--size", 64, "--threads", 1,
@@ -232,7 +234,7 @@ def test_compare_shows_held_out_pictures_in_its_report(cli: Cli, pictures: Path,
     assert "Which labels it takes for alike" in page
 
 
-def test_intervals_draw_whole_groups(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
+def test_intervals_resample_whole_groups(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
     """Pictures of one group are one observation: how far they differ among themselves says nothing."""
     lines = [line.rpartition(",")[0] for line in (pictures / "metadata.csv").read_text(encoding="utf-8").splitlines()]
     widths = []
@@ -249,9 +251,7 @@ def test_intervals_draw_whole_groups(cli: Cli, model: Path, pictures: Path, tmp_
     assert widths[0] == 0 < widths[1]
 
 
-def test_the_dictionary_within_a_model_describes_pictures_for_it(
-    cli: Cli, model: Path, pictures: Path, tmp_path: Path
-) -> None:
+def test_dictionary_of_a_model_extracts_features_for_it(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
     theirs, ours = tmp_path / "theirs.parquet", tmp_path / "ours.parquet"
     describe = ("features", "images", pictures, "--threads", 1)
     assert cli(*describe, "--out", theirs, "--n-words", 20, "--size", 32).code == 0
@@ -266,7 +266,7 @@ def test_the_dictionary_within_a_model_describes_pictures_for_it(
     assert cli(*describe, "--out", ours, "--extractor", model, "--n-words", 20).code == 1
 
 
-def test_a_dictionary_that_is_not_there_or_none_is_refused(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+def test_missing_or_invalid_dictionary_is_refused(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.parquet"
     describe = ("features", "images", pictures, "--threads", 1, "--out", out)
     refused = cli(*describe, "--extractor", tmp_path / "slip")
@@ -282,7 +282,7 @@ def test_a_dictionary_that_is_not_there_or_none_is_refused(cli: Cli, pictures: P
     assert f"extract features first: wsabie features images {pictures} --out FILE.parquet --extractor" in refused.err
 
 
-def test_training_pictures_are_known_before_they_are_described(
+def test_training_pictures_are_recognised_before_feature_extraction(
     cli: Cli, model: Path, pictures: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(VisualWords, "transform", lambda *args, **options: pytest.fail("described"))
@@ -291,13 +291,13 @@ def test_training_pictures_are_known_before_they_are_described(
     assert "is what the model was trained on" in refused.err
 
 
-def test_any_seed_learns_a_dictionary(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+def test_largest_seed_learns_a_dictionary(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.parquet"
     command = ("features", "images", pictures, "--out", out, "--n-words", 20, "--size", 32, "--augment", 1)
     assert cli(*command, "--threads", 1, "--seed", 2**63 - 1).code == 0
 
 
-def test_tags_of_photo_programs_beside_and_inside_pictures_train(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+def test_sidecar_and_embedded_tags_train_a_model(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     """The packaged pictures without their table, tagged by sidecars and inside; one sidecar is damaged."""
     lines = (pictures / "metadata.csv").read_text(encoding="utf-8").splitlines()[1:]
     tags_by_name = {line.split(",")[0]: line.split(",")[1].split(";") for line in lines}
@@ -326,7 +326,7 @@ def test_tags_of_photo_programs_beside_and_inside_pictures_train(cli: Cli, pictu
     assert sum(any(name in tags_by_name[photo] for name in names) for photo, names in results.items()) > 80
 
 
-def test_training_and_annotation_name_a_broken_picture_alike(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+def test_train_and_annotate_report_a_broken_picture_alike(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     """The place does not matter: reading tags or decoding pictures."""
     folder, second_folder = tmp_path / "photos", tmp_path / "others"
     folder.mkdir()
@@ -366,7 +366,7 @@ def test_training_and_annotation_name_a_broken_picture_alike(cli: Cli, pictures:
     ]  # as ids of results begin there
 
 
-def test_pictures_without_any_tags_say_where_these_may_be(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+def test_untagged_pictures_error_names_the_places_of_tags(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     shutil.copy(pictures / "000.webp", tmp_path)
     result = cli("train", tmp_path, "--model", tmp_path / "m")
     assert result.code == 1

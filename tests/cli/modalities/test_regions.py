@@ -31,7 +31,7 @@ def train_model(cars: Path, folder: Path, *more: object) -> Path:
     return folder
 
 
-def test_parts_of_cars_are_learnt(cli: Any, cars: Path, parts_model: Path) -> None:
+def test_parts_of_cars_are_learned(cli: Any, cars: Path, parts_model: Path) -> None:
     """Well above what the most frequent parts alone reach, on pictures that were not seen."""
     mean_average_precision = cli("evaluate", parts_model, cars / "testset", "--json").json["metrics"]["MAP"]
     label_counts = Counter(item.labels[0] for item in open_source(cars / "trainingset"))
@@ -40,7 +40,7 @@ def test_parts_of_cars_are_learnt(cli: Any, cars: Path, parts_model: Path) -> No
     assert mean_average_precision > sum(frequent) / len(frequent) + 0.1
 
 
-def test_regions_become_a_file_of_rows_that_splits_by_picture(cli: Any, cars: Path, tmp_path: Path) -> None:
+def test_region_rows_are_split_by_picture(cli: Any, cars: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.parquet"
     assert cli("features", "images", cars / "testset", "--out", out, *QUICK[:4], "--threads", 1).code == 0
     rows = pq.read_table(out, columns=["id", "labels", "group"]).to_pylist()
@@ -54,19 +54,19 @@ def test_regions_become_a_file_of_rows_that_splits_by_picture(cli: Any, cars: Pa
     assert sum(map(len, sides)) == len(set().union(*sides)) == 10
 
 
-def test_regions_themselves_are_not_split(cli: Any, cars: Path, tmp_path: Path) -> None:
+def test_regions_need_feature_extraction_before_a_split(cli: Any, cars: Path, tmp_path: Path) -> None:
     result = cli("split", cars / "testset", "--out", tmp_path / "sides")
     assert result.code == 1
     assert "extract features first: wsabie features images" in result.err
 
 
-def test_a_collection_of_regions_is_annotated_region_by_region(cli: Any, cars: Path, parts_model: Path) -> None:
+def test_collection_of_regions_is_annotated_by_region(cli: Any, cars: Path, parts_model: Path) -> None:
     annotation = cli("annotate", parts_model, cars / "testset", "--json").json
     assert len(annotation["results"]) > 50
     assert all("#" in result["id"] for result in annotation["results"])
 
 
-def test_labels_for_a_region_of_a_picture(cli: Any, cars: Path, parts_model: Path) -> None:
+def test_region_of_a_picture_is_annotated(cli: Any, cars: Path, parts_model: Path) -> None:
     picture = next((cars / "testset" / "JPEGImages").iterdir())
     with Image.open(picture) as image:
         width, height = image.size
@@ -81,7 +81,7 @@ def test_labels_for_a_region_of_a_picture(cli: Any, cars: Path, parts_model: Pat
     assert result.json["results"][0]["labels"] == expected
 
 
-def test_a_heat_map_of_a_region(cli: Any, cars: Path, parts_model: Path, tmp_path: Path) -> None:
+def test_heat_map_of_a_region_is_drawn(cli: Any, cars: Path, parts_model: Path, tmp_path: Path) -> None:
     picture = next((cars / "testset" / "JPEGImages").iterdir())
     result = cli("annotate", parts_model, picture, "--region", "10,10,120,60", "--explain", tmp_path / "heat")
     assert result.code == 0
@@ -99,7 +99,7 @@ def test_a_heat_map_of_a_region(cli: Any, cars: Path, parts_model: Path, tmp_pat
         ("1%,2,3,4", "mixes per cent and pixels"),
     ],
 )
-def test_bad_regions_are_one_sentence(cli: Any, cars: Path, parts_model: Path, region: str, message: str) -> None:
+def test_bad_regions_give_one_sentence(cli: Any, cars: Path, parts_model: Path, region: str, message: str) -> None:
     picture = next((cars / "testset" / "JPEGImages").iterdir())
     answer = cli("annotate", parts_model, picture, "--region", region)
     assert answer.code == 1
@@ -110,7 +110,7 @@ def test_bad_regions_are_one_sentence(cli: Any, cars: Path, parts_model: Path, r
         Annotator.load(parts_model).annotate_region(picture, region)
 
 
-def test_whole_pictures_with_the_labels_of_their_regions(cli: Any, cars: Path, rows: Path, tmp_path: Path) -> None:
+def test_whole_pictures_take_the_labels_of_their_regions(cli: Any, cars: Path, rows: Path, tmp_path: Path) -> None:
     """The model remembers its kind of items, and reads other data in the same way."""
     model = train_model(cars, tmp_path / "pictures", "--items", "pictures")
     assert cli("info", model, "--json").json["items"] == "pictures"
@@ -124,7 +124,7 @@ def test_whole_pictures_with_the_labels_of_their_regions(cli: Any, cars: Path, r
     assert (result.code, "is no collection of these" in result.err) == (1, True)
 
 
-def test_regions_need_pictures(cli: Any, rows: Path, cars: Path, parts_model: Path, tmp_path: Path) -> None:
+def test_region_option_needs_pictures(cli: Any, rows: Path, cars: Path, parts_model: Path, tmp_path: Path) -> None:
     assert cli("train", rows, "--model", tmp_path / "rows", "--epochs", 1).code == 0
     answer = cli("annotate", tmp_path / "rows", rows, "--region", "1,2,3,4")
     assert "--region asks about places in pictures, and this input is rows of features" in answer.err

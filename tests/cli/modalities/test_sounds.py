@@ -55,7 +55,7 @@ def test_new_recordings_are_annotated(cli: Cli, model: Path, digits: Path) -> No
     assert evaluation.json["metrics"]["MAP"] > 0.9
 
 
-def test_single_files_and_a_bad_one(cli: Cli, model: Path, digits: Path, tmp_path: Path) -> None:
+def test_single_sound_is_annotated_and_a_bad_one_listed(cli: Cli, model: Path, digits: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.wav"
     bad.write_text("no sound")
     good = next((digits / "test").rglob("*.wav"))
@@ -65,13 +65,13 @@ def test_single_files_and_a_bad_one(cli: Cli, model: Path, digits: Path, tmp_pat
     assert "not a sound" in (tmp_path / "rejects.jsonl").read_text()
 
 
-def test_info_says_how_sounds_were_described(cli: Cli, model: Path) -> None:
+def test_info_reports_the_extractor_of_sounds(cli: Cli, model: Path) -> None:
     facts = cli("info", model, "--json").json
     assert (facts["sounds"], facts["pictures"]) == (True, False)
     assert (facts["extractor"], facts["rate"]) == ("mfcc,sai", 8_000)
 
 
-def test_features_are_a_source(cli: Cli, digits: Path, tmp_path: Path) -> None:
+def test_feature_rows_of_sounds_are_a_source(cli: Cli, digits: Path, tmp_path: Path) -> None:
     rows = tmp_path / "rows.parquet"
     result = cli("features", "audio", digits / "train", "--out", rows, "--features", "mfcc", "--n-words", 40, "--json")
     assert result.code == 0, result.err
@@ -84,7 +84,7 @@ def test_features_are_a_source(cli: Cli, digits: Path, tmp_path: Path) -> None:
     assert comparison.code == 0, comparison.err
 
 
-def test_a_comparison_on_sounds_has_a_report(cli: Cli, digits: Path, tmp_path: Path) -> None:
+def test_comparison_on_sounds_writes_a_report(cli: Cli, digits: Path, tmp_path: Path) -> None:
     words = ("--features", "mfcc", "--n-words", 40, "--models", "nearest,popularity", "--report", tmp_path / "r.html")
     result = cli("compare", digits / "train", *words)
     assert result.code == 0, result.err
@@ -100,7 +100,7 @@ def test_a_comparison_on_sounds_has_a_report(cli: Cli, digits: Path, tmp_path: P
         (("--sample-rate", "8000", "--features", "mfcc,hog"), "names features of pictures and of sounds"),
     ],
 )
-def test_bad_input_is_one_sentence(
+def test_bad_arguments_give_one_sentence(
     cli: Cli, digits: Path, tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
     result = cli("train", digits / "train", "--model", tmp_path / "m", *words)
@@ -109,13 +109,15 @@ def test_bad_input_is_one_sentence(
     assert "Traceback" not in result.err
 
 
-def test_pictures_are_no_sounds_to_a_model(cli: Cli, model: Path, pictures: Path) -> None:
+def test_model_of_sounds_refuses_pictures(cli: Cli, model: Path, pictures: Path) -> None:
     result = cli("annotate", model, next(pictures.glob("*.webp")))
     assert result.code == 1
     assert "is a model of sounds and" in result.err
 
 
-def test_other_commands_say_what_to_do(cli: Cli, model: Path, digits: Path, pictures: Path, tmp_path: Path) -> None:
+def test_sound_errors_name_the_features_command(
+    cli: Cli, model: Path, digits: Path, pictures: Path, tmp_path: Path
+) -> None:
     split = cli("split", digits / "train", "--out", tmp_path / "s")
     assert split.code == 1
     assert f"extract features first: wsabie features audio {digits / 'train'}" in split.err
@@ -128,6 +130,6 @@ def test_other_commands_say_what_to_do(cli: Cli, model: Path, digits: Path, pict
     assert f"{picture} holds pictures" in mixed.err
 
 
-def test_a_table_on_sounds(papers_cli: Cli, digits: Path, tmp_path: Path) -> None:
+def test_wsabie_table_1_takes_sounds(papers_cli: Cli, digits: Path, tmp_path: Path) -> None:
     result = papers_cli("wsabie-table-1", "--data", digits / "train", "--out", tmp_path / "t")
     assert result.code == 0, result.err

@@ -1,4 +1,4 @@
-"""`wsabie annotate --out`: any number of rows from file to file, real data, whatever the size of a block."""
+"""`wsabie annotate --out`: output files for every input format and block size."""
 
 import json
 import shutil
@@ -41,25 +41,25 @@ def corel(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def labels_of(cli: Cli, corel: Path, data: Path, out: Path, *words: object) -> list[list[Any]]:
+def annotate_to_jsonl(cli: Cli, corel: Path, data: Path, out: Path, *words: object) -> list[list[Any]]:
     """Return the labels that the command writes as lines of JSON."""
     result = cli("annotate", corel / "m", data, "--out", out, "-k", 5, *words)
     assert result.code == 0, result.err
     return [json.loads(line)["labels"] for line in out.read_text(encoding="utf-8").splitlines()]
 
 
-def test_every_form_of_rows_gets_the_labels_that_are_printed(cli: Cli, corel: Path, tmp_path: Path) -> None:
+def test_every_input_format_gets_the_printed_labels(cli: Cli, corel: Path, tmp_path: Path) -> None:
     printed = cli("annotate", corel / "m", corel / "test.arff", "-k", 5, "--json").json["results"]
     expected = [row["labels"] for row in printed]
     assert len(expected) == 500
     for name in ("test.arff", "test.parquet", "test.txt"):
-        assert labels_of(cli, corel, corel / name, tmp_path / f"{name}.jsonl") == expected, name
+        assert annotate_to_jsonl(cli, corel, corel / name, tmp_path / f"{name}.jsonl") == expected, name
     cli("shards", corel / "test.parquet", "--out", tmp_path / "shards")
-    in_order = labels_of(cli, corel, tmp_path / "shards", tmp_path / "shards.jsonl")
+    in_order = annotate_to_jsonl(cli, corel, tmp_path / "shards", tmp_path / "shards.jsonl")
     assert sorted(map(json.dumps, in_order)) == sorted(map(json.dumps, expected))
 
 
-def test_a_file_is_the_same_whatever_the_size_of_a_block(
+def test_output_is_independent_of_the_block_size(
     cli: Cli, corel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contents_by_name = {}
@@ -69,11 +69,11 @@ def test_a_file_is_the_same_whatever_the_size_of_a_block(
             monkeypatch.setattr(svmlight, "iterate_line_blocks", partial(iterate_line_blocks, size=1000 * size))
         for name in ("test.parquet", "test.txt"):
             out = tmp_path / f"{size} {name}.jsonl"
-            labels_of(cli, corel, corel / name, out, "--threads", 1 if size == 7 else 2)
+            annotate_to_jsonl(cli, corel, corel / name, out, "--threads", 1 if size == 7 else 2)
             assert contents_by_name.setdefault(name, out.read_bytes()) == out.read_bytes()
 
 
-def test_rows_without_labels_and_with_ids_that_come_again(
+def test_rows_without_labels_and_repeated_ids_are_annotated(
     cli: Cli, corel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Input rows need no labels; the file does not depend on where blocks end."""
@@ -88,7 +88,7 @@ def test_rows_without_labels_and_with_ids_that_come_again(
         assert [json.loads(line)["id"] for line in lines] == ids
 
 
-def test_lines_of_words_need_no_labels(cli: Cli, tmp_path: Path) -> None:
+def test_unlabelled_lines_of_words_are_annotated(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "rows.txt").write_text("".join(f"__label__{'ab'[i % 2]} {['red', 'blue'][i % 2]}\n" for i in range(40)))
     (tmp_path / "bare.txt").write_text("red\nblue red red\n")
     words = ("--model", tmp_path / "m", "--epochs", 2, "--threads", 1)
@@ -119,13 +119,13 @@ def test_exact_ignores_the_index(cli: Cli, tmp_path: Path) -> None:
     assert (refused.code, "leave --parent-first out" in refused.err) == (1, True)
 
 
-def test_unreadable_input_is_refused_before_work_begins(cli: Cli, corel: Path, tmp_path: Path) -> None:
+def test_unreadable_input_is_refused_before_annotation(cli: Cli, corel: Path, tmp_path: Path) -> None:
     refused = cli("annotate", corel / "m", corel / "test.parquet", tmp_path / "no", "--out", tmp_path / "a.jsonl")
     assert (refused.code, "there is no file or folder" in refused.err, "annotating" in refused.err) == (1, True, False)
 
 
-def test_a_table_and_parquet_say_the_same(cli: Cli, corel: Path, tmp_path: Path) -> None:
-    lines = labels_of(cli, corel, corel / "test.parquet", tmp_path / "a.jsonl")
+def test_tsv_and_parquet_output_agree(cli: Cli, corel: Path, tmp_path: Path) -> None:
+    lines = annotate_to_jsonl(cli, corel, corel / "test.parquet", tmp_path / "a.jsonl")
     for name in ("a.tsv", "a.parquet"):
         result = cli("annotate", corel / "m", corel / "test.parquet", "--out", tmp_path / name, "-k", 5, "--json")
         assert {"rows": 500, "skipped": 0, "unknown_features": 0}.items() <= result.json.items()
@@ -140,7 +140,7 @@ def test_a_table_and_parquet_say_the_same(cli: Cli, corel: Path, tmp_path: Path)
     assert columns["id"] == [row[0] for row in table[::5]]
 
 
-def test_ids_tell_several_inputs_apart(
+def test_ids_distinguish_several_inputs(
     cli: Cli, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batch_annotation, "ITEMS_PER_BLOCK", 50)
@@ -159,7 +159,7 @@ def test_ids_tell_several_inputs_apart(
     assert labels_by_id[f"{tmp_path / 'more'}/same.webp"] == labels_by_id[f"{pictures}/{first.relative_to(pictures)}"]
 
 
-def test_unwritable_output_is_refused_before_work_begins(cli: Cli, corel: Path, tmp_path: Path) -> None:
+def test_unwritable_output_is_refused_before_annotation(cli: Cli, corel: Path, tmp_path: Path) -> None:
     model, rows = corel / "m", corel / "test.parquet"
     (tmp_path / "mine.jsonl").write_text("something else")
     (tmp_path / "wide.txt").write_text("1 601 1\n0 600:1\n")

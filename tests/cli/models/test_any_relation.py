@@ -1,4 +1,4 @@
-"""Relations other than part-of, through the commands: what WordNet's files say of labels, and a list of one's own."""
+"""Relations other than part-of through the commands, from WordNet's files or a list."""
 
 import csv
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def knowledge_of(relation: str, request: pytest.FixtureRequest) -> list[Path]:
+def find_knowledge(relation: str, request: pytest.FixtureRequest) -> list[Path]:
     if relation == "is-a":
         return [CUT]
     data = request.getfixturevalue("data_dir")
@@ -47,7 +47,7 @@ def knowledge_of(relation: str, request: pytest.FixtureRequest) -> list[Path]:
         ("own", "ambulance", "hospital", "emoji-1f691.webp", {("kaaba", "mosque"), ("hospital", "building")}),
     ],
 )
-def test_a_relation_is_learned_and_answers(
+def test_trained_relation_answers_queries(
     cli: Cli, places: Path, tmp_path: Path, request: pytest.FixtureRequest, relation: str, label: str,
     related_label: str, picture: str, more_pairs: set[tuple[str, str]],
 ) -> None:  # fmt: skip
@@ -58,7 +58,7 @@ def test_a_relation_is_learned_and_answers(
         labels = tmp_path / "labels.txt"
         with (places / "metadata.csv").open(newline="") as file:
             labels.write_text("\n".join({name for row in csv.DictReader(file) for name in row["labels"].split(";")}))
-        knowledge = [word for path in knowledge_of(relation, request) for word in ("--knowledge", path)]
+        knowledge = [word for path in find_knowledge(relation, request) for word in ("--knowledge", path)]
         result = cli("labels", "pairs", relation, *knowledge, "--labels", labels, "--out", related)
         assert result.code == 0, result.err
     pairs = {tuple(line.split("\t")) for line in related.read_text().splitlines()}
@@ -90,9 +90,7 @@ def test_a_relation_is_learned_and_answers(
     assert Path(first_line.partition("\t")[0]).is_file()  # as it is printed, it can be opened
 
 
-def test_relations_of_other_labels_are_refused_before_pictures_are_described(
-    cli: Cli, places: Path, tmp_path: Path
-) -> None:
+def test_pairs_of_unknown_labels_are_refused_before_feature_extraction(cli: Cli, places: Path, tmp_path: Path) -> None:
     related = tmp_path / "related.tsv"
     related.write_text("ambulanze\thospital\n")
     for more, message in (

@@ -1,4 +1,4 @@
-"""`wsabie compare` that is stopped: what is finished is shown and kept, and --resume makes the table of one run."""
+"""Stopped and resumed runs of `wsabie compare`."""
 
 import json
 from collections.abc import Callable
@@ -18,12 +18,12 @@ MODELS = ("--models", "popularity,nearest,wsabie", "--threads", 1)
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def work_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, in which finished models are kept."""
-    place = tmp_path / "here"
-    place.mkdir()
-    monkeypatch.chdir(place)
-    return place
+    work_folder = tmp_path / "here"
+    work_folder.mkdir()
+    monkeypatch.chdir(work_folder)
+    return work_folder
 
 
 def fail_with(error: BaseException) -> Callable[..., Any]:
@@ -46,25 +46,27 @@ def stop_at(cli: Cli, monkeypatch: pytest.MonkeyPatch, model: type, *words: obje
         return cli("compare", *words)
 
 
-def test_resume_makes_the_table_of_a_run_that_nobody_stopped(
-    cli: Cli, rows: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+def test_resume_completes_a_stopped_comparison(
+    cli: Cli, rows: Path, work_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full_run = cli("compare", rows, *MODELS, "--json").json
-    assert list(place.iterdir()) == []
+    assert list(work_folder.iterdir()) == []
     stopped = stop_at(cli, monkeypatch, Wsabie, rows, *MODELS, "--json")
     assert stopped.code == 130
     assert [model["name"] for model in stopped.json["models"]] == ["popularity", "nearest"]
-    (folder,) = (place / "wsabie-compare").iterdir()
-    assert f"2 finished results are kept in {folder.relative_to(place)}; go on with: wsabie compare" in stopped.err
+    (folder,) = (work_folder / "wsabie-compare").iterdir()
+    assert (
+        f"2 finished results are kept in {folder.relative_to(work_folder)}; go on with: wsabie compare" in stopped.err
+    )
     refused = cli("compare", rows, *MODELS, "--json")
     assert (refused.code, "give --resume to go on from them, or --restart" in refused.err) == (1, True)
     monkeypatch.setattr(NearestNeighbours, "fit", fail_with(AssertionError()))
     resumed = cli("compare", rows, *MODELS, "--json", "--resume")
     assert without_seconds(resumed.json) == without_seconds(full_run)
-    assert list(place.iterdir()) == []
+    assert list(work_folder.iterdir()) == []
 
 
-def test_ctrl_c_shows_the_table_so_far_and_the_command_that_goes_on(
+def test_ctrl_c_shows_finished_models_and_the_resume_command(
     cli: Cli, rows: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopped = stop_at(cli, monkeypatch, Wsabie, rows, *MODELS)
@@ -77,7 +79,7 @@ def test_ctrl_c_shows_the_table_so_far_and_the_command_that_goes_on(
 
 
 @pytest.mark.parametrize("error", [MemoryError("no room"), OSError(28, "No space left on device", "x")])
-def test_an_error_keeps_finished_models(
+def test_finished_models_survive_an_error(
     cli: Cli, rows: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     failed = stop_at(cli, monkeypatch, Wsabie, rows, *MODELS, error=error)
@@ -95,7 +97,7 @@ def test_an_error_keeps_finished_models(
         (("--by", "row"), None),
     ],
 )
-def test_results_of_other_settings_are_not_mixed(
+def test_results_of_other_settings_do_not_mix(
     cli: Cli,
     rows: Path,
     tmp_path: Path,
@@ -116,7 +118,7 @@ def test_results_of_other_settings_are_not_mixed(
     assert (result.code, "finished models of the same data with other settings" in result.err) == (1, True)
 
 
-def test_results_of_other_data_or_versions_are_not_mixed(cli: Cli, rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_of_other_data_or_versions_do_not_mix(cli: Cli, rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert stop_at(cli, monkeypatch, Wsabie, rows, *MODELS).code == 130
     with monkeypatch.context() as patch:
         patch.setattr(comparison_run, "collect_versions", lambda: {"wsabie": "9"})
@@ -128,7 +130,7 @@ def test_results_of_other_data_or_versions_are_not_mixed(cli: Cli, rows: Path, m
     assert cli("compare", rows, *MODELS, "--restart").code == 0
 
 
-def test_a_damaged_result_is_refused(cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_result_is_refused(cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = tmp_path / "work"
     assert stop_at(cli, monkeypatch, Wsabie, rows, *MODELS, "--work", work).code == 130
     for file in work.rglob("config.json"):
@@ -137,7 +139,7 @@ def test_a_damaged_result_is_refused(cli: Cli, rows: Path, tmp_path: Path, monke
     assert (result.code, "is damaged" in result.err) == (1, True)
 
 
-def test_a_report_has_the_models_of_a_stopped_run(
+def test_report_includes_models_of_a_stopped_run(
     cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = (rows, "--models", "wsabie,nearest", "--threads", 1, "--report", tmp_path / "report.html")
@@ -147,14 +149,14 @@ def test_a_report_has_the_models_of_a_stopped_run(
     assert "epoch" in (tmp_path / "report.html").read_text()
 
 
-def test_a_folder_that_cannot_be_written_keeps_nothing_and_stops_nothing(cli: Cli, rows: Path, place: Path) -> None:
-    (place / "wsabie-compare").write_text("a file")
+def test_unwritable_folder_does_not_stop_a_comparison(cli: Cli, rows: Path, work_folder: Path) -> None:
+    (work_folder / "wsabie-compare").write_text("a file")
     result = cli("compare", rows, "--models", "popularity")
     assert (result.code, "finished models are not kept, for" in result.err) == (0, True)
 
 
-def test_relations_go_on_with_what_is_finished(
-    cli: Cli, lists: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+def test_relations_resume_finished_results(
+    cli: Cli, lists: Path, work_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("compare", lists / "lists.toml", "--models", "popularity,wsabie", "--json")
     full_run = cli(*words).json
@@ -181,4 +183,4 @@ def test_relations_go_on_with_what_is_finished(
     resumed = cli(*words, "--resume")
     assert resumed.code == 0, resumed.err
     assert without_seconds(resumed.json) == without_seconds(full_run)
-    assert list(place.iterdir()) == []
+    assert list(work_folder.iterdir()) == []

@@ -38,7 +38,7 @@ def test_every_command_takes_an_ensemble(cli: Cli, rows: Path, tmp_path: Path) -
     assert len(cli("neighbours", model, "1", "--json").json["neighbours"]) == 2
 
 
-def test_a_stopped_ensemble_goes_on_with_the_member_it_was_at(
+def test_stopped_ensemble_resumes_with_its_next_member(
     cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full_run = cli("train", rows, "--model", tmp_path / "a", "--ensemble", 2, *SHORT, "--json")
@@ -61,7 +61,7 @@ def test_a_stopped_ensemble_goes_on_with_the_member_it_was_at(
     assert resumed.json["models"] == 2
 
 
-def test_columns_are_told_apart_by_their_names(cli: Cli, tmp_path: Path) -> None:
+def test_ensemble_by_columns_splits_columns_by_name(cli: Cli, tmp_path: Path) -> None:
     X = sp.csr_matrix(np.kron(np.eye(3), np.ones((10, 4))).astype(np.float32))
     Y = sp.csr_matrix(np.kron(np.eye(3), np.ones((10, 1))).astype(np.int8))
     names = [f"{'colour' if i < 5 else 'shape'}:{i}" for i in range(12)]
@@ -87,7 +87,7 @@ def test_ensemble_options_need_a_size(cli: Cli, rows: Path, tmp_path: Path) -> N
     assert (refused.code, "a model of kind full-rank cannot go on" in refused.err) == (1, True), refused.err
 
 
-def test_two_models_find_more_on_corel5k_than_one(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
+def test_ensemble_of_two_beats_one_model_on_corel5k(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
     folder = data_dir / "corel5k_mulan"
     train, test = (folder / f"Corel5k-{side}-sparse.arff" for side in ("train", "test"))
     mean_average_precisions = []

@@ -33,7 +33,7 @@ def corel(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
     return folder / "m", wsabie.load(folder / "m").rows(wsabie.open_source(test)).rows
 
 
-def test_a_public_collection_is_ranked_alike_everywhere(cli: Cli, corel: tuple[Path, Any], tmp_path: Path) -> None:
+def test_exported_corel5k_model_ranks_as_the_original(cli: Cli, corel: tuple[Path, Any], tmp_path: Path) -> None:
     model, test = corel
     wsabie_model = wsabie.load(model).model
     report = cli("export", model, tmp_path / "m.onnx", "--as", "onnx", "--json").json
@@ -46,7 +46,7 @@ def test_a_public_collection_is_ranked_alike_everywhere(cli: Cli, corel: tuple[P
     assert_same(wsabie_model, test.X, predicted(tmp_path / "plain", test.X, 10))
 
 
-def test_a_fusion_of_a_public_collection_is_one_graph(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
+def test_fusion_is_exported_as_one_onnx_graph(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
     train, test = (data_dir / "corel5k_mulan" / f"Corel5k-{side}-sparse.arff" for side in ("train", "test"))
     rows = wsabie.open_source(train)
     members = [wsabie.Wsabie(epochs=5), wsabie.LinearRanker(epochs=5), wsabie.NearestMean(), wsabie.Ridge()]
@@ -57,7 +57,7 @@ def test_a_fusion_of_a_public_collection_is_one_graph(cli: Cli, data_dir: Path, 
     assert_same(model, wsabie.open_source(test).X, ranked(tmp_path / "m.onnx", wsabie.open_source(test).X))
 
 
-def test_bytes_lose_less_than_a_hundredth(cli: Cli, corel: tuple[Path, Any], tmp_path: Path) -> None:
+def test_int8_export_keeps_metrics_within_a_hundredth(cli: Cli, corel: tuple[Path, Any], tmp_path: Path) -> None:
     model, test = corel
     figures, sizes = {}, {}
     for name, more in (("whole", ()), ("bytes", ("--int8",))):
@@ -74,7 +74,7 @@ def test_bytes_lose_less_than_a_hundredth(cli: Cli, corel: tuple[Path, Any], tmp
     assert figures["bytes"] != figures["whole"]
 
 
-def test_labels_in_halves_take_half_the_bytes_and_lose_nothing_to_speak_of(
+def test_half_precision_export_halves_label_bytes_and_keeps_rankings(
     cli: Cli, corel: tuple[Path, Any], tmp_path: Path
 ) -> None:
     model, test = corel
@@ -89,7 +89,7 @@ def test_labels_in_halves_take_half_the_bytes_and_lose_nothing_to_speak_of(
     assert "would lie in the model folder" in refused.err
 
 
-def test_the_example_prints_names(cli: Cli, corel: tuple[Path, Any], tmp_path: Path) -> None:
+def test_exported_example_prints_names(cli: Cli, corel: tuple[Path, Any], tmp_path: Path) -> None:
     """In a process that has NumPy alone, on rows in a text file."""
     model, test = corel
     cli("export", model, tmp_path / "plain", "--as", "numpy")
@@ -113,7 +113,9 @@ def test_the_example_prints_names(cli: Cli, corel: tuple[Path, Any], tmp_path: P
     assert len((tmp_path / "plain" / "predict.py").read_text().splitlines()) < 50
 
 
-def test_pictures_go_with_their_description_or_as_rows(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
+def test_picture_model_is_exported_with_or_without_its_extractor(
+    cli: Cli, model: Path, pictures: Path, tmp_path: Path
+) -> None:
     result = cli("export", model, tmp_path / "m.onnx", "--as", "onnx")
     assert result.code == 0, result.err
     assert "the feature extractor of pictures is not exported: rows are those that it makes" in result.err
@@ -128,7 +130,7 @@ def test_pictures_go_with_their_description_or_as_rows(cli: Cli, model: Path, pi
     assert original == two
 
 
-def test_a_card_says_what_is_known_and_not_where_it_lay(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
+def test_model_card_states_facts_without_local_paths(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
     yaml = pytest.importorskip("yaml", reason="PyYAML reads the card")
     card = tmp_path / "emoji: \U0001f600's"
     assert cli("export", model, card, "--as", "huggingface", "--license", "CC-BY-4.0").code == 0
@@ -157,7 +159,7 @@ def test_a_card_says_what_is_known_and_not_where_it_lay(cli: Cli, model: Path, p
     assert process.returncode == 0, process.stderr
 
 
-def test_the_hub_takes_the_card(cli: Cli, model: Path, tmp_path: Path) -> None:
+def test_huggingface_hub_reads_the_model_card(cli: Cli, model: Path, tmp_path: Path) -> None:
     hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub reads the card as the Hub does")
     from safetensors.numpy import load_file
 
@@ -170,7 +172,7 @@ def test_the_hub_takes_the_card(cli: Cli, model: Path, tmp_path: Path) -> None:
         assert load_file(file)["tensor"] is not None
 
 
-def test_rows_against_forgetting_stay_behind(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_replay_rows_are_not_exported(cli: Cli, rows: Path, tmp_path: Path) -> None:
     """A published model needs the training data for an update, as any model without a buffer."""
     model, card, half = (tmp_path / name for name in ("m", "card", "half"))
     assert cli("train", rows, "--model", model, "--epochs", 2, "--threads", 1, "--replay", 40).code == 0
@@ -194,7 +196,7 @@ def test_rows_against_forgetting_stay_behind(cli: Cli, rows: Path, tmp_path: Pat
     assert cli("update", half, new, "--threads", 1).code == 0
 
 
-def test_a_model_without_figures_has_a_card_too(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_model_without_metrics_gets_a_card(cli: Cli, rows: Path, tmp_path: Path) -> None:
     yaml = pytest.importorskip("yaml", reason="PyYAML reads the card")
     assert cli("train", rows, "--model", tmp_path / "m", "--kind", "nearest").code == 0
     assert cli("export", tmp_path / "m", tmp_path / "card", "--as", "huggingface").code == 0
@@ -206,7 +208,7 @@ def test_a_model_without_figures_has_a_card_too(cli: Cli, rows: Path, tmp_path: 
     assert type(wsabie.load(tmp_path / "card").model).__name__ == "NearestNeighbours"
 
 
-def test_bad_exports_are_one_sentence(cli: Cli, rows: Path, lists: Path, tmp_path: Path) -> None:
+def test_bad_exports_give_one_sentence(cli: Cli, rows: Path, lists: Path, tmp_path: Path) -> None:
     for name, kind in (("m", "wsabie"), ("n", "popularity")):
         assert cli("train", rows, "--model", tmp_path / name, "--kind", kind).code == 0
     assert cli("train", lists / "lists.toml", "--model", tmp_path / "s", "--epochs", 1).code == 0
@@ -233,7 +235,7 @@ def test_bad_exports_are_one_sentence(cli: Cli, rows: Path, lists: Path, tmp_pat
     assert cli("export", m, out).code == 2
 
 
-def test_onnx_that_is_missing_is_named_late(
+def test_missing_onnx_is_reported_only_for_onnx_exports(
     cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cli("train", rows, "--model", tmp_path / "m", "--epochs", 1)
@@ -255,7 +257,7 @@ def wordy(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("n_free_blocks", [0, 1, 3, 6])
-def test_nothing_is_left_where_the_disk_is_full(
+def test_failed_export_leaves_no_files_on_a_full_disk(
     cli: Cli, wordy: Path, disk: Path, form: str, n_free_blocks: int
 ) -> None:
     """With room for some pages; later the same command ends."""
@@ -271,7 +273,7 @@ def test_nothing_is_left_where_the_disk_is_full(
 
 
 @pytest.mark.parametrize("written", [0, 1, 2, 3])
-def test_a_full_disk_leaves_none_of_several_files(
+def test_full_disk_leaves_none_of_several_files(
     cli: Cli, wordy: Path, tmp_path: Path, disk: Path, written: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever of them has no room; with some room made, the same command writes all."""

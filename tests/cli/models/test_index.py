@@ -1,4 +1,4 @@
-"""An index through the commands: made, shown, used, stale, damaged, without faiss."""
+"""`wsabie index`: building, use, staleness, damage, and missing faiss."""
 
 import shutil
 import sys
@@ -30,17 +30,17 @@ def model(cli: Cli, emoji: Path, tmp_path: Path) -> Path:
     """Model of the emoji, trained once."""
     cached_model = emoji.with_name("model")
     if not cached_model.exists():
-        train(cli, emoji, cached_model)
+        train_model(cli, emoji, cached_model)
     shutil.copytree(cached_model, tmp_path / "model")
     return tmp_path / "model"
 
 
-def train(cli: Cli, emoji: Path, model: Path, seed: int = 0) -> None:
+def train_model(cli: Cli, emoji: Path, model: Path, seed: int = 0) -> None:
     result = cli("train", emoji, "--model", model, "--dim", 16, "--epochs", 3, "--features", "colour", "--seed", seed)
     assert result.code == 0, result.err
 
 
-def test_an_index_is_made_shown_and_used(cli: Cli, emoji: Path, model: Path) -> None:
+def test_index_is_built_reported_and_used(cli: Cli, emoji: Path, model: Path) -> None:
     exact = cli("annotate", model, emoji, "-k", 5, "--json").json["results"]
     result = cli("index", model, "--queries", emoji, "--recall", 0.9, "--json")
     assert result.code == 0, result.err
@@ -67,7 +67,7 @@ def test_an_index_is_made_shown_and_used(cli: Cli, emoji: Path, model: Path) -> 
     assert cli("info", model, "--json").json["index"]["kind"] == "hnsw"
 
 
-def test_codes_of_bytes_answer_exactly_and_need_no_faiss(
+def test_int8_index_is_exact_and_needs_no_faiss(
     cli: Cli, emoji: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exact = cli("annotate", model, emoji, "-k", 5, "--json").json["results"]
@@ -80,12 +80,12 @@ def test_codes_of_bytes_answer_exactly_and_need_no_faiss(
     output = cli("index", model, "--kind", "int8").out
     assert "the same answer as of an exact search" in output
     assert "labels scored" in output
-    train(cli, emoji, model, seed=1)
+    train_model(cli, emoji, model, seed=1)
     result = cli("annotate", model, emoji, "--json")
     assert result.err.count("was made of other labels than the model has, so labels are searched exactly") == 1
 
 
-def test_a_label_tree_is_made_kept_and_used(
+def test_label_tree_is_built_saved_and_used(
     cli: Cli, emoji: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exact = cli("annotate", model, emoji, "-k", 5, "--json").json["results"]
@@ -103,7 +103,9 @@ def test_a_label_tree_is_made_kept_and_used(
     assert sum(a["labels"][0] == b["labels"][0] for a, b in zip(result.json["results"], exact, strict=True)) > 150
 
 
-def test_an_index_follows_the_labels(cli: Cli, emoji: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_is_rebuilt_when_labels_change(
+    cli: Cli, emoji: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Renamed labels are where they were; merged and learnt ones are not, and the index is made again."""
     names = [name for name, _ in cli("annotate", model, emoji, "-k", 3, "--json").json["results"][0]["labels"]]
     assert cli("index", model, "--kind", "int8").code == 0
@@ -121,16 +123,16 @@ def test_an_index_follows_the_labels(cli: Cli, emoji: Path, model: Path, monkeyp
     assert "made again" not in cli("edit", model, "remove", names[2]).err
 
 
-def test_an_index_is_rebuilt_for_the_requested_recall(cli: Cli, emoji: Path, model: Path) -> None:
+def test_rebuilt_index_keeps_the_requested_recall(cli: Cli, emoji: Path, model: Path) -> None:
     names = [name for name, _ in cli("annotate", model, emoji, "-k", 3, "--json").json["results"][0]["labels"]]
     assert cli("index", model, "--kind", "tree", "--recall", 0.3).code == 0
     assert "was made again" in cli("edit", model, "merge", *names[:2]).err
     assert open_model_folder(model / "index").config["target_recall"] == 0.3
 
 
-def test_an_index_of_other_labels_is_passed_by(cli: Cli, emoji: Path, model: Path) -> None:
+def test_index_of_other_labels_is_ignored(cli: Cli, emoji: Path, model: Path) -> None:
     assert cli("index", model).code == 0
-    train(cli, emoji, model, seed=1)
+    train_model(cli, emoji, model, seed=1)
     result = cli("annotate", model, emoji, "--json")
     assert result.code == 0
     assert result.err.count("was made of other labels than the model has, so labels are searched exactly") == 1
@@ -139,7 +141,7 @@ def test_an_index_of_other_labels_is_passed_by(cli: Cli, emoji: Path, model: Pat
 
 
 @pytest.mark.parametrize("damage", ["cut", "other", "gone", "config"])
-def test_a_damaged_index_is_passed_by(cli: Cli, emoji: Path, model: Path, damage: str) -> None:
+def test_damaged_index_is_ignored(cli: Cli, emoji: Path, model: Path, damage: str) -> None:
     exact = cli("annotate", model, emoji, "--json").json["results"]
     assert cli("index", model).code == 0
     (tensor,) = (model / "index" / "tensors").iterdir()
@@ -160,7 +162,9 @@ def test_a_damaged_index_is_passed_by(cli: Cli, emoji: Path, model: Path, damage
     assert "exactly" not in cli("info", model).err
 
 
-def test_without_faiss(cli: Cli, emoji: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_faiss_falls_back_to_exact_search(
+    cli: Cli, emoji: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert cli("index", model).code == 0
     monkeypatch.setitem(sys.modules, "faiss", None)
     result = cli("index", model)
@@ -172,7 +176,7 @@ def test_without_faiss(cli: Cli, emoji: Path, model: Path, monkeypatch: pytest.M
     assert "labels are searched exactly" in result.err
 
 
-def test_models_without_need_of_an_index_need_no_faiss(
+def test_models_that_need_no_index_are_refused_without_faiss(
     cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The refusal comes before faiss is imported and before data are read."""
@@ -186,7 +190,7 @@ def test_models_without_need_of_an_index_need_no_faiss(
         assert "faiss" not in result.err
 
 
-def test_bad_input(cli: Cli, model: Path, rows: Path, tmp_path: Path) -> None:
+def test_bad_index_options_are_refused(cli: Cli, model: Path, rows: Path, tmp_path: Path) -> None:
     assert cli("index", model, "--recall", 2).code == 2
     assert cli("index", model, "--kind", "lsh").code == 2
     for words in ((tmp_path / "none",), (model, "--queries", rows), (model, "--queries", tmp_path / "none")):

@@ -1,4 +1,4 @@
-"""What `info` says of files of data, and the sentence at the end of each reading."""
+"""`wsabie info` on data files, and the summary that every command prints of its input."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ SINGLE = ("json", "table", "svmlight", "fasttext", "pairs")
 
 
 @pytest.mark.parametrize("form", [form for form in FORMATS if form.kind in SINGLE], ids=lambda form: form.kind)
-def test_a_file_is_explained(cli, tmp_path: Path, form) -> None:
+def test_info_explains_a_data_file(cli, tmp_path: Path, form) -> None:
     path = tmp_path / "data"
     path.write_text(f"{form.example}\n")
     document = cli("info", path, "--json").json
@@ -23,7 +23,7 @@ def test_a_file_is_explained(cli, tmp_path: Path, form) -> None:
     assert document["content"] in shown
 
 
-def test_each_reading_ends_with_a_sentence(cli, tmp_path: Path) -> None:
+def test_every_command_reports_the_rows_that_it_read(cli, tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("id\tlabel\n1\tfox\n2\tfox\n2\tmoss\n3\n")
     result = cli("split", path, "--out", tmp_path / "parts", "--test", 0.5)
@@ -31,7 +31,7 @@ def test_each_reading_ends_with_a_sentence(cli, tmp_path: Path) -> None:
     assert "1 skipped: line without two or three columns (1)" in result.err
 
 
-def test_options_of_models_are_refused_for_files(cli, tmp_path: Path) -> None:
+def test_model_options_are_refused_for_files(cli, tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("1\tfox\n")
     for flag in ("--epochs", "--verify"):
         result = cli("info", tmp_path / "a.tsv", flag)

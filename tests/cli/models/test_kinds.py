@@ -1,4 +1,4 @@
-"""`wsabie train --kind`: every system of the papers from data to annotations, or one sentence."""
+"""`wsabie train --kind`: every kind of model from training to annotation, and refused options."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ VECTORS = {*TRAINED, "one-vs-rest", "one-vs-rest-pa", "one-vs-rest-hinge", "svm"
 
 
 @pytest.mark.parametrize("kind", TRAINED)
-def test_every_trained_kind_on_a_public_collection(cli: Cli, data_dir: Path, tmp_path: Path, kind: str) -> None:
+def test_every_trained_kind_annotates_corel5k(cli: Cli, data_dir: Path, tmp_path: Path, kind: str) -> None:
     train, test = (data_dir / "corel5k_mulan" / f"Corel5k-{side}-sparse.arff" for side in ("train", "test"))
     model = tmp_path / "m"
     result = cli("train", train, "--model", model, "--kind", kind, "--epochs", 2, "--threads", 1)
@@ -48,7 +48,7 @@ def test_every_trained_kind_on_a_public_collection(cli: Cli, data_dir: Path, tmp
 
 
 @pytest.mark.parametrize("kind", ["wsabie", "full-rank"])
-def test_every_loss_by_its_name(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None:
+def test_every_loss_trains_by_name(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None:
     words = ("train", rows, "--model", tmp_path / "m", "--kind", kind, "--epochs", 1, "--threads", 1)
     for loss in ("warp", "auc", "owpc", "k-os"):
         result = cli(*words, "--loss", loss)
@@ -64,7 +64,7 @@ def test_every_loss_by_its_name(cli: Cli, rows: Path, tmp_path: Path, kind: str)
 
 
 @pytest.mark.parametrize("kind", BASELINES)
-def test_every_baseline(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None:
+def test_every_baseline_trains_and_resumes(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None:
     model = tmp_path / "m"
     result = cli("train", rows, "--model", model, "--kind", kind, "--seed", 3, "--threads", 1)
     assert result.code == 0, result.err
@@ -81,7 +81,7 @@ def test_every_baseline(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None
     assert resumed.code == 0, resumed.err
 
 
-def test_the_choice_of_a_kind_shows_what_was_tried(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_kind_auto_reports_the_compared_kinds(cli: Cli, rows: Path, tmp_path: Path) -> None:
     command = ("train", rows, "--model", tmp_path / "m", "--kind", "auto", "--threads", 1)
     result = cli(*command)
     assert result.code == 0, result.err
@@ -101,7 +101,7 @@ def test_the_choice_of_a_kind_shows_what_was_tried(cli: Cli, rows: Path, tmp_pat
 
 
 @pytest.mark.parametrize("kind", ["wsabie", "linear-warp", "full-rank"])
-def test_a_stated_learning_rate_begins_at_random_and_says_so(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None:
+def test_stated_learning_rate_starts_at_random_with_a_note(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None:
     command = ("train", rows, "--model", tmp_path / "m", "--kind", kind, "--epochs", 1, "--threads", 1)
     note = "with a stated learning rate training begins at random; --set init=ridge takes the usual start"
     for words, n in (((), 0), (("--learning-rate", 0.05), 1), (("--learning-rate", 0.001, "--set", "init=ridge"), 0)):
@@ -111,7 +111,7 @@ def test_a_stated_learning_rate_begins_at_random_and_says_so(cli: Cli, rows: Pat
 
 
 @pytest.mark.parametrize("kind", ["auto", "fusion"])
-def test_the_share_of_held_out_rows_of_kinds_that_compare(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None:
+def test_comparing_kinds_use_the_holdout_share(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None:
     command = ("train", rows, "--model", tmp_path / "m", "--kind", kind, "--threads", 1, "--hold-out")
     result = cli(*command, 0.2)
     assert result.code == 0, result.err
@@ -120,7 +120,7 @@ def test_the_share_of_held_out_rows_of_kinds_that_compare(cli: Cli, rows: Path, 
     assert "hold_out is 0.0; choose None or a number above 0" in cli(*command, 0, "--restart").err
 
 
-def test_labels_of_one_row_each_get_the_default_kind(cli: Cli, tmp_path: Path) -> None:
+def test_labels_with_one_row_each_get_the_default_kind(cli: Cli, tmp_path: Path) -> None:
     data = tmp_path / "rows.txt"
     data.write_text("".join(f"{label} {label}:1 9:1\n" for label in range(5)))
     result = cli("train", data, "--model", tmp_path / "m", "--kind", "auto", "--threads", 1)
@@ -156,7 +156,7 @@ def test_options_that_a_kind_lacks_are_refused(cli: Cli, rows: Path, tmp_path: P
     assert "Traceback" not in result.err
 
 
-def test_a_file_of_parameters_is_that_of_the_kind(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_config_file_sets_parameters_of_the_kind(cli: Cli, rows: Path, tmp_path: Path) -> None:
     config = tmp_path / "a.toml"
     config.write_text("dim = 4\nepochs = 2\nlinear__l2 = 0.5\nblend = 3.0\n")
     words = ("train", rows, "--model", tmp_path / "m", "--threads", 1, "--config", config)
@@ -173,7 +173,7 @@ def test_a_file_of_parameters_is_that_of_the_kind(cli: Cli, rows: Path, tmp_path
     assert cli("info", tmp_path / "m", "--json").json["parameters"]["sampler"]["rank_scale"] == 0.5
 
 
-def test_weights_beyond_the_memory_are_refused_before_training(
+def test_weights_beyond_memory_are_refused_before_training(
     cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(linear_space, "get_available_memory", lambda: 100)
@@ -184,7 +184,7 @@ def test_weights_beyond_the_memory_are_refused_before_training(
         assert "training" not in result.err
 
 
-def test_a_container_may_have_less_memory_than_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_available_memory_respects_the_container_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for text, least in (("max\n", 1 << 27), ("1000000\n", 1_000_000)):
         (tmp_path / "memory.max").write_text(text)
         monkeypatch.setattr(machine, "MEMORY_LIMIT", tmp_path / "memory.max")
@@ -196,7 +196,7 @@ FULL = ("--kind", "full-rank", "--epochs", 8, "--dim", 8, "--threads", 1)
 
 
 @pytest.mark.parametrize("term", [LinearRanker, Wsabie])
-def test_a_stopped_full_rank_model_goes_on_with_the_term_it_was_at(
+def test_stopped_full_rank_training_resumes_with_its_term(
     cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, term: type
 ) -> None:
     full_run = cli("train", rows, "--model", tmp_path / "a", *FULL, "--json").json
@@ -231,7 +231,7 @@ def test_a_stopped_full_rank_model_goes_on_with_the_term_it_was_at(
     assert blends[0] == blends[1]
 
 
-def test_a_killed_full_rank_run_goes_on(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_killed_full_rank_training_resumes(cli: Cli, rows: Path, tmp_path: Path) -> None:
     words = ["train", str(rows), "--model", str(tmp_path / "k"), "--kind", "full-rank", "--dim", "8", "--threads", "1"]
     words += ["--epochs", "60"]
     checkpoint = tmp_path / "k.training" / "checkpoint" / "linear" / "config.json"
@@ -248,7 +248,7 @@ def test_a_killed_full_rank_run_goes_on(cli: Cli, rows: Path, tmp_path: Path) ->
     assert [s["loss"] for s in resumed.json["history"]] == [s["loss"] for s in full_run.json["history"]]
 
 
-def test_a_checkpoint_of_another_kind_is_refused(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_checkpoint_of_another_kind_is_refused(cli: Cli, rows: Path, tmp_path: Path) -> None:
     words = ("train", rows, "--model", tmp_path / "m", "--epochs", 3, "--threads", 1)
     log = tmp_path / "m.training" / "checkpoint"
     Wsabie(epochs=3, threads=1).fit([[1.0], [0.0]], ["a", "b"], checkpoint=log)
@@ -260,7 +260,7 @@ def test_a_checkpoint_of_another_kind_is_refused(cli: Cli, rows: Path, tmp_path:
 
 
 @pytest.mark.parametrize("kind", ["linear-warp", "full-rank", "nearest"])
-def test_explanations_add_up_or_are_seen_by_covering(cli: Cli, pictures: Path, tmp_path: Path, kind: str) -> None:
+def test_every_kind_explains_a_picture(cli: Cli, pictures: Path, tmp_path: Path, kind: str) -> None:
     model, (picture, *_) = tmp_path / "m", sorted(pictures.glob("*.webp"))
     epochs = () if kind == "nearest" else ("--epochs", 2)
     trained = cli("train", pictures, "--model", model, "--kind", kind, "--n-words", 100, "--threads", 1, *epochs)
@@ -303,7 +303,7 @@ def test_every_kind_can_be_tuned(cli: Cli, rows: Path, tmp_path: Path, kind: str
     assert f"holds trials with another kind ({kind}, now wsabie)" in again.err
 
 
-def test_a_kind_without_a_space_is_not_tuned(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_kinds_without_a_search_space_are_not_tuned(cli: Cli, rows: Path, tmp_path: Path) -> None:
     result = cli("tune", rows, "--out", tmp_path / "out", "--kind", "popularity")
     assert result.code == 1
     assert "there is no kind of model called 'popularity' to tune; choose from wsabie, wsabie-auc" in result.err

@@ -1,4 +1,4 @@
-"""`wsabie annotate --min-precision`: labels that a collection's model is sure enough of, or that no tag fits."""
+"""`wsabie annotate --min-precision`: labels of a promised precision, or none."""
 
 import json
 import shutil
@@ -49,7 +49,9 @@ def model(photos: Path) -> Path:
     return model_folder
 
 
-def test_labels_are_sure_or_none_fits(cli: Cli, photos: Path, model: Path, tmp_path: Path) -> None:
+def test_min_precision_keeps_precise_labels_or_reports_no_fit(
+    cli: Cli, photos: Path, model: Path, tmp_path: Path
+) -> None:
     (tmp_path / "some").mkdir()
     for name in ("red/00.png", "green/01.png"):
         shutil.copy(photos / name, tmp_path / "some")
@@ -76,7 +78,7 @@ def test_labels_are_sure_or_none_fits(cli: Cli, photos: Path, model: Path, tmp_p
     assert [row["no_tag_fits"] for row in among] == [True, True]
 
 
-def test_unjudged_suggestions_are_reported(cli: Cli, model: Path, rows: Path, tmp_path: Path) -> None:
+def test_unevaluated_suggestions_are_refused(cli: Cli, model: Path, rows: Path, tmp_path: Path) -> None:
     for wrong in ("1.5", "nan", "high"):
         assert cli("annotate", model, rows, "--min-precision", wrong).code == 2, wrong
     assert "a precision of 0 cannot be" in cli("annotate", model, rows, "--min-precision", 0).err

@@ -1,4 +1,4 @@
-"""`--config FILE`: parameters, or one sentence."""
+"""`--config FILE`: parameters of a TOML file, and errors in it."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from wsabie.cli.estimator_options import read_parameters
 from wsabie.core.errors import InputError
 
 
-def test_parameters_by_their_names(tmp_path: Path) -> None:
+def test_config_file_reads_parameters_by_name(tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     file.write_text('dim = 50\nloss = "auc"\nmax_norm = "none"\nrank_weight = [1.0, 0.5]\n')
     assert read_parameters(file) == {"dim": 50, "loss": "auc", "max_norm": None, "rank_weight": [1.0, 0.5]}
@@ -47,7 +47,7 @@ def test_errors_name_the_file(tmp_path: Path, text: str, message: str) -> None:
 )
 @example(content=b"dim = " + b"1" * 5000)
 @example(content=b"dim = " + b"[" * 5000)
-def test_any_bytes_are_parameters_or_one_sentence(tmp_path_factory: Any, content: bytes) -> None:
+def test_any_bytes_give_parameters_or_one_sentence(tmp_path_factory: Any, content: bytes) -> None:
     file = tmp_path_factory.mktemp("any") / "a.toml"
     file.write_bytes(content)
     message = ""

@@ -1,4 +1,4 @@
-"""Objects and their parts through the commands: related labels to a model, and pictures to pairs of labels."""
+"""Objects and their parts through the commands: training, pairs of labels, location in pictures."""
 
 import contextlib
 import json
@@ -52,7 +52,7 @@ def marked_picture(cars: Path) -> tuple[Path, list[tuple[str, str]]]:
     return cars / "testset" / "JPEGImages" / str(picture), boxes
 
 
-def test_a_car_and_a_part_are_labelled_together(cli: Any, model: Path, marked_picture: tuple[Path, Any]) -> None:
+def test_car_and_part_are_labelled_together(cli: Any, model: Path, marked_picture: tuple[Path, Any]) -> None:
     picture, boxes = marked_picture
     options = [word for _, box in boxes for word in ("--region", box)]
     results = cli("parts", model, picture, *options, "-k", "3", "--json").json["results"]
@@ -69,7 +69,7 @@ def test_a_car_and_a_part_are_labelled_together(cli: Any, model: Path, marked_pi
     assert results[0]["part"] in result.out
 
 
-def test_a_given_object_ranks_only_parts(
+def test_stated_object_ranks_only_parts(
     cli: Any, model: Path, relations: Path, marked_picture: tuple[Path, Any]
 ) -> None:
     picture, boxes = marked_picture
@@ -98,7 +98,7 @@ def test_a_given_object_ranks_only_parts(
     assert {(row["object"], row["part"]) for row in every} == {("car", part) for part in parts}
 
 
-def test_parts_are_looked_for_in_a_picture_and_drawn(
+def test_parts_are_located_in_a_picture_and_drawn(
     cli: Any, model: Path, marked_picture: tuple[Path, Any], tmp_path: Path
 ) -> None:
     picture, _ = marked_picture
@@ -112,7 +112,7 @@ def test_parts_are_looked_for_in_a_picture_and_drawn(
         assert {(179, 38, 30), (11, 87, 208)} <= {colour for _, colour in drawing.getcolors(1 << 24)}
 
 
-def test_pictures_without_labels_are_searched(cli: Any, model: Path, cars: Path) -> None:
+def test_unlabelled_pictures_are_searched(cli: Any, model: Path, cars: Path) -> None:
     report = cli("search", model, "car", "--in", cars / "testset" / "JPEGImages", "-k", "3", "--json").json
     groups = report["groups"]
     assert groups[0]["labels"] == ["car"]
@@ -121,7 +121,7 @@ def test_pictures_without_labels_are_searched(cli: Any, model: Path, cars: Path)
                                                             "front_glass", "left_mirror", "right_mirror"}  # fmt: skip
 
 
-def test_bad_questions_are_one_sentence(
+def test_bad_queries_give_one_sentence(
     cli: Any, model: Path, relations: Path, marked_picture: tuple[Path, Any], rows: Path, tmp_path: Path
 ) -> None:
     picture, boxes = marked_picture
@@ -151,7 +151,7 @@ def test_bad_questions_are_one_sentence(
         assert message in result.err.splitlines()[-1]
 
 
-def test_a_region_of_many_corners_is_drawn(
+def test_region_with_many_corners_is_drawn(
     cli: Any, model: Path, marked_picture: tuple[Path, Any], tmp_path: Path
 ) -> None:
     picture, _ = marked_picture
@@ -163,7 +163,7 @@ def test_a_region_of_many_corners_is_drawn(
     assert "the picture with 1 part marked" in result.err
 
 
-def test_the_relation_counts_in_the_search_for_parts(model: Path, marked_picture: tuple[Path, Any]) -> None:
+def test_relation_score_counts_in_part_search(model: Path, marked_picture: tuple[Path, Any]) -> None:
     picture, _ = marked_picture
     loaded = wsabie.load(model)
     scores = {match.label: match.score for match in find_parts(loaded, picture, "car", k=99)}
@@ -174,7 +174,7 @@ def test_the_relation_counts_in_the_search_for_parts(model: Path, marked_picture
     assert scores != pytest.approx(unrelated_scores, abs=1e-2)
 
 
-def test_the_only_part_is_no_object(cli: Any, model: Path, marked_picture: tuple[Path, Any]) -> None:
+def test_only_part_is_refused_as_an_object(cli: Any, model: Path, marked_picture: tuple[Path, Any]) -> None:
     picture, _ = marked_picture
     loaded = wsabie.load(model)
     loaded.model.relations_ = loaded.model.vocabulary_.ids(["car", "wheel"]).reshape(1, 2)
@@ -183,7 +183,7 @@ def test_the_only_part_is_no_object(cli: Any, model: Path, marked_picture: tuple
         find_parts(loaded, picture, "wheel")
 
 
-def test_lines_that_are_no_pairs_are_reported(
+def test_lines_without_a_pair_are_reported(
     cli: Any, model: Path, marked_picture: tuple[Path, Any], tmp_path: Path
 ) -> None:
     picture, boxes = marked_picture
@@ -194,7 +194,7 @@ def test_lines_that_are_no_pairs_are_reported(
     assert f"1 line of {among} left out: {among}:2 for line without two or three columns" in result.err
 
 
-def test_rows_with_related_labels_are_learned(cli: Any, rows: Path, tmp_path: Path) -> None:
+def test_rows_with_related_labels_train_object_parts(cli: Any, rows: Path, tmp_path: Path) -> None:
     pairs_file = tmp_path / "told.tsv"
     pairs_file.write_text("0\t1\n1\t2\n0\t7\n")
     out = tmp_path / "m"

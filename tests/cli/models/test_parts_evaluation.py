@@ -1,4 +1,4 @@
-"""From a collection and a list of relations to figures of objects and parts: split, train and evaluate."""
+"""Evaluation of objects and parts through the commands: split, train, evaluate."""
 
 import contextlib
 import shutil
@@ -31,7 +31,7 @@ def write_pairs(file: Path, *pairs: tuple[str, str]) -> Path:
     return file
 
 
-def shell(*words: object) -> None:
+def run_shell(*words: object) -> None:
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(SystemExit):
         patch.setattr(sys, "argv", ["wsabie", *map(str, words)])
         run()
@@ -51,7 +51,7 @@ def drawings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def sides(drawings: Path) -> Path:
     words = "--valid", 0.1, "--test", 0.4
-    shell("split", drawings / "drawings.parquet", "--relations", drawings / "parts.tsv", "--out", drawings, *words)
+    run_shell("split", drawings / "drawings.parquet", "--relations", drawings / "parts.tsv", "--out", drawings, *words)
     assert (drawings / "relations.tsv").exists(), "the split failed"
     return drawings
 
@@ -69,7 +69,7 @@ def model(sides: Path) -> Path:
         ],
     )
     words = "--kind", "parts", "--relations", file, "--model", sides / "model", *QUICK
-    shell("train", sides / "train.parquet", "--valid", sides / "valid.parquet", *words)
+    run_shell("train", sides / "train.parquet", "--valid", sides / "valid.parquet", *words)
     assert (sides / "model" / "config.json").exists(), "training failed"
     return sides / "model"
 
@@ -77,7 +77,7 @@ def model(sides: Path) -> Path:
 # ---- split
 
 
-def test_every_relation_that_can_be_is_on_every_side(cli: Any, drawings: Path, tmp_path: Path) -> None:
+def test_every_possible_relation_is_on_every_side(cli: Any, drawings: Path, tmp_path: Path) -> None:
     out = tmp_path / "sides"
     words = "split", drawings / "drawings.parquet", "--relations", drawings / "parts.tsv", "--out", out
     result = cli(*words, "--json")
@@ -104,7 +104,7 @@ def test_every_relation_that_can_be_is_on_every_side(cli: Any, drawings: Path, t
     assert f"{len(reasons)} relations are not on every side, such as " in printed.err
 
 
-def test_a_split_by_chance_loses_relations_that_this_one_keeps(cli: Any, rows: Path, tmp_path: Path) -> None:
+def test_split_by_relation_keeps_relations_on_every_side(cli: Any, rows: Path, tmp_path: Path) -> None:
     """Label 3 has three rows: one for each side."""
     lines = rows.read_text().splitlines()
     rows.write_text("\n".join(["93 9 4", *lines[1:], *(f"3 {k}:1 {k + 1}:2" for k in range(3))]) + "\n")
@@ -117,7 +117,7 @@ def test_a_split_by_chance_loses_relations_that_this_one_keeps(cli: Any, rows: P
     assert "too near those of an earlier side" in near["relations"]["dropped"][-1]["reason"]
 
 
-def test_views_of_a_picture_are_one_picture(cli: Any, drawings: Path, tmp_path: Path) -> None:
+def test_views_of_a_picture_stay_together(cli: Any, drawings: Path, tmp_path: Path) -> None:
     described = tmp_path / "rows.parquet"
     words = "--n-words", 20, "--size", 32, "--augment", 2, "--threads", 1
     assert cli("features", "images", drawings / "drawings.parquet", "--out", described, *words).code == 0
@@ -132,7 +132,7 @@ def test_views_of_a_picture_are_one_picture(cli: Any, drawings: Path, tmp_path: 
     assert "label 'window' has 2 pictures" in dropped["reason"]
 
 
-def test_splits_that_cannot_be_are_refused(cli: Any, rows: Path, sides: Path, tmp_path: Path) -> None:
+def test_impossible_splits_are_refused(cli: Any, rows: Path, sides: Path, tmp_path: Path) -> None:
     nothing, strangers = tmp_path / "empty.tsv", write_pairs(tmp_path / "strangers.tsv", ("car", "wheel"))
     nothing.write_text("")
     few = write_pairs(tmp_path / "few.tsv", ("0", "1"))
@@ -185,7 +185,7 @@ def compute_by_hand(
     }
 
 
-def test_figures_of_pairs_are_those_of_the_whole_table(cli: Any, model: Path, sides: Path) -> None:
+def test_pair_metrics_equal_those_of_the_whole_table(cli: Any, model: Path, sides: Path) -> None:
     test, relations = (
         sides / "test.parquet",
         [tuple(p.split("\t")) for p in (sides / "told.tsv").read_text().splitlines()],
@@ -222,7 +222,7 @@ def test_figures_of_pairs_are_those_of_the_whole_table(cli: Any, model: Path, si
     assert again["tasks"] != quadruplets["tasks"]
 
 
-def test_untrained_relations_are_counted_separately(cli: Any, model: Path, sides: Path) -> None:
+def test_unseen_relations_are_measured_separately(cli: Any, model: Path, sides: Path) -> None:
     words = "evaluate", model, sides / "test.parquet", "--relations", sides / "parts.tsv", "--quadruplets", 400
     result = cli(*words, "--json")
     tasks = result.json["quadruplets"]["tasks"]
@@ -246,7 +246,7 @@ def test_untrained_relations_are_counted_separately(cli: Any, model: Path, sides
     assert "intervals draw whole relations" in printed.err
 
 
-def test_pairs_are_ranked_among_given_ones(cli: Any, model: Path, sides: Path, tmp_path: Path) -> None:
+def test_candidate_pairs_limit_the_ranking(cli: Any, model: Path, sides: Path, tmp_path: Path) -> None:
     among = write_pairs(tmp_path / "among.tsv", ("face", "eye"), ("face", "mouth"), ("tree", "car"), ("car", "tree"))
     words = "evaluate", model, sides / "test.parquet", "--candidate-pairs", among, "--quadruplets", 200
     quadruplets = cli(*words, "--json").json["quadruplets"]
@@ -258,7 +258,7 @@ def test_pairs_are_ranked_among_given_ones(cli: Any, model: Path, sides: Path, t
     assert "left out: not among the given pairs of labels" in cli(*words).err
 
 
-def test_without_quadruplets_pictures_are_judged_alone(cli: Any, model: Path, sides: Path, tmp_path: Path) -> None:
+def test_pictures_alone_are_evaluated_without_quadruplets(cli: Any, model: Path, sides: Path, tmp_path: Path) -> None:
     trees = tmp_path / "trees.parquet"
     rows = pq.read_table(sides / "test.parquet").to_pylist()
     pq.write_table(pa.Table.from_pylist([row for row in rows if row["labels"] == ["tree"]]), trees)
@@ -273,7 +273,7 @@ def test_without_quadruplets_pictures_are_judged_alone(cli: Any, model: Path, si
     assert "quadruplets" not in cli("evaluate", model, sides / "test.parquet", "--quadruplets", 0, "--json").json
 
 
-def test_pairs_of_many_labels_are_ranked_on_request(
+def test_large_pair_tables_are_ranked_only_on_request(
     cli: Any, model: Path, sides: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(part_evaluation, "_MAX_RANKED_PAIRS", 2000)
@@ -284,7 +284,7 @@ def test_pairs_of_many_labels_are_ranked_on_request(
     assert cli("evaluate", model, sides / "test.parquet", "--json").json["quadruplets"]["sampled"] == 150
 
 
-def test_bad_options_of_pairs_are_one_sentence(
+def test_bad_pair_options_give_one_sentence(
     cli: Any, model: Path, sides: Path, rows: Path, lists: Path, tmp_path: Path
 ) -> None:
     plain, space, test = tmp_path / "plain", tmp_path / "space", sides / "test.parquet"
@@ -340,7 +340,7 @@ def test_whole_pictures_are_read_as_in_training(cli: Any, cars: Path, tmp_path: 
     assert len(pictures) == 10  # what has no regions is read as it is
 
 
-def as_voc(coco: Path, folder: Path) -> Path:
+def write_voc(coco: Path, folder: Path) -> Path:
     """The same pictures and boxes in the form of Pascal VOC, whose edges are whole numbers from 1."""
     shutil.copytree(coco / "JPEGImages", folder / "JPEGImages")
     (folder / "Annotations").mkdir()
@@ -356,8 +356,8 @@ def as_voc(coco: Path, folder: Path) -> Path:
     return folder
 
 
-def test_pascal_voc_is_learned_and_judged_as_coco_is(cli: Any, cars: Path, tmp_path: Path) -> None:
-    train, test = (as_voc(cars / side, tmp_path / side) for side in ("trainingset", "testset"))
+def test_pascal_voc_is_evaluated_as_coco(cli: Any, cars: Path, tmp_path: Path) -> None:
+    train, test = (write_voc(cars / side, tmp_path / side) for side in ("trainingset", "testset"))
     relations = write_pairs(tmp_path / "parts.tsv", ("car", "wheel"), ("car", "hood"), ("car", "front_bumper"))
     out = tmp_path / "model"
     words = "--items", "boxes", "--image-label", "car", "--kind", "parts", "--relations", relations, *QUICK

@@ -1,4 +1,4 @@
-"""Training, comparing and refusing on rows of features."""
+"""Training, comparison, evaluation and annotation on rows of features."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def test_compare_prints_one_table(cli: Cli, rows: Path, tmp_path: Path) -> None:
     assert "<html" in report.read_text(encoding="utf-8")
 
 
-def test_compare_knows_every_name(cli: Cli, rows: Path) -> None:
+def test_compare_takes_every_model_name(cli: Cli, rows: Path) -> None:
     result = cli("compare", rows, "--threads", 1, "--models", ",".join(NAMES), "--json")
     assert result.code == 0, result.err
     assert tuple(model["name"] for model in result.json["models"]) == NAMES
@@ -49,7 +49,7 @@ def test_compare_knows_every_name(cli: Cli, rows: Path) -> None:
     assert weak == ["popularity"]
 
 
-def test_compare_baselines_on_corel5k(cli: Cli, data_dir: Path) -> None:
+def test_baselines_rank_as_expected_on_corel5k(cli: Cli, data_dir: Path) -> None:
     """Real data, the way a user runs it: what each baseline reaches."""
     train, test = (data_dir / "corel5k_mulan" / f"Corel5k-{side}-sparse.arff" for side in ("train", "test"))
     names = "popularity,nearest,approximate-nearest,one-vs-rest-hinge"
@@ -60,7 +60,7 @@ def test_compare_baselines_on_corel5k(cli: Cli, data_dir: Path) -> None:
     assert reached["one-vs-rest-hinge"] > reached["popularity"] + 0.05
 
 
-def test_corel5k_beats_popularity(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
+def test_corel5k_model_beats_popularity(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
     """Real data, the way a user runs it: arrays of 1,024 dimensions would not make this pass by chance."""
     folder = data_dir / "corel5k_mulan"
     trained = cli("train", folder / "Corel5k-train-sparse.arff", "--model", tmp_path / "m", "--epochs", 8, "--json")
@@ -69,7 +69,7 @@ def test_corel5k_beats_popularity(cli: Cli, data_dir: Path, tmp_path: Path) -> N
     assert result.json["metrics"]["MAP"] > 0.28  # popularity has .216, eight epochs reach .32
 
 
-def test_same_seed_same_model(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_same_seed_gives_the_same_model(cli: Cli, rows: Path, tmp_path: Path) -> None:
     """Two runs, one and two threads: the same tensors, byte for byte."""
     for name, threads in (("a", 1), ("b", 2)):
         assert cli("train", rows, "--model", tmp_path / name, "--epochs", 3, "--threads", threads).code == 0
@@ -77,7 +77,7 @@ def test_same_seed_same_model(cli: Cli, rows: Path, tmp_path: Path) -> None:
     assert names[0] == names[1]
 
 
-def test_epochs_as_lines_and_as_a_table(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_epochs_are_logged_as_lines_and_shown_as_a_table(cli: Cli, rows: Path, tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     result = cli(
         "train",
@@ -114,7 +114,7 @@ def test_both_validation_figures_are_printed(cli: Cli, rows: Path, tmp_path: Pat
     assert "p@3" in cli("info", tmp_path / "m", "--epochs").out
 
 
-def test_rows_are_set_aside_or_given(cli: Cli, tmp_path: Path) -> None:
+def test_valid_and_hold_out_exclude_each_other(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_text("0 1:1\n1 2:1\n")
     result = cli("train", file, "--valid", file, "--hold-out", 0.2, "--model", tmp_path / "m")
@@ -123,7 +123,7 @@ def test_rows_are_set_aside_or_given(cli: Cli, tmp_path: Path) -> None:
     assert not (tmp_path / "m").exists()
 
 
-def test_too_few_rows_to_hold_out(cli: Cli, tmp_path: Path) -> None:
+def test_too_few_rows_to_hold_out_are_refused(cli: Cli, tmp_path: Path) -> None:
     tiny = tmp_path / "tiny.txt"
     for content, message in (("0 0:1\n1 1:1\n", "2 rows are too few"), ("0 0:1\n", "1 row is too few")):
         tiny.write_text(content)
@@ -158,7 +158,9 @@ def test_too_few_rows_to_hold_out(cli: Cli, tmp_path: Path) -> None:
         (("compare", "{rows}", "--size", "99"), "leave --size out"),
     ],
 )
-def test_mistakes_get_one_sentence(cli: Cli, rows: Path, tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+def test_bad_arguments_give_one_sentence(
+    cli: Cli, rows: Path, tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
     (tmp_path / "empty").mkdir()
     result = cli(*(word.format(tmp=tmp_path, rows=rows) for word in words))
     assert result.code == 1, result
@@ -168,7 +170,7 @@ def test_mistakes_get_one_sentence(cli: Cli, rows: Path, tmp_path: Path, words: 
     assert "Traceback" not in result.err
 
 
-def test_unwritable_output_is_refused_before_work_begins(
+def test_unwritable_output_is_refused_before_reading(
     cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("wsabie.io.recognition.open_source", lambda *args, **options: pytest.fail("work began"))
@@ -185,7 +187,7 @@ def test_unwritable_output_is_refused_before_work_begins(
         assert "cannot write" in result.err
 
 
-def test_rare_labels_may_be_left_out_and_replacing_a_model_is_reported(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_rare_labels_are_dropped_and_a_replaced_model_is_reported(cli: Cli, rows: Path, tmp_path: Path) -> None:
     lines = rows.read_text().splitlines()
     lines[0] = "92 9 4"
     rows.write_text("\n".join([*lines, "3,0 0:1", "3 1:1"]) + "\n")
@@ -223,7 +225,7 @@ def test_rare_labels_may_be_left_out_and_replacing_a_model_is_reported(cli: Cli,
         (("demo", "--seed", "-1"), "--seed"),
     ],
 )
-def test_usage_is_code_two(cli: Cli, words: tuple[str, ...], message: str) -> None:
+def test_usage_errors_exit_with_code_two(cli: Cli, words: tuple[str, ...], message: str) -> None:
     result = cli(*words)
     assert result.code == 2
     assert message in result.err
@@ -242,7 +244,7 @@ def test_usage_is_code_two(cli: Cli, words: tuple[str, ...], message: str) -> No
         ("features", "images", "{rows}", "--out", "{rows}"),
     ],
 )
-def test_unreadable_files_are_no_usage_error(
+def test_unreadable_files_are_no_usage_errors(
     cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *args, **options: False)
@@ -251,14 +253,14 @@ def test_unreadable_files_are_no_usage_error(
     assert result.err.startswith("wsabie: ")
 
 
-def test_the_largest_seed_is_a_seed(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_largest_seed_is_accepted(cli: Cli, rows: Path, tmp_path: Path) -> None:
     seed = ("--seed", 2**63 - 1)
     assert cli("train", rows, "--model", tmp_path / "m", "--epochs", 2, "--threads", 1, *seed).code == 0
     assert cli("compare", rows, "--models", "popularity", *seed).code == 0
     assert cli("split", rows, "--out", tmp_path / "parts", *seed).code == 0
 
 
-def test_a_flipped_bit_is_noticed(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_flipped_bit_is_detected(cli: Cli, rows: Path, tmp_path: Path) -> None:
     cli("train", rows, "--model", tmp_path / "m", "--epochs", 2, "--threads", 1)
     tensor = max((tmp_path / "m" / "tensors").iterdir(), key=lambda file: file.stat().st_size)
     content = bytearray(tensor.read_bytes())
@@ -269,7 +271,7 @@ def test_a_flipped_bit_is_noticed(cli: Cli, rows: Path, tmp_path: Path) -> None:
     assert "damaged" in result.err
 
 
-def test_other_width_in_test_data(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_data_of_another_width_are_refused(cli: Cli, rows: Path, tmp_path: Path) -> None:
     cli("train", rows, "--model", tmp_path / "m", "--epochs", 2, "--threads", 1)
     wider_rows = tmp_path / "other.txt"
     wider_rows.write_text("1 12 3\n0 11:1\n")
@@ -279,7 +281,7 @@ def test_other_width_in_test_data(cli: Cli, rows: Path, tmp_path: Path) -> None:
     assert "9" in result.err
 
 
-def test_rows_without_a_header_take_the_width_of_the_model(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_rows_without_a_header_take_the_models_width(cli: Cli, rows: Path, tmp_path: Path) -> None:
     """The last features need not occur in every file of a kind."""
     short = tmp_path / "short.txt"
     short.write_text("0 1:2 2:1\n1 3:1 4:2\n")
@@ -292,7 +294,7 @@ def test_rows_without_a_header_take_the_width_of_the_model(cli: Cli, rows: Path,
         assert result.code == 0, result.err
 
 
-def test_numbers_of_lines_are_no_overlap_but_the_same_rows_are(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_overlap_is_detected_by_rows_and_not_by_line_numbers(cli: Cli, rows: Path, tmp_path: Path) -> None:
     """Rows of this format have no names, so that line 1 of both files is no reason to refuse."""
     lines = rows.read_text().splitlines()[1:]
     for name, part in (("train", lines[:60]), ("test", [line.replace(":1", ":3") for line in lines[60:]])):
@@ -306,7 +308,7 @@ def test_numbers_of_lines_are_no_overlap_but_the_same_rows_are(cli: Cli, rows: P
     assert cli("compare", train, "--test", train, *few, "--allow-overlap").code == 0
 
 
-def test_test_data_may_number_their_labels_otherwise(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_labels_may_have_other_numbers(cli: Cli, rows: Path, tmp_path: Path) -> None:
     """The same test rows under other numbers, one of them with a label that no training row has: the same figures."""
     (tmp_path / "labels.txt").write_text("cat\ndog\nelk\n")
     lines = [line.replace(":1", ":3") for line in rows.read_text().splitlines()[1:46]]
@@ -327,7 +329,7 @@ def test_test_data_may_number_their_labels_otherwise(cli: Cli, rows: Path, tmp_p
     assert popularity["p@1"] < 0.7 < nearest["p@1"]
 
 
-def test_evaluate_refuses_what_was_trained_on(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_evaluate_refuses_training_data(cli: Cli, rows: Path, tmp_path: Path) -> None:
     assert cli("train", rows, "--model", tmp_path / "m", "--epochs", 2).code == 0
     refused = cli("evaluate", tmp_path / "m", rows)
     assert refused.code == 1
@@ -335,7 +337,7 @@ def test_evaluate_refuses_what_was_trained_on(cli: Cli, rows: Path, tmp_path: Pa
     assert cli("evaluate", tmp_path / "m", rows, "--allow-overlap").code == 0
 
 
-def test_evaluate_knows_training_rows_among_others(cli: Cli, tmp_path: Path) -> None:
+def test_evaluate_recognises_training_rows_among_others(cli: Cli, tmp_path: Path) -> None:
     """The first lines of a file have the ids that they had in the whole."""
     lines = [f"{i % 3} {i % 3}:1 {3 + i}:1" for i in range(90)]
     for name, part in (("train", lines[:60]), ("most", lines[:20] + lines[70:80]), ("few", lines[:2] + lines[70:])):
@@ -351,7 +353,7 @@ def test_evaluate_knows_training_rows_among_others(cli: Cli, tmp_path: Path) -> 
     assert "2 of 22 rows" in result.err
 
 
-def test_evaluate_shows_what_says_something(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_evaluate_omits_meaningless_cuts_and_shows_coverage(cli: Cli, rows: Path, tmp_path: Path) -> None:
     """Cuts beyond the three labels are left out; the table shows coverage as the JSON does."""
     command = ("evaluate", tmp_path / "m", rows, "--allow-overlap")
     assert cli("train", rows, "--model", tmp_path / "m", "--epochs", 2).code == 0
@@ -365,7 +367,7 @@ def test_evaluate_shows_what_says_something(cli: Cli, rows: Path, tmp_path: Path
     assert "p@10" not in cli("compare", rows, "--models", "popularity").out
 
 
-def test_propensities_come_from_the_labels_of_the_training_data(cli: Cli, tmp_path: Path) -> None:
+def test_propensities_come_from_training_labels(cli: Cli, tmp_path: Path) -> None:
     """Names decide, not the order of labels; labels that the model does not know have no part in it."""
     files = {"train": ["a cat"] * 30 + ["b dog"] * 6 + ["c elk"] * 4, "test": ["a cat", "b elk", "c elk"]}
     for name, lines in files.items():
@@ -383,7 +385,7 @@ def test_propensities_come_from_the_labels_of_the_training_data(cli: Cli, tmp_pa
     assert "give the data that it was trained on" in cli(*command, tmp_path / "other.txt").err
 
 
-def test_scores_in_memory_are_bounded_by_bytes(
+def test_score_blocks_are_bounded_by_bytes(
     cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert cli("train", rows, "--model", tmp_path / "m", "--epochs", 2, "--threads", 1).code == 0
@@ -401,9 +403,7 @@ def test_scores_in_memory_are_bounded_by_bytes(
     assert max(sizes) == 7
 
 
-def test_data_without_known_labels_cannot_be_measured_and_the_labels_are_named(
-    cli: Cli, rows: Path, tmp_path: Path
-) -> None:
+def test_data_without_known_labels_are_refused(cli: Cli, rows: Path, tmp_path: Path) -> None:
     assert cli("train", rows, "--model", tmp_path / "m", "--epochs", 1).code == 0
     foreign_rows = tmp_path / "other.txt"
     foreign_rows.write_text("2 9 9\n7 1:2\n8 2:5\n")
@@ -419,11 +419,11 @@ def test_data_without_known_labels_cannot_be_measured_and_the_labels_are_named(
     assert "no row of" in cli("evaluate", tmp_path / "m", foreign_rows).err
 
 
-def test_heat_maps_need_a_folder(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_explain_refuses_a_file_as_folder(cli: Cli, rows: Path, tmp_path: Path) -> None:
     assert f"cannot draw into {rows}: it is a file; give" in cli("annotate", tmp_path, rows, "--explain", rows).err
 
 
-def test_somebody_elses_folder_is_not_emptied(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_foreign_files_in_the_training_folder_are_kept(cli: Cli, rows: Path, tmp_path: Path) -> None:
     """Beside the model, training keeps its state in a folder that it empties."""
     notes = tmp_path / "m.training" / "notes.txt"
     notes.parent.mkdir()
@@ -434,7 +434,7 @@ def test_somebody_elses_folder_is_not_emptied(cli: Cli, rows: Path, tmp_path: Pa
     assert notes.read_text() == "precious"
 
 
-def test_a_new_split_mixes_with_no_part_of_an_old_one(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_new_split_refuses_files_of_an_old_one(cli: Cli, rows: Path, tmp_path: Path) -> None:
     """Its test rows may be training rows now; whose file it is cannot be known, so that it is not removed either."""
     assert cli("split", rows, "--out", tmp_path / "parts").code == 0
     contents_before = {file.name: file.read_bytes() for file in (tmp_path / "parts").iterdir()}
@@ -444,9 +444,7 @@ def test_a_new_split_mixes_with_no_part_of_an_old_one(cli: Cli, rows: Path, tmp_
     assert {file.name: file.read_bytes() for file in (tmp_path / "parts").iterdir()} == contents_before
 
 
-def test_a_table_beyond_all_memory_is_refused_in_a_sentence(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_model_beyond_memory_is_refused(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WSABIE_LIMITS", "empty_columns=1e9")
     lines = ["0 200000000:1", "1 5:1"] * 15
     (tmp_path / "wide.txt").write_text("30 200000001 2\n" + "\n".join(lines) + "\n")
@@ -456,7 +454,7 @@ def test_a_table_beyond_all_memory_is_refused_in_a_sentence(
     assert "Traceback" not in refused.err
 
 
-def test_labels_that_the_training_data_lack_are_reported(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_labels_unknown_to_the_model_are_reported(cli: Cli, rows: Path, tmp_path: Path) -> None:
     (tmp_path / "other.txt").write_text("30 9 5\n" + "4 1:2\n0 2:5\n" * 15)
     result = cli("compare", rows, "--test", tmp_path / "other.txt", "--models", "popularity")
     assert result.code == 0, result.err
@@ -466,7 +464,7 @@ def test_labels_that_the_training_data_lack_are_reported(cli: Cli, rows: Path, t
     assert "(15 pairs) are unknown" in result.err
 
 
-def test_words_that_the_model_does_not_know_are_counted(cli: Cli, tmp_path: Path) -> None:
+def test_words_unknown_to_the_model_are_counted(cli: Cli, tmp_path: Path) -> None:
     train, new = tmp_path / "train.txt", tmp_path / "new.txt"
     train.write_text("__label__a red round\n__label__b blue square\n" * 10)
     new.write_text("__label__a red zebra lion\n__label__b blue\n")
@@ -476,7 +474,7 @@ def test_words_that_the_model_does_not_know_are_counted(cli: Cli, tmp_path: Path
     assert "2 values of the data left out: the model does not know their features" in result.err
 
 
-def test_candidates_that_are_right_for_no_row_are_refused(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_candidates_without_a_positive_row_are_refused(cli: Cli, rows: Path, tmp_path: Path) -> None:
     assert cli("train", rows, "--model", tmp_path / "m", "--epochs", 2, "--threads", 1).code == 0
     (tmp_path / "some.txt").write_text("0 0:3 1:2\n0 1:3 2:1\n")
     (tmp_path / "few.txt").write_text("1\n2\n")

@@ -73,7 +73,7 @@ def search(cli: Cli, task: SearchTask, query: str, *words: Any) -> Any:
     return cli("search", task.model, query, "--in", task.collection, "--threads", 1, *words)
 
 
-def test_a_word_above_labels_finds_all_of_them_and_then_their_parts(cli: Cli, task: SearchTask) -> None:
+def test_broader_concept_finds_its_labels_and_their_parts(cli: Cli, task: SearchTask) -> None:
     result = search(cli, task, "wheeled vehicle", *task.knowledge, "-k", 6, "--json")
     assert result.code == 0, result.err
     report = result.json
@@ -112,7 +112,7 @@ def count_errors(err: str) -> int:
     return sum(" labels in " not in line for line in err.splitlines())
 
 
-def test_a_word_vector_is_the_last_resort(cli: Cli, task: SearchTask) -> None:
+def test_word_vectors_answer_queries_without_a_label(cli: Cli, task: SearchTask) -> None:
     result = search(cli, task, "kart", "--vectors", task.folder / "words.vec", "--json")
     assert (result.json["match_kind"], result.json["labels"]) == ("word vector", ["bus"])
     lost = search(cli, task, "viollin")
@@ -120,7 +120,7 @@ def test_a_word_vector_is_the_last_resort(cli: Cli, task: SearchTask) -> None:
     assert "there is no label 'viollin'; did you mean 'violin'" in lost.err
 
 
-def test_a_trained_relation_finds_parts(cli: Cli, task: SearchTask) -> None:
+def test_trained_relation_finds_parts(cli: Cli, task: SearchTask) -> None:
     folder = task.folder
     (folder / "wholes.tsv").write_text("car\twheel\nbus\twheel\npiano\tkeyboard\nviolin\tbow\n")
     (folder / "wholes.toml").write_text(
@@ -138,14 +138,14 @@ def test_a_trained_relation_finds_parts(cli: Cli, task: SearchTask) -> None:
     assert "search takes a model of labels, a space is a --related-model" in result.err
 
 
-def test_a_single_picture_needs_no_label(cli: Cli, task: SearchTask, tmp_path: Path) -> None:
+def test_single_picture_is_searched_without_labels(cli: Cli, task: SearchTask, tmp_path: Path) -> None:
     (tmp_path / "one.webp").write_bytes(pq.read_table(task.collection)["image"][0].as_py())
     result = cli("search", task.model, "wheel", "--in", tmp_path / "one.webp", "--threads", 1, "--json")
     assert result.code == 0, result.err
     assert [match["id"] for group in result.json["groups"] for match in group["matches"]] == ["one.webp"]
 
 
-def test_pages_and_sheets(cli: Cli, task: SearchTask, tmp_path: Path) -> None:
+def test_results_are_written_as_pages_and_sheets(cli: Cli, task: SearchTask, tmp_path: Path) -> None:
     page, sheet = tmp_path / "found.html", tmp_path / "found.png"
     assert search(cli, task, "wheeled vehicle", *task.knowledge, "-k", 12, "--out", page).code == 0
     html = page.read_text()
@@ -162,7 +162,7 @@ def test_pages_and_sheets(cli: Cli, task: SearchTask, tmp_path: Path) -> None:
         assert sheet_image.size[0] < 300  # one picture is no wide sheet
 
 
-def test_terminal_page_and_json_name_pictures_by_the_same_files(cli: Cli, task: SearchTask, tmp_path: Path) -> None:
+def test_terminal_page_and_json_name_the_same_files(cli: Cli, task: SearchTask, tmp_path: Path) -> None:
     folder, page = tmp_path / "photos", tmp_path / "found.html"
     folder.mkdir()
     lines = ["file_name,labels"]
@@ -189,7 +189,7 @@ def test_terminal_page_and_json_name_pictures_by_the_same_files(cli: Cli, task: 
     ]  # fmt: skip
 
 
-def test_points_are_kept_for_the_next_search(cli: Cli, task: SearchTask, tmp_path: Path) -> None:
+def test_embeddings_are_reused_by_the_next_search(cli: Cli, task: SearchTask, tmp_path: Path) -> None:
     points = tmp_path / "points"
     first = search(cli, task, "guitar", "--embeddings", points, "--json")
     assert "extracting features" in first.err
@@ -213,7 +213,7 @@ def test_points_are_kept_for_the_next_search(cli: Cli, task: SearchTask, tmp_pat
     assert search(cli, task, "guitar").code == 0, "the model was lost"
 
 
-def test_points_are_not_kept_of_what_would_not_be_known_again(
+def test_embeddings_without_a_fingerprint_are_not_saved(
     cli: Cli, task: SearchTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A picture that is lost after the collection was listed, in two collections."""
@@ -227,7 +227,7 @@ def test_points_are_not_kept_of_what_would_not_be_known_again(
         assert f"{points} is left as it is" in result.err
 
 
-def test_distinct_shows_look_alikes_once(cli: Cli, task: SearchTask) -> None:
+def test_distinct_shows_one_item_of_a_group(cli: Cli, task: SearchTask) -> None:
     groups = dict(zip(*(pq.read_table(task.collection)[key].to_pylist() for key in ("id", "group")), strict=True))
     report = search(cli, task, "shoe", "-k", 40, "--distinct", "--json").json
     groups_shown = [groups[match["id"]] for match in report["groups"][0]["matches"]]
@@ -253,7 +253,7 @@ def test_bad_options_are_refused(cli: Cli, task: SearchTask, words: list[str], s
     assert sentence in result.err
 
 
-def test_models_and_data_that_do_not_fit(cli: Cli, task: SearchTask, rows: Path, tmp_path: Path) -> None:
+def test_unsuitable_models_and_data_are_refused(cli: Cli, task: SearchTask, rows: Path, tmp_path: Path) -> None:
     assert cli("train", rows, "--kind", "popularity", "--model", tmp_path / "p").code == 0
     result = cli("search", tmp_path / "p", "1", "--in", rows)
     assert "a model of kind popularity has no points of items" in result.err

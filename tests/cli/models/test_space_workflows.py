@@ -1,4 +1,4 @@
-"""Comparing, splitting and tuning where DATA says which kinds of entities there are and what relates them."""
+"""`wsabie compare`, `split` and `tune` on declarations of several entity kinds."""
 
 import csv
 import json
@@ -21,7 +21,7 @@ def all_takes(music: Path) -> Path:
     return file
 
 
-def test_methods_beside_each_other_for_every_relation(cli: Cli, all_takes: Path, tmp_path: Path) -> None:
+def test_methods_are_compared_for_every_relation(cli: Cli, all_takes: Path, tmp_path: Path) -> None:
     """Held-out recordings: chance is 1/4 for the digit, 1/3 for the speaker; classifiers take part where they can."""
     result = cli(
         "compare", all_takes, "--hold-out", 0.4, "--out", tmp_path / "r", "--json", "--models", "one-vs-rest,popularity"
@@ -56,7 +56,7 @@ def test_methods_beside_each_other_for_every_relation(cli: Cli, all_takes: Path,
     assert (tmp_path / "r" / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_published_test_data_judge(cli: Cli, music: Path) -> None:
+def test_published_test_data_are_used_by_all_methods(cli: Cli, music: Path) -> None:
     """Takes 0 to 4 are the test of all methods; those of training are refused."""
     result = cli("compare", music / "train.toml", "--test", music / "test.toml", "--hold-out", 0.2, "--json")
     assert result.code == 0, result.err
@@ -76,7 +76,7 @@ def test_published_test_data_judge(cli: Cli, music: Path) -> None:
     assert "digits is no declaration; give a file such as" in result.err
 
 
-def test_names_alone_are_compared(cli: Cli, lists: Path) -> None:
+def test_entities_without_data_are_compared(cli: Cli, lists: Path) -> None:
     result = cli("compare", lists / "lists.toml", "--hold-out", 0.4)
     assert result.code == 0, result.err
     assert "near (artist to artist)" in result.out
@@ -92,7 +92,7 @@ def test_names_alone_are_compared(cli: Cli, lists: Path) -> None:
     assert figures[0] == figures[1]
 
 
-def test_one_relation_has_no_space_of_its_own(cli: Cli, lists: Path) -> None:
+def test_single_relation_is_compared_without_its_own_space(cli: Cli, lists: Path) -> None:
     (lists / "lists.toml").write_text(PAIRS.partition("[relations.genres]")[0] + "[space]\ndim = 8\nepochs = 5\n")
     result = cli("compare", lists / "lists.toml", "--hold-out", 0.4, "--json")
     assert [m["name"] for m in result.json["relations"]["near"]["methods"]] == ["all", "popularity"]
@@ -114,7 +114,7 @@ def test_one_relation_has_no_space_of_its_own(cli: Cli, lists: Path) -> None:
         (PAIRS, ["--out", "near.tsv"], "near.tsv"),
     ],
 )
-def test_bad_comparisons_are_one_sentence(
+def test_bad_comparisons_give_one_sentence(
     cli: Cli, lists: Path, monkeypatch: Any, text: str, words: list[str], sentence: str
 ) -> None:
     (lists / "lists.toml").write_text(text)
@@ -125,13 +125,13 @@ def test_bad_comparisons_are_one_sentence(
     assert "Traceback" not in result.err
 
 
-def test_options_of_toml_files_are_refused_for_rows(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_declaration_options_are_refused_for_rows(cli: Cli, rows: Path, tmp_path: Path) -> None:
     result = cli("compare", rows, "--out", tmp_path / "r")
     assert result.code == 1
     assert "--out cannot be used here: it is for spaces, which a TOML file declares" in result.err
 
 
-def test_results_of_others_are_not_replaced(cli: Cli, lists: Path, tmp_path: Path) -> None:
+def test_foreign_results_are_not_replaced(cli: Cli, lists: Path, tmp_path: Path) -> None:
     (tmp_path / "r").mkdir()
     (tmp_path / "r" / "about.md").write_text("mine")
     result = cli("compare", lists / "lists.toml", "--out", tmp_path / "r")
@@ -140,7 +140,7 @@ def test_results_of_others_are_not_replaced(cli: Cli, lists: Path, tmp_path: Pat
     assert (tmp_path / "r" / "about.md").read_text() == "mine"
 
 
-def test_a_split_is_trained_and_evaluated(cli: Cli, all_takes: Path, tmp_path: Path) -> None:
+def test_split_sides_are_trained_and_evaluated(cli: Cli, all_takes: Path, tmp_path: Path) -> None:
     """Every recording is on one side; the sides are declarations that train and evaluate take as they are."""
     out = tmp_path / "sides"
     result = cli("split", all_takes, "--out", out, "--valid", 0.1, "--test", 0.2, "--json")
@@ -190,7 +190,7 @@ max_norm = "none"
     return tmp_path
 
 
-def test_held_out_things_look_for_those_of_training(cli: Cli, texts: Path, tmp_path: Path) -> None:
+def test_held_out_entities_query_those_of_training(cli: Cli, texts: Path, tmp_path: Path) -> None:
     """In a list within one kind, most pairs of a held-out thing are with things of training."""
     out = tmp_path / "sides"
     assert cli("split", texts / "notes.toml", "--out", out, "--valid", 0, "--test", 0.2).code == 0
@@ -223,7 +223,7 @@ def test_held_out_things_look_for_those_of_training(cli: Cli, texts: Path, tmp_p
     assert parameters["learning_rate"] == 0.05
 
 
-def test_files_of_an_earlier_split_go_and_others_stay(cli: Cli, lists: Path, tmp_path: Path) -> None:
+def test_files_of_an_earlier_split_are_removed(cli: Cli, lists: Path, tmp_path: Path) -> None:
     out = tmp_path / "sides"
     assert cli("split", lists / "lists.toml", "--out", out, "--valid", 0.3, "--test", 0.3).code == 0
     assert (out / "valid.near.tsv").exists()
@@ -240,7 +240,7 @@ def test_files_of_an_earlier_split_go_and_others_stay(cli: Cli, lists: Path, tmp
         file.unlink()
 
 
-def test_bad_splits_are_one_sentence(cli: Cli, texts: Path, tmp_path: Path) -> None:
+def test_bad_splits_give_one_sentence(cli: Cli, texts: Path, tmp_path: Path) -> None:
     declared = (texts / "notes.toml").read_text()
     for words, sentence in (
         (["--by", "row"], "--by cannot be used here: it is for rows"),
@@ -272,7 +272,7 @@ def test_bad_splits_are_one_sentence(cli: Cli, texts: Path, tmp_path: Path) -> N
     assert "candidates is 'all'; say candidates = \"fitted\" beside pairs" in result.err
 
 
-def test_a_space_is_tuned_and_the_search_goes_on(cli: Cli, all_takes: Path, tmp_path: Path) -> None:
+def test_tuned_space_is_saved_and_the_search_resumes(cli: Cli, all_takes: Path, tmp_path: Path) -> None:
     """Recordings are described once; what is fixed stays; the space that is saved has the best trial's figure."""
     pytest.importorskip("optuna")
     out = tmp_path / "out"
@@ -315,7 +315,7 @@ def test_a_space_is_tuned_and_the_search_goes_on(cli: Cli, all_takes: Path, tmp_
     assert "george" in row["recording"][0][0]
 
 
-def test_one_relation_may_judge_trials(cli: Cli, lists: Path, tmp_path: Path) -> None:
+def test_stop_on_names_the_relation_that_scores_trials(cli: Cli, lists: Path, tmp_path: Path) -> None:
     pytest.importorskip("optuna")
     out = tmp_path / "out"
     words = ("tune", lists / "lists.toml", "--out", out, "--hold-out", 0.3, "--trials", 2)
@@ -342,7 +342,9 @@ def test_one_relation_may_judge_trials(cli: Cli, lists: Path, tmp_path: Path) ->
         (["--stop-on", "fame"], "no epoch can be chosen by 'fame'"),
     ],
 )
-def test_bad_tuning_is_one_sentence(cli: Cli, lists: Path, monkeypatch: Any, words: list[str], sentence: str) -> None:
+def test_bad_tuning_options_give_one_sentence(
+    cli: Cli, lists: Path, monkeypatch: Any, words: list[str], sentence: str
+) -> None:
     pytest.importorskip("optuna")
     monkeypatch.chdir(lists)
     result = cli("tune", "lists.toml", "--out", "out", "--trials", 1, "--hold-out", 0.3, *words)

@@ -1,4 +1,4 @@
-"""Many kinds of things through the commands: spoken digits as recordings, digits and speakers, and small lists."""
+"""Spaces of several entity kinds through the commands: spoken digits and small lists."""
 
 import contextlib
 import gzip
@@ -39,7 +39,7 @@ def space(music: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train_space(tmp_path_factory.mktemp("space") / "m", music / "train.toml", "--hold-out", 0)
 
 
-def test_recordings_that_training_did_not_see(cli: Cli, space: Path, music: Path) -> None:
+def test_unseen_recordings_are_evaluated(cli: Cli, space: Path, music: Path) -> None:
     """The published test takes: chance is 1/4 for the digit, 1/3 for the speaker and for another voice."""
     result = cli("evaluate", space, music / "test.toml", "--json")
     assert result.code == 0, result.err
@@ -53,7 +53,7 @@ def test_recordings_that_training_did_not_see(cli: Cli, space: Path, music: Path
     assert "voices: 60 queries, 60 candidates" in printed.out
 
 
-def test_every_relation_answers(cli: Cli, space: Path, music: Path) -> None:
+def test_every_relation_annotates_a_recording(cli: Cli, space: Path, music: Path) -> None:
     file = music / "digits" / "recordings" / "2_theo_0.wav"
     (row,) = cli("annotate", space, file, "-k", 2, "--json").json["results"]
     assert row["digit"][0][0] == "2"
@@ -68,7 +68,7 @@ def test_every_relation_answers(cli: Cli, space: Path, music: Path) -> None:
     assert "nicolas" in line.partition("\t")[2]
 
 
-def test_neighbours_and_info(cli: Cli, space: Path) -> None:
+def test_neighbours_and_info_know_entity_kinds(cli: Cli, space: Path) -> None:
     near = cli("neighbours", space, "theo", "--json").json
     assert near["kind"] == "speaker"
     assert {name for name, _ in near["neighbours"]} == {"george", "nicolas"}
@@ -79,7 +79,7 @@ def test_neighbours_and_info(cli: Cli, space: Path) -> None:
     assert "recording 48" in cli("info", space).out
 
 
-def test_things_are_held_out_and_choose_the_epoch(cli: Cli, lists: Path, tmp_path: Path) -> None:
+def test_held_out_entities_choose_the_epoch(cli: Cli, lists: Path, tmp_path: Path) -> None:
     result = cli(
         "train", lists / "lists.toml", "--model", tmp_path / "m", "--hold-out", 0.3, "--stop-on", "genres", "--json"
     )
@@ -89,7 +89,7 @@ def test_things_are_held_out_and_choose_the_epoch(cli: Cli, lists: Path, tmp_pat
     assert not (tmp_path / "m.training").exists()
 
 
-def test_lists_alone(cli: Cli, lists: Path, tmp_path: Path) -> None:
+def test_pair_lists_alone_train_a_space(cli: Cli, lists: Path, tmp_path: Path) -> None:
     model = train_space(tmp_path / "m", lists / "lists.toml", "--hold-out", 0)
     near = cli("neighbours", model, "Ann", "-k", 2, "--json").json["neighbours"]
     assert {name for name, _ in near} < {"Bob", "Cid", "Dee", "Eli", "Flo"}
@@ -99,7 +99,7 @@ def test_lists_alone(cli: Cli, lists: Path, tmp_path: Path) -> None:
     assert cli("info", only, "--json").json["relations"] == ["near"]
 
 
-def test_a_probable_typo_is_reported(cli: Cli, lists: Path, tmp_path: Path) -> None:
+def test_probable_typo_is_reported(cli: Cli, lists: Path, tmp_path: Path) -> None:
     text = PAIRS.replace('query = "artist"\ntarget = "genre"', 'query = "artst"\ntarget = "genre"')
     (lists / "lists.toml").write_text(text + '\n[kinds.album]\ndata = "albums"\n')
     result = cli("train", lists / "lists.toml", "--model", tmp_path / "m", "--hold-out", 0)
@@ -121,7 +121,7 @@ def test_evaluation_on_training_pairs_is_refused(cli: Cli, lists: Path, tmp_path
     assert "has learned no relation 'genres'" in result.err
 
 
-def test_things_with_data_are_held_out_by_group_and_placed_afterwards(
+def test_entities_with_data_are_held_out_by_group(
     cli: Cli, music: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All takes of a digit by a speaker are a group: no group is on both sides, and all recordings are in the space."""
@@ -159,7 +159,7 @@ epochs = 3
     assert cli("info", tmp_path / "m", "--json").json["kinds"]["track"] == 108
 
 
-def test_first_vectors_are_as_long_as_the_file_says(lists: Path, tmp_path: Path) -> None:
+def test_init_scale_sets_the_length_of_first_vectors(lists: Path, tmp_path: Path) -> None:
     (lists / "lists.toml").write_text(
         PAIRS.replace("epochs = 40", "epochs = 1\nlearning_rate = 1e-9\ninit_scale = {V = 1.0, W = 0.01}")
     )
@@ -167,7 +167,9 @@ def test_first_vectors_are_as_long_as_the_file_says(lists: Path, tmp_path: Path)
     assert space.points("artist").std() == pytest.approx(0.01, rel=0.3)
 
 
-def test_a_stopped_run_goes_on(cli: Cli, lists: Path, tmp_path: Path, every_epoch: None, monkeypatch: Any) -> None:
+def test_stopped_training_resumes_bit_for_bit(
+    cli: Cli, lists: Path, tmp_path: Path, every_epoch: None, monkeypatch: Any
+) -> None:
     """The bits are those of a run that was not stopped."""
     from wsabie.training.trainer import Trainer
 
@@ -215,7 +217,7 @@ names = "labels"
         ("songs.txt", "0,1 ", "0 ", [], "data"),
     ],
 )
-def test_resume_of_a_finished_space_keeps_that_of_the_same_content(
+def test_resume_keeps_a_finished_space_of_the_same_content(
     cli: Cli, lists: Path, file: str, old: str, new: str, words: list[str], setting: str | None
 ) -> None:
     (lists / "songs.txt").write_text("0 0:1\n1 0:1 1:1\n0,1 1:1\n")
@@ -232,7 +234,7 @@ def test_resume_of_a_finished_space_keeps_that_of_the_same_content(
         assert (again.code, f"m is a finished model with other {setting}, and no training" in again.err) == (1, True)
 
 
-def test_resume_of_a_finished_space_of_recordings(cli: Cli, music: Path, space: Path, tmp_path: Path) -> None:
+def test_resume_compares_the_recordings_of_a_finished_space(cli: Cli, music: Path, space: Path, tmp_path: Path) -> None:
     """The comparison includes the files that the table beside the data names."""
     shutil.copytree(music, tmp_path / "music")
     command = ("train", tmp_path / "music" / "train.toml", "--model", space, "--hold-out", 0, "--resume")
@@ -267,7 +269,7 @@ def test_resume_of_a_finished_space_of_recordings(cli: Cli, music: Path, space: 
         ("dim = [", [], "is no TOML file"),
     ],
 )
-def test_bad_declarations_are_one_sentence(
+def test_bad_declarations_give_one_sentence(
     cli: Cli, lists: Path, tmp_path: Path, text: str, words: list[str], sentence: str
 ) -> None:
     (lists / "lists.toml").write_text(text)
@@ -278,7 +280,7 @@ def test_bad_declarations_are_one_sentence(
     assert not (tmp_path / "m").exists()
 
 
-def test_songs_that_the_same_people_hear(cli: Cli, tmp_path: Path) -> None:
+def test_listening_counts_become_pairs_of_songs(cli: Cli, tmp_path: Path) -> None:
     """From a list of listeners to a space: rock is heard by some, jazz by others."""
     rng = np.random.default_rng(0)
     tastes = [[f"SO{'ROCK' if taste else 'JAZZ'}{i:012d}" for i in range(12)] for taste in range(2)]
@@ -309,7 +311,7 @@ def test_songs_that_the_same_people_hear(cli: Cli, tmp_path: Path) -> None:
     assert {few.code, lost.code, strange.code, misnamed.code} == {1}
 
 
-def test_wrong_questions(cli: Cli, space: Path, lists: Path, music: Path) -> None:
+def test_bad_queries_give_one_sentence(cli: Cli, space: Path, lists: Path, music: Path) -> None:
     for words, sentence in (
         (["annotate", space, "nobody", "--relation", "recordings"], "there is no speaker 'nobody'"),
         (["annotate", space, "x", "--relation", "covers"], "there is no relation 'covers'"),
@@ -374,14 +376,14 @@ def test_paragraphs_find_those_of_their_page(cli: Cli, pages: Path, tmp_path: Pa
     assert paragraphs > 100
 
 
-def test_a_text_without_a_known_word_is_no_question(cli: Cli, pages: Path, tmp_path: Path) -> None:
+def test_text_without_a_known_word_is_refused(cli: Cli, pages: Path, tmp_path: Path) -> None:
     assert cli("train", pages / "pages.toml", "--model", tmp_path / "m", "--epochs", 1).code == 0
     result = cli("annotate", tmp_path / "m", "--text", "xyzzy plugh")
     assert (result.code, result.out) == (1, "")
     assert "no word of 'xyzzy plugh' is in the vocabulary; give another text" in result.err
 
 
-def test_a_name_that_few_share_leaves_nothing_to_judge_by(cli: Cli, pages: Path, tmp_path: Path) -> None:
+def test_unshared_names_choose_no_epoch(cli: Cli, pages: Path, tmp_path: Path) -> None:
     """The texts that are held out have names of their own: such pairs do not choose the epoch."""
     report = json.loads(cli("train", pages / "pages.toml", "--model", tmp_path / "m", "--epochs", 1, "--json").out)
     assert report["held_out_pairs"]["page"] > 0
@@ -400,7 +402,7 @@ def test_a_name_that_few_share_leaves_nothing_to_judge_by(cli: Cli, pages: Path,
 
 
 @pytest.mark.parametrize("of_a_kind", [False, True])
-def test_kinds_of_one_map_are_described_alike(cli: Cli, pages: Path, tmp_path: Path, of_a_kind: bool) -> None:
+def test_kinds_of_one_map_share_the_extractor(cli: Cli, pages: Path, tmp_path: Path, of_a_kind: bool) -> None:
     """Titles are questions: their words are those of the paragraphs, whichever come first in a file of their own."""
     paragraphs = [json.loads(line) for line in (pages / "paragraphs.jsonl").read_text().splitlines()]
     titles = {"sound": "describing sounds", "ensembles": "ensembles of models", "explain": "explain a picture"}

@@ -1,4 +1,4 @@
-"""Stopped and resumed, strict or not, and who is held out."""
+"""Stopped, resumed and strict training with `wsabie train`, and its held-out rows."""
 
 import errno
 import json
@@ -25,7 +25,7 @@ from wsabie.workflows.work_folder import hold_work_folder
 Cli = Callable[..., Any]
 
 
-def options(collection: Path) -> tuple[object, ...]:
+def short_options(collection: Path) -> tuple[object, ...]:
     """Options of a short training."""
     pictures = ("--n-words", 20, "--size", 32) if collection.is_dir() else ()
     return ("--epochs", 6, "--hold-out", 0, *pictures, "--threads", 1, "--json")
@@ -35,7 +35,7 @@ SMALL = ("--n-words", 20, "--size", 32, "--epochs", 6, "--threads", 1)
 """Options of a short training on pictures, some of which choose the epoch."""
 
 
-def interrupt(*args: Any, **options: Any) -> None:
+def interrupt(*args: Any, **short_options: Any) -> None:
     """Raise what Ctrl-C raises."""
     raise KeyboardInterrupt
 
@@ -53,13 +53,13 @@ def collection(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return folder
 
 
-def tensors(model: Path) -> list[str]:
+def list_tensors(model: Path) -> list[str]:
     """Their files are named for their content."""
     return sorted(file.name for file in (model / "tensors").iterdir())
 
 
 @pytest.mark.usefixtures("every_epoch")
-def test_resumed_training_makes_the_epochs_that_are_left_and_the_same_model(
+def test_resumed_training_makes_the_remaining_epochs_and_the_same_model(
     cli: Cli, collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save = CheckpointFolder.save
@@ -69,29 +69,27 @@ def test_resumed_training_makes_the_epochs_that_are_left_and_the_same_model(
         if state.epoch == 3:
             raise KeyboardInterrupt
 
-    full_run = cli("train", collection, "--model", tmp_path / "whole", *options(collection))
+    full_run = cli("train", collection, "--model", tmp_path / "whole", *short_options(collection))
     with monkeypatch.context() as patch:
         patch.setattr(CheckpointFolder, "save", stop_after_three)
-        assert cli("train", collection, "--model", tmp_path / "m", *options(collection)).code == 130
+        assert cli("train", collection, "--model", tmp_path / "m", *short_options(collection)).code == 130
     assert not (tmp_path / "m").exists()
     monkeypatch.setattr(VisualWords, "fit", None)  # the dictionary has been learned
     log = tmp_path / "log.jsonl"
-    resumed = cli("train", collection, "--model", tmp_path / "m", *options(collection), "--resume", "--log", log)
+    resumed = cli("train", collection, "--model", tmp_path / "m", *short_options(collection), "--resume", "--log", log)
     assert resumed.code == 0, resumed.err
     assert [json.loads(line)["epoch"] for line in log.read_text().splitlines()] == [3, 4, 5]
     assert "unfinished training" not in resumed.err
     assert [s["loss"] for s in resumed.json["history"]] == [s["loss"] for s in full_run.json["history"]]
-    assert tensors(tmp_path / "m") == tensors(tmp_path / "whole")
+    assert list_tensors(tmp_path / "m") == list_tensors(tmp_path / "whole")
     assert not (tmp_path / "m.training").exists()
 
 
 @pytest.mark.usefixtures("every_epoch")
-def test_epochs_that_are_made_again_are_logged_once(
-    cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_repeated_epochs_are_logged_once(cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stopped in epoch 4 with a checkpoint of epoch 2 alone; a line was cut off by the stop."""
     save, log = CheckpointFolder.save, tmp_path / "log.jsonl"
-    command = ("train", rows, "--model", tmp_path / "m", *options(rows), "--log", log)
+    command = ("train", rows, "--model", tmp_path / "m", *short_options(rows), "--log", log)
 
     def save_the_second(self: Any, space: Any, state: Any) -> None:
         if state.epoch == 2:
@@ -113,7 +111,7 @@ def test_epochs_that_are_made_again_are_logged_once(
 
 
 def test_resume_without_a_checkpoint_is_reported(cli: Cli, rows: Path, tmp_path: Path) -> None:
-    result = cli("train", rows, "--model", tmp_path / "m", *options(rows), "--resume")
+    result = cli("train", rows, "--model", tmp_path / "m", *short_options(rows), "--resume")
     assert result.code == 0
     assert (
         f"there is no unfinished training at {tmp_path / 'm.training'}; this one begins at the beginning" in result.err
@@ -121,11 +119,11 @@ def test_resume_without_a_checkpoint_is_reported(cli: Cli, rows: Path, tmp_path:
 
 
 @pytest.mark.parametrize("removal", ["before", "during", "after"])
-def test_resume_of_a_finished_model_keeps_it(
+def test_resume_keeps_a_finished_model(
     cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, removal: str
 ) -> None:
     """Killed before, during or after the removal of the checkpoints, which follows the last save."""
-    command = ("train", rows, "--model", tmp_path / "m", *options(rows))
+    command = ("train", rows, "--model", tmp_path / "m", *short_options(rows))
     with monkeypatch.context() as patch:
         if removal == "before":
             patch.setattr("wsabie.workflows.work_folder.remove_folder", interrupt)
@@ -133,27 +131,27 @@ def test_resume_of_a_finished_model_keeps_it(
             patch.setattr("wsabie.storage.atomic_files.remove_tree", interrupt)
         first = cli(*command)
     assert first.code == (0 if removal == "after" else 130)
-    tensors_before = tensors(tmp_path / "m")
+    tensors_before = list_tensors(tmp_path / "m")
     again = cli(*command, "--resume")
     assert again.code == 0, again.err
     assert again.json["labels"] == 3
     assert ("m is finished and stays as it is" in again.err) == (removal != "before")
-    assert tensors(tmp_path / "m") == tensors_before
+    assert list_tensors(tmp_path / "m") == tensors_before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "rows.txt"]
 
 
-def test_a_finished_model_of_another_command_is_not_gone_on_with(cli: Cli, rows: Path, tmp_path: Path) -> None:
-    command = ("train", rows, "--model", tmp_path / "m", *options(rows))
+def test_resume_refuses_a_finished_model_of_another_command(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    command = ("train", rows, "--model", tmp_path / "m", *short_options(rows))
     assert cli(*command).code == 0
-    tensors_before = tensors(tmp_path / "m")
+    tensors_before = list_tensors(tmp_path / "m")
     changed_rows = tmp_path / "others.txt"
     changed_rows.write_text(rows.read_text().replace("90 9 3\n0 ", "90 9 3\n1 ", 1))
     for words, setting in ((("--seed", 7), "seed"), (("--dim", 7, "--learning-rate", 0.3), "dim, learning_rate")):
-        again = cli("train", rows, "--model", tmp_path / "m", *options(rows), "--resume", *words)
+        again = cli("train", rows, "--model", tmp_path / "m", *short_options(rows), "--resume", *words)
         assert (again.code, f"m is a finished model with other {setting}, and no training" in again.err) == (1, True)
-    again = cli("train", changed_rows, "--model", tmp_path / "m", *options(rows), "--resume")
+    again = cli("train", changed_rows, "--model", tmp_path / "m", *short_options(rows), "--resume")
     assert (again.code, "a finished model with other data" in again.err) == (1, True)
-    assert tensors(tmp_path / "m") == tensors_before
+    assert list_tensors(tmp_path / "m") == tensors_before
 
 
 def test_unfinished_training_is_kept_until_restart(
@@ -189,7 +187,7 @@ def test_unfinished_training_is_kept_until_restart(
     assert not work.exists()
 
 
-def test_two_commands_do_not_train_one_model(
+def test_second_command_does_not_train_a_locked_model(
     cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second one would remove what the first one works on; it touches nothing."""
@@ -241,7 +239,7 @@ def test_restart_uses_nothing_of_the_previous_run(
     assert cli(*command, "--restart").code == 0
 
 
-def test_ctrl_c_before_anything_is_finished_leaves_nothing(
+def test_early_ctrl_c_leaves_no_files(
     cli: Cli, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = ("train", pictures, "--model", tmp_path / "m", *SMALL)
@@ -264,7 +262,7 @@ def test_info_names_the_best_epoch(cli: Cli, rows: Path, tmp_path: Path) -> None
     info = cli("info", tmp_path / "m", "--json").json
     assert info["kept_epoch"] == figures.index(max(figures)) + 1
     assert cli("train", rows, "--model", tmp_path / "m", "--epochs", 2, "--metric", "map").code == 0
-    refused = cli("train", rows, "--model", "/dev/full", *options(rows))
+    refused = cli("train", rows, "--model", "/dev/full", *short_options(rows))
     assert (refused.code, "/dev/full is a file; give the name of a folder" in refused.err) == (1, True), refused.err
 
 
@@ -272,7 +270,7 @@ def test_info_names_the_best_epoch(cli: Cli, rows: Path, tmp_path: Path) -> None
     ("code", "message"),
     [(errno.ENOSPC, "the disk is full; free some space"), (errno.EACCES, "refused; make that possible")],
 )
-def test_a_model_that_cannot_be_saved_says_how_to_go_on(
+def test_failed_save_names_the_resume_command(
     cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, message: str
 ) -> None:
     def fails(*args: Any) -> None:
@@ -280,13 +278,13 @@ def test_a_model_that_cannot_be_saved_says_how_to_go_on(
             raise OSError(code, "refused")
 
     monkeypatch.setattr(Annotator, "save", fails)
-    result = cli("train", rows, "--model", tmp_path / "m", *options(rows))
+    result = cli("train", rows, "--model", tmp_path / "m", *short_options(rows))
     assert result.code == 1
     assert f"{message} and run the same command again with --resume" in result.err
     assert (tmp_path / "m.training" / "checkpoint").exists()
 
 
-def test_the_same_rows_as_validation_data_are_noticed(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_training_data_as_validation_data_are_reported(cli: Cli, rows: Path, tmp_path: Path) -> None:
     command = ("train", rows, "--model", tmp_path / "m", "--epochs", 2, "--threads", 1)
     copy = tmp_path / "copy.txt"
     copy.write_text(rows.read_text())
@@ -296,10 +294,8 @@ def test_the_same_rows_as_validation_data_are_noticed(cli: Cli, rows: Path, tmp_
 
 
 @pytest.mark.parametrize("content", ["", "{", None])
-def test_a_damaged_model_is_replaced_by_training_again(
-    cli: Cli, rows: Path, tmp_path: Path, content: str | None
-) -> None:
-    command = ("train", rows, "--model", tmp_path / "m", *options(rows))
+def test_damaged_model_is_retrained(cli: Cli, rows: Path, tmp_path: Path, content: str | None) -> None:
+    command = ("train", rows, "--model", tmp_path / "m", *short_options(rows))
     assert cli(*command).code == 0
     config = tmp_path / "m" / "config.json"
     if content is None:
@@ -312,7 +308,7 @@ def test_a_damaged_model_is_replaced_by_training_again(
     assert cli("info", tmp_path / "m").code == 0
 
 
-def test_strict_training_ends_at_the_first_bad_row_or_picture(cli: Cli, collection: Path, tmp_path: Path) -> None:
+def test_strict_training_ends_at_the_first_bad_item(cli: Cli, collection: Path, tmp_path: Path) -> None:
     if collection.is_dir():
         bad = collection / "a" / "bad.png"
         bad.write_bytes(b"\x89PNG\r\n\x1a\n nonsense")
@@ -321,7 +317,7 @@ def test_strict_training_ends_at_the_first_bad_row_or_picture(cli: Cli, collecti
         lines = collection.read_text().splitlines()
         collection.write_text("\n".join([*lines[:7], "0 1:one", *lines[8:]]) + "\n")
         where = "rows.txt:8"
-    strict = cli("train", collection, "--model", tmp_path / "m", *options(collection), "--strict")
+    strict = cli("train", collection, "--model", tmp_path / "m", *short_options(collection), "--strict")
     assert strict.code == 1
     assert strict.out == ""
     last = strict.err.strip().splitlines()[-1]
@@ -329,11 +325,11 @@ def test_strict_training_ends_at_the_first_bad_row_or_picture(cli: Cli, collecti
     assert where in last
     assert "run without --strict to skip it" in last
     assert not (tmp_path / "m").exists()
-    assert cli("train", collection, "--model", tmp_path / "m", *options(collection)).json["skipped"] == 1
+    assert cli("train", collection, "--model", tmp_path / "m", *short_options(collection)).json["skipped"] == 1
 
 
 @pytest.mark.parametrize("grouped", [True, False])
-def test_whole_groups_are_held_out_and_views_stay_together(
+def test_whole_groups_are_held_out_with_their_views(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grouped: bool
 ) -> None:
     """Twenty pictures with three views each, two pictures to a group; the only feature of row i is number i."""
@@ -347,9 +343,9 @@ def test_whole_groups_are_held_out_and_views_stay_together(
     fit, sides = Wsabie.fit, []
 
     @wraps(fit)  # with its signature, which says what `fit` takes
-    def spy(self: Any, X: Any, Y: Any, *, validation: Any, **options: Any) -> Any:
+    def spy(self: Any, X: Any, Y: Any, *, validation: Any, **short_options: Any) -> Any:
         sides.extend([X.indices, validation[0].indices])
-        return fit(self, X, Y, validation=validation, **options)
+        return fit(self, X, Y, validation=validation, **short_options)
 
     monkeypatch.setattr(Wsabie, "fit", spy)
     words = ("--epochs", 1, "--hold-out", 0.3, "--threads", 1)
@@ -361,7 +357,7 @@ def test_whole_groups_are_held_out_and_views_stay_together(
     assert not (valid % 3).any()  # of a picture that is held out the centred view alone is judged
 
 
-def test_parameters_come_from_a_file_and_the_command_line_goes_before_it(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_command_line_overrides_the_config_file(cli: Cli, rows: Path, tmp_path: Path) -> None:
     config = tmp_path / "settings.toml"
     config.write_text(
         'dim = 7\nepochs = 2\nrank_weight = "mean_rank"\nmax_norm = "none"\nlearning_rate = { V = 0.5, W = 0.25 }\n'
@@ -389,7 +385,7 @@ def test_parameters_come_from_a_file_and_the_command_line_goes_before_it(cli: Cl
         (None, "there is no file "),
     ],
 )
-def test_a_file_of_parameters_that_cannot_be_used_is_refused_before_work(
+def test_bad_config_file_is_refused_before_reading(
     cli: Cli, rows: Path, tmp_path: Path, content: str | bytes | None, sentence: str
 ) -> None:
     config = tmp_path / "settings.toml"
@@ -402,7 +398,7 @@ def test_a_file_of_parameters_that_cannot_be_used_is_refused_before_work(
     assert not (tmp_path / "m.training").exists()
 
 
-def test_rows_set_aside_without_a_known_label_choose_nothing(cli: Cli, tmp_path: Path) -> None:
+def test_validation_rows_without_a_known_label_choose_no_epoch(cli: Cli, tmp_path: Path) -> None:
     data = tmp_path / "data.txt"
     data.write_text("".join(f"__label__only{i} word{i % 5}\n" for i in range(40)) + "__label__both a\n" * 3)
     result = cli("train", data, "--model", tmp_path / "m", "--min-rows", 2, "--epochs", 2, "--seed", 1)
@@ -412,7 +408,7 @@ def test_rows_set_aside_without_a_known_label_choose_nothing(cli: Cli, tmp_path:
 
 
 @pytest.mark.parametrize("name", ["/", "."])
-def test_a_folder_without_a_name_is_no_model(cli: Cli, rows: Path, name: str) -> None:
+def test_model_folder_needs_a_name(cli: Cli, rows: Path, name: str) -> None:
     refused = cli("train", rows, "--model", name)
     assert refused.code == 1
     assert refused.err.startswith("wsabie: ")

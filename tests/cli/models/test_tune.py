@@ -15,7 +15,7 @@ Cli = Callable[..., Any]
 QUICK = ("--threads", 1, "--set", "epochs=3", "--set", "dim=[4, 8]", "--set", "similarity=dot")
 
 
-def test_tune_evaluate_annotate_and_go_on(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_tuned_model_is_evaluated_and_the_search_resumes(cli: Cli, rows: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     result = cli("tune", rows, "--out", out, "--trials", 2, *QUICK)
     assert result.code == 0, result.err
@@ -34,7 +34,7 @@ def test_tune_evaluate_annotate_and_go_on(cli: Cli, rows: Path, tmp_path: Path) 
     assert search["seed"] == 0
 
 
-def test_other_data_in_the_folder_are_refused(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_folder_with_trials_of_other_data_is_refused(cli: Cli, rows: Path, tmp_path: Path) -> None:
     assert cli("tune", rows, "--out", tmp_path / "out", "--trials", 1, *QUICK).code == 0
     changed_rows = tmp_path / "other.txt"
     changed_rows.write_text(rows.read_text().replace("0 0:1", "1 0:1", 1))
@@ -48,7 +48,7 @@ def test_other_data_in_the_folder_are_refused(cli: Cli, rows: Path, tmp_path: Pa
     assert "notes.txt" in result.err
 
 
-def test_info_tells_the_map_whatever_chose_the_epoch(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_info_reports_map_for_any_tuning_metric(cli: Cli, rows: Path, tmp_path: Path) -> None:
     assert cli("tune", rows, "--out", tmp_path / "out", "--trials", 1, "--metric", "p@1", *QUICK).code == 0
     info = cli("info", tmp_path / "out" / "model", "--epochs", "--json").json
     best = max(info["history"], key=lambda stats: stats["validation"])
@@ -57,7 +57,7 @@ def test_info_tells_the_map_whatever_chose_the_epoch(cli: Cli, rows: Path, tmp_p
     assert "metric p@1, trials 1" in cli("info", tmp_path / "out" / "model").out
 
 
-def test_pictures_are_described_once(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+def test_tuning_extracts_features_once(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     words = ("tune", pictures, "--out", tmp_path / "out", "--n-words", 50, "--hold-out", 0.2, *QUICK)
     first = cli(*words, "--trials", 2)
     assert first.code == 0, first.err
@@ -68,7 +68,7 @@ def test_pictures_are_described_once(cli: Cli, pictures: Path, tmp_path: Path) -
     assert cli("annotate", tmp_path / "out" / "model", picture, "-k", 2).code == 0
 
 
-def test_pictures_are_described_in_any_way(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+def test_tuning_takes_any_extractor(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     words = ("--features", "colour,hog", "--components", 20, "--hold-out", 0.2, "--trials", 2, *QUICK)
     result = cli("tune", pictures, "--out", tmp_path / "out", *words)
     assert result.code == 0, result.err
@@ -76,7 +76,7 @@ def test_pictures_are_described_in_any_way(cli: Cli, pictures: Path, tmp_path: P
     assert cli("annotate", tmp_path / "out" / "model", next(pictures.glob("*.webp")), "-k", 2).code == 0
 
 
-def test_corel5k(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
+def test_corel5k_is_tuned(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
     folder = data_dir / "corel5k_mulan"
     train, test = folder / "Corel5k-train-sparse.arff", folder / "Corel5k-test-sparse.arff"
     fixed = ("--set", "epochs=6", "--set", "similarity=dot", "--set", "dim=32")
@@ -99,7 +99,9 @@ def test_corel5k(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
         (("--n-words", "50"), "--n-words is for pictures, sounds and documents, and"),
     ],
 )
-def test_bad_input_is_one_sentence(cli: Cli, rows: Path, tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+def test_bad_arguments_give_one_sentence(
+    cli: Cli, rows: Path, tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
     result = cli("tune", rows, "--out", tmp_path / "out", "--trials", 1, *words)
     assert result.code == 1
     assert message in result.err
@@ -107,7 +109,7 @@ def test_bad_input_is_one_sentence(cli: Cli, rows: Path, tmp_path: Path, words: 
     assert not (tmp_path / "out" / "model").exists()
 
 
-def test_the_space_from_a_file_and_from_the_command_line(tmp_path: Path) -> None:
+def test_search_space_is_read_from_a_file_and_options(tmp_path: Path) -> None:
     file = tmp_path / "space.toml"
     file.write_text(
         'loss = "auc"\nrank_weight = [1.0, 0.5]\n[space]\ndim = [50, 100]\nmargin = {low = 0.5, high = 2}\n'

@@ -1,4 +1,4 @@
-"""`wsabie update` and `wsabie edit` on Corel5k: new rows and labels step by step, in the folder of a trained model."""
+"""`wsabie update` and `wsabie edit` on Corel5k: new rows and labels in steps."""
 
 import json
 from pathlib import Path
@@ -43,7 +43,7 @@ def train_base(cli: Any, base: Path, folder: Path, *, replay: bool = True) -> Pa
     return folder / "m"
 
 
-def test_rows_come_in_steps(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
+def test_rows_are_learned_in_steps(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
     base, more = parts
     model = train_base(cli, base, tmp_path)
     n_labels_before = len(wsabie.load(model).model.vocabulary_)
@@ -62,7 +62,9 @@ def test_rows_come_in_steps(cli: Any, parts: tuple[Path, Path], tmp_path: Path) 
     assert "learnt all 1,500 rows of this data before" in again.err
 
 
-def test_a_copy_compiles_what_steps_need(cli: Any, parts: tuple[Path, Path], tmp_path: Path, monkeypatch: Any) -> None:
+def test_update_compiles_on_a_copy_of_the_model(
+    cli: Any, parts: tuple[Path, Path], tmp_path: Path, monkeypatch: Any
+) -> None:
     base, more = parts
     place, steps_learned, learn = train_base(cli, base, tmp_path), [], Wsabie.partial_fit
 
@@ -79,7 +81,7 @@ def test_a_copy_compiles_what_steps_need(cli: Any, parts: tuple[Path, Path], tmp
 
 
 @pytest.mark.parametrize("remembers", [False, True])
-def test_a_run_that_was_stopped_goes_on(
+def test_stopped_update_resumes(
     cli: Any, parts: tuple[Path, Path], tmp_path: Path, monkeypatch: Any, remembers: bool
 ) -> None:
     """The folder is whole after the stop, and holds in the end what a run without one leaves."""
@@ -155,7 +157,7 @@ def test_labels_are_edited(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -
         assert (refused.code, message in refused.err) == (1, True), refused.err
 
 
-def test_one_command_changes_a_model_at_a_time(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
+def test_locked_model_refuses_a_second_command(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
     """Each would write what it read and changed, and the other's change would be gone."""
     place = train_base(cli, parts[0], tmp_path)
     with lock_folder(place):
@@ -189,7 +191,7 @@ def test_bad_updates_are_refused(cli: Any, parts: tuple[Path, Path], tmp_path: P
     assert "is of kind popularity, which cannot go on" in refused.err
 
 
-def test_rows_with_nothing_that_the_model_knows_are_refused(cli: Any, tmp_path: Path) -> None:
+def test_rows_without_a_known_feature_are_refused(cli: Any, tmp_path: Path) -> None:
     """Rows with some unknown features are used, rows with only such features are refused."""
     for name, first in (("known", 0), ("wider", 30), ("far", 300)):
         lines = [f"{i % 3} {first + i % 3}:1 {first + 3 + i % 9}:1" for i in range(60)]
@@ -205,7 +207,7 @@ def test_rows_with_nothing_that_the_model_knows_are_refused(cli: Any, tmp_path: 
     assert cli("info", tmp_path / "m", "--json").json["stream"][0]["unseen_features"] == 0.0
 
 
-def test_training_data_can_be_remembered_later(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
+def test_replay_buffer_is_filled_later(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
     base, more = parts
     model = train_base(cli, base, tmp_path, replay=False)
     result = cli("update", model, more, "--remember", base, "--replay", 800, "--epochs", 2)
@@ -222,7 +224,7 @@ def test_training_data_can_be_remembered_later(cli: Any, parts: tuple[Path, Path
     ), strange.err  # fmt: skip
 
 
-def test_training_begins_with_another_models_space(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
+def test_init_model_starts_training_from_another_space(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
     base, more = parts
     start = train_base(cli, base, tmp_path)
     words = (more, "--model", tmp_path / "warm", "--epochs", 2, "--threads", 1, "--json")
@@ -236,7 +238,7 @@ def test_training_begins_with_another_models_space(cli: Any, parts: tuple[Path, 
     assert "init_model has dim=30" in refused.err
 
 
-def test_probabilities_stay_and_no_label_comes_without_a_row(tmp_path: Path) -> None:
+def test_calibration_stays_and_labels_need_a_training_row(tmp_path: Path) -> None:
     """Steps of too few rows to fit probabilities again; a label that only a held row has is not learnt."""
     rng = np.random.default_rng(0)
 
@@ -258,7 +260,7 @@ def test_probabilities_stay_and_no_label_comes_without_a_row(tmp_path: Path) -> 
     assert (updated.memory_.label_counts > 0).all()
 
 
-def test_a_step_without_a_label_to_judge_by(tmp_path: Path) -> None:
+def test_step_without_a_known_label_keeps_the_calibration(tmp_path: Path) -> None:
     """Held rows without a known label leave probabilities as they are; a step without labels is no arrival."""
     rng = np.random.default_rng(0)
     names, row_labels = [f"label {y}" for y in range(6)], rng.integers(0, 6, 500)
@@ -276,7 +278,7 @@ def test_a_step_without_a_label_to_judge_by(tmp_path: Path) -> None:
     assert wsabie.load(tmp_path / "m").model.calibration_ is not None
 
 
-def test_rows_that_the_model_cannot_scale_are_skipped(cli: Any, tmp_path: Path) -> None:
+def test_rows_that_cannot_be_scaled_are_skipped(cli: Any, tmp_path: Path) -> None:
     """A negative value, where training rows had counts, stops no command and is listed by the row's number."""
     lines = [f"{i % 3} {i % 3}:1 {3 + i % 9}:2" for i in range(60)]
     first, later, listed = (tmp_path / name for name in ("first.txt", "later.txt", "listed"))
