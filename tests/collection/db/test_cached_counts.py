@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 from sqlalchemy import Connection, insert
-from tests.collection.merge_proposals.test_proposal_search import merged, tagged
+from tests.collection.merge_proposals.test_proposal_search import merge_names, tag_items_with_labels
 
 from wsabie.collection.db.cache import CatalogueCache
 from wsabie.collection.db.database import begin_read, begin_snapshot, begin_write
@@ -20,7 +20,7 @@ from wsabie.collection.registry import model_registry
 THREADS = 4
 
 
-def test_threads_that_ask_at_once_read_once(collection: Collection) -> None:
+def test_concurrent_readers_read_a_count_once(collection: Collection) -> None:
     with begin_entry(collection.engine, "eve", "labels", "made sea") as change:
         change.add(labels, [{"name": "sea", "language": "", "wordnet": ""}])
     reads, start_barrier = [], Barrier(THREADS)
@@ -41,7 +41,7 @@ def test_threads_that_ask_at_once_read_once(collection: Collection) -> None:
         assert list(pool.map(ask, range(THREADS))) == [1] * THREADS
 
 
-def test_functions_called_within_one_state_see_it_and_others_what_is_new(collection: Collection) -> None:
+def test_cached_counts_follow_the_state_of_a_connection(collection: Collection) -> None:
     def count_labels() -> tuple[int, int]:
         with begin_read(collection.engine) as connection:
             return len(label_store.read_label_names(connection)), read_last_entry(connection)
@@ -61,20 +61,20 @@ def test_functions_called_within_one_state_see_it_and_others_what_is_new(collect
     assert count_labels()[1] > counts_before[1]
 
 
-def test_a_writer_sees_its_own_last_entry(collection: Collection) -> None:
+def test_writer_sees_its_own_last_entry(collection: Collection) -> None:
     with begin_write(collection.engine) as connection:
         entry_before = read_last_entry(connection)
         connection.execute(insert(journal).values(at=format_current_time(), by="eve", action="labels", summary=""))
         assert read_last_entry(connection) > entry_before
 
 
-def test_no_thread_finds_the_labels_of_a_model_gone(collection: Collection) -> None:
-    label_ids = tagged(collection, {str(n): [] for n in range(200)})
+def test_concurrent_readers_get_the_labels_of_their_model(collection: Collection) -> None:
+    label_ids = tag_items_with_labels(collection, {str(n): [] for n in range(200)})
     annotator = SimpleNamespace(facts={"label_ids": list(label_ids.values())})
     opened = model_registry.LoadedModel(1, collection.place, annotator, None)  # type: ignore[arg-type]
     with begin_read(collection.engine) as old_connection:
         read_last_entry(old_connection)  # this one goes on seeing what was
-        merged(collection, ["1"], "2")
+        merge_names(collection, ["1"], "2")
         with begin_read(collection.engine) as new_connection, ThreadPoolExecutor(2) as pool:
 
             def often(connection: Connection) -> list[int]:

@@ -113,13 +113,13 @@ WRITERS: tuple[Callable[[Collection], object], ...] = (
 )
 
 
-def test_no_damage_gives_a_traceback(original: Path, tmp_path: Path) -> None:
+def test_damaged_catalogues_give_one_sentence(original: Path, tmp_path: Path) -> None:
     refused = 0
     for number in range(MUTATIONS):
         chance = random.Random(number)  # noqa: S311 - no secret
         folder = tmp_path / str(number)
         shutil.copytree(original, folder)
-        mutation = mutate(folder / ".wsabie/catalogue.db", chance)
+        mutation = mutate_catalogue(folder / ".wsabie/catalogue.db", chance)
         for read_only, ask in (
             (True, chance.choice(READERS)),
             (True, chance.choice(READERS)),
@@ -137,7 +137,7 @@ def test_no_damage_gives_a_traceback(original: Path, tmp_path: Path) -> None:
     assert refused > MUTATIONS / 4
 
 
-def mutate(path: Path, chance: random.Random) -> str:
+def mutate_catalogue(path: Path, chance: random.Random) -> str:
     """Damage a catalogue in one of many ways; how."""
     kind = chance.choice(("bits", "page", "cut", "value", "value", "value", "document", "document", "table", "circle"))
     content = bytearray(path.read_bytes())
@@ -153,7 +153,7 @@ def mutate(path: Path, chance: random.Random) -> str:
     if kind in ("bits", "page", "cut"):
         return kind
     with closing(sqlite3.connect(path, isolation_level=None)) as file:
-        statement, values = change_of(kind, file, chance)
+        statement, values = write_damage_statement(kind, file, chance)
         loosen(file)
         try:
             file.execute(statement, values)
@@ -162,7 +162,7 @@ def mutate(path: Path, chance: random.Random) -> str:
         return f"{statement} {values}"
 
 
-def change_of(kind: str, file: sqlite3.Connection, chance: random.Random) -> tuple[str, tuple[Any, ...]]:
+def write_damage_statement(kind: str, file: sqlite3.Connection, chance: random.Random) -> tuple[str, tuple[Any, ...]]:
     """A statement that damages what a catalogue holds."""
     table = chance.choice(list(tables.metadata.tables.values()))
     column = chance.choice(list(table.columns)).name
@@ -226,7 +226,7 @@ def loosen(file: sqlite3.Connection) -> None:
         ("UPDATE items SET state = 'lost' WHERE id = 3", "row 3 of items: it is not true that state IN ('present'"),
     ],
 )
-def test_a_row_is_named(original: Path, tmp_path: Path, statement: str, message: str) -> None:
+def test_damage_report_names_the_row(original: Path, tmp_path: Path, statement: str, message: str) -> None:
     shutil.copytree(original, tmp_path / "photos")
     with closing(sqlite3.connect(tmp_path / "photos/.wsabie/catalogue.db", isolation_level=None)) as file:
         file.execute("PRAGMA ignore_check_constraints = ON")
@@ -235,7 +235,7 @@ def test_a_row_is_named(original: Path, tmp_path: Path, statement: str, message:
         assert any(message in fault for fault in find_damage(collection.engine)), find_damage(collection.engine)
 
 
-def test_each_label_is_followed_once() -> None:
+def test_each_parent_is_looked_up_once() -> None:
     class Parents(dict[int, int]):
         lookups = 0
 
@@ -262,7 +262,9 @@ def test_each_label_is_followed_once() -> None:
         ("UPDATE alembic_version SET version_num = '0000'", r"its tables have no version"),
     ],
 )
-def test_tables_are_looked_at_when_it_is_opened(original: Path, tmp_path: Path, statement: str, message: str) -> None:
+def test_inconsistent_tables_are_reported_on_opening(
+    original: Path, tmp_path: Path, statement: str, message: str
+) -> None:
     shutil.copytree(original, tmp_path / "photos")
     with closing(sqlite3.connect(tmp_path / "photos/.wsabie/catalogue.db", isolation_level=None)) as file:
         file.execute("PRAGMA foreign_keys = OFF")
@@ -272,7 +274,7 @@ def test_tables_are_looked_at_when_it_is_opened(original: Path, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("statement", ["CREATE TABLE other (id)", "CREATE TABLE items (id)"])
-def test_a_database_of_another_program_is_left_alone(tmp_path: Path, statement: str) -> None:
+def test_database_of_another_program_is_left_alone(tmp_path: Path, statement: str) -> None:
     (tmp_path / ".wsabie").mkdir()
     with closing(sqlite3.connect(tmp_path / ".wsabie/catalogue.db", isolation_level=None)) as file:
         file.execute(statement)
@@ -284,7 +286,7 @@ def test_a_database_of_another_program_is_left_alone(tmp_path: Path, statement: 
     assert (tmp_path / ".wsabie/catalogue.db").read_bytes() == content
 
 
-def test_a_schema_that_is_no_text_is_damage(original: Path, tmp_path: Path) -> None:
+def test_schema_with_invalid_text_is_damage(original: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(original, tmp_path / "photos")
     catalogue = folder / ".wsabie/catalogue.db"
     with open_collection(folder) as collection:
@@ -299,7 +301,7 @@ def test_a_schema_that_is_no_text_is_damage(original: Path, tmp_path: Path) -> N
     open_collection(folder).close()
 
 
-def test_nothing_is_written_to_a_catalogue_that_is_gone(original: Path, tmp_path: Path) -> None:
+def test_write_to_a_removed_catalogue_is_refused(original: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(original, tmp_path / "photos")
     catalogue = folder / ".wsabie/catalogue.db"
     with open_collection(folder) as collection:
@@ -314,7 +316,7 @@ def test_nothing_is_written_to_a_catalogue_that_is_gone(original: Path, tmp_path
 
 
 @pytest.mark.parametrize("code", ["FULL", "BUSY", "READONLY", "CORRUPT", "ERROR"])
-def test_a_service_shows_no_path(tmp_path: Path, code: str) -> None:
+def test_served_errors_show_no_path(tmp_path: Path, code: str) -> None:
     error = sqlite3.OperationalError(f"no {tmp_path}")
     error.sqlite_errorcode = getattr(sqlite3, f"SQLITE_{code}")
     with pytest.raises(WsabieError) as refusal, explain_database_errors(open_database(tmp_path / "catalogue.db")):
@@ -323,7 +325,7 @@ def test_a_service_shows_no_path(tmp_path: Path, code: str) -> None:
     assert str(tmp_path) not in (refusal.value.served or str(tmp_path))
 
 
-def test_an_error_that_no_damage_causes_stays_as_it_is(original: Path) -> None:
+def test_errors_without_damage_are_passed_on(original: Path) -> None:
     for error in (KeyError("x"), SQLAlchemyError("x"), OSError("x")):
         with pytest.raises(type(error), match=re.escape(str(error))), open_collection(original, read_only=True):
             raise error

@@ -69,18 +69,18 @@ def add_label(collection: Collection, name: str) -> None:
         label_store.ensure_labels(change, [name])
 
 
-def names_in(folder: Path) -> list[str]:
+def read_label_names(folder: Path) -> list[str]:
     with open_collection(folder, read_only=True) as collection, begin_read(collection.engine) as connection:
         return sorted(connection.execute(select(tables.labels.c.name)).scalars())
 
 
-def empty(folder: Path) -> None:
+def empty_catalogue(folder: Path) -> None:
     for path in (folder / ".wsabie").glob("catalogue.db-*"):
         path.unlink()
     (folder / ".wsabie/catalogue.db").write_bytes(b"")
 
 
-def spoil(path: Path) -> None:
+def corrupt_index_page(path: Path) -> None:
     """Overwrite the page of an index that no opening reads."""
     with sqlite3.connect(path) as file:
         query = "SELECT rootpage FROM sqlite_master WHERE name = 'ix_labels_parent_id'"
@@ -91,7 +91,7 @@ def spoil(path: Path) -> None:
     path.write_bytes(content)
 
 
-def test_a_backup_is_one_state_while_others_write(folder: Path) -> None:
+def test_backup_is_consistent_during_writes(folder: Path) -> None:
     ended, written = threading.Event(), threading.Event()
 
     def write() -> None:
@@ -124,7 +124,7 @@ def test_a_backup_is_one_state_while_others_write(folder: Path) -> None:
     assert {path.suffix for path in (folder / ".wsabie/backups").iterdir()} == {".db"}
 
 
-def test_one_a_day_where_something_changed_and_the_last_seven_stay(folder: Path, today: list[datetime]) -> None:
+def test_daily_backups_follow_changes_and_keep_seven(folder: Path, today: list[datetime]) -> None:
     for day in range(1, 13):
         today[0] = datetime(2026, 5, day, 12, tzinfo=UTC)
         for _ in range(2):
@@ -138,7 +138,7 @@ def test_one_a_day_where_something_changed_and_the_last_seven_stay(folder: Path,
     assert len(list_backups(folder / ".wsabie")) == 7  # who only looks makes none
 
 
-def test_one_of_a_clock_that_ran_ahead_hinders_no_other(folder: Path, today: list[datetime]) -> None:
+def test_backup_dated_in_the_future_blocks_no_later_one(folder: Path, today: list[datetime]) -> None:
     for year in (2099, 2026):
         today[0] = datetime(year, 5, 1, tzinfo=UTC)
         with open_collection(folder) as collection:
@@ -146,7 +146,7 @@ def test_one_of_a_clock_that_ran_ahead_hinders_no_other(folder: Path, today: lis
     assert [backup.at[:4] for backup in list_backups(folder / ".wsabie")] == ["2099", "2026"]
 
 
-def test_processes_that_begin_at_once_make_one(folder: Path) -> None:
+def test_concurrent_processes_make_one_daily_backup(folder: Path) -> None:
     program = "import sys; from pathlib import Path; from wsabie.collection.folder.collection import open_collection; "
     program += "open_collection(Path(sys.argv[1])).close()"
     started = [subprocess.Popen([sys.executable, "-c", program, str(folder)]) for _ in range(3)]
@@ -154,7 +154,7 @@ def test_processes_that_begin_at_once_make_one(folder: Path) -> None:
     assert [backup.reason for backup in list_backups(folder / ".wsabie")] == ["daily"]
 
 
-def test_a_full_disk_hinders_the_daily_one_and_no_command(
+def test_full_disk_skips_the_daily_backup(
     disk: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with create_collection(disk / "photos") as collection:
@@ -166,8 +166,8 @@ def test_a_full_disk_hinders_the_daily_one_and_no_command(
     assert list_backups(disk / "photos/.wsabie") == []
 
 
-def test_a_damaged_catalogue_makes_no_backup(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    spoil(folder / ".wsabie/catalogue.db")
+def test_damaged_catalogue_makes_no_backup(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    corrupt_index_page(folder / ".wsabie/catalogue.db")
     with open_collection(folder) as collection:
         assert "no backup of today: " in caplog.text
         with pytest.raises(InputError, match="is damaged, and no backup is made of it"):
@@ -175,7 +175,7 @@ def test_a_damaged_catalogue_makes_no_backup(folder: Path, caplog: pytest.LogCap
     assert list((folder / ".wsabie/backups").iterdir()) == []
 
 
-def test_one_is_kept_before_tables_change(tmp_path: Path, switch_to_second_version: Callable[[], None]) -> None:
+def test_migration_makes_a_backup(tmp_path: Path, switch_to_second_version: Callable[[], None]) -> None:
     create_collection(tmp_path).close()
     switch_to_second_version()
     with open_collection(tmp_path, read_only=True) as collection:
@@ -188,11 +188,11 @@ def test_one_is_kept_before_tables_change(tmp_path: Path, switch_to_second_versi
         check_database(collection)
 
 
-def test_old_tables_of_another_catalogue_stay_until_they_are_accepted(
+def test_foreign_catalogue_is_not_migrated_until_accepted(
     folder: Path, switch_to_second_version: Callable[[], None]
 ) -> None:
     place = folder / ".wsabie"
-    empty(folder)
+    empty_catalogue(folder)
     engine = open_database(place / "catalogue.db", "rwc")
     upgrade_schema(engine)
     switch_to_second_version()
@@ -204,28 +204,28 @@ def test_old_tables_of_another_catalogue_stay_until_they_are_accepted(
     assert list_backups(place) == []
     accept_catalogue(folder, by="eve")
     assert [backup.reason for backup in list_backups(place)] == ["migration"]
-    assert names_in(folder) == []
+    assert read_label_names(folder) == []
 
 
-def test_an_emptied_catalogue_is_refused_and_restored(folder: Path) -> None:
+def test_emptied_catalogue_is_refused_and_restored(folder: Path) -> None:
     with open_collection(folder) as collection:
         back_up(collection.engine, collection.place, "asked")
         add_label(collection, "sky")
-    empty(folder)
+    empty_catalogue(folder)
     for read_only in (False, True):
         with pytest.raises(InputError, match=r"was emptied.*restore the backup of 20.*wsabie collection restore"):
             open_collection(folder, read_only=read_only)
     assert (folder / ".wsabie/catalogue.db").read_bytes() == b""
     result = restore_backup(folder, by="eve")
     assert (result.journal, result.lost, result.replaced) == (2, 1, None)
-    assert names_in(folder) == ["land", "sea"]
+    assert read_label_names(folder) == ["land", "sea"]
     with open_collection(folder) as collection:
         check_database(collection)
         assert read_history(collection.engine, 1)[0].id == 4  # no number is given twice
         assert read_history(collection.engine, 1)[0].action == "restore"
 
 
-def test_an_older_catalogue_is_refused_until_it_is_accepted(folder: Path, tmp_path: Path) -> None:
+def test_older_catalogue_is_refused_until_accepted(folder: Path, tmp_path: Path) -> None:
     older = (folder / ".wsabie/catalogue.db").read_bytes()
     with open_collection(folder) as collection:
         add_label(collection, "sky")
@@ -235,7 +235,7 @@ def test_an_older_catalogue_is_refused_until_it_is_accepted(folder: Path, tmp_pa
         with pytest.raises(InputError, match=r"ends at entry 2 of its journal, .* had 3; .*restore .* --accept"):
             open_collection(folder, read_only=read_only)
     assert accept_catalogue(folder, by="eve").lost == 1
-    assert names_in(folder) == ["land", "sea"]
+    assert read_label_names(folder) == ["land", "sea"]
     with open_collection(folder) as collection:
         add_label(collection, "sky")
         assert read_history(collection.engine, 1)[0].id == 5
@@ -244,17 +244,17 @@ def test_an_older_catalogue_is_refused_until_it_is_accepted(folder: Path, tmp_pa
         open_collection(folder)
 
 
-def test_a_second_restore_takes_what_the_first_one_restored(folder: Path) -> None:
+def test_second_restore_uses_the_restored_state(folder: Path) -> None:
     with open_collection(folder) as collection:
         backup_path = back_up(collection.engine, collection.place, "asked").path
         add_label(collection, "wrong")
     assert restore_backup(folder, backup_path, by="eve").replaced is not None  # which holds "wrong"
-    empty(folder)
+    empty_catalogue(folder)
     restore_backup(folder, by="eve")
-    assert names_in(folder) == ["land", "sea"]
+    assert read_label_names(folder) == ["land", "sea"]
 
 
-def test_opening_records_what_a_killed_process_wrote(folder: Path) -> None:
+def test_opening_records_entries_of_a_killed_process(folder: Path) -> None:
     older, config = (folder / ".wsabie/catalogue.db").read_bytes(), folder / ".wsabie/collection.json"
     collection = open_collection(folder)
     add_label(collection, "sky")
@@ -268,25 +268,25 @@ def test_opening_records_what_a_killed_process_wrote(folder: Path) -> None:
         open_collection(folder, read_only=True)
 
 
-def test_no_catalogue_is_made_where_one_was_lost_with_its_description(folder: Path) -> None:
+def test_lost_catalogue_and_config_are_restored(folder: Path) -> None:
     with open_collection(folder) as collection:
         back_up(collection.engine, collection.place, "asked")
-    empty(folder)
+    empty_catalogue(folder)
     (folder / ".wsabie/collection.json").unlink()
     with pytest.raises(InputError, match=r"was a collection.* wsabie collection restore "):
         create_collection(folder)
     (folder / ".wsabie/catalogue.db-wal").write_bytes(b"changes" * 1000)
     assert str(restore_backup(folder, by="eve").replaced).endswith("-wal")
-    assert names_in(folder) == ["land", "sea"]
+    assert read_label_names(folder) == ["land", "sea"]
 
 
-def test_the_way_back_of_postgresql_is_a_dump(folder: Path) -> None:
+def test_postgresql_recovery_suggests_a_dump(folder: Path) -> None:
     config = folder / ".wsabie/collection.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"database": "postgresql://eve@host/photos"}))
     assert suggest_recovery(folder).startswith("restore a dump")
 
 
-def test_another_catalogue_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_foreign_catalogue_is_refused(folder: Path, tmp_path: Path) -> None:
     with create_collection(tmp_path / "other") as foreign:
         for name in ("a", "b", "c", "d"):
             add_label(foreign, name)
@@ -297,10 +297,10 @@ def test_another_catalogue_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a backup of another collection"):
         restore_backup(folder, backup, by="eve")
     restore_backup(folder, backup, by="eve", accept=True)
-    assert names_in(folder) == ["a", "b", "c", "d"]
+    assert read_label_names(folder) == ["a", "b", "c", "d"]
 
 
-def test_a_newer_catalogue_and_a_file_without_an_identity_are_accepted(folder: Path) -> None:
+def test_newer_catalogue_and_config_without_identity_are_accepted(folder: Path) -> None:
     config = folder / ".wsabie/collection.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"journal": 1}))
     open_collection(folder).close()
@@ -313,7 +313,7 @@ def test_a_newer_catalogue_and_a_file_without_an_identity_are_accepted(folder: P
     assert json.loads(config.read_text())["catalogue"]
 
 
-def test_who_closes_late_lowers_no_number(folder: Path) -> None:
+def test_late_close_does_not_lower_the_journal_number(folder: Path) -> None:
     first = open_collection(folder)
     with open_collection(folder) as second:
         add_label(second, "sky")
@@ -321,7 +321,7 @@ def test_who_closes_late_lowers_no_number(folder: Path) -> None:
     assert json.loads((folder / ".wsabie/collection.json").read_text())["journal"] == 3
 
 
-def test_nothing_is_restored_while_somebody_may_write(folder: Path) -> None:
+def test_restore_is_refused_while_a_writer_is_open(folder: Path) -> None:
     with open_collection(folder) as collection:
         backup = back_up(collection.engine, collection.place, "asked")
         with pytest.raises(BusyError, match=r"has .* open; stop it"):
@@ -329,20 +329,20 @@ def test_nothing_is_restored_while_somebody_may_write(folder: Path) -> None:
     restore_backup(folder, Path(backup.path.name), by="eve")  # by its name too
 
 
-def test_what_is_replaced_is_kept_also_where_it_is_damaged(folder: Path) -> None:
+def test_restore_keeps_the_replaced_catalogue_even_if_damaged(folder: Path) -> None:
     with open_collection(folder) as collection:
         back_up(collection.engine, collection.place, "asked")
         add_label(collection, "sky")
     result = restore_backup(folder, by="eve")
     assert result.replaced is not None
-    assert names_in(folder) == ["land", "sea"]
+    assert read_label_names(folder) == ["land", "sea"]
     restore_backup(folder, Path(result.replaced), by="eve")
-    assert names_in(folder) == ["land", "sea", "sky"]
+    assert read_label_names(folder) == ["land", "sea", "sky"]
     (folder / ".wsabie/catalogue.db").write_bytes(b"no database" * 100)
     result = restore_backup(folder, by="eve")
     assert result.replaced is not None
     assert Path(result.replaced).read_bytes() == b"no database" * 100
-    assert names_in(folder) == ["land", "sea", "sky"]  # as after the second restore
+    assert read_label_names(folder) == ["land", "sea", "sky"]  # as after the second restore
     assert [(backup.reason, backup.journal) for backup in list_backups(folder / ".wsabie")[:2]] == [
         ("restored", 6),
         ("replaced", None),
@@ -351,7 +351,7 @@ def test_what_is_replaced_is_kept_also_where_it_is_damaged(folder: Path) -> None
 
 @pytest.mark.parametrize("kind", ["-wal", "-journal"])
 @pytest.mark.parametrize("content", [b"", None, b"no database" * 100])
-def test_the_log_of_a_lost_catalogue_is_kept(folder: Path, content: bytes | None, kind: str) -> None:
+def test_restore_keeps_the_log_of_a_lost_catalogue(folder: Path, content: bytes | None, kind: str) -> None:
     with open_collection(folder) as collection:
         back_up(collection.engine, collection.place, "asked")
     catalogue, log = (folder / ".wsabie" / name for name in ("catalogue.db", f"catalogue.db{kind}"))
@@ -367,25 +367,25 @@ def test_the_log_of_a_lost_catalogue_is_kept(folder: Path, content: bytes | None
     list_backups(folder / ".wsabie")  # opens them
     assert Path(result.replaced.removesuffix(kind) + kind).read_bytes() == b"changes" * 1000
     assert not log.exists()
-    assert names_in(folder) == ["land", "sea"]
+    assert read_label_names(folder) == ["land", "sea"]
 
 
-def test_a_damaged_backup_is_left_out(folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_backup_is_skipped(folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with open_collection(folder) as collection:
         good = back_up(collection.engine, collection.place, "asked").path
         add_label(collection, "sky")
         bad = back_up(collection.engine, collection.place, "asked").path
-    spoil(bad)
+    corrupt_index_page(bad)
     with pytest.raises(InputError, match="cannot be restored"):
         restore_backup(folder, bad, by="eve")
-    empty(folder)
+    empty_catalogue(folder)
     assert restore_backup(folder, by="eve").source == str(good)
     assert f"{bad} is left out" in caplog.text
     with pytest.raises(InputError, match=r"there is no backup .*; those of this collection are: .*-asked\.db"):
         restore_backup(folder, tmp_path / "nowhere.db", by="eve")
 
 
-def test_a_restore_that_is_killed_leaves_the_old_or_the_new_one(folder: Path) -> None:
+def test_killed_restore_leaves_the_old_or_the_new_catalogue(folder: Path) -> None:
     """The process ends at every eleventh of its calls that may change a file."""
     with open_collection(folder) as collection:
         backup = back_up(collection.engine, collection.place, "asked").path
@@ -395,11 +395,11 @@ def test_a_restore_that_is_killed_leaves_the_old_or_the_new_one(folder: Path) ->
         step += 11
         child = os.fork()
         if child == 0:
-            sys.setprofile(killer(step))
+            sys.setprofile(make_killer(step))
             restore_backup(folder, backup, by="eve")
             os._exit(0)
         code = os.waitpid(child, 0)[1]
-        names = names_in(folder)
+        names = read_label_names(folder)
         assert names in (["land", "sea", "sky"], ["land", "sea"])
     assert step > 100
     assert names == ["land", "sea"]
@@ -407,7 +407,7 @@ def test_a_restore_that_is_killed_leaves_the_old_or_the_new_one(folder: Path) ->
         check_database(collection)
 
 
-def killer(calls_left: int) -> Callable[..., None]:
+def make_killer(calls_left: int) -> Callable[..., None]:
     """End this process with the call of a function that may change a file, the first or a later one."""
 
     def count(_: object, event: str, called: Any) -> None:
@@ -419,7 +419,7 @@ def killer(calls_left: int) -> Callable[..., None]:
     return count
 
 
-def test_the_draft_of_a_backup_that_was_killed_is_removed_by_the_next(folder: Path) -> None:
+def test_draft_of_a_killed_backup_is_removed_by_the_next(folder: Path) -> None:
     place = folder / ".wsabie" / backups.FOLDER
     place.mkdir(exist_ok=True)
     (place / ".20260501T120000.000000Z-asked.db.0000000000000000.tmp").write_bytes(b"half")
@@ -428,7 +428,7 @@ def test_the_draft_of_a_backup_that_was_killed_is_removed_by_the_next(folder: Pa
     assert set(place.iterdir()) == {backup.path for backup in list_backups(collection.place)} >= {new_backup.path}
 
 
-def test_of_postgresql_the_commands_are_told_without_a_password() -> None:
+def test_postgresql_commands_contain_no_password() -> None:
     address = "postgresql://eve:secret@db.example.org:5433/my%20photos?sslmode=require&password=secret"
     plain = "postgresql://eve@db.example.org:5433/my photos?sslmode=require"
     assert format_dump_command(address, "a b.dump") == f"pg_dump --format=custom '--file=a b.dump' '--dbname={plain}'"
@@ -437,7 +437,7 @@ def test_of_postgresql_the_commands_are_told_without_a_password() -> None:
     )
 
 
-def test_a_backup_needs_no_file_beside_it(folder: Path) -> None:
+def test_backup_is_one_file(folder: Path) -> None:
     with open_collection(folder) as collection:
         backup = back_up(collection.engine, collection.place, "asked").path
     assert backup.read_bytes()[18:20] == b"\1\1"
@@ -445,7 +445,7 @@ def test_a_backup_needs_no_file_beside_it(folder: Path) -> None:
     assert [path.name for path in backup.parent.glob(".*")] == []
 
 
-def test_a_backup_of_a_full_disk_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backup_on_a_full_disk_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -455,7 +455,7 @@ def test_a_backup_of_a_full_disk_is_refused(folder: Path, monkeypatch: pytest.Mo
             back_up(collection.engine, collection.place, "asked")
 
 
-def test_the_number_of_rows_is_that_of_the_journal(collection: Collection) -> None:
+def test_accepted_catalogue_continues_the_journal_numbers(collection: Collection) -> None:
     """In both databases: who accepts a catalogue numbers on."""
     add_label(collection, "sea")
     collection.close()

@@ -27,7 +27,7 @@ from wsabie.core.errors import BusyError, InputError
 from wsabie.storage.atomic_files import DiskFullError
 
 
-def test_a_collection_that_cannot_be_finished_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_creation_releases_the_collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(
             "wsabie.collection.folder.collection.write_collection_file", Mock(side_effect=DiskFullError("full"))
@@ -40,7 +40,7 @@ def test_a_collection_that_cannot_be_finished_is_let_go(tmp_path: Path, monkeypa
 
 
 @pytest.mark.filterwarnings("ignore:autogenerate skipping metadata-specified expression")  # of the other database
-def test_migrations_lead_to_the_tables_that_the_program_knows(collection: Collection) -> None:
+def test_migrations_match_the_declared_tables(collection: Collection) -> None:
     with collection.engine.connect() as connection:
 
         def for_this(thing: Any, *_: object) -> bool:
@@ -54,7 +54,7 @@ def test_migrations_lead_to_the_tables_that_the_program_knows(collection: Collec
     assert ScriptDirectory.from_config(config).get_heads() == [database.HEAD]
 
 
-def test_a_catalogue_of_the_first_version_keeps_what_is_in_it(
+def test_first_version_is_migrated_without_loss(
     collection: Collection, switch_to_second_version: Callable[[], None]
 ) -> None:
     item = {"id": 1, "root_id": 1, "path": "a.png", "folder": "", "state": "present", "added_at": "2026-01-01"}
@@ -76,21 +76,21 @@ def test_a_catalogue_of_the_first_version_keeps_what_is_in_it(
         check_database(reopened)
 
 
-def test_rows_refer_to_rows_that_are_there(collection: Collection) -> None:
+def test_foreign_keys_are_enforced(collection: Collection) -> None:
     row = {"item_id": 7, "label_id": 7, "state": "accepted", "origin": "person", "by": "eve", "at": "2026-01-01"}
     with pytest.raises(IntegrityError), begin_write(collection.engine) as connection:
         connection.execute(insert(tables.annotations).values(row))
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-def test_sqlite_is_asked_for_what_others_need(collection: Collection) -> None:
+def test_sqlite_pragmas_are_set(collection: Collection) -> None:
     with begin_read(collection.engine) as connection:
         pragmas = ("foreign_keys", "journal_mode", "synchronous", "busy_timeout")
         values = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in pragmas]
     assert values == [1, "wal", 2, 30_000]
 
 
-def test_a_collection_is_found_again_with_its_tables(collection: Collection) -> None:
+def test_collection_is_reopened_with_its_tables(collection: Collection) -> None:
     with begin_entry(collection.engine, "eve", "scan", "nothing new", always=True):
         pass
     with open_collection(collection.folder) as again:
@@ -101,7 +101,7 @@ def test_a_collection_is_found_again_with_its_tables(collection: Collection) -> 
         assert same.roots() == {1: collection.folder}
 
 
-def test_a_moved_folder_is_the_same_collection(tmp_path: Path, database: str | None) -> None:
+def test_moved_folder_is_the_same_collection(tmp_path: Path, database: str | None) -> None:
     create_collection(tmp_path / "a", database).close()
     (tmp_path / "a").rename(tmp_path / "b")
     with open_collection(tmp_path / "b") as reopened:
@@ -109,7 +109,7 @@ def test_a_moved_folder_is_the_same_collection(tmp_path: Path, database: str | N
 
 
 @pytest.mark.parametrize("ask", [create_collection, open_collection, is_collection])
-def test_a_folder_that_may_not_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: Any) -> None:
+def test_unreadable_folder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: Any) -> None:
     stat = Path.stat
 
     def refusing(path: Path, **options: Any) -> Any:
@@ -122,7 +122,7 @@ def test_a_folder_that_may_not_be_read_is_told(tmp_path: Path, monkeypatch: pyte
         ask(tmp_path / "photos")
 
 
-def test_what_is_no_collection_is_told(tmp_path: Path) -> None:
+def test_folder_without_a_collection_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"is not a collection yet; make it one: wsabie collection init"):
         open_collection(tmp_path)
     (tmp_path / "file").write_text("")
@@ -151,7 +151,7 @@ def test_what_is_no_collection_is_told(tmp_path: Path) -> None:
         ("postgres://eve@127.0.0.1:1/photos", "does not answer as it should"),
     ],
 )
-def test_addresses_that_cannot_be_used(tmp_path: Path, address: str, message: str) -> None:
+def test_bad_database_addresses_are_refused(tmp_path: Path, address: str, message: str) -> None:
     with pytest.raises(InputError, match=message) as error:
         create_collection(tmp_path / "c", address)
     assert "secret" not in str(error.value)
@@ -162,14 +162,14 @@ def test_addresses_that_cannot_be_used(tmp_path: Path, address: str, message: st
     assert list((tmp_path / "c").iterdir()) == []
 
 
-def test_a_newer_catalogue_is_left_alone(collection: Collection) -> None:
+def test_newer_catalogue_is_left_alone(collection: Collection) -> None:
     with begin_write(collection.engine) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(InputError, match="was written by a newer wsabie"):
         open_collection(collection.folder)
 
 
-def test_a_damaged_file_is_told(tmp_path: Path) -> None:
+def test_damaged_file_is_reported(tmp_path: Path) -> None:
     """SQLite only: PostgreSQL checks its own files."""
     create_collection(tmp_path).close()
     path = tmp_path / ".wsabie/catalogue.db"
@@ -185,7 +185,7 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
         check_database(reopened)
 
 
-def test_a_read_only_file_is_told(tmp_path: Path) -> None:
+def test_read_only_file_is_reported(tmp_path: Path) -> None:
     """SQLite only, by its `PRAGMA query_only`."""
     with (  # noqa: PT012 - the transaction ends in it
         create_collection(tmp_path) as created,
@@ -196,7 +196,7 @@ def test_a_read_only_file_is_told(tmp_path: Path) -> None:
         connection.execute(update(tables.roots).values(path="/elsewhere"))
 
 
-def test_who_writes_too_long_is_told_of(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_write_by_another_process_is_reported(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_file, "WAIT", 0.05)
     with open_collection(collection.folder) as reader, begin_write(collection.engine):
         with begin_read(reader.engine) as connection:  # readers do not wait
@@ -205,9 +205,7 @@ def test_who_writes_too_long_is_told_of(collection: Collection, monkeypatch: pyt
             pass
 
 
-def test_threads_of_a_service_do_not_wait_for_connections(
-    collection: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_service_threads_do_not_wait_for_connections(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "count_available_cores", lambda: 20)
     engine = database.open_database(collection.engine.url.render_as_string(hide_password=False))
     with ExitStack() as connections:
@@ -216,7 +214,7 @@ def test_threads_of_a_service_do_not_wait_for_connections(
     engine.dispose()
 
 
-def test_several_processes_write_at_once(collection: Collection) -> None:
+def test_concurrent_processes_get_distinct_row_ids(collection: Collection) -> None:
     """Numbers of rows are given out by those who write: no two may get the same."""
     program = """if True:
         import sys
@@ -238,7 +236,7 @@ def test_several_processes_write_at_once(collection: Collection) -> None:
     check_database(collection)
 
 
-def test_nothing_that_was_acknowledged_is_lost_to_a_kill(collection: Collection) -> None:
+def test_acknowledged_writes_survive_a_kill(collection: Collection) -> None:
     program = """if True:
         import sys
         from pathlib import Path
@@ -266,7 +264,7 @@ def test_nothing_that_was_acknowledged_is_lost_to_a_kill(collection: Collection)
     check_database(collection)
 
 
-def test_urls_are_kept_without_being_items_on_disk(collection: Collection) -> None:
+def test_url_root_is_not_listed_as_a_folder(collection: Collection) -> None:
     with begin_write(collection.engine) as connection:
         connection.execute(insert(tables.roots).values(path="web"))
     assert list(collection.roots().values()) == [collection.folder]

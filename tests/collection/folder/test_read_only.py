@@ -29,7 +29,7 @@ NAMES = [
 ]  # fmt: skip
 
 
-def test_every_folder_has_a_catalogue_of_its_own(tmp_path: Path) -> None:
+def test_every_folder_name_gets_its_own_catalogue(tmp_path: Path) -> None:
     for name in NAMES:
         folder = tmp_path / os.fsdecode(name)
         with create_collection(folder) as collection, begin_write(collection.engine) as connection:
@@ -58,7 +58,7 @@ def add_items(collection: Collection) -> None:
 
 
 @contextmanager
-def without_rights(folder: Path, allow: Callable[[Path], bool] = lambda _: False) -> Iterator[None]:
+def remove_rights(folder: Path, allow: Callable[[Path], bool] = lambda _: False) -> Iterator[None]:
     """Another user, who may write to nothing in the folder but to what is allowed."""
     if os.geteuid() != 0:
         pytest.skip("only root can be somebody else")
@@ -78,9 +78,9 @@ def without_rights(folder: Path, allow: Callable[[Path], bool] = lambda _: False
                 path.chmod(mode)
 
 
-def test_who_may_not_write_can_look(folder: Path) -> None:
+def test_reader_without_write_rights_opens_a_collection(folder: Path) -> None:
     files_before = sorted((folder / ".wsabie").iterdir())
-    with without_rights(folder):
+    with remove_rights(folder):
         with open_collection(folder, read_only=True) as collection:
             assert read_status(collection, check=True).damage == ()
             assert [entry.summary for entry in read_history(collection.engine)] == ["1 item: +sea"]
@@ -99,11 +99,11 @@ def test_who_may_not_write_can_look(folder: Path) -> None:
     assert sorted((folder / ".wsabie").iterdir()) == files_before
 
 
-def test_a_second_user_may_write_with_the_rights_of_a_group(folder: Path) -> None:
+def test_second_user_writes_with_group_rights(folder: Path) -> None:
     """On the folder and the catalogue; locks that the first user made are only read."""
     with open_collection(folder) as collection, lock_models(collection):
         run_next_job(folder)
-    with without_rights(folder, lambda path: path.is_dir() or path.name == "catalogue.db"):
+    with remove_rights(folder, lambda path: path.is_dir() or path.name == "catalogue.db"):
         assert not os.access(folder / ".wsabie/catalogue.lock", os.W_OK)
         with open_collection(folder) as collection, lock_models(collection):
             assert tag_items(collection, [2], accept=["sea"], by="ann")
@@ -113,7 +113,7 @@ def test_a_second_user_may_write_with_the_rights_of_a_group(folder: Path) -> Non
 
 
 @pytest.mark.parametrize("content", [b"?" * 200_000, b""])
-def test_what_is_read_while_the_owner_begins_to_write_is_refused(folder: Path, content: bytes) -> None:
+def test_read_during_the_first_write_is_refused(folder: Path, content: bytes) -> None:
     """All pages but the first are overwritten, which looks like damage, or nothing is, which gives no error."""
     with (folder / ".wsabie/catalogue.db").open("r+b") as file:
 
@@ -126,14 +126,14 @@ def test_what_is_read_while_the_owner_begins_to_write_is_refused(folder: Path, c
                 connection.execute(select(tables.items)).all()
 
         with (
-            without_rights(folder),
+            remove_rights(folder),
             open_collection(folder, read_only=True) as reader,
             pytest.raises(BusyError, match="is being written by somebody else; try again in a moment"),
         ):
             read_labels(reader.engine)
 
 
-def test_a_write_that_was_killed_is_not_seen(folder: Path) -> None:
+def test_killed_write_is_not_read(folder: Path) -> None:
     catalogue = folder / ".wsabie/catalogue.db"
     child = os.fork()
     if child == 0:
@@ -145,26 +145,26 @@ def test_a_write_that_was_killed_is_not_seen(folder: Path) -> None:
         os._exit(0)
     os.waitpid(child, 0)
     assert (folder / ".wsabie/catalogue.db-journal").stat().st_size
-    with without_rights(folder), pytest.raises(InputError, match="db-journal holds changes that are not in"):
+    with remove_rights(folder), pytest.raises(InputError, match="db-journal holds changes that are not in"):
         open_collection(folder, read_only=True)
     with open_collection(folder, read_only=True) as reader, begin_read(reader.engine) as connection:
         assert connection.execute(select(tables.labels.c.name)).scalars().all() == ["sea"]
 
 
-def test_who_may_not_write_sees_what_is_being_written(folder: Path, tmp_path: Path) -> None:
+def test_reader_without_write_rights_sees_current_writes(folder: Path, tmp_path: Path) -> None:
     """The log counts; an error says that its index is missing and cannot be made."""
     with open_collection(folder) as writer:
         tag_items(writer, [2], accept=["sea"], by="eve")
-        with without_rights(folder), open_collection(folder, read_only=True) as reader:
+        with remove_rights(folder), open_collection(folder, read_only=True) as reader:
             assert len(read_history(reader.engine)) == 2
         shutil.copytree(folder, tmp_path / "copy", ignore=shutil.ignore_patterns("*-shm"))
-    with without_rights(tmp_path / "copy"), pytest.raises(InputError, match="holds changes that are not in"):
+    with remove_rights(tmp_path / "copy"), pytest.raises(InputError, match="holds changes that are not in"):
         open_collection(tmp_path / "copy", read_only=True)
     with open_collection(tmp_path / "copy", read_only=True) as reader:
         assert len(read_history(reader.engine)) == 2
 
 
-def test_who_looks_hinders_nobody(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_reader_blocks_no_writer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_file, "WAIT", 0.05)
     with open_collection(folder, read_only=True) as reader, begin_read(reader.engine) as connection:
         assert connection.execute(select(tables.annotations.c.item_id)).scalars().all() == [1]
@@ -175,14 +175,14 @@ def test_who_looks_hinders_nobody(folder: Path, monkeypatch: pytest.MonkeyPatch)
         assert connection.execute(select(tables.annotations.c.item_id)).scalars().all() == [1, 2]
 
 
-def test_tables_of_an_older_version_are_brought_up_where_that_may_be(
+def test_older_tables_are_migrated_only_with_write_rights(
     tmp_path: Path, switch_to_second_version: Callable[[], None]
 ) -> None:
     create_collection(tmp_path).close()
     switch_to_second_version()
     content = (tmp_path / ".wsabie/catalogue.db").read_bytes()
     with (
-        without_rights(tmp_path),
+        remove_rights(tmp_path),
         pytest.raises(InputError, match=r"of an older version \(0001, here 0002\) and cannot"),
     ):
         open_collection(tmp_path, read_only=True)
@@ -191,7 +191,7 @@ def test_tables_of_an_older_version_are_brought_up_where_that_may_be(
         assert collection.roots() == {1: tmp_path}
 
 
-def test_several_who_close_at_once_lose_no_number(folder: Path) -> None:
+def test_concurrent_closes_keep_the_journal_number(folder: Path) -> None:
     program = """if True:
         import sys
         from pathlib import Path

@@ -23,7 +23,7 @@ from wsabie.storage.rejects import Rejects
 A, B, C, D = PATHS
 
 
-def tagged(collection: Collection) -> Collection:
+def tag_items_with_regions(collection: Collection) -> Collection:
     add_items(collection)
     with begin_entry(collection.engine, "eve", "labels") as change:
         label_ids = label_store.ensure_labels(change, ["animal", "gull"])
@@ -36,8 +36,8 @@ def tagged(collection: Collection) -> Collection:
     return collection
 
 
-def test_out_and_in_again(collection: Collection, tmp_path: Path) -> None:
-    tagged(collection)
+def test_coco_export_is_imported_again(collection: Collection, tmp_path: Path) -> None:
+    tag_items_with_regions(collection)
     draw_pictures(collection.folder)
     out = collection.folder / "tags.json"
     assert export_tags(collection, out).tags == 4
@@ -82,8 +82,8 @@ def test_out_and_in_again(collection: Collection, tmp_path: Path) -> None:
     ]
 
 
-def test_pictures_beside_it(collection: Collection, tmp_path: Path) -> None:
-    tagged(collection)
+def test_coco_export_writes_pictures(collection: Collection, tmp_path: Path) -> None:
+    tag_items_with_regions(collection)
     draw_pictures(collection.folder, PATHS[:2])
     rejects = Rejects()
     out = tmp_path / "out/tags.json"
@@ -101,7 +101,7 @@ def test_pictures_beside_it(collection: Collection, tmp_path: Path) -> None:
         export_tags(collection, out, choice=TagSelection(state="rejected"))
 
 
-def test_what_others_write(collection: Collection, tmp_path: Path) -> None:
+def test_foreign_coco_files_are_imported(collection: Collection, tmp_path: Path) -> None:
     add_items(collection)
     (tmp_path / "instances.json").write_text(
         json.dumps(
@@ -147,13 +147,13 @@ def test_what_others_write(collection: Collection, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", ["", "{}", '{"images": 7}', "[" * 100_000, '{"images": [{"file_name": "a.jpg"', "\0"]
 )
-def test_no_coco(collection: Collection, tmp_path: Path, content: str) -> None:
+def test_invalid_coco_files_are_refused(collection: Collection, tmp_path: Path, content: str) -> None:
     (tmp_path / "a.json").write_text(content)
     with pytest.raises(InputError):
         import_tags(collection, tmp_path / "a.json", by="adam")
 
 
-def test_outlines_of_many_corners_come_in_once(collection: Collection, tmp_path: Path) -> None:
+def test_long_outlines_are_imported_once(collection: Collection, tmp_path: Path) -> None:
     """The outlines are as long as people's are: an index of PostgreSQL would not take their texts."""
     add_items(collection)
     rng = random.Random(0)  # noqa: S311 - no secret
@@ -173,8 +173,8 @@ def test_outlines_of_many_corners_come_in_once(collection: Collection, tmp_path:
         connection.execute(tables.annotations.insert(), row)
 
 
-def test_files_that_are_no_exports_stay(collection: Collection, tmp_path: Path) -> None:
-    tagged(collection)
+def test_foreign_files_are_not_overwritten(collection: Collection, tmp_path: Path) -> None:
+    tag_items_with_regions(collection)
     for name, mine in [("a.json", '{"mine": 1}'), ("a.csv", "mine,yours\n"), ("a.jsonl", "{}")]:
         (tmp_path / name).write_text(mine)
         with pytest.raises(InputError, match="would be lost"):

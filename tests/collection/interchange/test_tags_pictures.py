@@ -46,7 +46,7 @@ def tagged(collection: Collection) -> Collection:
     return collection
 
 
-def state_of(folder: Path) -> dict[str, Any]:
+def read_folder_state(folder: Path) -> dict[str, Any]:
     """All files but the catalogue: content, times, links."""
     return {
         str(path): (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_mode)
@@ -55,8 +55,8 @@ def state_of(folder: Path) -> dict[str, Any]:
     }
 
 
-def test_no_export_changes_originals(tagged: Collection, tmp_path: Path) -> None:
-    state_before = state_of(tagged.folder)
+def test_exports_leave_originals_unchanged(tagged: Collection, tmp_path: Path) -> None:
+    state_before = read_folder_state(tagged.folder)
     for name, options in {
         "t.csv": {},
         "t.jsonl": {},
@@ -67,11 +67,11 @@ def test_no_export_changes_originals(tagged: Collection, tmp_path: Path) -> None
         "xmp": {"kind": "xmp"},
     }.items():
         export_tags(tagged, tmp_path / name, **options)  # type: ignore[arg-type]
-        assert state_of(tagged.folder) == state_before, name
+        assert read_folder_state(tagged.folder) == state_before, name
 
 
 @pytest.mark.parametrize("link_mode", ["copy", "hardlink", "symlink"])
-def test_an_image_folder(tagged: Collection, tmp_path: Path, link_mode: Any) -> None:
+def test_imagefolder_export_copies_or_links_pictures(tagged: Collection, tmp_path: Path, link_mode: Any) -> None:
     out = tmp_path / "out"
     result = export_tags(tagged, out, kind="imagefolder", pictures=link_mode)
     assert (result.tags, result.files) == (5, 3)
@@ -104,7 +104,7 @@ def test_an_image_folder(tagged: Collection, tmp_path: Path, link_mode: Any) -> 
         export_tags(tagged, tagged.folder / "out", kind="imagefolder")
 
 
-def test_pictures_of_several_roots_keep_apart(tagged: Collection, tmp_path: Path) -> None:
+def test_pictures_of_several_roots_keep_separate_paths(tagged: Collection, tmp_path: Path) -> None:
     disk = tmp_path / "disk/2024"
     draw_pictures(disk, ["a.jpg", "b.jpg"])
     with begin_write(tagged.engine) as connection:
@@ -124,7 +124,7 @@ def test_pictures_of_several_roots_keep_apart(tagged: Collection, tmp_path: Path
     }
 
 
-def test_sidecars_in_a_folder(tagged: Collection, tmp_path: Path) -> None:
+def test_sidecars_are_exported_into_a_folder(tagged: Collection, tmp_path: Path) -> None:
     result = export_tags(tagged, tmp_path / "out", kind="xmp")
     assert (result.tags, result.files) == (5, 3)
     sidecars = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.xmp"))
@@ -134,13 +134,13 @@ def test_sidecars_in_a_folder(tagged: Collection, tmp_path: Path) -> None:
     assert set(read_image_tags(tmp_path / "out" / C).tags) == {("a|b",)}
 
 
-def exported_paths(collection: Collection, out: Path) -> dict[str, set[tuple[str, ...]]]:
+def read_exported_paths(collection: Collection, out: Path) -> dict[str, set[tuple[str, ...]]]:
     export_tags(collection, out, kind="xmp")
     draw_pictures(out)
     return {path: set(read_image_tags(out / path).tags) for path in PATHS}
 
 
-def test_paths_come_back(collection: Collection, tmp_path: Path) -> None:
+def test_label_paths_survive_a_round_trip(collection: Collection, tmp_path: Path) -> None:
     with create_collection(tmp_path / "source") as source:
         add_items(source)
         with begin_entry(source.engine, "eve", "labels") as change:
@@ -149,17 +149,17 @@ def test_paths_come_back(collection: Collection, tmp_path: Path) -> None:
                 label_store.set_parent(change, label_ids[low], label_ids[high])
         for item, label in [(1, "gull"), (1, "sea"), (2, "tern"), (3, "bird"), (4, "a|b")]:
             tag(source, item, label)
-        paths_before = exported_paths(source, tmp_path / "first")
+        paths_before = read_exported_paths(source, tmp_path / "first")
     assert paths_before[A] == {("animal", "bird", "gull"), ("sea",)}
     shutil.copytree(tmp_path / "first", collection.folder, dirs_exist_ok=True)
     assert scan_collection(collection, by="eve", tags="xmp").tagged == 5
-    assert exported_paths(collection, tmp_path / "second") == paths_before
+    assert read_exported_paths(collection, tmp_path / "second") == paths_before
     undo_entry(collection.engine, by="eve")
     with begin_read(collection.engine) as connection:
         assert label_store.read_label_names(connection) == {}
 
 
-def test_paths_change_nothing_that_was_decided(collection: Collection) -> None:
+def test_imported_label_paths_keep_decided_parents(collection: Collection) -> None:
     folder = collection.folder
     draw_pictures(folder)
     with begin_entry(collection.engine, "eve", "labels") as change:
@@ -184,23 +184,23 @@ def test_paths_change_nothing_that_was_decided(collection: Collection) -> None:
     assert ancestor_names == {"gull": ["sea bird", "bird"], "sea bird": ["bird"], "low": ["top"], "tern": ["bird"]}
 
 
-def test_sidecars_beside_originals_keep_what_is_there(tagged: Collection) -> None:
+def test_sidecars_beside_originals_keep_their_content(tagged: Collection) -> None:
     write_sidecar(tagged.folder / A, ["mine", ("coast", "sea"), "gull"])
     write_sidecar(tagged.folder / B, ["sea", "sky"])
-    state_before = state_of(tagged.folder)
+    state_before = read_folder_state(tagged.folder)
     result = write_to_pictures(tagged)
     assert (result.tags, result.files, result.out) == (5, 4, None)
-    state_after = state_of(tagged.folder)
+    state_after = read_folder_state(tagged.folder)
     assert {path: file_state for path, file_state in state_after.items() if not path.endswith(".xmp")} == {
         path: file_state for path, file_state in state_before.items() if not path.endswith(".xmp")
     }
     assert set(read_image_tags(tagged.folder / A).tags) == {("mine",), ("coast", "sea"), ("animal", "gull"), ("wing",)}
     assert set(read_image_tags(tagged.folder / B).tags) == {("sky",)}  # sea is rejected
     assert write_to_pictures(tagged).files == 0
-    assert state_of(tagged.folder) == state_after
+    assert read_folder_state(tagged.folder) == state_after
 
 
-def test_tags_into_originals(tagged: Collection) -> None:
+def test_tags_are_written_into_originals(tagged: Collection) -> None:
     write_embedded(tagged.folder / B, ["sea", "sky"])
     pixels = [Image.open(tagged.folder / path).tobytes() for path in PATHS]
     assert write_to_pictures(tagged, embed=True, choice=TagSelection(state="accepted")).files == 4
@@ -210,7 +210,7 @@ def test_tags_into_originals(tagged: Collection) -> None:
     assert not list(tagged.folder.rglob("*.xmp"))
 
 
-def test_tags_into_originals_beside_sidecars_that_say_the_same(tagged: Collection) -> None:
+def test_tags_are_embedded_beside_equal_sidecars(tagged: Collection) -> None:
     choice = TagSelection(state="accepted")
     assert write_to_pictures(tagged, choice=choice).files == 3
     assert write_to_pictures(tagged, embed=True, choice=choice).files == 3
@@ -220,7 +220,7 @@ def test_tags_into_originals_beside_sidecars_that_say_the_same(tagged: Collectio
     assert set(read_image_tags(tagged.folder / A).tags) >= {("animal", "gull"), ("wing",)}
 
 
-def test_a_picture_that_cannot_be_written_is_listed(tagged: Collection, tmp_path: Path) -> None:
+def test_unwritable_pictures_are_listed(tagged: Collection, tmp_path: Path) -> None:
     (tagged.folder / A).write_bytes(b"no picture")
     (tagged.folder / D).unlink()
     (tmp_path / "elsewhere.xmp").write_text("mine")
@@ -234,7 +234,7 @@ def test_a_picture_that_cannot_be_written_is_listed(tagged: Collection, tmp_path
     assert (tmp_path / "elsewhere.xmp").read_text() == "mine"
 
 
-def test_pictures_that_cannot_be_put_there_are_listed(collection: Collection, tmp_path: Path) -> None:
+def test_pictures_without_an_export_path_are_listed(collection: Collection, tmp_path: Path) -> None:
     add_items(collection, ["a.jpg", "gone.jpg", "loop.jpg", f"{'x' * 251}.jpg"])
     draw_pictures(collection.folder, ["a.jpg", f"{'x' * 251}.jpg"])
     (collection.folder / "loop.jpg").symlink_to("loop.jpg")
@@ -251,7 +251,7 @@ def test_pictures_that_cannot_be_put_there_are_listed(collection: Collection, tm
     assert rejects.counts == {"file that is not there": 2}
 
 
-def test_a_path_that_is_too_long_where_it_is_to_be(collection: Collection, tmp_path: Path) -> None:
+def test_too_long_paths_are_listed(collection: Collection, tmp_path: Path) -> None:
     deep = "/".join(["p" * 200] * 18)
     add_items(collection, ["a.jpg", f"{deep}/b.jpg"])
     draw_pictures(collection.folder, ["a.jpg", f"{deep}/b.jpg"])

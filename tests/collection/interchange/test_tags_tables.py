@@ -66,7 +66,7 @@ def second_collection(tmp_path: Path) -> Iterator[Collection]:
         yield created
 
 
-def load(
+def import_content(
     collection: Collection, file: Path, content: str | bytes, **options: Any
 ) -> tuple[tag_import.ImportResult, Rejects]:
     file.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -87,7 +87,7 @@ decisions = st.tuples(
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(decisions, min_size=1, max_size=12), st.sampled_from(["csv", "jsonl"]), st.booleans())
-def test_nothing_is_lost_on_the_way_out_and_in(
+def test_tags_survive_a_round_trip(
     collection: Collection, second_collection: Collection, given_tags: list[Any], kind: str, turned: bool
 ) -> None:
     source, target = (second_collection, collection) if turned else (collection, second_collection)
@@ -139,7 +139,7 @@ def test_labels_keep_languages_parents_and_synonyms(collection: Collection, seco
         assert read_label_synsets(second_collection) == read_label_synsets(collection) == {"gull": "n02041246"}
 
 
-def test_labels_that_are_there_keep_what_they_have(collection: Collection, tmp_path: Path) -> None:
+def test_import_keeps_attributes_of_existing_labels(collection: Collection, tmp_path: Path) -> None:
     add_items(collection)
     with begin_entry(collection.engine, "eve", "labels") as change:
         label_ids = label_store.ensure_labels(change, ["bird", "gull", "tern", "thing"])
@@ -151,7 +151,7 @@ def test_labels_that_are_there_keep_what_they_have(collection: Collection, tmp_p
         line | {"label": "tern", "parents": ["bird"]},  # bird is below it here
         line | {"label": "new", "wordnet": "two words"},
     ]
-    result, rejects = load(collection, tmp_path / "a.jsonl", "\n".join(map(json.dumps, lines)))
+    result, rejects = import_content(collection, tmp_path / "a.jsonl", "\n".join(map(json.dumps, lines)))
     assert result.added == 3
     assert read_label_synsets(collection) == {}
     assert read_label_details(collection)["gull"] == ("", "thing", ())
@@ -164,7 +164,7 @@ def test_labels_that_are_there_keep_what_they_have(collection: Collection, tmp_p
     }
 
 
-def test_spreadsheets_find_no_formulas(collection: Collection) -> None:
+def test_csv_export_contains_no_formulas(collection: Collection) -> None:
     add_items(collection)
     for name in ("=1+1", "+a", "-a", "@a", "'=a", "plain"):
         tag(collection, 4, name, by="=cmd()")
@@ -178,11 +178,11 @@ def test_spreadsheets_find_no_formulas(collection: Collection) -> None:
 
 
 @given(st.text("'=+-@\t\r\nab", max_size=6))
-def test_the_guard_comes_off(text: str) -> None:
+def test_escaped_formulas_are_unescaped(text: str) -> None:
     assert unescape_formula(escape_formula(text)) == text
 
 
-def test_choices(collection: Collection) -> None:
+def test_export_selects_by_state_and_label(collection: Collection) -> None:
     add_items(collection)
     with begin_write(collection.engine) as connection:
         connection.execute(
@@ -232,9 +232,13 @@ def test_choices(collection: Collection) -> None:
         out(labels=["seas"])
     with pytest.raises(InputError, match="no items in the folder '202'"):
         out(folder="202")
-    _, rejects = load(collection, collection.folder / "again.jsonl", (collection.folder / "t.jsonl").read_bytes())
+    _, rejects = import_content(
+        collection, collection.folder / "again.jsonl", (collection.folder / "t.jsonl").read_bytes()
+    )
     export_tags(collection, collection.folder / "t.jsonl", choice=TagSelection(state="suggested"), overwrite=True)
-    _, rejects = load(collection, collection.folder / "again.jsonl", (collection.folder / "t.jsonl").read_bytes())
+    _, rejects = import_content(
+        collection, collection.folder / "again.jsonl", (collection.folder / "t.jsonl").read_bytes()
+    )
     assert rejects.counts == {"suggestion without a decision": 2}
 
 
@@ -255,9 +259,9 @@ def test_choices(collection: Collection) -> None:
         ("t.csv", "path,hash,label\na.jpg,,sea\na.jpg,,sky\nold.jpg," + f"{2:032x}" + ",sea\n"),
     ],
 )
-def test_what_others_write(collection: Collection, tmp_path: Path, name: str, content: str) -> None:
+def test_foreign_tag_tables_are_imported(collection: Collection, tmp_path: Path, name: str, content: str) -> None:
     add_items(collection)
-    result, rejects = load(collection, tmp_path / name, content)
+    result, rejects = import_content(collection, tmp_path / name, content)
     assert read_annotation_states(collection) == {
         (A, "sea", "", "accepted"),
         (A, "sky", "", "accepted"),
@@ -269,9 +273,9 @@ def test_what_others_write(collection: Collection, tmp_path: Path, name: str, co
     assert read_history(collection.engine)[0].id == result.entry
 
 
-def test_states_of_others(collection: Collection, tmp_path: Path) -> None:
+def test_foreign_states_are_mapped(collection: Collection, tmp_path: Path) -> None:
     add_items(collection)
-    _, rejects = load(
+    _, rejects = import_content(
         collection,
         tmp_path / "t.csv",
         "path,label,state\na.jpg,sea,rejected\na.jpg,sky,\na.jpg,sun,no\n",
@@ -279,11 +283,11 @@ def test_states_of_others(collection: Collection, tmp_path: Path) -> None:
     )
     assert read_annotation_states(collection) == {(A, "sea", "", "rejected"), (A, "sky", "", "accepted")}
     assert rejects.listed == [(f"{tmp_path}/t.csv:4", "unknown state", "'no'")]
-    load(collection, tmp_path / "u.csv", "path,label\na.jpg,sun\n", state="rejected")
+    import_content(collection, tmp_path / "u.csv", "path,label\na.jpg,sun\n", state="rejected")
     assert (A, "sun", "", "rejected") in read_annotation_states(collection)
 
 
-def test_paths_lead_to_items(collection: Collection, tmp_path: Path) -> None:
+def test_paths_are_matched_to_items(collection: Collection, tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     with begin_write(collection.engine) as connection:
         connection.execute(insert(tables.roots).values(id=2, path=str(tmp_path / "disk")))
@@ -304,7 +308,7 @@ def test_paths_lead_to_items(collection: Collection, tmp_path: Path) -> None:
         "\\ud800": "path that is not valid text",
     }
     content = "".join(f'{{"path": "{path}", "label": "l{i}"}}\n' for i, path in enumerate(lines))
-    result, rejects = load(collection, tmp_path / "t.jsonl", content)
+    result, rejects = import_content(collection, tmp_path / "t.jsonl", content)
     rows_by_label = {
         row[-11 if len(row) == 11 else -12] and row[-10]: row[: len(row) - 10] for row in read_annotations(collection)
     }
@@ -317,21 +321,21 @@ def test_paths_lead_to_items(collection: Collection, tmp_path: Path) -> None:
     assert result.skipped == len(reasons) == 7
 
 
-def test_a_file_in_a_folder_names_its_neighbours(collection: Collection) -> None:
+def test_file_names_are_matched_beside_the_table(collection: Collection) -> None:
     add_items(collection, ["b.jpg", "2024/b.jpg"])
     (collection.folder / "2024").mkdir()
-    load(collection, collection.folder / "2024/metadata.csv", "file_name,labels\nb.jpg,sea\n")
-    load(collection, collection.folder / "metadata.csv", "file_name,labels\nb.jpg,sky\n")
+    import_content(collection, collection.folder / "2024/metadata.csv", "file_name,labels\nb.jpg,sea\n")
+    import_content(collection, collection.folder / "metadata.csv", "file_name,labels\nb.jpg,sky\n")
     assert read_annotation_states(collection) == {
         ("2024/b.jpg", "sea", "", "accepted"),
         ("b.jpg", "sky", "", "accepted"),
     }
 
 
-def test_addresses_become_items(collection: Collection, tmp_path: Path) -> None:
+def test_urls_become_items(collection: Collection, tmp_path: Path) -> None:
     add_items(collection)
     content = "url,tags\nhttps://example.org/p/1.jpg,sea\nHTTP://example.org/2.jpg,sky\nhttps:// x,sea\nhttp://[,sea\n"
-    result, rejects = load(collection, tmp_path / "t.csv", content)
+    result, rejects = import_content(collection, tmp_path / "t.csv", content)
     assert (result.addresses, result.items, result.added) == (2, 2, 2)
     assert rejects.counts == {"malformed address": 2}
     with begin_read(collection.engine) as connection:
@@ -340,19 +344,19 @@ def test_addresses_become_items(collection: Collection, tmp_path: Path) -> None:
             ("https://example.org/p/1.jpg", "https://example.org/p"),
             ("HTTP://example.org/2.jpg", "HTTP://example.org"),
         ]
-    result, _ = load(collection, tmp_path / "t.csv", content.replace("sea", "sun"))
+    result, _ = import_content(collection, tmp_path / "t.csv", content.replace("sea", "sun"))
     assert (result.addresses, result.added) == (0, 1)
     export_tags(collection, tmp_path / "out.csv")
     assert import_tags(collection, tmp_path / "out.csv", by="adam").skipped == 0
 
 
-def test_lines_at_odds_and_what_persons_decided(collection: Collection, tmp_path: Path) -> None:
+def test_contradictory_lines_and_decided_tags_are_reported(collection: Collection, tmp_path: Path) -> None:
     add_items(collection)
     tag(collection, 1, "sea", "rejected")
     with begin_entry(collection.engine, "eve", "labels") as change:
         label_store.add_synonyms(change, label_store.find_label(change.connection, "sea"), {"ocean": "en"})
     content = "path,label,state\na.jpg,ocean,accepted\nb.jpg,sea,rejected\nb.jpg,sea,accepted\nb.jpg,ocean,accepted\n"
-    result, rejects = load(collection, tmp_path / "t.csv", content)
+    result, rejects = import_content(collection, tmp_path / "t.csv", content)
     assert (result.tags, result.added, result.kept, result.labels) == (4, 1, 1, 0)
     assert rejects.listed == [(f"{tmp_path}/t.csv:3", "tag at odds with a later line", "")]
     assert read_annotation_states(collection) == {(A, "sea", "", "rejected"), (B, "sea", "", "accepted")}
@@ -360,7 +364,7 @@ def test_lines_at_odds_and_what_persons_decided(collection: Collection, tmp_path
         import_tags(collection, tmp_path / "t.csv", by="adam", rejects=Rejects(strict=True))
 
 
-def test_names_at_fault_are_listed(collection: Collection, tmp_path: Path) -> None:
+def test_invalid_names_are_listed(collection: Collection, tmp_path: Path) -> None:
     add_items(collection)
     lines = [
         {"path": A, "labels": ["sea", "\u0007", " ", "x" * 501, "sea  gull"]},
@@ -373,7 +377,7 @@ def test_names_at_fault_are_listed(collection: Collection, tmp_path: Path) -> No
         {"path": ["a"], "labels": "tern"},
     ]
     content = "\n".join(map(json.dumps, lines)) + '\n{"path": \n"a"\n' + '{"path": ' + "[" * 100_000 + "\n"
-    result, rejects = load(collection, tmp_path / "t.jsonl", content)
+    result, rejects = import_content(collection, tmp_path / "t.jsonl", content)
     assert {row[1:3] for row in read_annotation_states(collection)} == {
         ("sea", ""),
         ("sea gull", ""),
@@ -410,9 +414,9 @@ OURS = "path,label,state,origin,by,at,model,model_made,score\n"
         ("a.jpg,sea", "wrong number of cells"),
     ],
 )
-def test_lines_of_ours_at_fault(collection: Collection, tmp_path: Path, line: str, reason: str) -> None:
+def test_invalid_lines_of_an_export_are_listed(collection: Collection, tmp_path: Path, line: str, reason: str) -> None:
     add_items(collection)
-    _, rejects = load(collection, tmp_path / "t.csv", OURS + line + "\n")
+    _, rejects = import_content(collection, tmp_path / "t.csv", OURS + line + "\n")
     assert list(rejects.counts) == [reason]
     assert read_annotations(collection) == set()
     assert read_history(collection.engine) == []
@@ -432,10 +436,10 @@ def test_lines_of_ours_at_fault(collection: Collection, tmp_path: Path, line: st
         (b"\x1f\x8b\x08\x00", "damaged or cut off gzip"),
     ],
 )
-def test_files_at_fault(collection: Collection, tmp_path: Path, content: bytes, message: str) -> None:
+def test_invalid_tables_are_refused(collection: Collection, tmp_path: Path, content: bytes, message: str) -> None:
     add_items(collection)
     with pytest.raises(InputError, match=message):
-        load(collection, tmp_path / "t.csv", content)
+        import_content(collection, tmp_path / "t.csv", content)
     assert read_history(collection.engine) == []
 
 
@@ -447,12 +451,12 @@ def test_files_at_fault(collection: Collection, tmp_path: Path, content: bytes, 
 )
 def test_any_bytes_give_tags_or_one_sentence(collection: Collection, content: bytes, name: str, prefix: bytes) -> None:
     with suppress(InputError):  # and nothing else
-        load(collection, collection.folder / name, prefix + content)
+        import_content(collection, collection.folder / name, prefix + content)
 
 
-def test_too_many(collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_tags_are_refused(collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tag_import, "MOST", 3)
     add_items(collection)
     with pytest.raises(InputError, match="holds more than 3 tags; split it and import the parts"):
-        load(collection, tmp_path / "t.csv", "path,labels\na.jpg,a;b;c;d\n")
+        import_content(collection, tmp_path / "t.csv", "path,labels\na.jpg,a;b;c;d\n")
     assert read_annotations(collection) == set()

@@ -88,7 +88,7 @@ def filled(collection: Collection) -> Collection:
     return collection
 
 
-def everything(collection: Collection, sort: str, **filters: Any) -> list[int]:
+def list_all_items(collection: Collection, sort: str, **filters: Any) -> list[int]:
     """Numbers of items over all pages of 23."""
     item_ids: list[int] = []
     cursor = None
@@ -125,7 +125,7 @@ class Rows:
 Passes = Callable[[Any, Rows], bool]
 
 
-def expected(rows: Rows, sort: str, passes: Passes, suggested: bool = False) -> list[int]:
+def list_expected_items(rows: Rows, sort: str, passes: Passes, suggested: bool = False) -> list[int]:
     """The same, made of all rows; whether the doubt is that of a suggested label."""
     values: dict[str, Callable[[Any], Any]] = {
         "path": lambda row: row.path,
@@ -148,24 +148,24 @@ def expected(rows: Rows, sort: str, passes: Passes, suggested: bool = False) -> 
     return [row.id for row in have + without]
 
 
-def has(label: str, state: str) -> Passes:
+def has_label(label: str, state: str) -> Passes:
     return lambda row, rows: (row.id, label, state) in rows.decided
 
 
-def waits(low: float = 0.0, high: float = 1.0) -> Passes:
+def has_suggestion(low: float = 0.0, high: float = 1.0) -> Passes:
     return lambda row, rows: (
         low <= rows.probabilities.get((row.id, "sea"), -1) <= high and (row.id, "sea") not in rows.image_decisions
     )
 
 
-def present(*conditions: Passes) -> Passes:
+def is_present(*conditions: Passes) -> Passes:
     return lambda row, rows: row.state == "present" and all(condition(row, rows) for condition in conditions)
 
 
-def unfitting(precision: float) -> Passes:
+def fits_no_tag(precision: float) -> Passes:
     def passes(row: Any, rows: Rows) -> bool:
         score = rows.scores.get(row.id)
-        if score is None or has("sea", "accepted")(row, rows) or has("sky", "accepted")(row, rows):
+        if score is None or has_label("sea", "accepted")(row, rows) or has_label("sky", "accepted")(row, rows):
             return False
         return bool(score.best_precision < precision)
 
@@ -173,41 +173,41 @@ def unfitting(precision: float) -> Passes:
 
 
 CASES: list[tuple[dict[str, Any], Passes]] = [
-    ({}, present()),
+    ({}, is_present()),
     ({"state": "missing"}, lambda row, _: row.state == "missing"),
-    ({"label": "sea"}, present(has("sea", "accepted"))),
-    ({"label": "Meer", "label_state": "rejected"}, present(has("sea", "rejected"))),
-    ({"label": "sea", "label_state": "suggested"}, present(waits())),
+    ({"label": "sea"}, is_present(has_label("sea", "accepted"))),
+    ({"label": "Meer", "label_state": "rejected"}, is_present(has_label("sea", "rejected"))),
+    ({"label": "sea", "label_state": "suggested"}, is_present(has_suggestion())),
     ({"label": "sea", "label_state": "suggested", "min_probability": 0.25, "max_probability": 0.5},
-     present(waits(0.25, 0.5))),
+     is_present(has_suggestion(0.25, 0.5))),
     ({"label": "sea", "label_state": "suggested", "folder": "a"},
-     present(waits(), lambda row, _: row.path.startswith("a/"))),
-    ({"label_state": "suggested"}, present(lambda row, rows: any(
+     is_present(has_suggestion(), lambda row, _: row.path.startswith("a/"))),
+    ({"label_state": "suggested"}, is_present(lambda row, rows: any(
         (row.id, name) in rows.probabilities and (row.id, name) not in rows.image_decisions
         for name in ("sea", "sky")))),
     ({"unlabelled": True},
-     present(lambda row, c: not (has("sea", "accepted")(row, c) or has("sky", "accepted")(row, c)))),
-    ({"no_tag_fits": 0.9}, present(unfitting(0.9))),
-    ({"no_tag_fits": 0.9, "label_state": "suggested", "label": "sea"}, present(waits(), unfitting(0.9))),
+     is_present(lambda row, c: not (has_label("sea", "accepted")(row, c) or has_label("sky", "accepted")(row, c)))),
+    ({"no_tag_fits": 0.9}, is_present(fits_no_tag(0.9))),
+    ({"no_tag_fits": 0.9, "label_state": "suggested", "label": "sea"}, is_present(has_suggestion(), fits_no_tag(0.9))),
     ({"no_tag_fits": 0.6, "unlabelled": True, "folder": "a"},
-     present(unfitting(0.6), lambda row, _: row.path.startswith("a/"))),
-    ({"folder": "a"}, present(lambda row, _: row.path.startswith("a/"))),
-    ({"folder": "Möwe/"}, present(lambda row, _: row.folder == "Möwe")),
-    ({"root": 1, "words": "img 1"}, present(lambda row, _: "img" in row.path.lower() and "1" in row.path)),
-    ({"words": "0%"}, present(lambda row, _: "0%" in row.path)),
-    ({"words": "X_Y"}, present(lambda row, _: "x_y" in row.path)),
+     is_present(fits_no_tag(0.6), lambda row, _: row.path.startswith("a/"))),
+    ({"folder": "a"}, is_present(lambda row, _: row.path.startswith("a/"))),
+    ({"folder": "Möwe/"}, is_present(lambda row, _: row.folder == "Möwe")),
+    ({"root": 1, "words": "img 1"}, is_present(lambda row, _: "img" in row.path.lower() and "1" in row.path)),
+    ({"words": "0%"}, is_present(lambda row, _: "0%" in row.path)),
+    ({"words": "X_Y"}, is_present(lambda row, _: "x_y" in row.path)),
     ({"words": "zebra"}, lambda row, _: False),
     ({"root": 2}, lambda row, _: False),
     ({"taken_from": "2011-05", "taken_to": "2012"},
-     present(lambda row, _: row.taken_at is not None and "2011-05" <= row.taken_at < "2013")),
+     is_present(lambda row, _: row.taken_at is not None and "2011-05" <= row.taken_at < "2013")),
     ({"label": "sea", "folder": "a", "words": "img", "taken_from": "2011"},
-     present(has("sea", "accepted"), lambda row, _: row.path.startswith("a/") and "IMG" in row.path
+     is_present(has_label("sea", "accepted"), lambda row, _: row.path.startswith("a/") and "IMG" in row.path
              and (row.taken_at or "") >= "2011")),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("few", [0, 30, 20_000])
-def test_pages_hold_what_passes_in_order(filled: Collection, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_hold_matching_items_in_order(filled: Collection, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever way is taken: along the order (`few` = 0), or from the filter; with and without counting."""
     monkeypatch.setattr(item_pages, "MAX_SORTED", few)
     monkeypatch.setattr(item_pages, "MAX_COUNTED", few // 2)
@@ -219,10 +219,13 @@ def test_pages_hold_what_passes_in_order(filled: Collection, few: int, monkeypat
             way = ("-", "")[(number + len(filters)) % 2] + sort
             of_label = "label" in filters and filters.get("label_state") == "suggested"
             for this in (way, "-uncertainty", "uncertainty") if of_label else (way,):
-                assert everything(filled, this, **filters) == expected(rows, this, passes, of_label), (filters, this)
+                assert list_all_items(filled, this, **filters) == list_expected_items(rows, this, passes, of_label), (
+                    filters,
+                    this,
+                )
 
 
-def test_what_no_tag_fits_is_read_from_an_index(filled: Collection) -> None:
+def test_unfitting_items_are_read_from_an_index(filled: Collection) -> None:
     if filled.engine.dialect.name != "sqlite":
         pytest.skip("PostgreSQL goes through so few rows without one")
     filter_query = FilterQuery(ItemFilter(no_tag_fits=0.9), None, 1, "sqlite")
@@ -235,7 +238,7 @@ def test_what_no_tag_fits_is_read_from_an_index(filled: Collection) -> None:
     assert "model_id=? AND" in step, plan
 
 
-def test_words_are_looked_for_once(filled: Collection) -> None:
+def test_words_are_queried_once(filled: Collection) -> None:
     queries: list[str] = []
     event.listen(filled.engine, "before_cursor_execute", lambda *arguments: queries.append(arguments[2]))
     for words, n in (("zebra", 0), ("img 1", None)):
@@ -245,16 +248,16 @@ def test_words_are_looked_for_once(filled: Collection) -> None:
         assert sum("LIKE" in query for query in queries) == 1
 
 
-def test_totals(filled: Collection) -> None:
-    assert read_item_page(filled, limit=1).total == len(everything(filled, "path"))
+def test_page_totals_count_matching_items(filled: Collection) -> None:
+    assert read_item_page(filled, limit=1).total == len(list_all_items(filled, "path"))
     for filters in ({"label": "sea"}, {"words": "zebra"}):
         assert read_item_page(filled, ItemFilter(**filters), limit=1).total == len(
-            everything(filled, "path", **filters)
+            list_all_items(filled, "path", **filters)
         )  # type: ignore[arg-type]
     assert read_item_page(filled, ItemFilter(unlabelled=True)).total is None
 
 
-def test_what_a_page_tells_of_items(filled: Collection) -> None:
+def test_page_items_carry_labels_and_probabilities(filled: Collection) -> None:
     page_items = read_item_page(filled, ItemFilter(label="sea"), limit=1000).items
     assert all("sea" in item.labels for item in page_items)
     assert any(item.best_probability is not None for item in page_items)
@@ -268,15 +271,15 @@ def test_what_a_page_tells_of_items(filled: Collection) -> None:
             read_item_details(filled, item_id)
 
 
-def test_facets_count(filled: Collection) -> None:
+def test_facets_count_folders_and_labels(filled: Collection) -> None:
     facets = read_facets(filled)
     assert sum(folder.items for folder in facets.folders) == read_item_page(filled).total
-    assert FolderFacet(1, "a/b", len(everything(filled, "path", folder="a/b"))) in facets.folders
+    assert FolderFacet(1, "a/b", len(list_all_items(filled, "path", folder="a/b"))) in facets.folders
     sea = next(label for label in facets.labels if label.name == "sea")
     with begin_read(filled.engine) as connection:
         a = tables.annotations.c
         states = list(connection.execute(select(a.state).where(a.label_id == sea.id)).scalars())
-    waiting = expected(Rows(filled), "path", waits())
+    waiting = list_expected_items(Rows(filled), "path", has_suggestion())
     assert sea == LabelFacet(sea.id, "sea", states.count("accepted"), states.count("rejected"), len(waiting))
 
 
@@ -293,18 +296,18 @@ def text(value: object) -> str:
      text(["path", "a\0b", 1]), text(["path", float("nan"), 1]), text(["-path", "a", 1]), "A" * 30_000,
      text("[" * 5_000), base64.urlsafe_b64encode(b"[" * 14_000).decode()],
 )  # fmt: skip
-def test_hostile_cursors(filled: Collection, cursor: str) -> None:
+def test_hostile_cursors_are_refused(filled: Collection, cursor: str) -> None:
     with pytest.raises(InputError, match=r"no cursor of a page|cursor is of a page sorted by"):
         read_item_page(filled, cursor=cursor)
 
 
-def test_cursors_of_another_kind_of_value_do_no_harm(filled: Collection) -> None:
+def test_cursors_with_a_wrong_value_type_are_refused(filled: Collection) -> None:
     for sort, value in (("path", 5), ("best_probability", "a"), ("added_at", "a"), ("taken_at", 1.5)):
         with pytest.raises(InputError, match="no cursor of a page"):
             read_item_page(filled, sort=sort, cursor=text([sort, value, 1]))
 
 
-def test_what_cannot_be_asked(filled: Collection) -> None:
+def test_invalid_page_requests_are_refused(filled: Collection) -> None:
     bad: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         ({}, {"limit": 0}, "a page has 1 to 1,000 items"),
         ({}, {"limit": 10**9}, "a page has 1 to 1,000 items"),
@@ -321,14 +324,14 @@ def test_what_cannot_be_asked(filled: Collection) -> None:
         read_item_page(filled, ItemFilter(label="seas"))
 
 
-def test_without_a_model_nothing_is_suggested(collection: Collection) -> None:
+def test_collection_without_a_model_has_no_suggestions(collection: Collection) -> None:
     assert read_item_page(collection) == ItemPage((), None, 0)
     for sort in ("best_probability", "uncertainty", "probability"):
         with pytest.raises(InputError, match="the collection has no model yet"):
             read_item_page(collection, sort=sort)
 
 
-def test_models_that_are_not_in_use_are_told(filled: Collection) -> None:
+def test_unused_models_are_reported(filled: Collection) -> None:
     with begin_write(filled.engine) as connection:
         connection.execute(update(tables.models).values(in_use=False, figures={"items": 1}))
     with pytest.raises(

@@ -27,7 +27,7 @@ def read_item_ids(collection: Collection) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_thumbnail_is_small_upright_and_made_once(collection: Collection, size: int) -> None:
+def test_thumbnail_is_small_upright_and_made_once(collection: Collection, size: int) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # lies on its left side
     picture = Image.new("RGB", (2000, 1000), (250, 0, 0))
@@ -50,7 +50,7 @@ def test_a_thumbnail_is_small_upright_and_made_once(collection: Collection, size
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
-def test_every_sample_has_one(collection: Collection) -> None:
+def test_every_sample_picture_has_a_thumbnail(collection: Collection) -> None:
     content = pq.read_table(get_sample_path("emoji"), columns=["image"]).column("image").to_pylist()[::100]
     for number, picture in enumerate(content):
         (collection.folder / f"{number}.webp").write_bytes(picture)
@@ -59,7 +59,7 @@ def test_every_sample_has_one(collection: Collection) -> None:
             small.load()
 
 
-def test_what_cannot_be_shown_is_told(collection: Collection) -> None:
+def test_unreadable_pictures_are_refused(collection: Collection) -> None:
     folder: Path = collection.folder
     noise = np.random.default_rng(0).integers(256, size=(64, 64), dtype=np.uint8)  # by chance the damage of some passes
     Image.fromarray(noise).save(folder / "a.png")
@@ -95,7 +95,7 @@ def test_what_cannot_be_shown_is_told(collection: Collection) -> None:
     assert get_thumbnail_path(collection, "abcd", 256).name == "abcd-256.webp"
 
 
-def test_a_picture_that_is_a_file_no_more_is_told(collection: Collection) -> None:
+def test_paths_that_are_no_files_are_refused(collection: Collection) -> None:
     missing_names = ("loop.png", "gone.png", "pipe.png")
     for name in ("there.png", *missing_names):
         Image.new("RGB", (8, 8)).save(collection.folder / name)

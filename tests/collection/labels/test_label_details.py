@@ -1,7 +1,7 @@
 """Pictures of some labels: the newest of each, on SQLite and PostgreSQL."""
 
 from sqlalchemy import event, insert, update
-from tests.collection.merge_proposals.test_proposal_search import tagged
+from tests.collection.merge_proposals.test_proposal_search import tag_items_with_labels
 
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read, begin_write
@@ -10,8 +10,8 @@ from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels.label_store import find_example_items
 
 
-def test_the_newest_items_of_each_label_by_one_query(collection: Collection) -> None:
-    label_ids = tagged(collection, {"sea": range(1, 9), "gull": [2, 5], "tern": [], "other": [3]})
+def test_newest_items_of_labels_take_one_query(collection: Collection) -> None:
+    label_ids = tag_items_with_labels(collection, {"sea": range(1, 9), "gull": [2, 5], "tern": [], "other": [3]})
     annotation = {"state": "accepted", "origin": "person", "by": "eve", "at": format_current_time()}
     with begin_write(collection.engine) as connection:
         parts = [{"item_id": 7, "label_id": 1, "region": f"0,0,{n},1", **annotation} for n in (1, 2)]

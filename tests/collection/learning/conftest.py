@@ -30,6 +30,6 @@ def in_use(collection: Collection) -> int | None:
         return find_model_in_use(connection)
 
 
-def count(collection: Collection, table: Any, *where: Any) -> int:
+def count_rows(collection: Collection, table: Any, *where: Any) -> int:
     with begin_read(collection.engine) as connection:
         return connection.execute(select(func.count()).select_from(table).where(*where)).scalar() or 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select, update
-from tests.collection.learning.conftest import OPTIONS, count, in_use, tag_odd_items
+from tests.collection.learning.conftest import OPTIONS, count_rows, in_use, tag_odd_items
 
 from databases import copied
 from picture_collections import suggested
@@ -24,7 +24,7 @@ from wsabie.core.errors import InputError
 from wsabie.storage.atomic_files import DiskFullError
 
 
-def test_one_trains_at_a_time(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+def test_concurrent_training_is_refused(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, _ = tagged
     with lock_models(collection):
         for busy in (train_model, apply_model):
@@ -32,7 +32,7 @@ def test_one_trains_at_a_time(tagged: tuple[Collection, dict[int, dict[str, Any]
                 busy(collection, by="eve")
 
 
-def test_a_full_disk_leaves_the_model_in_use(
+def test_full_disk_keeps_the_model_in_use(
     tagged: tuple[Collection, dict[int, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collection, _ = tagged
@@ -63,7 +63,7 @@ def assert_swept(collection: Collection) -> None:
     for table in (tables.suggestions, tables.item_scores):
         with begin_read(collection.engine) as connection:
             assert set(connection.execute(select(table.c.model_id).distinct()).scalars()) <= set(folder_by_model)
-    assert count(collection, tables.models) == len(folder_by_model)
+    assert count_rows(collection, tables.models) == len(folder_by_model)
 
 
 KILLED = """if True:
@@ -98,7 +98,7 @@ KILLED = """if True:
 
 
 @pytest.fixture(scope="module")
-def killed() -> Iterator[Callable[..., int]]:
+def run_killed_training() -> Iterator[Callable[..., int]]:
     """Trains a collection in a new process that dies at a point; how it ended. What is imported is so only once."""
     command = [sys.executable, "-c", KILLED]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -140,14 +140,14 @@ def folders(tmp_path_factory: pytest.TempPathFactory, database_of_module: str | 
         ("_Training", "publish", "after", "1"),
     ],
 )
-def test_a_kill_leaves_a_whole_model_in_use(
-    tmp_path: Path, point: tuple[str, ...], folders: tuple[Path, Path], killed: Callable[..., int]
+def test_killed_training_leaves_a_complete_model_in_use(
+    tmp_path: Path, point: tuple[str, ...], folders: tuple[Path, Path], run_killed_training: Callable[..., int]
 ) -> None:
     new, trained = folders
     with copied(new if point[0] == "feature_store" else trained, tmp_path / "killed") as folder:
         with open_collection(folder) as collection:
             model_before, suggestions_before = in_use(collection), suggested(collection)
-        assert killed(folder, *point) == -signal.SIGKILL
+        assert run_killed_training(folder, *point) == -signal.SIGKILL
         with open_collection(folder) as collection:
             assert_whole(collection, point, model_before, suggestions_before)
 
@@ -171,7 +171,7 @@ def assert_whole(
     assert_swept(collection)
 
 
-def test_a_killed_look_goes_on(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+def test_killed_inference_is_resumed(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, _ = tagged
     train_model(collection, **OPTIONS)
     with begin_write(collection.engine) as connection:  # as after a kill: some items were not looked at
@@ -182,7 +182,7 @@ def test_a_killed_look_goes_on(tagged: tuple[Collection, dict[int, dict[str, Any
     assert apply_model(collection, by="eve", threads=1).inference.items == 0
 
 
-def test_a_file_with_another_content_is_looked_at_again(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+def test_changed_file_gets_new_suggestions(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, _ = tagged
     train_model(collection, **OPTIONS)
     with begin_read(collection.engine) as connection:

@@ -29,7 +29,7 @@ OPTIONS: dict[str, Any] = {"by": "eve", "features": "colour", "threads": 1, "epo
 Rows = dict[int, dict[str, Any]]
 
 
-def with_tags(collection: Collection) -> tuple[Collection, Rows]:
+def add_tagged_items(collection: Collection) -> tuple[Collection, Rows]:
     """300 drawings of four kinds, tagged by a list."""
     rows_by_item = with_pictures(collection, sample(each=75))
     tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items()}, origin="import", by="list")
@@ -38,14 +38,14 @@ def with_tags(collection: Collection) -> tuple[Collection, Rows]:
 
 @pytest.fixture
 def tagged(collection: Collection) -> tuple[Collection, Rows]:
-    return with_tags(collection)
+    return add_tagged_items(collection)
 
 
 @pytest.fixture(scope="module")
 def two_models(database_of_module: str | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
     """The files of the second are gone."""
     with create_collection(tmp_path_factory.mktemp("two") / "photos", database_of_module) as collection:
-        with_tags(collection)
+        add_tagged_items(collection)
         for _ in range(2):
             train_model(collection, full=True, **OPTIONS | {"epochs": 1})
         shutil.rmtree(collection.models / model_registry.list_models(collection)[0].folder)
@@ -57,27 +57,27 @@ def in_use(collection: Collection) -> int | None:
         return find_model_in_use(connection)
 
 
-def places(collection: Collection) -> dict[int, float]:
+def read_holdout_positions(collection: Collection) -> dict[int, float]:
     """Place of each item's content between 0 and 1, which decides whether it is held out."""
     with begin_read(collection.engine) as connection:
         rows = connection.execute(select(tables.items.c.id, tables.items.c.hash)).all()
     return dict(zip([row[0] for row in rows], compute_hash_positions([row[1] for row in rows]), strict=True))
 
 
-def misled(collection: Collection, rows_by_item: Rows, **options: Any) -> TrainingResult:
+def train_on_wrong_tags(collection: Collection, rows_by_item: Rows, **options: Any) -> TrainingResult:
     """Tag items wrongly that are learnt from, heavily, and learn it."""
-    lies = [item for item, place in places(collection).items() if place > 0.3][:26]
+    lies = [item for item, place in read_holdout_positions(collection).items() if place > 0.3][:26]
     wrong = {item: [KINDS[(KINDS.index(rows_by_item[item]["kind"]) + 1) % 4]] for item in lies}
     tag(collection, {item: [rows_by_item[item]["kind"]] for item in lies}, "rejected")
     tag(collection, wrong)
     return train_model(collection, **OPTIONS | {"epochs": 3}, person_weight=1000, **options)
 
 
-def test_a_model_that_does_worse_is_kept_but_not_used(tagged: tuple[Collection, Rows]) -> None:
+def test_worse_model_is_kept_but_not_used(tagged: tuple[Collection, Rows]) -> None:
     collection, rows_by_item = tagged
     first = train_model(collection, **OPTIONS)
     assert (first.is_in_use, first.facts["rejection_reason"]) == (True, "")
-    second = misled(collection, rows_by_item)
+    second = train_on_wrong_tags(collection, rows_by_item)
     assert (second.method, second.is_in_use, in_use(collection)) == ("corrections", False, first.model)
     assert second.figures["difference"]["MAP"]["high"] < 0
     assert second.facts["rejection_reason"].startswith("it does worse than model 1 on ")
@@ -111,10 +111,10 @@ def test_a_model_that_does_worse_is_kept_but_not_used(tagged: tuple[Collection, 
     assert forecast_training(collection).method == "corrections"
 
 
-def test_a_model_that_does_worse_is_used_where_that_is_asked(tagged: tuple[Collection, Rows]) -> None:
+def test_worse_model_is_used_on_request(tagged: tuple[Collection, Rows]) -> None:
     collection, rows_by_item = tagged
     train_model(collection, **OPTIONS)
-    second = misled(collection, rows_by_item, even_if_worse=True)
+    second = train_on_wrong_tags(collection, rows_by_item, even_if_worse=True)
     assert (second.is_in_use, in_use(collection)) == (True, 2)
     assert second.figures["difference"]["MAP"]["high"] < 0
     compared = compare_models(collection, [1, 2])
@@ -122,16 +122,16 @@ def test_a_model_that_does_worse_is_used_where_that_is_asked(tagged: tuple[Colle
     assert compare_models(collection, [2, 1]).models[1].verdict == "better"
 
 
-def test_of_few_items_none_is_called_worse(tagged: tuple[Collection, Rows], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_few_items_call_no_model_worse(tagged: tuple[Collection, Rows], monkeypatch: pytest.MonkeyPatch) -> None:
     collection, rows_by_item = tagged
     first = train_model(collection, **OPTIONS)
     monkeypatch.setattr(evaluation, "FEWEST_JUDGED", first.figures["items"] + 1)
-    second = misled(collection, rows_by_item)
+    second = train_on_wrong_tags(collection, rows_by_item)
     assert second.figures["difference"]["MAP"]["high"] < 0
     assert (second.is_in_use, second.facts["rejection_reason"]) == (True, "")
 
 
-def test_a_comparison_says_what_the_training_said(tagged: tuple[Collection, Rows]) -> None:
+def test_comparison_repeats_the_metrics_of_training(tagged: tuple[Collection, Rows]) -> None:
     collection, rows_by_item = tagged
     first = train_model(collection, **OPTIONS)
     tag(collection, {item: ["seen", rows_by_item[item]["kind"]] for item in list(rows_by_item)[:15]})
@@ -154,7 +154,7 @@ def test_a_comparison_says_what_the_training_said(tagged: tuple[Collection, Rows
     assert convert_records(comparison)["models"][1]["difference"]["MAP"]["mean"] == newer.difference["MAP"].mean
 
 
-def test_tags_of_today_judge_all_models(tagged: tuple[Collection, Rows]) -> None:
+def test_comparison_uses_current_tags(tagged: tuple[Collection, Rows]) -> None:
     collection, _ = tagged
     train_model(collection, **OPTIONS)
     train_model(collection, full=True, **OPTIONS)
@@ -168,11 +168,11 @@ def test_tags_of_today_judge_all_models(tagged: tuple[Collection, Rows]) -> None
     assert merged.models[0].figures == merged.models[1].figures
 
 
-def test_what_one_of_them_has_learnt_from_judges_none(tagged: tuple[Collection, Rows]) -> None:
+def test_comparison_excludes_items_that_a_model_was_trained_on(tagged: tuple[Collection, Rows]) -> None:
     """More contents are held out after tags are taken away, and the older model knows some of them."""
     collection, rows_by_item = tagged
     train_model(collection, **OPTIONS)
-    where = places(collection)
+    where = read_holdout_positions(collection)
     low = [item for item, place in where.items() if place <= 0.15]
     tag(collection, {item: [rows_by_item[item]["kind"]] for item in low[2:]}, None)
     second = train_model(collection, full=True, **OPTIONS)
@@ -189,10 +189,10 @@ def test_what_one_of_them_has_learnt_from_judges_none(tagged: tuple[Collection, 
         compare_models(collection, [1, 3])
 
 
-def test_a_correction_would_choose_by_what_it_knows(tagged: tuple[Collection, Rows]) -> None:
+def test_too_few_holdout_tags_force_full_training(tagged: tuple[Collection, Rows]) -> None:
     collection, rows_by_item = tagged
     train_model(collection, **OPTIONS)
-    low = [item for item, place in places(collection).items() if place <= 0.15]
+    low = [item for item, place in read_holdout_positions(collection).items() if place <= 0.15]
     tag(collection, {item: [rows_by_item[item]["kind"]] for item in low[2:]}, None)
     tag(collection, {item: ["few"] for item in list(rows_by_item)[:3]})
     result = train_model(collection, **OPTIONS)
@@ -202,7 +202,7 @@ def test_a_correction_would_choose_by_what_it_knows(tagged: tuple[Collection, Ro
     )
 
 
-def test_models_of_other_descriptions_and_lost_rows(tagged: tuple[Collection, Rows]) -> None:
+def test_models_with_other_extractors_or_lost_rows_are_compared(tagged: tuple[Collection, Rows]) -> None:
     collection, _ = tagged
     train_model(collection, **OPTIONS)
     second = train_model(collection, **OPTIONS | {"features": "hog", "even_if_worse": True})
@@ -217,7 +217,7 @@ def test_models_of_other_descriptions_and_lost_rows(tagged: tuple[Collection, Ro
     assert compare_models(collection, [1, 2]) == comparison  # described again
     with lock_models(collection):
         assert compare_models(collection, [1, 2]) == comparison
-    missing_item = next(item for item, place in places(collection).items() if place <= 0.15)
+    missing_item = next(item for item, place in read_holdout_positions(collection).items() if place <= 0.15)
     for rows in collection.features.glob("*/*.parquet"):
         rows.unlink()
     (collection.folder / f"{missing_item - 1:04d}.webp").unlink()
@@ -244,12 +244,12 @@ def test_models_of_other_descriptions_and_lost_rows(tagged: tuple[Collection, Ro
         ([1, 2], "model 2 cannot be used"),
     ],
 )
-def test_what_cannot_be_compared(two_models: Collection, model_ids: list[int], why: str) -> None:
+def test_invalid_comparisons_are_refused(two_models: Collection, model_ids: list[int], why: str) -> None:
     with pytest.raises(InputError, match=why):
         compare_models(two_models, model_ids)
 
 
-def test_the_way_back_is_a_stack(tagged: tuple[Collection, Rows]) -> None:
+def test_rollbacks_form_a_stack(tagged: tuple[Collection, Rows]) -> None:
     collection, _ = tagged
     for _ in range(3):
         train_model(collection, full=True, **OPTIONS | {"epochs": 1})
@@ -268,7 +268,7 @@ def test_the_way_back_is_a_stack(tagged: tuple[Collection, Rows]) -> None:
         model_registry.read_model(collection, 2)
 
 
-def test_a_first_model_has_no_way_back_and_all_is_new(tagged: tuple[Collection, Rows]) -> None:
+def test_first_model_has_no_rollback(tagged: tuple[Collection, Rows]) -> None:
     collection, _ = tagged
     assert forecast_training(collection) == RetrainForecast(300, "full", "there is no model in use yet")
     train_model(collection, **OPTIONS)
@@ -285,7 +285,7 @@ def test_a_first_model_has_no_way_back_and_all_is_new(tagged: tuple[Collection, 
     assert isinstance(model_registry.find_rollback(collection), Rollback)
 
 
-def test_every_epoch_is_told_and_kept(tagged: tuple[Collection, Rows]) -> None:
+def test_learning_curve_holds_every_epoch(tagged: tuple[Collection, Rows]) -> None:
     collection, _ = tagged
     points: list[Point] = []
     first = train_model(collection, **OPTIONS, watch=points.append)
@@ -303,7 +303,7 @@ def test_every_epoch_is_told_and_kept(tagged: tuple[Collection, Rows]) -> None:
     assert model_registry.read_model(collection, 2).facts["curve"] == points
 
 
-def test_a_curve_keeps_its_ends_and_a_bounded_number() -> None:
+def test_long_learning_curve_keeps_its_ends_and_a_bounded_length() -> None:
     curve = LearningCurve()
     assert curve.points == []
     for epoch in range(1, 5001):
@@ -316,6 +316,6 @@ def test_a_curve_keeps_its_ends_and_a_bounded_number() -> None:
 
 
 @pytest.mark.parametrize("epochs", [0, -1, 10_001])
-def test_epochs_that_cannot_be(collection: Collection, epochs: int) -> None:
+def test_invalid_epochs_are_refused(collection: Collection, epochs: int) -> None:
     with pytest.raises(InputError, match=f"{epochs} epochs cannot be; give a number from 1 to 10,000"):
         train_model(collection, by="eve", epochs=epochs)

@@ -79,7 +79,7 @@ def test_probabilities_are_calibrated(trained: tuple[Collection, dict[int, dict[
     assert set(load_holdout_suggestions(opened.path).right.tolist()) == {0, 1}
 
 
-def test_a_threshold_keeps_what_it_promises(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+def test_threshold_keeps_its_precision(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, rows_by_item = trained
     opened = load_model(collection)
     limits = opened.threshold(0.5)
@@ -109,7 +109,7 @@ def test_a_threshold_keeps_what_it_promises(trained: tuple[Collection, dict[int,
     st.integers(1, 20),
     st.integers(1, 20),
 )
-def test_how_sure_a_suggestion_is_is_the_threshold_the_other_way_round(
+def test_suggestion_precision_is_the_inverse_of_thresholds(
     holdout_rows: list[tuple[int, int, bool]], twentieth: int, repetitions: int
 ) -> None:
     """Few distinct probabilities give ties; some labels have enough suggestions for a threshold of their own."""
@@ -121,7 +121,7 @@ def test_how_sure_a_suggestion_is_is_the_threshold_the_other_way_round(
     assert reached.tolist() == [q >= limits.of(label) for label, q in zip(label_ids.tolist(), p.tolist(), strict=True)]
 
 
-def test_the_tags_of_a_held_out_item_do_not_change_its_own_probabilities() -> None:
+def test_calibration_excludes_the_items_own_tags() -> None:
     """They are fitted to the tags of other items, so that they are no better than those of new items."""
     draw = np.random.default_rng(0)
     kinds = np.arange(120) % 4
@@ -147,7 +147,7 @@ def test_the_tags_of_a_held_out_item_do_not_change_its_own_probabilities() -> No
     assert of_others[0] != of_others[1]
 
 
-def test_no_tag_fits_most_items_of_another_domain(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+def test_most_items_of_another_domain_fit_no_tag(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     """Flat colours are no computers, animals or people; drawings of these are. Of noise a model thinks anything."""
     import io
 
@@ -200,7 +200,7 @@ def test_accepted_suggestions_are_one_entry(trained: tuple[Collection, dict[int,
         apply_model(collection, by="eve", accept_above=1.5)
 
 
-def test_a_look_is_told_in_the_journal(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+def test_inference_is_recorded_in_the_journal(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, _ = trained
     apply_model(collection, by="eve", threads=1)
     n_before = len(read_history(collection.engine, 500))
@@ -213,7 +213,7 @@ def test_a_look_is_told_in_the_journal(trained: tuple[Collection, dict[int, dict
     assert line.summary == f"model {result.model} looked at {counts_text}"
 
 
-def test_near_items(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+def test_similar_items_are_found(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, rows_by_item = trained
     embeddings = item_index.load_item_embeddings(load_model(collection).path, 100)
     assert embeddings.items.tolist()[:300] == list(rows_by_item)
@@ -222,7 +222,7 @@ def test_near_items(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> No
     assert 5 not in [near_item.item for near_item in near]
     expected = np.sort(at @ at[4])[::-1][1:8]
     assert np.allclose([near_item.score for near_item in near], expected, atol=1e-5)
-    label = {name: label_id for label_id, name in _labels(collection).items()}["people"]
+    label = {name: label_id for label_id, name in _read_labels(collection).items()}["people"]
     people = find_items_of_labels(collection, [[label]], 20)[0]
     assert (
         np.mean(
@@ -239,7 +239,7 @@ def test_near_items(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> No
     assert find_items_of_labels(collection, [[label], [77]], 15, exclude=but) == [people[5:], []]
 
 
-def test_items_that_are_gone_are_not_near(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+def test_missing_items_are_not_similar(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, _ = trained
     first = item_index.find_similar_items(collection, 8, 30)
     with begin_write(collection.engine) as connection:
@@ -252,7 +252,7 @@ def test_items_that_are_gone_are_not_near(trained: tuple[Collection, dict[int, d
         connection.execute(tables.items.update().where(tables.items.c.id.in_(missing_items)).values(state="present"))
 
 
-def test_points_are_kept_by_item_and_content() -> None:
+def test_item_embeddings_are_merged_by_item_and_content() -> None:
     embeddings = item_index.ItemEmbeddings(np.array([1, 3]), np.array([7, 8], np.uint64), np.eye(2, dtype=np.float32))
     union = embeddings.merge(
         item_index.ItemEmbeddings(np.array([2, 3]), np.array([5, 6], np.uint64), np.ones((2, 2), np.float32))
@@ -263,7 +263,7 @@ def test_points_are_kept_by_item_and_content() -> None:
     assert compute_mark("f" * 32) == 2**64 - 1
 
 
-def _labels(collection: Collection) -> dict[int, str]:
+def _read_labels(collection: Collection) -> dict[int, str]:
     from wsabie.collection.labels.label_store import read_label_names
 
     with begin_read(collection.engine) as connection:
@@ -277,7 +277,7 @@ def run_json(*words: object) -> dict[str, Any]:
     return document
 
 
-def _times(folder: Path) -> tuple[str, str, int]:
+def _read_times(folder: Path) -> tuple[str, str, int]:
     """When the model in use was made, when it looked at an item according to an export, and the item."""
     run_json("export", folder, folder / "suggested.jsonl", "--state", "suggested", "--overwrite")
     tags = [json.loads(line) for line in (folder / "suggested.jsonl").read_text().splitlines()]
@@ -291,7 +291,7 @@ def _times(folder: Path) -> tuple[str, str, int]:
     return created, scored, item.id
 
 
-def test_the_commands(tmp_path: Path, database: str | None) -> None:
+def test_learning_commands_train_apply_and_roll_back(tmp_path: Path, database: str | None) -> None:
     """Emoji as files, tagged with what they are called in English and German."""
     import pyarrow.parquet as pq
 
@@ -309,10 +309,10 @@ def test_the_commands(tmp_path: Path, database: str | None) -> None:
     assert run_json("apply", folder, "--threads", 1, "--min-precision", 0.9)["coverage"]["precision"] == 0.9
     accepted = run_json("apply", folder, "--threads", 1, "--accept-above", 0.3)["accepted"]["added"]
     assert run_json("history", folder)["entries"][0]["changes"] == accepted
-    created, scored, _ = _times(folder)
+    created, scored, _ = _read_times(folder)
     assert created < scored
     run_json("apply", folder, "--threads", 1, "--all-items")
-    assert scored < _times(folder)[1]
+    assert scored < _read_times(folder)[1]
     assert [m["in_use"] for m in run_json("models", folder)["models"]] == [True, False]
     assert run_json("models", folder, "--use", 1)["switch"] == {"model": 1, "previous_model": 2, "unseen_items": 0}
     assert run_json("models", folder, "--use", 2)["switch"]["previous_model"] == 1
@@ -347,7 +347,7 @@ def test_the_commands(tmp_path: Path, database: str | None) -> None:
         assert wrong.exit_code == 1, words
 
 
-def test_thresholds_are_made_once(
+def test_thresholds_are_computed_once(
     trained: tuple[Collection, dict[int, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded = []
@@ -360,7 +360,7 @@ def test_thresholds_are_made_once(
     assert loaded == [opened.path]
 
 
-def test_many_rows_of_suggestions_are_replaced(collection: Collection) -> None:
+def test_many_suggestions_are_replaced(collection: Collection) -> None:
     """`--all-items` leaves nothing of the look before, in either database."""
     rows_by_item = with_pictures(collection, sample(KINDS, each=10))
     tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items()})
@@ -376,9 +376,7 @@ def test_many_rows_of_suggestions_are_replaced(collection: Collection) -> None:
     assert load_model(collection).threshold(0.2).precision == 0.2
 
 
-def test_a_label_that_is_deleted_while_a_model_looks_is_left_out(
-    collection: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_label_deleted_during_inference_is_skipped(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     rows_by_item = with_pictures(collection, sample(KINDS, each=10))
     tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items()})
     train_model(collection, by="eve", features="colour", threads=1, epochs=5, dim=10)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sqlalchemy import select
-from tests.collection.learning.conftest import OPTIONS, count, in_use, tag_odd_items
+from tests.collection.learning.conftest import OPTIONS, count_rows, in_use, tag_odd_items
 
 from picture_collections import suggested, tag
 from wsabie.collection.annotations.decisions import Decision, write_decisions
@@ -27,7 +27,7 @@ from wsabie.io.records import Item
 from wsabie.search.approximate_index import ApproximateIndex
 
 
-def test_a_first_model_then_corrections_then_undo(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+def test_first_model_is_corrected_and_undone(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, rows_by_item = tagged
     first = train_model(collection, **OPTIONS)
     assert (first.method, first.figures["before"], in_use(collection)) == ("full", None, first.model)
@@ -50,7 +50,7 @@ def test_a_first_model_then_corrections_then_undo(tagged: tuple[Collection, dict
     assert train_model(collection, full=True, **OPTIONS).method == "full"
 
 
-def test_figures_of_both_models_are_of_the_same_items(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+def test_both_models_are_evaluated_on_the_same_items(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, rows_by_item = tagged
     first = train_model(collection, **OPTIONS)
     again = train_model(collection, full=True, **OPTIONS)  # the same data, seed and settings: the same model
@@ -62,7 +62,7 @@ def test_figures_of_both_models_are_of_the_same_items(tagged: tuple[Collection, 
     assert (examples.held_out == (low <= max(HELD_OUT, np.sort(low)[4]))).all()  # chosen by content alone
 
 
-def test_a_seed_gives_the_same_model(tmp_path: Path, tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+def test_equal_seeds_give_equal_models(tmp_path: Path, tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     """In whichever database."""
     collection, _ = tagged
     train_model(collection, seed=3, **OPTIONS)
@@ -72,7 +72,7 @@ def test_a_seed_gives_the_same_model(tmp_path: Path, tagged: tuple[Collection, d
         assert suggested(second_collection) == suggested(collection)
 
 
-def test_rejected_and_accepted_pairs_are_never_suggested(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+def test_decided_pairs_are_never_suggested(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, rows_by_item = tagged
     train_model(collection, **OPTIONS)
     untagged_items = [item for item in rows_by_item if item % 2 == 0][:10]
@@ -90,13 +90,11 @@ def test_rejected_and_accepted_pairs_are_never_suggested(tagged: tuple[Collectio
     assert all(best[item][0] not in suggested(collection)[item] for item in untagged_items)
 
 
-def test_a_rejected_label_falls_below_the_tags_of_its_item(
-    tagged: tuple[Collection, dict[int, dict[str, Any]]],
-) -> None:
+def test_rejected_label_falls_below_the_tags_of_its_item(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, rows_by_item = tagged
     tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items()})
     train_model(collection, full=True, **OPTIONS)
-    at = dict(zip(rows_by_item, _scores(collection, rows_by_item), strict=True))
+    at = dict(zip(rows_by_item, _compute_scores(collection, rows_by_item), strict=True))
     kinds = sorted({row["kind"] for row in rows_by_item.values()})
     close = {
         item: max((kind for kind in kinds if kind != row["kind"]), key=lambda kind, item=item: at[item][kind])
@@ -106,13 +104,13 @@ def test_a_rejected_label_falls_below_the_tags_of_its_item(
     margins_before = [at[item][rows_by_item[item]["kind"]] - at[item][label] for item, label in close.items()]
     tag(collection, {item: [label] for item, label in close.items()}, "rejected")
     train_model(collection, full=True, **OPTIONS)
-    at = dict(zip(rows_by_item, _scores(collection, rows_by_item), strict=True))
+    at = dict(zip(rows_by_item, _compute_scores(collection, rows_by_item), strict=True))
     margins_after = [at[item][rows_by_item[item]["kind"]] - at[item][label] for item, label in close.items()]
     assert np.mean(margins_after) > np.mean(margins_before) + 0.02
     assert np.mean(np.array(margins_after) > margins_before) > 0.5
 
 
-def _scores(collection: Collection, rows_by_item: dict[int, dict[str, Any]]) -> list[dict[str, float]]:
+def _compute_scores(collection: Collection, rows_by_item: dict[int, dict[str, Any]]) -> list[dict[str, float]]:
     """Scores of each item by the model in use, by label."""
     opened = model_registry.load_model(collection)
     with begin_read(collection.engine) as connection:
@@ -123,7 +121,7 @@ def _scores(collection: Collection, rows_by_item: dict[int, dict[str, Any]]) -> 
     return [dict(zip(opened.model.vocabulary_, row, strict=True)) for row in scores.tolist()]
 
 
-def test_labels_merged_and_renamed_after_training_are_suggested_as_they_are_now(
+def test_merged_and_renamed_labels_are_suggested_by_current_name(
     tagged: tuple[Collection, dict[int, dict[str, Any]]],
 ) -> None:
     collection, rows_by_item = tagged
@@ -145,7 +143,7 @@ def test_labels_merged_and_renamed_after_training_are_suggested_as_they_are_now(
     }
 
 
-def test_a_label_whose_making_was_undone_is_not_suggested(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+def test_label_removed_by_undo_is_not_suggested(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, rows_by_item = tagged
     tag(collection, {item: ["wrong"] for item in rows_by_item if item % 2})
     train_model(collection, **OPTIONS)
@@ -159,7 +157,7 @@ def test_a_label_whose_making_was_undone_is_not_suggested(tagged: tuple[Collecti
     assert in_use(collection) == 2
 
 
-def test_a_model_folder_deleted_by_hand(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+def test_deleted_model_folder_is_reported(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, _ = tagged
     first = train_model(collection, **OPTIONS)
     shutil.rmtree(collection.models / model_registry.list_models(collection)[0].folder)
@@ -174,7 +172,7 @@ def test_a_model_folder_deleted_by_hand(tagged: tuple[Collection, dict[int, dict
     assert train_model(collection, full=True, **OPTIONS).model == 3
 
 
-def test_the_shelf_switches_back_and_puts_away(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+def test_models_are_switched_and_removed(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, _ = tagged
     for _ in range(3):
         train_model(collection, full=True, **OPTIONS)
@@ -186,14 +184,14 @@ def test_the_shelf_switches_back_and_puts_away(tagged: tuple[Collection, dict[in
     assert {path.name for path in collection.models.iterdir()} == {
         m.folder for m in model_registry.list_models(collection)
     }
-    assert count(collection, tables.suggestions, tables.suggestions.c.model_id == 2) == 0
+    assert count_rows(collection, tables.suggestions, tables.suggestions.c.model_id == 2) == 0
     with pytest.raises(InputError, match="model 2 cannot be used"):
         model_registry.use_model(collection, 2, by="eve")
     with pytest.raises(InputError, match="there is no model 9"):
         model_registry.use_model(collection, 9, by="eve")
 
 
-def test_a_new_model_has_an_index_if_the_one_before_had(
+def test_new_model_keeps_the_index_setting(
     tagged: tuple[Collection, dict[int, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("faiss", reason="faiss is not installed")
@@ -208,7 +206,7 @@ def test_a_new_model_has_an_index_if_the_one_before_had(
     assert [type(index) for index in indices] == [ApproximateIndex] * 2
 
 
-def test_a_persons_tag_weighs_more_and_regions_are_left_out(
+def test_tags_of_people_weigh_more_and_regions_are_excluded(
     tagged: tuple[Collection, dict[int, dict[str, Any]]],
 ) -> None:
     collection, _ = tagged

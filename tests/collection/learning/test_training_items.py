@@ -20,7 +20,7 @@ from wsabie.collection.scan.scanner import scan_collection
 from wsabie.core.errors import InputError
 
 
-def test_too_little_is_told(collection: Collection) -> None:
+def test_too_few_tagged_items_are_refused(collection: Collection) -> None:
     with pytest.raises(InputError, match="has 0 items with tags, of 0 labels; learning needs at least 20"):
         train_model(collection, **OPTIONS)
     rows_by_item = with_pictures(collection, sample(each=5))
@@ -32,9 +32,7 @@ def test_too_little_is_told(collection: Collection) -> None:
     assert not collection.models.exists()
 
 
-def test_files_that_changed_are_told_where_too_few_are_left(
-    tagged: tuple[Collection, dict[int, dict[str, Any]]],
-) -> None:
+def test_changed_files_are_named_when_too_few_remain(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, _ = tagged
     train_model(collection, **OPTIONS)
     for rows_of in collection.features.glob("*/*.parquet"):
@@ -53,7 +51,7 @@ def test_files_that_changed_are_told_where_too_few_are_left(
     assert train_model(collection, full=True, **OPTIONS).changed == 0
 
 
-def test_files_that_all_went_away_are_told(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+def test_missing_files_are_named_when_none_remain(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, _ = tagged
     for path in collection.folder.glob("*.webp"):
         path.rename(path.with_name(f"other-{path.name}"))
@@ -61,7 +59,7 @@ def test_files_that_all_went_away_are_told(tagged: tuple[Collection, dict[int, d
         train_model(collection, **OPTIONS | {"features": "visual-words"})
 
 
-def test_tagged_items_whose_files_are_missing_are_told(collection: Collection) -> None:
+def test_tagged_items_with_missing_files_are_reported(collection: Collection) -> None:
     rows_by_item = with_pictures(collection, sample(each=12))
     tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items()})
     for path in sorted(collection.folder.glob("*.webp"))[:-3]:
@@ -73,14 +71,14 @@ def test_tagged_items_whose_files_are_missing_are_told(collection: Collection) -
         train_model(collection, **OPTIONS)
 
 
-def test_items_that_carry_all_labels_teach_no_probability(collection: Collection) -> None:
+def test_labels_on_all_items_are_refused(collection: Collection) -> None:
     tag(collection, dict.fromkeys(with_pictures(collection, sample(each=15)), ("a", "b")))
     with pytest.raises(InputError, match="carry all labels"):
         train_model(collection, **OPTIONS)
     assert in_use(collection) is None
 
 
-def test_models_of_a_collection_see_pictures_alone(collection: Collection) -> None:
+def test_collections_of_documents_are_refused(collection: Collection) -> None:
     for number in range(25):
         folder = collection.folder / ("sea" if number % 2 else "land")
         folder.mkdir(exist_ok=True)
@@ -108,7 +106,7 @@ def test_unreadable_and_changed_files_are_counted(tagged: tuple[Collection, dict
     assert result.inference.items == 78
 
 
-def test_items_of_one_content_share_a_row_and_decisions(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+def test_items_of_equal_content_share_a_row_and_decisions(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, _ = tagged
     shutil.copy(collection.folder / "0000.webp", collection.folder / "twin.webp")
     twin = add_item(collection, collection.folder / "twin.webp")
@@ -126,7 +124,7 @@ def test_items_of_one_content_share_a_row_and_decisions(tagged: tuple[Collection
     assert len(store.places) == 80
 
 
-def test_only_what_is_missing_is_described(
+def test_only_missing_features_are_extracted(
     tagged: tuple[Collection, dict[int, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collection, _ = tagged

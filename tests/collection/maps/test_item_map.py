@@ -56,7 +56,7 @@ def by_umap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(item_map, "compute_umap", lambda points, start: 2 * start)
 
 
-def test_principal_components_are_those_of_scikit_learn() -> None:
+def test_principal_components_equal_those_of_scikit_learn() -> None:
     from sklearn.decomposition import PCA
 
     rng = np.random.default_rng(0)
@@ -69,7 +69,7 @@ def test_principal_components_are_those_of_scikit_learn() -> None:
     assert ours.share == pytest.approx(theirs.explained_variance_ratio_.sum(), rel=1e-4)
 
 
-def test_the_same_points_give_the_same_bits_whatever_the_length() -> None:
+def test_projection_of_equal_points_is_bitwise_equal() -> None:
     points = np.random.default_rng(0).normal(size=(20_000, 20)).astype(np.float32)
     once, again = (item_map.compute_principal_components(points), item_map.compute_principal_components(points.copy()))
     assert (once.places(points) == again.places(points)).all()
@@ -79,7 +79,7 @@ def test_the_same_points_give_the_same_bits_whatever_the_length() -> None:
         assert np.isfinite(item_map.compute_principal_components(few).places(few)).all()
 
 
-def test_items_of_a_kind_lie_together_and_labels_among_theirs(trained_collection: Collection) -> None:
+def test_items_of_a_label_lie_together_on_the_map(trained_collection: Collection) -> None:
     built_map = item_map.build_map(trained_collection)
     assert (built_map.method, len(built_map.items)) == ("pca", 80)
     assert 0.1 < built_map.share < 1  # type: ignore[operator]
@@ -93,7 +93,7 @@ def test_items_of_a_kind_lie_together_and_labels_among_theirs(trained_collection
     assert len(item_map.place_labels(trained_collection, built_map, 3)) == 3
 
 
-def test_only_items_that_are_present_are_on_the_map(trained_collection: Collection) -> None:
+def test_map_holds_only_present_items(trained_collection: Collection) -> None:
     map_before = item_map.build_map(trained_collection)
     with begin_write(trained_collection.engine) as connection:
         connection.execute(update(tables.items).where(tables.items.c.id == 7).values(state="missing"))
@@ -106,7 +106,7 @@ def test_only_items_that_are_present_are_on_the_map(trained_collection: Collecti
     }
 
 
-def test_other_items_missing_are_another_map_where_their_numbers_sum_up_alike(trained_collection: Collection) -> None:
+def test_map_version_depends_on_the_missing_items(trained_collection: Collection) -> None:
     versions, c = [], tables.items.c
     for missing in ((), (1, 4), (2, 3), (1, 5, 6), (2, 3, 7)):  # of the last two the squares sum up alike, too
         with begin_write(trained_collection.engine) as connection:
@@ -118,7 +118,7 @@ def test_other_items_missing_are_another_map_where_their_numbers_sum_up_alike(tr
     assert len(set(versions)) == 5
 
 
-def test_points_that_are_saved_while_a_map_is_drawn(
+def test_embeddings_saved_during_a_map_build_are_ignored(
     trained_collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = load_model_in_use(trained_collection)
@@ -138,7 +138,7 @@ def test_points_that_are_saved_while_a_map_is_drawn(
     assert item_map.build_map(trained_collection) is built_map
 
 
-def test_labels_follow_merges_and_are_those_of_the_model_that_was_drawn(trained_collection: Collection) -> None:
+def test_map_labels_follow_merges_and_their_model(trained_collection: Collection) -> None:
     def at() -> dict[str, tuple[float, float]]:
         return {label.name: (label.x, label.y) for label in item_map.place_labels(trained_collection, built_map)}
 
@@ -162,7 +162,7 @@ def test_labels_follow_merges_and_are_those_of_the_model_that_was_drawn(trained_
     assert at() == places_before  # another model is in use by now
 
 
-def test_an_item_counts_once_whatever_its_regions(trained_collection: Collection) -> None:
+def test_item_counts_once_for_all_its_regions(trained_collection: Collection) -> None:
     built_map = item_map.build_map(trained_collection)
     counts_before = {label.name: label.accepted for label in item_map.place_labels(trained_collection, built_map)}
     with begin_entry(trained_collection.engine, "eve", "tag", "tagged") as change:
@@ -172,13 +172,13 @@ def test_an_item_counts_once_whatever_its_regions(trained_collection: Collection
     assert counts_after == counts_before
 
 
-def test_many_who_ask_at_once_are_given_what_is_theirs() -> None:
+def test_concurrent_cache_readers_get_their_own_value() -> None:
     few, keys = FileCache[str](2), [str(n % 5) for n in range(200)]
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(lambda key: few.get(key, lambda: f"of {key}"), keys)) == [f"of {key}" for key in keys]
 
 
-def test_a_umap_is_kept_and_new_items_go_beside_their_like(trained_collection: Collection, by_umap: None) -> None:
+def test_umap_is_saved_and_places_new_items(trained_collection: Collection, by_umap: None) -> None:
     with pytest.raises(InputError, match="no UMAP of the model in use yet; have it computed first"):
         item_map.build_map(trained_collection, "umap")
     assert item_map.list_projections(trained_collection)[1].state in ("none", "not installed")
@@ -204,7 +204,7 @@ def test_a_umap_is_kept_and_new_items_go_beside_their_like(trained_collection: C
     assert item_map.compute_projection(trained_collection).state == "ready"
 
 
-def test_a_umap_of_another_model_or_a_damaged_one_does_not_count(trained_collection: Collection, by_umap: None) -> None:
+def test_umap_of_another_model_or_damaged_is_ignored(trained_collection: Collection, by_umap: None) -> None:
     item_map.compute_projection(trained_collection)
     map_folder = load_model_in_use(trained_collection).path / "map"
     for file in (map_folder / "tensors").iterdir():
@@ -219,7 +219,7 @@ def test_a_umap_of_another_model_or_a_damaged_one_does_not_count(trained_collect
     assert item_map.build_map(trained_collection).model == 2
 
 
-def test_umap_itself_on_drawings(trained_collection: Collection) -> None:
+def test_umap_projects_drawings(trained_collection: Collection) -> None:
     pytest.importorskip("umap", reason="umap-learn is not installed: pip install 'wsabie[map]'")
     assert item_map.compute_projection(trained_collection).state == "ready"
     built_map = item_map.build_map(trained_collection, "umap")
@@ -230,7 +230,7 @@ def test_umap_itself_on_drawings(trained_collection: Collection) -> None:
     assert (item_map.build_map(trained_collection, "umap").places == built_map.places).all()
 
 
-def test_without_umap_one_sentence_says_what_to_install(
+def test_missing_umap_error_names_the_install_command(
     trained_collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(item_map, "has_umap", lambda: False)
@@ -243,7 +243,7 @@ def test_without_umap_one_sentence_says_what_to_install(
         item_map.compute_umap(np.ones((3, 2), np.float32), np.zeros((3, 2), np.float32))
 
 
-def test_colours_tell_what_is_decided_and_what_is_suggested(trained_collection: Collection) -> None:
+def test_map_colours_show_decisions_and_suggestions(trained_collection: Collection) -> None:
     tag(trained_collection, {3: ["food"]}, "rejected")
     item_ids, states = item_map.colour_items(trained_collection, "food")
     assert (np.diff(item_ids) > 0).all()
@@ -259,12 +259,12 @@ def test_colours_tell_what_is_decided_and_what_is_suggested(trained_collection: 
         item_map.colour_items(trained_collection, "no such label")
 
 
-def test_nothing_to_draw(collection: Collection) -> None:
+def test_map_without_a_model_is_refused(collection: Collection) -> None:
     with pytest.raises(InputError, match="has no model yet"):
         item_map.build_map(collection)
 
 
-def test_a_model_that_has_seen_nothing(trained_collection: Collection) -> None:
+def test_model_without_embeddings_has_no_map(trained_collection: Collection) -> None:
     opened = load_model_in_use(trained_collection)
     points = load_item_embeddings(opened.path, opened.model.dim)
     save_item_embeddings(
@@ -278,7 +278,7 @@ def test_a_model_that_has_seen_nothing(trained_collection: Collection) -> None:
         item_map.build_map(trained_collection)
 
 
-def test_items_by_their_numbers(trained_collection: Collection) -> None:
+def test_items_are_listed_by_id(trained_collection: Collection) -> None:
     page = read_item_page(trained_collection, ItemFilter(ids=(5, 3, 9999, 3)))
     assert [item.id for item in page.items] == [3, 5]
     assert page.total == 2
@@ -289,7 +289,7 @@ def test_items_by_their_numbers(trained_collection: Collection) -> None:
             read_item_page(trained_collection, ItemFilter(ids=wrong))
 
 
-def test_the_command(tmp_path: Path, database: str | None, by_umap: None) -> None:
+def test_map_command_writes_a_table_of_coordinates(tmp_path: Path, database: str | None, by_umap: None) -> None:
     with create_collection(tmp_path / "drawings", database) as collection:
         rows_by_item = with_pictures(collection, sample(KINDS, each=20))
         tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items() if item % 3})

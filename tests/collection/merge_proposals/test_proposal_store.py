@@ -8,9 +8,9 @@ from sqlalchemy import insert, update
 from tests.collection.merge_proposals.test_proposal_search import (
     exclude_labels,
     list_merge_names,
-    merged,
-    scenes,
-    tagged,
+    make_scenes,
+    merge_names,
+    tag_items_with_labels,
 )
 
 from wsabie.collection.db import tables
@@ -26,56 +26,56 @@ CLEAR = {"Old town": [1], "old-town": [2, 3], "café": [4, 5], "cafe": [], "Tree
 ALL_PROPOSALS = [("Tree", ["tree", "TREE"]), ("café", ["cafe"]), ("old-town", ["Old town"])]
 
 
-def now_shown(status: ProposalStatus) -> list[tuple[str, list[str]]]:
+def list_shown_proposals(status: ProposalStatus) -> list[tuple[str, list[str]]]:
     return sorted((p.target.name, [label.name for label in p.labels]) for p in status.proposals)
 
 
-def test_before_anybody_looked_there_is_nothing(collection: Collection) -> None:
-    tagged(collection, CLEAR)
+def test_unread_collection_has_no_stored_proposals(collection: Collection) -> None:
+    tag_items_with_labels(collection, CLEAR)
     assert read_proposals(collection) == ProposalStatus(None, 0, False, [])
 
 
-def test_what_is_kept_is_what_was_found(collection: Collection) -> None:
+def test_stored_proposals_equal_computed_ones(collection: Collection) -> None:
     languages = {"Möwe": "de", "seagull": "en"}
     twice = [*range(1, 41, 2), *range(101, 105)]
-    tagged(collection, scenes(Möwe=twice, seagull=twice, **CLEAR), languages)
+    tag_items_with_labels(collection, make_scenes(Möwe=twice, seagull=twice, **CLEAR), languages)
     fresh = refresh_proposals(collection, language="en")
     stored = read_proposals(collection)
     assert stored.proposals == fresh.proposals
     assert (stored.snapshot.total, stored.snapshot.labels, stored.n_changes) == (fresh.total, fresh.labels, 0)  # type: ignore[union-attr]
-    assert ("seagull", ["Möwe"]) in now_shown(stored)
+    assert ("seagull", ["Möwe"]) in list_shown_proposals(stored)
 
 
-def test_merged_renamed_and_kept_apart_since(collection: Collection) -> None:
-    tagged(collection, CLEAR)
+def test_stored_proposals_follow_merges_renames_and_exclusions(collection: Collection) -> None:
+    tag_items_with_labels(collection, CLEAR)
     refresh_proposals(collection)
-    assert now_shown(read_proposals(collection)) == [
+    assert list_shown_proposals(read_proposals(collection)) == [
         ("Tree", ["tree", "TREE"]),
         ("café", ["cafe"]),
         ("old-town", ["Old town"]),
     ]
-    merged(collection, ["Old town"], "old-town")
+    merge_names(collection, ["Old town"], "old-town")
     exclude_labels(collection, ["café", "cafe"])
     label_list.edit_label(collection, "TREE", "eve", name="Baum")
     status = read_proposals(collection)
-    assert now_shown(status) == [("Tree", ["tree", "Baum"])]
+    assert list_shown_proposals(status) == [("Tree", ["tree", "Baum"])]
     assert status.n_changes == 3
     assert {reason.second for reason in status.proposals[0].reasons} == {"tree", "TREE"}  # as they were called then
-    merged(collection, ["tree"], "Tree")
-    assert now_shown(read_proposals(collection)) == [("Tree", ["Baum"])]
+    merge_names(collection, ["tree"], "Tree")
+    assert list_shown_proposals(read_proposals(collection)) == [("Tree", ["Baum"])]
     for _ in range(4):
         undo_entry(collection.engine, by="eve")
-    assert now_shown(read_proposals(collection)) == [
+    assert list_shown_proposals(read_proposals(collection)) == [
         ("Tree", ["tree", "TREE"]),
         ("café", ["cafe"]),
         ("old-town", ["Old town"]),
     ]
 
 
-def test_what_was_asked_once_is_asked_again(collection: Collection, tmp_path: Path) -> None:
+def test_knowledge_files_are_remembered(collection: Collection, tmp_path: Path) -> None:
     words = tmp_path / "words.txt"
     words.write_text("n02084071\tdog, hound\nn02121620\tcat\n")
-    tagged(collection, {"dog": [1, 2], "hound": [3], "cat": [4]})
+    tag_items_with_labels(collection, {"dog": [1, 2], "hound": [3], "cat": [4]})
     assert list_merge_names(refresh_proposals(collection, knowledge=[words])) == [("dog", ["hound"])]
     assert list_merge_names(refresh_proposals(collection)) == [("dog", ["hound"])]
     words.unlink()
@@ -88,16 +88,16 @@ def test_what_was_asked_once_is_asked_again(collection: Collection, tmp_path: Pa
 @pytest.mark.parametrize(
     "content", ["", "{", "[]", "null", "7", '{"schema": 2}', '{"schema": 1}', '{"schema": 1, "links": [[1]]}', "\udcff"]
 )
-def test_a_damaged_file_is_as_none(collection: Collection, content: str) -> None:
-    tagged(collection, CLEAR)
+def test_damaged_store_is_ignored(collection: Collection, content: str) -> None:
+    tag_items_with_labels(collection, CLEAR)
     refresh_proposals(collection)
     (collection.place / "proposals.json").write_bytes(content.encode("utf-8", "surrogateescape"))
     assert read_proposals(collection).snapshot is None
     assert len(refresh_proposals(collection).proposals) == 3
 
 
-def test_links_to_labels_that_are_gone_are_left_out(collection: Collection) -> None:
-    tagged(collection, CLEAR)
+def test_links_to_deleted_labels_are_dropped(collection: Collection) -> None:
+    tag_items_with_labels(collection, CLEAR)
     refresh_proposals(collection)
     path = collection.place / "proposals.json"
     document = json.loads(path.read_text())
@@ -106,13 +106,13 @@ def test_links_to_labels_that_are_gone_are_left_out(collection: Collection) -> N
     assert read_proposals(collection).proposals == []
 
 
-def test_a_score_is_a_share(collection: Collection) -> None:
+def test_score_outside_zero_to_one_is_refused(collection: Collection) -> None:
     with pytest.raises(InputError, match="from 0 to 1"):
         refresh_proposals(collection, min_score=7)
 
 
-def test_of_a_model_that_came_since_is_told_and_of_none_nothing(collection: Collection) -> None:
-    tagged(collection, CLEAR)
+def test_newer_model_is_reported(collection: Collection) -> None:
+    tag_items_with_labels(collection, CLEAR)
     assert refresh_proposals(collection).unused_sources["model"] == "none was in use"
     row = {
         "id": 1,

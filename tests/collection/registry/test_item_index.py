@@ -77,7 +77,9 @@ def filled(tmp_path: Path, database: str | None, monkeypatch: pytest.MonkeyPatch
         yield collection
 
 
-def exactly(collection: Collection, query: Any, similarity: Any, **options: Any) -> list[item_index.ItemNeighbour]:
+def search_exactly(
+    collection: Collection, query: Any, similarity: Any, **options: Any
+) -> list[item_index.ItemNeighbour]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(item_index, "load_item_index", lambda _, __, exact: exact)
         return find_nearest_items(collection, [query], similarity=similarity, **options)[0]
@@ -89,7 +91,7 @@ def used(collection: Collection, similarity: str = "cosine") -> Any:
     return load_item_index(model, embeddings, dot if similarity == "dot" else cosine)
 
 
-def looking_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def search_all_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     build_index = ApproximateIndex.from_parts.__func__  # type: ignore[attr-defined]
 
     def opened(cls: Any, parts: Any, exact: Any, places: Any = None) -> Any:
@@ -100,7 +102,7 @@ def looking_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ApproximateIndex, "from_parts", classmethod(opened))
 
 
-def test_whether_an_index_is_proposed(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_status_depends_on_the_number_of_items(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     model = filled.models / "m"
     assert read_index_status(model, SENSIBLE - 1) == item_index.IndexStatus("few", None, None, None)
     assert read_index_status(model, SENSIBLE).state == "none"
@@ -113,7 +115,7 @@ def test_whether_an_index_is_proposed(filled: Collection, monkeypatch: pytest.Mo
     assert read_index_status(model, SENSIBLE).state == "not installed"
 
 
-def test_items_are_found_by_the_index(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_finds_items(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not isinstance(used(filled), ApproximateIndex)
     facts_by_similarity = index_items(filled, recall=0.9)
     assert list(facts_by_similarity) == ["dot", "cosine"]
@@ -121,14 +123,14 @@ def test_items_are_found_by_the_index(filled: Collection, monkeypatch: pytest.Mo
     stands = read_index_status(filled.models / "m", N)
     assert (stands.state, stands.recall) == ("ready", min(facts["recall@10"] for facts in facts_by_similarity.values()))
     assert stands.milliseconds == max(facts["milliseconds"] for facts in facts_by_similarity.values())
-    looking_everywhere(monkeypatch)
+    search_all_cells(monkeypatch)
     for n_removed in (0, 20):  # the first ones, so that all others have other places than when the index was made
         save_item_embeddings(filled.models / "m", ItemEmbeddings(*(part[n_removed:] for part in make_embeddings(1, N))))
         assert isinstance(used(filled), ApproximateIndex)
         for similarity in ("dot", "cosine"):
             for query in make_embeddings(1, 5, seed=8).points:
                 for options in ({}, {"exclude": range(100, 150)}):
-                    expected = exactly(filled, query, similarity, k=4, **options)
+                    expected = search_exactly(filled, query, similarity, k=4, **options)
                     with mock.patch.object(
                         FaissCodes, "search", autospec=True, side_effect=FaissCodes.search
                     ) as search_spy:
@@ -137,10 +139,10 @@ def test_items_are_found_by_the_index(filled: Collection, monkeypatch: pytest.Mo
                     assert search_spy.called
 
 
-def test_items_that_came_changed_or_went(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_follows_new_changed_and_removed_items(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a new index: their new points count, and their old ones do not."""
     index_items(filled)
-    looking_everywhere(monkeypatch)
+    search_all_cells(monkeypatch)
     model = filled.models / "m"
     save_item_embeddings(
         model, make_embeddings(1, N).merge(make_embeddings(50, 30, seed=3)).merge(make_embeddings(N + 1, 40, seed=4))
@@ -154,11 +156,11 @@ def test_items_that_came_changed_or_went(filled: Collection, monkeypatch: pytest
         *make_embeddings(1, N).points[198:203],
     ):
         matches = find_nearest_items(filled, [query])[0]
-        assert matches == exactly(filled, query, "cosine")
+        assert matches == search_exactly(filled, query, "cosine")
         assert not {near.item for near in matches} & set(range(200, 220))
 
 
-def test_it_is_made_anew_when_much_has_changed(filled: Collection) -> None:
+def test_index_is_renewed_after_many_changes(filled: Collection) -> None:
     model = filled.models / "m"
     assert renew_indices(filled, model) == {}
     assert not list(model.glob("points/index-*"))  # nobody asked for one
@@ -174,7 +176,7 @@ def test_it_is_made_anew_when_much_has_changed(filled: Collection) -> None:
     assert len(renew_indices(filled, other_model)) == 2  # a new model gets what the one before had
 
 
-def test_half_of_an_index_is_none(filled: Collection) -> None:
+def test_incomplete_index_is_ignored_and_renewed(filled: Collection) -> None:
     """Its making was stopped between the similarities."""
     index_items(filled)
     shutil.rmtree(filled.models / "m" / "points" / "index-cosine")
@@ -183,7 +185,7 @@ def test_half_of_an_index_is_none(filled: Collection) -> None:
     assert read_index_status(filled.models / "m", SENSIBLE).state == "ready"
 
 
-def test_many_that_ask_at_once_wait_for_one(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_readers_open_an_index_once(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     index_items(filled)
     calls, opened, model = [], item_index._open, filled.models / "m"
 
@@ -201,14 +203,14 @@ def test_many_that_ask_at_once_wait_for_one(filled: Collection, monkeypatch: pyt
     assert used(filled) is not indices[0]
 
 
-def test_few_items_have_no_index(filled: Collection) -> None:
+def test_few_items_get_no_index(filled: Collection) -> None:
     save_item_embeddings(filled.models / "m", make_embeddings(1, 50))
     with pytest.raises(InputError, match="search them exactly"):
         index_items(filled)
 
 
 @pytest.mark.parametrize("damaged_part", ["codes", "config"])
-def test_a_damaged_index_is_passed_by(filled: Collection, damaged_part: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_index_is_ignored(filled: Collection, damaged_part: str, caplog: pytest.LogCaptureFixture) -> None:
     index_items(filled)
     folder = filled.models / "m" / "points" / "index-cosine"
     if damaged_part == "config":
@@ -218,7 +220,7 @@ def test_a_damaged_index_is_passed_by(filled: Collection, damaged_part: str, cap
             file.write_bytes(file.read_bytes()[:-9] + b"123456789")
     with caplog.at_level(logging.WARNING, "wsabie"):
         query = make_embeddings(1, 1, seed=8).points[0]
-        assert find_nearest_items(filled, [query])[0] == exactly(filled, query, "cosine")
+        assert find_nearest_items(filled, [query])[0] == search_exactly(filled, query, "cosine")
     assert "searched exactly" in caplog.text
     assert len(renew_indices(filled, filled.models / "m")) == 2
     assert isinstance(used(filled), ApproximateIndex)

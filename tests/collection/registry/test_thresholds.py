@@ -26,14 +26,14 @@ def find_lowest_probability(
     return PrecisionSteps(suggestions, error).find_probability(precision)
 
 
-def test_too_few_suggestions_show_no_precision() -> None:
+def test_too_few_suggestions_give_no_threshold() -> None:
     p, right = np.linspace(1, 0.96, 5), np.ones(5, np.int64)
     assert find_lowest_probability(p, right, 0.46) == 0.96  # the first test, of 3: .1^(1/3) = .464
     assert find_lowest_probability(p, right, 0.8) is None
 
 
 @pytest.mark.parametrize(("hits", "n"), [(1, 3), (45, 45), (190, 200), (5, 900)])
-def test_a_lower_bound_is_the_share_that_an_exact_test_just_refutes(hits: int, n: int) -> None:
+def test_lower_bound_equals_the_binomial_test(hits: int, n: int) -> None:
     bound = compute_lower_bound(hits, n, 0.1)
     assert binom.sf(hits - 1, n, bound) == pytest.approx(0.1)
     assert compute_lower_bound(0, n, 0.1) == 0
@@ -51,7 +51,7 @@ def test_tests_end_at_the_first_failure() -> None:
     assert find_lowest_probability(p, right, bound + 1e-3) is None
 
 
-def test_tests_begin_at_several_sizes() -> None:
+def test_tests_start_at_several_sizes() -> None:
     """One wrong suggestion refutes .95 at the first 25, but not at the first 125, with half of the error."""
     p, right = np.linspace(1, 0.5, 400), np.ones(400, np.int64)
     right[3] = 0
@@ -65,7 +65,7 @@ def test_equal_probabilities_stay_together() -> None:
     assert find_lowest_probability(np.full(60, 0.9), right, 0.9) is None
 
 
-def test_suggestions_of_an_item_count_once_if_they_go_together() -> None:
+def test_correlated_suggestions_of_an_item_count_once() -> None:
     items = np.repeat(np.arange(12), 10)
     assert count_independent(items)[-1] == pytest.approx(12)
     p, right = np.linspace(1, 0.5, 120), np.ones(120, np.int64)
@@ -73,7 +73,7 @@ def test_suggestions_of_an_item_count_once_if_they_go_together() -> None:
     assert find_lowest_probability(p, right, 0.9, items=items) is None
 
 
-def test_a_label_of_many_suggestions_has_a_threshold_of_its_own() -> None:
+def test_frequent_labels_have_thresholds_of_their_own() -> None:
     draw = np.random.default_rng(0)
     labels, p = (40 * draw.random(15000) ** 4).astype(np.int64), np.round(draw.random(15000), 2)
     holdout = HoldoutSuggestions(labels, p, (draw.random(15000) < p ** (0.2 + labels)).astype(np.int64))
@@ -94,7 +94,7 @@ def test_a_label_of_many_suggestions_has_a_threshold_of_its_own() -> None:
 
 @pytest.mark.parametrize("go_together", [False, True])
 @pytest.mark.parametrize("precision", [0.6, 0.85])
-def test_a_promise_is_kept_in_nine_of_ten_draws(precision: float, go_together: bool) -> None:
+def test_promised_precision_holds_in_nine_of_ten_draws(precision: float, go_together: bool) -> None:
     """Of 300 collections with 500 held-out items and up to 10 suggestions each, whose chances are known."""
     draw = np.random.default_rng(0)
     n_said = n_kept = 0
@@ -111,7 +111,7 @@ def test_a_promise_is_kept_in_nine_of_ten_draws(precision: float, go_together: b
 
 
 @pytest.mark.parametrize("go_together", [False, True])
-def test_a_promise_that_just_fails_is_made_in_one_of_ten_draws(go_together: bool) -> None:
+def test_unreachable_precision_is_promised_in_one_of_ten_draws(go_together: bool) -> None:
     """Nine of ten suggestions are right whatever their probability, and slightly more are asked for."""
     draw = np.random.default_rng(0)
     n_said = 0

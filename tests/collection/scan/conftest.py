@@ -17,20 +17,20 @@ from wsabie.collection.scan.scanner import ScanResult, scan_collection
 NOTHING = ScanResult(0, 0, 0, 0, 0, 0, 0, 0, "pictures", ())
 
 
-def write(path: Path, colour: int, size: int = 8) -> Path:
+def write_picture(path: Path, colour: int, size: int = 8) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new("RGB", (size, size // 2), (colour, 255 - colour, 7 * colour % 256)).save(path, "PNG")
     return path
 
 
-def rows(collection: Collection) -> dict[str, tuple[int, str]]:
+def read_rows(collection: Collection) -> dict[str, tuple[int, str]]:
     """Numbers and states of items by their paths."""
     c = tables.items.c
     with begin_read(collection.engine) as connection:
         return {path: (n, state) for n, path, state in connection.execute(select(c.id, c.path, c.state))}
 
 
-def tags_of(collection: Collection) -> dict[int, dict[str, tuple[str, str]]]:
+def read_tags(collection: Collection) -> dict[int, dict[str, tuple[str, str]]]:
     """State and origin of labels by item."""
     a, states_by_item = tables.annotations.c, dict[int, dict[str, tuple[str, str]]]()
     query = select(a.item_id, tables.labels.c.name, a.state, a.origin).join(tables.labels)
@@ -40,13 +40,13 @@ def tags_of(collection: Collection) -> dict[int, dict[str, tuple[str, str]]]:
     return states_by_item
 
 
-def person(collection: Collection, item: int, label: str, state: str | None) -> None:
+def decide_as_person(collection: Collection, item: int, label: str, state: str | None) -> None:
     with begin_entry(collection.engine, "eve", "tag") as change:
         label_id = label_store.ensure_labels(change, [label])[label]
         write_decisions(change, [Decision(item, label_id, state)])  # type: ignore[arg-type]
 
 
-def look(collection: Collection, **options: object) -> ScanResult:
+def run_scan(collection: Collection, **options: object) -> ScanResult:
     return scan_collection(collection, by="eve", **options)  # type: ignore[arg-type]
 
 
@@ -54,10 +54,10 @@ def look(collection: Collection, **options: object) -> ScanResult:
 def photos(collection: Collection) -> Collection:
     """Six pictures, of which two are in a folder; tags are not asked for."""
     for i in range(4):
-        write(collection.folder / f"{i}.png", 10 * i)
+        write_picture(collection.folder / f"{i}.png", 10 * i)
     for i in range(4, 6):
-        write(collection.folder / "sea" / f"{i}.png", 10 * i)
-    assert look(collection, tags="none") == NOTHING._replace(new=6)
+        write_picture(collection.folder / "sea" / f"{i}.png", 10 * i)
+    assert run_scan(collection, tags="none") == NOTHING._replace(new=6)
     return collection
 
 

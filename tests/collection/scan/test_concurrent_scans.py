@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import func, select
-from tests.collection.scan.conftest import NOTHING, look, person, rows, tags_of, write
+from tests.collection.scan.conftest import NOTHING, decide_as_person, read_rows, read_tags, run_scan, write_picture
 
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read
@@ -21,31 +21,31 @@ from wsabie.collection.scan import scanner
 from wsabie.core.executors import ProcessExecutor
 
 
-def test_a_scan_is_one_line_of_the_journal(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scan_is_one_journal_entry(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scanner, "BLOCK_SIZE", 2)
     for i in range(7):
-        write(collection.folder / f"sea/{i}.png", i)
-    look(collection, tags="folders")
+        write_picture(collection.folder / f"sea/{i}.png", i)
+    run_scan(collection, tags="folders")
     assert [(e.summary, e.changes) for e in read_history(collection.engine)] == [("7 new, 7 tags from files", 8)]
     undo_entry(collection.engine, by="eve")
-    assert tags_of(collection) == {}
-    assert look(collection) == NOTHING._replace(unchanged=7)  # what was undone does not come back
+    assert read_tags(collection) == {}
+    assert run_scan(collection) == NOTHING._replace(unchanged=7)  # what was undone does not come back
 
 
-def test_lines_of_others_between_blocks_stay_in_order(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_between_scan_blocks_stay_in_order(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scanner, "BLOCK_SIZE", 2)
     for i in range(4):
-        write(collection.folder / f"sea/{i}.png", i)
+        write_picture(collection.folder / f"sea/{i}.png", i)
     write_block = scanner.write_block
 
     def writing_too(*arguments: object) -> object:
         wrote = write_block(*arguments)  # type: ignore[arg-type]
         if len(read_history(collection.engine)) == 1:
-            person(collection, rows(collection)["sea/0.png"][0], "sea", "rejected")
+            decide_as_person(collection, read_rows(collection)["sea/0.png"][0], "sea", "rejected")
         return wrote
 
     monkeypatch.setattr(scanner, "write_block", writing_too)
-    look(collection, tags="folders")
+    run_scan(collection, tags="folders")
     entries = [(e.summary or e.action, e.changes) for e in reversed(read_history(collection.engine))]
     assert entries == [("a scan that was not finished", 3), ("tag", 1), ("4 new, 4 tags from files", 2)]
 
@@ -80,18 +80,18 @@ SCANNERS = """if True:
 """A process that has imported what a scan needs, and forks one for each line that it is sent."""
 
 
-def facts(collection: Collection) -> object:
+def read_facts(collection: Collection) -> object:
     """All rows of the catalogue, without numbers and times."""
-    c, tags = tables.items.c, tags_of(collection)
+    c, tags = tables.items.c, read_tags(collection)
     query = select(c.id, c.path, c.state, c.hash, c.size, c.width)
     with begin_read(collection.engine) as connection:
         return sorted((tuple(row[1:]), sorted(tags.get(row[0], {}).items())) for row in connection.execute(query))
 
 
-def test_killed_scans_end_where_one_scan_does(collection: Collection, tmp_path: Path) -> None:
+def test_killed_scans_end_in_the_state_of_one_scan(collection: Collection, tmp_path: Path) -> None:
     def fill(folder: Path) -> None:
         for i in range(120):
-            write(folder / f"{'land' if i % 3 else 'sea'}/{i}.png", i)
+            write_picture(folder / f"{'land' if i % 3 else 'sea'}/{i}.png", i)
 
     def change(folder: Path) -> None:
         (folder / "sea").rename(folder / "lake")
@@ -100,8 +100,8 @@ def test_killed_scans_end_where_one_scan_does(collection: Collection, tmp_path: 
         for path in (folder / "lake").glob("*.new"):
             path.rename(path.with_suffix(".png"))
         (folder / "land/1.png").unlink()
-        write(folder / "land/2.png", 250)
-        write(folder / "more/m.png", 251)
+        write_picture(folder / "land/2.png", 250)
+        write_picture(folder / "more/m.png", 251)
 
     fill(collection.folder)
     chance, kills = random.Random(7), 0  # noqa: S311 - when to kill
@@ -120,49 +120,49 @@ def test_killed_scans_end_where_one_scan_does(collection: Collection, tmp_path: 
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
                 kills += int(scanners.stdout.readline()) != 0
-            look(collection)
-            assert look(collection).has_changes is False
+            run_scan(collection)
+            assert run_scan(collection).has_changes is False
         scanners.stdin.close()
     check_database(collection)
     assert kills > 1
-    single_scan = open_or_make(tmp_path / "other")
+    single_scan = open_or_create(tmp_path / "other")
     with single_scan:
         fill(single_scan.folder)
-        look(single_scan)
+        run_scan(single_scan)
         change(single_scan.folder)
-        look(single_scan)
-        assert facts(collection) == facts(single_scan)
+        run_scan(single_scan)
+        assert read_facts(collection) == read_facts(single_scan)
 
 
-def open_or_make(folder: Path) -> Collection:
+def open_or_create(folder: Path) -> Collection:
     from wsabie.collection.folder.collection import create_collection
 
     return create_collection(folder)
 
 
-def test_two_scans_at_once_double_nothing(collection: Collection) -> None:
+def test_concurrent_scans_add_items_once(collection: Collection) -> None:
     for i in range(60):
-        write(collection.folder / f"sea/{i}.png", i)
+        write_picture(collection.folder / f"sea/{i}.png", i)
     command = [sys.executable, "-c", PROGRAM, str(collection.folder), "2"]
     for new_name in ("lake", "pond"):
         started = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(2)]
         assert [process.wait(60) for process in started] == [0, 0]
-        assert {state for _, state in rows(collection).values()} == {"present"}
+        assert {state for _, state in read_rows(collection).values()} == {"present"}
         next(collection.folder.glob("[a-z]*")).rename(collection.folder / new_name)
-    assert look(collection).moved == 60
+    assert run_scan(collection).moved == 60
     with begin_read(collection.engine) as connection:
         assert connection.execute(select(func.count()).select_from(tables.items)).scalar() == 60
 
 
-def test_workers_find_the_same(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worker_processes_find_the_same_items(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scanner, "MAX_SERIAL_FILES", 10)
     for i in range(40):
-        write(collection.folder / f"sea/{i}.png", i)
-    assert look(collection, executor=ProcessExecutor(2, local_seconds=0), tags="folders") == NOTHING._replace(
+        write_picture(collection.folder / f"sea/{i}.png", i)
+    assert run_scan(collection, executor=ProcessExecutor(2, local_seconds=0), tags="folders") == NOTHING._replace(
         new=40, tagged=40
     )
 
 
-def test_a_collection_that_is_opened_again_goes_on(photos: Collection) -> None:
+def test_reopened_collection_keeps_its_scan(photos: Collection) -> None:
     with open_collection(photos.folder) as again:
-        assert look(again) == NOTHING._replace(unchanged=6)
+        assert run_scan(again) == NOTHING._replace(unchanged=6)

@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 from PIL import Image
 from sqlalchemy import select
-from tests.collection.scan.conftest import NOTHING, PACKET, look, person, rows, tags_of, write, write_keywords
+from tests.collection.scan.conftest import (
+    NOTHING,
+    PACKET,
+    decide_as_person,
+    read_rows,
+    read_tags,
+    run_scan,
+    write_keywords,
+    write_picture,
+)
 
 from wsabie.collection.annotations.decisions import Decision, write_decisions
 from wsabie.collection.db import tables
@@ -26,61 +35,61 @@ from wsabie.core.errors import InputError
 from wsabie.storage.rejects import Rejects
 
 
-def test_tags_of_folders(collection: Collection) -> None:
-    write(collection.folder / "animal/dog/1.png", 1)
-    write(collection.folder / "sea/2.png", 2)
-    assert look(collection) == NOTHING._replace(new=2, tagged=3)
-    items = rows(collection)
+def test_folder_names_become_tags(collection: Collection) -> None:
+    write_picture(collection.folder / "animal/dog/1.png", 1)
+    write_picture(collection.folder / "sea/2.png", 2)
+    assert run_scan(collection) == NOTHING._replace(new=2, tagged=3)
+    items = read_rows(collection)
     dog, accepted = items["animal/dog/1.png"][0], ("accepted", "import")
-    assert tags_of(collection)[dog] == {"animal": accepted, "dog": accepted}
+    assert read_tags(collection)[dog] == {"animal": accepted, "dog": accepted}
     with begin_read(collection.engine) as connection:
         assert set(connection.execute(select(tables.annotations.c.by)).scalars()) == {"folder"}
-    person(collection, dog, "dog", "rejected")
+    decide_as_person(collection, dog, "dog", "rejected")
     (collection.folder / "animal/dog").rename(collection.folder / "animal/cat")
-    assert look(collection) == NOTHING._replace(moved=1, tagged=1, unchanged=1)
-    assert tags_of(collection)[dog] == {"animal": accepted, "dog": ("rejected", "person"), "cat": accepted}
+    assert run_scan(collection) == NOTHING._replace(moved=1, tagged=1, unchanged=1)
+    assert read_tags(collection)[dog] == {"animal": accepted, "dog": ("rejected", "person"), "cat": accepted}
     (collection.folder / "animal/cat").rename(collection.folder / "animal/dog")
-    assert look(collection).tagged == 0  # what a person rejected does not come back
-    assert tags_of(collection)[dog]["dog"] == ("rejected", "person")
+    assert run_scan(collection).tagged == 0  # what a person rejected does not come back
+    assert read_tags(collection)[dog]["dog"] == ("rejected", "person")
 
 
-def test_auto_stays_what_it_was_at_first(collection: Collection) -> None:
-    write(collection.folder / "1.png", 1)
-    look(collection)
+def test_auto_tag_source_stays_fixed(collection: Collection) -> None:
+    write_picture(collection.folder / "1.png", 1)
+    run_scan(collection)
     assert list_roots(collection)[0].options == {"modality": "pictures", "tags": "xmp"}
-    write(collection.folder / "animal/2.png", 2)
-    write(collection.folder / "sea/3.png", 3)
-    assert look(collection).tagged == 0
-    assert look(collection, tags="folders") == NOTHING._replace(unchanged=3, tagged=2)  # of what was known too
-    assert look(collection) == NOTHING._replace(unchanged=3)
-    write(collection.folder / "sea/4.png", 4)
-    assert look(collection).tagged == 1
+    write_picture(collection.folder / "animal/2.png", 2)
+    write_picture(collection.folder / "sea/3.png", 3)
+    assert run_scan(collection).tagged == 0
+    assert run_scan(collection, tags="folders") == NOTHING._replace(unchanged=3, tagged=2)  # of what was known too
+    assert run_scan(collection) == NOTHING._replace(unchanged=3)
+    write_picture(collection.folder / "sea/4.png", 4)
+    assert run_scan(collection).tagged == 1
 
 
-def test_another_choice_of_tags_is_undone_with_its_scan(collection: Collection) -> None:
+def test_changed_tag_source_is_undone_with_its_scan(collection: Collection) -> None:
     path = collection.folder / "sea/1.png"
-    write(path, 1)
+    write_picture(path, 1)
     path.with_name("1.png.xmp").write_text(PACKET.format("<r:li>gull</r:li>"))
 
     def choice() -> object:
         return list_roots(collection)[0].options["tags"]
 
-    look(collection, tags="folders")
-    assert look(collection, tags="xmp") == NOTHING._replace(unchanged=1, tagged=1)
+    run_scan(collection, tags="folders")
+    assert run_scan(collection, tags="xmp") == NOTHING._replace(unchanged=1, tagged=1)
     last = read_history(collection.engine)[0]
     assert (choice(), last.summary, last.changes) == ("xmp", "1 tags from files, tags from xmp in place of folders", 3)
     undo_entry(collection.engine, by="eve")
-    assert (choice(), list(tags_of(collection)[1])) == ("folders", ["sea"])
-    write(collection.folder / "sky/2.png", 2)
-    assert look(collection) == NOTHING._replace(new=1, unchanged=1, tagged=1)
+    assert (choice(), list(read_tags(collection)[1])) == ("folders", ["sea"])
+    write_picture(collection.folder / "sky/2.png", 2)
+    assert run_scan(collection) == NOTHING._replace(new=1, unchanged=1, tagged=1)
     undo_entry(collection.engine, read_history(collection.engine)[1].id, by="eve")  # the undoing
-    assert (choice(), sorted(tags_of(collection)[1])) == ("xmp", ["gull", "sea"])
-    look(collection, tags="none")
+    assert (choice(), sorted(read_tags(collection)[1])) == ("xmp", ["gull", "sea"])
+    run_scan(collection, tags="none")
     assert read_history(collection.engine)[0].summary == "tags from none in place of xmp"
     with pytest.raises(InputError, match="changed the same after"):
         undo_entry(collection.engine, last.id, by="eve")
     undo_entry(collection.engine, by="eve")
-    assert (choice(), look(collection)) == ("xmp", NOTHING._replace(unchanged=2))
+    assert (choice(), run_scan(collection)) == ("xmp", NOTHING._replace(unchanged=2))
 
 
 def write_trips(folder: Path, with_keywords: int) -> None:
@@ -95,17 +104,19 @@ def write_trips(folder: Path, with_keywords: int) -> None:
     ("with_keywords", "choice", "message"),
     [(3, "xmp", "15% of the pictures .* these are the tags"), (1, "folders", "5% .* sub-folders are the tags")],
 )
-def test_keywords_go_before_folders(collection: Collection, with_keywords: int, choice: str, message: str) -> None:
+def test_keywords_take_precedence_over_folders(
+    collection: Collection, with_keywords: int, choice: str, message: str
+) -> None:
     write_trips(collection.folder, with_keywords)
-    result = look(collection)
+    result = run_scan(collection)
     assert re.search(message, *result.notes)
     assert list_roots(collection)[0].options["tags"] == choice
     assert result.tagged == (with_keywords if choice == "xmp" else 20)
-    assert look(collection).notes == ()  # it is told once
-    assert look(collection, tags="auto").notes == result.notes
+    assert run_scan(collection).notes == ()  # it is told once
+    assert run_scan(collection, tags="auto").notes == result.notes
 
 
-def test_a_job_says_what_the_scan_has_to_say(collection: Collection, tmp_path: Path) -> None:
+def test_job_result_holds_the_notes_of_a_scan(collection: Collection, tmp_path: Path) -> None:
     write_trips(collection.folder, with_keywords=3)
     missing_folder = tmp_path / "gone"
     missing_folder.mkdir()
@@ -121,35 +132,35 @@ def test_a_job_says_what_the_scan_has_to_say(collection: Collection, tmp_path: P
     ]
 
 
-def test_sides_of_a_split_are_no_tags(collection: Collection) -> None:
-    write(collection.folder / "train/1.png", 1)
-    write(collection.folder / "test/2.png", 2)
-    assert look(collection) == NOTHING._replace(new=2)
+def test_split_folder_names_are_no_tags(collection: Collection) -> None:
+    write_picture(collection.folder / "train/1.png", 1)
+    write_picture(collection.folder / "test/2.png", 2)
+    assert run_scan(collection) == NOTHING._replace(new=2)
 
 
-def test_tags_of_a_table_are_read_again_when_it_changes(collection: Collection) -> None:
+def test_changed_table_is_read_again(collection: Collection) -> None:
     for i in range(3):
-        write(collection.folder / f"{i}.png", i)
+        write_picture(collection.folder / f"{i}.png", i)
     table = collection.folder / "metadata.csv"
     table.write_text("file_name,labels\n0.png,sea;sky\n1.png,sea\ngone.png,sea\n")
     rejects = Rejects()
-    assert look(collection, rejects=rejects) == NOTHING._replace(new=3, tagged=3)
+    assert run_scan(collection, rejects=rejects) == NOTHING._replace(new=3, tagged=3)
     assert rejects.counts == {"labels without a file": 1}
-    item = rows(collection)["0.png"][0]
-    person(collection, item, "sky", "rejected")
+    item = read_rows(collection)["0.png"][0]
+    decide_as_person(collection, item, "sky", "rejected")
     table.write_text("file_name,labels\n0.png,sea;sky;gull\n2.png,tern\n")
-    assert look(collection) == NOTHING._replace(unchanged=3, tagged=2)
+    assert run_scan(collection) == NOTHING._replace(unchanged=3, tagged=2)
     accepted = ("accepted", "import")
-    assert tags_of(collection)[item] == {"sea": accepted, "sky": ("rejected", "person"), "gull": accepted}
-    assert look(collection) == NOTHING._replace(unchanged=3)
+    assert read_tags(collection)[item] == {"sea": accepted, "sky": ("rejected", "person"), "gull": accepted}
+    assert run_scan(collection) == NOTHING._replace(unchanged=3)
     table.unlink()
-    assert look(collection) == NOTHING._replace(unchanged=3)  # nothing is taken away
+    assert run_scan(collection) == NOTHING._replace(unchanged=3)  # nothing is taken away
     with pytest.raises(InputError, match=r"has no metadata.csv"):
-        look(collection, tags="metadata")
+        run_scan(collection, tags="metadata")
 
 
-def test_a_table_that_may_not_be_read_is_named(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(collection.folder / "0.png", 0)
+def test_unreadable_table_is_named(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_picture(collection.folder / "0.png", 0)
     table, opened = collection.folder / "metadata.csv", os.open
     table.write_text("file_name,labels\n0.png,sea\n")
 
@@ -160,70 +171,70 @@ def test_a_table_that_may_not_be_read_is_named(collection: Collection, monkeypat
 
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(InputError, match=r"cannot read .*metadata\.csv: Permission denied; check"):
-        look(collection)
+        run_scan(collection)
 
 
-def test_sidecars_beside_a_table_are_told(collection: Collection) -> None:
+def test_sidecars_beside_a_table_are_reported(collection: Collection) -> None:
     for i in range(3):
-        write(collection.folder / f"{i}.png", i)
+        write_picture(collection.folder / f"{i}.png", i)
     (collection.folder / "metadata.csv").write_text("file_name,labels\n0.png,sea\n")
-    assert look(collection).notes == ()
+    assert run_scan(collection).notes == ()
     (collection.folder / "1.png.xmp").write_text(PACKET.format("<r:li>sky</r:li>"))
     (collection.folder / "2.xmp").write_text(PACKET.format("<r:li>sky</r:li>"))
     (collection.folder / "lost.xmp").write_text("x")
-    result = look(collection)
+    result = run_scan(collection)
     assert "2 pictures have a sidecar (.xmp) that is not read" in result.notes[0]
     assert (len(result.notes), result.tagged) == (1, 0)
-    xmp_result = look(collection, tags="xmp")
+    xmp_result = run_scan(collection, tags="xmp")
     assert (xmp_result.notes, xmp_result.tagged) == ((), 2)
 
 
-def test_other_sources_of_tags_are_told(collection: Collection) -> None:
+def test_other_tag_sources_are_reported(collection: Collection) -> None:
     for name in ("0.png", "sea/1.png", "sky/2.png"):
-        write(collection.folder / name, 1)
+        write_picture(collection.folder / name, 1)
     (collection.folder / "metadata.csv").write_text("file_name,labels\n0.png,gull\n")
-    result = look(collection)
+    result = run_scan(collection)
     assert (result.tagged, len(result.notes)) == (1, 1)
     assert (
         "the names of 2 sub-folders are no tags, since a table says the tags (--tags folders takes" in result.notes[0]
     )
-    assert look(collection).notes == ()  # it is told once
+    assert run_scan(collection).notes == ()  # it is told once
     table = collection.folder / "sea/metadata.csv"
     table.write_text("file_name,labels\n1.png,tern\n")
-    assert look(collection).notes == (
+    assert run_scan(collection).notes == (
         f"in sub-folders of {collection.folder} 1 table of tags is not read; to take one over: wsabie collection "
         f"import DIR {table}",
     )
-    assert look(collection).notes == ()
+    assert run_scan(collection).notes == ()
     (collection.folder / "sky/metadata.jsonl").write_text("")
-    assert "2 tables of tags are not read" in look(collection).notes[0]
-    assert len(look(collection, tags="metadata").notes) == 2  # as soon as it is asked again
-    assert len(look(collection, tags="folders").notes) == 1
+    assert "2 tables of tags are not read" in run_scan(collection).notes[0]
+    assert len(run_scan(collection, tags="metadata").notes) == 2  # as soon as it is asked again
+    assert len(run_scan(collection, tags="folders").notes) == 1
     assert import_tags(collection, table, by="eve").added == 1
     table.unlink()
     (collection.folder / "sky/metadata.jsonl").unlink()
-    assert look(collection).notes == look(collection).notes == ()
+    assert run_scan(collection).notes == run_scan(collection).notes == ()
 
 
-def test_sides_of_a_split_beside_a_table_are_no_tags(collection: Collection) -> None:
+def test_split_folder_names_beside_a_table_are_no_tags(collection: Collection) -> None:
     for name in ("train/0.png", "test/1.png"):
-        write(collection.folder / name, 1)
+        write_picture(collection.folder / name, 1)
     (collection.folder / "metadata.csv").write_text("file_name,labels\ntrain/0.png,gull\n")
-    assert look(collection) == NOTHING._replace(new=2, tagged=1)
+    assert run_scan(collection) == NOTHING._replace(new=2, tagged=1)
 
 
-def test_keywords_that_were_added_outside_come_in(collection: Collection) -> None:
+def test_added_keywords_are_imported(collection: Collection) -> None:
     path = collection.folder / "a.jpg"
     write_keywords(path, "sea", "sky", "x" * 501)
     rejects = Rejects()
-    assert look(collection, rejects=rejects) == NOTHING._replace(new=1, tagged=2)
+    assert run_scan(collection, rejects=rejects) == NOTHING._replace(new=1, tagged=2)
     assert rejects.counts == {"tag that cannot be a label": 1}
-    item = rows(collection)["a.jpg"][0]
-    person(collection, item, "sky", "rejected")
-    person(collection, item, "tern", "accepted")
+    item = read_rows(collection)["a.jpg"][0]
+    decide_as_person(collection, item, "sky", "rejected")
+    decide_as_person(collection, item, "tern", "accepted")
     write_keywords(path, "sky", "gull", "tern")
-    assert look(collection) == NOTHING._replace(changed=1, tagged=1, withdrawn=1)
-    assert tags_of(collection)[item] == {
+    assert run_scan(collection) == NOTHING._replace(changed=1, tagged=1, withdrawn=1)
+    assert read_tags(collection)[item] == {
         "sky": ("rejected", "person"),
         "tern": ("accepted", "person"),
         "gull": ("accepted", "import"),
@@ -231,69 +242,69 @@ def test_keywords_that_were_added_outside_come_in(collection: Collection) -> Non
     (collection.folder / "b.jpg").write_bytes(path.read_bytes().replace(b"</r:RDF>", b"</r:BAD>"))
     Image.new("RGB", (8, 9)).save(path)  # by a program that knows no keywords
     rejects = Rejects()
-    assert look(collection, rejects=rejects) == NOTHING._replace(new=1, changed=1, held=1)
+    assert run_scan(collection, rejects=rejects) == NOTHING._replace(new=1, changed=1, held=1)
     assert rejects.counts == {"tags that cannot be read": 1}
 
 
-def test_sidecars_that_are_written_later_come_in(collection: Collection) -> None:
+def test_later_sidecars_are_imported(collection: Collection) -> None:
     path, sidecar = collection.folder / "sea/a.jpg", collection.folder / "sea/a.jpg.xmp"
     path.parent.mkdir()
     write_keywords(path, "inside")
     write_keywords(path.with_name("b.jpg"), "other")
-    assert look(collection, tags="xmp") == NOTHING._replace(new=2, tagged=2)
-    item = rows(collection)["sea/a.jpg"][0]
-    person(collection, item, "sky", "rejected")
+    assert run_scan(collection, tags="xmp") == NOTHING._replace(new=2, tagged=2)
+    item = read_rows(collection)["sea/a.jpg"][0]
+    decide_as_person(collection, item, "sky", "rejected")
 
     def scan_sidecar(*keywords: str, at: int) -> ScanResult:
         sidecar.write_text(PACKET.format("".join(f"<r:li>{word}</r:li>" for word in keywords)))
         os.utime(sidecar, (at, at))
-        return look(collection)
+        return run_scan(collection)
 
     unchanged = NOTHING._replace(unchanged=2)
     first = unchanged._replace(tagged=1, held=1)  # what is inside the picture is said no more, and stays
     assert scan_sidecar("sky", "gull", at=10**9) == first  # older than the picture, as after a copy
-    assert look(collection) == look(collection, rehash=True) == unchanged
+    assert run_scan(collection) == run_scan(collection, rehash=True) == unchanged
     assert scan_sidecar("sky", "tern", at=10**9 + 1) == unchanged._replace(tagged=1, withdrawn=1, held=1)
     sidecar.rename(sidecar.with_name("a.xmp"))
-    assert look(collection) == unchanged._replace(held=1)
-    assert look(collection) == unchanged
+    assert run_scan(collection) == unchanged._replace(held=1)
+    assert run_scan(collection) == unchanged
     sidecar = sidecar.with_name("a.xmp")
     undo_entry(collection.engine, read_history(collection.engine)[-1].id, by="eve")
     sidecar.unlink()
-    assert look(collection) == unchanged._replace(tagged=1, held=1)  # what is inside counts again
+    assert run_scan(collection) == unchanged._replace(tagged=1, held=1)  # what is inside counts again
     accepted = ("accepted", "import")
-    assert tags_of(collection)[item] == {
+    assert read_tags(collection)[item] == {
         "sky": ("rejected", "person"), "tern": accepted, "inside": accepted,
     }  # fmt: skip
     sidecar.write_text("<broken")
     for _ in range(2):  # until it can be read
         rejects = Rejects()
-        assert look(collection, rejects=rejects) == unchanged._replace(held=2)
+        assert run_scan(collection, rejects=rejects) == unchanged._replace(held=2)
         assert rejects.counts == {"tags that cannot be read": 1}
     assert scan_sidecar("dog", at=10**9 + 2) == unchanged._replace(tagged=1, withdrawn=1, held=1)
     (collection.folder / "sea").rename(collection.folder / "See")
-    assert look(collection) == NOTHING._replace(moved=2, tagged=1)  # of b.jpg, whose tag was undone
-    assert look(collection, rehash=True) == unchanged
+    assert run_scan(collection) == NOTHING._replace(moved=2, tagged=1)  # of b.jpg, whose tag was undone
+    assert run_scan(collection, rehash=True) == unchanged
     picture = collection.folder / "See/a.jpg"
     os.utime(picture)
     picture.with_suffix(".xmp").write_text(PACKET.format("<r:li>cat</r:li>"))
-    assert look(collection, rehash=True).tagged == 1  # both at once
+    assert run_scan(collection, rehash=True).tagged == 1  # both at once
 
 
-def test_tags_that_were_removed_outside_are_withdrawn(collection: Collection) -> None:
+def test_removed_tags_are_withdrawn(collection: Collection) -> None:
     path = collection.folder / "a.jpg"
     sidecar = path.with_name("a.jpg.xmp")
     write_keywords(path)
 
     def scan_sidecar(*keywords: str) -> ScanResult:
         sidecar.write_text(PACKET.format("".join(f"<r:li>{word}</r:li>" for word in keywords)))
-        return look(collection)._replace(unchanged=0)
+        return run_scan(collection)._replace(unchanged=0)
 
     sidecar.write_text(PACKET.format("<r:li>sea</r:li><r:li>gull</r:li><r:li>sky</r:li><r:li>dog</r:li>"))
-    assert look(collection, tags="xmp") == NOTHING._replace(new=1, tagged=4)
+    assert run_scan(collection, tags="xmp") == NOTHING._replace(new=1, tagged=4)
     accepted, ours = ("accepted", "import"), ("accepted", "person")
-    person(collection, 1, "sky", "accepted")  # a person agreed
-    person(collection, 1, "boat", "accepted")
+    decide_as_person(collection, 1, "sky", "accepted")  # a person agreed
+    decide_as_person(collection, 1, "boat", "accepted")
     with begin_entry(collection.engine, "eve", "import") as change:
         label = label_store.ensure_labels(change, ["list"])["list"]
         write_decisions(change, [Decision(1, label, "accepted")], origin="import", by="tags.csv")
@@ -301,59 +312,59 @@ def test_tags_that_were_removed_outside_are_withdrawn(collection: Collection) ->
         label_store.rename_label(change, label_id, "seagull")  # the file still calls it gull
     assert scan_sidecar("gull") == NOTHING._replace(withdrawn=2)
     expected = {"seagull": accepted, "sky": ours, "boat": ours, "list": accepted}
-    assert (tags_of(collection)[1], read_history(collection.engine)[0].summary) == (expected, "2 tags withdrawn")
+    assert (read_tags(collection)[1], read_history(collection.engine)[0].summary) == (expected, "2 tags withdrawn")
     undo_entry(collection.engine, by="eve")
-    assert tags_of(collection)[1] == expected | {"sea": accepted, "dog": accepted}
-    assert look(collection) == NOTHING._replace(unchanged=1)  # what was put back stays
+    assert read_tags(collection)[1] == expected | {"sea": accepted, "dog": accepted}
+    assert run_scan(collection) == NOTHING._replace(unchanged=1)  # what was put back stays
     sidecar.unlink()
-    assert look(collection) == NOTHING._replace(unchanged=1, held=3)
-    assert look(collection) == NOTHING._replace(unchanged=1)
+    assert run_scan(collection) == NOTHING._replace(unchanged=1, held=3)
+    assert run_scan(collection) == NOTHING._replace(unchanged=1)
     assert scan_sidecar("gull", "sea") == NOTHING._replace(held=1)  # nobody knows that it is the same again
     sidecar.write_text("")
-    assert look(collection) == NOTHING._replace(unchanged=1, held=3)  # somebody begins to write it
+    assert run_scan(collection) == NOTHING._replace(unchanged=1, held=3)  # somebody begins to write it
     assert scan_sidecar("sea") == NOTHING._replace(withdrawn=2)
     assert scan_sidecar() == NOTHING._replace(withdrawn=1)
-    assert tags_of(collection)[1] == {"sky": ours, "boat": ours, "list": accepted}
+    assert read_tags(collection)[1] == {"sky": ours, "boat": ours, "list": accepted}
 
 
-def test_tags_of_a_sidecar_that_is_written_half_are_withdrawn_when_it_is_whole(collection: Collection) -> None:
+def test_tags_of_an_incomplete_sidecar_are_withdrawn_later(collection: Collection) -> None:
     path = collection.folder / "a.jpg"
     sidecar = path.with_name("a.jpg.xmp")
     write_keywords(path)
     sidecar.write_text(PACKET.format("<r:li>sea</r:li><r:li>gull</r:li>"))
-    look(collection, tags="xmp")
+    run_scan(collection, tags="xmp")
     sidecar.write_text(PACKET.format("<r:li>sea</r:li>")[:-30])
-    assert look(collection) == NOTHING._replace(unchanged=1, held=2)
+    assert run_scan(collection) == NOTHING._replace(unchanged=1, held=2)
     sidecar.write_text(PACKET.format("<r:li>sea</r:li>"))
-    assert look(collection) == NOTHING._replace(unchanged=1, withdrawn=1)
+    assert run_scan(collection) == NOTHING._replace(unchanged=1, withdrawn=1)
 
 
-def test_of_more_tags_than_are_taken_none_is_withdrawn(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tags_beyond_the_limit_are_not_withdrawn(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     path = collection.folder / "a.jpg"
     write_keywords(path, "sea")
-    look(collection, tags="xmp")
+    run_scan(collection, tags="xmp")
     monkeypatch.setattr(file_inspection, "MAX_LABELS", 1)
     write_keywords(path, "gull", "sea")
-    assert look(collection) == NOTHING._replace(changed=1, tagged=1)
+    assert run_scan(collection) == NOTHING._replace(changed=1, tagged=1)
 
 
-def test_tags_that_were_written_beside_pictures_stay_whose_they_were(collection: Collection) -> None:
+def test_exported_sidecars_keep_the_origin_of_tags(collection: Collection) -> None:
     write_keywords(collection.folder / "a.jpg")
-    look(collection, tags="xmp")
+    run_scan(collection, tags="xmp")
     with begin_entry(collection.engine, "eve", "tag") as change:
         write_decisions(
             change, [Decision(1, label_store.ensure_labels(change, ["sea"])["sea"], "accepted")], origin="model"
         )
     write_to_pictures(collection)
-    assert look(collection) == NOTHING._replace(unchanged=1)
-    assert tags_of(collection)[1] == {"sea": ("accepted", "model")}
+    assert run_scan(collection) == NOTHING._replace(unchanged=1)
+    assert read_tags(collection)[1] == {"sea": ("accepted", "model")}
 
 
-def test_tags_inside_that_a_sidecar_does_not_say_are_counted_once(collection: Collection) -> None:
+def test_embedded_tags_missing_from_the_sidecar_are_counted_once(collection: Collection) -> None:
     for name in ("a.jpg", "b.jpg", "c.jpg"):
         write_keywords(collection.folder / name, "sea", name)
     (collection.folder / "a.xmp").write_text(PACKET.format("<r:li>sea</r:li>"))
     (collection.folder / "b.XMP").write_text(PACKET.format("<r:li>sea</r:li><r:li>b.jpg</r:li><r:li>sky</r:li>"))
-    result = look(collection)
+    result = run_scan(collection)
     assert result.notes == ("1 new picture holds tags that its sidecar lacks; the sidecar counts",)
-    assert look(collection).notes == ()
+    assert run_scan(collection).notes == ()

@@ -43,7 +43,7 @@ def summarise_groups(answer: SearchResult) -> list[tuple[str, str]]:
     return [(group.reason, "".join(sorted(letters[hit.item] for hit in group.hits))) for group in answer.groups]
 
 
-def test_an_item_is_to_fit_all_words_but_any_label_of_a_word(tagged: Collection, meanings: LabelKnowledge) -> None:
+def test_search_needs_all_words_and_any_label_of_each(tagged: Collection, meanings: LabelKnowledge) -> None:
     assert summarise_groups(search_items(tagged, "car"))[0] == ("tagged 'car'", "ae")
     assert summarise_groups(search_items(tagged, "car red"))[0] == ("tagged 'car' and 'red'", "a")
     assert summarise_groups(search_items(tagged, "car -ship"))[0] == ("tagged 'car'", "a")
@@ -53,15 +53,13 @@ def test_an_item_is_to_fit_all_words_but_any_label_of_a_word(tagged: Collection,
     assert {hit.item: hit.label for hit in results.groups[0].hits} == {1: "car", 2: "bicycle", 5: "car"}
 
 
-def test_what_is_not_wanted_can_be_a_word_that_stands_above_labels(
-    tagged: Collection, meanings: LabelKnowledge
-) -> None:
+def test_broader_concept_can_be_excluded(tagged: Collection, meanings: LabelKnowledge) -> None:
     results = search_items(tagged, 'ship -"wheeled vehicle"', knowledge=meanings)
     assert summarise_groups(results)[0] == ("tagged 'ship'", "d")
     assert sorted(results.meaning.excluded.values()) == ["bicycle", "car"]
 
 
-def test_more_words_together_come_before_fewer(tagged: Collection, meanings: LabelKnowledge) -> None:
+def test_longer_phrases_are_tried_first(tagged: Collection, meanings: LabelKnowledge) -> None:
     assert summarise_groups(search_items(tagged, "light wheel", knowledge=meanings))[0] == ("tagged 'light wheel'", "f")
     graph = meanings.knowledge
     graph.relate("is-a", "ship", "red car")  # known as two words, of which each is a label
@@ -69,7 +67,7 @@ def test_more_words_together_come_before_fewer(tagged: Collection, meanings: Lab
     assert summarise_groups(search_items(tagged, '"red" car', knowledge=LabelKnowledge(graph, "k")))[0][1] == "a"
 
 
-def test_labels_that_differ_in_case_alone_are_told_apart(tagged: Collection) -> None:
+def test_labels_that_differ_in_case_are_distinct(tagged: Collection) -> None:
     tag_items(tagged, [6], accept=["Car"], by="eve")
     assert summarise_groups(search_items(tagged, "Car"))[0] == ("tagged 'Car'", "f")
     assert summarise_groups(search_items(tagged, "car"))[0] == ("tagged 'car'", "ae")
@@ -80,7 +78,7 @@ def test_labels_that_differ_in_case_alone_are_told_apart(tagged: Collection) -> 
     )
 
 
-def test_what_is_rejected_is_in_no_group(tagged: Collection) -> None:
+def test_rejected_items_are_in_no_group(tagged: Collection) -> None:
     edit_label(tagged, "light wheel", "eve", name="limousine")
     edit_label(tagged, "limousine", "eve", parent="car")
     assert summarise_groups(search_items(tagged, "car"))[1] == ("'limousine' is a kind of 'car'", "f")
@@ -88,13 +86,13 @@ def test_what_is_rejected_is_in_no_group(tagged: Collection) -> None:
     assert len(summarise_groups(search_items(tagged, "car"))) == 1
 
 
-def test_parts_and_other_names_come_from_what_files_know(tagged: Collection, meanings: LabelKnowledge) -> None:
+def test_knowledge_adds_parts_and_synonyms(tagged: Collection, meanings: LabelKnowledge) -> None:
     results = search_items(tagged, "motorcar", knowledge=meanings)
     assert results.meaning.notes == ["'motorcar' is another name of 'car'"]
     assert summarise_groups(results)[:2] == [("tagged 'car'", "ae"), ("kinds: part of car", "c")]
 
 
-def test_a_synset_of_a_label_is_what_it_means(tagged: Collection, meanings: LabelKnowledge) -> None:
+def test_synset_of_a_label_defines_its_meaning(tagged: Collection, meanings: LabelKnowledge) -> None:
     graph = meanings.knowledge
     graph.add("n7", ["barrow"], "a cart")
     with pytest.raises(UnknownLabelError, match="no label 'barrow'"):
@@ -106,6 +104,8 @@ def test_a_synset_of_a_label_is_what_it_means(tagged: Collection, meanings: Labe
 @pytest.mark.parametrize(
     ("text", "error"), [("plane", UnknownLabelError), ("", InputError), ("-car", InputError), ("x" * 1001, InputError)]
 )
-def test_what_means_nothing_is_told(tagged: Collection, meanings: LabelKnowledge, text: str, error: type) -> None:
+def test_queries_without_a_meaning_are_refused(
+    tagged: Collection, meanings: LabelKnowledge, text: str, error: type
+) -> None:
     with pytest.raises(error):
         search_items(tagged, text, knowledge=meanings)
