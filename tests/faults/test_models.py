@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 from tests.faults.conftest import MakeCollection, asking, assert_problem
-from tests.server.conftest import emoji, make_model
+from tests.server.conftest import make_model, read_emoji
 from tests.server.conftest import served_model as served_model
 
 from wsabie.collection.db.cache import FileCache
@@ -116,7 +116,7 @@ def test_a_model_that_is_copied_piece_by_piece_is_taken_over_when_it_is_whole(
         while (info := client.get("/api/v1/info").json())["trouble"] is None:
             assert time.monotonic() < until
         assert (info["model"], "is missing" in info["trouble"]) == (old_model, True)
-        assert client.post("/api/v1/annotate/picture", files={"file": emoji(1)[0]}).status_code == 200
+        assert client.post("/api/v1/annotate/picture", files={"file": read_emoji(1)[0]}).status_code == 200
         for tensor in (other_model / "tensors").iterdir():
             shutil.copy(tensor, tmp_path / "served/tensors")
         while (info := client.get("/api/v1/info").json())["model"] == old_model:

@@ -32,7 +32,7 @@ from wsabie.server.tokens import Token
 Client = Callable[..., TestClient]
 
 
-def emoji(n: int) -> list[bytes]:
+def read_emoji(n: int) -> list[bytes]:
     """Pictures of the sample collection."""
     images: list[bytes] = pq.read_table(get_sample_path("emoji"), columns=["image"]).slice(400, n)["image"].to_pylist()
     return images
@@ -86,7 +86,7 @@ def draw_picture(kind: str, number: int) -> bytes:
     return out.getvalue()
 
 
-def make_trained(folder: Path, database: str | None = None) -> Path:
+def make_trained_collection(folder: Path, database: str | None = None) -> Path:
     """45 pictures of three kinds, two thirds of them labelled by their folders' list, and a model of them."""
     lines = ["file_name,labels"]
     for number in range(45):
@@ -106,13 +106,13 @@ def make_trained(folder: Path, database: str | None = None) -> Path:
 @pytest.fixture(scope="session")
 def trained_collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """In SQLite."""
-    return make_trained(tmp_path_factory.mktemp("collection") / "photos")
+    return make_trained_collection(tmp_path_factory.mktemp("collection") / "photos")
 
 
 @pytest.fixture(scope="session")
 def trained_on_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with new_database("postgresql") as database:
-        yield make_trained(tmp_path_factory.mktemp("collection") / "photos", database)
+        yield make_trained_collection(tmp_path_factory.mktemp("collection") / "photos", database)
 
 
 @pytest.fixture(params=["trained_collection", "trained_on_postgres"], ids=KINDS)
@@ -131,14 +131,14 @@ def api(folder: Path) -> Iterator[TestClient]:
 
 
 @contextmanager
-def running(*words: object) -> Iterator[httpx.Client]:
+def run_service(*words: object) -> Iterator[httpx.Client]:
     """`wsabie serve` as a process; it is asked to end, and must."""
-    with started(*words) as (service, _):
+    with start_service(*words) as (service, _):
         yield service
 
 
 @contextmanager
-def started(*words: object, handles: int | None = None) -> Iterator[tuple[httpx.Client, "subprocess.Popen[str]"]]:
+def start_service(*words: object, handles: int | None = None) -> Iterator[tuple[httpx.Client, "subprocess.Popen[str]"]]:
     """The same, and the process, which may have so many files open."""
     command = [sys.executable, "-m", "wsabie", "serve", *map(str, words), "--port", "0"]
     limited = handles and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (handles, handles)))

@@ -57,7 +57,7 @@ def api(tmp_path: Path, database: str | None) -> Iterator[TestClient]:
             yield client
 
 
-def everything(api: TestClient, **filters: Any) -> list[Row]:
+def list_all_annotations(api: TestClient, **filters: Any) -> list[Row]:
     """All pages of seven."""
     annotations: list[Row] = []
     cursor: dict[str, str] = {}
@@ -73,7 +73,7 @@ def everything(api: TestClient, **filters: Any) -> list[Row]:
 
 
 @pytest.mark.parametrize("few", [0, 20_000])
-def test_pages_hold_what_is_asked_for(api: TestClient, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_hold_matching_annotations(api: TestClient, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways of reading a page: sorted annotations of a label, and a walk through all of them."""
     monkeypatch.setattr("wsabie.collection.annotations.decisions.SORTED", few)
     rows = [row | {"label": ("sea", "sky")[row["id"] % 3 == 0]} for row in reversed(make_rows({"sea": 1, "sky": 2}))]
@@ -97,10 +97,10 @@ def test_pages_hold_what_is_asked_for(api: TestClient, few: int, monkeypatch: py
     ]  # fmt: skip
     for filters, passes in cases:
         expected = [row["id"] for row in rows if passes(row)]
-        assert [annotation["id"] for annotation in everything(api, **filters)] == expected, filters
+        assert [annotation["id"] for annotation in list_all_annotations(api, **filters)] == expected, filters
 
 
-def test_what_is_told_of_one(api: TestClient) -> None:
+def test_annotation_has_item_label_author_and_origin(api: TestClient) -> None:
     first = api.get("/api/v1/annotations?k=1").json()["annotations"][0]
     assert (first["id"], first["item"], first["path"], first["label"]) == (N, 1, "a/1.jpg", "sky")
     first_page = api.get("/api/v1/annotations?k=1").json()
@@ -131,18 +131,18 @@ def cursor_of(content: object) -> str:
         ({"cursor": cursor_of(["-decided", None, 2**63])}, 422), ({"cursor": cursor_of(["-decided", None, 0])}, 200),
     ],
 )  # fmt: skip
-def test_what_cannot_be_asked(api: TestClient, asks: Row, status: int) -> None:
+def test_invalid_annotation_requests_are_refused(api: TestClient, asks: Row, status: int) -> None:
     answer = api.get("/api/v1/annotations", params=asks)
     assert answer.status_code == status, answer.text
     if answer.status_code != 200:
         assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_a_cursor_of_items_is_none_of_annotations(api: TestClient) -> None:
+def test_item_cursor_is_refused_for_annotations(api: TestClient) -> None:
     of_items = api.get("/api/v1/items?k=1&sort=added_at&descending=true").json()["next_cursor"]
     refused = api.get("/api/v1/annotations", params={"cursor": of_items})
     assert (refused.status_code, "sorted by '-added_at'" in refused.json()["detail"]) == (422, True)
 
 
-def test_a_model_has_none(client: Client) -> None:
+def test_model_without_a_collection_has_no_annotations(client: Client) -> None:
     assert client().get("/api/v1/annotations").status_code == 404

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from starlette.testclient import TestClient
-from tests.server.conftest import Client, draw_picture, emoji, running
+from tests.server.conftest import Client, draw_picture, read_emoji, run_service
 
 from wsabie.collection.folder import collection as collection_module
 from wsabie.collection.folder.collection import open_collection
@@ -26,11 +26,11 @@ from wsabie.server.request_limits import ServiceLimits
 from wsabie.server.tokens import Token, compute_digest
 
 
-def untagged(api: TestClient) -> list[int]:
+def list_untagged_items(api: TestClient) -> list[int]:
     return [item["id"] for item in api.get("/api/v1/items?unlabelled=true").json()["items"]]
 
 
-def test_how_it_stands(api: TestClient, folder: Path) -> None:
+def test_collection_status_is_reported(api: TestClient, folder: Path) -> None:
     status = api.get("/api/v1/collection").json()
     assert (status["schema"], status["folder"], status["role"]) == (1, str(folder), "write")
     assert status["items"] == {"present": 45, "missing": 0, "unreadable": 0}
@@ -39,7 +39,7 @@ def test_how_it_stands(api: TestClient, folder: Path) -> None:
     assert status["suggestions"] > 0
 
 
-def test_all_items_are_on_some_page_once(api: TestClient) -> None:
+def test_pages_list_every_item_once(api: TestClient) -> None:
     for sort in ("path", "added_at", "best_probability", "uncertainty"):
         item_ids: list[int] = []
         cursor = None
@@ -54,7 +54,7 @@ def test_all_items_are_on_some_page_once(api: TestClient) -> None:
         assert sorted(item_ids) == list(range(1, 46))
 
 
-def test_an_item_with_its_pictures(api: TestClient) -> None:
+def test_item_has_details_file_thumbnail_and_neighbours(api: TestClient) -> None:
     item = api.get("/api/v1/items?label=red&k=1").json()["items"][0]
     details = api.get(f"/api/v1/items/{item['id']}").json()
     assert details["labels"] == ["colour", "red"]
@@ -72,8 +72,8 @@ def test_an_item_with_its_pictures(api: TestClient) -> None:
     assert sum(int(entry["path"][7:9]) % 3 == int(item["path"][7:9]) % 3 for entry in near) >= 4
 
 
-def test_deciding_and_undoing(api: TestClient) -> None:
-    first_item, second_item, *_ = untagged(api)
+def test_decisions_are_made_and_undone(api: TestClient) -> None:
+    first_item, second_item, *_ = list_untagged_items(api)
     body = {
         "decisions": [
             {"item": first_item, "label": "red", "state": "accepted"},
@@ -94,7 +94,7 @@ def test_deciding_and_undoing(api: TestClient) -> None:
     assert api.get("/api/v1/labels?prefix=new").json()["labels"] == []
 
 
-def test_what_is_left_to_review(api: TestClient) -> None:
+def test_review_pages_sort_suggestions_by_probability(api: TestClient) -> None:
     page = api.get("/api/v1/items?label=red&label_state=suggested&sort=probability&descending=true").json()["items"]
     chances = [item["probability"] for item in page]
     assert chances == sorted(chances, reverse=True)
@@ -112,7 +112,7 @@ def test_what_is_left_to_review(api: TestClient) -> None:
     assert [entry["precision"] for entry in thresholds] == [0.8, 0.9, 0.95]
 
 
-def test_accepting_all_above(api: TestClient) -> None:
+def test_suggestions_above_a_probability_are_accepted(api: TestClient) -> None:
     count = api.get("/api/v1/suggestions/count?min_probability=0.3&label=colour").json()["count"]
     assert count > 0
     reply = api.post("/api/v1/suggestions/accept", json={"min_probability": 0.3, "label": "colour"}).json()
@@ -122,14 +122,14 @@ def test_accepting_all_above(api: TestClient) -> None:
     assert api.get("/api/v1/suggestions/count?min_probability=0.3&label=colour").json()["count"] == count
 
 
-def test_what_is_rejected_is_not_suggested(api: TestClient) -> None:
-    item = untagged(api)[0]
+def test_rejected_label_is_not_suggested(api: TestClient) -> None:
+    item = list_untagged_items(api)[0]
     first = api.get(f"/api/v1/items/{item}").json()["suggestions"][0]["label"]
     api.post("/api/v1/decisions", json={"decisions": [{"item": item, "label": first, "state": "rejected"}]})
     assert first not in [suggestion["label"] for suggestion in api.get(f"/api/v1/items/{item}").json()["suggestions"]]
 
 
-def test_search_by_words(api: TestClient) -> None:
+def test_search_finds_items_by_words(api: TestClient) -> None:
     results = api.get("/api/v1/search", params={"text": "RED", "k": 5}).json()
     assert (results["labels"], results["groups"][0]["reason"]) == (["red"], "tagged 'red'")
     looks = results["groups"][1]
@@ -143,10 +143,10 @@ def test_search_by_words(api: TestClient) -> None:
         assert api.get("/api/v1/search", params={"text": text}).status_code == status, text
 
 
-def test_search_by_what_files_know(folder: Path, tmp_path: Path) -> None:
+def test_search_uses_knowledge_files(folder: Path, tmp_path: Path) -> None:
     kinds = tmp_path / "kinds.tsv"
     kinds.write_text("red\twarm\nblue\tcold\n")
-    with running(folder, "--knowledge", kinds) as service:
+    with run_service(folder, "--knowledge", kinds) as service:
         results = service.get("/api/v1/search", params={"text": "warm", "k": 5}).json()
         assert (results["labels"], results["notes"]) == (
             ["red"],
@@ -155,8 +155,8 @@ def test_search_by_what_files_know(folder: Path, tmp_path: Path) -> None:
         assert [group["reason"] for group in results["groups"]][:2] == ["tagged 'red'", "looks like 'red'"]
 
 
-def test_an_item_is_annotated_by_its_number_or_path(api: TestClient) -> None:
-    item = untagged(api)[0]
+def test_item_is_annotated_by_id_or_path(api: TestClient) -> None:
+    item = list_untagged_items(api)[0]
     path = api.get(f"/api/v1/items/{item}").json()["path"]
     by_number = api.get(f"/api/v1/items/{item}/annotate?k=2").json()
     assert len(by_number["results"][0]["labels"]) == 2
@@ -167,9 +167,9 @@ def test_an_item_is_annotated_by_its_number_or_path(api: TestClient) -> None:
         assert api.get("/api/v1/annotate/path", params={"path": wrong}).status_code in (404, 422), wrong
 
 
-def test_labels_are_called_as_the_collection_calls_them_now(api: TestClient) -> None:
+def test_annotations_use_current_label_names(api: TestClient) -> None:
     """Renamed, merged or deleted since the model learnt."""
-    item = untagged(api)[0]
+    item = list_untagged_items(api)[0]
     label_ids = {label["name"]: label["id"] for label in api.get("/api/v1/vocabulary").json()["labels"]}
 
     def ranked(**more: object) -> list[str]:
@@ -202,8 +202,8 @@ def test_labels_are_called_as_the_collection_calls_them_now(api: TestClient) -> 
     assert sorted(ranked()) == ["colour", "crimson", "green"]
 
 
-def test_only_labels_that_are_sure_enough_or_no_tag_fits(api: TestClient, folder: Path) -> None:
-    item = api.get(f"/api/v1/items/{untagged(api)[0]}").json()
+def test_min_precision_keeps_precise_labels_or_reports_no_fit(api: TestClient, folder: Path) -> None:
+    item = api.get(f"/api/v1/items/{list_untagged_items(api)[0]}").json()
     by_path = f"/api/v1/annotate/path?path={item['path']}"
     labels = api.get(by_path).json()["results"][0]["labels"]
     assert api.get(by_path).json()["results"][0]["no_tag_fits"] is None
@@ -235,7 +235,7 @@ def test_only_labels_that_are_sure_enough_or_no_tag_fits(api: TestClient, folder
         assert api.get(f"/api/v1/items?no_tag_fits={wrong}").status_code == 422, wrong
 
 
-def test_items_that_no_tag_fits(api: TestClient, folder: Path) -> None:
+def test_items_that_fit_no_tag_are_listed(api: TestClient, folder: Path) -> None:
     """An item's precision is that of its best suggestion at the time of the look; tagged items are left out."""
     with open_collection(folder) as collection:
         opened = load_model(collection)
@@ -255,7 +255,7 @@ def test_items_that_no_tag_fits(api: TestClient, folder: Path) -> None:
         }
 
 
-def test_search_by_a_picture_and_a_region(api: TestClient) -> None:
+def test_search_takes_a_picture_and_a_region(api: TestClient) -> None:
     picture = {"file": draw_picture("green", 44)}
     results = api.post("/api/v1/search/picture?k=6", files=picture).json()
     assert [int(item["path"][7:9]) % 3 for item in results["items"]].count(1) >= 5
@@ -265,7 +265,7 @@ def test_search_by_a_picture_and_a_region(api: TestClient) -> None:
     assert api.post("/api/v1/search/picture", files={"file": b"<svg/>"}).status_code in (415, 422)
 
 
-def test_labels_and_counts(api: TestClient) -> None:
+def test_labels_and_facets_are_counted(api: TestClient) -> None:
     assert [entry["name"] for entry in api.get("/api/v1/labels?prefix=Gr").json()["labels"]] == ["green"]
     listed = api.get("/api/v1/vocabulary?k=2").json()
     assert (listed["total"], listed["labels"][0]["name"]) == (4, "colour")
@@ -288,7 +288,7 @@ def test_labels_and_counts(api: TestClient) -> None:
         "/api/v1/items/..%2f..%2fetc%2fpasswd/file",
     ],
 )
-def test_what_is_not_there(api: TestClient, address: str) -> None:
+def test_unknown_addresses_are_not_found(api: TestClient, address: str) -> None:
     refused = api.get(address)
     assert refused.status_code in (404, 422)
     assert refused.headers["content-type"] == "application/problem+json"
@@ -313,7 +313,7 @@ def test_what_is_not_there(api: TestClient, address: str) -> None:
         "/api/v1/items/1/annotate?region=900,900,10,10",
     ],
 )
-def test_what_cannot_be_asked(api: TestClient, address: str) -> None:
+def test_invalid_requests_are_refused(api: TestClient, address: str) -> None:
     refused = api.get(address)
     assert refused.status_code == 422, refused.text
     assert refused.headers["content-type"] == "application/problem+json"
@@ -331,7 +331,7 @@ def test_what_cannot_be_asked(api: TestClient, address: str) -> None:
         {"item": "1; DROP TABLE items", "label": "red", "state": "accepted"},
     ],
 )
-def test_decisions_that_cannot_be_made_change_nothing(api: TestClient, decision: dict[str, object]) -> None:
+def test_invalid_decisions_change_nothing(api: TestClient, decision: dict[str, object]) -> None:
     journal_before = api.get("/api/v1/journal").json()
     good = {"item": 2, "label": "red", "state": "rejected"}
     refused = api.post("/api/v1/decisions", json={"decisions": [good, decision]})
@@ -339,7 +339,7 @@ def test_decisions_that_cannot_be_made_change_nothing(api: TestClient, decision:
     assert api.get("/api/v1/journal").json() == journal_before
 
 
-def test_a_name_that_cannot_be_is_told_by_itself(api: TestClient) -> None:
+def test_invalid_label_name_is_reported_alone(api: TestClient) -> None:
     decision = {"item": 999, "label": "a\0b", "state": "accepted"}
     refused = api.post("/api/v1/decisions", json={"decisions": [decision]})
     assert (refused.status_code, refused.json()["detail"][:26]) == (422, "'a\\x00b' cannot be a label")
@@ -358,7 +358,7 @@ def test_links_out_of_the_folder_are_not_followed(api: TestClient, folder: Path,
         assert "leads out of" in refused.json()["detail"]
 
 
-def test_who_may_only_read(folder: Path) -> None:
+def test_read_token_cannot_decide(folder: Path) -> None:
     tokens = [Token("eve", "read", None, compute_digest("r")), Token("adam", "write", None, compute_digest("w"))]
     with open_collection(folder) as collection:
         context = ServiceContext(ServiceLimits(), tokens, CollectionModelHolder(collection), collection)
@@ -380,9 +380,9 @@ def test_who_may_only_read(folder: Path) -> None:
             assert api.get("/api/v1/items/1/thumbnail").status_code == 200
 
 
-def test_a_job_runs_and_tells_how_it_goes(folder: Path) -> None:
-    (folder / "new.webp").write_bytes(emoji(1)[0])
-    with running(folder) as api:
+def test_job_runs_and_streams_events(folder: Path) -> None:
+    (folder / "new.webp").write_bytes(read_emoji(1)[0])
+    with run_service(folder) as api:
         job = api.post("/api/v1/jobs", json={"kind": "scan", "options": {}}).json()
         events: list[dict[str, object]] = []
         until = time.monotonic() + 100
@@ -397,7 +397,7 @@ def test_a_job_runs_and_tells_how_it_goes(folder: Path) -> None:
         assert bad.status_code == 422
 
 
-def test_a_waiting_or_running_job_can_be_stopped(api: TestClient) -> None:
+def test_waiting_or_running_job_is_stopped(api: TestClient) -> None:
     job = api.post("/api/v1/jobs", json={"kind": "train", "options": {"full": True, "epochs": 1000}}).json()
     until = time.monotonic() + 100
     while api.get(f"/api/v1/jobs/{job['id']}").json()["state"] == "waiting" and time.monotonic() < until:
@@ -411,14 +411,14 @@ def test_a_waiting_or_running_job_can_be_stopped(api: TestClient) -> None:
     assert api.get(f"/api/v1/jobs/{scan['id']}").json()["state"] == "done"
 
 
-def test_a_model_alone_has_no_collection(client: Client) -> None:
+def test_served_model_has_no_collection_routes(client: Client) -> None:
     api = client()
     assert api.get("/api/v1/collection").status_code == 404
     assert api.get("/api/v1/labels").status_code == 200
 
 
 @pytest.mark.parametrize("folder", ["trained_collection"], indirect=True)
-def test_errors_cost_one_look_through_the_catalogue_a_minute(api: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_errors_check_the_catalogue_once_a_minute(api: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[object] = []
     faults: list[str] = []
 
@@ -443,7 +443,7 @@ def test_errors_cost_one_look_through_the_catalogue_a_minute(api: TestClient, mo
 
 
 @pytest.mark.parametrize("folder", ["trained_collection"], indirect=True)
-def test_who_looks_at_a_collection_that_may_not_be_written_has_the_role_of_a_reader(folder: Path) -> None:
+def test_read_only_collection_gives_the_read_role(folder: Path) -> None:
     with open_collection(folder, read_only=True) as collection:
         app = make_app(ServiceContext(ServiceLimits(), None, CollectionModelHolder(collection), collection))
         with TestClient(app, base_url="http://localhost") as api:
@@ -453,7 +453,7 @@ def test_who_looks_at_a_collection_that_may_not_be_written_has_the_role_of_a_rea
 
 
 @pytest.mark.parametrize("folder", ["trained_collection"], indirect=True)
-def test_a_catalogue_that_goes_away_is_told_in_a_sentence(
+def test_missing_catalogue_gives_one_sentence(
     api: TestClient, folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     catalogue = folder / ".wsabie/catalogue.db"

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.server.conftest import running
+from tests.server.conftest import run_service
 
 from wsabie.server.tokens import create_token
 
@@ -37,22 +37,22 @@ def assert_never_fails(address: object, place: Path, phases: str, few: int, *mor
         print(f"seed {seed}: {summary_lines[-1]}")
 
 
-def test_no_request_makes_the_service_fail(folder: Path, tmp_path: Path) -> None:
-    with running(folder) as api:
+def test_fuzzing_does_not_break_a_collection_service(folder: Path, tmp_path: Path) -> None:
+    with run_service(folder) as api:
         assert_never_fails(api.base_url, tmp_path, "coverage,fuzzing", 2)
 
 
-def test_no_request_makes_a_model_fail(served_model: Path, tmp_path: Path) -> None:
-    with running(served_model) as api:
+def test_fuzzing_does_not_break_a_model_service(served_model: Path, tmp_path: Path) -> None:
+    with run_service(served_model) as api:
         assert_never_fails(api.base_url, tmp_path, "coverage,fuzzing", 3)
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-def test_no_request_makes_a_guarded_service_fail(trained_collection: Path, tmp_path: Path, is_known: bool) -> None:
+def test_fuzzing_does_not_break_a_guarded_service(trained_collection: Path, tmp_path: Path, is_known: bool) -> None:
     folder, tokens = tmp_path / "photos", tmp_path / "tokens"
     shutil.copytree(trained_collection, folder)
     token = create_token(tokens, "eve", "read")
-    with running(folder, "--tokens", tokens) as api:
+    with run_service(folder, "--tokens", tokens) as api:
         header_options = ("--header", f"Authorization: Bearer {token if is_known else 'no'}")
         assert_never_fails(api.base_url, tmp_path, "fuzzing", 2, *header_options)
         assert api.get("/api/v1/info").status_code == 401

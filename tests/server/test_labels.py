@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from starlette.testclient import TestClient
 from tests.collection.conftest import collection  # noqa: F401 - a fixture
-from tests.server.conftest import running
+from tests.server.conftest import run_service
 
 from wsabie.collection.folder.collection import Collection, create_collection
 from wsabie.collection.jobs import queue
@@ -38,7 +38,7 @@ def write_emoji(folder: Path, n: int) -> None:
     (folder / "metadata.csv").write_text("\n".join(lines), encoding="utf-8")
 
 
-def serving(at: Collection, tokens: list[Token] | None = None) -> TestClient:
+def serve_collection(at: Collection, tokens: list[Token] | None = None) -> TestClient:
     context = ServiceContext(ServiceLimits(), tokens, CollectionModelHolder(at), at)
     return TestClient(make_app(context), raise_server_exceptions=False, base_url="http://localhost")
 
@@ -48,7 +48,7 @@ def api(collection: Collection) -> Iterator[TestClient]:  # noqa: F811
     """30 emoji, and labels that are theirs."""
     write_emoji(collection.folder, 30)
     scan_collection(collection, by="eve")
-    with serving(collection) as client:
+    with serve_collection(collection) as client:
         yield client
 
 
@@ -70,23 +70,23 @@ def read_label(api: TestClient, label_id: int) -> dict[str, Any]:
     return details
 
 
-def edited(api: TestClient, label_id: int, **changes: object) -> dict[str, Any]:
+def edit_label(api: TestClient, label_id: int, **changes: object) -> dict[str, Any]:
     answer = api.patch(f"/api/v1/labels/{label_id}", json=changes)
     assert answer.status_code == 200, answer.text
     reply: dict[str, Any] = answer.json()
     return reply
 
 
-def journal_of(api: TestClient) -> list[dict[str, Any]]:
+def read_journal(api: TestClient) -> list[dict[str, Any]]:
     entries: list[dict[str, Any]] = api.get("/api/v1/journal").json()["entries"]
     return entries
 
 
-def test_one_label_in_full(api: TestClient) -> None:
+def test_label_details_are_complete(api: TestClient) -> None:
     gull, bird, animal, tern = create_labels(api, "gull", "bird", "animal", "tern")
-    edited(api, gull, language="en", wordnet="n02041246", parent="bird", add=[{"name": "Möwe", "language": "de"}])
-    edited(api, bird, parent="animal")
-    edited(api, tern, parent="bird")
+    edit_label(api, gull, language="en", wordnet="n02041246", parent="bird", add=[{"name": "Möwe", "language": "de"}])
+    edit_label(api, bird, parent="animal")
+    edit_label(api, tern, parent="bird")
     api.post("/api/v1/labels/merge-exclusions", json={"labels": [gull, tern]})
     api.post("/api/v1/decisions", json={"decisions": [{"item": 9, "label": "gull", "state": "rejected"}]})
     details = read_label(api, gull)
@@ -119,10 +119,10 @@ def test_one_label_in_full(api: TestClient) -> None:
     assert [label["name"] for label in api.get("/api/v1/vocabulary?contains=möw").json()["labels"]] == ["gull"]
 
 
-def test_other_names_have_a_place_beside_many_names(api: TestClient) -> None:
+def test_completion_mixes_names_and_synonyms(api: TestClient) -> None:
     lake, tree, *_ = create_labels(api, "lake", "tree", *(f"sea {n:02d}" for n in range(25)))
-    edited(api, lake, add=[{"name": "See", "language": "de"}, {"name": "Seelein", "language": "de"}])
-    edited(api, tree, add=[{"name": "Seb", "language": "sl"}])
+    edit_label(api, lake, add=[{"name": "See", "language": "de"}, {"name": "Seelein", "language": "de"}])
+    edit_label(api, tree, add=[{"name": "Seb", "language": "sl"}])
 
     def completed(start: str, k: int) -> list[tuple[str, str | None]]:
         labels = api.get("/api/v1/labels", params={"prefix": start, "k": k}).json()["labels"]
@@ -136,21 +136,21 @@ def test_other_names_have_a_place_beside_many_names(api: TestClient) -> None:
     assert completed("sea 0", 20) == seas[:10]
 
 
-def test_a_form_is_one_entry_that_can_be_undone(api: TestClient) -> None:
+def test_label_edit_is_one_entry_and_is_undone(api: TestClient) -> None:
     [gul, bird] = create_labels(api, "gul", "bird")
     details_before = read_label(api, gul)
-    reply = edited(api, gul, name="gull", language="en", parent="bird", add=[{"name": "mew"}], remove=["gul"])
+    reply = edit_label(api, gul, name="gull", language="en", parent="bird", add=[{"name": "mew"}], remove=["gul"])
     details_after = read_label(api, gul)
     assert (details_after["name"], details_after["synonyms"], details_after["parent"]) == ("gull", ["mew"], "bird")
-    entry = journal_of(api)[0]
+    entry = read_journal(api)[0]
     assert (entry["id"], entry["by"], entry["action"]) == (reply["entry"], "local", "label")
     assert "called 'gull'" in entry["summary"]
-    assert edited(api, gul, name="gull", language="en") == {"entry": None}
-    assert edited(api, gul) == {"entry": None}
+    assert edit_label(api, gul, name="gull", language="en") == {"entry": None}
+    assert edit_label(api, gul) == {"entry": None}
     api.post("/api/v1/undo", json={"entry": reply["entry"]})
     assert read_label(api, gul) == details_before
-    edited(api, gul, parent="bird")
-    edited(api, gul, parent="")
+    edit_label(api, gul, parent="bird")
+    edit_label(api, gul, parent="")
     assert read_label(api, bird)["child_labels"] == []
 
 
@@ -177,31 +177,29 @@ def test_a_form_is_one_entry_that_can_be_undone(api: TestClient) -> None:
         ({"add": [{"name": f"n{i}"} for i in range(101)]}, 422, "100"),
     ],
 )
-def test_edits_that_cannot_be_made_change_nothing(
-    api: TestClient, changes: dict[str, object], status: int, message: str
-) -> None:
+def test_invalid_edits_change_nothing(api: TestClient, changes: dict[str, object], status: int, message: str) -> None:
     gull, bird, chick, _ = create_labels(api, "gull", "bird", "chick", "x")
-    edited(api, bird, add=[{"name": "Vogel", "language": "de"}])
-    edited(api, chick, parent="gull")
-    state_before = journal_of(api), read_label(api, gull)
+    edit_label(api, bird, add=[{"name": "Vogel", "language": "de"}])
+    edit_label(api, chick, parent="gull")
+    state_before = read_journal(api), read_label(api, gull)
     refused = api.patch(f"/api/v1/labels/{gull}", json={"wordnet": "n1"} | changes)
     assert (refused.status_code, message in refused.json()["detail"]) == (status, True), refused.text
-    assert (journal_of(api), read_label(api, gull)) == state_before
+    assert (read_journal(api), read_label(api, gull)) == state_before
 
 
 @pytest.mark.parametrize(
     "name", ["'; DROP TABLE labels; --", "%", "<img src=x onerror=alert(1)>", "../../etc", "😀", "a/b?c#d"]
 )
-def test_hostile_names_are_names(api: TestClient, name: str) -> None:
+def test_hostile_label_names_are_stored(api: TestClient, name: str) -> None:
     [label_id, sea] = create_labels(api, name, "sea")
-    edited(api, label_id, add=[{"name": name + "2"}], parent="sea")
+    edit_label(api, label_id, add=[{"name": name + "2"}], parent="sea")
     assert read_label(api, label_id)["name"] == name
     assert api.get("/api/v1/vocabulary", params={"contains": name + "2"}).json()["total"] == 1
     api.post("/api/v1/labels/merge", json={"labels": [label_id], "target": sea})
     assert {name, name + "2"} <= set(read_label(api, sea)["synonyms"])
 
 
-def test_merging_and_taking_it_back(api: TestClient) -> None:
+def test_labels_are_merged_and_restored(api: TestClient) -> None:
     [gul, gull, tern] = create_labels(api, "gul", "gull", "tern")
     api.post("/api/v1/decisions", json={"decisions": [{"item": 2, "label": "gul", "state": "accepted"}]})
     reply = api.post("/api/v1/labels/merge", json={"labels": [gul, gul], "target": gull}).json()
@@ -216,10 +214,10 @@ def test_merging_and_taking_it_back(api: TestClient) -> None:
     assert (read_label(api, gull)["items"], read_label(api, gul)["items"]) == (1, 2)
 
 
-def test_deleting_and_taking_it_back(api: TestClient) -> None:
+def test_label_is_deleted_and_restored(api: TestClient) -> None:
     gull, _, chick = create_labels(api, "gull", "bird", "chick")
     for child, parent_name in ((gull, "bird"), (chick, "gull")):
-        edited(api, child, parent=parent_name)
+        edit_label(api, child, parent=parent_name)
     details_before = read_label(api, gull)
     refused = api.delete(f"/api/v1/labels/{gull}")
     assert refused.status_code == 422
@@ -233,7 +231,7 @@ def test_deleting_and_taking_it_back(api: TestClient) -> None:
     assert read_label(api, gull) == details_before
 
 
-def test_proposals_are_gone_through(api: TestClient, collection: Collection) -> None:  # noqa: F811
+def test_proposals_are_paged_merged_and_excluded(api: TestClient, collection: Collection) -> None:  # noqa: F811
     create_labels(api, "tuktuk", "tuk-tuk", "Tuktuk", "caffè", "caffe")
     assert api.get("/api/v1/labels/proposals").json()["created"] is None
     job = api.post("/api/v1/jobs", json={"kind": "tidy"}).json()
@@ -277,15 +275,15 @@ def test_proposals_are_gone_through(api: TestClient, collection: Collection) -> 
         ("vocabulary?parent=-1", 422),
     ],
 )
-def test_what_cannot_be_asked(api: TestClient, address: str, status: int) -> None:
+def test_unknown_addresses_and_bad_parameters_are_refused(api: TestClient, address: str, status: int) -> None:
     assert api.get(f"/api/v1/{address}").status_code == status
 
 
-def test_who_may_only_read_changes_nothing(collection: Collection) -> None:  # noqa: F811
+def test_read_token_changes_no_label(collection: Collection) -> None:  # noqa: F811
     write_emoji(collection.folder, 5)
     scan_collection(collection, by="eve")
     proposals.refresh_proposals(collection)
-    with serving(collection, [Token("eve", "read", None, compute_digest("r"))]) as api:
+    with serve_collection(collection, [Token("eve", "read", None, compute_digest("r"))]) as api:
         read_headers = {"authorization": "Bearer r"}
         assert api.get("/api/v1/labels/1", headers=read_headers).status_code == 200
         assert api.get("/api/v1/labels/proposals", headers=read_headers).status_code == 200
@@ -296,10 +294,10 @@ def test_who_may_only_read_changes_nothing(collection: Collection) -> None:  # n
             assert api.post(f"/api/v1/labels/{action}", json=sent, headers=read_headers).status_code == 403
 
 
-def test_a_model_knows_labels(tmp_path: Path, database: str | None) -> None:
+def test_label_details_use_the_model(tmp_path: Path, database: str | None) -> None:
     """Real pictures, a real model: what is near, how often it was right, also after labels were merged."""
     write_emoji(tmp_path / "photos", 120)
-    with create_collection(tmp_path / "photos", database) as at, serving(at) as api:
+    with create_collection(tmp_path / "photos", database) as at, serve_collection(at) as api:
         scan_collection(at, by="eve")
         train_model(at, by="eve", features="colour", dim=8, epochs=10, threads=1)
         most = api.get("/api/v1/vocabulary?k=2").json()["labels"]
@@ -335,12 +333,12 @@ def test_a_model_knows_labels(tmp_path: Path, database: str | None) -> None:
         assert "model" not in api.get("/api/v1/labels/proposals").json()["unused_sources"]
 
 
-def test_a_job_compares_labels_beside_the_service(tmp_path: Path, database: str | None) -> None:
+def test_tidy_job_runs_beside_the_service(tmp_path: Path, database: str | None) -> None:
     folder = tmp_path / "photos"
     write_emoji(folder, 20)
     with create_collection(folder, database) as at:
         scan_collection(at, by="eve")
-    with running(folder) as api:
+    with run_service(folder) as api:
         job = api.post("/api/v1/jobs", json={"kind": "tidy", "options": {"min_score": 0.5}}).json()
         until = time.monotonic() + 100
         while (now := api.get(f"/api/v1/jobs/{job['id']}").json())["state"] in ("waiting", "running"):

@@ -27,7 +27,7 @@ LONG = 50_000_000
 
 
 @pytest.mark.parametrize("folder", ["trained_collection"], indirect=True)
-def test_files_that_go_away_while_they_are_opened(
+def test_files_removed_during_a_request_are_not_found(
     api: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     item = f"/api/v1/items/{api.get('/api/v1/items?k=1').json()['items'][0]['id']}"
@@ -66,7 +66,7 @@ launcher.run_service(options, listener, lambda: None)
 
 
 @contextmanager
-def asking(port: int, path: str) -> Iterator[socket.socket]:
+def open_request(port: int, path: str) -> Iterator[socket.socket]:
     with socket.socket() as to:
         to.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         to.settimeout(30)
@@ -76,7 +76,7 @@ def asking(port: int, path: str) -> Iterator[socket.socket]:
         yield to
 
 
-def rest_of(to: socket.socket) -> int:
+def read_to_end(to: socket.socket) -> int:
     """Bytes that come until the connection is closed."""
     size = 0
     try:
@@ -87,7 +87,7 @@ def rest_of(to: socket.socket) -> int:
     return size
 
 
-def test_no_long_answer_keeps_the_service(trained_collection: Path, tmp_path: Path) -> None:
+def test_long_responses_do_not_block_shutdown(trained_collection: Path, tmp_path: Path) -> None:
     with copied(trained_collection, tmp_path / "photos") as folder, (folder / ".wsabie/jobs.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # so that the job waits
         with open_collection(folder) as collection:
@@ -99,12 +99,12 @@ def test_no_long_answer_keeps_the_service(trained_collection: Path, tmp_path: Pa
                 assert process.stdout is not None
                 assert process.stderr is not None
                 port = int(process.stdout.readline())
-                with asking(port, "items/1/file") as slow:
+                with open_request(port, "items/1/file") as slow:
                     for _ in range(6):
                         slow.recv(1)
                         time.sleep(0.4)
-                    assert rest_of(slow) < LONG
-                with asking(port, "items/1/file") as steady:
+                    assert read_to_end(slow) < LONG
+                with open_request(port, "items/1/file") as steady:
                     size = 12  # of the head
                     for _ in range(15):
                         size += len(steady.recv(16_000))
@@ -113,11 +113,15 @@ def test_no_long_answer_keeps_the_service(trained_collection: Path, tmp_path: Pa
                     while size < LONG and (piece := steady.recv(1 << 20)):
                         size += len(piece)
                     assert size >= LONG
-                with asking(port, "items/1/file") as to:
+                with open_request(port, "items/1/file") as to:
                     os.truncate(folder / PICTURE, 1000)
-                    assert rest_of(to) < LONG
+                    assert read_to_end(to) < LONG
                 os.truncate(folder / PICTURE, LONG)
-                with asking(port, "items/1/file"), asking(port, "jobs/1/events"), asking(port, "jobs/1/events"):
+                with (
+                    open_request(port, "items/1/file"),
+                    open_request(port, "jobs/1/events"),
+                    open_request(port, "jobs/1/events"),
+                ):
                     process.send_signal(signal.SIGTERM)
                     assert process.wait(20) == -signal.SIGTERM
                 assert "Traceback" not in process.stderr.read()

@@ -29,12 +29,12 @@ def read_points(content: bytes) -> tuple[np.ndarray, np.ndarray]:
     return np.cumsum(steps.astype(np.int64)), np.frombuffer(content, "<u2", 2 * n, 4 + 4 * n).reshape(n, 2)
 
 
-def served(collection: Collection, tokens: list[Token] | None = None) -> TestClient:
+def serve_collection(collection: Collection, tokens: list[Token] | None = None) -> TestClient:
     context = ServiceContext(ServiceLimits(), tokens, CollectionModelHolder(collection), collection)
     return TestClient(make_app(context), raise_server_exceptions=False, base_url="http://localhost")
 
 
-def test_points_are_where_the_catalogue_says(api: TestClient, folder: Path) -> None:
+def test_points_equal_those_of_the_map(api: TestClient, folder: Path) -> None:
     about = api.get(MAP).json()
     assert (about["schema"], about["method"], about["points"]) == (1, "pca", 45)
     item_ids, places = read_points(api.get(f"{MAP}/points").content)
@@ -47,7 +47,7 @@ def test_points_are_where_the_catalogue_says(api: TestClient, folder: Path) -> N
     assert (places.min(), places.max()) == (0, 65535)
 
 
-def test_points_are_compressed_and_asked_for_again(api: TestClient) -> None:
+def test_points_are_compressed_and_cached(api: TestClient) -> None:
     plain = api.get(f"{MAP}/points", headers={"accept-encoding": "identity"})
     small = api.get(f"{MAP}/points", headers={"accept-encoding": "gzip"})
     assert (small.headers["content-encoding"], small.content) == ("gzip", plain.content)
@@ -58,7 +58,7 @@ def test_points_are_compressed_and_asked_for_again(api: TestClient) -> None:
     assert plain.headers["etag"].strip('"') == api.get(MAP).json()["version"]
 
 
-def test_nothing_is_compressed_that_is_not_sent(api: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsent_responses_are_not_compressed(api: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> bytes:
         raise AssertionError("compressed")
 
@@ -70,7 +70,7 @@ def test_nothing_is_compressed_that_is_not_sent(api: TestClient, monkeypatch: py
     assert api.get(path, headers=conditional_headers).status_code == 304
 
 
-def test_who_asks_about_a_map_that_was_is_told_so(api: TestClient) -> None:
+def test_outdated_map_version_is_a_conflict(api: TestClient) -> None:
     version = api.get(MAP).json()["version"]
     for path in (f"{MAP}/points", f"{MAP}/labels"):
         assert api.get(f"{path}?version={version}").status_code == 200
@@ -78,7 +78,7 @@ def test_who_asks_about_a_map_that_was_is_told_so(api: TestClient) -> None:
         assert (answer.status_code, "ask for it again" in answer.json()["detail"]) == (409, True)
 
 
-def test_colours_change_with_decisions(api: TestClient) -> None:
+def test_colours_follow_decisions(api: TestClient) -> None:
     def colours() -> dict[int, int]:
         content = api.get(f"{MAP}/label?label=red").content
         n = int(np.frombuffer(content, "<u4", 1)[0])
@@ -130,20 +130,20 @@ def test_labels_lie_within_the_box(api: TestClient) -> None:
         ("/items?ids=" + ",".join(["1"] * 1001), 422, "up to 1,000 item ids"),
     ],
 )
-def test_what_is_refused(api: TestClient, path: str, status: int, message: str) -> None:
+def test_invalid_map_requests_are_refused(api: TestClient, path: str, status: int, message: str) -> None:
     answer = api.get(f"/api/v1{path}")
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
     assert message in answer.json()["detail"]
 
 
-def test_items_by_their_numbers(api: TestClient) -> None:
+def test_items_are_listed_by_id(api: TestClient) -> None:
     page = api.get("/api/v1/items?ids=7,3,44,1000").json()
     assert sorted(item["id"] for item in page["items"]) == [3, 7, 44]
     assert page["total"] == 3
 
 
-def test_without_a_model_there_is_no_map(tmp_path: Path, database: str | None) -> None:
-    with create_collection(tmp_path / "empty", database) as collection, served(collection) as client:
+def test_map_needs_a_model(tmp_path: Path, database: str | None) -> None:
+    with create_collection(tmp_path / "empty", database) as collection, serve_collection(collection) as client:
         answer = client.get(MAP)
         nothing = client.get("/api/v1/items/99")
     assert answer.status_code == 422
@@ -151,9 +151,9 @@ def test_without_a_model_there_is_no_map(tmp_path: Path, database: str | None) -
     assert nothing.json()["detail"] == "there is no item with id 99"  # no command or folder of the service's machine
 
 
-def test_who_only_reads_starts_no_job(folder: Path) -> None:
+def test_read_token_starts_no_job(folder: Path) -> None:
     tokens = [Token("eve", "read", None, compute_digest("secret"))]
-    with open_collection(folder) as collection, served(collection, tokens) as client:
+    with open_collection(folder) as collection, serve_collection(collection, tokens) as client:
         assert client.get(f"{MAP}/points").status_code == 401
         client.headers["authorization"] = "Bearer secret"
         assert client.get(f"{MAP}/points").status_code == 200
@@ -162,7 +162,7 @@ def test_who_only_reads_starts_no_job(folder: Path) -> None:
 
 # What a UMAP is drawn from was read before; jobs in PostgreSQL have tests in `test_training_service.py`.
 @pytest.mark.parametrize("folder", ["trained_collection"], indirect=True, ids=["sqlite"])
-def test_the_job_makes_a_umap(api: TestClient) -> None:
+def test_map_job_computes_a_umap(api: TestClient) -> None:
     job = api.post("/api/v1/jobs", json={"kind": "map"}).json()
     refused = api.post("/api/v1/jobs", json={"kind": "map", "options": {"again": True}})
     assert (refused.status_code, "has no option 'again'" in refused.json()["detail"]) == (422, True)
@@ -180,7 +180,7 @@ def test_the_job_makes_a_umap(api: TestClient) -> None:
         assert (job["state"], "pip install 'wsabie[map]'" in job["error"]) == ("failed", True)
 
 
-def test_a_map_follows_the_items(api: TestClient, folder: Path) -> None:
+def test_map_follows_a_scan(api: TestClient, folder: Path) -> None:
     points_before = api.get(f"{MAP}/points")
     shutil.move(folder / "part 0" / "44.png", folder.parent / "44.png")
     job = api.post("/api/v1/jobs", json={"kind": "scan"}).json()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.cli.conftest import Cli
 from tests.cli.conftest import cli as cli
-from tests.server.conftest import Client, emoji, make_model, running
+from tests.server.conftest import Client, make_model, read_emoji, run_service
 
 import wsabie
 from wsabie.io.records import Item
@@ -22,23 +22,23 @@ from wsabie.server.request_limits import ServiceLimits
 from wsabie.server.tokens import Token, compute_digest
 
 
-def png_chunk(kind: bytes, content: bytes) -> bytes:
+def make_png_chunk(kind: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
 
 BOMB = b"".join(
     [
         b"\x89PNG\r\n\x1a\n",
-        png_chunk(b"IHDR", struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)),
-        png_chunk(b"IDAT", zlib.compress(b"\0" * 1000)),
-        png_chunk(b"IEND", b""),
+        make_png_chunk(b"IHDR", struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)),
+        make_png_chunk(b"IDAT", zlib.compress(b"\0" * 1000)),
+        make_png_chunk(b"IEND", b""),
     ]
 )
 """A picture of 10 GB in 100 bytes."""
 
 
-def test_a_picture_is_annotated_as_by_the_library(client: Client, served_model: Path) -> None:
-    picture = emoji(1)[0]
+def test_picture_is_annotated_as_by_the_library(client: Client, served_model: Path) -> None:
+    picture = read_emoji(1)[0]
     answer = client().post("/api/v1/annotate/picture?k=5", files={"file": picture}).json()
     annotator = Annotator.load(served_model)
     X = annotator.rows_of_items([Item("one", picture, ())])
@@ -52,9 +52,9 @@ def test_a_picture_is_annotated_as_by_the_library(client: Client, served_model: 
     np.testing.assert_allclose([label["probability"] for label in got], probabilities, rtol=1e-5)
 
 
-def test_a_region_is_not_the_picture(client: Client) -> None:
+def test_region_is_annotated_apart_from_the_picture(client: Client) -> None:
     api = client()
-    picture = {"file": emoji(1)[0]}
+    picture = {"file": read_emoji(1)[0]}
     picture_results = api.post("/api/v1/annotate/picture", files=picture).json()["results"]
     part = api.post("/api/v1/annotate/picture?region=10%,10%,40%,40%", files=picture).json()["results"]
     unjudged = api.post("/api/v1/annotate/picture?min_precision=0.9", files=picture)
@@ -103,14 +103,14 @@ def test_rows_are_annotated(client: Client, served_model: Path) -> None:
         None,
     ],
 )
-def test_rows_that_cannot_be_used_are_refused(client: Client, body: object) -> None:
+def test_unusable_rows_are_refused(client: Client, body: object) -> None:
     refused = client().post("/api/v1/annotate/rows", json=body)
     assert refused.status_code == 422, refused.text
     assert set(refused.json()) == {"type", "title", "status", "detail"}
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
-def test_numbers_are_finite(client: Client, number: str) -> None:
+def test_nonfinite_numbers_are_refused(client: Client, number: str) -> None:
     content = f'{{"rows": [{{"columns": [1], "values": [{number}]}}]}}'
     refused = client().post("/api/v1/annotate/rows", content=content, headers={"content-type": "application/json"})
     assert refused.status_code in (400, 422)
@@ -125,13 +125,13 @@ def test_numbers_are_finite(client: Client, number: str) -> None:
         (BOMB, "too many pixels"),
     ],
 )
-def test_what_is_no_picture_is_refused(client: Client, content: bytes, message: str) -> None:
+def test_invalid_pictures_are_refused(client: Client, content: bytes, message: str) -> None:
     refused = client().post("/api/v1/annotate/picture", files={"file": content})
     assert refused.status_code == 415
     assert message in refused.json()["detail"]
 
 
-def test_labels_and_their_neighbours(client: Client, served_model: Path) -> None:
+def test_labels_and_neighbours_are_listed(client: Client, served_model: Path) -> None:
     api, names = client(), list(Annotator.load(served_model).model.vocabulary_)
     page = api.get("/api/v1/labels", params={"prefix": names[0][:1].upper(), "k": 3}).json()
     assert page["total"] == sum(name.casefold().startswith(names[0][:1].casefold()) for name in names)
@@ -143,13 +143,13 @@ def test_labels_and_their_neighbours(client: Client, served_model: Path) -> None
     assert "there is no label" in unknown.json()["detail"]
 
 
-def test_a_heat_map_is_drawn(client: Client) -> None:
-    response = client().post("/api/v1/explain/picture", files={"file": emoji(1)[0]})
+def test_heat_map_is_drawn(client: Client) -> None:
+    response = client().post("/api/v1/explain/picture", files={"file": read_emoji(1)[0]})
     assert response.headers["content-type"] == "image/png"
     assert response.content.startswith(b"\x89PNG")
 
 
-def test_figures_are_counted_by_route(client: Client) -> None:
+def test_metrics_count_requests_by_route(client: Client) -> None:
     api = client()
     api.get("/api/v1/info")
     api.get("/api/v1/labels/x/neighbours")
@@ -160,7 +160,7 @@ def test_figures_are_counted_by_route(client: Client) -> None:
     assert "here" not in page
 
 
-def test_a_body_is_limited_whether_it_says_its_length_or_not(client: Client) -> None:
+def test_body_size_is_limited_with_or_without_a_length(client: Client) -> None:
     api = client(ServiceLimits(body=10_000))
     assert api.post("/api/v1/annotate/picture", files={"file": b"x" * 20_000}).status_code == 413
 
@@ -177,14 +177,14 @@ def test_a_body_is_limited_whether_it_says_its_length_or_not(client: Client) -> 
         assert api.post("/api/v1/annotate/rows", content=b"", headers={"content-length": length}).status_code == 413
 
 
-def test_a_client_may_ask_at_a_rate(client: Client) -> None:
+def test_request_rate_is_limited(client: Client) -> None:
     api = client(ServiceLimits(rate=0.5, burst=2))
     assert [api.get("/api/v1/info").status_code for _ in range(3)] == [200, 200, 429]
     refused = api.get("/api/v1/info")
     assert int(refused.headers["retry-after"]) >= 1
 
 
-def test_who_has_no_token_is_refused(client: Client) -> None:
+def test_missing_or_expired_token_is_refused(client: Client) -> None:
     from datetime import date, timedelta
 
     yesterday = date.today() - timedelta(days=2)
@@ -219,20 +219,20 @@ def test_who_has_no_token_is_refused(client: Client) -> None:
         ({"host": "localhost", "sec-fetch-site": "same-origin"}, 200),
     ],
 )
-def test_other_web_sites_change_nothing(client: Client, headers: dict[str, str], status: int) -> None:
+def test_other_sites_are_refused(client: Client, headers: dict[str, str], status: int) -> None:
     api = client(hosts=("localhost", "127.0.0.1", "::1"))
     body = {"rows": [{"columns": [1], "values": [1]}]}
     assert api.post("/api/v1/annotate/rows", json=body, headers=headers).status_code == status
 
 
-def test_pages_are_kept_to_themselves(client: Client) -> None:
+def test_responses_have_security_headers(client: Client) -> None:
     for answer in (client().get("/api/v1/health"), client().get("/nothing")):
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert "default-src 'self'" in answer.headers["content-security-policy"]
         assert "access-control-allow-origin" not in answer.headers
 
 
-def test_another_model_is_taken_over_while_requests_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_model_is_loaded_during_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import wsabie.server.model_holder as served
 
     monkeypatch.setattr(served, "_CHECK_INTERVAL", 0.0)
@@ -243,7 +243,7 @@ def test_another_model_is_taken_over_while_requests_run(tmp_path: Path, monkeypa
     def ask() -> None:
         while not stop.is_set():
             version = model.get_version()
-            ranked = version.annotator.model.annotate(_empty(version.annotator), 1)
+            ranked = version.annotator.model.annotate(_make_empty_row(version.annotator), 1)
             if ranked[0][0][0] not in version.names:
                 wrong.append(version.id)
 
@@ -265,7 +265,7 @@ def test_another_model_is_taken_over_while_requests_run(tmp_path: Path, monkeypa
     assert "cannot be used" in str(model.trouble)
 
 
-def test_an_index_is_used_as_soon_as_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_index_is_loaded_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wsabie.server.model_holder._CHECK_INTERVAL", 0.0)
     monkeypatch.setattr("wsabie.search.label_index.FEWEST", 10)
     folder = make_model(tmp_path / "model", 20)
@@ -278,21 +278,21 @@ def test_an_index_is_used_as_soon_as_it_is_made(tmp_path: Path, monkeypatch: pyt
     assert FolderModelHolder(folder).get_version().annotator.model.facts()["index"]["kind"] == "int8"
 
 
-def _empty(annotator: Annotator) -> object:
+def _make_empty_row(annotator: Annotator) -> object:
     from scipy.sparse import csr_matrix
 
     return csr_matrix((1, annotator.model.n_features_in_), dtype=np.float32)
 
 
-def test_the_command_serves_until_it_is_told_to_stop(served_model: Path) -> None:
-    with running(served_model, "--workers", "2") as api:
+def test_serve_command_stops_on_a_signal(served_model: Path) -> None:
+    with run_service(served_model, "--workers", "2") as api:
         assert {api.get("/api/v1/info").status_code for _ in range(10)} == {200}
-        answer = api.post("/api/v1/annotate/picture?k=2", files={"file": emoji(1)[0]})
+        answer = api.post("/api/v1/annotate/picture?k=2", files={"file": read_emoji(1)[0]})
         assert len(answer.json()["results"][0]["labels"]) == 2
         assert "server" not in answer.headers
 
 
-def test_others_need_a_token(served_model: Path, tmp_path: Path, cli: Cli) -> None:
+def test_other_hosts_need_a_token(served_model: Path, tmp_path: Path, cli: Cli) -> None:
     refused = cli("serve", served_model, "--host", "0.0.0.0", "--port", "0")  # noqa: S104
     assert refused.code == 1
     assert "wants tokens there" in refused.err
@@ -300,6 +300,6 @@ def test_others_need_a_token(served_model: Path, tmp_path: Path, cli: Cli) -> No
     token = cli("token", file, "eve").out.strip()
     assert token not in file.read_text()
     assert file.stat().st_mode & 0o077 == 0
-    with running(served_model, "--tokens", file) as api:
+    with run_service(served_model, "--tokens", file) as api:
         assert api.get("/api/v1/info").status_code == 401
         assert api.get("/api/v1/info", headers={"authorization": f"Bearer {token}"}).status_code == 200

@@ -16,7 +16,7 @@ import httpx2 as httpx
 import numpy as np
 import pytest
 from scipy.sparse import random_array
-from tests.server.conftest import running, started
+from tests.server.conftest import run_service, start_service
 
 from wsabie.models.annotators import Annotator
 from wsabie.models.wsabie.estimator import Wsabie
@@ -25,7 +25,7 @@ BODY = b'{"rows": [{"columns": [1], "values": [1]}], "k": 1}'
 
 
 @contextmanager
-def half_asked(service: httpx.Client) -> Iterator[socket.socket]:
+def start_request(service: httpx.Client) -> Iterator[socket.socket]:
     """A request that is being worked on: the rest of its body has not come."""
     address = service.base_url
     assert service.get("/api/v1/health").status_code == 200  # it listens before it can answer
@@ -37,7 +37,7 @@ def half_asked(service: httpx.Client) -> Iterator[socket.socket]:
         yield connection
 
 
-def answer_of(connection: socket.socket) -> tuple[int, str, bytes]:
+def read_response(connection: socket.socket) -> tuple[int, str, bytes]:
     """Status, head and body of the answer, up to the end of the connection."""
     content = b""
     while piece := connection.recv(1 << 16):
@@ -46,10 +46,10 @@ def answer_of(connection: socket.socket) -> tuple[int, str, bytes]:
     return int(head[9:12]), head.decode().lower(), body
 
 
-def test_more_requests_at_once_are_refused(served_model: Path) -> None:
+def test_excess_requests_are_refused(served_model: Path) -> None:
     with (
-        running(served_model, "--max-concurrent", "1", "--min-kilobytes", "0.001") as service,
-        half_asked(service) as first,
+        run_service(served_model, "--max-concurrent", "1", "--min-kilobytes", "0.001") as service,
+        start_request(service) as first,
     ):
         refused = service.post("/api/v1/annotate/rows", content=BODY, headers={"content-type": "application/json"})
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
@@ -57,20 +57,20 @@ def test_more_requests_at_once_are_refused(served_model: Path) -> None:
         for free in ("health", "info"):  # a body that has not come yet keeps nobody else waiting
             assert service.get(f"/api/v1/{free}").status_code == 200
         first.sendall(BODY[20:])
-        assert answer_of(first)[0] == 200
+        assert read_response(first)[0] == 200
         assert service.get("/api/v1/info").status_code == 200
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_stop_lets_requests_finish(served_model: Path, workers: int) -> None:
-    with started(served_model, "--workers", workers) as (service, process), half_asked(service) as first:
+def test_shutdown_finishes_requests(served_model: Path, workers: int) -> None:
+    with start_service(served_model, "--workers", workers) as (service, process), start_request(service) as first:
         process.send_signal(signal.SIGTERM)
         time.sleep(2)
         with pytest.raises(httpx.TransportError), httpx.Client(base_url=service.base_url, timeout=2) as another:
             another.get("/api/v1/health")
         assert process.poll() is None
         first.sendall(BODY[20:])
-        status, _, body = answer_of(first)
+        status, _, body = read_response(first)
         assert status == 200
         assert len(json.loads(body)["results"]) == 1
         assert process.wait(30) in (0, -15)
@@ -83,18 +83,16 @@ def read_request_counts(service: httpx.Client) -> dict[str, float]:
     return {route: float(n) for route, n in lines}
 
 
-def test_figures_are_those_of_all_processes(
-    served_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_metrics_sum_over_all_processes(served_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with started(served_model, "--workers", "2") as (service, process):
+    with start_service(served_model, "--workers", "2") as (service, process):
         for _ in range(30):  # each by a connection of its own, which either process takes
             with httpx.Client(base_url=service.base_url, timeout=30) as http:
                 assert http.get("/api/v1/info").status_code == 200
         assert {read_request_counts(service)["/api/v1/info"] for _ in range(6)} == {30}
         files = list(tmp_path.glob("wsabie-figures-*/counter_*.db"))
         assert len(files) == 2
-        with half_asked(service):
+        with start_request(service):
             pages = [httpx.get(f"{service.base_url}/metrics").text for _ in range(4)]
             running_now = re.findall(r"^wsabie_requests_running (\S+)$", "\n".join(pages), re.MULTILINE)
             assert running_now == ["2.0"] * 4  # that one, and the question for figures
@@ -111,11 +109,11 @@ def test_figures_are_those_of_all_processes(
 
 
 @pytest.mark.parametrize("sent", [b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET /" + b"a" * 70_000, b"GET / HTTP/1.1\r\n\r\n"])
-def test_what_is_no_request_is_told_as_other_errors(served_service: httpx.Client, sent: bytes) -> None:
+def test_malformed_requests_get_a_problem_response(served_service: httpx.Client, sent: bytes) -> None:
     address = served_service.base_url
     with socket.create_connection((address.host, address.port or 80), timeout=30) as connection:
         connection.sendall(sent)
-        status, head, body = answer_of(connection)
+        status, head, body = read_response(connection)
     assert status == 400
     assert "content-type: application/problem+json" in head
     problem = json.loads(body)
@@ -157,13 +155,11 @@ TWO = [
 
 
 @pytest.mark.parametrize("request_", TWO, ids=range(len(TWO)))
-def test_requests_with_two_meanings_are_refused_and_end_the_connection(
-    served_service: httpx.Client, request_: str
-) -> None:
+def test_ambiguous_requests_are_refused_and_close_the_connection(served_service: httpx.Client, request_: str) -> None:
     address = served_service.base_url
     with socket.create_connection((address.host, address.port or 80), timeout=30) as connection:
         connection.sendall(request_.encode())
-        status, head, body = answer_of(connection)
+        status, head, body = read_response(connection)
     assert status == 400
     assert "connection: close" in head
     assert json.loads(body)["status"] == 400  # and nothing behind it
@@ -171,7 +167,7 @@ def test_requests_with_two_meanings_are_refused_and_end_the_connection(
 
 @pytest.fixture(scope="module")
 def served_service(served_model: Path) -> Iterator[httpx.Client]:
-    with running(served_model) as service:
+    with run_service(served_model) as service:
         yield service
 
 
@@ -196,7 +192,7 @@ launcher.run_service(options, launcher.open_socket(options), lambda: None)
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
-def test_a_service_that_waits_for_its_database_can_be_stopped(served_model: Path, stop: signal.Signals) -> None:
+def test_service_waiting_for_its_database_stops(served_model: Path, stop: signal.Signals) -> None:
     words = [sys.executable, "-c", BUSY, str(served_model)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as service:
         try:
@@ -208,22 +204,24 @@ def test_a_service_that_waits_for_its_database_can_be_stopped(served_model: Path
             service.kill()
 
 
-def test_one_process_needs_no_files(served_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_process_writes_no_metric_files(
+    served_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with running(served_model) as service:
+    with run_service(served_model) as service:
         service.get("/api/v1/info")
         assert read_request_counts(service)["/api/v1/info"] == 1
         assert not list(tmp_path.glob("wsabie-figures-*"))
 
 
-def test_processes_have_the_tables_of_a_model_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_share_the_tables_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes map the same file, which is gone with the service; the answers are those of the model."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     rows = random_array((60, 10_000), density=0.004, rng=np.random.default_rng(0), dtype=np.float32, format="csr")
     model = Wsabie(dim=20, epochs=2, threads=1).fit(rows, [f"label {i % 9}" for i in range(60)])
     Annotator(model).save(tmp_path / "model")
     body = {"rows": [{"columns": rows[[0]].indices.tolist(), "values": rows[[0]].data.tolist()}], "k": 9}
-    with started(tmp_path / "model", "--workers", "2") as (service, process):
+    with start_service(tmp_path / "model", "--workers", "2") as (service, process):
         mapped: list[set[str]] = []
         for _ in range(200):  # until both have answered
             with httpx.Client(base_url=service.base_url, timeout=30) as client:

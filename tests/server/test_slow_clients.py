@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
-from tests.server.conftest import started
+from tests.server.conftest import start_service
 from tests.server.test_processes import BODY
 
 from wsabie.core.errors import InputError
@@ -35,7 +35,7 @@ SLOW += b"Content-Length: 100000\r\n\r\n{"
 
 
 @contextmanager
-def connected(service: httpx.Client, n: int, content: bytes) -> Iterator[list[socket.socket]]:
+def connect(service: httpx.Client, n: int, content: bytes) -> Iterator[list[socket.socket]]:
     """So many connections, on each of which only this is sent."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(n)]
@@ -48,26 +48,26 @@ def connected(service: httpx.Client, n: int, content: bytes) -> Iterator[list[so
         yield sockets
 
 
-def test_slow_clients_keep_nobody_waiting(served_model: Path) -> None:
+def test_slow_clients_block_nobody(served_model: Path) -> None:
     """Neither an answer nor the end of the service, which has few handles of files."""
-    with started(served_model, "--max-concurrent", "8", "--timeout", "5", handles=HANDLES) as (service, process):
+    with start_service(served_model, "--max-concurrent", "8", "--timeout", "5", handles=HANDLES) as (service, process):
         assert service.post("/api/v1/annotate/rows", content=BODY, headers=JSON).status_code == 200
         for first_bytes in (b"", b"GET / HTTP/1.1\r\nHost: local"):
             with (
-                connected(service, HANDLES + 50, first_bytes),
+                connect(service, HANDLES + 50, first_bytes),
                 httpx.Client(base_url=service.base_url, timeout=30) as client,
             ):
                 assert client.get("/api/v1/info").status_code == 200
                 handles = sum(1 for _ in Path(f"/proc/{process.pid}/fd").iterdir())
                 assert handles < HANDLES - 50  # for the database, models and pictures
-        with connected(service, 8, SLOW) as slow:
+        with connect(service, 8, SLOW) as slow:
             time.sleep(1.5)  # until it can be seen that they are slow
             with httpx.Client(base_url=service.base_url, timeout=30) as client:
                 assert client.get("/api/v1/info").status_code == 200  # takes no place of theirs
                 assert client.post("/api/v1/annotate/rows", content=BODY, headers=JSON).status_code == 200
             first = select(slow, [], [], 30)[0][0]  # made room
             assert first.recv(1 << 16).startswith(b"HTTP/1.1 408 ")
-            with connected(service, 8, SLOW), connected(service, HANDLES, b""):
+            with connect(service, 8, SLOW), connect(service, HANDLES, b""):
                 process.send_signal(signal.SIGTERM)
                 assert process.wait(25) == -signal.SIGTERM
         assert process.stderr is not None
@@ -92,7 +92,7 @@ launcher.run_service(options, listener, lambda: None)
 """
 
 
-def test_a_request_that_never_ends_does_not_keep_the_service(served_model: Path) -> None:
+def test_endless_request_does_not_block_shutdown(served_model: Path) -> None:
     words = [sys.executable, "-c", ENDLESS, str(served_model)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -147,7 +147,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_who_does_not_read_is_closed(clock: list[float]) -> None:
+def test_client_that_stops_reading_is_disconnected(clock: list[float]) -> None:
     pool = ConnectionTable(10, 1.0, 1000, 1000)
     steps = {0.0: Fake(waiting=50_000), 500.0: Fake(waiting=50_000), 2000.0: Fake(waiting=50_000), 1e6: Fake()}
     for connection in steps.values():
@@ -161,7 +161,7 @@ def test_who_does_not_read_is_closed(clock: list[float]) -> None:
     assert pool.slots.n_taken == 2
 
 
-def test_connections_are_shared_and_the_longest_idle_makes_room(clock: list[float]) -> None:
+def test_connections_are_shared_and_the_longest_idle_is_closed(clock: list[float]) -> None:
     pool = ConnectionTable(4, 0.5, 10, 1000)
     eve, adam = [Fake("eve") for _ in range(3)], [Fake("adam") for _ in range(2)]
     for connection in (*eve[:2], *adam):
@@ -179,7 +179,7 @@ def test_connections_are_shared_and_the_longest_idle_makes_room(clock: list[floa
     assert set(pool.open) == {eve[0], eve[2]}
 
 
-def test_who_still_reads_its_answer_is_not_idle(clock: list[float]) -> None:
+def test_client_that_still_reads_is_not_idle(clock: list[float]) -> None:
     pool = ConnectionTable(2, 1.0, 5, 1000)
     reader, idle = Fake(waiting=100_000), Fake()
     assert pool.add(reader)
@@ -210,7 +210,7 @@ class Limit:
         self.is_over = True
 
 
-def test_the_slowest_transfer_of_a_caller_makes_room(clock: list[float]) -> None:
+def test_slowest_transfer_of_a_caller_is_ended(clock: list[float]) -> None:
     places = TransferPool(4, 0.5, 1000)
     limits = [Limit() for _ in range(5)]
 
@@ -232,7 +232,7 @@ def test_the_slowest_transfer_of_a_caller_makes_room(clock: list[float]) -> None
 
 
 @pytest.mark.parametrize("lasting", ["end", "answer"])
-def test_a_transfer_that_expired_makes_no_room_and_takes_none(monkeypatch: pytest.MonkeyPatch, lasting: str) -> None:
+def test_expired_transfer_frees_no_slot_and_takes_none(monkeypatch: pytest.MonkeyPatch, lasting: str) -> None:
     """Neither while it ends, nor while its client does not read the answer."""
     monkeypatch.setattr(slots_module, "_MIN_WAIT", 0.0)
     statuses: list[int] = []
@@ -268,7 +268,7 @@ def test_a_transfer_that_expired_makes_no_room_and_takes_none(monkeypatch: pytes
     assert statuses == ([503, 408] if lasting == "end" else [408, 200])
 
 
-def test_too_few_handles_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_few_file_handles_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_count_open_files", lambda: 64)  # and not what earlier tests have left open
     for handles in (1024, 20_000):
         monkeypatch.setattr(module.resource, "getrlimit", lambda _, n=handles: (n, n))

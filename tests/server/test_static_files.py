@@ -25,7 +25,7 @@ def built(tmp_path: Path) -> TestClient:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_every_page_is_the_same_document_and_asked_for_again(built: TestClient, path: str) -> None:
+def test_every_page_is_the_same_revalidated_document(built: TestClient, path: str) -> None:
     first = built.get(path)
     assert (first.status_code, first.text) == (200, "<p>page</p>")
     assert first.headers["cache-control"] == "no-cache"
@@ -33,7 +33,7 @@ def test_every_page_is_the_same_document_and_asked_for_again(built: TestClient, 
     assert (again.status_code, again.content) == (304, b"")
 
 
-def test_tags_are_compared_as_http_says(built: TestClient) -> None:
+def test_etags_are_compared_as_http_defines(built: TestClient) -> None:
     tag = built.get("/theme.js").headers["etag"]
     inner = tag.strip('"')
     matching_tags = [tag, f"W/{tag}", f'"other", {tag}', f'"a,b",W/{tag} , "c"', " * ", "*"]
@@ -55,7 +55,7 @@ def test_tags_are_compared_as_http_says(built: TestClient) -> None:
     assert built.get("/theme.js", headers=lines).status_code == 304
 
 
-def test_files_named_by_their_content_are_kept(built: TestClient) -> None:
+def test_hashed_assets_are_immutable(built: TestClient) -> None:
     response = built.get("/assets/index-abc123.js")
     assert response.headers["cache-control"] == "public, max-age=31536000, immutable"
     assert response.headers["content-type"].startswith("text/javascript")
@@ -66,13 +66,13 @@ def test_files_named_by_their_content_are_kept(built: TestClient) -> None:
 @pytest.mark.parametrize(
     "path", ["/assets/..%2f..%2fsecret.js", "/assets/%2e%2e/secret.js", "/assets/other.js", "/secret.js", "/api/v1/no"]
 )
-def test_nothing_else_is_given(built: TestClient, path: str) -> None:
+def test_other_files_are_not_found(built: TestClient, path: str) -> None:
     answer = built.get(path)
     assert answer.status_code == 404
     assert answer.headers["content-type"] == problems.MEDIA_TYPE
 
 
-def test_a_browser_is_shown_a_page_where_there_is_none(client: Client) -> None:
+def test_browser_gets_a_page_for_unknown_addresses(client: Client) -> None:
     browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
     answer = client().get("/galery", headers=browser)
     assert (answer.status_code, answer.text) == (404, problems.NO_PAGE)
@@ -84,7 +84,7 @@ def test_a_browser_is_shown_a_page_where_there_is_none(client: Client) -> None:
     assert client().post("/galery", headers=browser).headers["content-type"] == problems.MEDIA_TYPE
 
 
-def test_without_a_build_a_page_says_so(tmp_path: Path) -> None:
+def test_missing_build_is_reported_on_a_page(tmp_path: Path) -> None:
     app = FastAPI(docs_url=None, redoc_url=None)
     problems.install_error_handlers(app)
     app.include_router(make_page_routes(tmp_path))
@@ -93,7 +93,7 @@ def test_without_a_build_a_page_says_so(tmp_path: Path) -> None:
     assert api.get("/favicon.svg").status_code == 404
 
 
-def test_pages_run_no_script_but_their_own(client: Client) -> None:
+def test_content_security_policy_allows_own_scripts_only(client: Client) -> None:
     answer = client().get("/")
     assert "default-src 'self'" in answer.headers["content-security-policy"]
     assert "'unsafe-inline'" not in answer.headers["content-security-policy"].split("style-src")[0]

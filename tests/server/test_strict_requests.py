@@ -8,7 +8,7 @@ import h11
 import httpx2 as httpx
 import pytest
 from starlette.testclient import TestClient
-from tests.server.security.conftest import filled, operations
+from tests.server.security.conftest import fill_path, list_operations
 
 from databases import copied
 from wsabie.collection.folder.collection import open_collection
@@ -42,11 +42,11 @@ def assert_problem(answer: httpx.Response, status: int) -> None:
 # ---- other sites
 
 
-def fetched(site: str, mode: str, place: str) -> dict[str, str]:
+def make_fetch_headers(site: str, mode: str, place: str) -> dict[str, str]:
     return {"sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": place}
 
 
-def test_every_header_of_a_site_counts(api: TestClient) -> None:
+def test_every_copy_of_a_site_header_counts(api: TestClient) -> None:
     for name, own_value, foreign_value in (
         ("sec-fetch-site", "none", "cross-site"),
         ("origin", "http://localhost", "http://other.example"),
@@ -56,28 +56,28 @@ def test_every_header_of_a_site_counts(api: TestClient) -> None:
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "new-word"])
-def test_another_site_only_opens_pages(api: TestClient, site: str) -> None:
+def test_other_site_may_only_open_pages(api: TestClient, site: str) -> None:
     for mode, place in (("no-cors", "image"), ("cors", "empty"), ("navigate", "iframe"), ("navigate", "document")):
         opens = (mode, place) == ("navigate", "document")
-        headers = fetched(site, mode, place)
+        headers = make_fetch_headers(site, mode, place)
         for path in ("/", "/review?label=red", "/theme.js"):
             assert (api.get(path, headers=headers).status_code == 200) == opens, (mode, path)
         for path in (PICTURE, "/api/v1/jobs/1/events", "/api/v1/health", "/metrics", "/openapi.json"):
             for method in ("GET", "HEAD", "OPTIONS", "POST"):
                 answer = api.request(method, path, headers=headers)
                 assert answer.status_code == 403, (method, path)
-    assert api.post("/", headers=fetched(site, "navigate", "document")).status_code == 403
+    assert api.post("/", headers=make_fetch_headers(site, "navigate", "document")).status_code == 403
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:3000", "http://[", ""])
-def test_another_origin_is_refused_whatever_it_wants(api: TestClient, origin: str) -> None:
+def test_other_origin_is_refused(api: TestClient, origin: str) -> None:
     for method in ("GET", "HEAD", "OPTIONS", "POST"):
         assert api.request(method, PICTURE, headers={"origin": origin}).status_code == 403
     assert_problem(api.get(PICTURE, headers={"origin": origin}), 403)
 
 
-def test_our_own_pages_and_programs_are_answered(api: TestClient) -> None:
-    own_headers = [fetched(site, "cors", "empty") for site in ("same-origin", "none")]
+def test_own_pages_and_programs_are_answered(api: TestClient) -> None:
+    own_headers = [make_fetch_headers(site, "cors", "empty") for site in ("same-origin", "none")]
     for headers in ({}, {"origin": "http://localhost"}, *own_headers):
         assert api.get(PICTURE, headers=headers).status_code == 200, headers
 
@@ -85,10 +85,10 @@ def test_our_own_pages_and_programs_are_answered(api: TestClient) -> None:
 # ---- parameters
 
 
-def test_parameters_that_no_route_has_are_refused(api: TestClient) -> None:
+def test_unknown_parameters_are_refused(api: TestClient) -> None:
     n_requests = 0
-    for method, path, _ in operations(api):
-        answer = api.request(method, filled(path), params={"nonsense": "1"})
+    for method, path, _ in list_operations(api):
+        answer = api.request(method, fill_path(path), params={"nonsense": "1"})
         if method == "GET":
             assert_problem(answer, 422)
             assert "query.nonsense: there is no such parameter" in answer.json()["detail"], path
@@ -100,7 +100,7 @@ def test_parameters_that_no_route_has_are_refused(api: TestClient) -> None:
     assert_problem(api.get("/metrics?x"), 422)
 
 
-def test_a_parameter_that_is_there_twice_is_refused(api: TestClient) -> None:
+def test_repeated_parameter_is_refused(api: TestClient) -> None:
     assert "more than once" in api.get("/api/v1/items?k=1&k=2").json()["detail"]
     assert api.get("/api/v1/items?k=1").status_code == 200
 
@@ -113,24 +113,24 @@ def assert_refused(answer: httpx.Response, *words: str) -> None:
     assert all(word in answer.json()["detail"] for word in words), answer.json()
 
 
-def test_fields_that_no_route_has_are_refused(api: TestClient) -> None:
+def test_unknown_fields_are_refused(api: TestClient) -> None:
     kinds = set()
-    for method, path, operation in operations(api):
+    for method, path, operation in list_operations(api):
         kind = next(iter(operation.get("requestBody", {"content": {"": None}})["content"]))
         kinds.add(kind)
         if kind == "application/json":
             twice = b'{"nonsense": 1, "nonsense": 2}'
-            assert_refused(api.request(method, filled(path), content=twice, headers=JSON), "body.nonsense: it is")
+            assert_refused(api.request(method, fill_path(path), content=twice, headers=JSON), "body.nonsense: it is")
         elif "form" in kind:
             fields = {"nonsense": b"1", "file": b"1", "text": b"1"}
             form: dict[str, Any] = {"files": fields} if "data" in kind else {"data": fields}
-            assert_refused(api.request(method, filled(path), **form), "body.", "there is no such field")
+            assert_refused(api.request(method, fill_path(path), **form), "body.", "there is no such field")
         elif method != "GET":
-            assert_refused(api.request(method, filled(path), json={"nonsense": 1}), "nothing is taken here")
+            assert_refused(api.request(method, fill_path(path), json={"nonsense": 1}), "nothing is taken here")
     assert kinds == {"", "application/json", "multipart/form-data", "application/x-www-form-urlencoded"}
 
 
-def test_what_is_wrong_with_a_field_is_said(api: TestClient) -> None:
+def test_invalid_fields_are_named(api: TestClient) -> None:
     text, picture = "/api/v1/annotate/text", "/api/v1/search/picture"
     assert_refused(api.post("/api/v1/undo", json={"entri": 1}), "body.entri: there is no such field")
     nested = b'{"decisions": [{"item": 1, "label": "a", "state": null, "label": "b"}]}'
@@ -158,14 +158,14 @@ def test_what_is_wrong_with_a_field_is_said(api: TestClient) -> None:
         (("/annotate/text", {"content": b"dog"}), "body.text: send a form with this field, as in: curl -F text=WORDS"),
     ],
 )
-def test_what_is_sent_in_another_form_is_told(api: TestClient, sent: tuple[str, Any], detail: str) -> None:
+def test_wrong_content_types_are_refused(api: TestClient, sent: tuple[str, Any], detail: str) -> None:
     path, options = sent
     answer = api.post(f"/api/v1{path}", **options)
     assert_problem(answer, 422)
     assert answer.json()["detail"].startswith(detail)
 
 
-def test_addresses_and_methods_that_are_not_there_are_told(api: TestClient) -> None:
+def test_unknown_addresses_and_methods_are_reported(api: TestClient) -> None:
     assert_problem(api.get("/api/v1/nothing"), 404)
     assert "/docs lists all" in api.get("/api/v1/nothing").json()["detail"]
     answer = api.delete("/api/v1/items")
@@ -175,7 +175,7 @@ def test_addresses_and_methods_that_are_not_there_are_told(api: TestClient) -> N
     assert_problem(api.get("/openapi.json?x=1"), 422)
 
 
-def test_addresses_of_pages_have_words_of_their_own(api: TestClient) -> None:
+def test_page_addresses_take_any_parameters(api: TestClient) -> None:
     assert api.get("/review?label=red&own=1&own=2").status_code == 200
     version = api.get("/api/v1/items/1").json()["hash"][:12]
     assert api.get(f"/api/v1/items/1/thumbnail?size=256&v={version}").status_code == 200
@@ -188,7 +188,7 @@ CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 BLANK = b"\n\n{\r\n\r\n\n\r\n\n"
 
 
-def requested(sent: bytes, step: int) -> list[bytes]:
+def parse_requests(sent: bytes, step: int) -> list[bytes]:
     """Targets of the requests that are in what is sent in pieces of this size, and the bodies that are not empty."""
     connection, parts = StrictConnection(), []
     for start in range(0, len(sent), step):
@@ -206,7 +206,7 @@ def requested(sent: bytes, step: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("step", [1, 7, 20_000])
-def test_only_heads_and_trailers_are_judged(step: int) -> None:
+def test_line_endings_in_bodies_are_accepted(step: int) -> None:
     body = BLANK * step
     n = len(body)
     for sent in (
@@ -214,7 +214,7 @@ def test_only_heads_and_trailers_are_judged(step: int) -> None:
         CHUNKED + b"%x\r\n%s\r\n0\r\n\r\n" % (n, body),
         CHUNKED + b"1;a=b\r\n\n\r\n%x\r\n%s\r\n0\r\nX: y\r\n\r\n" % (n - 1, body[1:]),
     ):
-        assert requested(sent + NEXT + NEXT[:-9], step) == [b"/", body, b"/next"]
+        assert parse_requests(sent + NEXT + NEXT[:-9], step) == [b"/", body, b"/next"]
 
 
 @pytest.mark.parametrize("step", [1, 7, 20_000])
@@ -229,9 +229,9 @@ def test_only_heads_and_trailers_are_judged(step: int) -> None:
         POST + b"Content-Length: 2\r\n\r\n\n\nGET / HTTP/1.1\nHost: a\n\n",
     ],
 )  # fmt: skip
-def test_heads_and_trailers_that_end_in_a_way_of_their_own_are_refused(sent: bytes, step: int) -> None:
+def test_malformed_line_endings_are_refused(sent: bytes, step: int) -> None:
     with pytest.raises(h11.RemoteProtocolError):
-        requested(sent, step)
+        parse_requests(sent, step)
 
 
 # ---- parts of files
@@ -250,7 +250,7 @@ SIZE = "bytes */"
         ("bytes=" + ",".join(f"{2 * i}-{2 * i}" for i in range(17)), 416), ("bytes=" + "0-," * 2000 + "0-", 416),
     ],
 )  # fmt: skip
-def test_parts_of_files(api: TestClient, byte_range: str, status: int) -> None:
+def test_byte_ranges_are_served(api: TestClient, byte_range: str, status: int) -> None:
     for path in (PICTURE, "/api/v1/items/1/thumbnail", "/theme.js"):
         answer = api.get(path, headers={"range": byte_range})
         size = len(api.get(path).content)
@@ -261,11 +261,11 @@ def test_parts_of_files(api: TestClient, byte_range: str, status: int) -> None:
         assert len(answer.content) <= size + 1000
 
 
-def test_two_headers_for_parts_of_a_file_are_refused(api: TestClient) -> None:
+def test_two_range_headers_are_refused(api: TestClient) -> None:
     assert_problem(api.get(PICTURE, headers=[("range", "bytes=0-3"), ("range", "bytes=5-6")]), 400)
 
 
-def test_a_resumed_download_of_a_changed_file_begins_anew(api: TestClient) -> None:
+def test_if_range_of_a_changed_file_sends_the_whole_file(api: TestClient) -> None:
     for path in (PICTURE, "/api/v1/items/1/thumbnail", "/theme.js"):
         complete = api.get(path)
         for value in ("bytes=0-3", "bytes=999999999-", "bytes=3-1"):

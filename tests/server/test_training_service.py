@@ -9,15 +9,15 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 from starlette.testclient import TestClient
-from tests.server.conftest import running
-from tests.server.test_collection_service import untagged
+from tests.server.conftest import run_service
+from tests.server.test_collection_service import list_untagged_items
 
 from wsabie.collection.folder.collection import open_collection
 from wsabie.collection.jobs import queue
 from wsabie.storage.atomic_files import lock_file
 
 
-def ended(service: httpx.Client, job: dict[str, Any]) -> dict[str, Any]:
+def wait_for_job(service: httpx.Client, job: dict[str, Any]) -> dict[str, Any]:
     """The job when it is done, by its events; and what they told on the way, under "events"."""
     events: list[dict[str, Any]] = []
     until = time.monotonic() + 100
@@ -29,17 +29,17 @@ def ended(service: httpx.Client, job: dict[str, Any]) -> dict[str, Any]:
     return events[-1] | {"events": events}
 
 
-def started(service: httpx.Client, kind: str, **options: Any) -> dict[str, Any]:
+def start_job(service: httpx.Client, kind: str, **options: Any) -> dict[str, Any]:
     answer = service.post("/api/v1/jobs", json={"kind": kind, "options": options})
     assert answer.status_code == 200, answer.text
     return answer.json()  # type: ignore[no-any-return]
 
 
-def test_what_is_not_learnt_yet(api: TestClient) -> None:
+def test_forecast_describes_the_next_training(api: TestClient) -> None:
     reply = api.get("/api/v1/models").json()
     assert (reply["rollback"], reply["removed"], reply["forecast"]["decisions"]) == (None, [], 0)
     assert reply["forecast"]["method"] == "nothing"
-    first, second, *_ = untagged(api)
+    first, second, *_ = list_untagged_items(api)
     decisions = [{"item": item, "label": "red", "state": "accepted"} for item in (first, second)]
     api.post("/api/v1/decisions", json={"decisions": decisions})
     reply = api.get("/api/v1/models").json()["forecast"]
@@ -50,7 +50,7 @@ def test_what_is_not_learnt_yet(api: TestClient) -> None:
     }
 
 
-def test_the_curve_of_a_model(api: TestClient) -> None:
+def test_model_has_its_learning_curve(api: TestClient) -> None:
     assert "curve" not in api.get("/api/v1/models").json()["models"][0]["facts"]
     model = api.get("/api/v1/models/1").json()
     assert "curve" not in model["facts"]
@@ -78,13 +78,13 @@ def test_the_curve_of_a_model(api: TestClient) -> None:
         ("compare", {"models": [0, 1]}),
     ],
 )
-def test_jobs_that_cannot_be_asked(api: TestClient, kind: str, options: dict[str, Any]) -> None:
+def test_invalid_jobs_are_refused(api: TestClient, kind: str, options: dict[str, Any]) -> None:
     answer = api.post("/api/v1/jobs", json={"kind": kind, "options": options})
     assert answer.status_code == 422, answer.text
     assert api.get("/api/v1/jobs").json() == {"jobs": []}
 
 
-def test_waiting_jobs_are_counted(api: TestClient, folder: Path) -> None:
+def test_waiting_jobs_are_merged_and_limited(api: TestClient, folder: Path) -> None:
     lock = (folder / ".wsabie" / "jobs.lock").open("a")
     fcntl.flock(lock, fcntl.LOCK_EX)  # as if another process worked, so that none of them is begun
     first = api.post("/api/v1/jobs", json={"kind": "compare", "options": {"models": [1, 2]}}).json()
@@ -98,14 +98,14 @@ def test_waiting_jobs_are_counted(api: TestClient, folder: Path) -> None:
     lock.close()
 
 
-def test_a_look_tells_which_items_no_tag_fits(api: TestClient, folder: Path) -> None:
+def test_apply_job_counts_items_that_fit_no_tag(api: TestClient, folder: Path) -> None:
     with open_collection(folder) as collection, lock_file(collection.place / "jobs.lock"):
 
         def apply(**options: Any) -> dict[str, Any]:
             """The job, done in this process: a new one takes seconds to start, and the lock keeps it waiting."""
-            job = started(api, "apply", **options)
+            job = start_job(api, "apply", **options)
             queue._run_job(collection, queue.claim_job(collection))  # type: ignore[arg-type]
-            return ended(api, job)
+            return wait_for_job(api, job)
 
         unlabelled = {item["id"] for item in api.get("/api/v1/items?unlabelled=true").json()["items"]}
         applied_job = apply(min_precision=1)
@@ -118,9 +118,9 @@ def test_a_look_tells_which_items_no_tag_fits(api: TestClient, folder: Path) -> 
         assert (failed["state"], failed["error"][:26]) == ("failed", "a precision of 2 cannot be")
 
 
-def test_training_comparing_and_going_back(folder: Path) -> None:
-    with running(folder) as service:
-        trained = ended(service, started(service, "train", full=True, epochs=40))
+def test_model_is_trained_compared_and_rolled_back(folder: Path) -> None:
+    with run_service(folder) as service:
+        trained = wait_for_job(service, start_job(service, "train", full=True, epochs=40))
         assert trained["state"] == "done", trained
         curve = trained["progress"]["curve"]
         assert [point["epoch"] for point in curve] == list(range(1, 41))
@@ -130,9 +130,9 @@ def test_training_comparing_and_going_back(folder: Path) -> None:
         assert "curve" not in trained["result"]["facts"]
         assert "curve" not in service.get("/api/v1/jobs").json()["jobs"][0]["progress"]
         assert service.get("/api/v1/models/2").json()["curve"] == curve
-        failed = ended(service, started(service, "compare", models=[1, 7]))
+        failed = wait_for_job(service, start_job(service, "compare", models=[1, 7]))
         assert (failed["state"], failed["error"][:19]) == ("failed", "there is no model 7")
-        compared = ended(service, started(service, "compare", models=[1, 2]))
+        compared = wait_for_job(service, start_job(service, "compare", models=[1, 2]))
         assert compared["state"] == "done", compared
         older, newer = compared["result"]["models"]
         assert (older["model"], newer["model"], older["difference"], newer["verdict"]) == (1, 2, None, "alike")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
-from tests.server.conftest import running
+from tests.server.conftest import run_service
 
 from benchmarks.first_use import SCREENSHOTS
 from wsabie.samples import get_sample_path
@@ -51,7 +51,7 @@ def collection(tmp_path: Path) -> Path:
 
 def test_from_a_new_collection_to_reviewed_suggestions(collection: Path) -> None:
     shots = os.environ.get("WSABIE_SCREENSHOTS")
-    with running(collection) as service:
+    with run_service(collection) as service:
         address = str(service.base_url).rstrip("/")
         words = ["node", "tests/flow.mjs", address, str(collection / "a" / "003.webp"), *([shots] if shots else [])]
         process = subprocess.run(

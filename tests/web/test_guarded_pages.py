@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from tests.server.conftest import draw_picture, running, trained_collection  # noqa: F401 - a fixture
+from tests.server.conftest import draw_picture, run_service, trained_collection  # noqa: F401 - a fixture
 from tests.web.test_browser import CHROMIUM, WEB
 from tests.web.test_browser import pytestmark as pytestmark
 
@@ -47,7 +47,7 @@ def test_tokens_in_the_pages(trained_collection: Path, tmp_path: Path) -> None: 
     file = tmp_path / "tokens"
     tokens = {"WRITE": create_token(file, "first", "write"), "AGAIN": create_token(file, "second", "write")}
     tokens["READ"] = create_token(file, "reader", "read")
-    with copied(trained_collection, tmp_path / "photos") as folder, running(folder, "--tokens", file) as service:
+    with copied(trained_collection, tmp_path / "photos") as folder, run_service(folder, "--tokens", file) as service:
         output = walked("token.mjs", str(service.base_url).rstrip("/"), str(file), **tokens)
     assert output.split("\n")[:3] == ["asked for: ok", "expires: ok", "reads: ok"]
 
@@ -75,5 +75,5 @@ def hostile(tmp_path: Path) -> Path:
 
 
 def test_names_that_are_scripts_are_shown_and_do_not_run(hostile: Path) -> None:
-    with running(hostile) as service:
+    with run_service(hostile) as service:
         assert "addresses: ok" in walked("hostile.mjs", str(service.base_url).rstrip("/"))

@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 from PIL import Image
-from tests.server.conftest import draw_picture, started
-from tests.server.test_model_service import png_chunk
+from tests.server.conftest import draw_picture, start_service
+from tests.server.test_model_service import make_png_chunk
 
 PNG = b"\x89PNG\r\n\x1a\n"
 MEGABYTE = 1 << 20
@@ -29,27 +29,27 @@ RDF = (
 LAUGHS = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 12))
 
 
-def png(width: int, height: int, *chunks: bytes) -> bytes:
-    head = png_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
-    data = png_chunk(b"IDAT", zlib.compress(b"\0" * 1000))
-    return b"".join([PNG, head, *chunks, data, png_chunk(b"IEND", b"")])
+def make_png(width: int, height: int, *chunks: bytes) -> bytes:
+    head = make_png_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
+    data = make_png_chunk(b"IDAT", zlib.compress(b"\0" * 1000))
+    return b"".join([PNG, head, *chunks, data, make_png_chunk(b"IEND", b"")])
 
 
-def small_png(*chunks: bytes) -> bytes:
+def make_small_png(*chunks: bytes) -> bytes:
     """A picture of 24 x 24 that can be read, with chunks."""
-    rows = png_chunk(b"IDAT", zlib.compress(b"\0" * 25 * 24))
-    head = png_chunk(b"IHDR", struct.pack(">IIBBBBB", 24, 24, 8, 0, 0, 0, 0))
-    return b"".join([PNG, head, *chunks, rows, png_chunk(b"IEND", b"")])
+    rows = make_png_chunk(b"IDAT", zlib.compress(b"\0" * 25 * 24))
+    head = make_png_chunk(b"IHDR", struct.pack(">IIBBBBB", 24, 24, 8, 0, 0, 0, 0))
+    return b"".join([PNG, head, *chunks, rows, make_png_chunk(b"IEND", b"")])
 
 
-def squeezed(size: int) -> bytes:
+def compress_zeros(size: int) -> bytes:
     """So many zeros, compressed: a thousandth of it."""
     packer = zlib.compressobj(9)
     piece = bytes(MEGABYTE)
     return b"".join([packer.compress(piece) for _ in range(size // MEGABYTE)] + [packer.flush()])
 
 
-def webp(width: int, height: int) -> bytes:
+def make_webp(width: int, height: int) -> bytes:
     inside = (
         b"VP8X"
         + struct.pack("<I", 10)
@@ -61,14 +61,14 @@ def webp(width: int, height: int) -> bytes:
     return b"RIFF" + struct.pack("<I", 4 + len(inside)) + b"WEBP" + inside
 
 
-def gif(width: int, height: int, frames: int = 1) -> bytes:
+def make_gif(width: int, height: int, frames: int = 1) -> bytes:
     out = BytesIO()
     Image.new("1", (8, 8)).save(out, "GIF")
     frame = out.getvalue()[out.getvalue().index(b",\0\0\0\0\x08\0") : -1]
     return b"GIF89a" + struct.pack("<HHBBB", width, height, 0x80, 0, 0) + b"\0\0\0\xff\xff\xff" + frame * frames + b";"
 
 
-def tiff(width: int, height: int, next_directory: int = 0) -> bytes:
+def make_tiff(width: int, height: int, next_directory: int = 0) -> bytes:
     entries = [
         (256, 4, width),
         (257, 4, height),
@@ -85,11 +85,11 @@ def tiff(width: int, height: int, next_directory: int = 0) -> bytes:
     )
 
 
-def bmp(width: int, height: int) -> bytes:
+def make_bmp(width: int, height: int) -> bytes:
     return b"BM" + struct.pack("<IHHIIiiHHIIiiII", 54, 0, 0, 54, 40, width, height, 1, 24, 0, 0, 0, 0, 0, 0)
 
 
-def jpeg(width: int, height: int) -> bytes:
+def make_jpeg(width: int, height: int) -> bytes:
     out = BytesIO()
     Image.new("L", (8, 8)).save(out, "JPEG")
     content = bytearray(out.getvalue())
@@ -98,7 +98,7 @@ def jpeg(width: int, height: int) -> bytes:
     return bytes(content)
 
 
-def with_scans(more: int) -> bytes:
+def make_progressive_jpeg(more: int) -> bytes:
     """A progressive picture that goes over itself again and again: 95 bytes a time."""
     out = BytesIO()
     Image.new("L", (4000, 4000), 128).save(out, "JPEG", progressive=True)
@@ -108,16 +108,16 @@ def with_scans(more: int) -> bytes:
 
 
 HUGE = {
-    "png": png(60_000, 60_000),
-    "png of lines": png(2**31 - 1, 1),
-    "webp": webp(16_383, 16_383),
-    "webp beyond": webp(2**24, 2**24),
-    "gif": gif(65_535, 65_535),
-    "tiff": tiff(2**31 - 1, 2**31 - 1),
-    "bmp": bmp(50_000, 50_000),
-    "bmp upside down": bmp(50_000, -50_000),
-    "jpeg": jpeg(65_500, 65_500),
-    "jpeg of scans": with_scans(2000),
+    "png": make_png(60_000, 60_000),
+    "png of lines": make_png(2**31 - 1, 1),
+    "webp": make_webp(16_383, 16_383),
+    "webp beyond": make_webp(2**24, 2**24),
+    "gif": make_gif(65_535, 65_535),
+    "tiff": make_tiff(2**31 - 1, 2**31 - 1),
+    "bmp": make_bmp(50_000, 50_000),
+    "bmp upside down": make_bmp(50_000, -50_000),
+    "jpeg": make_jpeg(65_500, 65_500),
+    "jpeg of scans": make_progressive_jpeg(2000),
 }
 
 
@@ -161,7 +161,7 @@ class Watched:
 def watched(trained_collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     place = tmp_path_factory.mktemp("watched") / "photos"
     shutil.copytree(trained_collection, place)
-    with started(place, "--max-megabytes", "4") as (client, process):
+    with start_service(place, "--max-megabytes", "4") as (client, process):
         client.timeout = httpx.Timeout(PATIENCE)
         client.get("/api/v1/items/1/thumbnail")
         client.post("/api/v1/search/picture", files={"file": draw_picture("red", 1)})  # the model is in memory
@@ -173,5 +173,5 @@ def hurried(trained_collection: Path, tmp_path_factory: pytest.TempPathFactory) 
     """A service that gives 3 seconds to each request."""
     place = tmp_path_factory.mktemp("hurried") / "photos"
     shutil.copytree(trained_collection, place)
-    with started(place, "--timeout", "3") as (client, _):
+    with start_service(place, "--timeout", "3") as (client, _):
         yield client

@@ -8,33 +8,33 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx2 as httpx
 import pytest
 from starlette.testclient import TestClient
-from tests.server.hostile_content.conftest import MEGABYTE, MOST_WORK, PATIENCE, Watched, small_png
-from tests.server.test_model_service import png_chunk
+from tests.server.hostile_content.conftest import MEGABYTE, MOST_WORK, PATIENCE, Watched, make_small_png
+from tests.server.test_model_service import make_png_chunk
 
 
-def _connected(client: httpx.Client) -> socket.socket:
+def _connect(client: httpx.Client) -> socket.socket:
     return socket.create_connection((client.base_url.host, client.base_url.port or 80), 20)
 
 
-def _chunk(size: int) -> bytes:
+def _make_chunk(size: int) -> bytes:
     return b"%x\r\n%s\r\n" % (size, b"x" * size)
 
 
 @pytest.mark.parametrize("path", ["/api/v1/search/picture", "/api/v1/decisions", "/api/v1/annotate/text"])
-def test_a_body_without_a_length_is_refused_at_the_limit(watched: Watched, path: str) -> None:
+def test_body_without_a_length_is_refused_at_the_limit(watched: Watched, path: str) -> None:
     """100 megabytes in chunks, of which 4 are allowed."""
     head = f"POST {path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Type: application/json\r\n\r\n"
     head = head.replace("Host: a", "Host: localhost")
     if "picture" in path or "text" in path:
         head = head.replace("application/json", "multipart/form-data; boundary=b")
     memory_before, answer = watched.begin(), b""
-    with _connected(watched.client) as to:
+    with _connect(watched.client) as to:
         to.sendall(head.encode())
         if "json" not in head:
             start = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
             to.sendall(b"%x\r\n%s\r\n" % (len(start), start))
         to.setblocking(False)
-        piece, n_sent = _chunk(MEGABYTE), 0
+        piece, n_sent = _make_chunk(MEGABYTE), 0
         for _ in range(100):
             to.settimeout(PATIENCE)
             to.sendall(piece)
@@ -50,15 +50,15 @@ def test_a_body_without_a_length_is_refused_at_the_limit(watched: Watched, path:
     assert watched.more_since(memory_before) < 40 * MEGABYTE
 
 
-def test_a_body_that_tells_its_length_is_refused_unread(watched: Watched) -> None:
-    with _connected(watched.client) as to:
+def test_body_with_too_large_a_length_is_refused_unread(watched: Watched) -> None:
+    with _connect(watched.client) as to:
         to.sendall(b"POST /api/v1/search/picture HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n")
         assert to.recv(65536).startswith(b"HTTP/1.1 413 ")
 
 
-def test_a_refused_body_is_not_read_for_ever(hurried: httpx.Client) -> None:
+def test_connection_of_a_refused_body_is_closed(hurried: httpx.Client) -> None:
     until, closed = time.monotonic() + PATIENCE, False
-    with _connected(hurried) as to:
+    with _connect(hurried) as to:
         to.sendall(b"POST /api/v1/undo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n")
         while not closed and time.monotonic() < until:
             try:
@@ -87,7 +87,7 @@ SLOW_STARTS = (
 def _send_slowly(client: httpx.Client, first_bytes: bytes) -> tuple[bool, bytes]:
     """Send a byte now and then, and never an end; return if the service closed the connection, and its answer."""
     until, answer, closed = time.monotonic() + PATIENCE, b"", False
-    with _connected(client) as to:
+    with _connect(client) as to:
         to.sendall(first_bytes)
         to.settimeout(0.2)
         while not closed and time.monotonic() < until:
@@ -115,7 +115,7 @@ def test_slow_senders_lose_their_connection(hurried: httpx.Client) -> None:
     assert hurried.get("/api/v1/health").status_code == 200
 
 
-def test_compressed_bodies_are_not_unpacked(watched: Watched) -> None:
+def test_compressed_bodies_are_refused(watched: Watched) -> None:
     content = gzip.compress(bytes(200 * MEGABYTE))
     memory_before = watched.begin()
     for encoding in ("gzip", "deflate", "br", "gzip, gzip"):
@@ -145,7 +145,7 @@ def test_compressed_bodies_are_not_unpacked(watched: Watched) -> None:
         b"",
     ],
 )
-def test_json_that_hurts_is_refused(watched: Watched, content: bytes) -> None:
+def test_hostile_json_is_refused(watched: Watched, content: bytes) -> None:
     memory_before = watched.begin()
     refused = watched.client.post("/api/v1/undo", content=content, headers={"content-type": "application/json"})
     assert refused.status_code in (400, 422), refused.text[:200]
@@ -166,7 +166,7 @@ def test_json_that_hurts_is_refused(watched: Watched, content: bytes) -> None:
         (b'"{",', 413),
     ],
 )
-def test_json_of_many_small_things_is_refused(watched: Watched, piece: bytes, status: int) -> None:
+def test_json_of_many_small_values_is_refused(watched: Watched, piece: bytes, status: int) -> None:
     content = b'{"rows":[' + piece * (3 * MEGABYTE // len(piece)) + b"{}]}"
     memory_before = watched.begin()
     headers = {"content-type": "application/json"}
@@ -175,12 +175,12 @@ def test_json_of_many_small_things_is_refused(watched: Watched, piece: bytes, st
     assert watched.more_since(memory_before) < (10 if status == 413 else 100) * MEGABYTE
 
 
-def test_values_are_counted_but_not_those_of_pictures(api: TestClient) -> None:
+def test_value_limit_excludes_uploaded_pictures(api: TestClient) -> None:
     many = b'{"rows":[{"dense":[' + b"0," * 5_000_001 + b"0]}]}"
     refused = api.post("/api/v1/annotate/rows", content=many, headers={"content-type": "application/json"})
     assert refused.status_code == 413
     assert "more than 5,000,000 values" in refused.json()["detail"]
-    picture = small_png(png_chunk(b"teXt", b"{[," * 200_000))
+    picture = make_small_png(make_png_chunk(b"teXt", b"{[," * 200_000))
     assert api.post("/api/v1/search/picture", files={"file": picture}).status_code == 200
 
 

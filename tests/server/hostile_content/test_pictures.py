@@ -19,13 +19,13 @@ from tests.server.hostile_content.conftest import (
     SECRET_FILE,
     SVG,
     Watched,
-    gif,
-    small_png,
-    squeezed,
-    tiff,
-    with_scans,
+    compress_zeros,
+    make_gif,
+    make_progressive_jpeg,
+    make_small_png,
+    make_tiff,
 )
-from tests.server.test_model_service import png_chunk
+from tests.server.test_model_service import make_png_chunk
 
 from wsabie.collection.folder.collection import create_collection, open_collection
 from wsabie.collection.scan.scanner import scan_collection
@@ -34,7 +34,7 @@ from wsabie.storage.rejects import Rejects
 
 
 @pytest.mark.parametrize("kind", HUGE)
-def test_pictures_that_are_larger_than_they_look_are_refused(watched: Watched, kind: str) -> None:
+def test_decompression_bombs_are_refused(watched: Watched, kind: str) -> None:
     memory_before = watched.begin()
     for path in ("search/picture", "annotate/picture", "explain/picture"):
         refused = watched.client.post(f"/api/v1/{path}", files={"file": HUGE[kind]})
@@ -43,7 +43,7 @@ def test_pictures_that_are_larger_than_they_look_are_refused(watched: Watched, k
     assert watched.work_since() < MOST_WORK
 
 
-def test_the_limit_of_pixels_is_that_of_the_picture_and_not_of_its_file(watched: Watched) -> None:
+def test_pixel_limit_applies_to_the_decoded_picture(watched: Watched) -> None:
     """64 million pixels are allowed: what they cost at most."""
     out = BytesIO()
     Image.new("L", (8000, 8000), 200).save(out, "PNG")
@@ -55,18 +55,20 @@ def test_the_limit_of_pixels_is_that_of_the_picture_and_not_of_its_file(watched:
 @pytest.mark.parametrize(
     "chunk",
     [
-        png_chunk(b"zTXt", b"Comment\0\0" + squeezed(256 * MEGABYTE)),
-        png_chunk(b"iTXt", b"Comment\0\1\0\0\0" + squeezed(256 * MEGABYTE)),
-        png_chunk(b"iCCP", b"icc\0\0" + squeezed(256 * MEGABYTE)),
-        png_chunk(b"iTXt", b"XML:com.adobe.xmp\0\1\0\0\0" + squeezed(256 * MEGABYTE)),
-        png_chunk(b"zTXt", b"a\0\0" + squeezed(MEGABYTE)) * 200,
-        png_chunk(b"tEXt", b"a\0b") * 100_000,
-        png_chunk(b"eXIf", b"II*\0\x08\0\0\0\x01\0\x69\x87\x04\0\x01\0\0\0\x08\0\0\0\0\0\0\0"),  # a directory in itself
+        make_png_chunk(b"zTXt", b"Comment\0\0" + compress_zeros(256 * MEGABYTE)),
+        make_png_chunk(b"iTXt", b"Comment\0\1\0\0\0" + compress_zeros(256 * MEGABYTE)),
+        make_png_chunk(b"iCCP", b"icc\0\0" + compress_zeros(256 * MEGABYTE)),
+        make_png_chunk(b"iTXt", b"XML:com.adobe.xmp\0\1\0\0\0" + compress_zeros(256 * MEGABYTE)),
+        make_png_chunk(b"zTXt", b"a\0\0" + compress_zeros(MEGABYTE)) * 200,
+        make_png_chunk(b"tEXt", b"a\0b") * 100_000,
+        make_png_chunk(
+            b"eXIf", b"II*\0\x08\0\0\0\x01\0\x69\x87\x04\0\x01\0\0\0\x08\0\0\0\0\0\0\0"
+        ),  # a directory in itself
     ],
     ids=["zTXt", "iTXt", "iCCP", "XMP", "many zTXt", "many tEXt", "EXIF"],
 )
-def test_chunks_of_pictures_do_not_unfold(watched: Watched, chunk: bytes) -> None:
-    content = small_png(chunk)
+def test_hostile_chunks_are_not_expanded(watched: Watched, chunk: bytes) -> None:
+    content = make_small_png(chunk)
     memory_before = watched.begin()
     answer = watched.client.post("/api/v1/search/picture", files={"file": content})
     assert answer.status_code in (200, 415), answer.text
@@ -74,22 +76,22 @@ def test_chunks_of_pictures_do_not_unfold(watched: Watched, chunk: bytes) -> Non
     assert watched.work_since() < MOST_WORK
 
 
-def test_of_many_frames_one_is_read(watched: Watched) -> None:
+def test_only_the_first_frame_is_read(watched: Watched) -> None:
     memory_before = watched.begin()
-    directories = tiff(24, 24, 8)  # which goes on with itself
-    for content, status in ((gif(24, 24, frames=40_000), 200), (directories, 422)):  # which has no pixels
+    directories = make_tiff(24, 24, 8)  # which goes on with itself
+    for content, status in ((make_gif(24, 24, frames=40_000), 200), (directories, 422)):  # which has no pixels
         assert watched.client.post("/api/v1/search/picture", files={"file": content}).status_code == status
     assert watched.more_since(memory_before) < 50 * MEGABYTE
     assert watched.work_since() < MOST_WORK
 
 
-def test_pictures_of_ten_scans_are_read() -> None:
-    assert decode_image(with_scans(0), size=16).shape == (16, 16, 3)
-    assert read_header(BytesIO(with_scans(90))).width == 4000
+def test_progressive_pictures_of_ten_scans_are_read() -> None:
+    assert decode_image(make_progressive_jpeg(0), size=16).shape == (16, 16, 3)
+    assert read_header(BytesIO(make_progressive_jpeg(90))).width == 4000
     with pytest.raises(UnreadableItemError, match="scans"):
-        read_header(BytesIO(with_scans(100)))
+        read_header(BytesIO(make_progressive_jpeg(100)))
     with pytest.raises(UnreadableItemError, match="scans"):
-        decode_image(with_scans(100))
+        decode_image(make_progressive_jpeg(100))
 
 
 # ---- files in a collection
@@ -106,7 +108,7 @@ DISGUISED = {
 }
 
 
-def test_pages_and_drawings_are_never_given_out(api: TestClient, folder: Path) -> None:
+def test_disguised_pages_and_drawings_are_never_served(api: TestClient, folder: Path) -> None:
     for name, content in DISGUISED.items():
         (folder / name).write_bytes(content)
     rejects = Rejects()
@@ -124,7 +126,7 @@ def test_pages_and_drawings_are_never_given_out(api: TestClient, folder: Path) -
             assert b"alert" not in refused.content
 
 
-def test_a_file_that_becomes_a_page_is_not_given_out(api: TestClient, folder: Path) -> None:
+def test_file_that_becomes_a_page_is_not_served(api: TestClient, folder: Path) -> None:
     item = api.get("/api/v1/items?k=1").json()["items"][0]
     for content in (HTML, SVG, b""):
         (folder / item["path"]).write_bytes(content)
@@ -132,11 +134,11 @@ def test_a_file_that_becomes_a_page_is_not_given_out(api: TestClient, folder: Pa
         assert api.get(f"/api/v1/items/{item['id']}/thumbnail").status_code in (415, 422)
 
 
-def test_a_picture_that_is_a_page_too_stays_a_picture(api: TestClient, folder: Path) -> None:
+def test_picture_that_is_also_html_is_served_as_a_picture(api: TestClient, folder: Path) -> None:
     item = api.get("/api/v1/items?k=1").json()["items"][0]
     for content, kind in (
-        (gif(24, 24) + HTML, "image/gif"),
-        (small_png(png_chunk(b"tEXt", b"a\0" + HTML)), "image/png"),
+        (make_gif(24, 24) + HTML, "image/gif"),
+        (make_small_png(make_png_chunk(b"tEXt", b"a\0" + HTML)), "image/png"),
     ):
         (folder / item["path"]).write_bytes(content)
         response = api.get(f"/api/v1/items/{item['id']}/file")
@@ -147,7 +149,7 @@ def test_a_picture_that_is_a_page_too_stays_a_picture(api: TestClient, folder: P
 
 @pytest.mark.parametrize("sent_as", ["image/svg+xml", "text/html", "image/png"])
 @pytest.mark.parametrize("content", [SVG, HTML, b"\xef\xbb\xbf" + HTML, gzip.compress(SVG, mtime=0)])
-def test_pages_and_drawings_that_are_sent_are_refused(api: TestClient, content: bytes, sent_as: str) -> None:
+def test_uploaded_pages_and_drawings_are_refused(api: TestClient, content: bytes, sent_as: str) -> None:
     for path in ("search/picture", "annotate/picture", "explain/picture"):
         refused = api.post(f"/api/v1/{path}", files={"file": ("x.svg", content, sent_as)})
         assert (refused.status_code, refused.headers["content-type"]) == (415, "application/problem+json")
@@ -168,7 +170,7 @@ SIDECARS = {
 
 @pytest.mark.parametrize("kind", SIDECARS)
 @pytest.mark.parametrize("place", ["beside", "inside"])
-def test_tags_of_strangers_do_not_unfold_or_look_elsewhere(tmp_path: Path, kind: str, place: str) -> None:
+def test_hostile_metadata_expand_and_read_no_files(tmp_path: Path, kind: str, place: str) -> None:
     """In SQLite alone: what is read of them is judged before a database is asked."""
     secret = tmp_path / "secret.txt"
     secret.write_text(SECRET_FILE)
@@ -176,10 +178,10 @@ def test_tags_of_strangers_do_not_unfold_or_look_elsewhere(tmp_path: Path, kind:
     photos = tmp_path / "photos"
     photos.mkdir()
     if place == "inside":
-        chunk = png_chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + packet)
-        (photos / "a.png").write_bytes(small_png(chunk))
+        chunk = make_png_chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + packet)
+        (photos / "a.png").write_bytes(make_small_png(chunk))
     else:
-        (photos / "a.png").write_bytes(small_png())
+        (photos / "a.png").write_bytes(make_small_png())
         (photos / "a.png.xmp").write_bytes(packet)
     began = time.process_time()
     with create_collection(photos) as collection:
@@ -192,11 +194,11 @@ def test_tags_of_strangers_do_not_unfold_or_look_elsewhere(tmp_path: Path, kind:
     assert not any(SECRET_FILE in name or "ha" in name or len(name) > 500 for name in names)
 
 
-def test_tables_name_no_files_outside(tmp_path: Path, database: str | None) -> None:
+def test_hostile_tables_name_no_outside_files(tmp_path: Path, database: str | None) -> None:
     photos = tmp_path / "photos"
     photos.mkdir()
-    (tmp_path / "secret.png").write_bytes(small_png())
-    (photos / "a.png").write_bytes(small_png())
+    (tmp_path / "secret.png").write_bytes(make_small_png())
+    (photos / "a.png").write_bytes(make_small_png())
     lines = ["../secret.png,x", f"{tmp_path}/secret.png,x", "a/../../secret.png,x", "a.png,good", "..\\secret.png,x"]
     (photos / "metadata.csv").write_text("\n".join(["file_name,labels", *lines]))
     rejects = Rejects()
@@ -207,12 +209,12 @@ def test_tables_name_no_files_outside(tmp_path: Path, database: str | None) -> N
     assert reasons.count("labels without a file") == 1
 
 
-def test_json_lists_of_strangers(tmp_path: Path, database: str | None) -> None:
+def test_hostile_json_lists_are_rejected_line_by_line(tmp_path: Path, database: str | None) -> None:
     """Lines of tags that nest or never end are refused, each told in one line; the others count."""
     good = '{"file_name": "a.png", "labels": ["x"]}'
     deep = '{"file_name": "a.png", "labels": ' + "[" * 100_000
     bad = ["[" * 200_000, deep + "}", deep + "]" * 100_000 + "}", json.dumps({"a": 1}) * 3]
-    (tmp_path / "a.png").write_bytes(small_png())
+    (tmp_path / "a.png").write_bytes(make_small_png())
     (tmp_path / "metadata.jsonl").write_text("\n".join([*bad, good]))
     rejects = Rejects()
     with create_collection(tmp_path, database) as collection:

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 from starlette.testclient import TestClient
-from tests.server.conftest import running
+from tests.server.conftest import run_service
 
 from wsabie.collection.folder.collection import open_collection
 from wsabie.server.app import make_app
@@ -61,14 +61,14 @@ def open_client(context: ServiceContext) -> Iterator[TestClient]:
         yield client
 
 
-def operations(client: TestClient) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def list_operations(client: TestClient) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Method, path and description of all that can be asked."""
     for path, methods in client.get("/openapi.json").json()["paths"].items():
         for method, operation in methods.items():
             yield method.upper(), path, operation
 
 
-def filled(path: str, **values: str) -> str:
+def fill_path(path: str, **values: str) -> str:
     """A path with its places filled: what is given, or else 1."""
     return re.sub(r"{(\w+)(:path)?}", lambda place: values.get(place[1], "1"), path)
 
@@ -78,7 +78,7 @@ def is_text(schema: dict[str, Any]) -> bool:
     return any(kind.get("type") == "string" and "enum" not in kind and "const" not in kind for kind in kinds)
 
 
-def state_of(client: TestClient) -> tuple[Any, ...]:
+def fetch_state(client: TestClient) -> tuple[Any, ...]:
     """Responses that nobody may change without leave."""
     parts = ("collection", "vocabulary", "journal", "jobs", "models")
     return tuple(client.get(f"/api/v1/{part}", headers=READ_HEADERS).json() for part in parts)
@@ -87,7 +87,7 @@ def state_of(client: TestClient) -> tuple[Any, ...]:
 # ---- raw requests, since clients mend what they send
 
 
-def sent(address: str | httpx.URL, content: bytes, seconds: float = 10) -> bytes:
+def send_bytes(address: str | httpx.URL, content: bytes, seconds: float = 10) -> bytes:
     """All that is answered to some bytes."""
     url = httpx.URL(str(address))
     with socket.create_connection((url.host, url.port or 80), seconds) as to:
@@ -101,7 +101,7 @@ def sent(address: str | httpx.URL, content: bytes, seconds: float = 10) -> bytes
         return answer
 
 
-def line(method: str, target: str, *headers: str) -> bytes:
+def make_request_line(method: str, target: str, *headers: str) -> bytes:
     return "\r\n".join(
         [f"{method} {target} HTTP/1.1", "Host: localhost", "Connection: close", *headers, "", ""]
     ).encode()
@@ -113,5 +113,5 @@ def service(trained_collection: Path, tmp_path_factory: pytest.TempPathFactory) 
     place = tmp_path_factory.mktemp("raw")
     shutil.copytree(trained_collection, place / "photos")
     (place / "secret.txt").write_text(OUTSIDE_TEXT)
-    with running(place / "photos") as client:
+    with run_service(place / "photos") as client:
         yield client.base_url

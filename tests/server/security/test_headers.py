@@ -10,14 +10,14 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
-from tests.server.conftest import Client, running
-from tests.server.security.conftest import READ_HEADERS, WRITE_HEADERS, line, sent
+from tests.server.conftest import Client, run_service
+from tests.server.security.conftest import READ_HEADERS, WRITE_HEADERS, make_request_line, send_bytes
 
 from wsabie.collection.folder.collection import open_collection
 from wsabie.collection.scan.scanner import scan_collection
 
 
-def test_every_answer_keeps_pages_to_themselves(guarded: TestClient, folder: Path) -> None:
+def test_every_response_has_security_headers(guarded: TestClient, folder: Path) -> None:
     etag = guarded.get("/api/v1/items/1/thumbnail", headers=READ_HEADERS).headers["etag"]
     answers = {
         "page": guarded.get("/"),
@@ -71,7 +71,7 @@ NAMES = [
 ]
 
 
-def test_names_of_files_cannot_leave_their_header(folder: Path) -> None:
+def test_file_names_cannot_leave_their_header(folder: Path) -> None:
     out = BytesIO()
     for number, name in enumerate(NAMES):
         out.seek(0)
@@ -79,10 +79,12 @@ def test_names_of_files_cannot_leave_their_header(folder: Path) -> None:
         (folder / name).write_bytes(out.getvalue())
     with open_collection(folder) as collection:
         assert scan_collection(collection, by="eve").new == len(NAMES)
-    with running(folder) as client:
+    with run_service(folder) as client:
         items = client.get("/api/v1/items?sort=added_at&descending=true").json()["items"][: len(NAMES)]
         assert {item["path"] for item in items} == set(NAMES)
-        heads = [sent(client.base_url, line("GET", f"/api/v1/items/{item['id']}/file")) for item in items]
+        heads = [
+            send_bytes(client.base_url, make_request_line("GET", f"/api/v1/items/{item['id']}/file")) for item in items
+        ]
     for head in heads:
         fields = [field.partition(b": ") for field in head.partition(b"\r\n\r\n")[0].split(b"\r\n")[1:]]
         headers = {key.lower(): value for key, _, value in fields}
@@ -94,7 +96,7 @@ def test_names_of_files_cannot_leave_their_header(folder: Path) -> None:
         assert headers[b"content-disposition"].count(b'"') in (0, 2)
 
 
-def test_nothing_is_said_of_the_name_that_was_asked_for(api: TestClient) -> None:
+def test_error_responses_do_not_repeat_the_host(api: TestClient) -> None:
     for path in ("/api/v1/items/", "/review/", "/evil.example/", "/api/v1//items"):
         answer = api.get(path, headers={"host": "localhost", "x-forwarded-host": "evil.example"})
         assert answer.status_code == 404, path
@@ -123,14 +125,14 @@ def test_nothing_is_said_of_the_name_that_was_asked_for(api: TestClient) -> None
         b"TRACE / HTTP/1.1\r\nHost: localhost\r\nCookie: wsabie_token=abc\r\n\r\n",
     ],
 )
-def test_requests_that_are_none_are_refused(service: httpx.URL, request_line: bytes) -> None:
-    answers = sent(service, request_line, seconds=1)
+def test_malformed_request_lines_are_refused(service: httpx.URL, request_line: bytes) -> None:
+    answers = send_bytes(service, request_line, seconds=1)
     status = answers[9:12]
     assert status in (b"", b"200", b"400", b"403", b"404", b"405", b"422"), answers[:300]
     assert b"wsabie_token" not in answers
 
 
-def test_web_sockets_and_other_methods(api: TestClient) -> None:
+def test_web_sockets_and_other_methods_are_refused(api: TestClient) -> None:
     for headers in ({}, {"host": "evil.example"}, {"origin": "http://evil.example"}):
         with pytest.raises(WebSocketDisconnect), api.websocket_connect("/api/v1/jobs/1/events", headers=headers):
             pass
@@ -138,7 +140,7 @@ def test_web_sockets_and_other_methods(api: TestClient) -> None:
         assert api.request(method, "/api/v1/items").status_code == 405
 
 
-def test_figures_are_named_by_routes_and_known_methods(api: TestClient) -> None:
+def test_metrics_are_labelled_by_route_and_known_method(api: TestClient) -> None:
     for method in ("GET", "EVIL", 'A"B', "X" * 500, "TRACE"):
         api.request(method, '/api/v1/labels?prefix="} 1%0aforged 1')
         api.request(method, '/nothing"} 1%0aforged{x="')
@@ -147,7 +149,7 @@ def test_figures_are_named_by_routes_and_known_methods(api: TestClient) -> None:
     assert set(re.findall(r'method="([^"]*)"', page)) <= {"GET", "any"}
 
 
-def test_lines_of_the_log_are_the_services_own(
+def test_log_lines_cannot_be_forged(
     client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(*_: object) -> None:

@@ -29,7 +29,7 @@ def assert_refused_everywhere(api: TestClient, item: int) -> None:
         assert "leads out of" in refused.json()["detail"]
 
 
-def test_a_link_that_was_made_after_the_scan_is_not_followed(api: TestClient, folder: Path, outside: Path) -> None:
+def test_link_made_after_the_scan_is_not_followed(api: TestClient, folder: Path, outside: Path) -> None:
     first, second = api.get("/api/v1/items?k=2").json()["items"]
     api.get(f"/api/v1/items/{second['id']}/thumbnail")  # which is kept, and not shown any more
     for item in (first, second):
@@ -38,7 +38,7 @@ def test_a_link_that_was_made_after_the_scan_is_not_followed(api: TestClient, fo
         assert_refused_everywhere(api, item["id"])
 
 
-def test_a_folder_that_became_a_link_is_not_followed(api: TestClient, folder: Path, outside: Path) -> None:
+def test_folder_replaced_by_a_link_is_not_followed(api: TestClient, folder: Path, outside: Path) -> None:
     item = api.get("/api/v1/items?k=1").json()["items"][0]
     place = item["path"].rpartition("/")[0]
     shutil.move(folder / place, outside / "moved")
@@ -47,7 +47,7 @@ def test_a_folder_that_became_a_link_is_not_followed(api: TestClient, folder: Pa
     assert_refused_everywhere(api, item["id"])
 
 
-def test_a_scan_takes_no_links_that_lead_out(folder: Path, outside: Path) -> None:
+def test_scan_skips_links_that_lead_outside(folder: Path, outside: Path) -> None:
     (folder / "one.png").symlink_to(outside / "private.png")
     (folder / "all").symlink_to(outside)
     (folder / "up").symlink_to("..")
@@ -56,7 +56,7 @@ def test_a_scan_takes_no_links_that_lead_out(folder: Path, outside: Path) -> Non
         assert scan_collection(collection, by="eve").new == 0
 
 
-def test_a_file_that_becomes_a_link_while_it_is_opened(
+def test_file_swapped_for_a_link_during_opening_is_refused(
     folder: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between the look at its path and the opening of it; in the second case and back again."""
@@ -86,7 +86,7 @@ def test_a_file_that_becomes_a_link_while_it_is_opened(
             assert stream.read() == content
 
 
-def test_a_pipe_in_place_of_a_file_holds_nobody_up(api: TestClient, folder: Path) -> None:
+def test_pipe_in_place_of_a_file_is_refused(api: TestClient, folder: Path) -> None:
     item = api.get("/api/v1/items?k=1").json()["items"][0]
     (folder / item["path"]).unlink()
     os.mkfifo(folder / item["path"])
@@ -94,7 +94,7 @@ def test_a_pipe_in_place_of_a_file_holds_nobody_up(api: TestClient, folder: Path
         assert api.get(f"/api/v1/items/{item['id']}/{view}").status_code == 422
 
 
-def test_files_are_closed_when_they_were_sent(api: TestClient) -> None:
+def test_served_files_are_closed(api: TestClient) -> None:
     def open_files() -> list[str]:
         targets = [entry.readlink() for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()]
         return [str(path) for path in targets if path.suffix in (".png", ".webp")]

@@ -12,19 +12,19 @@ from tests.server.security.conftest import (
     OUTSIDE_TEXT,
     OUTWARD,
     QUERIES,
-    filled,
+    fetch_state,
+    fill_path,
     is_text,
-    line,
-    operations,
-    sent,
-    state_of,
+    list_operations,
+    make_request_line,
+    send_bytes,
 )
 
 """What is posted and changes nothing."""
 
 
 @pytest.mark.parametrize("outward", OUTWARD)
-def test_no_path_leads_out(service: httpx.URL, outward: str) -> None:
+def test_no_path_leads_outside(service: httpx.URL, outward: str) -> None:
     target = re.sub(r"[^!-~]", lambda sign: f"%{ord(sign[0]):02x}", outward)
     for place in (
         "/",
@@ -35,17 +35,17 @@ def test_no_path_leads_out(service: httpx.URL, outward: str) -> None:
         "/api/v1/jobs/",
     ):
         for end in ("", "/file", "/thumbnail"):
-            answer = sent(service, line("GET", place + target + end))
+            answer = send_bytes(service, make_request_line("GET", place + target + end))
             assert answer[9:12] in (b"400", b"404", b"405", b"422"), (target, answer[:200])
             assert OUTSIDE_TEXT.encode() not in answer
             assert b"root:" not in answer
 
 
-def test_no_parameter_leads_out_or_into_the_database(api: TestClient, tmp_path: Path) -> None:
+def test_no_parameter_leads_outside_or_into_the_database(api: TestClient, tmp_path: Path) -> None:
     """Every text that can be asked with, with every text of the lists."""
     (tmp_path / "secret.txt").write_text(OUTSIDE_TEXT)
-    state_before, n_requests = state_of(api), 0
-    for method, path, operation in operations(api):
+    state_before, n_requests = fetch_state(api), 0
+    for method, path, operation in list_operations(api):
         if method != "GET":
             continue
         texts = [parameter for parameter in operation.get("parameters", ()) if is_text(parameter["schema"])]
@@ -58,20 +58,20 @@ def test_no_parameter_leads_out_or_into_the_database(api: TestClient, tmp_path: 
             for text in OUTWARD + QUERIES:
                 if parameter["in"] == "path":
                     answer = api.get(
-                        filled(path, **{parameter["name"]: httpx.URL("x", params={"x": text}).query.decode()[2:]})
+                        fill_path(path, **{parameter["name"]: httpx.URL("x", params={"x": text}).query.decode()[2:]})
                     )
                 else:
-                    answer = api.get(filled(path), params=needed | {parameter["name"]: text})
+                    answer = api.get(fill_path(path), params=needed | {parameter["name"]: text})
                 n_requests += 1
                 assert answer.status_code < 500, (path, parameter["name"], text, answer.text)
                 assert OUTSIDE_TEXT not in answer.text
                 assert "root:" not in answer.text
                 assert "set-cookie" not in answer.headers
     assert n_requests > 500
-    assert state_of(api) == state_before
+    assert fetch_state(api) == state_before
 
 
-def test_signs_of_patterns_stand_for_themselves(api: TestClient) -> None:
+def test_pattern_characters_match_literally(api: TestClient) -> None:
     for text in ("%", "_", "re%", "r_d", "\\", "red%' OR '1'='1", "*", "?"):
         assert api.get("/api/v1/items", params={"words": text}).json()["items"] == [], text
         assert api.get("/api/v1/labels", params={"prefix": text}).json()["labels"] == [], text
@@ -88,18 +88,18 @@ CURSORS = [
 ]  # fmt: skip
 
 
-def test_cursors_are_taken_for_what_they_are(api: TestClient) -> None:
-    state_before = state_of(api)
+def test_hostile_cursors_are_read_as_values(api: TestClient) -> None:
+    state_before = fetch_state(api)
     for fields in CURSORS:
         cursor = base64.urlsafe_b64encode(json.dumps(fields).encode()).decode()
         answer = api.get("/api/v1/items", params={"cursor": cursor})
         assert answer.status_code in (200, 422), answer.text
         for item in answer.json().get("items", ()):  # those behind a text that no path is
             assert item["path"] > fields[1]  # type: ignore[index, operator]
-    assert state_of(api) == state_before
+    assert fetch_state(api) == state_before
 
 
-def test_names_of_labels_are_data(api: TestClient) -> None:
+def test_label_names_are_data(api: TestClient) -> None:
     names = [
         "Robert'); DROP TABLE labels;--",
         "a\r\nSet-Cookie: b=c",
@@ -119,6 +119,6 @@ def test_names_of_labels_are_data(api: TestClient) -> None:
     assert api.get("/api/v1/collection").json()["labels"] == 4 + len(names)
 
 
-def test_jobs_take_no_texts(api: TestClient) -> None:
+def test_job_options_refuse_paths(api: TestClient) -> None:
     for options in ({"tags": "../../etc/passwd"}, {"features": "onnx:/etc/passwd"}, {"full": ["x"]}, {"x": None}):
         assert api.post("/api/v1/jobs", json={"kind": "train", "options": options}).status_code == 422

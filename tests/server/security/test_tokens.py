@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.server.conftest import started
+from tests.server.conftest import start_service
 from tests.server.security.conftest import (
     ASKING,
     OPEN_TO_ALL,
     READ_HEADERS,
     TOKENS,
-    filled,
+    fetch_state,
+    fill_path,
+    list_operations,
     open_client,
-    operations,
-    state_of,
 )
 
 from wsabie.collection.folder.collection import open_collection
@@ -31,7 +31,7 @@ from wsabie.server.request_limits import ServiceLimits
 from wsabie.server.tokens import Token, TokenFile, compute_digest, create_token, find_caller, read_tokens
 
 
-def test_everything_wants_a_token_before_anything_is_read(guarded: TestClient) -> None:
+def test_every_route_needs_a_token_before_reading_the_body(guarded: TestClient) -> None:
     n_read = 0
 
     def body() -> Iterator[bytes]:
@@ -40,7 +40,7 @@ def test_everything_wants_a_token_before_anything_is_read(guarded: TestClient) -
             n_read += 1
             yield b"x" * 1000
 
-    for method, path, _ in operations(guarded):
+    for method, path, _ in list_operations(guarded):
         for headers in (
             {},
             {"authorization": "Bearer wrong"},
@@ -48,14 +48,14 @@ def test_everything_wants_a_token_before_anything_is_read(guarded: TestClient) -
             {"cookie": "wsabie_token=x"},
         ):
             content = {} if method == "GET" else {"content": b"not even JSON"}
-            answer = guarded.request(method, filled(path), headers=headers, **content)  # type: ignore[arg-type]
+            answer = guarded.request(method, fill_path(path), headers=headers, **content)  # type: ignore[arg-type]
             assert (answer.status_code == 200) == (path in OPEN_TO_ALL), (method, path)
             if path not in OPEN_TO_ALL:
                 assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer"), (method, path)
     assert guarded.get("/metrics").status_code == 401
 
 
-async def _answer(app: Any, scope: dict[str, Any], receive: Callable[[], Any]) -> int:
+async def _call_app(app: Any, scope: dict[str, Any], receive: Callable[[], Any]) -> int:
     status = 0
 
     async def send(message: Any) -> None:
@@ -66,7 +66,7 @@ async def _answer(app: Any, scope: dict[str, Any], receive: Callable[[], Any]) -
     return status
 
 
-def test_without_a_token_no_body_is_read(folder: Path) -> None:
+def test_body_is_not_read_without_a_token(folder: Path) -> None:
     import asyncio
 
     n_received = 0
@@ -88,43 +88,45 @@ def test_without_a_token_no_body_is_read(folder: Path) -> None:
                 scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"",
                          "headers": headers, "client": ("127.0.0.1", 1), "server": ("localhost", 80), "scheme": "http",
                          "root_path": "", "http_version": "1.1"}  # fmt: skip
-                status = asyncio.run(_answer(app, scope, receive))
+                status = asyncio.run(_call_app(app, scope, receive))
                 assert (n_received > 0, status == 401) == (bodies, not bodies), path
 
 
-def test_what_a_token_to_read_may_not_do(guarded: TestClient) -> None:
-    state_before = state_of(guarded)
+def test_read_token_cannot_write(guarded: TestClient) -> None:
+    state_before = fetch_state(guarded)
     paths = []
-    for method, path, _ in operations(guarded):
+    for method, path, _ in list_operations(guarded):
         if method != "GET" and path not in ASKING:
             paths.append(path)
-            assert guarded.request(method, filled(path), headers=READ_HEADERS, json={}).status_code in (403, 422), path
+            assert guarded.request(method, fill_path(path), headers=READ_HEADERS, json={}).status_code in (403, 422), (
+                path
+            )
             for body in ({"decisions": [{"item": 1, "label": "red", "state": "rejected"}]}, {"kind": "scan"}, {}):
-                assert guarded.request(method, filled(path), headers=READ_HEADERS, json=body).status_code in (
+                assert guarded.request(method, fill_path(path), headers=READ_HEADERS, json=body).status_code in (
                     403,
                     422,
                 ), path
     assert {"/api/v1/decisions", "/api/v1/undo", "/api/v1/jobs", "/api/v1/models/{model}/use"} <= set(paths)
-    assert state_of(guarded) == state_before
+    assert fetch_state(guarded) == state_before
     assert (
         guarded.post("/api/v1/undo", json={}, headers=READ_HEADERS).json()["detail"] == "the token of eve may only read"
     )
 
 
 @pytest.mark.parametrize("token", ["", "w ", " w", "W", "w\t", "r,w", "w" * 10_000, "é", "null", compute_digest("w")])
-def test_tokens_that_are_none(guarded: TestClient, token: str) -> None:
+def test_malformed_tokens_are_refused(guarded: TestClient, token: str) -> None:
     for headers in ({"authorization": f"Bearer {token}".encode()}, {"cookie": f"wsabie_token={token}".encode()}):
         status = guarded.post("/api/v1/undo", json={}, headers=headers).status_code  # type: ignore[arg-type]
         assert status == 401 or token.strip() == "w", token
 
 
-def test_addresses_hold_no_tokens(guarded: TestClient) -> None:
+def test_tokens_in_query_parameters_are_ignored(guarded: TestClient) -> None:
     for name in ("token", "access_token", "wsabie_token", "authorization"):
         assert guarded.get("/api/v1/items", params={name: "w"}).status_code == 401
     assert guarded.get("/api/v1/items", headers={"cookie": "wsabie_token=r"}).status_code == 200
 
 
-def test_a_token_ends_with_its_last_day(folder: Path) -> None:
+def test_token_expires_after_its_last_day(folder: Path) -> None:
     today = datetime.now(UTC).date()
     accept = {"decisions": [{"item": 1, "label": "red", "state": "accepted"}]}
     lasting = [Token(str(days), "write", today + timedelta(days), compute_digest(str(days))) for days in (-1, 0, 1)]
@@ -137,7 +139,7 @@ def test_a_token_ends_with_its_last_day(folder: Path) -> None:
                     assert ("its last day is over" in answer.text) == (status == 401)
 
 
-def test_comparing_tokens_takes_as_long_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_token_comparison_takes_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
     real = hmac.compare_digest
     monkeypatch.setattr(hmac, "compare_digest", lambda a, b: (compared.append((a, b)), real(a, b))[1])
@@ -148,7 +150,7 @@ def test_comparing_tokens_takes_as_long_for_each(monkeypatch: pytest.MonkeyPatch
         assert compared == [(token.digest, compute_digest(secret)) for token in TOKENS]  # hashes, and all of them
 
 
-def test_the_file_of_tokens_is_for_its_owner(tmp_path: Path) -> None:
+def test_token_file_is_private(tmp_path: Path) -> None:
     file = tmp_path / "tokens"
     token = create_token(file, "eve", "write")
     assert len(token) >= 43  # 256 bits
@@ -168,7 +170,7 @@ def test_the_file_of_tokens_is_for_its_owner(tmp_path: Path) -> None:
             create_token(file, name, "write")
 
 
-def test_a_token_that_is_taken_away_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removed_token_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens_module, "_CHECK_INTERVAL", 0.0)
     file = tmp_path / "tokens"
     token = create_token(file, "eve", "write")
@@ -186,10 +188,10 @@ def test_a_token_that_is_taken_away_is_refused(tmp_path: Path, monkeypatch: pyte
     assert list(tokens) == []
 
 
-def test_tokens_are_not_in_what_the_service_says(folder: Path, tmp_path: Path) -> None:
+def test_tokens_appear_in_no_output_of_the_service(folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "tokens"
     token, wrong = create_token(file, "eve", "write"), "a-token-that-nobody-has"
-    with started(folder, "--tokens", file) as (client, process):
+    with start_service(folder, "--tokens", file) as (client, process):
         for secret in (token, wrong):
             answers = [client.get("/api/v1/items", headers={"authorization": f"Bearer {secret}"})]
             answers += [client.get("/api/v1/items", headers={"cookie": f"wsabie_token={secret}"})]
@@ -212,7 +214,7 @@ def test_tokens_are_not_in_what_the_service_says(folder: Path, tmp_path: Path) -
             assert token.encode() not in path.read_bytes(), path
 
 
-def test_tokens_that_are_made_at_once_are_all_kept(tmp_path: Path) -> None:
+def test_concurrently_created_tokens_are_all_kept(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda i: create_token(tmp_path / "tokens", f"name {i}", "read"), range(16)))
     assert {token.name for token in read_tokens(tmp_path / "tokens")} == {f"name {i}" for i in range(16)}
