@@ -41,16 +41,16 @@ OTHERS = ["7.jpg", "c/7.jpg", "4.jpg", "", "/", "..", "images", "1.jpg/", "image
 
 
 @pytest.mark.parametrize(("name", "path"), SPELLINGS, ids=ascii)
-def test_a_name_finds_its_file(name: str, path: str) -> None:
+def test_name_finds_its_file(name: str, path: str) -> None:
     assert FileMatcher(FILES).match([name]) == {name: path}
 
 
 @pytest.mark.parametrize("name", OTHERS, ids=ascii)
-def test_a_name_of_no_file_or_of_several_finds_none(name: str) -> None:
+def test_unknown_or_ambiguous_name_finds_no_file(name: str) -> None:
     assert FileMatcher(FILES).match([name]).get(name) in (None, "images/1.jpg" if name == "1.jpg/" else None)
 
 
-def test_a_file_that_another_name_states_exactly_is_not_taken() -> None:
+def test_exactly_named_file_is_not_taken_by_another_name() -> None:
     assert FileMatcher(["cat/1.jpg"]).match(["dog/1.jpg", "cat/1.jpg"]) == {"cat/1.jpg": "cat/1.jpg"}
     assert FileMatcher(["cat/1.jpg"]).match(["dog/1.jpg", "fox/1.jpg"]) == {}
     assert FileMatcher(["A/1.jpg", "a/1.jpg"]).match(["a/1.jpg", "A/1.JPG"]) == {"a/1.jpg": "a/1.jpg"}
@@ -68,7 +68,7 @@ NAMES = ["images\\{}.jpg", "/mnt/x/images/{}.jpg", "{}.jpg", "Images/{}.JPG", "h
 
 
 @pytest.mark.parametrize("pattern", NAMES)
-def test_lists_tables_and_regions_find_their_pictures(pictures: Path, pattern: str) -> None:
+def test_lists_tables_and_regions_find_pictures(pictures: Path, pattern: str) -> None:
     names, labels = [pattern.format(n) for n in (1, 2)], [("dog",), ("cat",)]
     pairs = pictures / "pairs.tsv"
     pairs.write_text("".join(f"{name}\t{label}\n" for name, (label,) in zip(names, labels, strict=True)))
@@ -85,7 +85,7 @@ def test_lists_tables_and_regions_find_their_pictures(pictures: Path, pattern: s
     assert [(item.id, item.labels) for item in source] == [("images/1.jpg", ("dog",)), ("images/2.jpg", ("cat",))]
 
 
-def test_voc_finds_pictures_by_the_names_of_other_systems(tmp_path: Path) -> None:
+def test_voc_finds_pictures_by_names_of_other_systems(tmp_path: Path) -> None:
     for name, stated in (("a.JPG", "C:\\x\\JPEGImages\\A.jpg"), ("b.jpg", "/home/eve/b.jpg"), ("c.jpeg", "")):
         for place in ("JPEGImages", "Annotations"):
             (tmp_path / place).mkdir(exist_ok=True)
@@ -97,7 +97,7 @@ def test_voc_finds_pictures_by_the_names_of_other_systems(tmp_path: Path) -> Non
     assert [item.id for item in open_source(tmp_path)] == ["a.JPG#1", "b.jpg#1", "c.jpeg#1"]
 
 
-def test_a_list_of_pictures_that_are_not_there_is_refused(tmp_path: Path) -> None:
+def test_list_of_missing_pictures_is_refused(tmp_path: Path) -> None:
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("".join(f"train\\{n}.jpg\tdog\n" for n in range(9)))
     with pytest.raises(InputError, match=r"names of pictures, such as 'train\\\\0.jpg', and none of these is in"):

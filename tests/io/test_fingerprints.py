@@ -17,12 +17,12 @@ ROWS = FeatureTable(X, csr_matrix(np.array([[1, 0], [1, 1]], np.int8)), ["a", "b
 PICTURES = ItemList(Path("p"), [Item("1", b"pixels", ("cat",)), Item("2", b"more", ("cat", "dog"))])
 
 
-def test_it_is_the_same_on_every_machine_and_in_every_run():
+def test_fingerprint_is_stable():
     assert compute_fingerprint(ROWS) == "b07bd873c3b3b502"
     assert compute_fingerprint(PICTURES) == "904b13de84a87d6a"
 
 
-def test_types_and_order_in_memory_do_not_count():
+def test_fingerprint_ignores_types_and_memory_order():
     wide = csr_matrix((X.data.astype(np.float64), X.indices.astype(np.int64), X.indptr.astype(np.int64)), X.shape)
     assert compute_fingerprint(replace(ROWS, X=wide)) == compute_fingerprint(ROWS)
     turned = csr_matrix((X.data[[1, 0, 2]], X.indices[[1, 0, 2]], X.indptr), X.shape)
@@ -44,11 +44,11 @@ def test_types_and_order_in_memory_do_not_count():
         replace(ROWS, feature_names=["p", "q", "r"]),
     ],
 )
-def test_any_change_of_content_shows(changed):
+def test_fingerprint_changes_with_content(changed):
     assert compute_fingerprint(changed) != compute_fingerprint(ROWS)
 
 
-def test_pictures_count_by_their_beginnings_and_not_by_their_paths(tmp_path):
+def test_fingerprint_uses_picture_content_and_not_paths(tmp_path):
     (tmp_path / "a.png").write_bytes(b"pixels")
     (tmp_path / "b.png").write_bytes(b"pixels")
     first, second = PICTURES.items
@@ -64,26 +64,26 @@ def test_pictures_count_by_their_beginnings_and_not_by_their_paths(tmp_path):
         compute_fingerprint(ItemList(tmp_path, [first._replace(content=tmp_path / "gone.png")]))
 
 
-def many_rows(n: int, seed: int = 0) -> FeatureTable:
+def make_rows(n: int, seed: int = 0) -> FeatureTable:
     rng = np.random.default_rng(seed)
     X = random_matrix(n, 40, 0.2, "csr", np.float32, rng)
     return FeatureTable(X, csr_matrix((n, 1), dtype=np.int8), ["a"], [f"row {i}" for i in range(n)])
 
 
 @pytest.mark.parametrize("dense", [False, True])
-def test_rows_are_known_again_in_any_order_and_among_others(dense):
-    rows = many_rows(500)
+def test_known_rows_are_counted_in_any_order(dense):
+    rows = make_rows(500)
     rows = replace(rows, X=rows.X.toarray()) if dense else rows
     marks = compute_row_marks(rows)
     assert count_known_rows(rows.take(np.arange(500)[::-2]), marks) == (250, 250)
-    other_rows = many_rows(500, seed=1)
+    other_rows = make_rows(500, seed=1)
     other_rows = replace(other_rows, X=other_rows.X.toarray()) if dense else other_rows
     assert count_known_rows(other_rows, marks)[0] < 5  # rows without a value are alike
     assert count_known_rows(replace(rows, ids=[f"{i}" for i in range(500)]), marks) == (0, 500)
 
 
-def test_of_many_rows_a_sample_is_known_again():
-    rows = many_rows(3 * MARKED)
+def test_marks_of_many_rows_are_sampled():
+    rows = make_rows(3 * MARKED)
     marks = compute_row_marks(rows)
     assert len(marks) == MARKED
     assert count_known_rows(rows, marks) == (MARKED, MARKED)
@@ -93,7 +93,7 @@ def test_of_many_rows_a_sample_is_known_again():
     assert count_known_rows(replace(rows, X=rows.X[::-1]), marks)[0] < 0.01 * MARKED
 
 
-def test_marks_are_the_same_on_every_machine():
+def test_row_marks_are_stable():
     assert compute_row_marks(ROWS).tolist() == [10150012415940836932, 18148140998873043452]
     turned = csr_matrix((X.data[[1, 0, 2]], X.indices[[1, 0, 2]], X.indptr), X.shape)
     assert compute_row_marks(replace(ROWS, X=turned)).tolist() == compute_row_marks(ROWS).tolist()

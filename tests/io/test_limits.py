@@ -54,7 +54,7 @@ print(next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) 
 """
 
 
-def test_small_files_take_little_memory(tmp_path: Path) -> None:
+def test_hostile_small_files_take_little_memory(tmp_path: Path) -> None:
     files = write_hostile(tmp_path)
     run = subprocess.run(
         [sys.executable, "-c", _OPEN_ALL, *map(str, files.values())], capture_output=True, text=True, check=True
@@ -66,7 +66,7 @@ def test_small_files_take_little_memory(tmp_path: Path) -> None:
     assert int(megabytes) < 1000
 
 
-def test_limits_are_changed_by_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variable_changes_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "rows.txt"
     file.write_text(ROWS + "1 3000000:1\n")
     with pytest.raises(InputError, match="3,000,001 features for at most 41 values"):
@@ -76,7 +76,7 @@ def test_limits_are_changed_by_the_variable(tmp_path: Path, monkeypatch: pytest.
     assert SvmlightStream(file, Rejects()).read_all().X.shape == (41, 3_000_001)
 
 
-def test_hashed_features_and_many_labels_pass(tmp_path: Path) -> None:
+def test_hashed_features_and_many_labels_are_read(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     file = tmp_path / "hashed.txt"
     numbers = rng.integers(0, 1 << 21, (10_000, 11))
@@ -86,7 +86,7 @@ def test_hashed_features_and_many_labels_pass(tmp_path: Path) -> None:
     assert (rows_read.X.shape, len(rows_read.label_names)) == ((10_000, 1 << 21), 300_000)
 
 
-def test_rows_without_labels_need_no_names_of_them(tmp_path: Path) -> None:
+def test_unlabelled_rows_need_no_label_names(tmp_path: Path) -> None:
     file = tmp_path / "rows.txt"
     file.write_text("2 10 2000000000\n1 1:1\n0 0:1\n")
     assert sum(map(len, open_unlabelled_rows(file, Rejects(), 10) or ())) == 2
@@ -94,7 +94,7 @@ def test_rows_without_labels_need_no_names_of_them(tmp_path: Path) -> None:
         open_row_stream(file, Rejects())
 
 
-def test_a_deep_footer_of_parquet_is_refused(tmp_path: Path) -> None:
+def test_deep_parquet_footer_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "deep.parquet"
     footer = b"\x1c" * 1000
     file.write_bytes(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
@@ -102,13 +102,13 @@ def test_a_deep_footer_of_parquet_is_refused(tmp_path: Path) -> None:
         open_source(file)
 
 
-def test_gzip_that_expands_honestly_is_read(tmp_path: Path) -> None:
+def test_ordinary_gzip_is_read(tmp_path: Path) -> None:
     file = tmp_path / "rows.txt.gz"
     file.write_bytes(gzip.compress((ROWS * 1000).encode()))
     assert len(open_source(file)) == 40_000
 
 
-def test_texts_of_a_dictionary_are_one_object(tmp_path: Path) -> None:
+def test_dictionary_texts_share_one_object(tmp_path: Path) -> None:
     kinds = ["cat", "dog", None, "cat"]
     columns = {
         "id": pa.array(kinds).dictionary_encode().cast(pa.string()),
@@ -134,7 +134,7 @@ def _packet(*paths: str) -> bytes:
     ).encode()
 
 
-def test_keyword_paths_have_a_depth(tmp_path: Path) -> None:
+def test_keyword_path_depth_is_limited(tmp_path: Path) -> None:
     assert len(next(iter(read_xmp_packet(_packet("|".join(map(str, range(100))))).tags or {}))) == 100
     with pytest.raises(RowError) as refused:
         read_xmp_packet(_packet("|".join(map(str, range(4000)))))
@@ -145,7 +145,7 @@ def test_keyword_paths_have_a_depth(tmp_path: Path) -> None:
     assert [problem.reason for problem in read_image_tags(photo).problems] == ["unreadable sidecar"]
 
 
-def test_blanks_and_namespaces_of_xmp_take_linear_time(tmp_path: Path) -> None:
+def test_xmp_blanks_and_namespaces_take_linear_time(tmp_path: Path) -> None:
     spaces = " xmlns:dc='http://purl.org/dc/elements/1.1/' " + " ".join(f"xmlns:z{i}='u{i}'" for i in range(10_000))
     head = f"<r:RDF xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#'{spaces}>"
     blank = f"<r:Description dc:subject='a'{' ' * 500_000}/>"
@@ -159,7 +159,7 @@ def test_blanks_and_namespaces_of_xmp_take_linear_time(tmp_path: Path) -> None:
         write_embedded(photo, [f"tag {number}" for number in range(1000)])
 
 
-def test_boxes_are_taken_once_for_each_region_of_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_box_of_a_region_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     n, requests, box_of = 300, [], region_items._get_box
     monkeypatch.setattr(region_items, "_get_box", lambda item: requests.append(item) or box_of(item))
     boxes = [Box(number, number, 2 * n - number, 2 * n - number) for number in range(n)]
@@ -171,7 +171,7 @@ def test_boxes_are_taken_once_for_each_region_of_a_picture(monkeypatch: pytest.M
     assert len(requests) == n
 
 
-def test_json_has_a_depth() -> None:
+def test_json_depth_is_limited() -> None:
     assert parse_json_cells(('{"a": ' + "[" * 99 + "]" * 99 + "}").encode()) == {"a": json.loads("[" * 99 + "]" * 99)}
     for deep in ("[" * 900 + "]" * 900, "[" * 1_000_000 + "]" * 1_000_000):
         with pytest.raises(RowError) as bad:
@@ -183,13 +183,13 @@ def test_json_has_a_depth() -> None:
             parse_json_cells(broken)
 
 
-def test_marks_on_one_letter_are_refused() -> None:
+def test_stacked_accents_are_refused() -> None:
     assert normalise_label_name("a" + "\u0316" * 100) == unicodedata.normalize("NFC", "a" + "\u0316" * 100)
     with pytest.raises(InputError, match="more than 100 marks on one letter"):
         normalise_label_name("a" + "\u0316\u0301" * 500_000)
 
 
-def test_one_name_of_many_concepts_takes_linear_time() -> None:
+def test_many_concepts_of_one_name_take_linear_time() -> None:
     graph, kinds, n = KnowledgeGraph(), Hierarchy(), 40_000
     for number in range(n):
         graph.add(f"n{number}", ["toad"])
@@ -209,7 +209,7 @@ def test_quoted_arff_takes_linear_time(tmp_path: Path) -> None:
     assert rejects.counts == {"wrong number of values": 1}
 
 
-def test_first_lines_are_told_in_linear_time(tmp_path: Path) -> None:
+def test_format_detection_takes_linear_time(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("ImageID," + "LabelName," * 6000 + "\n")
     with pytest.raises(InputError):
@@ -217,7 +217,7 @@ def test_first_lines_are_told_in_linear_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
-def test_pipes_are_read_only_where_they_are_named(tmp_path: Path) -> None:
+def test_pipes_are_read_only_by_name(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with pytest.raises(InputError, match="is a pipe or a device"):
@@ -266,7 +266,7 @@ def test_folders_may_be_deeper_than_the_stack(tmp_path: Path) -> None:
         os.chdir(start)
 
 
-def test_tables_larger_than_memory_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_larger_than_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "get_available_memory", lambda: 1 << 20)
     with pytest.raises(InputError, match=r"20,000 points of 10 dimensions need 0\.0 GB"):
         tables.allocate_zeros(20_000, 10)

@@ -32,7 +32,7 @@ TEXTS = {
 
 @pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in TEXTS.items() for text in texts])
 @pytest.mark.parametrize("packed", [False, True])
-def test_text_is_recognised_by_its_content_and_not_by_its_name(tmp_path, kind, text, packed):
+def test_text_is_recognised_by_content(tmp_path, kind, text, packed):
     (tmp_path / "data.xml").write_text('<labels><label name="sky"/></labels>')
     path = tmp_path / "data"
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
@@ -40,7 +40,7 @@ def test_text_is_recognised_by_its_content_and_not_by_its_name(tmp_path, kind, t
     assert isinstance(open_source(str(path)), FeatureTable)
 
 
-def test_text_without_labels_is_words_where_no_labels_are_asked_for(tmp_path):
+def test_unlabelled_text_is_read_as_words(tmp_path):
     path = tmp_path / "new.txt"
     path.write_text("blue boat\n\ngreen deer, bark\n")
     rows = open_source(path, labels_from="none")
@@ -52,7 +52,7 @@ def test_text_without_labels_is_words_where_no_labels_are_asked_for(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"<html>words</html>", b" \n<a/>", b"words\0more", b"\x7fELF\x02\x01\0\0"])
-def test_markup_and_programs_are_not_words(tmp_path, content):
+def test_markup_and_programs_are_refused(tmp_path, content):
     (tmp_path / "new.txt").write_bytes(content)
     with pytest.raises(InputError, match="nothing that can be read"):
         open_source(tmp_path / "new.txt", labels_from="none")
@@ -60,13 +60,13 @@ def test_markup_and_programs_are_not_words(tmp_path, content):
 
 @pytest.mark.parametrize("labels_from", ["auto", "none"])
 @pytest.mark.parametrize("name", ["pipe", "pipe.png", "metadata.csv", "pipe.cr2"])
-def test_a_pipe_is_named_and_not_opened(tmp_path, name, labels_from):
+def test_pipe_is_refused_by_name(tmp_path, name, labels_from):
     os.mkfifo(tmp_path / name)
     with pytest.raises(InputError, match=rf"{name} is a pipe or a device, but data are read twice; save them to a"):
         open_source(tmp_path / name, labels_from=labels_from)
 
 
-def test_what_standard_input_is_piped_to_is_named(tmp_path):
+def test_piped_standard_input_is_refused(tmp_path):
     reader, writer = os.pipe()
     try:
         with pytest.raises(InputError, match=rf"/dev/fd/{reader} is a pipe or a device"):
@@ -76,7 +76,7 @@ def test_what_standard_input_is_piped_to_is_named(tmp_path):
         os.close(writer)
 
 
-def test_folders_pictures_and_parquet(tmp_path, picture):
+def test_folders_pictures_and_parquet_are_recognised(tmp_path, picture):
     file = picture(tmp_path / "pictures" / "dog" / "1.png")
     assert detect_source_kind(tmp_path / "pictures") == "folder"
     assert isinstance(open_source(tmp_path / "pictures"), ItemList)
@@ -117,7 +117,7 @@ LOOKED_FOR = (
         (b"\x1f\x8b\x08\x00", "{} is damaged or cut off gzip ("),
     ],
 )
-def test_what_cannot_be_read_is_said_in_one_sentence(tmp_path, content, sentence):
+def test_unreadable_data_give_one_sentence(tmp_path, content, sentence):
     path = tmp_path / "data"
     if content is not None:
         path.write_bytes(content)
@@ -129,14 +129,14 @@ def test_what_cannot_be_read_is_said_in_one_sentence(tmp_path, content, sentence
     assert ("damaged" in sentence) or message == sentence.format(path)
 
 
-def test_a_model_is_no_data(tmp_path):
+def test_model_is_refused_as_data(tmp_path):
     Wsabie(dim=2, threads=1, epochs=1).fit(np.eye(2), ["red", "green"]).save(tmp_path / "m")
     with pytest.raises(InputError, match="m is a model, and data are wanted here"):
         open_source(tmp_path / "m")
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_text_of_windows_is_read(tmp_path, encoding):
+def test_windows_encodings_are_read(tmp_path, encoding):
     (tmp_path / "a.txt").write_bytes("\ufeff__label__élan word\n".encode(encoding))
     assert open_source(tmp_path / "a.txt").label_names == ["élan"]
     (tmp_path / "a.txt").write_bytes("\ufeff__label__élan word\n".encode(encoding)[:-1])
@@ -144,7 +144,7 @@ def test_text_of_windows_is_read(tmp_path, encoding):
         open_source(tmp_path / "a.txt")
 
 
-def test_an_empty_folder_and_wrong_choices(tmp_path):
+def test_empty_folder_and_invalid_choices_are_refused(tmp_path):
     with pytest.raises(InputError, match="is empty; give a folder of pictures, sounds, documents or Parquet files"):
         open_source(tmp_path)
     (tmp_path / "notes.txt").write_text("1 1:1\n")
@@ -158,7 +158,7 @@ def test_an_empty_folder_and_wrong_choices(tmp_path):
         open_source("no\0path")
 
 
-def test_a_picture_of_a_format_that_is_not_read(tmp_path):
+def test_unsupported_picture_is_refused(tmp_path):
     (tmp_path / "a.JXL").write_bytes(b"\0\0\0\x0cJXL ")
     with pytest.raises(InputError, match=r"a\.JXL is a picture of a format .* not supported; convert it to JPEG"):
         open_source(tmp_path / "a.JXL")
@@ -178,7 +178,7 @@ def write_table_beside(folder, **columns):
     ],
 )
 @pytest.mark.parametrize("options", [{}, {"labels_from": "none"}, {"label_column": "mine"}])
-def test_pictures_beside_parquet_are_not_hidden(tmp_path, picture, columns, options):
+def test_pictures_beside_parquet_are_reported(tmp_path, picture, columns, options):
     write_table_beside(tmp_path, **columns)
     picture(tmp_path / "dog" / "1.png")
     with pytest.raises(InputError) as caught:
@@ -189,7 +189,7 @@ def test_pictures_beside_parquet_are_not_hidden(tmp_path, picture, columns, opti
     )
 
 
-def test_a_table_of_labelled_paths_belongs_to_the_pictures_beside_it(tmp_path, picture):
+def test_table_of_labelled_paths_labels_the_pictures_beside(tmp_path, picture):
     for name in ("dog/1.png", "dog/2.png", "3.png"):
         picture(tmp_path / name)
     (tmp_path / "4.cr2").write_bytes(b"content")
@@ -220,7 +220,7 @@ pieces = st.sampled_from(
 
 @settings(deadline=None, max_examples=200)
 @given(content=st.one_of(st.binary(max_size=50), st.lists(pieces, max_size=12).map(lambda p: "".join(p).encode())))
-def test_any_bytes_are_a_collection_or_one_sentence(tmp_path_factory, result_or_sentence, content):
+def test_any_bytes_give_rows_or_one_sentence(tmp_path_factory, result_or_sentence, content):
     path: Path = tmp_path_factory.mktemp("any") / "data"
     path.write_bytes(content)
     source = result_or_sentence(open_source, path)
@@ -229,7 +229,7 @@ def test_any_bytes_are_a_collection_or_one_sentence(tmp_path_factory, result_or_
         assert len(source) == source.X.shape[0] > 0
 
 
-def test_recognising_loads_nothing_heavy():
+def test_recognition_imports_no_heavy_module():
     heavy = ("numba", "scipy", "pyarrow", "PIL")
     code = f"import sys, wsabie.io.recognition\nprint([m for m in {heavy} if m in sys.modules])"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

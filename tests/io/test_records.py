@@ -25,7 +25,7 @@ X, Y = np.eye(2, dtype=np.float32), csr_matrix(np.eye(2, dtype=np.int8))
         ((X[:1], Y, ["a", "b"], ["1", "2"]), "rows have 2 ids and 2 label names, but X has 1 rows"),
     ],
 )
-def test_parts_that_do_not_fit_are_named(parts: tuple[Any, ...], sentence: str) -> None:
+def test_inconsistent_tables_are_refused(parts: tuple[Any, ...], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         FeatureTable(*parts)
 

@@ -41,7 +41,7 @@ def test_sub_folders_are_labels(tmp_path: Path) -> None:
     ]
 
 
-def test_covers_are_left_alone_among_sounds_and_sounds_among_pictures(tmp_path: Path) -> None:
+def test_mixed_folders_keep_the_main_modality(tmp_path: Path) -> None:
     from PIL import Image
 
     for number in range(2):
@@ -62,7 +62,7 @@ def test_covers_are_left_alone_among_sounds_and_sounds_among_pictures(tmp_path: 
 
 
 @pytest.mark.parametrize("ending", ["flac", "ogg", "mp3"])
-def test_tags_are_labels_where_folders_say_nothing(ending: str, tmp_path: Path) -> None:
+def test_tags_are_labels_without_sub_folders(ending: str, tmp_path: Path) -> None:
     sound(tmp_path / f"a.{ending}", artist="Nina", genre=["Jazz; Soul"], album="Blue", title="Sea")
     sound(tmp_path / f"b.{ending}", artist=["Nina", "Ella"])
     sound(tmp_path / f"c.{ending}")
@@ -73,7 +73,7 @@ def test_tags_are_labels_where_folders_say_nothing(ending: str, tmp_path: Path) 
     assert read_audio_tags(tmp_path / f"a.{ending}") == AudioTags(("Nina",), ("Blue",), ("Sea",), ("Jazz", "Soul"))
 
 
-def test_tags_in_the_frames_of_a_wav(tmp_path: Path) -> None:
+def test_id3_tags_in_wav_are_read(tmp_path: Path) -> None:
     from mutagen.id3 import TCON, TPE1
 
     path = sound(tmp_path / "a.wav")
@@ -85,14 +85,14 @@ def test_tags_in_the_frames_of_a_wav(tmp_path: Path) -> None:
     assert read_audio_tags(path) == AudioTags(artist=("Nina",), genre=("Jazz",))
 
 
-def test_tags_that_cannot_be_read_are_listed(tmp_path: Path) -> None:
+def test_unreadable_tags_are_listed(tmp_path: Path) -> None:
     path = tmp_path / "a.flac"
     path.write_bytes(b"fLaC but no more")
     with pytest.raises(RowError):
         read_audio_tags(path)
 
 
-def test_a_table_names_labels(tmp_path: Path) -> None:
+def test_table_labels_sounds(tmp_path: Path) -> None:
     sound(tmp_path / "a.wav")
     sound(tmp_path / "b.wav")
     (tmp_path / "metadata.csv").write_text("file_name,labels\na.wav,jazz\n")
@@ -102,7 +102,7 @@ def test_a_table_names_labels(tmp_path: Path) -> None:
     assert [why for _, why, _ in rejects.listed] == ["sound without labels"]
 
 
-def test_what_is_not_read_is_said(tmp_path: Path) -> None:
+def test_unsupported_sounds_and_options_are_reported(tmp_path: Path) -> None:
     (tmp_path / "a.m4a").touch()
     with pytest.raises(InputError, match=r"holds no sounds that can be read, but 1 .* convert them to FLAC"):
         open_source(tmp_path)
@@ -116,7 +116,7 @@ def test_what_is_not_read_is_said(tmp_path: Path) -> None:
         open_source(tmp_path, labels_from="xmp")
 
 
-def test_without_mutagen_the_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_mutagen_error_names_the_install_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "mutagen", None)
     with pytest.raises(InputError, match=r"pip install 'wsabie\[audio\]', or label"):
         read_audio_tags(tmp_path / "a.mp3")

@@ -31,7 +31,7 @@ def list_items(source):
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.kind)
-def test_each_example_is_of_its_format_with_a_reason(form):
+def test_every_example_is_recognised_with_a_reason(form):
     best, *others = rate_formats(read_text_head(form.example.encode() + b"\n"))
     assert (best.kind, bool(best.reason)) == (form.kind, True)
     assert all(best.score - other.score > 0.01 for other in others)
@@ -39,7 +39,7 @@ def test_each_example_is_of_its_format_with_a_reason(form):
 
 @pytest.mark.parametrize("dtype", [int, float])
 @pytest.mark.parametrize("blank", ["", " "])
-def test_sparse_text_as_scikit_learn_and_people_write_it(tmp_path, dtype, blank):
+def test_usual_variants_of_sparse_text_are_read(tmp_path, dtype, blank):
     X, y = np.array([[0.5, 0, 2], [0, 1, 0]]), np.array([3, 7], dtype)
     path = tmp_path / "a.txt"
     dump_svmlight_file(X, y, str(path), comment="by hand")
@@ -51,7 +51,7 @@ def test_sparse_text_as_scikit_learn_and_people_write_it(tmp_path, dtype, blank)
     assert (rows.label_names, rows.Y.toarray().tolist()) == (["3", "7"], [[1, 1], [1, 1]])
 
 
-def test_rankings_are_no_labels_and_large_numbers_are_named(write):
+def test_rankings_and_large_numbers_are_reported(write):
     with pytest.raises(InputError, match=r"holds queries \(qid:\) with grades of relevance"):
         open_source(write("2 qid:1 1:0.5\n1 qid:1 2:1\n"))
     rejects = Rejects()
@@ -67,20 +67,20 @@ def test_rankings_are_no_labels_and_large_numbers_are_named(write):
     ("first", "is_header"),
     [("userId\tmovieId", True), ("item\tname", True), ("node\tlabel", True), ("u0\tf9", False), ("u1\tfilm", False)],
 )
-def test_headers_of_pair_lists(write, first, is_header):
+def test_headers_of_pair_lists_are_recognised(write, first, is_header):
     text = f"{first}\nu1\tf1\nu1\tf2\nu2\tf2\n"
     assert has_header(text.encode().splitlines()) is is_header
     assert len(open_source(write(text)).ids) == (2 if is_header or first[:2] == "u1" else 3)
 
 
-def test_names_in_words_are_no_header(write):
+def test_ordinary_words_are_no_header(write):
     assert open_source(write("fox\tred\nhen1\tbrown\nhen2\tred\n")).ids == ["fox", "hen1", "hen2"]
 
 
 DATA = "'?',1\n\"?\",0\n?,1\nbog,1\n{0 '?',1 1}\n{0 ?}\n"
 
 
-def test_a_quoted_question_mark_is_a_value(write):
+def test_quoted_question_mark_is_a_value(write):
     write('<labels><label name="wet"/></labels>', "a.xml")
     attributes = "@relation a\n@attribute site {'?',bog,'dry?'}\n@attribute wet {0,1}\n@data\n"
     rejects = Rejects()
@@ -105,19 +105,19 @@ RESULT = {"type": "choices", "value": {"choices": ["hail", "sun"]}}
         [{"id": 3, "data": {"text": "a"}, "annotations": [{"result": [RESULT]}]}],
     ],
 )
-def test_arrays_of_documents(write, rows):
+def test_json_arrays_of_documents_are_read(write, rows):
     for indent in (None, 2):
         source = open_source(write(json.dumps(rows, indent=indent), "a.json"))
         assert list_items(source) == [("3", ("hail", "sun"))]
 
 
-def test_answers_that_label_studio_exports(write):
+def test_label_studio_exports_are_read(write):
     lines = ["text,id,mood,annotator,annotation_id,lead_time", '"a b",8,"{""choices"":[""hail"",""sun""]}",1,1,2.5']
     source = open_source(write("\n".join([*lines, "c,9,sun,1,2,1.5"]), "a.csv"))
     assert list_items(source) == [("8", ("hail", "sun")), ("9", ("sun",))]
 
 
-def test_texts_and_addresses_of_subjects_as_annif_has_them(write):
+def test_annif_corpora_are_read(write):
     rejects = Rejects()
     path = write(
         "hauta ja kirkko\t<http://yso.fi/p1> <http://yso.fi/p2>\nkirkko\t<http://yso.fi/p2>\nno tab\n", "a.tsv"
@@ -154,7 +154,7 @@ EXPECTED = [("photos/0.png", ("fox", "moss")), ("photos/1.png", ("moss",))]
         ("tags.jsonl", '{{"file": "{}", "labels": ["fox", "moss"]}}\n{{"file": "{}", "labels": ["moss"]}}\n'),
     ],
 )
-def test_tables_of_files(pictures, write, name, file, text):
+def test_tables_of_files_are_read(pictures, write, name, file, text):
     if file.startswith("tags.json"):
         name = name.replace("\\", "\\\\")
     path = write(text.format(name.format(0), name.format(1)), file)
@@ -163,7 +163,7 @@ def test_tables_of_files(pictures, write, name, file, text):
     assert list_items(open_source(path, labels_from="none")) == [(name, ()) for name, _ in EXPECTED]
 
 
-def test_what_a_table_of_files_lacks(pictures, write):
+def test_missing_files_and_labels_of_a_table_are_listed(pictures, write):
     path = write("file_name,labels\n0.png,fox\ngone.png,fox\n1.png,\n", "a.csv")
     rejects = Rejects()
     assert list_items(open_source(path, rejects=rejects)) == [("photos/0.png", ("fox",))]
@@ -174,7 +174,7 @@ def test_what_a_table_of_files_lacks(pictures, write):
         open_source(pictures)
 
 
-def test_excel_says_what_separates_cells(write):
+def test_excel_separator_line_is_respected(write):
     source = open_source(write("sep=;\r\ntext;labels\r\na, b;fox, moss\r\n", "a.csv"))
     assert list_items(source) == [("3", ("fox", "moss"))]
     assert isinstance(open_source(write("id\tlabel\n1\tfox\n".encode("utf-16"), "a.tsv")), FeatureTable)
@@ -192,19 +192,19 @@ def test_excel_says_what_separates_cells(write):
         json.dumps([{"SourceFile": "./1.jpg", "Keywords": ["sea", "dog"]}, {"SourceFile": "2.jpg", "Keywords": "dog"}]),
     ],
 )
-def test_a_table_of_files_keeps_several_labels_apart(write, tmp_path, table):
+def test_labels_of_file_tables_stay_separate(write, tmp_path, table):
     for name in ("1.jpg", "2.jpg"):
         (tmp_path / name).write_bytes(b"")
     path = write(table, "tags.csv" if table[0] != "[" else "tags.json")
     assert [{*labels} for _, labels in list_items(open_source(path))] == [{"sea", "dog"}, {"dog"}]
 
 
-def test_a_column_of_paths_beside_texts_names_no_files(write):
+def test_path_column_beside_texts_names_no_files(write):
     path = write("path,text,labels\nsrc/a.py,waves,sea\nsrc/b.py,a dog,dog\n", "a.csv")
     assert detect_source_kind(path) == "table"
 
 
-def test_pairs_are_read_without_quotes_around_each_cell(write):
+def test_quoted_pairs_are_read(write):
     pairs = open_source(write('"a b"\t"sea"\n"c"\t"old ""sea"""\n'))
     assert (pairs.ids, pairs.label_names) == (["a b", "c"], ['old "sea"', "sea"])
     assert open_source(write('"a"\tsea\nb\t"sky"\n')).label_names == ['"sky"', "sea"]
@@ -218,7 +218,7 @@ def test_pairs_are_read_without_quotes_around_each_cell(write):
         ("x{}\tlabel {},elk\ny{}\tlabel {},bog\nz{}\telk;bog\n", "parts of cells such as 'label 0,elk' are labels"),
     ],
 )
-def test_pairs_of_texts_and_several_labels_are_told(write, line, message, caplog):
+def test_unlikely_pairs_are_reported(write, line, message, caplog):
     open_source(write("".join(line.format(*[n] * 5) for n in range(4))))
     assert re.search(message, caplog.text)
 

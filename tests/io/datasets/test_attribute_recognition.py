@@ -26,7 +26,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_each_column_is_a_kind_and_commas_separate_in_the_plural(tmp_path: Path) -> None:
+def test_columns_are_kinds_and_commas_separate_names_in_plurals(tmp_path: Path) -> None:
     related = read_attributes(write(tmp_path / "metadata.csv", TABLE))
     assert related.ids == ["a.wav", "b.wav"]
     assert related.pairs == {
@@ -40,14 +40,14 @@ def test_each_column_is_a_kind_and_commas_separate_in_the_plural(tmp_path: Path)
     assert list(read_attributes(tmp_path, kinds=["group", "artist"]).pairs) == ["group", "artist"]
 
 
-def test_tabs_and_compression_make_no_difference(tmp_path: Path) -> None:
+def test_separator_and_compression_make_no_difference(tmp_path: Path) -> None:
     plain = write(tmp_path / "a.csv", "id,artist\n1,Nina\n2,Miles\n")
     tabs = tmp_path / "a.tsv.gz"
     tabs.write_bytes(gzip.compress(plain.read_bytes().replace(b",", b"\t")))
     assert read_attributes(tabs).pairs == read_attributes(plain).pairs == {"artist": [("1", "Nina"), ("2", "Miles")]}
 
 
-def test_lines_of_json_have_lists_and_numbers_and_a_thing_several_rows(tmp_path: Path) -> None:
+def test_json_lines_hold_lists_numbers_and_repeated_items(tmp_path: Path) -> None:
     rows = [
         {"id": "a", "tags": ["slow", " slow "], "year": 1969},
         {"id": "b", "tags": "piano", "year": None},
@@ -84,20 +84,20 @@ def test_bad_rows_are_listed(tmp_path: Path) -> None:
         ("t.jsonl", '{"id": 1, "a": "x"}\n{"id": 2, "a": 3}', None, "holds the number 3 but the text 'x'"),
     ],
 )
-def test_wrong_tables_are_one_sentence(tmp_path: Path, name: str, content: str, kinds: Any, message: str) -> None:
+def test_invalid_tables_give_one_sentence(tmp_path: Path, name: str, content: str, kinds: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_attributes(write(tmp_path / name, content), kinds=kinds)
 
 
 @given(st.binary(max_size=200), st.sampled_from(["t.csv", "t.jsonl"]))
-def test_any_bytes_give_names_or_a_sentence(result_or_sentence, tmp_path_factory, content: bytes, name: str) -> None:
+def test_any_bytes_give_names_or_one_sentence(result_or_sentence, tmp_path_factory, content: bytes, name: str) -> None:
     path = tmp_path_factory.mktemp("t") / name
     path.write_bytes(b"id,artist\n" + content if name == "t.csv" else content)
     related = result_or_sentence(read_attributes, path)
     assert related is None or isinstance(related, AttributeTable)
 
 
-def test_tags_inside_sounds(tmp_path: Path) -> None:
+def test_audio_tags_become_attributes(tmp_path: Path) -> None:
     mutagen = pytest.importorskip("mutagen", reason="mutagen reads tags")
     soundfile = pytest.importorskip("soundfile", reason="soundfile writes the sounds")
     for name, tags in {
@@ -131,7 +131,7 @@ def test_tags_inside_sounds(tmp_path: Path) -> None:
         read_attributes(tmp_path, kinds=["mood"])
 
 
-def test_nothing_to_read_is_one_sentence(tmp_path: Path) -> None:
+def test_missing_data_give_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no sounds with tags"):
         read_attributes(tmp_path)
     with pytest.raises(InputError, match="there is no file or folder"):
@@ -142,7 +142,7 @@ def test_nothing_to_read_is_one_sentence(tmp_path: Path) -> None:
         read_tag_attributes(tmp_path / "missing", rejects=Rejects())
 
 
-def test_sides_of_a_split(tmp_path: Path) -> None:
+def test_attributes_are_filtered_by_split(tmp_path: Path) -> None:
     related = read_attributes(write(tmp_path / "metadata.csv", TABLE))
     assert related.select_side("test").ids == ["b.wav"]
     assert related.select_side("test").pairs["artist"] == [("b.wav", "Nina")]

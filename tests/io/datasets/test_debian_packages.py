@@ -52,7 +52,7 @@ def lists(tmp_path):
     return tmp_path
 
 
-def test_a_package_is_its_description_and_its_tags(lists):
+def test_package_becomes_a_document_with_tags(lists):
     source = open_source(lists)
     assert (detect_source_kind(lists), detect_source_kind(lists / NAME), source.modality) == (
         "packages",
@@ -70,14 +70,14 @@ def test_a_package_is_its_description_and_its_tags(lists):
     assert {item.labels for item in open_source(lists, labels_from="none")} == {()}
 
 
-def test_long_descriptions_stand_beside_the_list(lists):
+def test_long_descriptions_are_read_from_the_translation(lists):
     (lists / NAME.replace("binary-amd64_Packages", "i18n_Translation-en")).write_text(TRANSLATION)
     texts = [item.content.decode() for item in open_source(lists)]
     assert texts[0].endswith("game of ancient warfare.\n\nThe game is under heavy development.")
     assert texts[2] == "Ping utility to determine directional packet loss"
 
 
-def test_what_cannot_be_used_is_listed(lists):
+def test_unusable_packages_are_listed(lists):
     second = lists / "security.debian.org_dists_bookworm-security_main_binary-amd64_Packages"
     second.write_bytes(gzip.compress(b"Package: 0ad\nDescription: again\n\nVersion: 1\n\nPackage: x\nVersion: 1\n"))
     rejects = Rejects()

@@ -40,7 +40,7 @@ def root(tmp_path):
     return tmp_path
 
 
-def test_words_of_the_description_and_places(root):
+def test_labels_are_words_of_descriptions_and_locations(root):
     labels_by_id = {
         "01/1000": {"dark-skinned", "boy", "wall", "grey", "quilotoa", "ecuador"},
         "02/2000": {"boy", "caf\u00e9", "tucum\u00e1n"},
@@ -50,12 +50,12 @@ def test_words_of_the_description_and_places(root):
         assert labels(open_source(path)) == labels_by_id
 
 
-def test_a_dictionary_chooses(root):
+def test_dictionary_selects_words(root):
     (root / "iaprtc12_dictionary.txt").write_text("boy\nin\nwall\n")
     assert labels(open_source(root)) == {"01/1000": {"boy", "wall"}, "02/2000": {"boy", "in"}}
 
 
-def test_pictures_in_the_folder_are_the_collection(root, picture):
+def test_pictures_in_the_folder_are_the_source(root, picture):
     picture(root / "images" / "01" / "1000.jpg")
     rejects = Rejects()
     source = open_source(root, rejects=rejects)
@@ -94,7 +94,7 @@ def regions(tmp_path):
     return tmp_path
 
 
-def test_names_of_regions(regions, picture):
+def test_region_labels_are_names(regions, picture):
     assert labels(open_source(regions)) == {"01/1000": {"sky", "person (2)"}, "01/1001": {"person (3)"}}
     picture(regions / "01" / "images" / "1001.jpg")
     source = open_source(regions)
@@ -112,7 +112,7 @@ def test_broken_regions_are_listed(regions):
 
 @settings(deadline=None, max_examples=50)
 @given(st.one_of(st.binary(max_size=60), st.text("<DOC>/IMAGE&;a ", max_size=60).map(str.encode)))
-def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence, content):
+def test_any_bytes_give_rows_or_one_sentence(tmp_path_factory, result_or_sentence, content):
     folder = tmp_path_factory.mktemp("any")
     (folder / "1.eng").write_bytes(content)
     assert result_or_sentence(read_iapr, folder, rejects=Rejects()) is None or content

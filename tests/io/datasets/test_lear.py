@@ -13,7 +13,7 @@ from wsabie.storage.rejects import Rejects
 FLAGS = [[1, 0, 1], [0, 0, 0], [0, 1, 0]]
 
 
-def vectors(flags):
+def write_vectors(flags):
     return b"".join(np.array([len(row), *row], "<i2").tobytes() for row in flags)
 
 
@@ -21,14 +21,14 @@ def vectors(flags):
 def folder(tmp_path):
     (tmp_path / "iaprtc12_dictionary.txt").write_text("sky\nadult\nboy\n")
     (tmp_path / "iaprtc12_train_list.txt").write_text("01/1000\n01/1001\n02/2000\n")
-    (tmp_path / "iaprtc12_train_annot.hvecs").write_bytes(vectors(FLAGS))
+    (tmp_path / "iaprtc12_train_annot.hvecs").write_bytes(write_vectors(FLAGS))
     (tmp_path / "iaprtc12_test_list.txt").write_text("03/3000\n")
-    (tmp_path / "iaprtc12_test_annot.hvecs").write_bytes(vectors([[0, 0, 1]]))
+    (tmp_path / "iaprtc12_test_annot.hvecs").write_bytes(write_vectors([[0, 0, 1]]))
     return tmp_path
 
 
 @pytest.mark.parametrize("name", ["iaprtc12_train_list.txt", "iaprtc12_train_annot.hvecs"])
-def test_a_list_is_one_side(folder, name):
+def test_list_file_selects_one_side(folder, name):
     rejects = Rejects()
     assert detect_source_kind(folder / name) == "lear"
     rows = open_source(folder / name, rejects=rejects)
@@ -40,13 +40,13 @@ def test_a_list_is_one_side(folder, name):
 
 
 @pytest.mark.parametrize(("ending", "between"), [("txt", " "), ("csv", ",")])
-def test_annotations_as_text(folder, ending, between):
+def test_annotations_are_read_as_text(folder, ending, between):
     (folder / "iaprtc12_train_annot.hvecs").unlink()
     (folder / f"iaprtc12_train_annot.{ending}").write_text("\n".join(between.join(map(str, row)) for row in FLAGS))
     assert open_source(folder / "iaprtc12_train_list.txt").Y.toarray().tolist() == [[0, 1, 1], [1, 0, 0]]
 
 
-def test_a_folder_of_both_sides_is_refused(folder):
+def test_folder_with_both_sides_is_refused(folder):
     with pytest.raises(InputError, match=r"holds the sides of a split; give one of its lists, such as .*train_list"):
         open_source(folder)
 
@@ -55,14 +55,14 @@ def test_a_folder_of_both_sides_is_refused(folder):
     ("name", "content", "sentence"),
     [
         ("iaprtc12_train_list.txt", b"01/1000\n", r"annotates 3 pictures but iaprtc12_train_list\.txt names 1"),
-        ("iaprtc12_train_annot.hvecs", vectors(FLAGS)[:-1], r"vector 3 of .* is no list of 3 flags"),
-        ("iaprtc12_train_annot.hvecs", vectors([[1, 2, 0]]), r"vector 1 of .* is no list of 3 flags"),
+        ("iaprtc12_train_annot.hvecs", write_vectors(FLAGS)[:-1], r"vector 3 of .* is no list of 3 flags"),
+        ("iaprtc12_train_annot.hvecs", write_vectors([[1, 2, 0]]), r"vector 1 of .* is no list of 3 flags"),
         ("iaprtc12_dictionary.txt", b"sky\nadult\n", r"vector 1 of .* is no list of 2 flags; give the dictionary"),
         ("iaprtc12_train_annot.hvecs", None, r"there is no iaprtc12_train_annot\.hvecs beside"),
         ("iaprtc12_train_annot.hvecs", b"", "annotates 0 pictures"),
     ],
 )
-def test_what_does_not_belong_together_is_said_in_one_sentence(folder, name, content, sentence):
+def test_inconsistent_files_give_one_sentence(folder, name, content, sentence):
     (folder / name).unlink()
     if content is not None:
         (folder / name).write_bytes(content)
@@ -72,7 +72,7 @@ def test_what_does_not_belong_together_is_said_in_one_sentence(folder, name, con
 
 @settings(deadline=None, max_examples=50)
 @given(st.binary(max_size=40))
-def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence, content):
+def test_any_bytes_give_rows_or_one_sentence(tmp_path_factory, result_or_sentence, content):
     folder = tmp_path_factory.mktemp("any")
     (folder / "a_dictionary.txt").write_text("sky\n")
     (folder / "a_train_list.txt").write_text("1\n")

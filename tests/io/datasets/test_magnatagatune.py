@@ -31,14 +31,14 @@ INFO_HEADER = (
 )
 
 
-def quoted(*cells: str) -> str:
+def join_quoted(*cells: str) -> str:
     return "\t".join(f'"{cell}"' for cell in cells) + "\n"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / ANNOTATIONS).write_text(HEADER + "".join(quoted(clip, *tags, path) for clip, tags, path in CLIPS))
-    rows = (quoted(*maker, "http://he3.example/", "0", "29", "", "") for maker in MAKERS)
+    (tmp_path / ANNOTATIONS).write_text(HEADER + "".join(join_quoted(clip, *tags, path) for clip, tags, path in CLIPS))
+    rows = (join_quoted(*maker, "http://he3.example/", "0", "29", "", "") for maker in MAKERS)
     (tmp_path / INFO).write_text(INFO_HEADER + "".join(rows))
     return tmp_path
 
@@ -49,7 +49,7 @@ def write_clips(folder: Path, names: list[str]) -> None:
         (folder / name).touch()
 
 
-def test_tags_artists_and_albums(folder: Path) -> None:
+def test_tags_artists_and_albums_are_attributes(folder: Path) -> None:
     related = read_attributes(folder)
     a, b, c, d = (path for _, _, path in CLIPS)
     assert related.ids == [a, b, c, d]
@@ -61,7 +61,7 @@ def test_tags_artists_and_albums(folder: Path) -> None:
     assert related.splits == {a: "test", b: "train", c: "validation", d: "train"}
 
 
-def test_clips_are_sounds_where_they_are(folder: Path) -> None:
+def test_clips_in_the_folder_are_sounds(folder: Path) -> None:
     assert detect_source_kind(folder) == "magnatagatune"
     write_clips(folder, [CLIPS[0][2], CLIPS[1][2], CLIPS[3][2], "0/another-0-29.mp3"])
     rejects = Rejects()
@@ -83,7 +83,7 @@ def test_clips_are_sounds_where_they_are(folder: Path) -> None:
     assert next(iter(open_source(folder, labels_from="folders"))).labels == ("0",)
 
 
-def test_without_clips_they_are_ids(folder: Path) -> None:
+def test_clips_without_files_are_ids(folder: Path) -> None:
     rejects = Rejects()
     rows = open_source(folder, rejects=rejects)
     assert isinstance(rows, FeatureTable)
@@ -93,10 +93,12 @@ def test_without_clips_they_are_ids(folder: Path) -> None:
     assert open_source(folder, split="train").ids == [CLIPS[1][2]]
 
 
-def test_a_bad_line_spoils_no_other(folder: Path) -> None:
+def test_bad_line_is_listed_and_skipped(folder: Path) -> None:
     with (folder / ANNOTATIONS).open("ab") as file:
         file.write(b'"12"\t"2"\t"0"\t"0/x-0-29.mp3"\n"13"\t"0"\t"1"\t""\n"14"\t"1"\n"15"\t"1"x\t"0"\t"0/y.mp3"\n\n')
-        file.write(b'"16"\t"1"\t"0"\t"../y.mp3"\n"17"\t"1"\t"1"\t"0/\xff.mp3"\n' + quoted(*"201", CLIPS[0][2]).encode())
+        file.write(
+            b'"16"\t"1"\t"0"\t"../y.mp3"\n"17"\t"1"\t"1"\t"0/\xff.mp3"\n' + join_quoted(*"201", CLIPS[0][2]).encode()
+        )
     with (folder / INFO).open("a") as file:
         file.write('"an open quote\n')
     rejects = Rejects()
@@ -113,7 +115,7 @@ def test_a_bad_line_spoils_no_other(folder: Path) -> None:
     ]
 
 
-def test_wrong_choices_and_tables_are_one_sentence(folder: Path) -> None:
+def test_invalid_choices_and_tables_give_one_sentence(folder: Path) -> None:
     with pytest.raises(InputError, match="no labels of the kind 'genre'; choose one of tag, artist, album"):
         open_source(folder, label_column="genre")
     with pytest.raises(InputError, match="the side 'dev' of a split; choose one of test, train, validation"):
@@ -128,9 +130,9 @@ def test_wrong_choices_and_tables_are_one_sentence(folder: Path) -> None:
 
 @example(b"")
 @given(st.lists(st.sampled_from([b"\t", b'"', b"0", b"1", b"\n", b"\xff", b"a/b.mp3"]), max_size=40).map(b"".join))
-def test_any_lines_give_clips_or_a_sentence(result_or_sentence, tmp_path_factory, content: bytes) -> None:
+def test_any_lines_give_clips_or_one_sentence(result_or_sentence, tmp_path_factory, content: bytes) -> None:
     folder = tmp_path_factory.mktemp("m")
-    (folder / ANNOTATIONS).write_bytes(f"{HEADER}{quoted('2', '0', '1', 'a/first.mp3')}".encode() + content)
+    (folder / ANNOTATIONS).write_bytes(f"{HEADER}{join_quoted('2', '0', '1', 'a/first.mp3')}".encode() + content)
     (folder / INFO).write_bytes(INFO_HEADER.encode() + content)
     related = result_or_sentence(read_attributes, folder)
     if related is not None:

@@ -41,7 +41,7 @@ def test_tracks_have_artists_and_genres(folder: Path) -> None:
     assert read_million_song_attributes(folder, genres=folder / "msd_tagtraum_cd1.cls", rejects=Rejects()) == related
 
 
-def test_listeners_are_read_when_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listeners_are_read_on_request(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder / "train_triplets.txt"
     path.write_text("u1\tSOVFVAK12A8C1350D9\t3\nu1\tSOQMMHC12AB0180CB8\t0\nu2\tSOX\t1\nu2\tSOQMMHC12AB0180CB8\n")
     assert "listener" not in read_attributes(folder).pairs
@@ -77,7 +77,7 @@ def test_bad_lines_are_listed(folder: Path) -> None:
 
 @example(b"")
 @given(st.lists(st.sampled_from([b"<SEP>", b"a", b"\t", b"#", b"\n", b"\xff", b"1"]), max_size=40).map(b"".join))
-def test_any_lines_give_tracks_or_a_sentence(result_or_sentence, tmp_path_factory, content: bytes) -> None:
+def test_any_lines_give_tracks_or_one_sentence(result_or_sentence, tmp_path_factory, content: bytes) -> None:
     folder = tmp_path_factory.mktemp("m")
     for name in ("unique_tracks.txt", GENRES.replace("*", "a"), "train_triplets.txt"):
         (folder / name).write_bytes(content)

@@ -20,7 +20,7 @@ from wsabie.io.formats.pair_list import read_id_pairs
 from wsabie.storage.rejects import Rejects
 
 
-def plays(path: Path, songs_of_user: dict[str, str]) -> Path:
+def write_plays(path: Path, songs_of_user: dict[str, str]) -> Path:
     """A list of who heard what, songs of one letter."""
     path.write_text(
         "".join(f"{user}\t{song}\t{1 + i}\n" for user, songs in songs_of_user.items() for i, song in enumerate(songs))
@@ -28,9 +28,9 @@ def plays(path: Path, songs_of_user: dict[str, str]) -> Path:
     return path
 
 
-def test_pairs_have_enough_common_listeners(tmp_path: Path) -> None:
+def test_pairs_need_enough_common_listeners(tmp_path: Path) -> None:
     counts = read_listening_counts(
-        plays(tmp_path / "plays.txt", {"u": "abc", "v": "ab", "w": "ad", "x": "d"}), rejects=Rejects()
+        write_plays(tmp_path / "plays.txt", {"u": "abc", "v": "ab", "w": "ad", "x": "d"}), rejects=Rejects()
     )
     assert list(find_co_listened_pairs(counts, least=1)) == [("a", "b", 2), ("a", "c", 1), ("a", "d", 1), ("b", "c", 1)]
     assert list(find_co_listened_pairs(counts, least=2)) == [("a", "b", 2)]
@@ -40,20 +40,22 @@ def test_pairs_have_enough_common_listeners(tmp_path: Path) -> None:
     assert list(find_co_listened_pairs(counts, least=3)) == []
 
 
-def test_a_song_chooses_its_best_partners(tmp_path: Path) -> None:
+def test_song_keeps_its_best_partners(tmp_path: Path) -> None:
     """d has a alone, so that a has a partner which it did not choose itself."""
-    counts = read_listening_counts(plays(tmp_path / "plays.txt", {"u": "abc", "v": "ab", "w": "ad"}), rejects=Rejects())
+    counts = read_listening_counts(
+        write_plays(tmp_path / "plays.txt", {"u": "abc", "v": "ab", "w": "ad"}), rejects=Rejects()
+    )
     assert list(find_co_listened_pairs(counts, least=1, top=1)) == [("a", "b", 2), ("a", "d", 1), ("b", "c", 1)]
 
 
-def test_counts_are_those_of_all_pairs_of_all_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pair_counts_equal_a_brute_force_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     users = {f"u{i}": "".join(rng.choice(list("abcdefghij"), rng.integers(1, 9), replace=False)) for i in range(60)}
     monkeypatch.setattr(million_song, "_CELLS", 50)
     pair_counts = {
         frozenset((a, b)): n
         for a, b, n in find_co_listened_pairs(
-            read_listening_counts(plays(tmp_path / "plays.txt", users), rejects=Rejects()), least=5, top=99
+            read_listening_counts(write_plays(tmp_path / "plays.txt", users), rejects=Rejects()), least=5, top=99
         )
     }
     expected = {
@@ -65,21 +67,23 @@ def test_counts_are_those_of_all_pairs_of_all_users(tmp_path: Path, monkeypatch:
 
 def test_heavy_users_are_capped(tmp_path: Path) -> None:
     counts = read_listening_counts(
-        plays(tmp_path / "plays.txt", {"heavy": "abcdefghij", "u": "ab"}), heavy=4, rejects=Rejects()
+        write_plays(tmp_path / "plays.txt", {"heavy": "abcdefghij", "u": "ab"}), heavy=4, rejects=Rejects()
     )
     assert (counts.n_capped, counts.song_users.sum(axis=0).tolist()) == (1, [[4, 2]])
     again = read_listening_counts(tmp_path / "plays.txt", heavy=4, rejects=Rejects())
     assert (counts.song_users != again.song_users).nnz == 0
 
 
-def test_songs_become_their_tracks(tmp_path: Path) -> None:
+def test_songs_are_mapped_to_tracks(tmp_path: Path) -> None:
     (tmp_path / "unique_tracks.txt").write_text(
         "T1<SEP>a<SEP>x<SEP>y\nT2<SEP>a<SEP>x<SEP>y\nT3<SEP>b<SEP>x<SEP>y\nbad\n"
     )
     rejects = Rejects()
     tracks = read_song_tracks(tmp_path, rejects=rejects)
     assert tracks == {"a": ["T1", "T2"], "b": ["T3"]}
-    counts = read_listening_counts(plays(tmp_path / "plays.txt", {"u": "abz"}), song_filter=tracks, rejects=rejects)
+    counts = read_listening_counts(
+        write_plays(tmp_path / "plays.txt", {"u": "abz"}), song_filter=tracks, rejects=rejects
+    )
     assert write_co_listened_pairs(tmp_path / "out.tsv", find_co_listened_pairs(counts, least=1), tracks) == 2
     assert list(read_id_pairs(tmp_path / "out.tsv", rejects=Rejects())) == [("T1", "T3"), ("T2", "T3")]
     assert [(reason, detail) for _, reason, detail in rejects.listed] == [
@@ -105,7 +109,7 @@ def test_bad_lines_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+def test_any_bytes_give_counts_or_one_sentence(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.mktemp("any") / "plays.txt"
     path.write_bytes(content)
     try:

@@ -20,7 +20,7 @@ TABLE = """0,1,./mirflickr/im1.jpg,"['red', ""l'eau""]"
 """
 
 
-def test_lists_of_tags(tmp_path):
+def test_table_lists_tags_of_pictures(tmp_path):
     path, rejects = tmp_path / "kv.csv", Rejects()
     path.write_text(TABLE)
     assert detect_source_kind(path) == "mirflickr"
@@ -31,7 +31,7 @@ def test_lists_of_tags(tmp_path):
     assert rejects.listed == [(f"{path}:2", "picture without labels", "mirflickr/im10.jpg")]
 
 
-def test_pictures_where_the_paths_say_are_the_collection(tmp_path, picture):
+def test_pictures_at_the_listed_paths_are_the_source(tmp_path, picture):
     (tmp_path / "kv.csv").write_text(TABLE)
     picture(tmp_path / "mirflickr" / "im1.jpg")
     rejects = Rejects()
@@ -67,20 +67,20 @@ def test_broken_lines_are_listed(tmp_path):
 @pytest.mark.parametrize(
     "text", ["", "[", "['a' 'b']", "[a]", "['a'", "['a'] + ['b']", "[f'a']", "[1]", "['a'],", "['\\U99999999']"]
 )
-def test_only_lists_of_texts_are_read(text):
+def test_other_python_expressions_are_refused(text):
     with pytest.raises(RowError):
         parse_python_list(text)
 
 
 @settings(deadline=None)
 @given(st.lists(st.text(max_size=6), max_size=4))
-def test_lists_come_back_as_python_wrote_them(texts):
+def test_lists_are_parsed_as_python_wrote_them(texts):
     assert parse_python_list(repr(texts)) == texts
 
 
 @settings(deadline=None)
 @given(text=st.one_of(st.binary(max_size=60), st.text("1,'[]a\\\"\n", max_size=60).map(str.encode)))
-def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence, text):
+def test_any_bytes_give_rows_or_one_sentence(tmp_path_factory, result_or_sentence, text):
     path = tmp_path_factory.mktemp("any") / "kv.csv"
     path.write_bytes(text)
     rows = result_or_sentence(read_mirflickr, path, rejects=Rejects())
@@ -89,7 +89,7 @@ def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence
 
 
 @pytest.mark.data
-def test_mirflickr_25k(data):
+def test_mirflickr_25k_is_read(data):
     path, rejects = data / "mirflickr25k_tags" / "kv_dataset2.csv", Rejects()
     rows = open_source(path, rejects=rejects)
     with path.open(encoding="utf-8", newline="") as stream:

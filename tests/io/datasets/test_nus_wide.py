@@ -45,7 +45,7 @@ def labels(rows):
     return {name: {rows.label_names[i] for i in Y.indices} for name, Y in zip(rows.ids, rows.Y, strict=True)}
 
 
-def test_tags_by_the_numbers_of_pictures_at_flickr(root):
+def test_tags_have_flickr_ids(root):
     rejects = Rejects()
     for path in (root / "NUS_WID_Tags", root / "NUS_WID_Tags" / "All_Tags.txt"):
         assert detect_source_kind(path) == "nus-wide"
@@ -56,12 +56,12 @@ def test_tags_by_the_numbers_of_pictures_at_flickr(root):
     assert rejects.listed[0][0].endswith("All_Tags.txt:3")
 
 
-def test_the_final_list_of_tags_chooses(root):
+def test_final_tag_list_selects_tags(root):
     (root / "NUS_WID_Tags" / "Final_Tag_List.txt").write_text("nuns\nzoo\n")
     assert labels(open_source(root / "NUS_WID_Tags")) == {"21": {"nuns", "zoo"}, "34": {"nuns"}}
 
 
-def test_tables_of_tags(root):
+def test_tag_tables_are_read(root):
     tags = root / "NUS_WID_Tags"
     rejects = Rejects()
     assert labels(open_source(tags / "AllTags1k.txt", rejects=rejects)) == {"21": {"nuns", "portrait"}, "55": {"zoo"}}
@@ -72,14 +72,14 @@ def test_tables_of_tags(root):
     assert list(labels(open_source(tags / "AllTags1k.txt"))) == ["1", "3"]
 
 
-def test_concepts(root):
+def test_concepts_are_read_as_labels(root):
     for path in (root / "Groundtruth", root / "Groundtruth" / "AllLabels"):
         assert labels(open_source(path)) == {"21": {"sky", "animal"}, "55": {"animal"}}
     with pytest.raises(InputError, match=r"holds both tags and concepts, and nothing says which count; give .*All_"):
         open_source(root)
 
 
-def test_features_with_the_concepts(root):
+def test_features_are_read_with_concepts(root):
     rows = open_source(root / "Low_Level_Features" / "Normalized_CH.dat")
     np.testing.assert_array_equal(rows.X, np.array([[0.5, 0, 0.25], [0, 1, 0], [0, 0, 1]], np.float32))
     assert labels(rows) == {"21": {"sky", "animal"}, "34": set(), "55": {"animal"}}
@@ -94,7 +94,7 @@ def test_features_with_the_concepts(root):
     assert labels(open_source(root / "Low_Level_Features" / "BoW_Test_int.dat")) == {"34": set()}
 
 
-def test_broken_lines_of_features_are_listed(root):
+def test_broken_feature_lines_are_listed(root):
     path, rejects = root / "Low_Level_Features" / "Normalized_CH.dat", Rejects()
     path.write_text("0.5 x 1\n1 2\n1 nan\n")
     (root / "ImageList" / "Imagelist.txt").unlink()
@@ -129,7 +129,7 @@ def test_broken_lines_of_features_are_listed(root):
         ),
     ],
 )
-def test_what_does_not_belong_together_is_said_in_one_sentence(root, file, text, place, sentence):
+def test_inconsistent_files_give_one_sentence(root, file, text, place, sentence):
     (root / file).unlink()
     if text is not None:
         (root / file).write_text(text)
@@ -147,7 +147,7 @@ def test_features_need_labels(tmp_path):
 @settings(deadline=None, max_examples=50)
 @given(text=st.one_of(st.binary(max_size=40), st.text("01 \t\nab.", max_size=40).map(str.encode)))
 @pytest.mark.parametrize("name", ["NUS_WID_Tags/All_Tags.txt", "NUS_WID_Tags/AllTags81.txt", CH])
-def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence, name, text):
+def test_any_bytes_give_rows_or_one_sentence(tmp_path_factory, result_or_sentence, name, text):
     root = tmp_path_factory.mktemp("any")
     for file in ("ConceptsList/Concepts81.txt", "Groundtruth/AllLabels/Labels_sky.txt"):
         (root / file).parent.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,7 @@ def labels(rows):
     return {(rows.ids[r], rows.label_names[c], v) for r, c, v in zip(*entries.coords, entries.data, strict=True)}
 
 
-def test_confidence_0_denies_and_the_table_of_names_names(tmp_path):
+def test_confidence_0_is_a_negative_and_names_are_looked_up(tmp_path):
     path = tmp_path / "train-annotations-human-imagelabels.csv"
     path.write_text(TABLE)
     assert detect_source_kind(path) == "open-images"
@@ -43,7 +43,7 @@ def test_confidence_0_denies_and_the_table_of_names_names(tmp_path):
     assert rows.ids == rows.feature_names == ["000002b66c9c498e", "000026e7ee790996"]
 
 
-def test_the_columns_may_stand_elsewhere_and_others_beside_them(tmp_path):
+def test_columns_are_found_by_name(tmp_path):
     (tmp_path / "boxes.csv").write_text("ImageID,LabelName,Confidence,XMin\na,/m/1,1,0.2\na,/m/1,1,0.3\n")
     assert labels(open_source(tmp_path / "boxes.csv")) == {("a", "/m/1", 1)}
 
@@ -83,7 +83,7 @@ def test_other_tables_are_refused(tmp_path):
         open_source(tmp_path / "t.csv")
 
 
-def test_memory_is_bounded_by_what_is_kept(tmp_path):
+def test_memory_is_bounded_by_the_result(tmp_path):
     """The text is 4.8 MB; 8 bytes a line, copies of them for sorting, and the result are held, never the lines."""
     path, n = tmp_path / "t.csv", 120_000
     path.write_text(HEAD + "".join(f"{i // 120:016x},verification,/m/{i % 120:05d},1\n" for i in range(n)))
@@ -98,7 +98,7 @@ def test_memory_is_bounded_by_what_is_kept(tmp_path):
 
 @settings(deadline=None)
 @given(text=st.one_of(st.binary(max_size=60), st.text('ab,"\n10./ ', max_size=60).map(str.encode)))
-def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence, text):
+def test_any_bytes_give_rows_or_one_sentence(tmp_path_factory, result_or_sentence, text):
     path = tmp_path_factory.mktemp("any") / "t.csv"
     path.write_bytes(HEAD.encode() + text)
     rows = result_or_sentence(read_open_images, path, rejects=Rejects())

@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_digits_are_labels_and_the_first_takes_for_testing(folder: Path) -> None:
+def test_digits_are_labels_and_first_takes_the_test_side(folder: Path) -> None:
     assert detect_source_kind(folder) == "spoken-digits"
     (folder / "recordings" / "noise.wav").touch()
     (folder / "noise.wav").touch()
@@ -47,7 +47,7 @@ def test_digits_are_labels_and_the_first_takes_for_testing(folder: Path) -> None
     assert len(open_source(folder, labels_from="none")) == 6  # a folder like any other
 
 
-def test_what_the_dictionary_says_of_speakers(folder: Path) -> None:
+def test_metadata_file_describes_speakers(folder: Path) -> None:
     related = read_attributes(folder)
     anna, unknown, theo, theo_5 = related.ids
     assert related.pairs["speaker"] == [(anna, "anna_b"), (unknown, "unknown"), (theo, "theo"), (theo_5, "theo")]
@@ -69,7 +69,7 @@ def test_what_the_dictionary_says_of_speakers(folder: Path) -> None:
         "metadata = \xff{}",
     ],
 )
-def test_anything_but_a_dictionary_of_texts_is_refused(folder: Path, content: str, monkeypatch) -> None:
+def test_other_python_code_is_refused(folder: Path, content: str, monkeypatch) -> None:
     monkeypatch.chdir(folder)
     (folder / "metadata.py").write_bytes(content.encode("latin-1"))
     with pytest.raises(InputError, match=r"metadata\.py holds no dictionary .* fetch it again"):
@@ -78,7 +78,7 @@ def test_anything_but_a_dictionary_of_texts_is_refused(folder: Path, content: st
     assert len(open_source(folder, labels_from="none")) == 4
 
 
-def test_wrong_choices_and_large_files_are_one_sentence(folder: Path) -> None:
+def test_invalid_choices_and_large_files_give_one_sentence(folder: Path) -> None:
     with pytest.raises(InputError, match="no labels of the kind 'tag'; choose one of digit, speaker, gender"):
         open_source(folder, label_column="tag")
     with pytest.raises(InputError, match="the side 'dev' of a split; choose one of test, train"):
@@ -88,7 +88,7 @@ def test_wrong_choices_and_large_files_are_one_sentence(folder: Path) -> None:
         read_attributes(folder)
 
 
-def test_folders_that_only_look_alike_are_not_taken_over(tmp_path: Path) -> None:
+def test_similar_folders_are_not_recognised(tmp_path: Path) -> None:
     for place in ("jazz", "rock"):
         (tmp_path / "recordings" / place).mkdir(parents=True)
         (tmp_path / "recordings" / place / "song.wav").touch()
@@ -99,7 +99,7 @@ def test_folders_that_only_look_alike_are_not_taken_over(tmp_path: Path) -> None
 
 @example("{'theo': {'gender': 'male'}}")
 @given(st.text("metada={}':,[]( )theo\n-1", max_size=60))
-def test_any_text_gives_recordings_or_a_sentence(result_or_sentence, tmp_path_factory, content: str) -> None:
+def test_any_text_gives_recordings_or_one_sentence(result_or_sentence, tmp_path_factory, content: str) -> None:
     folder = tmp_path_factory.mktemp("d")
     (folder / "recordings").mkdir()
     (folder / "recordings" / "7_theo_0.wav").touch()
@@ -111,7 +111,7 @@ def test_any_text_gives_recordings_or_a_sentence(result_or_sentence, tmp_path_fa
         assert len(related.pairs.get("gender", [])) == ("male" in content)
 
 
-def test_the_published_collection(data: Path) -> None:
+def test_published_spoken_digits_are_read(data: Path) -> None:
     rejects = Rejects()
     related = read_attributes(data / "fsdd", rejects=rejects)
     counts = {kind: (len(pairs), len({name for _, name in pairs})) for kind, pairs in related.pairs.items()}

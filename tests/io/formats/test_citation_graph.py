@@ -21,7 +21,7 @@ def documents(tmp_path: Path) -> Path:
     return file
 
 
-def test_documents_are_rows_of_counts_with_their_class(documents: Path) -> None:
+def test_documents_are_word_counts_with_a_class(documents: Path) -> None:
     assert detect_source_kind(documents) == "citations"
     rows = open_source(documents)
     assert isinstance(rows, FeatureTable)
@@ -31,7 +31,7 @@ def test_documents_are_rows_of_counts_with_their_class(documents: Path) -> None:
     assert read_citation_links(get_links_path(documents), rejects=Rejects()) == [("a", "b"), ("b", "c")]
 
 
-def test_without_the_links_it_is_no_such_pair(documents: Path) -> None:
+def test_documents_without_links_are_not_recognised(documents: Path) -> None:
     get_links_path(documents).unlink()
     with pytest.raises(InputError):
         detect_source_kind(documents)
@@ -63,7 +63,7 @@ def test_broken_links_are_listed(documents: Path) -> None:
     assert [why for _, why, _ in rejects.listed] == ["line that is not two documents", "text that is not UTF-8"]
 
 
-def test_nothing_usable_is_refused(documents: Path) -> None:
+def test_files_without_usable_lines_are_refused(documents: Path) -> None:
     documents.write_text("a\t0\t\n")
     with pytest.raises(InputError, match=r"no document of .* has a word"):
         read_citation_graph(documents, rejects=Rejects())
@@ -73,7 +73,7 @@ def test_nothing_usable_is_refused(documents: Path) -> None:
 
 
 @given(content=st.binary(max_size=200))
-def test_any_bytes_are_read_or_refused(
+def test_any_bytes_give_documents_or_one_sentence(
     tmp_path_factory: pytest.TempPathFactory, result_or_sentence, content: bytes
 ) -> None:
     file = tmp_path_factory.mktemp("any") / "a.docs.txt"
@@ -83,7 +83,7 @@ def test_any_bytes_are_read_or_refused(
     result_or_sentence(read_citation_links, file, rejects=Rejects())
 
 
-def test_cora(data: Path) -> None:
+def test_cora_is_read(data: Path) -> None:
     rows = open_source(data / "planetoid_docs" / "cora.docs.txt")
     assert isinstance(rows, FeatureTable)
     assert rows.X.shape == (2708, 1433)

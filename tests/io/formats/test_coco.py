@@ -25,11 +25,13 @@ IMAGES: list[Any] = [
 CATEGORIES: list[Any] = [{"id": 1, "name": "door"}, {"id": 2, "name": "  front   wheel "}]
 
 
-def annotation(number: Any = 12, image: Any = 7, category: Any = 1, box=(10, 20, 30, 40), **more) -> dict[str, Any]:
+def make_annotation(
+    number: Any = 12, image: Any = 7, category: Any = 1, box=(10, 20, 30, 40), **more
+) -> dict[str, Any]:
     return {"id": number, "image_id": image, "category_id": category, "bbox": list(box), **more}
 
 
-def write(
+def write_annotations(
     folder: Path, *annotations: Any, file: str = "annotations.json", images=IMAGES, places=("JPEGImages",)
 ) -> Path:
     for place in places:
@@ -42,14 +44,14 @@ def write(
     return path
 
 
-def listed(path: Path, **options) -> tuple[list[tuple[str, tuple[str, ...]]], list[tuple[str, str]]]:
+def list_items(path: Path, **options) -> tuple[list[tuple[str, tuple[str, ...]]], list[tuple[str, str]]]:
     rejects = Rejects()
     items = open_source(path, rejects=rejects, **options)
     return [(item.id, item.labels) for item in items], [(where, reason) for where, reason, _ in rejects.listed]
 
 
 def test_regions_are_items_of_their_picture(tmp_path: Path) -> None:
-    write(tmp_path, annotation(), annotation(13, "b", 2))
+    write_annotations(tmp_path, make_annotation(), make_annotation(13, "b", 2))
     assert detect_source_kind(tmp_path) == detect_source_kind(tmp_path / "annotations.json") == "coco"
     first, second = open_source(tmp_path)
     assert (first.id, first.labels, first.group) == ("car1.jpg#12", ("door",), "car1.jpg")
@@ -58,9 +60,9 @@ def test_regions_are_items_of_their_picture(tmp_path: Path) -> None:
     assert (second.id, second.labels, second.content.region.frame) == ("car2.jpg#13", ("front wheel",), None)
 
 
-def test_polygons_and_boxes(tmp_path: Path) -> None:
+def test_polygons_and_boxes_are_regions(tmp_path: Path) -> None:
     triangle = [10, 10, 30, 10, 10, 40]
-    write(tmp_path, annotation(box=(0, 0, 90, 50), segmentation=[triangle]))
+    write_annotations(tmp_path, make_annotation(box=(0, 0, 90, 50), segmentation=[triangle]))
     (item,) = open_source(tmp_path)
     assert item.content.region.box == Box(10, 10, 30, 40)
     assert item.content.region.outlines == (array("f", triangle),)
@@ -68,18 +70,24 @@ def test_polygons_and_boxes(tmp_path: Path) -> None:
     assert (item.content.region.box, item.content.region.outlines) == (Box(10, 10, 30, 40), ())
 
 
-def test_pictures_with_the_labels_of_their_regions(tmp_path: Path) -> None:
-    write(tmp_path, annotation(1), annotation(2, category=2), annotation(3), annotation(4, "b", category=9))
-    assert listed(tmp_path, label_column="pictures") == (
+def test_pictures_take_the_labels_of_their_regions(tmp_path: Path) -> None:
+    write_annotations(
+        tmp_path,
+        make_annotation(1),
+        make_annotation(2, category=2),
+        make_annotation(3),
+        make_annotation(4, "b", category=9),
+    )
+    assert list_items(tmp_path, label_column="pictures") == (
         [("car1.jpg", ("door", "front wheel"))],
         [("car2.jpg#4", "region of an unknown category"), ("car2.jpg", "picture without labels")],
     )
 
 
-def test_without_labels_there_are_the_same_regions(tmp_path: Path) -> None:
-    write(tmp_path, annotation())
-    assert listed(tmp_path, labels_from="none")[0] == [("car1.jpg#12", ())]
-    assert listed(tmp_path, labels_from="folders")[0] == [
+def test_regions_are_read_without_labels(tmp_path: Path) -> None:
+    write_annotations(tmp_path, make_annotation())
+    assert list_items(tmp_path, labels_from="none")[0] == [("car1.jpg#12", ())]
+    assert list_items(tmp_path, labels_from="folders")[0] == [
         ("JPEGImages/car1.jpg", ("JPEGImages",)),
         ("JPEGImages/car2.jpg", ("JPEGImages",)),
     ]
@@ -88,49 +96,49 @@ def test_without_labels_there_are_the_same_regions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bad", "where", "reason"),
     [
-        (annotation(iscrowd=1), "E", "crowd of objects"),
-        (annotation(segmentation={"counts": "aa", "size": [60, 100]}), "E", "mask of run lengths"),
-        (annotation(segmentation=[[1, 2, 3, 4]]), "E", "malformed region"),
-        (annotation(segmentation=[[1, 2, 3, 4, 5, 6, 7]]), "E", "malformed region"),
-        (annotation(segmentation=[["a"] * 6]), "E", "malformed region"),
-        (annotation(segmentation="a"), "E", "malformed region"),
-        (annotation(segmentation=[[1.0] * 30_000]), "E", "outline with too many corners"),
-        (annotation(box=()), "E", "region without a box"),
-        (annotation(box=(1, 2, 3)), "E", "malformed region"),
-        (annotation(box=(1, 2, 3, None)), "E", "malformed region"),
-        (annotation(box=(1, 2, 3, 1e400)), "E", "malformed region"),
-        (annotation(box=(1, 2, 3, float("nan"))), "E", "malformed region"),
-        (annotation(box=(10, 10, 0, 20)), "car1.jpg#12", "empty region"),
-        (annotation(box=(10, 10, -5, 20)), "car1.jpg#12", "empty region"),
-        (annotation(box=(10, 10, 7, 20)), "car1.jpg#12", "tiny region"),
-        (annotation(box=(95, 10, 30, 20)), "car1.jpg#12", "tiny region"),
-        (annotation(box=(200, 10, 30, 20)), "car1.jpg#12", "region outside the picture"),
-        (annotation(category=99), "car1.jpg#12", "region of an unknown category"),
-        (annotation(image=99), "J annotation 12", "region of an unknown picture"),
-        (annotation(number=1), "E", "duplicate id"),
-        (annotation(number=[1]), "E", "annotation, picture or category without id"),
-        (annotation(image=None), "E", "annotation, picture or category without image_id"),
+        (make_annotation(iscrowd=1), "E", "crowd of objects"),
+        (make_annotation(segmentation={"counts": "aa", "size": [60, 100]}), "E", "mask of run lengths"),
+        (make_annotation(segmentation=[[1, 2, 3, 4]]), "E", "malformed region"),
+        (make_annotation(segmentation=[[1, 2, 3, 4, 5, 6, 7]]), "E", "malformed region"),
+        (make_annotation(segmentation=[["a"] * 6]), "E", "malformed region"),
+        (make_annotation(segmentation="a"), "E", "malformed region"),
+        (make_annotation(segmentation=[[1.0] * 30_000]), "E", "outline with too many corners"),
+        (make_annotation(box=()), "E", "region without a box"),
+        (make_annotation(box=(1, 2, 3)), "E", "malformed region"),
+        (make_annotation(box=(1, 2, 3, None)), "E", "malformed region"),
+        (make_annotation(box=(1, 2, 3, 1e400)), "E", "malformed region"),
+        (make_annotation(box=(1, 2, 3, float("nan"))), "E", "malformed region"),
+        (make_annotation(box=(10, 10, 0, 20)), "car1.jpg#12", "empty region"),
+        (make_annotation(box=(10, 10, -5, 20)), "car1.jpg#12", "empty region"),
+        (make_annotation(box=(10, 10, 7, 20)), "car1.jpg#12", "tiny region"),
+        (make_annotation(box=(95, 10, 30, 20)), "car1.jpg#12", "tiny region"),
+        (make_annotation(box=(200, 10, 30, 20)), "car1.jpg#12", "region outside the picture"),
+        (make_annotation(category=99), "car1.jpg#12", "region of an unknown category"),
+        (make_annotation(image=99), "J annotation 12", "region of an unknown picture"),
+        (make_annotation(number=1), "E", "duplicate id"),
+        (make_annotation(number=[1]), "E", "annotation, picture or category without id"),
+        (make_annotation(image=None), "E", "annotation, picture or category without image_id"),
         ("text", "E", "no JSON object"),
     ],
 )
-def test_what_cannot_be_used_is_listed(tmp_path: Path, bad: Any, where: str, reason: str) -> None:
-    path = write(tmp_path, annotation(1), annotation(2, "b"), bad)
+def test_unusable_annotations_are_listed(tmp_path: Path, bad: Any, where: str, reason: str) -> None:
+    path = write_annotations(tmp_path, make_annotation(1), make_annotation(2, "b"), bad)
     places = {"E": f"{path} element 7", "J annotation 12": f"{path} annotation 12"}
-    items, rejected = listed(tmp_path)
+    items, rejected = list_items(tmp_path)
     assert [name for name, _ in items] == ["car1.jpg#1", "car2.jpg#2"]
     assert rejected == [(places.get(where, where), reason)]
 
 
-def test_pictures_that_are_missing_or_have_no_region(tmp_path: Path) -> None:
+def test_missing_pictures_and_pictures_without_regions_are_listed(tmp_path: Path) -> None:
     images = [
         *IMAGES,
         {"id": 8, "file_name": "gone.jpg"},
         {"id": 9, "file_name": "../out.jpg"},
         {"id": 7, "file_name": "a"},
     ]
-    path = write(tmp_path, annotation(1), annotation(2, 8), images=images)
+    path = write_annotations(tmp_path, make_annotation(1), make_annotation(2, 8), images=images)
     Image.new("RGB", (9, 9)).save(tmp_path.parent / "out.jpg")
-    assert listed(tmp_path) == (
+    assert list_items(tmp_path) == (
         [("car1.jpg#1", ("door",))],
         [
             (f"{path} element 5", "duplicate picture"),
@@ -141,18 +149,18 @@ def test_pictures_that_are_missing_or_have_no_region(tmp_path: Path) -> None:
     )
 
 
-def test_a_link_may_not_lead_out(tmp_path: Path) -> None:
-    write(tmp_path / "in", annotation(1), annotation(2, "b"))
+def test_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
+    write_annotations(tmp_path / "in", make_annotation(1), make_annotation(2, "b"))
     (tmp_path / "secret.jpg").write_bytes(b"")
     (tmp_path / "in" / "JPEGImages" / "car2.jpg").unlink()
     (tmp_path / "in" / "JPEGImages" / "car2.jpg").symlink_to(tmp_path / "secret.jpg")
-    assert listed(tmp_path / "in")[1] == [("car2.jpg", "missing picture")]
+    assert list_items(tmp_path / "in")[1] == [("car2.jpg", "missing picture")]
 
 
-def test_no_more_regions_of_a_picture_than_so_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_regions_of_a_picture_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(region_items, "MOST", 2)
-    write(tmp_path, annotation(1), annotation(2), annotation(3), annotation(4, "b"))
-    items, rejected = listed(tmp_path)
+    write_annotations(tmp_path, make_annotation(1), make_annotation(2), make_annotation(3), make_annotation(4, "b"))
+    items, rejected = list_items(tmp_path)
     assert [name for name, _ in items] == ["car1.jpg#1", "car1.jpg#2", "car2.jpg#4"]
     assert rejected == [("car1.jpg#3", "too many regions in a picture")]
 
@@ -166,37 +174,39 @@ def test_no_more_regions_of_a_picture_than_so_many(tmp_path: Path, monkeypatch: 
         ("annotations/instances_train2017.json", ("images/train2017",)),
     ],
 )
-def test_where_pictures_lie(tmp_path: Path, file: str, places: tuple[str, ...]) -> None:
-    path = write(tmp_path, annotation(), file=file, places=places)
+def test_pictures_are_found_in_usual_folders(tmp_path: Path, file: str, places: tuple[str, ...]) -> None:
+    path = write_annotations(tmp_path, make_annotation(), file=file, places=places)
     (item,) = open_source(path)
     assert item.content.picture.resolve() == (tmp_path / places[0] / "car1.jpg").resolve()
 
 
 @pytest.mark.parametrize("more", ['"categories": ["sea"]', '"annotations": [{"start": 1}]'])
-def test_documents_with_lists_of_their_own_stay_documents(tmp_path: Path, more: str) -> None:
+def test_documents_with_similar_keys_stay_documents(tmp_path: Path, more: str) -> None:
     (tmp_path / "notes.json").write_text(f'{{"text": "waves", {more}}}\n')
     assert detect_source_kind(tmp_path / "notes.json") == "json"
 
 
-def test_refusals_are_one_sentence(tmp_path: Path) -> None:
-    path = write(tmp_path, annotation())
+def test_invalid_sources_give_one_sentence(tmp_path: Path) -> None:
+    path = write_annotations(tmp_path, make_annotation())
     with pytest.raises(InputError, match="has no kind 'masks'; choose one of regions, boxes, pictures"):
         open_source(path, label_column="masks")
     with pytest.raises(InputError, match="has no splits to choose 'train' from"):
         open_source(path, split="train")
     with pytest.raises(InputError, match="no regions of pictures are left"):
-        open_source(write(tmp_path / "crowds", annotation(iscrowd=1)))
+        open_source(write_annotations(tmp_path / "crowds", make_annotation(iscrowd=1)))
     path.write_text(path.read_text()[:-30])
     with pytest.raises(InputError, match=r"its end|a broken value"):
         open_source(path)
-    write(tmp_path, annotation(), file="other.json")
+    write_annotations(tmp_path, make_annotation(), file="other.json")
     with pytest.raises(InputError, match="holds several files of annotations; give one"):
         open_source(tmp_path)
 
 
-def test_strict_stops_at_the_first(tmp_path: Path) -> None:
+def test_strict_stops_at_the_first_bad_annotation(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="crowd of objects"):
-        open_source(write(tmp_path, annotation(1), annotation(iscrowd=1)), rejects=Rejects(strict=True))
+        open_source(
+            write_annotations(tmp_path, make_annotation(1), make_annotation(iscrowd=1)), rejects=Rejects(strict=True)
+        )
 
 
 VALUES = st.recursive(
@@ -227,22 +237,22 @@ VALUES = st.recursive(
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("coco")
-    write(folder)
+    write_annotations(folder)
     return folder
 
 
 @given(st.lists(VALUES, max_size=3), st.lists(VALUES, max_size=3))
-def test_any_json_is_read_or_refused(
+def test_any_json_gives_regions_or_one_sentence(
     folder: Path, result_or_sentence, images: list[Any], annotations: list[Any]
 ) -> None:
-    content = {"images": [*IMAGES, *images], "categories": CATEGORIES, "annotations": [annotation(), *annotations]}
+    content = {"images": [*IMAGES, *images], "categories": CATEGORIES, "annotations": [make_annotation(), *annotations]}
     (folder / "annotations.json").write_text(json.dumps(content))
     region_items = result_or_sentence(read_coco, folder, rejects=Rejects())
     assert region_items is not None
     assert region_items.items[0].id == "car1.jpg#12"
 
 
-def test_car_parts(data: Path) -> None:
+def test_car_parts_are_read(data: Path) -> None:
     rejects = Rejects()
     source = open_source(data / "car_parts" / "testset", rejects=rejects)
     assert (len(source), len({label for item in source for label in item.labels})) == (808, 18)
@@ -254,39 +264,39 @@ def test_car_parts(data: Path) -> None:
     assert ("front_right_door", "right_mirror") in inside
 
 
-def test_labels_of_pictures_need_no_shape(tmp_path: Path) -> None:
+def test_picture_labels_need_no_shape(tmp_path: Path) -> None:
     marks = [
-        annotation(1, "b", iscrowd=1),
-        annotation(2, "b", category=2, segmentation={"counts": [5, 9], "size": [60, 100]}),
-        annotation(3, 7, box=()),
-        annotation(4, 7, category=2, segmentation=[[1, 2, 3, 4]]),
-        annotation(4, 7, category=2, box=(0, 0, 1, 1)),
+        make_annotation(1, "b", iscrowd=1),
+        make_annotation(2, "b", category=2, segmentation={"counts": [5, 9], "size": [60, 100]}),
+        make_annotation(3, 7, box=()),
+        make_annotation(4, 7, category=2, segmentation=[[1, 2, 3, 4]]),
+        make_annotation(4, 7, category=2, box=(0, 0, 1, 1)),
     ]
-    write(tmp_path, *marks)
+    write_annotations(tmp_path, *marks)
     labels = ("door", "front wheel")
-    assert listed(tmp_path, label_column="pictures") == ([("car1.jpg", labels), ("car2.jpg", labels)], [])
+    assert list_items(tmp_path, label_column="pictures") == ([("car1.jpg", labels), ("car2.jpg", labels)], [])
 
 
 @pytest.mark.parametrize("segmentation", [{"counts": "aa", "size": [60, 100]}, [[1, 2, 3, 4]], ["a"], "a", []])
-def test_a_box_needs_no_outline(tmp_path: Path, segmentation: Any) -> None:
-    write(tmp_path, annotation(box=(10, 10, 60, 45), segmentation=segmentation))
+def test_box_needs_no_outline(tmp_path: Path, segmentation: Any) -> None:
+    write_annotations(tmp_path, make_annotation(box=(10, 10, 60, 45), segmentation=segmentation))
     (item,) = open_source(tmp_path, label_column="boxes")
     assert (item.content.region.box, item.content.region.outlines) == (Box(10, 10, 70, 55), ())
 
 
-def test_a_box_is_the_region_where_outlines_are_empty(tmp_path: Path) -> None:
-    write(tmp_path, annotation(box=(10, 10, 60, 45), segmentation=[[]]))
+def test_box_is_the_region_if_outlines_are_empty(tmp_path: Path) -> None:
+    write_annotations(tmp_path, make_annotation(box=(10, 10, 60, 45), segmentation=[[]]))
     (item,) = open_source(tmp_path)
     assert item.content.region.box == Box(10, 10, 70, 55)
 
 
-def test_a_single_outline_is_no_list_of_outlines(tmp_path: Path) -> None:
-    write(tmp_path, annotation(segmentation=[10, 10, 30, 10, 10, 40], iscrowd="0"))
+def test_single_outline_is_accepted(tmp_path: Path) -> None:
+    write_annotations(tmp_path, make_annotation(segmentation=[10, 10, 30, 10, 10, 40], iscrowd="0"))
     (item,) = open_source(tmp_path)
     assert item.content.region.box == Box(10, 10, 30, 40)
 
 
-def test_ids_may_be_texts_or_missing_or_begin_anew_in_each_picture(tmp_path: Path) -> None:
+def test_ids_may_be_texts_missing_or_repeated(tmp_path: Path) -> None:
     expected = [("car1.jpg#1", ("door",)), ("car2.jpg#1", ("door",))]
     images = [{"id": number, "file_name": f"car{number}.jpg"} for number in (1, 2)]
     for name, ids in {
@@ -295,6 +305,6 @@ def test_ids_may_be_texts_or_missing_or_begin_anew_in_each_picture(tmp_path: Pat
         "none": (1, 2, None),
         "same": (1, 2, 1),
     }.items():
-        marks = [annotation(ids[2], image) for image in ids[:2]]
-        write(tmp_path / name, *marks, images=images)
-        assert listed(tmp_path / name) == (expected, [])
+        marks = [make_annotation(ids[2], image) for image in ids[:2]]
+        write_annotations(tmp_path / name, *marks, images=images)
+        assert list_items(tmp_path / name) == (expected, [])

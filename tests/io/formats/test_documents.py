@@ -25,12 +25,12 @@ ROWS = [
 EXPECTED = [("a", "the sea", ("water", "blue")), ("b", "the café", ("town",)), ("c", "no label", ())]
 
 
-def written(path, content):
+def write_file(path, content):
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
 
 
-def lines(*rows):
+def join_json_lines(*rows):
     return "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows)
 
 
@@ -38,18 +38,18 @@ def list_documents(source):
     return [(item.id, item.content.decode(), item.labels) for item in source]
 
 
-def in_forms(folder):
-    yield written(folder / "a.jsonl", lines(*ROWS))
-    yield written(folder / "a.gz", gzip.compress(lines(*ROWS).encode()))
-    yield written(folder / "a.tsv", "id\ttext\tlabels\na\tthe sea\twater;blue\nb\tthe café\ttown\nc\tno label\t\n")
-    yield written(folder / "a.csv", 'id,text,tags\r\na,the sea,water|blue\r\nb,"the café",town\r\nc,no label,\r\n')
-    yield written(folder / "b.csv", "id;text;labels\na;the sea;water,blue\nb;the café;town\nc;no label;\n")
+def write_every_format(folder):
+    yield write_file(folder / "a.jsonl", join_json_lines(*ROWS))
+    yield write_file(folder / "a.gz", gzip.compress(join_json_lines(*ROWS).encode()))
+    yield write_file(folder / "a.tsv", "id\ttext\tlabels\na\tthe sea\twater;blue\nb\tthe café\ttown\nc\tno label\t\n")
+    yield write_file(folder / "a.csv", 'id,text,tags\r\na,the sea,water|blue\r\nb,"the café",town\r\nc,no label,\r\n')
+    yield write_file(folder / "b.csv", "id;text;labels\na;the sea;water,blue\nb;the café;town\nc;no label;\n")
     pq.write_table(pa.Table.from_pylist(ROWS), folder / "a.parquet")
     yield folder / "a.parquet"
 
 
-def test_every_form_says_the_same(tmp_path):
-    for path in in_forms(tmp_path):
+def test_every_format_gives_the_same_documents(tmp_path):
+    for path in write_every_format(tmp_path):
         source = open_source(path)
         assert isinstance(source, DocumentSource)
         assert (source.modality, len(source)) == ("documents", 3)
@@ -59,16 +59,14 @@ def test_every_form_says_the_same(tmp_path):
     assert (first.group, first.time) == ("g", "2024-05-31")
 
 
-def test_without_ids_the_lines_are_numbered(tmp_path):
-    path = written(tmp_path / "a", lines({"text": "one"}, "", {"text": "two"}))
+def test_documents_without_ids_are_numbered(tmp_path):
+    path = write_file(tmp_path / "a", join_json_lines({"text": "one"}, "", {"text": "two"}))
     assert [item.id for item in open_source(path)] == ["1", "3"]
     pq.write_table(pa.table({"text": ["one", "two"]}), tmp_path / "a.parquet")
     assert [item.id for item in open_source(tmp_path / "a.parquet")] == ["1", "2"]
-    assert list_documents(open_source(written(tmp_path / "b", "text\none\ntwo, three\n"), labels_from="none"))[0] == (
-        "2",
-        "one",
-        (),
-    )
+    assert list_documents(open_source(write_file(tmp_path / "b", "text\none\ntwo, three\n"), labels_from="none"))[
+        0
+    ] == ("2", "one", ())
 
 
 @pytest.mark.parametrize(
@@ -81,8 +79,8 @@ def test_without_ids_the_lines_are_numbered(tmp_path):
         ({"topic": "x"}, [()]),
     ],
 )
-def test_columns_of_labels_are_those_of_metadata(tmp_path, columns, labels):
-    path = written(tmp_path / "a.jsonl", lines({"text": "words", **columns}))
+def test_label_columns_are_those_of_metadata(tmp_path, columns, labels):
+    path = write_file(tmp_path / "a.jsonl", join_json_lines({"text": "words", **columns}))
     assert [item.labels for item in open_source(path)] == labels
     pq.write_table(pa.Table.from_pylist([{"text": "words", **columns}]), tmp_path / "a.parquet")
     assert [item.labels for item in open_source(tmp_path / "a.parquet")] == labels
@@ -96,9 +94,9 @@ def test_columns_of_labels_are_those_of_metadata(tmp_path, columns, labels):
         ("topic.jsonl", '{"id": 1, "body": "waves", "topic": "sea"}\n'),
     ],
 )
-def test_a_table_of_other_columns_is_told_what_they_would_be_called(tmp_path, name, content):
+def test_unknown_columns_error_names_the_expected_ones(tmp_path, name, content):
     with pytest.raises(InputError) as refused:
-        open_source(written(tmp_path / name, content))
+        open_source(write_file(tmp_path / name, content))
     assert str(refused.value) == (
         f"{tmp_path / name} has the columns 'body', 'id', 'topic' and none called text; call that of the documents "
         "text (of pictures or sounds beside the table: file_name) and that of their labels labels, or give "
@@ -107,12 +105,14 @@ def test_a_table_of_other_columns_is_told_what_they_would_be_called(tmp_path, na
 
 
 @pytest.mark.parametrize("name", ["topic.csv", "topic.jsonl", "topic.parquet"])
-def test_documents_without_a_column_of_labels_say_so(tmp_path, name, caplog):
+def test_documents_without_a_label_column_are_reported(tmp_path, name, caplog):
     rows = [{"text": "waves", "topic": "sea"}, {"text": "dunes", "topic": "sand"}]
     if name.endswith("parquet"):
         pq.write_table(pa.Table.from_pylist(rows), tmp_path / name)
     else:
-        written(tmp_path / name, lines(*rows) if name.endswith("l") else "text,topic\nwaves,sea\ndunes,sand\n")
+        write_file(
+            tmp_path / name, join_json_lines(*rows) if name.endswith("l") else "text,topic\nwaves,sea\ndunes,sand\n"
+        )
     caplog.set_level("INFO", "wsabie")
     assert len(open_source(tmp_path / name, labels_from="none")) == 2
     assert caplog.text == ""
@@ -123,9 +123,9 @@ def test_documents_without_a_column_of_labels_say_so(tmp_path, name, caplog):
     ) in caplog.text
 
 
-def test_a_column_of_labels_and_a_split_by_name(tmp_path):
+def test_label_column_and_split_are_selected_by_name(tmp_path):
     rows = [{"text": "one", "topic": "x", "split": "train"}, {"text": "two", "topic": "y", "split": "test"}]
-    path = written(tmp_path / "a.jsonl", lines(*rows))
+    path = write_file(tmp_path / "a.jsonl", join_json_lines(*rows))
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
     for file in (path, tmp_path / "a.parquet"):
         assert list_documents(open_source(file, label_column="topic", split="test")) == [("2", "two", ("y",))]
@@ -138,10 +138,12 @@ def test_bad_lines_are_counted_and_listed(tmp_path, monkeypatch):
     monkeypatch.setattr(documents, "_LONGEST_LINE", 100)
     path = tmp_path / "a.jsonl"
     path.write_bytes(
-        lines({"text": "good"}, '{"text": "cut', {"text": 7}, {"title": "no text"}, {"text": " "}).encode()
+        join_json_lines({"text": "good"}, '{"text": "cut', {"text": 7}, {"title": "no text"}, {"text": " "}).encode()
         + b'{"text": "caf\xe9"}\n'
-        + lines({"text": "x" * 41}, {"text": "x" * 200}, [1], {"id": "1", "text": "again"}).encode()
-        + lines({"text": "half \ud83d"}, {"text": "last", "id": ["no"]}, "[" * 90, {"text": "good too"}).encode()
+        + join_json_lines({"text": "x" * 41}, {"text": "x" * 200}, [1], {"id": "1", "text": "again"}).encode()
+        + join_json_lines(
+            {"text": "half \ud83d"}, {"text": "last", "id": ["no"]}, "[" * 90, {"text": "good too"}
+        ).encode()
     )
     rejects = Rejects()
     assert [item.id for item in open_source(path, rejects=rejects)] == ["1", "14"]
@@ -157,32 +159,32 @@ def test_bad_lines_are_counted_and_listed(tmp_path, monkeypatch):
         open_source(path, rejects=Rejects(strict=True))
 
 
-def test_bad_rows_of_tables(tmp_path):
+def test_bad_table_rows_are_listed(tmp_path):
     table = b'id\ttext\na\tgood\nb\nc\tcaf\xe9\nd\tone\ttwo\na\tagain\ne\t"a quote is a letter\n'
     rejects = Rejects()
-    source = open_source(written(tmp_path / "a.tsv", table), rejects=rejects)
+    source = open_source(write_file(tmp_path / "a.tsv", table), rejects=rejects)
     assert list_documents(source) == [("a", "good", ()), ("e", '"a quote is a letter', ())]
     assert [(where.rpartition(":")[2], reason) for where, reason, _ in rejects.listed] == [
         ("3", "wrong number of cells"), ("4", "not UTF-8"), ("5", "wrong number of cells"), ("6", "duplicate id"),
     ]  # fmt: skip
     long = "x" * 200_000  # more than Python's limit on the cells of CSV
-    source = open_source(written(tmp_path / "a.csv", f'id,text\n1,"two\nlines, {long}"\n2,next\n'))
+    source = open_source(write_file(tmp_path / "a.csv", f'id,text\n1,"two\nlines, {long}"\n2,next\n'))
     assert [(name, len(text)) for name, text, _ in list_documents(source)] == [("1", 200_011), ("2", 4)]
     with pytest.raises(InputError, match=r"a\.csv:2 begins a row of malformed CSV"):
-        open_source(written(tmp_path / "a.csv", 'id,text\n1,"never closed\n'))
+        open_source(write_file(tmp_path / "a.csv", 'id,text\n1,"never closed\n'))
     with pytest.raises(InputError, match="no documents are left"):
-        open_source(written(tmp_path / "a.csv", "id,text\n1,\n"))
+        open_source(write_file(tmp_path / "a.csv", "id,text\n1,\n"))
 
 
-def test_labels_of_two_types_are_refused(tmp_path):
-    path = written(tmp_path / "a.jsonl", lines({"text": "a", "label": 1}, {"text": "b", "label": "one"}))
+def test_labels_of_mixed_types_are_refused(tmp_path):
+    path = write_file(tmp_path / "a.jsonl", join_json_lines({"text": "a", "label": 1}, {"text": "b", "label": "one"}))
     with pytest.raises(InputError, match=r"a\.jsonl:2: column 'label' holds the text 'one' but the number 1"):
         open_source(path)
 
 
-def test_pictures_and_rows_stay_what_they_are(tmp_path, picture):
+def test_pictures_and_rows_are_not_taken_for_documents(tmp_path, picture):
     picture(tmp_path / "1.png")
-    written(tmp_path / "metadata.jsonl", lines({"file_name": "1.png", "text": "a label"}))
+    write_file(tmp_path / "metadata.jsonl", join_json_lines({"file_name": "1.png", "text": "a label"}))
     items = list(open_source(tmp_path))
     assert [(item.id, item.labels) for item in items] == [("1.png", ("a label",))]
     table = pa.table({"image": [(tmp_path / "1.png").read_bytes()], "text": ["a label"]})
@@ -211,11 +213,11 @@ def test_pictures_and_rows_stay_what_they_are(tmp_path, picture):
         ('{"title": "a"}\n', "fasttext"),
     ],
 )
-def test_kinds_of_text(tmp_path, content, kind):
-    assert detect_source_kind(written(tmp_path / "a", content), plain_text=True) == kind
+def test_text_formats_are_recognised(tmp_path, content, kind):
+    assert detect_source_kind(write_file(tmp_path / "a", content), plain_text=True) == kind
 
 
-def test_a_folder_of_text(tmp_path):
+def test_text_folder_is_read(tmp_path):
     for name, text in {"sea/1.txt": "waves", "sea/deep/2.md": "whales", "top.txt": "no label", "a.pdf": "%PDF"}.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -230,28 +232,28 @@ def test_a_folder_of_text(tmp_path):
     assert [(item.id, item.labels) for item in open_source(tmp_path)] == [("sea/1.txt", ("water", "waves"))]
 
 
-def test_text_beside_pictures_is_no_collection_of_its_own(tmp_path, picture):
+def test_text_beside_pictures_is_ignored(tmp_path, picture):
     picture(tmp_path / "sea" / "1.png")
     for number in range(3):
         (tmp_path / "sea" / f"{number}.txt").write_text("a caption")
     assert [item.id for item in open_source(tmp_path)] == ["sea/1.png"]
 
 
-def test_a_file_of_text_is_a_document_where_documents_are_wanted(tmp_path):
-    note = written(tmp_path / "note.txt", "1 1:2 looks like a row\n")
+def test_text_file_is_one_document_on_request(tmp_path):
+    note = write_file(tmp_path / "note.txt", "1 1:2 looks like a row\n")
     (item,) = open_source(note, labels_from="none", modality="documents")
     assert (item.id, item.content, item.labels) == ("note.txt", note, ())
     assert detect_source_kind(note) == "svmlight"
-    assert detect_source_kind(written(tmp_path / "a.jsonl", '{"text": "a"}\n'), modality="documents") == "json"
+    assert detect_source_kind(write_file(tmp_path / "a.jsonl", '{"text": "a"}\n'), modality="documents") == "json"
     with pytest.raises(InputError, match="is a document of a format that is not supported; convert it to plain text"):
-        open_source(written(tmp_path / "a.pdf", "%PDF"), modality="documents")
+        open_source(write_file(tmp_path / "a.pdf", "%PDF"), modality="documents")
     with pytest.raises(InputError, match="nothing that can be read"):
-        open_source(written(tmp_path / "a.bin", b"\0\1"), modality="documents")
+        open_source(write_file(tmp_path / "a.bin", b"\0\1"), modality="documents")
 
 
-def test_a_pass_holds_neither_texts_nor_ids(tmp_path):
+def test_pass_holds_neither_texts_nor_ids(tmp_path):
     row = {"text": "x" * 1000, "labels": ["a", "b"]}
-    path = written(tmp_path / "a.jsonl", lines(*({**row, "id": f"note {i:06d}"} for i in range(5000))))
+    path = write_file(tmp_path / "a.jsonl", join_json_lines(*({**row, "id": f"note {i:06d}"} for i in range(5000))))
     source = open_source(path)
     tracemalloc.start()
     assert sum(len(item.content) for item in source) == 5_000_000
@@ -285,8 +287,8 @@ def test_any_bytes_give_documents_or_one_sentence(tmp_path_factory, result_or_se
         '{"text": "a dog", "subjects": [{"uri": "http://y/p1"}]}\n',
     ],
 )
-def test_subjects_are_read_in_every_form_of_annif(tmp_path, content, caplog):
-    source = open_source(written(tmp_path / "a.tsv", content.encode()), rejects=(rejects := Rejects()))
+def test_annif_subjects_are_read_in_every_form(tmp_path, content, caplog):
+    source = open_source(write_file(tmp_path / "a.tsv", content.encode()), rejects=(rejects := Rejects()))
     assert [item.labels for item in source] == [("http://y/p1", "http://y/p2"), ("http://y/p1",)]
     assert not rejects.listed
     assert not caplog.records
@@ -302,17 +304,17 @@ def test_subjects_are_read_in_every_form_of_annif(tmp_path, content, caplog):
         '{" Text": "waves", "LABELS": ["sea"]}\n{"Text": "a dog", "Labels": "dog"}\n',
     ],
 )
-def test_tables_are_read_as_programs_save_them(tmp_path, content):
-    source = open_source(written(tmp_path / "a", content.encode()), rejects=(rejects := Rejects()))
+def test_tables_of_common_programs_are_read(tmp_path, content):
+    source = open_source(write_file(tmp_path / "a", content.encode()), rejects=(rejects := Rejects()))
     assert [(item.content, item.labels) for item in source] == [(b"waves", ("sea",)), (b"a dog", ("dog",))]
     assert not rejects.listed
 
 
-def test_another_encoding_is_named(tmp_path):
+def test_other_encoding_is_reported(tmp_path):
     with pytest.raises(InputError, match=r"for not UTF-8 \(convert the file, for instance with iconv\)"):
-        open_source(written(tmp_path / "a.csv", "text,labels\ncafé,sea\n".encode("latin-1")))
+        open_source(write_file(tmp_path / "a.csv", "text,labels\ncafé,sea\n".encode("latin-1")))
 
 
-def test_an_object_around_all_rows_is_told_by_its_names(tmp_path):
+def test_wrapped_json_rows_are_refused_with_their_key(tmp_path):
     with pytest.raises(InputError, match=r"for document without text \(it has 'data'\)"):
-        open_source(written(tmp_path / "a.json", '{"data": [{"text": "waves", "labels": ["sea"]}]}'))
+        open_source(write_file(tmp_path / "a.json", '{"data": [{"text": "waves", "labels": ["sea"]}]}'))

@@ -24,7 +24,7 @@ def write(tmp_path):
     return write
 
 
-def test_a_file_by_hand(write):
+def test_small_file_is_read_exactly(write):
     rows = read_fasttext(write(TEXT), rejects=Rejects())
     assert rows.feature_names == ["the", "sea", "here", "label", "no", "town"]
     assert rows.X.toarray().tolist() == [[2, 1, 0, 0, 0, 1], [1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 1, 0], [0] * 6]
@@ -44,7 +44,7 @@ def test_rare_words_get_no_column(write):
         read_fasttext(write("__label__sea\n"), rejects=Rejects())
 
 
-def test_other_words_than_those_of_a_model_are_left_out(write):
+def test_words_unknown_to_the_model_are_dropped(write):
     names = ["sea", "sky", "the"]
     aligned = align_table(read_fasttext(write(TEXT), rejects=Rejects()), feature_names=names)
     assert aligned.rows.X.toarray().tolist() == [[1, 0, 2], [1, 0, 1], [0] * 3, [0] * 3]
@@ -62,7 +62,7 @@ def test_lines_that_are_not_utf8_are_listed(write):
         read_fasttext(write(b"__label__a \xff\n"), rejects=Rejects(strict=True))
 
 
-def test_a_label_without_a_name_is_listed(write):
+def test_label_without_a_name_is_listed(write):
     rejects = Rejects()
     rows = read_fasttext(write("__label__a x\n__label__ __label__b y\n__label__ z\nno label\n"), rejects=rejects)
     assert rows.ids == ["1", "4"]
@@ -73,7 +73,7 @@ def test_a_label_without_a_name_is_listed(write):
     ]
 
 
-def test_gzip_is_unpacked_and_nothing_is_refused(write):
+def test_gzip_is_read_and_empty_files_are_refused(write):
     assert len(read_fasttext(write(gzip.compress(TEXT.encode())), rejects=Rejects())) == 4
     with pytest.raises(InputError, match="holds no rows"):
         read_fasttext(write("\n \n"), rejects=Rejects())
@@ -84,7 +84,7 @@ names = st.text("abcé犬_", min_size=1, max_size=4)
 
 @settings(deadline=None)
 @given(rows=st.lists(st.tuples(st.sets(names), st.lists(names, min_size=1)), min_size=1, max_size=6))
-def test_valid_files_come_back_exactly(tmp_path_factory, rows):
+def test_valid_files_are_read_exactly(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("fasttext") / "d.txt"
     path.write_text("\n".join(" ".join([f"__label__{n}" for n in sorted(ls)] + ws) for ls, ws in rows), "utf-8")
     got = read_fasttext(path, rejects=Rejects())
@@ -99,7 +99,7 @@ def test_valid_files_come_back_exactly(tmp_path_factory, rows):
 
 @settings(deadline=None)
 @given(text=st.one_of(st.binary(max_size=60), st.text("_label ab\n\t\0", max_size=60).map(str.encode)))
-def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence, text):
+def test_any_bytes_give_rows_or_one_sentence(tmp_path_factory, result_or_sentence, text):
     path = tmp_path_factory.mktemp("any") / "d.txt"
     path.write_bytes(text)
     rows = result_or_sentence(read_fasttext, path, rejects=Rejects())

@@ -15,7 +15,7 @@ from wsabie.io.records import FeatureTable
 from wsabie.storage.rejects import Rejects
 
 
-def usable(name: str) -> bool:
+def is_storable(name: str) -> bool:
     try:
         refuse_unlistable_id(name)
     except InputError:
@@ -24,21 +24,21 @@ def usable(name: str) -> bool:
 
 
 @given(st.lists(st.text(), min_size=1, unique=True))
-def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, names: list[str]) -> None:
-    file, names = tmp_path_factory.mktemp("ids") / "ids.txt", [name for name in names if usable(name)]
+def test_written_ids_are_read_back(tmp_path_factory: pytest.TempPathFactory, names: list[str]) -> None:
+    file, names = tmp_path_factory.mktemp("ids") / "ids.txt", [name for name in names if is_storable(name)]
     write_ids(file, [*names, "last"])
     assert read_ids(file, rejects=Rejects()) == list(dict.fromkeys([*names, "last"]))
 
 
 @pytest.mark.parametrize("name", ["", " a", "a\tb", "a\nb", "a\x85b", "\ufeffa", "a\udce4"])
-def test_what_a_list_cannot_hold_is_refused(tmp_path: Path, name: str) -> None:
+def test_unstorable_ids_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="which a list cannot hold; give another id"):
         write_ids(tmp_path / "ids.txt", ["a", name])
     assert not (tmp_path / "ids.txt").exists()
 
 
 @given(st.binary())
-def test_any_bytes_are_ids_or_one_error(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+def test_any_bytes_give_ids_or_one_sentence(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     file = tmp_path_factory.mktemp("ids") / "ids.txt"
     file.write_bytes(content)
     with contextlib.suppress(InputError):

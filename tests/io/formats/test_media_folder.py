@@ -26,7 +26,7 @@ def folder(tmp_path):
     return inner
 
 
-def listed(source):
+def list_items(source):
     return {p.id: p.labels for p in source}
 
 
@@ -35,7 +35,7 @@ def test_every_level_of_folders_is_a_label(folder, picture):
     picture(folder / "animal" / "animal" / "2.png")
     picture(folder / "plant" / "3.webp")
     source = read_folder(folder, rejects=Rejects())
-    assert listed(source) == {
+    assert list_items(source) == {
         "animal/animal/2.png": ("animal",),
         "animal/dog/1.JPG": ("animal", "dog"),
         "plant/3.webp": ("plant",),
@@ -45,7 +45,7 @@ def test_every_level_of_folders_is_a_label(folder, picture):
     assert [p.content for p in source] == [folder / p.id for p in source]
 
 
-def test_folders_named_by_synsets_are_called_as_words_txt_says(folder, picture):
+def test_synset_folders_are_named_by_words_txt(folder, picture):
     for synset in ("n02012849", "n03126707", "n01440764", "n99999999"):
         picture(folder / synset / "1.png")
     assert next(p.labels for p in read_folder(folder, rejects=Rejects())) == ("n01440764",)
@@ -58,14 +58,14 @@ def test_folders_named_by_synsets_are_called_as_words_txt_says(folder, picture):
     ]
 
 
-def test_hidden_and_foreign_files_are_left_alone_and_loose_pictures_listed(folder, picture):
+def test_hidden_and_other_files_are_ignored_and_loose_pictures_listed(folder, picture):
     picture(folder / "dog" / "1.png")
     picture(folder / ".thumbs" / "1.png")
     picture(folder / "dog" / ".2.png")
     picture(folder / "loose.png")
     (folder / "README.txt").write_text("about")
     rejects = Rejects()
-    assert listed(read_folder(folder, rejects=rejects)) == {"dog/1.png": ("dog",)}
+    assert list_items(read_folder(folder, rejects=rejects)) == {"dog/1.png": ("dog",)}
     assert rejects.counts == {"picture without labels": 1}
     assert rejects.listed[0][0] == "loose.png"
 
@@ -73,12 +73,12 @@ def test_hidden_and_foreign_files_are_left_alone_and_loose_pictures_listed(folde
 FOREIGN = ("Thumbs.db", "desktop.ini", ".DS_Store", "about.txt", "1.json", "1.xmp", "1.mp4", "._1.cr2", "notes")
 
 
-def test_pictures_in_formats_that_are_not_read_are_listed_and_other_files_are_not(folder, picture):
+def test_unsupported_picture_formats_are_listed(folder, picture):
     picture(folder / "dog" / "1.jpg")
     for name in (*FOREIGN, "1.JXL", "2.cr2"):
         (folder / "dog" / name).write_bytes(b"content")
     rejects = Rejects()
-    assert listed(read_folder(folder, rejects=rejects)) == {"dog/1.jpg": ("dog",)}
+    assert list_items(read_folder(folder, rejects=rejects)) == {"dog/1.jpg": ("dog",)}
     listed_files = {(where, reason, advice) for where, reason, advice in rejects.listed}
     problem = ("unsupported picture format", "convert it to JPEG or PNG")
     assert listed_files == {("dog/1.JXL", *problem), ("dog/2.cr2", *problem)}
@@ -86,7 +86,7 @@ def test_pictures_in_formats_that_are_not_read_are_listed_and_other_files_are_no
         read_folder(folder, rejects=Rejects(strict=True))
 
 
-def test_a_folder_of_pictures_that_cannot_be_read_says_so(folder, picture):
+def test_folder_of_unreadable_pictures_is_refused(folder, picture):
     for name in ("1.jxl", "2.cr2"):
         (folder / name).write_bytes(b"content")
     with pytest.raises(InputError, match=r"no pictures that can be read, but 2 in formats .*; convert them to JPEG"):
@@ -99,13 +99,13 @@ def test_a_folder_of_pictures_that_cannot_be_read_says_so(folder, picture):
 OTHERS = {".mpo", ".jpg_large", ".heic", ".heif", ".hif"}  # JPEG of phones, and what pillow-heif adds
 
 
-def test_every_format_that_is_read_has_its_endings():
+def test_every_readable_format_has_its_endings():
     readable = {ending for ending, name in Image.registered_extensions().items() if name in FORMATS}
     assert readable - {".apng", ".avifs", ".pfm"} == set(PICTURES.endings) - OTHERS
     assert not readable & set(PICTURES.unread)
 
 
-def test_links_are_followed_only_to_files_inside_and_pipes_are_not_opened(folder, picture):
+def test_links_lead_only_inside_and_pipes_are_not_opened(folder, picture):
     inside = picture(folder / "dog" / "1.png")
     picture(folder / "elk" / "1.png")
     outside = picture(folder.parent / "secret" / "2.png")
@@ -117,7 +117,7 @@ def test_links_are_followed_only_to_files_inside_and_pipes_are_not_opened(folder
     (folder / "cat").symlink_to(outside.parent)
     os.mkfifo(folder / "dog" / "pipe.png")
     rejects = Rejects()
-    labels_by_file = listed(read_folder(folder, rejects=rejects))
+    labels_by_file = list_items(read_folder(folder, rejects=rejects))
     assert labels_by_file == {"dog/1.png": ("dog",), "dog/in.png": ("dog",), "elk/1.png": ("elk",)}
     assert sorted(rejects.listed) == [
         ("cat", "link to a folder, not followed", ""),
@@ -134,29 +134,29 @@ def test_file_names_that_are_not_utf8_are_listed(folder, picture):
     (folder / "dog" / "1.png").rename(folder / "dog" / os.fsdecode(b"\xff.png"))
     picture(folder / "dog" / "2.png")
     rejects = Rejects()
-    assert listed(read_folder(folder, rejects=rejects)) == {"dog/2.png": ("dog",)}
+    assert list_items(read_folder(folder, rejects=rejects)) == {"dog/2.png": ("dog",)}
     assert rejects.listed[0][:2] == ("dog/\\udcff.png", "file name that is not UTF-8")
 
 
-def test_one_folder_around_all_pictures_is_no_label(folder, picture):
-    write_xmp(picture, folder / "images" / "1.webp", xmp("sea"))
+def test_single_top_folder_is_no_label(folder, picture):
+    write_xmp(picture, folder / "images" / "1.webp", make_xmp("sea"))
     picture(folder / "images" / "2.png")
-    assert listed(read_folder(folder, rejects=Rejects())) == {"images/1.webp": ("sea",)}
-    assert listed(read_folder(folder, labels_from="folders", rejects=Rejects()))["images/2.png"] == ("images",)
+    assert list_items(read_folder(folder, rejects=Rejects())) == {"images/1.webp": ("sea",)}
+    assert list_items(read_folder(folder, labels_from="folders", rejects=Rejects()))["images/2.png"] == ("images",)
 
 
-def test_train_beside_test_is_taken_for_a_split(folder, picture):
+def test_train_beside_test_is_refused_as_a_split(folder, picture):
     picture(folder / "train" / "dog" / "1.png")
     picture(folder / "test" / "dog" / "1.png")
     with pytest.raises(InputError, match="'test' and 'train', which look like a split"):
         read_folder(folder, rejects=Rejects())
-    assert listed(read_folder(folder, labels_from="folders", rejects=Rejects()))["train/dog/1.png"] == ("dog",)
+    assert list_items(read_folder(folder, labels_from="folders", rejects=Rejects()))["train/dog/1.png"] == ("dog",)
 
 
 def test_pictures_to_annotate_need_no_labels(folder, picture):
     picture(folder / "b.png")
     picture(folder / "sub" / "a.png")
-    assert listed(read_folder(folder, labels_from="none", rejects=Rejects())) == {"b.png": (), "sub/a.png": ()}
+    assert list_items(read_folder(folder, labels_from="none", rejects=Rejects())) == {"b.png": (), "sub/a.png": ()}
 
 
 METADATA = [
@@ -178,7 +178,7 @@ REASONS = {
 
 
 @pytest.fixture
-def described(folder, picture):
+def picture_folder(folder, picture):
     for name in ("a.png", "sub/b.png", "c.png", "unnamed.png", "../outside.png"):
         picture(folder / name)
     return folder
@@ -199,20 +199,20 @@ def write_jsonl(folder, rows):
 
 
 @pytest.mark.parametrize("write", [write_csv, write_jsonl])
-def test_metadata_in_either_form(described, write):
-    write(described, METADATA)
+def test_csv_and_jsonl_metadata_agree(picture_folder, write):
+    write(picture_folder, METADATA)
     rejects = Rejects()
-    source = read_folder(described, rejects=rejects)
-    assert listed(source) == {"a.png": ("sea", "old town", "again"), "sub/b.png": ("sky", "sea")}
+    source = read_folder(picture_folder, rejects=rejects)
+    assert list_items(source) == {"a.png": ("sea", "old town", "again"), "sub/b.png": ("sky", "sea")}
     assert [(p.group, p.time) for p in source] == [("7", "2020-01-02"), (None, None)]
     assert rejects.counts == REASONS
-    assert listed(read_folder(described, split="test", rejects=Rejects())) == {"sub/b.png": ("sky", "sea")}
+    assert list_items(read_folder(picture_folder, split="test", rejects=Rejects())) == {"sub/b.png": ("sky", "sea")}
     with pytest.raises(InputError, match="has the split 'val'"):
-        read_folder(described, split="val", rejects=Rejects())
+        read_folder(picture_folder, split="val", rejects=Rejects())
 
 
 @pytest.mark.parametrize("write", [write_csv, write_jsonl])
-def test_labels_of_several_rows_of_a_picture_are_joined(described, write):
+def test_labels_of_repeated_rows_are_joined(picture_folder, write):
     blank = {"group": None, "time": None, "split": None}
     rows = [
         {"file_name": "a.png", "labels": "sea"} | blank | {"group": "g", "split": "train"},
@@ -224,9 +224,9 @@ def test_labels_of_several_rows_of_a_picture_are_joined(described, write):
         {"file_name": "gone.png", "labels": "sea"} | blank,
         {"file_name": "gone.png", "labels": "sky"} | blank,
     ]
-    write(described, rows)
+    write(picture_folder, rows)
     rejects = Rejects()
-    source = read_folder(described, rejects=rejects)
+    source = read_folder(picture_folder, rejects=rejects)
     assert [tuple(p)[:1] + tuple(p)[2:] for p in source] == [
         ("a.png", ("sea", "sky"), "g", "2020"),
         ("c.png", ("dog",), None, None),
@@ -235,48 +235,48 @@ def test_labels_of_several_rows_of_a_picture_are_joined(described, write):
         ["row at odds with another of its file", "split test and not train"],
         ["labels without a picture", "gone.png"],
     ]
-    assert listed(read_folder(described, split="test", rejects=Rejects())) == {"c.png": ("dog",)}
+    assert list_items(read_folder(picture_folder, split="test", rejects=Rejects())) == {"c.png": ("dog",)}
 
 
-def test_rows_do_not_reach_pictures_outside(described, picture):
-    (described / "out.png").symlink_to(picture(described.parent / "secret" / "1.png"))
-    (described / "out").symlink_to(described.parent / "secret")
-    names = ["out.png", "out/1.png", "sub/../../secret/1.png", str(described.parent / "secret" / "1.png"), "a.png"]
-    write_jsonl(described, [{"file_name": name, "labels": ["sea"]} for name in names])
+def test_metadata_rows_reach_no_outside_picture(picture_folder, picture):
+    (picture_folder / "out.png").symlink_to(picture(picture_folder.parent / "secret" / "1.png"))
+    (picture_folder / "out").symlink_to(picture_folder.parent / "secret")
+    names = ["out.png", "out/1.png", "sub/../../secret/1.png", str(picture_folder.parent / "secret" / "1.png"), "a.png"]
+    write_jsonl(picture_folder, [{"file_name": name, "labels": ["sea"]} for name in names])
     rejects = Rejects()
-    assert listed(read_folder(described, rejects=rejects)) == {"a.png": ("sea",)}
+    assert list_items(read_folder(picture_folder, rejects=rejects)) == {"a.png": ("sea",)}
     assert rejects.counts["labels without a picture"] == 2
     assert rejects.counts["path that leads out of the folder"] == 2
 
 
 @pytest.mark.parametrize(("name", "row"), [("metadata.csv", b"a.png,"), ("metadata.jsonl", b'{"file_name": "')])
 @pytest.mark.parametrize("filler", [b"x", b'"x"'])
-def test_a_line_without_end_is_not_read_whole(described, name, row, filler):
-    (described / name).write_bytes(b"file_name,label\n" + row + filler * (40_000_000 // len(filler)))
+def test_endless_line_is_refused_in_little_memory(picture_folder, name, row, filler):
+    (picture_folder / name).write_bytes(b"file_name,label\n" + row + filler * (40_000_000 // len(filler)))
     tracemalloc.start()
     with pytest.raises(InputError, match=rf"{name}:2 has a line of more than 4 MiB"):
-        read_folder(described, rejects=Rejects())
+        read_folder(picture_folder, rejects=Rejects())
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20_000_000
 
 
-def test_the_separator_is_one_for_the_whole_column(described):
-    (described / "metadata.csv").write_text('file_name,tags\na.png,"Washington, D.C.;sea"\nc.png,"one, two"\n')
-    assert listed(read_folder(described, rejects=Rejects())) == {
+def test_separator_is_chosen_for_the_whole_column(picture_folder):
+    (picture_folder / "metadata.csv").write_text('file_name,tags\na.png,"Washington, D.C.;sea"\nc.png,"one, two"\n')
+    assert list_items(read_folder(picture_folder, rejects=Rejects())) == {
         "a.png": ("Washington, D.C.", "sea"),
         "c.png": ("one, two",),
     }
 
 
-def test_columns_with_other_names_can_be_given(described):
-    (described / "metadata.csv").write_text("Image,Species\na.png,sea lion\n")
+def test_column_names_can_be_given(picture_folder):
+    (picture_folder / "metadata.csv").write_text("Image,Species\na.png,sea lion\n")
     with pytest.raises(InputError, match=r"no column 'file_name' \(it has 'Image', 'Species'\)"):
-        read_folder(described, rejects=Rejects())
+        read_folder(picture_folder, rejects=Rejects())
     with pytest.raises(InputError, match="no column 'labels' or 'label'"):
-        read_folder(described, image_column="Image", rejects=Rejects())
-    source = read_folder(described, image_column="Image", label_column="Species", rejects=Rejects())
-    assert listed(source) == {"a.png": ("sea lion",)}
+        read_folder(picture_folder, image_column="Image", rejects=Rejects())
+    source = read_folder(picture_folder, image_column="Image", label_column="Species", rejects=Rejects())
+    assert list_items(source) == {"a.png": ("sea lion",)}
 
 
 @pytest.mark.parametrize(
@@ -300,18 +300,18 @@ def test_columns_with_other_names_can_be_given(described):
         ("metadata.jsonl", b'{"file_name": "a.png", "label": true}\n', r"holds True, which is no label"),
     ],
 )
-def test_metadata_that_cannot_be_used(described, name, text, sentence):
-    (described / name).write_bytes(text)
+def test_invalid_metadata_are_refused(picture_folder, name, text, sentence):
+    (picture_folder / name).write_bytes(text)
     with pytest.raises(InputError, match=sentence):
-        read_folder(described, rejects=Rejects())
+        read_folder(picture_folder, rejects=Rejects())
 
 
-def test_broken_rows_of_metadata_are_listed(described):
+def test_broken_metadata_rows_are_listed(picture_folder):
     lines = ['{"file_name": "a.png", "label": 3}', "{", "[]", '{"file_name": ["x"], "label": 1}']
     lines += ['{"file_name": "c.png", "labels": ["\\ud800"]}', '{"file_name": "\\ud800.png", "label": 4}']
-    (described / "metadata.jsonl").write_text("\n".join(lines[:4] + lines[5:]))
+    (picture_folder / "metadata.jsonl").write_text("\n".join(lines[:4] + lines[5:]))
     rejects = Rejects()
-    assert listed(read_folder(described, rejects=rejects)) == {"a.png": ("3",)}
+    assert list_items(read_folder(picture_folder, rejects=rejects)) == {"a.png": ("3",)}
     assert rejects.counts == {
         "malformed JSON": 1,
         "line that is no JSON object": 1,
@@ -319,21 +319,21 @@ def test_broken_rows_of_metadata_are_listed(described):
         "text that is not valid": 1,
         "picture without labels": 3,
     }
-    (described / "metadata.jsonl").write_text('{"file_name": "a.png", "labels": ["b"]}\n' + lines[4])
+    (picture_folder / "metadata.jsonl").write_text('{"file_name": "a.png", "labels": ["b"]}\n' + lines[4])
     rejects = Rejects()
-    read_folder(described, rejects=rejects)
+    read_folder(picture_folder, rejects=rejects)
     assert rejects.counts == {"label that is not valid text": 1, "picture without labels": 2}
-    (described / "metadata.csv").write_text("file_name,label\na.png,x,y\n")
+    (picture_folder / "metadata.csv").write_text("file_name,label\na.png,x,y\n")
     with pytest.raises(InputError, match=r"has both metadata\.csv and metadata\.jsonl"):
-        read_folder(described, rejects=Rejects())
-    (described / "metadata.jsonl").unlink()
+        read_folder(picture_folder, rejects=Rejects())
+    (picture_folder / "metadata.jsonl").unlink()
     rejects = Rejects()
     with pytest.raises(InputError, match="no labelled pictures are left"):
-        read_folder(described, rejects=rejects)
+        read_folder(picture_folder, rejects=rejects)
     assert rejects.counts["wrong number of cells"] == 1
 
 
-def xmp(*keywords):
+def make_xmp(*keywords):
     items = "".join(f"<rdf:li>{k}</rdf:li>" for k in keywords)
     return (
         '<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?><x:xmpmeta xmlns:x="adobe:ns:meta/">'
@@ -355,30 +355,36 @@ def write_xmp(picture, path, packet):
 
 
 @pytest.mark.parametrize("name", ["a.jpg", "a.png", "a.webp", "a.tif"])
-def test_keywords_inside_pictures(folder, picture, name):
-    write_xmp(picture, folder / name, xmp("sea  lion", "k\u00f6ln", "sea  lion"))
+def test_keywords_inside_pictures_are_labels(folder, picture, name):
+    write_xmp(picture, folder / name, make_xmp("sea  lion", "k\u00f6ln", "sea  lion"))
     picture(folder / "bare.png")
     rejects = Rejects()
-    assert listed(read_folder(folder, rejects=rejects)) == {name: ("sea lion", "k\u00f6ln")}
+    assert list_items(read_folder(folder, rejects=rejects)) == {name: ("sea lion", "k\u00f6ln")}
     assert rejects.counts == {"picture without labels": 1}
-    assert listed(read_file(folder / name, rejects=Rejects())) == {name: ("sea lion", "k\u00f6ln")}
-    assert listed(read_file(folder / name, labels_from="none", rejects=Rejects())) == {name: ()}
+    assert list_items(read_file(folder / name, rejects=Rejects())) == {name: ("sea lion", "k\u00f6ln")}
+    assert list_items(read_file(folder / name, labels_from="none", rejects=Rejects())) == {name: ()}
 
 
 @pytest.mark.parametrize(
     "packet",
-    [b"<a", b"<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", b"<a>" * 500, b"\xff\xfe", xmp("x").replace(b"dc:", b"d:")],
+    [
+        b"<a",
+        b"<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>",
+        b"<a>" * 500,
+        b"\xff\xfe",
+        make_xmp("x").replace(b"dc:", b"d:"),
+    ],
 )
 def test_unsafe_packets_are_listed(folder, picture, packet):
     write_xmp(picture, folder / "a.webp", packet)
-    write_xmp(picture, folder / "b.webp", xmp("sea"))
+    write_xmp(picture, folder / "b.webp", make_xmp("sea"))
     (folder / "c.jpg").write_bytes(b"no picture")
     rejects = Rejects()
-    assert listed(read_folder(folder, rejects=rejects)) == {"b.webp": ("sea",)}
+    assert list_items(read_folder(folder, rejects=rejects)) == {"b.webp": ("sea",)}
     assert rejects.counts == {"unreadable XMP packet": 1, "not a picture": 1}
 
 
-def test_only_the_formats_that_are_read_are_opened_for_their_keywords(folder, picture):
+def test_unsupported_formats_are_not_opened_for_keywords(folder, picture):
     picture(folder / "a.pcx").rename(folder / "a.jpg")
     with pytest.raises(RowError, match="unreadable picture"):
         read_keywords(folder / "a.jpg")
@@ -386,9 +392,9 @@ def test_only_the_formats_that_are_read_are_opened_for_their_keywords(folder, pi
 
 @settings(deadline=None)
 @given(at=st.integers(0, 700), byte=st.integers(0, 255))
-def test_a_flipped_byte_never_stops_the_reader(tmp_path_factory, at, byte):
+def test_flipped_byte_never_stops_the_reader(tmp_path_factory, at, byte):
     path = tmp_path_factory.mktemp("xmp") / "a.webp"
-    Image.new("RGB", (3, 3)).save(path, xmp=xmp("sea"))
+    Image.new("RGB", (3, 3)).save(path, xmp=make_xmp("sea"))
     content = bytearray(path.read_bytes())
     content[at % len(content)] = byte
     path.write_bytes(content)
@@ -415,7 +421,7 @@ json_rows = st.lists(
         json_rows.map(lambda rows: "\n".join(map(json.dumps, rows)).encode()),
     ),
 )
-def test_any_metadata_is_rows_or_one_sentence(tmp_path_factory, result_or_sentence, name, text):
+def test_any_metadata_give_rows_or_one_sentence(tmp_path_factory, result_or_sentence, name, text):
     path = tmp_path_factory.mktemp("any") / name
     path.write_bytes(text)
     entries = result_or_sentence(read_metadata, path, rejects=Rejects())
@@ -428,7 +434,7 @@ labels = st.lists(st.text("abc é犬,", min_size=1, max_size=5).filter(str.strip
 
 @settings(deadline=None)
 @given(rows=st.lists(labels, min_size=1, max_size=4), form=st.sampled_from(["metadata.csv", "metadata.jsonl"]))
-def test_valid_metadata_comes_back_exactly(tmp_path_factory, rows, form):
+def test_valid_metadata_are_read_exactly(tmp_path_factory, rows, form):
     path = tmp_path_factory.mktemp("valid") / form
     if form == "metadata.csv":
         with path.open("w", newline="", encoding="utf-8") as stream:
@@ -441,7 +447,7 @@ def test_valid_metadata_comes_back_exactly(tmp_path_factory, rows, form):
 
 
 @pytest.mark.parametrize("labels_from", ["auto", "metadata", "folders"])
-def test_folders_without_what_is_needed_are_refused(folder, picture, labels_from):
+def test_folders_without_pictures_or_metadata_are_refused(folder, picture, labels_from):
     sentence = "has no metadata.csv" if labels_from == "metadata" else "holds no pictures"
     with pytest.raises(InputError, match=sentence):
         read_folder(folder, labels_from=labels_from, rejects=Rejects())
@@ -455,7 +461,7 @@ def test_folders_without_what_is_needed_are_refused(folder, picture, labels_from
         read_folder(folder, labels_from=labels_from, rejects=Rejects())
 
 
-def test_labels_without_any_picture(folder):
+def test_metadata_without_pictures_are_refused(folder):
     write_csv(folder, METADATA[:1])
     with pytest.raises(InputError, match=r"holds no pictures .* metadata\.csv alone is not enough"):
         read_folder(folder, rejects=Rejects())
@@ -469,7 +475,7 @@ def test_strict_refuses_the_first_unlabelled_picture(folder, picture):
 
 
 @pytest.mark.data
-def test_a_thousand_photos_by_metadata(data, folder):
+def test_metadata_label_a_thousand_photos(data, folder):
     images = sorted((data / "imagen_200x5" / "images").iterdir())
     rows = [
         {"file_name": f"photos/{p.name}", "labels": p.stem.split("_", 2)[2], "group": "", "time": ""} for p in images
@@ -494,7 +500,7 @@ def test_a_thousand_photos_by_metadata(data, folder):
         ("annotations/1.xml", "<annotation><object/></annotation>", "objects of Pascal VOC outside of a folder"),
     ],
 )
-def test_files_of_other_tools_are_named(folder, picture, name, content, tool):
+def test_annotation_files_of_other_tools_are_named(folder, picture, name, content, tool):
     picture(folder / "images" / "1.jpg")
     (folder / name).parent.mkdir(exist_ok=True)
     (folder / name).write_text(content)
@@ -502,7 +508,7 @@ def test_files_of_other_tools_are_named(folder, picture, name, content, tool):
         read_folder(folder, rejects=Rejects())
 
 
-def test_subjects_lie_beside_documents(folder):
+def test_subject_files_label_documents(folder):
     for name, content in {
         "a.txt": "waves",
         "a.tsv": "<http://y/p1>\tsea\n<http://y/p2>\n",
@@ -510,5 +516,5 @@ def test_subjects_lie_beside_documents(folder):
         "b.key": "dog",
     }.items():
         (folder / name).write_text(content)
-    assert listed(read_folder(folder, rejects=Rejects())) == {"a.txt": ("sea", "http://y/p2"), "b.txt": ("dog",)}
-    assert not any(listed(read_folder(folder, labels_from="none", rejects=Rejects())).values())
+    assert list_items(read_folder(folder, rejects=Rejects())) == {"a.txt": ("sea", "http://y/p2"), "b.txt": ("dog",)}
+    assert not any(list_items(read_folder(folder, labels_from="none", rejects=Rejects())).values())

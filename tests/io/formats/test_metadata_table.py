@@ -18,14 +18,14 @@ def folder(tmp_path, picture):
     return tmp_path
 
 
-def labels_of(folder, **options):
+def list_labels(folder, **options):
     return {p.id: p.labels for p in read_folder(folder, **{"rejects": Rejects(), **options})}
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 @pytest.mark.parametrize("delimiter", [",", ";"])
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
-def test_commas_or_semicolons_with_or_without_a_byte_order_mark(folder, encoding, delimiter, ending):
+def test_delimiters_encodings_and_line_ends_are_recognised(folder, encoding, delimiter, ending):
     with (folder / "metadata.csv").open("w", newline="", encoding=encoding) as stream:
         lines = csv.writer(stream, delimiter=delimiter, lineterminator=ending)
         lines.writerow(["file_name", "label", "group"])
@@ -36,9 +36,9 @@ def test_commas_or_semicolons_with_or_without_a_byte_order_mark(folder, encoding
     ]
 
 
-def test_labels_in_columns_by_semicolons_are_separated_by_commas(folder):
+def test_semicolon_tables_separate_labels_by_commas(folder):
     (folder / "metadata.csv").write_text('file_name;labels\n0.png;sea, sky\n1.png;"dog,cat"\n')
-    assert labels_of(folder) == {"0.png": ("sea", "sky"), "1.png": ("dog", "cat")}
+    assert list_labels(folder) == {"0.png": ("sea", "sky"), "1.png": ("dog", "cat")}
 
 
 @pytest.mark.parametrize(
@@ -53,13 +53,13 @@ def test_labels_in_columns_by_semicolons_are_separated_by_commas(folder):
     ],
 )
 @pytest.mark.parametrize("labels_from", ["auto", "metadata"])
-def test_a_file_without_rows_is_told(folder, name, text, labels_from):
+def test_empty_metadata_file_is_reported(folder, name, text, labels_from):
     (folder / name).write_text(text)
     with pytest.raises(InputError, match=rf"{name} has no rows; write one for each file, or remove the file"):
         read_folder(folder, labels_from=labels_from, rejects=Rejects())
 
 
-def test_rows_of_which_none_can_be_used_are_told(folder):
+def test_unusable_metadata_rows_are_reported(folder):
     """There is a metadata file, so that nobody should be told to write one."""
     (folder / "metadata.csv").write_text("file_name,labels\n" + "".join(f"{n}.png,\n" for n in range(len(NAMES))))
     with pytest.raises(InputError, match=r"no labelled pictures .* skipped at .*metadata\.csv:2 for picture without"):
@@ -69,13 +69,13 @@ def test_rows_of_which_none_can_be_used_are_told(folder):
         read_folder(folder, rejects=Rejects())
 
 
-def test_a_picture_of_a_format_that_is_not_read_is_listed_once(folder):
+def test_unsupported_picture_is_listed_once(folder):
     (folder / "9.cr2").write_bytes(b"content")
     (folder / ".hidden.cr2").write_bytes(b"content")
     names = ["0.png", "9.cr2", ".hidden.cr2", "gone.cr2"]
     (folder / "metadata.csv").write_text("file_name,labels\n" + "".join(f"{name},sea\n" for name in names))
     rejects = Rejects()
-    assert labels_of(folder, rejects=rejects) == {"0.png": ("sea",)}
+    assert list_labels(folder, rejects=rejects) == {"0.png": ("sea",)}
     listed = [(where.rpartition("/")[2], reason) for where, reason, _ in rejects.listed if ".png" not in where]
     assert listed == [
         ("9.cr2", "unsupported picture format"),
@@ -84,12 +84,12 @@ def test_a_picture_of_a_format_that_is_not_read_is_listed_once(folder):
     ]
 
 
-def test_a_picture_that_cannot_be_read_does_not_excuse_one_of_another_folder(folder):
+def test_rejected_picture_of_another_folder_excuses_no_row(folder):
     """The list of what is skipped may hold that of another collection, with the same ids."""
     rejects = Rejects()
     rejects.add("9.cr2", "unsupported picture format")
     (folder / "metadata.csv").write_text("file_name,labels\n0.png,sea\n9.cr2,sea\n")
-    labels_of(folder, rejects=rejects)
+    list_labels(folder, rejects=rejects)
     assert (f"{folder}/metadata.csv:3", "labels without a picture", "9.cr2") in rejects.listed
 
 
@@ -103,18 +103,18 @@ def test_a_picture_that_cannot_be_read_does_not_excuse_one_of_another_folder(fol
         '0.png,"sea;sky\n' + "1.png,sea\n" * 20_000,
     ],
 )
-def test_a_quote_that_is_not_closed_is_named_by_the_line_on_which_it_opens(folder, rows):
+def test_unclosed_quote_is_reported_with_its_first_line(folder, rows):
     (folder / "metadata.csv").write_text('file_name,labels\n3.png,"sea\nlion"\n\n' + rows)
     with pytest.raises(InputError, match=r"metadata\.csv:5 begins a row of malformed CSV \(.*\); close every quote"):
         read_folder(folder, rejects=Rejects())
 
 
-def test_a_quoted_text_may_hold_ends_of_lines_and_quotes(folder):
+def test_quoted_cells_hold_line_breaks_and_quotes(folder):
     (folder / "metadata.csv").write_text(
         'file_name,labels\r\n0.png,"sea\r\nlion;""big"" dog"\n1.png,5" disk\n\n2.png,"sky\n\n"\n3.png\n', newline=""
     )
     rejects = Rejects()
-    assert labels_of(folder, rejects=rejects) == {
+    assert list_labels(folder, rejects=rejects) == {
         "0.png": ("sea lion", '"big" dog'),
         "1.png": ('5" disk',),
         "2.png": ("sky",),

@@ -34,7 +34,7 @@ def write(tmp_path):
     return write
 
 
-def test_a_dense_file_by_hand(write):
+def test_dense_file_is_read_exactly(write):
     rows = read_mulan(write(HEAD + "1.5,1,'dark blue',0,1\n\n% why\n-2, 0 ,red,1,1\n"), rejects=Rejects())
     assert rows.feature_names == ["size", 'is "big"', "colour=dark blue", "colour=green"]
     assert isinstance(rows.X, np.ndarray)
@@ -44,13 +44,13 @@ def test_a_dense_file_by_hand(write):
     assert rows.ids == ["9", "12"]
 
 
-def test_a_sparse_file_by_hand(write):
+def test_sparse_file_is_read_exactly(write):
     rows = read_mulan(write(HEAD + "{4 1, 0 3,2 'dark blue'}\n{}\n{3 1,2 red}\n"), rejects=Rejects())
     assert rows.X.toarray().tolist() == [[3, 0, 1, 0], [0] * 4, [0] * 4]
     assert rows.Y.toarray().tolist() == [[1, 0], [0, 0], [0, 1]]
 
 
-def test_a_text_attribute_called_id_names_the_rows(write):
+def test_id_attribute_names_the_rows(write):
     rejects = Rejects()
     head = HEAD.replace("@attribute size", "@attribute ID string\n@attribute size")
     rows = read_mulan(write(head + "'a, b',1,1,red,0,1\nc,1,1,red,0,1\nc,1,1,red,0,1\n"), rejects=rejects)
@@ -59,7 +59,7 @@ def test_a_text_attribute_called_id_names_the_rows(write):
 
 
 @pytest.mark.parametrize("name", ["d-train.arff", "d-test.arff", "d-train-sparse.arff", "d-sparse.arff", "d.arff"])
-def test_the_xml_is_found_by_its_stem(write, name):
+def test_xml_is_found_by_its_stem(write, name):
     assert len(read_mulan(write(HEAD + "1,1,red,0,1\n", name), rejects=Rejects())) == 1
 
 
@@ -119,7 +119,7 @@ def test_broken_rows_are_skipped_counted_and_listed(write):
         ("@relation x\n@attribute sky {0,1}\n@attribute sea {0,1}\n@data\n0,1\n", XML, r"nothing to learn from"),
     ],
 )
-def test_files_that_cannot_be_used_are_refused_in_one_sentence(write, text, xml, sentence):
+def test_unusable_files_give_one_sentence(write, text, xml, sentence):
     with pytest.raises(InputError, match=sentence):
         read_mulan(write(text, xml=xml), rejects=Rejects())
 
@@ -145,7 +145,7 @@ cells = st.tuples(
 
 @settings(deadline=None)
 @given(rows=st.lists(cells, min_size=1, max_size=5))
-def test_dense_and_sparse_forms_say_the_same(tmp_path_factory, rows):
+def test_dense_and_sparse_forms_agree(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("mulan")
     (folder / "d.xml").write_text(XML)
     dense = [f"{a!r},{b:d},'{c}',{d:d},{e:d}" for a, b, c, d, e in rows]
@@ -167,7 +167,7 @@ def test_dense_and_sparse_forms_say_the_same(tmp_path_factory, rows):
     head=st.sampled_from([b"", HEAD.encode()]),
     text=st.one_of(st.binary(max_size=60), st.text("@data{}01,'\" \n%?attributexsky", max_size=90).map(str.encode)),
 )
-def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence, head, text):
+def test_any_bytes_give_rows_or_one_sentence(tmp_path_factory, result_or_sentence, head, text):
     folder = tmp_path_factory.mktemp("any")
     (folder / "d.xml").write_text(XML)
     (folder / "d.arff").write_bytes(head + text)
@@ -178,7 +178,7 @@ def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence
 
 @settings(deadline=None)
 @given(xml=st.one_of(st.binary(max_size=60), st.text("<>/labels name='\"&;!x", max_size=60).map(str.encode)))
-def test_any_xml_is_labels_or_one_sentence(tmp_path_factory, xml):
+def test_any_xml_gives_labels_or_one_sentence(tmp_path_factory, xml):
     folder = tmp_path_factory.mktemp("any")
     (folder / "d.xml").write_bytes(xml)
     (folder / "d.arff").write_text(HEAD + "1,1,red,0,1\n")
@@ -187,7 +187,7 @@ def test_any_xml_is_labels_or_one_sentence(tmp_path_factory, xml):
 
 
 @pytest.mark.data
-def test_corel5k(data):
+def test_corel5k_is_read(data):
     train = read_mulan(data / "corel5k_mulan" / "Corel5k-train-sparse.arff", rejects=Rejects())
     test = read_mulan(data / "corel5k_mulan" / "Corel5k-test-sparse.arff", rejects=Rejects())
     assert train.X.shape == (4500, 499)

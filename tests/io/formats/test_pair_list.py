@@ -30,7 +30,7 @@ def write(tmp_path):
     return write
 
 
-def test_every_id_gets_a_vector_of_its_own(write):
+def test_every_id_gets_its_own_feature(write):
     rows = read_pairs(write("b\tsea\nb\told  town\na\tsea\nb\tsea\n"), rejects=Rejects())
     assert isinstance(rows, FeatureTable)
     assert rows.ids == rows.feature_names == ["b", "a"]
@@ -39,7 +39,7 @@ def test_every_id_gets_a_vector_of_its_own(write):
     assert rows.Y.toarray().tolist() == [[1, 1], [0, 1]]
 
 
-def test_other_pairs_about_the_same_ids_align(write):
+def test_pairs_of_the_same_ids_align(write):
     train = read_pairs(write("a\tsea\nb\tsky\n"), rejects=Rejects())
     test = read_pairs(write("b\tsea\nc\tsea\n"), rejects=Rejects())
     aligned = align_table(test, train.label_names, train.feature_names)
@@ -47,7 +47,7 @@ def test_other_pairs_about_the_same_ids_align(write):
     assert aligned.unknown_features == 1
 
 
-def test_the_third_column_states_denies_or_says_nothing(write, caplog):
+def test_third_column_is_a_sign(write, caplog):
     rows = read_pairs(write("id\ttag\tweight\na\tsea\t2.5\na\tsky\t-1\na\tmoon\t0\nb\tsky\t1\n"), rejects=Rejects())
     assert rows.label_names == ["moon", "sea", "sky"]
     assert rows.Y.toarray().tolist() == [[0, 1, -1], [0, 0, 1]]
@@ -73,7 +73,7 @@ def test_broken_lines_are_skipped_counted_and_listed(write):
         read_pairs(write(text), rejects=Rejects(strict=True))
 
 
-def test_ids_that_are_pictures_make_a_collection_of_pictures(write, picture, tmp_path):
+def test_ids_of_pictures_give_a_source_of_pictures(write, picture, tmp_path):
     picture(tmp_path / "sub" / "a.png")
     picture(tmp_path / "b.png")
     picture(tmp_path.parent / "outside.png")
@@ -88,7 +88,7 @@ def test_ids_that_are_pictures_make_a_collection_of_pictures(write, picture, tmp
     assert rejects.counts == {"labels without a picture": 2, "denied label, which a picture cannot keep": 1}
 
 
-def test_an_empty_list_is_refused(write):
+def test_empty_list_is_refused(write):
     with pytest.raises(InputError, match="holds no pairs"):
         read_pairs(write("\n"), rejects=Rejects())
     with pytest.raises(InputError, match="no pairs are left"):
@@ -100,7 +100,7 @@ words = st.text("abcé犬 _", min_size=1, max_size=4).filter(lambda t: t == norm
 
 @settings(deadline=None)
 @given(pairs=st.lists(st.tuples(words, words, st.sampled_from([1, -1])), min_size=1, unique_by=lambda p: p[:2]))
-def test_valid_lists_come_back_exactly(tmp_path_factory, pairs):
+def test_valid_lists_are_read_exactly(tmp_path_factory, pairs):
     path = tmp_path_factory.mktemp("pairs") / "p.tsv"
     path.write_text("".join(f"{i}\t{label}\t{sign}\n" for i, label, sign in pairs), "utf-8")
     rows = read_pairs(path, rejects=Rejects())
@@ -112,7 +112,7 @@ def test_valid_lists_come_back_exactly(tmp_path_factory, pairs):
 
 @settings(deadline=None)
 @given(text=st.one_of(st.binary(max_size=60), st.text("ab\t\n1-. ", max_size=60).map(str.encode)))
-def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence, text):
+def test_any_bytes_give_rows_or_one_sentence(tmp_path_factory, result_or_sentence, text):
     path = tmp_path_factory.mktemp("any") / "p.tsv"
     path.write_bytes(text)
     rows = result_or_sentence(read_pairs, path, rejects=Rejects())
@@ -121,7 +121,7 @@ def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence
 
 
 @pytest.mark.data
-def test_mirflickr(data, write):
+def test_mirflickr_tags_are_read_as_pairs(data, write):
     pairs = []
     with (data / "mirflickr25k_tags" / "kv_dataset2.csv").open(encoding="utf-8", newline="") as stream:
         for _, number, _, tags in csv.reader(stream):
@@ -137,7 +137,7 @@ def test_mirflickr(data, write):
     assert abs(int(frequent.sum()) - 1_386) <= 3
 
 
-def test_couples_are_the_pairs_as_they_stand_and_those_of_wordnet(tmp_path: Path) -> None:
+def test_id_pairs_are_read_from_lists_and_wordnet(tmp_path: Path) -> None:
     file, rejects = tmp_path / "near.tsv", Rejects()
     file.write_text("id\tlabel\nb\ta\na\tb\t1\na\tc\t0\nbroken\n")
     assert list(read_id_pairs(file, rejects=rejects)) == [("b", "a"), ("a", "b")]
@@ -151,14 +151,14 @@ def test_couples_are_the_pairs_as_they_stand_and_those_of_wordnet(tmp_path: Path
     assert list(read_id_pairs(tmp_path, rejects=Rejects())) == [("n02084071", "n02083346")]
 
 
-def test_citations_are_pairs(tmp_path: Path) -> None:
+def test_citations_are_read_as_pairs(tmp_path: Path) -> None:
     (tmp_path / "papers.links.txt").write_text("a b\nc\nb c\n")
     rejects = Rejects()
     assert list(read_id_pairs(tmp_path / "papers.links.txt", rejects=rejects)) == [("a", "b"), ("b", "c")]
     assert rejects.counts == {"line that is not two documents": 1}
 
 
-def test_remarks_and_empty_lines_say_nothing_in_any_list(write, tmp_path):
+def test_comments_and_empty_lines_are_skipped_in_every_list(write, tmp_path):
     """The same lines in all lists of names; a name may begin with #."""
     lines = "# a remark\n\nid\tname\n#sea\tsky\n"
     assert read_pairs(write(lines), rejects=Rejects()).label_names == ["sky"]
@@ -169,6 +169,6 @@ def test_remarks_and_empty_lines_say_nothing_in_any_list(write, tmp_path):
     assert read_label_names(write(lines)) == ["id", "#sea"]
 
 
-def test_a_list_that_is_written_is_an_is_a_list_too(tmp_path):
+def test_written_pairs_are_read_as_a_hierarchy(tmp_path):
     write_id_pairs(tmp_path / "kinds.tsv", [("taxi", "car")])
     assert list(read_hierarchy(tmp_path / "kinds.tsv").pairs()) == [("taxi", "car")]

@@ -35,7 +35,7 @@ FULL = FeatureTable(
 )
 
 
-def same(a: FeatureTable, b: FeatureTable) -> bool:
+def are_equal(a: FeatureTable, b: FeatureTable) -> bool:
     """Equal to the last bit: arrays with their types, names and everything beside."""
     plain = ("label_names", "ids", "groups", "times", "counts", "feature_names", "dictionary", "augment")
     return (
@@ -59,9 +59,9 @@ def same(a: FeatureTable, b: FeatureTable) -> bool:
         replace(FULL, Y=abs(FULL.Y)),
     ],
 )
-def test_rows_come_back_exactly(tmp_path, rows):
+def test_rows_are_read_back_exactly(tmp_path, rows):
     write_parquet_rows(rows, tmp_path / "rows.parquet")
-    assert same(open_source(tmp_path / "rows.parquet"), rows)
+    assert are_equal(open_source(tmp_path / "rows.parquet"), rows)
 
 
 values = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -73,7 +73,7 @@ values = st.floats(width=32, allow_nan=False, allow_infinity=False)
     labels=st.data(),
     dense=st.booleans(),
 )
-def test_any_rows_come_back_exactly(tmp_path_factory, data, labels, dense):
+def test_any_rows_are_read_back_exactly(tmp_path_factory, data, labels, dense):
     X = np.array(data, np.float32)
     n = len(data)
     Y = labels.draw(st.lists(st.lists(st.sampled_from([-1, 0, 1]), min_size=2, max_size=2), min_size=n, max_size=n))
@@ -81,32 +81,32 @@ def test_any_rows_come_back_exactly(tmp_path_factory, data, labels, dense):
     rows = FeatureTable(X if dense else csr_matrix(X), csr_matrix(np.array(Y, np.int8)), ["é", "犬"], ids)
     path = tmp_path_factory.mktemp("rows") / "r.parquet"
     write_parquet_rows(rows, path)
-    assert same(open_source(path), rows)
+    assert are_equal(open_source(path), rows)
 
 
-def test_many_blocks_and_shards_are_one_table(tmp_path):
+def test_blocks_and_shards_are_one_table(tmp_path):
     n = 10_000
     rng = np.random.default_rng(0)
     X = csr_matrix((rng.random((n, 7)) * (rng.random((n, 7)) < 0.3)).astype(np.float32))
     Y = csr_matrix((rng.random((n, 5)) < 0.4).astype(np.int8))
     rows = FeatureTable(X, Y, list("abcde"), [f"r{i}" for i in range(n)])
     write_parquet_rows(rows, tmp_path / "whole.parquet")
-    assert same(open_source(tmp_path / "whole.parquet"), rows)
+    assert are_equal(open_source(tmp_path / "whole.parquet"), rows)
     for part in range(3):
         write_parquet_rows(
             rows.take(range(part * 4000, min(n, (part + 1) * 4000))), tmp_path / "shards" / f"{part}.parquet"
         )
-    assert same(open_source(tmp_path / "shards"), rows)
+    assert are_equal(open_source(tmp_path / "shards"), rows)
 
 
-def test_shards_that_do_not_belong_together_are_refused(tmp_path):
+def test_inconsistent_shards_are_refused(tmp_path):
     write_parquet_rows(FULL, tmp_path / "1.parquet")
     write_parquet_rows(replace(FULL, label_names=["b", "a", "c", "d"]), tmp_path / "2.parquet")
     with pytest.raises(InputError, match=r"2\.parquet has other columns or other notes than 1\.parquet"):
         open_source(tmp_path)
 
 
-def test_a_table_without_rows_is_refused(tmp_path):
+def test_table_without_rows_is_refused(tmp_path):
     path = table(tmp_path, labels=pa.array([], pa.list_(pa.string())))
     with pytest.raises(InputError, match=r"t\.parquet holds no rows"):
         open_source(path)
@@ -119,7 +119,7 @@ def table(tmp_path, name="t.parquet", metadata=None, **columns):
 
 
 @pytest.mark.parametrize("content", [{"indices": [[0]], "values": [[1.0]]}, {"path": ["a.png"]}])
-def test_shards_agree_on_the_type_of_their_labels(tmp_path, content):
+def test_shards_with_mixed_label_types_are_refused(tmp_path, content):
     """Numbers as texts and as numbers would become the same names, and class 7 another label than "seven"."""
     table(tmp_path, "1.parquet", label=["seven"], **content)
     table(tmp_path, "2.parquet", label=[7], **content)
@@ -127,7 +127,7 @@ def test_shards_agree_on_the_type_of_their_labels(tmp_path, content):
         open_source(tmp_path)
 
 
-def test_tables_of_others_are_read(tmp_path):
+def test_tables_of_other_programs_are_read(tmp_path):
     path = table(tmp_path, indices=[[4, 1], [0]], values=[[1.0, 2.0], [3.0]], label=["sea", None], split=["a", "b"])
     rows = open_source(path)
     assert rows.X.toarray().tolist() == [[0, 2, 0, 0, 1], [3, 0, 0, 0, 0]]
@@ -182,7 +182,7 @@ def test_broken_dense_rows_are_listed(tmp_path):
     assert rejects.counts == {"wrong number of features": 2, "value that is not finite": 1, "negative count": 1}
 
 
-def test_a_label_both_stated_and_denied_is_listed(tmp_path):
+def test_label_both_stated_and_denied_is_listed(tmp_path):
     path = table(tmp_path, features=[[1.0], [2.0]], labels=[["a"], ["a"]], negatives=[["a"], ["b"]])
     rejects = Rejects()
     rows = open_source(path, rejects=rejects)
@@ -190,7 +190,7 @@ def test_a_label_both_stated_and_denied_is_listed(tmp_path):
     assert rejects.counts == {"label both stated and denied": 1}
 
 
-def note(**changes):
+def make_note(**changes):
     sound = {"schema": 1, "n_features": 2, "counts": False, "label_names": ["a"], "feature_names": None}
     return {"wsabie": json.dumps(sound | changes)}
 
@@ -198,28 +198,28 @@ def note(**changes):
 @pytest.mark.parametrize(
     ("columns", "metadata", "sentence"),
     [
-        ({"indices": [[2]], "values": [[1.0]]}, note(), r"row 1 has feature 2 but the file promises 2 features"),
-        ({"features": [[1.0]]}, note(), r"no rows are left .* wrong number of features"),
+        ({"indices": [[2]], "values": [[1.0]]}, make_note(), r"row 1 has feature 2 but the file promises 2 features"),
+        ({"features": [[1.0]]}, make_note(), r"no rows are left .* wrong number of features"),
         ({"features": [["a"]]}, None, r"column 'features' of type list.*which is no list of numbers"),
         ({"features": [1.0]}, None, r"which is no list of numbers"),
         ({"indices": [[0]]}, None, r"has neither pictures .* nor features"),
         ({"features": [[1.0]]}, {"wsabie": "{"}, r"damaged notes under the key 'wsabie'"),
-        ({"features": [[1.0]]}, note(n_features=-1), r"damaged notes"),
-        ({"features": [[1.0]]}, note(label_names=["a", "a"]), r"damaged notes"),
-        ({"features": [[1.0]]}, note(feature_names=["x"]), r"damaged notes"),
-        ({"features": [[1.0]]}, note(dictionary=7), r"damaged notes"),
-        ({"features": [[1.0]]}, note(augment=-1), r"damaged notes"),
-        ({"features": [[1.0]]}, note(augment="2"), r"damaged notes"),
-        ({"features": [[1.0]]}, note(schema=2), r"damaged notes"),
+        ({"features": [[1.0]]}, make_note(n_features=-1), r"damaged notes"),
+        ({"features": [[1.0]]}, make_note(label_names=["a", "a"]), r"damaged notes"),
+        ({"features": [[1.0]]}, make_note(feature_names=["x"]), r"damaged notes"),
+        ({"features": [[1.0]]}, make_note(dictionary=7), r"damaged notes"),
+        ({"features": [[1.0]]}, make_note(augment=-1), r"damaged notes"),
+        ({"features": [[1.0]]}, make_note(augment="2"), r"damaged notes"),
+        ({"features": [[1.0]]}, make_note(schema=2), r"damaged notes"),
     ],
 )
-def test_tables_that_cannot_be_used(tmp_path, columns, metadata, sentence):
+def test_invalid_tables_are_refused(tmp_path, columns, metadata, sentence):
     path = table(tmp_path, metadata=metadata, labels=[["a"]], **columns)
     with pytest.raises(InputError, match=sentence):
         open_source(path)
 
 
-def test_a_table_without_the_column_asked_for(tmp_path):
+def test_missing_label_column_is_reported(tmp_path):
     path = table(tmp_path, features=[[1.0]], other=["a"])
     with pytest.raises(InputError, match=r"no column 'labels' or .* \(it has 'features', 'other'\)"):
         open_source(path)
@@ -230,7 +230,7 @@ def test_a_table_without_the_column_asked_for(tmp_path):
     assert open_source(path, label_column="other").label_names == ["a"]
 
 
-def test_pictures_stream_again_and_again(tmp_path):
+def test_pictures_are_streamed_repeatedly(tmp_path):
     n = 200
     path = table(
         tmp_path,
@@ -250,7 +250,7 @@ def test_pictures_stream_again_and_again(tmp_path):
     assert {p.labels for p in open_source(path, labels_from="none")} == {()}
 
 
-def test_hugging_face_form(tmp_path):
+def test_hugging_face_format_is_read(tmp_path):
     features = {"image": {"_type": "Image"}, "label": {"names": ["cat", "dog"], "_type": "ClassLabel"}}
     path = table(
         tmp_path,
@@ -264,7 +264,7 @@ def test_hugging_face_form(tmp_path):
     assert rejects.counts == {"label number out of range": 1}
 
 
-def test_paths_lead_to_files_beside_the_table_only(tmp_path, picture):
+def test_paths_lead_only_to_files_beside_the_table(tmp_path, picture):
     folder = tmp_path / "inner"
     picture(folder / "sub" / "a.png")
     picture(tmp_path / "outside.png")
@@ -292,7 +292,7 @@ def test_pictures_without_labels_and_duplicate_ids_are_listed(tmp_path):
         open_source(table(tmp_path, image=[b"1"], labels=[[]]))
 
 
-def test_a_full_write_or_none(tmp_path, monkeypatch):
+def test_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
     write_parquet_rows(FULL, tmp_path / "r.parquet")
     old_content = (tmp_path / "r.parquet").read_bytes()
     monkeypatch.setattr(FeatureTable, "take", lambda self, index: 1 / 0)
@@ -304,7 +304,7 @@ def test_a_full_write_or_none(tmp_path, monkeypatch):
 
 @settings(deadline=None, max_examples=60)
 @given(at=st.integers(0, 10**6), byte=st.integers(0, 255), cut=st.booleans())
-def test_damaged_files_are_read_or_refused_in_one_sentence(tmp_path_factory, result_or_sentence, at, byte, cut):
+def test_damaged_files_give_rows_or_one_sentence(tmp_path_factory, result_or_sentence, at, byte, cut):
     path = tmp_path_factory.mktemp("damaged") / "r.parquet"
     write_parquet_rows(FULL, path)
     content = bytearray(path.read_bytes())
@@ -318,7 +318,7 @@ def test_damaged_files_are_read_or_refused_in_one_sentence(tmp_path_factory, res
 
 @settings(deadline=None)
 @given(at=st.integers(0, 10**6), byte=st.integers(0, 255), cut=st.booleans())
-def test_damaged_pictures_are_read_or_refused_in_one_sentence(tmp_path_factory, result_or_sentence, at, byte, cut):
+def test_damaged_pictures_give_items_or_one_sentence(tmp_path_factory, result_or_sentence, at, byte, cut):
     folder = tmp_path_factory.mktemp("damaged")
     structs = [{"bytes": b"1", "path": "a.png"}, {"bytes": None, "path": "b.png"}, None]
     path = table(folder, image=structs, labels=[["a"], ["b"], ["a", "b"]], id=["x", "y", "z"], group=["g", None, "h"])
@@ -340,9 +340,7 @@ cells = st.one_of(st.none(), st.text(max_size=3), st.sampled_from(["../a.png", "
     rows=st.lists(st.tuples(cells, cells, cells, cells), min_size=1, max_size=4),
     form=st.sampled_from(["image", "path"]),
 )
-def test_any_words_beside_pictures_are_read_or_refused_in_one_sentence(
-    tmp_path_factory, result_or_sentence, rows, form
-):
+def test_any_texts_beside_pictures_give_items_or_one_sentence(tmp_path_factory, result_or_sentence, rows, form):
     names, ids, labels, groups = map(list, zip(*rows, strict=True))
     pictures = [{"bytes": None, "path": name} for name in names] if form == "image" else names
     path = table(tmp_path_factory.mktemp("any"), **{form: pictures}, id=ids, tags=labels, group=groups)
@@ -353,7 +351,7 @@ def test_any_words_beside_pictures_are_read_or_refused_in_one_sentence(
         assert all(picture.labels for picture in items)
 
 
-def test_pictures_come_back_exactly(tmp_path, picture, monkeypatch):
+def test_pictures_are_read_back_exactly(tmp_path, picture, monkeypatch):
     monkeypatch.setattr(parquet_images, "_GROUP_BYTES", 90)
     file = picture(tmp_path / "a.png")
     pictures = [
@@ -369,13 +367,13 @@ def test_pictures_come_back_exactly(tmp_path, picture, monkeypatch):
     assert not (tmp_path / "q.parquet").exists()
 
 
-def test_dense_rows_of_an_array_type_are_lists(tmp_path):
+def test_tensor_columns_are_read_as_dense_rows(tmp_path):
     tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(np.arange(4, dtype=np.float32).reshape(2, 2))
     path = table(tmp_path, features=tensors, labels=[["a"], ["b"]])
     assert open_source(path).X.tolist() == [[0, 1], [2, 3]]
 
 
-def test_rows_behind_others_are_told_by_their_own_numbers(tmp_path):
+def test_skipped_rows_keep_row_numbers(tmp_path):
     """Whole groups of rows, and files, are passed over unread."""
     for name, n in (("a", 10), ("b", 5)):
         pq.write_table(pa.table({"id": [f"{name}{i}" for i in range(1, n + 1)]}), tmp_path / f"{name}.parquet", 3)

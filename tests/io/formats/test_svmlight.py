@@ -36,7 +36,7 @@ def read_svmlight(path, *, n_features=None, **options):
     return SvmlightStream(path, **options).read_all(n_features)
 
 
-def test_an_xc_file_by_hand(write):
+def test_xc_file_is_read_exactly(write):
     rows = read_svmlight(write(XC), rejects=Rejects())
     assert rows.X.toarray().tolist() == [[0, 0.5, 0, 0, 2], [1, 0, 0, 0, 0], [0] * 5]
     assert rows.Y.toarray().tolist() == [[1, 0, 0, 1], [0] * 4, [0, 0, 1, 0]]
@@ -45,25 +45,25 @@ def test_an_xc_file_by_hand(write):
     assert (rows.X.dtype, rows.Y.dtype, rows.counts) == (np.float32, np.int8, False)
 
 
-def test_plain_svmlight_takes_labels_and_features_as_they_are_written(write):
+def test_plain_svmlight_keeps_label_and_feature_numbers(write):
     rows = read_svmlight(write("# made by hand\n-1 1:1\n\n+1 3:2 # last\n"), rejects=Rejects())
     assert rows.label_names == ["-1", "1"]
     assert rows.X.toarray().tolist() == [[0, 1, 0, 0], [0, 0, 0, 2]]
     assert rows.ids == ["2", "4"]
 
 
-def test_the_width_of_a_plain_file_can_be_given_and_is_never_cut(write):
+def test_plain_file_is_widened_and_never_cut(write):
     assert read_svmlight(write("1 3:1\n"), n_features=9, rejects=Rejects()).X.shape == (1, 9)
     assert read_svmlight(write("1 3:1\n"), n_features=2, rejects=Rejects()).X.shape == (1, 4)
 
 
-def test_names_come_from_the_file_beside(write):
+def test_label_names_come_from_the_file_beside(write):
     write("sea\n  old   town\nsea\nmoon\n", "labels.txt")
     assert read_svmlight(write(XC), rejects=Rejects()).label_names == ["sea", "old town", "sea (2)", "moon"]
     assert read_svmlight(write("3 1:1\n"), rejects=Rejects()).label_names[3] == "moon"
 
 
-def test_names_that_do_not_fit_are_refused(write):
+def test_wrong_number_of_label_names_is_refused(write):
     write("sea\nmoon\n", "Yf.txt")
     with pytest.raises(InputError, match=r"Yf\.txt holds 2 label names but .* promises 4 labels"):
         read_svmlight(write(XC), rejects=Rejects())
@@ -74,7 +74,7 @@ def test_names_that_do_not_fit_are_refused(write):
         read_svmlight(write(XC), rejects=Rejects())
 
 
-def test_gzip_and_tiny_blocks_change_nothing(write, monkeypatch):
+def test_gzip_and_small_blocks_change_nothing(write, monkeypatch):
     text = "7 9 4\n" + "".join(f"{i % 4} " + " ".join(f"{j}:{j}.{i}" for j in range(i, 9)) + "\n" for i in range(7))
     plain = compute_fingerprint(read_svmlight(write(text), rejects=Rejects()))
     assert (
@@ -99,12 +99,12 @@ def test_gzip_and_tiny_blocks_change_nothing(write, monkeypatch):
         ("1 5:nan\n", r"no rows are left .*data\.txt:1 for value that is not finite \(5:nan\)"),
     ],
 )
-def test_a_lying_header_and_an_empty_file_are_refused(write, text, sentence):
+def test_wrong_header_and_empty_file_are_refused(write, text, sentence):
     with pytest.raises(InputError, match=sentence):
         read_svmlight(write(text), rejects=Rejects())
 
 
-def test_blank_lines_at_the_end_are_no_lie(write):
+def test_blank_lines_at_the_end_are_ignored(write):
     assert read_svmlight(write(XC + "\n \n"), rejects=Rejects()).ids == ["2", "3", "4"]
 
 
@@ -135,7 +135,7 @@ def test_broken_rows_are_skipped_counted_and_listed(write):
 @pytest.mark.parametrize("n", [1, 3_000])
 @pytest.mark.parametrize("end", ["", " \r", " # 8:1 8:1"])
 @pytest.mark.parametrize("tail", ["", "\n0 1:1\n"])
-def test_a_feature_given_twice_is_named(write, n, end, tail):
+def test_repeated_feature_is_listed(write, n, end, tail):
     line = "0,1 " + " ".join(f"{j}:1" for j in range(9, 9 + n)) + " 007:.5 7:2"
     rejects = Rejects()
     read_svmlight(write(f"1 2:1\n{line}{end}{tail}"), rejects=rejects)
@@ -147,14 +147,14 @@ def test_strict_refuses_the_first_broken_row(write):
         read_svmlight(write(BROKEN), rejects=Rejects(strict=True))
 
 
-def test_more_broken_rows_than_a_batch_lists(write):
+def test_more_broken_rows_than_a_batch_are_counted(write):
     rejects = Rejects()
     rows = read_svmlight(write("1 1:1\n" + "y\n" * 5000 + "1 2:1\n"), rejects=rejects)
     assert rows.ids == ["1", "5002"]
     assert rejects.counts == {"malformed label": 5000}
 
 
-def test_a_line_larger_than_the_batch(write, monkeypatch):
+def test_line_longer_than_the_batch_is_read(write, monkeypatch):
     new = svmlight.allocate_batch
     monkeypatch.setattr(svmlight, "allocate_batch", lambda **sizes: new(rows=2, labels=1, features=1))
     monkeypatch.setattr(svmlight, "_doubled", lambda b: new(2, 2 * len(b.labels), 2 * len(b.indices)))
@@ -163,13 +163,13 @@ def test_a_line_larger_than_the_batch(write, monkeypatch):
     assert rows.Y.toarray().tolist() == [[1, 1, 1], [0, 1, 0]]
 
 
-def test_values_near_a_rounding_boundary(write):
+def test_values_near_a_rounding_boundary_are_read_exactly(write):
     number = "1.0000000596046447753906250001"
     rows = read_svmlight(write(f"1 1:{number} 7:1\n2 3:1 2:{number}\n"), rejects=Rejects())
     assert rows.X.data.tolist() == [np.float32(float(number)), 1, np.float32(float(number)), 1]
 
 
-def test_the_rate_is_reported(write, caplog):
+def test_reading_rate_is_reported(write, caplog):
     steps = []
 
     class Recorder:
@@ -189,7 +189,7 @@ def test_the_rate_is_reported(write, caplog):
     assert "MB/s" in caplog.text
 
 
-def test_what_scikit_learn_writes_is_read_as_scikit_learn_reads_it(tmp_path):
+def test_files_of_scikit_learn_are_read_alike(tmp_path):
     rng = np.random.default_rng(0)
     X = csr_matrix(rng.normal(size=(40, 30)) * (rng.random((40, 30)) < 0.2))
     Y = csr_matrix(rng.random((40, 6)) < 0.3)
@@ -210,7 +210,7 @@ rows_of_text = st.lists(
 
 @settings(deadline=None)
 @given(rows=rows_of_text, shuffle=st.randoms(use_true_random=False))
-def test_valid_files_come_back_exactly(tmp_path_factory, rows, shuffle):
+def test_valid_files_are_read_exactly(tmp_path_factory, rows, shuffle):
     path = tmp_path_factory.mktemp("xc") / "a.txt"
     lines = [f"{len(rows)} 10 6"]
     for labels, features in rows:
@@ -226,7 +226,7 @@ def test_valid_files_come_back_exactly(tmp_path_factory, rows, shuffle):
 
 @settings(deadline=None)
 @given(text=st.one_of(st.binary(max_size=80), st.text("0123456789:,. -\n#en", max_size=80).map(str.encode)))
-def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence, text):
+def test_any_bytes_give_rows_or_one_sentence(tmp_path_factory, result_or_sentence, text):
     path = tmp_path_factory.mktemp("any") / "a.txt"
     path.write_bytes(text)
     rows = result_or_sentence(read_svmlight, path, rejects=Rejects())
@@ -241,7 +241,7 @@ def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence
     name=st.sampled_from(["labels.txt", "Yf.txt"]),
     headed=st.booleans(),
 )
-def test_any_bytes_are_names_of_labels_or_one_sentence(tmp_path_factory, result_or_sentence, text, name, headed):
+def test_any_bytes_give_label_names_or_one_sentence(tmp_path_factory, result_or_sentence, text, name, headed):
     folder = tmp_path_factory.mktemp("any")
     (folder / "a.txt").write_text(f"{'2 3 2' if headed else ''}\n0,1 0:1\n1 2:1\n".lstrip())
     (folder / name).write_bytes(text)
@@ -252,14 +252,14 @@ def test_any_bytes_are_names_of_labels_or_one_sentence(tmp_path_factory, result_
         assert all(label == normalise_label_name(label) and label for label in rows.label_names)
 
 
-def test_only_a_first_line_of_sizes_tells_the_width(write):
+def test_only_a_size_header_fixes_the_width(write):
     for name, text, has_sizes in (("xc.txt", XC, True), ("plain.txt", XC.split("\n", 1)[1], False)):
         path = write(text, name)
         (part,) = open_unlabelled_rows(path, Rejects(), n_features=2)
         assert (read_svmlight(path, rejects=Rejects()).open_width, part.open_width) == (not has_sizes, not has_sizes)
 
 
-def test_unlabelled_rows_are_as_wide_as_they_need(write):
+def test_unlabelled_rows_are_as_wide_as_needed(write):
     (part,) = open_unlabelled_rows(write("0 0:1 7:2\n1 2:1\n", "rows.txt"), Rejects(), n_features=3)
     assert part.X.shape == (2, 8)
     assert part.X.toarray()[0, 7] == 2

@@ -26,7 +26,7 @@ ROWS = make_rows(
 )
 
 
-def test_a_file_by_hand(tmp_path):
+def test_written_file_has_the_expected_text(tmp_path):
     write_svmlight_rows(ROWS, tmp_path / "a.txt")
     assert (tmp_path / "a.txt").read_text() == "3 3 3\n0,2 1:0.1000000014901161 2:2\n \n1 0:-3\n"
     assert [file.name for file in tmp_path.iterdir()] == ["a.txt"]
@@ -41,7 +41,7 @@ values = st.floats(width=32, allow_nan=False, allow_infinity=False)
     Y=arrays(np.int8, (4, 5), elements=st.integers(0, 1)),
     is_dense=st.booleans(),
 )
-def test_rows_come_back_to_the_bit(tmp_path_factory, X, Y, is_dense):
+def test_written_rows_are_read_back_exactly(tmp_path_factory, X, Y, is_dense):
     path = tmp_path_factory.mktemp("xc") / "a.txt"
     names = ["sky", "sea", "señal, a sign", "2", "3"]
     write_svmlight_rows(make_rows(X if is_dense else csr_matrix(X), Y, names), path)
@@ -51,7 +51,7 @@ def test_rows_come_back_to_the_bit(tmp_path_factory, X, Y, is_dense):
     assert again.label_names == names
 
 
-def test_scikit_learn_reads_the_body(tmp_path):
+def test_scikit_learn_reads_the_written_rows(tmp_path):
     rng = np.random.default_rng(0)
     X = csr_matrix((rng.normal(size=(50, 20)) * (rng.random((50, 20)) < 0.2)).astype(np.float32))
     Y = rng.random((50, 7)) < 0.3
@@ -70,7 +70,7 @@ def test_explicit_negatives_are_not_written(tmp_path):
     assert (tmp_path / "a.txt").read_text() == "1 1 2\n1 0:1\n"
 
 
-def test_two_files_of_a_folder_share_their_names(tmp_path):
+def test_files_of_a_folder_share_label_names(tmp_path):
     rows = make_rows(ROWS.X, ROWS.Y.toarray(), ["sky", "sea", "ship"])
     write_svmlight_rows(rows, tmp_path / "train.txt")
     write_svmlight_rows(rows, tmp_path / "test.txt")
@@ -82,7 +82,7 @@ def test_two_files_of_a_folder_share_their_names(tmp_path):
 
 
 @pytest.mark.parametrize("make", [csr_matrix, np.asarray])
-def test_values_that_are_not_finite_are_refused(tmp_path, make):
+def test_nonfinite_values_are_refused(tmp_path, make):
     rows = make_rows(make(np.array([[1, np.inf]], np.float32)), [[1]])
     with pytest.raises(InputError, match="is not finite"):
         write_svmlight_rows(rows, tmp_path / "a.txt")

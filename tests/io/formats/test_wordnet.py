@@ -32,7 +32,7 @@ def wordnet(tmp_path):
     return tmp_path
 
 
-def test_a_synset_is_its_words_and_its_gloss(wordnet):
+def test_synset_becomes_a_document_of_words_and_gloss(wordnet):
     source = open_source(wordnet)
     assert (detect_source_kind(wordnet), detect_source_kind(wordnet / "data.noun"), source.modality) == (
         "glosses",
@@ -51,7 +51,7 @@ def test_a_synset_is_its_words_and_its_gloss(wordnet):
     assert [item.labels for item in open_source(wordnet / "data.noun", labels_from="none")] == [()] * 3
 
 
-def test_examples_may_be_left_out(wordnet):
+def test_examples_can_be_left_out(wordnet):
     (item,) = read_glosses(wordnet / "data.adj", examples=False, rejects=Rejects())
     assert item.content == b"abounding, galore | existing in abundance"
 
@@ -74,19 +74,19 @@ def test_bad_lines_are_listed(wordnet):
         list(iterate_is_a_pairs(wordnet))
 
 
-def test_a_folder_of_pictures_is_none_of_wordnet(wordnet, picture):
+def test_wordnet_folder_with_pictures_is_a_picture_folder(wordnet, picture):
     picture(wordnet / "fish" / "1.png")
     assert open_source(wordnet).modality == "pictures"
 
 
-def test_folders_without_pictures_beside_the_files_change_nothing(wordnet):
+def test_folders_without_pictures_beside_the_files_are_ignored(wordnet):
     """Debian's browser of WordNet leaves such files there."""
     (wordnet / "pixmaps").mkdir()
     (wordnet / "pixmaps" / "wn.xbm").write_text("#define wn_width 16")
     assert open_source(wordnet).modality == "documents"
 
 
-def test_all_of_wordnet():
+def test_complete_wordnet_is_read():
     folder = Path("/usr/share/wordnet")
     if not (folder / "data.noun").is_file():
         pytest.skip("WordNet (Debian's wordnet-base) is not installed")

@@ -31,7 +31,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     indent=st.sampled_from([None, 1]),
     ascii=st.booleans(),
 )
-def test_as_if_read_at_once(scratch: Path, lists, more, block: int, indent, ascii: bool) -> None:
+def test_elements_equal_those_of_a_whole_read(scratch: Path, lists, more, block: int, indent, ascii: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_values, "_BLOCK", block)
         scratch.write_text(json.dumps(more | lists, indent=indent, ensure_ascii=ascii), encoding="utf-8")
@@ -41,7 +41,7 @@ def test_as_if_read_at_once(scratch: Path, lists, more, block: int, indent, asci
 
 @example(b'{"a": [1], "c": [2]}')
 @given(st.binary(max_size=60) | st.text(alphabet='{}[]",:a1 ', max_size=30).map(str.encode))
-def test_any_bytes_are_read_or_refused_in_a_sentence(scratch: Path, result_or_sentence, content: bytes) -> None:
+def test_any_bytes_give_elements_or_one_sentence(scratch: Path, result_or_sentence, content: bytes) -> None:
     scratch.write_bytes(content)
     elements = result_or_sentence(lambda: list(iterate_elements(scratch, REQUESTED)))
     if elements is not None:
@@ -62,14 +62,14 @@ def test_any_bytes_are_read_or_refused_in_a_sentence(scratch: Path, result_or_se
         ("", "its end"),
     ],
 )
-def test_broken_files(tmp_path: Path, content: str, message: str) -> None:
+def test_broken_files_give_one_sentence(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "a.json").write_text(content)
     with pytest.raises(InputError, match=message) as caught:
         list(iterate_elements(tmp_path / "a.json", REQUESTED))
     assert "\n" not in str(caught.value)
 
 
-def test_an_element_may_not_be_endless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_element_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_values, "LONGEST", 1000)
     monkeypatch.setattr(json_values, "_BLOCK", 100)
     (tmp_path / "a.json").write_text('{"a": ["' + "x" * 9000 + '"]}')
@@ -77,6 +77,6 @@ def test_an_element_may_not_be_endless(tmp_path: Path, monkeypatch: pytest.Monke
         list(iterate_elements(tmp_path / "a.json", REQUESTED))
 
 
-def test_gzip(tmp_path: Path) -> None:
+def test_gzip_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.json.gz").write_bytes(gzip.compress(b'{"a": [1]}'))
     assert list(iterate_elements(tmp_path / "a.json.gz", REQUESTED)) == [("a", 1)]

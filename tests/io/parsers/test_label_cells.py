@@ -15,7 +15,7 @@ from wsabie.io.parsers.text_tables import normalise_columns
 from wsabie.vocabulary.label_names import normalise_label_name
 
 
-def read(cells, name="tags"):
+def read_cells(cells, name="tags"):
     reader = LabelCellReader(name).inspect(cells)
     return [tuple(label.strip() for label in reader.read_labels(cell, "here")) for cell in cells]
 
@@ -37,24 +37,24 @@ def read(cells, name="tags"):
         (["a, b, ", "b, c, ", "c; d, a, "], [("a", "b", ""), ("b", "c", ""), ("c; d", "a", "")]),
     ],
 )
-def test_no_single_cell_decides_for_a_column(cells, labels):
-    assert read(cells) == labels
+def test_separator_is_chosen_by_the_whole_column(cells, labels):
+    assert read_cells(cells) == labels
 
 
-def test_a_column_for_one_label_is_not_split():
-    assert read(["a;b", "b;c"], "label") == [("a;b",), ("b;c",)]
-    assert read(["['a', 'b']", "[]"], "label") == [("a", "b"), ()]
+def test_column_of_single_labels_is_not_split():
+    assert read_cells(["a;b", "b;c"], "label") == [("a;b",), ("b;c",)]
+    assert read_cells(["['a', 'b']", "[]"], "label") == [("a", "b"), ()]
 
 
 @pytest.mark.parametrize("values", [["elk", "sea gull"], ["it's", 'the "big" one'], ["a, b", "c;d|e"], ["é", "犬"], []])
 @pytest.mark.parametrize("write", [json.dumps, repr, lambda v: str(np.array(v, object)), partial(json.dumps, indent=1)])
-def test_lists_are_lists_in_every_notation(values, write):
-    assert read([write(values), "['other']"]) == [tuple(values), ("other",)]
+def test_list_notations_are_lists(values, write):
+    assert read_cells([write(values), "['other']"]) == [tuple(values), ("other",)]
 
 
 @pytest.mark.parametrize("write", [set, tuple, lambda v: json.dumps({"choices": v})])
 def test_sets_tuples_and_choices_are_lists(write):
-    assert [set(labels) for labels in read([str(write(["elk", "bog"]))])] == [{"elk", "bog"}]
+    assert [set(labels) for labels in read_cells([str(write(["elk", "bog"]))])] == [{"elk", "bog"}]
 
 
 @pytest.mark.parametrize(
@@ -62,35 +62,35 @@ def test_sets_tuples_and_choices_are_lists(write):
 )
 def test_brackets_alone_make_no_list(text):
     assert parse_label_list(text) is None
-    assert read([text], "label") == [(text,)]
+    assert read_cells([text], "label") == [(text,)]
 
 
 @settings(deadline=None)
 @given(st.text("[]{}()'\",;\\ ab1\n", max_size=30))
-def test_any_text_is_a_list_or_none(text):
+def test_any_text_gives_a_list_or_none(text):
     values = parse_label_list(text)
     assert values is None or all(isinstance(value, str | int | float | None) for value in values)
 
 
 @settings(deadline=None)
 @given(st.lists(st.text("ab ,;|&[]'\"", max_size=9), max_size=6), st.sampled_from(["tags", "label"]))
-def test_every_label_stands_in_its_cell(cells, name):
+def test_every_label_is_part_of_its_cell(cells, name):
     reader = LabelCellReader(name).inspect(cells)
     for cell in cells:
         assert all(label in cell for label in reader.read_labels(cell, "here"))
 
 
 @pytest.mark.parametrize("empty", ["nan", "NaN", "<NA>", "null", None, float("nan"), "#N/A"])
-def test_what_programs_write_for_nothing_is_no_label(empty):
-    assert read(["elk;bog", empty, "bog"])[1] == ()
+def test_empty_values_of_programs_are_no_labels(empty):
+    assert read_cells(["elk;bog", empty, "bog"])[1] == ()
 
 
-def test_numbers_that_mean_the_same():
-    assert read([["elk", 2019], 7, 7.0, "8"]) == [("elk", "2019"), ("7",), ("7",), ("8",)]
+def test_equal_numbers_give_one_label():
+    assert read_cells([["elk", 2019], 7, 7.0, "8"]) == [("elk", "2019"), ("7",), ("7",), ("8",)]
     with pytest.raises(InputError, match=r"holds 7.5, which is no label"):
-        read([7.5])
+        read_cells([7.5])
     with pytest.raises(InputError, match="holds the number 7 but the text 'elk'"):
-        read(["elk", 7], "label")
+        read_cells(["elk", 7], "label")
 
 
 @pytest.mark.parametrize(
@@ -105,11 +105,11 @@ def test_numbers_that_mean_the_same():
         ([[0, 1, 0], [2, 1]], [("0", "1", "0"), ("2", "1")]),
     ],
 )
-def test_vectors_of_0_and_1_are_no_numbers_of_labels(cells, labels):
-    assert read(cells) == labels
+def test_binary_vectors_become_column_numbers(cells, labels):
+    assert read_cells(cells) == labels
 
 
-def test_columns_of_0_and_1_are_labels():
+def test_binary_columns_become_labels():
     rows = [{"id": "1", "fox": "1", "moss": "0", "size": "3"}, {"id": "0", "fox": "0", "moss": "1", "size": "1"}]
     reader = find_flag_columns(rows)
     assert reader.columns == ["fox", "moss"]
@@ -118,7 +118,7 @@ def test_columns_of_0_and_1_are_labels():
     assert find_flag_columns([{"fox": [1], "moss": 1, "bog": 0}]).columns == ["moss", "bog"]
 
 
-def test_sentences_and_fragments_are_told(tmp_path, caplog):
+def test_sentences_and_fragments_are_reported(tmp_path, caplog):
     sentences = ["a view of a town, from a hill", "a dog that sleeps, on a mat", "one cat and a bowl"]
     with pytest.raises(
         InputError, match=r"column 'text' of .* holds sentences such as 'a view of a town, from a hill'"
@@ -134,13 +134,13 @@ def test_sentences_and_fragments_are_told(tmp_path, caplog):
     ]
 
 
-def test_names_of_columns_have_one_spelling():
+def test_column_names_have_one_spelling():
     assert normalise_columns([" File Name", "LABELS ", "Site "]) == ["file_name", "labels", "Site"]
     assert normalise_columns(["Tags", "tags"]) == ["Tags", "tags"]
 
 
 @pytest.mark.parametrize("name", ["el\u200bk", "\ufeffelk", "elk\u00ad", "\u202aelk", " elk\u2060"])
-def test_marks_that_nobody_sees_are_no_part_of_a_name(name):
+def test_invisible_marks_are_removed_from_names(name):
     assert normalise_label_name(name) == "elk"
 
 
@@ -166,8 +166,8 @@ def test_control_characters_are_refused(name):
         (["1.0", "2.5"], [("1.0",), ("2.5",)]),
     ],
 )  # fmt: skip
-def test_hierarchies_lines_arrays_and_objects_are_lists(cells, labels):
-    assert [tuple(name for name in names if name) for names in read(cells)] == labels
+def test_nested_lists_lines_and_objects_are_lists(cells, labels):
+    assert [tuple(name for name in names if name) for names in read_cells(cells)] == labels
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_hierarchies_lines_arrays_and_objects_are_lists(cells, labels):
         ("tags", ["#elk #bog", "#fox #bog", "#elk #fox"]),
     ],
 )
-def test_cells_that_look_like_several_labels_are_told(name, cells, tmp_path, caplog):
+def test_cells_with_several_labels_are_reported(name, cells, tmp_path, caplog):
     with caplog.at_level(logging.WARNING, logger="wsabie"):
         LabelCellReader(name).inspect(["great tit", "blue tit", "great owl"]).check(tmp_path)
         assert not caplog.records
@@ -193,7 +193,7 @@ def test_objects_are_refused(cell, tmp_path):
         LabelCellReader("tags").inspect([cell, "elk"]).check(tmp_path)
 
 
-def test_corners_of_boxes_and_ids_are_no_labels(caplog):
+def test_box_corners_and_ids_are_no_labels(caplog):
     rows = [{"file_name": "a", "xmin": 1, "y": 0, "image_id": 1, "iscrowd": 0}]
     assert find_flag_columns(rows) is None
     with caplog.at_level(logging.INFO, logger="wsabie"):
@@ -201,7 +201,7 @@ def test_corners_of_boxes_and_ids_are_no_labels(caplog):
     assert "labels are the names of the columns of 0 and 1: elk, bog" in caplog.text
 
 
-def test_a_number_among_lists_in_brackets_is_a_label() -> None:
+def test_number_among_bracketed_lists_is_a_label() -> None:
     cells = ["[sea, dog]", "[sea, cat]", 7, "[dog, cat]"]
     reader = LabelCellReader("labels").inspect(cells)
     assert [reader.read_labels(cell, "x:1") for cell in cells] == [

@@ -14,7 +14,7 @@ texts = st.text("ab \n\r", max_size=60).map(str.encode)
 
 
 @given(text=texts, size=st.integers(2, 40), packed=st.booleans())
-def test_blocks_are_the_file_in_whole_lines(tmp_path_factory, text, size, packed):
+def test_blocks_join_to_the_file_and_end_with_lines(tmp_path_factory, text, size, packed):
     path = tmp_path_factory.mktemp("text") / "a"
     path.write_bytes(gzip.compress(text) if packed else text)
     blocks = [block.tobytes() for block in iterate_line_blocks(path, size)]
@@ -23,26 +23,26 @@ def test_blocks_are_the_file_in_whole_lines(tmp_path_factory, text, size, packed
 
 
 @given(text=texts)
-def test_lines_are_numbered_from_one_and_lose_their_ends(tmp_path_factory, text):
+def test_lines_are_numbered_from_one_without_ends(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("text") / "a"
     path.write_bytes(text)
     expected = [line.rstrip(b"\r") for line in text.removesuffix(b"\n").split(b"\n")] if text else []
     assert list(iterate_numbered_lines(path)) == list(enumerate(expected, start=1))
 
 
-def test_head_unpacks(tmp_path):
+def test_read_head_decompresses_gzip(tmp_path):
     (tmp_path / "a").write_bytes(gzip.compress(b"0123456789"))
     assert read_head(tmp_path / "a", 4) == b"0123"
 
 
 @pytest.mark.parametrize("broken", [gzip.compress(b"a" * 1000, mtime=0)[:20], b"\x1f\x8bnonsense", b"\x1f\x8b"])
-def test_damaged_gzip_is_said_to_be_damaged(tmp_path, broken):
+def test_damaged_gzip_is_reported(tmp_path, broken):
     (tmp_path / "a.gz").write_bytes(broken)
     with pytest.raises(InputError, match=r"a\.gz is damaged or cut off gzip"):
         list(iterate_numbered_lines(tmp_path / "a.gz"))
 
 
-def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
+def test_endless_line_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("wsabie.io.parsers.text_files.LONGEST_LINE", 100)
     (tmp_path / "a").write_bytes(b"x\n" + b"y" * 300)
     with pytest.raises(InputError, match=r"a:2 has a line of more than"):
@@ -51,7 +51,7 @@ def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
         list(iterate_line_blocks(tmp_path / "a", 16))
 
 
-def test_what_the_system_refuses_is_explained(tmp_path):
+def test_system_errors_are_explained(tmp_path):
     nowhere = tmp_path / "nowhere"
     with (
         pytest.raises(InputError, match=r"there is no file or folder .*nowhere; check the name"),
@@ -63,7 +63,7 @@ def test_what_the_system_refuses_is_explained(tmp_path):
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path, packed):
+def test_byte_order_mark_is_removed(tmp_path, packed):
     text = "__label__sea wave\n__label__sky cloud\n".encode("utf-8-sig")
     path = tmp_path / "lines.txt"
     path.write_bytes(gzip.compress(text) if packed else text)

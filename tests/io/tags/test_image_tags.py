@@ -26,7 +26,7 @@ from wsabie.io.tags.xmp import NEW
 from wsabie.storage.rejects import RowError
 
 
-def test_a_file_that_exiftool_wrote():
+def test_file_of_exiftool_is_read():
     image_tags = read_image_tags(FILES / "iptc.jpg")
     assert image_tags.tags == {("Москва",): (IPTC,), ("sea",): (IPTC,)}
     assert (image_tags.source, image_tags.size, image_tags.orientation, image_tags.problems) == (
@@ -38,7 +38,7 @@ def test_a_file_that_exiftool_wrote():
     assert image_tags.date_taken == "2018-05-06T07:08:09+03:00"
 
 
-def test_the_sidecar_wins_over_the_picture_and_the_longer_name_over_the_shorter(tmp_path, picture):
+def test_sidecar_and_longer_name_win(tmp_path, picture):
     photo = picture(tmp_path / "a.jpg", xmp=packet("inside", ("x", "y")))
     assert read_image_tags(photo).names == ("inside", "y")
     assert read_image_tags(photo).paths == (("x", "y"),)
@@ -50,7 +50,7 @@ def test_the_sidecar_wins_over_the_picture_and_the_longer_name_over_the_shorter(
     assert read_image_tags(photo).source == tmp_path / "a.jpg.xmp"
 
 
-def test_removed_tags_stay_away_and_a_sidecar_without_a_word_of_tags_takes_none(tmp_path, picture):
+def test_removed_tags_stay_removed_and_empty_sidecars_remove_none(tmp_path, picture):
     photo = picture(tmp_path / "a.png", pnginfo=png_packet(packet("inside")))
     sidecar = tmp_path / "a.png.xmp"
     sidecar.write_bytes(packet())
@@ -62,7 +62,7 @@ def test_removed_tags_stay_away_and_a_sidecar_without_a_word_of_tags_takes_none(
         assert read_image_tags(photo).problems == ()
 
 
-def test_png_packed_or_behind_the_pixels(tmp_path, picture):
+def test_png_packets_are_read_compressed_or_after_the_pixels(tmp_path, picture):
     packed = picture(tmp_path / "a.png", pnginfo=png_packet(packet("packed"), zip=True))
     assert read_keywords(packed) == ("packed",)
     late = picture(tmp_path / "b.png")
@@ -86,7 +86,7 @@ def test_png_packed_or_behind_the_pixels(tmp_path, picture):
 
 
 @pytest.mark.parametrize("name", ["a.tif", "a.avif"])
-def test_other_formats_as_pillow_finds_it(tmp_path, picture, name):
+def test_other_formats_are_read_through_pillow(tmp_path, picture, name):
     if name == "a.avif" and not features.check("avif"):
         pytest.skip("Pillow was built without AVIF")
     options = {"tiffinfo": {700: packet("sea")}} if name == "a.tif" else {"xmp": packet("sea")}
@@ -95,7 +95,7 @@ def test_other_formats_as_pillow_finds_it(tmp_path, picture, name):
     assert read_keywords(photo) == ("sea",)
 
 
-def test_dates_come_from_the_sidecar_exif_and_the_packet_in_this_order(tmp_path, picture):
+def test_date_comes_from_sidecar_exif_or_packet_in_this_order(tmp_path, picture):
     exif = Image.Exif()
     exif[0x0112] = 8
     exif.get_ifd(0x8769)[0x9003] = "2001:02:03 04:05:06"
@@ -129,11 +129,11 @@ def test_dates_come_from_the_sidecar_exif_and_the_packet_in_this_order(tmp_path,
         (b"\x1c\x02\x19\x80\x04\0\0\0\x03sea", ["sea"]),
     ],
 )
-def test_character_sets_of_iptc(block, keywords):
+def test_iptc_character_sets_are_decoded(block, keywords):
     assert read_iptc_keywords(block) == keywords
 
 
-def test_keywords_of_a_heic_photo_count(tmp_path):
+def test_heic_keywords_are_labels(tmp_path):
     pillow_heif = pytest.importorskip("pillow_heif")
     photo = tmp_path / "IMG_1.HEIC"
     pillow_heif.from_pillow(Image.new("RGB", (64, 64))).save(photo, xmp=packet("sea", "dog"))
@@ -141,7 +141,7 @@ def test_keywords_of_a_heic_photo_count(tmp_path):
     assert [item.labels for item in open_source(tmp_path)] == [("sea", "dog")]
 
 
-def test_iptc_counts_where_no_packet_names_tags(tmp_path, picture):
+def test_iptc_counts_only_without_packet_tags(tmp_path, picture):
     caption = resource(0x03ED, b"abc", name=b"Caption")
     resource_block = caption + resource(0x0404, iptc(b"sea", b" sea ", b"sky", b""))
     photo = with_segments(picture, tmp_path / "a.jpg", resources(resource_block[:30]), resources(resource_block[30:]))
@@ -162,7 +162,7 @@ def test_iptc_counts_where_no_packet_names_tags(tmp_path, picture):
         b"8BIM\x04\x04\0\0\xff\xff\xff\xff",
     ],
 )
-def test_iptc_whose_lengths_lie(tmp_path, picture, broken):
+def test_iptc_with_wrong_lengths_is_refused(tmp_path, picture, broken):
     photo = with_segments(picture, tmp_path / "a.jpg", resources(broken))
     with pytest.raises(RowError, match="unreadable IPTC keywords"):
         read_keywords(photo)
@@ -170,14 +170,14 @@ def test_iptc_whose_lengths_lie(tmp_path, picture, broken):
 
 
 @given(st.binary(max_size=80))
-def test_any_resources_are_keywords_or_a_reason(content):
+def test_any_resources_give_keywords_or_a_reason(content):
     for head in (b"", b"8BIM\x04\x04\0\0\0\0\0" + bytes([len(content)]), b"\x1c\x02\x19"):
         for parse in (find_iptc_block, read_iptc_keywords):
             with suppress(RowError):
                 parse(head + content)
 
 
-def test_extended_xmp_in_any_order_of_its_parts(tmp_path, picture):
+def test_extended_xmp_is_read_in_any_order(tmp_path, picture):
     main, parts = extended(packet("far", ("a", "b")))
     assert len(parts) > 1
     photo = with_segments(picture, tmp_path / "a.jpg", main, *parts[::-1])
@@ -185,7 +185,7 @@ def test_extended_xmp_in_any_order_of_its_parts(tmp_path, picture):
 
 
 @pytest.mark.parametrize("fault", ["name", "missing", "twice", "length", "none"])
-def test_extended_xmp_that_is_not_whole(tmp_path, picture, fault):
+def test_incomplete_extended_xmp_is_refused(tmp_path, picture, fault):
     options = {"name": {"name": "0" * 32}, "length": {"total_bytes": 1 << 30}}.get(fault, {})
     main, parts = extended(packet("far"), **options)
     parts = {"missing": parts[1:], "twice": [*parts, parts[0]], "none": []}.get(fault, parts)
@@ -196,7 +196,7 @@ def test_extended_xmp_that_is_not_whole(tmp_path, picture, fault):
     assert [problem.reason for problem in read_image_tags(photo).problems] == ["unreadable extended XMP"]
 
 
-def test_what_is_damaged_is_listed_and_the_rest_comes(tmp_path, picture):
+def test_damaged_tags_are_listed_beside_readable_ones(tmp_path, picture):
     photo = with_segments(
         picture, tmp_path / "a.jpg", segment(b"\xe1", XMP_HEAD + b"<a"), resources(resource(0x0404, iptc(b"sea")))
     )
@@ -216,7 +216,7 @@ def test_what_is_damaged_is_listed_and_the_rest_comes(tmp_path, picture):
     assert [problem.reason for problem in image_tags.problems] == ["unreadable picture"]
 
 
-def test_a_missing_picture_a_long_name_and_a_folder_are_problems(tmp_path):
+def test_unreadable_paths_are_problems(tmp_path):
     for name in ("gone.jpg", "x" * 251 + ".jpg", "folder"):
         (tmp_path / "folder").mkdir(exist_ok=True)
         assert [problem.reason for problem in read_image_tags(tmp_path / name).problems] == ["unreadable picture"]
@@ -224,7 +224,7 @@ def test_a_missing_picture_a_long_name_and_a_folder_are_problems(tmp_path):
             read_keywords(tmp_path / name)
 
 
-def test_a_sidecar_that_may_not_be_read_is_listed(tmp_path, picture, monkeypatch):
+def test_unreadable_sidecar_is_listed(tmp_path, picture, monkeypatch):
     photo = picture(tmp_path / "a.jpg", xmp=packet("inside"))
     (tmp_path / "a.jpg.xmp").write_bytes(packet("beside"))
     monkeypatch.setattr(
@@ -236,7 +236,7 @@ def test_a_sidecar_that_may_not_be_read_is_listed(tmp_path, picture, monkeypatch
 
 
 @pytest.mark.parametrize("value", [1 << 30, "text"])
-def test_a_packet_of_another_type_in_tiff(tmp_path, picture, value):
+def test_tiff_packet_of_a_wrong_type_is_listed(tmp_path, picture, value):
     directory = TiffImagePlugin.ImageFileDirectory_v2()
     directory[700] = value
     directory.tagtype[700] = 2 if value == "text" else 4
@@ -247,7 +247,7 @@ def test_a_packet_of_another_type_in_tiff(tmp_path, picture, value):
     )
 
 
-def test_sidecars_that_lead_elsewhere_or_never_end_are_not_opened(tmp_path, picture):
+def test_foreign_or_endless_sidecars_are_not_opened(tmp_path, picture):
     photo = picture(tmp_path / "a.jpg", xmp=packet("inside"))
     secret = tmp_path / "secret"
     secret.write_bytes(packet("secret"))
@@ -281,7 +281,7 @@ def test_sidecars_that_lead_elsewhere_or_never_end_are_not_opened(tmp_path, pict
         b"RIFF\x04\0\0\0WEBP",
     ],
 )
-def test_lengths_that_lie_end_in_a_reason(tmp_path, content):
+def test_wrong_lengths_give_a_reason(tmp_path, content):
     photo = tmp_path / "a.jpg"
     photo.write_bytes(content)
     with pytest.raises(RowError, match="unreadable picture"):
@@ -289,7 +289,7 @@ def test_lengths_that_lie_end_in_a_reason(tmp_path, content):
     assert [problem.reason for problem in read_image_tags(photo).problems] == ["unreadable picture"]
 
 
-def test_a_file_cut_off_behind_its_packet_still_has_its_tags(tmp_path, picture):
+def test_file_cut_off_after_its_packet_keeps_tags(tmp_path, picture):
     for name, options in {"a.jpg": {"xmp": packet("sea")}, "a.png": {"pnginfo": png_packet(packet("sea"))}}.items():
         photo = picture(tmp_path / name, **options)
         content = photo.read_bytes()
@@ -298,7 +298,7 @@ def test_a_file_cut_off_behind_its_packet_still_has_its_tags(tmp_path, picture):
 
 
 @given(head=st.sampled_from([*MAGIC.values(), b"RIFF\0\1\0\0WEBP", b"\xff\xd8\xff\xe1"]), tail=st.binary(max_size=60))
-def test_any_bytes_are_metadata_or_a_reason(tmp_path_factory, head, tail):
+def test_any_bytes_give_metadata_or_a_reason(tmp_path_factory, head, tail):
     photo = tmp_path_factory.mktemp("any") / "a.jpg"
     photo.write_bytes(head + tail)
     with suppress(RowError):
@@ -308,7 +308,7 @@ def test_any_bytes_are_metadata_or_a_reason(tmp_path_factory, head, tail):
 
 @pytest.mark.parametrize("name", ["a.jpg", "a.png", "a.webp", "a.tif", "iptc.jpg"])
 @given(at=st.integers(0, 4000), byte=st.integers(0, 255))
-def test_a_flipped_byte_gives_tags_or_problems(tmp_path_factory, name, at, byte):
+def test_flipped_byte_gives_tags_or_problems(tmp_path_factory, name, at, byte):
     photo = tmp_path_factory.mktemp("flipped") / name
     if name == "iptc.jpg":
         shutil.copy(FILES / name, photo)

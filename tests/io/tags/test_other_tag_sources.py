@@ -18,7 +18,7 @@ def write_exif(path: Path, keywords: str, kind: str = "JPEG") -> Path:
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
-def test_keywords_of_windows_are_read_where_there_are_no_others(tmp_path: Path, kind: str) -> None:
+def test_windows_keywords_are_read_without_other_keywords(tmp_path: Path, kind: str) -> None:
     photo = write_exif(tmp_path / "1.img", "dog;sea  side;;Möwe; dog", kind)
     assert read_keywords(photo) == ("dog", "sea side", "Möwe")
     tags = read_image_tags(photo)
@@ -31,7 +31,7 @@ def test_keywords_of_windows_are_read_where_there_are_no_others(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("content", [b"", b"\0", b"d", b"\0\0\0\0", b"d\0;\0"])
-def test_broken_keywords_of_windows_do_no_harm(tmp_path: Path, content: bytes) -> None:
+def test_broken_windows_keywords_are_ignored(tmp_path: Path, content: bytes) -> None:
     exif = Image.Exif()
     exif[0x9C9E] = content
     Image.new("RGB", (40, 30)).save(tmp_path / "1.jpg", exif=exif)
@@ -39,7 +39,7 @@ def test_broken_keywords_of_windows_do_no_harm(tmp_path: Path, content: bytes) -
 
 
 @pytest.mark.parametrize("program", ["darktable", "_Digikam_Internal_Tags_", "Darktable"])
-def test_tags_that_programs_keep_for_themselves_are_no_labels(tmp_path: Path, program: str) -> None:
+def test_internal_tags_of_programs_are_no_labels(tmp_path: Path, program: str) -> None:
     photo = tmp_path / "1.jpg"
     Image.new("RGB", (40, 30)).save(photo)
     own = [(program, "changed"), (program, "format", "jpg"), "changed", "jpg", "format", program]
@@ -73,16 +73,16 @@ def make_block(*keywords: bytes, mark: bool = False) -> bytes:
         (b"sea\0", "sea"),
     ],
 )
-def test_keywords_are_read_in_the_encoding_that_they_have(content: bytes, keyword: str, mark: bool) -> None:
+def test_keywords_are_decoded_by_their_actual_encoding(content: bytes, keyword: str, mark: bool) -> None:
     assert read_iptc_keywords(make_block(content, "Köln".encode(), mark=mark)) == [keyword, "Köln"]
 
 
 @pytest.mark.parametrize("text", ["", "Möwe", "Ã–", "naïve", "\x81", "日本\x80"])
-def test_texts_without_a_sign_of_damage_stay(text: str) -> None:
+def test_undamaged_texts_stay(text: str) -> None:
     assert repair_encoding(text) == text
 
 
-def test_a_sidecar_in_another_encoding_says_what_to_do(tmp_path: Path) -> None:
+def test_sidecar_in_another_encoding_names_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "1.jpg.xmp").write_bytes("<a>café</a>".encode("latin-1"))
     (problem, *_) = [p for p in read_image_tags(tmp_path / "1.jpg").problems if p.reason == "unreadable sidecar"]
     assert problem.detail.endswith("; save the file as UTF-8")

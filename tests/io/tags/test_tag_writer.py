@@ -36,12 +36,12 @@ def read_other_bytes(path):
         return [*blocks, stream.read()]
 
 
-def pixels(path):
+def read_pixels(path):
     with Image.open(path) as image:
-        return image.size, image.mode, [frame(image, number) for number in range(getattr(image, "n_frames", 1))]
+        return image.size, image.mode, [read_frame(image, number) for number in range(getattr(image, "n_frames", 1))]
 
 
-def frame(image, number):
+def read_frame(image, number):
     image.seek(number)
     return image.tobytes()
 
@@ -73,16 +73,16 @@ FILE_OPTIONS = {
 
 
 @pytest.mark.parametrize("name", FILE_OPTIONS)
-def test_only_the_packet_changes_inside_a_picture(tmp_path, name):
+def test_embedding_changes_only_the_packet(tmp_path, name):
     path = draw_file(tmp_path / name, **FILE_OPTIONS[name])
-    old_tags, other_bytes, old_pixels = read_image_tags(path), read_other_bytes(path), pixels(path)
+    old_tags, other_bytes, old_pixels = read_image_tags(path), read_other_bytes(path), read_pixels(path)
     for tags in (TAGS, TAGS[:1], [*TAGS, *((f"tag {i}",) for i in range(99))]):
         assert write_embedded(path, tags)
         new_tags = read_image_tags(path)
         assert list(new_tags.tags) == tags
         assert new_tags[2:] == old_tags[2:]
         assert read_other_bytes(path) == other_bytes
-        assert pixels(path) == old_pixels
+        assert read_pixels(path) == old_pixels
         content = path.read_bytes()
         assert not write_embedded(path, tags[::-1])
         assert path.read_bytes() == content
@@ -91,7 +91,7 @@ def test_only_the_packet_changes_inside_a_picture(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["lossy.webp", "lossless.webp", "alpha.webp", "lossy_alpha.webp"])
-def test_the_header_of_webp_is_what_pillow_writes(tmp_path, name):
+def test_webp_header_equals_that_of_pillow(tmp_path, name):
     ours, theirs = (
         draw_file(tmp_path / name, **FILE_OPTIONS[name]),
         draw_file(tmp_path / "x.webp", **FILE_OPTIONS[name], xmp=packet("sea")),
@@ -100,14 +100,14 @@ def test_the_header_of_webp_is_what_pillow_writes(tmp_path, name):
     assert ours.read_bytes()[12:30] == theirs.read_bytes()[12:30]
 
 
-def test_the_packet_comes_behind_exif(tmp_path):
+def test_packet_follows_exif(tmp_path):
     path = draw_file(tmp_path / "a.jpg", exif=EXIF)
     write_embedded(path, ["sea"])
     content = path.read_bytes()
     assert content.index(b"JFIF") < content.index(b"Exif") < content.index(XMP_HEAD) < content.index(b"\xff\xdb")
 
 
-def test_pictures_of_the_packaged_collection(tmp_path):
+def test_packaged_pictures_take_tags(tmp_path):
     rows = pq.read_table(get_sample_path("emoji"), columns=["image"]).slice(300, 40).column("image").to_pylist()
     for number, content in enumerate(rows):
         path = tmp_path / f"{number}.webp"
@@ -117,36 +117,36 @@ def test_pictures_of_the_packaged_collection(tmp_path):
             if not path.exists():
                 with Image.open(BytesIO(content)) as image:
                     image.convert("RGB").save(path)
-            old_pixels, other_bytes = pixels(path), read_other_bytes(path)
+            old_pixels, other_bytes = read_pixels(path), read_other_bytes(path)
             assert write_embedded(path, TAGS)
             assert list(read_image_tags(path).tags) == TAGS
-            assert (pixels(path), read_other_bytes(path)) == (old_pixels, other_bytes)
+            assert (read_pixels(path), read_other_bytes(path)) == (old_pixels, other_bytes)
             with Image.open(path) as image:
                 assert image.info.get("xmp") or image.info.get("XML:com.adobe.xmp")
 
 
-def test_what_follows_the_picture_and_moves_stays(tmp_path):
+def test_animations_and_trailing_bytes_are_kept(tmp_path):
     images = [Image.effect_noise((9, 9), 40 + i) for i in range(3)]
     for name, options in {"a.webp": {"lossless": True}, "a.png": {}}.items():
         path = tmp_path / name
         images[0].save(path, save_all=True, append_images=images[1:], **options)
         path.write_bytes(path.read_bytes() + b"trailer")
-        old_pixels = pixels(path)
+        old_pixels = read_pixels(path)
         assert len(old_pixels[2]) == 3
         assert write_embedded(path, TAGS)
-        assert pixels(path) == old_pixels
+        assert read_pixels(path) == old_pixels
         assert path.read_bytes().endswith(b"trailer")
         assert list(read_image_tags(path).tags) == TAGS
 
 
-def test_several_pictures_in_a_jpeg_file_are_still_found(tmp_path):
+def test_multi_picture_jpegs_are_kept_or_refused(tmp_path):
     images = [Image.effect_noise((16, 16), 40 + i) for i in range(2)]
     path = tmp_path / "a.jpg"
     images[0].save(path, "MPO", save_all=True, append_images=images[1:])
-    old_pixels = pixels(path)
+    old_pixels = read_pixels(path)
     assert len(old_pixels[2]) == 2
     assert write_embedded(path, TAGS)
-    assert pixels(path) == old_pixels
+    assert read_pixels(path) == old_pixels
     content = path.read_bytes()
     at = content.index(b"\xff\xe1")
     end = at + 2 + int.from_bytes(content[at + 2 : at + 4], "big")
@@ -157,7 +157,7 @@ def test_several_pictures_in_a_jpeg_file_are_still_found(tmp_path):
         write_embedded(path, ["other"])
 
 
-def test_iptc_keywords_stay_and_count_no_more(tmp_path):
+def test_iptc_keywords_are_kept_but_overridden(tmp_path):
     path = tmp_path / "a.jpg"
     shutil.copy(FILES / "iptc.jpg", path)
     other_bytes = read_other_bytes(path)
@@ -166,7 +166,7 @@ def test_iptc_keywords_stay_and_count_no_more(tmp_path):
     assert read_other_bytes(path) == other_bytes
 
 
-def test_mode_and_time(tmp_path):
+def test_mode_and_time_are_kept(tmp_path):
     path = draw_file(tmp_path / "a.jpg")
     path.chmod(0o640)
     os.utime(path, (1_000_000_000, 1_000_000_000))
@@ -181,7 +181,7 @@ def test_mode_and_time(tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.jpg", "a.jpg.xmp"]
 
 
-def unwritable(folder, picture):
+def make_unwritable(folder, picture):
     """name -> (path, what the sentence says)"""
     far, near = (extended(packet("far")), extended(packet("far"), name="0" * 32))
     twice = segment(b"\xe1", XMP_HEAD + packet("one"))
@@ -218,8 +218,8 @@ def unwritable(folder, picture):
 @pytest.mark.parametrize("name", [
     "tiff", "gif", "text", "link", "missing", "cut", "odd", "bare", "unfilled", "broken", "far", "checksum", "twice"
 ])  # fmt: skip
-def test_pictures_that_are_not_written_into(tmp_path, picture, name):
-    path, sentence = unwritable(tmp_path, picture)[name]
+def test_unwritable_pictures_are_refused(tmp_path, picture, name):
+    path, sentence = make_unwritable(tmp_path, picture)[name]
     contents = {file: file.read_bytes() for file in tmp_path.iterdir()}
     with pytest.raises(InputError, match=sentence) as error:
         write_embedded(path, ["sea"])
@@ -227,7 +227,7 @@ def test_pictures_that_are_not_written_into(tmp_path, picture, name):
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == contents
 
 
-def test_extended_xmp_of_other_things_stays(tmp_path, picture):
+def test_unrelated_extended_xmp_is_kept(tmp_path, picture):
     main, parts = extended(packet("x").replace(b"dc:subject", b"dc:format").replace(b"hierarchicalSubject", b"private"))
     path = with_segments(picture, tmp_path / "a.jpg", main, *parts)
     other_bytes = read_other_bytes(path)
@@ -235,7 +235,7 @@ def test_extended_xmp_of_other_things_stays(tmp_path, picture):
     assert (list(read_image_tags(path).tags), read_other_bytes(path)) == (TAGS, other_bytes)
 
 
-def test_a_segment_of_jpeg_holds_64_kilobytes(tmp_path):
+def test_packets_above_64_kilobytes_are_refused_in_jpeg(tmp_path):
     many = [f"tag number {i}" for i in range(10_000)]
     path = draw_file(tmp_path / "a.jpg")
     content = path.read_bytes()
@@ -257,7 +257,7 @@ words = st.text("aé犬🎉<&>\"'/ ", min_size=1).filter(str.strip)
 
 @settings(max_examples=25)
 @given(tags=st.lists(st.lists(words, min_size=1, max_size=2), max_size=5), name=st.sampled_from(["a.jpg", "a.png"]))
-def test_beside_and_inside_say_the_same(tmp_path_factory, tags, name):
+def test_sidecar_and_embedded_tags_agree(tmp_path_factory, tags, name):
     path = draw_file(tmp_path_factory.mktemp("same") / name)
     write_embedded(path, tags)
     inside = read_image_tags(path)
@@ -267,7 +267,7 @@ def test_beside_and_inside_say_the_same(tmp_path_factory, tags, name):
     assert inside.problems == ()
 
 
-def test_where_a_sidecar_is_written(tmp_path):
+def test_sidecar_is_written_beside_the_picture(tmp_path):
     photo = tmp_path / "photo.jpg"
     assert write_sidecar(photo, []) is None
     assert write_sidecar(photo, ["sea"]) == tmp_path / "photo.jpg.xmp"
@@ -279,14 +279,14 @@ def test_where_a_sidecar_is_written(tmp_path):
     assert b"<rdf:li>sky" in (tmp_path / "photo.xmp").read_bytes()
 
 
-def test_tags_of_the_picture_are_taken_away_by_a_sidecar(tmp_path):
+def test_empty_sidecar_removes_embedded_tags(tmp_path):
     photo = draw_file(tmp_path / "a.jpg", xmp=packet("inside"))
     assert write_sidecar(photo, []) == tmp_path / "a.jpg.xmp"
     assert read_image_tags(photo).tags == {}
     assert write_sidecar(photo, []) is None
 
 
-def test_a_sidecar_that_cannot_be_understood_is_left_alone(tmp_path):
+def test_unreadable_sidecar_is_not_overwritten(tmp_path):
     photo, sidecar = tmp_path / "a.jpg", tmp_path / "a.jpg.xmp"
     for content in (b"<a/>", b"text", b"<!DOCTYPE a><a/>", b"<?xml version='1.0'?>\n<x:xmpmeta"):
         sidecar.write_bytes(content)
@@ -297,7 +297,7 @@ def test_a_sidecar_that_cannot_be_understood_is_left_alone(tmp_path):
     assert write_sidecar(photo, ["sea"]) == sidecar
 
 
-def test_nothing_is_written_through_a_link(tmp_path):
+def test_links_are_not_written_through(tmp_path):
     photo, sidecar, elsewhere = tmp_path / "a.jpg", tmp_path / "a.jpg.xmp", tmp_path / "else"
     elsewhere.write_bytes(packet("mine"))
     for target in (elsewhere, tmp_path / "gone"):
@@ -310,7 +310,7 @@ def test_nothing_is_written_through_a_link(tmp_path):
     assert not (tmp_path / "gone").exists()
 
 
-def test_a_name_that_cannot_be_written_leaves_everything_as_it_was(tmp_path):
+def test_unwritable_name_changes_nothing(tmp_path):
     photo = draw_file(tmp_path / "a.jpg")
     content = photo.read_bytes()
     for write in (write_sidecar, write_embedded):
@@ -321,7 +321,7 @@ def test_a_name_that_cannot_be_written_leaves_everything_as_it_was(tmp_path):
 
 
 @pytest.mark.parametrize("write", [write_sidecar, write_embedded])
-def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch, write):
+def test_failed_write_keeps_the_old_file(tmp_path, monkeypatch, write):
     photo = draw_file(tmp_path / "a.jpg")
     write(photo, ["old"])
     contents = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
@@ -333,7 +333,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch, write):
 
 @pytest.mark.parametrize("name", ["a.jpg", "a.png", "a.webp"])
 @given(at=st.integers(0, 3000), byte=st.integers(0, 255))
-def test_a_flipped_byte_is_written_around_or_refused(tmp_path_factory, name, at, byte):
+def test_flipped_byte_is_kept_or_refused(tmp_path_factory, name, at, byte):
     path = tmp_path_factory.mktemp("flipped") / name
     draw_file(path, **({"pnginfo": png_packet(packet("old"))} if name == "a.png" else {"xmp": packet("old")}))
     content = bytearray(path.read_bytes())

@@ -33,7 +33,7 @@ OURS = re.compile(
 )
 
 
-def said_by(name):
+def read_example(name):
     return (FILES / f"{name}.xmp").read_bytes()
 
 
@@ -50,23 +50,23 @@ def said_by(name):
         ("exiftool", [("place", "sea"), ("night sky",)], "2023-01-02T03:04:05"),
     ],
 )
-def test_what_programs_write(name, tags, expected_date):
-    packet = read_xmp_packet(said_by(name))
+def test_packets_of_common_programs_are_read(name, tags, expected_date):
+    packet = read_xmp_packet(read_example(name))
     assert list(packet.tags) == tags
     assert packet.date_taken == expected_date
     everywhere = {"digikam": 3}.get(name, 2)
     assert len(packet.tags[tags[-1]]) == everywhere
 
 
-def test_every_form_of_rdf():
+def test_every_form_of_rdf_is_read():
     expected = ["from an attribute > here", "alone", "a resource", "a description", "a value", "in <cdata> & more"]
-    assert [path[0] for path in read_xmp_packet(said_by("forms")).tags] == [*expected, "two lines"]
+    assert [path[0] for path in read_xmp_packet(read_example("forms")).tags] == [*expected, "two lines"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
 @pytest.mark.parametrize("name", ["lightroom", "darktable"])
-def test_every_encoding_and_what_surrounds_a_packet(name, encoding):
-    text = said_by(name).decode()
+def test_every_encoding_and_padding_is_read(name, encoding):
+    text = read_example(name).decode()
     declared = text.replace('encoding="UTF-8"', f'encoding="{encoding.removesuffix("-sig")[:6]}"')
     content = declared.encode(encoding) + b"\0" * 8
     assert read_xmp_packet(content) == read_xmp_packet(text.encode())
@@ -75,8 +75,8 @@ def test_every_encoding_and_what_surrounds_a_packet(name, encoding):
     written.decode("utf-8")
 
 
-def test_other_character_sets_are_read_when_they_are_declared():
-    text = said_by("lightroom").decode()
+def test_declared_character_sets_are_read():
+    text = read_example("lightroom").decode()
     packet = read_xmp_packet(b'<?xml version="1.0" encoding="ISO-8859-1"?>' + text.encode("latin-1"))
     assert ("place", "Germany", "Köln") in packet.tags
     for name in ("utf-7", "zip", "punycode", "x" * 10):
@@ -85,14 +85,14 @@ def test_other_character_sets_are_read_when_they_are_declared():
 
 
 @pytest.mark.parametrize("end", ["", "/"])
-def test_windows_paths_count_where_nothing_else_names_tags(end):
+def test_windows_paths_count_only_without_other_tags(end):
     name = f"http://ns.microsoft.com/photo/1.0{end} LastKeywordXMP"
     assert XmpPacket({name: ["a/b"]}).tags == {("a", "b"): ("MicrosoftPhoto:LastKeywordXMP",)}
     assert XmpPacket({name: ["a/b"], SUBJECT: []}).tags == {}
     assert XmpPacket({}).tags is None
 
 
-def test_a_keyword_that_ends_a_path_is_that_path():
+def test_keyword_that_ends_a_path_is_that_path():
     properties = {
         SUBJECT: ["sea", "bank", "dog"],
         HIERARCHY: ["money|bank", "river | bank", "sea", "||", "animal|dog|"],
@@ -100,7 +100,7 @@ def test_a_keyword_that_ends_a_path_is_that_path():
     assert list(XmpPacket(properties).tags) == [("sea",), ("money", "bank"), ("river", "bank"), ("animal", "dog")]
 
 
-def test_a_slash_in_a_name_is_told_by_the_other_properties():
+def test_slash_in_a_name_is_resolved_by_other_properties():
     properties = make_tag_properties(["AC/DC", ("music", "rock/pop")])
     assert properties[TAGS_LIST] == ["AC/DC", "music/rock/pop"]
     assert list(XmpPacket(properties).tags) == [("AC/DC",), ("music", "rock/pop")]
@@ -120,23 +120,23 @@ def test_a_slash_in_a_name_is_told_by_the_other_properties():
         ([("a", "b|c")], r"holds '\|', which separates the names of a path"),
     ],
 )
-def test_names_that_cannot_be_written(tags, sentence):
+def test_unwritable_names_are_refused(tags, sentence):
     with pytest.raises(InputError, match=sentence):
         make_tag_properties(["fine", *tags])
 
 
-def test_one_text_is_no_list_of_tags():
+def test_single_text_is_refused_as_a_list_of_tags():
     with pytest.raises(InputError, match="the tags are one text, 'sea'; give a list of them"):
         make_tag_properties("sea")
 
 
-def test_a_bar_in_a_name_is_kept_where_it_separates_nothing():
+def test_bar_in_a_name_is_kept():
     properties = make_tag_properties(["a|b", "sea"])
     assert properties == {SUBJECT: ["a|b", "sea"], HIERARCHY: ["sea"], TAGS_LIST: ["a|b", "sea"]}
     assert list(read_xmp_packet(replace_tags(NEW, properties)).tags) == [("a|b",), ("sea",)]
 
 
-def allowed(name):
+def is_writable(name):
     try:
         return bool(normalise_label_name(name)) and bool(make_tag_properties([(name, name)]))
     except InputError:
@@ -145,12 +145,12 @@ def allowed(name):
 
 names = st.one_of(
     st.text(min_size=1, max_size=12), st.text("<>&\"';]/ abc\u0301日本ابجד🎉\u200d👩‍🔬", min_size=1, max_size=8)
-).filter(allowed)
+).filter(is_writable)
 paths = st.lists(st.lists(names, min_size=1, max_size=3).map(tuple), max_size=6)
 
 
-@given(paths, st.sampled_from([NEW, *map(said_by, PROGRAMS)]))
-def test_what_is_written_is_read(tags, packet):
+@given(paths, st.sampled_from([NEW, *map(read_example, PROGRAMS)]))
+def test_written_tags_are_read_back(tags, packet):
     properties = make_tag_properties(tags)
     written = replace_tags(packet, properties) or packet
     tags_read = read_xmp_packet(written).tags
@@ -166,8 +166,8 @@ def test_what_is_written_is_read(tags, packet):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_everything_foreign_stays_byte_for_byte(name):
-    old = said_by(name)
+def test_other_properties_stay_byte_for_byte(name):
+    old = read_example(name)
     new = replace_tags(old, make_tag_properties(["new & old", ("a", "b")]))
     assert OURS.sub("", new.decode()) == OURS.sub("", old.decode())
     assert new != old
@@ -177,17 +177,17 @@ def test_everything_foreign_stays_byte_for_byte(name):
     assert OURS.sub("", empty.decode()) == OURS.sub("", old.decode())
 
 
-def test_the_order_of_tags_is_no_change():
-    old = said_by("lightroom")
+def test_order_of_tags_is_no_change():
+    old = read_example("lightroom")
     assert (
         replace_tags(old, make_tag_properties(["summer", ("place", "Germany", "Köln"), ("animal", "mammal", "dog")]))
         is None
     )
 
 
-def test_the_list_of_digikam_is_written_where_it_was():
-    assert b"digiKam" not in replace_tags(said_by("darktable"), make_tag_properties([("a", "b")]))
-    written = replace_tags(said_by("digikam"), make_tag_properties([("a", "b"), "c"])).decode()
+def test_digikam_list_is_written_only_if_present():
+    assert b"digiKam" not in replace_tags(read_example("darktable"), make_tag_properties([("a", "b")]))
+    written = replace_tags(read_example("digikam"), make_tag_properties([("a", "b"), "c"])).decode()
     assert re.sub(r"\s", "", written).count("<rdf:Seq><rdf:li>a/b</rdf:li><rdf:li>c</rdf:li></rdf:Seq>") == 1
 
 
@@ -206,7 +206,7 @@ RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
         'd:subject = "&lt;/>" /></r:RDF></a>',
     ],
 )
-def test_packets_in_odd_shapes(packet):
+def test_unusual_packets_are_rewritten(packet):
     written = replace_tags(packet.encode(), make_tag_properties(["sea", ("a", "b")]))
     assert list(read_xmp_packet(written).tags) == [("sea",), ("a", "b")]
     again = replace_tags(written, make_tag_properties(["sea"]))
@@ -214,7 +214,7 @@ def test_packets_in_odd_shapes(packet):
     assert replace_tags(again, make_tag_properties(["sea", ("a", "b")])) == written
 
 
-def test_ten_thousand_keywords():
+def test_ten_thousand_keywords_are_written():
     tags = [(f"animal {i % 100}", f"{i} & <{i}>") for i in range(10_000)]
     written = replace_tags(NEW, make_tag_properties(tags))
     assert list(read_xmp_packet(written).tags) == tags
@@ -245,7 +245,7 @@ def test_hostile_packets_are_refused(content, reason):
         assert bad.value.reason == reason
 
 
-def test_text_in_pieces_takes_time_by_its_length_and_not_by_its_square():
+def test_split_text_takes_linear_time():
     document = f'<r:RDF xmlns:r="{RDF}">' + ("x" * 50 + "<r:a/>") * 290_000 + "</r:RDF>"
     began = time.process_time()
     read_xmp_packet(document.encode())
@@ -253,8 +253,8 @@ def test_text_in_pieces_takes_time_by_its_length_and_not_by_its_square():
 
 
 @given(at=st.integers(0, 4000), byte=st.integers(0, 255), name=st.sampled_from(PROGRAMS))
-def test_a_flipped_byte_gives_tags_or_a_reason(at, byte, name):
-    content = bytearray(said_by(name))
+def test_flipped_byte_gives_tags_or_a_reason(at, byte, name):
+    content = bytearray(read_example(name))
     content[at % len(content)] = byte
     for call in (
         lambda: read_xmp_packet(bytes(content)),
@@ -276,5 +276,5 @@ def test_a_flipped_byte_gives_tags_or_a_reason(at, byte, name):
         ("", None),
     ],
 )
-def test_dates(text, date):
+def test_dates_are_parsed(text, date):
     assert parse_iso_date(text) == date

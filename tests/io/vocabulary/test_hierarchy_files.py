@@ -24,7 +24,7 @@ SYNSETS = """  1 This software and database is being provided to you, the LICENS
 """
 
 
-def written(folder: Path, text: str, name: str = "kinds.txt") -> Path:
+def write_list(folder: Path, text: str, name: str = "kinds.txt") -> Path:
     file = folder / name
     file.write_text(text, encoding="utf-8")
     return file
@@ -44,49 +44,51 @@ def written(folder: Path, text: str, name: str = "kinds.txt") -> Path:
         "\ufefftoad\tamphibian\nFrog\tAmphibian",
     ],
 )
-def test_lists_of_pairs(text, tmp_path):
-    kinds = read_hierarchy(written(tmp_path, text))
+def test_pair_lists_are_read(text, tmp_path):
+    kinds = read_hierarchy(write_list(tmp_path, text))
     assert sorted(kinds.pairs()) == [("frog", "amphibian"), ("toad", "amphibian")]
 
 
-def test_names_with_blanks_commas_and_in_other_scripts(tmp_path):
-    kinds = read_hierarchy(written(tmp_path, 'great white shark\tfish\n"Washington, D.C."\tcity\nжаба\tземноводные\n'))
+def test_names_may_have_blanks_commas_and_any_script(tmp_path):
+    kinds = read_hierarchy(
+        write_list(tmp_path, 'great white shark\tfish\n"Washington, D.C."\tcity\nжаба\tземноводные\n')
+    )
     assert kinds.parents("Great_White Shark") == ["fish"]
     assert kinds.parents("ЖАБА") == ["земноводные"]
-    in_csv = read_hierarchy(written(tmp_path, '"Washington, D.C.",city\n'))
+    in_csv = read_hierarchy(write_list(tmp_path, '"Washington, D.C.",city\n'))
     assert in_csv.parents("washington, d.c.") == ["city"]
 
 
-def test_the_parent_first_when_asked_for_and_in_imagenets_own_list(tmp_path):
-    assert read_hierarchy(written(tmp_path, "fish\tshark\n"), parent_first=True).parents("shark") == ["fish"]
-    assert read_hierarchy(written(tmp_path, "n02118333 n02119789\n")).parents("n02119789") == ["n02118333"]
-    assert read_hierarchy(written(tmp_path, "n02119789\tn02118333\n")).parents("n02119789") == ["n02118333"]
+def test_parent_first_is_an_option_and_imagenets_order(tmp_path):
+    assert read_hierarchy(write_list(tmp_path, "fish\tshark\n"), parent_first=True).parents("shark") == ["fish"]
+    assert read_hierarchy(write_list(tmp_path, "n02118333 n02119789\n")).parents("n02119789") == ["n02118333"]
+    assert read_hierarchy(write_list(tmp_path, "n02119789\tn02118333\n")).parents("n02119789") == ["n02118333"]
 
 
-def test_gzip(tmp_path):
+def test_gzip_is_read(tmp_path):
     file = tmp_path / "kinds.tsv.gz"
     file.write_bytes(gzip.compress(b"toad\tamphibian\n"))
     assert read_hierarchy(file).parents("toad") == ["amphibian"]
 
 
-def test_synsets_of_wordnet(tmp_path):
-    kinds = read_hierarchy(written(tmp_path, SYNSETS, "data.noun"))
+def test_wordnet_synsets_are_read(tmp_path):
+    kinds = read_hierarchy(write_list(tmp_path, SYNSETS, "data.noun"))
     assert sorted(kinds.pairs()) == [("n00000200", "n00000100"), ("n00000300", "n00000200"), ("n00000400", "n00000200")]
     assert kinds.parents("living thing") == kinds.parents("animal, Living_thing") == ["n00000100"]
     assert kinds.similar(["toad", "frog", "anuran", "animal"]).siblings().tolist() == [2, 2, 2, 0]
     assert sorted(read_hierarchy(tmp_path).pairs()) == sorted(kinds.pairs())
 
 
-def test_prolog_and_words_complete_each_other(tmp_path):
-    facts = written(tmp_path, "hyp(100000300,100000200).\n\nins(100000400,100000200).\n", "wn_hyp.pl")
-    words = written(tmp_path, "n00000300\ttoad, anuran\nn00000400\tfrog\n", "words.txt")
+def test_prolog_and_word_files_complete_each_other(tmp_path):
+    facts = write_list(tmp_path, "hyp(100000300,100000200).\n\nins(100000400,100000200).\n", "wn_hyp.pl")
+    words = write_list(tmp_path, "n00000300\ttoad, anuran\nn00000400\tfrog\n", "words.txt")
     kinds = read_hierarchy(facts, words)
     assert kinds.similar(["frog", "toad"]).siblings().tolist() == [1, 1]
     assert kinds.parents("toad, anuran") == ["n00000200"]
     assert read_hierarchy(tmp_path).fingerprint() == kinds.fingerprint()
 
 
-def test_sub_folders_of_pictures(tmp_path):
+def test_sub_folders_are_a_hierarchy(tmp_path):
     for place in ("animals/dog", "animals/cat", "plants/oak"):
         (tmp_path / place).mkdir(parents=True)
         (tmp_path / place / "1.png").write_bytes(b"\x89PNG")
@@ -94,7 +96,7 @@ def test_sub_folders_of_pictures(tmp_path):
     assert kinds.similar(["dog", "cat", "oak", "animals", "plants"]).siblings().tolist() == [1, 1, 0, 0, 0]
 
 
-def test_categories_of_the_sample_collection():
+def test_emoji_categories_are_a_hierarchy():
     kinds = read_hierarchy(get_sample_path("emoji"))
     assert kinds.parents("hund") == ["animals & nature/animal-mammal"]
     assert kinds.parents("animal-mammal") == ["animals & nature"]
@@ -119,12 +121,12 @@ def test_categories_of_the_sample_collection():
         ("toad\ttoad\n", "hold no is-a pair"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(text, sentence, tmp_path):
+def test_errors_name_the_line(text, sentence, tmp_path):
     with pytest.raises(InputError, match=sentence):
-        read_hierarchy(written(tmp_path, text))
+        read_hierarchy(write_list(tmp_path, text))
 
 
-def test_bytes_that_are_no_text_missing_files_and_other_tables(tmp_path):
+def test_unreadable_files_are_refused(tmp_path):
     latin = tmp_path / "latin.tsv"
     latin.write_bytes(b"toad\tamphibian\nkr\xf6te\tamphibian\n")
     with pytest.raises(InputError, match=r"latin\.tsv:2 is not UTF-8"):
@@ -142,9 +144,9 @@ def test_bytes_that_are_no_text_missing_files_and_other_tables(tmp_path):
         read_hierarchy(tmp_path / "bad.parquet")
 
 
-def test_lines_without_an_end_are_refused(tmp_path):
+def test_endless_lines_are_refused(tmp_path):
     with pytest.raises(InputError, match="more than 1 MiB"):
-        read_hierarchy(written(tmp_path, "a\tb\n" + "x" * (1 << 20) + "y\tz\n"))
+        read_hierarchy(write_list(tmp_path, "a\tb\n" + "x" * (1 << 20) + "y\tz\n"))
 
 
 PIECES = [
@@ -169,29 +171,29 @@ def test_any_bytes_give_pairs_or_one_sentence(tmp_path_factory, content):
         assert len(read_hierarchy(file)) > 0
 
 
-def test_mined_pairs_are_a_list_that_can_be_read(tmp_path):
-    text = written(tmp_path, "A toad is an amphibian.\nThe frog is an\namphibian, and a toad is an amphibian!\n")
+def test_mined_pairs_are_read_back(tmp_path):
+    text = write_list(tmp_path, "A toad is an amphibian.\nThe frog is an\namphibian, and a toad is an amphibian!\n")
     file = tmp_path / "kinds.tsv"
     assert write_hierarchy(file, mine_hierarchy(text).pairs()) == 2
     assert file.read_text() == "child\tparent\tcount\ntoad\tamphibian\t2\nfrog\tamphibian\t1\n"
     assert read_hierarchy(file).similar(["toad", "frog"]).siblings().tolist() == [1, 1]
 
 
-def test_mining_real_text(tmp_path):
+def test_pairs_are_mined_from_real_text(tmp_path):
     topics = pytest.importorskip("pydoc_data.topics").topics  # the language reference that comes with Python
-    hierarchy = mine_hierarchy(written(tmp_path, "\n\n".join(topics.values())))
+    hierarchy = mine_hierarchy(write_list(tmp_path, "\n\n".join(topics.values())))
     mined_pairs = {(child, parent) for child, parent, _ in hierarchy.pairs()}
     assert {("class definition", "statement"), ("function definition", "statement")} <= mined_pairs
     assert 20 < len(mined_pairs) < 200
 
 
-def test_what_is_no_text_cannot_be_mined(tmp_path):
+def test_binary_text_is_not_mined(tmp_path):
     with pytest.raises(InputError, match="no plain text"):
-        mine_hierarchy(written(tmp_path, "a\0b"))
+        mine_hierarchy(write_list(tmp_path, "a\0b"))
 
 
 @pytest.mark.data
-def test_wordnet_in_two_forms_makes_the_same_siblings():
+def test_two_forms_of_wordnet_give_the_same_siblings():
     data = Path(os.environ.get("WSABIE_TEST_DATA") or pytest.skip("WSABIE_TEST_DATA is not set"))
     labels = (data / "imagenet_synsets/ilsvrc2012_1k.txt").read_text().split()
     pairs = read_hierarchy(data / "imagenet_synsets")

@@ -36,12 +36,12 @@ def wordnet() -> KnowledgeGraph:
     return read_knowledge_graph(CUT)
 
 
-def written(folder: Path, name: str, text: str) -> Path:
+def write_file(folder: Path, name: str, text: str) -> Path:
     (folder / name).write_text(text, encoding="utf-8")
     return folder / name
 
 
-def test_a_synset_has_its_words_gloss_and_relations(wordnet):
+def test_synset_has_names_gloss_and_relations(wordnet):
     car = wordnet.concept("n02958343")
     assert car.names == ("car", "auto", "automobile", "machine", "motorcar")
     assert car.languages == ("en",) * 5
@@ -59,7 +59,7 @@ def test_a_synset_has_its_words_gloss_and_relations(wordnet):
     assert wordnet.related("v02039431", "is-a") != []
 
 
-def test_senses_are_ordered_by_the_index_and_nouns_come_first(wordnet):
+def test_senses_follow_the_index_nouns_first(wordnet):
     assert wordnet.senses("Car") == ["n02958343", "n02959942", "n02960501", "n02960352"]
     assert wordnet.senses("dolphin") == ["n02581957", "n02068974"]
     assert wordnet.senses("fender") == ["n02911158"]
@@ -69,7 +69,7 @@ def test_senses_are_ordered_by_the_index_and_nouns_come_first(wordnet):
     assert wordnet.senses("unicorn") == []
 
 
-def test_without_an_index_the_order_is_that_of_the_file_and_that_is_said(tmp_path, caplog):
+def test_missing_index_is_reported(tmp_path, caplog):
     shutil.copy(CUT / "data.noun", tmp_path)
     with caplog.at_level(logging.WARNING, "wsabie"):
         graph = read_knowledge_graph(tmp_path / "data.noun")
@@ -77,7 +77,7 @@ def test_without_an_index_the_order_is_that_of_the_file_and_that_is_said(tmp_pat
     assert graph.senses("dolphin") == ["n02068974", "n02581957"]
 
 
-def test_pairs_come_one_by_one_as_the_knowledge_has_them(wordnet):
+def test_relation_pairs_are_iterated_in_order(wordnet):
     for relation in RELATIONS:
         assert list(iterate_relation_pairs(CUT, relation)) == list(wordnet.pairs(relation)) != []
     assert list(iterate_relation_pairs(CUT, "has-part")) == list(wordnet.pairs("has-part"))
@@ -87,7 +87,7 @@ def test_pairs_come_one_by_one_as_the_knowledge_has_them(wordnet):
     assert list(wordnet.pairs("has-part")) == [(container, part) for part, container in wordnet.pairs("part-of")]
 
 
-def test_what_a_name_stands_for(wordnet):
+def test_labels_are_matched_to_concepts(wordnet):
     labels = ["taxi", "mountain bike", "car wheel", "airbrake", "whale", "dolphin (n02068974)", "toaster", "vehicle"]
     matched = match_labels(wordnet, labels)
     assert matched.missing == ["toaster"]
@@ -113,17 +113,17 @@ def test_what_a_name_stands_for(wordnet):
         ("car n 1 9999999 1 1 02958343\n", ""),
     ],
 )
-def test_a_broken_index_is_named(text, sentence, tmp_path):
+def test_broken_index_is_named(text, sentence, tmp_path):
     shutil.copy(CUT / "data.noun", tmp_path)
-    written(tmp_path, "index.noun", text)
+    write_file(tmp_path, "index.noun", text)
     with pytest.raises(InputError, match=r"index\.noun:1 is no line of WordNet's index"):
         read_knowledge_graph(tmp_path)
 
 
-def test_prolog_lists_and_words(tmp_path):
-    written(tmp_path, "wn_mp.pl", "mp(100000300,100000200).\n")
-    written(tmp_path, "wn_hyp.pl", "hyp(100000400,100000200).\n")
-    written(tmp_path, "words.txt", "n00000300\twheel\nn00000200\tcar, auto\n")
+def test_prolog_lists_and_words_are_read(tmp_path):
+    write_file(tmp_path, "wn_mp.pl", "mp(100000300,100000200).\n")
+    write_file(tmp_path, "wn_hyp.pl", "hyp(100000400,100000200).\n")
+    write_file(tmp_path, "words.txt", "n00000300\twheel\nn00000200\tcar, auto\n")
     graph = read_knowledge_graph(tmp_path)
     assert graph.relations == {"is-a": 1, "part-of": 1}
     assert [graph.name(part) for part in graph.related(graph.senses("auto")[0], "has-part")] == ["wheel"]
@@ -132,9 +132,9 @@ def test_prolog_lists_and_words(tmp_path):
         read_hierarchy(tmp_path / "wn_mp.pl")
 
 
-def test_the_hierarchy_of_open_images(tmp_path):
-    file = written(tmp_path, "bbox_labels_600_hierarchy.json", json.dumps(TREE))
-    written(tmp_path, "class-descriptions-boxable.csv", "/m/0k4j,Car\n/m/083wq,Wheel\n/m/0pg52,Taxi\n/m/x,Unused\n")
+def test_open_images_hierarchy_is_read(tmp_path):
+    file = write_file(tmp_path, "bbox_labels_600_hierarchy.json", json.dumps(TREE))
+    write_file(tmp_path, "class-descriptions-boxable.csv", "/m/0k4j,Car\n/m/083wq,Wheel\n/m/0pg52,Taxi\n/m/x,Unused\n")
     graph = read_knowledge_graph(file)
     assert graph.relations == {"is-a": 3, "part-of": 4}
     assert graph.related("/m/083wq", "part-of") == ["/m/0k4j", "/m/0199g"]
@@ -156,13 +156,13 @@ def test_the_hierarchy_of_open_images(tmp_path):
         ('{"LabelName": 3, "Part": [{"LabelName": "a"}]}', "class without a LabelName"),
     ],
 )
-def test_a_hierarchy_that_is_none(text, sentence, tmp_path):
+def test_invalid_hierarchies_are_refused(text, sentence, tmp_path):
     with pytest.raises(InputError, match=sentence):
-        read_knowledge_graph(written(tmp_path, "tree.json", text))
+        read_knowledge_graph(write_file(tmp_path, "tree.json", text))
 
 
 def test_translations_complete_wordnet(tmp_path):
-    file = written(
+    file = write_file(
         tmp_path, "wn-data-fra.tab",
         "# Wolf\tfra\thttp://wolf\tCeCILL-C\n02958343-n\tlemma\tvoiture\n02958343-n\tfra:lemma\tautomobile\n"
         "02958343-n\tfra:def\t0\tvéhicule\n",
@@ -172,13 +172,13 @@ def test_translations_complete_wordnet(tmp_path):
     assert graph.concept("n02958343").names[-2:] == ("voiture", "automobile")
     assert graph.concept("n02958343").languages[-2:] == ("fra", "fra")
     assert match_labels(graph, ["voiture"]).concepts == ["n02958343"]
-    written(tmp_path, "wn-data-fra.tab", file.read_text() + "voiture\n")
+    write_file(tmp_path, "wn-data-fra.tab", file.read_text() + "voiture\n")
     with pytest.raises(InputError, match=r"wn-data-fra\.tab:5 is no synset"):
         read_knowledge_graph(file)
 
 
-def test_any_list_of_pairs_states_a_relation(tmp_path):
-    file = written(tmp_path, "married.tsv", "id\tname\nAda\tWilliam\nbroken\nMarie\tPierre\t1\n")
+def test_pair_list_states_a_relation(tmp_path):
+    file = write_file(tmp_path, "married.tsv", "id\tname\nAda\tWilliam\nbroken\nMarie\tPierre\t1\n")
     rejects = Rejects()
     graph = read_knowledge_graph(relations={"married-to": file}, rejects=rejects)
     assert list(graph.pairs("^married-to")) == [("William", "Ada"), ("Pierre", "Marie")]
@@ -190,8 +190,8 @@ def test_any_list_of_pairs_states_a_relation(tmp_path):
         graph.related("ada", "part-of")
 
 
-def test_a_table_of_labels_goes_before_everything(wordnet, tmp_path):
-    file = written(
+def test_label_table_overrides_matching(wordnet, tmp_path):
+    file = write_file(
         tmp_path, "table.tsv", "label\tid\tgloss\n# by hand\nDolphin\tn02068974\ttoothed\nvehicle\t-\ncar\t\n"
     )
     matched = match_labels(wordnet, ["dolphin", "vehicle", "car"], read_label_table(file))
@@ -201,13 +201,13 @@ def test_a_table_of_labels_goes_before_everything(wordnet, tmp_path):
     with pytest.raises(InputError, match="'n99999999', which is no known concept"):
         match_labels(wordnet, ["a"], {"a": "n99999999"})
     with pytest.raises(InputError, match=r"table\.tsv:1 has no label"):
-        read_label_table(written(tmp_path, "table.tsv", "\tn02068974\n"))
+        read_label_table(write_file(tmp_path, "table.tsv", "\tn02068974\n"))
     file.write_bytes(b"\xff\tn02068974\n")
     with pytest.raises(InputError, match="not UTF-8"):
         read_label_table(file)
 
 
-def test_siblings_and_hops_of_matched_labels(wordnet):
+def test_matched_labels_have_siblings_and_hops(wordnet):
     matched = match_labels(wordnet, ["taxi", "ambulance", "car", "unknown"])
     kinds = wordnet.hierarchy(names=False)
     assert kinds.similar(matched.ids()).siblings().tolist() == [1, 1, 0, 0]
@@ -215,7 +215,7 @@ def test_siblings_and_hops_of_matched_labels(wordnet):
     assert wordnet.hierarchy().parents("cab") == ["n02958343"]
 
 
-def test_what_is_missing_is_said(tmp_path):
+def test_missing_files_and_concepts_are_reported(tmp_path):
     with pytest.raises(InputError, match=r"holds no data\.noun"):
         read_knowledge_graph(tmp_path)
     with pytest.raises(InputError, match="there is no file"):
@@ -229,7 +229,7 @@ def test_what_is_missing_is_said(tmp_path):
 @example(',"Part":[{"LabelName":"a"}]}')
 @given(st.lists(st.sampled_from(['{"LabelName":"a"', ',"Part":[', "]", "}", "{", '"', "1", "null", "\n"])).map("".join))
 def test_any_tree_gives_knowledge_or_one_sentence(tmp_path_factory, result_or_sentence, text):
-    file = written(tmp_path_factory.getbasetemp(), "tree.json", '{"LabelName":"r"' + text)
+    file = write_file(tmp_path_factory.getbasetemp(), "tree.json", '{"LabelName":"r"' + text)
     graph = result_or_sentence(read_knowledge_graph, file)
     if graph is not None:
         assert "r" in graph
@@ -237,7 +237,7 @@ def test_any_tree_gives_knowledge_or_one_sentence(tmp_path_factory, result_or_se
 
 
 @pytest.mark.data
-def test_relations_of_the_prolog_lists(data):
+def test_prolog_relations_are_read(data):
     graph = read_knowledge_graph(data / "wordnet_partof", data / "imagenet_synsets" / "words.txt")
     assert graph.relations == {
         "is-a": 89_089, "instance-of": 8_577, "part-of": 9_097, "member-of": 12_293, "substance-of": 797,
@@ -252,13 +252,13 @@ def test_relations_of_the_prolog_lists(data):
 
 
 @pytest.mark.data
-def test_the_classes_of_open_images_boxes(data):
+def test_open_images_boxes_are_read(data):
     graph = read_knowledge_graph(data / "openimages_labels" / "bbox_hierarchy.json")
     assert graph.relations == {"is-a": 668}
     assert "Teddy bear" in [graph.name(kind) for kind in graph.related("Toy", "has-kind")]
 
 
-def test_all_of_wordnet():
+def test_complete_wordnet_is_read():
     folder = Path("/usr/share/wordnet")
     if not (folder / "data.noun").is_file():
         pytest.skip("WordNet (Debian's wordnet-base) is not installed")
