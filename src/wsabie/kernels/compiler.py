@@ -9,12 +9,14 @@ version of the package it would stop at an index that names a type which is no m
 import signal
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numba
 from numba.core.event import Event, Listener, register
+from numba.core.registry import CPUDispatcher
 
 from wsabie.core.arrays import LANES
 
@@ -60,6 +62,7 @@ FLAGS: dict[str, Any] = {
     "_nrt": False,
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract", "arcp", "nsz"},
+    "no_cfunc_wrapper": True,
 }
 # Not "nnan"/"ninf": divergence checks must still see NaN and infinity.
 
@@ -77,6 +80,25 @@ def compute_sources_checksum(folder: Path) -> int:
     return crc
 
 
+class _Leaf(CPUDispatcher):  # type: ignore[misc]
+    """Function that kernels call. Python may too, as tests do: then it is compiled again, with a wrapper."""
+
+    @cached_property
+    def _entry(self) -> Callable[..., Any]:
+        return numba.jit(**{**self.targetoptions, "no_cpython_wrapper": False})(self.py_func)  # type: ignore[no-any-return]
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._entry(*arguments)
+
+
+def _make_leaf(function: Callable[..., Any], flags: Mapping[str, Any]) -> Any:
+    """Compile without a wrapper for Python: wrappers took a third of the compiler's time."""
+    leaf = numba.njit(**flags, no_cpython_wrapper=True)(function)
+    if isinstance(leaf, CPUDispatcher):  # and not NUMBA_DISABLE_JIT
+        leaf.__class__ = _Leaf
+    return leaf
+
+
 _SOURCES = compute_sources_checksum(Path(__file__).parent)
 
 
@@ -85,12 +107,12 @@ defer_interrupts()
 
 def jit(function: Callable[..., Any]) -> Any:
     """Compile a leaf into its callers. A call would cost about 18 ns, as much as a row of 100 floats."""
-    return numba.njit(**INLINE)(function)
+    return _make_leaf(function, INLINE)
 
 
 def jit_noinline(function: Callable[..., Any]) -> Any:
     """Compile a leaf that stays a call: for the rare branch, so that the frequent one keeps its registers."""
-    return numba.njit(**FLAGS)(function)
+    return _make_leaf(function, FLAGS)
 
 
 def jit_ordered(function: Callable[..., Any]) -> Any:
@@ -98,7 +120,7 @@ def jit_ordered(function: Callable[..., Any]) -> Any:
 
     A product that is added may go into the sum unrounded.
     """
-    return numba.njit(**IN_ORDER)(function)
+    return _make_leaf(function, IN_ORDER)
 
 
 def jit_strict(function: Callable[..., Any]) -> Any:
