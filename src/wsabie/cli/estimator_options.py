@@ -55,9 +55,7 @@ class EstimatorOptions(Options, panel="Parameters of the model"):
 
     replay: Replay = None
     hogwild: bool = option("Lock-free threads instead of reproducible ones.")
-    set_: list[str] | None = option(
-        "Any other parameter, such as margin=0.5; several times.", flag="--set", metavar="NAME=VALUE"
-    )
+    set_: list[str] | None = option("Another parameter, as margin=0.5; repeatable.", flag="--set", metavar="NAME=VALUE")
     config: Path | None = option("TOML file with parameters (dim = 50); options here go before it.")
 
     def settings(self, kind: str) -> Settings:

@@ -48,10 +48,19 @@ def only_for(cases: Iterable[str], *kinds: str) -> Scope:
 
 
 def option(
-    text: str, default: object = MISSING, flag: str | None = None, scope: Scope | None = None, **settings: Any
+    text: str,
+    default: object = MISSING,
+    flag: str | None = None,
+    scope: Scope | None = None,
+    kinds: Iterable[str] = (),
+    **settings: Any,
 ) -> Any:
-    """Declare an option; without a default it is False or None where its type allows that, else required."""
+    """Declare an option; without a default it is False or None where its type allows that, else required.
+
+    With the `kinds` of a command, the help names those first that take the option, as in "tidy, fill: ...".
+    """
     info = typer.Option(..., *filter(None, [flag]), help=text, **settings)
+    scope = only_for(kinds, *text.partition(":")[0].split(", ")) if kinds else scope
     return field(default=default, metadata={"info": info, "scope": scope})
 
 
@@ -159,7 +168,7 @@ def list_stated(values: Options) -> Settings:
     return {leaf.name: leaf.read(values) for leaf in list_option_fields(type(values)) if leaf.is_stated(values)}
 
 
-def refuse_options_for(case: str, values: Options) -> None:
+def refuse_options(case: str, values: Options) -> None:
     """Refuse stated options that this case of the command does not take."""
     for leaf in list_option_fields(type(values)):
         reason = next((mark[case] for mark in reversed(leaf.scopes) if case in mark), "")

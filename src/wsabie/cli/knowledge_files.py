@@ -64,7 +64,7 @@ class WordOptions(Options, panel="Knowledge of labels"):
 
     vectors: Path | None = option("Word vectors (word2vec, GloVe, fastText .vec), for what labels mean.")
     knowledge: list[Path] | None = option(
-        "WordNet's files or others that say which terms a label has; several complete each other.", metavar="<path>"
+        "WordNet, or other files that give the terms of labels; several complete each other.", metavar="<path>"
     )
 
 
@@ -76,9 +76,7 @@ class LabelOptions(WordOptions):
         "is-a=kinds.tsv.",
         metavar="FILE",
     )
-    labels: Path | None = option(
-        "Further labels that devise and conse can rank, though no row has them: a file, one a line."
-    )
+    labels: Path | None = option("Labels without rows that devise and conse can rank too: a file, one a line.")
 
     def refuse_useless(self, kind: str) -> None:
         """Refuse word vectors where a kind has no use for them, and a kind that needs them without."""

@@ -57,9 +57,7 @@ class ServeOptions(Options):
     host: str = option("Address to listen on; others than this machine's own want --tokens.", "127.0.0.1")
     port: int = option("Port; 0: one that is free.", 8420, min=0, max=65535)
     tokens: Path | None = option("File of those who may ask, as `wsabie token` writes it.")
-    allowed_host: list[str] | None = option(
-        "A name of the service, such as that of a proxy; several are allowed.", metavar="HOST"
-    )
+    allowed_host: list[str] | None = option("Name of the service, such as that of a proxy.", metavar="HOST")
     knowledge: Knowledge = None
     workers: int = option("Processes that answer.", 1, min=1, max=64)
     limits: LimitOptions

@@ -278,14 +278,10 @@ class FeatureOptions(Options, panel="Features of pictures, sounds and documents"
     """Options of the features of pictures, sounds and documents."""
 
     features: Features = None
-    components: int | None = option(
-        "Bring features to N dense kernel components (default: as they are).", min=1, metavar="N"
-    )
+    components: int | None = option("Reduce features to N kernel components.", min=1, metavar="N")
     landmarks: Landmarks = None
     n_words: int | None = option(
-        "Words that features count (default: 10,000 of pictures, 2,000 of sounds, 1,000,000 of documents; fewer for "
-        "few).",
-        min=2,
+        "Number of words (default: 10,000 of pictures, 2,000 of sounds, 1,000,000 of documents; fewer for few).", min=2
     )
     size: int | None = option("Longer side of pictures, in pixels (default: 256).", min=16, max=4096)
     sample_rate: int | None = option(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from wsabie.cli.framework import Scope, refuse_options_for
+from wsabie.cli.framework import Scope, refuse_options
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ def run_by_data(options: Any, on_rows: Callable[[Any], Run], on_space: "Callable
     from wsabie.io.space_declaration import read_declaration
 
     if is_declaration(options.data):
-        refuse_options_for("space", options)
+        refuse_options("space", options)
         return on_space(options, read_declaration(options.data))
-    refuse_options_for("labels", options)
+    refuse_options("labels", options)
     return on_rows(options)
 
 
@@ -51,10 +51,10 @@ def run_by_model(options: Any, on_model: Callable[[Any], Run], on_space: "Callab
 
     space = load_space(options.model, getattr(options, "threads", None))
     if space is not None:
-        refuse_options_for("space", options)
+        refuse_options("space", options)
         return on_space(options, space)
     try:
-        refuse_options_for("labels", options)
+        refuse_options("labels", options)
     except InputError:
         require_model_folder(options.model)  # a folder without a model is the greater fault
         raise

@@ -79,9 +79,7 @@ def history(options: HistoryOptions) -> Report:
 class UndoOptions(CollectionOptions, PersonOptions):
     """Options of `wsabie collection undo`."""
 
-    entry: int | None = argument(
-        "Its id in the history (default: the last of yours, here or in the pages).", metavar="ENTRY"
-    )
+    entry: int | None = argument("Id in the history (default: your last entry).", metavar="ENTRY")
 
 
 @command("collection undo photos", "collection undo photos 42")

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from wsabie.cli.collection import CollectionOptions, PersonOptions
-from wsabie.cli.framework import Report, Scope, Settings, argument, command, option, refuse_options_for
+from wsabie.cli.framework import Report, Scope, Settings, argument, command, option, refuse_options
 from wsabie.cli.output import TerminalProgress, format_count, print_note, quote_path
 from wsabie.cli.shared_options import ListedRejectOptions, RejectOptions
 from wsabie.core.errors import InputError
@@ -28,10 +28,7 @@ class TagExportOptions(ListedRejectOptions, CollectionOptions):
     )
     beside_originals: bool = option("With xmp: sidecars beside your pictures, in place of OUT.")
     into_originals: bool = option("With xmp: into your JPEG, PNG and WebP files themselves.")
-    overwrite: bool = option(
-        "Replace the file OUT where it is an earlier export; no folder is.",
-        scope=Scope(originals="it is for the file OUT, and there is none"),
-    )
+    overwrite: bool = option("Replace an earlier export; never a folder.", scope=Scope(originals="it is for OUT"))
 
 
 @command("collection export photos tags.csv", "collection export photos --as xmp --beside-originals")
@@ -45,7 +42,7 @@ def export(options: TagExportOptions) -> Report:
         choice = TagSelection(options.state, options.label or (), options.in_folder, options.min_probability)
         settings: Settings = {"choice": choice, "rejects": skipped, "progress": TerminalProgress()}
         if to_originals:
-            refuse_options_for("originals", options)
+            refuse_options("originals", options)
             _refuse_out(options)
             result = write_to_pictures(collection, embed=options.into_originals, **settings)
         else:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from wsabie.cli.collection import CollectionOptions, PersonOptions
-from wsabie.cli.framework import JsonObject, Report, Settings, argument, command, only_for, option, refuse_options_for
+from wsabie.cli.framework import JsonObject, Report, Settings, argument, command, only_for, option, refuse_options
 from wsabie.cli.output import TerminalProgress, escape_line, format_count, out, print_note, quote_path, show_table
 from wsabie.cli.shared_options import Knowledge, Table
 from wsabie.core.errors import InputError
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wsabie.collection.merge_proposals.proposals import MergeProposal
 
 LabelAction = Literal["list", "show", "tidy", "merge", "apart", "rename", "parent", "synonym", "edit", "delete", "fill"]
-_only_for = partial(only_for, get_args(LabelAction))
+_only_for, _option = partial(only_for, get_args(LabelAction)), partial(option, kinds=get_args(LabelAction))
 
 
 class LabelActionOptions(CollectionOptions, PersonOptions):
@@ -30,38 +30,20 @@ class LabelActionOptions(CollectionOptions, PersonOptions):
         metavar="WHAT",
     )
     names: list[str] | None = argument("Labels; of list, a part of their names.", metavar="LABEL")
-    k: int | None = option(
-        "list, tidy: labels at most (default: 20); show: neighbours (10).",
-        flag="-k",
-        min=1,
-        scope=_only_for("list", "tidy", "show"),
-    )
-    order: Literal["items", "name", "accuracy"] | None = option(
-        "list: by items (default), by name, or those first of which models are wrong most often.",
-        scope=_only_for("list"),
+    k: int | None = _option("list, tidy, show: labels at most (default: 20; neighbours of show: 10).", flag="-k", min=1)
+    order: Literal["items", "name", "accuracy"] | None = _option(
+        "list: sort by items (default), name or worst accuracy."
     )
     knowledge: Annotated[Knowledge, _only_for("tidy", "fill")] = None
     table: Annotated[Table, _only_for("fill")] = None
-    min_score: float | None = option(
-        "tidy: score from which a pair is proposed (default: 0.7).", min=0, max=1, scope=_only_for("tidy")
-    )
-    keep_language: str | None = option(
-        "tidy: keep labels of this one (default: the most frequent).", metavar="LANGUAGE", scope=_only_for("tidy")
-    )
-    merge_above: float | None = option(
-        "tidy: merge all proposals of this score, as one entry to undo.", min=0, max=1, scope=_only_for("tidy")
-    )
-    language: str | None = option(
-        "synonym, edit: language of the names, such as de.", scope=_only_for("synonym", "edit")
-    )
-    wordnet: str | None = option(
-        "edit: WordNet synset, such as n02084071; '' for none.", metavar="ID", scope=_only_for("edit")
-    )
-    remove_name: list[str] | None = option(
-        "edit: another name that it has no more.", metavar="NAME", scope=_only_for("edit")
-    )
-    with_tags: bool = option("delete: also what was decided of them, on all items.", scope=_only_for("delete"))
-    dry_run: bool = option("fill: only list what would be written down.", scope=_only_for("fill"))
+    min_score: float | None = _option("tidy: lowest score of a proposal (default: 0.7).", min=0, max=1)
+    keep_language: str | None = _option("tidy: language to keep (default: the most frequent).", metavar="LANGUAGE")
+    merge_above: float | None = _option("tidy: merge all proposals of this score and above.", min=0, max=1)
+    language: str | None = _option("synonym, edit: language of the names, such as de.")
+    wordnet: str | None = _option("edit: WordNet synset, such as n02084071; '' for none.", metavar="ID")
+    remove_name: list[str] | None = _option("edit: remove this synonym.", metavar="NAME")
+    with_tags: bool = _option("delete: also remove the label from all items.")
+    dry_run: bool = _option("fill: only list the changes.")
 
     @property
     def is_read_only(self) -> bool:
@@ -73,7 +55,7 @@ class LabelActionOptions(CollectionOptions, PersonOptions):
 @command("collection labels photos", "collection labels photos merge puppy dog")
 def labels(options: LabelActionOptions) -> Report:
     """List, show, tidy, merge, rename, nest or delete the labels of a collection."""
-    refuse_options_for(options.action, options)
+    refuse_options(options.action, options)
     with options.open(read_only=options.is_read_only) as collection:
         yield from ACTIONS[options.action](collection, options.names or [], options)
 

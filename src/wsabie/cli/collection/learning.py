@@ -150,12 +150,8 @@ class CollectionTrainOptions(CollectionOptions, PersonOptions, SeededThreadOptio
     onnx_output: OnnxOutput = None
     dim: int = option("Dimensions of a model from scratch.", 100, min=1, max=4096)
     epochs: int | None = option("Passes at most; held-out items choose the best (default: as is usual).", min=1)
-    even_if_worse: bool = option(
-        "Put the model into use also where it does worse than the one before on held-out items.", flag="--accept-worse"
-    )
-    person_weight: float = option(
-        "How much more an item with a person's tag weighs than one with imported tags alone.", 2.0
-    )
+    even_if_worse: bool = option("Use the model even if it does worse on held-out items.", flag="--accept-worse")
+    person_weight: float = option("Weight of items with a person's tag; imported tags alone weigh 1.", 2.0)
 
 
 @command("collection train photos", "collection train photos --from-scratch --features colour,hog")
@@ -178,9 +174,7 @@ class ApplyOptions(CollectionOptions, PersonOptions, ThreadOptions):
     again: bool = option("Look at all items, not only at new ones.", flag="--all-items")
     k: int = option("Suggestions of an item, at most.", 10, flag="-k", min=1, max=1000)
     floor: float = option("Less probable labels are not suggested.", 0.01, flag="--min-probability")
-    min_precision: float | None = option(
-        "Tell which items have a suggestion that is right this often, and which no tag fits."
-    )
+    min_precision: float | None = option("Count the items with a suggestion of this precision, and those without.")
     accept_above: float | None = option("Accept suggestions from this probability on; `undo` works.", metavar="P")
 
 

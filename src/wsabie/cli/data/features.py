@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from wsabie.cli import data_inputs, model_inputs, shared_options
-from wsabie.cli.framework import Options, Report, Scope, Settings, argument, command, option, refuse_options_for
+from wsabie.cli.framework import Options, Report, Scope, Settings, argument, command, option, refuse_options
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path
 from wsabie.cli.shared_options import ClusterRunOptions, ExtractionOptions, Items, Landmarks, RejectOptions
 from wsabie.core.errors import InputError, MissingLabelsError
@@ -58,14 +58,11 @@ class FeaturesOptions(RejectOptions, ClusterRunOptions):
         "images, audio, text, onnx, or kpca: few dense features from many sparse ones.", metavar="KIND"
     )
     src: list[Path] = argument(
-        "Pictures, sounds or documents, as every other command takes them; after onnx, the ONNX file comes first; for "
-        "kpca rows.",
-        metavar="SRC",
+        "Pictures, sounds or documents; after onnx, first the ONNX file; for kpca, rows of features.", metavar="SRC"
     )
     out: Path = option("Parquet file to write; it is a source for every other command.")
     extractor: Path | None = option(
-        "Use this saved feature extractor, or that of this model; otherwise one is learned and saved beside OUT.",
-        scope=_NOT_FOR_ROWS,
+        "Saved feature extractor, or a model with one (default: learn one, saved beside OUT).", scope=_NOT_FOR_ROWS
     )
     items: Annotated[Items, _NOT_FOR_ROWS] = None
     features: Annotated[ExtractorOptions, _NOT_FOR_ROWS]
@@ -81,7 +78,7 @@ def features(options: FeaturesOptions) -> Report:
 
     Or, with kpca, bring sparse rows to few dense dimensions by kernel PCA with the histogram intersection kernel.
     """
-    refuse_options_for("kpca" if options.kind == "kpca" else "items", options)
+    refuse_options("kpca" if options.kind == "kpca" else "items", options)
     if options.kind == "kpca":
         return _write_map_rows(options, _require_one_path(options.src))
     return _extract_features(options)

@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-from wsabie.cli.framework import Report, argument, command, only_for, option, refuse_options_for
+from wsabie.cli.framework import Report, argument, command, only_for, option, refuse_options
 from wsabie.cli.knowledge_files import load_knowledge, match_label_concepts
 from wsabie.cli.output import escape_line, format_count, out, print_note, print_row, show_table
 from wsabie.cli.shared_options import Knowledge, OutputOptions, RelationPairs, Table
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _MAX_SHOWN, _MAX_HOPS = 8, 99
 _Kind = Literal["about", "match", "under", "pairs", "within"]
-_only_for = partial(only_for, get_args(_Kind))
-_NO_ABOUT = _only_for("match", "under", "pairs", "within")
+_option = partial(option, kinds=get_args(_Kind))
+_NO_ABOUT = only_for(get_args(_Kind), "match", "under", "pairs", "within")
 
 
 class LabelsOptions(OutputOptions):
@@ -36,15 +36,12 @@ class LabelsOptions(OutputOptions):
     pairs: RelationPairs = None
     labels: Path | None = option("For all but about: a file of one label a line, or a model folder.", scope=_NO_ABOUT)
     table: Annotated[Table, _NO_ABOUT] = None
-    out: Path | None = option(
-        "match, pairs, within: TSV to write: label, id, method, name, gloss; label, label; id, name.",
-        scope=_only_for("match", "pairs", "within"),
+    out: Path | None = _option(
+        "match, pairs, within: TSV to write: label, id, method, name, gloss; label, label; id, name."
     )
-    max_depth: int | None = option("under: steps down at most.", min=1, scope=_only_for("under"))
-    inherit: bool = option("under, pairs: also parts of what is more general.", scope=_only_for("under", "pairs"))
-    exclude_pairs: Path | None = option(
-        "pairs: id TAB id lines of pairs that do not hold, in either order.", scope=_only_for("pairs")
-    )
+    max_depth: int | None = _option("under: steps down at most.", min=1)
+    inherit: bool = _option("under, pairs: also parts of more general concepts.")
+    exclude_pairs: Path | None = _option("pairs: file of id TAB id lines, pairs to leave out in either order.")
 
 
 @command(
@@ -56,7 +53,7 @@ def labels(options: LabelsOptions) -> Report:
     kind, name = options.kind, options.name
     if not options.knowledge and not options.pairs:
         raise InputError("--knowledge names the files that know of labels, such as /usr/share/wordnet; add it")
-    refuse_options_for(kind, options)
+    refuse_options(kind, options)
     if kind != "match":
         if name is None:
             missing = {"pairs": "relation? write it, such as has-part,", "within": "number of hops? write it"}

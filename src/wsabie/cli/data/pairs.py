@@ -3,17 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from wsabie.cli.framework import (
-    Options,
-    Report,
-    Scope,
-    Settings,
-    argument,
-    command,
-    only_for,
-    option,
-    refuse_options_for,
-)
+from wsabie.cli.framework import Options, Report, Scope, Settings, argument, command, only_for, option, refuse_options
 from wsabie.cli.knowledge_files import load_knowledge, match_label_concepts
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note
 from wsabie.cli.shared_options import OptionalSeed, RejectFile, RejectOptions, RelationName, Strict, Table
@@ -28,9 +18,7 @@ _NO_MEANINGS = Scope(synsets="it is for --labels, which is not given")
 class ListenerOptions(Options, panel="Listeners (from-listeners)"):
     """Options of pairs of songs that the same people hear."""
 
-    tracks: Path | None = option(
-        "unique_tracks.txt of the Million Song Dataset: pairs are of its tracks, not of songs."
-    )
+    tracks: Path | None = option("unique_tracks.txt of the Million Song Dataset: pair tracks, not songs.")
     min_listeners: int | None = option("Common listeners of a pair, at least (default: 5).", min=1)
     min_cosine: float | None = option("Cosine of the listeners of a pair, at least (default: 0).", min=0, max=1)
     max_partners: int | None = option("Partners that a song may choose, the highest cosines (default: 20).", min=1)
@@ -76,11 +64,11 @@ class PairsOptions(PairsRejectOptions):
 )
 def pairs(options: PairsOptions) -> Report:
     """Make pairs for a relation of a space, from listeners or from WordNet."""
-    refuse_options_for(options.kind, options)
+    refuse_options(options.kind, options)
     if options.kind == "from-listeners":
         return _pair_songs(options)
     if options.wordnet.labels is None:
-        refuse_options_for("synsets", options)
+        refuse_options("synsets", options)
     return _write_wordnet_pairs(options)
 
 

@@ -42,11 +42,9 @@ class RowOptions(Options):
     )
     min_labels: int | None = option("With one-label: rows with fewer labels keep them all (default: 2).", min=1)
     drop_near: float | None = option(
-        "Test and validation rows at least this similar (cosine) to a training row are left out.", min=0, max=1
+        "Leave out test and validation rows at least this similar (cosine) to a training row.", min=0, max=1
     )
-    relations: Path | None = option(
-        "Related labels, object TAB part a line: as many as can be get two pictures on every side (in place of --by)."
-    )
+    relations: Path | None = option("In place of --by: related labels, object TAB part a line, to keep on every side.")
 
 
 class SplitOptions(RejectOptions):

@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-from wsabie.cli.framework import Options, Report, argument, command, list_stated, only_for, option, refuse_options_for
+from wsabie.cli.framework import Options, Report, argument, command, list_stated, only_for, option, refuse_options
 from wsabie.cli.knowledge_files import load_word_vectors
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path, show_table
 from wsabie.cli.shared_options import OptionalSeed, RejectOptions
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from wsabie.vocabulary.word_vectors import WordVectors
 
 _Kind = Literal["train", "info", "near"]
-_only_for = partial(only_for, get_args(_Kind))
-_ONLY_TRAIN, _NOT_TRAIN = _only_for("train"), _only_for("info", "near")
+_option = partial(option, kinds=get_args(_Kind))
 
 
 class LearningOptions(Options, panel="Learning (train)"):
@@ -33,28 +32,20 @@ class LearningOptions(Options, panel="Learning (train)"):
 class VectorsOptions(RejectOptions):
     """Options of `wsabie vectors`."""
 
-    kind: _Kind = argument(
-        "train: learn vectors from text (skip-gram); info: what a file holds; near: words nearest to a name.",
-        metavar="KIND",
-    )
-    src: Path = argument(
-        "Text or documents to learn from; else word vectors of word2vec, GloVe or fastText, text or binary.",
-        metavar="SRC",
-    )
+    kind: _Kind = argument("train: learn from text; info: show a file; near: find nearest words.", metavar="KIND")
+    src: Path = argument("Text or documents; or word vectors of word2vec, GloVe or fastText.", metavar="SRC")
     name: str | None = argument("near: a word or several.", metavar="NAME")
-    out: Path | None = option("train: file to write, in word2vec's text form.", scope=_ONLY_TRAIN)
-    k: int | None = option("near: how many (default: 10).", flag="-k", min=1, scope=_only_for("near"))
-    limit: int | None = option("info, near: only the first words of the file.", min=1, scope=_NOT_TRAIN)
-    cache: Path | None = option(
-        "info, near: where the mapped table is kept (default: beside SRC, SRC.npy).", scope=_NOT_TRAIN
-    )
-    learning: Annotated[LearningOptions, _ONLY_TRAIN]
+    out: Path | None = _option("train: file to write, in word2vec's text form.")
+    k: int | None = _option("near: how many (default: 10).", flag="-k", min=1)
+    limit: int | None = _option("info, near: only the first words of the file.", min=1)
+    cache: Path | None = _option("info, near: file of the mapped table (default: beside SRC, SRC.npy).")
+    learning: Annotated[LearningOptions, only_for(get_args(_Kind), "train")]
 
 
 @command("vectors train articles.txt --out words.vec", "vectors near words.vec 'new york' -k 5")
 def vectors(options: VectorsOptions) -> Report:
     """Learn word vectors from your own text, or inspect a file of them."""
-    refuse_options_for(options.kind, options)
+    refuse_options(options.kind, options)
     if options.kind == "train":
         if options.name is not None or options.out is None:
             raise InputError("wsabie vectors train takes one SRC and --out FILE; give both, and nothing else")

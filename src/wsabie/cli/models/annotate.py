@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from wsabie.cli import data_inputs, model_inputs
-from wsabie.cli.framework import Options, Report, Scope, Settings, argument, command, option, refuse_options_for
+from wsabie.cli.framework import Options, Report, Scope, Settings, argument, command, option, refuse_options
 from wsabie.cli.label_siblings import SHOWN_MARKS, match_model_siblings
 from wsabie.cli.output import escape_line, format_count, out, print_note, print_row
 from wsabie.cli.shared_options import (
@@ -48,16 +48,10 @@ class AnnotateOptions(RejectOptions, ModelClusterOptions):
     """Options of `wsabie annotate`."""
 
     model: Model
-    inputs: list[Path] | None = argument(
-        "Pictures, folders, data in any source format; of a space also names.", metavar="INPUTS"
-    )
+    inputs: list[Path] | None = argument("Pictures, folders or other data; of a space also names.", metavar="INPUTS")
     k: LabelLimit = 10
-    out: Path | None = option(
-        "A file for the labels (.jsonl, .tsv, .parquet), for any number of rows.", scope=ONLY_LABELS
-    )
-    text: list[str] | None = option(
-        "A text in place of INPUTS, where documents are asked for.", metavar="TEXT", scope=_NO_FILE
-    )
+    out: Path | None = option("Write labels to this file (.jsonl, .tsv, .parquet), of any size.", scope=ONLY_LABELS)
+    text: list[str] | None = option("Text to annotate, for models of documents.", metavar="TEXT", scope=_NO_FILE)
     region: list[str] | None = option(
         "Labels for a region of the pictures, in pixels or as 10%,20%,30%,40%; or a polygon X1,Y1,X2,Y2 ...",
         metavar="X,Y,W,H",
@@ -89,7 +83,7 @@ def _annotate(options: AnnotateOptions) -> Report:
     if not options.inputs and not options.text:
         raise InputError("nothing to annotate; give pictures, folders, or data in any source format")
     if options.out is not None:
-        refuse_options_for("file", options)
+        refuse_options("file", options)
         yield from annotate_to_file(options, options.out)
         return
     _check_options(options)

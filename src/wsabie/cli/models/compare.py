@@ -161,9 +161,7 @@ class CompareOptions(shared.RejectOptions, shared.RunOptions):
         max=0.9,
         scope=ONLY_SPACES,
     )
-    out: Path | None = option(
-        "Of a TOML file: folder for table.csv, figure.svg, figure.png and about.md.", scope=ONLY_SPACES
-    )
+    out: Path | None = option("Of a TOML file: folder for the table, figures and about.md.", scope=ONLY_SPACES)
     items: Annotated[shared.Items, IN_TABLES] = None
     features: Annotated[shared.FeatureOptions, IN_TABLES]
     labels: Annotated[shared.HierarchyOptions, IN_TABLES]

@@ -34,12 +34,8 @@ class PartsOptions(Options, panel="Models of objects and parts"):
     """Options of the evaluation of objects and parts."""
 
     relations: Path | None = option("Related labels to ask for, object TAB part a line (default: the model's own).")
-    candidate_pairs: Path | None = option(
-        "Pairs of labels that are ranked, a list as well (default: all).", metavar="FILE"
-    )
-    quadruplets: int | None = option(
-        "Pairs of pictures to draw; 0: none (default: 10,000, fewer of many labels).", min=0, max=1_000_000
-    )
+    candidate_pairs: Path | None = option("Pairs of labels to rank, object TAB part (default: all).", metavar="FILE")
+    quadruplets: int | None = option("Pairs of pictures to draw; 0: none (default: up to 10,000).", min=0, max=10**6)
     seed: int | None = option("Seed of the drawn pairs (default: 0).", min=0, max=2**63 - 1)
 
     def list_flags(self) -> list[str]:
@@ -139,9 +135,7 @@ class EvaluateOptions(shared.RejectOptions, shared.ModelClusterOptions):
     model: shared.Model
     data: shared.Data
     candidates: Annotated[shared.Candidates, ONLY_LABELS] = None
-    exclude: Path | None = option(
-        "Labels that a row has in this data are no candidates: the training data of --by one-label.", scope=ONLY_LABELS
-    )
+    exclude: Path | None = option("Training data of --by one-label: its labels are no candidates.", scope=ONLY_LABELS)
     propensities: Path | None = option(
         "The model's training data: its label counts weight rare labels more, in psp@k.",
         metavar="DATA",

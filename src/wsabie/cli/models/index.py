@@ -24,9 +24,7 @@ class IndexOptions(RejectOptions, SeededThreadOptions):
         "ivf",
     )
     recall: RecallTarget = 0.95
-    queries: Path | None = option(
-        "Data like those of later queries, to measure on (default: the labels).", metavar="DATA"
-    )
+    queries: Path | None = option("Data to measure on, like later queries (default: the labels).", metavar="DATA")
 
 
 @command("index topics", "index topics --kind hnsw --recall 0.99 --queries rows.parquet", locks_model=True)

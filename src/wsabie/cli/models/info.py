@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from wsabie.cli.data.shards import collect_shard_facts
 from wsabie.cli.epoch_tables import format_epoch_count, show_epochs
-from wsabie.cli.framework import JsonObject, Report, Scope, argument, command, only_for, option, refuse_options_for
+from wsabie.cli.framework import JsonObject, Report, Scope, argument, command, only_for, option, refuse_options
 from wsabie.cli.model_inputs import find_modality, load_annotator, refuse_collection_folder
 from wsabie.cli.output import TerminalProgress, show_table
 from wsabie.cli.shared_options import OutputOptions
@@ -37,13 +37,13 @@ def info(options: InfoOptions) -> Report:
     from wsabie.io.shards.shard_folder import is_shard_folder
 
     if options.model.is_file():
-        refuse_options_for("file", options)
+        refuse_options("file", options)
         return _show_file(options.model)
 
     if is_shard_folder(options.model):
-        refuse_options_for("shards", options)
+        refuse_options("shards", options)
         return _show_shards(options)
-    refuse_options_for("labels", options)
+    refuse_options("labels", options)
     refuse_collection_folder(options.model)
     return run_by_model(options, _show_model, _show_space)
 

@@ -49,9 +49,7 @@ class SearchOptions(RejectOptions, ThreadOptions):
 
     model: Model
     query: str = argument("A label, or a word that means one.", metavar="QUERY")
-    within: list[Path] = option(
-        "Data to search: any that the model takes; several are joined.", flag="--in", metavar="DATA"
-    )
+    within: list[Path] = option("Data to search; several are joined.", flag="--in", metavar="DATA")
     k: int = option("How many of each group.", 10, flag="-k", min=1)
     max_related: int = option("How many related labels at most.", 8, min=0)
     distinct: bool = option("Of items of one group of the collection, only the best.")

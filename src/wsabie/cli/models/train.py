@@ -42,7 +42,7 @@ class RelationOptions(Options, panel="Spaces (FILE.toml)"):
     """Options about the relations of a space."""
 
     only: list[str] | None = option(
-        "Of a TOML file: learn this relation, and others that are named so.", metavar="RELATION", scope=ONLY_SPACES
+        "Of a TOML file: only this relation; repeatable.", metavar="RELATION", scope=ONLY_SPACES
     )
     stop_on: str | None = option(
         "Of a TOML file: the relation that chooses the epoch (default: all).", metavar="RELATION", scope=ONLY_SPACES
@@ -89,9 +89,7 @@ class TrainOptions(shared.RejectOptions, TrainClusterOptions):
         scope=IN_TABLES,
     )
     min_rows: Annotated[shared.MinRows, ONLY_LABELS] = 1
-    init_model: Path | None = option(
-        "Begin with the space of this model of the same features.", metavar="MODEL", scope=IN_TABLES
-    )
+    init_model: Path | None = option("Start from this model of the same features.", metavar="MODEL", scope=IN_TABLES)
     shape: ShapeOptions
     estimator: Annotated[EstimatorOptions, IN_TABLES]
     ensemble: Annotated[EnsembleOptions, IN_TABLES]

@@ -45,25 +45,19 @@ class TuneOptions(shared.RejectOptions, TuneClusterOptions):
     hold_out: float | None = option(
         "Fraction of rows (whole groups) that judge trials (default: 0.1).", min=0.01, max=0.9
     )
-    test: Path | None = option(
-        "Test data: the best setting and the defaults are judged on them at the end.", scope=ONLY_LABELS
-    )
+    test: Path | None = option("Test data for the best setting and the defaults.", scope=ONLY_LABELS)
     allow_overlap: Annotated[shared.AllowOverlap, ONLY_LABELS] = False
     metric: Literal["MAP", "p@1", "p@10"] = option("MAP, p@1 or p@10.", "MAP", scope=ONLY_LABELS)
     trials: int | None = option("Trials in all (default: 30, or no limit with --minutes).", min=1)
     minutes: float | None = option(
         "Minutes for all trials; the last training comes on top.", parser=shared.parse_positive, metavar="NUMBER"
     )
-    set_: list[str] | None = option(
-        "Give a parameter this value, or one of a list, in all trials.", flag="--set", metavar="NAME=VALUE"
-    )
+    set_: list[str] | None = option("Fix a parameter, or list values to try.", flag="--set", metavar="NAME=VALUE")
     config: Path | None = option("TOML file with parameters, and with a table [space] of what to try.")
     stop_on: str | None = option(
         "Of a TOML file: the relation that judges trials (default: all).", metavar="RELATION", scope=ONLY_SPACES
     )
-    batch_size: int | None = option(
-        "Trials proposed at once, from those before (default: 1; with --ray 4).", min=1, max=1000
-    )
+    batch_size: int | None = option("Trials proposed at once (default: 1; with --ray 4).", min=1, max=1000)
     no_pruning: bool = option("Train all trials to their end, also those that fall behind.")
     all_rows: bool = option("Train the model that is saved on the validation rows too.", scope=ONLY_LABELS)
     min_rows: Annotated[shared.MinRows, ONLY_LABELS] = 1
