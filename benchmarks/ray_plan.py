@@ -21,9 +21,9 @@ import numpy as np
 
 from wsabie.distributed.averaging_rounds import AveragingRounds, RoundInterval, RoundReport, WorkerMessage
 from wsabie.distributed.table_deltas import TableDeltas
-from wsabie.training.loops import EpochPass
+from wsabie.training.loops import EpochTotals
 
-REPORT = EpochPass(np.zeros(1, np.int64), 0.0, 1, 0.0, 0)
+REPORT = EpochTotals(np.zeros(1, np.int64), 0.0, 1, 0.0, 0)
 
 
 @dataclass(frozen=True)

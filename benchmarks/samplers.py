@@ -97,7 +97,7 @@ def _time_draws(sampler: SamplerConfig, space: JointSpace, counts: Any) -> dict[
     figures = {"ns_per_draw": (time.process_time() - started) / n * 1e9}
     if sampling.period is not None:
         figures |= {
-            "ranks": float(sampling.per_thread[0].front.shape[1]),
+            "ranks": float(sampling.per_thread[0].highest_labels.shape[1]),
             "period_pairs": float(sampling.period),
             "refresh_ms": refreshed * 1e3,
             "refresh_ns_per_pair": refreshed / sampling.period * 1e9,

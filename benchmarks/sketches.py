@@ -63,7 +63,7 @@ def measure_search(dim: int, n_labels: int, violate: float) -> dict[str, Any]:
                 sampling.refresh(space, threads)
                 search_arguments = (
                     targets,
-                    sampling.labels(space),
+                    sampling.label_arrays(space),
                     rule,
                     sampling.per_thread[0],
                     space.features,

@@ -17,8 +17,8 @@ from wsabie.io.fingerprints import compute_fingerprint
 from wsabie.io.records import FeatureTable, ItemSource, Source
 from wsabie.storage.atomic_files import WriteError
 from wsabie.storage.rejects import Rejects
+from wsabie.vocabulary.concept_hierarchy import Hierarchy
 from wsabie.vocabulary.concept_matching import LabelConcepts
-from wsabie.vocabulary.hierarchy import Hierarchy
 from wsabie.vocabulary.label_similarity import SiblingSimilarity
 from wsabie.workflows.compare.comparison import SiblingsOf
 from wsabie.workflows.data_splits import split_rows

@@ -99,7 +99,7 @@ def pooled_problems(draw: Any) -> Pooled:
         margin=draw(st.sampled_from([0.1, 1.0, 3.0])),
         max_sampled=draw(st.sampled_from([1, 3, 1000])),
         max_norm_rows=draw(st.sampled_from([np.inf, 1.2, 0.8])),
-        keep_rows=draw(st.sampled_from([1.0, 0.9])),
+        decay_rows=draw(st.sampled_from([1.0, 0.9])),
         seed=draw(seeds),
         epoch=draw(st.integers(0, 5)),
     )  # fmt: skip

@@ -83,7 +83,7 @@ def fast_block(problem: Problem, bounds: Any = None, tile: int | None = None) ->
     """`kernels.blocks`: the whole order as one block; `bounds` shares the features out to threads."""
     owned = [0, problem.space.n_features] if bounds is None else bounds
     space, block, counters, loss = run_one_block(problem, owned, tile)
-    assert not block.marks.touched.any()
+    assert not block.tile_scratch.moved_flags.any()
     return outcome(space, counters, loss)
 
 
@@ -95,15 +95,15 @@ def run_one_block(problem: Problem, bounds: Any, tile: int | None = None) -> tup
 
     space, targets, order = problem.space.copy(), problem.targets, problem.order.astype(np.int64)
     n, n_threads = len(order), len(bounds) - 1
-    firsts = np.concatenate([[0], np.cumsum(np.diff(targets.starts)[order])]).astype(np.int64)
+    pair_starts = np.concatenate([[0], np.cumsum(np.diff(targets.starts)[order])]).astype(np.int64)
     block = ExampleBlock(
         order,
-        firsts,
+        pair_starts,
         *np.zeros((2, n, 16 * len(space.width)), np.float32),
         np.zeros(n, np.bool_),
         np.zeros(n),
-        *np.zeros((2, firsts[-1]), np.int64),
-        np.zeros(firsts[-1], np.float32),
+        *np.zeros((2, pair_starts[-1]), np.int64),
+        np.zeros(pair_starts[-1], np.float32),
         allocate_tile_scratch(n_threads, n, space.n_features),
     )
     owned = np.array(bounds, np.int64)
@@ -112,13 +112,13 @@ def run_one_block(problem: Problem, bounds: Any, tile: int | None = None) -> tup
     if tile is not None:
         pattern = pattern._replace(tower=pattern.tower._replace(tile=tile))
     with KernelThreads(n_threads) as threads:
-        threads.each(
+        threads.run_each(
             lambda t: run_blocks(
                 pattern, labels, targets, problem.rule, problem.sampler, block, cuts, owned, owned,
                 threads.counts, t, counters[t], losses[t], space.width,
             )
         )  # fmt: skip
-    assert not block.marks.touched.any()  # or the next block would project rows that it has not moved
+    assert not block.tile_scratch.moved_flags.any()  # or the next block would project rows that it has not moved
     return space, block, counters.sum(axis=0), float(losses.sum())
 
 

@@ -63,7 +63,7 @@ def _compare_hierarchies(path: Path) -> None:
 
     def our_distances() -> Work:
         hops = read_hierarchy(path, parent_first=True).hops(names)
-        return lambda: sum(int((hops.around([n], FAR, max_rings=3) <= 3).sum()) for n in range(0, 2_000, 20))
+        return lambda: sum(int((hops.compute_hops([n], FAR, max_rings=3) <= 3).sum()) for n in range(0, 2_000, 20))
 
     def their_distances() -> Work:
         import networkx as nx

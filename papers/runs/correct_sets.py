@@ -18,7 +18,7 @@ from wsabie.io.parsers.text_files import explain_reading_errors, format_path, it
 from wsabie.io.records import FeatureTable
 from wsabie.io.vocabulary.hierarchy_files import read_hierarchy
 from wsabie.storage.rejects import Rejects
-from wsabie.vocabulary.hierarchy import Hierarchy
+from wsabie.vocabulary.concept_hierarchy import Hierarchy
 from wsabie.vocabulary.label_distances import FAR
 
 KS = (2, 5, 10, 20)
@@ -246,7 +246,7 @@ def _compute_row(row: str, reading: AppendixReading, hops: int, data: SynsetList
     if row == ALL_LABELS:
         valid = [*data.seeds, *data.labels]
     elif row != SEEDS:
-        near = set(graph.within(data.seeds, hops - reading.less))
+        near = set(graph.find_within(data.seeds, hops - reading.less))
         valid = [*data.seeds, *(synset for synset in data.labels if synset in near)]
     valid = list(dict.fromkeys(valid))
     true = np.arange(len(valid)) if row == SEEDS else np.arange(len(data.seeds), len(valid))
@@ -262,7 +262,7 @@ def _compute_means(graph: Hierarchy, valid: Sequence[str], true: Int64, reading:
     hops, sizes = graph.hops(valid), np.empty((len(true), len(KS)))
     everything: Bool = np.ones(len(valid), bool)
     for place, label in enumerate(true.tolist()):
-        near = hops.around(
+        near = hops.compute_hops(
             [label],
             _MAX_NEIGHBOURS if reading.sizes in (expand_one_ring_further, expand_even_rings) else max(KS) + 1,
             everything,

@@ -26,7 +26,7 @@ from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 from wsabie.vocabulary.label_terms import compute_target_vectors, list_label_terms
-from wsabie.vocabulary.word_vectors import WordVectors
+from wsabie.vocabulary.word_vector_lookup import WordVectors
 
 N_SPLITS, N_HELD_OUT = 10, 25
 KS = (1, 2, 5)
@@ -208,7 +208,7 @@ def _collect_labelled_rows(data: UnextractedData, setting: RunSettings) -> Label
         else sorted({y for item in source for y in item.labels[:1]})
     )
     targets = compute_target_vectors(list_label_terms(names, data.knowledge), data.vectors)  # type: ignore[arg-type]  # checked before
-    labels = [names[place] for place in targets.places]
+    labels = [names[place] for place in targets.positions]
     label_set = set(labels)
     missing = [name for name in names if name not in label_set]
     for name in missing:

@@ -28,7 +28,7 @@ def test_a_generated_task_has_families(tmp_path: Path, monkeypatch: pytest.Monke
     assert data.train.label_names[7] == f"family {parents[7]} label 7"
     assert data.similar is not None
     similar = data.similar(data.train.label_names)
-    alike = np.stack([similar.to([y]) for y in range(40)])
+    alike = np.stack([similar.max_similarity([y]) for y in range(40)])
     assert np.array_equal(alike > 0, parents[:, None] == parents)
     monkeypatch.delattr(synthetic_images, "generate_task")  # the second time it comes from the cache
     assert (open_data("visterm:tiny").train.X != data.train.X).nnz == 0

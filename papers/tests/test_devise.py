@@ -12,8 +12,8 @@ from papers.runs import correct_sets, zero_shot
 from wsabie.core.errors import InputError
 from wsabie.io.records import FeatureTable
 from wsabie.storage.rejects import Rejects
-from wsabie.vocabulary.hierarchy import Hierarchy
-from wsabie.vocabulary.word_vectors import WordVectors
+from wsabie.vocabulary.concept_hierarchy import Hierarchy
+from wsabie.vocabulary.word_vector_lookup import WordVectors
 
 
 def synset(number: int) -> str:

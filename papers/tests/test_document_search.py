@@ -12,7 +12,7 @@ from papers.records.record_index import find_record
 from papers.runs.document_search import open_documents
 from wsabie.core.errors import InputError
 from wsabie.storage.rejects import Rejects
-from wsabie.vocabulary.hierarchy import Hierarchy
+from wsabie.vocabulary.concept_hierarchy import Hierarchy
 
 QUICK = {"epochs": 15, "dim": 16}
 

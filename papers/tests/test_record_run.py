@@ -21,7 +21,7 @@ from papers.runs.leave_one_out import split_label_holdout
 from papers.runs.neighbour_search import _compute_find_chances, _compute_hit_chances
 from wsabie.core.errors import InputError
 from wsabie.io.records import FeatureTable
-from wsabie.vocabulary.hierarchy import Hierarchy
+from wsabie.vocabulary.concept_hierarchy import Hierarchy
 from wsabie.vocabulary.label_similarity import SiblingSimilarity
 
 QUICK = {"epochs": 3, "dim": 20}

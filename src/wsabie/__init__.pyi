@@ -65,11 +65,11 @@ from wsabie.search.label_pairs import LabelPairIndex as LabelPairIndex
 from wsabie.search.query_labels import QueryMatcher as QueryMatcher
 from wsabie.search.related_labels import HierarchyRelatedLabels as HierarchyRelatedLabels
 from wsabie.storage.rejects import Rejects as Rejects
+from wsabie.vocabulary.concept_hierarchy import Hierarchy as Hierarchy
 from wsabie.vocabulary.concept_matching import match_labels as match_labels
-from wsabie.vocabulary.hierarchy import Hierarchy as Hierarchy
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph as KnowledgeGraph
 from wsabie.vocabulary.label_quadruplets import Quadruplets as Quadruplets
-from wsabie.vocabulary.word_vectors import WordVectors as WordVectors
+from wsabie.vocabulary.word_vector_lookup import WordVectors as WordVectors
 from wsabie.workflows.augmented_search import AugmentedSearch as AugmentedSearch
 
 __version__: str

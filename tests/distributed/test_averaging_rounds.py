@@ -20,7 +20,7 @@ from wsabie.distributed.averaging_rounds import (
     WorkerMessage,
 )
 from wsabie.distributed.table_deltas import apply_deltas, compute_deltas
-from wsabie.training.loops import EpochPass
+from wsabie.training.loops import EpochTotals
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +111,7 @@ class FakeFleet:
 
 
 def report(part):
-    return EpochPass(np.zeros(1, np.int64), 0.0, 1, float(part), 0)
+    return EpochTotals(np.zeros(1, np.int64), 0.0, 1, float(part), 0)
 
 
 def compute_next_table(worker):

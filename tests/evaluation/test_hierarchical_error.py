@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 
 from wsabie.core.errors import InputError
 from wsabie.evaluation.score_evaluation import evaluate_scores
-from wsabie.vocabulary.hierarchy import Hierarchy
+from wsabie.vocabulary.concept_hierarchy import Hierarchy
 
 KINDS = Hierarchy(
     [("toad", "frogs"), ("frog", "frogs"), ("frogs", "animal"), ("dog", "animal"), ("oak", "tree"), ("tree", "plant")]
@@ -26,7 +26,7 @@ def measured(scores, Y, heights, ks):
 def test_a_row_worked_by_hand():
     """Frogs are one above toad and frog, animals two above the toad; nothing is above toad and oak, so it is 2 + 1."""
     heights = KINDS.heights(LABELS)
-    assert heights.between([0]).tolist() == [0, 1, 2, 3]
+    assert heights.compute_heights([0]).tolist() == [0, 1, 2, 3]
     assert measured([0.1, 0.2, 0.3, 0.4], np.array([0]), heights, (1, 2, 3, 4)) == [3, 2, 1, 0]
 
 
@@ -34,23 +34,23 @@ def test_the_lowest_of_several_ancestors_counts():
     kinds = Hierarchy([("dog", "pet"), ("cat", "pet"), ("dog", "beast"), ("cat", "feline"), ("feline", "beast"),
                        ("lion", "feline"), ("cub", "lion"), ("pup", "dog")])  # fmt: skip
     heights = kinds.heights(["dog", "cat", "cub", "pup"])
-    assert heights.between([0]).tolist() == [0, 2, 3, 1]  # pet stands on dog, which stands on pup; beast on cub
+    assert heights.compute_heights([0]).tolist() == [0, 2, 3, 1]  # pet stands on dog, which stands on pup; beast on cub
 
 
 def test_a_label_above_another_is_their_ancestor():
     heights = Hierarchy([("poodle", "dog"), ("dog", "animal")]).heights(["poodle", "dog", "animal"])
-    assert heights.between([0]).tolist() == [0, 1, 2]
-    assert heights.between([2]).tolist() == [2, 2, 0]
+    assert heights.compute_heights([0]).tolist() == [0, 1, 2]
+    assert heights.compute_heights([2]).tolist() == [2, 2, 0]
 
 
 def test_what_has_no_label_under_it_counts_for_no_height():
     kinds = Hierarchy([("poodle", "dog"), ("tiny poodle", "poodle"), ("cat", "pet"), ("dog", "pet")])
-    assert kinds.heights(["dog", "cat"]).between([0]).tolist() == [0, 1]
+    assert kinds.heights(["dog", "cat"]).compute_heights([0]).tolist() == [0, 1]
 
 
 def test_circles_are_one_height():
     kinds = Hierarchy([("a", "x"), ("x", "y"), ("y", "x"), ("b", "y"), ("c", "z"), ("y", "z")])
-    assert kinds.heights(["a", "b", "c"]).between([0]).tolist() == [0, 1, 2]
+    assert kinds.heights(["a", "b", "c"]).compute_heights([0]).tolist() == [0, 1, 2]
 
 
 def test_the_nearest_of_several_true_labels_counts():
@@ -106,7 +106,7 @@ def test_is_the_mean_over_all_orders_of_ties(problem):
     for y in range(n):  # nothing is above what the list does not know, not even itself
         if not is_mapped[y] and y not in true:
             errors[y] = max(errors[y], kinds.heights(names[:n]).top)
-    assert kinds.heights(names[:n]).between(true).tolist() == errors
+    assert kinds.heights(names[:n]).compute_heights(true).tolist() == errors
     orders = [o for o in permutations(range(n)) if all(scores[a] >= scores[b] for a, b in pairwise(o))]
     expected = np.mean([min(errors[y] for y in order[:k]) for order in orders])
     Y = np.zeros((1, n), int)
@@ -116,6 +116,6 @@ def test_is_the_mean_over_all_orders_of_ties(problem):
 
 def test_within_equals_hops_counted_by_hand():
     kinds = Hierarchy([("a", "b"), ("b", "c"), ("c", "a"), ("d", "c"), ("e", "f")])
-    assert [sorted(kinds.within(["a"], h)) for h in range(4)] == [["a"], list("abc"), list("abcd"), list("abcd")]
-    assert kinds.within(["unknown"], 3) == []
-    assert all(len(kinds.within(pair, 1)) >= 2 for pair in combinations("abcd", 2))
+    assert [sorted(kinds.find_within(["a"], h)) for h in range(4)] == [["a"], list("abc"), list("abcd"), list("abcd")]
+    assert kinds.find_within(["unknown"], 3) == []
+    assert all(len(kinds.find_within(pair, 1)) >= 2 for pair in combinations("abcd", 2))

@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 
 from wsabie.core.errors import InputError
 from wsabie.evaluation.score_evaluation import evaluate_scores
-from wsabie.vocabulary.hierarchy import Hierarchy
+from wsabie.vocabulary.concept_hierarchy import Hierarchy
 
 KINDS = Hierarchy(
     [("toad", "amphibian"), ("frog", "amphibian"), ("amphibian", "animal"), ("dog", "animal"), ("oak", "tree")]
@@ -26,7 +26,7 @@ def measured(scores, Y, hops, ks, exclude=None):
 def test_a_row_worked_by_hand():
     """Toad and frog are two hops apart, toad and dog three; no hop leads to the oak."""
     hops = KINDS.hops(LABELS)
-    assert hops.around([0], 4).tolist()[:3] == [0, 2, 3]
+    assert hops.compute_hops([0], 4).tolist()[:3] == [0, 2, 3]
     values, highest = measured([0.1, 0.3, 0.2, 0.9], np.array([0]), hops, (1, 2, 3, 4))
     assert values == pytest.approx([0, 1 / 2, 2 / 3, 3 / 4])
     assert highest == pytest.approx([1, 1, 1, 3 / 4])
@@ -55,9 +55,9 @@ def test_rings_are_whole_and_around_all_true_labels():
 
 def test_words_stand_for_all_their_concepts():
     kinds = Hierarchy([("c1", "bird"), ("c2", "machine"), ("heron", "bird"), ("forklift", "machine")])
-    kinds.also_called("c1", ["crane"])
-    kinds.also_called("c2", ["crane"])
-    assert kinds.hops(["crane", "heron", "forklift"]).around([0], 3).tolist() == [0, 2, 2]
+    kinds.add_names("c1", ["crane"])
+    kinds.add_names("c2", ["crane"])
+    assert kinds.hops(["crane", "heron", "forklift"]).compute_hops([0], 3).tolist() == [0, 2, 2]
 
 
 def rings(true, k, distance, candidates):

@@ -147,7 +147,7 @@ def test_no_sibling_precision_without_s():
 
 def test_a_parent_of_a_hundred_thousand_labels_takes_no_more_room_than_its_list():
     similar = SiblingSimilarity(csr_matrix(np.ones((100_000, 1), np.int8)))
-    assert similar.to([7]).sum() == 100_000
+    assert similar.max_similarity([7]).sum() == 100_000
     assert np.median(similar.siblings()) == 99_999
 
 
@@ -168,5 +168,5 @@ def test_what_is_no_similarity_is_refused(S, sentence):
 
 def test_s_may_be_lopsided():
     S = SparseSimilarity(np.array([[1.0, 0.5], [0.0, 1.0]]))
-    assert S.to([1]).tolist() == [0, 1]
-    assert S.to([0]).tolist() == [1, 0.5]
+    assert S.max_similarity([1]).tolist() == [0, 1]
+    assert S.max_similarity([0]).tolist() == [1, 0.5]

@@ -34,7 +34,7 @@ from wsabie.io.tags.image_tags import read_image_tags
 from wsabie.io.tags.tag_writer import write_embedded, write_sidecar
 from wsabie.io.tags.xmp import make_tag_properties, read_xmp_packet, replace_tags
 from wsabie.storage.rejects import Rejects, RowError
-from wsabie.vocabulary.hierarchy import Hierarchy
+from wsabie.vocabulary.concept_hierarchy import Hierarchy
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 from wsabie.vocabulary.label_names import normalise_label_name
 
@@ -194,7 +194,7 @@ def test_many_concepts_of_one_name_take_linear_time() -> None:
     for number in range(n):
         graph.add(f"n{number}", ["toad"])
         graph.add("n0", [f"toad {number}"])
-        kinds.also_called(f"n{number}", ["toad"])
+        kinds.add_names(f"n{number}", ["toad"])
     graph.rank_senses("toad", [f"n{number}" for number in range(n - 1, -1, -1)])
     assert graph.senses("toad")[:2] == [f"n{n - 1}", f"n{n - 2}"]
     assert len(kinds.senses("toad")) == n

@@ -42,7 +42,7 @@ def small_problem(similarity: Any, *, dense: bool) -> Problem:
     rng = np.random.default_rng(4)
     X, Y = sparse_rows(12, 9, 0.4, rng), label_rows(12, 30, 0.1, 0.1, rng)
     space = random_space(9, 30, similarity, rng, biased=True)
-    rule = make_rule(30, max_norm_rows=1.2, max_norm_labels=1.2, step_bias=0.1)
+    rule = make_rule(30, max_norm_rows=1.2, max_norm_labels=1.2, learning_rate_bias=0.1)
     return make_problem(space, X.toarray() if dense else X, Y, rule)
 
 
@@ -83,10 +83,10 @@ def vary_problem(problem: Problem) -> dict[str, Problem]:
         with KernelThreads(1) as threads:
             sampling.refresh(problem.space, threads)
         variants[name] = problem._replace(sampler=sampling.per_thread[0])
-    decay = dict.fromkeys(("keep_rows", "keep_labels", "keep_weights"), np.float32(0.9))
+    decay = dict.fromkeys(("decay_rows", "decay_labels", "decay_weights"), np.float32(0.9))
     places = np.float32([0.3, 0.6, 1])
     variants["variants"] = problem._replace(
-        rule=problem.rule._replace(logistic=True, rank_sample=7, places=places, **decay)
+        rule=problem.rule._replace(logistic=True, rank_sample=7, order_statistic_cdf=places, **decay)
     )
     variants["counted"] = problem._replace(rule=problem.rule._replace(rank_sample=-1))
     return variants

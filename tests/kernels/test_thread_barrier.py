@@ -43,7 +43,7 @@ def test_everybody_sees_every_note(n: int) -> None:
     notes, wrong = np.zeros((2, n, 16), np.int64)
     with KernelThreads(n) as threads:
         for _ in range(3):
-            threads.each(lambda t: compare_notes(threads.counts, t, notes, wrong))
+            threads.run_each(lambda t: compare_notes(threads.counts, t, notes, wrong))
     assert (notes[:, 0] == ROUNDS).all()
     assert not wrong.any()
     np.testing.assert_array_equal(threads.counts[:-1, 0], 3 * 2 * ROUNDS)
@@ -52,7 +52,7 @@ def test_everybody_sees_every_note(n: int) -> None:
 def test_the_plain_function_meets_too() -> None:
     notes, wrong = np.zeros((2, 2, 16), np.int64)
     with KernelThreads(2) as threads:
-        threads.each(lambda t: plain_notes(threads.counts, t, notes, wrong))
+        threads.run_each(lambda t: plain_notes(threads.counts, t, notes, wrong))
     assert not wrong.any()
 
 
@@ -86,7 +86,7 @@ def test_an_error_in_one_thread_frees_the_others(guilty: int, error: type[BaseEx
         compare_notes(threads.counts, t, notes, wrong)
 
     with KernelThreads(3) as threads, pytest.raises(error):
-        threads.each(work)
+        threads.run_each(work)
     assert (notes[:, 0] <= 1).all(), "nobody goes into the second round"
 
 

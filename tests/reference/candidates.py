@@ -74,18 +74,18 @@ def update_label(labels: Any, rule: Any, y: int, q: Any, weight: float) -> None:
     if isinstance(labels, TwoPointLabels):
         first, second = np.split(q, 2)
         update_label(labels.points, rule, y, first, weight)
-        decay_row(labels.words[y], rule.keep_labels)
-        labels.words[y] += float(rule.step_labels) * weight * second
+        decay_row(labels.words[y], rule.decay_labels)
+        labels.words[y] += float(rule.learning_rate_labels) * weight * second
         return
     row = labels.table[y]
     if isinstance(labels, WeightLabels):
-        decay_row(row, rule.keep_weights)
-        row[: len(q)] += float(rule.step_weights) * weight * q
+        decay_row(row, rule.decay_weights)
+        row[: len(q)] += float(rule.learning_rate_weights) * weight * q
     else:
-        decay_row(row, rule.keep_labels)
+        decay_row(row, rule.decay_labels)
         a, _, c = compute_slopes(labels, q, y)
-        row += float(rule.step_labels) * weight * (a * q + c * row)
-    labels.bias[y] += float(rule.step_bias) * weight
+        row += float(rule.learning_rate_labels) * weight * (a * q + c * row)
+    labels.bias[y] += float(rule.learning_rate_bias) * weight
 
 
 def clip_norm(labels: Any, rule: Any, y: int) -> None:

@@ -19,14 +19,16 @@ def draw_label(sampler: Any, labels: Any, q: Any, counter: int) -> int:
     rank = draw_from_alias(sampler.ranks, mix_bits(counter))
     if isinstance(sampler, AdaptiveSamplerState):
         f = draw_factor(sampler, q, counter)
-        return int(sampler.front[f, rank] if q[f] >= 0 else sampler.back[f, rank])
+        return int(sampler.highest_labels[f, rank] if q[f] >= 0 else sampler.lowest_labels[f, rank])
     scores = [score_label(labels, q, y) for y in range(len(sampler.scores))]
     return int(np.lexsort((np.arange(len(scores)), -np.array(scores)))[rank])
 
 
 def draw_factor(sampler: Any, q: Float64, counter: int) -> int:
     """A factor with chance |q_f| sigma_f; any, when all are 0."""
-    heights = np.abs(q[: len(sampler.front)]) * sampler.spread[: len(sampler.front)].astype(np.float64)
+    heights = np.abs(q[: len(sampler.highest_labels)]) * sampler.factor_std[: len(sampler.highest_labels)].astype(
+        np.float64
+    )
     if not heights.sum() > 0:
         return draw_below(counter, len(heights))
     return min(

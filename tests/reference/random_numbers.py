@@ -31,8 +31,8 @@ def draw_below(counter: int, n: int) -> int:
 def draw_from_alias(alias: Any, counter: int) -> int:
     """A number with the chances of an alias table: a place by the high 32 bits, kept or handed on by the low ones."""
     bits = mix_bits(counter)
-    place = ((bits >> 32) * len(alias.cuts)) >> 32
-    return place if (bits & 0xFFFFFFFF) < int(alias.cuts[place]) else int(alias.aliases[place])
+    place = ((bits >> 32) * len(alias.thresholds)) >> 32
+    return place if (bits & 0xFFFFFFFF) < int(alias.thresholds[place]) else int(alias.aliases[place])
 
 
 def draw_unit(counter: int) -> float:

@@ -49,8 +49,8 @@ def backprop_queries(pattern: Any, directions: list[tuple[int, Float64]], rule: 
         labels = [(pattern.label_ids[i], g) for (i, _), (_, g) in zip(directions, halves, strict=True)]
         labels = [(label, g) for label, g in labels if label >= 0]
         for label, g in labels:
-            decay_row(pattern.table[label], rule.keep_labels)
-            pattern.table[label] += float(rule.step_labels) * float(pattern.weight) * g
+            decay_row(pattern.table[label], rule.decay_labels)
+            pattern.table[label] += float(rule.learning_rate_labels) * float(pattern.weight) * g
             clip_row_norm(pattern.table[label], float(rule.max_norm_labels))
         return
     backprop_block(get_tower(pattern), rule, directions)

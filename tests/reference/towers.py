@@ -51,8 +51,8 @@ def backprop_block(tower: Any, rule: Any, directions: list[tuple[int, Float64]])
     moved = set()
     for i, g in directions:
         for j, x in list_features(tower, i):
-            decay_row(tower.table[j], rule.keep_rows)
-            tower.table[j] += float(rule.step_rows) * x * g
+            decay_row(tower.table[j], rule.decay_rows)
+            tower.table[j] += float(rule.learning_rate_rows) * x * g
             moved.add(j)
             if isinstance(tower, LookupTower):
                 clip_row_norm(tower.table[j], float(rule.max_norm_rows))

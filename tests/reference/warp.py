@@ -19,7 +19,7 @@ def list_positives(targets: Any, i: int) -> set[int]:
 
 def list_explicit_negatives(targets: Any, i: int) -> list[int]:
     """Labels that are known not to hold for example i."""
-    return [int(y) for y in targets.against[targets.against_indptr[i] : targets.against_indptr[i + 1]]]
+    return [int(y) for y in targets.explicit_negatives[targets.explicit_indptr[i] : targets.explicit_indptr[i + 1]]]
 
 
 class ViolatorSearch(NamedTuple):
@@ -39,9 +39,9 @@ def find_violator(
 
     At most T = min(max_sampled, negatives there are) negatives and 2T + 10 labels in all are drawn.
     """
-    positives, against = list_positives(targets, i), list_explicit_negatives(targets, i)
-    if against:
-        v = against[draw_below(counter, len(against))]
+    positives, explicit_negatives = list_positives(targets, i), list_explicit_negatives(targets, i)
+    if explicit_negatives:
+        v = explicit_negatives[draw_below(counter, len(explicit_negatives))]
         if score_label(labels, q, v) > threshold:
             return ViolatorSearch(v, 0, 0)
     lowest = -math.inf if rule.logistic else threshold
@@ -86,13 +86,13 @@ def estimate_margin_rank(
 
 def sample_positive(targets: Any, labels: Any, rule: Any, i: int, pair: int, q: Any, counter: int) -> int:
     """The pair's label; or of n drawn positives the one at a drawn place in the order of their scores."""
-    if len(rule.places) == 1:
+    if len(rule.order_statistic_cdf) == 1:
         return int(targets.labels[pair])
     counter = mix_bits(counter ^ MASK_64)
-    place = int(np.searchsorted(rule.places[:-1], draw_unit(counter), side="right"))
+    place = int(np.searchsorted(rule.order_statistic_cdf[:-1], draw_unit(counter), side="right"))
     positives = targets.indices[targets.indptr[i] : targets.indptr[i + 1]]
     draws = []
-    for _ in rule.places:
+    for _ in rule.order_statistic_cdf:
         counter = advance_counter(counter)
         draws.append(int(positives[draw_below(counter, len(positives))]))
     return sorted(draws, key=lambda y: -score_label(labels, q, y))[place]

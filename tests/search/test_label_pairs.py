@@ -55,7 +55,7 @@ def check(W, a, b, k, weight, *, known_relations=(), offset=0.0, same=True, coup
         i, j = np.nonzero(np.isfinite(scores))
         counts = pairs.counts(np.tile(a[q], (len(i), 1)), np.tile(b[q], (len(i), 1)), i, j, couples=couples)
         expected = [count_pairs(scores, *pair) for pair in zip(i, j, strict=True)]
-        assert list(zip(counts.above.tolist(), counts.tied.tolist(), strict=True)) == expected
+        assert list(zip(counts.n_above.tolist(), counts.n_tied.tolist(), strict=True)) == expected
     assert (best[0].dtype, best[1].dtype, best[2].dtype, n) == (np.int64, np.int64, np.float32, pairs.n_labels)
 
 
@@ -97,7 +97,7 @@ def test_equals_brute_force_over_several_tiles(weight, spread):
         scores = score_pairs(a[q], b[q], edges)
         for values, expected in zip(best, select_top_pairs(scores, 25), strict=True):
             np.testing.assert_array_equal(values[q], expected)
-        assert (counts.above[q], counts.tied[q]) == count_pairs(scores, given_i[q], given_j[q])
+        assert (counts.n_above[q], counts.n_tied[q]) == count_pairs(scores, given_i[q], given_j[q])
 
 
 def test_a_case_worked_by_hand():

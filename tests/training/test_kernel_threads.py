@@ -18,8 +18,8 @@ def test_each_runs_once_per_thread(n: int) -> None:
             thread_ids.append(t)
 
     with KernelThreads(n) as threads:
-        threads.each(work)
-        threads.each(work)
+        threads.run_each(work)
+        threads.run_each(work)
     assert sorted(thread_ids) == sorted([*range(n)] * 2)
 
 
@@ -44,4 +44,4 @@ def test_an_error_in_any_thread_is_raised(guilty: int) -> None:
             raise ZeroDivisionError
 
     with KernelThreads(3) as threads, pytest.raises(ZeroDivisionError):
-        threads.each(work)
+        threads.run_each(work)

@@ -36,7 +36,7 @@ def test_blocks_hold_about_256_pairs_and_every_visit_once(seed: int, n: int, rat
     order = rng.permutation(len(targets.rows))
     plans = [_BlockPlan(make_space(), block, order, NegativeSampler([]), threads) for threads in (1, 3)]
     for plan in plans:
-        visits, pairs = np.diff(plan.cuts), np.diff(plan.example_block.firsts[plan.cuts])
+        visits, pairs = np.diff(plan.cuts), np.diff(plan.example_block.pair_starts[plan.cuts])
         assert (plan.cuts[0], plan.cuts[-1], pairs.sum()) == (0, len(order), len(targets.labels))
         assert (pairs <= PAIRS_PER_BLOCK + 8).all()
         assert len(pairs) <= -(-len(targets.labels) // PAIRS_PER_BLOCK)
@@ -59,7 +59,7 @@ def test_blocks_hold_about_256_pairs_and_every_visit_once(seed: int, n: int, rat
 @pytest.mark.parametrize("turn", [None, 1])
 def test_many_blocks_are_twice_as_large_but_for_those_that_take_turns(turn: int | None) -> None:
     targets = build_targets(csr_matrix(np.ones((40_000, 1), np.int8)), None, "mean")
-    block = RowBlock(np.zeros((40_000, 30), np.float32), targets, turn=turn)
+    block = RowBlock(np.zeros((40_000, 30), np.float32), targets, blocks_per_turn=turn)
     plan = _BlockPlan(make_space(), block, np.arange(40_000), NegativeSampler([]), 1)
     assert np.diff(plan.cuts).max() in (range(500, 513) if turn is None else range(250, 257))
 
@@ -115,7 +115,7 @@ def test_threads_whose_first_fails_do_not_wait_for_it(monkeypatch: pytest.Monkey
                     NegativeSampler([problem.sampler] * 4),
                     np.arange(n),
                     threads,
-                    StepCounters.new(4),
+                    StepCounters.allocate(4),
                 )
             )
         )
@@ -137,7 +137,7 @@ def after_blocks(problem: Problem, n_threads: int) -> JointSpace:
     space, block = problem.space.copy(), RowBlock(problem.inputs, problem.targets)
     with KernelThreads(n_threads) as threads:
         sampling = NegativeSampler([problem.sampler] * n_threads)
-        tally = StepCounters.new(n_threads)
+        tally = StepCounters.allocate(n_threads)
         list(run_blocks(BlockVisits(space, block, problem.rule, sampling, problem.order, threads, tally)))
     return space
 
@@ -176,7 +176,7 @@ def test_a_pass_is_planned_once_however_often_the_sampler_looks(
     """Every visit has one pair here: 700 of them make three parts, which end where a block ends."""
     problem, planned, plan = one_label_a_row(700, 1.2), [], loops._BlockPlan
     monkeypatch.setattr(loops, "_BlockPlan", lambda *arguments: planned.append(arguments) or plan(*arguments))
-    sampling, tally = Looks(problem, n_threads, 300), StepCounters.new(n_threads)
+    sampling, tally = Looks(problem, n_threads, 300), StepCounters.allocate(n_threads)
     block = RowBlock(problem.inputs, problem.targets)
     with KernelThreads(n_threads) as threads:
         arguments = BlockVisits(problem.space, block, problem.rule, sampling, problem.order, threads, tally)
@@ -199,7 +199,7 @@ def test_looks_change_the_cuts_and_nothing_else() -> None:
         ):
             for order in orders:
                 sampling = Looks(problem, 1, period)
-                tally = StepCounters.new(1)
+                tally = StepCounters.allocate(1)
                 list(run_blocks(BlockVisits(space, block, problem.rule, sampling, order, threads, tally)))
     assert np.array_equal(single_pass.features, parts.features)
     assert np.array_equal(single_pass.labels, parts.labels)

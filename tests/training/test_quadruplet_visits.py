@@ -89,8 +89,10 @@ def test_labels_that_are_true_too_are_not_drawn_against(seed: int) -> None:
         ]
         assert y in hidden
         assert hidden in [way for way in ways if y in way]
-        against = set(targets.against[targets.against_indptr[e] : targets.against_indptr[e + 1]].tolist())
-        assert against == {y for y in range(K) if Y[i, y] < 0}
+        explicit_negatives = set(
+            targets.explicit_negatives[targets.explicit_indptr[e] : targets.explicit_indptr[e + 1]].tolist()
+        )
+        assert explicit_negatives == {y for y in range(K) if Y[i, y] < 0}
 
 
 def test_relations_of_a_label_are_equally_likely() -> None:

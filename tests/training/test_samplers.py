@@ -103,7 +103,7 @@ def test_labels_without_rows_are_drawn_by_frequency_too(power: float) -> None:
     counts = np.zeros(40, np.int64)
     counts[3] = 80
     alias = create_sampler(SamplerConfig("frequency", power=power), space, counts, 1).per_thread[0].chances
-    own_share = alias.cuts / 2.0**32 / 40
+    own_share = alias.thresholds / 2.0**32 / 40
     probabilities = own_share + np.bincount(alias.aliases, weights=1 / 40 - own_share, minlength=40)
     assert probabilities[3] / probabilities[0] == pytest.approx(80**power)
 
@@ -182,7 +182,7 @@ def test_labels_that_were_moved_between_passes_are_sketched_anew() -> None:
         runner._samplers[None] = create_sampler(SamplerConfig(), space, np.ones(40, np.int64), 1, sketched)
         with KernelThreads(1) as threads:
             for epoch in range(3):
-                _, visits = runner.prepare_visits(block, epoch, 0, threads, StepCounters.new(1))
+                _, visits = runner.prepare_visits(block, epoch, 0, threads, StepCounters.allocate(1))
                 list(visits)
                 space.labels[:, :20] = rng.standard_normal((40, 20))
         spaces.append(space)

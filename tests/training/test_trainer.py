@@ -146,9 +146,9 @@ def test_every_rate_follows_the_schedule_and_decay_is_the_share_of_its_own_rate(
     settings = make_settings(epochs=10, l2_rows=0.5, l2_labels=0.25, l2_weights=2.0, **rates)
     for epoch, fraction in ((0, 1.0), (5, 0.5), (5.5, 0.45)):
         rule = EpochRunner(settings, make_space(), TrainingData([])).build_step_config(make_space(), epoch)
-        steps = rule.step_rows, rule.step_labels, rule.step_weights, rule.step_bias
+        steps = rule.learning_rate_rows, rule.learning_rate_labels, rule.learning_rate_weights, rule.learning_rate_bias
         assert steps == pytest.approx([fraction * rate for rate in rates.values()])
-        keeps = rule.keep_rows, rule.keep_labels, rule.keep_weights
+        keeps = rule.decay_rows, rule.decay_labels, rule.decay_weights
         assert keeps == pytest.approx([1 - fraction * rate for rate in (0.1 * 0.5, 0.04 * 0.25, 0.2 * 2)])
 
 
@@ -293,8 +293,8 @@ def relations(n: int = 200, **second: Any) -> tuple[Any, list[RowBlock]]:
     ends = RelationEnds("names", "thing", "name"), RelationEnds("like", "thing", "thing", inputs, 16)
     hidden = identity(n, np.int8, "csr")
     blocks = [
-        RowBlock(inputs, build_targets(names, None, "mean"), ends[0], turn=1),
-        RowBlock(inputs, build_targets(like, None, "mean", names.nnz, hidden), ends[1], turn=1),
+        RowBlock(inputs, build_targets(names, None, "mean"), ends[0], blocks_per_turn=1),
+        RowBlock(inputs, build_targets(like, None, "mean", names.nnz, hidden), ends[1], blocks_per_turn=1),
     ]
     return space, [blocks[0], blocks[1]._replace(**second)]
 
@@ -314,7 +314,7 @@ def test_every_pair_of_a_relation_is_visited_as_often_as_its_weight_says(
     def run(block_visits: BlockVisits) -> Iterator[int]:
         rule = block_visits.step_config
         visits.setdefault(len(block_visits.block.targets.rows), []).append(
-            (float(rule.step_rows), rule.epoch, block_visits.order)
+            (float(rule.learning_rate_rows), rule.epoch, block_visits.order)
         )
         yield len(block_visits.order)
 
@@ -397,7 +397,7 @@ def test_a_relation_alone_is_the_training_of_its_view(number: int) -> None:
     assert space.view(ends).features is space.tables["thing"]
     separate = space.copy().view(ends)
     train_relations(space, [blocks[number]])
-    train_relations(separate, [blocks[number]._replace(ends=None, turn=None)])
+    train_relations(separate, [blocks[number]._replace(ends=None, blocks_per_turn=None)])
     assert np.array_equal(space.tables[ends.query], separate.features)
     assert np.array_equal(space.tables[ends.target], separate.labels)
 

@@ -29,8 +29,8 @@ def test_every_pair_is_visited_once_with_its_row(seed: int, n: int, n_labels: in
     for i in range(n):
         lo, hi = t.indptr[i], t.indptr[i + 1]
         assert t.indices[lo:hi].tolist() == np.flatnonzero(dense[i] > 0).tolist()
-        lo, hi = t.against_indptr[i], t.against_indptr[i + 1]
-        assert t.against[lo:hi].tolist() == np.flatnonzero(dense[i] < 0).tolist()
+        lo, hi = t.explicit_indptr[i], t.explicit_indptr[i + 1]
+        assert t.explicit_negatives[lo:hi].tolist() == np.flatnonzero(dense[i] < 0).tolist()
 
 
 def test_visits_of_a_row_are_as_equal_as_they_can_be() -> None:
@@ -52,7 +52,7 @@ def test_what_is_hidden_is_known_beside_the_labels_and_is_no_pair(seed: int, n: 
     Y = label_rows(n, n, 0.3, 0.2, rng)
     hidden = sp.csr_matrix(np.diag(rng.integers(-1, 2, n)).astype(np.int8))
     plain, t = build_targets(Y, None, "mean"), build_targets(Y, None, "mean", hidden=hidden)
-    for name in ("rows", "starts", "labels", "weights", "against_indptr", "against"):
+    for name in ("rows", "starts", "labels", "weights", "explicit_indptr", "explicit_negatives"):
         assert np.array_equal(getattr(t, name), getattr(plain, name))
     for i in range(n):
         assert known_to(t, i) == known_to(plain, i) | ({i} if hidden[i, i] else set())
@@ -78,6 +78,6 @@ def test_types_are_those_the_kernels_are_compiled_for() -> None:
         "indices": "int32",
         "masks": "uint64",
         "mask_starts": "int64",
-        "against_indptr": "int64",
-        "against": "int32",
+        "explicit_indptr": "int64",
+        "explicit_negatives": "int32",
     }

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
-from wsabie.vocabulary import hierarchy
-from wsabie.vocabulary.hierarchy import Hierarchy
+from wsabie.vocabulary import concept_hierarchy as hierarchy
+from wsabie.vocabulary.concept_hierarchy import Hierarchy
 from wsabie.vocabulary.label_similarity import SiblingSimilarity, SparseSimilarity, classify_labels
 
 NAMES = [*"abcdef"]
@@ -15,7 +15,7 @@ NAMES = [*"abcdef"]
 
 def alike(kinds: Hierarchy, labels: list[str]) -> list[list[int]]:
     similar = kinds.similar(labels)
-    return [similar.to([y]).astype(int).tolist() for y in range(len(labels))]
+    return [similar.max_similarity([y]).astype(int).tolist() for y in range(len(labels))]
 
 
 def test_siblings_share_a_parent_and_parents_are_no_siblings():
@@ -30,15 +30,15 @@ def test_siblings_share_a_parent_and_parents_are_no_siblings():
 
 def test_names_of_one_concept_are_alike_even_without_a_parent():
     kinds = Hierarchy([("n1", "n0")])
-    kinds.also_called("n0", ["entity", "Thing"])
-    kinds.also_called("n1", ["toad"])
+    kinds.add_names("n0", ["entity", "Thing"])
+    kinds.add_names("n1", ["toad"])
     assert alike(kinds, ["entity", "thing", "toad"]) == [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
 
 
 def test_a_name_stands_for_all_its_concepts():
     kinds = Hierarchy([("n1", "bird"), ("heron", "bird"), ("n2", "machine"), ("forklift", "machine")])
-    kinds.also_called("n1", ["crane"])
-    kinds.also_called("n2", ["crane"])
+    kinds.add_names("n1", ["crane"])
+    kinds.add_names("n2", ["crane"])
     assert alike(kinds, ["heron", "Crane", "forklift"]) == [[1, 1, 0], [1, 1, 1], [0, 1, 1]]
     assert kinds.parents("crane") == ["bird", "machine"]
 
@@ -71,17 +71,17 @@ def test_the_fingerprint_tells_lists_apart_whatever_their_order():
     pairs = [("n1", "n0"), ("n2", "n0"), ("n3", "n2")]
     first, two, three = Hierarchy(pairs), Hierarchy(pairs[::-1]), Hierarchy(pairs[:2])
     assert first.fingerprint() == two.fingerprint() != three.fingerprint()
-    two.also_called("n1", ["toad"])
+    two.add_names("n1", ["toad"])
     assert first.fingerprint() != two.fingerprint()
-    first.also_called("n2", ["toad"])
+    first.add_names("n2", ["toad"])
     assert first.fingerprint() != two.fingerprint()
-    first.also_called("n1", ["toad"])
-    two.also_called("n2", ["toad"])
+    first.add_names("n1", ["toad"])
+    two.add_names("n2", ["toad"])
     assert first.fingerprint() == two.fingerprint()
 
 
 def test_too_many_pairs_and_empty_names_are_refused(monkeypatch):
-    monkeypatch.setattr(hierarchy, "MOST", 2)
+    monkeypatch.setattr(hierarchy, "MAX_PAIRS", 2)
     with pytest.raises(InputError, match="more than 2 pairs"):
         Hierarchy([("a", "z"), ("b", "z"), ("c", "z")])
     with pytest.raises(InputError, match="empty name"):

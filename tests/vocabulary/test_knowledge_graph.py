@@ -72,11 +72,13 @@ def test_an_expansion_is_what_its_definition_says(kinds, parts, name, levels):
     expansion = match_labels(graph, labels).expand(name, levels=levels)
     down = {(b, a) for a, b in kinds if a != b}
     descendants = slow_reach(down, [name], levels)
-    assert {labels[match.place]: match.steps for match in expansion.kinds} == {
+    assert {labels[match.position]: match.steps for match in expansion.kinds} == {
         k: v for k, v in descendants.items() if k in labels
     }
     of = {part for part, container in parts if container in descendants and part != container}
-    assert {labels[match.place] for match in expansion.parts} == slow_reach(down, sorted(of), None).keys() & set(labels)
+    assert {labels[match.position] for match in expansion.parts} == slow_reach(down, sorted(of), None).keys() & set(
+        labels
+    )
     assert [match.steps for match in expansion.kinds] == sorted(match.steps for match in expansion.kinds)
     assert all(match.via in descendants for match in expansion.parts)
 
@@ -97,7 +99,7 @@ def test_relations_go_both_ways_and_end_where_there_are_none():
 
 
 def test_too_many_pairs_and_empty_names_are_refused(monkeypatch):
-    monkeypatch.setattr(knowledge_graph, "MOST", 1)
+    monkeypatch.setattr(knowledge_graph, "MAX_PAIRS", 1)
     with pytest.raises(InputError, match="more than 1 pairs of part-of"):
         stated(part_of=[("a", "b"), ("c", "b")])
     with pytest.raises(InputError, match="empty name"):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from wsabie.core.label_lists import build_exclusion_lists
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 from wsabie.vocabulary.label_terms import TermTable, compute_target_vectors, list_label_terms
-from wsabie.vocabulary.word_vectors import WordVectors
+from wsabie.vocabulary.word_vector_lookup import WordVectors
 
 NAMES = [["ballroom", "dance hall", "dance palace"], ["crane"], ["crane"], ["heron"]]
 WORDS = WordVectors(
@@ -21,7 +21,7 @@ def predicted(point, k, *, names=NAMES, candidate=None, exclude=None, rng=None, 
     """The appendix's procedure for one point, by names of the numbers of labels."""
     term_table = TermTable.empty(3).with_labels(names, WORDS)
     candidate = np.ones(len(names), bool) if candidate is None else candidate
-    terms = term_table.of(candidate)
+    terms = term_table.select_terms(candidate)
     scores = term_table.table[terms] @ np.asarray(point, np.float32)
     order = np.argsort(-scores, kind="stable")[: n * k]
     hidden = None if exclude is None else build_exclusion_lists(exclude, 1, len(names))
@@ -63,7 +63,7 @@ def test_excluded_labels_leave_their_place():
 def test_targets_are_the_first_term_a_random_one_or_the_mean():
     names = [["ballroom", "heron"], ["unheard of", "crane"]]
     first = compute_target_vectors(names, WORDS)
-    assert (first.table.tolist(), first.places.tolist(), first.missing) == ([[1, 0, 0]], [0], ["unheard of"])
+    assert (first.table.tolist(), first.positions.tolist(), first.missing) == ([[1, 0, 0]], [0], ["unheard of"])
     assert compute_target_vectors(names, WORDS, "mean").table == pytest.approx(
         np.array([[0.5**0.5, 0, 0.5**0.5], [0, 1, 0]])
     )
@@ -121,7 +121,9 @@ def test_equals_the_appendix_written_out(meanings, k, n, random):
     order = np.argsort(-scores)[: n * k]
     ids, _ = term_table.expand_terms(order[None], scores[order][None], k, np.ones(6, bool))
     assert [label for label in ids[0].tolist() if label >= 0] == twin(values, meanings, k, n)
-    best = term_table.best(scores[None])[0]  # with terms enough the order is that of each label's best term
+    best = term_table.compute_best_scores(scores[None])[
+        0
+    ]  # with terms enough the order is that of each label's best term
     everything, _ = term_table.expand_terms(np.argsort(-scores)[None], np.sort(scores)[::-1][None], 6, np.ones(6, bool))
     ranked = everything[0][everything[0] >= 0]
     assert ranked.tolist() == sorted(np.flatnonzero(best > -np.inf), key=lambda y: -best[y])

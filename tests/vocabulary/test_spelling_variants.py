@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsabie.samples import get_sample_path
-from wsabie.vocabulary.spelling_variants import ONE_FROM, TWO_FROM, find_spelling_matches
+from wsabie.vocabulary.spelling_variants import MIN_LETTERS_ONE, MIN_LETTERS_TWO, find_spelling_matches
 
 
 def distance(first: str, second: str) -> int:
@@ -32,7 +32,7 @@ def test_slips_are_all_pairs_within_the_bound(names: list[str]) -> None:
     expected = {}
     for first_name, second_name in combinations(names, 2):
         shorter = min(len(first_name), len(second_name))
-        most = 0 if shorter < ONE_FROM else 1 if shorter < TWO_FROM else 2
+        most = 0 if shorter < MIN_LETTERS_ONE else 1 if shorter < MIN_LETTERS_TWO else 2
         if 0 < (far := distance(first_name, second_name)) <= most:
             expected[first_name, second_name] = far
     assert matches == expected
@@ -86,7 +86,7 @@ def test_planted_slips_and_plurals_of_real_labels_are_found() -> None:
         label
         for row in table
         for label, languages in zip(row["labels"], row["languages"], strict=True)
-        if "en" in languages and label.isalpha() and label.isascii() and len(label) >= ONE_FROM
+        if "en" in languages and label.isalpha() and label.isascii() and len(label) >= MIN_LETTERS_ONE
     }
     draw, names = np.random.default_rng(0), sorted(english)
     slips = {_slip(name, draw): name for name in names if draw.random() < 0.2}
@@ -113,7 +113,7 @@ def _slip(name: str, draw: np.random.Generator) -> str:
                 name[:at] + name[at + 1] + name[at] + name[at + 2 :],  # swapped
                 name[:at] + draw.choice(list("aeiounrt")) + name[at + 1 :],
             ]
-            + ([name[:at] + name[at + 1 :]] if len(name) > ONE_FROM else [])
+            + ([name[:at] + name[at + 1 :]] if len(name) > MIN_LETTERS_ONE else [])
         )
     )
 

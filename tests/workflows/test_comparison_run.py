@@ -21,7 +21,7 @@ from wsabie.models.nearest_neighbours import NearestNeighbours
 from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.models.popularity import Popularity
 from wsabie.models.wsabie.estimator import Wsabie
-from wsabie.vocabulary.hierarchy import Hierarchy
+from wsabie.vocabulary.concept_hierarchy import Hierarchy
 from wsabie.workflows.compare import comparison_run as module
 from wsabie.workflows.compare.comparison import Comparison, build_comparison_task
 from wsabie.workflows.compare.comparison_run import compare_models, measure_model_bytes, measure_prediction_ms

@@ -14,7 +14,7 @@ from wsabie.core.errors import InputError
 if TYPE_CHECKING:
     from wsabie.core.arrays import Int64
     from wsabie.models.annotators import Annotator
-    from wsabie.vocabulary.hierarchy import Hierarchy
+    from wsabie.vocabulary.concept_hierarchy import Hierarchy
     from wsabie.vocabulary.label_similarity import SiblingSimilarity
 
 SHOWN_MARKS = {"true": "*", "sibling": "~", "other": ""}

@@ -195,8 +195,7 @@ def print_row(*cells: str) -> None:
 
 def show_json(value: object) -> None:
     """Print one JSON document on standard output, in ASCII if the encoding is not Unicode."""
-    from wsabie.core.json_conversion import to_json_value
-    from wsabie.core.records import convert_records
+    from wsabie.core.json_conversion import convert_records, to_json_value
 
     document = to_json_value(convert_records(value))
     sys.stdout.write(json.dumps(document, ensure_ascii=not out.encoding.startswith("utf"), allow_nan=False) + "\n")

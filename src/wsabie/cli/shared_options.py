@@ -15,7 +15,7 @@ from wsabie.cli.output import TerminalProgress, print_note, show_json
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor, ProcessExecutor, SerialExecutor
 from wsabie.core.machine import count_available_cores
-from wsabie.core.records import convert_records
+from wsabie.core.json_conversion import convert_records
 from wsabie.features.extractor_names import list_extractor_names
 from wsabie.storage.output_checks import OutputKind, check_output_paths
 from wsabie.storage.rejects import Rejects
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wsabie.features.base.sampling import WorkContext
     from wsabie.io.records import Source
     from wsabie.io.shards.sharded_table import ShardedFeatureTable
-    from wsabie.vocabulary.hierarchy import Hierarchy
+    from wsabie.vocabulary.concept_hierarchy import Hierarchy
 
 
 def parse_positive(text: str) -> float:

@@ -1,7 +1,9 @@
-"""Conversion of values for JSON."""
+"""Conversion of values for JSON: arrays, and records, which are named tuples or dataclasses."""
 
 import math
 from collections.abc import Mapping
+from dataclasses import is_dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 JsonObject: TypeAlias = dict[str, Any]
@@ -24,3 +26,25 @@ def to_json_value(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [to_json_value(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def convert_records(value: Any) -> Any:
+    """Return a copy in which records are dictionaries, and paths are texts.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> Item = NamedTuple("Item", [("id", int), ("labels", list)])
+    >>> Page = NamedTuple("Page", [("items", list)])
+    >>> convert_records(Page([Item(1, ["sea"])]))
+    {'items': [{'id': 1, 'labels': ['sea']}]}
+    """
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = vars(value)
+    if isinstance(value, Mapping):
+        return {name: convert_records(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [convert_records(part) for part in value]
+    return str(value) if isinstance(value, Path) else value

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from wsabie.core.arrays import Float32
 from wsabie.core.errors import WsabieError
 from wsabie.distributed.table_deltas import DeltaSum, TableDeltas, Tables, compute_deltas, copy_tables, count_bytes
-from wsabie.training.loops import EpochPass
+from wsabie.training.loops import EpochTotals
 
 QUEUE_LENGTH = 2
 """Parts queued at a worker, including the one in training."""
@@ -39,7 +39,7 @@ class NoWorkersError(WsabieError):
 
 
 class WorkerMessage(NamedTuple):
-    """Message of a worker: the `EpochPass` of a part, or its steps, or None if it is lost."""
+    """Message of a worker: the `EpochTotals` of a part, or its steps, or None if it is lost."""
 
     worker: str
     kind: Literal["report", "deltas", "loss"]
@@ -168,7 +168,7 @@ class _WorkerState:
     last_answer: float
     version: int
     training: list[int] = field(default_factory=list)
-    trained: list[tuple[int, EpochPass]] = field(default_factory=list)
+    trained: list[tuple[int, EpochTotals]] = field(default_factory=list)
     n_requested: int | None = None
     is_finished: bool = False
     is_late: bool = False
@@ -220,7 +220,11 @@ class AveragingRounds:
         self._timeout = WORKER_TIMEOUT
 
     def run_epoch(
-        self, epoch: int, n_parts: int, on_report: Callable[[EpochPass], None] = lambda _: None, rate_share: float = 1.0
+        self,
+        epoch: int,
+        n_parts: int,
+        on_report: Callable[[EpochTotals], None] = lambda _: None,
+        rate_share: float = 1.0,
     ) -> None:
         """Train every part once.
 

@@ -25,7 +25,7 @@ from wsabie.distributed.table_deltas import TableDeltas, apply_deltas, compute_d
 from wsabie.embedding.protocols import TrainableTables
 from wsabie.training.epoch_runner import EpochMonitor, EpochRunner, count_block_reads
 from wsabie.training.kernel_threads import KernelThreads
-from wsabie.training.loops import EpochPass, StepCounters
+from wsabie.training.loops import EpochTotals, StepCounters
 from wsabie.training.settings import TrainingSettings
 from wsabie.training.trainer import Trainer
 from wsabie.training.training_data import PartitionedData, RowBlock, TrainingData
@@ -59,12 +59,12 @@ class AveragingWorker:
         self.runner.prepare(SILENT, None)
         warm_up()
 
-    def train(self, epoch: int, number: int, next_part: int | None = None) -> EpochPass:
+    def train(self, epoch: int, number: int, next_part: int | None = None) -> EpochTotals:
         """Train a part while another thread reads the next one."""
         block = self._read_block(epoch, number)
         if next_part is not None:
             self._prefetch = (epoch, next_part), self._reader.submit(self.data.read_part, epoch, next_part)
-        step_counters = StepCounters.new(self.threads.n)
+        step_counters = StepCounters.allocate(self.threads.n)
         _, visits = self.runner.prepare_visits(block, epoch, number, self.threads, step_counters)
         for _ in visits:
             pass
@@ -89,7 +89,7 @@ class AveragingWorker:
         deltas: TableDeltas | None = None,
         part: tuple[int, int, int | None] | None = None,
         returns_deltas: bool = False,
-    ) -> tuple[EpochPass | None, TableDeltas | None]:
+    ) -> tuple[EpochTotals | None, TableDeltas | None]:
         """Update the tables, train a part and extract the steps; results that were not requested are None."""
         if deltas is not None:
             self.update_tables(deltas)
@@ -394,16 +394,16 @@ class AveragingRunner(EpochRunner):
         """Compile the kernels that join steps; workers compile those of training."""
         warm_up()
 
-    def run_epoch(self, epoch: int, threads: KernelThreads, stage: Stage) -> EpochPass:
+    def run_epoch(self, epoch: int, threads: KernelThreads, stage: Stage) -> EpochTotals:
         """Train on all parts once, on the workers."""
-        reports = list[EpochPass]()
+        reports = list[EpochTotals]()
 
-        def add_report(report: EpochPass) -> None:
+        def add_report(report: EpochTotals) -> None:
             reports.append(report)
             stage.advance(report.pairs)
 
         self._rounds.run_epoch(epoch, self._parts.count_parts(epoch), add_report, self.settings.get_rate_share(epoch))
-        return EpochPass(*(sum(values) for values in zip(*reports, strict=True)))
+        return EpochTotals(*(sum(values) for values in zip(*reports, strict=True)))
 
     def close(self) -> None:
         """End the workers."""

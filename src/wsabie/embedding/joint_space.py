@@ -13,7 +13,7 @@ import numpy as np
 
 from wsabie.core.arrays import LANES, Array, Csr, Float32, view_as_writable
 from wsabie.embedding import tables
-from wsabie.embedding.protocols import Inputs, KernelArrays, Spread, TrainableTables, run_at_once
+from wsabie.embedding.protocols import EntityInputs, KernelArrays, RangeRunner, TrainableTables, run_in_caller
 
 SimilarityName = Literal["dot", "euclidean", "cosine"]
 SIMILARITIES: tuple[SimilarityName, ...] = ("dot", "euclidean", "cosine")
@@ -48,7 +48,7 @@ class JointSpace(TrainableTables):
     features: Float32
     labels: Float32
     bias: Float32
-    candidates: Inputs | None = None
+    candidates: EntityInputs | None = None
     negatives: int = 0
     frozen: tuple[bool, bool] = (False, False)
 
@@ -105,7 +105,7 @@ class JointSpace(TrainableTables):
         kinds = {"dot": similarity.Dot, "euclidean": similarity.Euclidean, "cosine": similarity.Cosine}
         return kinds[self.similarity](table, bias)
 
-    def points(self, inputs: Inputs, run: Spread = run_at_once) -> Float32:
+    def points(self, inputs: EntityInputs, run: RangeRunner = run_in_caller) -> Float32:
         """Encode rows of features to points, (n, padded dim), summed in a fixed order.
 
         `run(work, n)` may spread `work(lo, hi)` over threads; each row is computed by one of them.
@@ -118,7 +118,7 @@ class JointSpace(TrainableTables):
         run(lambda lo, hi: encode_rows(tower, lo, hi, out, width), n)
         return out
 
-    def tower(self, inputs: Inputs) -> KernelArrays:
+    def tower(self, inputs: EntityInputs) -> KernelArrays:
         """Return the tower over query items, as kernels take it."""
         from wsabie.kernels.embedding.towers import FrozenTower
 
@@ -129,7 +129,7 @@ class JointSpace(TrainableTables):
         """Return the tower over the candidates, which must have features."""
         return _build_tower(self.labels, self.candidates)
 
-    def pattern(self, inputs: Inputs) -> KernelArrays:
+    def pattern(self, inputs: EntityInputs) -> KernelArrays:
         """Return the relation pattern of these rows for the training loops: an item through V."""
         from wsabie.kernels.embedding.relation_patterns import TowerPattern
 
@@ -158,7 +158,7 @@ class JointSpace(TrainableTables):
         return replace(self, labels=labels, bias=np.append(self.bias, np.zeros(n, np.float32)))
 
 
-def _build_tower(table: Float32, inputs: Inputs | None) -> KernelArrays:
+def _build_tower(table: Float32, inputs: EntityInputs | None) -> KernelArrays:
     from wsabie.kernels.embedding import towers
 
     if isinstance(inputs, Csr):
@@ -169,6 +169,6 @@ def _build_tower(table: Float32, inputs: Inputs | None) -> KernelArrays:
     return (towers.LookupTower if inputs.ndim == 1 else towers.DenseTower)(table, view_as_writable(inputs))
 
 
-def count_items(inputs: Inputs) -> int:
+def count_items(inputs: EntityInputs) -> int:
     """Count the items that inputs stand for."""
     return inputs.n_rows if isinstance(inputs, Csr) else len(inputs)

@@ -13,7 +13,14 @@ from wsabie.core.arrays import LANES, Array, Csr, Float32, view_as_writable
 from wsabie.core.machine import get_available_memory
 from wsabie.core.validation import require
 from wsabie.embedding.joint_space import JointSpace, count_items
-from wsabie.embedding.protocols import Inputs, KernelArrays, MemoryTraffic, Spread, TrainableTables, run_at_once
+from wsabie.embedding.protocols import (
+    EntityInputs,
+    KernelArrays,
+    MemoryTraffic,
+    RangeRunner,
+    TrainableTables,
+    run_in_caller,
+)
 
 _ROWS_AT_ONCE = 64  # rows of features that stay in cache while a label's weights pass by
 
@@ -70,7 +77,7 @@ class LinearSpace(TrainableTables):
 
         return WeightLabels(*map(view_as_writable, (self.weights, self.scale, self.norm2, self.bias)))
 
-    def pattern(self, inputs: Inputs) -> KernelArrays:
+    def pattern(self, inputs: EntityInputs) -> KernelArrays:
         """Return the relation pattern of these rows, which are queries as they are."""
         from wsabie.kernels.embedding.relation_patterns import DenseRowPattern, SparseRowPattern
 
@@ -105,7 +112,7 @@ class LinearSpace(TrainableTables):
         super().assign(space)
         self.scale[:] = space.scale
 
-    def scores(self, inputs: Inputs, run: Spread = run_at_once) -> Float32:
+    def scores(self, inputs: EntityInputs, run: RangeRunner = run_in_caller) -> Float32:
         """Return all scores of rows, (n, n_labels), summed in a fixed order; `run` may use threads."""
         return _scores(self, inputs, np.zeros((1, LANES), np.float32), run)
 
@@ -136,7 +143,7 @@ class JointLinearSpace(TrainableTables):
 
         return PointAndWeightLabels(self.joint.label_arrays(), self.linear.label_arrays())
 
-    def pattern(self, inputs: Inputs) -> KernelArrays:
+    def pattern(self, inputs: EntityInputs) -> KernelArrays:
         """Return the relation pattern of these rows: the point of each row, and the row."""
         from wsabie.kernels.embedding.relation_patterns import TowerAndRowPattern
 
@@ -161,12 +168,12 @@ class JointLinearSpace(TrainableTables):
         self.joint.assign(space.joint)
         self.linear.assign(space.linear)
 
-    def scores(self, inputs: Inputs, run: Spread = run_at_once) -> Float32:
+    def scores(self, inputs: EntityInputs, run: RangeRunner = run_in_caller) -> Float32:
         """Return all scores of a block of rows, as `LinearSpace.scores`."""
         return _scores(self, inputs, self.joint.points(inputs, run), run)
 
 
-def _scores(space: LinearSpace | JointLinearSpace, inputs: Inputs, points: Float32, run: Spread) -> Float32:
+def _scores(space: LinearSpace | JointLinearSpace, inputs: EntityInputs, points: Float32, run: RangeRunner) -> Float32:
     from wsabie.kernels.embedding.relation_patterns import score_rows
 
     n, pattern, labels = count_items(inputs), space.pattern(inputs), space.label_arrays()

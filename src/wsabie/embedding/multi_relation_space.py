@@ -14,7 +14,7 @@ import numpy as np
 from wsabie.core.arrays import Array, Float32
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace, SimilarityName
-from wsabie.embedding.protocols import Inputs, TrainableTables
+from wsabie.embedding.protocols import EntityInputs, TrainableTables
 
 
 class RelationEnds(NamedTuple):
@@ -34,7 +34,7 @@ class RelationEnds(NamedTuple):
     name: str
     query: str
     target: str
-    candidates: Inputs | None = None
+    candidates: EntityInputs | None = None
     negatives: int = 0
 
 

@@ -8,15 +8,15 @@ from wsabie.embedding.tables import compute_padded_width
 
 KernelArrays: TypeAlias = Any
 """A NamedTuple of arrays as kernels take it; its type selects their code."""
-Inputs = Csr | Float32 | Int32
+EntityInputs = Csr | Float32 | Int32
 """Items as towers take them: sparse rows, dense rows, or (n,) row numbers of a table."""
 
 
-Spread = Callable[[Callable[[int, int], None], int], None]
+RangeRunner = Callable[[Callable[[int, int], None], int], None]
 """Runs work(lo, hi) over 0..n - 1, perhaps in threads, from (work, n)."""
 
 
-def run_at_once(work: Callable[[int, int], None], n: int) -> None:
+def run_in_caller(work: Callable[[int, int], None], n: int) -> None:
     """Run work(0, n) in this thread."""
     work(0, n)
 
@@ -24,13 +24,13 @@ def run_at_once(work: Callable[[int, int], None], n: int) -> None:
 class ComposedInputs(NamedTuple):
     """Examples that are an item with or without a paired label (`wsabie.embedding.parts_space`)."""
 
-    items: Inputs
+    items: EntityInputs
     item_ids: Int32  # (n,): the item of an example
     visits: Int32  # (n_visits,): the item of a visit
     label_ids: Int32  # (n,): the paired label, -1 without one
 
 
-def select_tower_inputs(inputs: Inputs | ComposedInputs) -> Inputs:
+def select_tower_inputs(inputs: EntityInputs | ComposedInputs) -> EntityInputs:
     """Return the items that towers encode."""
     return inputs.items if isinstance(inputs, ComposedInputs) else inputs
 

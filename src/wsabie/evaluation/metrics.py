@@ -386,7 +386,7 @@ def compute_sibling_precision(
     row: RankedRow, true_labels: Int64, similar: LabelSimilarity, ks: tuple[int, ...]
 ) -> tuple[Float64, Float64]:
     """Compute psib@k of a row, and that of the best possible order."""
-    similarity = similar.to(true_labels)
+    similarity = similar.max_similarity(true_labels)
     candidates = similarity[row.candidate]
     n_top = min(max(ks), len(candidates))
     top = np.sort(np.partition(candidates, len(candidates) - n_top)[len(candidates) - n_top :])[::-1]
@@ -399,7 +399,7 @@ def compute_hierarchical_precision(
     row: RankedRow, true_labels: Int64, hops: HopDistances, ks: tuple[int, ...]
 ) -> tuple[list[float], list[float]]:
     """Compute hp@k of a row, and the highest values that the correct sets allow."""
-    near = hops.around(true_labels, max(ks), row.candidate)
+    near = hops.compute_hops(true_labels, max(ks), row.candidate)
     correct_sets = [(near <= find_radius(near, k)).astype(np.float32) for k in ks]
     values = [float(_average_similarity(row, correct, (k,))[0]) for correct, k in zip(correct_sets, ks, strict=True)]
     return values, [min(k, int(correct.sum())) / k for correct, k in zip(correct_sets, ks, strict=True)]
@@ -409,7 +409,7 @@ def compute_hierarchical_error(
     row: RankedRow, true_labels: Int64, heights: AncestorHeights, ks: tuple[int, ...]
 ) -> tuple[list[float], None]:
     """Compute herr@k of a row."""
-    errors = heights.between(true_labels)
+    errors = heights.compute_heights(true_labels)
     return [_compute_least_error(row, errors, k) for k in ks], None
 
 

@@ -104,4 +104,4 @@ def _build_ranks(
     positives: LabelLists, excluded: LabelLists, counts: label_ranks.RankCounts, n_labels: int
 ) -> PositiveRanks:
     n_candidates = n_labels - np.diff(excluded.indptr)
-    return build_ranks(positives.indptr, counts.above, counts.tied, n_candidates)
+    return build_ranks(positives.indptr, counts.n_above, counts.n_tied, n_candidates)

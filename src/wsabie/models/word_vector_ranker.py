@@ -31,7 +31,7 @@ from wsabie.vocabulary.label_terms import (
     compute_target_vectors,
     list_label_terms,
 )
-from wsabie.vocabulary.word_vectors import VectorLookup, WordVectors
+from wsabie.vocabulary.word_vector_lookup import VectorLookup, WordVectors
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         self.check_parameters()
         names = list_label_terms(labels, self.knowledge)
         targets = compute_target_vectors(names, self.vectors, self.use, self.seed)  # type: ignore[arg-type]  # checked
-        return targets._replace(missing=_list_missing(labels, targets.places))
+        return targets._replace(missing=_list_missing(labels, targets.positions))
 
     def add_labels(self, labels: Sequence[str], vectors: WordVectors, knowledge: KnowledgeGraph | None = None) -> Self:
         """Add labels without training rows, which are then ranked too.
@@ -121,8 +121,8 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         vocabulary.add(labels)
         names = list_label_terms(labels, knowledge)
         targets = compute_target_vectors(names, vectors, self.use, self.seed)
-        self._add_terms(self.terms_, names, targets.places, vectors)
-        self.vocabulary_, self.missing_ = vocabulary, [*self.missing_, *_list_missing(labels, targets.places)]
+        self._add_terms(self.terms_, names, targets.positions, vectors)
+        self.vocabulary_, self.missing_ = vocabulary, [*self.missing_, *_list_missing(labels, targets.positions)]
         return self
 
     def rank(self, X: Matrix, k: int = 10, *, exclude: Exclusion = None, candidates: Candidates = None) -> Ranking:
@@ -151,7 +151,7 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         candidate = ~self._find_hidden(candidates)
         hidden = None if exclude is None else build_exclusion_lists(exclude, len(points), len(self.vocabulary_))
         terms, scores = self._index().top_k(
-            points, self.terms_per_label * k, candidates=self.terms_.of(candidate), threads=self.threads
+            points, self.terms_per_label * k, candidates=self.terms_.select_terms(candidate), threads=self.threads
         )
         rng = np.random.default_rng([self.seed, 4]) if self.expand == "random" else None
         return self.terms_.expand_terms(terms, scores, k, candidate, hidden, rng)
@@ -161,7 +161,7 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         points = self._points(inputs)
         lengths = np.sqrt(np.einsum("ij,ij->i", points, points))
         points = points / np.maximum(lengths, 1e-30)[:, None]
-        return self.terms_.best(np.asarray(points @ self.terms_.table.T, np.float32))
+        return self.terms_.compute_best_scores(np.asarray(points @ self.terms_.table.T, np.float32))
 
     @property
     def label_vectors(self) -> Float32:
@@ -216,10 +216,12 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         labels = list(self.vocabulary_)
         targets = self.compute_targets(labels)
         vectors: WordVectors = self.vectors  # type: ignore[assignment]  # checked
-        self._add_terms(TermTable.empty(vectors.dim), list_label_terms(labels, self.knowledge), targets.places, vectors)
+        self._add_terms(
+            TermTable.empty(vectors.dim), list_label_terms(labels, self.knowledge), targets.positions, vectors
+        )
         self.missing_ = targets.missing
         counts = np.bincount(targets_.indices[targets_.data > 0], minlength=len(labels))
-        has_rows = counts[targets.places] > 0
+        has_rows = counts[targets.positions] > 0
         if not has_rows.any():
             n = int((counts > 0).sum())
             examples = ", ".join(map(repr, targets.missing[:3]))
@@ -227,7 +229,7 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
                 f"none of the {n:,} labels of the rows has a word vector, such as {examples}; give vectors of their "
                 "words, or knowledge that names them"
             )
-        return targets.table[has_rows], targets.places[has_rows]
+        return targets.table[has_rows], targets.positions[has_rows]
 
     def _add_terms(self, terms: TermTable, names: Sequence[Sequence[str]], places: Int64, vectors: WordVectors) -> None:
         """Add all terms of the labels that have a target vector."""

@@ -1,6 +1,6 @@
 """Exact best pairs of labels, and ranks of single pairs, among all or listed pairs.
 
-No array has the size of all pairs. `wsabie.kernels.ranking.label_pairs` explains how few pairs a search scores.
+No array has the size of all pairs. `wsabie.kernels.ranking.top_pairs` explains how few pairs a search scores.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.executors import run_in_ranges
 from wsabie.core.machine import count_available_cores
 from wsabie.core.validation import check_positive_integer, require
-from wsabie.kernels.ranking import label_pairs as kernels
+from wsabie.kernels.ranking import top_pairs as kernels
 from wsabie.kernels.ranking.topk import TopKHeap, allocate_heap, sort_topk
 from wsabie.search.search_arrays import flatten_table, prepare_float32_rows
 
@@ -173,7 +173,7 @@ class LabelPairIndex:
         Returns
         -------
         PairCounts
-            `above` and `tied`, (n,) int64.
+            `n_above` and `n_tied`, (n,) int64.
 
         Raises
         ------
@@ -189,7 +189,7 @@ class LabelPairIndex:
 
         def count(lo: int, hi: int) -> None:
             chunk = kernels.PairQueries(queries.a[lo:hi], queries.b[lo:hi])
-            chunk_counts = kernels.PairCounts(counts.above[lo:hi], counts.tied[lo:hi])
+            chunk_counts = kernels.PairCounts(counts.n_above[lo:hi], counts.n_tied[lo:hi])
             if candidates is None:
                 bounds = self._compute_bounds(chunk, size[lo:hi])
                 edges = np.zeros((kernels.BLOCK, kernels.TILE), np.float32)
@@ -221,7 +221,7 @@ class LabelPairIndex:
             the rank of chance.
         """
         counts = self.counts(a, b, objects, parts, couples=couples, threads=threads)
-        return 1 + counts.above + (counts.tied + 1) // 2
+        return 1 + counts.n_above + (counts.n_tied + 1) // 2
 
     # ---- checks of the input
 

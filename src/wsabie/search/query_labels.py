@@ -12,11 +12,11 @@ from wsabie.core.arrays import Int64, Matrix
 from wsabie.core.errors import UnknownLabelError
 from wsabie.core.sparse_matrices import convert_to_csr
 from wsabie.search.exact_index import find_top_k
+from wsabie.vocabulary.concept_hierarchy import make_lookup_key
 from wsabie.vocabulary.concept_matching import LabelConcepts
-from wsabie.vocabulary.hierarchy import make_lookup_key
 from wsabie.vocabulary.knowledge_graph import Concept
 from wsabie.vocabulary.label_names import format_unknown_label
-from wsabie.vocabulary.word_vectors import WordVectors
+from wsabie.vocabulary.word_vector_lookup import WordVectors
 
 MatchKind = Literal["label", "name", "kinds", "same items", "word vector"]
 ALIKE = 0.5
@@ -162,7 +162,7 @@ class QueryMatcher:
             return None
         expansion = concepts.expand(query)
         synonyms = [reached for reached in expansion.kinds if not reached.steps]
-        labels = [concepts.labels[reached.place] for reached in synonyms or expansion.kinds]
+        labels = [concepts.labels[reached.position] for reached in synonyms or expansion.kinds]
         if not labels:
             return None
         subject = f"'{query}'{_format_language(concepts.knowledge.concept(expansion.concept), query)}"
@@ -184,12 +184,12 @@ class QueryMatcher:
         if self.vectors is None or query not in self.vectors:
             return None
         label_vectors = self.vectors.look_up(self.labels)
-        if not len(label_vectors.places):
+        if not len(label_vectors.positions):
             return None
         ids, cosines = find_top_k(self.vectors.vector(query)[None], label_vectors.table, 1, similarity="cosine")
         if not cosines[0, 0] > 0:  # a vector of zeros is near to nothing
             return None
-        label = self.labels[label_vectors.places[ids[0, 0]]]
+        label = self.labels[label_vectors.positions[ids[0, 0]]]
         sentence = f"the word vector of '{query}' is nearest to that of '{label}' (cosine {cosines[0, 0]:.2f})"
         return QueryLabels(query, [label], "word vector", None, sentence)
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from wsabie.search.query_labels import ALIKE, LabelAliases
+from wsabie.vocabulary.concept_hierarchy import make_lookup_key
 from wsabie.vocabulary.concept_matching import ExpandedLabel, LabelConcepts
-from wsabie.vocabulary.hierarchy import make_lookup_key
 from wsabie.vocabulary.knowledge_graph import DOWN, UP
 
 _FAR = 4  # steps, at most
@@ -92,8 +92,8 @@ class HierarchyRelatedLabels:
         for reached, steps, reason in self._iterate_links(concept):
             if steps > _FAR:
                 continue
-            link_concept = self.concepts.concepts[reached.place] or ""
-            link = LabelLink(self.concepts.labels[reached.place], 1 / steps, f"{self.source_name}: {reason}{stands}")
+            link_concept = self.concepts.concepts[reached.position] or ""
+            link = LabelLink(self.concepts.labels[reached.position], 1 / steps, f"{self.source_name}: {reason}{stands}")
             order = link.score, -self._rank(link_concept, link.label)
             if link_concept not in best_links or order > best_links[link_concept][0]:
                 best_links[link_concept] = order, link

@@ -8,9 +8,9 @@ import numpy as np
 
 from wsabie.core.arrays import Csr, Int64
 from wsabie.core.progress import Progress, Stage
-from wsabie.embedding.protocols import ComposedInputs, EmbeddingSpace, Inputs, KernelArrays, select_tower_inputs
+from wsabie.embedding.protocols import ComposedInputs, EmbeddingSpace, EntityInputs, KernelArrays, select_tower_inputs
 from wsabie.training.kernel_threads import KernelThreads
-from wsabie.training.loops import BlockVisits, EpochPass, Run, StepCounters, run_blocks, run_hogwild, run_owpc
+from wsabie.training.loops import BlockVisits, EpochTotals, StepCounters, VisitLoop, run_blocks, run_hogwild, run_owpc
 from wsabie.training.rank_losses import build_losses
 from wsabie.training.samplers import PAIRS_PER_BLOCK, NegativeSampler, can_use_sketches, create_sampler
 from wsabie.training.settings import TrainingSettings
@@ -59,9 +59,9 @@ class EpochRunner:
                 warm_up(self.space)
         _compiled_types.update(missing)
 
-    def run_epoch(self, epoch: int, threads: KernelThreads, stage: Stage) -> EpochPass:
+    def run_epoch(self, epoch: int, threads: KernelThreads, stage: Stage) -> EpochTotals:
         """Train on all blocks once."""
-        step_counters = StepCounters.new(threads.n)
+        step_counters = StepCounters.allocate(threads.n)
         reads = list[tuple[int, float, int]]()
 
         def passes() -> Iterator[tuple[int, Iterator[int]]]:
@@ -80,7 +80,7 @@ class EpochRunner:
         """Return the number of visits of a block, and an iterator that makes them."""
         orders = self._draw_orders(block, epoch, number)
         visible, sampler = self._select_visible(block), self._samplers[_get_relation_name(block)]
-        step_config = self.build_step_config(visible, epoch + block.begins)
+        step_config = self.build_step_config(visible, epoch + block.epoch_progress)
 
         def visit_rounds() -> Iterator[int]:
             for number, order in orders.items():
@@ -111,19 +111,19 @@ class EpochRunner:
             margin=np.float32(s.margin),
             losses=build_losses(s.loss, s.rank_weight, space.n_labels),
             max_sampled=max_sampled,
-            step_rows=steps[0],
-            step_labels=steps[1],
-            step_weights=steps[2],
+            learning_rate_rows=steps[0],
+            learning_rate_labels=steps[1],
+            learning_rate_weights=steps[2],
             max_norm_rows=limit,
             max_norm_labels=np.float32(np.inf) if space.frozen[1] else limit,
             max_norm_weights=limit_weights,
-            keep_rows=keeps[0],
-            keep_labels=keeps[1],
-            keep_weights=keeps[2],
-            step_bias=np.float32(s.bias_rate * rate_share),
+            decay_rows=keeps[0],
+            decay_labels=keeps[1],
+            decay_weights=keeps[2],
+            learning_rate_bias=np.float32(s.bias_rate * rate_share),
             logistic=s.surrogate == "logistic",
             rank_sample=s.rank_sample,
-            places=np.array(s.places, np.float32),
+            order_statistic_cdf=np.array(s.order_statistic_cdf, np.float32),
             seed=s.seed,
             epoch=int(epoch),
         )
@@ -137,7 +137,7 @@ class EpochRunner:
             states = (self._run, type(sampler), type(sampler.per_thread[0]), type(monitor))
             types = (*states, self.space.similarity, visible.width, *map(_describe_input_types, inputs))
             if types not in _compiled_types:
-                config, counters = self.build_step_config(visible, 0), StepCounters.new(1)
+                config, counters = self.build_step_config(visible, 0), StepCounters.allocate(1)
                 no_visits, thread = np.zeros(0, np.int64), KernelThreads(1)
                 missing.setdefault(types, BlockVisits(visible, block, config, sampler, no_visits, thread, counters))
             if block.ends is None:
@@ -182,7 +182,7 @@ class EpochRunner:
         return orders
 
     @property
-    def _run(self) -> Run:
+    def _run(self) -> VisitLoop:
         if self.settings.loss == "owpc":
             return run_owpc
         return run_blocks if self.settings.deterministic else run_hogwild
@@ -244,7 +244,7 @@ def _get_relation_name(block: RowBlock) -> str | None:
     return None if block.ends is None else block.ends.name
 
 
-def _describe_input_types(inputs: Inputs | ComposedInputs | None) -> tuple[object, ...]:
+def _describe_input_types(inputs: EntityInputs | ComposedInputs | None) -> tuple[object, ...]:
     """Return the types of inputs that decide about compilation."""
     if isinstance(inputs, ComposedInputs):
         return ComposedInputs, *_describe_input_types(inputs.items)

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 
 from wsabie.core.json_conversion import JsonObject
 from wsabie.embedding.protocols import MemoryTraffic
-from wsabie.training.loops import EpochPass
+from wsabie.training.loops import EpochTotals
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def list_other_metrics(history: Iterable[EpochStats]) -> list[str]:
 
 
 def summarise_epoch(
-    epoch_pass: EpochPass, epoch: int, learning_rate: float, seconds: float, traffic: MemoryTraffic
+    epoch_pass: EpochTotals, epoch: int, learning_rate: float, seconds: float, traffic: MemoryTraffic
 ) -> EpochStats:
     """Turn the sums of an epoch into figures."""
     from wsabie.kernels.training import warp

@@ -20,7 +20,7 @@ class KernelThreads:
         self.counts = np.zeros((n + 1, 16), np.int64)
         self._pool = ThreadPoolExecutor(n - 1, thread_name_prefix="wsabie") if n > 1 else None
 
-    def each(self, work: Callable[[int], None]) -> None:
+    def run_each(self, work: Callable[[int], None]) -> None:
         """Run work(0) .. work(n - 1) at once, each in its own thread, so that they may wait for each other."""
         try:
             running = [self._pool.submit(self._run_work, work, t) for t in range(1, self.n)] if self._pool else []
@@ -50,7 +50,7 @@ class KernelThreads:
         for start in range(0, n_items, step):
             stop = min(n_items, start + step)
             bounds = np.linspace(start, stop, self.n + 1).astype(int)
-            self.each(lambda t, b=bounds: work(int(b[t]), int(b[t + 1])))  # type: ignore[misc]
+            self.run_each(lambda t, b=bounds: work(int(b[t]), int(b[t + 1])))  # type: ignore[misc]
 
     def __enter__(self) -> "KernelThreads":
         return self

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from wsabie.core.arrays import LANES, Csr, Float64, Int64
 from wsabie.embedding.joint_space import JointSpace
-from wsabie.embedding.protocols import EmbeddingSpace, Inputs, KernelArrays, select_tower_inputs
+from wsabie.embedding.protocols import EmbeddingSpace, EntityInputs, KernelArrays, select_tower_inputs
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.samplers import PAIRS_PER_BLOCK, NegativeSampler
 from wsabie.training.training_data import RowBlock
@@ -19,11 +19,11 @@ VISITS_PER_CHUNK = 4096
 BLOCKS_PER_CHUNK = 16
 VISITS_PER_OWPC_CHUNK = 64
 _MANY_BLOCKS = 128
-_SAMPLED = 1 << 17  # non-zeros that show how the work is spread over the features
+_SAMPLE_SIZE = 1 << 17  # non-zeros that show how the work is spread over the features
 
 
-class EpochPass(NamedTuple):
-    """Sums of training an epoch, or a part of one.
+class EpochTotals(NamedTuple):
+    """Totals of training an epoch, or a part of one.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class EpochPass(NamedTuple):
     loss : float
     pairs : int
     rows_read : float
-        Features of the rows that were read.
+        Feature rows that the visits read.
     unlabelled : int
         Rows without a true label.
     """
@@ -52,19 +52,19 @@ class StepCounters:
     loss: Float64  # (threads, 16), column 0 in use
 
     @classmethod
-    def new(cls, threads: int) -> "StepCounters":
+    def allocate(cls, threads: int) -> "StepCounters":
         from wsabie.kernels.training.warp import N_COUNTERS
 
         return cls(np.zeros((threads, N_COUNTERS), np.int64), np.zeros((threads, 16)))
 
-    def sum(self, reads: Iterable[tuple[int, float, int]]) -> EpochPass:
+    def sum(self, reads: Iterable[tuple[int, float, int]]) -> EpochTotals:
         """Return the sums over threads; `reads` has pairs, rows of features and unlabelled rows by block."""
         pairs, rows_read, unlabelled = np.sum([(0, 0.0, 0), *reads], axis=0).tolist()
-        return EpochPass(self.counters.sum(0), float(self.loss.sum()), int(pairs), rows_read, int(unlabelled))
+        return EpochTotals(self.counters.sum(0), float(self.loss.sum()), int(pairs), rows_read, int(unlabelled))
 
 
 class BlockVisits(NamedTuple):
-    """Visits of a block in their order, and what a pass over them needs."""
+    """Visits of a block in their order, with the arrays and threads of a pass over them."""
 
     space: EmbeddingSpace
     block: RowBlock
@@ -84,11 +84,11 @@ def run_hogwild(visits: BlockVisits) -> Iterator[int]:
     from wsabie.kernels.training.sequential_loop import run_visits
 
     space, block, step_config, sampling, order, threads, step_counters = visits
-    pattern, labels = space.pattern(block.inputs), sampling.labels(space)
+    pattern, labels = space.pattern(block.inputs), sampling.label_arrays(space)
     scratch = _allocate_scratch(space, threads.n)
-    n = 1 if step_config.keep_weights != 1 or np.isfinite(step_config.max_norm_weights) else threads.n
+    n = 1 if step_config.decay_weights != 1 or np.isfinite(step_config.max_norm_weights) else threads.n
     step = VISITS_PER_CHUNK * n
-    for first, last in sampling.parts(_count_pairs_before(block, order)):
+    for first, last in sampling.split_visits(_count_pairs_before(block, order)):
         sampling.refresh(space, threads)
         for start in range(first, max(last, first + 1), step):
             stop = min(start + step, last)
@@ -101,7 +101,7 @@ def run_hogwild(visits: BlockVisits) -> Iterator[int]:
                         bounds[t + 1], scratch[t], step_counters.counters[t], step_counters.loss[t], space.width,
                     )  # fmt: skip
 
-            threads.each(work)
+            threads.run_each(work)
             yield stop - start
 
 
@@ -112,7 +112,7 @@ def run_blocks(visits: BlockVisits) -> Iterator[int]:
     space, block, step_config, sampling, order, threads, step_counters = visits
     plan = _BlockPlan(space, block, order, sampling, threads.n)
     pattern, labels = space.pattern(block.inputs), plan.labels
-    step = block.turn or BLOCKS_PER_CHUNK * threads.n
+    step = block.blocks_per_turn or BLOCKS_PER_CHUNK * threads.n
     for first, last in plan.parts:
         sampling.refresh(space, threads)
         for lo in range(first, max(last, first + 1), step):
@@ -125,7 +125,7 @@ def run_blocks(visits: BlockVisits) -> Iterator[int]:
                     step_counters.counters[t], step_counters.loss[t], space.width,
                 )  # fmt: skip
 
-            threads.each(work)
+            threads.run_each(work)
             yield int(plan.cuts[hi] - plan.cuts[lo])
 
 
@@ -150,7 +150,7 @@ def _allocate_scratch(space: EmbeddingSpace, n_threads: int) -> npt.NDArray[np.f
     return np.zeros((n_threads, 2, LANES * len(space.width) + 32), np.float32)
 
 
-Run = Callable[[BlockVisits], Iterator[int]]
+VisitLoop = Callable[[BlockVisits], Iterator[int]]
 """A pass over visits in their order; it yields the number of visits of each chunk."""
 
 
@@ -163,17 +163,18 @@ class _BlockPlan:
         from wsabie.kernels.embedding.towers import allocate_tile_scratch
         from wsabie.kernels.training.deterministic_loop import ExampleBlock
 
-        firsts = _count_pairs_before(block, order)
+        pair_starts = _count_pairs_before(block, order)
         # the size of a pool and the turns of relations depend on the number of pairs
-        may_double = space.candidates is None and block.turn is None
-        cuts = [lo + _cut_blocks(firsts[lo : hi + 1] - firsts[lo], may_double) for lo, hi in sampling.parts(firsts)]
+        allow_double = space.candidates is None and block.blocks_per_turn is None
+        parts = sampling.split_visits(pair_starts)
+        cuts = [lo + _cut_blocks(pair_starts[lo : hi + 1] - pair_starts[lo], allow_double) for lo, hi in parts]
         self.cuts = np.concatenate([np.zeros(1, np.int64), *(part[1:] for part in cuts)])
         self.parts = list(pairwise(np.cumsum([0, *(len(part) - 1 for part in cuts)]).tolist()))
-        slots, pairs = (int(np.diff(ends).max(initial=0)) for ends in (self.cuts, firsts[self.cuts]))
+        slots, pairs = (int(np.diff(ends).max(initial=0)) for ends in (self.cuts, pair_starts[self.cuts]))
         queries, directions = np.zeros((2, slots, LANES * len(space.width)), np.float32)
         self.example_block = ExampleBlock(
             order,
-            firsts,
+            pair_starts,
             queries,
             directions,
             np.zeros(slots, np.bool_),
@@ -186,19 +187,19 @@ class _BlockPlan:
         self.bounds = self.label_bounds = _split_features(
             space.n_features, select_tower_inputs(block.inputs), n_threads
         )
-        self.labels = sampling.labels(space)
+        self.labels = sampling.label_arrays(space)
         if isinstance(space, JointSpace) and space.candidates is not None:
             self.labels = _allocate_pool(space, pairs, n_threads)
             if space.labels is not space.features:  # shared rows keep the same owner on both sides
                 self.label_bounds = _split_features(len(space.labels), space.candidates, n_threads)
 
 
-def _allocate_pool(space: JointSpace, most_pairs: int, n_threads: int) -> KernelArrays:
-    """Allocate the candidates of a block: the drawn ones and the positives of at most `most_pairs` pairs."""
+def _allocate_pool(space: JointSpace, max_pairs: int, n_threads: int) -> KernelArrays:
+    """Allocate the candidates of a block: the drawn ones and the positives of at most `max_pairs` pairs."""
     from wsabie.kernels.embedding.candidates import CandidatePool
     from wsabie.kernels.embedding.towers import allocate_tile_scratch
 
-    slots, width = space.negatives + most_pairs, LANES * len(space.width)
+    slots, width = space.negatives + max_pairs, LANES * len(space.width)
     points, directions = np.zeros((2, slots, width), np.float32)
     return CandidatePool(
         points=space.scored(points, np.zeros(slots, np.float32)),
@@ -207,9 +208,9 @@ def _allocate_pool(space: JointSpace, most_pairs: int, n_threads: int) -> Kernel
         directions=directions,
         moved=np.zeros(slots, np.bool_),
         order=np.arange(slots),
-        drawn=np.zeros(1, np.int64),
+        n_drawable=np.zeros(1, np.int64),
         n_sampled=space.negatives,
-        marks=allocate_tile_scratch(n_threads, slots, len(space.labels)),
+        tile_scratch=allocate_tile_scratch(n_threads, slots, len(space.labels)),
     )
 
 
@@ -218,29 +219,29 @@ def _count_pairs_before(block: RowBlock, order: Int64) -> Int64:
     return np.concatenate([[0], np.cumsum(np.diff(block.targets.starts)[order])]).astype(np.int64)
 
 
-def _cut_blocks(firsts: Int64, may_double: bool) -> Int64:
+def _cut_blocks(pair_starts: Int64, allow_double: bool) -> Int64:
     """Cut the order into blocks of PAIRS_PER_BLOCK pairs, or of twice as many if there are many blocks.
 
     A thread brings the table into its cache once a block; with few blocks, larger ones would learn less.
     """
-    n_blocks = max(1, -(-int(firsts[-1]) // PAIRS_PER_BLOCK))
-    if may_double and n_blocks >= _MANY_BLOCKS:
+    n_blocks = max(1, -(-int(pair_starts[-1]) // PAIRS_PER_BLOCK))
+    if allow_double and n_blocks >= _MANY_BLOCKS:
         n_blocks = -(-n_blocks // 2)
-    even_bounds = np.linspace(0, firsts[-1], n_blocks + 1)
-    return np.unique(np.searchsorted(firsts, even_bounds)).astype(np.int64)
+    even_bounds = np.linspace(0, pair_starts[-1], n_blocks + 1)
+    return np.unique(np.searchsorted(pair_starts, even_bounds)).astype(np.int64)
 
 
-def _split_features(n: int, inputs: Inputs, n_threads: int) -> Int64:
+def _split_features(n: int, inputs: EntityInputs, n_threads: int) -> Int64:
     """Split the features into a range per thread with equal shares of the non-zeros, (n_threads + 1,)."""
     load = np.arange(1, n + 1)
     if isinstance(inputs, Csr):
-        load = np.cumsum(np.bincount(_sample(inputs.indices), minlength=n))
+        load = np.cumsum(np.bincount(_sample_indices(inputs.indices), minlength=n))
     share = np.arange(1, n_threads) * (load[-1] / n_threads) if n else np.zeros(0)
     return np.concatenate([[0], np.searchsorted(load, share), [n]]).astype(np.int64)
 
 
-def _sample(indices: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Sample indices at random places, because an even stride could hit the same field of every row."""
-    if len(indices) <= _SAMPLED:
+def _sample_indices(indices: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Sample indices at random positions, because an even stride could hit the same field of every row."""
+    if len(indices) <= _SAMPLE_SIZE:
         return indices
-    return indices[np.random.default_rng(0).integers(len(indices), size=_SAMPLED)]
+    return indices[np.random.default_rng(0).integers(len(indices), size=_SAMPLE_SIZE)]

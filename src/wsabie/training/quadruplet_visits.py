@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix, vstack
 from wsabie.core.arrays import Bool, Csr, Float32, Int64, Matrix
 from wsabie.core.sparse_matrices import build_incidence
 from wsabie.embedding.multi_relation_space import RelationEnds
-from wsabie.embedding.protocols import ComposedInputs, Inputs
+from wsabie.embedding.protocols import ComposedInputs, EntityInputs
 from wsabie.training.samplers import PAIRS_PER_BLOCK
 from wsabie.training.training_data import PairWeighting, RowBlock, TrainingData, build_targets
 from wsabie.vocabulary.label_quadruplets import group_images_by_label
@@ -41,7 +41,7 @@ class ImageVisits:
         Weight s of the edge between the two pictures.
     """
 
-    def __init__(self, inputs: Inputs, Y: Matrix, weights: Float32, picture_weight: float) -> None:
+    def __init__(self, inputs: EntityInputs, Y: Matrix, weights: Float32, picture_weight: float) -> None:
         self.query_inputs, self.weights = _scale_rows(inputs, picture_weight), weights
         self.pictures = group_images_by_label(Y)
         self.n = Y.shape[0]
@@ -49,7 +49,7 @@ class ImageVisits:
         self._keys = label_of_image * self.n + self.pictures.rows  # sorted
         pictures = RelationEnds("pictures", "items", "items", inputs, NEGATIVES)
         self.ends = RelationEnds("labels", "items", "labels"), pictures
-        self.turn = max(1, min(_MOST_BLOCKS, len(label_of_image) // (PAIRS_PER_BLOCK * _MAX_TURNS * 2)))
+        self.blocks_per_turn = max(1, min(_MOST_BLOCKS, len(label_of_image) // (PAIRS_PER_BLOCK * _MAX_TURNS * 2)))
 
     def __call__(self, images: Int64, labels: Int64, rng: np.random.Generator) -> RowBlock:
         """Build a block that ranks, for each picture and label, a random picture of the label.
@@ -66,7 +66,7 @@ class ImageVisits:
         targets = build_targets(Y, self.weights[images], "pairs", hidden=hidden)
         image_ids = images.astype(np.int32)
         sides = ComposedInputs(self.query_inputs, image_ids, image_ids[targets.rows], labels.astype(np.int32))
-        return RowBlock(sides, targets, self.ends[1], 1.0, self.turn)
+        return RowBlock(sides, targets, self.ends[1], 1.0, self.blocks_per_turn)
 
     def _select_examples(self, images: Int64, labels: Int64, rng: np.random.Generator) -> Int64:
         """Select examples with another picture, as many as `MAX_HIDDEN` allows."""
@@ -122,7 +122,7 @@ class QuadrupletVisits(TrainingData):
 
     def __init__(
         self,
-        inputs: Inputs,
+        inputs: EntityInputs,
         Y: Matrix,
         relations: Int64,
         weights: Float32 | None,
@@ -159,7 +159,8 @@ class QuadrupletVisits(TrainingData):
         if self._pictures is None:
             return [labels]
         pictures = self._pictures
-        labels = labels._replace(ends=pictures.ends[0], turn=pictures.turn)  # it takes turns with the other block
+        # it takes turns with the other block
+        labels = labels._replace(ends=pictures.ends[0], blocks_per_turn=pictures.blocks_per_turn)
         return [labels, pictures(self.image[related], other_labels[related], rng)]
 
     def _build_label_block(self, related: Int64, other_labels: Int64, as_object: Bool) -> RowBlock:

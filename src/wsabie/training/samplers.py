@@ -120,7 +120,7 @@ def compute_rank_chances(sampler: SamplerConfig, n_labels: int) -> Float64:
 
 
 def build_alias_table(chances: Float64) -> KernelArrays:
-    """Build Walker's alias table: place i is drawn with chance 1/n and returns itself or its alias.
+    """Build Walker's alias table: number i is drawn with chance 1/n and becomes itself or its alias.
 
     Chances are accurate to 2^-32.
     """
@@ -128,15 +128,15 @@ def build_alias_table(chances: Float64) -> KernelArrays:
 
     n = len(chances)
     shares = chances / chances.sum() * n
-    cuts, aliases = np.full(n, 1 << 32, np.uint64), np.arange(n, dtype=np.int32)
+    thresholds, aliases = np.full(n, 1 << 32, np.uint64), np.arange(n, dtype=np.int32)
     small, large = [int(i) for i in np.flatnonzero(shares < 1)], [int(i) for i in np.flatnonzero(shares >= 1)]
     while small and large:
         i, j = small.pop(), large[-1]
-        cuts[i], aliases[i] = round(shares[i] * 2**32), j
+        thresholds[i], aliases[i] = round(shares[i] * 2**32), j
         shares[j] -= 1 - shares[i]
         if shares[j] < 1:
             small.append(large.pop())
-    return AliasTable(cuts, aliases)
+    return AliasTable(thresholds, aliases)
 
 
 @dataclass
@@ -157,19 +157,19 @@ class NegativeSampler:
     def refresh(self, space: EmbeddingSpace, threads: KernelThreads) -> None:
         """Update the sampler from the current space."""
 
-    def labels(self, space: EmbeddingSpace) -> KernelArrays:
+    def label_arrays(self, space: EmbeddingSpace) -> KernelArrays:
         """Return the labels in the form that kernels draw from."""
         return space.label_arrays()
 
-    def parts(self, firsts: Int64) -> list[tuple[int, int]]:
-        """Return (lo, hi) of the visits between refreshes; visit t has pairs firsts[t]..firsts[t + 1] - 1.
+    def split_visits(self, pair_starts: Int64) -> list[tuple[int, int]]:
+        """Return (lo, hi) of the visits between refreshes; without visits, one empty part.
 
-        Without visits that is one empty part.
+        Visit t has the pairs pair_starts[t]..pair_starts[t + 1] - 1.
         """
-        ends, n = [0], len(firsts) - 1
+        ends, n = [0], len(pair_starts) - 1
         while ends[-1] < n:
             lo = ends[-1]
-            hi = n if self.period is None else int(np.searchsorted(firsts, firsts[lo] + self.period))
+            hi = n if self.period is None else int(np.searchsorted(pair_starts, pair_starts[lo] + self.period))
             ends.append(min(max(hi, lo + 1), n))
         return list(pairwise(ends)) or [(0, 0)]
 
@@ -185,11 +185,11 @@ class SketchedNegativeSampler(NegativeSampler):
         """Sketch all labels again, because other code may have moved them since the last pass."""
         from wsabie.kernels.embedding.label_sketches import sketch_labels
 
-        labels = self.labels(space)
+        labels = self.label_arrays(space)
         bounds = np.linspace(0, space.n_labels, threads.n + 1).astype(np.int64)
-        threads.each(lambda t: sketch_labels(labels, bounds[t], bounds[t + 1], space.width))
+        threads.run_each(lambda t: sketch_labels(labels, bounds[t], bounds[t + 1], space.width))
 
-    def labels(self, space: EmbeddingSpace) -> KernelArrays:
+    def label_arrays(self, space: EmbeddingSpace) -> KernelArrays:
         from wsabie.kernels.embedding.label_sketches import SketchedLabels
 
         points = space.label_arrays()
@@ -223,32 +223,34 @@ class AdaptiveNegativeSampler(NegativeSampler):
 
         n, dim = space.n_labels, space.dim
         chances = compute_rank_chances(sampler, n)
-        self.spread = np.zeros(space.label_arrays().table.shape[1], np.float32)
-        self.front, self.back = np.zeros((2, dim, len(chances)), np.int32)
-        kernels = AdaptiveSamplerState(self.spread, self.front, self.back, build_alias_table(chances))
+        self.factor_std = np.zeros(space.label_arrays().table.shape[1], np.float32)
+        self.highest_labels, self.lowest_labels = np.zeros((2, dim, len(chances)), np.int32)
+        ranks = build_alias_table(chances)
+        kernels = AdaptiveSamplerState(self.factor_std, self.highest_labels, self.lowest_labels, ranks)
         period = max(math.ceil(n * math.log(max(n, 2))), PAIRS_PER_BLOCK)
         super().__init__([kernels] * n_threads, period)
 
     def refresh(self, space: EmbeddingSpace, threads: KernelThreads) -> None:
         """Order the labels by every factor, and compute the factors' standard deviations."""
         table = space.label_arrays().table
-        dim, step = len(self.front), 16  # a cache line of a row at a time
+        dim, n_ranks = self.highest_labels.shape
+        step = 16  # a cache line of a row at a time
 
         def work(t: int) -> None:
             for lo in range(t * step, dim, step * threads.n):
                 hi = min(lo + step, dim)
                 columns = np.ascontiguousarray(table[:, lo:hi].T)
-                self.spread[lo:hi] = columns.std(1)
-                self.front[lo:hi], self.back[lo:hi] = _find_extremes(columns, self.front.shape[1])
+                self.factor_std[lo:hi] = columns.std(1)
+                self.highest_labels[lo:hi], self.lowest_labels[lo:hi] = _find_extremes(columns, n_ranks)
 
-        threads.each(work)
+        threads.run_each(work)
 
 
 def _find_extremes(columns: Float32, k: int) -> tuple[Array, Array]:
-    """Return the places of the k highest and the k lowest values of each row, outermost first.
+    """Return the positions of the k highest and the k lowest values of each row, outermost first.
 
-    Both follow one order, in which ties are sorted by place. Values and places are sorted as one integer, for which
-    NumPy has vector instructions.
+    Both follow one order, in which ties are sorted by position. Values and positions are sorted as one integer, for
+    which NumPy has vector instructions.
     """
     n = columns.shape[1]
     bits = (columns + np.float32(0)).view(np.int32)  # no -0
@@ -294,8 +296,8 @@ def create_sampler(
     if space.candidates is not None:
         return NegativeSampler([PoolSamplerState()] * n_threads)
     if sampler.name == "uniform":
-        alike = [UniformSamplerState(np.int64(n))] * n_threads
-        return SketchedNegativeSampler(space, alike) if sketched else NegativeSampler(alike)
+        states = [UniformSamplerState(np.int64(n))] * n_threads
+        return SketchedNegativeSampler(space, states) if sketched else NegativeSampler(states)
     if sampler.name == "frequency":
         chances = np.maximum(counts, 1).astype(np.float64) ** sampler.power
         return NegativeSampler([WeightedSamplerState(build_alias_table(chances / chances.sum()))] * n_threads)

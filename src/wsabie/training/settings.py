@@ -31,7 +31,7 @@ class TrainingSettings:
         Weight decay: every step subtracts this times the learning rate of the rows that it moves.
     rank_sample : int
         Source of the rank estimate: 0 the draws, m > 0 a uniform sample of m labels, -1 all labels.
-    places : tuple of float
+    order_statistic_cdf : tuple of float
         Cumulative chances of the k-th highest of several drawn positives; (1,): the positive of the pair.
     patience : int or None
         Epochs without a better validation figure before training stops, in the second half of the schedule; None: no
@@ -55,7 +55,7 @@ class TrainingSettings:
     sampler: SamplerConfig = field(default_factory=SamplerConfig)
     surrogate: Surrogate = "hinge"
     rank_sample: int = 0
-    places: tuple[float, ...] = (1.0,)
+    order_statistic_cdf: tuple[float, ...] = (1.0,)
     weight_rate: float = 0.0
     max_norm_weights: float | None = None
     l2_rows: float = 0.0

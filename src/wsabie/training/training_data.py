@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 
 from wsabie.core.arrays import Array, Bool, Float32, Int64, Matrix, UInt64
 from wsabie.core.file_backed_arrays import iterate_slices
-from wsabie.embedding.protocols import ComposedInputs, Inputs, KernelArrays
+from wsabie.embedding.protocols import ComposedInputs, EntityInputs, KernelArrays
 
 PAIRS_PER_VISIT = 8
 """Pairs of one row that share its query. More pairs would save encoding but make the query staler."""
@@ -25,12 +25,12 @@ PairWeighting = Literal["mean", "pairs"]
 class RowBlock(NamedTuple):
     """Block of rows with their targets, the input of the trainer. Arrays in memory are one block."""
 
-    inputs: Inputs | ComposedInputs
+    inputs: EntityInputs | ComposedInputs
     targets: KernelArrays  # kernels.warp.TrainingTargets
     ends: Any = None  # RelationEnds, if the space has several relations
     weight: float = 1.0  # visits of a pair in an epoch
-    turn: int | None = None  # kernels' blocks between those of other relations
-    begins: float = 0.0  # share of the epoch before this block, which lowers the rate
+    blocks_per_turn: int | None = None  # kernels' blocks between those of other relations
+    epoch_progress: float = 0.0  # share of the epoch before this block, which lowers the rate
 
 
 class TrainingData:
@@ -108,7 +108,7 @@ def build_targets(
     """
     from wsabie.kernels.training.warp import TrainingTargets
 
-    true, against = _select_entries(Y, Y.data > 0), _select_entries(Y, Y.data < 0)
+    true, explicit_negatives = _select_entries(Y, Y.data > 0), _select_entries(Y, Y.data < 0)
     counts = np.diff(true.indptr)
     weights = np.ones(len(counts)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     if pair_weighting == "mean":
@@ -125,8 +125,8 @@ def build_targets(
         indices=hidden_lists.indices,
         masks=masks,
         mask_starts=mask_starts,
-        against_indptr=against.indptr,
-        against=against.indices,
+        explicit_indptr=explicit_negatives.indptr,
+        explicit_negatives=explicit_negatives.indices,
         first_pair=first_pair,
         n_labels=Y.shape[1],
     )

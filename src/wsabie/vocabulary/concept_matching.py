@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from wsabie.core.errors import InputError, UnknownLabelError
-from wsabie.vocabulary.hierarchy import make_lookup_key
+from wsabie.vocabulary.concept_hierarchy import make_lookup_key
 from wsabie.vocabulary.knowledge_graph import DOWN, UP, KnowledgeGraph, parse_direction
 from wsabie.vocabulary.label_names import format_unknown_label
 
@@ -64,9 +64,9 @@ def _match_label(knowledge: KnowledgeGraph, label: str, table: Mapping[str, str 
 
 
 class ExpandedLabel(NamedTuple):
-    """A label that an expansion reaches: its place, distance in steps, and the last concept on the way."""
+    """A label that an expansion reaches: its position, distance in steps, and the last concept on the way."""
 
-    place: int
+    position: int
     steps: int
     via: str
 
@@ -95,12 +95,12 @@ class LabelConcepts:
         self, knowledge: KnowledgeGraph, labels: list[str], concepts: list[str | None], methods: list[str]
     ) -> None:
         self.knowledge, self.labels, self.concepts, self.methods = knowledge, labels, concepts, methods
-        self._places: dict[str, list[int]] = {}
-        self._spelled: dict[str, int] = {}
-        for place, (label, concept) in enumerate(zip(labels, concepts, strict=True)):
-            self._spelled.setdefault(make_lookup_key(label), place)
+        self._positions: dict[str, list[int]] = {}
+        self._position_by_name: dict[str, int] = {}
+        for position, (label, concept) in enumerate(zip(labels, concepts, strict=True)):
+            self._position_by_name.setdefault(make_lookup_key(label), position)
             if concept is not None:
-                self._places.setdefault(concept, []).append(place)
+                self._positions.setdefault(concept, []).append(position)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -117,7 +117,7 @@ class LabelConcepts:
         return [concept or "" for concept in self.concepts]
 
     def pairs(self, relation: str, *, inherit: bool = False) -> Iterator[tuple[int, int]]:
-        """Yield the pairs of labels, by place, that a relation or its inverse connects; each pair once.
+        """Yield the pairs of labels, by position, that a relation or its inverse connects; each pair once.
 
         Parameters
         ----------
@@ -136,15 +136,15 @@ class LabelConcepts:
         ([(0, 2)], [(2, 0), (1, 0)])
         """
         stated, inverse = parse_direction(relation)
-        for label_place, concept in enumerate(self.concepts):
+        for position, concept in enumerate(self.concepts):
             if concept is None:
                 continue
             targets = dict.fromkeys(self.knowledge.related(concept, stated), 0)
             if inherit:
                 targets = self.knowledge.reach(targets, UP if stated in UP else DOWN)
-            for related_place in dict.fromkeys(place for end in targets for place in self._places.get(end, ())):
-                if related_place != label_place:
-                    yield (related_place, label_place) if inverse else (label_place, related_place)
+            for target in dict.fromkeys(i for end in targets for i in self._positions.get(end, ())):
+                if target != position:
+                    yield (target, position) if inverse else (position, target)
 
     def expand(self, name: str, *, levels: int | None = None, inherit: bool = False) -> NameExpansion:
         """Return the labels that a name stands for: its kinds and instances, and parts; nearest first.
@@ -171,11 +171,11 @@ class LabelConcepts:
         >>> graph.relate("part-of", "wheel", "car")
         >>> match_labels(graph, ["taxi", "tyre", "car"]).expand("vehicle")
         NameExpansion(concept='vehicle',
-                  kinds=[ExpandedLabel(place=2, steps=1, via='car'), ExpandedLabel(place=0, steps=2, via='taxi')],
-                  parts=[ExpandedLabel(place=1, steps=1, via='car')])
+                  kinds=[ExpandedLabel(position=2, steps=1, via='car'), ExpandedLabel(position=0, steps=2, via='taxi')],
+                  parts=[ExpandedLabel(position=1, steps=1, via='car')])
         """
-        graph, place = self.knowledge, self._spelled.get(make_lookup_key(name))
-        concept = None if place is None else self.concepts[place]
+        graph, position = self.knowledge, self._position_by_name.get(make_lookup_key(name))
+        concept = None if position is None else self.concepts[position]
         senses = graph.senses(name) if concept is None else [concept]
         if not senses:
             raise UnknownLabelError(format_unknown_label(name, list(graph.all_names()), "name"))
@@ -185,14 +185,14 @@ class LabelConcepts:
     def _expand_concept(self, concept: str, levels: int | None, inherit: bool) -> NameExpansion:
         graph, descendants = self.knowledge, self.knowledge.reach([concept], DOWN, levels)
         kinds = [
-            ExpandedLabel(place, steps, descendant)
+            ExpandedLabel(position, steps, descendant)
             for descendant, steps in descendants.items()
-            for place in self._places.get(descendant, ())
+            for position in self._positions.get(descendant, ())
         ]
         wholes = [*descendants, *(graph.reach([concept], UP) if inherit else ())]
         parts: dict[int, ExpandedLabel] = {}
         for whole_concept in wholes if "part-of" in graph.relations else ():
             for part, steps in graph.reach(graph.related(whole_concept, "has-part"), DOWN).items():
-                for place in self._places.get(part, ()):
-                    parts.setdefault(place, ExpandedLabel(place, steps, whole_concept))
+                for position in self._positions.get(part, ()):
+                    parts.setdefault(position, ExpandedLabel(position, steps, whole_concept))
         return NameExpansion(concept, kinds, list(parts.values()))

@@ -1,6 +1,6 @@
 """Labels from the names of folders, and the names that are never labels.
 
-Never labels are folders that hold everything (`images`), sides of a split, dates, places of what is not sorted yet,
+Never labels are folders that hold everything (`images`), sides of a split, dates, folders of unsorted files,
 and folders that systems make. `train` is a label beside many others, such as `car`; `05` is a date in or beside one.
 """
 
@@ -29,7 +29,7 @@ _MONTH = re.compile(
 _NUMBERED = re.compile(r"\d{3}(canon|nikon|_?pana|msdcf|olymp|_?fuji|apple|media|[a-z_]{5})")  # of cameras
 
 
-_MANY = 5  # names beside `train` that make it a label
+_MIN_SIBLINGS = 5  # possible labels beside `train` that make it a label
 
 
 class FolderLabels:
@@ -53,34 +53,34 @@ class FolderLabels:
 
     def __init__(self, paths: Iterable[str], root: str = "", *, keep_any: bool = False) -> None:
         self._root = root
-        places = [path.rpartition("/")[0] for path in paths]
-        self._is_single_file, self._places = len(places) == 1, set(places)
+        folders = [path.rpartition("/")[0] for path in paths]
+        self._is_single_file, self._folders = len(folders) == 1, set(folders)
         self._siblings: defaultdict[str, set[str]] = defaultdict(set)
-        for place in self._places:
-            parts = place.split("/") if place else []
+        for folder in self._folders:
+            parts = folder.split("/") if folder else []
             for depth, part in enumerate(parts):
                 self._siblings["/".join(parts[:depth])].add(part.casefold())
         self._list = cache(self._list_labels)
-        self._keep_all = keep_any and not any(map(self._list, self._places))
+        self._keep_all = keep_any and not any(map(self._list, self._folders))
 
     @property
     def can_distinguish(self) -> bool:
         """Whether folders tell files apart; a single one that holds all the files ("images") does not."""
-        labels = {self._list(place) for place in self._places}
+        labels = {self._list(folder) for folder in self._folders}
         return labels != {()} and (self._is_single_file or len(labels) > 1)
 
     def get_labels(self, path: str) -> tuple[str, ...]:
         """Return the labels of a file."""
-        place = path.rpartition("/")[0]
-        return tuple(place.split("/")) if place and self._keep_all else self._list(place)
+        folder = path.rpartition("/")[0]
+        return tuple(folder.split("/")) if folder and self._keep_all else self._list(folder)
 
     def list_other_names(self) -> list[str]:
         """Return the names of folders that are no labels."""
-        names = {part for place in self._places if place for part in place.split("/")}
-        return sorted(names - {label for place in self._places for label in self.get_labels(f"{place}/")})
+        names = {part for folder in self._folders if folder for part in folder.split("/")}
+        return sorted(names - {label for folder in self._folders for label in self.get_labels(f"{folder}/")})
 
-    def _list_labels(self, place: str) -> tuple[str, ...]:
-        parts, labels = place.split("/") if place else [], []
+    def _list_labels(self, folder: str) -> tuple[str, ...]:
+        parts, labels = folder.split("/") if folder else [], []
         in_date = is_date(self._root)
         for depth, part in enumerate(parts):
             siblings = self._siblings["/".join(parts[:depth])]
@@ -106,7 +106,7 @@ def is_never_label(name: str, siblings: Collection[str] = ()) -> bool:
     """
     folded = name.strip().casefold()
     if folded in SPLITS:
-        others = {other for other in siblings if other != folded and not is_never_label(other)}
-        return len(others) < _MANY or bool({*siblings} & SPLITS - {folded})
+        possible_labels = {sibling for sibling in siblings if sibling != folded and not is_never_label(sibling)}
+        return len(possible_labels) < _MIN_SIBLINGS or bool({*siblings} & SPLITS - {folded})
     is_container = _CONTAINER.fullmatch(re.sub(r"[-_ ]+", "_", folded)) or _NUMBERED.fullmatch(folded)
     return bool(is_container) or folded in SYSTEM_FOLDERS or is_date(name) or folded[:1] in {"", ".", "@", "$"}

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from wsabie.vocabulary.hierarchy import make_lookup_key
+from wsabie.vocabulary.concept_hierarchy import make_lookup_key
 
 
 def _words(text: str) -> frozenset[str]:

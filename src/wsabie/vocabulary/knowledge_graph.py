@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from wsabie.core.arrays import Int32
 from wsabie.core.errors import InputError, UnknownLabelError
-from wsabie.vocabulary.hierarchy import MOST, ConceptIndex, Hierarchy, group_targets, make_lookup_key
+from wsabie.vocabulary.concept_hierarchy import MAX_PAIRS, ConceptIndex, Hierarchy, group_targets, make_lookup_key
 from wsabie.vocabulary.label_names import format_unknown_label
 
 UP = ("is-a", "instance-of")
@@ -132,8 +132,10 @@ class KnowledgeGraph(ConceptIndex):
         low, high = self._add_number(source), self._add_number(target)
         if low == high:
             return
-        if len(lows) >= MOST:
-            raise InputError(f"more than {MOST:,} pairs of {relation} are not supported; keep those of your labels")
+        if len(lows) >= MAX_PAIRS:
+            raise InputError(
+                f"more than {MAX_PAIRS:,} pairs of {relation} are not supported; keep those of your labels"
+            )
         lows.append(low)
         highs.append(high)
         self._lists.clear()
@@ -226,7 +228,7 @@ class KnowledgeGraph(ConceptIndex):
         kinds = Hierarchy(pair for relation in UP if relation in self._pairs for pair in self.pairs(relation))
         if names:
             for concept in {make_lookup_key(name) for name in kinds.concepts}:
-                kinds.also_called(concept, self._names[self._numbers[concept]])
+                kinds.add_names(concept, self._names[self._numbers[concept]])
         return kinds
 
     def _add_number(self, concept: str) -> int:

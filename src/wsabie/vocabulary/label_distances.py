@@ -39,7 +39,7 @@ class AncestorHeights:
     >>> toad_frog_oak = np.eye(4)[:3]
     >>> amphibian = np.zeros((4, 4))
     >>> amphibian[:2, 3] = 1
-    >>> AncestorHeights(toad_frog_oak, amphibian).between([0])
+    >>> AncestorHeights(toad_frog_oak, amphibian).compute_heights([0])
     array([0., 1., 2.])
     """
 
@@ -63,11 +63,11 @@ class AncestorHeights:
             ancestors = ancestors + new
         self._ancestors = ancestors.tocsr()
         self._labels_of_ancestor = self._ancestors.T.tocsr()
-        inside = np.asarray(ancestors.sum(axis=0)).ravel() > 0
-        self.height = _compute_heights(low[links_groups], high[links_groups], inside)
-        self.top = int(self.height[inside].max(initial=0)) + 1
+        is_ancestor = np.asarray(ancestors.sum(axis=0)).ravel() > 0
+        self.height = _compute_heights(low[links_groups], high[links_groups], is_ancestor)
+        self.top = int(self.height[is_ancestor].max(initial=0)) + 1
 
-    def between(self, labels: LabelNumbers) -> Float64:
+    def compute_heights(self, labels: LabelNumbers) -> Float64:
         """Return heights of the lowest common ancestors with any of `labels`, (n_labels,); 0 for these."""
         heights = np.full(self.n_labels, self.top, float)
         ancestors = np.unique(gather_entries(self._ancestors, labels))
@@ -79,11 +79,11 @@ class AncestorHeights:
         return heights
 
 
-def _compute_heights(low: Int64, high: Int64, inside: Bool) -> Int64:
-    """Return the longest way down from each group to a leaf, among the groups inside."""
-    is_inside = inside[low] & inside[high]
-    low, high = low[is_inside], high[is_inside]
-    height = np.zeros(len(inside), np.int64)
+def _compute_heights(low: Int64, high: Int64, is_ancestor: Bool) -> Int64:
+    """Return the longest way down from each group to a leaf, among the ancestors."""
+    is_counted = is_ancestor[low] & is_ancestor[high]
+    low, high = low[is_counted], high[is_counted]
+    height = np.zeros(len(is_ancestor), np.int64)
     while True:  # groups have no circles: every round completes one more level
         raised = height.copy()
         np.maximum.at(raised, high, height[low] + 1)
@@ -107,7 +107,7 @@ class HopDistances:
     >>> toad_frog_oak = np.eye(4)[:3]
     >>> amphibian = np.zeros((4, 4))
     >>> amphibian[:2, 3] = 1
-    >>> HopDistances(toad_frog_oak, amphibian).around([0], 2).tolist()
+    >>> HopDistances(toad_frog_oak, amphibian).compute_hops([0], 2).tolist()
     [0, 2, 2147483647]
     """
 
@@ -125,7 +125,7 @@ class HopDistances:
         """Return which labels are in the is-a list, (n_labels,)."""
         return np.asarray(np.diff(self._concepts.indptr) > 0)
 
-    def around(
+    def compute_hops(
         self, labels: LabelNumbers, n_needed: int, candidate: Bool | None = None, *, max_rings: int = FAR
     ) -> Int32:
         """Return the hops from the nearest of some labels, by rings until enough candidates are reached.

@@ -24,7 +24,7 @@ class LabelSimilarity(Protocol):
     @property
     def n_labels(self) -> int: ...
 
-    def to(self, labels: LabelNumbers) -> Float32:
+    def max_similarity(self, labels: LabelNumbers) -> Float32:
         """Return the maximum over some labels y of S[y, j], for every label j, (n_labels,)."""
         ...
 
@@ -40,7 +40,7 @@ class SiblingSimilarity:
     Examples
     --------
     >>> toad_frog_oak = SiblingSimilarity(np.array([[1, 0], [1, 0], [0, 1]]))
-    >>> toad_frog_oak.to([0])
+    >>> toad_frog_oak.max_similarity([0])
     array([1., 1., 0.], dtype=float32)
     """
 
@@ -52,7 +52,7 @@ class SiblingSimilarity:
         self.n_labels = int(parents.shape[0])
         self._parents, self._children = parents, parents.T.tocsr()
 
-    def to(self, labels: LabelNumbers) -> Float32:
+    def max_similarity(self, labels: LabelNumbers) -> Float32:
         """Return 1 for these labels and their siblings, 0 for others, (n_labels,)."""
         similarity = np.zeros(self.n_labels, np.float32)
         similarity[gather_entries(self._children, np.unique(gather_entries(self._parents, labels)))] = 1
@@ -69,7 +69,7 @@ class SiblingSimilarity:
         for label in range(self.n_labels):
             parents = gather_entries(self._parents, [label]).tobytes()
             if parents not in counts_by_parents:
-                counts_by_parents[parents] = int(self.to([label]).sum()) - 1
+                counts_by_parents[parents] = int(self.max_similarity([label]).sum()) - 1
             counts[label] = counts_by_parents[parents]
         return counts
 
@@ -89,7 +89,7 @@ class SparseSimilarity:
 
     Examples
     --------
-    >>> SparseSimilarity(np.array([[1.0, 0.5], [0.0, 1.0]])).to([0])
+    >>> SparseSimilarity(np.array([[1.0, 0.5], [0.0, 1.0]])).max_similarity([0])
     array([1. , 0.5], dtype=float32)
     """
 
@@ -104,7 +104,7 @@ class SparseSimilarity:
         self.n_labels = int(S.shape[0])
         self._S = S
 
-    def to(self, labels: LabelNumbers) -> Float32:
+    def max_similarity(self, labels: LabelNumbers) -> Float32:
         """Return the maximum over the labels y of S[y, j], (n_labels,)."""
         similarity = np.zeros(self.n_labels, np.float32)
         for label in labels:
@@ -122,7 +122,7 @@ def as_label_similarity(S: Any, n_labels: int) -> LabelSimilarity:
     InputError
         See `SparseSimilarity`; or S is for another number of labels.
     """
-    similarity: LabelSimilarity = S if hasattr(S, "to") and hasattr(S, "n_labels") else SparseSimilarity(S)
+    similarity: LabelSimilarity = S if hasattr(S, "max_similarity") and hasattr(S, "n_labels") else SparseSimilarity(S)
     if similarity.n_labels != n_labels:
         raise InputError(
             f"S is about {similarity.n_labels:,} labels but there are {n_labels:,}; make it for these labels"
@@ -130,7 +130,7 @@ def as_label_similarity(S: Any, n_labels: int) -> LabelSimilarity:
     return similarity
 
 
-def classify_labels(labels: LabelNumbers, true: LabelNumbers, similar: LabelSimilarity) -> list[LabelMatch]:
+def classify_labels(labels: LabelNumbers, true_labels: LabelNumbers, similarity: LabelSimilarity) -> list[LabelMatch]:
     """Classify labels as true, sibling of a true one, or other (Weston et al. 2010, Table 9).
 
     Examples
@@ -138,5 +138,5 @@ def classify_labels(labels: LabelNumbers, true: LabelNumbers, similar: LabelSimi
     >>> classify_labels([0, 1, 2], [1], SiblingSimilarity(np.array([[1], [1], [0]])))
     ['sibling', 'true', 'other']
     """
-    similarity, true_set = similar.to(true), set(map(int, true))
-    return ["true" if int(y) in true_set else "sibling" if similarity[y] > 0 else "other" for y in labels]
+    scores, true_set = similarity.max_similarity(true_labels), set(map(int, true_labels))
+    return ["true" if int(y) in true_set else "sibling" if scores[y] > 0 else "other" for y in labels]

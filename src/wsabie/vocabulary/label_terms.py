@@ -2,7 +2,7 @@
 
 In Frome et al. 2013 ("DeViSE"), appendix A.2, a label is a synset whose terms have one vector each, whatever they may
 mean. In training the vector of the first term stands for the synset. A prediction takes the N = 4k nearest terms,
-replaces each term by all its synsets, keeps the first place of every synset, and returns the first k.
+replaces each term by all its synsets, keeps the best rank of every synset, and returns the first k.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,10 +13,10 @@ import numpy as np
 
 from wsabie.core.arrays import Bool, Float32, Int64
 from wsabie.core.label_lists import LabelLists
+from wsabie.vocabulary.concept_hierarchy import make_lookup_key
 from wsabie.vocabulary.concept_matching import match_labels
-from wsabie.vocabulary.hierarchy import make_lookup_key
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
-from wsabie.vocabulary.word_vectors import VectorLookup, WordVectors
+from wsabie.vocabulary.word_vector_lookup import VectorLookup, WordVectors
 
 TermSelection = Literal["first", "random", "mean"]
 TermExpansion = Literal["all", "random"]
@@ -60,7 +60,7 @@ def compute_target_vectors(
     --------
     >>> words = WordVectors(["crane", "heron"], np.array([[0, 2], [3, 4]], np.float32))
     >>> compute_target_vectors([["crane"], ["bird", "heron"]], words)
-    VectorLookup(table=array([[0., 1.]], dtype=float32), places=array([0]), missing=['bird'])
+    VectorLookup(table=array([[0., 1.]], dtype=float32), positions=array([0]), missing=['bird'])
     >>> compute_target_vectors([["crane"], ["bird", "heron"]], words, "mean").table[1]
     array([0.6, 0.8], dtype=float32)
     """
@@ -74,7 +74,7 @@ def compute_target_vectors(
             term_vectors = [term_vectors[int(rng.integers(len(term_vectors)))]]
         return _scale_to_unit(np.mean(term_vectors, axis=0, dtype=np.float32)) if term_vectors else None
 
-    return VectorLookup.collect(((terms[0], compute_vector(terms)) for terms in names), vectors.dim)
+    return VectorLookup.from_pairs(((terms[0], compute_vector(terms)) for terms in names), vectors.dim)
 
 
 class TermTable(NamedTuple):
@@ -129,11 +129,11 @@ class TermTable(NamedTuple):
             self.n_labels + len(names),
         )
 
-    def of(self, candidate: Bool) -> Int64:
+    def select_terms(self, candidate: Bool) -> Int64:
         """Return the terms of some labels, ascending."""
         return np.unique(self.term[candidate[self.label]])
 
-    def best(self, scores: Float32) -> Float32:
+    def compute_best_scores(self, scores: Float32) -> Float32:
         """Return scores of labels from those of terms, (n, n_terms): of the best term, -inf without one."""
         label_scores = np.full((len(scores), self.n_labels), -np.inf, np.float32)
         if len(self.label):

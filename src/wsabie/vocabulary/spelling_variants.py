@@ -18,12 +18,12 @@ SpellingDifference = Literal["case", "accents", "blanks", "plural", "letters"]
 
 LONGEST = 60
 """Longer names are not searched for typing errors."""
-ONE_FROM, TWO_FROM = 5, 10
-"""Names with fewer letters must be the same; with fewer than `TWO_FROM` one letter may differ, then two."""
+MIN_LETTERS_ONE, MIN_LETTERS_TWO = 5, 10
+"""Names with fewer letters must be the same; with fewer than `MIN_LETTERS_TWO` one letter may differ, then two."""
 
-_TWO_TO = 24  # up to this length two letters are deleted, then one
-_RUN = 64  # maximum number of names compared per remainder
-_AT_ONCE = 4_000_000  # hashes sorted together
+_MAX_LETTERS_TWO = 24  # up to this length two letters are deleted, then one
+_MAX_RUN = 64  # maximum number of names compared per remainder
+_HASHES_AT_ONCE = 4_000_000  # hashes sorted together
 _CHUNK = 50_000
 _FOLDED = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "æ": "ae", "œ": "oe", "ı": "i", "’": "'"})
 _ACCENT = re.compile("[\u0300-\u036f\ufe0e\ufe0f]")  # marks of Indic or Arabic letters are letters: they stay
@@ -35,7 +35,7 @@ _INVERSE = pow(_P, -1, 1 << 64)
 
 
 class SpellingMatch(NamedTuple):
-    """Two names by place, and their difference; `distance` in letters if it is "letters", else 0."""
+    """Two names by position, and their difference; `distance` in letters if it is "letters", else 0."""
 
     first: int
     second: int
@@ -54,7 +54,7 @@ def find_spelling_matches(names: Sequence[str]) -> list[SpellingMatch]:
     Returns
     -------
     list of SpellingMatch
-        `low` < `high`. Names with other digits are never alike.
+        `first` < `second`. Names with other digits are never alike.
 
     Examples
     --------
@@ -66,20 +66,20 @@ def find_spelling_matches(names: Sequence[str]) -> list[SpellingMatch]:
     matches: list[SpellingMatch] = []
     for difference, key in _KEYS:
         root_by_key: dict[str, int] = {}
-        for place, name in enumerate(names):
-            root = _find_root(roots, place)
+        for position, name in enumerate(names):
+            root = _find_root(roots, position)
             low = _find_root(roots, root_by_key.setdefault(key(name), root))
             if low != root:
                 low, high = sorted((low, root))
                 matches.append(SpellingMatch(low, high, difference, 0))
                 roots[high] = low
-        roots = [_find_root(roots, place) for place in range(len(names))]
+        roots = [_find_root(roots, position) for position in range(len(names))]
     keys: dict[str, int] = {}
-    for place, name in enumerate(names):
-        keys.setdefault(squeeze_name(name), place)
-    spelled = [key for key in keys if ONE_FROM <= len(key) <= LONGEST and _ALPHABET.fullmatch(key)]
-    for a, b, distance in _find_slips(spelled):
-        low, high = sorted((keys[spelled[a]], keys[spelled[b]]))
+    for position, name in enumerate(names):
+        keys.setdefault(squeeze_name(name), position)
+    searched_keys = [key for key in keys if MIN_LETTERS_ONE <= len(key) <= LONGEST and _ALPHABET.fullmatch(key)]
+    for a, b, distance in _find_typing_errors(searched_keys):
+        low, high = sorted((keys[searched_keys[a]], keys[searched_keys[b]]))
         if roots[low] != roots[high]:
             matches.append(SpellingMatch(low, high, "letters", distance))
     return matches
@@ -141,19 +141,19 @@ _KEYS: tuple[tuple[SpellingDifference, Callable[[str], str]], ...] = (
 )
 
 
-def _find_root(roots: list[int], place: int) -> int:
-    while roots[place] != place:
-        place = roots[place]
-    return place
+def _find_root(roots: list[int], position: int) -> int:
+    while roots[position] != position:
+        position = roots[position]
+    return position
 
 
-def _find_slips(names: list[str]) -> Iterator[tuple[int, int, int]]:
+def _find_typing_errors(names: list[str]) -> Iterator[tuple[int, int, int]]:
     """Yield pairs of names within one or two typing errors, with their distance."""
     lengths = np.array([len(name) for name in names] or [0])
     candidates = _find_candidate_pairs(names, lengths)
     for lo in range(0, len(candidates), _CHUNK):
         part = candidates[lo : lo + _CHUNK]
-        allowed = np.where(lengths[part].min(axis=1) < TWO_FROM, 1, 2)
+        allowed = np.where(lengths[part].min(axis=1) < MIN_LETTERS_TWO, 1, 2)
         part, allowed = (x[np.abs(np.diff(lengths[part], axis=1)[:, 0]) <= allowed] for x in (part, allowed))
         distances = _measure_distances([names[a] for a in part[:, 0]], [names[b] for b in part[:, 1]])
         for (a, b), distance, limit in zip(part.tolist(), distances.tolist(), allowed.tolist(), strict=True):
@@ -164,11 +164,11 @@ def _find_slips(names: list[str]) -> Iterator[tuple[int, int, int]]:
 def _find_candidate_pairs(names: list[str], lengths: Int64) -> Int64:
     """Return pairs of names, (n, 2), that agree once one or two letters of each are deleted."""
     tables = [
-        (places, _encode_letters([names[i] for i in places], n))
-        for n in range(ONE_FROM, LONGEST + 1)
-        if len(places := np.flatnonzero(lengths == n))
+        (positions, _encode_letters([names[i] for i in positions], n))
+        for n in range(MIN_LETTERS_ONE, LONGEST + 1)
+        if len(positions := np.flatnonzero(lengths == n))
     ]
-    parts = 1 + sum(letters.size * _TWO_TO // 2 for _, letters in tables) // _AT_ONCE
+    parts = 1 + sum(letters.size * _MAX_LETTERS_TWO // 2 for _, letters in tables) // _HASHES_AT_ONCE
     pair_codes = [_pair_equal_hashes(*_hash_remainders(tables, part, parts), len(names)) for part in range(parts)]
     pairs = np.unique(np.concatenate([np.empty(0, np.int64), *pair_codes]))
     return np.stack([pairs // max(len(names), 1), pairs % max(len(names), 1)], axis=1)
@@ -177,11 +177,11 @@ def _find_candidate_pairs(names: list[str], lengths: Int64) -> Int64:
 def _hash_remainders(tables: list[tuple[Int64, UInt64]], part: int, parts: int) -> tuple[UInt64, Int64]:
     """Return hashes of the remainders of names, in one of several parts, and the name of each."""
     hashes, owners = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
-    for places, letters in tables:
+    for positions, letters in tables:
         for remainder_hashes in _hash_variants(letters):
             is_in_part = np.flatnonzero(remainder_hashes % np.uint64(parts) == part)
             hashes.append(remainder_hashes[is_in_part])
-            owners.append(places[is_in_part])
+            owners.append(positions[is_in_part])
     return np.concatenate(hashes), np.concatenate(owners)
 
 
@@ -195,7 +195,7 @@ def _hash_variants(letters: UInt64) -> Iterator[UInt64]:
     yield sums[n]
     for i in range(n):
         yield sums[i] + (sums[n] - sums[i + 1]) * once
-    if TWO_FROM <= n <= _TWO_TO:
+    if MIN_LETTERS_TWO <= n <= _MAX_LETTERS_TWO:
         for i in range(n):
             for j in range(i + 1, n):
                 yield sums[i] + (sums[j] - sums[i + 1]) * once + (sums[n] - sums[j + 1]) * twice
@@ -207,7 +207,7 @@ def _pair_equal_hashes(hashes: UInt64, owners: Int64, n: int) -> Int64:
     hashes, owners = hashes[order], owners[order]
     pair_codes = [np.empty(0, np.int64)]
     positions = np.arange(len(hashes))
-    for step in range(1, _RUN):
+    for step in range(1, _MAX_RUN):
         positions = positions[positions + step < len(hashes)]
         positions = positions[hashes[positions] == hashes[positions + step]]
         first, second = owners[positions], owners[positions + step]

@@ -365,7 +365,7 @@ def _drop_labels_without_vector(rows: FeatureTable, recipe: TrainingRecipe, reje
     if not isinstance(recipe.estimator, WordVectorRanker):
         return rows
     matches = recipe.estimator.compute_targets(rows.label_names)
-    if not len(matches.places):
+    if not len(matches.positions):
         raise InputError(
             f"none of the {len(rows.label_names):,} labels of {recipe.source} has a word vector, such as "
             f"{', '.join(map(repr, matches.missing[:3]))}; give vectors of their words, or --knowledge that names them"
@@ -373,7 +373,7 @@ def _drop_labels_without_vector(rows: FeatureTable, recipe: TrainingRecipe, reje
     other_labels = [label for label in dict.fromkeys(recipe.estimator.labels) if label not in set(rows.label_names)]
     for label in (*matches.missing, *(recipe.estimator.compute_targets(other_labels).missing if other_labels else ())):
         rejects.add(label, "label without a word vector")
-    return rows.with_labels(matches.places)
+    return rows.with_labels(matches.positions)
 
 
 def _set_columns(estimator: LabelModel, names: list[str] | None, extractor: Any) -> LabelModel:

@@ -141,7 +141,7 @@ def doors() -> dict[str, Callable[[Any, Any, Any], Any]]:
         "Relation": lambda x, y, s: wsabie.Space(dim=4, threads=1, epochs=1).fit([wsabie.Relation("a", "b", s)]),
         "Space.rank": lambda x, y, s: space.rank("label", "label", None, 2, exclude=s),
         "SiblingSimilarity": lambda x, y, s: SiblingSimilarity(y),
-        "HopDistances": lambda x, y, s: HopDistances(y, s).around([0], 2),
+        "HopDistances": lambda x, y, s: HopDistances(y, s).compute_hops([0], 2),
         "AncestorHeights": lambda x, y, s: AncestorHeights(y, s),
         "LabelAliases": lambda x, y, s: LabelAliases(y, list("abcd")).nearest("a", "bcd"),
         "Rows": lambda x, y, s: wsabie.FeatureTable(x, y, list("abcd"), [str(i) for i in range(N)]).take([0, 1]),

@@ -93,13 +93,13 @@ def test_labels_are_matched_to_concepts(wordnet):
     assert matched.missing == ["toaster"]
     assert matched.counts == {"name": 6, "id": 1, "missing": 1}
     expansion = matched.expand("wheeled vehicle")
-    assert [labels[match.place] for match in expansion.kinds] == ["mountain bike"]  # what is between was not cut out
+    assert [labels[match.position] for match in expansion.kinds] == ["mountain bike"]  # what is between was not cut out
     expansion = matched.expand("motor vehicle")
-    assert [(labels[match.place], match.steps) for match in expansion.kinds] == [("taxi", 2)]
-    assert [(labels[match.place], match.via) for match in expansion.parts] == [
+    assert [(labels[match.position], match.steps) for match in expansion.kinds] == [("taxi", 2)]
+    assert [(labels[match.position], match.via) for match in expansion.parts] == [
         ("airbrake", "n03791235"), ("car wheel", "n03791235"),
     ]  # fmt: skip
-    assert [labels[match.place] for match in matched.expand("taxi", inherit=True).parts] == ["airbrake", "car wheel"]
+    assert [labels[match.position] for match in matched.expand("taxi", inherit=True).parts] == ["airbrake", "car wheel"]
     assert set(matched.pairs("part-of", inherit=True)) == {(2, 0), (3, 0)}
 
 
@@ -141,7 +141,7 @@ def test_open_images_hierarchy_is_read(tmp_path):
     assert graph.related(graph.senses("wheel")[0], "has-part") == ["/m/0h9mv"]
     assert graph.senses("unused") == []
     matched = match_labels(graph, ["Taxi", "Wheel", "/m/0bl9f"])
-    assert matched.expand("Car").parts[0].place == 1
+    assert matched.expand("Car").parts[0].position == 1
     assert list(iterate_relation_pairs(file, "part-of")) == list(graph.pairs("part-of"))
     assert read_hierarchy(file).parents("taxi") == ["/m/0k4j"]
 
@@ -211,7 +211,7 @@ def test_matched_labels_have_siblings_and_hops(wordnet):
     matched = match_labels(wordnet, ["taxi", "ambulance", "car", "unknown"])
     kinds = wordnet.hierarchy(names=False)
     assert kinds.similar(matched.ids()).siblings().tolist() == [1, 1, 0, 0]
-    assert kinds.hops(matched.ids()).around([0], 3).tolist()[:3] == [0, 2, 1]
+    assert kinds.hops(matched.ids()).compute_hops([0], 3).tolist()[:3] == [0, 2, 1]
     assert wordnet.hierarchy().parents("cab") == ["n02958343"]
 
 

@@ -76,7 +76,7 @@ def test_names_of_several_words_are_looked_up(tmp_path):
     vectors = read_word_vectors(write_file(tmp_path, "white 1 0\nShark 0 1\nsea_lion 5 5\nNew_York 7 7\nsea 0 3\n"))
     matches = vectors.look_up(["White  shark", "sea lion", "sea_dog", "new york", "SEA", "lion", ""])
     assert matches.table.tolist() == [[0.5, 0.5], [5, 5], [7, 7], [0, 3]]
-    assert matches.places.tolist() == [0, 1, 3, 4]
+    assert matches.positions.tolist() == [0, 1, 3, 4]
     assert matches.missing == ["sea_dog", "lion", ""]
     assert vectors.look_up(["lion"]).table.shape == (0, 2)
     assert ("white shark" in vectors, "lion" in vectors) == (True, False)
@@ -242,5 +242,5 @@ def test_twitter_glove_vectors_are_read(data, tmp_path):
     names = [first[synset] for synset in sorted(synsets)]
     matches = vectors.look_up(names)
     single_word_names = [name for name in names if len(vectors.find_rows(name)) == 1]
-    assert (len(names), len(single_word_names), len(matches.places), len(matches.missing)) == (200, 79, 110, 90)
+    assert (len(names), len(single_word_names), len(matches.positions), len(matches.missing)) == (200, 79, 110, 90)
     assert [word for word, _ in find_nearest_words(vectors, "dolphin", 2)] == ["elephant", "whale"]

@@ -67,7 +67,7 @@ def test_positives_of_a_block_are_each_others_negatives_by_hand() -> None:
     """Each query has one negative, the other's thing: rank 1, weight L(1) = 1."""
     a, b = np.array([1, 0.5]), np.array([0, 1])
     w0, w1 = np.array([0.25, 0]), np.array([0.5, 0.125])
-    out = fast_pool(two_pairs(step_rows=0.1)).outcome
+    out = fast_pool(two_pairs(learning_rate_rows=0.1)).outcome
     assert out.features[:, :2] == pytest.approx(np.array([a + 0.1 * (w0 - w1), b + 0.1 * (w1 - w0)]))
     assert out.labels[:, :2] == pytest.approx(np.array([w0 + 0.1 * (a - b), w1 + 0.1 * (b - a)]))
     assert out.loss == pytest.approx((1 - a @ w0 + a @ w1) + (1 - b @ w1 + b @ w0))
@@ -87,7 +87,7 @@ def test_a_thing_in_several_slots_takes_the_sum_of_their_directions() -> None:
     """Two queries belong to thing 0, and the only items drawn are 0 and 1."""
     Y = sp.csr_matrix(np.array([[1, 0], [1, 0]], np.int8))
     eye = sp.identity(2, np.float32, "csr")
-    problem = pooled(eye, eye.copy(), Y, "dot", np.random.default_rng(1), 30, step_rows=0.1, margin=50.0)
+    problem = pooled(eye, eye.copy(), Y, "dot", np.random.default_rng(1), 30, learning_rate_rows=0.1, margin=50.0)
     ran = fast_pool(problem)
     q = problem.space.features
     assert ran.outcome.counters[UPDATES] == 2
@@ -110,7 +110,7 @@ def test_a_step_goes_down_the_gradient_of_the_hinges(similarity: Any, shared: bo
     queries = items if shared else sparse_rows(7, 4, 0.7, rng)[1:]
     Y = sp.csr_matrix(np.roll(np.eye(6, dtype=np.int8), 1, 1))
     hidden = sp.identity(6, np.int8, "csr")
-    problem = pooled(queries, items, Y, similarity, rng, 8, hidden, margin=50.0, step_rows=step)
+    problem = pooled(queries, items, Y, similarity, rng, 8, hidden, margin=50.0, learning_rate_rows=step)
     ran, space = fast_pool(problem), problem.space
     towers = [
         training_loops_reference.convert_to_float64(tower)

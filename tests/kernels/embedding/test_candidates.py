@@ -84,7 +84,7 @@ def test_a_step_by_hand(dense: bool) -> None:
     q = DenseQuery(x) if dense else SparseQuery(np.int32([0, 2]), np.float32([2, -1]))
     labels = labels_of(2, 3)
     w = labels.table[1].copy()
-    old_score, new_score = step(labels, make_rule(2, step_weights=0.5), 1, q, np.float32(3), WIDTH)
+    old_score, new_score = step(labels, make_rule(2, learning_rate_weights=0.5), 1, q, np.float32(3), WIDTH)
     assert old_score == pytest.approx(float(w @ x), rel=1e-5)
     assert new_score == pytest.approx(old_score + 1.5 * 5, rel=1e-5)
     np.testing.assert_allclose(labels.table[1], w + 1.5 * x, rtol=1e-6)
@@ -94,7 +94,7 @@ def test_a_step_by_hand(dense: bool) -> None:
 def test_lengths_are_carried_through_decay_and_limit() -> None:
     """A thousand steps: the scaled row is as long as the carried figure says, and never longer than the limit."""
     labels, rng = labels_of(1, 40), np.random.default_rng(1)
-    rule = make_rule(1, step_weights=0.3, keep_weights=0.95, max_norm_weights=2.0)
+    rule = make_rule(1, learning_rate_weights=0.3, decay_weights=0.95, max_norm_weights=2.0)
     for _ in range(1000):
         indices = np.sort(rng.choice(40, 5, replace=False)).astype(np.int32)
         q = SparseQuery(indices, rng.standard_normal(5).astype(np.float32))
@@ -108,7 +108,7 @@ def test_lengths_are_carried_through_decay_and_limit() -> None:
 
 def test_a_scale_that_would_vanish_is_multiplied_into_its_row() -> None:
     labels = labels_of(1, 4)
-    rule = make_rule(1, step_weights=0.0, keep_weights=0.1)
+    rule = make_rule(1, learning_rate_weights=0.0, decay_weights=0.1)
     expected, q = labels.table[0].astype(float), SparseQuery(np.int32([1]), np.float32([1]))
     for _ in range(12):
         step(labels, rule, 0, q, np.float32(1), WIDTH)

@@ -59,7 +59,7 @@ def asking(draw: Any) -> Pooled:
         draw(st.sampled_from([0.0, 0.3, 1.0])),
         margin=draw(st.sampled_from([0.1, 1.0, 3.0])), max_sampled=draw(st.sampled_from([1, 1000])),
         max_norm_rows=draw(st.sampled_from([np.inf, 0.8])), max_norm_labels=draw(st.sampled_from([np.inf, 0.8])),
-        keep_rows=draw(st.sampled_from([1.0, 0.9])), keep_labels=draw(st.sampled_from([1.0, 0.9])),
+        decay_rows=draw(st.sampled_from([1.0, 0.9])), decay_labels=draw(st.sampled_from([1.0, 0.9])),
         seed=draw(seeds),
     )  # fmt: skip
     return problem._replace(order=rng.permutation(len(problem.targets.rows)))

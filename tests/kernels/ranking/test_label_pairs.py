@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.reference.label_pairs import compute_all_edges
 
-from wsabie.kernels.ranking.label_pairs import TILE, LabelVectors, allocate_tile, compute_edges
+from wsabie.kernels.ranking.top_pairs import TILE, LabelVectors, allocate_tile, compute_edges
 
 
 def edges(W, weight, objects, parts):

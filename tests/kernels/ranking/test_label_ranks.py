@@ -77,8 +77,8 @@ def test_counts_of_scores_equal_the_slow_twin(case, dtype):
     for i in range(len(scores)):
         span = slice(listed.indptr[i], listed.indptr[i + 1])
         n_above, tied = rank_row(scores[i], listed.labels[span], excluded.part(i, i + 1).labels)
-        np.testing.assert_array_equal(counts.above[span], n_above)
-        np.testing.assert_array_equal(counts.tied[span], tied)
+        np.testing.assert_array_equal(counts.n_above[span], n_above)
+        np.testing.assert_array_equal(counts.n_tied[span], tied)
 
 
 @settings(max_examples=40, deadline=None)
@@ -95,8 +95,8 @@ def test_counts_of_points_equal_the_slow_twin_where_products_are_exact(case, dim
     for i in range(len(queries)):
         span = slice(listed.indptr[i], listed.indptr[i + 1])
         n_above, tied = rank_row(exact[i], listed.labels[span], excluded.part(i, i + 1).labels)
-        np.testing.assert_array_equal(counts.above[span], n_above)
-        np.testing.assert_array_equal(counts.tied[span], tied)
+        np.testing.assert_array_equal(counts.n_above[span], n_above)
+        np.testing.assert_array_equal(counts.n_tied[span], tied)
         np.testing.assert_array_equal(listed_scores[span], exact[i, listed.labels[span]])
 
 
@@ -112,7 +112,7 @@ def test_float32_scores_and_ranks_stay_near_float64(similarity):
     np.testing.assert_allclose(listed_scores, exact[rows, listed.labels], atol=3e-5)
     gaps = np.abs(exact[rows] - exact[rows, listed.labels][:, None]) < 1e-4
     expected = [rank_row(exact[i], [y])[0][0] for i, y in zip(rows, listed.labels, strict=True)]
-    assert (np.abs(counts.above - expected) <= gaps.sum(axis=1) - 1).all()
+    assert (np.abs(counts.n_above - expected) <= gaps.sum(axis=1) - 1).all()
 
 
 @pytest.mark.parametrize("similarity", KINDS)
@@ -126,7 +126,7 @@ def test_bits_do_not_depend_on_how_the_rows_are_split(similarity):
     for bounds in ([0, 15, 30], [0, 7, 14, 23, 30], list(range(31))):
         split, again = count_points(labels, queries, listed, nothing, bounds)
         np.testing.assert_array_equal(scores.view(np.int32), again.view(np.int32))
-        np.testing.assert_array_equal(unsplit.above, split.above)
+        np.testing.assert_array_equal(unsplit.n_above, split.n_above)
 
 
 @pytest.mark.parametrize("similarity", KINDS)
@@ -138,13 +138,13 @@ def test_equal_label_vectors_tie_exactly_wherever_they_stand(similarity):
     listed = as_lists([same] * 6)
     labels = KINDS[similarity](table, np.zeros(len(table), np.float32))
     counts, _ = count_points(labels, rng.normal(size=(6, 19)).astype(np.float32), listed, as_lists([[]] * 6), [0, 6])
-    assert (counts.tied == len(same) - 1).all()
+    assert (counts.n_tied == len(same) - 1).all()
 
 
 def test_nan_ranks_last_and_counts_above_others():
     scores = np.array([[1.0, np.nan, 0.0]], np.float32)
     counts = count_scores(scores, as_lists([[0]]), as_lists([[]]))
-    assert counts.above.tolist() == [1]
+    assert counts.n_above.tolist() == [1]
 
 
 @pytest.mark.parametrize("similarity", KINDS)

@@ -143,7 +143,7 @@ for kind in (Dot, Euclidean, Cosine):
     label_ranks.subtract_excluded_labels(listed, own, hidden, other, counts, 0, 2)
     scores = np.empty((2, 9), np.float32)
     label_ranks.score_rows(labels, queries, scores, 0, 2, scratch)
-    print(counts.above.tolist(), counts.tied.tolist(), own.round(4).tolist(), scores.round(4).tolist())
+    print(counts.n_above.tolist(), counts.n_tied.tolist(), own.round(4).tolist(), scores.round(4).tolist())
 for distances in (False, True):
     pairs = np.empty((2, 2), np.float32)
     topk.score_pairs(table.ravel(), 3, queries, np.array([[0, 8], [-1, 4]]), distances, pairs, 0, 2)

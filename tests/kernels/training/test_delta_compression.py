@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference.delta_compression import join_row_deltas, round_row_delta
 
-from wsabie.kernels.training.delta_compression import SMALL, add_deltas, join_deltas, move_rows, round_deltas
+from wsabie.kernels.training.delta_compression import MIN_SQUARED_MOVE, add_deltas, join_deltas, move_rows, round_deltas
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -55,7 +55,11 @@ def test_rounding_equals_its_slow_twin(back, n, dim, seed, power):
     start, end = base.copy(), now.copy()
     rows, scales, values = given_steps(now, base, back)
     far = ((end - start) ** 2).sum(1) / (start**2).sum(1)
-    assert set(np.flatnonzero(far > 1.01 * SMALL)) <= set(rows) <= set(np.flatnonzero(far > 0.99 * SMALL))
+    assert (
+        set(np.flatnonzero(far > 1.01 * MIN_SQUARED_MOVE))
+        <= set(rows)
+        <= set(np.flatnonzero(far > 0.99 * MIN_SQUARED_MOVE))
+    )
     for row, scale, q in zip(rows, scales, values, strict=True):
         expected_scale, integers = round_row_delta(end[row] - start[row])
         assert scale == expected_scale

@@ -54,7 +54,7 @@ def test_an_alias_table_holds_the_chances(chances: list[float]) -> None:
     """Summed up over the places: each keeps a share of 1/n and hands the rest to another."""
     expected = np.array(chances) / sum(chances)
     alias, n = build_alias_table(expected), len(expected)
-    own_share = alias.cuts / 2.0**32 / n
+    own_share = alias.thresholds / 2.0**32 / n
     probabilities = own_share + np.bincount(alias.aliases, weights=1 / n - own_share, minlength=n)
     np.testing.assert_allclose(probabilities, expected, atol=1e-9 * n)
 
@@ -89,14 +89,14 @@ def adaptive(n_labels: int, rank_scale: float, seed: int = 0) -> tuple[Any, Any,
 @given(seeds, st.integers(2, 70), st.sampled_from([0.02, 0.3]))
 def test_fronts_and_backs_are_the_ends_of_a_full_sort(seed: int, n_labels: int, rank_scale: float) -> None:
     space, sampler, _ = adaptive(n_labels, rank_scale, seed)
-    n_ranks = sampler.front.shape[1]
+    n_ranks = sampler.highest_labels.shape[1]
     for f in range(space.dim):
         column = space.labels[:, f]
         order = np.lexsort((np.arange(n_labels), -column))
-        assert np.array_equal(column[sampler.front[f]], column[order[:n_ranks]])
-        assert np.array_equal(column[sampler.back[f]], column[order[::-1][:n_ranks]])
-    np.testing.assert_allclose(sampler.spread[: space.dim], space.labels[:, : space.dim].std(0), rtol=1e-5)
-    assert not sampler.spread[space.dim :].any()
+        assert np.array_equal(column[sampler.highest_labels[f]], column[order[:n_ranks]])
+        assert np.array_equal(column[sampler.lowest_labels[f]], column[order[::-1][:n_ranks]])
+    np.testing.assert_allclose(sampler.factor_std[: space.dim], space.labels[:, : space.dim].std(0), rtol=1e-5)
+    assert not sampler.factor_std[space.dim :].any()
 
 
 def test_the_end_is_chosen_by_the_sign_and_zero_is_positive() -> None:
@@ -112,14 +112,14 @@ def test_the_end_is_chosen_by_the_sign_and_zero_is_positive() -> None:
 
 def test_factors_are_drawn_by_size_times_spread() -> None:
     """p(f) ~ |q_f| sigma_f."""
-    spread, q = np.zeros(32, np.float32), np.zeros(32, np.float32)
-    spread[:3], q[:3] = (1, 2, 4), (3, -1, 0.25)
+    factor_std, q = np.zeros(32, np.float32), np.zeros(32, np.float32)
+    factor_std[:3], q[:3] = (1, 2, 4), (3, -1, 0.25)
     alias = AliasTable(np.array([1 << 32], np.uint64), np.zeros(1, np.int32))
     order = np.arange(3, dtype=np.int32)[:, None]
     labels, n = random_space(1, 9, "dot", np.random.default_rng(0)).label_arrays(), 30_000
     counters = np.arange(n, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     counts = np.bincount(
-        draws(AdaptiveSamplerState(spread, order, order, alias), labels, q, counters, WIDTH), minlength=3
+        draws(AdaptiveSamplerState(factor_std, order, order, alias), labels, q, counters, WIDTH), minlength=3
     )
     chances = np.array([3, 2, 1]) / 6
     assert np.all(np.abs(counts - n * chances) <= 4 * np.sqrt(n * chances * (1 - chances)))
@@ -166,10 +166,10 @@ def test_the_twin_draws_the_same() -> None:
 def test_refreshing_is_due_every_n_log_n_pairs() -> None:
     space, _, sampling = adaptive(80, 0.1)
     assert sampling.period == math.ceil(80 * math.log(80))
-    firsts = np.concatenate([[0], np.cumsum(np.full(400, 2))])
-    assert sampling.parts(firsts) == [(0, 176), (176, 352), (352, 400)]  # 351 pairs, in visits of two
-    assert sampling.parts(np.arange(801)) == [(0, 351), (351, 702), (702, 800)]
-    assert np.array_equal(sampling.front[:, 0], space.labels[:, : space.dim].argmax(0))
+    pair_starts = np.concatenate([[0], np.cumsum(np.full(400, 2))])
+    assert sampling.split_visits(pair_starts) == [(0, 176), (176, 352), (352, 400)]  # 351 pairs, in visits of two
+    assert sampling.split_visits(np.arange(801)) == [(0, 351), (351, 702), (702, 800)]
+    assert np.array_equal(sampling.highest_labels[:, 0], space.labels[:, : space.dim].argmax(0))
 
 
 def test_few_labels_are_ordered_once_a_block() -> None:

@@ -34,7 +34,7 @@ def test_promises_of_a_pass(problem: Problem) -> None:
         assert np.isfinite(table).all()
         assert not table[:, problem.space.dim :].any()
         assert (np.linalg.norm(table, axis=1) <= rule.max_norm_rows * (1 + 1e-5)).all()
-    if rule.step_bias == 0:
+    if rule.learning_rate_bias == 0:
         assert np.array_equal(out.bias, problem.space.bias)
 
 
@@ -48,7 +48,7 @@ def test_same_bits_again(problem: Problem) -> None:
 @settings(max_examples=15)
 @given(problems())
 def test_dense_and_sparse_rows_give_the_same_model(problem: Problem) -> None:
-    problem = problem._replace(rule=problem.rule._replace(keep_rows=np.float32(1)))  # dense rows decay whole
+    problem = problem._replace(rule=problem.rule._replace(decay_rows=np.float32(1)))  # dense rows decay whole
     X = problem.X.toarray()
     dense = fast_sequential(problem._replace(X=X, inputs=np.ascontiguousarray(X)))
     sparse = fast_sequential(problem)

@@ -73,7 +73,7 @@ def test_algorithm_1_by_hand() -> None:
 
 def test_step_by_hand() -> None:
     """Two labels: the violator is certain, the rank 1, the weight L(1) = 1; all four rows move by step * e_0 or W."""
-    problem = scored([X0, VIOLATOR], [[1, 0]], step_rows=0.1, step_labels=0.2, step_bias=0.3)
+    problem = scored([X0, VIOLATOR], [[1, 0]], learning_rate_rows=0.1, learning_rate_labels=0.2, learning_rate_bias=0.3)
     out = fast_sequential(problem)
     assert out.features[0, 0] == pytest.approx(1 + 0.1 * (X0 - VIOLATOR))
     assert out.labels[:, 0] == pytest.approx([X0 + 0.2, VIOLATOR - 0.2])
@@ -111,7 +111,7 @@ def test_one_step_goes_down_the_gradient_of_the_loss(similarity: Any) -> None:
     space = random_space(5, 6, similarity, rng)
     X = sp.csr_matrix(np.array([[0, 1.5, 0, -0.5, 2]], np.float32))
     step = 1e-3
-    rule = make_rule(6, margin=50.0, step_rows=step, step_labels=step)
+    rule = make_rule(6, margin=50.0, learning_rate_rows=step, learning_rate_labels=step)
     problem = make_problem(space, X, sp.csr_matrix(np.eye(1, 6, 2, dtype=np.int8)), rule)
     out = fast_sequential(problem)
     proposal = fast_proposals(problem)
@@ -145,7 +145,10 @@ def test_one_step_goes_down_the_gradient_of_the_loss(similarity: Any) -> None:
 @settings(max_examples=60)
 @given(problems())
 def test_violators_violate_and_are_no_true_labels(problem: Problem) -> None:
-    plain = {"logistic": False, "places": np.ones(1, np.float32)}  # a positive of the pair's own, and a margin
+    plain = {
+        "logistic": False,
+        "order_statistic_cdf": np.ones(1, np.float32),
+    }  # a positive of the pair's own, and a margin
     problem = problem._replace(rule=problem.rule._replace(**plain))
     out, targets = fast_proposals(problem), problem.targets
     tower = training_loops_reference.convert_to_float64(problem.space.tower(problem.inputs))

@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix, random_array
 from wsabie.core.arrays import Csr, Float32, Matrix
 from wsabie.core.errors import InputError
 from wsabie.embedding.joint_space import JointSpace
-from wsabie.embedding.protocols import run_at_once
+from wsabie.embedding.protocols import run_in_caller
 from wsabie.models.base import ridge_start
 from wsabie.models.base.hyperparameters import TrainingShape, default_ridge_rate, has_ridge_start
 from wsabie.models.base.ridge_start import PENALTY, place_at_ridge
@@ -19,7 +19,7 @@ from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.object_parts.object_parts import ObjectParts
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.training.kernel_threads import KernelThreads
-from wsabie.vocabulary.word_vectors import WordVectors
+from wsabie.vocabulary.word_vector_lookup import WordVectors
 
 NO_SCALING = RowScaling("none", np.zeros(0, np.float32), np.zeros(0, np.float32))
 
@@ -72,7 +72,9 @@ def test_with_a_dimension_a_label_it_is_the_ridge_regression(sparse: bool, case:
         dense[:, 0] -= (dense[:, 0] == 0) & (np.arange(len(X)) % 2 == 0)
         Y = csr_matrix(dense)
     space = draw_space(30, 12, dim=16)
-    place_at_ridge(space, TrainingRows(compress(X) if sparse else X, Y, weights), NO_SCALING, 1.0, run_at_once, seed=0)
+    place_at_ridge(
+        space, TrainingRows(compress(X) if sparse else X, Y, weights), NO_SCALING, 1.0, run_in_caller, seed=0
+    )
     assert correlate(space, X, solve(X, Y, weights)) > 0.999
     if case != "plain":
         assert correlate(space, X, solve(X, draw_rows()[1])) < 0.999
@@ -82,7 +84,7 @@ def test_with_fewer_dimensions_it_is_the_best_map_of_that_rank() -> None:
     X, Y = draw_rows(n=400, d=40, n_labels=30)
     fitted = solve(X, Y)
     space = draw_space(40, 30, dim=16)
-    place_at_ridge(space, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_at_once, seed=0)
+    place_at_ridge(space, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_in_caller, seed=0)
     points = X @ space.features
     left_over = np.linalg.norm(fitted - points @ np.linalg.lstsq(points, fitted, rcond=None)[0])
     assert left_over < 1.2 * np.linalg.norm(np.linalg.svd(fitted, compute_uv=False)[16:])
@@ -91,9 +93,9 @@ def test_with_fewer_dimensions_it_is_the_best_map_of_that_rank() -> None:
 def test_rows_in_parts_and_a_sample_of_rows_give_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     X, Y = draw_rows(n=2000)
     from_all, part = draw_space(30, 12), draw_space(30, 12)
-    place_at_ridge(from_all, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_at_once, seed=0)
+    place_at_ridge(from_all, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_in_caller, seed=0)
     monkeypatch.setattr(ridge_start, "MAX_ROWS", 500)
-    place_at_ridge(part, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_at_once, seed=0)
+    place_at_ridge(part, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_in_caller, seed=0)
     scores = [(X @ space.features) @ space.labels.T for space in (from_all, part)]
     assert not np.array_equal(*scores)
     assert np.corrcoef(scores[0].ravel(), scores[1].ravel())[0, 1] > 0.97
@@ -115,7 +117,7 @@ def test_threads_do_not_change_a_bit(sparse: bool) -> None:
 def test_own_labels_stand_a_margin_above_the_mean() -> None:
     X, Y = draw_rows()
     space = draw_space(30, 12)
-    place_at_ridge(space, TrainingRows(compress(X), Y), NO_SCALING, 2.5, run_at_once, seed=0)
+    place_at_ridge(space, TrainingRows(compress(X), Y), NO_SCALING, 2.5, run_in_caller, seed=0)
     scores = (X @ space.features) @ space.labels.T
     rows, labels = Y.nonzero()
     assert np.median(scores[rows, labels] - scores.mean(axis=1)[rows]) == pytest.approx(2.5, rel=1e-3)
@@ -126,7 +128,7 @@ def test_own_labels_stand_a_margin_above_the_mean() -> None:
 def test_points_have_length_one_where_scores_are_no_products(similarity: Any) -> None:
     X, Y = draw_rows()
     space = draw_space(30, 12, similarity=similarity)
-    place_at_ridge(space, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_at_once, seed=0)
+    place_at_ridge(space, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_in_caller, seed=0)
     assert np.median(np.linalg.norm(space.points(compress(X)), axis=1)) == pytest.approx(1, abs=1e-4)
 
 
@@ -134,7 +136,7 @@ def test_labels_without_a_row_and_dimensions_beyond_the_labels_stay_random() -> 
     X, Y = draw_rows(n_labels=4)
     Y = csr_matrix((Y.data, Y.indices, Y.indptr), shape=(len(X), 6))
     space, random_space = draw_space(30, 6), draw_space(30, 6)
-    place_at_ridge(space, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_at_once, seed=0)
+    place_at_ridge(space, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_in_caller, seed=0)
     assert np.array_equal(space.features[:, 4:], random_space.features[:, 4:])
     assert not np.isclose(space.features[:, :4], random_space.features[:, :4]).all(axis=0).any()
     cosines = np.einsum("ij,ij->i", space.labels[4:], random_space.labels[4:]) / np.linalg.norm(

@@ -106,7 +106,7 @@ def test_parts_of_an_epoch_share_no_row_and_no_number_and_say_when_they_begin(
         == rows.compute_label_statistics().pairs
     )
     assert all(part.start == number << training_rows.PAIRS_OF_PART for number, part in enumerate(numbers))
-    assert [part.begins for part in parts] == pytest.approx(np.arange(n) / n)
+    assert [part.epoch_progress for part in parts] == pytest.approx(np.arange(n) / n)
     assert sum(len(part.inputs.indptr) - 1 for part in parts) == 600
 
 

@@ -27,7 +27,7 @@ class HierarchyCommandOptions(OutputOptions):
 def hierarchy(options: HierarchyCommandOptions) -> Report:
     """Mine an is-a list from text: "a toad is an amphibian"."""
     from wsabie.io.vocabulary.hierarchy_files import mine_hierarchy, write_hierarchy
-    from wsabie.vocabulary.hierarchy import make_lookup_key
+    from wsabie.vocabulary.concept_hierarchy import make_lookup_key
 
     src, target, min_count, labels = options.src, options.out, options.min_count, options.labels
     options.check_outputs(("is-a", target), inputs=(src, labels))

@@ -117,14 +117,14 @@ def _show_matches(options: LabelsOptions, concepts: "LabelConcepts") -> Report:
 def _show_labels_under(options: LabelsOptions, graph: "KnowledgeGraph", concepts: "LabelConcepts", name: str) -> Report:
     """Print the labels that a name stands for."""
     expansion, names = concepts.expand(name, levels=options.max_depth, inherit=options.inherit), concepts.labels
-    kinds = [{"label": names[label.place], "steps": label.steps} for label in expansion.kinds]
-    parts = [{"label": names[label.place], "steps": label.steps, "of": label.via} for label in expansion.parts]
+    kinds = [{"label": names[label.position], "steps": label.steps} for label in expansion.kinds]
+    parts = [{"label": names[label.position], "steps": label.steps, "of": label.via} for label in expansion.parts]
     yield {"name": name, "concept": expansion.concept, "kinds": kinds, "parts": parts}
     concept = graph.name(expansion.concept)
     if not expansion.kinds and not expansion.parts:
         raise InputError(f"no label of {options.labels} is a kind or part of {concept}; give other labels")
-    lines = [[names[kind.place], "kind" if kind.steps else "itself", f"{kind.steps}"] for kind in expansion.kinds]
-    lines += [[names[part.place], f"part of {graph.name(part.via)}", f"{part.steps}"] for part in expansion.parts]
+    lines = [[names[kind.position], "kind" if kind.steps else "itself", f"{kind.steps}"] for kind in expansion.kinds]
+    lines += [[names[part.position], f"part of {graph.name(part.via)}", f"{part.steps}"] for part in expansion.parts]
     gloss = graph.concept(expansion.concept).gloss
     out.print(escape_line(f"{concept} ({expansion.concept}){f': {gloss}' if gloss else ''}"))
     show_table("", ["label", "", "steps"], lines)
@@ -135,7 +135,7 @@ def _show_nearby(options: LabelsOptions, graph: "KnowledgeGraph", concepts: "Lab
     target = options.out
     if not hops.isdecimal() or len(hops) > len(f"{_MAX_HOPS}"):
         raise InputError(f"{hops!r} is no number of hops; write one from 0 to {_MAX_HOPS}, such as 2")
-    nearby = graph.hierarchy(names=False).within([concept for concept in concepts.concepts if concept], int(hops))
+    nearby = graph.hierarchy(names=False).find_within([concept for concept in concepts.concepts if concept], int(hops))
     concept_ids = [graph.concept(concept).id for concept in nearby]
     if not concept_ids:
         raise InputError(f"no is-a pair is known of the labels of {options.labels}; give files that have some")

@@ -11,8 +11,8 @@ from wsabie.collection.db.journal import Row, begin_entry
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_store
 from wsabie.core.errors import InputError
+from wsabie.vocabulary.concept_hierarchy import make_lookup_key
 from wsabie.vocabulary.concept_matching import match_labels
-from wsabie.vocabulary.hierarchy import make_lookup_key
 from wsabie.vocabulary.knowledge_graph import UP, KnowledgeGraph
 
 _MAX_ID = 20  # characters of the column

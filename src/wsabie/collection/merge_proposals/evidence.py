@@ -17,9 +17,14 @@ from wsabie.collection.db.database import group_pairs
 from wsabie.collection.db.tables import annotations
 from wsabie.collection.labels.label_store import LabelCount
 from wsabie.core.arrays import Bool, Float32, Int64, Matrix
-from wsabie.vocabulary.hierarchy import make_lookup_key
+from wsabie.vocabulary.concept_hierarchy import make_lookup_key
 from wsabie.vocabulary.knowledge_graph import UP, KnowledgeGraph
-from wsabie.vocabulary.spelling_variants import ONE_FROM, SpellingDifference, find_spelling_matches, singularise_name
+from wsabie.vocabulary.spelling_variants import (
+    MIN_LETTERS_ONE,
+    SpellingDifference,
+    find_spelling_matches,
+    singularise_name,
+)
 
 MAX_SEARCHED = 30_000
 """Number of labels in the neighbour search, the most frequent."""
@@ -285,7 +290,7 @@ class EvidenceCollector:
     def _weigh_spelling_slip(self, pair: Pair, distance: int) -> tuple[float, str]:
         first, second = (self.labels[place] for place in pair)
         length = _count_word_letters(first.name, second.name)
-        if length < ONE_FROM:
+        if length < MIN_LETTERS_ONE:
             return DIFFERENT_WORDS, f"{length} letters, one of which differs"
         weight = SPELLING_WEIGHTS["letters"][0] - (distance - 1) + min(0.3 * (length - 5), 2.4)
         weight += 1.0 if first.items >= 10 * second.items > 0 else 0.0

@@ -50,9 +50,9 @@ from wsabie.io.parsers.text_files import (
     write_lines,
 )
 from wsabie.storage.rejects import Rejects
+from wsabie.vocabulary.concept_hierarchy import Hierarchy, make_lookup_key
 from wsabie.vocabulary.folder_labels import SPLITS
 from wsabie.vocabulary.hearst_patterns import HearstPatternCounter, split_sentences
-from wsabie.vocabulary.hierarchy import Hierarchy, make_lookup_key
 
 CATEGORY, LABELS = "category", "labels"
 
@@ -80,7 +80,7 @@ def add_image_hierarchy(label_places: Iterable[tuple[Sequence[str], Sequence[str
             counts[label][place] += 1
     names = {node: node.rpartition("/")[2] for nodes in chains.values() for node in nodes}
     for node, name in names.items():
-        hierarchy.also_called(node, [name])
+        hierarchy.add_names(node, [name])
     for nodes in chains.values():
         for parent, child in pairwise(nodes):
             hierarchy.add(child, parent)
@@ -234,7 +234,7 @@ def _read_path(path: Path, parent_first: bool, hierarchy: Hierarchy) -> None:
         for statement in statements:
             if isinstance(statement, Synset):
                 words = statement.words
-                hierarchy.also_called(statement.id, words if len(words) == 1 else [*words, ", ".join(words)])
+                hierarchy.add_names(statement.id, words if len(words) == 1 else [*words, ", ".join(words)])
             for relation, child, parent in list_facts(statement):
                 if relation in UP:
                     hierarchy.add(child, parent)

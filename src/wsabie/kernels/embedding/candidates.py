@@ -9,8 +9,8 @@
 
 A step uses labels through `score_label`, `query_gradient`, `update_label` and `clip_norm` alone, which are dispatched
 on the type of the labels; a search first asks `is_bounded_below`. Only a pool has work to do around a block
-(`gather_candidates`, `backprop_candidates`), and numbers of its own (`locate_positive`, `get_label_id`,
-`count_places`).
+(`gather_candidates`, `backprop_candidates`), and slots as labels (`locate_positive`, `get_label_id`,
+`count_ranked_slots`).
 
 The weights of a label have as many numbers as there are features, and a step may touch those of the row's non-zeros
 alone. So a label is stored as scale times table row, which makes decay and projection one multiplication, and its
@@ -104,18 +104,18 @@ class CandidatePool(NamedTuple):
     directions: Float32  # (slots, padded dim)
     moved: Bool  # (slots,)
     order: Int64  # (slots,): 0, 1, 2 ...
-    drawn: Int64  # (1,): negatives come from the slots below
+    n_drawable: Int64  # (1,): number of the first slots, from which negatives are drawn
     n_sampled: int
-    marks: TileScratch
+    tile_scratch: TileScratch
 
 
-class PoolStepConfig(NamedTuple):
+class PoolMoves(NamedTuple):
     """Moved slots of a pool in the form of a block, for `towers.backprop_block`."""
 
     order: Int64
     moved: Bool
     directions: Float32
-    marks: TileScratch
+    tile_scratch: TileScratch
 
 
 _POINTS = (Dot, Euclidean, Cosine, SketchedLabels)
@@ -150,18 +150,18 @@ def _score_weights(labels, q, y, width):
 
 
 @score_label.register(PointAndWeightLabels)
-def _score_summed(labels, q, y, width):
+def _score_point_and_weights(labels, q, y, width):
     return score_label(labels.points, q.point, y, width) + score_label(labels.weights, q.row, y, width)
 
 
 @score_label.register(TwoPointLabels)
-def _score_joined(labels, q, y, width):
+def _score_two_points(labels, q, y, width):
     n, half = LANES * len(labels.half), labels.half
     return score_label(labels.points, q[:n], y, half) + dot(q[n:], labels.words[y], half)
 
 
 @score_label.register(CandidatePool)
-def _score_inner(labels, q, y, width):
+def _score_pool(labels, q, y, width):
     return score_label(labels.points, q, y, width)
 
 
@@ -180,7 +180,7 @@ def bound_error(labels, q, width):
 
 
 @dispatch("labels", has_default=True)
-def is_bounded_below(labels, q, y, doubt, bound, width):
+def is_bounded_below(labels, q, y, error_bound, bound, width):
     """Return True if f_y is certainly at most `bound`, without computing it."""
     return False
 
@@ -213,12 +213,12 @@ def _gradient_weights(labels, q, y, v, weight, g, width):
 
 
 @query_gradient.register(PointAndWeightLabels)
-def _gradient_summed(labels, q, y, v, weight, g, width):
+def _gradient_point_and_weights(labels, q, y, v, weight, g, width):
     query_gradient(labels.points, q.point, y, v, weight, g, width)
 
 
 @query_gradient.register(TwoPointLabels)
-def _gradient_joined(labels, q, y, v, weight, g, width):
+def _gradient_two_points(labels, q, y, v, weight, g, width):
     n, half = LANES * len(labels.half), labels.half
     query_gradient(labels.points, q[:n], y, v, weight, g[:n], half)
     add(g[n:], weight, labels.words[y], half)
@@ -226,7 +226,7 @@ def _gradient_joined(labels, q, y, v, weight, g, width):
 
 
 @query_gradient.register(CandidatePool)
-def _gradient_inner(labels, q, y, v, weight, g, width):
+def _gradient_pool(labels, q, y, v, weight, g, width):
     query_gradient(labels.points, q, y, v, weight, g, width)
 
 
@@ -240,14 +240,14 @@ def update_label(labels, config, y, q, weight, width):
 
 @update_label.register(*_POINTS)
 def _update_point(labels, config, y, q, weight, width):
-    row, step = labels.table[y], config.step_labels * weight
-    if config.keep_labels != 1:
-        multiply(row, config.keep_labels, width)
+    row, step = labels.table[y], config.learning_rate_labels * weight
+    if config.decay_labels != 1:
+        multiply(row, config.decay_labels, width)
     a, _, c = compute_slopes(labels, q, y, width)
     for k in range(LANES * len(width)):
         row[k] += step * (a * q[k] + c * row[k])
-    if config.step_bias > 0:
-        labels.bias[y] += config.step_bias * weight
+    if config.learning_rate_bias > 0:
+        labels.bias[y] += config.learning_rate_bias * weight
 
 
 @dispatch("q")
@@ -297,28 +297,28 @@ def shrink_weights(labels, y, factor):
 
 @update_label.register(WeightLabels)
 def _update_weights(labels, config, y, q, weight, width):
-    if config.keep_weights != 1:
-        shrink_weights(labels, y, config.keep_weights)
-    step, scale = config.step_weights * weight, labels.scale[y]
+    if config.decay_weights != 1:
+        shrink_weights(labels, y, config.decay_weights)
+    step, scale = config.learning_rate_weights * weight, labels.scale[y]
     product, length2 = add_row(labels.table[y], step / scale, q)
     labels.norm2[y] += step * (np.float32(2) * scale * product + step * length2)
-    if config.step_bias > 0:
-        labels.bias[y] += config.step_bias * weight
+    if config.learning_rate_bias > 0:
+        labels.bias[y] += config.learning_rate_bias * weight
 
 
 @update_label.register(PointAndWeightLabels)
-def _update_summed(labels, config, y, q, weight, width):
+def _update_point_and_weights(labels, config, y, q, weight, width):
     update_label(labels.points, config, y, q.point, weight, width)
     update_label(labels.weights, config, y, q.row, weight, width)
 
 
 @update_label.register(TwoPointLabels)
-def _update_joined(labels, config, y, q, weight, width):
+def _update_two_points(labels, config, y, q, weight, width):
     n, half, row = LANES * len(labels.half), labels.half, labels.words[y]
     update_label(labels.points, config, y, q[:n], weight, half)
-    if config.keep_labels != 1:
-        multiply(row, config.keep_labels, half)
-    add(row, config.step_labels * weight, q[n:], half)
+    if config.decay_labels != 1:
+        multiply(row, config.decay_labels, half)
+    add(row, config.learning_rate_labels * weight, q[n:], half)
 
 
 # ---- norm limits
@@ -342,7 +342,7 @@ def _clip_weights(labels, config, y, width):
 
 
 @clip_norm.register(PointAndWeightLabels)
-def _clip_summed(labels, config, y, width):
+def _clip_point_and_weights(labels, config, y, width):
     clip_norm(labels.points, config, y, width)
     clip_norm(labels.weights, config, y, width)
 
@@ -354,13 +354,13 @@ def _clip_sketched(labels, config, y, width):
 
 
 @clip_norm.register(TwoPointLabels)
-def _clip_joined(labels, config, y, width):
+def _clip_two_points(labels, config, y, width):
     clip_norm(labels.points, config, y, labels.half)
     clip_vector_norm(labels.words[y], config.max_norm_labels, labels.half)
 
 
 @clip_norm.register(CandidatePool)
-def _clip_nothing(labels, config, y, width):
+def _clip_pool_candidate(labels, config, y, width):
     return
 
 
@@ -369,7 +369,7 @@ def _clip_nothing(labels, config, y, width):
 
 @dispatch("labels", has_default=True)
 def gather_candidates(labels, targets, config, block, t, n, width):
-    """Prepare a block's candidates in thread t of n; return True where the threads must meet afterwards."""
+    """Prepare a block's candidates in thread t of n; return True if the threads must meet afterwards."""
     return False
 
 
@@ -379,27 +379,27 @@ def backprop_candidates(labels, block, config, owner, n_owners, bounds, width):
 
 
 @dispatch("labels", has_default=True)
-def locate_positive(labels, targets, pair, at):
-    """Return the place of a pair's true label among the labels; the pair is the at-th of its block."""
+def locate_positive(labels, targets, pair, k):
+    """Return the table row or slot of a pair's true label; the pair is the k-th of its block."""
     return np.int64(targets.labels[pair])
 
 
 @dispatch("labels", has_default=True)
 def get_label_id(labels, y):
-    """Return the label at place y."""
+    """Return the label id of table row or slot y."""
     return y
 
 
 @dispatch("labels", has_default=True)
-def count_places(labels):
-    """Count the places, where they alone are ranked; 0 where every label is ranked."""
+def count_ranked_slots(labels):
+    """Count the slots if they alone are ranked; 0 if every label is ranked."""
     return np.int64(0)
 
 
 @jit
 def count_block_pairs(block):
     """Count the pairs of a block."""
-    return block.firsts[len(block.order)] - block.firsts[0]
+    return block.pair_starts[len(block.order)] - block.pair_starts[0]
 
 
 @jit
@@ -416,14 +416,14 @@ def _gather_pool(labels, targets, config, block, t, n, width):
     """Fill the slots of thread t of n; return True, since all threads must meet before the slots are used."""
     m = labels.n_sampled
     if t == 0:
-        labels.drawn[0] = m if m > 0 else count_block_pairs(block)
-    counter = mix_bits(~start_stream(config.seed, config.epoch, targets.first_pair + block.firsts[0]))
+        labels.n_drawable[0] = m if m > 0 else count_block_pairs(block)
+    counter = mix_bits(~start_stream(config.seed, config.epoch, targets.first_pair + block.pair_starts[0]))
     for slot in range(m):
         counter = advance_counter(counter)
         if slot % n == t:
             fill_slot(labels, slot, draw_below(counter, targets.n_labels), width)
     for b in range(len(block.order)):
-        slot = m + block.firsts[b] - block.firsts[0]
+        slot = m + block.pair_starts[b] - block.pair_starts[0]
         first, last = targets.starts[block.order[b]], targets.starts[block.order[b] + 1]
         for pair in range(first, last):
             if slot % n == t:
@@ -436,7 +436,7 @@ def _gather_pool(labels, targets, config, block, t, n, width):
 def _backprop_pool(labels, block, config, owner, n_owners, bounds, width):
     """Scatter the directions of the slots into the rows of the table that `owner` owns."""
     slots = labels.n_sampled + count_block_pairs(block)
-    moves = PoolStepConfig(labels.order[:slots], labels.moved, labels.directions, labels.marks)
+    moves = PoolMoves(labels.order[:slots], labels.moved, labels.directions, labels.tile_scratch)
     backprop_block(labels.tower, labels.ids, moves, config, owner, n_owners, bounds, width)
 
 
@@ -451,8 +451,8 @@ def _update_pool_candidate(labels, config, y, q, weight, width):
 
 
 @locate_positive.register(CandidatePool)
-def _locate_in_pool(labels, targets, pair, at):
-    return labels.n_sampled + at
+def _locate_in_pool(labels, targets, pair, k):
+    return labels.n_sampled + k
 
 
 @get_label_id.register(CandidatePool)
@@ -460,9 +460,9 @@ def _id_in_pool(labels, y):
     return np.int64(labels.ids[y])
 
 
-@count_places.register(CandidatePool)
-def _count_pool_places(labels):
-    return np.int64(0) if labels.n_sampled > 0 else labels.drawn[0]
+@count_ranked_slots.register(CandidatePool)
+def _count_pool_slots(labels):
+    return np.int64(0) if labels.n_sampled > 0 else labels.n_drawable[0]
 
 
 @jit

@@ -59,9 +59,9 @@ def bound_sketch_error(labels, q, width):
     return _HALF * total
 
 
-def is_bounded_by_sketch(labels, q, y, doubt, bound, width):
+def is_bounded_by_sketch(labels, q, y, error_bound, bound, width):
     """Return True if the sketch of label y bounds its score by `bound`."""
-    most = dot_points(load_point(q, width), load_bytes(labels.codes[y], width)) + doubt
+    most = dot_points(load_point(q, width), load_bytes(labels.codes[y], width)) + error_bound
     return most * labels.scales[y] + labels.bias[y] <= bound
 
 

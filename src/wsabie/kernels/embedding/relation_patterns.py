@@ -115,7 +115,7 @@ def _encode_dense_row(pattern, i, q, width):
 
 
 @encode_query.register(TowerAndRowPattern)
-def _encode_both(pattern, i, q, width):
+def _encode_point_and_row(pattern, i, q, width):
     encode_entity(pattern.tower, i, q, width)
     return PointAndRowQuery(q, encode_query(pattern.row, i, q, width))
 
@@ -151,7 +151,7 @@ load_query.register(DenseRowPattern)(_encode_dense_row)
 
 
 @load_query.register(TowerAndRowPattern)
-def _load_both(pattern, i, q, width):
+def _load_point_and_row(pattern, i, q, width):
     return PointAndRowQuery(q, encode_query(pattern.row, i, q, width))
 
 
@@ -186,14 +186,14 @@ def _backprop_point(pattern, i, g, config, width):
 
 
 @jit
-def _move_label(pattern, i, g, config, width):
+def _step_paired_label(pattern, i, g, config, width):
     """Move the paired label at the rate of labels, and project it."""
     if pattern.label_ids[i] >= 0:
         row = pattern.table[pattern.label_ids[i]]
         step_vector(
             row,
-            config.keep_labels,
-            config.step_labels * pattern.weight,
+            config.decay_labels,
+            config.learning_rate_labels * pattern.weight,
             load_point(g, width),
             config.max_norm_labels,
             width,
@@ -204,14 +204,14 @@ def _move_label(pattern, i, g, config, width):
 def _backprop_shared(pattern, i, g, config, width):
     """Pass the gradient of the query to the point, and r times it to the label."""
     backprop_entity(pattern.tower, pattern.item_ids[i], g, config, width)
-    _move_label(pattern, i, g, config, width)
+    _step_paired_label(pattern, i, g, config, width)
 
 
 @backprop_query.register(SplitCompositionPattern)
 def _backprop_split(pattern, i, g, config, width):
     """Pass the halves of the gradient to the item and to the label."""
     backprop_entity(pattern.tower, pattern.item_ids[i], g, config, pattern.half)
-    _move_label(pattern, i, g[LANES * len(pattern.half) :], config, pattern.half)
+    _step_paired_label(pattern, i, g[LANES * len(pattern.half) :], config, pattern.half)
 
 
 @dispatch("pattern", has_default=True)
@@ -228,19 +228,19 @@ def _backprop_block_point(pattern, rows, block, config, owner, n_owners, bounds,
 
 
 @jit
-def _move_labels(pattern, rows, block, config, first, owner, n_owners, width):
+def _step_paired_labels(pattern, rows, block, config, first, owner, n_owners, width):
     """Move the paired labels of a block that `owner` owns; directions begin at `first`."""
     for b in range(len(block.order)):
         i = rows[block.order[b]]
         if block.moved[b] and pattern.label_ids[i] % n_owners == owner:
-            _move_label(pattern, i, block.directions[b][first:], config, width)
+            _step_paired_label(pattern, i, block.directions[b][first:], config, width)
 
 
 @backprop_query_block.register(SharedCompositionPattern)
 def _backprop_block_shared(pattern, rows, block, config, owner, n_owners, bounds, width):
     """Pass the directions of a block to the rows behind the items, and to the paired labels."""
     backprop_block(pattern.tower, pattern.visits, block, config, owner, n_owners, bounds, width)
-    _move_labels(pattern, rows, block, config, 0, owner, n_owners, width)
+    _step_paired_labels(pattern, rows, block, config, 0, owner, n_owners, width)
 
 
 @backprop_query_block.register(SplitCompositionPattern)
@@ -248,7 +248,7 @@ def _backprop_block_split(pattern, rows, block, config, owner, n_owners, bounds,
     """Pass the first halves of the directions to the rows behind the items, the second to the labels."""
     half = pattern.half
     backprop_block(pattern.tower, pattern.visits, block, config, owner, n_owners, bounds, half)
-    _move_labels(pattern, rows, block, config, LANES * len(half), owner, n_owners, half)
+    _step_paired_labels(pattern, rows, block, config, LANES * len(half), owner, n_owners, half)
 
 
 @jit_entry

@@ -63,17 +63,17 @@ def _distance(q, w, width):
 
 
 @jit
-def _square(v, width):
+def _squared_length(v, width):
     return max(dot(v, v, width), SHORTEST * SHORTEST)
 
 
 @jit
-def _per_lengths(q, w, width):
-    return np.float32(1) / np.float32(math.sqrt(_square(q, width) * _square(w, width)))
+def _inverse_lengths(q, w, width):
+    return np.float32(1) / np.float32(math.sqrt(_squared_length(q, width) * _squared_length(w, width)))
 
 
 @jit
-def _shortening(s, square):
+def _slope_in_length(s, square):
     """Return the slope of the cosine s in the vector's length; 0 where the length is held at the shortest."""
     return -s / square if square > SHORTEST * SHORTEST else np.float32(0)
 
@@ -96,7 +96,7 @@ def _score_euclidean(labels, q, y, width):
 @score_label.register(Cosine)
 def _score_cosine(labels, q, y, width):
     w = labels.table[y]
-    return dot(q, w, width) * _per_lengths(q, w, width) + labels.bias[y]
+    return dot(q, w, width) * _inverse_lengths(q, w, width) + labels.bias[y]
 
 
 @dispatch("labels")
@@ -119,6 +119,6 @@ def _slopes_euclidean(labels, q, y, width):
 @compute_slopes.register(Cosine)
 def _slopes_cosine(labels, q, y, width):
     w = labels.table[y]
-    a = _per_lengths(q, w, width)
+    a = _inverse_lengths(q, w, width)
     s = dot(q, w, width) * a
-    return a, _shortening(s, _square(q, width)), _shortening(s, _square(w, width))
+    return a, _slope_in_length(s, _squared_length(q, width)), _slope_in_length(s, _squared_length(w, width))

@@ -18,10 +18,10 @@ from wsabie.kernels.primitives.vectors import clip_point_norm, clip_vector_norm,
 from wsabie.kernels.simd.vector_registers import add_scaled, load_point, make_origin, store_point
 
 LINE = 64
-"""Marks that are tested together."""
+"""Flags that are tested together."""
 
 _TILE_BYTES = 1 << 18  # of a table: stays in the second cache level beside what else a block reads
-_LEAST = 8  # non-zeros of a row in a tile, or looking for them takes longer than they do
+_MIN_NONZEROS = 8  # of a row in a tile; fewer take less time than the search for them
 
 
 class LinearTower(NamedTuple):
@@ -61,8 +61,8 @@ Tower: TypeAlias = LinearTower | DenseTower | LookupTower | FrozenTower
 class TileScratch(NamedTuple):
     """Scratch for the tiles of a block."""
 
-    places: Int64  # (threads, slots): how far a thread has come in the non-zeros of each slot
-    touched: UInt8  # (features, in whole lines): whose rows have moved; zero between blocks
+    cursors: Int64  # (threads, slots): next non-zero of each slot, for each thread
+    moved_flags: UInt8  # (features, in whole lines): 1 for a row that has moved; zero between blocks
 
 
 def allocate_tile_scratch(n_threads: int, slots: int, n_features: int) -> TileScratch:
@@ -74,7 +74,7 @@ def choose_tile_size(table: Float32, indptr: Int64) -> int:
     """Return the number of features to take at a time."""
     n, width = map(int, table.shape)
     per_row = max(int(indptr[-1]) - int(indptr[0]), 1) / max(len(indptr) - 1, 1)
-    return max(_TILE_BYTES // (4 * width), int(_LEAST * n / per_row), 1)
+    return max(_TILE_BYTES // (4 * width), int(_MIN_NONZEROS * n / per_row), 1)
 
 
 @dispatch("tower")
@@ -105,31 +105,31 @@ def _encode_lookup(tower, i, q, width):
 
 @dispatch("tower", has_default=True)
 def backprop_entity(tower, i, g, config, width):
-    """Decay the rows behind entity i, move them by step_rows * (d point / d row) * g and project them."""
+    """Decay the rows behind entity i, move them by learning_rate_rows * (d point / d row) * g and project them."""
 
 
 @backprop_entity.register(LinearTower)
 def _backprop_linear(tower, i, g, config, width):
     direction = load_point(g, width)
     for p in range(tower.indptr[i], tower.indptr[i + 1]):
-        _move(tower.table[tower.indices[p]], tower.data[p], direction, config, width)
+        _step_row(tower.table[tower.indices[p]], tower.data[p], direction, config, width)
 
 
 @backprop_entity.register(DenseTower)
 def _backprop_dense(tower, i, g, config, width):
     direction = load_point(g, width)
     for j in range(tower.rows.shape[1]):
-        _move(tower.table[j], tower.rows[i, j], direction, config, width)
+        _step_row(tower.table[j], tower.rows[i, j], direction, config, width)
 
 
 @backprop_entity.register(LookupTower)
 def _backprop_lookup(tower, i, g, config, width):
-    _move(tower.table[tower.ids[i]], np.float32(1), load_point(g, width), config, width)
+    _step_row(tower.table[tower.ids[i]], np.float32(1), load_point(g, width), config, width)
 
 
 @jit
-def _move(row, x, direction, config, width):
-    step_vector(row, config.keep_rows, config.step_rows * x, direction, config.max_norm_rows, width)
+def _step_row(row, x, direction, config, width):
+    step_vector(row, config.decay_rows, config.learning_rate_rows * x, direction, config.max_norm_rows, width)
 
 
 @jit_entry
@@ -148,90 +148,88 @@ def encode_block(tower, rows, block, lo, hi, t, width):
 
 @encode_block.register(LinearTower)
 def _encode_block_linear(tower, rows, block, lo, hi, t, width):
-    places = block.marks.places[t]
+    cursors = block.tile_scratch.cursors[t]
     for b in range(lo, hi):
-        places[b] = tower.indptr[rows[block.order[b]]]
+        cursors[b] = tower.indptr[rows[block.order[b]]]
         set_to_zero(block.queries[b], width)
     for first in range(0, len(tower.table), tower.tile):
         for b in range(lo, hi):
-            p, end = places[b], tower.indptr[rows[block.order[b]] + 1]
+            p, end = cursors[b], tower.indptr[rows[block.order[b]] + 1]
             point = load_point(block.queries[b], width)
             while p < end and tower.indices[p] < first + tower.tile:
                 point = add_scaled(point, tower.data[p], load_point(tower.table[tower.indices[p]], width))
                 p += 1
             store_point(block.queries[b], point)
-            places[b] = p
+            cursors[b] = p
 
 
 @dispatch("tower", has_default=True)
 def backprop_block(tower, rows, block, config, owner, n_owners, bounds, width):
     """Run `backprop_entity` on a block's directions in order, for the rows that `owner` owns.
 
-    Rows behind features are projected once, after all their moves; free vectors after each.
-    Its features are bounds[owner]..bounds[owner + 1] - 1, its free vectors those whose number leaves the rest `owner`.
+    Rows behind features are projected once, after all their moves; free vectors after each. The owner has the features
+    bounds[owner]..bounds[owner + 1] - 1, and the free vectors whose id modulo `n_owners` is `owner`.
     """
 
 
 @backprop_block.register(LinearTower)
 def _scatter_linear(tower, rows, block, config, owner, n_owners, bounds, width):
-    places, touched, end = block.marks.places[owner], block.marks.touched, bounds[owner + 1]
+    cursors, moved_flags, end = block.tile_scratch.cursors[owner], block.tile_scratch.moved_flags, bounds[owner + 1]
     for b in range(len(block.order)):
         i = rows[block.order[b]]
-        places[b] = find_first_at_least(tower.indices, tower.indptr[i], tower.indptr[i + 1], bounds[owner])
+        cursors[b] = find_first_at_least(tower.indices, tower.indptr[i], tower.indptr[i + 1], bounds[owner])
     for first in range(bounds[owner], end, tower.tile):
         last, n_moved = min(first + tower.tile, end), 0
         for b in range(len(block.order)):
             if block.moved[b]:
-                p, hi = places[b], tower.indptr[rows[block.order[b]] + 1]
-                places[b] = _move_some(tower, p, hi, last, block.directions[b], touched, config, width)
-                n_moved += places[b] - p
+                p, hi = cursors[b], tower.indptr[rows[block.order[b]] + 1]
+                cursors[b] = _step_tile_rows(tower, p, hi, last, block.directions[b], moved_flags, config, width)
+                n_moved += cursors[b] - p
         if (last - first) // LINE <= n_moved:
-            _project_touched(tower.table, touched, first, last, config, width)
-        else:  # so many features, and so few of them here, that the marks are the longer way
+            _project_moved_rows(tower.table, moved_flags, first, last, config, width)
+        else:  # so many features, and so few of them here, that the flags are the longer way
             for b in range(len(block.order)):
                 if block.moved[b]:
                     lo = tower.indptr[rows[block.order[b]]]
-                    _project_before(tower, lo, places[b], first, touched, config, width)
+                    _project_visited_rows(tower, lo, cursors[b], first, moved_flags, config, width)
 
 
 @jit
-def _move_some(tower, p, hi, last, g, touched, config, width):
-    """Move the rows of the non-zeros from p to hi or feature `last`; return the place of the next one."""
+def _step_tile_rows(tower, p, hi, last, g, moved_flags, config, width):
+    """Step the rows of the non-zeros from p to hi or feature `last`; return the next non-zero."""
     direction = load_point(g, width)
     while p < hi and tower.indices[p] < last:
         j = tower.indices[p]
-        row = tower.table[j]
-        store_point(
-            row, step_point(load_point(row, width), config.keep_rows, config.step_rows * tower.data[p], direction)
-        )
-        touched[j] = 1
+        row, step = tower.table[j], config.learning_rate_rows * tower.data[p]
+        store_point(row, step_point(load_point(row, width), config.decay_rows, step, direction))
+        moved_flags[j] = 1
         p += 1
     return p
 
 
 @jit
-def _project_touched(table, touched, first, last, config, width):
-    """Project the rows first..last-1 that have moved, and clear their marks."""
+def _project_moved_rows(table, moved_flags, first, last, config, width):
+    """Project the rows first..last-1 that have moved, and clear their flags."""
     for line in range(first - first % LINE, last, LINE):
-        any_moved = touched[line]
+        any_moved = moved_flags[line]
         for j in range(line + 1, line + LINE):
-            any_moved |= touched[j]
+            any_moved |= moved_flags[j]
         if any_moved:
             for j in range(max(line, first), min(line + LINE, last)):
-                if touched[j]:
+                if moved_flags[j]:
                     clip_vector_norm(table[j], config.max_norm_rows, width)
-                    touched[j] = 0
+                    moved_flags[j] = 0
 
 
 @jit
-def _project_before(tower, lo, p, first, touched, config, width):
+def _project_visited_rows(tower, lo, p, first, moved_flags, config, width):
     """Project the moved rows of the non-zeros before p, down to lo or feature `first`."""
     while p > lo and tower.indices[p - 1] >= first:
         p -= 1
         j = tower.indices[p]
-        if touched[j]:
+        if moved_flags[j]:
             clip_vector_norm(tower.table[j], config.max_norm_rows, width)
-            touched[j] = 0
+            moved_flags[j] = 0
 
 
 @backprop_block.register(DenseTower)
@@ -242,7 +240,7 @@ def _scatter_dense(tower, rows, block, config, owner, n_owners, bounds, width):
             if block.moved[b]:
                 x = tower.rows[rows[block.order[b]], j]
                 point = step_point(
-                    point, config.keep_rows, config.step_rows * x, load_point(block.directions[b], width)
+                    point, config.decay_rows, config.learning_rate_rows * x, load_point(block.directions[b], width)
                 )
                 any_moved = True
         if any_moved:

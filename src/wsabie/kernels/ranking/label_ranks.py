@@ -26,8 +26,8 @@ QUAD = 4
 class RankCounts(NamedTuple):
     """Counts for each listed label of each row, in the order of `LabelLists.labels`."""
 
-    above: Array  # (nnz,) int32: labels of the row with a strictly higher score
-    tied: Array  # (nnz,) int32: other labels of the row with the same score
+    n_above: Array  # (nnz,) int32: labels of the row with a strictly higher score
+    n_tied: Array  # (nnz,) int32: other labels of the row with the same score
 
 
 class QueryQuads(NamedTuple):
@@ -95,7 +95,7 @@ def count_ranks(scores, listed, listed_scores, counts, lo, hi):
         for p in range(listed.indptr[i], listed.indptr[i + 1]):
             listed_scores[p] = row[listed.labels[p]]
             n_above, tied = _compare(row, len(row), listed_scores[p])
-            counts.above[p], counts.tied[p] = n_above, tied - 1
+            counts.n_above[p], counts.n_tied[p] = n_above, tied - 1
 
 
 @dispatch("labels", flags=FLAGS)
@@ -230,8 +230,8 @@ def _count_row(scores, start, width, listed, listed_scores, counts, i):
         if 0 <= j < width:
             n_above -= not (scores[j] <= listed_scores[p])
             tied -= scores[j] == listed_scores[p]
-        counts.above[p] += n_above
-        counts.tied[p] += tied
+        counts.n_above[p] += n_above
+        counts.n_tied[p] += tied
 
 
 @jit_entry
@@ -292,5 +292,5 @@ def subtract_excluded_labels(listed, listed_scores, excluded, excluded_scores, c
     for i in range(lo, hi):
         for e in range(excluded.indptr[i], excluded.indptr[i + 1]):
             for p in range(listed.indptr[i], listed.indptr[i + 1]):
-                counts.above[p] -= not (excluded_scores[e] <= listed_scores[p])
-                counts.tied[p] -= excluded_scores[e] == listed_scores[p]
+                counts.n_above[p] -= not (excluded_scores[e] <= listed_scores[p])
+                counts.n_tied[p] -= excluded_scores[e] == listed_scores[p]

@@ -8,12 +8,12 @@ import numpy as np
 
 from wsabie.kernels.compiler import jit, jit_entry
 
-SMALL = np.float32(1e-6)
-"""Squared share of its length by which a row must move before its delta is sent; rounding errors are smaller."""
+MIN_SQUARED_MOVE = np.float32(1e-6)
+"""Squared move, relative to its length, from which a row's delta is sent; rounding errors are smaller."""
 
 
 @jit
-def _scale(a, b):
+def _compute_scale(a, b):
     """Return a power of two of which max |a - b| is 64 to 128 times as large; NaN or infinity if that is."""
     high = np.uint32(0)
     for j in range(len(a)):  # numbers that are not negative go in the order of their bits, NaN as the largest
@@ -28,18 +28,18 @@ def _has_moved(a, b):
     for j in range(len(a)):
         moved += (a[j] - b[j]) * (a[j] - b[j])
         length += b[j] * b[j]
-    return not moved <= SMALL * length  # NaN counts as moved
+    return not moved <= MIN_SQUARED_MOVE * length  # NaN counts as moved
 
 
 @jit_entry
 def round_deltas(table, base, subtract_deltas, rows, scales, values):
-    """Fill in the steps of the rows that moved from `base` to `table`; returns how many these are.
+    """Fill in the steps of the rows that moved from `base` to `table`; return the number of these rows.
 
     Parameters
     ----------
     table, base : (n, dim) float32
     subtract_deltas : bool
-        `table` goes back by what is given, which leaves in it what was rounded off; else `base` goes on by it.
+        Subtract the rounded steps from `table`, which keeps the rounding errors; else add them to `base`.
     rows : (n,) int32
     scales : (n,) float32
     values : (n, dim) int8
@@ -48,7 +48,7 @@ def round_deltas(table, base, subtract_deltas, rows, scales, values):
     for i in range(len(table)):
         a, b, q = table[i], base[i], values[n]
         if _has_moved(a, b):
-            scale = _scale(a, b)
+            scale = _compute_scale(a, b)
             inverse = np.float32(1) / scale
             for j in range(len(a)):
                 level = min(np.int32((a[j] - b[j]) * inverse + np.float32(128.5)), np.int32(255)) - np.int32(128)
@@ -66,11 +66,11 @@ def round_deltas(table, base, subtract_deltas, rows, scales, values):
 def add_deltas(total, squares, rows, scales, values):
     """Add a worker's steps to total, (n, dim) float32, and their squared lengths to squares, (n,) float32."""
     for k in range(len(rows)):
-        scale, q, mine = scales[k], values[k], total[rows[k]]
+        scale, q, sum_row = scales[k], values[k], total[rows[k]]
         square = np.float32(0)
         for j in range(len(q)):
             step = scale * np.float32(q[j])
-            mine[j] += step
+            sum_row[j] += step
             square += step * step
         squares[rows[k]] += square
 
@@ -88,10 +88,10 @@ def join_deltas(table, rate, total, squares, sums):
         To these are added: all squares, the squared length of all totals, and that of the table as it was.
     """
     for i in range(len(table)):
-        row, mine = table[i], total[i]
+        row, sum_row = table[i], total[i]
         length = norm2 = np.float32(0)
         for j in range(len(row)):
-            length += mine[j] * mine[j]
+            length += sum_row[j] * sum_row[j]
             norm2 += row[j] * row[j]
         sums[0] += squares[i]
         sums[1] += length
@@ -99,8 +99,8 @@ def join_deltas(table, rate, total, squares, sums):
         if squares[i] != 0:
             share = rate / max(np.float32(1), length / squares[i])
             for j in range(len(row)):
-                row[j] += share * mine[j]
-                mine[j] = 0
+                row[j] += share * sum_row[j]
+                sum_row[j] = 0
             squares[i] = 0
 
 

@@ -35,7 +35,7 @@ from wsabie.kernels.primitives.vectors import set_to_zero
 from wsabie.kernels.simd.lowering import INT, lower
 from wsabie.kernels.training.warp import count_negatives, warp_step
 
-_PATIENCE = 1000  # looks at a counter before the core is offered to others; there may be fewer cores than threads
+_MAX_SPINS = 1000  # reads of a counter before the thread yields its core; there may be fewer cores than threads
 
 
 def read_counter(counts, t):
@@ -56,8 +56,8 @@ def yield_core():
 def _address(context, builder, signature, arguments):
     """Return the pointer to counts[t, 0]."""
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
-    where = [arguments[1], context.get_constant(types.intp, 0)]
-    return cgutils.get_item_pointer(context, builder, signature.args[0], array, where)
+    indices = [arguments[1], context.get_constant(types.intp, 0)]
+    return cgutils.get_item_pointer(context, builder, signature.args[0], array, indices)
 
 
 @lower(read_counter, lambda counts, t: types.int64(counts, types.intp))
@@ -73,8 +73,8 @@ def _(context, builder, signature, arguments):
 
 @lower(yield_core, lambda: types.void())
 def _(context, builder, signature, arguments):
-    kind = ir.FunctionType(INT, [])
-    builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
+    function_type = ir.FunctionType(INT, [])
+    builder.call(cgutils.get_or_insert_function(builder.module, function_type, "sched_yield"), [])
     return context.get_dummy_value()
 
 
@@ -88,12 +88,12 @@ def wait_for_threads(counts, t):
     turn = read_counter(counts, t) + 1
     write_counter(counts, t, turn)
     for u in range(n):
-        looks = 0
+        spins = 0
         while read_counter(counts, u) < turn:
             if read_counter(counts, n) != 0:
                 return False
-            looks += 1
-            if looks > _PATIENCE:
+            spins += 1
+            if spins > _MAX_SPINS:
                 yield_core()
     return read_counter(counts, n) == 0
 
@@ -105,7 +105,7 @@ class ExampleBlock(NamedTuple):
     """
 
     order: Int64  # (slots,): the visits of the block
-    firsts: Int64  # (slots + 1,): slot b's pairs begin at firsts[b] - firsts[0] in the last three
+    pair_starts: Int64  # (slots + 1,): slot b's pairs begin at pair_starts[b] - pair_starts[0] in positives
     queries: Float32  # (slots, padded dim)
     directions: Float32  # (slots, padded dim)
     moved: Bool  # (slots,)
@@ -113,7 +113,7 @@ class ExampleBlock(NamedTuple):
     positives: Int64  # (pairs,)
     violators: Int64  # (pairs,), -1 = no step
     weights: Float32  # (pairs,)
-    marks: TileScratch
+    tile_scratch: TileScratch
 
 
 @jit_entry
@@ -153,28 +153,28 @@ def run_blocks(
 @jit
 def slice_block(visits, lo, hi):
     """Return the visits lo..hi-1 as a block."""
-    return ExampleBlock(visits.order[lo:hi], visits.firsts[lo : hi + 1], *visits[2:])
+    return ExampleBlock(visits.order[lo:hi], visits.pair_starts[lo : hi + 1], *visits[2:])
 
 
 @jit
 def fill_slots(pattern, labels, targets, config, sampler, block, lo, hi, counters, width):
     """Fill slots lo..hi-1, whose queries are encoded already."""
     for b in range(lo, hi):
-        visit, place = block.order[b], block.firsts[b] - block.firsts[0]
+        visit, k = block.order[b], block.pair_starts[b] - block.pair_starts[0]
         i = targets.rows[visit]
         q, g = load_query(pattern, i, block.queries[b], width), block.directions[b]
         set_to_zero(g, width)
-        moved, loss, n = False, 0.0, count_negatives(targets, labels, i)
+        moves, loss, n = False, 0.0, count_negatives(targets, labels, i)
         for pair in range(targets.starts[visit], targets.starts[visit + 1]):
-            y = locate_positive(labels, targets, pair, place)
+            y = locate_positive(labels, targets, pair, k)
             y, v, weight, lost = warp_step(targets, labels, config, sampler, i, n, pair, y, q, g, counters, width)
             loss += lost
-            block.positives[place] = y
-            block.violators[place] = v
-            block.weights[place] = weight
-            moved = moved or v >= 0
-            place += 1
-        block.moved[b] = moved
+            block.positives[k] = y
+            block.violators[k] = v
+            block.weights[k] = weight
+            moves = moves or v >= 0
+            k += 1
+        block.moved[b] = moves
         block.losses[b] = loss
 
 
@@ -183,8 +183,9 @@ def apply_label_steps(pattern, labels, targets, config, block, owner, n_owners, 
     """Apply the steps of the labels that `owner` owns, one after the other."""
     for b in range(len(block.order)):
         q = load_query(pattern, targets.rows[block.order[b]], block.queries[b], width)
-        for place in range(block.firsts[b] - block.firsts[0], block.firsts[b + 1] - block.firsts[0]):
-            y, v, weight = block.positives[place], block.violators[place], block.weights[place]
+        start, stop = block.pair_starts[b] - block.pair_starts[0], block.pair_starts[b + 1] - block.pair_starts[0]
+        for k in range(start, stop):
+            y, v, weight = block.positives[k], block.violators[k], block.weights[k]
             if v >= 0 and y % n_owners == owner:
                 update_and_clip_label(labels, config, y, q, weight, width)
             if v >= 0 and v % n_owners == owner:

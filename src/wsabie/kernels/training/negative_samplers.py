@@ -6,7 +6,7 @@ Random numbers are a hash of a counter, so later draws are known beforehand wher
 Uniform    every label alike: the only sampler whose number of draws estimates a rank
 Weighted   with chances from an alias table (Walker 1977), such as frequency^p
 Adaptive   a factor f with chance proportional to |q_f| sigma_f, then a rank r of the labels in the order of that
-           factor, from the front where q_f >= 0, else from the back (Guo et al. 2018, section 4;
+           factor, from the highest where q_f >= 0, else from the lowest (Guo et al. 2018, section 4;
            docs/reference/conventions.md)
 FullSort   a rank r of the labels ordered by their score of q itself, which `AdaptiveSamplerState` approximates (Guo et
            al. 2018, section 3)
@@ -31,10 +31,10 @@ PREFETCH_DISTANCE = 16
 
 
 class AliasTable(NamedTuple):
-    """Alias table of chances of 0 .. n - 1; a draw reads one place."""
+    """Alias table of chances of 0 .. n - 1; a draw reads one entry."""
 
-    cuts: UInt64  # (n,): place i keeps a draw whose low 32 bits are below cuts[i] ...
-    aliases: Int32  # (n,): ... and else hands it to aliases[i]
+    thresholds: UInt64  # (n,): a draw of i stays i if its low 32 bits are below thresholds[i] ...
+    aliases: Int32  # (n,): ... and else becomes aliases[i]
 
 
 class UniformSamplerState(NamedTuple):
@@ -52,9 +52,9 @@ class WeightedSamplerState(NamedTuple):
 class AdaptiveSamplerState(NamedTuple):
     """State of the adaptive sampler: labels in the order of each factor, as far as the ranks reach."""
 
-    spread: Float32  # (padded dim,): standard deviation of each factor over the labels
-    front: Int32  # (dim, n_ranks): the labels of highest coordinate, highest first
-    back: Int32  # (dim, n_ranks): those of lowest coordinate, lowest first
+    factor_std: Float32  # (padded dim,): standard deviation of each factor over the labels
+    highest_labels: Int32  # (dim, n_ranks): the labels of highest coordinate, highest first
+    lowest_labels: Int32  # (dim, n_ranks): those of lowest coordinate, lowest first
     ranks: AliasTable  # chances of the ranks
 
 
@@ -74,8 +74,8 @@ class PoolSamplerState(NamedTuple):
 def draw_from_alias(alias, counter):
     """Draw a number with the chances of the table."""
     bits = mix_bits(counter)
-    place = np.int64(((bits >> _S32) * np.uint64(len(alias.cuts))) >> _S32)
-    return place if (bits & _LOW) < alias.cuts[place] else np.int64(alias.aliases[place])
+    i = np.int64(((bits >> _S32) * np.uint64(len(alias.thresholds))) >> _S32)
+    return i if (bits & _LOW) < alias.thresholds[i] else np.int64(alias.aliases[i])
 
 
 @jit
@@ -105,45 +105,45 @@ def _draw_weighted(sampler, labels, q, counter, width):
 
 
 @jit
-def draw_factor(spread, n_factors, q, counter, width):
+def draw_factor(factor_std, n_factors, q, counter, width):
     """Draw a factor with chance |q_f| sigma_f; every factor alike where all are 0."""
     total = np.float32(0)
     for k in range(LANES * len(width)):
-        total += abs(q[k]) * spread[k]
+        total += abs(q[k]) * factor_std[k]
     if not total > 0:
         return draw_below(counter, n_factors)
-    remainder, f = draw_unit(counter) * total - abs(q[0]) * spread[0], 0
+    remainder, f = draw_unit(counter) * total - abs(q[0]) * factor_std[0], 0
     while remainder >= 0 and f + 1 < n_factors:
         f += 1
-        remainder -= abs(q[f]) * spread[f]
+        remainder -= abs(q[f]) * factor_std[f]
     return np.int64(f)
 
 
 @draw_label.register(AdaptiveSamplerState)
 def _draw_adaptive(sampler, labels, q, counter, width):
-    f = draw_factor(sampler.spread, len(sampler.front), q, counter, width)
+    f = draw_factor(sampler.factor_std, len(sampler.highest_labels), q, counter, width)
     r = draw_from_alias(sampler.ranks, mix_bits(counter))
-    return np.int64(sampler.front[f, r]) if q[f] >= 0 else np.int64(sampler.back[f, r])
+    return np.int64(sampler.highest_labels[f, r]) if q[f] >= 0 else np.int64(sampler.lowest_labels[f, r])
 
 
 @jit
-def _ranks_before(scores, a, b):
+def _is_ranked_before(scores, a, b):
     """Return True if label a comes before b: higher score, or the same and a lower number."""
     return scores[a] > scores[b] or (scores[a] == scores[b] and a < b)
 
 
 @jit_noinline
 def select_label_of_rank(scores, order, r):
-    """Return the label with r others before it, by quickselect; `order` is scratch."""
+    """Return the label of rank r, from 0, by quickselect; `order` is scratch."""
     for y in range(len(order)):
         order[y] = y
     lo, hi = 0, len(order) - 1
     while lo < hi:
         pivot, i, j = order[(lo + hi) >> 1], lo, hi
         while i <= j:
-            while _ranks_before(scores, order[i], pivot):
+            while _is_ranked_before(scores, order[i], pivot):
                 i += 1
-            while _ranks_before(scores, pivot, order[j]):
+            while _is_ranked_before(scores, pivot, order[j]):
                 j -= 1
             if i <= j:
                 order[i], order[j] = order[j], order[i]
@@ -167,7 +167,7 @@ def _draw_full_sort(sampler, labels, q, counter, width):
 
 @draw_label.register(PoolSamplerState)
 def _draw_from_pool(sampler, labels, q, counter, width):
-    return draw_below(counter, labels.drawn[0])
+    return draw_below(counter, labels.n_drawable[0])
 
 
 @prefetch_draws.register(UniformSamplerState)

@@ -11,13 +11,13 @@ With s = similarity and (a, b, c) its slopes, the descent direction is
     positive   y  += lr * w * (a_y q + c_y y)
     violator   v  -= lr * w * (a_v q + c_v v)          w = L(rank) * example weight
 
-`warp_step` computes, `candidates.push` applies: the sequential loop calls them one after the other, the
+`warp_step` computes, `candidates.update_label` applies: the sequential loop calls them one after the other, the
 block-synchronous loop keeps all proposals of a block before anything moves.
 
 Variants, all decided by the `StepConfig` and the sampler: one draw and no search (max_sampled 1); the logistic
 surrogate log(1 + exp(f_v - f_y)) in place of the hinge; the rank counted exactly or over a uniform sample, where
-draws are not uniform and their number says nothing; and, for rows with several true labels, the one at a drawn place
-among a few of them in the order of their scores (the k-order statistic loss of Weston, Yee and Weiss, RecSys 2013).
+draws are not uniform and their number says nothing; and, for rows with several true labels, one
+of a drawn rank among a few of them (the k-order statistic loss of Weston, Yee and Weiss, RecSys 2013).
 """
 
 import math
@@ -29,7 +29,7 @@ from wsabie.core.arrays import Float32, Int32, Int64, UInt64
 from wsabie.kernels.compiler import jit, jit_noinline
 from wsabie.kernels.embedding.candidates import (
     bound_error,
-    count_places,
+    count_ranked_slots,
     get_label_id,
     is_bounded_below,
     query_gradient,
@@ -60,8 +60,8 @@ class TrainingTargets(NamedTuple):
     indices: Int32
     masks: UInt64  # a hash set of the positives of each example, 16 bits a label
     mask_starts: Int64  # (n + 1,): example i has words mask_starts[i]..mask_starts[i + 1] - 1, at least one
-    against_indptr: Int64  # (n + 1,): explicit negatives of an example
-    against: Int32
+    explicit_indptr: Int64  # (n + 1,): explicit negatives of an example
+    explicit_negatives: Int32
     first_pair: int  # number of pair 0 in the whole collection: the key of its random stream
     n_labels: int
 
@@ -72,19 +72,21 @@ class StepConfig(NamedTuple):
     margin: np.float32
     losses: Float32  # (n_labels + 1,): L(k), k = 0 .. n_labels
     max_sampled: int
-    step_rows: np.float32  # learning rate of what is behind the query
-    step_labels: np.float32  # of labels' points
-    step_weights: np.float32  # of labels' weights
+    learning_rate_rows: np.float32  # of the table rows behind the query
+    learning_rate_labels: np.float32  # of labels' points
+    learning_rate_weights: np.float32  # of labels' weights
     max_norm_rows: np.float32  # inf = free
     max_norm_labels: np.float32
     max_norm_weights: np.float32
-    keep_rows: np.float32  # what L2 regularisation leaves of a row that moves; 1 = all
-    keep_labels: np.float32
-    keep_weights: np.float32
-    step_bias: np.float32
+    decay_rows: np.float32  # factor of a row that moves, by L2 regularisation; 1 = none
+    decay_labels: np.float32
+    decay_weights: np.float32
+    learning_rate_bias: np.float32
     logistic: bool
     rank_sample: int  # 0: the draws estimate the rank; m > 0: m uniform labels do; EXACT: it is counted
-    places: Float32  # (n,) chance of the k-th highest of n drawn positives or of one before it; (1,): the pair's own
+    order_statistic_cdf: (
+        Float32  # (n,): chances of the highest of n positives, of the two highest ...; (1,): the pair's
+    )
     seed: int
     epoch: int
 
@@ -105,8 +107,8 @@ _bit_of = jit(hash_to_bit)
 @jit_noinline
 def is_in_sorted(sorted_ids, lo, hi, y):
     """Return True if y is among sorted_ids[lo:hi], by bisection."""
-    place = find_first_at_least(sorted_ids, lo, hi, y)
-    return place < hi and sorted_ids[place] == y
+    position = find_first_at_least(sorted_ids, lo, hi, y)
+    return position < hi and sorted_ids[position] == y
 
 
 @jit
@@ -124,24 +126,24 @@ def count_negatives(targets, labels, i):
     """Count the negatives that a rank of example i refers to.
 
     Where only the positives of a block are ranked, count the negatives among them, since the others are never drawn.
-    Repeated items count each time, but at most as many as there are: `StepConfig.losses` ends there.
+    Repeated items count each time, up to the number of all negatives, where `StepConfig.losses` ends.
     """
     n = targets.n_labels - (targets.indptr[i + 1] - targets.indptr[i])
-    places, among = count_places(labels), 0
-    if places == 0:
+    n_slots, n_ranked = count_ranked_slots(labels), 0
+    if n_slots == 0:
         return n
-    for y in range(places):
-        among += not is_positive(targets, i, get_label_id(labels, y))
-    return min(among, n)
+    for y in range(n_slots):
+        n_ranked += not is_positive(targets, i, get_label_id(labels, y))
+    return min(n_ranked, n)
 
 
 @jit
 def draw_explicit_negative(targets, i, counter):
     """Draw one of the explicit negatives of example i; return -1 when it has none."""
-    lo, hi = targets.against_indptr[i], targets.against_indptr[i + 1]
+    lo, hi = targets.explicit_indptr[i], targets.explicit_indptr[i + 1]
     if hi == lo:
         return np.int64(-1)
-    return np.int64(targets.against[lo + draw_below(counter, hi - lo)])
+    return np.int64(targets.explicit_negatives[lo + draw_below(counter, hi - lo)])
 
 
 @jit
@@ -156,7 +158,7 @@ def find_violator(targets, labels, config, sampler, i, q, threshold, n_negatives
     if v >= 0 and score_label(labels, q, v, width) > threshold:
         return v, 0
     lowest = np.float32(-np.inf) if config.logistic else threshold
-    limit, doubt = min(config.max_sampled, n_negatives), bound_error(labels, q, width)
+    limit, error_bound = min(config.max_sampled, n_negatives), bound_error(labels, q, width)
     n_drawn = 0
     for t in range(2 * limit + 10):
         counter = advance_counter(counter)
@@ -166,7 +168,7 @@ def find_violator(targets, labels, config, sampler, i, q, threshold, n_negatives
             counters[REJECTED] += 1
             continue
         n_drawn += 1
-        if not is_bounded_below(labels, q, v, doubt, lowest, width) and score_label(labels, q, v, width) > lowest:
+        if not is_bounded_below(labels, q, v, error_bound, lowest, width) and score_label(labels, q, v, width) > lowest:
             return v, n_drawn
         if n_drawn >= limit:
             break
@@ -201,13 +203,13 @@ def estimate_margin_rank(targets, labels, config, i, q, threshold, n_negatives, 
 
 @jit_noinline
 def sample_positive(targets, labels, config, i, q, counter, width):
-    """Draw n positives and return the one at a drawn place in the order of their scores."""
-    lo, n, n_drawn = targets.indptr[i], targets.indptr[i + 1] - targets.indptr[i], len(config.places)
-    u, place = draw_unit(counter), 0
-    while place + 1 < n_drawn and u >= config.places[place]:
-        place += 1
+    """Draw n positives and return the one whose rank among them, by score, is drawn from `order_statistic_cdf`."""
+    lo, n, n_drawn = targets.indptr[i], targets.indptr[i + 1] - targets.indptr[i], len(config.order_statistic_cdf)
+    u, rank = draw_unit(counter), 0
+    while rank + 1 < n_drawn and u >= config.order_statistic_cdf[rank]:
+        rank += 1
     last_score, last_draw, y = np.float32(np.inf), -1, np.int64(-1)
-    for _ in range(place + 1):
+    for _ in range(rank + 1):
         best_score, best_draw = np.float32(-np.inf), n_drawn
         c = counter
         for t in range(n_drawn):
@@ -235,15 +237,15 @@ def compute_surrogate(config, gap):
 def warp_step(targets, labels, config, sampler, i, n_negatives, pair, y, q, g, counters, width):
     """Compute one step without moving a label: add the descent direction of the query to g.
 
-    `n_negatives` comes from `count_negatives`; `y` is the place of the pair's label. Return (positive, violator,
-    weight, loss); violator -1 means no step.
+    `n_negatives` comes from `count_negatives`; `y` is the table row or slot of the pair's label. Return
+    (positive, violator, weight, loss); violator -1 means no step.
     """
     counters[VISITED] += 1
     if n_negatives <= 0 or targets.weights[pair] == 0:
         counters[SKIPPED] += 1
         return y, np.int64(-1), np.float32(0), np.float32(0)
     counter = start_stream(config.seed, config.epoch, targets.first_pair + pair)
-    if len(config.places) > 1:
+    if len(config.order_statistic_cdf) > 1:
         y = sample_positive(targets, labels, config, i, q, mix_bits(~counter), width)
     base = score_label(labels, q, y, width)
     threshold = base - config.margin

@@ -11,13 +11,13 @@ from wsabie.embedding import protocols
 from wsabie.storage.schema_validation import check_array, check_sparse_indices
 
 FeatureMatrix = Csr | Float32
-AnyRows = TypeVar("AnyRows", Csr | Float32, protocols.Inputs)
+AnyRows = TypeVar("AnyRows", Csr | Float32, protocols.EntityInputs)
 
 BLOCK_BYTES = 32 << 20
 """Bytes of scores that ranking and evaluation hold at once."""
 
 
-def count_rows(inputs: protocols.Inputs) -> int:
+def count_rows(inputs: protocols.EntityInputs) -> int:
     """Return the number of rows of checked features."""
     return inputs.n_rows if isinstance(inputs, Csr) else len(inputs)
 

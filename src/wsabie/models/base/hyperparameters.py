@@ -393,7 +393,7 @@ def resolve_settings(parameters: Mapping[str, Any], shape: TrainingShape) -> Tra
         sampler=sampler,
         surrogate=p["surrogate"],
         rank_sample=resolve_rank_sample(p["rank_estimator"], sampler, p["loss"], p["surrogate"]),
-        places=compute_order_chances(p["loss"], p["order_statistic"]),
+        order_statistic_cdf=compute_order_chances(p["loss"], p["order_statistic"]),
         l2_rows=l2["V"],
         l2_labels=l2["W"],
     )
@@ -436,7 +436,7 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def compute_checksum(inputs: protocols.Inputs, targets: Matrix, sample_weight: npt.ArrayLike | None) -> int:
+def compute_checksum(inputs: protocols.EntityInputs, targets: Matrix, sample_weight: npt.ArrayLike | None) -> int:
     """Return the CRC-32 of the training data, so that a checkpoint is only used with the same rows."""
     rows = list(inputs) if isinstance(inputs, Csr) else [inputs]
     weights = [] if sample_weight is None else [np.asarray(sample_weight, np.float32)]

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from wsabie.core.arrays import Csr, Float32, Matrix
 from wsabie.embedding.joint_space import JointSpace
-from wsabie.embedding.protocols import Spread
+from wsabie.embedding.protocols import RangeRunner
 from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix, count_rows, take_rows
 from wsabie.models.base.label_matrix import count_label_rows
 from wsabie.models.base.row_products import convert_to_csr
@@ -35,7 +35,7 @@ _GAP_SCORES = 1 << 22
 
 
 def place_at_ridge(
-    space: JointSpace, rows: TrainingRows, scaling: RowScaling, margin: float, run: Spread, seed: int
+    space: JointSpace, rows: TrainingRows, scaling: RowScaling, margin: float, run: RangeRunner, seed: int
 ) -> None:
     """Move the tables of a random space to a reduced-rank ridge regression of the labels on the rows.
 
@@ -91,7 +91,7 @@ class _RowProducts:
     run : callable
     """
 
-    def __init__(self, inputs: FeatureMatrix, targets: Matrix, space: JointSpace, run: Spread) -> None:
+    def __init__(self, inputs: FeatureMatrix, targets: Matrix, space: JointSpace, run: RangeRunner) -> None:
         self.inputs, self.space, self.run = inputs, space, run
         self.transposed: FeatureMatrix
         if isinstance(inputs, Csr):
@@ -144,7 +144,7 @@ def _find_features(products: _RowProducts, rng: np.random.Generator) -> Float32:
 
 
 def _fit_labels(
-    V: Float32, parts: Iterable[tuple[FeatureMatrix, Matrix]], weights: Float32 | None, space: JointSpace, run: Spread
+    V: Float32, parts: Iterable[tuple[FeatureMatrix, Matrix]], weights: Float32 | None, space: JointSpace, run: RangeRunner
 ) -> tuple[Float32, Float32]:
     """Fit ridge heads of all labels to rows' points by V; split singular values between both tables.
 
@@ -214,7 +214,7 @@ def take_few_rows(inputs: FeatureMatrix, targets: Matrix) -> tuple[FeatureMatrix
     return take_rows(inputs, row_ids), targets[row_ids]
 
 
-def _compute_scale(space: JointSpace, inputs: FeatureMatrix, targets: Matrix, margin: float, run: Spread) -> float:
+def _compute_scale(space: JointSpace, inputs: FeatureMatrix, targets: Matrix, margin: float, run: RangeRunner) -> float:
     """Return the factor of the points of rows that `place_at_ridge` documents."""
     points = space.points(inputs, run)
     lengths = np.linalg.norm(points, axis=1)

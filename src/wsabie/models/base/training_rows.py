@@ -175,10 +175,10 @@ class ShardedData(PartitionedData):
             n_rows_done += sum(hi - lo for lo, hi in spans)
             yield block
 
-    def _block(self, spans: Spans, first_pair: int, begins: float) -> RowBlock:
+    def _block(self, spans: Spans, first_pair: int, epoch_progress: float) -> RowBlock:
         X, Y = self.rows.read_spans(spans)
         inputs = _scale_in_place(self.scaling, X)
-        return RowBlock(inputs, build_targets(Y, None, self.pair_weighting, first_pair), begins=begins)
+        return RowBlock(inputs, build_targets(Y, None, self.pair_weighting, first_pair), epoch_progress=epoch_progress)
 
 
 def _scale_in_place(scaling: RowScaling, X: FeatureMatrix) -> FeatureMatrix:

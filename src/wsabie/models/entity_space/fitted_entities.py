@@ -15,7 +15,7 @@ from wsabie.core.validation import check_features, require
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import SimilarityName
 from wsabie.embedding.multi_relation_space import MultiRelationSpace, RelationEnds
-from wsabie.embedding.protocols import Inputs, Spread, run_at_once
+from wsabie.embedding.protocols import EntityInputs, RangeRunner, run_in_caller
 from wsabie.models.base.feature_matrix import count_rows, slice_rows
 from wsabie.models.base.row_scaling import Method, RowScaling
 from wsabie.models.entity_space.relations import (
@@ -63,7 +63,7 @@ class FittedEntities:
         """Rows of its table: one for each feature, or for each item."""
         return len(self.vocabulary) if self.scaling is None else self.n_features + self.scaling.n_added
 
-    def inputs(self, X: Matrix, input_name: str = "X") -> Inputs:
+    def inputs(self, X: Matrix, input_name: str = "X") -> EntityInputs:
         """Return scaled rows of features; None stands for all items of a kind with free vectors.
 
         Raises
@@ -102,7 +102,7 @@ class FittedEntities:
         )
         return np.array(listed, np.int64)
 
-    def compute_points(self, space: MultiRelationSpace, rows: Inputs | None, run: Spread = run_at_once) -> Float32:
+    def compute_points(self, space: MultiRelationSpace, rows: EntityInputs | None, run: RangeRunner = run_in_caller) -> Float32:
         """Return the points (n, dim) float32 of scaled rows, or of all items of the kind, by threads of `run`."""
         if rows is None:
             return space.tables[self.table][:, : space.dim] if self.points is None else self.points

@@ -35,7 +35,7 @@ from wsabie.search.vector_neighbours import find_label_neighbours
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import check_parameters, read_config
 from wsabie.training.epoch_stats import EpochStats, find_best_epoch
-from wsabie.vocabulary.hierarchy import Hierarchy
+from wsabie.vocabulary.concept_hierarchy import Hierarchy
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from wsabie.core.arrays import Csr, Float32, Int64, Matrix
 from wsabie.core.sparse_matrices import build_incidence
 from wsabie.core.validation import require
 from wsabie.embedding.multi_relation_space import MultiRelationSpace, RelationEnds
-from wsabie.embedding.protocols import Inputs, KernelArrays
+from wsabie.embedding.protocols import EntityInputs, KernelArrays
 from wsabie.evaluation import metrics
 from wsabie.evaluation.positive_ranks import rank_embeddings
 from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores
@@ -50,7 +50,7 @@ class EntityRows(NamedTuple):
     """
 
     kind: FittedEntities
-    rows: Inputs | None
+    rows: EntityInputs | None
 
     def points(self, space: MultiRelationSpace, threads: KernelThreads, row_ids: Int64 | None = None) -> Float32:
         """Return the points of all rows or of those in `row_ids`, (n, dim) float32 in C order."""
@@ -184,7 +184,7 @@ class RelationData:
 
     kinds: dict[str, EntityKind]
     entities: dict[str, FittedEntities]
-    inputs: dict[str, Inputs]
+    inputs: dict[str, EntityInputs]
     pairs: dict[Relation, Matrix]
 
     @property
@@ -269,7 +269,7 @@ def prepare_relation_data(relations: Sequence[Relation]) -> RelationData:
 def build_holdout_pairs(
     relation: Relation,
     entities: Mapping[str, FittedEntities],
-    inputs: Mapping[str, Inputs] | None = None,
+    inputs: Mapping[str, EntityInputs] | None = None,
     trained: Matrix | None = None,
 ) -> HoldoutPairs:
     """Return the held-out pairs of a relation for evaluation.
@@ -328,7 +328,7 @@ def _match_names(names: Vocabulary, vocabulary: Vocabulary) -> Matrix:
 
 
 def _open_side(
-    end: EntityKind | str, entities: Mapping[str, FittedEntities], inputs: Mapping[str, Inputs] | None
+    end: EntityKind | str, entities: Mapping[str, FittedEntities], inputs: Mapping[str, EntityInputs] | None
 ) -> tuple[EntityRows, Vocabulary]:
     name = end if isinstance(end, str) else end.name
     kind = find_kind(name, entities)

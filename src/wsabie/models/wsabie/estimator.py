@@ -35,7 +35,7 @@ from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.trainer import Trainer
 from wsabie.training.training_data import TrainingData
 from wsabie.vocabulary.label_terms import compute_target_vectors, list_label_terms
-from wsabie.vocabulary.word_vectors import WordVectors
+from wsabie.vocabulary.word_vector_lookup import WordVectors
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ class Wsabie(PointTransformer, UpdatableModel):
         space = JointSpace.random(n_features, len(self.vocabulary_), self.dim, self.similarity, rng, std)
         if self.init_labels is not None:
             vectors = compute_target_vectors(list_label_terms(list(self.vocabulary_)), self.init_labels)
-            space.labels[vectors.places, : self.dim] = vectors.table
+            space.labels[vectors.positions, : self.dim] = vectors.table
         return space
 
     def _list_initial_state(self) -> list[Any]:

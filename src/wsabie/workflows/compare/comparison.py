@@ -20,7 +20,7 @@ from wsabie.evaluation.splits import check_overlap
 from wsabie.io.fingerprints import compute_fingerprint
 from wsabie.io.records import FeatureTable, count_labels
 from wsabie.storage.atomic_files import check_writable, write_bytes, write_text
-from wsabie.vocabulary.hierarchy import Hierarchy
+from wsabie.vocabulary.concept_hierarchy import Hierarchy
 from wsabie.vocabulary.label_similarity import LabelSimilarity
 from wsabie.workflows.charts.chart_files import render_png, render_svg
 from wsabie.workflows.charts.svg_charts import LineChart

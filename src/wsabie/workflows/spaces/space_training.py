@@ -26,7 +26,7 @@ from wsabie.models.entity_space.relations import EntityKind, Relation, drop_unkn
 from wsabie.models.entity_space.space import Space
 from wsabie.models.entity_space.space_annotator import SpaceAnnotator
 from wsabie.training.epoch_stats import EpochStats
-from wsabie.vocabulary.hierarchy import Hierarchy
+from wsabie.vocabulary.concept_hierarchy import Hierarchy
 from wsabie.workflows.model_training import SavedModel
 from wsabie.workflows.spaces.declared_data import (
     DeclaredData,

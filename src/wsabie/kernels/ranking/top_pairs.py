@@ -81,8 +81,8 @@ class EdgeTile(NamedTuple):
 class PairCounts(NamedTuple):
     """Counts for one pair of each query: pairs that score more, and other pairs that score the same."""
 
-    above: Int64  # (n,)
-    tied: Int64  # (n,)
+    n_above: Int64  # (n,)
+    n_tied: Int64  # (n,)
 
 
 def allocate_tile(dim: int) -> EdgeTile:
@@ -259,8 +259,8 @@ def _count_block(queries, bounds, pair_scores, edges, first, last, start, counts
         for i in range(first, last):
             if bounds.up_a[q, i] + reach >= pair_scores[q]:
                 n_above, tied = _compare(queries.a[q, i], queries.b[q, start:stop], edges[i - first], pair_scores[q])
-                counts.above[q] += n_above
-                counts.tied[q] += tied
+                counts.n_above[q] += n_above
+                counts.n_tied[q] += tied
 
 
 @jit_noinline
@@ -319,8 +319,8 @@ def _count_list(a, b, listed, score, subtract_plain, counts, q):
     for p in range(len(listed.codes)):
         plain = (a[listed.objects[p]] + b[listed.parts[p]]) + listed.edges[p]
         value = plain + listed.extra[p]
-        counts.above[q] += value > score
-        counts.tied[q] += value == score
+        counts.n_above[q] += value > score
+        counts.n_tied[q] += value == score
         if subtract_plain:
-            counts.above[q] -= plain > score
-            counts.tied[q] -= plain == score
+            counts.n_above[q] -= plain > score
+            counts.n_tied[q] -= plain == score

@@ -22,11 +22,11 @@ from wsabie.vocabulary.label_distances import FAR, AncestorHeights, HopDistances
 from wsabie.vocabulary.label_names import normalise_label_name
 from wsabie.vocabulary.label_similarity import SiblingSimilarity
 
-MOST = 1 << 26
+MAX_PAIRS = 1 << 26
 """Maximum number of pairs in a hierarchy; 512 MiB."""
 ConceptIds: TypeAlias = "tuple[int, ...] | dict[int, None]"
 """Distinct numbers in order: a tuple for a few, a dict for many."""
-_FEW = 8
+_MAX_TUPLE = 8
 
 
 def make_lookup_key(name: str) -> str:
@@ -50,7 +50,7 @@ def append_unique_id(numbers: ConceptIds, number: int) -> ConceptIds:
     """
     if number in numbers:
         return numbers
-    if isinstance(numbers, tuple) and len(numbers) < _FEW:
+    if isinstance(numbers, tuple) and len(numbers) < _MAX_TUPLE:
         return (*numbers, number)
     numbers = dict.fromkeys(numbers) if isinstance(numbers, tuple) else numbers
     numbers[number] = None
@@ -104,7 +104,7 @@ class Hierarchy(ConceptIndex):
     >>> kinds = Hierarchy([("toad", "amphibian"), ("frog", "amphibian"), ("oak", "tree")])
     >>> kinds.parents("Toad"), len(kinds)
     (['amphibian'], 3)
-    >>> kinds.similar(["frog", "oak", "toad"]).to([2])
+    >>> kinds.similar(["frog", "oak", "toad"]).max_similarity([2])
     array([1., 0., 1.], dtype=float32)
     """
 
@@ -129,17 +129,19 @@ class Hierarchy(ConceptIndex):
         Raises
         ------
         InputError
-            A name is empty or no valid text, or there are more than `MOST` pairs.
+            A name is empty or no valid text, or there are more than `MAX_PAIRS` pairs.
         """
         low, high = self._add_number(child), self._add_number(parent)
         if low == high:
             return
-        if len(self._children) >= MOST:
-            raise InputError(f"a hierarchy of more than {MOST:,} pairs is not supported; keep those of your labels")
+        if len(self._children) >= MAX_PAIRS:
+            raise InputError(
+                f"a hierarchy of more than {MAX_PAIRS:,} pairs is not supported; keep those of your labels"
+            )
         self._children.append(low)
         self._parents.append(high)
 
-    def also_called(self, concept: str, names: Iterable[str]) -> None:
+    def add_names(self, concept: str, names: Iterable[str]) -> None:
         """Give a concept further names, which other concepts may have too."""
         self._add_names(self._add_number(concept), names)
 
@@ -171,9 +173,9 @@ class Hierarchy(ConceptIndex):
         for row, label in enumerate(labels):
             for concept in self.senses(label):
                 # a column for the concept itself, or names of a concept without parents would not be alike
-                of_label = [n + concept, *parents[starts[concept] : starts[concept + 1]].tolist()]
-                rows.extend([row] * len(of_label))
-                columns.extend(of_label)
+                label_columns = [n + concept, *parents[starts[concept] : starts[concept + 1]].tolist()]
+                rows.extend([row] * len(label_columns))
+                columns.extend(label_columns)
         return SiblingSimilarity(build_incidence(rows, columns, (len(labels), 2 * n), np.int8))
 
     def hops(self, labels: Sequence[str]) -> HopDistances:
@@ -187,7 +189,7 @@ class Hierarchy(ConceptIndex):
         Examples
         --------
         >>> kinds = Hierarchy([("toad", "amphibian"), ("frog", "amphibian"), ("oak", "tree")])
-        >>> kinds.hops(["toad", "oak", "frog"]).around([0], 2)[[0, 2]]
+        >>> kinds.hops(["toad", "oak", "frog"]).compute_hops([0], 2)[[0, 2]]
         array([0, 2], dtype=int32)
         """
         return HopDistances(*self._build_graph(labels))
@@ -203,12 +205,12 @@ class Hierarchy(ConceptIndex):
         Examples
         --------
         >>> kinds = Hierarchy([("toad", "frogs"), ("frog", "frogs"), ("frogs", "animal"), ("cat", "animal")])
-        >>> kinds.heights(["toad", "frog", "cat"]).between([0])
+        >>> kinds.heights(["toad", "frog", "cat"]).compute_heights([0])
         array([0., 1., 2.])
         """
         return AncestorHeights(*self._build_graph(labels))
 
-    def within(self, names: Iterable[str], hops: int) -> list[str]:
+    def find_within(self, names: Iterable[str], hops: int) -> list[str]:
         """Return the concepts within `hops` of some names, as `make_lookup_key` writes them.
 
         Frome et al. 2013 evaluate on 2-hop and 3-hop sets.
@@ -216,13 +218,13 @@ class Hierarchy(ConceptIndex):
         Examples
         --------
         >>> kinds = Hierarchy([("toad", "frogs"), ("frog", "frogs"), ("frogs", "animal"), ("cat", "animal")])
-        >>> kinds.within(["toad"], 2)
+        >>> kinds.find_within(["toad"], 2)
         ['toad', 'frogs', 'frog', 'animal']
         """
         concepts = self.concepts
         distances = self.hops([*concepts, *names])
         start = np.arange(len(concepts), distances.n_labels)
-        near = distances.around(start, FAR, max_rings=hops)[: len(concepts)]
+        near = distances.compute_hops(start, FAR, max_rings=hops)[: len(concepts)]
         return [concepts[number] for number in np.flatnonzero(near < FAR)]
 
     def _build_graph(self, labels: Sequence[str]) -> tuple[Matrix, Matrix]:

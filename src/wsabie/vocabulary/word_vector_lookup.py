@@ -17,33 +17,33 @@ from wsabie.vocabulary.label_names import format_unknown_label, normalise_label_
 
 
 class VectorLookup(NamedTuple):
-    """Vectors of names, and the names without one; returned by `WordVectors.of`.
+    """Vectors of names, and the names without one; returned by `WordVectors.look_up`.
 
     Attributes
     ----------
     table : (n_found, dim) float32
-    places : (n_found,) int64
-        Place of each vector's name.
+    positions : (n_found,) int64
+        Position of each vector's name among the names.
     missing : list of str
         Names without a vector.
     """
 
     table: Float32
-    places: Int64
+    positions: Int64
     missing: list[str]
 
     @classmethod
-    def collect(cls, pairs: Iterable[tuple[str, Float32 | None]], dim: int) -> "VectorLookup":
-        """Collect names and their vectors, (dim,) or None."""
-        rows, places, missing = [], [], []
-        for place, (name, vector) in enumerate(pairs):
+    def from_pairs(cls, pairs: Iterable[tuple[str, Float32 | None]], dim: int) -> "VectorLookup":
+        """Build a lookup from pairs of a name and its vector, (dim,), or None."""
+        rows, positions, missing = [], [], []
+        for position, (name, vector) in enumerate(pairs):
             if vector is None:
                 missing.append(name)
             else:
                 rows.append(vector)
-                places.append(place)
+                positions.append(position)
         table = np.stack(rows) if rows else np.empty((0, dim), np.float32)
-        return cls(table, np.array(places, np.int64), missing)
+        return cls(table, np.array(positions, np.int64), missing)
 
 
 class WordVectors:
@@ -67,7 +67,7 @@ class WordVectors:
     --------
     >>> vectors = WordVectors(["white", "shark", "sea_lion"], np.array([[1, 0], [0, 1], [5, 5]], np.float32))
     >>> vectors.look_up(["White shark", "sea lion", "sea"])
-    VectorLookup(table=array([[0.5, 0.5], [5. , 5. ]], dtype=float32), places=array([0, 1]), missing=['sea'])
+    VectorLookup(table=array([[0.5, 0.5], [5. , 5. ]], dtype=float32), positions=array([0, 1]), missing=['sea'])
     """
 
     def __init__(self, words: Sequence[str], table: Float32, skipped: dict[str, int] | None = None) -> None:
@@ -106,8 +106,8 @@ class WordVectors:
 
     def look_up(self, names: Iterable[str]) -> VectorLookup:
         """Look up the vectors of some names, and list the names without one."""
-        rows = ((name, self.find_rows(name)) for name in names)
-        return VectorLookup.collect(((name, self._average_rows(of) if of else None) for name, of in rows), self.dim)
+        pairs = ((name, self._average_rows(rows) if (rows := self.find_rows(name)) else None) for name in names)
+        return VectorLookup.from_pairs(pairs, self.dim)
 
     def vector(self, name: str) -> Float32:
         """Return the vector of a name, (dim,).
