@@ -127,13 +127,13 @@ def fast_pool(problem: Pooled, n_threads: int = 1) -> Ran:
     from wsabie.kernels.training.deterministic_loop import run_blocks
     from wsabie.kernels.training.negative_samplers import PoolSamplerState
 
-    space, tally = copied(problem.space), StepCounters.new(n_threads)
+    space, tally = copied(problem.space), StepCounters.allocate(n_threads)
     plan = _BlockPlan(
         space, problem.block, problem.order.astype(np.int64), NegativeSampler([PoolSamplerState()]), n_threads
     )
     pattern = space.pattern(problem.inputs)
     with KernelThreads(n_threads) as threads:
-        threads.each(
+        threads.run_each(
             lambda t: run_blocks(
                 pattern,
                 plan.labels,
