@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wsabie.core.errors import InputError
 
-_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def open_input(path: str | Path, *, pipe: bool = False) -> BufferedReader:
@@ -34,8 +34,7 @@ def open_input(path: str | Path, *, pipe: bool = False) -> BufferedReader:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(21, "Is a directory", str(path))
         if not stat.S_ISREG(mode):
-            name = str(path).encode("utf-8", "backslashreplace").decode()
-            raise InputError(f"{name} is a pipe or a device and no regular file; save its content to a file")
+            raise InputError(f"{path} is a pipe or a device and no regular file; save its content to a file")
         return BufferedReader(FileIO(handle))
     except BaseException:
         os.close(handle)

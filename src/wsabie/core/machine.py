@@ -3,10 +3,9 @@
 import getpass
 import os
 import platform
-import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -33,27 +32,18 @@ def get_user_name() -> str:
 def count_available_cores() -> int:
     """Count the cores that this process may use, given CPU affinity and the quota of a container."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-    return max(1, min(cores, _quota(CPU_QUOTA)))
-
-
-def _quota(file: Path) -> int:
-    """Return the whole cores that the control group's quota allows; a huge number without one."""
-    try:
-        allowed, period = map(int, file.read_text(encoding="ascii").split())
-    except (OSError, ValueError):  # no such file, or "max 100000"
-        return sys.maxsize
-    return allowed // max(period, 1)
+    with suppress(OSError, ValueError):  # no such file, or "max 100000"
+        allowed, period = map(int, CPU_QUOTA.read_text(encoding="ascii").split())
+        cores = min(cores, allowed // max(period, 1))
+    return max(1, cores)
 
 
 def get_available_memory() -> int:
     """Return the bytes of memory of the machine, or of a container's limit if that is lower."""
-    names = ("SC_PHYS_PAGES", "SC_PAGE_SIZE")
-    has_page_counts = hasattr(os, "sysconf") and all(name in os.sysconf_names for name in names)
-    machine = os.sysconf(names[0]) * os.sysconf(names[1]) if has_page_counts else sys.maxsize
-    try:
-        return min(machine, int(MEMORY_LIMIT.read_text(encoding="ascii")))
-    except (OSError, ValueError):  # no such file, or "max"
-        return machine
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, ValueError):  # no such file, or "max"
+        memory = min(memory, int(MEMORY_LIMIT.read_text(encoding="ascii")))
+    return memory
 
 
 def collect_versions() -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Memory budget shared by threads, and by the processes that one command or service starts.
 
-A process counts what its threads hold. Between processes a file stands for the budget, as `_UNITS` equal
+A process counts what its threads hold. Between processes a file stands for the budget, as `_N_UNITS` equal
 parts: whoever holds a part locks its byte. The system frees the locks of a process that ends, however it
 ends.
 """
@@ -12,17 +12,17 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 from wsabie.core.input_limits import read_limits
 
 VARIABLE = "WSABIE_MEMORY_FILE"
 """Names the file that processes share; unset: this process has the budget for itself."""
 
-_UNITS = 64
-_SMALL = 1 / 256  # of the budget: not worth a lock between processes
-_LARGE = 64 << 20  # bytes, after which the allocator is asked to give back what is free
-_AGAIN = 0.005  # seconds
+_N_UNITS = 64
+_MIN_LOCKED_SHARE = 1 / 256  # of the budget: not worth a lock between processes
+_TRIM_BYTES = 64 << 20  # from which a share returned makes the allocator give free memory back
+_RETRY_SECONDS = 0.005
 
 
 class MemoryBudget:
@@ -61,18 +61,19 @@ class MemoryBudget:
                 self._change.wait_for(lambda: self.used == 0 or self.used + n_bytes <= self.limit())
                 self.used += n_bytes
             try:
-                self._take_units(n_bytes, units)
+                self._acquire_units(n_bytes, units)
             except BaseException:
-                self._give_back(n_bytes, units)
+                self._release(n_bytes, units)
                 raise
         try:
             yield
         finally:
-            self._give_back(n_bytes, units)
+            self._release(n_bytes, units)
 
-    def _give_back(self, n_bytes: int, units: list[int]) -> None:
-        if n_bytes >= _LARGE:
-            _trim()
+    def _release(self, n_bytes: int, units: list[int]) -> None:
+        if n_bytes >= _TRIM_BYTES:  # glibc keeps up to 64 MB pieces of free memory for each thread
+            with suppress(OSError, AttributeError, TypeError):  # another C library
+                ctypes.CDLL(None).malloc_trim(0)
         for unit in units:
             self._lock(fcntl.LOCK_UN, unit)
             self._units.discard(unit)
@@ -80,23 +81,23 @@ class MemoryBudget:
             self.used -= n_bytes
             self._change.notify_all()
 
-    def _take_units(self, n_bytes: int, units: list[int]) -> None:
+    def _acquire_units(self, n_bytes: int, units: list[int]) -> None:
         """Lock the parts of the shared file for a share; one process at a time looks for free ones."""
         limit = self.limit()
-        if n_bytes < _SMALL * limit or not self._is_shared():
+        if n_bytes < _MIN_LOCKED_SHARE * limit or not self._is_shared():
             return
-        most = min(_UNITS, -(-n_bytes * _UNITS // limit))
-        self._lock(fcntl.LOCK_EX, _UNITS)
+        n_units = min(_N_UNITS, -(-n_bytes * _N_UNITS // limit))
+        self._lock(fcntl.LOCK_EX, _N_UNITS)
         try:
-            while len(units) < most:
-                for unit in sorted(set(range(_UNITS)) - self._units):
-                    if len(units) < most and self._lock(fcntl.LOCK_EX | fcntl.LOCK_NB, unit):
+            while len(units) < n_units:
+                for unit in sorted(set(range(_N_UNITS)) - self._units):
+                    if len(units) < n_units and self._lock(fcntl.LOCK_EX | fcntl.LOCK_NB, unit):
                         self._units.add(unit)
                         units.append(unit)
-                if len(units) < most:
-                    time.sleep(_AGAIN)
+                if len(units) < n_units:
+                    time.sleep(_RETRY_SECONDS)
         finally:
-            self._lock(fcntl.LOCK_UN, _UNITS)
+            self._lock(fcntl.LOCK_UN, _N_UNITS)
 
     def _is_shared(self) -> bool:
         """Open the file that the environment names, once, and return whether there is one."""
@@ -111,11 +112,11 @@ class MemoryBudget:
             self._path = path
         return self._file is not None
 
-    def _lock(self, command: int, place: int) -> bool:
+    def _lock(self, command: int, unit: int) -> bool:
         if self._file is None:
             return True
         try:
-            fcntl.lockf(self._file, command, 1, place)
+            fcntl.lockf(self._file, command, 1, unit)
         except OSError as error:  # any other error: there are no locks here
             return not isinstance(error, BlockingIOError)
         return True
@@ -125,32 +126,16 @@ ITEM_MEMORY = MemoryBudget(lambda: read_limits().picture_bytes)
 """Memory of all pictures that are decoded and all image encoders that run at a time, beside their weights."""
 
 
-def _trim() -> None:
-    """Give free memory back to the system: glibc keeps up to 64 MB pieces of it for each thread."""
-    with suppress(OSError, AttributeError, TypeError):  # another C library
-        ctypes.CDLL(None).malloc_trim(0)
-
-
 @contextmanager
 def share_memory_budgets() -> Iterator[None]:
     """Let this process and those that it starts share their budgets; nested blocks do nothing.
 
     Where no temporary file can be made each process has a budget of its own.
     """
-    file = None if VARIABLE in os.environ else _open_temporary_file()
-    if file is None:
+    with ExitStack() as stack:
+        if VARIABLE not in os.environ:
+            with suppress(OSError):
+                file = stack.enter_context(tempfile.NamedTemporaryFile(prefix="wsabie-memory-"))
+                os.environ[VARIABLE] = file.name
+                stack.callback(os.environ.pop, VARIABLE, None)
         yield
-        return
-    with file:
-        os.environ[VARIABLE] = file.name
-        try:
-            yield
-        finally:
-            os.environ.pop(VARIABLE, None)
-
-
-def _open_temporary_file() -> "tempfile._TemporaryFileWrapper[bytes] | None":
-    try:
-        return tempfile.NamedTemporaryFile(prefix="wsabie-memory-")
-    except OSError:
-        return None

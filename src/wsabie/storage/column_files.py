@@ -35,8 +35,8 @@ from wsabie.storage.model_folder import (
 )
 
 _ROWS_AT_ONCE = 1 << 13
-_MOST_HEADER = 1 << 28
-_ALIGNED = 64
+_MAX_HEADER_BYTES = 1 << 28
+_ALIGNMENT = 64
 _KEY = "wsabie"
 
 
@@ -110,7 +110,7 @@ def compute_offsets(lengths: Any) -> Int64:
 def take_lists(column: ListColumn, index: Int64) -> ListColumn:
     """Copy some of the lists, in their order.
 
-    Parts are copied one after the other, so that the places of all entries are never in memory together.
+    Parts are copied one after the other, so that the positions of all entries are never in memory together.
     """
     lengths = np.diff(column.starts).astype(np.int64)[index]
     starts = compute_offsets(lengths)
@@ -182,7 +182,7 @@ def _header(tensors: Mapping[str, Array], order: Sequence[str], note: JsonObject
         start, end = end, end + tensors[name].nbytes
         code = CODES[tensors[name].dtype.newbyteorder("<")]
         info[name] = {"dtype": code, "shape": list(tensors[name].shape), "data_offsets": [start, end]}
-    return encode_safetensors_header(info, _ALIGNED)
+    return encode_safetensors_header(info, _ALIGNMENT)
 
 
 def map_columns(path: Path, *, scattered: bool = False, check: bool = True) -> tuple[ColumnTable, JsonObject]:
@@ -192,10 +192,10 @@ def map_columns(path: Path, *, scattered: bool = False, check: bool = True) -> t
     ----------
     path : Path
     scattered : bool
-        Some rows here and some there are wanted: the system reads what is touched or `prefetch_array`ed, and nothing
-        around it. Else it reads far beyond each of them: megabytes, where a disk is set up so.
+        Rows are read at random: the system reads the pages that are used or prefetched, and nothing around them.
+        Otherwise it reads ahead, megabytes if the disk is set up so.
     check : bool
-        Look at where lists begin, all of it; False: that has been done.
+        Check where lists begin; False: an earlier call has done so.
 
     Raises
     ------
@@ -206,9 +206,9 @@ def map_columns(path: Path, *, scattered: bool = False, check: bool = True) -> t
     """
     with open_input(path) as stream:
         size = path.stat().st_size
-        info, begin = read_safetensors_header(stream, size, _MOST_HEADER)
+        info, begin = read_safetensors_header(stream, size, _MAX_HEADER_BYTES)
         content = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-    if scattered and hasattr(mmap, "MADV_RANDOM"):
+    if scattered:
         with suppress(OSError):
             content.madvise(mmap.MADV_RANDOM)
     try:
@@ -216,7 +216,10 @@ def map_columns(path: Path, *, scattered: bool = False, check: bool = True) -> t
         end = max((int(entry["data_offsets"][1]) for entry in info.values()), default=0)
         if begin + end != size or not isinstance(note, dict):
             raise ValueError("size does not agree with the header")
-        tensors = {name: _map_tensor(content, begin, entry) for name, entry in info.items()}
+        tensors: dict[str, Array] = {}
+        for name, entry in info.items():
+            dtype, shape, start = parse_tensor_entry(entry)
+            tensors[name] = np.frombuffer(content, dtype, math.prod(shape), begin + start).reshape(shape)
         columns = _group_tensors(tensors)
         if check:
             _check_lengths(columns)
@@ -227,7 +230,7 @@ def map_columns(path: Path, *, scattered: bool = False, check: bool = True) -> t
 
 def prefetch_array(array: Array) -> Array:
     """Return the same slice of a mapped array after asking the system to read it from the disk."""
-    content = _get_mapped_file(array) if array.nbytes and hasattr(mmap, "MADV_WILLNEED") else None
+    content = _get_mapped_file(array) if array.nbytes else None
     if content is not None:
         begin = array.ctypes.data - np.frombuffer(content, np.uint8).ctypes.data
         page = begin - begin % mmap.PAGESIZE
@@ -254,11 +257,6 @@ def _get_mapped_file(array: Any) -> mmap.mmap | None:
         array = array.base
     content = array.obj if isinstance(array, memoryview) else array
     return content if isinstance(content, mmap.mmap) else None
-
-
-def _map_tensor(content: mmap.mmap, offset: int, entry: JsonObject) -> Array:
-    dtype, shape, start = parse_tensor_entry(entry)
-    return np.frombuffer(content, dtype, math.prod(shape), offset + start).reshape(shape)
 
 
 def _group_tensors(tensors: Mapping[str, Array]) -> ColumnTable:
