@@ -157,13 +157,13 @@ def test_the_adaptive_sampler_needs_an_inner_product() -> None:
 def test_a_run_with_sketches_is_the_same_to_the_bit(
     deterministic: bool, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    block, label_tables, labels = make_block(600), [], SketchedNegativeSampler.labels
+    block, label_tables, labels = make_block(600), [], SketchedNegativeSampler.label_arrays
     settings = make_settings(epochs=3, max_norm=0.9, deterministic=deterministic, threads=threads, max_sampled=40)
     _, plain = train(block, make_space(), settings)
     monkeypatch.setattr(samplers, "SKETCHED_FROM", 1)
     monkeypatch.setattr(
         SketchedNegativeSampler,
-        "labels",
+        "label_arrays",
         lambda *label_table: label_tables.append(labels(*label_table)) or label_tables[-1],
     )
     _, sketched = train(block, make_space(), settings)
