@@ -144,7 +144,11 @@ def _find_features(products: _RowProducts, rng: np.random.Generator) -> Float32:
 
 
 def _fit_labels(
-    V: Float32, parts: Iterable[tuple[FeatureMatrix, Matrix]], weights: Float32 | None, space: JointSpace, run: RangeRunner
+    V: Float32,
+    parts: Iterable[tuple[FeatureMatrix, Matrix]],
+    weights: Float32 | None,
+    space: JointSpace,
+    run: RangeRunner,
 ) -> tuple[Float32, Float32]:
     """Fit ridge heads of all labels to rows' points by V; split singular values between both tables.
 
