@@ -21,7 +21,7 @@ from wsabie.kernels.training import deterministic_loop
 from wsabie.kernels.training.warp import VISITED
 from wsabie.training import loops
 from wsabie.training.kernel_threads import KernelThreads
-from wsabie.training.loops import _SAMPLED, BlockVisits, StepCounters, _BlockPlan, run_blocks, run_hogwild
+from wsabie.training.loops import _SAMPLE_SIZE, BlockVisits, StepCounters, _BlockPlan, run_blocks, run_hogwild
 from wsabie.training.samplers import PAIRS_PER_BLOCK, NegativeSampler
 from wsabie.training.training_data import RowBlock, build_targets
 
@@ -79,7 +79,7 @@ def test_owners_share_the_features_by_their_load(dense: bool, threads: int) -> N
 
 def test_owners_share_rows_that_have_the_same_number_of_fields() -> None:
     """Four fields a row, in order: an even stride through the non-zeros would see one of them alone."""
-    n = 3 * _SAMPLED // 4
+    n = 3 * _SAMPLE_SIZE // 4
     fields = np.random.default_rng(0).integers([0, 10, 30, 35], [10, 30, 35, 50], (n, 4))
     inputs = Csr(np.arange(n + 1) * 4, fields.ravel().astype(np.int32), np.ones(4 * n, np.float32))
     block = RowBlock(inputs, build_targets(csr_matrix(np.ones((n, 1), np.int8)), None, "mean"))
