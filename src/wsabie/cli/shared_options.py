@@ -14,8 +14,8 @@ from wsabie.cli.framework import Options, Scope, Settings, list_stated, option
 from wsabie.cli.output import TerminalProgress, print_note, show_json
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor, ProcessExecutor, SerialExecutor
-from wsabie.core.machine import count_available_cores
 from wsabie.core.json_conversion import convert_records
+from wsabie.core.machine import count_available_cores
 from wsabie.features.extractor_names import list_extractor_names
 from wsabie.storage.output_checks import OutputKind, check_output_paths
 from wsabie.storage.rejects import Rejects

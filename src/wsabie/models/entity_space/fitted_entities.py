@@ -102,7 +102,9 @@ class FittedEntities:
         )
         return np.array(listed, np.int64)
 
-    def compute_points(self, space: MultiRelationSpace, rows: EntityInputs | None, run: RangeRunner = run_in_caller) -> Float32:
+    def compute_points(
+        self, space: MultiRelationSpace, rows: EntityInputs | None, run: RangeRunner = run_in_caller
+    ) -> Float32:
         """Return the points (n, dim) float32 of scaled rows, or of all items of the kind, by threads of `run`."""
         if rows is None:
             return space.tables[self.table][:, : space.dim] if self.points is None else self.points
