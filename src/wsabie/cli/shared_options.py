@@ -60,31 +60,6 @@ LabelLimit = Annotated[int, typer.Option(..., "-k", min=1, help="How many labels
 RecallTarget = Annotated[float, typer.Option(min=0.01, max=1, help="Share of the exact top 10 that is to be found.")]
 AllowOverlap = Annotated[bool, typer.Option(help="Judge training rows too, instead of refusing.")]
 MinRows = Annotated[int, typer.Option(min=1, help="Leave out labels with fewer training rows than this.")]
-Features = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAMES",
-        help=f"Features of pictures, side by side if several: {list_extractor_names('pictures')} "
-        "(default: auto, which is lite0 where it is installed and visual-words elsewhere); "
-        f"of sounds: {list_extractor_names('sounds')} (default: both); "
-        f"of documents: {list_extractor_names('documents')}.",
-    ),
-]
-Crop = Annotated[
-    float | None,
-    typer.Option(
-        help="Centred share of a picture's sides that counts; the rest is margin for --augment (default: 1).",
-        parser=parse_positive,
-        metavar="SHARE",
-    ),
-]
-Normalise = Annotated[
-    Literal["imagenet", "clip", "symmetric", "unit", "bytes", "lite"] | None,
-    typer.Option(help="Values that an ONNX model was trained with (default: imagenet; lite0: lite)."),
-]
-OnnxOutput = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Output of an ONNX model (default: its first; lite0: features).")
-]
 Items = Annotated[
     Literal["regions", "boxes", "pictures"] | None,
     typer.Option(
@@ -274,10 +249,34 @@ _EXTRACTOR_PARAMETERS = {
 """Parameters of feature extractors by option, where the names differ."""
 
 
-class FeatureOptions(Options, panel="Features of pictures, sounds and documents"):
+class FeatureNameOptions(Options, panel="Features of pictures, sounds and documents"):
+    """Option of the kinds of features."""
+
+    features: str | None = option(
+        f"Features of pictures, side by side if several: {list_extractor_names('pictures')} (default: auto, which is "
+        f"lite0 where it is installed and visual-words elsewhere); of sounds: {list_extractor_names('sounds')} "
+        f"(default: both); of documents: {list_extractor_names('documents')}.",
+        metavar="NAMES",
+    )
+
+
+class NetworkOptions(Options, panel="Features of pictures, sounds and documents"):
+    """Options of encoders."""
+
+    crop: float | None = option(
+        "Centred share of a picture's sides that counts; the rest is margin for --augment (default: 1).",
+        parser=parse_positive,
+        metavar="SHARE",
+    )
+    normalise: Literal["imagenet", "clip", "symmetric", "unit", "bytes", "lite"] | None = option(
+        "Values that an ONNX model was trained with (default: imagenet; lite0: lite)."
+    )
+    onnx_output: str | None = option("Output of an ONNX model (default: its first; lite0: features).", metavar="NAME")
+
+
+class FeatureOptions(FeatureNameOptions):
     """Options of the features of pictures, sounds and documents."""
 
-    features: Features = None
     components: int | None = option("Reduce features to N kernel components.", min=1, metavar="N")
     landmarks: Landmarks = None
     n_words: int | None = option(
@@ -300,13 +299,10 @@ class FeatureOptions(Options, panel="Features of pictures, sounds and documents"
             raise InputError(f"{reason}; leave {flag} out")
 
 
-class ExtractionOptions(FeatureOptions):
+class ExtractionOptions(NetworkOptions, FeatureOptions):
     """Options of features, with those of augmentation and of ONNX models."""
 
     augment: int | None = option("Extra flipped, cropped, shifted versions of each picture (default: 0).", min=0)
-    crop: Crop = None
-    normalise: Normalise = None
-    onnx_output: OnnxOutput = None
 
 
 class ItemOptions(Options, panel="Features of pictures, sounds and documents"):

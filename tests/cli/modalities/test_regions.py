@@ -127,7 +127,7 @@ def test_whole_pictures_take_the_labels_of_their_regions(cli: Any, cars: Path, r
 def test_region_option_needs_pictures(cli: Any, rows: Path, cars: Path, parts_model: Path, tmp_path: Path) -> None:
     assert cli("train", rows, "--model", tmp_path / "rows", "--epochs", 1).code == 0
     answer = cli("annotate", tmp_path / "rows", rows, "--region", "1,2,3,4")
-    assert "--region asks about places in pictures, and this input is rows of features" in answer.err
+    assert "--region is for pictures, and this input is rows of features" in answer.err
     answer = cli("annotate", parts_model, cars / "testset", "--region", "1,2,30,40")
     assert (answer.code, "holds regions already" in answer.err) == (1, True)
     answer = cli("annotate", parts_model, "--text", "a car", "--region", "1,2,30,40")

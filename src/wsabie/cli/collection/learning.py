@@ -3,19 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from wsabie.cli import shared_options as shared
 from wsabie.cli.collection import CollectionOptions, PersonOptions
 from wsabie.cli.framework import JsonObject, Report, Settings, argument, command, option
 from wsabie.cli.output import TerminalProgress, format_count, format_time, out, print_note, quote_path, show_table
-from wsabie.cli.shared_options import (
-    Crop,
-    Features,
-    Normalise,
-    OnnxOutput,
-    RecallTarget,
-    SeededThreadOptions,
-    ThreadOptions,
-    make_executor,
-)
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -140,14 +131,12 @@ def _format_examples(facts: JsonObject, features: str = "") -> str:
     return f"{format_count(facts['labels'], 'label')} from {format_count(facts['items'], 'item')}{features}, {tags}"
 
 
-class CollectionTrainOptions(CollectionOptions, PersonOptions, SeededThreadOptions):
+class CollectionTrainOptions(
+    CollectionOptions, PersonOptions, shared.SeededThreadOptions, shared.NetworkOptions, shared.FeatureNameOptions
+):
     """Options of `wsabie collection train`."""
 
     full: bool = option("Not on top of the model in use, as is usual where little changed.", flag="--from-scratch")
-    features: Features = None
-    crop: Crop = None
-    normalise: Normalise = None
-    onnx_output: OnnxOutput = None
     dim: int = option("Dimensions of a model from scratch.", 100, min=1, max=4096)
     epochs: int | None = option("Passes at most; held-out items choose the best (default: as is usual).", min=1)
     even_if_worse: bool = option("Use the model even if it does worse on held-out items.", flag="--accept-worse")
@@ -168,7 +157,7 @@ def train(options: CollectionTrainOptions) -> Report:
     _show_training(result, options.folder)
 
 
-class ApplyOptions(CollectionOptions, PersonOptions, ThreadOptions):
+class ApplyOptions(CollectionOptions, PersonOptions, shared.ThreadOptions):
     """Options of `wsabie collection apply`."""
 
     again: bool = option("Look at all items, not only at new ones.", flag="--all-items")
@@ -210,7 +199,7 @@ def models(options: ModelsOptions) -> Report:
         from wsabie.collection.registry import model_registry
 
         if options.compare:
-            resources: Settings = {"executor": make_executor(None), "progress": TerminalProgress()}
+            resources: Settings = {"executor": shared.make_executor(None), "progress": TerminalProgress()}
             yield from show_comparison(evaluation.compare_models(collection, model_ids or [], **resources))
         elif model_ids:
             records = [model_registry.read_model(collection, model_id) for model_id in model_ids]
@@ -276,7 +265,7 @@ class ItemIndexOptions(CollectionOptions):
     """Options of `wsabie collection index`."""
 
     kind: Literal["ivf", "hnsw"] = option("ivf: small, made in seconds; hnsw: a graph, larger, made in minutes.", "ivf")
-    recall: RecallTarget = 0.95
+    recall: shared.RecallTarget = 0.95
 
 
 @command("collection index photos", "collection index photos --kind hnsw")

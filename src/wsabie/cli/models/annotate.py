@@ -6,17 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from wsabie.cli import data_inputs, model_inputs
+from wsabie.cli import shared_options as shared
 from wsabie.cli.framework import Options, Report, Scope, Settings, argument, command, option, refuse_options
 from wsabie.cli.label_siblings import SHOWN_MARKS, match_model_siblings
 from wsabie.cli.output import escape_line, format_count, out, print_note, print_row
-from wsabie.cli.shared_options import (
-    Candidates,
-    HierarchyOptions,
-    LabelLimit,
-    Model,
-    ModelClusterOptions,
-    RejectOptions,
-)
 from wsabie.cli.space_dispatch import ONLY_LABELS, ONLY_SPACES, run_by_model
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
@@ -44,12 +37,12 @@ class ExplanationOptions(Options, panel="Heat maps"):
     label: str | None = option("Explain this label instead of the best one.")
 
 
-class AnnotateOptions(RejectOptions, ModelClusterOptions):
+class AnnotateOptions(shared.RejectOptions, shared.ModelClusterOptions):
     """Options of `wsabie annotate`."""
 
-    model: Model
+    model: shared.Model
     inputs: list[Path] | None = argument("Pictures, folders or other data; of a space also names.", metavar="INPUTS")
-    k: LabelLimit = 10
+    k: shared.LabelLimit = 10
     out: Path | None = option("Write labels to this file (.jsonl, .tsv, .parquet), of any size.", scope=ONLY_LABELS)
     text: list[str] | None = option("Text to annotate, for models of documents.", metavar="TEXT", scope=_NO_FILE)
     region: list[str] | None = option(
@@ -57,7 +50,7 @@ class AnnotateOptions(RejectOptions, ModelClusterOptions):
         metavar="X,Y,W,H",
         scope=_SHOWN_LABELS,
     )
-    candidates: Annotated[Candidates, ONLY_LABELS] = None
+    candidates: Annotated[shared.Candidates, ONLY_LABELS] = None
     min_precision: float | None = option(
         "Only labels that are right so often on held-out items, such as 0.9, by a model of a collection.",
         min=0,
@@ -69,7 +62,7 @@ class AnnotateOptions(RejectOptions, ModelClusterOptions):
     )
     exact: bool = option("Without the index that `wsabie index` made.")
     explanation: Annotated[ExplanationOptions, _SHOWN_LABELS]
-    labels: Annotated[HierarchyOptions, _SHOWN_LABELS]
+    labels: Annotated[shared.HierarchyOptions, _SHOWN_LABELS]
 
 
 @command("annotate birds new-photos/ -k 5", "annotate birds rows.parquet --out labels.tsv")
@@ -161,7 +154,7 @@ def _check_options(options: AnnotateOptions) -> None:
     if label is not None and explain is None:
         raise InputError("--label chooses what --explain draws; add --explain FOLDER, or leave --label out")
     if options.region and options.text:
-        raise InputError("--region asks about places in pictures, and --text has none; leave one of the two out")
+        raise InputError("--region is for pictures, and --text has none; leave one of the two out")
     if explain is not None and explain.is_file():
         raise InputError(f"cannot draw into {explain}: it is a file; give the name of a folder for the heat maps")
     first = None if explain is None else explain / "0000.png"
@@ -184,12 +177,11 @@ def _rank_labels(
     """Rank labels of rows with scores, best first; with thresholds, rows may get none."""
 
     from wsabie.models.annotators import rank_above
+    from wsabie.models.base.label_model import name_best
 
     if thresholds is None:
         return model.annotate(X, k, **options)
-    names, (labels, scores, _) = list(model.vocabulary_), rank_above(model, X, k, thresholds, **options)
-    rows = zip(labels.tolist(), scores.tolist(), strict=True)
-    return [[(names[label_id], score) for label_id, score in zip(*row, strict=True) if label_id >= 0] for row in rows]
+    return name_best(model.vocabulary_, *rank_above(model, X, k, thresholds, **options)[:2])
 
 
 def _select_regions(source: "Source", regions: Sequence[str]) -> "FixedRegionSource":
@@ -197,7 +189,7 @@ def _select_regions(source: "Source", regions: Sequence[str]) -> "FixedRegionSou
 
     if data_inputs.is_table(source) or source.modality != "pictures":
         content = data_inputs.name_content(source)
-        raise InputError(f"--region asks about places in pictures, and this input is {content}; leave --region out")
+        raise InputError(f"--region is for pictures, and this input is {content}; leave --region out")
     return FixedRegionSource.from_texts(source, regions)
 
 

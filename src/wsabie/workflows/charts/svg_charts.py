@@ -9,6 +9,7 @@ description in words.
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import ClassVar, NamedTuple
 
 WIDTH, HEIGHT = 360, 236
@@ -289,13 +290,8 @@ def split_at_gaps(points: Sequence[Point | None]) -> list[list[Point]]:
     >>> split_at_gaps([(0, 1), None, (2, 3), (4, 5)])
     [[(0, 1)], [(2, 3), (4, 5)]]
     """
-    stretches: list[list[Point]] = [[]]
-    for point in points:
-        if point is None:
-            stretches.append([])
-        else:
-            stretches[-1].append(point)
-    return [stretch for stretch in stretches if stretch]
+    stretches = groupby(points, lambda point: point is not None)
+    return [[point for point in stretch if point] for is_line, stretch in stretches if is_line]
 
 
 def space_markers(points: Sequence[Point | None], gap: float = 11.0) -> list[Point]:

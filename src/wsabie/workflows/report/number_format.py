@@ -6,7 +6,11 @@ from collections.abc import Sequence
 EXPLANATIONS = {
     "MAP": "mean average precision: 1 when every true label stands before every other label",
     "AUC": "how often a true label stands before another label; 0.5 is chance",
-    "MRR": "1 / place of the first true label, on average",
+    "MRR": "1 / rank of the first true label, on average",
+    "p@1": "share of first suggestions that are right",
+    "p": "share of the first {k} suggestions that are right",
+    "psib": "share of the first {k} suggestions that are right or siblings of a right one",
+    "recall": "share of the true labels that are among the first {k} suggestions",
 }
 
 
@@ -19,15 +23,7 @@ def explain_metric(metric: str) -> str:
     'share of the first 10 suggestions that are right'
     """
     kind, _, k = metric.partition("@")
-    if kind == "p" and k == "1":
-        return "share of first suggestions that are right"
-    if kind == "p":
-        return f"share of the first {k} suggestions that are right"
-    if kind == "psib":
-        return f"share of the first {k} suggestions that are right or siblings of a right one"
-    if kind == "recall":
-        return f"share of the true labels that are among the first {k} suggestions"
-    return EXPLANATIONS.get(metric, metric)
+    return EXPLANATIONS.get(metric, EXPLANATIONS.get(kind, metric)).format(k=k)
 
 
 def format_metric(value: float, digits: int = 3) -> str:

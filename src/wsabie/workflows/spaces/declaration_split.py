@@ -16,14 +16,8 @@ from wsabie.io.space_declaration import ENDING, FITTED_CANDIDATES, SpaceDeclarat
 from wsabie.models.entity_space.relations import Relation
 from wsabie.storage.atomic_files import create_draft_folder, explain_read_errors, explain_write_errors, write_text
 from wsabie.storage.rejects import Rejects
+from wsabie.workflows.spaces import relation_holdout
 from wsabie.workflows.spaces.declared_data import IdPairs
-from wsabie.workflows.spaces.relation_holdout import (
-    SplitPlan,
-    collect_known_ids,
-    plan_three_way_split,
-    select_pairs,
-    split_three_ways,
-)
 
 SIDES = ("train", "valid", "test")
 WRITTEN_BY = "# Written by `wsabie split`"
@@ -98,9 +92,9 @@ def split_declaration(
     InputError
         Data that cannot be used, a side that stays empty, or an id that a list cannot hold.
     """
-    plan = plan_three_way_split(declared, valid, test, seed, rejects)
-    split = split_three_ways(declared, plan)
-    training_ids = collect_known_ids(
+    plan = relation_holdout.plan_three_way_split(declared, valid, test, seed, rejects)
+    split = relation_holdout.split_three_ways(declared, plan)
+    training_ids = relation_holdout.collect_known_ids(
         (relation.query_kind, relation.target_kind, _list_pairs(relation)) for relation in split.training
     )
     training_ids |= {name: {rows.ids[i] for i in plan.sides[name].train} for name, rows in plan.data.rows.items()}
@@ -129,14 +123,16 @@ def split_declaration(
     return DeclarationSplitSummary([folder / f"{side}{ENDING}" for side in sides], entities, pairs)
 
 
-def _drop_unknown_ids(relation: Relation, training_ids: Mapping[str, set[str]], plan: SplitPlan) -> Relation:
+def _drop_unknown_ids(
+    relation: Relation, training_ids: Mapping[str, set[str]], plan: relation_holdout.SplitPlan
+) -> Relation:
     """Drop pairs of ids that only validation knows; queries and targets with data may be of the test."""
     if not isinstance(relation.pairs, list):
         return relation
     query, target = relation.query_kind, relation.target_kind
     free_ends = {end: training_ids.get(kind, set()) for end, kind in enumerate((query, target))
                  if kind not in plan.sides or (end and kind == query)}  # fmt: skip
-    return replace(relation, pairs=select_pairs(relation.pairs, free_ends))
+    return replace(relation, pairs=relation_holdout.select_pairs(relation.pairs, free_ends))
 
 
 def _list_pairs(relation: Relation) -> IdPairs:
@@ -145,7 +141,7 @@ def _list_pairs(relation: Relation) -> IdPairs:
 
 
 def _write_side(
-    folder: Path, side: str, declared: SpaceDeclaration, relations: list[Relation], plan: SplitPlan
+    folder: Path, side: str, declared: SpaceDeclaration, relations: list[Relation], plan: relation_holdout.SplitPlan
 ) -> None:
     """Write the lists of a side, and the declaration that names them."""
     tables, pairs = read_toml_tables(declared.path), {relation.name: relation for relation in relations}

@@ -28,23 +28,9 @@ from wsabie.models.entity_space.space_annotator import SpaceAnnotator
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.vocabulary.concept_hierarchy import Hierarchy
 from wsabie.workflows.model_training import SavedModel
-from wsabie.workflows.spaces.declared_data import (
-    DeclaredData,
-    EntityFeatureExtractor,
-    collect_declared_data,
-    open_declared_data,
-    select_relations,
-)
+from wsabie.workflows.spaces import declared_data
 from wsabie.workflows.spaces.relation_holdout import RelationHoldout, build_entity_kind, build_relation, split_relations
-from wsabie.workflows.tune import search_spaces
-from wsabie.workflows.tune.model_tuning import (
-    EpochCallback,
-    TrialTask,
-    TuningPlan,
-    TuningResult,
-    collect_tuning_facts,
-    run_trial_search,
-)
+from wsabie.workflows.tune import model_tuning, search_spaces
 from wsabie.workflows.tune.trial_study import open_study
 from wsabie.workflows.work_folder import find_work_folder, hold_work_folder
 
@@ -98,10 +84,10 @@ def train_space(
         Data that cannot be used, what `Space.fit` refuses, or another process that trains this space.
     """
     declared, seed = recipe.declared, recipe.space.seed
-    relations = select_relations(declared, recipe.only)
+    relations = declared_data.select_relations(declared, recipe.only)
     with hold_work_folder(recipe.work, resume=recipe.resume):
-        extractor = EntityFeatureExtractor(seed, context, recipe.work)
-        data = collect_declared_data(declared, relations, extractor.extract_kind, context.rejects)
+        extractor = declared_data.EntityFeatureExtractor(seed, context, recipe.work)
+        data = declared_data.collect_declared_data(declared, relations, extractor.extract_kind, context.rejects)
         split = split_relations(declared, relations, data, recipe.holdout_share, seed).with_numbered_pairs()
         rows, pair_marks = data.rows, data.pair_marks
         del data  # its pairs by name may take more memory than the space
@@ -123,7 +109,7 @@ def save_space(
     rows: Mapping[str, FeatureTable],
     pair_marks: Mapping[str, int],
     split: RelationHoldout,
-    extractor: EntityFeatureExtractor,
+    extractor: declared_data.EntityFeatureExtractor,
     **facts: JsonObject,
 ) -> JsonObject:
     """Save the fitted space, and return the facts of its training, to which `facts` are added.
@@ -132,7 +118,9 @@ def save_space(
     """
     all_facts = {
         "source": format_path(recipe.declared.path),
-        "declaration": compute_declaration_digest(recipe.declared, select_relations(recipe.declared, recipe.only)),
+        "declaration": compute_declaration_digest(
+            recipe.declared, declared_data.select_relations(recipe.declared, recipe.only)
+        ),
         "pairs": {relation.name: relation.n_pairs for relation in split.training},
         "held_out_pairs": {relation.name: relation.n_pairs for relation in split.holdout},
         "fingerprints": extractor.fingerprints,
@@ -173,7 +161,7 @@ def evaluate_space(
         return annotator.rows(kind.name, source, **context._asdict()).rows
 
     relations = marks.select_learned(declared)
-    data = collect_declared_data(declared, relations, rows_of, context.rejects)
+    data = declared_data.collect_declared_data(declared, relations, rows_of, context.rejects)
     evaluation_relations = marks.build_relations(declared, relations, data)
     for relation in evaluation_relations:
         _warn_of_unknown_pairs(relation, annotator.space)
@@ -226,7 +214,7 @@ class TrainingMarks:
             raise InputError(f"{kind.data} is what the space was trained on; give other data, or add --allow-overlap")
 
     def build_relations(
-        self, declared: SpaceDeclaration, relations: list[RelationDeclaration], data: DeclaredData
+        self, declared: SpaceDeclaration, relations: list[RelationDeclaration], data: declared_data.DeclaredData
     ) -> list[Relation]:
         """Build the relations of a declaration for evaluation.
 
@@ -310,7 +298,7 @@ def _resolve_auto(shape: TrainingShape, parameters: search_spaces.ParameterValue
     return {"learning_rate": default_learning_rate(shape), "epochs": default_epochs(shape), "max_norm": MAX_NORM}
 
 
-def tune_space(plan: TuningPlan, recipe: SpaceRecipe, context: WorkContext) -> TuningResult:
+def tune_space(plan: model_tuning.TuningPlan, recipe: SpaceRecipe, context: WorkContext) -> model_tuning.TuningResult:
     """Search, train the best setting again and save it; an interrupted search continues.
 
     Parameters
@@ -329,13 +317,13 @@ def tune_space(plan: TuningPlan, recipe: SpaceRecipe, context: WorkContext) -> T
         or no trial finished.
     """
     declared, seed, folder = recipe.declared, recipe.space.seed, recipe.model.parent
-    relations = select_relations(declared, recipe.only)
-    outlines = open_declared_data(declared, relations, context.rejects)
+    relations = declared_data.select_relations(declared, recipe.only)
+    outlines = declared_data.open_declared_data(declared, relations, context.rejects)
     fingerprints = {name: compute_fingerprint_or_none(source) for name, source in outlines.sources.items()}
     others = {"kinds or relations": compute_declaration_digest(declared, declared.relations)}
     identity = plan.identity([fingerprints, outlines.pair_marks], seed, recipe.holdout_share, **others)
     with open_study(folder / "trials.jsonl", identity) as study:
-        extractor = EntityFeatureExtractor(seed, context, recipe.work)
+        extractor = declared_data.EntityFeatureExtractor(seed, context, recipe.work)
         data = extractor.extract(declared, outlines)
         split = split_relations(declared, relations, data, recipe.holdout_share, seed)
         if not split.holdout:
@@ -343,15 +331,21 @@ def tune_space(plan: TuningPlan, recipe: SpaceRecipe, context: WorkContext) -> T
         n_pairs = prepare_relation_data(split.training).n_pairs
         shape = TrainingShape(n_pairs, n_pairs, 2**31 - 1)
 
-        def fit(parameters: JsonObject, on_epoch: EpochCallback | None, progress: Progress = SILENT) -> Space:
+        def fit(
+            parameters: JsonObject, on_epoch: model_tuning.EpochCallback | None, progress: Progress = SILENT
+        ) -> Space:
             space: Space = plan.search.kind.build(**parameters, seed=seed, threads=recipe.space.threads)
             return space.fit(
                 split.training, validation=split.holdout, stop_on=recipe.stop_on, progress=progress, on_epoch=on_epoch
             )
 
-        best = run_trial_search(study, TrialTask(fit, None, seed, shape, plan), folder, context)
+        best = model_tuning.run_trial_search(
+            study, model_tuning.TrialTask(fit, None, seed, shape, plan), folder, context
+        )
         recipe = replace(recipe, space=fit(best.parameters, None, context.progress))
-        tuning_facts = collect_tuning_facts(best, study.trials, plan)
+        tuning_facts = model_tuning.collect_tuning_facts(best, study.trials, plan)
         facts = save_space(recipe, data.rows, data.pair_marks, split, extractor, tuning=tuning_facts)
     fingerprint_text = ", ".join(f"{name} {mark}" for name, mark in fingerprints.items())
-    return TuningResult(plan, shape, study.trials, best, {**facts, "fingerprint": fingerprint_text}, None, None)
+    return model_tuning.TuningResult(
+        plan, shape, study.trials, best, {**facts, "fingerprint": fingerprint_text}, None, None
+    )
