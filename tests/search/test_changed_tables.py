@@ -89,7 +89,7 @@ def test_what_is_gone_has_not_come(table_and_index: tuple[Any, ApproximateIndex]
     removed_ids = np.sort(np.append(new[:3], places[places >= 0][:3000]))
     exact = ExactIndex(now, removed=removed_ids)
     moved = index.rebase(exact, np.where(np.isin(places, removed_ids), -1, places))
-    np.testing.assert_array_equal(moved._tail, new[3:])
+    np.testing.assert_array_equal(moved._uncoded_labels, new[3:])
     with mock.patch.object(moved._codes, "search", wraps=moved._codes.search) as search_spy:
         result = moved.top_k(now[removed_ids[:20]], 5)
     assert search_spy.called

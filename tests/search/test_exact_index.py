@@ -53,7 +53,9 @@ def test_equals_the_slow_twin_with_ties_exclusions_and_candidates(
         scores[:, np.setdiff1d(np.arange(n_labels), candidates_)] = -np.inf
     expected_ids, expected = select_topk(scores, k)
     options = {"bias": bias, "exclude": exclude, "candidates": candidates_, "block_rows": block_rows, "threads": 3}
-    with mock.patch.multiple(exact_index, _LARGE=0 if parted else exact_index._LARGE, _GATHERED=gathered):
+    with mock.patch.multiple(
+        exact_index, _MIN_PARALLEL_BYTES=0 if parted else exact_index._MIN_PARALLEL_BYTES, _GATHER_COST=gathered
+    ):
         ids, best_scores = find_top_k(queries, table, k, **options)
     np.testing.assert_array_equal(ids, expected_ids)
     np.testing.assert_array_equal(best_scores, expected)
@@ -89,7 +91,7 @@ def test_small_tiles_and_threads_change_nothing(monkeypatch):
 def test_a_large_table_is_scanned_by_parts_with_the_same_result(monkeypatch, similarity, width, n_queries):
     table = np.repeat(points(200, 20, 1), 4, axis=0).astype(width)  # each four times: many tie
     expected = find_top_k(points(n_queries, 20, 0), table, 9, similarity=similarity, threads=1)
-    monkeypatch.setattr(exact_index, "_LARGE", 0)
+    monkeypatch.setattr(exact_index, "_MIN_PARALLEL_BYTES", 0)
     spans = []
     monkeypatch.setattr(
         exact_index, "run_in_threads", lambda work, items, n: spans.append(n) or run_in_threads(work, items, n)
@@ -235,7 +237,7 @@ def test_memory_does_not_grow_with_queries_times_labels():
 
 @pytest.mark.parametrize("gathered", [0, 8])
 def test_memory_does_not_grow_with_candidates_times_dimensions(monkeypatch, gathered):
-    monkeypatch.setattr(exact_index, "_GATHERED", gathered)
+    monkeypatch.setattr(exact_index, "_GATHER_COST", gathered)
     queries, table = points(1, 200, 0), points(50_000, 200, 1)
     index, most = ExactIndex(table), np.arange(1, 50_000)
     index.top_k(queries, 10, candidates=most)

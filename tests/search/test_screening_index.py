@@ -99,7 +99,7 @@ def test_ties_filters_and_hidden_labels(
     chosen_ids = None if share is None else np.flatnonzero(rng.random(size) < share)
     options: Any = {"exclude": hidden, "candidates": chosen_ids, "threads": 3}
     with (
-        mock.patch.object(screening_index, "_LARGE", 0 if pieces else screening_index._LARGE),
+        mock.patch.object(screening_index, "_MIN_PARALLEL_BYTES", 0 if pieces else screening_index._MIN_PARALLEL_BYTES),
         mock.patch.object(index, "_screen_candidates", wraps=index._screen_candidates) as screen_spy,
     ):
         assert_same_arrays(index.top_k(queries, k, **options), exact.top_k(queries, k, **options))
@@ -115,7 +115,7 @@ def test_threads_blocks_and_companions_change_nothing(rows: int, monkeypatch: py
     best = exact.top_k(queries, 5)[0]
     hidden = csr_matrix((np.ones(best.size), (np.repeat(range(rows), 5), best.ravel())), (rows, N))
     true, visible = exact.top_k(queries, 10), exact.top_k(queries, 10, exclude=hidden)
-    monkeypatch.setattr(screening_index, "_LARGE", 0)
+    monkeypatch.setattr(screening_index, "_MIN_PARALLEL_BYTES", 0)
     for threads, block in ((1, 1024), (2, 1024), (3, 7), (40, 1)):
         monkeypatch.setattr(screening_index, "BLOCK_ROWS", block)
         assert_same_arrays(index.top_k(queries, 10, threads=threads), true)
@@ -130,7 +130,7 @@ def test_rows_that_hide_much_or_want_much_go_by_what_memory_there_is(monkeypatch
     sizes = []
 
     def record_sizes(codes: Any, batch: Any, k: int, n_spans: int) -> Any:
-        sizes.append(len(batch.words) * screening_index._room(k))
+        sizes.append(len(batch.words) * screening_index._compute_room(k))
         return ScreeningIndex._screen_candidates(index, codes, batch, k, n_spans)
 
     with mock.patch.object(index, "_screen_candidates", record_sizes):

@@ -4,10 +4,10 @@ import atexit
 import gc
 
 _SELDOM = 50_000
-"""New objects between looks for cycles; Python's own 700 has it look through all modules again and again."""
+"""Allocations between two collections; Python's default of 700 traverses all modules again and again."""
 
 
 def collect_seldom() -> None:
-    """Collect seldom from now on, and not at the end; before imports, it makes them a quarter quicker."""
+    """Collect rarely from now on, and not at exit; called before imports, it makes them a quarter faster."""
     gc.set_threshold(_SELDOM)
-    atexit.register(gc.freeze)  # a process that ends looks through nothing once more
+    atexit.register(gc.freeze)  # no collection at exit

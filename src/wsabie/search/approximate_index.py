@@ -197,7 +197,7 @@ class NearestLift(NamedTuple):
     biased: bool
     length: float  # of all lifted labels; 0: not lifted
 
-    def labels(self, rows: Array, bias: Float32 | None) -> Float32:
+    def lift_labels(self, rows: Array, bias: Float32 | None) -> Float32:
         """Lift labels from (n, dim) to (n, lifted dim)."""
         rows = rows.astype(np.float32)
         if self.similarity == "cosine":
@@ -211,9 +211,9 @@ class NearestLift(NamedTuple):
             columns.append(np.zeros((len(rows), 1), np.float32))
         return np.ascontiguousarray(np.hstack(columns), np.float32)
 
-    def queries(self, queries: Float32) -> Float32:
+    def lift_queries(self, queries: Float32) -> Float32:
         n, dim = queries.shape
-        lifted = np.zeros((n, self.dim(dim)), np.float32)
+        lifted = np.zeros((n, self.compute_dim(dim)), np.float32)
         lifted[:, :dim] = queries
         if self.similarity == "cosine":
             lifted /= _compute_lengths(lifted)
@@ -223,7 +223,7 @@ class NearestLift(NamedTuple):
             lifted *= self.length / _compute_lengths(lifted)
         return lifted
 
-    def dim(self, dim: int) -> int:
+    def compute_dim(self, dim: int) -> int:
         width = dim + self.biased + bool(self.length)
         return width + width % 2
 
@@ -255,8 +255,8 @@ class ApproximateIndex(label_index.LabelSearchIndex):
         super().__init__(exact, codes.efforts[-1])
         self.kind: CodesKind = codes.kind
         self._codes, self._lift = codes, lift
-        self._places: Int64 | None = None  # table rows of the codes, -1: removed; None: the same
-        self._tail: Int64 = np.empty(0, np.int64)  # labels newer than the codes
+        self._rows: Int64 | None = None  # table rows of the codes, -1: removed; None: the same
+        self._uncoded_labels: Int64 = np.empty(0, np.int64)  # labels newer than the codes
         self.shortlist = _SHORTLISTS[0]
 
     @classmethod
@@ -298,16 +298,18 @@ class ApproximateIndex(label_index.LabelSearchIndex):
         rng, lift, label_ids = np.random.default_rng(seed), _build_lift(exact, kind), exact.list_remaining()
         test_queries, description = label_index.sample_queries(exact, queries, rng, recall)
         codes = FaissCodes.train(
-            lambda numbers: lift.labels(table[label_ids[numbers]], None if bias is None else bias[label_ids[numbers]]),
+            lambda numbers: lift.lift_labels(
+                table[label_ids[numbers]], None if bias is None else bias[label_ids[numbers]]
+            ),
             len(label_ids),
-            lift.dim(table.shape[1]),
+            lift.compute_dim(table.shape[1]),
             kind=kind,
             products=_uses_products(exact, kind),
             seed=seed,
             threads=threads,
         )
         index = cls(exact, codes, lift)
-        index._places = label_ids if len(exact.removed) else None
+        index._rows = label_ids if len(exact.removed) else None
         index.queries = description
         index.n_bytes = codes.to_bytes().nbytes
         efforts = codes.efforts
@@ -319,21 +321,21 @@ class ApproximateIndex(label_index.LabelSearchIndex):
         n, n_codes = len(self.exact.table), self.shortlist * request.k + request.n_hidden
         narrow = NARROW_GRAPH if self.kind == "hnsw" else label_index.NARROW
         is_narrow = request.n_candidates < narrow * n or n_codes > label_index.NARROW * request.n_candidates
-        return is_narrow or len(self._tail) > label_index.NARROW * n
+        return is_narrow or len(self._uncoded_labels) > label_index.NARROW * n
 
     def _search(self, request: label_index.SearchRequest) -> tuple[Int64, Float32]:
-        k, threads, tail = request.k, request.threads, self._tail
+        k, threads, uncoded = request.k, request.threads, self._uncoded_labels
         effort = -(-self.effort * len(self.exact.table) // request.n_candidates)
-        lifted, codes = self._lift.queries(request.points), self._map_to_codes(request.candidate_ids)
+        lifted, codes = self._lift.lift_queries(request.points), self._map_to_codes(request.candidate_ids)
         ids = self._codes.search(lifted, self.shortlist * k + request.n_hidden, effort, codes, threads)
-        if self._places is not None:
-            ids = np.where(ids >= 0, self._places[ids], -1)
-        if request.candidate_ids is not None and len(tail):
-            tail = np.intersect1d(tail, request.candidate_ids, assume_unique=True)
-        if len(tail):
-            n_tail = min(len(tail), k + request.n_hidden)
-            tail_ids, _ = self.exact.top_k(request.queries, n_tail, candidates=tail, threads=threads)
-            ids = np.hstack([ids, tail_ids])
+        if self._rows is not None:
+            ids = np.where(ids >= 0, self._rows[ids], -1)
+        if request.candidate_ids is not None and len(uncoded):
+            uncoded = np.intersect1d(uncoded, request.candidate_ids, assume_unique=True)
+        if len(uncoded):
+            n_uncoded = min(len(uncoded), k + request.n_hidden)
+            uncoded_ids, _ = self.exact.top_k(request.queries, n_uncoded, candidates=uncoded, threads=threads)
+            ids = np.hstack([ids, uncoded_ids])
         if request.hidden is not None:
             label_index.mask_hidden(ids, request.hidden)
         return self.exact.rescore(request.queries, ids, k)
@@ -349,15 +351,15 @@ class ApproximateIndex(label_index.LabelSearchIndex):
             Row of each coded vector in the new table; -1: removed or changed.
         """
         moved = copy(self)
-        moved.exact, moved._places = exact, places
+        moved.exact, moved._rows = exact, places
         is_coded = np.zeros(len(exact.table), bool)
         is_coded[exact.removed] = is_coded[places[places >= 0]] = True
-        moved._tail = np.flatnonzero(~is_coded)
+        moved._uncoded_labels = np.flatnonzero(~is_coded)
         return moved
 
     def follow_changes(self, exact: ExactIndex, changed: Int64) -> Self | None:
         """Return the index for changed labels, which are scored one by one; None above a fiftieth of all."""
-        n, places = len(exact.table), self._places
+        n, places = len(exact.table), self._rows
         places = np.arange(n) if places is None else places.copy()
         places[np.isin(places, changed)] = -1
         same_space = self.exact.centre is None is exact.centre and (self.exact.bias is None) == (exact.bias is None)
@@ -366,7 +368,7 @@ class ApproximateIndex(label_index.LabelSearchIndex):
     def to_parts(self) -> ModelState:
         """Return the state to save: the codes, the fingerprint of their table, and the rows that have one."""
         config = self.to_config() | {"length": self._lift.length, "shortlist": self.shortlist}
-        places = {} if self._places is None else {"places": self._places}
+        places = {} if self._rows is None else {"places": self._rows}
         return ModelState(self.folder_kind, config, {"codes": self._codes.to_bytes(), **places})
 
     @classmethod
@@ -394,7 +396,7 @@ class ApproximateIndex(label_index.LabelSearchIndex):
         lift = NearestLift(exact.similarity, exact.bias is not None, float(config["length"]))
         content = check_array(parts.tensors, "codes", "uint8", (None,))
         n = n or len(exact.table if places is None else places)
-        codes = FaissCodes.from_bytes(content, config["kind"], n, lift.dim(exact.table.shape[1]))
+        codes = FaissCodes.from_bytes(content, config["kind"], n, lift.compute_dim(exact.table.shape[1]))
         index = cls(exact, codes, lift)
         index.restore_config(config)
         index.shortlist, index.n_bytes = int(config["shortlist"]), content.nbytes
@@ -402,11 +404,11 @@ class ApproximateIndex(label_index.LabelSearchIndex):
 
     def _map_to_codes(self, candidate_ids: Int64 | None) -> Int64 | None:
         """Return the candidates as the codes number them."""
-        if candidate_ids is None or self._places is None:
+        if candidate_ids is None or self._rows is None:
             return candidate_ids
         is_candidate = np.zeros(len(self.exact.table) + 1, bool)
         is_candidate[candidate_ids] = True
-        return np.flatnonzero(is_candidate[self._places])  # -1 is the last, which is never wanted
+        return np.flatnonzero(is_candidate[self._rows])  # -1 is the last, which is never wanted
 
 
 def _uses_products(exact: ExactIndex, kind: CodesKind) -> bool:
@@ -420,7 +422,7 @@ def _build_lift(exact: ExactIndex, kind: CodesKind) -> NearestLift:
         return plain
     longest = 0.0
     for part in iterate_slices(len(exact.table), _ROWS):
-        lifted = plain.labels(exact.table[part], None if exact.bias is None else exact.bias[part])
+        lifted = plain.lift_labels(exact.table[part], None if exact.bias is None else exact.bias[part])
         longest = max(longest, float(np.einsum("ij,ij->i", lifted, lifted).max(initial=0)))
     return plain._replace(length=float(np.sqrt(longest)) or 1.0)
 

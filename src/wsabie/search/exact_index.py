@@ -37,23 +37,23 @@ _CELLS = 2**19
 
 2 MiB: large enough for few products, small enough to be scanned in cache."""
 
-_LARGEST = float(np.finfo(np.float32).max)
+_MAX_FLOAT = float(np.finfo(np.float32).max)
 
-_FEW = 16
+_MAX_KERNEL_QUERIES = 16
 """Queries, but for a single one, up to which a kernel beats a matrix product."""
 
-_LARGE = 64 << 20
+_MIN_PARALLEL_BYTES = 64 << 20
 """Bytes of a table times queries from which on several threads scan it; starting them takes about .3 ms."""
 
 _ROWS_PER_THREAD = 32
 """Queries at least for each thread; starting one for fewer costs more than the search."""
 
-_GATHERED = 8
+_GATHER_COST = 8
 """Queries whose products with a label take as long as copying its vector from a table in cache.
 
 Copying from a table outside the cache takes three times as long."""
 
-_SPARE = 2
+_EXTRA_CANDIDATES = 2
 """Candidates beyond k, so that rounding seldom leaves a doubt."""
 
 
@@ -182,7 +182,7 @@ class ExactIndex:
     def _split_candidates(self, candidate_ids: Int64 | None, n_queries: int) -> tuple[Int64 | None, Bool | None]:
         """Return candidates whose vectors are worth copying, or else a mask of the labels to leave out."""
         n = len(self.table)
-        if candidate_ids is None or len(candidate_ids) * (n_queries + _GATHERED) < n * (n_queries + 1):
+        if candidate_ids is None or len(candidate_ids) * (n_queries + _GATHER_COST) < n * (n_queries + 1):
             return candidate_ids, None
         is_excluded = np.ones(n, bool)
         is_excluded[candidate_ids] = False
@@ -213,7 +213,7 @@ class ExactIndex:
             )
         points = rows if self.centre is None else rows - self.centre
         norm2: Float64 = np.einsum("ij,ij->i", points, points, dtype=np.float64)
-        is_finite = norm2 <= _LARGEST
+        is_finite = norm2 <= _MAX_FLOAT
         if not is_finite.all():
             raise InputError(
                 f"query {is_finite.argmin()} holds a value that is not finite, or is too long for float32; drop it"
@@ -249,11 +249,11 @@ class ExactIndex:
     def _search_block(self, block: _QueryBlock, k: int) -> tuple[Int64, Float32]:
         """Return ids and scores of the k best of each query, or of all candidates where there are fewer."""
         n_candidates = len(self.table) if block.candidates is None else len(block.candidates)
-        edges = np.linspace(0, n_candidates, self._spans(block, n_candidates) + 1).astype(int).tolist()
-        heaps = [topk.allocate_heap(len(block.points), min(k + _SPARE, n_candidates)) for _ in edges[1:]]
+        edges = np.linspace(0, n_candidates, self._count_spans(block, n_candidates) + 1).astype(int).tolist()
+        heaps = [topk.allocate_heap(len(block.points), min(k + _EXTRA_CANDIDATES, n_candidates)) for _ in edges[1:]]
 
         def scan(span: int) -> None:
-            for first, tile in self._tiles(block, edges[span], edges[span + 1]):
+            for first, tile in self._iterate_tiles(block, edges[span], edges[span + 1]):
                 if topk.scan_topk(tile, first, heaps[span], 0, len(tile)):
                     raise InputError("a score is NaN; the model has diverged, so train it again")
 
@@ -262,19 +262,19 @@ class ExactIndex:
         ids, scores = self.rescore(block.queries, _map_to_labels(block.candidates, ids), k)
         if heaps[0].scores.shape[1] < n_candidates:
             worst = np.max([heap.scores[:, 0] for heap in heaps], axis=0)  # of a heap that is not full, -inf
-            reach = self._reach(block.norm2, scores[:, -1])
+            reach = self._compute_reach(block.norm2, scores[:, -1])
             in_doubt = (worst > reach) & np.isfinite(worst)
             for i in np.flatnonzero(in_doubt) if in_doubt.any() else ():
-                within = self._find_within(block.row(int(i)), reach[i])
+                within = self._find_above(block.row(int(i)), reach[i])
                 ids[i], scores[i] = (result[0] for result in self.rescore(block.queries[i : i + 1], within, k))
         return ids, scores
 
-    def _spans(self, block: _QueryBlock, n_candidates: int) -> int:
+    def _count_spans(self, block: _QueryBlock, n_candidates: int) -> int:
         """Count the parts of the table to scan in threads; BLAS has threads of its own."""
         n_bytes = len(block.points) * n_candidates * self.table.shape[1] * self.table.itemsize
-        return block.threads if n_bytes >= _LARGE and not self._uses_blas(len(block.points)) else 1
+        return block.threads if n_bytes >= _MIN_PARALLEL_BYTES and not self._uses_blas(len(block.points)) else 1
 
-    def _tiles(self, block: _QueryBlock, lo: int, hi: int) -> Iterator[tuple[int, Float32]]:
+    def _iterate_tiles(self, block: _QueryBlock, lo: int, hi: int) -> Iterator[tuple[int, Float32]]:
         """Yield tiles of quick scores from left to right; each overwrites the last."""
         queries, candidate_ids = self.product_queries(block.points), block.candidates
         # Candidates are gathered, so that their vectors take memory too.
@@ -296,7 +296,7 @@ class ExactIndex:
             yield first, tile
 
     def _uses_blas(self, n_queries: int) -> bool:
-        return n_queries > _FEW or (n_queries == 1 and self.table.dtype == np.float32)
+        return n_queries > _MAX_KERNEL_QUERIES or (n_queries == 1 and self.table.dtype == np.float32)
 
     def _compute_quick_scores(self, queries: Float32, labels: slice | Int64, out: Float32) -> None:
         """Write the quick scores of `labels`, a slice or ids; distances without bias are only ordered."""
@@ -328,7 +328,7 @@ class ExactIndex:
             scores *= self._scale[ids] / np.maximum(np.linalg.norm(queries, axis=1, keepdims=True), SHORTEST)
         return scores if self.bias is None else scores + self.bias[ids]
 
-    def _reach(self, norm2: Float64, last: Float32) -> Float64:
+    def _compute_reach(self, norm2: Float64, last: Float32) -> Float64:
         """Return the quick score above which a label may rank before one with the exact score `last`."""
         bottom = last.astype(np.float64)
         if self._by_distance:  # the quick score is (|q|^2 - distance^2) / 2
@@ -357,10 +357,10 @@ class ExactIndex:
                 slack = np.sqrt(slack) + shift
         return slack
 
-    def _find_within(self, block: _QueryBlock, reach: float) -> Int64:
+    def _find_above(self, block: _QueryBlock, reach: float) -> Int64:
         """Return all labels, (1, n), whose quick score for a single query lies above `reach`."""
         n_candidates = len(self.table) if block.candidates is None else len(block.candidates)
-        parts = [first + np.flatnonzero(tile[0] > reach) for first, tile in self._tiles(block, 0, n_candidates)]
+        parts = [first + np.flatnonzero(tile[0] > reach) for first, tile in self._iterate_tiles(block, 0, n_candidates)]
         return _map_to_labels(block.candidates, np.concatenate(parts))[None, :]
 
 

@@ -37,8 +37,8 @@ class LabelPairIndex:
         Label vectors. Not copied when its rows are contiguous.
     weight : float
         Weight of the edge between two labels, any sign; 0 leaves it out.
-    known : (m, 2) int array or None
-        Pairs that are known to be related.
+    related_pairs : (m, 2) int array or None
+        Pairs of related labels.
     offset : float
         Added last to the score of a related pair; weight 0 and offset 100 give the "IO" models of Mesnil et al. 2014,
         section 6.4.
@@ -86,7 +86,7 @@ class LabelPairIndex:
         self._largest = float(norm2.max())
         self._numbers = np.arange(self.n_labels)
         self._related_codes = (
-            np.empty(0, np.int64) if related_pairs is None else self._encode_pairs(related_pairs, "the known pairs")
+            np.empty(0, np.int64) if related_pairs is None else self._encode_pairs(related_pairs, "the related pairs")
         )
         self._offset, self._same = np.float32(offset), same
         # A label paired with itself has the longest edge: scored first, it raises the bound early.

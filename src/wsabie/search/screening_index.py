@@ -23,10 +23,10 @@ from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import check_array
 
 _ROWS = 1 << 14
-_STEPS = 127
-_MIDDLE = 128  # what stands for 0 among codes without a sign
-_SMALLEST = float(np.finfo(np.float32).tiny)
-_UP = 1 + 1e-6  # more than float32 rounds down
+_MAX_CODE = 127
+_ZERO_POINT = 128  # what stands for 0 among codes without a sign
+_TINY = float(np.finfo(np.float32).tiny)
+_ROUNDING_FACTOR = 1 + 1e-6  # more than float32 rounds down
 
 
 def encode_byte_rows(rows: Callable[[slice], Float32], offsets: Float32, dim: int) -> topk.ByteCodes:
@@ -39,8 +39,8 @@ def encode_byte_rows(rows: Callable[[slice], Float32], offsets: Float32, dim: in
         vectors = rows(part)
         blocks = slice(part.start // LABELS, -(-part.stop // LABELS))
         signed, scale, residual_norms = _quantise(vectors)
-        filled = np.full(((blocks.stop - blocks.start) * LABELS, 4 * n_words), _MIDDLE, np.uint8)
-        filled[: len(vectors), :dim] = signed + _MIDDLE
+        filled = np.full(((blocks.stop - blocks.start) * LABELS, 4 * n_words), _ZERO_POINT, np.uint8)
+        filled[: len(vectors), :dim] = signed + _ZERO_POINT
         by_label = filled.reshape(-1, LABELS, n_words, 4).view("<u4")[..., 0]
         words[blocks] = by_label.transpose(0, 2, 1)
         scales[blocks].reshape(-1)[: len(vectors)] = scale
@@ -64,7 +64,7 @@ def encode_byte_queries(points: Float32, slack: Float64) -> topk.ByteQueries:
     signed, scale, residual_norms = _quantise(points)
     filled = np.zeros((n, dim + -dim % 4), np.int8)
     filled[:, :dim] = signed
-    starts = -_MIDDLE * signed.sum(axis=1, dtype=np.int32)
+    starts = -_ZERO_POINT * signed.sum(axis=1, dtype=np.int32)
     lengths = np.sqrt(np.einsum("ij,ij->i", points, points, dtype=np.float64))
     return topk.ByteQueries(
         filled.view("<u4"), starts, scale, _round_up(lengths), _round_up(residual_norms), _round_up(slack)
@@ -73,35 +73,35 @@ def encode_byte_queries(points: Float32, slack: Float64) -> topk.ByteQueries:
 
 def _quantise(rows: Float32) -> tuple[Float32, Float32, Float64]:
     """Return integers -127 to 127 (n, dim), scales (n,), and the lengths (n,) of the residuals."""
-    scale = np.maximum(np.abs(rows).max(axis=1, initial=0) / np.float32(_STEPS), np.float32(_SMALLEST))
-    signed: Float32 = np.clip(np.rint(rows / scale[:, None]), -_STEPS, _STEPS)
+    scale = np.maximum(np.abs(rows).max(axis=1, initial=0) / np.float32(_MAX_CODE), np.float32(_TINY))
+    signed: Float32 = np.clip(np.rint(rows / scale[:, None]), -_MAX_CODE, _MAX_CODE)
     residuals = rows - signed * scale[:, None].astype(np.float64)
     return signed, scale, np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
 
 
 def _round_up(values: Float64) -> Float32:
-    return (values * _UP + _SMALLEST).astype(np.float32)
+    return (values * _ROUNDING_FACTOR + _TINY).astype(np.float32)
 
 
-_FEW = 8
+_MAX_SCREENED_ROWS = 8
 """Rows up to which screening beats BLAS on a processor that has no instruction for bytes."""
 
-_LARGE = 16 << 20
+_MIN_PARALLEL_BYTES = 16 << 20
 """Bytes of codes times rows from which on threads share the blocks of few rows."""
 
-_MANY = 64
+_MIN_PARALLEL_ROWS = 64
 """Rows from which on threads share the rows."""
 
 _RESCORED_AT_ONCE = 128
 """Rows whose candidates are scored from the table together."""
 
-_HIDDEN = 100
+_MAX_HIDDEN = 100
 """Hidden labels of a row above which the exact search, which can leave them out, is quicker."""
 
 _CELLS = 1 << 20
 """Candidates of all rows that a thread holds at once, 12 MiB."""
 
-_ROOM, _LEAST_ROOM = 8, 1024
+_ROOM_FACTOR, _MIN_ROOM = 8, 1024
 """Room for candidates: a multiple of k, and a minimum."""
 
 
@@ -165,11 +165,12 @@ class ScreeningIndex(label_index.LabelSearchIndex):
 
     def _is_exact_quicker(self, request: label_index.SearchRequest) -> bool:
         n_candidates, n_hidden = request.n_candidates, request.n_hidden
-        is_slow = len(request.queries) > _FEW and not has_byte_products()
+        is_slow = len(request.queries) > _MAX_SCREENED_ROWS and not has_byte_products()
         is_narrow = (
-            n_candidates < label_index.NARROW * len(self.exact.table) or _room(request.k + n_hidden) > n_candidates
+            n_candidates < label_index.NARROW * len(self.exact.table)
+            or _compute_room(request.k + n_hidden) > n_candidates
         )
-        return is_slow or is_narrow or n_hidden > _HIDDEN
+        return is_slow or is_narrow or n_hidden > _MAX_HIDDEN
 
     def _search(self, request: label_index.SearchRequest) -> tuple[Int64, Float32]:
         n, k, n_screened = len(request.queries), request.k, request.k + request.n_hidden
@@ -185,7 +186,7 @@ class ScreeningIndex(label_index.LabelSearchIndex):
                 label_index.mask_hidden(labels, request.hidden.part(rows.start, rows.stop))
             ids[rows], scores[rows] = self._rescore(request.queries[rows], labels, k)
 
-        step = max(1, min(BLOCK_ROWS, _CELLS // _room(n_screened), -(-n // n_threads)))
+        step = max(1, min(BLOCK_ROWS, _CELLS // _compute_room(n_screened), -(-n // n_threads)))
         run_in_threads(search, list(iterate_slices(n, step)), n_threads)
         return ids, scores
 
@@ -195,7 +196,7 @@ class ScreeningIndex(label_index.LabelSearchIndex):
 
     def _choose_threads(self, n: int, threads: int | None) -> tuple[int, int]:
         """Return the threads that share the rows, and the threads that share the label blocks of each."""
-        many, large = n >= _MANY, n * self._codes.words.nbytes >= _LARGE
+        many, large = n >= _MIN_PARALLEL_ROWS, n * self._codes.words.nbytes >= _MIN_PARALLEL_BYTES
         if not (many or large):
             return 1, 1  # without asking for the number of cores, which takes longer than a small search
         most = threads or count_available_cores()
@@ -216,7 +217,7 @@ class ScreeningIndex(label_index.LabelSearchIndex):
         """
         n, n_blocks = len(queries.words), len(codes.largest)
         edges = np.linspace(0, n_blocks, n_spans + 1).astype(int).tolist()
-        candidates = [topk.allocate_candidates(n, k, _room(k)) for _ in range(n_spans)]
+        candidates = [topk.allocate_candidates(n, k, _compute_room(k)) for _ in range(n_spans)]
 
         def screen(span: int) -> None:
             topk.screen_labels(
@@ -267,5 +268,5 @@ class ScreeningIndex(label_index.LabelSearchIndex):
         self.curve = [label_index.EffortPoint(self.effort, self.recall, mine)]
 
 
-def _room(k: int) -> int:
-    return _LEAST_ROOM + _ROOM * k
+def _compute_room(k: int) -> int:
+    return _MIN_ROOM + _ROOM_FACTOR * k

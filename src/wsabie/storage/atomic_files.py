@@ -19,8 +19,10 @@ from wsabie.core.folder_tree import remove_tree, walk_folder
 from wsabie.core.input_files import format_open_error
 
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{16}\.tmp", re.DOTALL)
-_ROOM = 233  # bytes of the 255 of a name: a draft's has 22 of its own
-_FIRST = "0" * 16  # token of a file's draft unless another process is writing one: what a kill left of it is found
+_MAX_STEM_BYTES = 233  # bytes of the 255 of a name: a draft's has 22 of its own
+_DEFAULT_TOKEN = (
+    "0" * 16
+)  # token of a file's draft unless another process is writing one: what a kill left of it is found
 
 
 class WriteError(InputError):
@@ -57,7 +59,7 @@ def replace_file(path: str | Path, token: str | None = None) -> Iterator[Path]:
     with explain_write_errors(path):
         if path.exists() and not path.is_file() and not path.is_dir():
             raise WriteError(f"cannot write {path}: it is a device or a pipe, and would be lost; name an ordinary file")
-        draft, lock = _new_draft(path, token=token or _FIRST)
+        draft, lock = _new_draft(path, token=token or _DEFAULT_TOKEN)
         try:
             yield draft
             _flush(draft)
@@ -95,7 +97,7 @@ def create_folder(path: str | Path) -> Iterator[Path]:
     _refuse_undecodable_name(path)
     with explain_write_errors(path), create_draft_folder(path) as draft:
         yield draft
-        for folder, _, files in walk_folder(draft, _raise):
+        for folder, _, files in walk_folder(draft, _raise_error):
             for file in (Path(folder, name) for name in files):
                 if not file.is_symlink():
                     _flush(file)
@@ -242,7 +244,7 @@ def remove_folder(folder: Path) -> None:
     remove_tree(folder)
 
 
-def _raise(error: OSError) -> None:
+def _raise_error(error: OSError) -> None:
     raise error
 
 
@@ -257,7 +259,11 @@ def _draft_name(path: Path, token: str | None = None) -> str:
 
 def _stem(path: Path) -> str:
     """Return the name of a file, cut so that a draft's name has room for it."""
-    return path.name if len(os.fsencode(path.name)) <= _ROOM else os.fsencode(path.name)[:_ROOM].decode(errors="ignore")
+    return (
+        path.name
+        if len(os.fsencode(path.name)) <= _MAX_STEM_BYTES
+        else os.fsencode(path.name)[:_MAX_STEM_BYTES].decode(errors="ignore")
+    )
 
 
 def _remove_abandoned(draft: Path) -> None:
@@ -307,7 +313,7 @@ def _new_draft(path: Path, *, folder: bool = False, token: str | None = None) ->
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         draft = path.parent / _draft_name(path, token)
-        if token == _FIRST:
+        if token == _DEFAULT_TOKEN:
             _remove_abandoned(draft)
         try:
             if folder:

@@ -50,8 +50,8 @@ _MAX_HEADER_BYTES = 1 << 20
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "U64": "<u8", "U32": "<u4",
            "U16": "<u2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}  # fmt: skip
 CODES = {np.dtype(dtype): code for code, dtype in DTYPES.items()}
-_DIGITS = slice(14, 78)  # of the checksum, in these
-_PIECE = 1 << 24
+_CHECKSUM_DIGITS = slice(14, 78)  # of the checksum, in these
+_CHUNK_BYTES = 1 << 24
 _TENSOR_FILE = re.compile(r"[0-9a-f]{32}\.safetensors|\.[0-9a-f]{32}\.safetensors\..*\.tmp")
 
 
@@ -201,7 +201,7 @@ def read_content_checksum(path: str | Path) -> str:
     """Return the checksum at the start of `config.json`, which changes with the content; "" without one."""
     try:
         with open_input(Path(path) / "config.json") as file:
-            return file.read(SEAL_BYTES).decode("ascii", "replace")[_DIGITS]
+            return file.read(SEAL_BYTES).decode("ascii", "replace")[_CHECKSUM_DIGITS]
     except OSError:
         return ""
 
@@ -262,22 +262,22 @@ def _remove_unreferenced(path: Path) -> None:
 def _save_tensor(folder: Path, array: Array) -> JsonObject:
     array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     info = {"dtype": CODES[array.dtype], "shape": list(array.shape), "data_offsets": [0, array.nbytes]}
-    pieces, hasher = [encode_safetensors_header({"tensor": info}, 8), *iterate_pieces(array)], hashlib.sha256()
-    for piece in pieces:
-        hasher.update(piece)
+    chunks, hasher = [encode_safetensors_header({"tensor": info}, 8), *iterate_pieces(array)], hashlib.sha256()
+    for chunk in chunks:
+        hasher.update(chunk)
     digest = hasher.hexdigest()
     file = f"tensors/{digest[:32]}.safetensors"
     target = folder / file
     if not (os.access(target, os.R_OK) and _has_digest(target, digest)):
         with replace_file(target) as draft, draft.open("wb") as out:
-            out.writelines(pieces)
+            out.writelines(chunks)
     return {"file": file, "sha256": digest, "dtype": array.dtype.str, "shape": list(array.shape)}
 
 
 def iterate_pieces(array: Array) -> Iterator[bytes | memoryview]:
     """Yield the little-endian bytes of an array, some megabytes at a time."""
     flat = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data
-    return (flat[start : start + _PIECE] for start in range(0, len(flat), _PIECE))
+    return (flat[start : start + _CHUNK_BYTES] for start in range(0, len(flat), _CHUNK_BYTES))
 
 
 def encode_safetensors_header(info: JsonObject, alignment: int) -> bytes:
@@ -287,10 +287,10 @@ def encode_safetensors_header(info: JsonObject, alignment: int) -> bytes:
     return len(text).to_bytes(8, "little") + text
 
 
-def read_safetensors_header(stream: BufferedReader, size: int, most: int) -> tuple[JsonObject, int]:
+def read_safetensors_header(stream: BufferedReader, size: int, max_length: int) -> tuple[JsonObject, int]:
     """Return the header of a file of `size` bytes, and where its data begin; ValueError if it is none."""
     length = int.from_bytes(stream.read(8), "little")
-    if not 0 < length <= min(size - 8, most):
+    if not 0 < length <= min(size - 8, max_length):
         raise ValueError("header length out of range")
     return json.loads(stream.read(length).decode("utf-8", "surrogatepass")), 8 + length
 

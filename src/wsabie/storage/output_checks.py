@@ -29,7 +29,7 @@ _KINDS: dict[OutputKind, tuple[str, tuple[bytes, ...] | re.Pattern[bytes]]] = {
     "vectors": ("file of word vectors", re.compile(rb"\d+ \d+\n\S")),
 }
 """What each kind of result is called, and how a file that it may replace begins, in small letters."""
-_LOOKED_AT = 1024
+_HEAD_BYTES = 1024
 
 
 def check_output_paths(
@@ -84,17 +84,17 @@ def _refuse_input(file: Path, inputs: Iterable[Path]) -> None:
     for path in inputs:
         if _is_same_file(file, path):
             raise InputError(f"cannot write {file}: it is read by this command and would be lost; give another name")
-        if _real(path) in _real(file).parents:
+        if _resolve_path(path) in _resolve_path(file).parents:
             raise InputError(
                 f"cannot write {file}: it would lie in {path}, which this command reads or fills; choose another folder"
             )
 
 
 def _is_same_file(a: Path, b: Path) -> bool:
-    return _real(a) == _real(b) or (a.exists() and b.exists() and a.samefile(b))
+    return _resolve_path(a) == _resolve_path(b) or (a.exists() and b.exists() and a.samefile(b))
 
 
-def _real(path: Path) -> Path:
+def _resolve_path(path: Path) -> Path:
     try:
         return path.resolve()
     except RuntimeError as error:
@@ -108,7 +108,7 @@ def _refuse_other_kind(file: Path, kind: OutputKind) -> None:
     if not file.is_file():
         raise InputError(f"cannot write {file}: it is no ordinary file; give the name of a file")
     with file.open("rb") as stream:
-        head = stream.read(_LOOKED_AT)
+        head = stream.read(_HEAD_BYTES)
     kind_name, beginnings = _KINDS[kind]
     start = head.lstrip().lower()
     is_same_kind = beginnings.match(start) if isinstance(beginnings, re.Pattern) else start.startswith(beginnings)

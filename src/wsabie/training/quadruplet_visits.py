@@ -24,7 +24,7 @@ NEGATIVES = 256
 """Pictures encoded for a block of quadruplets, to draw negatives from."""
 MAX_HIDDEN = 1 << 24
 """Limit of hidden pictures, summed over an epoch's quadruplets; beyond it quadruplets are left out."""
-_MAX_TURNS, _MOST_BLOCKS = 32, 8
+_MAX_TURNS, _MAX_BLOCKS = 32, 8
 
 
 class ImageVisits:
@@ -49,7 +49,7 @@ class ImageVisits:
         self._keys = label_of_image * self.n + self.pictures.rows  # sorted
         pictures = RelationEnds("pictures", "items", "items", inputs, NEGATIVES)
         self.ends = RelationEnds("labels", "items", "labels"), pictures
-        self.blocks_per_turn = max(1, min(_MOST_BLOCKS, len(label_of_image) // (PAIRS_PER_BLOCK * _MAX_TURNS * 2)))
+        self.blocks_per_turn = max(1, min(_MAX_BLOCKS, len(label_of_image) // (PAIRS_PER_BLOCK * _MAX_TURNS * 2)))
 
     def __call__(self, images: Int64, labels: Int64, rng: np.random.Generator) -> RowBlock:
         """Build a block that ranks, for each picture and label, a random picture of the label.
@@ -76,17 +76,17 @@ class ImageVisits:
 
     def _sample_images(self, images: Int64, labels: Int64, rng: np.random.Generator) -> Int64:
         """Draw one picture of each label, uniformly, other than the query picture."""
-        (place, is_member), starts = _locate(self._keys, labels * self.n + images), self.pictures.indptr
+        (position, is_member), starts = _locate(self._keys, labels * self.n + images), self.pictures.indptr
         choices = starts[labels + 1] - starts[labels] - is_member
         index = starts[labels] + np.minimum((rng.random(len(images)) * choices).astype(np.int64), choices - 1)
-        choice: Int64 = self.pictures.rows[index + (is_member & (index >= place))]
+        choice: Int64 = self.pictures.rows[index + (is_member & (index >= position))]
         return choice
 
 
 def _locate(sorted_keys: Int64, keys: Int64) -> tuple[Int64, Bool]:
     """Return the place of each key among the sorted ones, and whether it is one of them."""
-    places = np.searchsorted(sorted_keys, keys)
-    return places, sorted_keys[np.minimum(places, len(sorted_keys) - 1)] == keys
+    positions = np.searchsorted(sorted_keys, keys)
+    return positions, sorted_keys[np.minimum(positions, len(sorted_keys) - 1)] == keys
 
 
 def _scale_rows(inputs: Any, factor: float) -> Any:

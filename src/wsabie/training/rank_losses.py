@@ -14,8 +14,8 @@ ORDER_STATISTIC = (5, 10)
 """Default of "k-os": the fifth highest of ten positives."""
 Surrogate = Literal["hinge", "logistic"]
 RankWeight = Literal["precision", "mean_rank", "top1"] | Sequence[float]
-AUTO_TRIALS = 1000
-MOST_POSITIVES = 100
+AUTO_MAX_SAMPLED = 1000
+MAX_POSITIVES = 100
 
 
 def compute_rank_losses(rank_weight: RankWeight, n_labels: int) -> Float32:
@@ -66,7 +66,7 @@ def resolve_max_sampled(loss: LossName, max_sampled: int | Literal["auto"] | Non
         return 1
     if max_sampled is None:
         return n_labels
-    return min(AUTO_TRIALS, n_labels) if max_sampled == "auto" else int(max_sampled)
+    return min(AUTO_MAX_SAMPLED, n_labels) if max_sampled == "auto" else int(max_sampled)
 
 
 def build_losses(loss: LossName, rank_weight: RankWeight, n_labels: int) -> Float32:
@@ -108,12 +108,12 @@ def compute_order_chances(loss: LossName, order_statistic: Sequence[int] | Seque
     except (TypeError, ValueError):
         chances = np.empty(0)
     is_pair = chances.shape == (2,) and all(isinstance(v, (int, np.integer)) for v in order_statistic)
-    if is_pair and 1 <= chances[0] <= chances[1] <= MOST_POSITIVES and chances[1] > 1:
+    if is_pair and 1 <= chances[0] <= chances[1] <= MAX_POSITIVES and chances[1] > 1:
         chances = np.eye(1, int(chances[1]), int(chances[0]) - 1).ravel()
-    elif is_pair or chances.ndim != 1 or not 2 <= len(chances) <= MOST_POSITIVES or not _are_chances(chances):
+    elif is_pair or chances.ndim != 1 or not 2 <= len(chances) <= MAX_POSITIVES or not _are_chances(chances):
         raise InputError(
             f"order_statistic is {order_statistic!r}; give (k, n) for the k-th highest of n positives, 1 <= k <= n <= "
-            f"{MOST_POSITIVES} and n > 1, or n chances"
+            f"{MAX_POSITIVES} and n > 1, or n chances"
         )
     return tuple(float(c) for c in np.cumsum(chances) / chances.sum())
 

@@ -170,7 +170,7 @@ def test_index_is_renewed_after_many_changes(filled: Collection) -> None:
     assert renew_indices(filled, model) == {}
     save_item_embeddings(model, make_embeddings(1, N).merge(make_embeddings(N + 1, 90, seed=4)))
     assert list(renew_indices(filled, model)) == ["dot", "cosine"]
-    assert len(used(filled)._tail) == 0
+    assert len(used(filled)._uncoded_labels) == 0
     other_model = filled.models / "other"
     save_item_embeddings(other_model, make_embeddings(1, N, seed=5))
     assert len(renew_indices(filled, other_model)) == 2  # a new model gets what the one before had
