@@ -43,7 +43,7 @@ def of_texts() -> wsabie.Annotator:
     return wsabie.Annotator(wsabie.Wsabie(dim=4, threads=1).fit(rows.X, rows.Y, label_names=rows.label_names), bag)
 
 
-def test_a_folder_its_files_their_bytes_and_pictures_get_the_same_labels(of_pictures: tuple[Any, Path]) -> None:
+def test_folders_files_bytes_and_pictures_get_the_same_labels(of_pictures: tuple[Any, Path]) -> None:
     annotator, folder = of_pictures
     files = sorted(folder.iterdir())
     by_id = annotator.annotate(folder, k=5)
@@ -64,9 +64,7 @@ def test_a_folder_its_files_their_bytes_and_pictures_get_the_same_labels(of_pict
     assert (probabilities.argmax(axis=1) >= 0).all()
 
 
-def test_a_photo_turned_by_its_exif_is_the_same_picture_as_its_file(
-    of_pictures: tuple[Any, Path], tmp_path: Path
-) -> None:
+def test_exif_rotated_photo_equals_its_file(of_pictures: tuple[Any, Path], tmp_path: Path) -> None:
     annotator, folder = of_pictures
     picture = Image.open(sorted(folder.iterdir())[0]).convert("RGB").resize((96, 64))
     exif = Image.Exif()
@@ -77,7 +75,7 @@ def test_a_photo_turned_by_its_exif_is_the_same_picture_as_its_file(
     assert annotator.annotate([picture]) != by_file
 
 
-def test_what_a_folder_holds_and_nobody_can_read_is_counted(of_pictures: tuple[Any, Path], tmp_path: Path) -> None:
+def test_unreadable_files_of_a_folder_are_counted(of_pictures: tuple[Any, Path], tmp_path: Path) -> None:
     annotator, folder = of_pictures
     file = sorted(folder.iterdir())[0]
     (tmp_path / "good.webp").write_bytes(file.read_bytes())
@@ -95,7 +93,7 @@ def test_what_a_folder_holds_and_nobody_can_read_is_counted(of_pictures: tuple[A
         annotator.annotate([tmp_path / "bad.webp"])
 
 
-def test_texts_are_annotated_and_a_path_is_no_text(of_texts: wsabie.Annotator, tmp_path: Path) -> None:
+def test_texts_are_annotated_and_paths_are_no_texts(of_texts: wsabie.Annotator, tmp_path: Path) -> None:
     texts = ["fish and salt water", "houses with shops"]
     assert of_texts.predict(texts).tolist() == ["sea", "town"]
     assert [labels[0][0] for labels in of_texts.annotate(texts, k=1)] == ["sea", "town"]
@@ -116,7 +114,9 @@ def test_rows_are_annotated_as_by_the_model(of_texts: wsabie.Annotator) -> None:
     assert by_rows.annotate([[1.0, 0.0]], k=1) == by_rows.annotate(np.eye(2)[:1], k=1)
 
 
-def test_data_of_another_kind_get_one_sentence(of_texts: wsabie.Annotator, of_pictures: tuple[Any, Path]) -> None:
+def test_other_modalities_are_refused_in_one_sentence(
+    of_texts: wsabie.Annotator, of_pictures: tuple[Any, Path]
+) -> None:
     by_rows = wsabie.Annotator(wsabie.Wsabie(dim=2, threads=1).fit(np.eye(2), ["a", "b"]))
     with pytest.raises(wsabie.InputError, match="trained on rows of features, and the list holds str; give rows"):
         by_rows.annotate(["a text"])
@@ -132,7 +132,7 @@ def test_data_of_another_kind_get_one_sentence(of_texts: wsabie.Annotator, of_pi
         of_texts.annotate(wsabie.ItemList(of_pictures[1], [], "pictures"))
 
 
-def test_predict_gives_names_or_the_numbers_that_the_model_was_fitted_to() -> None:
+def test_predict_returns_names_or_fitted_numbers() -> None:
     X = np.eye(3, dtype=np.float32)
     model = wsabie.Wsabie(dim=8, epochs=30, threads=1).fit(X, ["red", "green", "blue"])
     assert model.predict(X).tolist() == ["red", "green", "blue"]

@@ -31,7 +31,7 @@ def task(seed: int, sparse: bool, n: int = 33) -> tuple[Any, Any, Any]:
     return (train, Y, rows) if sparse else (train.toarray(), Y, rows.toarray())
 
 
-def naive_leaf(train: Any, row: Any, numbers: list[int], directions: Any, depth: int, node: int = 0) -> list[int]:
+def find_naive_leaf(train: Any, row: Any, numbers: list[int], directions: Any, depth: int, node: int = 0) -> list[int]:
     """Training rows of the leaf that a row comes to: one node after the other, in float64."""
     if depth == 0:
         return numbers
@@ -41,18 +41,18 @@ def naive_leaf(train: Any, row: Any, numbers: list[int], directions: Any, depth:
     median = (projected[order[half - 1]] + projected[order[half]]) / 2
     right = row @ directions[node] > median
     side = order[half:] if right else order[:half]
-    return naive_leaf(
+    return find_naive_leaf(
         train, row, sorted(numbers[j] for j in side), directions, depth - 1, 2 * node + (2 if right else 1)
     )
 
 
-def unit(M: Any) -> Any:
+def scale_to_unit_length(M: Any) -> Any:
     M = np.asarray(M.toarray() if sp.issparse(M) else M, np.float64)
     return M / np.maximum(np.linalg.norm(M, axis=1, keepdims=True), 1e-12)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 4), st.integers(1, 12), st.booleans())
-def test_scores_are_those_of_the_naive_tree(seed: int, depth: int, k: int, sparse: bool) -> None:
+def test_scores_equal_those_of_the_naive_tree(seed: int, depth: int, k: int, sparse: bool) -> None:
     train, Y, rows = task(seed, sparse)
     block_bytes, feature_matrix.BLOCK_BYTES = feature_matrix.BLOCK_BYTES, 200
     try:
@@ -60,14 +60,16 @@ def test_scores_are_those_of_the_naive_tree(seed: int, depth: int, k: int, spars
         tree_scores = model.scores(rows)
     finally:
         feature_matrix.BLOCK_BYTES = block_bytes
-    for i, row in enumerate(unit(rows)):
-        leaf = naive_leaf(unit(train), row, list(range(33)), model.directions_.astype(np.float64), depth)
+    for i, row in enumerate(scale_to_unit_length(rows)):
+        leaf = find_naive_leaf(
+            scale_to_unit_length(train), row, list(range(33)), model.directions_.astype(np.float64), depth
+        )
         expected = by_brute_force(train[leaf], Y[leaf], rows[[i]], k)[0]
         np.testing.assert_allclose(tree_scores[i], expected, atol=2e-6)
 
 
 @pytest.mark.parametrize("sparse", [True, False])
-def test_without_levels_it_is_exact_bit_for_bit(sparse: bool) -> None:
+def test_depth_zero_is_exact(sparse: bool) -> None:
     train, Y, rows = task(3, sparse)
     exact = NearestNeighbours(7).fit(abs(train), Y)
     same = ApproximateNeighbours(0, 7).fit(abs(train), Y)
@@ -93,7 +95,7 @@ def test_leaves_are_balanced_and_hold_every_row_once(n: int, depth: int, sparse:
     assert sorted(model.order_) == list(range(n))
 
 
-def test_a_training_row_comes_to_its_own_leaf() -> None:
+def test_training_row_reaches_its_own_leaf() -> None:
     rng = np.random.default_rng(0)
     for train in (rng.standard_normal((300, 20)), sparse_rows(300, 40, 0.3, rng)):
         model = ApproximateNeighbours(4, 1, scaling=None).fit(train, np.arange(300) % 7)
@@ -103,7 +105,7 @@ def test_a_training_row_comes_to_its_own_leaf() -> None:
         assert (ids[:, 0] == np.arange(300)).mean() > 0.95  # but for equal rows
 
 
-def test_a_leaf_smaller_than_k_votes_with_what_it_has() -> None:
+def test_small_leaf_votes_with_all_its_rows() -> None:
     model = ApproximateNeighbours(1, 5, scaling=None).fit(np.eye(4), [["a"], ["b"], ["c"], ["d"]])
     ids, cosines = model.neighbours(np.eye(4))
     assert (ids[:, 2:] == -1).all()
@@ -111,7 +113,7 @@ def test_a_leaf_smaller_than_k_votes_with_what_it_has() -> None:
     assert model.scores(np.eye(4)).tolist() == np.eye(4).tolist()
 
 
-def test_the_seed_decides_and_memory_counts_the_tree() -> None:
+def test_seed_determines_the_tree_and_memory_includes_it() -> None:
     train, Y, rows = task(5, True)
     first, same, third = (ApproximateNeighbours(2, scaling=None, seed=seed).fit(train, Y) for seed in (1, 1, 2))
     assert np.array_equal(first.scores(rows), same.scores(rows))
@@ -121,14 +123,14 @@ def test_the_seed_decides_and_memory_counts_the_tree() -> None:
     assert first.n_bytes == tree + rows_and_labels
 
 
-def test_auto_depth_keeps_to_the_paper_where_rows_are_many() -> None:
+def test_auto_depth_follows_the_paper_for_many_rows() -> None:
     assert choose_tree_depth(1) == 0
     for n in (839_310, 2_518_604, 9_861_293):
         assert 20_000 / 2**0.5 <= n / 2 ** choose_tree_depth(n) <= 20_000 * 2**0.5
     assert ApproximateNeighbours().fit(np.random.default_rng(0).random((900, 3)), np.arange(900) % 3).depth_ == 3
 
 
-def test_it_follows_scikit_learn() -> None:
+def test_scikit_learn_conventions_hold() -> None:
     params = {"depth": 2, "k": 7, "scaling": None, "seed": 3}
     assert clone(ApproximateNeighbours(**params)).get_params() == params
     checks = check_estimator(ApproximateNeighbours(), on_skip=None, on_fail=None)
@@ -147,6 +149,6 @@ def test_it_follows_scikit_learn() -> None:
         ({"seed": None}, "seed is None"),
     ],
 )
-def test_parameters_that_cannot_be(wrong: dict[str, Any], message: str) -> None:
+def test_invalid_parameters_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         ApproximateNeighbours(**wrong).fit(np.eye(2), [["a"], ["b"]])

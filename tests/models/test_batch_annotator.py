@@ -1,4 +1,4 @@
-"""Tables in batches get the labels that `wsabie annotate` writes; what cannot be used is told beside its row."""
+"""Annotation of Arrow tables in batches, compared with `wsabie annotate`."""
 
 import json
 import pickle
@@ -43,16 +43,16 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     return Trained(folder, pictures, rows)
 
 
-def written(trained: Trained, block: Any, file: Path, k: int) -> dict[str, list[Any]]:
+def annotate_to_parquet(trained: Trained, block: Any, file: Path, k: int) -> dict[str, list[Any]]:
     """Return the columns that `wsabie annotate --out` writes for the block."""
     annotate_to_file(file, Annotator.load(trained.folder), [block], k)
     columns: dict[str, list[Any]] = pq.read_table(file).to_pydict()
     return columns
 
 
-def test_pictures_are_annotated_as_the_command_does(trained: Trained, tmp_path: Path) -> None:
+def test_pictures_are_annotated_as_by_the_command(trained: Trained, tmp_path: Path) -> None:
     content = [item.content for item in trained.pictures.items]
-    expected = written(trained, trained.pictures, tmp_path / "out.parquet", 3)
+    expected = annotate_to_parquet(trained, trained.pictures, tmp_path / "out.parquet", 3)
     broken = [*content[:7], b"no picture", None, *content[9:]]
     annotated = BatchAnnotator(trained.folder, 3)(
         pa.table({"id": [item.id for item in trained.pictures], "image": broken})
@@ -68,7 +68,7 @@ def test_pictures_are_annotated_as_the_command_does(trained: Trained, tmp_path: 
         assert values[:7] + values[9:] == expected[name][:7] + expected[name][9:]
 
 
-def test_a_path_and_a_struct_are_pictures_too(trained: Trained, tmp_path: Path) -> None:
+def test_paths_and_structs_are_pictures(trained: Trained, tmp_path: Path) -> None:
     content = trained.pictures.items[0].content
     (tmp_path / "a.webp").write_bytes(content)  # type: ignore[arg-type]
     annotate, answers = BatchAnnotator(trained.folder), []
@@ -79,7 +79,7 @@ def test_a_path_and_a_struct_are_pictures_too(trained: Trained, tmp_path: Path) 
     assert answers[3]["rejected"]
 
 
-def noted(table: pa.Table, **facts: Any) -> pa.Table:
+def add_note(table: pa.Table, **facts: Any) -> pa.Table:
     """The table with a note such as `write_parquet_rows` leaves."""
     note = {"schema": 1, "counts": False, "label_names": [], **facts}
     return table.replace_schema_metadata({"wsabie": json.dumps(note)})
@@ -93,11 +93,11 @@ def by_rows(trained: Trained) -> Trained:
     return trained._replace(folder=folder)
 
 
-def test_rows_are_annotated_however_they_are_cut(by_rows: Trained, tmp_path: Path) -> None:
+def test_row_batches_may_be_cut_anywhere(by_rows: Trained, tmp_path: Path) -> None:
     write_parquet_rows(by_rows.rows, tmp_path / "rows.parquet")
     table, annotate = pq.read_table(tmp_path / "rows.parquet"), BatchAnnotator(by_rows.folder, 4)
     plain = FeatureTable(by_rows.rows.X, by_rows.rows.Y, by_rows.rows.label_names, by_rows.rows.ids)
-    expected = written(by_rows, plain, tmp_path / "out.parquet", 4)
+    expected = annotate_to_parquet(by_rows, plain, tmp_path / "out.parquet", 4)
     parts = [annotate(table.slice(lo, size)) for lo, size in ((0, 1), (1, 0), (1, 50), (51, 39))]
     chunked = pa.concat_tables([table.slice(0, 30), table.slice(30)])
     for annotated in (annotate(table), pa.concat_tables(parts), annotate(chunked)):
@@ -107,7 +107,7 @@ def test_rows_are_annotated_however_they_are_cut(by_rows: Trained, tmp_path: Pat
         assert annotated["rejected"].null_count == 90
 
 
-def test_dense_rows_and_those_that_cannot_be_used(trained: Trained, tmp_path: Path) -> None:
+def test_dense_rows_are_annotated_and_unusable_ones_reported(trained: Trained, tmp_path: Path) -> None:
     dense, names = trained.rows.X.toarray(), trained.rows.label_names
     model = wsabie.Wsabie(dim=16, epochs=5, threads=1).fit(dense, trained.rows.Y, label_names=names)
     model.save(tmp_path / "model")
@@ -129,7 +129,7 @@ def test_dense_rows_and_those_that_cannot_be_used(trained: Trained, tmp_path: Pa
     assert BatchAnnotator(tmp_path / "model")(table.slice(0, 0)).num_columns == 4
 
 
-def test_features_go_by_their_names_where_both_have_some(tmp_path: Path) -> None:
+def test_features_are_matched_by_name(tmp_path: Path) -> None:
     X = csr_matrix(np.eye(3, dtype=np.float32))
     rows = FeatureTable(
         X, csr_matrix(np.eye(3, dtype=np.int8)), ["a", "b", "c"], ["0", "1", "2"], feature_names=["x", "y", "z"]
@@ -141,7 +141,7 @@ def test_features_go_by_their_names_where_both_have_some(tmp_path: Path) -> None
     assert annotated["found_labels"].to_pylist() == [["c"], ["b"], ["a"]]
 
 
-def test_it_travels_without_the_model(by_rows: Trained) -> None:
+def test_annotator_is_pickled_without_the_model(by_rows: Trained) -> None:
     annotate = BatchAnnotator(by_rows.folder, 2)
     table = pa.table({"indices": [[1, 5], [0]], "values": [[2.0, 1.0], [3.0]]})
     expected = annotate(table)
@@ -150,14 +150,14 @@ def test_it_travels_without_the_model(by_rows: Trained) -> None:
     assert pickle.loads(content)(table) == expected  # noqa: S301
 
 
-def test_what_a_model_cannot_use_is_refused(trained: Trained, by_rows: Trained, tmp_path: Path) -> None:
+def test_unusable_tables_are_refused(trained: Trained, by_rows: Trained, tmp_path: Path) -> None:
     for model, message in (
         (trained, "wants pictures in a column image or img or picture"),
         (by_rows, "wants a column"),
     ):
         with pytest.raises(InputError, match=f"{message}.*; the batch has 'text'"):
             BatchAnnotator(model.folder)(pa.table({"text": ["a"]}))
-    model = noted(pa.table({"indices": [[70]], "values": [[1.0]]}), n_features=71)
+    model = add_note(pa.table({"indices": [[70]], "values": [[1.0]]}), n_features=71)
     with pytest.raises(InputError, match="the data has 71 features but the model takes 60"):
         BatchAnnotator(by_rows.folder)(model)
     with pytest.raises(InputError, match="which is no list of numbers"):
@@ -174,12 +174,12 @@ def test_what_a_model_cannot_use_is_refused(trained: Trained, by_rows: Trained, 
 
 
 @pytest.mark.parametrize("batch", [{"features": [[1.0, 0.0]]}, np.eye(2), [[1.0, 0.0]]])
-def test_what_is_no_arrow_table_is_refused(by_rows: Trained, batch: Any) -> None:
+def test_other_types_than_arrow_tables_are_refused(by_rows: Trained, batch: Any) -> None:
     with pytest.raises(InputError, match=f"the batch is {type(batch).__name__}; give a pyarrow.Table"):
         BatchAnnotator(by_rows.folder)(batch)
 
 
-def test_a_column_that_is_added_must_not_be_there(by_rows: Trained) -> None:
+def test_existing_output_column_is_refused(by_rows: Trained) -> None:
     annotate = BatchAnnotator(by_rows.folder, 2)
     annotated = annotate(pa.table({"indices": [[1]], "values": [[2.0]]}))
     for name in ("found_labels", "found_scores", "rejected"):
@@ -188,11 +188,11 @@ def test_a_column_that_is_added_must_not_be_there(by_rows: Trained) -> None:
 
 
 @pytest.mark.parametrize("noting", [False, True])
-def test_sparse_rows_that_cannot_be_used_are_told_one_by_one(by_rows: Trained, noting: bool) -> None:
+def test_unusable_sparse_rows_are_reported_one_by_one(by_rows: Trained, noting: bool) -> None:
     indices = pa.array([[1, 5], [70], None, [1], [], [2**32 - 1]], pa.list_(pa.uint32()))
     values = pa.array([[2.0, 1.0], [1.0], [1.0], None, [], [1.0]], pa.list_(pa.float32()))
     table = pa.table({"indices": indices, "values": values})
-    annotated = BatchAnnotator(by_rows.folder, 2)(noted(table, n_features=60) if noting else table)
+    annotated = BatchAnnotator(by_rows.folder, 2)(add_note(table, n_features=60) if noting else table)
     beyond = "feature number out of range"
     assert annotated["rejected"].to_pylist() == [None, beyond, "empty", "empty", None, beyond]
     model = Annotator.load(by_rows.folder).model
@@ -201,32 +201,32 @@ def test_sparse_rows_that_cannot_be_used_are_told_one_by_one(by_rows: Trained, n
     assert annotated["found_labels"].to_pylist() == [expected[0], None, None, None, expected[1], None]
 
 
-def test_counts_are_not_negative_where_the_table_notes_counts(tmp_path: Path) -> None:
+def test_negative_counts_are_reported(tmp_path: Path) -> None:
     X = csr_matrix(np.eye(2, dtype=np.float32))
     wsabie.Wsabie(dim=4, epochs=2, threads=1, scaling=None).fit(X, ["a", "b"]).save(tmp_path / "model")
     table, annotate = pa.table({"indices": [[1], [1]], "values": [[2.0], [-2.0]]}), BatchAnnotator(tmp_path / "model")
     for counts, reason in ((True, "negative count"), (False, None)):
-        annotated = annotate(noted(table, n_features=2, counts=counts))
+        annotated = annotate(add_note(table, n_features=2, counts=counts))
         assert annotated["rejected"].to_pylist() == [None, reason]
 
 
-def test_a_record_batch_gives_one_back(by_rows: Trained) -> None:
+def test_record_batch_returns_a_record_batch(by_rows: Trained) -> None:
     annotate = BatchAnnotator(by_rows.folder, 2)
-    table = noted(pa.table({"indices": [[1, 5], [0], [99]], "values": [[2.0, 1.0], [3.0], [1.0]]}), n_features=60)
+    table = add_note(pa.table({"indices": [[1, 5], [0], [99]], "values": [[2.0, 1.0], [3.0], [1.0]]}), n_features=60)
     batches = list(map(annotate, table.to_batches(max_chunksize=2)))  # as an engine maps them
     assert [type(part) for part in batches] == [pa.RecordBatch, pa.RecordBatch]
     assert pa.Table.from_batches(batches) == annotate(table)
     assert batches[0].schema.metadata == table.schema.metadata
 
 
-def test_documents_are_annotated_as_the_command_does(tmp_path: Path) -> None:
+def test_documents_are_annotated_as_by_the_command(tmp_path: Path) -> None:
     texts = ["the red rose", "the green grass", "a red rose", "a green leaf"]
     notes = ItemList(Path("notes"), [Item(str(i), text.encode(), ()) for i, text in enumerate(texts)], "documents")
     bag = BagOfWords(min_count=1).fit(notes)
     model = wsabie.Wsabie(dim=4, epochs=20, threads=1).fit(bag.transform(notes).X, ["red", "green"] * 2)
     of_notes = Trained(tmp_path / "model", notes, bag.transform(notes))
     Annotator(model, bag).save(of_notes.folder)
-    expected = written(of_notes, notes, tmp_path / "out.parquet", 2)
+    expected = annotate_to_parquet(of_notes, notes, tmp_path / "out.parquet", 2)
     annotate = BatchAnnotator(of_notes.folder, 2)
     annotated = annotate(pa.table({"text": [*texts, "", None, "..."]}))
     assert annotated["found_labels"].to_pylist() == [*expected["labels"], None, None, None]
@@ -239,7 +239,7 @@ def test_documents_are_annotated_as_the_command_does(tmp_path: Path) -> None:
             annotate(pa.table({"text": column}))
 
 
-def test_a_batch_of_which_nothing_can_be_used(trained: Trained, by_rows: Trained) -> None:
+def test_batch_without_usable_rows_is_annotated_as_empty(trained: Trained, by_rows: Trained) -> None:
     types = [pa.list_(pa.string()), pa.list_(pa.float32()), pa.string()]
     sparse = {"indices": pa.array([[-1], [70]]), "values": pa.array([[1.0], [1.0]])}
     for folder, columns in ((trained.folder, {"image": pa.array([b"none", None])}), (by_rows.folder, sparse)):
@@ -253,14 +253,14 @@ def test_a_batch_of_which_nothing_can_be_used(trained: Trained, by_rows: Trained
         assert nothing.schema.types[-3:] == annotated.schema.types[-3:] == types
 
 
-def test_a_column_of_another_type_is_no_picture(trained: Trained) -> None:
+def test_column_of_another_type_is_no_picture(trained: Trained) -> None:
     annotate = BatchAnnotator(trained.folder)
     for column in ([7], [{"name": "a.png"}], [{"bytes": [1]}], [[b"a"]]):
         with pytest.raises(InputError, match=r"wants pictures in .*bytes of files, or paths.*; the batch has 'img' of"):
             annotate(pa.table({"img": column}))
 
 
-def test_candidates(by_rows: Trained) -> None:
+def test_candidates_limit_the_labels(by_rows: Trained) -> None:
     table, names = pa.table({"indices": [[1]], "values": [[2.0]]}), by_rows.rows.label_names
     annotated = BatchAnnotator(by_rows.folder, 10, candidates=names[:2])(table)
     assert sorted(annotated["found_labels"].to_pylist()[0]) == sorted(names[:2])
@@ -269,14 +269,14 @@ def test_candidates(by_rows: Trained) -> None:
         BatchAnnotator(by_rows.folder, candidates=["no such label"])(table)
 
 
-def test_the_folder_is_looked_for_once(by_rows: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_folder_is_opened_once(by_rows: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(by_rows.folder.parent)
     annotate = BatchAnnotator(by_rows.folder.name, 2)
     monkeypatch.chdir(tmp_path)
     assert annotate(pa.table({"indices": [[1]], "values": [[2.0]]}))["rejected"].to_pylist() == [None]
 
 
-def test_linear_algebra_has_one_thread_meanwhile(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blas_runs_with_one_thread(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
     def threads() -> list[int]:
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 

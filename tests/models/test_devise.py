@@ -1,4 +1,4 @@
-"""DeViSE and ConSE: what they learn, labels never seen, word vectors that stay, saving, and what they refuse."""
+"""DeViSE and ConSE: learning, unseen labels, fixed word vectors, saving and refusals."""
 
 import numpy as np
 import pytest
@@ -30,54 +30,55 @@ VECTORS, X, TRUE = planted()
 TRAIN, TEST = TRUE < N_SEEN, TRUE >= N_SEEN
 
 
-def fitted(model, rows=X):
+def fit_model(model, rows=X):
     return model.fit(rows[TRAIN], [LABELS[y] for y in TRUE[TRAIN]])
 
 
-def hit(model, candidates, k=1, rows=X):
+def measure_hits(model, candidates, k=1, rows=X):
     ids, _ = model.rank(rows[TEST], k, candidates=candidates)
     names = np.array([*list(model.vocabulary_), ""])
     return float(np.mean([LABELS[y] in names[ids_of_row] for y, ids_of_row in zip(TRUE[TEST], ids, strict=True)]))
 
 
 @pytest.mark.parametrize("estimator", [Devise, Conse])
-def test_labels_never_seen_are_found(estimator):
+def test_unseen_labels_are_found(estimator):
     """Six labels that no row had: chance is 1/6; over all thirty 1/30 and 5/30 at five."""
-    model = fitted(estimator(VECTORS, labels=LABELS[N_SEEN:], scaling=None, threads=1))
-    assert hit(model, LABELS[N_SEEN:]) > 3 / 6
-    assert hit(model, None, 5) > 3 * 5 / 30
+    model = fit_model(estimator(VECTORS, labels=LABELS[N_SEEN:], scaling=None, threads=1))
+    assert measure_hits(model, LABELS[N_SEEN:]) > 3 / 6
+    assert measure_hits(model, None, 5) > 3 * 5 / 30
     assert model.score(X[TRAIN], [LABELS[y] for y in TRUE[TRAIN]]) > 0.8
 
 
-def test_sparse_rows_learn_the_same_as_dense_ones():
+def test_sparse_rows_learn_as_dense_ones():
     rows = np.where(X > 1, X, 0).astype(np.float32)
     models = [
-        fitted(Devise(VECTORS, labels=LABELS[N_SEEN:], scaling=None, threads=1), r) for r in (rows, sp.csr_matrix(rows))
+        fit_model(Devise(VECTORS, labels=LABELS[N_SEEN:], scaling=None, threads=1), r)
+        for r in (rows, sp.csr_matrix(rows))
     ]
     assert models[1].transform(sp.csr_matrix(rows)) == pytest.approx(models[0].transform(rows), abs=2e-3)
 
 
 @pytest.mark.parametrize("loss", ["warp", "auc", "owpc", "k-os"])
 def test_every_loss_learns(loss):
-    model = fitted(Devise(VECTORS, loss=loss, rank_weight="precision", scaling=None, epochs=20, threads=1))
+    model = fit_model(Devise(VECTORS, loss=loss, rank_weight="precision", scaling=None, epochs=20, threads=1))
     ids, _ = model.rank(X[TRAIN], 5)
     assert np.mean([y in row for y, row in zip(TRUE[TRAIN], ids, strict=True)]) > 0.6
 
 
-def test_vectors_stay_and_unseen_labels_are_no_negatives():
+def test_word_vectors_stay_and_unseen_labels_are_no_negatives():
     """The same map, to the bit, whether labels without rows are known or not."""
-    plain, extended = (fitted(Devise(VECTORS, labels=more, threads=1)) for more in ([], LABELS[N_SEEN:]))
+    plain, extended = (fit_model(Devise(VECTORS, labels=more, threads=1)) for more in ([], LABELS[N_SEEN:]))
     assert np.array_equal(plain.transform(X), extended.transform(X))
     unit = VECTORS.table / np.linalg.norm(VECTORS.table, axis=1, keepdims=True)
     assert extended.label_vectors == pytest.approx(unit, abs=1e-6)
-    for model in (extended, fitted(Devise(VECTORS, max_norm=0.5, l2=0.1, threads=1))):
+    for model in (extended, fit_model(Devise(VECTORS, max_norm=0.5, l2=0.1, threads=1))):
         assert model.space_.labels[:, :DIM] == pytest.approx(unit[:N_SEEN], abs=1e-6)  # of which training takes a copy
 
 
-def test_labels_can_be_added_later():
+def test_labels_are_added_later():
     """Labels added later rank as if they had been given at the start."""
-    model = fitted(Devise(VECTORS, threads=1)).add_labels(LABELS[N_SEEN:], VECTORS)
-    extended = fitted(Devise(VECTORS, labels=LABELS[N_SEEN:], threads=1))
+    model = fit_model(Devise(VECTORS, threads=1)).add_labels(LABELS[N_SEEN:], VECTORS)
+    extended = fit_model(Devise(VECTORS, labels=LABELS[N_SEEN:], threads=1))
     assert all(np.array_equal(a, b) for a, b in zip(model.rank(X, 5), extended.rank(X, 5), strict=True))
     with pytest.raises(InputError, match="comes twice"):
         model.add_labels(["word0"], VECTORS)
@@ -87,20 +88,20 @@ def test_labels_can_be_added_later():
         model.add_labels(["new"], None)
 
 
-def test_threads_change_nothing():
-    maps = [fitted(Devise(VECTORS, threads=n)).transform(X) for n in (1, 2)]
+def test_threads_change_no_bit():
+    maps = [fit_model(Devise(VECTORS, threads=n)).transform(X) for n in (1, 2)]
     assert np.array_equal(*maps)
 
 
 def test_scores_are_cosines_and_agree_with_ranks():
-    model = fitted(Devise(VECTORS, labels=LABELS[N_SEEN:], threads=1))
+    model = fit_model(Devise(VECTORS, labels=LABELS[N_SEEN:], threads=1))
     ids, best = model.rank(X, 4)
     scores = model.scores(X)
     assert np.take_along_axis(scores, ids, axis=1) == pytest.approx(best, abs=1e-5)
     assert np.abs(scores).max() <= 1 + 1e-6
 
 
-def test_labels_without_a_vector_are_left_out():
+def test_labels_without_a_vector_are_dropped():
     y = [LABELS[t] if t else "unheard of" for t in TRUE[TRAIN]]
     model = Devise(VECTORS, threads=1, epochs=2).fit(X[TRAIN], y)
     assert model.missing_ == ["unheard of"]
@@ -109,7 +110,7 @@ def test_labels_without_a_vector_are_left_out():
     assert model.facts()["labels_with_a_vector"] == N_SEEN - 1
 
 
-def test_synsets_by_what_is_known_of_them():
+def test_synsets_find_vectors_by_their_terms():
     """Two cranes: the term stands for both, whichever a row has."""
     graph = KnowledgeGraph()
     graph.add("n1", ["word0", "unheard of"])
@@ -119,7 +120,7 @@ def test_synsets_by_what_is_known_of_them():
     assert set(model.vocabulary_.names(model.rank(X[:1], 2)[0][0])) == {"n1", "n2"}
 
 
-def test_none_of_the_labels_has_a_vector():
+def test_labels_without_any_vector_are_refused():
     with pytest.raises(InputError, match="none of the 2 labels of the rows has a word vector, such as 'a', 'b'"):
         Devise(VECTORS).fit(np.eye(2), ["a", "b"])
 
@@ -138,21 +139,21 @@ def test_none_of_the_labels_has_a_vector():
         ({"labels": [3]}, "labels are .3."),
     ],
 )
-def test_wrong_parameters_are_told_by_name(wrong, message):
+def test_invalid_parameters_are_refused_by_name(wrong, message):
     with pytest.raises(InputError, match=message):
-        fitted(Devise(**{"vectors": VECTORS, **wrong}))
+        fit_model(Devise(**{"vectors": VECTORS, **wrong}))
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [({"seed": -1}, "seed is -1"), ({"threads": "all"}, "threads is 'all'"), ({"max_iter": 1.5}, "max_iter is 1.5")],
 )
-def test_wrong_parameters_of_conse_are_told_by_name(wrong, message):
+def test_invalid_conse_parameters_are_refused_by_name(wrong, message):
     with pytest.raises(InputError, match=message):
-        fitted(Conse(VECTORS, **wrong))
+        fit_model(Conse(VECTORS, **wrong))
 
 
-def test_validation_rows_choose_the_epoch_among_labels_that_are_known():
+def test_validation_uses_only_trained_labels():
     y = [LABELS[t] for t in TRUE]
     model = Devise(VECTORS, epochs=4, labels=LABELS[N_SEEN:], threads=1)
     model.fit(X[TRAIN], y[: TRAIN.sum()], validation=(X, y))
@@ -162,8 +163,8 @@ def test_validation_rows_choose_the_epoch_among_labels_that_are_known():
 
 
 @pytest.mark.parametrize("estimator", [Devise(VECTORS, epochs=3, threads=1), Conse(VECTORS)])
-def test_saved_is_loaded_and_labels_can_still_be_added(tmp_path, estimator):
-    model = fitted(clone(estimator).set_params(labels=LABELS[N_SEEN : N_SEEN + 2]))
+def test_loaded_model_takes_more_labels(tmp_path, estimator):
+    model = fit_model(clone(estimator).set_params(labels=LABELS[N_SEEN : N_SEEN + 2]))
     model.save(tmp_path / "m")
     loaded = wsabie.load(tmp_path / "m")
     assert all(np.array_equal(a, b) for a, b in zip(model.rank(X, 5), loaded.rank(X, 5), strict=True))
@@ -174,7 +175,7 @@ def test_saved_is_loaded_and_labels_can_still_be_added(tmp_path, estimator):
         loaded.fit(X, TRUE)
 
 
-def test_a_checkpoint_of_other_vectors_is_not_gone_on_from(tmp_path):
+def test_checkpoint_of_other_vectors_is_refused(tmp_path):
     y = [LABELS[t] for t in TRUE[TRAIN]]
     Devise(VECTORS, epochs=2, threads=1).fit(X[TRAIN], y, checkpoint=tmp_path / "c")
     other_vectors = WordVectors(LABELS, VECTORS.table[::-1].copy())
@@ -182,8 +183,8 @@ def test_a_checkpoint_of_other_vectors_is_not_gone_on_from(tmp_path):
         Devise(other_vectors, epochs=2, threads=1).fit(X[TRAIN], y, checkpoint=tmp_path / "c", resume=True)
 
 
-def test_conse_is_the_mean_of_vectors_weighed_by_probabilities():
-    model = fitted(Conse(VECTORS, top=3))
+def test_conse_averages_vectors_by_probability():
+    model = fit_model(Conse(VECTORS, top=3))
     chances = model.classifier_.probabilities(X[:1])[0]
     best = np.argsort(-chances)[:3]
     unit = VECTORS.table / np.linalg.norm(VECTORS.table, axis=1, keepdims=True)
@@ -191,7 +192,7 @@ def test_conse_is_the_mean_of_vectors_weighed_by_probabilities():
 
 
 @pytest.mark.parametrize(("terms_per_label", "ids"), [(1, [0, -1]), (2, [0, 1])])
-def test_as_many_terms_are_looked_at_as_a_label_may_have(terms_per_label, ids):
+def test_conse_looks_up_the_stated_number_of_terms(terms_per_label, ids):
     words = WordVectors(["red", "crimson", "blue"], np.array([[1, 0], [0.9, 0.1], [0, 1]], np.float32))
     model = Conse(words, top=1, terms_per_label=terms_per_label).fit(np.eye(2), ["red, crimson", "blue"])
     assert model.rank(np.eye(2)[:1], k=2)[0].tolist() == [ids]
@@ -206,14 +207,14 @@ def test_softmax_gives_probabilities(n_labels):
     assert np.mean(chances.argmax(axis=1) == y) > 0.9
 
 
-def test_softmax_weighs_rows_of_several_labels_once():
+def test_softmax_shares_a_row_among_its_labels():
     """A row with two labels is each of them by half."""
     Y = sp.csr_matrix([[1, 1, 0], [0, 0, 1]])
     chances = Softmax(C=1e4, scaling=None).fit(np.eye(2), Y).probabilities(np.eye(2))
     assert chances[0] == pytest.approx([0.5, 0.5, 0], abs=0.02)
 
 
-def test_softmax_says_once_that_it_has_not_settled(caplog):
+def test_softmax_reports_missing_convergence_once(caplog):
     rows, y = np.random.default_rng(0).random((60, 5)), np.arange(60) % 3
     Softmax(max_iter=1).fit(rows, y)
     assert [record.message for record in caplog.records] == [
@@ -224,7 +225,7 @@ def test_softmax_says_once_that_it_has_not_settled(caplog):
     assert not caplog.records
 
 
-def test_a_warm_start_gives_cold_labels_a_meaning_and_warm_ones_their_own():
+def test_warm_start_keeps_rare_labels_near_their_vectors():
     """A label with one row stays near its word vector, one with many goes away from it."""
     indices = np.concatenate([np.flatnonzero(y == TRUE)[: 1 if y % 2 else EACH] for y in range(N_SEEN)])
     y = [LABELS[t] for t in TRUE[indices]]
@@ -237,21 +238,21 @@ def test_a_warm_start_gives_cold_labels_a_meaning_and_warm_ones_their_own():
     assert moved[::2].mean() > moved[1::2].mean() > 0
 
 
-def test_a_warm_start_wants_the_dimensions_of_the_vectors():
+def test_warm_start_needs_the_dimensions_of_the_vectors():
     with pytest.raises(InputError, match="init_labels have 12 dimensions and dim is 100; set dim=12"):
-        fitted(wsabie.Wsabie(init_labels=VECTORS))
+        fit_model(wsabie.Wsabie(init_labels=VECTORS))
 
 
-def test_a_warm_model_is_saved_without_the_vectors_it_began_with(tmp_path):
-    model = fitted(wsabie.Wsabie(DIM, init_labels=VECTORS, epochs=2, threads=1))
+def test_warm_started_model_is_saved_without_the_vectors(tmp_path):
+    model = fit_model(wsabie.Wsabie(DIM, init_labels=VECTORS, epochs=2, threads=1))
     model.save(tmp_path / "m")
     loaded = wsabie.load(tmp_path / "m")
     assert loaded.init_labels is None
     assert np.array_equal(loaded.scores(X), model.scores(X))
 
 
-def test_candidates_without_a_vector_and_none_at_all():
-    model = fitted(Devise(VECTORS, labels=["unheard of"], epochs=1, threads=1))
+def test_missing_vectors_and_empty_candidates_are_refused():
+    model = fit_model(Devise(VECTORS, labels=["unheard of"], epochs=1, threads=1))
     for candidates in (["unheard of"], []):
         ids, scores = model.rank(X[:2], 3, candidates=candidates)
         assert np.all(ids == -1)

@@ -1,4 +1,4 @@
-"""A collection as points, and what becomes of them on disk."""
+"""Item embeddings in memory and on disk."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from wsabie.models.embedding_set import EmbeddingSet
 ROWS = FeatureTable(identity(3, np.float32, "csr"), identity(3, np.int8, "csr"), ["0", "1", "2"], ["a", "b", "c"])
 
 
-def test_points_are_those_of_the_model_and_survive_the_disk(tmp_path: Path) -> None:
+def test_embeddings_equal_the_models_and_are_saved(tmp_path: Path) -> None:
     model = Wsabie(dim=4, epochs=5, threads=1).fit(ROWS.X, ROWS.Y)
     embeddings = EmbeddingSet.of(Annotator(model), ROWS, origin="here")
     assert np.array_equal(embeddings.points, model.transform(ROWS.X))
@@ -31,6 +31,6 @@ def test_points_are_those_of_the_model_and_survive_the_disk(tmp_path: Path) -> N
         EmbeddingSet.load(tmp_path / "model")
 
 
-def test_a_model_without_points_is_refused() -> None:
+def test_model_without_embeddings_is_refused() -> None:
     with pytest.raises(InputError, match="a model of kind popularity has no points of items"):
         EmbeddingSet.of(Annotator(Popularity().fit(ROWS.X, ROWS.Y)), ROWS)

@@ -1,4 +1,4 @@
-"""Members side by side in one space: the score is the mean of theirs, whatever sets them apart."""
+"""Ensembles in one space: mean scores of members by seed, rows or columns."""
 
 import tracemalloc
 from pathlib import Path
@@ -35,7 +35,7 @@ def make_ensemble(n: int = 3, **options: Any) -> Ensemble:
 
 
 @pytest.mark.parametrize("dense", [False, True])
-def test_the_score_is_the_mean_of_the_members_scores_in_units_of_their_spread(dense: bool) -> None:
+def test_score_is_the_mean_of_standardised_member_scores(dense: bool) -> None:
     rows = X.toarray() if dense else X
     ensemble = make_ensemble(label_bias=True, init="random").fit(rows, Y)
     total = np.zeros(Y.shape)
@@ -58,7 +58,7 @@ def test_one_member_ranks_as_the_model_alone() -> None:
 
 
 @pytest.mark.parametrize("columns", [HALVES, 0.5, None, [np.arange(30) < 20, range(10, 30)]])
-def test_a_member_by_columns_knows_nothing_of_the_others(columns: Any) -> None:
+def test_column_members_ignore_other_columns(columns: Any) -> None:
     ensemble = make_ensemble(2, by="columns", columns=columns).fit(X, Y)
     for m, column_set in enumerate(draw_column_sets(columns, N_FEATURES, 2, 0)):
         table = ensemble.joined_.space_.features[:, 12 * m : 12 * (m + 1)]
@@ -67,7 +67,7 @@ def test_a_member_by_columns_knows_nothing_of_the_others(columns: Any) -> None:
     assert np.isfinite(ensemble.scores(X)).all()
 
 
-def test_a_member_by_columns_sees_rows_of_their_full_length() -> None:
+def test_column_members_keep_the_full_row_length() -> None:
     """A factor makes up for the squares of the columns that are left out."""
     ensemble = make_ensemble(2, by="columns", columns=HALVES, init="random").fit(X, Y)
     checked = check_features(X)
@@ -80,7 +80,7 @@ def test_a_member_by_columns_sees_rows_of_their_full_length() -> None:
     assert np.allclose(partial_scores, single.scores(rows) / ensemble.members_[0].spread / 2, atol=1e-4)
 
 
-def test_a_member_by_columns_is_judged_on_its_own_columns() -> None:
+def test_column_members_are_validated_on_their_own_columns() -> None:
     """The half of the validation rows that it does not see is noise, and changes nothing of its figures."""
     valid = X[:60].toarray()
     figures = []
@@ -91,7 +91,7 @@ def test_a_member_by_columns_is_judged_on_its_own_columns() -> None:
     assert figures[0][0] == figures[1][0] != figures[0][1] != figures[1][1]
 
 
-def test_bags_weigh_rows_by_how_often_they_are_drawn() -> None:
+def test_bags_weigh_rows_by_their_draws() -> None:
     row_weights = draw_row_weights(None, 1000, 0, 1)
     assert row_weights.sum() == 1000
     assert abs((row_weights == 0).mean() - np.exp(-1)) < 0.05
@@ -105,7 +105,7 @@ def test_bags_weigh_rows_by_how_often_they_are_drawn() -> None:
     assert np.array_equal(bag.rank(X, 12)[0], single.rank(X, 12)[0])
 
 
-def test_saved_is_loaded(tmp_path: Path) -> None:
+def test_loaded_ensemble_equals_the_saved_one(tmp_path: Path) -> None:
     valid = (X[:30], Y[:30])
     saved = make_ensemble(2, by="columns", columns=HALVES).fit(X, names(ANSWER), validation=valid)
     saved.save(tmp_path / "m")
@@ -136,12 +136,12 @@ def test_contributions_add_up_to_the_score() -> None:
         compute_contributions(ensemble, X[:2], "label 3")
 
 
-def test_resumed_members_are_not_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resume_keeps_trained_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made_again: list[int] = []
     uninterrupted = make_ensemble().fit(X, Y)
     monkeypatch.setattr(CheckpointFolder.__init__, "__kwdefaults__", {"resume": False, "every": 0.0})
     with pytest.raises(KeyboardInterrupt):
-        make_ensemble().fit(X, Y, checkpoint=tmp_path / "c", on_epoch=_stopping_at(7))
+        make_ensemble().fit(X, Y, checkpoint=tmp_path / "c", on_epoch=_stop_at(7))
     resumed = make_ensemble().fit(
         X, Y, checkpoint=tmp_path / "c", resume=True, on_epoch=lambda s: made_again.append(s.epoch)
     )
@@ -150,7 +150,7 @@ def test_resumed_members_are_not_trained_again(tmp_path: Path, monkeypatch: pyte
     assert len(resumed.history_) == 12
 
 
-def _stopping_at(number: int) -> Any:
+def _stop_at(number: int) -> Any:
     epochs: list[int] = []
 
     def stop(stats: Any) -> None:
@@ -161,7 +161,7 @@ def _stopping_at(number: int) -> Any:
     return stop
 
 
-def test_a_fit_that_fails_leaves_the_model_as_it_was() -> None:
+def test_failed_fit_leaves_the_model_unchanged() -> None:
     ensemble = make_ensemble(2).fit(X, Y)
     old_scores = ensemble.scores(X)
     with pytest.raises(InputError, match="validation must be a pair"):
@@ -169,7 +169,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was() -> None:
     assert np.array_equal(ensemble.scores(X), old_scores)
 
 
-def test_ten_members_need_one_training_and_the_tables() -> None:
+def test_ten_members_need_memory_of_one_training() -> None:
     rng = np.random.default_rng(0)
     rows, labels = rng.random((200, 400), np.float32), rng.integers(0, 3000, 200)
 
@@ -186,7 +186,7 @@ def test_ten_members_need_one_training_and_the_tables() -> None:
     assert ten - peak_of_1 < 9 * tables * 1.1
 
 
-def test_as_scikit_learn_knows_it() -> None:
+def test_scikit_learn_conventions_hold() -> None:
     model = make_ensemble(4, by="rows", seed=3)
     again = clone(model)
     assert again.get_params()["estimator__dim"] == 12
@@ -214,23 +214,23 @@ def test_as_scikit_learn_knows_it() -> None:
         (Ensemble(OneVsRest()), r"made of Wsabie models, not of OneVsRest; give a Wsabie .*--kind wsabie, wsabie-auc"),  # type: ignore[arg-type]
     ],
 )
-def test_what_cannot_be_used(model: Ensemble, sentence: str) -> None:
+def test_invalid_members_and_parameters_are_refused(model: Ensemble, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         model.fit(X, Y)
 
 
-def test_the_kinds_that_are_named_are_those_that_ensembles_are_made_of() -> None:
+def test_documented_kinds_are_those_of_ensembles() -> None:
     models = {name: build_estimator(name) for name in SYSTEMS}
     able = [name for name, model in models.items() if isinstance(model, Wsabie) and model.kind == Wsabie.kind]
     assert list(KINDS) == able
 
 
-def test_validation_rows_of_another_width() -> None:
+def test_validation_rows_of_another_width_are_refused() -> None:
     with pytest.raises(InputError, match="validation X has 29 features"):
         make_ensemble(2).fit(X, Y, validation=(X[:, :29], Y))
 
 
-def test_blocks_by_names() -> None:
+def test_column_blocks_are_found_by_name() -> None:
     assert [block.tolist() for block in group_columns(["a:1", "b:1", "a:2"])] == [[0, 2], [1]]
     assert group_columns(["a:1", "plain"]) == []
     assert group_columns([]) == []

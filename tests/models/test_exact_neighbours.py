@@ -42,7 +42,7 @@ def test_votes_equal_brute_force_in_any_blocks(seed: int, k: int, sparse: bool) 
     np.testing.assert_allclose(votes, by_brute_force(train, Y, rows, k), atol=2e-6)
 
 
-def test_neighbours_are_those_of_scikit_learn() -> None:
+def test_neighbours_equal_those_of_scikit_learn() -> None:
     rng = np.random.default_rng(3)
     train, rows = rng.standard_normal((200, 8)), rng.standard_normal((15, 8))
     model = NearestNeighbours(6, scaling=None).fit(train, np.arange(200) % 7)
@@ -52,7 +52,7 @@ def test_neighbours_are_those_of_scikit_learn() -> None:
     np.testing.assert_allclose(1 - cosines, distances, atol=1e-6)
 
 
-def test_counts_are_scaled_as_in_the_model_before_they_are_compared() -> None:
+def test_counts_are_scaled_before_comparison() -> None:
     # column 0 is in every row, so that column 1, of one row only, weighs more after idf
     train = sp.csr_matrix(np.array([[5.0, 0, 1], [5, 1, 0], [5, 0, 1]], np.float32))
     rows = sp.csr_matrix(np.array([[1.0, 1, 0]], np.float32))
@@ -65,12 +65,12 @@ def test_counts_are_scaled_as_in_the_model_before_they_are_compared() -> None:
     assert model.annotate(rows, k=1) == [[("b", pytest.approx(cosine, abs=1e-6))]]
 
 
-def test_a_row_of_zeros_is_like_nothing_and_a_far_row_does_not_vote() -> None:
+def test_zero_and_far_rows_do_not_vote() -> None:
     model = NearestNeighbours(2, scaling=None).fit(np.array([[1.0, 0], [-1, 0]]), [["east"], ["west"]])
     assert model.scores(np.array([[0.0, 0], [2, 0]])).tolist() == [[0, 0], [1, 0]]
 
 
-def test_fewer_training_rows_than_neighbours() -> None:
+def test_fewer_training_rows_than_neighbours_are_accepted() -> None:
     model = NearestNeighbours(50, scaling=None).fit(np.eye(2), [["a"], ["b"]])
     assert model.scores(np.eye(2)).tolist() == [[1, 0], [0, 1]]
     assert model.neighbours(np.eye(2)[:1], k=3)[0].tolist() == [[0, 1, -1]]
@@ -83,7 +83,7 @@ def test_memory_is_the_training_set() -> None:
     assert model.n_bytes == 4 * 3 + 4 * 3 + sum(indices)
 
 
-def test_it_follows_scikit_learn() -> None:
+def test_scikit_learn_conventions_hold() -> None:
     assert clone(NearestNeighbours(7, scaling=None)).get_params() == {"k": 7, "scaling": None}
     checks = check_estimator(NearestNeighbours(), on_skip=None, on_fail=None)
     failed = {check["check_name"] for check in checks if check["status"] == "failed"}
@@ -91,13 +91,13 @@ def test_it_follows_scikit_learn() -> None:
 
 
 @pytest.mark.parametrize("k", [0, -3, 2.5, True, None])
-def test_a_number_of_neighbours_that_cannot_be(k: Any) -> None:
+def test_invalid_numbers_of_neighbours_are_refused(k: Any) -> None:
     with pytest.raises(InputError, match="whole number above 0"):
         NearestNeighbours(k).fit(np.eye(2), [["a"], ["b"]])
 
 
 @pytest.mark.data
-def test_corel5k(data_dir: Path) -> None:
+def test_corel5k_map_is_reached(data_dir: Path) -> None:
     from wsabie.io.formats.mulan import read_mulan
 
     folder = data_dir / "corel5k_mulan"

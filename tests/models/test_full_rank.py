@@ -17,13 +17,13 @@ X, Y, ANSWER = toy()
 VALIDATION = (X[::3], names(ANSWER[::3]))
 
 
-def make(**changes: Any) -> FullRank:
+def make_model(**changes: Any) -> FullRank:
     return FullRank(Wsabie(dim=16, epochs=3), LinearRanker(epochs=3), threads=1, **changes)
 
 
 @pytest.mark.parametrize("joint", [False, True])
 def test_scores_are_the_blended_sum_of_the_terms(joint: bool) -> None:
-    model = make(blend=0.5, joint=joint).fit(X, names(ANSWER))
+    model = make_model(blend=0.5, joint=joint).fit(X, names(ANSWER))
     blend = 1.0 if joint else 0.5
     assert model.blend_ == blend
     np.testing.assert_allclose(
@@ -32,18 +32,18 @@ def test_scores_are_the_blended_sum_of_the_terms(joint: bool) -> None:
     assert len(model.history_) == (3 if joint else 6)
 
 
-def test_the_blend_is_the_best_of_those_that_were_tried() -> None:
-    model = make().fit(X, names(ANSWER), validation=VALIDATION)
+def test_best_tried_blend_is_chosen() -> None:
+    model = make_model().fit(X, names(ANSWER), validation=VALIDATION)
     scores_by_blend = dict(model.searched_)
     assert set(BLENDS) <= set(scores_by_blend)
     assert scores_by_blend[model.blend_] == max(scores_by_blend.values())
-    validated = make(blend=model.blend_).fit(X, names(ANSWER), validation=VALIDATION)
+    validated = make_model(blend=model.blend_).fit(X, names(ANSWER), validation=VALIDATION)
     assert validated.score(*VALIDATION) == pytest.approx(scores_by_blend[model.blend_], abs=1e-6)
 
 
-def test_the_search_goes_on_between_the_neighbours_of_the_best() -> None:
+def test_blend_search_is_refined_around_the_best() -> None:
     """Two rounds of five more; the sum of noisy terms is best at a blend that no first round has."""
-    model = make().fit(X, names(ANSWER), validation=VALIDATION)
+    model = make_model().fit(X, names(ANSWER), validation=VALIDATION)
     noise = np.random.default_rng(3)
     model.linear_.space_.weights += noise.standard_normal(model.linear_.coef_.shape).astype(np.float32)
     model.embedding_.space_.labels[:, :16] += 0.5 * noise.standard_normal((12, 16))
@@ -56,30 +56,30 @@ def test_the_search_goes_on_between_the_neighbours_of_the_best() -> None:
     assert BLENDS[max(at - 1, 0)] < finer[0] <= finer[-1] < BLENDS[min(at + 1, len(BLENDS) - 1)]
 
 
-def test_the_metric_chooses_the_blend() -> None:
+def test_metric_chooses_the_blend() -> None:
     """With two right labels to a row the precision at 4 is at most .5, whatever the MAP."""
-    model = make().fit(X, names(ANSWER), validation=VALIDATION, metric="p@4")
+    model = make_model().fit(X, names(ANSWER), validation=VALIDATION, metric="p@4")
     first = [{name for name, _ in row} for row in model.annotate(VALIDATION[0], 4)]
     right = np.mean([len(top & {*true}) / 4 for top, true in zip(first, VALIDATION[1], strict=True)])
     assert max(figure for _, figure in model.searched_) == pytest.approx(right, abs=1e-6)
     assert model.validation_map_ == pytest.approx(model.score(*VALIDATION), abs=1e-6)
 
 
-def test_the_search_finds_a_useless_term() -> None:
+def test_useless_term_gets_no_weight() -> None:
     """The blend is the largest if the linear term is loud noise, and 0 if the points are."""
-    model = make().fit(X, names(ANSWER), validation=VALIDATION)
+    model = make_model().fit(X, names(ANSWER), validation=VALIDATION)
     noise = np.random.default_rng(0)
     model.linear_.space_.weights[:] = noise.standard_normal(model.linear_.coef_.shape)
     model._search_blend(*VALIDATION)
     assert model.blend_ > 1
-    model = make().fit(X, names(ANSWER), validation=VALIDATION)
+    model = make_model().fit(X, names(ANSWER), validation=VALIDATION)
     model.embedding_.space_.labels[:, :16] = noise.standard_normal((12, 16))
     model._search_blend(*VALIDATION)
     assert model.blend_ < 1
 
 
-def test_joint_training_moves_both_terms_and_l2_shortens_the_weights() -> None:
-    free = make(joint=True).fit(X, names(ANSWER))
+def test_joint_training_moves_both_terms_with_l2() -> None:
+    free = make_model(joint=True).fit(X, names(ANSWER))
     short = FullRank(Wsabie(dim=16, epochs=3), LinearRanker(epochs=3, l2=1.0), joint=True, threads=1)
     short.fit(X, names(ANSWER))
     assert free.linear_.coef_.any()
@@ -89,12 +89,12 @@ def test_joint_training_moves_both_terms_and_l2_shortens_the_weights() -> None:
     )
     assert np.linalg.norm(free.linear_.coef_, axis=1).max() > 0.2
     assert np.linalg.norm(limited.linear_.coef_, axis=1).max() <= 0.2 * (1 + 1e-5)
-    two = make(joint=True).set_params(threads=2).fit(X, names(ANSWER))
+    two = make_model(joint=True).set_params(threads=2).fit(X, names(ANSWER))
     assert np.array_equal(free.linear_.coef_, two.linear_.coef_)
     assert np.array_equal(free.embedding_.label_vectors, two.embedding_.label_vectors)
 
 
-def test_a_stopped_joint_run_goes_on_with_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopped_joint_training_resumes_bit_for_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a bias in each term, which both have moved."""
     monkeypatch.setattr(CheckpointFolder.__init__, "__kwdefaults__", {"resume": False, "every": 0.0})
 
@@ -115,7 +115,7 @@ def test_a_stopped_joint_run_goes_on_with_the_same_bits(tmp_path: Path, monkeypa
     assert len(resumed.history_) == 4
 
 
-def test_the_bias_of_a_joint_run_moves_at_the_labels_rate() -> None:
+def test_bias_in_joint_training_uses_the_label_rate() -> None:
     """One row, one step up: the sum of both biases is the rate."""
     points = Wsabie(dim=4, epochs=1, label_bias=True, learning_rate=0.25, init_scale=0.01)
     model = FullRank(points, LinearRanker(), joint=True, threads=1)
@@ -132,11 +132,11 @@ def test_the_bias_of_a_joint_run_moves_at_the_labels_rate() -> None:
         ({"blend": "much"}, "blend is 'much'"),
     ],
 )
-def test_a_blend_that_cannot_be_used_is_refused(changes: dict[str, Any], message: str) -> None:
+def test_invalid_blend_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        make(**changes).fit(X, names(ANSWER))
+        make_model(**changes).fit(X, names(ANSWER))
 
 
-def test_points_beside_weights_have_no_adaptive_sampler() -> None:
+def test_adaptive_sampler_is_refused() -> None:
     with pytest.raises(InputError, match="scores are by dot and weights; choose another sampler"):
         FullRank(Wsabie(sampler="adaptive"), joint=True).fit(X, names(ANSWER))

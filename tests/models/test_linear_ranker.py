@@ -1,4 +1,4 @@
-"""The linear model: what it learns, what it holds in memory, that nothing about it depends on threads."""
+"""The linear model: learning, memory, and independence of threads."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ def test_every_loss_finds_the_labels_of_the_toy(loss: Any, dense: bool) -> None:
         assert {name for name, _ in top} == set(true)
 
 
-def test_scores_are_products_of_the_scaled_row_and_the_weights() -> None:
+def test_scores_are_products_of_scaled_rows_and_weights() -> None:
     model = LinearRanker(epochs=3, label_bias=True, init="random", threads=1).fit(X, names(ANSWER))
     scaled = X.copy()
     scaled.data = np.log1p(scaled.data)
@@ -35,7 +35,7 @@ def test_scores_are_products_of_the_scaled_row_and_the_weights() -> None:
     np.testing.assert_allclose(model.scores(X), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_auto_of_weights() -> None:
+def test_auto_defaults_depend_on_pairs_and_labels() -> None:
     """Few pairs are passed over 10 times and not 30, 100 labels are drawn and not 1,000; "auc" takes larger steps."""
     shape = TrainingShape(100, 100, 20_000)
     settings = LinearRanker(init="random")._resolve_settings(shape)
@@ -48,7 +48,7 @@ def test_auto_of_weights() -> None:
     assert LinearRanker()._resolve_settings(TrainingShape(100, 100, 50)).max_sampled == 50
 
 
-def test_a_bias_is_learnt_where_it_is_asked_for() -> None:
+def test_bias_is_learned_on_request() -> None:
     """A label of five rows in six ranks first where a row says nothing, only with a bias."""
     rows, truth = np.zeros((60, 2), np.float32), [["often"]] * 50 + [["rare"]] * 10
     models = [LinearRanker(label_bias=b, epochs=2, scaling=None, threads=1).fit(rows, truth) for b in (False, True)]
@@ -64,7 +64,7 @@ def test_threads_change_no_bit(changes: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("changes", "shared"), [({}, True), ({"l2": 0.5}, False), ({"max_norm": 0.5}, False)])
-def test_hogwild_leaves_weights_that_are_scaled_to_one_thread(
+def test_hogwild_scales_weights_in_one_thread(
     changes: dict[str, Any], shared: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two that scale one label at once would destroy it. Alone, the bits are those of the sequential loop."""
@@ -82,7 +82,7 @@ def test_hogwild_leaves_weights_that_are_scaled_to_one_thread(
         assert four.history_[-1].pairs == single_threaded.history_[-1].pairs == sum(map(len, names(ANSWER)))
 
 
-def test_weight_vectors_keep_to_the_limit_and_l2_makes_them_shorter() -> None:
+def test_max_norm_bounds_weights_and_l2_shortens_them() -> None:
     free, limited, decayed = (
         LinearRanker(epochs=5, init="random", threads=1, **changes).fit(X, names(ANSWER))
         for changes in ({}, {"max_norm": 0.5}, {"l2": 1.0})
@@ -93,7 +93,7 @@ def test_weight_vectors_keep_to_the_limit_and_l2_makes_them_shorter() -> None:
     assert length[2] < length[0]
 
 
-def test_the_best_epoch_is_kept_on_disk_and_comes_back() -> None:
+def test_best_epoch_is_restored_from_disk() -> None:
     """The first epoch of a run whose rate explodes later is the best; the weights are those of a run of one epoch."""
     validation = (X[:30], names(ANSWER[:30]))
     model = LinearRanker(epochs=4, schedule="constant", threads=1).fit(X, names(ANSWER), validation=validation)
@@ -103,7 +103,7 @@ def test_the_best_epoch_is_kept_on_disk_and_comes_back() -> None:
     assert not isinstance(model.coef_, np.memmap)
 
 
-def test_a_stopped_run_goes_on_with_the_same_bits(tmp_path: Path) -> None:
+def test_stopped_training_resumes_bit_for_bit(tmp_path: Path) -> None:
     def fit(**options: Any) -> LinearRanker:
         model = LinearRanker(epochs=4, l2=0.01, max_norm=1.0, threads=1)
         return model.fit(X, names(ANSWER), checkpoint=tmp_path / "c", **options)
@@ -122,15 +122,13 @@ def test_a_stopped_run_goes_on_with_the_same_bits(tmp_path: Path) -> None:
     assert np.array_equal(fit(resume=True).coef_, uninterrupted.coef_)
 
 
-def test_long_weights_have_not_diverged() -> None:
+def test_long_weights_are_not_taken_for_divergence() -> None:
     """A vector of length 1,000 has coordinates that are far from overflowing; 1,000,000 is its square."""
     model = LinearRanker(learning_rate=1e5, max_norm=2000.0, margin=1e4, epochs=1, threads=1).fit(X, names(ANSWER))
     assert np.linalg.norm(model.coef_, axis=1).max() > 1500
 
 
-def test_memory_is_told_before_the_start_where_it_is_some(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_memory_needs_are_announced(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     with caplog.at_level("INFO", "wsabie"):
         LinearRanker(epochs=1, threads=1).fit(X, names(ANSWER))
         assert caplog.text == ""
@@ -139,7 +137,7 @@ def test_memory_is_told_before_the_start_where_it_is_some(
     assert "12 labels with a weight for each of 30 features take 0.00 GB" in caplog.text
 
 
-def test_the_adaptive_sampler_is_refused() -> None:
+def test_adaptive_sampler_is_refused() -> None:
     with pytest.raises(InputError, match="and scores are by weights; choose another sampler"):
         LinearRanker(sampler="adaptive", loss="auc").fit(X, names(ANSWER))
 
@@ -165,13 +163,13 @@ def test_the_adaptive_sampler_is_refused() -> None:
         ({"loss": "owpc", "rank_estimator": 20}, 'and rank_estimator at "auto"'),
     ],
 )
-def test_parameters_that_cannot_be_used_are_named(changes: dict[str, Any], message: str) -> None:
+def test_invalid_parameters_are_refused_by_name(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         LinearRanker(**changes).fit(X, names(ANSWER))
 
 
 @pytest.mark.parametrize("loss", ["warp", "k-os"])
-def test_the_logistic_surrogate_weighs_by_a_rank_that_is_counted(loss: Any) -> None:
+def test_logistic_surrogate_weighs_by_a_counted_rank(loss: Any) -> None:
     """Its first draw is taken, so that floor(Y_neg / N) would be Y_neg at every step: one bin, the highest."""
     model = LinearRanker(loss=loss, surrogate="logistic", epochs=8, threads=1).fit(X, names(ANSWER))
     ranks = model.history_[-1].rank_histogram
@@ -181,13 +179,13 @@ def test_the_logistic_surrogate_weighs_by_a_rank_that_is_counted(loss: Any) -> N
 
 
 @pytest.mark.parametrize("preset", [make_vse_ens, make_opt_auc, make_pamir])
-def test_the_papers_systems_learn_the_toy(preset: Any) -> None:
+def test_paper_presets_learn_the_toy(preset: Any) -> None:
     changes = {} if preset is make_pamir else {"dim": 16, "learning_rate": 0.1}
     model = preset(epochs=40, threads=1, **changes).fit(X, names(ANSWER))
     assert model.score(X, names(ANSWER)) > 0.95
 
 
-def test_a_ridge_start_has_the_weights_of_ridge_one_margin_apart() -> None:
+def test_ridge_start_has_ridge_weights_with_unit_margin() -> None:
     rows, truth = X.toarray().astype(np.float32), names(ANSWER)
     model = LinearRanker(init="ridge", learning_rate=1e-30, epochs=1, margin=2.0, threads=1).fit(rows, truth)
     scaled = model.scaling_(rows)
@@ -211,7 +209,7 @@ def test_row_weights_count_in_a_ridge_start() -> None:
 
 
 @pytest.mark.parametrize("n_exact", [0, 2048])
-def test_threads_change_no_bit_of_a_ridge_start(n_exact: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ridge_start_is_independent_of_threads(n_exact: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ridge, "MAX_EXACT_FEATURES", n_exact)
     models = [LinearRanker(epochs=2, threads=threads).fit(X, names(ANSWER)) for threads in (1, 2)]
     assert np.array_equal(models[0].coef_, models[1].coef_)

@@ -31,15 +31,15 @@ SMALL = {
 }
 
 
-def fitted(kind: str, rows: object) -> LabelModel:
+def fit_kind(kind: str, rows: object) -> LabelModel:
     return find_model_class(kind)(**SMALL.get(kind, {})).fit(rows, names(ANSWER))
 
 
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_loaded_answers_are_those_of_the_saved_model(tmp_path: Path, kind: str, dense: bool) -> None:
+def test_loaded_model_answers_as_the_saved_one(tmp_path: Path, kind: str, dense: bool) -> None:
     rows = X.toarray() if dense else X
-    saved = fitted(kind, rows)
+    saved = fit_kind(kind, rows)
     saved.save(tmp_path / "m")
     loaded = wsabie.load(tmp_path / "m")
     assert type(loaded) is type(saved)
@@ -52,23 +52,23 @@ def test_loaded_answers_are_those_of_the_saved_model(tmp_path: Path, kind: str, 
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "popularity"])  # which scales nothing
-def test_a_fit_that_is_broken_off_leaves_the_model_as_it_was(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = fitted(kind, X)
+def test_interrupted_fit_leaves_the_model_unchanged(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = fit_kind(kind, X)
     annotations = model.annotate(X, 3)
     with monkeypatch.context() as patched:
-        patched.setattr(RowScaling, "__call__", interrupted)
+        patched.setattr(RowScaling, "__call__", interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.fit(X[:, :-1], names(ANSWER)[::-1])
     assert model.annotate(X, 3) == annotations
 
 
-def interrupted(*_: object, **__: object) -> None:
+def interrupt(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_folder_whose_parts_do_not_agree_is_refused(tmp_path: Path, kind: str) -> None:
-    parts = fitted(kind, X).to_parts()
+def test_inconsistent_folder_is_refused(tmp_path: Path, kind: str) -> None:
+    parts = fit_kind(kind, X).to_parts()
     inner = parts.config["linear"] if kind == "full-rank" else parts.config
     inner["label_names"] = inner["label_names"][:-1]
     save_model_folder(tmp_path / "m", parts)
@@ -76,6 +76,6 @@ def test_a_folder_whose_parts_do_not_agree_is_refused(tmp_path: Path, kind: str)
         wsabie.load(tmp_path / "m")
 
 
-def test_an_unknown_kind_is_refused() -> None:
+def test_unknown_kind_is_refused() -> None:
     with pytest.raises(ModelFolderError, match="no model of kind 'warp-drive'"):
         find_model_class("warp-drive")

@@ -26,7 +26,7 @@ class Parts:
         return [("wheel", 0.834), ("door", 0.5), ("moon", -0.1)][:k]
 
 
-def test_parts_say_their_score() -> None:
+def test_part_relations_report_scores() -> None:
     assert ObjectPartRelations(Parts()).related("car", 1) == [("wheel", 0.834, "part of car (trained, f_L = 0.83)")]
     assert [link.reason for link in ObjectPartRelations(Parts()).related("car")] == [
         "part of car (trained, f_L = 0.83)",
@@ -35,7 +35,7 @@ def test_parts_say_their_score() -> None:
     assert ObjectPartRelations(Parts()).related("ship") == []
 
 
-def test_other_relations_than_parts_are_named() -> None:
+def test_other_relations_are_named() -> None:
     def reasons(relation: str) -> list[str]:
         return [link.reason.partition(" (")[0] for link in ObjectPartRelations(Parts(relation)).related("car")]
 
@@ -47,7 +47,7 @@ def test_other_relations_than_parts_are_named() -> None:
     assert reasons("^driven-by") == ["driven-by car", "perhaps driven-by car"]
 
 
-def test_what_knows_related_labels_is_recognised() -> None:
+def test_models_with_related_labels_are_recognised() -> None:
     space = Space(dim=4, epochs=5, threads=1).fit([Relation("whole", "part", [("car", "wheel")], "has")])
     assert isinstance(find_model_relations(Parts()), ObjectPartRelations)
     assert isinstance(find_model_relations(space), SpaceRelations)

@@ -25,7 +25,7 @@ def normalise(table: np.ndarray) -> np.ndarray:
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans())
-def test_scores_are_cosines_with_the_means_of_unit_rows(seed: int, is_sparse: bool) -> None:
+def test_scores_are_cosines_with_mean_unit_rows(seed: int, is_sparse: bool) -> None:
     rng = np.random.default_rng(seed)
     train, rows = (sparse_rows(n, 9, 0.5, rng) for n in (20, 7))
     Y = labels(20, 5, rng)
@@ -43,13 +43,13 @@ def test_scores_are_cosines_with_the_means_of_unit_rows(seed: int, is_sparse: bo
     assert np.array_equal(np.take_along_axis(scores, ids, axis=1), best_scores)
 
 
-def test_a_label_without_a_row_and_a_row_of_zeros_score_nothing() -> None:
+def test_empty_labels_and_zero_rows_score_zero() -> None:
     model = wsabie.NearestMean(scaling=None).fit(np.eye(2), np.array([0, 1]), label_names=["a", "b", "c"])
     assert model.scores(np.array([[0.0, 0.0], [1.0, 0.0]])).tolist() == [[0, 0, 0], [1, 0, 0]]
 
 
 @pytest.mark.parametrize("form", [sp.csr_matrix, np.asarray])
-def test_a_saved_model_gives_the_same_bits(tmp_path: Path, form: type) -> None:
+def test_loaded_model_gives_the_same_bits(tmp_path: Path, form: type) -> None:
     X = form(np.random.default_rng(0).random((30, 8)))
     model = wsabie.NearestMean().fit(X, [f"label {i % 4}" for i in range(30)])
     model.save(tmp_path / "m")
@@ -62,7 +62,7 @@ def test_scikit_learn_checks_pass() -> None:
 
 
 @pytest.mark.data
-def test_bibtex(data_dir: Path) -> None:
+def test_bibtex_is_ranked(data_dir: Path) -> None:
     train, test = (
         wsabie.open_source(data_dir / "bibtex_mulan" / f"bibtex-{side}.arff.gz") for side in ("train", "test")
     )

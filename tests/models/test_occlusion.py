@@ -1,4 +1,4 @@
-"""Heat by covering: each pixel is covered, the map is the mean fall of the score, and it lies where the thing lies."""
+"""Occlusion heat maps: the mean fall of the score for each covered pixel."""
 
 import io
 
@@ -45,7 +45,7 @@ def test_every_pixel_is_covered(width: int, height: int) -> None:
     assert len(boxes) <= 81
 
 
-def test_it_is_the_mean_fall(colour_annotator: tuple[Annotator, dict[str, list[Item]]]) -> None:
+def test_heat_is_the_mean_fall_of_the_score(colour_annotator: tuple[Annotator, dict[str, list[Item]]]) -> None:
     annotator, things = colour_annotator
     picture = decode_image(things["fruit"][0].content, size=20)
     label = int(annotator.model.vocabulary_.ids(["fruit"])[0])
@@ -73,7 +73,7 @@ def test_it_is_the_mean_fall(colour_annotator: tuple[Annotator, dict[str, list[I
     assert np.ptp(heat) > 0.01
 
 
-def test_the_heat_is_on_the_half_where_the_thing_is(colour_annotator: tuple[Annotator, dict[str, list[Item]]]) -> None:
+def test_heat_lies_on_the_half_with_the_object(colour_annotator: tuple[Annotator, dict[str, list[Item]]]) -> None:
     annotator, things = colour_annotator
     right, rng = [], np.random.default_rng(0)
     for _ in range(12):

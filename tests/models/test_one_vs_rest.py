@@ -37,7 +37,7 @@ def task(n: int = 60, d: int = 6, n_labels: int = 4) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("sparse", [True, False])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_scores_are_those_of_scikit_learn(sparse: bool, threads: int) -> None:
+def test_scores_equal_those_of_scikit_learn(sparse: bool, threads: int) -> None:
     X, Y = task()
     rows = sp.csr_matrix(X) if sparse else X
     model = OneVsRest(2.0, scaling=None, threads=threads).fit(rows, Y)
@@ -46,7 +46,7 @@ def test_scores_are_those_of_scikit_learn(sparse: bool, threads: int) -> None:
     assert model.n_unconverged_ == 0
 
 
-def test_labels_of_dense_rows_share_passes_and_threads_change_no_bit() -> None:
+def test_dense_labels_share_passes_and_threads_change_no_bit() -> None:
     X, Y = task(n=400, d=20, n_labels=70)  # three blocks
     models = [OneVsRest(threads=threads).fit(X, Y) for threads in (1, 2)]
     assert np.array_equal(models[0].coef_, models[1].coef_)
@@ -56,7 +56,7 @@ def test_labels_of_dense_rows_share_passes_and_threads_change_no_bit() -> None:
     assert OneVsRest(threads=1, max_iter=1).fit(X, Y).n_unconverged_ > 60
 
 
-def test_a_large_step_is_halved_until_the_loss_falls() -> None:
+def test_large_step_is_halved_until_the_loss_falls() -> None:
     rng = np.random.default_rng(0)
     X = 30 * rng.standard_normal((200, 3)).astype(np.float32)  # far from the quadratic
     Y = (X[:, :1] + 10 * rng.standard_normal((200, 1)) > 60).astype(np.int8)
@@ -65,7 +65,7 @@ def test_a_large_step_is_halved_until_the_loss_falls() -> None:
     np.testing.assert_allclose(model.scores(X)[:, 0], oracle.decision_function(X), atol=0.05)
 
 
-def test_labels_of_no_row_and_of_every_row_keep_their_log_odds() -> None:
+def test_constant_labels_keep_their_log_odds() -> None:
     X, Y = task()
     Y[:, 0], Y[:, 1] = 0, 1
     scores = OneVsRest(threads=1).fit(X, Y).scores(X[:3])
@@ -82,7 +82,7 @@ def test_explicit_negatives_are_negatives() -> None:
     )
 
 
-def test_what_is_too_large_is_refused_before_it_starts_with_its_price() -> None:
+def test_too_large_problems_are_refused_with_their_cost() -> None:
     X, Y = task()
     with pytest.raises(
         ModelTooLargeError, match=r"4 labels and 6 features needs .* the limits are 1e-08 GB and 10 min"
@@ -94,7 +94,7 @@ def test_what_is_too_large_is_refused_before_it_starts_with_its_price() -> None:
     assert not hasattr(model, "coef_")
 
 
-def test_memory_and_time_are_stated_before_the_start_where_they_are_some(
+def test_large_memory_and_time_needs_are_announced(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, Y = task()
@@ -111,12 +111,12 @@ def test_memory_and_time_are_stated_before_the_start_where_they_are_some(
     assert model.work(n_values=360, n_features=6, counts=[0, 60], rows=60).seconds == 0
 
 
-def test_labels_that_have_not_settled_are_counted_not_warned_of() -> None:
+def test_unconverged_labels_are_counted() -> None:
     X, Y = task()
     assert OneVsRest(1e6, scaling=None, max_iter=1, threads=1).fit(X, Y).n_unconverged_ == 4
 
 
-def test_progress_tells_of_every_label() -> None:
+def test_progress_covers_every_label() -> None:
     steps = []
 
     class Bar:
@@ -138,7 +138,7 @@ def test_progress_tells_of_every_label() -> None:
     assert sum(steps) == 4
 
 
-def passive_aggressive(X: Any, y: Any, C: float, passes: list[Any]) -> Any:
+def train_passive_aggressive(X: Any, y: Any, C: float, passes: list[Any]) -> Any:
     """PA-I of Crammer et al. (2006), row after row: tau = min(C, loss / |x|^2), w += tau y x."""
     w = np.zeros(X.shape[1])
     for order in passes:
@@ -149,7 +149,7 @@ def passive_aggressive(X: Any, y: Any, C: float, passes: list[Any]) -> Any:
 
 
 @pytest.mark.parametrize("C", [0.1, 10.0])
-def test_passive_aggressive_by_hand_where_the_order_does_not_matter(C: float) -> None:
+def test_passive_aggressive_equals_a_manual_computation(C: float) -> None:
     X = np.diag([2.0, 1.0, 0.5])
     model = OneVsRest(C, learner="passive-aggressive", scaling=None, max_iter=3, threads=1).fit(
         X, [["a"], ["b"], ["b"]]
@@ -162,24 +162,24 @@ def test_passive_aggressive_by_hand_where_the_order_does_not_matter(C: float) ->
 
 
 @pytest.mark.parametrize("sparse", [True, False])
-def test_one_pass_of_passive_aggressive_is_that_of_the_twin_in_some_order(sparse: bool) -> None:
+def test_passive_aggressive_pass_equals_the_twin_in_some_order(sparse: bool) -> None:
     X, y = np.array([[1.0, 0.5, 0], [0.4, 1, 0.3], [0.2, 0.1, 1]]), np.array([1, -1, -1])
     rows = sp.csr_matrix(X) if sparse else X
     model = OneVsRest(0.7, learner="passive-aggressive", scaling=None, max_iter=1, threads=1)
     weights = model.fit(rows, [["a"], ["b"], ["b"]]).coef_[0]
-    twins = [passive_aggressive(X, y, 0.7, [order]) for order in permutations(range(3))]
+    twins = [train_passive_aggressive(X, y, 0.7, [order]) for order in permutations(range(3))]
     assert min(np.abs(weights - twin).max() for twin in twins) < 1e-6
     assert np.ptp(np.array(twins), 0).max() > 0.01
 
 
-def test_svm_scores_are_those_of_scikit_learn() -> None:
+def test_svm_scores_equal_those_of_scikit_learn() -> None:
     X, Y = task()
     oracle = OneVsRestClassifier(LinearSVC(C=0.3, dual=False)).fit(X, Y)
     svm_scores = OneVsRest(0.3, learner="svm", scaling=None, threads=1).fit(X, Y).scores(X)
     np.testing.assert_allclose(svm_scores, oracle.decision_function(X), atol=1e-4)
 
 
-def test_hinge_weights_are_those_of_scikit_learn() -> None:
+def test_hinge_weights_equal_those_of_scikit_learn() -> None:
     """C is the weight of a row against the penalty: alpha = 1 / (C n)."""
     X, Y = task()
     weights = OneVsRest(0.3, learner="hinge", scaling=None, threads=1, seed=2).fit(X, Y).coef_
@@ -204,7 +204,7 @@ def test_every_learner_learns_and_threads_change_no_bit(learner: Any, max_negati
 
 
 @given(st.integers(2, 40), st.integers(1, 40), st.integers(0, 2**32 - 1))
-def test_a_label_is_shown_its_rows_and_as_many_others_as_asked(n: int, m: int, seed: int) -> None:
+def test_negative_sample_has_the_requested_size(n: int, m: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     positives = np.sort(rng.choice(n, rng.integers(1, n), replace=False))
     row_ids, share = select_training_rows(positives, n, m, [seed, 1])
@@ -216,14 +216,14 @@ def test_a_label_is_shown_its_rows_and_as_many_others_as_asked(n: int, m: int, s
     assert share == min(m, n - len(positives)) / (n - len(positives))
 
 
-def test_negatives_are_drawn_evenly() -> None:
+def test_negatives_are_sampled_evenly() -> None:
     row_ids = np.concatenate([select_training_rows(np.array([2, 5]), 8, 3, [seed])[0] for seed in range(600)])
     times = np.bincount(row_ids, minlength=8)
     assert times[[2, 5]].tolist() == [600, 600]
     assert np.abs(times[[0, 1, 3, 4, 6, 7]] - 300).max() < 5 * np.sqrt(600 / 4)
 
 
-def test_log_odds_are_corrected_for_the_negatives_that_were_left_out() -> None:
+def test_log_odds_are_corrected_for_sampling() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4000, 2))
     Y = sp.csr_matrix((rng.random(4000) < 1 / (1 + np.exp(3 - X[:, 0])))[:, None].astype(np.int8))
@@ -249,7 +249,7 @@ def test_scoring_copies_no_weights(tmp_path: Path) -> None:
         assert model_at_hand.coef_.T.flags.c_contiguous
 
 
-def test_it_follows_scikit_learn() -> None:
+def test_scikit_learn_conventions_hold() -> None:
     assert clone(OneVsRest(3.0)).get_params()["C"] == 3.0
     checks = check_estimator(OneVsRest(threads=1), on_skip=None, on_fail=None)
     failed = {check["check_name"] for check in checks if check["status"] == "failed"}
@@ -259,7 +259,7 @@ def test_it_follows_scikit_learn() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"C": 0}, {"C": "a"}, {"C": None}, {"max_minutes": -1}, {"max_gigabytes": float("nan")}]
 )
-def test_parameters_that_cannot_be(wrong: dict[str, Any]) -> None:
+def test_invalid_parameters_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="choose a number above 0"):
         OneVsRest(**wrong).fit(*task())
 
@@ -276,13 +276,13 @@ def test_parameters_that_cannot_be(wrong: dict[str, Any]) -> None:
         ({"max_iter": 0}, "max_iter is 0; choose a whole number"),
     ],
 )
-def test_choices_that_cannot_be(wrong: dict[str, Any], message: str) -> None:
+def test_invalid_choices_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         OneVsRest(**wrong).fit(*task())
 
 
 @pytest.mark.data
-def test_corel5k(data_dir: Path) -> None:
+def test_corel5k_map_is_reached(data_dir: Path) -> None:
     from wsabie.io.formats.mulan import read_mulan
 
     folder = data_dir / "corel5k_mulan"

@@ -17,7 +17,7 @@ from wsabie.storage.model_folder import ModelState, open_model_folder, save_mode
 X, Y, ANSWER = toy()
 
 
-def fit(**changes: Any) -> Wsabie:
+def fit_model(**changes: Any) -> Wsabie:
     validation = changes.pop("validation", None)
     model = Wsabie(**{"dim": 20, "epochs": 3, "threads": 1, **changes})
     return model.fit(X, names(ANSWER), validation=validation)
@@ -25,13 +25,13 @@ def fit(**changes: Any) -> Wsabie:
 
 @pytest.fixture(scope="module")
 def model() -> Wsabie:
-    return fit(label_bias=True, validation=(X[:30], names(ANSWER[:30])))
+    return fit_model(label_bias=True, validation=(X[:30], names(ANSWER[:30])))
 
 
 @pytest.mark.parametrize(("similarity", "dim"), [("dot", 20), ("euclidean", 20), ("cosine", 20), ("dot", 16)])
-def test_loaded_answers_are_those_of_the_saved_model(tmp_path: Path, similarity: str, dim: int) -> None:
+def test_loaded_model_answers_as_the_saved_one(tmp_path: Path, similarity: str, dim: int) -> None:
     """Width 20 is padded in memory, 16 is not."""
-    saved = fit(similarity=similarity, dim=dim, label_bias=True)
+    saved = fit_model(similarity=similarity, dim=dim, label_bias=True)
     saved.save(tmp_path / "m")
     loaded = wsabie.load(tmp_path / "m")
     assert isinstance(loaded.space_.labels, np.memmap)
@@ -45,7 +45,7 @@ def test_loaded_answers_are_those_of_the_saved_model(tmp_path: Path, similarity:
     assert saved.score(X, names(ANSWER)) == loaded.score(X, names(ANSWER))
 
 
-def test_everything_is_kept(tmp_path: Path, model: Wsabie) -> None:
+def test_folder_keeps_all_state(tmp_path: Path, model: Wsabie) -> None:
     model.save(tmp_path / "m")
     loaded = Wsabie.load(tmp_path / "m")
     assert loaded.get_params() == model.get_params()
@@ -58,7 +58,7 @@ def test_everything_is_kept(tmp_path: Path, model: Wsabie) -> None:
 
 def test_parameters_of_every_form_are_kept(tmp_path: Path) -> None:
     changes = {"rank_weight": np.array([1, 0.5]), "learning_rate": {"V": 0.1, "W": np.float32(0.2)}, "max_norm": None}
-    fit(**changes).save(tmp_path / "m")
+    fit_model(**changes).save(tmp_path / "m")
     loaded = Wsabie.load(tmp_path / "m").get_params()
     assert loaded["rank_weight"] == [1, 0.5]
     assert loaded["learning_rate"] == {"V": 0.1, "W": pytest.approx(0.2)}
@@ -74,8 +74,8 @@ def test_saving_a_loaded_model_writes_the_same_tensors(tmp_path: Path, model: Ws
     assert np.array_equal(Wsabie.load(tmp_path / "a").transform(X), model.transform(X))
 
 
-def test_a_loaded_model_goes_on_learning(tmp_path: Path) -> None:
-    saved = fit()
+def test_loaded_model_continues_training(tmp_path: Path) -> None:
+    saved = fit_model()
     saved.save(tmp_path / "m")
     loaded = Wsabie.load(tmp_path / "m")
     for either in (saved, loaded):
@@ -85,13 +85,13 @@ def test_a_loaded_model_goes_on_learning(tmp_path: Path) -> None:
     assert Wsabie.load(tmp_path / "m").space_.n_labels == 12
 
 
-def test_a_pickled_model_is_the_model(model: Wsabie) -> None:
+def test_pickled_model_answers_alike(model: Wsabie) -> None:
     """For process pools; files on disk are never pickles."""
     copied = pickle.loads(pickle.dumps(model))  # noqa: S301
     assert np.array_equal(copied.transform(X), model.transform(X))
 
 
-def test_the_folder_says_what_it_is(tmp_path: Path, model: Wsabie) -> None:
+def test_folder_describes_itself(tmp_path: Path, model: Wsabie) -> None:
     model.save(tmp_path / "m")
     config = json.loads((tmp_path / "m" / "config.json").read_text())
     assert (config["format"], config["version"], config["kind"]) == ("wsabie", 1, Wsabie.kind)
@@ -99,7 +99,7 @@ def test_the_folder_says_what_it_is(tmp_path: Path, model: Wsabie) -> None:
     assert not list((tmp_path / "m").rglob("*.pkl"))
 
 
-def test_a_flipped_bit_in_any_file_is_noticed(tmp_path: Path, model: Wsabie) -> None:
+def test_flipped_bit_in_any_file_is_detected(tmp_path: Path, model: Wsabie) -> None:
     model.save(tmp_path / "m")
     for file in [p for p in (tmp_path / "m").rglob("*") if p.is_file()]:
         content = file.read_bytes()
@@ -111,7 +111,7 @@ def test_a_flipped_bit_in_any_file_is_noticed(tmp_path: Path, model: Wsabie) -> 
 
 
 @pytest.mark.parametrize("part", ["label_names", "parameters", "scaling", "history", "calibration"])
-def test_a_config_without_a_part_is_refused(tmp_path: Path, model: Wsabie, part: str) -> None:
+def test_config_without_a_part_is_refused(tmp_path: Path, model: Wsabie, part: str) -> None:
     parts = model.to_parts()
     config = {k: v for k, v in parts.config.items() if k != part}
     save_model_folder(tmp_path / "m", ModelState(parts.kind, config, parts.tensors))
@@ -121,7 +121,7 @@ def test_a_config_without_a_part_is_refused(tmp_path: Path, model: Wsabie, part:
 
 
 @pytest.mark.parametrize("tensor", ["features", "labels", "bias", "scaling/weight"])
-def test_a_folder_without_a_tensor_is_refused(tmp_path: Path, model: Wsabie, tensor: str) -> None:
+def test_folder_without_a_tensor_is_refused(tmp_path: Path, model: Wsabie, tensor: str) -> None:
     parts = model.to_parts()
     tensors = {k: v for k, v in parts.tensors.items() if k != tensor}
     save_model_folder(tmp_path / "m", ModelState(parts.kind, parts.config, tensors))
@@ -130,7 +130,7 @@ def test_a_folder_without_a_tensor_is_refused(tmp_path: Path, model: Wsabie, ten
 
 
 @pytest.mark.parametrize("tensor", ["features", "labels", "bias"])
-def test_tensors_that_do_not_fit_together_are_refused(tmp_path: Path, model: Wsabie, tensor: str) -> None:
+def test_inconsistent_tensors_are_refused(tmp_path: Path, model: Wsabie, tensor: str) -> None:
     parts = model.to_parts()
     tensors = {**parts.tensors, tensor: parts.tensors[tensor][..., :-1]}
     save_model_folder(tmp_path / "m", ModelState(parts.kind, parts.config, tensors))
@@ -138,7 +138,7 @@ def test_tensors_that_do_not_fit_together_are_refused(tmp_path: Path, model: Wsa
         wsabie.load(tmp_path / "m")
 
 
-def test_a_parameter_of_a_later_version_is_refused(tmp_path: Path, model: Wsabie) -> None:
+def test_parameter_of_a_later_version_is_refused(tmp_path: Path, model: Wsabie) -> None:
     parts = model.to_parts()
     parts.config["parameters"]["warp_drive"] = 9
     save_model_folder(tmp_path / "m", parts)
@@ -147,14 +147,14 @@ def test_a_parameter_of_a_later_version_is_refused(tmp_path: Path, model: Wsabie
 
 
 @pytest.mark.parametrize("kind", ["checkpoint", "dictionary"])
-def test_another_kind_of_folder_is_named(tmp_path: Path, kind: str) -> None:
+def test_folder_of_another_kind_is_named(tmp_path: Path, kind: str) -> None:
     save_model_folder(tmp_path / "m", ModelState(kind, {}, {}))
     for load in (wsabie.load, Wsabie.load, wsabie.Annotator.load):
         with pytest.raises(ModelFolderError, match=f"holds '{kind}' where .* is needed; give the folder"):
             load(tmp_path / "m")
 
 
-def test_a_full_disk_leaves_the_old_model(tmp_path: Path, model: Wsabie, monkeypatch: Any) -> None:
+def test_full_disk_keeps_the_old_model(tmp_path: Path, model: Wsabie, monkeypatch: Any) -> None:
     import errno
 
     from wsabie.storage import atomic_files
@@ -167,14 +167,14 @@ def test_a_full_disk_leaves_the_old_model(tmp_path: Path, model: Wsabie, monkeyp
 
     monkeypatch.setattr(atomic_files, "_flush", full)
     with pytest.raises(InputError, match=r"the disk is full; free some space and run the same command again"):
-        fit(seed=9).save(tmp_path / "m")
+        fit_model(seed=9).save(tmp_path / "m")
     monkeypatch.undo()
     loaded = wsabie.load(tmp_path / "m")
     assert np.array_equal(loaded.label_vectors, saved_parts.tensors["labels"])
 
 
 @pytest.mark.parametrize("model", [Wsabie(), wsabie.LinearRanker(), wsabie.Ensemble(), wsabie.Popularity()])
-def test_unfitted_models_cannot_be_saved(model: Any, tmp_path: Path) -> None:
+def test_unfitted_models_are_not_saved(model: Any, tmp_path: Path) -> None:
     from sklearn.exceptions import NotFittedError
 
     with pytest.raises(NotFittedError, match=r"call fit\(X, Y\) first"):

@@ -25,33 +25,33 @@ EXPECTED_TO_FAIL = {
 """Checks of scikit-learn that the baselines do not pass, and why."""
 
 
-def fitted() -> Popularity:
+def fit_model() -> Popularity:
     return Popularity().fit(X, Y, label_names=NAMES)
 
 
-def test_scores_are_shares_of_rows_and_explicit_negatives_do_not_count() -> None:
-    assert fitted().scores(X[:2]).tolist() == [[0.75, 0.5, 0.5, 0.0]] * 2
+def test_scores_are_shares_of_rows_without_negatives() -> None:
+    assert fit_model().scores(X[:2]).tolist() == [[0.75, 0.5, 0.5, 0.0]] * 2
 
 
 def test_every_form_of_labels_gives_the_same_model() -> None:
     by_names = Popularity().fit(X, ROWS)
     by_matrix = Popularity().fit(X, (Y > 0).astype(int).toarray(), label_names=NAMES)
     assert list(by_names.vocabulary_) == NAMES[:3]  # nobody carries the fourth
-    assert by_names.share_.tolist() == by_matrix.share_.tolist()[:3] == fitted().share_.tolist()[:3]
+    assert by_names.share_.tolist() == by_matrix.share_.tolist()[:3] == fit_model().share_.tolist()[:3]
     by_number = Popularity().fit(X, np.array([0, 0, 2, 0]))
     assert by_number.share_.tolist() == [0.75, 0.0, 0.25]
 
 
-def test_rank_orders_equal_scores_by_number_and_fills_up_with_nothing() -> None:
-    ids, scores = fitted().rank(X[:1], k=6)
+def test_rank_breaks_ties_by_id_and_pads() -> None:
+    ids, scores = fit_model().rank(X[:1], k=6)
     assert ids.dtype == np.int64
     assert scores.dtype == np.float32
     assert ids.tolist() == [[0, 1, 2, 3, -1, -1]]
     assert scores.tolist() == [[0.75, 0.5, 0.5, 0.0, -np.inf, -np.inf]]
 
 
-def test_rank_among_candidates_without_what_is_excluded() -> None:
-    model = fitted()
+def test_rank_respects_candidates_and_exclusions() -> None:
+    model = fit_model()
     exclude = sp.csr_matrix(np.array([[0, 1, 0, 0], [0, 0, 0, 0]], np.int8))
     by_name, _ = model.rank(X[:2], k=2, candidates=["sea", "sand", "sea"], exclude=exclude)
     by_number, _ = model.rank(X[:2], k=2, candidates=[1, 2], exclude=exclude)
@@ -59,7 +59,7 @@ def test_rank_among_candidates_without_what_is_excluded() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.booleans())
-def test_rank_is_the_order_of_the_scores_in_any_blocks(seed: int, k: int, excluding: bool) -> None:
+def test_rank_follows_the_scores_in_any_blocks(seed: int, k: int, excluding: bool) -> None:
     rng = np.random.default_rng(seed)
     labels = (rng.random((12, 7)) < 0.3).astype(np.int8)
     labels[0, 0] = 1
@@ -79,15 +79,15 @@ def test_rank_is_the_order_of_the_scores_in_any_blocks(seed: int, k: int, exclud
         assert scores[row, : len(order)].tolist() == expected[row, order].tolist()
 
 
-def test_annotate_and_score_speak_of_names_and_mean_average_precision() -> None:
-    model = fitted()
+def test_annotate_returns_names_and_score_returns_map() -> None:
+    model = fit_model()
     assert model.annotate(X[:1], k=2) == [[("sky", 0.75), ("sea", 0.5)]]
     # ranks: sky 1; sea and sand share places 2 and 3, so either is right at 2 or at 3: (1/2 + 1/3) / 2 for one alone
     assert model.score(X[:1], [["sand"]]) == pytest.approx((1 / 2 + 1 / 3) / 2)
     assert model.score(X[:2], [["sky"], ["a label of no training row"]]) == pytest.approx(1.0)
 
 
-def test_it_follows_scikit_learn() -> None:
+def test_scikit_learn_conventions_hold() -> None:
     assert clone(Popularity()).get_params() == {}
     checks = check_estimator(Popularity(), on_skip=None, on_fail=None)
     failed = {check["check_name"] for check in checks if check["status"] == "failed"}
@@ -96,26 +96,26 @@ def test_it_follows_scikit_learn() -> None:
 
 
 def test_memory_is_one_number_per_label() -> None:
-    assert fitted().n_bytes == 4 * 4
+    assert fit_model().n_bytes == 4 * 4
 
 
-def test_errors_say_what_is_wrong() -> None:
+def test_errors_explain_the_cause() -> None:
     with pytest.raises(NotFittedError, match="call fit"):
         Popularity().scores(X)
     with pytest.raises(InputError, match="no row has a label"):
         Popularity().fit(X, sp.csr_matrix((4, 2)))
     with pytest.raises(InputError, match="5 features"):
-        fitted().rank(np.ones((1, 5)))
+        fit_model().rank(np.ones((1, 5)))
     with pytest.raises(InputError, match="k is 0"):
-        fitted().rank(X, k=0)
+        fit_model().rank(X, k=0)
     with pytest.raises(UnknownLabelError, match="did you mean 'sand'"):
-        fitted().rank(X, candidates=["sandd"])
+        fit_model().rank(X, candidates=["sandd"])
     with pytest.raises(InputError, match="names only, or numbers only"):
-        fitted().rank(X, candidates=["sea", 2])
+        fit_model().rank(X, candidates=["sea", 2])
     with pytest.raises(InputError, match="no label number 9"):
-        fitted().rank(X, candidates=[9])
+        fit_model().rank(X, candidates=[9])
     for candidates in (np.array(1), np.array(1.5), np.empty((3, 0), int), np.empty((0, 3), int), [[]], [[0, 1]]):
         with pytest.raises(InputError, match=r"the labels are ndarray|labels are names or whole numbers"):
-            fitted().rank(X, candidates=candidates)
+            fit_model().rank(X, candidates=candidates)
     with pytest.raises(InputError, match="exclude has 1 rows"):
-        fitted().rank(X, exclude=sp.csr_matrix((1, 4)))
+        fit_model().rank(X, exclude=sp.csr_matrix((1, 4)))

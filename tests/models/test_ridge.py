@@ -24,7 +24,7 @@ def draw_targets(n: int, n_labels: int, rng: np.random.Generator) -> sp.csr_matr
 
 
 @pytest.mark.parametrize("shape", [(60, 12), (20, 50)])
-def test_dense_weights_are_those_of_scikit_learn(shape: tuple[int, int]) -> None:
+def test_dense_weights_equal_those_of_scikit_learn(shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal(shape)
     X -= X.mean(axis=0)
@@ -43,7 +43,7 @@ def test_sparse_rows_have_the_exact_solution(n_exact: int, monkeypatch: pytest.M
     np.testing.assert_allclose(wsabie.Ridge(0.5, scaling=None).fit(X, Y).scores(rows), expected, atol=1e-3)
 
 
-def test_more_directions_are_nearer_to_the_exact_solution(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_directions_approach_the_exact_solution(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ridge, "MAX_EXACT_FEATURES", 0)
     rng = np.random.default_rng(2)
     X = sp.random(200, 80, 0.2, "csr", np.float32, random_state=2)
@@ -81,7 +81,7 @@ def test_threads_and_storage_change_no_bit(
         ({"scaling": "log"}, "scaling is 'log'"),
     ],
 )
-def test_parameters_that_no_training_can_use(parameters: Any, message: str) -> None:
+def test_invalid_parameters_are_refused(parameters: Any, message: str) -> None:
     with pytest.raises(wsabie.InputError, match=message):
         wsabie.Ridge(**parameters).fit(np.eye(3), ["a", "b", "c"])
 
@@ -92,7 +92,7 @@ def test_scikit_learn_checks_pass() -> None:
 
 
 @pytest.mark.data
-def test_bibtex(data_dir: Path) -> None:
+def test_bibtex_is_ranked(data_dir: Path) -> None:
     train, test = (
         wsabie.open_source(data_dir / "bibtex_mulan" / f"bibtex-{side}.arff.gz") for side in ("train", "test")
     )

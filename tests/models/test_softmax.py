@@ -9,7 +9,7 @@ import wsabie
 from wsabie.models import softmax
 
 
-def test_a_long_training_is_announced(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_long_training_is_announced(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     X, Y = np.random.default_rng(0).standard_normal((60, 4)), [f"label {i % 3}" for i in range(60)]
     with caplog.at_level(logging.INFO, "wsabie"):
         wsabie.Softmax().fit(X, Y)

@@ -1,4 +1,4 @@
-"""Data frames: a model that was fitted to named columns takes them by no other names and in no other order."""
+"""Named columns of data frames: other names and another order are refused."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +38,7 @@ class Frame:
     ],
     ids=lambda model: model.kind,
 )
-def test_columns_in_another_order_are_refused(model: Any, tmp_path: Path) -> None:
+def test_reordered_columns_are_refused(model: Any, tmp_path: Path) -> None:
     frame, order = Frame(TABLE, NAMES), [3, 1, 2, 0]
     model.fit(frame, LABELS).save(tmp_path / "m")
     for fitted in (model, wsabie.load(tmp_path / "m")):
@@ -54,7 +54,7 @@ def test_columns_in_another_order_are_refused(model: Any, tmp_path: Path) -> Non
     model.rank(frame, 1)
 
 
-def test_columns_by_number_have_no_names() -> None:
+def test_numbered_columns_have_no_names() -> None:
     model = wsabie.Wsabie(dim=4, epochs=1, threads=1).fit(Frame(TABLE, range(4)), LABELS)
     assert model.feature_names_in_ is None
     model.rank(Frame(TABLE, NAMES), 1)

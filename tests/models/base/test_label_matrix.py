@@ -1,4 +1,4 @@
-"""Every form of labels makes the same matrix; what is wrong is said with its place."""
+"""Label matrices from every form of labels, and errors that name their place."""
 
 import tracemalloc
 from typing import Any
@@ -36,7 +36,7 @@ def matrix(
         sp.csc_matrix(np.array([[0, 0, 1], [1, 0, 0], [0, 0, 1]], bool)),
     ],
 )
-def test_numbers_in_any_form(Y: Any) -> None:
+def test_numeric_labels_are_read_in_any_form(Y: Any) -> None:
     label_matrix, names = matrix(Y)
     assert label_matrix.toarray().tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1]]
     assert label_matrix.dtype == np.int8
@@ -55,19 +55,19 @@ def test_numbers_in_any_form(Y: Any) -> None:
         [[" sea   lion", "sea lion"], ["dog"], ["sea lion"]],
     ],
 )
-def test_names_in_any_form(Y: Any) -> None:
+def test_label_names_are_read_in_any_form(Y: Any) -> None:
     label_matrix, names = matrix(Y)
     assert names == ["sea lion", "dog"]
     assert label_matrix.toarray().tolist() == [[1, 0], [0, 1], [1, 0]]
 
 
-def test_rows_without_labels_and_with_several() -> None:
+def test_rows_may_have_no_label_or_several() -> None:
     label_matrix, names = matrix([[], ["b", "a"], ["a"], []])
     assert names == ["b", "a"]
     assert label_matrix.toarray().tolist() == [[0, 0], [1, 1], [0, 1], [0, 0]]
 
 
-def test_columns_of_lists_as_pandas_reads_them() -> None:
+def test_pandas_columns_of_lists_are_read() -> None:
     column = np.empty(3, object)
     column[:] = [np.array(["b", "a"], object), np.array([], object), np.array(["a"], object)]
     label_matrix, names = matrix(column)
@@ -75,12 +75,12 @@ def test_columns_of_lists_as_pandas_reads_them() -> None:
     assert label_matrix.toarray().tolist() == [[1, 1], [0, 0], [0, 1]]
 
 
-def test_numbers_of_labels_in_sets_are_the_same_in_every_process() -> None:
+def test_set_labels_get_the_same_ids_in_every_process() -> None:
     names = [f"label {i:02}" for i in range(20)]
     assert matrix([set(names)])[1] == names
 
 
-def test_one_long_name_takes_its_memory_once() -> None:
+def test_long_label_name_is_stored_once() -> None:
     names = ["x" * 100_000] + ["y"] * 299
     tracemalloc.start()
     try:
@@ -91,20 +91,20 @@ def test_one_long_name_takes_its_memory_once() -> None:
     assert most < 10e6, "each of 300 texts in an array of texts would take 400 kB"
 
 
-def test_known_names_keep_their_numbers_and_new_ones_follow() -> None:
+def test_known_names_keep_their_ids() -> None:
     label_matrix, names = matrix(["c", "b"], ("a", "b"), has_names=True)
     assert names == ["a", "b", "c"]
     assert label_matrix.toarray().tolist() == [[0, 0, 1], [0, 1, 0]]
 
 
-def test_explicit_negatives_survive_and_zeros_do_not() -> None:
+def test_explicit_negatives_are_kept_and_zeros_dropped() -> None:
     Y = sp.csr_matrix((np.array([1, -1, 0]), np.array([0, 1, 2]), np.array([0, 3])), shape=(1, 3))
     label_matrix, _ = matrix(Y)
     assert label_matrix.toarray().tolist() == [[1, -1, 0]]
     assert label_matrix.nnz == 2
 
 
-def test_the_callers_matrix_is_not_put_in_order_under_their_eyes() -> None:
+def test_input_matrix_is_not_sorted_in_place() -> None:
     Y = sp.csr_matrix((np.array([1, -1, 1], np.int8), np.array([2, 0, 1], np.int32), np.array([0, 2, 3])), (2, 3))
     original = Y.copy()
     label_matrix, _ = matrix(Y)
@@ -148,28 +148,28 @@ def out_of_range() -> Any:
         ([["a", " "], ["b"]], "has an empty name; give every label a name"),
     ],
 )
-def test_what_cannot_be_labels_is_refused_in_a_sentence(Y: Any, sentence: str) -> None:
+def test_invalid_labels_are_refused(Y: Any, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         matrix(Y, n=2)
 
 
-def test_columns_outside_the_matrix() -> None:
+def test_out_of_range_columns_are_refused() -> None:
     with pytest.raises(InputError, match="Y holds the column number 9, but its 3 columns are numbered from 0"):
         matrix(out_of_range())
 
 
-def test_unknown_names_without_leave_to_grow() -> None:
+def test_unknown_names_are_refused_unless_the_vocabulary_grows() -> None:
     with pytest.raises(UnknownLabelError, match="did you mean 'dolphin'"):
         matrix(["dolfin"], ("dolphin",), grow=False)
 
 
 @pytest.mark.parametrize("Y", [[0, 2], np.eye(3)[:2]])
-def test_numbers_beyond_the_given_names(Y: Any) -> None:
+def test_label_ids_beyond_the_names_are_refused(Y: Any) -> None:
     with pytest.raises(InputError, match="Y holds label number 2, but there are 2 label names"):
         matrix(Y, ("a", "b"), has_names=True)
 
 
-def test_a_refused_matrix_leaves_the_vocabulary_alone() -> None:
+def test_refused_matrix_leaves_the_vocabulary_unchanged() -> None:
     vocabulary = Vocabulary(["a"])
     with pytest.raises(InputError):
         build_signed_label_matrix([["b"], [3]], 2, vocabulary, grow=True, has_names=False)
@@ -177,7 +177,7 @@ def test_a_refused_matrix_leaves_the_vocabulary_alone() -> None:
 
 
 @pytest.mark.parametrize("Y", [["1", "x"], [["0"], ["x", "12"]]])
-def test_no_word_is_put_among_numbers(Y: Any) -> None:
+def test_words_are_refused_among_numbers(Y: Any) -> None:
     """It would get the number 2, and the label number 2 its name."""
     vocabulary = Vocabulary(["0", "1"])
     with pytest.raises(InputError, match="Y holds the label name 'x', but the model's labels are the numbers 0 to 1"):
@@ -189,7 +189,7 @@ def test_no_word_is_put_among_numbers(Y: Any) -> None:
     assert "x" in matrix(Y, ("0", "1"), has_names=True)[1]
 
 
-def test_columns_by_name_are_what_columns_by_number_are() -> None:
+def test_columns_align_by_name_as_by_number() -> None:
     words = Vocabulary(["dog", "cat", "puppy"])
     words.merge("dog", ["puppy"])
     right, wrong = np.array([[1, 0, -1]]), np.array([[True, False, True]])
@@ -204,7 +204,7 @@ def test_columns_by_name_are_what_columns_by_number_are() -> None:
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float64"])
-def test_columns_of_a_frame_are_labels(kind: str, dtype: str) -> None:
+def test_data_frame_columns_are_labels(kind: str, dtype: str) -> None:
     columns = {"fox": np.array([1, 0, 1], dtype), "elk": np.array([0, 1, 1], dtype)}
     module = pytest.importorskip(kind)
     frame = module.table(columns) if kind == "pyarrow" else module.DataFrame(columns)
@@ -219,7 +219,7 @@ def test_columns_of_a_frame_are_labels(kind: str, dtype: str) -> None:
         build_signed_label_matrix(frame, 2, vocabulary, grow=True, has_names=True)
 
 
-def test_columns_of_a_frame_do_not_rename_given_labels() -> None:
+def test_data_frame_columns_do_not_rename_given_labels() -> None:
     pandas = pytest.importorskip("pandas")
     vocabulary, frame = Vocabulary(["fox", "elk"]), pandas.DataFrame({"a": [1, 0], "b": [0, 1]})
     Y = build_signed_label_matrix(frame, 2, vocabulary, grow=True, has_names=True)

@@ -1,4 +1,4 @@
-"""The start at a reduced-rank ridge regression, next to its closed form, and when training begins there."""
+"""Start at a reduced-rank ridge regression, compared with its closed form."""
 
 from dataclasses import replace
 from typing import Any
@@ -64,7 +64,7 @@ def correlate(space: JointSpace, X: Float32, fitted: Any) -> float:
 
 @pytest.mark.parametrize("sparse", [True, False])
 @pytest.mark.parametrize("case", ["plain", "weights", "negatives"])
-def test_with_a_dimension_a_label_it_is_the_ridge_regression(sparse: bool, case: str) -> None:
+def test_full_dimension_start_equals_ridge_regression(sparse: bool, case: str) -> None:
     X, Y = draw_rows()
     weights = np.random.default_rng(1).uniform(0, 3, len(X)).astype(np.float32) if case == "weights" else None
     if case == "negatives":
@@ -80,7 +80,7 @@ def test_with_a_dimension_a_label_it_is_the_ridge_regression(sparse: bool, case:
         assert correlate(space, X, solve(X, draw_rows()[1])) < 0.999
 
 
-def test_with_fewer_dimensions_it_is_the_best_map_of_that_rank() -> None:
+def test_lower_dimension_start_is_the_best_map_of_that_rank() -> None:
     X, Y = draw_rows(n=400, d=40, n_labels=30)
     fitted = solve(X, Y)
     space = draw_space(40, 30, dim=16)
@@ -90,7 +90,7 @@ def test_with_fewer_dimensions_it_is_the_best_map_of_that_rank() -> None:
     assert left_over < 1.2 * np.linalg.norm(np.linalg.svd(fitted, compute_uv=False)[16:])
 
 
-def test_rows_in_parts_and_a_sample_of_rows_give_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_blocks_and_samples_give_similar_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     X, Y = draw_rows(n=2000)
     from_all, part = draw_space(30, 12), draw_space(30, 12)
     place_at_ridge(from_all, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_in_caller, seed=0)
@@ -102,7 +102,7 @@ def test_rows_in_parts_and_a_sample_of_rows_give_nearly_the_same(monkeypatch: py
 
 
 @pytest.mark.parametrize("sparse", [True, False])
-def test_threads_do_not_change_a_bit(sparse: bool) -> None:
+def test_threads_change_no_bit(sparse: bool) -> None:
     X, Y = draw_rows(n=700)
     tables = []
     for n in (1, 2, 3):
@@ -114,7 +114,7 @@ def test_threads_do_not_change_a_bit(sparse: bool) -> None:
     assert len(set(tables)) == 1
 
 
-def test_own_labels_stand_a_margin_above_the_mean() -> None:
+def test_own_labels_score_a_margin_above_the_mean() -> None:
     X, Y = draw_rows()
     space = draw_space(30, 12)
     place_at_ridge(space, TrainingRows(compress(X), Y), NO_SCALING, 2.5, run_in_caller, seed=0)
@@ -125,14 +125,14 @@ def test_own_labels_stand_a_margin_above_the_mean() -> None:
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
-def test_points_have_length_one_where_scores_are_no_products(similarity: Any) -> None:
+def test_points_have_unit_length_unless_scores_are_products(similarity: Any) -> None:
     X, Y = draw_rows()
     space = draw_space(30, 12, similarity=similarity)
     place_at_ridge(space, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_in_caller, seed=0)
     assert np.median(np.linalg.norm(space.points(compress(X)), axis=1)) == pytest.approx(1, abs=1e-4)
 
 
-def test_labels_without_a_row_and_dimensions_beyond_the_labels_stay_random() -> None:
+def test_empty_labels_and_extra_dimensions_stay_random() -> None:
     X, Y = draw_rows(n_labels=4)
     Y = csr_matrix((Y.data, Y.indices, Y.indptr), shape=(len(X), 6))
     space, random_space = draw_space(30, 6), draw_space(30, 6)
@@ -151,13 +151,13 @@ def test_labels_without_a_row_and_dimensions_beyond_the_labels_stay_random() -> 
     [(np.zeros((4, 3), np.float32), False), (np.eye(1, dtype=np.float32), True)],
     ids=["rows of zeros", "one row"],
 )
-def test_rows_that_say_nothing_leave_finite_tables(rows: Float32, is_whole: bool) -> None:
+def test_zero_rows_give_finite_tables(rows: Float32, is_whole: bool) -> None:
     model = Wsabie(dim=4, epochs=2, threads=1, init="ridge").fit(csr_matrix(rows), ["a"] * len(rows))
     assert np.isfinite(model.space_.features).all()
     assert np.isfinite(model.label_vectors).all()
 
 
-def test_auto_begins_at_ridge_for_warp_alone() -> None:
+def test_auto_chooses_ridge_for_warp_alone() -> None:
     words = WordVectors(["a"], np.ones((1, 4), np.float32))
     assert has_ridge_start(Wsabie().get_params())
     assert has_ridge_start(Wsabie(similarity="cosine").get_params())
@@ -177,7 +177,7 @@ def test_two_starts_are_refused(changes: dict[str, Any]) -> None:
         Wsabie(init="ridge", dim=100, **changes).fit(np.eye(3), ["a", "b", "c"])
 
 
-def test_the_rate_follows_rows_and_labels() -> None:
+def test_learning_rate_follows_rows_and_labels() -> None:
     def rate(n_rows: int, n_pairs: int, n_labels: int, n_features: int) -> float:
         return round(default_ridge_rate(TrainingShape(n_rows, n_pairs, n_labels, n_features)), 5)
 
@@ -186,7 +186,7 @@ def test_the_rate_follows_rows_and_labels() -> None:
     assert rate(10**7, 10**7, 10, 50) < 0.01
 
 
-def test_it_finds_labels_that_a_random_start_misses_in_the_same_epochs() -> None:
+def test_ridge_start_finds_more_labels_than_a_random_start() -> None:
     X, Y = draw_rows(n=900, d=60, n_labels=40)
     train, held_out = (csr_matrix(X[:600]), Y[:600]), (csr_matrix(X[600:]), Y[600:])
     ridge, chance = (

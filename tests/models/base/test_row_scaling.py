@@ -18,7 +18,7 @@ from wsabie.models.base.row_scaling import RowScaling, sum_rows
 COUNTS = np.array([[3, 0, 1], [0, 0, 0], [1, 0, 0]], np.float32)
 
 
-def test_tfidf_by_hand() -> None:
+def test_tfidf_equals_its_formula() -> None:
     """log(1 + count) * (log((1 + n) / (1 + df)) + 1), at unit length; an empty row stays empty."""
     rows = check_features(sp.csr_matrix(COUNTS))
     scale = RowScaling.fit(rows, 3, "tfidf")
@@ -39,7 +39,7 @@ def test_idf_counts_the_same_in_parts(values: int, monkeypatch: pytest.MonkeyPat
     assert np.array_equal(RowScaling.fit(rows, 3, "tfidf").weight, weights)
 
 
-def test_log_by_hand() -> None:
+def test_log_scaling_equals_its_formula() -> None:
     """log(1 + count) at unit length."""
     rows = check_features(sp.csr_matrix(COUNTS))
     out = RowScaling.fit(rows, 3, "auto")(rows)
@@ -48,7 +48,7 @@ def test_log_by_hand() -> None:
 
 
 @given(seeds)
-def test_sparse_rows_have_unit_length_and_depend_on_no_other_row(seed: int) -> None:
+def test_sparse_rows_have_unit_length_independently(seed: int) -> None:
     X = abs(sp.random(50, 30, 0.2, format="csr", dtype=np.float32, random_state=np.random.default_rng(seed)))
     rows = check_features(X)
     scale = RowScaling.fit(rows, 30, "auto")
@@ -65,7 +65,7 @@ UNITS = 10.0 ** np.array([-3, 2, 0, 3, -1, -2, 1])
 
 
 @given(seeds)
-def test_dense_columns_of_different_units_are_standardised(seed: int) -> None:
+def test_columns_of_different_units_are_standardised(seed: int) -> None:
     rng = np.random.default_rng(seed)
     X = (rng.standard_normal((300, 7)) * UNITS + rng.normal(size=7)).astype(np.float32)
     scale = RowScaling.fit(X, 7, "auto")
@@ -76,7 +76,7 @@ def test_dense_columns_of_different_units_are_standardised(seed: int) -> None:
 
 
 @given(seeds)
-def test_dense_columns_of_one_unit_keep_their_proportions(seed: int) -> None:
+def test_columns_of_one_unit_keep_their_proportions(seed: int) -> None:
     """One factor for all, so that the mean square of a row's length is 1."""
     rng = np.random.default_rng(seed)
     X = (rng.standard_normal((300, 5)) * [5, 4, 3, 2, 1] + 7).astype(np.float32)
@@ -87,7 +87,7 @@ def test_dense_columns_of_one_unit_keep_their_proportions(seed: int) -> None:
 
 
 @pytest.mark.parametrize("largest", [3.0, 30.0])
-def test_columns_are_of_one_unit_up_to_three_times_the_median_deviation(largest: float) -> None:
+def test_unit_test_compares_deviations_with_the_median(largest: float) -> None:
     """Deviations 1, 1, s: the root mean square sqrt((2 + s^2) / 3) against the median 1."""
     signs = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], np.float32)
     weight = RowScaling.fit(signs * np.float32([1, 1, largest]), 3, "auto").weight
@@ -96,7 +96,7 @@ def test_columns_are_of_one_unit_up_to_three_times_the_median_deviation(largest:
     assert weight == pytest.approx(equal_weights if math.sqrt((2 + largest**2) / 3) <= row_scaling.ONE_UNIT else each)
 
 
-def test_homogeneous_by_hand() -> None:
+def test_homogeneous_scaling_equals_its_formula() -> None:
     """Columns 3, -3 and 4, -4: mean 0, factor 1 / 5; (3/5, 4/5, 1/2) at unit length; the mean row is the constant."""
     X = np.array([[3, 4], [-3, -4], [3, -4], [-3, 4]], np.float32)
     scale = RowScaling.fit(X, 2, "auto", constant=True)
@@ -108,7 +108,7 @@ def test_homogeneous_by_hand() -> None:
 
 
 @given(seeds)
-def test_homogeneous_rows_have_unit_length_and_depend_on_no_other_row(seed: int) -> None:
+def test_homogeneous_rows_have_unit_length_independently(seed: int) -> None:
     rng = np.random.default_rng(seed)
     X = (rng.standard_normal((20, 9)) * 10.0 ** rng.integers(-3, 4, 9)).astype(np.float32)
     scale = RowScaling.fit(X, 9, "auto", constant=True)
@@ -118,7 +118,7 @@ def test_homogeneous_rows_have_unit_length_and_depend_on_no_other_row(seed: int)
 
 
 @pytest.mark.parametrize("constant", [False, True])
-def test_units_of_one_column_alone_do_not_matter_where_columns_are_standardised(constant: bool) -> None:
+def test_column_units_do_not_matter_after_standardising(constant: bool) -> None:
     X = (np.random.default_rng(0).standard_normal((50, 7)) * UNITS).astype(np.float32)
     in_miles = X * np.float32([1, 1, 64, 1, 1, 1, 1])
     in_metres, in_other_units = (RowScaling.fit(rows, 7, "auto", constant)(rows) for rows in (X, in_miles))
@@ -135,13 +135,13 @@ def test_dense_scalings_are_restored_and_refuse_other_widths(constant: bool) -> 
         RowScaling.from_tensors(scale.method, scale.tensors(), 5)
 
 
-def test_rows_that_are_all_equal_are_the_constant() -> None:
+def test_equal_rows_become_the_constant() -> None:
     X = np.full((3, 2), 7, np.float32)
     assert RowScaling.fit(X, 2, "auto", constant=True)(X).tolist() == [[0, 0, 1]] * 3  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e6, -3.3])
-def test_constant_columns_vanish_and_stay_tame_on_new_rows(value: float) -> None:
+def test_constant_columns_vanish_and_stay_bounded_on_new_rows(value: float) -> None:
     X = np.full((1000, 2), value, np.float32)
     X[:, 1] = np.random.default_rng(0).normal(size=1000)
     scale = RowScaling.fit(X, 2, "auto")
@@ -150,7 +150,7 @@ def test_constant_columns_vanish_and_stay_tame_on_new_rows(value: float) -> None
     assert abs(new[0, 0]) <= 1  # type: ignore[call-overload,index]
 
 
-def test_columns_too_small_for_a_weight_are_taken_as_constant() -> None:
+def test_tiny_columns_count_as_constant() -> None:
     """A probability that is never above 1e-40, beside others: 1 / its deviation is no float32."""
     X = np.array([[1, 2, 9000, 1e-40], [2, 1, 10, 0], [3, 4, 500, 2e-41], [5, 3, 70, 0]], np.float32)
     fitted = RowScaling.fit(X, 4, "auto", constant=True)
@@ -158,7 +158,7 @@ def test_columns_too_small_for_a_weight_are_taken_as_constant() -> None:
     assert np.isfinite(fitted(X)).all()  # type: ignore[arg-type]
 
 
-def test_rows_are_left_as_given_when_asked_for_or_when_signed() -> None:
+def test_unscaled_or_signed_rows_stay_unchanged() -> None:
     dense, sparse = COUNTS, check_features(sp.csr_matrix(COUNTS))
     signed = check_features(sp.csr_matrix(-COUNTS))
     for rows, choice in ((dense, None), (sparse, None), (signed, "auto")):
@@ -168,14 +168,14 @@ def test_rows_are_left_as_given_when_asked_for_or_when_signed() -> None:
 
 
 @pytest.mark.parametrize("X", [COUNTS, sp.csr_matrix(COUNTS)])
-def test_the_callers_rows_are_not_changed(X: Any) -> None:
+def test_input_rows_are_not_changed(X: Any) -> None:
     original = (X.toarray() if sp.issparse(X) else X).copy()
     rows = check_features(X)
     RowScaling.fit(rows, 3, "auto")(rows)
     assert np.array_equal(X.toarray() if sp.issparse(X) else X, original)
 
 
-def test_the_other_form_of_rows_is_refused_with_the_way_out() -> None:
+def test_other_row_form_is_refused_with_advice() -> None:
     sparse = RowScaling.fit(check_features(sp.csr_matrix(COUNTS)), 3, "auto")
     dense = RowScaling.fit(COUNTS, 3, "auto")
     with pytest.raises(InputError, match="trained on sparse rows; give a sparse matrix"):
@@ -184,7 +184,7 @@ def test_the_other_form_of_rows_is_refused_with_the_way_out() -> None:
         dense(check_features(sp.csr_matrix(COUNTS)))
 
 
-def test_negative_counts_are_named() -> None:
+def test_negative_counts_are_refused_by_name() -> None:
     scale = RowScaling.fit(check_features(sp.csr_matrix(COUNTS)), 3, "auto")
     bad = COUNTS.copy()
     bad[2, 1] = -4
@@ -192,13 +192,13 @@ def test_negative_counts_are_named() -> None:
         scale(check_features(sp.csr_matrix(bad)))
 
 
-def test_rows_with_negative_counts_are_listed_wherever_in_the_row_these_stand() -> None:
+def test_rows_with_negative_counts_are_listed() -> None:
     scale = RowScaling.fit(check_features(sp.csr_matrix(COUNTS)), 3, "auto")
     rows = sp.csr_matrix(np.array([[-1, 2, 0], [0, 0, 0], [1, 0, 2], [0, 3, -1], [-2, 0, -3]], np.float32))
     assert scale.find_refused_rows(rows).tolist() == [0, 3, 4]
     assert not len(scale.find_refused_rows(sp.csr_matrix(COUNTS)))
 
 
-def test_unknown_choice() -> None:
+def test_unknown_scaling_is_refused() -> None:
     with pytest.raises(InputError, match=r"scaling is 'l2'; choose .*None"):
         RowScaling.fit(COUNTS, 3, "l2")  # type: ignore[arg-type]

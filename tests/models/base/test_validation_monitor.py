@@ -1,4 +1,4 @@
-"""Figures of the validation rows: those of the evaluation, for any number of threads, kept with the model."""
+"""Metrics on validation rows: those of the evaluation, for any number of threads, and saved."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,15 +29,15 @@ def draw_rows(n_labels: int, n: int = 150) -> tuple[Any, sp.csr_matrix]:
     return rng.normal(size=(n, 12)).astype(np.float32), Y.tocsr()
 
 
-def space_of(n_labels: int) -> JointSpace:
+def make_space(n_labels: int) -> JointSpace:
     return JointSpace.random(12, n_labels, 20, "dot", np.random.default_rng(2))
 
 
 @pytest.mark.parametrize(("n_labels", "k"), [(40, 10), (10, 10), (4, 4)])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_figures_are_those_of_the_evaluation(n_labels: int, k: int, threads: int) -> None:
+def test_epoch_metrics_equal_those_of_the_evaluation(n_labels: int, k: int, threads: int) -> None:
     X, Y = draw_rows(n_labels)
-    inputs, space = check_features(X), space_of(n_labels)
+    inputs, space = check_features(X), make_space(n_labels)
     monitor = ValidationMonitor(inputs, Y, threads)
     figures = monitor.figures(space)
     points = space.points(inputs)[:, : space.dim]
@@ -48,9 +48,9 @@ def test_figures_are_those_of_the_evaluation(n_labels: int, k: int, threads: int
     assert figures == ValidationMonitor(inputs, Y, 1).figures(space)
 
 
-def test_another_metric_decides_and_stands_first() -> None:
+def test_stated_metric_decides_and_comes_first() -> None:
     X, Y = draw_rows(40)
-    inputs, space = check_features(X), space_of(40)
+    inputs, space = check_features(X), make_space(40)
     plain, figures = (ValidationMonitor(inputs, Y, 1, metric=name).figures(space) for name in ("MAP", "p@3"))
     assert list(figures) == ["p@3", "MAP", "p@10"]
     assert {name: figures[name] for name in plain} == plain
@@ -62,7 +62,7 @@ def test_another_metric_decides_and_stands_first() -> None:
             ValidationMonitor(inputs, Y, 1, metric=unknown)
 
 
-def test_a_checkpoint_of_another_metric_is_not_gone_on_from(tmp_path: Path) -> None:
+def test_checkpoint_of_another_metric_is_refused(tmp_path: Path) -> None:
     X, Y = draw_rows(12)
     model = Wsabie(dim=4, epochs=2, threads=1)
     model.fit(X, Y, validation=(X, Y), checkpoint=tmp_path / "c")
@@ -72,7 +72,7 @@ def test_a_checkpoint_of_another_metric_is_not_gone_on_from(tmp_path: Path) -> N
     assert [stats.validation for stats in model.history_] == [s.validation_metrics["p@1"] for s in model.history_]
 
 
-def test_what_a_watcher_raises_leaves_the_model_as_it_was() -> None:
+def test_callback_error_leaves_the_model_unchanged() -> None:
     X, Y = draw_rows(12)
     model = Wsabie(dim=4, epochs=2, threads=1).fit(X, Y)
     attributes = dict(model.__dict__)
@@ -85,16 +85,16 @@ def test_what_a_watcher_raises_leaves_the_model_as_it_was() -> None:
     assert model.__dict__ == attributes
 
 
-def numbered(n: int) -> tuple[Any, sp.csr_matrix, Any]:
+def make_numbered_rows(n: int) -> tuple[Any, sp.csr_matrix, Any]:
     """Rows whose only feature is their number, with one label by that number (every fourth denied), and the others."""
     i = np.arange(n)
     Y = sp.csr_matrix((np.where(i % 4, 1, -1), i % 7, np.arange(n + 1)), (n, 7), np.int8)
     return i[:, None].astype(np.float32), Y, np.flatnonzero(i % 4)
 
 
-def test_too_many_rows_are_thinned_out_evenly() -> None:
+def test_many_validation_rows_are_thinned_evenly() -> None:
     """From the first to the last row that has a label, in steps that differ by one at most, each with its own label."""
-    X, Y, labelled = numbered(3 * MAX_ROWS)
+    X, Y, labelled = make_numbered_rows(3 * MAX_ROWS)
     monitor = ValidationMonitor(X, Y, threads=1)
     row_ids = np.asarray(monitor.inputs)[:, 0].astype(int)
     assert len(row_ids) == monitor.n_rows == MAX_ROWS == 2000
@@ -106,30 +106,30 @@ def test_too_many_rows_are_thinned_out_evenly() -> None:
 
 
 @pytest.mark.parametrize("max_rows", [None, 30, 41])
-def test_otherwise_every_row_with_a_label_is_looked_at(max_rows: int | None) -> None:
-    X, Y, labelled = numbered(40)
+def test_few_validation_rows_are_all_used(max_rows: int | None) -> None:
+    X, Y, labelled = make_numbered_rows(40)
     assert np.array_equal(np.asarray(ValidationMonitor(X, Y, 1, max_rows).inputs)[:, 0], labelled)
 
 
-def test_no_labelled_row_no_quality_and_no_choice_of_an_epoch() -> None:
+def test_unlabelled_validation_rows_choose_no_epoch() -> None:
     X, Y = draw_rows(6)
-    assert ValidationMonitor(check_features(X), Y * 0, 1, None).figures(space_of(6)) == {"MAP": 0.0, "p@6": 0.0}
+    assert ValidationMonitor(check_features(X), Y * 0, 1, None).figures(make_space(6)) == {"MAP": 0.0, "p@6": 0.0}
     with pytest.raises(InputError, match=r"^no validation row has a label .*; give other validation rows, or train"):
         ValidationMonitor(check_features(X), Y * 0, 1)
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
-def test_a_mapped_label_table_without_padding_has_the_same_figures(similarity: Any) -> None:
+def test_mapped_label_table_gives_the_same_metrics(similarity: Any) -> None:
     X, Y = draw_rows(40)
-    space = replace(space_of(40), similarity=similarity)
+    space = replace(make_space(40), similarity=similarity)
     bare = np.ascontiguousarray(space.labels[:, : space.dim])
     bare.setflags(write=False)
     monitor = ValidationMonitor(check_features(X), Y, 2)
     assert monitor.figures(replace(space, labels=bare)) == pytest.approx(monitor.figures(space), abs=1e-6)
 
 
-def test_scores_come_in_blocks_that_fit_in_memory() -> None:
-    X, Y, _ = numbered(200)
+def test_score_blocks_fit_in_memory() -> None:
+    X, Y, _ = make_numbered_rows(200)
     n_labels = 400_000
     space = JointSpace(4, "dot", np.ones((1, 16), np.float32), np.zeros((n_labels, 16), np.float32), np.zeros(n_labels))
     lows, rows = [], 0
@@ -144,10 +144,10 @@ def test_scores_come_in_blocks_that_fit_in_memory() -> None:
 
 
 @pytest.mark.parametrize("dense", [False, True])
-def test_a_rehearsal_has_the_types_of_the_figures(dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warm_up_uses_the_types_of_the_metrics(dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or something would be compiled in the first epoch, and its bar would stand still."""
     X, Y = draw_rows(40)
-    monitor, space = ValidationMonitor(check_features(X if dense else sp.csr_matrix(X)), Y, 2), space_of(40)
+    monitor, space = ValidationMonitor(check_features(X if dense else sp.csr_matrix(X)), Y, 2), make_space(40)
     called: list[set[Any]] = []
 
     def recorded(name: str, kernel: Any) -> Any:
@@ -170,7 +170,7 @@ def test_a_rehearsal_has_the_types_of_the_figures(dense: bool, monkeypatch: pyte
     assert called[0] == called[1]
 
 
-def test_named_figures_are_kept_and_an_older_model_without_them_opens() -> None:
+def test_named_metrics_are_saved_and_optional() -> None:
     X, _, answer = toy()
     fitted = Wsabie(dim=16, epochs=2, threads=1).fit(X, names(answer), validation=(X[:30], names(answer[:30])))
     for stats in fitted.history_:

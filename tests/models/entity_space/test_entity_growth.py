@@ -1,4 +1,4 @@
-"""More things and pairs for a fitted space."""
+"""Growth of a fitted space by entities and pairs."""
 
 from copy import deepcopy
 from typing import Any
@@ -26,7 +26,7 @@ def grown(fitted: Space, *relations: Relation, **options: Any) -> Space:
     return deepcopy(fitted).partial_fit(list(relations), **options)
 
 
-def test_a_new_artist_is_found_for_new_tracks(fitted: Space) -> None:
+def test_new_artist_is_placed_among_its_tracks(fitted: Space) -> None:
     """The artist of group 0's new tracks is placed among them; a track of another group is not theirs."""
     fresh = tracks(24, seed=1, prefix="n")
     pairs = [(f"n{i}", "newcomer") for i in range(0, 24, 6)]
@@ -39,7 +39,7 @@ def test_a_new_artist_is_found_for_new_tracks(fitted: Space) -> None:
     assert not any("newcomer" in artists[i][:2] for i in (1, 2, 3, 4, 5)), "the two of their own group come first"
 
 
-def test_maps_and_old_points_stay_and_free_vectors_move(fitted: Space) -> None:
+def test_growth_keeps_maps_and_moves_free_vectors(fitted: Space) -> None:
     more = grown(fitted, Relation("track", "artist", [("t0", "artist 3")]))
     assert np.array_equal(more.space_.tables["track"], fitted.space_.tables["track"])
     assert np.array_equal(more.points("track"), fitted.points("track"))
@@ -58,7 +58,7 @@ def test_new_features_of_a_known_track_move_its_point(fitted: Space) -> None:
     assert np.array_equal(more.points("track")[is_unchanged], fitted.points("track")[is_unchanged])
 
 
-def test_things_alone_are_added_by_a_relation_within_their_kind(fitted: Space) -> None:
+def test_entities_of_one_kind_are_added_without_training(fitted: Space) -> None:
     """Nothing is trained: where features are on both sides there is no free vector to move."""
     fresh = tracks(6, seed=3, prefix="n")
     more = grown(fitted, Relation(fresh, fresh, [("n0", "n1")]))
@@ -69,7 +69,7 @@ def test_things_alone_are_added_by_a_relation_within_their_kind(fitted: Space) -
     )
 
 
-def test_another_kind_and_relation_are_learned_beside_the_old(fitted: Space) -> None:
+def test_new_kind_and_relation_are_learned(fitted: Space) -> None:
     genres = [(f"artist {a}", f"genre {a // 2}") for a in range(12)]
     more = grown(fitted, Relation("artist", "genre", genres), epochs=30)
     assert ("artist - genre", "artist", "genre") in more.relations_
@@ -77,13 +77,13 @@ def test_another_kind_and_relation_are_learned_beside_the_old(fitted: Space) -> 
     assert np.mean([best[a] == f"genre {a // 2}" for a in range(12)]) > 0.8
 
 
-def test_same_bits_for_any_number_of_threads(fitted: Space) -> None:
+def test_threads_change_no_bit(fitted: Space) -> None:
     relation = Relation("track", "artist", [(f"t{i}", f"artist {i % 7}") for i in range(48)])
     shared = deepcopy(fitted).set_params(threads=2)
     assert same(grown(fitted, relation), grown(shared, relation))
 
 
-def test_a_space_that_was_never_fitted_is_fitted() -> None:
+def test_unfitted_space_is_fitted() -> None:
     model = make(epochs=12)
     assert len(model.partial_fit(world(), epochs=3).history_) == 3
     assert model.epochs == 12
@@ -104,7 +104,7 @@ def test_a_space_that_was_never_fitted_is_fitted() -> None:
         (Relation("track", "artist", [("unknown", "artist 0")]), "the pairs of 'track - artist' cannot be used"),
     ],
 )
-def test_what_cannot_be_added_is_said_and_nothing_changes(fitted: Space, relation: Relation, sentence: str) -> None:
+def test_refused_growth_changes_nothing(fitted: Space, relation: Relation, sentence: str) -> None:
     state = fitted.entity_names("artist"), fitted.points("artist").copy()
     with pytest.raises(InputError, match=sentence):
         fitted.partial_fit([relation])
@@ -112,7 +112,7 @@ def test_what_cannot_be_added_is_said_and_nothing_changes(fitted: Space, relatio
     assert np.array_equal(fitted.points("artist"), state[1])
 
 
-def test_things_are_placed_by_their_map_and_nothing_else_moves(fitted: Space) -> None:
+def test_entities_are_placed_by_their_map_alone(fitted: Space) -> None:
     more = deepcopy(fitted).add(tracks(6, seed=3, prefix="n"))
     assert more.entity_names("track")[48:] == [f"n{i}" for i in range(6)]
     assert np.array_equal(more.points("track")[48:], fitted.points("track", features(6, seed=3)))
@@ -126,7 +126,7 @@ def test_things_are_placed_by_their_map_and_nothing_else_moves(fitted: Space) ->
 
 
 @pytest.mark.parametrize("rows", ["auto", None])
-def test_points_of_features_never_move_however_long_they_are(rows: Any) -> None:
+def test_feature_points_never_move(rows: Any) -> None:
     """Free vectors are held to the limit beside given points that are far longer than it."""
     tracks = EntityKind("track", 40 * features(), [f"t{i}" for i in range(48)], scaling=rows)
     space = make(epochs=3).fit([Relation(tracks, "artist", by())])
@@ -140,7 +140,7 @@ def test_points_of_features_never_move_however_long_they_are(rows: Any) -> None:
     assert not np.array_equal(more.points.tables["artist"], old_tables["artist"])
 
 
-def test_a_kind_that_is_called_as_a_map_is_refused() -> None:
+def test_kind_named_as_a_map_is_refused() -> None:
     documents = EntityKind("document", features(), [f"t{i}" for i in range(48)], map="words")
     space = make(epochs=2).fit([Relation(documents, "artist", by())])
     copied = deepcopy(space)
@@ -149,13 +149,13 @@ def test_a_kind_that_is_called_as_a_map_is_refused() -> None:
     assert same(space, copied)
 
 
-def test_a_relation_that_nothing_was_trained_for_is_not_one_that_was_learned(fitted: Space) -> None:
+def test_untrained_relation_is_not_a_learned_one(fitted: Space) -> None:
     fresh = tracks(6, seed=3, prefix="n")
     more = grown(fitted, Relation(fresh, fresh, [("n0", "n1")], "near"))
     assert more.relations_ == fitted.relations_
 
 
-def test_the_first_vector_of_a_new_thing_has_the_length_of_its_kind(fitted: Space) -> None:
+def test_new_free_vector_has_the_length_of_its_kind(fitted: Space) -> None:
     more = fitted_entities.grow_space(
         fitted.kinds_, fitted.space_, [Relation("track", "artist", [("t0", "newcomer")])], 0
     )

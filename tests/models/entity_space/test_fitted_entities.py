@@ -1,4 +1,4 @@
-"""Known kinds: names and numbers, points, and what a folder holds of them."""
+"""Fitted entity kinds: names, ids, points, and their part of a folder."""
 
 from typing import Any
 
@@ -30,31 +30,31 @@ def entities() -> dict[str, FittedEntities]:
 
 
 @pytest.mark.parametrize("items", [["t3", "t0"], [3, 0], np.array([3, 0]), np.array(["t3", "t0"]), (np.int32(3), 0)])
-def test_names_and_numbers_are_the_same_things(entities: dict[str, FittedEntities], items: Any) -> None:
+def test_names_and_ids_select_the_same_entities(entities: dict[str, FittedEntities], items: Any) -> None:
     assert entities["track"].ids(items).tolist() == [3, 0]
     assert entities["track"].ids(items).dtype == np.int64
 
 
-def test_one_thing_needs_no_list(entities: dict[str, FittedEntities]) -> None:
+def test_single_entity_needs_no_list(entities: dict[str, FittedEntities]) -> None:
     assert entities["track"].ids("t3").tolist() == entities["track"].ids(np.int64(3)).tolist() == [3]
     assert entities["track"].ids([]).tolist() == []
 
 
 @pytest.mark.parametrize("items", [1.5, None, [1.0], ["t0", 1], [[0, 1]], [True], np.ones(48, bool), np.eye(2)])
-def test_what_is_neither_is_refused(entities: dict[str, FittedEntities], items: Any) -> None:
+def test_other_queries_are_refused(entities: dict[str, FittedEntities], items: Any) -> None:
     with pytest.raises(InputError, match="entities of the kind 'track' are names or whole numbers; these are"):
         entities["track"].ids(items)
 
 
 @pytest.mark.parametrize("number", [48, -1, 2**70])
-def test_numbers_without_a_thing_are_refused(entities: dict[str, FittedEntities], number: int) -> None:
+def test_unknown_ids_are_refused(entities: dict[str, FittedEntities], number: int) -> None:
     with pytest.raises(InputError, match=f"there is no track number {number}"):
         entities["track"].ids([number])
     with pytest.raises(UnknownLabelError, match="there is no track 'tt'"):
         entities["track"].ids(["tt"])
 
 
-def test_features_are_for_kinds_that_have_some(entities: dict[str, FittedEntities]) -> None:
+def test_features_are_refused_for_kinds_without(entities: dict[str, FittedEntities]) -> None:
     assert entities["artist"].inputs(None).tolist() == [0, 1, 2]
     with pytest.raises(InputError, match="entities of the kind 'artist' have no features; give their names or numbers"):
         entities["artist"].inputs(np.eye(3))
@@ -65,7 +65,7 @@ def test_features_are_for_kinds_that_have_some(entities: dict[str, FittedEntitie
 
 
 @pytest.mark.parametrize("X", [features(), features().toarray()])
-def test_a_kind_comes_back_from_its_parts(X: Any) -> None:
+def test_saved_kind_is_restored(X: Any) -> None:
     fitted = fit_entities(
         {"k/1": EntityKind("k/1", X), "k": EntityKind("k", 2 * X), "free": EntityKind("free", ids=["a"])}
     )
@@ -92,7 +92,7 @@ def test_a_kind_comes_back_from_its_parts(X: Any) -> None:
 
 
 @pytest.mark.parametrize("broken", ["rows", "columns", "points", "free"])
-def test_tables_that_do_not_fit_their_kinds_are_refused(entities: dict[str, FittedEntities], broken: str) -> None:
+def test_inconsistent_tables_are_refused(entities: dict[str, FittedEntities], broken: str) -> None:
     """Kernels would read beyond them."""
     tensors = {"tables/track": np.zeros((30, 20), np.float32), "tables/artist": np.zeros((3, 20), np.float32)}
     restore_tables(tensors, 20, "dot", entities.values())
@@ -108,7 +108,7 @@ def test_tables_that_do_not_fit_their_kinds_are_refused(entities: dict[str, Fitt
         restore_tables(tensors, 20, "dot", entities.values())
 
 
-def test_sparse_rows_of_numbers_alone_are_not_changed() -> None:
+def test_sparse_input_rows_are_not_changed() -> None:
     kind = fit_entities({"k": EntityKind("k", sp.identity(3, format="csr"), scaling=None)})["k"]
     assert kind.scaling is not None
     assert kind.scaling.method == "none"

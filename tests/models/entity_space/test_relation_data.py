@@ -1,4 +1,4 @@
-"""Kinds and pairs made ready: growth of names, maps that are shared, what the trainer gets, checksums."""
+"""Preparation of kinds and pairs: growing names, shared maps, training tables, checksums."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from wsabie.models.entity_space.relation_data import prepare_relation_data
 from wsabie.models.entity_space.relations import EntityKind, Relation, compute_pair_weights
 
 
-def test_free_kinds_grow_over_all_relations_and_others_do_not() -> None:
+def test_only_free_kinds_grow() -> None:
     data = prepare_relation_data([
         Relation(tracks(), "artist", by(6)),
         Relation("artist", "tag", [("artist 0", "loud"), ("newcomer", "quiet")]),
@@ -27,7 +27,7 @@ def test_free_kinds_grow_over_all_relations_and_others_do_not() -> None:
         prepare_relation_data([Relation(tracks(), "artist", [("zz", "a")])])
 
 
-def test_things_that_are_known_beforehand_keep_their_numbers() -> None:
+def test_known_entities_keep_their_ids() -> None:
     artists = EntityKind("artist", ids=["first", "second"])
     data = prepare_relation_data([Relation(tracks(), artists, [("t0", "new"), ("t1", "second")])])
     assert list(data.entities["artist"].vocabulary) == ["first", "second", "new"]
@@ -36,7 +36,7 @@ def test_things_that_are_known_beforehand_keep_their_numbers() -> None:
     assert list(artists.names()) == ["first", "second"]  # what was given is not changed
 
 
-def test_the_trainer_gets_each_relation_with_its_tables_and_streams_of_their_own() -> None:
+def test_trainer_gets_tables_and_streams_of_each_relation() -> None:
     data = prepare_relation_data(world())
     blocks = data.blocks(7)
     assert [(b.ends.query, b.ends.target, b.ends.negatives) for b in blocks] == [
@@ -48,13 +48,13 @@ def test_the_trainer_gets_each_relation_with_its_tables_and_streams_of_their_own
     assert [len(b.targets.labels) for b in blocks] == [2 * N, 2 * (N - 6)]
 
 
-def test_a_thing_is_hidden_from_itself_among_its_like_and_nowhere_else() -> None:
+def test_entity_is_hidden_only_from_itself() -> None:
     blocks = prepare_relation_data([*world(), Relation("artist", "artist", [("artist 0", "artist 1")])]).blocks(4)
     assert [i in list_positives(b.targets, i) for b in blocks for i in (3,)] == [False, True, True]
     assert blocks[0].targets.n_labels == 12
 
 
-def test_kinds_of_one_map_share_a_table_and_the_first_ones_scaling() -> None:
+def test_kinds_of_one_map_share_table_and_scaling() -> None:
     docs, queries = EntityKind("doc", features(9), map="text"), EntityKind("query", 3 * features(9), map="text")
     data = prepare_relation_data([Relation(queries, docs, np.stack([np.arange(9)] * 2, 1))])
     assert data.table_sizes == {"text": 30}
@@ -70,7 +70,7 @@ def test_dense_rows_have_a_constant_in_the_table() -> None:
     }
 
 
-def test_pairs_weigh_more_where_queries_have_many() -> None:
+def test_pairs_weigh_more_for_busy_queries() -> None:
     assert compute_pair_weights(sp.identity(4, np.int8, "csr")) == pytest.approx(np.ones(4))
     Y = sp.csr_matrix(np.array([[1, 1, 1, 1], [0, 0, 0, 0], [1, 1, 0, 0]], np.int8))
     assert compute_pair_weights(Y) == pytest.approx(np.full(3, 3**0.75))
@@ -107,7 +107,7 @@ def test_pairs_weigh_more_where_queries_have_many() -> None:
         ),
     ],
 )
-def test_what_cannot_be_learned_is_refused_in_a_sentence(relations: Any, sentence: str) -> None:
+def test_unlearnable_relations_are_refused(relations: Any, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         prepare_relation_data(relations)
 
@@ -124,7 +124,7 @@ OTHER_WORLDS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("change", OTHER_WORLDS)
-def test_a_checksum_sees_everything_that_training_sees(change: str) -> None:
+def test_checksum_covers_all_training_data(change: str) -> None:
     first_checksum = prepare_relation_data(world()).checksum()
     assert prepare_relation_data(world()).checksum() == first_checksum
     assert prepare_relation_data(OTHER_WORLDS[change]()).checksum() != first_checksum

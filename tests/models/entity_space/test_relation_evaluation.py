@@ -1,4 +1,4 @@
-"""Held-out pairs: who is ranked among whom, what is no candidate, and the figures that steer training."""
+"""Evaluation on held-out pairs: candidates, exclusions, and metrics that steer training."""
 
 from typing import Any
 
@@ -21,31 +21,31 @@ def fitted() -> Space:
     return make(epochs=3).fit(world())
 
 
-def space_for(data: Any) -> MultiRelationSpace:
+def make_space(data: Any) -> MultiRelationSpace:
     return MultiRelationSpace.random(data.table_sizes, 20, "dot", np.random.default_rng(0))
 
 
-def cells(matrix: Any) -> set[tuple[int, int]]:
+def list_cells(matrix: Any) -> set[tuple[int, int]]:
     return {(int(i), int(j)) for i, j in np.argwhere(matrix.toarray())}
 
 
-def test_known_things_are_ranked_among_all_known_ones_without_training_pairs_and_themselves() -> None:
+def test_known_entities_are_ranked_without_training_pairs() -> None:
     data = prepare_relation_data(world())
     holdout = data.holdout_pairs(Relation("track", "track", [("t0", "t12"), ("t0", "t6"), ("t3", "t3")]))
     assert holdout.query_ids.tolist() == [0, 12]  # a pair counts both ways; t0 - t6 is of training, t3 - t3 of nothing
     assert holdout.Y.shape == (2, N)
-    assert cells(holdout.Y) == {(0, 12), (1, 0)}
-    assert cells(holdout.exclude) == {(0, 0), (0, 6), (1, 6), (1, 12), (1, 18)}
+    assert list_cells(holdout.Y) == {(0, 12), (1, 0)}
+    assert list_cells(holdout.exclude) == {(0, 0), (0, 6), (1, 6), (1, 12), (1, 18)}
 
 
 def test_training_pairs_of_another_kind_are_no_candidates() -> None:
     holdout = prepare_relation_data(world()).holdout_pairs(Relation("track", "artist", [("t1", "artist 7")]))
     assert holdout.query_ids.tolist() == [1]
-    assert cells(holdout.exclude) == {(0, 2), (0, 3)}
-    assert cells(holdout.Y) == {(0, 7)}
+    assert list_cells(holdout.exclude) == {(0, 2), (0, 3)}
+    assert list_cells(holdout.Y) == {(0, 7)}
 
 
-def test_a_kind_that_training_was_given_is_known_as_by_its_name() -> None:
+def test_training_kind_gives_the_results_of_its_name() -> None:
     """Its pairs of training are no candidates either way."""
     relations = world()
     data, tracks = prepare_relation_data(relations), relations[0].query
@@ -57,11 +57,11 @@ def test_a_kind_that_training_was_given_is_known_as_by_its_name() -> None:
         Relation("track", tracks, pairs),
     ):
         holdout = data.holdout_pairs(relation)
-        assert cells(holdout.Y) == cells(holdout_by_name.Y)
-        assert cells(holdout.exclude) == cells(holdout_by_name.exclude)
+        assert list_cells(holdout.Y) == list_cells(holdout_by_name.Y)
+        assert list_cells(holdout.exclude) == list_cells(holdout_by_name.exclude)
 
 
-def test_things_that_are_given_with_features_are_ranked_among_themselves() -> None:
+def test_featured_entities_are_ranked_among_themselves() -> None:
     data = prepare_relation_data(world())
     new = tracks(12, 1, "new ")
     among = data.holdout_pairs(Relation(new, new, like(12, "new "), name="track - track"))
@@ -69,21 +69,21 @@ def test_things_that_are_given_with_features_are_ranked_among_themselves() -> No
     assert among.exclude.toarray().tolist() == np.eye(12).tolist()  # themselves, and no pair of training
     to_known = data.holdout_pairs(Relation(new, "track", [("new 0", "t5"), ("new 5", "t0")]))
     assert to_known.query_ids.tolist() == [0, 5]
-    assert cells(to_known.Y) == {(0, 5), (1, 0)}
+    assert list_cells(to_known.Y) == {(0, 5), (1, 0)}
     assert to_known.exclude is None
     artists = data.holdout_pairs(Relation(new, "artist", by(12, "new ")))
     assert artists.Y.shape == (12, 12)
     assert artists.exclude is None
 
 
-def test_pairs_of_unknown_names_are_left_out() -> None:
+def test_pairs_of_unknown_names_are_dropped() -> None:
     new = tracks(2, 1, "new ")
     pairs = [("new 0", "artist 1"), ("new 0", "nobody"), ("old", "artist 1"), ("new 1", "nobody")]
     holdout = prepare_relation_data(world()).holdout_pairs(Relation(new, "artist", pairs))
-    assert (holdout.query_ids.tolist(), cells(holdout.Y)) == ([0], {(0, 1)})
+    assert (holdout.query_ids.tolist(), list_cells(holdout.Y)) == ([0], {(0, 1)})
 
 
-def test_points_are_those_of_the_chosen_queries_and_of_all_candidates(fitted: Space) -> None:
+def test_points_cover_chosen_queries_and_all_candidates(fitted: Space) -> None:
     new = tracks(12, 1, "new ")
     pairs = [("new 3", "t1"), ("new 7", "t2")]
     holdout = build_holdout_pairs(Relation(new, "track", pairs), fitted.kinds_)
@@ -93,7 +93,7 @@ def test_points_are_those_of_the_chosen_queries_and_of_all_candidates(fitted: Sp
     assert np.array_equal(queries, fitted.points("track", features(12, 1))[[3, 7]])
 
 
-def test_the_figure_of_an_epoch_is_that_of_the_evaluation(fitted: Space) -> None:
+def test_epoch_metric_equals_that_of_the_evaluation(fitted: Space) -> None:
     """Between new things and known ones nothing is excluded, so that both see the same candidates."""
     new = tracks(24, 1, "new ")
     relations = [Relation(new, "artist", by(24, "new ")), Relation(new, new, like(24, "new "))]
@@ -108,10 +108,10 @@ def test_the_figure_of_an_epoch_is_that_of_the_evaluation(fitted: Space) -> None
     assert first == figures
 
 
-def test_map_by_hand() -> None:
+def test_map_equals_a_manual_computation() -> None:
     """Known points: t0's candidates are all but itself and its pairs of training."""
     data = prepare_relation_data(world())
-    space = space_for(data)
+    space = make_space(data)
     holdout = data.holdout_pairs(Relation("track", "track", [("t0", "t12"), ("t0", "t9")]))
     points = data.entities["track"].compute_points(space, data.inputs["track"])
     precisions = []
@@ -124,18 +124,18 @@ def test_map_by_hand() -> None:
     assert SpaceMonitor([holdout], 1).figures(space)["track - track"] == pytest.approx(np.mean(precisions), abs=1e-6)
 
 
-def test_figures_are_the_same_for_2_threads_and_free_vectors() -> None:
+def test_threads_do_not_change_metrics_of_free_vectors() -> None:
     relations = [*world(), Relation("artist", "artist", [("artist 0", "artist 1"), ("artist 2", "artist 3")])]
     data = prepare_relation_data(relations)
     holdouts = [
         data.holdout_pairs(Relation("track", "artist", [(f"t{i}", "artist 11") for i in range(4)])),
         data.holdout_pairs(Relation("artist", "artist", [("artist 0", "artist 5"), ("artist 4", "artist 5")])),
     ]
-    space = space_for(data)
+    space = make_space(data)
     assert SpaceMonitor(holdouts, 1).figures(space) == SpaceMonitor(holdouts, 2).figures(space)
 
 
-def test_many_queries_are_looked_at_in_even_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_queries_are_sampled_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relation_data, "MOST_SCORES", 5 * N)
     holdout = prepare_relation_data(world()).holdout_pairs(Relation("track", "track", like(step=12)))
     few = SpaceMonitor([holdout], 1).holdouts[0]
@@ -164,12 +164,12 @@ def test_many_queries_are_looked_at_in_even_steps(monkeypatch: pytest.MonkeyPatc
         (Relation(EntityKind("artist", sp.identity(3)), "track", []), "entities of the kind 'artist' have no features"),
     ],
 )
-def test_pairs_that_can_judge_nothing_are_refused(held_out: Relation, sentence: str) -> None:
+def test_pairs_without_information_are_refused(held_out: Relation, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         make(epochs=1).fit(world(), validation=[held_out])
 
 
-def test_what_chooses_an_epoch_is_one_of_the_figures() -> None:
+def test_epoch_choice_uses_a_reported_metric() -> None:
     held_out = Relation("track", "track", [("t0", "t12")])
     sentence = r"no epoch can be chosen by 'track - artist': choose mean, or a relation with such pairs \(track - track"
     with pytest.raises(InputError, match=sentence):
@@ -178,7 +178,7 @@ def test_what_chooses_an_epoch_is_one_of_the_figures() -> None:
         make(epochs=1).fit(world(), validation=[held_out, held_out])
 
 
-def test_evaluation_is_refused_in_a_sentence(fitted: Space) -> None:
+def test_invalid_evaluations_are_refused(fitted: Space) -> None:
     with pytest.raises(
         InputError, match="no pair of 'track - artist' names entities that the space knows; give others"
     ):
@@ -191,7 +191,7 @@ def test_evaluation_is_refused_in_a_sentence(fitted: Space) -> None:
         fitted.evaluate([Relation("track", "artist", by())], ks=[0])
 
 
-def test_recall_by_hand(fitted: Space) -> None:
+def test_recall_equals_a_manual_computation(fitted: Space) -> None:
     """New tracks to known ones of their group, against a product of points."""
     new = tracks(GROUPS, 1, "new ")
     pairs = [(f"new {i}", f"t{j}") for i in range(GROUPS) for j in range(N) if j % GROUPS == i]
@@ -203,7 +203,7 @@ def test_recall_by_hand(fitted: Space) -> None:
     assert evaluation.n_rows == GROUPS
 
 
-def test_pairs_of_training_are_no_candidates_however_the_things_are_given() -> None:
+def test_training_pairs_are_no_candidates_in_any_form() -> None:
     """By the name of the kind, with the features of all of them, and with those of some in another order."""
     space = make(epochs=3).fit(world())
     held_out, training_pairs = [("t0", "t40"), ("t7", "t30")], world()[1]

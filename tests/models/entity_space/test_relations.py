@@ -1,4 +1,4 @@
-"""Kinds and relations: what they may be, and every refusal."""
+"""Kinds and relations: accepted forms and refusals."""
 
 from typing import Any
 
@@ -49,22 +49,22 @@ FORMS = [
 
 
 @pytest.mark.parametrize("pairs", FORMS)
-def test_names_numbers_and_matrices_say_the_same(pairs: Any) -> None:
+def test_names_ids_and_matrices_agree(pairs: Any) -> None:
     pair_matrix = matrix(pairs)
     assert pair_matrix.dtype == np.int8
     assert pair_matrix.tolist() == EXPECTED
 
 
-def test_pairs_of_a_generator_are_read_once() -> None:
+def test_generator_of_pairs_is_read_once() -> None:
     assert matrix(pair for pair in FORMS[0]).tolist() == EXPECTED
 
 
-def test_no_pairs_are_none() -> None:
+def test_empty_pairs_are_accepted() -> None:
     for pairs in ([], (), np.zeros((0, 2), int), sp.csr_matrix((3, 2))):
         assert not matrix(pairs).any()
 
 
-def test_new_names_are_added_in_the_order_in_which_they_come() -> None:
+def test_new_names_are_added_in_order() -> None:
     queries, targets = Vocabulary(["a"]), Vocabulary()
     Y = build_pair_matrix(Relation("q", "t", [("b", "y"), ("a", "x"), ("b ", "x")]), queries, targets, BOTH_GROW)
     assert (list(queries), list(targets)) == (["a", "b"], ["y", "x"])
@@ -72,7 +72,7 @@ def test_new_names_are_added_in_the_order_in_which_they_come() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=20))
-def test_pairs_of_one_kind_count_both_ways_and_none_is_of_a_thing_with_itself(pairs: list[tuple[int, int]]) -> None:
+def test_pairs_of_one_kind_are_symmetric_without_self_pairs(pairs: list[tuple[int, int]]) -> None:
     things = Vocabulary("abcdef")
     Y = build_pair_matrix(Relation("q", "q", pairs), things, things, NEITHER).toarray()
     symmetric = {*pairs, *((b, a) for a, b in pairs)}
@@ -80,7 +80,7 @@ def test_pairs_of_one_kind_count_both_ways_and_none_is_of_a_thing_with_itself(pa
     assert set(np.unique(Y)) <= {0, 1}
 
 
-def test_new_things_and_known_ones_of_a_kind_are_two_sides() -> None:
+def test_new_and_known_entities_are_two_sides() -> None:
     """They have numbers of their own: the first of the one is not the first of the other."""
     relation = Relation(EntityKind("doc", X), "doc", [(0, 0), (2, 3)])
     Y = build_pair_matrix(relation, Vocabulary("abc"), Vocabulary("vwxyz"), NEITHER)
@@ -112,17 +112,17 @@ def test_new_things_and_known_ones_of_a_kind_are_two_sides() -> None:
         (sp.csr_matrix((np.ones(1), np.array([5]), np.array([0, 1, 1, 1])), (3, 6))[:, :6], "number 5 of the 2 entit"),
     ],
 )
-def test_pairs_are_refused_in_a_sentence_that_names_the_relation(pairs: Any, sentence: str) -> None:
+def test_invalid_pairs_are_refused_with_the_relation(pairs: Any, sentence: str) -> None:
     with pytest.raises(InputError, match=f"the pairs of 'q - t' cannot be used: .*{sentence}"):
         matrix(pairs)
 
 
-def test_a_name_that_is_empty_is_refused_though_names_may_grow() -> None:
+def test_empty_name_is_refused() -> None:
     with pytest.raises(InputError, match=r"the pairs of 'q - t' cannot be used: .* has an empty name"):
         matrix([("a", " ")], BOTH_GROW)
 
 
-def test_pairs_of_unknown_names_are_left_out_and_counted() -> None:
+def test_pairs_of_unknown_names_are_counted() -> None:
     sides = Vocabulary("abc"), Vocabulary("xy")
     pairs = [("a", "x"), ("zz", "x"), ("c", "zz"), ("c", "y")]
     for given_pairs in (pairs, np.array(pairs), iter(pairs)):
@@ -140,11 +140,11 @@ def test_pairs_of_unknown_names_are_left_out_and_counted() -> None:
 
 
 @pytest.mark.parametrize("ids", [["a", "b", "c"], np.array(["a", "b", "c"]), ("a", " b", "c ")])
-def test_ids_of_any_sequence_are_names(ids: Any) -> None:
+def test_any_sequence_of_ids_gives_names(ids: Any) -> None:
     assert list(EntityKind("k", X, ids).names()) == ["a", "b", "c"]
 
 
-def test_things_without_ids_are_called_by_their_numbers() -> None:
+def test_entities_without_ids_are_numbered() -> None:
     assert list(EntityKind("k", sp.csr_matrix(X)).names()) == ["0", "1", "2"]
     assert list(EntityKind("k").names()) == []
 
@@ -178,30 +178,30 @@ def test_features_may_be_lists() -> None:
         (lambda: EntityKind("k", X, ["a", "", "c"]).names(), "'k' cannot be told apart: .*empty name"),
     ],
 )
-def test_kinds_are_refused_in_a_sentence(kind: Any, sentence: str) -> None:
+def test_invalid_kinds_are_refused(kind: Any, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         kind()
 
 
 @pytest.mark.parametrize("weight", [0, -1, np.nan, np.inf, 1001, "1", None])
-def test_a_weight_is_a_number_above_0(weight: Any) -> None:
+def test_weight_must_be_positive(weight: Any) -> None:
     with pytest.raises(InputError, match=r"the weight of 'q - t' is .*; choose a number above 0, 1,000 at most"):
         Relation("q", "t", [], weight=weight)
 
 
 @pytest.mark.parametrize("end", [3, None, ["q"]])
-def test_an_end_is_a_kind(end: Any) -> None:
+def test_relation_end_must_be_a_kind(end: Any) -> None:
     for ends in ((end, "t"), ("q", end)):
         with pytest.raises(InputError, match="is no kind of entities; give a Kind, or the name of one"):
             Relation(*ends, [])
 
 
-def test_relations_are_called_by_their_kinds_or_as_they_are_told() -> None:
+def test_relations_are_named_by_kinds_or_explicitly() -> None:
     assert Relation(EntityKind("doc", X), "tag", []).name == "doc - tag"
     assert Relation("a", "b", [], "c").name == "c"
 
 
-def test_kinds_are_one_by_name_wherever_they_stand() -> None:
+def test_kinds_are_equal_by_name() -> None:
     doc = EntityKind("doc", X)
     kinds = collect_kinds([Relation("doc", "tag", []), Relation("tag", "doc", []), Relation(doc, doc, [])])
     assert list(kinds) == ["doc", "tag"]
@@ -214,7 +214,7 @@ def test_kinds_are_one_by_name_wherever_they_stand() -> None:
 
 
 @pytest.mark.parametrize("times", [1, 2, 127, 128, 200, 256, 300])
-def test_a_pair_counts_once_however_often_it_comes(times: int) -> None:
+def test_repeated_pair_counts_once(times: int) -> None:
     things = Vocabulary(["a", "b", "c"])
     Y = build_pair_matrix(Relation("d", "d", [("a", "b")] * times + [("c", "b")]), things, things, (False, False))
     assert Y.toarray().tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]

@@ -1,4 +1,4 @@
-"""The estimator of many kinds: known answers, use, threads, and every refusal."""
+"""The estimator of many entity kinds: known answers, queries, threads and refusals."""
 
 import json
 import pickle
@@ -48,7 +48,7 @@ def test_dense_features_learn_the_same_task() -> None:
     assert (artists // 2 == (np.arange(30) % GROUPS)[:, None]).mean() > 0.95
 
 
-def test_features_and_free_vectors_begin_as_long_as_they_are_told() -> None:
+def test_initial_lengths_follow_init_scale() -> None:
     def lengths(scale: Any) -> list[float]:  # of the tracks' map, of the artists
         space = make(epochs=1, learning_rate=1e-9, max_norm=None, init_scale=scale).fit(world()).space_
         return [float(space.tables[kind][:, :20].std()) for kind in ("track", "artist")]
@@ -58,7 +58,7 @@ def test_features_and_free_vectors_begin_as_long_as_they_are_told() -> None:
     assert lengths({"V": 0.05}) == pytest.approx([0.05, 20**-0.5], rel=0.15)
 
 
-def test_names_numbers_and_matrices_train_the_same_space() -> None:
+def test_names_ids_and_matrices_train_the_same_space() -> None:
     artists = EntityKind("artist", ids=[f"artist {k}" for k in range(2 * GROUPS)])
     numbers = np.array([(i, 2 * (i % GROUPS) + offset) for i in range(N) for offset in (0, 1)])
     matrix = sp.csr_matrix((np.ones(2 * N), numbers.T), (N, 2 * GROUPS))
@@ -67,7 +67,7 @@ def test_names_numbers_and_matrices_train_the_same_space() -> None:
     assert same(models[0], models[2])
 
 
-def test_a_space_without_features_is_learned_too() -> None:
+def test_space_without_features_is_learned() -> None:
     """Free vectors on either side, and among their like in one table."""
     tags = [(f"artist {k}", f"tag {k // 2}") for k in range(12)]
     alike = [(f"artist {k}", f"artist {k + 1}") for k in range(0, 12, 2)]
@@ -78,7 +78,7 @@ def test_a_space_without_features_is_learned_too() -> None:
     assert {(a, model.similar("artist", a, 1)[0][0]) for a, _ in alike} == set(alike)
 
 
-def test_kinds_of_one_map_meet_in_it() -> None:
+def test_kinds_of_one_map_share_word_vectors() -> None:
     """Queries and documents share words: what is learned of a word holds for both."""
     docs, queries = EntityKind("doc", features(), map="words"), EntityKind("query", features(seed=2), map="words")
     model = make(epochs=40).fit([Relation(queries, docs, [(i, j) for i in range(N) for j in range(i % 6, N, 6)])])
@@ -92,7 +92,7 @@ def test_kinds_of_one_map_meet_in_it() -> None:
 
 
 @pytest.mark.parametrize("negatives", [0, 32])
-def test_same_bits_for_any_number_of_threads_validation_included(negatives: int) -> None:
+def test_threads_change_no_bit(negatives: int) -> None:
     new = tracks(12, 1, "new ")
     held_out = [HELD_OUT, Relation(new, "artist", by(12, "new "))]
     single_threaded, *multi_threaded = (
@@ -106,7 +106,7 @@ def test_same_bits_for_any_number_of_threads_validation_included(negatives: int)
             assert np.array_equal(a, b)
 
 
-def test_a_seed_is_a_space() -> None:
+def test_seed_determines_the_space() -> None:
     first, again, reseeded = (make(epochs=2, seed=seed).fit(world()) for seed in (3, 3, 4))
     assert same(first, again)
     assert not same(first, reseeded)
@@ -115,7 +115,7 @@ def test_a_seed_is_a_space() -> None:
 # ---- use
 
 
-def brute(model: Space, similarity: str, q: Any, W: Any) -> Any:
+def rank_by_brute_force(model: Space, similarity: str, q: Any, W: Any) -> Any:
     if similarity == "euclidean":
         return -np.linalg.norm(q[:, None] - W[None], axis=2)
     if similarity == "cosine":
@@ -124,21 +124,23 @@ def brute(model: Space, similarity: str, q: Any, W: Any) -> Any:
 
 
 @pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
-def test_rank_is_what_brute_force_finds(similarity: str) -> None:
+def test_rank_equals_brute_force(similarity: str) -> None:
     model = make(similarity=similarity, epochs=2).fit(world())
     new = model.points("track", features(9, 1)).astype(float)
     tables = {name: model.points(name).astype(float) for name in ("track", "artist")}
     for target, W in tables.items():
-        expected = brute(model, similarity, new, W)
+        expected = rank_by_brute_force(model, similarity, new, W)
         ids, scores = model.rank("track", target, features(9, 1), 7)
         assert (ids.dtype, scores.dtype) == (np.int64, np.float32)
         assert np.array_equal(ids, np.argsort(-expected, 1)[:, :7])
         np.testing.assert_allclose(scores, -np.sort(-expected, 1)[:, :7], rtol=1e-4, atol=1e-5)
-    expected = brute(model, similarity, tables["artist"], tables["track"])  # a relation that was not learned
+    expected = rank_by_brute_force(
+        model, similarity, tables["artist"], tables["track"]
+    )  # a relation that was not learned
     assert np.array_equal(model.rank("artist", "track", None, 5)[0], np.argsort(-expected, 1)[:, :5])
 
 
-def test_a_known_thing_is_no_candidate_for_itself(fitted: Space) -> None:
+def test_known_entity_is_no_candidate_for_itself(fitted: Space) -> None:
     for items in (None, list(range(N)), fitted.entity_names("track"), np.arange(N)):
         ids, scores = fitted.rank("track", "track", items, N)
         assert (np.sort(ids, 1)[:, 1:] == [[j for j in range(N) if j != i] for i in range(N)]).all()
@@ -147,7 +149,7 @@ def test_a_known_thing_is_no_candidate_for_itself(fitted: Space) -> None:
     assert (np.sort(fitted.rank("track", "track", features(), N)[0], 1) == np.arange(N)).all()  # by features it is
 
 
-def test_rank_leaves_out_and_chooses(fitted: Space) -> None:
+def test_rank_excludes_and_selects_candidates(fitted: Space) -> None:
     exclude = sp.csr_matrix(([1, 2.0, -1], ([0, 0, 1], [3, 40, 7])), (2, N))
     for form in (exclude, exclude.toarray()):
         ids, _ = fitted.rank("track", "track", ["t1", "t2"], N, exclude=form)
@@ -157,7 +159,7 @@ def test_rank_leaves_out_and_chooses(fitted: Space) -> None:
     assert np.array_equal(ids, fitted.rank("track", "artist", [1], 3, candidates=[0, 4])[0])
 
 
-def test_annotate_speaks_in_names_and_similar_in_cosines(fitted: Space) -> None:
+def test_annotate_returns_names_and_similar_returns_cosines(fitted: Space) -> None:
     annotations = fitted.annotate("track", "artist", ["t1", "t2"], 2)
     ids, scores = fitted.rank("track", "artist", ["t1", "t2"], 2)
     names = fitted.entity_names("artist")
@@ -167,20 +169,20 @@ def test_annotate_speaks_in_names_and_similar_in_cosines(fitted: Space) -> None:
     assert [len(row) for row in fitted.annotate("track", "artist", ["t1"], 10**12)] == [12]
     near = fitted.similar("artist", "artist 4", 11)
     points = fitted.points("artist").astype(float)
-    cosines = brute(fitted, "cosine", points[[4]], points)[0]
+    cosines = rank_by_brute_force(fitted, "cosine", points[[4]], points)[0]
     assert [name for name, _ in near] == [names[y] for y in np.argsort(-cosines) if y != 4]
     assert [c for _, c in near] == pytest.approx(sorted(np.delete(cosines, 4), reverse=True), abs=1e-5)
     assert near == fitted.similar("artist", 4, 10**12)
     assert near[0][0] == "artist 5"
 
 
-def test_points_of_known_things_are_those_of_their_features(fitted: Space) -> None:
+def test_known_points_equal_those_of_their_features(fitted: Space) -> None:
     assert np.array_equal(fitted.points("track"), fitted.points("track", features()))
     assert np.array_equal(fitted.points("track", ["t5", "t0"]), fitted.points("track")[[5, 0]])
     assert fitted.points("artist", "artist 3").shape == (1, 20)
 
 
-def test_facts_are_plain(fitted: Space) -> None:
+def test_facts_are_json_values(fitted: Space) -> None:
     facts = json.loads(json.dumps(fitted.facts()))
     assert facts["kinds"] == {"track": N, "artist": 2 * GROUPS}
     assert facts["relations"] == ["track - artist", "track - track"]
@@ -191,7 +193,7 @@ def test_facts_are_plain(fitted: Space) -> None:
 # ---- the epoch that is kept
 
 
-def test_the_best_epoch_is_kept_and_patience_ends_the_run() -> None:
+def test_best_epoch_is_kept_and_patience_stops_training() -> None:
     new = tracks(24, 1, "new ")
     held_out = [Relation(new, "artist", by(24, "new ")), Relation(new, new, like(24, "new "))]
     model = make(epochs=40, patience=3).fit(world(), validation=held_out, stop_on="track - track")
@@ -207,7 +209,7 @@ def test_the_best_epoch_is_kept_and_patience_ends_the_run() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["interrupt", "divergence", "pairs", "parameters", "validation"])
-def test_a_fit_that_fails_leaves_the_space_as_it_was(wrong: str) -> None:
+def test_failed_fit_leaves_the_space_unchanged(wrong: str) -> None:
     model = make(epochs=2).fit(world())
     original, things = pickle.loads(pickle.dumps(model)), model.entity_names("artist")  # noqa: S301
     answers = model.rank("track", "track", None, 5)
@@ -231,7 +233,7 @@ def test_a_fit_that_fails_leaves_the_space_as_it_was(wrong: str) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(model.rank("track", "track", None, 5), answers, strict=True))
 
 
-def test_an_interrupted_first_fit_leaves_nothing() -> None:
+def test_interrupted_first_fit_leaves_no_state() -> None:
     model = make()
     with pytest.raises(KeyboardInterrupt):
         model.fit(world(), on_epoch=stopping(1))
@@ -239,7 +241,7 @@ def test_an_interrupted_first_fit_leaves_nothing() -> None:
         model.rank("track", "artist", ["t0"])
 
 
-def test_a_space_is_searched_anew_after_another_fit() -> None:
+def test_search_is_rebuilt_after_another_fit() -> None:
     model = make(epochs=2).fit(world())
     old_scores = model.rank("track", "artist", None, 3)[1]
     assert "_searched" in model.__dict__
@@ -251,7 +253,7 @@ def test_a_space_is_searched_anew_after_another_fit() -> None:
 # ---- scikit-learn
 
 
-def test_a_clone_has_the_parameters_and_nothing_learned(fitted: Space) -> None:
+def test_clone_copies_parameters_and_no_state(fitted: Space) -> None:
     copy = clone(fitted)
     assert copy.get_params() == fitted.get_params()
     assert not hasattr(copy, "space_")
@@ -288,12 +290,12 @@ def test_a_clone_has_the_parameters_and_nothing_learned(fitted: Space) -> None:
         ({"seed": -1}, "seed is -1"),
     ],
 )
-def test_parameters_are_refused_by_name(change: dict[str, Any], sentence: str) -> None:
+def test_invalid_parameters_are_refused_by_name(change: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         make(**change).fit(world())
 
 
-def test_use_is_refused_in_a_sentence(fitted: Space) -> None:
+def test_invalid_queries_are_refused(fitted: Space) -> None:
     for use in (
         lambda m: m.rank("track", "artist", ["t0"]),
         lambda m: m.points("track"),
@@ -327,7 +329,7 @@ def test_use_is_refused_in_a_sentence(fitted: Space) -> None:
 # ---- on real data
 
 
-def cora(folder: Path) -> tuple[Any, np.ndarray]:
+def read_cora(folder: Path) -> tuple[Any, np.ndarray]:
     """Binary bags of 1,433 words, and the pairs of papers of which one cites the other."""
     docs = [line.split("\t") for line in (folder / "cora.docs.txt").read_text().splitlines()]
     words = [[int(word) for word in doc[2].split()] for doc in docs]
@@ -336,9 +338,9 @@ def cora(folder: Path) -> tuple[Any, np.ndarray]:
     return X, np.loadtxt(folder / "cora.links.txt", dtype=np.int64)
 
 
-def test_citations_of_papers_that_training_never_saw(data_dir: Path) -> None:
+def test_citations_of_unseen_papers_are_found(data_dir: Path) -> None:
     """A fifth of Cora is held out wholly: which known papers does it cite, or is it cited by? Words alone are given."""
-    X, links = cora(data_dir / "planetoid_docs")
+    X, links = read_cora(data_dir / "planetoid_docs")
     n = X.shape[0]
     is_held_out = np.zeros(n, bool)
     is_held_out[np.random.default_rng(0).permutation(n)[: n // 5]] = True

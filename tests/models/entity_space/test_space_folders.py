@@ -26,7 +26,7 @@ def fitted() -> Space:
 @pytest.mark.usefixtures("every_epoch")
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("validation", [(), (HELD_OUT,)])
-def test_a_resumed_fit_is_an_uninterrupted_one(tmp_path: Path, threads: int, validation: Any) -> None:
+def test_resumed_fit_equals_an_uninterrupted_one(tmp_path: Path, threads: int, validation: Any) -> None:
     with pytest.raises(KeyboardInterrupt):
         make(epochs=6).fit(world(), validation=validation, checkpoint=tmp_path / "c", on_epoch=stopping(3))
     epochs: list[int] = []
@@ -52,7 +52,7 @@ OTHER_DATA: dict[str, Any] = {
 
 @pytest.mark.usefixtures("every_epoch")
 @pytest.mark.parametrize("change", OTHER_DATA)
-def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path, change: str) -> None:
+def test_checkpoint_of_other_data_is_refused(tmp_path: Path, change: str) -> None:
     data = {"relations": world(), "validation": [HELD_OUT]}
     with pytest.raises(KeyboardInterrupt):
         make(epochs=4).fit(**data, checkpoint=tmp_path / "c", on_epoch=stopping(2))
@@ -65,7 +65,7 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path, change: str) -> N
     "change",
     [{"dim": 21}, {"similarity": "cosine"}, {"negatives": 0}, {"init_scale": 1.0}, {"seed": 5}, {"learning_rate": 0.2}],
 )
-def test_a_checkpoint_of_other_settings_is_refused_by_name(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_checkpoint_of_other_settings_is_refused_by_name(tmp_path: Path, change: dict[str, Any]) -> None:
     with pytest.raises(KeyboardInterrupt):
         make(epochs=4).fit(world(), checkpoint=tmp_path / "c", on_epoch=stopping(2))
     with pytest.raises(InputError, match=f"was made with other .*{next(iter(change))}"):
@@ -77,7 +77,7 @@ def test_a_checkpoint_of_other_settings_is_refused_by_name(tmp_path: Path, chang
 
 @pytest.mark.parametrize(("similarity", "dim"), [("dot", 20), ("euclidean", 32), ("cosine", 20)])
 @pytest.mark.parametrize("dense", [False, True])
-def test_loaded_answers_are_those_of_the_saved_space(tmp_path: Path, similarity: str, dim: int, dense: bool) -> None:
+def test_loaded_space_answers_as_the_saved_one(tmp_path: Path, similarity: str, dim: int, dense: bool) -> None:
     X = features().toarray() if dense else features()
     tracks = EntityKind("track/of sound", X, [f"t{i}" for i in range(N)], map="m")
     relations = [Relation(tracks, "artist", by()), Relation(tracks, tracks, like())]
@@ -104,7 +104,7 @@ def test_loaded_answers_are_those_of_the_saved_space(tmp_path: Path, similarity:
     assert same(Space.load(tmp_path / "m"), saved)
 
 
-def test_a_fitted_space_stays_what_it_is_whatever_is_set_later(tmp_path: Path) -> None:
+def test_fitted_space_ignores_later_parameter_changes(tmp_path: Path) -> None:
     model = make(epochs=2).fit(world())
     old_ranking = model.rank("track", "artist", None, 3)
     model.set_params(dim=7, similarity="cosine").save(tmp_path / "m")
@@ -113,14 +113,14 @@ def test_a_fitted_space_stays_what_it_is_whatever_is_set_later(tmp_path: Path) -
         assert all(np.array_equal(a, b) for a, b in zip(now.rank("track", "artist", None, 3), old_ranking, strict=True))
 
 
-def test_a_pickled_space_is_the_space(fitted: Space) -> None:
+def test_pickled_space_answers_alike(fitted: Space) -> None:
     fitted.rank("track", "artist", ["t0"])
     copied = pickle.loads(pickle.dumps(fitted))  # noqa: S301
     assert same(copied, fitted)
     assert copied.annotate("track", "artist", ["t0"]) == fitted.annotate("track", "artist", ["t0"])
 
 
-def test_a_flipped_bit_in_any_file_is_noticed(tmp_path: Path, fitted: Space) -> None:
+def test_flipped_bit_in_any_file_is_detected(tmp_path: Path, fitted: Space) -> None:
     fitted.save(tmp_path / "m")
     for file in [p for p in (tmp_path / "m").rglob("*") if p.is_file()]:
         content = file.read_bytes()
@@ -132,7 +132,7 @@ def test_a_flipped_bit_in_any_file_is_noticed(tmp_path: Path, fitted: Space) -> 
 
 
 @pytest.mark.parametrize("part", ["parameters", "kinds", "relations", "settings", "history"])
-def test_a_config_without_a_part_is_refused(tmp_path: Path, fitted: Space, part: str) -> None:
+def test_config_without_a_part_is_refused(tmp_path: Path, fitted: Space, part: str) -> None:
     parts = fitted.to_parts()
     config = {name: value for name, value in parts.config.items() if name != part}
     save_model_folder(tmp_path / "m", ModelState(parts.kind, config, parts.tensors))
@@ -140,7 +140,7 @@ def test_a_config_without_a_part_is_refused(tmp_path: Path, fitted: Space, part:
         Space.load(tmp_path / "m")
 
 
-def test_a_folder_without_a_tensor_or_with_one_of_another_size_is_refused(tmp_path: Path, fitted: Space) -> None:
+def test_folder_with_missing_or_resized_tensor_is_refused(tmp_path: Path, fitted: Space) -> None:
     parts = fitted.to_parts()
     for name, array in parts.tensors.items():
         remaining = {key: value for key, value in parts.tensors.items() if key != name}
@@ -151,7 +151,7 @@ def test_a_folder_without_a_tensor_or_with_one_of_another_size_is_refused(tmp_pa
                 Space.load(tmp_path / "m")
 
 
-def test_another_kind_of_folder_is_named(tmp_path: Path) -> None:
+def test_folder_of_another_kind_is_named(tmp_path: Path) -> None:
     save_model_folder(tmp_path / "m", ModelState("wsabie", {}, {}))
     with pytest.raises(ModelFolderError, match="holds 'wsabie' where 'space' is needed"):
         Space.load(tmp_path / "m")

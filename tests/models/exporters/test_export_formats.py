@@ -1,4 +1,4 @@
-"""Models for other programs: every kind and similarity answers there as it does here."""
+"""Exports of every kind and similarity, compared with the model itself."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ def rows(kind: str, n: int = 120) -> tuple[Any, list[str]]:
     return (X + RNG.normal(size=X.shape)) * scale, [NAMES[y] for y in labels]
 
 
-def fitted(kind: str, data: str) -> tuple[Any, Any]:
+def fit_model(kind: str, data: str) -> tuple[Any, Any]:
     few = {"epochs": 3, "threads": 1}
     factories = {
         "dot": lambda: wsabie.Wsabie(dim=7, label_bias=True, **few),
@@ -60,8 +60,8 @@ KINDS = ("dot", "euclidean", "cosine", "rows", "ensemble", "linear", "one-vs-res
 
 @pytest.mark.parametrize("data", ["counts", "one unit", "units"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_other_programs_answer_as_the_model_does(kind: str, data: str, tmp_path: Path) -> None:
-    model, X = fitted(kind, data)
+def test_exports_answer_as_the_model(kind: str, data: str, tmp_path: Path) -> None:
+    model, X = fit_model(kind, data)
     export(model, tmp_path / "m.onnx", "onnx", k=4)
     assert_same(model, X, ranked(tmp_path / "m.onnx", X))
     export(model, tmp_path / "all.onnx", "onnx", k=100)
@@ -74,8 +74,8 @@ def test_other_programs_answer_as_the_model_does(kind: str, data: str, tmp_path:
 
 @pytest.mark.parametrize("data", ["counts", "units"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_bytes_are_smaller_and_nearly_right(kind: str, data: str, tmp_path: Path) -> None:
-    model, X = fitted(kind, data)
+def test_int8_export_is_smaller_and_nearly_equal(kind: str, data: str, tmp_path: Path) -> None:
+    model, X = fit_model(kind, data)
     export(model, tmp_path / "m.onnx", "onnx", int8=True, k=3)
     ids, scores = ranked(tmp_path / "m.onnx", X)
     exact_scores = model.scores(X)
@@ -85,7 +85,7 @@ def test_bytes_are_smaller_and_nearly_right(kind: str, data: str, tmp_path: Path
     assert (np.abs(scores - model.rank(X, 3)[1]) > 0).any()
 
 
-def fuse(data: str, members: list[Any]) -> tuple[Any, Any]:
+def make_fusion(data: str, members: list[Any]) -> tuple[Any, Any]:
     """A fusion with these members, all of which count."""
     X, labels = rows(data)
     model = wsabie.Fusion(members, threads=1).fit(X, labels)
@@ -96,10 +96,10 @@ def fuse(data: str, members: list[Any]) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("int8", [False, True])
 @pytest.mark.parametrize("data", ["counts", "one unit", "units"])
-def test_a_fusion_is_one_graph(data: str, int8: bool, tmp_path: Path) -> None:
+def test_fusion_is_exported_as_one_graph(data: str, int8: bool, tmp_path: Path) -> None:
     few = {"epochs": 3, "threads": 1}
     members = [wsabie.Wsabie(dim=7, label_bias=True, **few), wsabie.LinearRanker(**few), wsabie.NearestMean()]
-    model, X = fuse(data, [*members, wsabie.Ridge(), wsabie.Wsabie(dim=5, similarity="euclidean", **few)])
+    model, X = make_fusion(data, [*members, wsabie.Ridge(), wsabie.Wsabie(dim=5, similarity="euclidean", **few)])
     export(model, tmp_path / "m.onnx", k=100, int8=int8)
     ids, scores = ranked(tmp_path / "m.onnx", X)
     if not int8:
@@ -117,9 +117,9 @@ def test_ridge_of_many_counts_is_one_table(monkeypatch: pytest.MonkeyPatch, tmp_
     assert_same(model, X, ranked(tmp_path / "m.onnx", X))
 
 
-def test_a_fusion_that_is_no_graph_is_refused(tmp_path: Path) -> None:
-    neighbours, _ = fuse("counts", [wsabie.NearestMean(), wsabie.NearestNeighbours()])
-    mixed, _ = fuse("counts", [wsabie.NearestMean(), wsabie.NearestMean(scaling=None)])
+def test_unexportable_fusion_is_refused(tmp_path: Path) -> None:
+    neighbours, _ = make_fusion("counts", [wsabie.NearestMean(), wsabie.NearestNeighbours()])
+    mixed, _ = make_fusion("counts", [wsabie.NearestMean(), wsabie.NearestMean(scaling=None)])
     for model, message in (
         (neighbours, "^the member nearest of this fusion does not come down to tables; train a fusion without it, or"),
         (mixed, "^members of this fusion take rows of counts and rows as they are; give all the same scaling$"),
@@ -130,8 +130,8 @@ def test_a_fusion_that_is_no_graph_is_refused(tmp_path: Path) -> None:
         export(mixed, tmp_path / "plain", "numpy")
 
 
-def test_a_row_does_not_depend_on_its_neighbours(tmp_path: Path) -> None:
-    model, X = fitted("dot", "counts")
+def test_exported_rows_are_independent(tmp_path: Path) -> None:
+    model, X = fit_model("dot", "counts")
     export(model, tmp_path / "m.onnx", "onnx", int8=True)
     session = opened(tmp_path / "m.onnx")
     single = session.run(["scores"], fed(X[7]))[0]
@@ -142,8 +142,8 @@ def test_a_row_does_not_depend_on_its_neighbours(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("int8", [False, True])
-def test_what_rows_are_padded_with_does_not_count_but_is_a_feature(int8: bool, tmp_path: Path) -> None:
-    model, X = fitted("rows", "counts")
+def test_padding_is_ignored_but_the_last_feature_counts(int8: bool, tmp_path: Path) -> None:
+    model, X = fit_model("rows", "counts")
     export(model, tmp_path / "m.onnx", int8=int8)
     session, feed = opened(tmp_path / "m.onnx"), fed(X)
     nothing = feed["values"] == 0
@@ -156,7 +156,7 @@ def test_what_rows_are_padded_with_does_not_count_but_is_a_feature(int8: bool, t
         session.run(None, {**feed, "indices": np.where(nothing, 12, feed["indices"])})
 
 
-def test_columns_that_never_vary_are_centred_all_the_same(tmp_path: Path) -> None:
+def test_constant_columns_are_centred(tmp_path: Path) -> None:
     model = wsabie.OneVsRest(threads=1).fit(np.full((6, 3), 5.0), ["a", "b", "c"] * 2)
     model.coef_[:] = RNG.normal(size=(3, 3))
     assert (model.scaling_.method, model.scaling_.weight.tolist()) == ("standard", [1, 1, 1])
@@ -167,7 +167,7 @@ def test_columns_that_never_vary_are_centred_all_the_same(tmp_path: Path) -> Non
     assert_same(model, X, predicted(tmp_path / "numpy", X, 3))
 
 
-def test_small_values_keep_their_digits(tmp_path: Path) -> None:
+def test_small_values_keep_their_precision(tmp_path: Path) -> None:
     X, labels = rows("counts")
     model = wsabie.Wsabie(dim=4, epochs=2, threads=1).fit(X, labels)
     tiny = sp.csr_matrix(X[:9] * 1e-7)
@@ -175,8 +175,8 @@ def test_small_values_keep_their_digits(tmp_path: Path) -> None:
     assert_same(model, tiny, ranked(tmp_path / "m.onnx", tiny), within=1e-5)
 
 
-def test_rows_that_hold_nothing_but_zeros(tmp_path: Path) -> None:
-    model, X = fitted("dot", "counts")
+def test_rows_of_zeros_are_exported(tmp_path: Path) -> None:
+    model, X = fit_model("dot", "counts")
     zeros = sp.csr_matrix((np.zeros(3), ([0, 0, 1], [2, 7, 4])), (3, 12))
     assert zeros.nnz == 3
     mixed = sp.vstack([zeros, X[:3]], "csr")
@@ -186,9 +186,9 @@ def test_rows_that_hold_nothing_but_zeros(tmp_path: Path) -> None:
         assert_same(model, mixed, ranking)
 
 
-def test_cosines_of_points_that_are_hardly_longer_than_nothing(tmp_path: Path) -> None:
+def test_tiny_points_have_bounded_cosines(tmp_path: Path) -> None:
     """Points shorter than a thousandth have cosines below 1 in the model and in the export."""
-    model, X = fitted("cosine", "one unit")
+    model, X = fit_model("cosine", "one unit")
     model.space_.features *= np.float32(1e-4)
     assert (np.linalg.norm(model.transform(X), axis=1) < 1e-3).all()
     for form, name in (("onnx", "m.onnx"), ("numpy", "plain")):
@@ -198,8 +198,8 @@ def test_cosines_of_points_that_are_hardly_longer_than_nothing(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kind", ["dot", "euclidean", "cosine"])
-def test_scores_of_bytes_are_those_of_the_rounded_points(kind: str, tmp_path: Path) -> None:
-    model, X = fitted(kind, "one unit")
+def test_int8_scores_are_those_of_rounded_points(kind: str, tmp_path: Path) -> None:
+    model, X = fit_model(kind, "one unit")
     export(model, tmp_path / "m.onnx", int8=True, k=9)
     ids, scores, points = opened(tmp_path / "m.onnx").run(["ids", "scores", "points"], fed(X))
     table = model.label_vectors / (1 if kind != "cosine" else np.linalg.norm(model.label_vectors, axis=1)[:, None])
@@ -213,8 +213,8 @@ def test_scores_of_bytes_are_those_of_the_rounded_points(kind: str, tmp_path: Pa
     assert np.abs(np.take_along_axis(expected, ids, axis=1) - scores).max() < 1e-4
 
 
-def test_distances_far_from_the_origin_keep_their_digits(tmp_path: Path) -> None:
-    model, X = fitted("euclidean", "units")
+def test_distances_far_from_the_origin_keep_their_precision(tmp_path: Path) -> None:
+    model, X = fit_model("euclidean", "units")
     model.space_.labels[:, :7] += 40
     model.space_.features[-1, :7] += 40 / model.scaling_.weight[-1]
     model.space_ = model.space_.copy()
@@ -225,15 +225,15 @@ def test_distances_far_from_the_origin_keep_their_digits(tmp_path: Path) -> None
         assert np.abs(ranking[1] - model.rank(X, ranking[1].shape[1])[1]).max() < 1e-4
 
 
-def in_many_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def split_export_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits are lowered so that tables and names need a second file."""
     for name, size in (("MAX_FILE_BYTES", 100), ("_SMALL", 50), ("MAX_INLINE_BYTES", 10)):
         monkeypatch.setattr(onnx_model, name, size)
 
 
-def test_tables_too_large_for_a_message_lie_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    in_many_files(monkeypatch)
-    model, X = fitted("dot", "counts")
+def test_large_tables_are_written_beside_the_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    split_export_files(monkeypatch)
+    model, X = fit_model("dot", "counts")
     files = [file.name for file in export(model, tmp_path / "m.onnx")]
     assert files == ["m.onnx.labels.txt", "m.onnx.data", "m.onnx"]
     assert_same(model, X, ranked(tmp_path / "m.onnx", X))
@@ -242,10 +242,10 @@ def test_tables_too_large_for_a_message_lie_beside_it(tmp_path: Path, monkeypatc
         export(model, tmp_path / "m.onnx")
 
 
-def test_what_a_killed_export_left_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leftovers_of_a_killed_export_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it had come to: drafts, or some of the files but the graph."""
-    in_many_files(monkeypatch)
-    model, X = fitted("dot", "counts")
+    split_export_files(monkeypatch)
+    model, X = fit_model("dot", "counts")
     stale_file = tmp_path / f".m.onnx.data.{16 * 'a'}.tmp"
     for file in (stale_file, tmp_path / "m.onnx.labels.txt", tmp_path / "m.onnx.data"):
         file.write_text("half of something")
@@ -255,18 +255,18 @@ def test_what_a_killed_export_left_is_replaced(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("blocked", ["m.onnx.labels.txt", "m.onnx.data"])
-def test_a_folder_in_the_way_of_one_file_stops_all(
+def test_folder_in_place_of_a_file_stops_the_export(
     blocked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    in_many_files(monkeypatch)
+    split_export_files(monkeypatch)
     (tmp_path / blocked).mkdir()
     with pytest.raises(wsabie.InputError, match=rf"there is something at .*{blocked} already"):
-        export(fitted("dot", "counts")[0], tmp_path / "m.onnx")
+        export(fit_model("dot", "counts")[0], tmp_path / "m.onnx")
     assert [file.name for file in tmp_path.iterdir()] == [blocked]
 
 
-def test_the_file_says_what_its_numbers_mean(tmp_path: Path) -> None:
-    model, _ = fitted("dot", "counts")
+def test_exported_file_documents_its_numbers(tmp_path: Path) -> None:
+    model, _ = fit_model("dot", "counts")
     export(wsabie.Annotator(model, feature_names=[f"f{i}" for i in range(12)]), tmp_path / "m.onnx")
     about = opened(tmp_path / "m.onnx").get_modelmeta()
     metadata = about.custom_metadata_map
@@ -295,7 +295,7 @@ def test_the_file_says_what_its_numbers_mean(tmp_path: Path) -> None:
         ("unfitted", "numpy", {}, "is not fitted yet"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(
+def test_unsupported_exports_are_refused(
     model: str, form: str, options: dict[str, Any], sentence: str, tmp_path: Path
 ) -> None:
     X, labels = rows("counts")
@@ -304,7 +304,7 @@ def test_what_cannot_be_is_one_sentence(
         "random": lambda: wsabie.Devise(WORDS, expand="random", epochs=1, threads=1).fit(X, labels),
         "space": lambda: wsabie.Space(),
         "unfitted": wsabie.Wsabie,
-    }.get(model, lambda: fitted("dot", "counts")[0])()
+    }.get(model, lambda: fit_model("dot", "counts")[0])()
     with pytest.raises((wsabie.WsabieError, ValueError)) as raised:
         export(exported, tmp_path / "out", form, **options)
     assert sentence in str(raised.value)
@@ -312,8 +312,8 @@ def test_what_cannot_be_is_one_sentence(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_every_format_can_be_written(tmp_path: Path) -> None:
-    model, _ = fitted("dot", "counts")
+def test_every_format_is_written(tmp_path: Path) -> None:
+    model, _ = fit_model("dot", "counts")
     for form in FORMATS:
         files = export(model, tmp_path / form, form)
         assert files
@@ -323,7 +323,7 @@ def test_every_format_can_be_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", ["counts", "units"])
-def test_what_is_written_for_everybody_has_no_training_rows(data: str, tmp_path: Path) -> None:
+def test_published_exports_contain_no_training_rows(data: str, tmp_path: Path) -> None:
     """The buffer of a model stays in memory, and in a folder for one's own use."""
     X, labels = rows(data)
     model = wsabie.Wsabie(dim=7, epochs=3, threads=1, replay=50).fit(X, labels).partial_fit(X[:9], labels[:9])
@@ -349,7 +349,7 @@ def test_what_is_written_for_everybody_has_no_training_rows(data: str, tmp_path:
     assert len(bare.set_params(replay=50).remember(X, labels).memory_) == 50
 
 
-def test_an_ensemble_of_models_with_buffers_has_none(tmp_path: Path) -> None:
+def test_exported_ensemble_contains_no_replay_buffer(tmp_path: Path) -> None:
     X, labels = rows("counts")
     many = wsabie.Ensemble(wsabie.Wsabie(dim=4, epochs=2, replay=50), n=2, threads=1).fit(X, labels)
     export(many, tmp_path / "card", "huggingface")
@@ -357,12 +357,12 @@ def test_an_ensemble_of_models_with_buffers_has_none(tmp_path: Path) -> None:
     assert_same(many, X, wsabie.load(tmp_path / "card").model.rank(X, 5))
 
 
-def test_a_network_and_a_model_become_one_graph(tmp_path: Path) -> None:
+def test_network_and_model_become_one_graph(tmp_path: Path) -> None:
     """The file holds what docs/how-to/export.md lists."""
     import onnx
     from onnxruntime import InferenceSession
 
-    model, X = fitted("dot", "one unit")
+    model, X = fit_model("dot", "one unit")
     export(model, tmp_path / "model.onnx", k=9)
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT
     infos = [helper.make_tensor_value_info(name, kind, ["n", 12]) for name in ("pictures", "embeds")]
@@ -387,8 +387,8 @@ def test_help_names_every_format_and_option() -> None:
     assert {name for exporter in FORMATS.values() for name in exporter.options} == set(OPTIONS) <= set(help_texts)
 
 
-def test_labels_that_were_merged_are_never_given(tmp_path: Path) -> None:
-    model, X = fitted("dot", "counts")
+def test_merged_labels_are_never_returned(tmp_path: Path) -> None:
+    model, X = fit_model("dot", "counts")
     model.merge_labels(NAMES[0], [NAMES[1]])
     for form, name in (("onnx", "m.onnx"), ("numpy", "plain")):
         export(model.halved(), tmp_path / name, form)

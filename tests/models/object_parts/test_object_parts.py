@@ -40,7 +40,7 @@ X, Y = pictures()
 FRESH, FRESH_Y = pictures(64, seed=1)
 
 
-def fit(**changes: Any) -> ObjectParts:
+def fit_model(**changes: Any) -> ObjectParts:
     validation = changes.pop("validation", None)
     options = {name: changes.pop(name) for name in ("metric", "checkpoint", "resume", "on_epoch") if name in changes}
     return ObjectParts(RELATIONS, **{"dim": 20, "epochs": 12, "threads": 1, "relation_weight": 1.0, **changes}).fit(
@@ -48,7 +48,7 @@ def fit(**changes: Any) -> ObjectParts:
     )
 
 
-def quadruplets() -> tuple[Any, Any, list[str], list[str]]:
+def make_quadruplets() -> tuple[Any, Any, list[str], list[str]]:
     """Return a quadruplet of each relation: rows of objects, rows of parts, their labels."""
     objects, parts = ([FRESH_Y.index(name) for name in names] for names in (OBJECTS, PARTS))
     return FRESH[objects], FRESH[parts], OBJECTS, PARTS
@@ -56,18 +56,18 @@ def quadruplets() -> tuple[Any, Any, list[str], list[str]]:
 
 @pytest.fixture(scope="module", params=["shared", "unshared"])
 def model(request: pytest.FixtureRequest) -> ObjectParts:
-    return fit(tables=request.param)
+    return fit_model(tables=request.param)
 
 
-def all_pairs(model: ObjectParts, objects: Any, parts: Any, weight: float) -> Any:
+def score_all_pairs(model: ObjectParts, objects: Any, parts: Any, weight: float) -> Any:
     """Return f_q of all pairs, (n, n_labels, n_labels), as in Mesnil et al. 2014, section 6.2."""
     V, W = model.space_, model.words_[:, : model.dim]
     a, b = (rows @ V.labels[:, : model.dim].T for rows in (model.transform(objects), model.transform(parts)))
     return a[:, :, None] + b[:, None, :] + weight * (W @ W.T)
 
 
-def test_related_labels_tell_apart_what_looks_the_same(model: ObjectParts) -> None:
-    objects, parts, of_objects, of_parts = quadruplets()
+def test_related_labels_distinguish_identical_parts(model: ObjectParts) -> None:
+    objects, parts, of_objects, of_parts = make_quadruplets()
     assert (model.ranks_of_pairs(objects, parts, of_objects, of_parts) == 1).all()
     conditional = model.annotate_given(parts, of_objects, side="part", k=1)
     assert [top[0][0] for top in conditional] == of_parts
@@ -86,11 +86,11 @@ def test_related_labels_tell_apart_what_looks_the_same(model: ObjectParts) -> No
 
 
 @pytest.mark.parametrize(("label_scores", "weight"), [("learned", 0.3), ("none", 0.0), ("known", 0.0)])
-def test_scores_are_those_of_the_paper(model: ObjectParts, label_scores: Any, weight: float) -> None:
+def test_scores_equal_those_of_the_paper(model: ObjectParts, label_scores: Any, weight: float) -> None:
     used = clone(model).set_params(label_scores=label_scores, score_weight=0.3, known_score=7.0, same=True)
     used.__dict__.update({name: value for name, value in vars(model).items() if name.endswith("_")})
-    objects, parts, of_objects, of_parts = quadruplets()
-    scores = all_pairs(model, objects, parts, weight)
+    objects, parts, of_objects, of_parts = make_quadruplets()
+    scores = score_all_pairs(model, objects, parts, weight)
     relations = used.relations_ if label_scores == "known" else np.zeros((0, 2), np.int64)
     scores[:, relations[:, 0], relations[:, 1]] += 7
     flat = scores.reshape(len(scores), -1)
@@ -111,8 +111,8 @@ def test_scores_are_those_of_the_paper(model: ObjectParts, label_scores: Any, we
     assert ranks.tolist() == (1 + (flat > true[:, None] + 1e-4).sum(1)).tolist()
 
 
-def test_a_label_stands_beside_itself_only_where_it_may(model: ObjectParts) -> None:
-    objects, parts, of_objects, _ = quadruplets()
+def test_label_pairs_with_itself_only_if_allowed(model: ObjectParts) -> None:
+    objects, parts, of_objects, _ = make_quadruplets()
     first_ids, two, _ = model.rank_pairs(objects, parts, k=300)
     assert (first_ids == two)[first_ids >= 0].sum() == 0
     assert (first_ids >= 0).sum(1).tolist() == [16 * 15] * 8
@@ -123,21 +123,21 @@ def test_a_label_stands_beside_itself_only_where_it_may(model: ObjectParts) -> N
     assert (used.rank_pairs(objects, parts, k=300)[0] >= 0).sum(1).tolist() == [16 * 16] * 8
 
 
-def test_given_couples_are_all_that_is_ranked(model: ObjectParts) -> None:
-    objects, parts, _, _ = quadruplets()
+def test_candidate_pairs_limit_the_ranking(model: ObjectParts) -> None:
+    objects, parts, _, _ = make_quadruplets()
     couples = [("object 1", "part 5"), ("object 5", "part 1")]
     ranked = model.annotate_pairs(objects, parts, k=5, couples=couples)
     assert all({pair for pair, _ in top} == set(couples) for top in ranked)
 
 
-def test_couples_may_be_numbers_and_k_any(model: ObjectParts) -> None:
-    objects, parts, _, _ = quadruplets()
+def test_pairs_may_be_ids_and_k_any_number(model: ObjectParts) -> None:
+    objects, parts, _, _ = make_quadruplets()
     numbers = model.vocabulary_.ids(["object 1", "part 5"]).reshape(1, 2)
     assert model.annotate_pairs(objects[:1], parts[:1], couples=numbers)[0][0][0] == ("object 1", "part 5")
     assert len(model.annotate_pairs(objects[:1], parts[:1], k=10**12)[0]) == 16 * 15
 
 
-def test_a_folder_with_relations_of_no_labels_is_refused(model: ObjectParts) -> None:
+def test_relations_of_missing_labels_in_a_folder_are_refused(model: ObjectParts) -> None:
     parts_of_model = model.to_parts()
     for wrong in ([[0, 16]], [[-1, 2]]):
         with pytest.raises(ValueError, match="relations holds a number outside of 0"):
@@ -146,11 +146,11 @@ def test_a_folder_with_relations_of_no_labels_is_refused(model: ObjectParts) -> 
             )
 
 
-def test_saved_and_loaded_is_the_same(tmp_path: Path, model: ObjectParts) -> None:
+def test_loaded_model_equals_the_saved_one(tmp_path: Path, model: ObjectParts) -> None:
     model.save(tmp_path / "m")
     loaded = wsabie.load(tmp_path / "m")
     assert isinstance(loaded, ObjectParts)
-    objects, parts, _, _ = quadruplets()
+    objects, parts, _, _ = make_quadruplets()
     for values, loaded_values in zip(
         model.rank_pairs(objects, parts, 3), loaded.rank_pairs(objects, parts, 3), strict=True
     ):
@@ -163,71 +163,69 @@ def test_saved_and_loaded_is_the_same(tmp_path: Path, model: ObjectParts) -> Non
 
 @pytest.mark.parametrize("tables", ["shared", "unshared"])
 def test_threads_change_no_bit(tables: Any) -> None:
-    single_threaded, two = fit(tables=tables, epochs=3), fit(tables=tables, epochs=3, threads=2)
+    single_threaded, two = fit_model(tables=tables, epochs=3), fit_model(tables=tables, epochs=3, threads=2)
     assert np.array_equal(single_threaded.words_, two.words_)
     assert np.array_equal(single_threaded.space_.features, two.space_.features)
-    reseeded = fit(tables=tables, epochs=3, seed=1)
+    reseeded = fit_model(tables=tables, epochs=3, seed=1)
     assert not np.array_equal(single_threaded.words_, reseeded.words_)
 
 
-def test_hogwild_learns_too() -> None:
-    objects, parts, of_objects, of_parts = quadruplets()
-    ranks = fit(deterministic=False, threads=2).ranks_of_pairs(objects, parts, of_objects, of_parts)
+def test_hogwild_training_learns() -> None:
+    objects, parts, of_objects, of_parts = make_quadruplets()
+    ranks = fit_model(deterministic=False, threads=2).ranks_of_pairs(objects, parts, of_objects, of_parts)
     assert ranks.mean() < 2
 
 
-def test_a_stopped_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+def test_stopped_training_resumes_bit_for_bit(tmp_path: Path) -> None:
     def stop(stats: Any) -> None:
         if stats.epoch == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fit(checkpoint=tmp_path / "c", on_epoch=stop)
-    resumed = fit(checkpoint=tmp_path / "c", resume=True)
+        fit_model(checkpoint=tmp_path / "c", on_epoch=stop)
+    resumed = fit_model(checkpoint=tmp_path / "c", resume=True)
     assert len(resumed.history_) == 12
-    assert np.array_equal(resumed.words_, fit().words_)
+    assert np.array_equal(resumed.words_, fit_model().words_)
     with pytest.raises(InputError, match="same settings and data"):
         ObjectParts(RELATIONS[:4], dim=20, epochs=12, threads=1).fit(X, Y, checkpoint=tmp_path / "c", resume=True)
 
 
-def test_pairs_choose_the_epoch() -> None:
-    model = fit(validation=(FRESH, FRESH_Y), metric="pairs")
+def test_pair_metrics_choose_the_epoch() -> None:
+    model = fit_model(validation=(FRESH, FRESH_Y), metric="pairs")
     figures = [stats.validation_metrics for stats in model.history_]
     assert next(iter(figures[0])) == "pairs"
     assert figures[-1]["pairs"] > 0.99
     assert figures[-1]["pairs"] > figures[0]["pairs"]
-    objects, parts, of_objects, of_parts = quadruplets()
+    objects, parts, of_objects, of_parts = make_quadruplets()
     ranks = model.ranks_of_pairs(objects, parts, of_objects, of_parts)
     best = max(stats.validation for stats in model.history_)
     assert abs((1 - (ranks.mean() - 1) / 239) - best) < 0.02  # one of each relation, beside 2,000 drawn
     assert model.predict_proba(FRESH).shape == (64, 16)
-    assert "pairs" in fit(validation=(FRESH, FRESH_Y)).history_[0].validation_metrics
+    assert "pairs" in fit_model(validation=(FRESH, FRESH_Y)).history_[0].validation_metrics
 
 
 @pytest.mark.parametrize("many", [False, True])
-def test_where_pairs_tell_nothing_pictures_choose_the_epoch(monkeypatch: pytest.MonkeyPatch, many: bool) -> None:
+def test_picture_metrics_choose_the_epoch_without_usable_pairs(monkeypatch: pytest.MonkeyPatch, many: bool) -> None:
     """Without related labels among the validation rows, or where ranking all pairs would take longer than an epoch."""
     if many:
         monkeypatch.setattr("wsabie.models.object_parts.object_parts.MOST_PAIRS", 1)
     n = len(FRESH_Y) if many else 1
-    model = fit(validation=(FRESH[:n], FRESH_Y[:n]), epochs=2)
+    model = fit_model(validation=(FRESH[:n], FRESH_Y[:n]), epochs=2)
     assert list(model.history_[-1].validation_metrics) == ["MAP", "p@10"]
 
 
-def test_of_many_labels_some_pairs_are_drawn_to_judge_by(monkeypatch: pytest.MonkeyPatch) -> None:
-    all_pairs = fit(validation=(FRESH, FRESH_Y), metric="pairs", epochs=3)
+def test_many_label_pairs_are_sampled_for_validation(monkeypatch: pytest.MonkeyPatch) -> None:
+    all_pairs = fit_model(validation=(FRESH, FRESH_Y), metric="pairs", epochs=3)
     monkeypatch.setattr("wsabie.models.object_parts.object_parts.MOST_PAIRS", 200)
     monkeypatch.setattr("wsabie.models.object_parts.object_parts._SAMPLED_PAIRS", 200)
-    sampled = fit(validation=(FRESH, FRESH_Y), metric="pairs", epochs=3)
+    sampled = fit_model(validation=(FRESH, FRESH_Y), metric="pairs", epochs=3)
     figures = [[stats.validation for stats in model.history_] for model in (all_pairs, sampled)]
     assert figures[0] != figures[1]
     np.testing.assert_allclose(figures[0], figures[1], atol=0.03)
 
 
 @pytest.mark.parametrize("same", [False, True])
-def test_labels_beside_themselves_are_drawn_where_they_may_stand_so(
-    monkeypatch: pytest.MonkeyPatch, same: bool
-) -> None:
+def test_self_pairs_are_sampled_if_allowed(monkeypatch: pytest.MonkeyPatch, same: bool) -> None:
     monkeypatch.setattr("wsabie.models.object_parts.object_parts.MOST_PAIRS", 200)
     pairs_per_call: list[Any] = []
     ranks = LabelPairIndex.ranks
@@ -237,12 +235,12 @@ def test_labels_beside_themselves_are_drawn_where_they_may_stand_so(
         return ranks(self, *arguments, couples=couples)
 
     monkeypatch.setattr(LabelPairIndex, "ranks", record_couples)
-    fit(validation=(FRESH, FRESH_Y), metric="pairs", epochs=1, same=same)
+    fit_model(validation=(FRESH, FRESH_Y), metric="pairs", epochs=1, same=same)
     assert (pairs_per_call[0][:, 0] == pairs_per_call[0][:, 1]).any() == same
 
 
-def test_label_tables_are_made_ready_once_and_dropped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    model, (objects, parts, *_), builds = fit(epochs=2), quadruplets(), []
+def test_label_tables_are_computed_once_and_released(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    model, (objects, parts, *_), builds = fit_model(epochs=2), make_quadruplets(), []
     init = LabelPairIndex.__init__
     monkeypatch.setattr(LabelPairIndex, "__init__", lambda self, *a, **k: (builds.append(1), init(self, *a, **k))[1])
 
@@ -275,9 +273,7 @@ def test_label_tables_are_made_ready_once_and_dropped(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("same", [False, True])
 @pytest.mark.parametrize("most", [1 << 22, 200])
-def test_the_worst_model_puts_all_pairs_above_the_true_one(
-    monkeypatch: pytest.MonkeyPatch, same: bool, most: int
-) -> None:
+def test_worst_model_ranks_the_true_pair_last(monkeypatch: pytest.MonkeyPatch, same: bool, most: int) -> None:
     monkeypatch.setattr("wsabie.models.object_parts.object_parts.MOST_PAIRS", most)
     space = JointSpace(2, "dot", np.zeros((1, 16), np.float32), np.zeros((4, 16), np.float32), np.zeros(4, np.float32))
     for offset, figure in ((100.0, 1.0), (-100.0, 0.0)):
@@ -291,7 +287,7 @@ def test_the_worst_model_puts_all_pairs_above_the_true_one(
         assert monitor.figures(PartsSpace(space, space.labels, 1.0))["pairs"] == figure
 
 
-def test_labels_in_no_relation_are_learned_as_by_wsabie() -> None:
+def test_unrelated_labels_are_learned_as_by_wsabie() -> None:
     """With relations that no label has a share in but two, the others are told apart as well as without."""
     few = ObjectParts(RELATIONS[:1], dim=20, epochs=12, threads=1).fit(X, Y)
     plain = Wsabie(dim=20, epochs=12, threads=1).fit(X, Y)
@@ -299,12 +295,12 @@ def test_labels_in_no_relation_are_learned_as_by_wsabie() -> None:
     assert few.facts()["relations"] == 1
 
 
-def test_relations_of_missing_labels_are_left_out() -> None:
+def test_relations_of_missing_labels_are_dropped() -> None:
     model = ObjectParts([*RELATIONS, ("object 1", "anchor")], dim=20, epochs=1, threads=1).fit(X, Y)
     assert len(model.relations_) == len(RELATIONS)
 
 
-def test_new_labels_and_their_relations_are_learned_later() -> None:
+def test_new_labels_and_relations_are_learned_later() -> None:
     more = [*RELATIONS, ("object 0", "bell")]
     model = ObjectParts(more, dim=20, epochs=12, threads=1, relation_weight=1.0).fit(X, Y)
     label_ids = model.vocabulary_.ids(NAMES)
@@ -316,7 +312,7 @@ def test_new_labels_and_their_relations_are_learned_later() -> None:
     assert "bell" in [name for name, _ in model.related("object 0", k=3)]
 
 
-def test_later_epochs_draw_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_later_epochs_sample_new_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     seeds = []
 
     class Noted(QuadrupletVisits):
@@ -325,7 +321,7 @@ def test_later_epochs_draw_anew(monkeypatch: pytest.MonkeyPatch) -> None:
             seeds.append(self.seed)
 
     monkeypatch.setattr("wsabie.models.object_parts.object_parts.QuadrupletVisits", Noted)
-    fit(epochs=2).partial_fit(X, Y, epochs=1).partial_fit(X, Y, epochs=1)
+    fit_model(epochs=2).partial_fit(X, Y, epochs=1).partial_fit(X, Y, epochs=1)
     assert seeds == [0, 2, 3]
 
 
@@ -348,14 +344,14 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("changes", "message"), WRONG.values(), ids=WRONG)
-def test_what_cannot_be_learned_is_refused(changes: dict[str, Any], message: str) -> None:
+def test_unlearnable_data_are_refused(changes: dict[str, Any], message: str) -> None:
     model = ObjectParts(**{"relations": RELATIONS, "dim": 20, "epochs": 1, "threads": 1, **changes})
     with pytest.raises(InputError, match=message):
         model.fit(X, Y)
     assert not hasattr(model, "space_")
 
 
-def test_what_cannot_be_asked_is_refused(model: ObjectParts) -> None:
+def test_invalid_queries_are_refused(model: ObjectParts) -> None:
     with pytest.raises(InputError, match="2 rows of objects and 1 of parts"):
         model.rank_pairs(X[:2], X[:1])
     with pytest.raises(InputError, match="give two labels for each"):
@@ -370,10 +366,10 @@ def test_what_cannot_be_asked_is_refused(model: ObjectParts) -> None:
         with pytest.raises(InputError, match="couples must be a list of pairs"):
             model.rank_pairs(X[:1], X[:1], couples=couples)
     with pytest.raises(InputError, match="so that no epoch can be chosen"):
-        fit(validation=(X[:1], Y[:1]), metric="pairs")
+        fit_model(validation=(X[:1], Y[:1]), metric="pairs")
 
 
-def test_too_long_a_step_leaves_the_model_as_it_was(model: ObjectParts) -> None:
+def test_diverging_step_leaves_the_model_unchanged(model: ObjectParts) -> None:
     words = model.words_.copy()
     broken = clone(model).set_params(learning_rate=1e9, max_norm=None)
     broken.__dict__.update({name: value for name, value in vars(model).items() if name.endswith("_")})
@@ -388,67 +384,67 @@ def test_too_long_a_step_leaves_the_model_as_it_was(model: ObjectParts) -> None:
 @pytest.fixture(scope="module", params=[("shared", 0.1), ("unshared", 1.0)], ids=["shared", "unshared"])
 def edged(request: pytest.FixtureRequest) -> ObjectParts:
     tables, weight = request.param
-    return fit(tables=tables, picture_weight=weight)
+    return fit_model(tables=tables, picture_weight=weight)
 
 
-def list_looks(rows: Any) -> list[set[tuple[str, int]]]:
+def list_appearances(rows: Any) -> list[set[tuple[str, int]]]:
     """Looks of the found pictures: whether of an object or a part, and which; two parts share one."""
     looks = [(name[:-2], int(name[-1]) // (2 if name.startswith("part") else 1)) for name in FRESH_Y]
     return [{looks[row] for row in row_ids} for row_ids in rows]
 
 
-def test_pictures_of_the_part_are_found_by_its_label_and_a_picture_of_the_object(edged: ObjectParts) -> None:
+def test_edge_finds_pictures_of_the_part(edged: ObjectParts) -> None:
     """8 of 64 candidates look like the part."""
-    objects, _, _, of_parts = quadruplets()
+    objects, _, _, of_parts = make_quadruplets()
     rows, scores = edged.rank_pictures(objects, FRESH, k=8, labels=of_parts)
-    assert list_looks(rows) == [{("part", i // 2)} for i in range(8)]
+    assert list_appearances(rows) == [{("part", i // 2)} for i in range(8)]
     queries = edged.picture_weight * edged.transform(objects) + edged.label_vectors[edged.vocabulary_.ids(of_parts)]
     expected = np.sort(queries @ edged.transform(FRESH).T, axis=1)[:, ::-1][:, :8]
     np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-4)
     assert (edged.rank_pictures(objects, FRESH, k=99, labels=of_parts)[0] >= 0).sum(1).tolist() == [64] * 8
 
 
-def test_a_picture_alone_finds_pictures_like_itself_then_those_of_its_part() -> None:
+def test_picture_finds_similar_pictures_then_those_of_its_part() -> None:
     """One map serves both ends of the edge. Without the edge the others after the first four are any."""
-    objects, _, _, _ = quadruplets()
-    rows, _ = fit(picture_weight=1.0).rank_pictures(objects, FRESH, k=8)
-    assert list_looks(rows[:, :4]) == [{("object", i)} for i in range(8)]
-    assert list_looks(rows[:, 4:]) == [{("part", i // 2)} for i in range(8)]
+    objects, _, _, _ = make_quadruplets()
+    rows, _ = fit_model(picture_weight=1.0).rank_pictures(objects, FRESH, k=8)
+    assert list_appearances(rows[:, :4]) == [{("object", i)} for i in range(8)]
+    assert list_appearances(rows[:, 4:]) == [{("part", i // 2)} for i in range(8)]
 
 
-def test_labels_are_still_found_beside_an_edge_between_pictures(edged: ObjectParts) -> None:
-    objects, parts, of_objects, of_parts = quadruplets()
+def test_labels_are_found_beside_a_picture_edge(edged: ObjectParts) -> None:
+    objects, parts, of_objects, of_parts = make_quadruplets()
     assert (edged.ranks_of_pairs(objects, parts, of_objects, of_parts) == 1).all()
 
 
-def test_an_edge_between_pictures_is_the_same_in_any_number_of_threads_and_after_a_stop(tmp_path: Path) -> None:
+def test_picture_edge_is_independent_of_threads_and_stops(tmp_path: Path) -> None:
     def stop(stats: Any) -> None:
         if stats.epoch == 1:
             raise KeyboardInterrupt
 
-    single_threaded, two = (fit(epochs=4, picture_weight=0.5, threads=threads) for threads in (1, 2))
+    single_threaded, two = (fit_model(epochs=4, picture_weight=0.5, threads=threads) for threads in (1, 2))
     with pytest.raises(KeyboardInterrupt):
-        fit(epochs=4, picture_weight=0.5, checkpoint=tmp_path / "c", on_epoch=stop)
-    resumed = fit(epochs=4, picture_weight=0.5, checkpoint=tmp_path / "c", resume=True)
+        fit_model(epochs=4, picture_weight=0.5, checkpoint=tmp_path / "c", on_epoch=stop)
+    resumed = fit_model(epochs=4, picture_weight=0.5, checkpoint=tmp_path / "c", resume=True)
     for variant in (two, resumed):
         assert np.array_equal(single_threaded.words_, variant.words_)
         assert np.array_equal(single_threaded.space_.features, variant.space_.features)
-    assert not np.array_equal(single_threaded.space_.features, fit(epochs=4).space_.features)
+    assert not np.array_equal(single_threaded.space_.features, fit_model(epochs=4).space_.features)
     single_threaded.save(tmp_path / "m")
     assert wsabie.load(tmp_path / "m").picture_weight == 0.5
     single_threaded.partial_fit(X[:32], Y[:32], epochs=1)
 
 
-def test_pictures_that_cannot_be_ranked_are_refused(edged: ObjectParts) -> None:
+def test_unrankable_pictures_are_refused(edged: ObjectParts) -> None:
     for options, sentence in (
         ({"picture_weight": -1}, "picture_weight is -1"),
         ({"picture_weight": 1, "deterministic": False}, "deterministic training"),
     ):
         with pytest.raises(InputError, match=sentence):
-            fit(**options)
+            fit_model(**options)
     with pytest.raises(InputError, match="2 rows and 1 labels"):
         edged.rank_pictures(X[:2], X, labels=["part 1"])
     with pytest.raises(UnknownLabelError):
         edged.rank_pictures(X[:1], X, labels=["part 9"])
     with pytest.raises(InputError, match="say which labels"):
-        fit(epochs=1).rank_pictures(X[:1], X)
+        fit_model(epochs=1).rank_pictures(X[:1], X)

@@ -24,7 +24,7 @@ def draw_circles(n: int = 600) -> tuple[np.ndarray, list[str]]:
     return X, [f"{direction} {turn % 2}" for direction, turn in zip(directions, turns, strict=True)]
 
 
-def test_the_smallest_of_equals_is_chosen() -> None:
+def test_smallest_of_equal_models_is_chosen() -> None:
     rng = np.random.default_rng(0)
     best = rng.random(500)
     worse = np.clip(best - 0.1 + 0.05 * rng.standard_normal(500), 0, 1)
@@ -32,12 +32,12 @@ def test_the_smallest_of_equals_is_chosen() -> None:
     assert choose_model([best, worse], sizes=[30, 10]) == 0
 
 
-def test_a_loss_within_the_noise_of_few_rows_is_not_taken_if_it_is_large() -> None:
+def test_large_model_must_win_beyond_noise() -> None:
     best, worse = np.array([1.0, 0.0, 1.0, 0.9]), np.array([0.9, 0.3, 0.6, 0.9])
     assert choose_model([best, worse], sizes=[2, 1]) == 0
 
 
-def test_every_candidate_is_tried_and_the_model_is_trained_on_all_rows() -> None:
+def test_every_candidate_is_tried_and_the_winner_trained_on_all_rows() -> None:
     X, Y = draw_circles()
     model = wsabie.AutoRanker(threads=1).fit(X, Y)
     kinds = [trial.kind for trial in model.trials_]
@@ -53,7 +53,7 @@ def test_every_candidate_is_tried_and_the_model_is_trained_on_all_rows() -> None
     assert model.score(X, Y) == model.best_.score(X, Y)
 
 
-def test_the_folder_holds_the_kept_model(tmp_path: Path) -> None:
+def test_folder_holds_the_chosen_model(tmp_path: Path) -> None:
     X, Y = draw_circles(200)
     frame = pd.DataFrame(X, columns=["east", "north", "up"])
     model = wsabie.AutoRanker(threads=1).fit(frame, Y)
@@ -79,7 +79,7 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return kinds
 
 
-def test_a_small_budget_is_for_the_cheapest(rounds: list[list[str]], caplog: pytest.LogCaptureFixture) -> None:
+def test_small_budget_tries_the_cheapest_kinds(rounds: list[list[str]], caplog: pytest.LogCaptureFixture) -> None:
     X, Y = draw_circles()
     with caplog.at_level("INFO", logger="wsabie"):
         model = wsabie.AutoRanker(threads=1, budget=0.1).fit(X, Y)
@@ -92,7 +92,7 @@ def test_a_small_budget_is_for_the_cheapest(rounds: list[list[str]], caplog: pyt
         wsabie.AutoRanker(budget=0).fit(X, Y)
 
 
-def test_a_larger_budget_holds_more_parts_out(rounds: list[list[str]]) -> None:
+def test_larger_budget_holds_out_more_parts(rounds: list[list[str]]) -> None:
     X, Y = draw_circles(200)
     counts = []
     for budget in (2.5, 1e6):
@@ -102,7 +102,7 @@ def test_a_larger_budget_holds_more_parts_out(rounds: list[list[str]]) -> None:
     assert counts == [1, FOLDS]
 
 
-def test_losers_leave_after_each_part(rounds: list[list[str]]) -> None:
+def test_losing_kinds_are_dropped_after_each_part(rounds: list[list[str]]) -> None:
     X, Y = draw_circles()
     model = wsabie.AutoRanker(threads=1, budget=1e6).fit(X, Y)
     assert len(rounds[0]) == 6
@@ -112,7 +112,7 @@ def test_losers_leave_after_each_part(rounds: list[list[str]]) -> None:
     assert {trial.kind for trial in model.trials_} == {*rounds[0], "fusion"}  # their figures stay
 
 
-def test_labels_of_one_row_each_take_the_default_kind(caplog: pytest.LogCaptureFixture) -> None:
+def test_labels_with_one_row_each_get_the_default_kind(caplog: pytest.LogCaptureFixture) -> None:
     X, Y = np.eye(6), [f"label {i}" for i in range(6)]
     with caplog.at_level("INFO", logger="wsabie"):
         model = wsabie.AutoRanker(threads=1).fit(X, Y)
@@ -121,7 +121,7 @@ def test_labels_of_one_row_each_take_the_default_kind(caplog: pytest.LogCaptureF
     assert np.array_equal(model.scores(X), wsabie.Wsabie(threads=1).fit(X, Y).scores(X))
 
 
-def test_a_share_of_held_out_rows_is_passed_on() -> None:
+def test_holdout_share_is_passed_on() -> None:
     X, Y = draw_circles(200)
     few, many = (wsabie.AutoRanker(threads=1, hold_out=share).fit(X, Y) for share in (0.1, 0.5))
     width = [model.trials_[0].high - model.trials_[0].low for model in (few, many)]

@@ -36,7 +36,7 @@ def test_scores_are_the_sum_of_the_members() -> None:
     assert model.n_bytes == sum(member.n_bytes for member in model.members_)
 
 
-def test_a_member_that_knows_nothing_is_left_out() -> None:
+def test_useless_member_is_dropped() -> None:
     Y = [f"label {i % 12}" for i in range(120)]
     model = wsabie.Fusion([wsabie.Popularity(), wsabie.NearestMean(scaling=None)]).fit(
         np.eye(12)[np.arange(120) % 12], Y
@@ -45,7 +45,7 @@ def test_a_member_that_knows_nothing_is_left_out() -> None:
     assert model.facts()["members"].keys() == {"nearest-mean"}
 
 
-def test_members_learn_from_all_rows_with_the_seed_and_threads() -> None:
+def test_members_train_on_all_rows_with_seed_and_threads() -> None:
     X, Y = draw_rows()
     unfitted = wsabie.Wsabie(dim=4, epochs=2)
     model = wsabie.Fusion([unfitted], threads=1, seed=5).fit(X, Y)
@@ -55,7 +55,7 @@ def test_members_learn_from_all_rows_with_the_seed_and_threads() -> None:
     assert model.neighbours("label 1", 2) == alone.neighbours("label 1", 2)
 
 
-def test_near_copies_in_groups_do_not_deceive() -> None:
+def test_near_copies_in_groups_do_not_distort_weights() -> None:
     rng = np.random.default_rng(0)
     X = np.repeat(rng.standard_normal((150, 10)), 2, axis=0) + 1e-3 * rng.standard_normal((300, 10))
     Y, groups = [f"label {i}" for i in np.repeat(rng.integers(0, 15, 150), 2)], [str(i // 2) for i in range(300)]
@@ -64,13 +64,13 @@ def test_near_copies_in_groups_do_not_deceive() -> None:
     assert wsabie.Fusion(members, k=1).fit(X, Y, groups=groups).validation_ndcg_ < 0.3  # labels are chance
 
 
-def test_groups_of_other_rows_are_refused() -> None:
+def test_groups_of_another_length_are_refused() -> None:
     X, Y = draw_rows(n=30)
     with pytest.raises(wsabie.InputError, match="there are 2 groups for 30 rows; give one per row"):
         wsabie.Fusion().fit(X, Y, groups=["a", "b"])
 
 
-def test_a_stated_share_of_the_rows_is_held_out_once() -> None:
+def test_stated_holdout_share_is_used_once() -> None:
     X, Y = draw_rows()
     rounds = []
 
@@ -85,13 +85,13 @@ def test_a_stated_share_of_the_rows_is_held_out_once() -> None:
         wsabie.Fusion(hold_out=1).fit(X, Y)
 
 
-def test_labels_of_one_row_each_leave_nothing_to_weigh() -> None:
+def test_labels_with_one_row_each_give_no_weights() -> None:
     with pytest.raises(wsabie.InputError, match="each label has one row or group, so that none of 5 sample"):
         wsabie.Fusion().fit(np.eye(5), [f"label {i}" for i in range(5)])
 
 
 @pytest.mark.parametrize("form", [sp.csr_matrix, np.asarray])
-def test_a_saved_model_gives_the_same_bits(tmp_path: Path, form: Any) -> None:
+def test_loaded_model_gives_the_same_bits(tmp_path: Path, form: Any) -> None:
     X, Y = draw_rows()
     X = form(np.abs(X))
     model = wsabie.Fusion(threads=1).fit(X, Y)
@@ -106,20 +106,20 @@ def test_a_saved_model_gives_the_same_bits(tmp_path: Path, form: Any) -> None:
     ("members", "message"),
     [([], "there are no members"), ([wsabie.Ridge(penalty=-1)], "penalty is -1"), ([3], "a member is int")],
 )
-def test_members_that_cannot_be(members: Any, message: str) -> None:
+def test_invalid_members_are_refused(members: Any, message: str) -> None:
     X, Y = draw_rows(n=30)
     with pytest.raises(wsabie.InputError, match=message):
         wsabie.Fusion(members).fit(X, Y)
 
 
-def test_parameters_are_those_of_scikit_learn() -> None:
+def test_parameters_follow_scikit_learn() -> None:
     assert clone(wsabie.Fusion([wsabie.Ridge()], k=3)).get_params(deep=False)["k"] == 3
     results = check_estimator(wsabie.Fusion([wsabie.NearestMean()]), on_skip=None, on_fail=None)
     assert {result["check_name"] for result in results if result["status"] == "failed"} <= set(EXPECTED_TO_FAIL)
 
 
 @pytest.mark.data
-def test_corel5k_is_ranked_better_than_by_any_member(data_dir: Path) -> None:
+def test_fusion_beats_every_member_on_corel5k(data_dir: Path) -> None:
     folder = data_dir / "corel5k_mulan"
     train, test = (wsabie.open_source(folder / f"Corel5k-{side}-sparse.arff") for side in ("train", "test"))
     members = [wsabie.Wsabie(epochs=10), wsabie.NearestMean(), wsabie.NearestNeighbours(k=50)]

@@ -18,7 +18,7 @@ def draw_truth(n: int, n_labels: int, rng: np.random.Generator) -> sp.csr_matrix
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12))
-def test_ndcg_of_a_pool_of_all_labels_is_that_of_the_evaluation(seed: int, k: int) -> None:
+def test_ndcg_of_a_full_pool_equals_the_evaluation(seed: int, k: int) -> None:
     rng = np.random.default_rng(seed)
     truth = draw_truth(8, 9, rng)
     scores = [rng.standard_normal((8, 9)).astype(np.float32) for _ in range(2)]
@@ -28,7 +28,7 @@ def test_ndcg_of_a_pool_of_all_labels_is_that_of_the_evaluation(seed: int, k: in
     np.testing.assert_allclose(ndcg, expected.per_row[f"ndcg@{k}"], atol=1e-6)
 
 
-def test_a_pool_holds_the_best_labels_of_each_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pool_holds_the_best_labels_of_each_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holdout_scores, "POOL_SIZE", 1)
     scores = [np.array([[3.0, 2, 1, 0]], np.float32), np.array([[0.0, 1, 2, 3]], np.float32)]
     pool = HoldoutScores.from_scores(scores, sp.csr_matrix([[False, True, False, True]]))
@@ -37,7 +37,7 @@ def test_a_pool_holds_the_best_labels_of_each_model(monkeypatch: pytest.MonkeyPa
     assert pool.n_positives.tolist() == [2]
 
 
-def test_parts_with_pools_of_other_sizes_are_joined() -> None:
+def test_parts_with_other_pool_sizes_are_joined() -> None:
     rng = np.random.default_rng(0)
     truths = [draw_truth(8, n, rng) for n in (9, 4)]
     parts = [
@@ -67,7 +67,7 @@ def test_weights_join_models_that_know_different_rows() -> None:
     assert holdout.compute_ndcg(weights, 10).mean() > best_single + 0.1
 
 
-def test_every_row_of_few_is_held_out_once_and_groups_stay_together() -> None:
+def test_small_data_are_fully_cross_validated_by_group() -> None:
     truth = sp.csr_matrix(np.eye(4, dtype=bool)[np.arange(40) % 4])
     groups = [f"g{i // 2}" if i < 10 else None for i in range(40)]
     folds = list(iterate_folds(truth, groups, seed=1))
@@ -83,7 +83,7 @@ def test_folds_have_their_share_of_each_label() -> None:
         assert np.asarray(truth[holdout].sum(axis=0)).ravel().tolist() == [2, 2, 2]
 
 
-def test_a_tenth_of_many_rows_is_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tenth_of_many_rows_is_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holdout_scores, "FEW_ROWS", 100)
     truth = sp.csr_matrix(np.eye(2, dtype=bool)[np.arange(300) % 2])
     ((train, holdout),) = iterate_folds(truth, None, seed=0)
@@ -93,7 +93,7 @@ def test_a_tenth_of_many_rows_is_held_out(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(holdout) == 10
 
 
-def test_labels_that_only_held_out_rows_have_do_not_count() -> None:
+def test_labels_of_only_held_out_rows_do_not_count() -> None:
     rng = np.random.default_rng(0)
     X = rng.random((40, 6))
     Y = sp.csr_matrix(np.eye(21, dtype=np.float32)[[*range(20), *[20] * 20]])  # 20 labels of one row
@@ -107,7 +107,7 @@ def test_labels_that_only_held_out_rows_have_do_not_count() -> None:
 
 
 @pytest.mark.parametrize("share", [0.1, 0.2, 0.3, 0.5, 0.9])
-def test_a_share_of_the_rows_is_held_out_once(share: float) -> None:
+def test_stated_share_is_held_out_once(share: float) -> None:
     truth = sp.csr_matrix(np.eye(2, dtype=bool)[np.arange(300) % 2])
     ((train, holdout),) = iterate_folds(truth, None, seed=0, share=share)
     assert len(holdout) == pytest.approx(300 * share, abs=1)

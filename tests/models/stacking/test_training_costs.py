@@ -28,11 +28,11 @@ def test_more_labels_cost_more() -> None:
         assert estimate_seconds(member, few) < estimate_seconds(member, many)
 
 
-def test_wide_sparse_rows_are_solved_in_directions() -> None:
+def test_wide_sparse_rows_are_estimated_by_directions() -> None:
     exact, wide = (measure(3000, 10, n_features, True) for n_features in (2048, 2049))
     assert estimate_seconds(wsabie.Ridge(), wide) != pytest.approx(estimate_seconds(wsabie.Ridge(), exact), rel=0.01)
 
 
-def test_a_one_versus_rest_of_much_memory_is_never_cheap() -> None:
+def test_one_vs_rest_of_much_memory_is_never_cheap() -> None:
     size = measure(100, 10, 20, False)._replace(label_rows=np.ones(2_000_000, np.int64))
     assert estimate_seconds(wsabie.OneVsRest(), size) == np.inf

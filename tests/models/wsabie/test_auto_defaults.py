@@ -18,12 +18,12 @@ from wsabie.models.linear_ranker import LinearRanker
         (400_000, 6_400_000, "pairs", 0.015),
     ],
 )
-def test_the_rate_of_an_embedding(rows: int, pairs: int, positives: str, rate: float) -> None:
+def test_embedding_rate_depends_on_rows_and_labels(rows: int, pairs: int, positives: str, rate: float) -> None:
     """16 labels a row are 8 times the step; four times as many rows as 100,000 half of it."""
     assert default_learning_rate(TrainingShape(rows, pairs, 50), positives) == pytest.approx(rate)
 
 
-def test_the_rate_of_weights_does_not_fall_with_the_rows() -> None:
+def test_weight_rate_is_independent_of_rows() -> None:
     shapes = [TrainingShape(10**7, 10**7, 50), TrainingShape(100, 100, 50)]
     for parameters, rate in (({"init": "random"}, 0.1), ({"init": "ridge"}, 0.01)):
         parameters = LinearRanker(**parameters).get_params()

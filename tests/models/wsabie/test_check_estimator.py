@@ -58,7 +58,7 @@ CHECKS = [
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("number", range(len(CHECKS)), ids=[f"{kind}-{name_of(check)}" for kind, _, check in CHECKS])
-def test_scikit_learn_contract(number: int) -> None:
+def test_scikit_learn_contract_holds(number: int) -> None:
     from unittest import SkipTest
 
     _, estimator, check = CHECKS[number]
@@ -78,13 +78,13 @@ def test_every_expected_failure_is_a_check() -> None:
     assert set(EXPECTED) <= {name_of(check) for _, _, check in CHECKS}
 
 
-def test_clone_and_parameters() -> None:
+def test_clone_keeps_parameters() -> None:
     model = Wsabie(dim=7, learning_rate={"V": 0.1, "W": 0.2}, rank_weight=[1, 0.5], seed=3)
     assert clone(model).get_params() == model.get_params()
     assert "dim=7" in repr(model)
 
 
-def test_pipelines_and_searches() -> None:
+def test_pipelines_and_searches_work() -> None:
     X, _, answer = toy(60, dense=True)
     first = answer[:, 0]
     pipeline = make_pipeline(StandardScaler(), make().set_params(epochs=30))

@@ -1,4 +1,4 @@
-"""Going on with a trained model: columns of labels by name, and probabilities again."""
+"""Further training: label columns by name, and refitted probabilities."""
 
 from copy import copy
 from pathlib import Path
@@ -21,7 +21,7 @@ def rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return (np.eye(3)[labels] + rng.normal(size=(n, 3)) * 0.4).astype(np.float32), labels
 
 
-def test_columns_come_by_name_with_explicit_negatives() -> None:
+def test_columns_are_matched_by_name_with_negatives() -> None:
     X, labels = rows(300, 0)
     model = Wsabie(dim=8, threads=1, epochs=10).fit(X, np.array(["red", "green", "blue"])[labels])
     names = ["violet", "blue", "red"]
@@ -35,7 +35,7 @@ def test_columns_come_by_name_with_explicit_negatives() -> None:
         model.partial_fit(X, Y, label_names=names[:2])
 
 
-def test_probabilities_are_fitted_anew() -> None:
+def test_probabilities_are_refitted() -> None:
     X, labels = rows(300, 0)
     held_out_X, truth = rows(200, 1)
     model = Wsabie(dim=8, threads=1, epochs=10).fit(X, labels, validation=(held_out_X, truth))
@@ -53,7 +53,7 @@ def test_probabilities_are_fitted_anew() -> None:
         model.calibrate(held_out_X, np.full(200, 7))
 
 
-def test_a_figure_of_before_is_no_longer_told() -> None:
+def test_outdated_metric_is_not_reported() -> None:
     X, labels = rows(300, 0)
     model = Wsabie(dim=8, threads=1, epochs=5).fit(X, labels, validation=rows(200, 1))
     assert model.facts()["validation_map"] == pytest.approx(model.score(*rows(200, 1)), abs=1e-6)
@@ -61,7 +61,7 @@ def test_a_figure_of_before_is_no_longer_told() -> None:
     assert model.facts()["validation_map"] is None
 
 
-def test_a_figure_of_other_labels_is_no_longer_told(tmp_path: Path) -> None:
+def test_metric_of_other_labels_is_not_reported(tmp_path: Path) -> None:
     X, labels = rows(300, 0)
     names = np.array(["red", "green", "blue"])[labels]
     held_out_X, truth = rows(200, 1)
@@ -78,7 +78,7 @@ def test_a_figure_of_other_labels_is_no_longer_told(tmp_path: Path) -> None:
     assert refitted.facts()["validation_map"] == fitted.facts()["validation_map"]
 
 
-def test_a_spaces_figure_of_before_is_no_longer_told(tmp_path: Path) -> None:
+def test_outdated_metric_of_a_space_is_not_reported(tmp_path: Path) -> None:
     space = make(epochs=3).fit(world(), validation=[Relation("track", "track", like(step=12))])
     assert "track - track" in space.facts()["validation"]
     space.partial_fit([Relation("track", "artist", [("t0", "artist 99")])], epochs=1)

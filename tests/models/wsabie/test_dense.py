@@ -15,7 +15,7 @@ from wsabie.models.wsabie.estimator import Wsabie
 LABELS = ["often"] * 6 + ["rare", "seldom"]
 
 
-def rows_of_noise(n: int = 240) -> tuple[Any, list[str]]:
+def make_noise_rows(n: int = 240) -> tuple[Any, list[str]]:
     """Centred rows that say nothing of their labels."""
     return np.random.default_rng(0).standard_normal((n, 6)).astype(np.float32), LABELS * (n // 8)
 
@@ -24,15 +24,15 @@ def make(**changes: Any) -> Wsabie:
     return Wsabie(**{"dim": 20, "epochs": 20, "threads": 1, **changes})
 
 
-def models() -> list[Any]:
+def make_models() -> list[Any]:
     linear = LinearRanker(epochs=20, threads=1)
     return [make(), linear, FullRank(make(), linear, joint=True, threads=1)]
 
 
-@pytest.mark.parametrize("model", models(), ids=lambda model: model.kind)
-def test_frequent_labels_come_first_where_features_say_nothing(model: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("model", make_models(), ids=lambda model: model.kind)
+def test_frequent_labels_come_first_without_information(model: Any, tmp_path: Path) -> None:
     """Centred rows have no direction in common that could say so; the constant feature is one."""
-    X, y = rows_of_noise()
+    X, y = make_noise_rows()
     model.fit(X, y)
     ids, scores = model.rank(X, k=1)
     assert (ids == list(model.vocabulary_).index("often")).mean() > 0.95
@@ -43,14 +43,14 @@ def test_frequent_labels_come_first_where_features_say_nothing(model: Any, tmp_p
     assert np.array_equal(again[1], scores)
 
 
-def test_without_the_constant_they_do_not() -> None:
-    X, y = rows_of_noise()
+def test_frequent_labels_do_not_come_first_without_the_constant() -> None:
+    X, y = make_noise_rows()
     model = make(scaling=None).fit(X, y)
     assert (model.rank(X, k=1)[0] == list(model.vocabulary_).index("often")).mean() < 0.9
 
 
-def test_scores_are_products_of_points_and_go_on_being_so() -> None:
-    X, y = rows_of_noise()
+def test_scores_stay_products_of_points() -> None:
+    X, y = make_noise_rows()
     model = make().fit(X, y)
     for _ in range(2):
         assert model.scores(X) == pytest.approx(model.transform(X) @ model.label_vectors.T, abs=1e-5)
@@ -59,8 +59,8 @@ def test_scores_are_products_of_points_and_go_on_being_so() -> None:
     assert model.space_.n_features == 7
 
 
-def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path: Path) -> None:
-    X, y = rows_of_noise()
+def test_checkpoint_resumes_bit_for_bit(tmp_path: Path) -> None:
+    X, y = make_noise_rows()
 
     def stop(stats: Any) -> None:
         if stats.epoch == 3:
@@ -73,7 +73,7 @@ def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("units", [False, True])
-def test_digits_are_told_apart_whatever_the_units_of_their_pixels(units: bool) -> None:
+def test_digits_are_recognised_in_any_unit(units: bool) -> None:
     """Grey values as they are, and each in a unit of its own (up to a million times the others')."""
     digits = load_digits()
     X = digits.data * (10.0 ** np.random.default_rng(0).integers(-3, 4, 64) if units else 1)

@@ -33,7 +33,7 @@ def test_false_alarms_are_rare() -> None:
     assert np.mean([drift != "" for drift in looks]) <= stream.FALSE_ALARMS
 
 
-def test_drift_is_found_and_the_window_begins_anew() -> None:
+def test_drift_is_detected_and_resets_the_window() -> None:
     rng = np.random.default_rng(1)
     chunks = [rng.beta(2, 4, 100) for _ in range(10)] + [rng.beta(4, 2, 100) for _ in range(5)]
     reports = run(chunks)
@@ -45,14 +45,14 @@ def test_drift_is_found_and_the_window_begins_anew() -> None:
     assert reports[14].window == 4
 
 
-def test_getting_better_is_no_alarm() -> None:
+def test_improvement_is_no_alarm() -> None:
     rng = np.random.default_rng(2)
     reports = run([rng.beta(4, 2, 200), rng.beta(2, 4, 200)])
     assert reports[1].drift == "better"
     assert reports[1].advice() == ""
 
 
-def test_probabilities_that_are_off_are_fitted_anew() -> None:
+def test_miscalibrated_probabilities_are_refitted() -> None:
     """By who trains on the command line, and by who calls from Python."""
     off = BatchReport(**{**vars(arrived(np.array([0.5]))), "ece": 0.23})
     assert off.advice() == (
@@ -60,7 +60,7 @@ def test_probabilities_that_are_off_are_fitted_anew() -> None:
     )
 
 
-def test_the_bound_by_hand() -> None:
+def test_bound_equals_a_manual_computation() -> None:
     """Two chunks of 100 without spread inside: v = gap^2 / 4, m = 50, one cut, ln(2 / .01) = 5.298."""
     log = np.log(2 / 0.01)
     least = next(gap for gap in np.arange(0.01, 1, 0.01) if gap > np.sqrt(gap**2 / 4 * 2 / 50 * log) + 2 / 150 * log)
@@ -68,7 +68,7 @@ def test_the_bound_by_hand() -> None:
         assert run([np.full(100, 0.0), np.full(100, gap)])[1].drift == expected
 
 
-def test_figures_by_hand() -> None:
+def test_metrics_equal_a_manual_computation() -> None:
     assert measure_movement(
         np.array([[3.0, 4.0], [0, 5]]), np.array([[3.0, 4.0, 0], [0, 0, 0], [9, 9, 9]])
     ) == pytest.approx(0.5)
@@ -83,7 +83,7 @@ def words(n: int, seed: int, shift: int = 0) -> tuple[csr_matrix, list[str]]:
     return csr_matrix(X), [f"label {y}" for y in topics]
 
 
-def test_an_arrival_is_judged_before_it_is_learnt(tmp_path: Path) -> None:
+def test_batch_is_evaluated_before_learning(tmp_path: Path) -> None:
     X, y = words(400, 0)
     model = Wsabie(dim=8, epochs=8, threads=1, replay=200).fit(X, y, validation=words(200, 1))
     more, truth = words(100, 2)
@@ -108,7 +108,7 @@ def test_an_arrival_is_judged_before_it_is_learnt(tmp_path: Path) -> None:
     assert model.fit(X, y).stream_ == []
 
 
-def test_labels_that_were_removed_have_no_part_in_a_figure() -> None:
+def test_removed_labels_do_not_count_in_metrics() -> None:
     """Three of four labels are left, and all rows have the last one."""
     model = Wsabie(dim=8, epochs=8, threads=1, replay=200).fit(*words(400, 0), validation=words(200, 1))
     model.remove_labels(["label 0"])

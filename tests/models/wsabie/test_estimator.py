@@ -26,7 +26,7 @@ def fitted() -> Wsabie:
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
 @pytest.mark.parametrize("loss", ["warp", "auc"])
-def test_the_toy_task_is_learned(loss: str, similarity: str, dense: bool, deterministic: bool) -> None:
+def test_toy_task_is_learned(loss: str, similarity: str, dense: bool, deterministic: bool) -> None:
     rows, truth, answer = toy(dense=dense)
     model = make(loss=loss, similarity=similarity, deterministic=deterministic).fit(rows, truth)
     new_rows, new_truth, new_answer = toy(60, dense=dense, seed=1)
@@ -46,7 +46,7 @@ def test_every_weighting_learns_the_toy_task(rank_weight: Any, positives: str) -
 
 
 @pytest.mark.parametrize("trials", [1, 3, None])
-def test_every_number_of_trials_learns_the_toy_task(trials: int | None) -> None:
+def test_every_number_of_draws_learns_the_toy_task(trials: int | None) -> None:
     model = make(max_sampled=trials).fit(X, Y)
     assert np.array_equal(np.sort(model.rank(X, 2)[0], 1), ANSWER)
     assert all(s.mean_draws <= (trials or N_LABELS) for s in model.history_)
@@ -63,7 +63,7 @@ def test_scores_are_products_of_points_and_label_vectors(fitted: Wsabie) -> None
 
 
 @pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
-def test_scores_and_ranks_are_those_of_the_kernels(similarity: str) -> None:
+def test_scores_and_ranks_equal_those_of_the_kernels(similarity: str) -> None:
     """BLAS ranks by the scores that the kernels trained."""
     from tests.reference import candidates as candidates_reference
     from tests.reference import training_loops as training_loops_reference
@@ -78,7 +78,7 @@ def test_scores_and_ranks_are_those_of_the_kernels(similarity: str) -> None:
     np.testing.assert_allclose(scores, -np.sort(-expected, 1)[:, :4], rtol=1e-4, atol=1e-5)
 
 
-def test_rank_excludes_chooses_and_fills_up(fitted: Wsabie) -> None:
+def test_rank_excludes_selects_and_pads(fitted: Wsabie) -> None:
     ids, scores = fitted.rank(X, N_LABELS + 3)
     assert (ids.dtype, scores.dtype) == (np.int64, np.float32)
     assert (ids[:, N_LABELS:] == -1).all()
@@ -92,7 +92,7 @@ def test_rank_excludes_chooses_and_fills_up(fitted: Wsabie) -> None:
     assert np.array_equal(ranked_candidates, fitted.rank(X, 3, candidates=[0, 4])[0])
 
 
-def test_ties_are_ordered_by_number(fitted: Wsabie) -> None:
+def test_ties_are_ordered_by_id(fitted: Wsabie) -> None:
     """An empty row scores 0 with every label."""
     ids, scores = fitted.rank(sp.csr_matrix((1, N_FEATURES)), 5)
     assert ids.tolist() == [[0, 1, 2, 3, 4]]
@@ -110,7 +110,7 @@ def test_scores_are_never_nan(similarity: str) -> None:
     assert np.isfinite(model.transform(rows)).all()
 
 
-def test_order_of_the_labels_is_only_their_number() -> None:
+def test_label_order_changes_only_ids() -> None:
     from copy import copy
     from dataclasses import replace
 
@@ -124,7 +124,7 @@ def test_order_of_the_labels_is_only_their_number() -> None:
     assert np.array_equal(order[ids_], ids)
 
 
-def test_annotate_and_neighbours_speak_in_names() -> None:
+def test_annotate_and_neighbours_return_names() -> None:
     model = make().fit(X, names(ANSWER))
     first = model.annotate(X[:1], 2)[0]
     assert {name for name, _ in first} == {"label 0", "label 1"}
@@ -149,7 +149,7 @@ def test_label_forms_give_the_same_model() -> None:
 
 
 @pytest.mark.parametrize("dense", [False, True])
-def test_same_bits_for_any_number_of_threads_validation_included(dense: bool) -> None:
+def test_threads_change_no_bit_with_validation(dense: bool) -> None:
     rows, truth, _ = toy(600, dense=dense)
     models = [
         make(epochs=3, threads=n, label_bias=True).fit(rows, truth, validation=(rows[:100], truth[:100]))
@@ -164,7 +164,7 @@ def test_same_bits_for_any_number_of_threads_validation_included(dense: bool) ->
             assert np.array_equal(values, first_values)
 
 
-def test_probabilities_do_not_depend_on_the_threads_of_blas() -> None:
+def test_probabilities_are_independent_of_blas_threads() -> None:
     """At this size its products come out otherwise with four threads."""
     rng = np.random.default_rng(0)
     rows = sp.random(600, 200, 0.1, format="csr", random_state=rng, dtype=np.float32)
@@ -178,7 +178,7 @@ def test_probabilities_do_not_depend_on_the_threads_of_blas() -> None:
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
-def test_fit_twice_is_the_same_and_another_seed_is_not(deterministic: bool) -> None:
+def test_equal_seeds_give_equal_models_and_others_differ(deterministic: bool) -> None:
     model = make(epochs=2, deterministic=deterministic).fit(X, Y)
     first = model.space_.copy()
     model.fit(X, Y)
@@ -188,7 +188,7 @@ def test_fit_twice_is_the_same_and_another_seed_is_not(deterministic: bool) -> N
     assert not np.array_equal(reseeded.space_.features, first.features)
 
 
-def test_weight_2_is_twice_the_learning_rate_to_the_last_bit() -> None:
+def test_weight_2_equals_twice_the_learning_rate() -> None:
     """Doubling is exact in floating point, wherever it is done."""
     weighted = make(epochs=3, learning_rate=0.01).fit(X, Y, sample_weight=np.full(120, 2.0))
     faster = make(epochs=3, learning_rate=0.02).fit(X, Y)
@@ -196,7 +196,7 @@ def test_weight_2_is_twice_the_learning_rate_to_the_last_bit() -> None:
     assert [s.loss for s in weighted.history_] == [2 * s.loss for s in faster.history_]
 
 
-def test_rows_of_weight_0_teach_nothing() -> None:
+def test_rows_of_weight_0_are_ignored() -> None:
     """Half of the rows carry wrong labels and no weight."""
     rows, truth = sp.vstack([X, X]).tocsr(), sp.vstack([Y, Y[::-1]]).tocsr()
     model = make().fit(rows, truth, sample_weight=np.repeat([1.0, 0.0], 120))
@@ -214,7 +214,7 @@ def test_rows_without_labels_are_counted() -> None:
 # ---- learning
 
 
-def test_explicit_negatives_are_pushed_away() -> None:
+def test_explicit_negatives_rank_lower() -> None:
     """Label 0 is known not to hold for the rows of group 1."""
     truth = Y.tolil()
     truth[ANSWER[:, 0] == 2, 0] = -1
@@ -223,14 +223,14 @@ def test_explicit_negatives_are_pushed_away() -> None:
     assert with_negatives.mean() < unknown.mean() - 0.1
 
 
-def test_explicit_negatives_are_no_pairs_to_the_defaults() -> None:
+def test_auto_defaults_ignore_explicit_negatives() -> None:
     """A full matrix of 1 and -1, as multi-label sets often come."""
     signed = make(epochs="auto").fit(X[:12], np.where(Y[:12].toarray() > 0, 1, -1))
     plain = make(epochs="auto").fit(X[:12], Y[:12])
     assert signed.settings_ == plain.settings_
 
 
-def test_label_bias_learns_what_is_frequent() -> None:
+def test_label_bias_learns_frequencies() -> None:
     """Rows say nothing; nine of ten carry label 1."""
     rows, labels = sp.csr_matrix(np.ones((200, 3))), np.where(np.arange(200) % 10 == 0, 0, 1)
     model = make(dim=20, epochs=5, label_bias=True).fit(rows, labels)
@@ -239,13 +239,13 @@ def test_label_bias_learns_what_is_frequent() -> None:
     assert model.rank(rows[:1], 1)[0] == 1
 
 
-def test_no_row_is_longer_than_max_norm() -> None:
+def test_rows_stay_within_max_norm() -> None:
     model = make(max_norm=0.7).fit(X, Y)
     for table in (model.space_.features, model.space_.labels):
         assert np.linalg.norm(table, axis=1).max() <= 0.7 * (1 + 1e-6)
 
 
-def test_rates_and_scales_per_table() -> None:
+def test_rates_and_scales_are_set_per_table() -> None:
     model = make(epochs=2, learning_rate={"V": 1e-9, "W": 0.1}, init_scale={"V": 0.5, "W": 0.01}, max_norm=None)
     fresh = make(epochs=1, learning_rate=1e-9, init_scale={"V": 0.5, "W": 0.01}, max_norm=None).fit(X, Y)
     model.fit(X, Y)
@@ -255,7 +255,7 @@ def test_rates_and_scales_per_table() -> None:
     assert abs(model.space_.labels - fresh.space_.labels).max() > 0.05
 
 
-def test_the_best_epoch_on_validation_is_kept_and_stops_the_run() -> None:
+def test_best_validation_epoch_is_kept_and_stops_training() -> None:
     rows, truth, _ = toy(60, seed=2)
     model = make(epochs=60, patience=3, learning_rate=0.002).fit(X, Y, validation=(rows, truth))
     figures = [s.validation for s in model.history_]
@@ -264,13 +264,13 @@ def test_the_best_epoch_on_validation_is_kept_and_stops_the_run() -> None:
     assert len(figures) == max(best + 1 + 3, 31) < 60
 
 
-def test_validation_may_hold_labels_that_training_lacks() -> None:
+def test_validation_may_hold_unknown_labels() -> None:
     model = make(epochs=2).fit(X, names(ANSWER), validation=(X[:3], [["label 0", "unheard of"], ["unheard of"], []]))
     assert model.history_[0].validation is not None
     assert "unheard of" not in model.vocabulary_
 
 
-def test_probabilities_come_with_validation_rows(fitted: Wsabie) -> None:
+def test_probabilities_need_validation_rows(fitted: Wsabie) -> None:
     assert not hasattr(fitted, "predict_proba")
     with pytest.raises(NotCalibratedError, match=r"probabilities need validation rows; fit with validation="):
         fitted.predict_proba(X)
@@ -285,12 +285,12 @@ def test_probabilities_come_with_validation_rows(fitted: Wsabie) -> None:
 # ---- use
 
 
-def test_more_labels_asked_than_there_are_cost_nothing(fitted: Wsabie) -> None:
+def test_large_k_costs_no_more_than_all_labels(fitted: Wsabie) -> None:
     assert [len(row) for row in fitted.annotate(X[:3], 10**12)] == [12, 12, 12]
     assert len(fitted.neighbours(0, 10**12)) == 11
 
 
-def test_a_model_is_searched_anew_after_more_training() -> None:
+def test_search_is_rebuilt_after_more_training() -> None:
     model = make(epochs=2).fit(X, Y)
     old_scores = model.rank(X, 3)[1]
     assert "_searched" in model.__dict__
@@ -303,7 +303,7 @@ def test_a_model_is_searched_anew_after_more_training() -> None:
     assert "_searched" not in model.fit(X, Y).__dict__  # nor is the old table kept
 
 
-def test_rank_and_scores_agree_on_biases_whatever_is_set_later() -> None:
+def test_rank_and_scores_ignore_later_bias_changes() -> None:
     model = make(epochs=3, label_bias=True, init="random").fit(X, Y).set_params(label_bias=False)
     ids, scores = model.rank(X, 3)
     assert model.space_.bias.any()
@@ -311,7 +311,7 @@ def test_rank_and_scores_agree_on_biases_whatever_is_set_later() -> None:
 
 
 @pytest.mark.parametrize("later", [{"dim": 1}, {"dim": 100}, {"similarity": "cosine"}])
-def test_a_fitted_model_stays_what_it_is_whatever_is_set_later(tmp_path, later) -> None:
+def test_fitted_model_ignores_later_parameter_changes(tmp_path, later) -> None:
     model = make(epochs=3).fit(X, Y)
     old_ranking = model.rank(X, 3)
     model.set_params(**later).save(tmp_path / "model")
@@ -322,7 +322,7 @@ def test_a_fitted_model_stays_what_it_is_whatever_is_set_later(tmp_path, later) 
         np.testing.assert_allclose(np.sort(now.scores(X))[:, ::-1][:, :3], old_ranking[1], rtol=1e-5, atol=1e-6)
 
 
-def test_a_read_only_matrix_can_be_trained_on() -> None:
+def test_read_only_matrix_is_accepted() -> None:
     """Arrays are read-only, like those of numpy.load(mmap_mode="r")."""
     frozen, expected = X.copy(), make(epochs=1, scaling=None).fit(X, Y)
     for array in (frozen.data, frozen.indices, frozen.indptr):
@@ -335,7 +335,7 @@ def test_a_read_only_matrix_can_be_trained_on() -> None:
 
 
 @pytest.mark.parametrize("dense", [False, True])
-def test_the_figure_that_steers_training_is_of_scaled_rows(dense: bool) -> None:
+def test_validation_metric_uses_scaled_rows(dense: bool) -> None:
     """Rows whose scaling changes ranks: large counts here, columns of unlike scale there."""
     rng = np.random.default_rng(0)
     rows: Any = rng.integers(0, 50, (120, 30)) * (rng.random((120, 30)) < 0.3)
@@ -347,19 +347,19 @@ def test_the_figure_that_steers_training_is_of_scaled_rows(dense: bool) -> None:
 
 
 @pytest.mark.parametrize("labels", [["a"] * 120, [["a", "b"]] * 120])
-def test_validation_rows_that_cannot_calibrate_do_not_cost_the_model(labels: Any) -> None:
+def test_uncalibratable_validation_rows_keep_the_model(labels: Any) -> None:
     model = make(epochs=2).fit(X, labels, validation=(X[:20], labels[:20]))
     assert model.calibration_ is None
     assert not hasattr(model, "predict_proba")
 
 
-def test_rows_all_of_whose_labels_are_said_to_be_right_or_wrong_calibrate() -> None:
+def test_rows_with_all_labels_decided_are_calibrated() -> None:
     signed = np.where(np.arange(60).reshape(20, 3) % 4 < 2, 1, -1)
     model = make(epochs=2).fit(X[:20], signed, validation=(X[:20], signed))
     assert model.predict_proba(X[:20]).shape == (20, 3)
 
 
-def test_a_named_model_gets_no_numbers_for_names() -> None:
+def test_model_with_label_names_refuses_numbers() -> None:
     model = make(epochs=2).fit(X, names(ANSWER))
     with pytest.raises(InputError, match="label number 12, but there are 12 label names"):
         model.partial_fit(X[:1], [12])

@@ -59,7 +59,7 @@ def fitted() -> Wsabie:
         ({"rank_weight": [1, 2]}, "rank_weight must be .* that never increase"),
     ],
 )
-def test_parameters_are_refused_by_name(change: dict[str, Any], sentence: str) -> None:
+def test_invalid_parameters_are_refused_by_name(change: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         make(**change).fit(X, Y)
 
@@ -86,12 +86,12 @@ def test_parameters_are_refused_by_name(change: dict[str, Any], sentence: str) -
         (X, Y, {"validation": X}, "validation must be a pair"),
     ],
 )
-def test_data_is_refused_in_a_sentence(rows: Any, labels: Any, options: Any, sentence: str) -> None:
+def test_invalid_data_are_refused(rows: Any, labels: Any, options: Any, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         make(epochs=1).fit(rows, labels, **options)
 
 
-def test_use_is_refused_in_a_sentence(fitted: Wsabie) -> None:
+def test_invalid_use_is_refused(fitted: Wsabie) -> None:
     from sklearn.exceptions import NotFittedError
 
     for use in (lambda m: m.rank(X), lambda m: m.transform(X), lambda m: m.label_vectors, lambda m: m.score(X, Y)):
@@ -126,14 +126,14 @@ def test_use_is_refused_in_a_sentence(fitted: Wsabie) -> None:
 
 
 @pytest.mark.parametrize("labels", [[["zz"]] * 5, [[]] * 5])
-def test_validation_rows_without_a_known_label_are_refused_but_can_be_scored(labels: Any) -> None:
+def test_unknown_validation_labels_are_refused_but_scored(labels: Any) -> None:
     """They kept the first epoch's model, because every epoch's figure was 0."""
     with pytest.raises(InputError, match="no validation row has a label that the training rows have"):
         make(epochs=2).fit(X, names(ANSWER), validation=(X[:5], labels))
     assert make(epochs=2).fit(X, names(ANSWER)).score(X[:5], labels) == 0
 
 
-def test_a_loaded_model_is_scored_by_its_mapped_table(tmp_path: Any) -> None:
+def test_loaded_model_is_scored_by_its_mapped_table(tmp_path: Any) -> None:
     model = make(epochs=2).fit(X, Y)
     model.save(tmp_path / "m")
     loaded = Wsabie.load(tmp_path / "m")
@@ -146,19 +146,19 @@ def test_a_loaded_model_is_scored_by_its_mapped_table(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["dim", "epochs", "max_sampled", "patience", "threads", "seed"])
-def test_a_number_with_a_point_is_no_whole_number(name: str) -> None:
+def test_fractional_numbers_are_refused_as_integers(name: str) -> None:
     """dim=8.0 used to end in a TypeError; NumPy's integers are as good as Python's."""
     with pytest.raises(InputError, match=f"{name} is 2.0; choose .*a whole number"):
         make(**{"epochs": 1, name: 2.0}).fit(X, Y)
     make(**{"epochs": 1, name: np.int64(2)}).fit(X, Y)
 
 
-def test_more_threads_than_any_machine_has_are_refused() -> None:
+def test_impossible_numbers_of_threads_are_refused() -> None:
     with pytest.raises(InputError, match="threads is 1000000; choose None or a whole number from 1 to 1024"):
         make(threads=10**6).fit(X, Y)
 
 
-def test_a_numbered_model_gets_no_names_for_numbers() -> None:
+def test_model_with_label_numbers_refuses_names() -> None:
     model = make(epochs=2).fit(X, Y)
     with pytest.raises(InputError, match="Y holds the label name 'x', but the model's labels are the numbers 0 to 11"):
         model.partial_fit(X[:2], [["0"], ["x"]])

@@ -24,7 +24,7 @@ def fitted() -> Wsabie:
 # ---- partial_fit
 
 
-def test_new_labels_are_added_learned_and_renumber_nothing() -> None:
+def test_new_labels_are_learned_without_renumbering() -> None:
     old = ANSWER[:, 0] < 8
     model = make().fit(X[old], names(ANSWER[old]))
     old_names = list(model.vocabulary_)
@@ -36,14 +36,14 @@ def test_new_labels_are_added_learned_and_renumber_nothing() -> None:
     assert [s.epoch for s in model.history_] == list(range(45))
 
 
-def test_a_new_label_is_near_its_rows_before_any_step() -> None:
+def test_new_label_starts_near_its_rows() -> None:
     old = ANSWER[:, 0] < 10
     model = make().fit(X[old], names(ANSWER[old]))
     model.partial_fit(X[~old], [["new"]] * int((~old).sum()), epochs=1)
     assert model.rank(X[~old], 1)[0].ravel().tolist() == [model.vocabulary_.ids(["new"])[0]] * int((~old).sum())
 
 
-def test_partial_fit_repeats_no_epoch_and_heeds_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partial_fit_uses_new_draws_and_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the order of the visits nor the stream of draws comes again; the same seed gives the same ones."""
     orders: list[bytes] = []
     streams: list[tuple[int, int]] = []
@@ -63,7 +63,7 @@ def test_partial_fit_repeats_no_epoch_and_heeds_the_seed(monkeypatch: pytest.Mon
         assert epochs[10:] == epochs[:5]
 
 
-def test_partial_fit_keeps_what_fit_made_of_auto() -> None:
+def test_partial_fit_keeps_the_resolved_auto_values() -> None:
     """Two labels a row made the step larger; a batch with one label a row does not change it."""
     model = make(epochs=2, init="random").fit(X, Y)
     model.partial_fit(X[:40], ANSWER[:40, 0])
@@ -72,13 +72,13 @@ def test_partial_fit_keeps_what_fit_made_of_auto() -> None:
     assert later.learning_rate == first.learning_rate / 4
 
 
-def test_partial_fit_obeys_what_was_set_since() -> None:
+def test_partial_fit_uses_changed_parameters() -> None:
     model = make(epochs=2).fit(X, Y).set_params(learning_rate=0.5)
     assert model.partial_fit(X, Y).history_[-1].learning_rate == 0.125
 
 
 @pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
-def test_a_new_label_starts_where_its_rows_are(similarity: str) -> None:
+def test_new_label_starts_at_the_mean_of_its_rows(similarity: str) -> None:
     model = make(similarity=similarity).fit(X, names(ANSWER))
     targets = sp.hstack([Y, ANSWER[:, :1] == 4]).tocsr()
     space = copy_for_training(model.space_, targets.shape[1], [(model.scaling_(model._check_rows(X)), targets)], seed=0)
@@ -90,14 +90,14 @@ def test_a_new_label_starts_where_its_rows_are(similarity: str) -> None:
         assert new @ mean == pytest.approx(np.linalg.norm(new) * np.linalg.norm(mean), rel=1e-5)
 
 
-def test_partial_fit_from_nothing_is_fit() -> None:
+def test_first_partial_fit_equals_fit() -> None:
     model = make().partial_fit(X, Y, epochs=2)
     assert same(model, make(epochs=2).fit(X, Y))
     assert model.epochs == 30
 
 
 @pytest.mark.parametrize("wrong", ["labels", "features", "weights", "divergence", "values"])
-def test_a_partial_fit_that_fails_leaves_the_model_as_it_was(wrong: str) -> None:
+def test_failed_partial_fit_leaves_the_model_unchanged(wrong: str) -> None:
     model = make(epochs=2).fit(X, names(ANSWER))
     old_space, history = model.space_.copy(), list(model.history_)
     rows, labels, options = X, [["quite new"]] * 120, {}
@@ -119,7 +119,7 @@ def test_a_partial_fit_that_fails_leaves_the_model_as_it_was(wrong: str) -> None
     assert model.history_ == history
 
 
-def test_a_fit_that_fails_leaves_the_model_as_it_was() -> None:
+def test_failed_fit_leaves_the_model_unchanged() -> None:
     model = make(epochs=2).fit(X, Y)
     old_ranking = model.rank(X)[0]
     with pytest.raises(DivergenceError, match="lower the learning rate"):
@@ -130,7 +130,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was() -> None:
 # ---- checkpoints
 
 
-def interrupted(path: Any, last_epoch: int, **changes: Any) -> None:
+def interrupt_fit(path: Any, last_epoch: int, **changes: Any) -> None:
     def stop(stats: Any) -> None:
         if stats.epoch == last_epoch:
             raise KeyboardInterrupt
@@ -141,8 +141,8 @@ def interrupted(path: Any, last_epoch: int, **changes: Any) -> None:
 
 @pytest.mark.usefixtures("every_epoch")
 @pytest.mark.parametrize("threads", [1, 2])
-def test_resumed_fit_is_uninterrupted_fit_on_any_number_of_threads(tmp_path: Any, threads: int) -> None:
-    interrupted(tmp_path / "c", 3)
+def test_resumed_fit_equals_an_uninterrupted_one(tmp_path: Any, threads: int) -> None:
+    interrupt_fit(tmp_path / "c", 3)
     epochs: list[int] = []
     model = make(epochs=6, threads=threads).fit(
         X, Y, checkpoint=tmp_path / "c", resume=True, on_epoch=lambda s: epochs.append(s.epoch)
@@ -165,17 +165,17 @@ def test_resumed_fit_is_uninterrupted_fit_on_any_number_of_threads(tmp_path: Any
         {"deterministic": False},
     ],
 )
-def test_a_checkpoint_of_other_settings_is_refused_by_name(tmp_path: Any, change: dict[str, Any]) -> None:
+def test_checkpoint_of_other_settings_is_refused_by_name(tmp_path: Any, change: dict[str, Any]) -> None:
     """dim 20 and 21 have the same padded width: shapes alone would not tell."""
-    interrupted(tmp_path / "c", 2)
+    interrupt_fit(tmp_path / "c", 2)
     with pytest.raises(InputError, match=f"was made with other .*{next(iter(change))}"):
         make(**{"epochs": 6, **change}).fit(X, Y, checkpoint=tmp_path / "c", resume=True)
 
 
 @pytest.mark.usefixtures("every_epoch")
 @pytest.mark.parametrize("argument", ["X", "Y", "weights", "validation", "other validation"])
-def test_a_checkpoint_of_other_data_is_refused(tmp_path: Any, argument: str) -> None:
-    interrupted(tmp_path / "c", 2)
+def test_checkpoint_of_other_data_is_refused(tmp_path: Any, argument: str) -> None:
+    interrupt_fit(tmp_path / "c", 2)
     rows, truth = X.copy(), Y.copy()
     if argument == "X":
         rows.data[5] = 2
@@ -196,7 +196,7 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path: Any, argument: str) -> 
 
 
 @pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
-def test_a_halved_model_ranks_as_its_rounded_points_do(similarity, tmp_path):
+def test_float16_model_ranks_as_its_rounded_points(similarity, tmp_path):
     model = make(similarity=similarity).fit(X, Y, validation=(X, Y))
     model.halved().save(tmp_path / "half")
     half = Wsabie.load(tmp_path / "half")
@@ -215,13 +215,13 @@ def test_a_halved_model_ranks_as_its_rounded_points_do(similarity, tmp_path):
     assert half.facts()["bytes_of_points"] == model.facts()["bytes_of_points"] - 2 * model.label_vectors.size
 
 
-def test_a_halved_model_learns_more_in_float32(fitted):
+def test_float16_model_continues_in_float32(fitted):
     more = fitted.halved().partial_fit(X, Y)
     assert more.label_vectors.dtype == np.float32
     assert more.score(X, Y) > 0.8 * fitted.score(X, Y)
 
 
-def test_points_that_halves_cannot_hold_are_refused():
+def test_points_beyond_float16_are_refused():
     model = make(epochs=1).fit(X, Y)
     model.space_.labels[0, 0] = 1e6
     with pytest.raises(InputError, match="too far out for float16"):

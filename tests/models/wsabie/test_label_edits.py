@@ -33,7 +33,7 @@ def model(**changes: Any) -> Wsabie:
     return estimator.fit(X, labels, label_names=NAMES, validation=(held_out_X, truth))
 
 
-def test_names_lead_to_what_a_label_became() -> None:
+def test_old_names_lead_to_merged_labels() -> None:
     words = Vocabulary(NAMES)
     assert words.edits() == {}
     assert words.rename("rouge", "crimson") == 2
@@ -50,7 +50,7 @@ def test_names_lead_to_what_a_label_became() -> None:
     assert again.edits() == words.edits() == words.copy().edits()
 
 
-def test_what_names_refuse() -> None:
+def test_invalid_label_edits_are_refused() -> None:
     words = Vocabulary(NAMES)
     for act, message in (
         (lambda: words.rename("red", "green"), "another label is called 'green' already"),
@@ -67,12 +67,12 @@ def test_what_names_refuse() -> None:
             Vocabulary.restore(NAMES, edits)
 
 
-def test_right_and_wrong_at_once_is_right() -> None:
+def test_positive_wins_over_negative_in_a_merge() -> None:
     Y = csr_matrix(np.array([[1, 0, -1], [-1, 0, -1], [0, 1, 0], [0, 0, 1]], np.int8))
     assert merge_columns(Y, np.array([0, -1, 0]), 3).toarray().tolist() == [[1, 0, 0], [-1, 0, 0], [0, 0, 0], [1, 0, 0]]
 
 
-def test_a_renamed_label_answers_as_before() -> None:
+def test_renamed_label_ranks_as_before() -> None:
     fitted, X = model(), rows(50, 2)[0]
     annotations = fitted.annotate(X, k=4)
     fitted.rename_label("green", "vert")
@@ -82,7 +82,7 @@ def test_a_renamed_label_answers_as_before() -> None:
     assert len(fitted.vocabulary_) == 4
 
 
-def test_points_are_put_together_by_counts() -> None:
+def test_merged_points_are_weighed_by_counts() -> None:
     fitted = model(label_bias=True)
     assert fitted.memory_ is not None
     assert fitted.calibration_ is not None
@@ -106,7 +106,7 @@ def test_points_are_put_together_by_counts() -> None:
 
 @pytest.mark.parametrize("loaded", [False, True])
 @pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
-def test_merged_labels_never_appear(tmp_path: Path, loaded: bool, similarity: str) -> None:
+def test_merged_labels_are_never_returned(tmp_path: Path, loaded: bool, similarity: str) -> None:
     fitted, (X, label_ids) = model(similarity=similarity), rows(200, 2)
     old_score = fitted.score(X, np.where(label_ids == 2, 0, label_ids))
     fitted.merge_labels("red", ["rouge"])
@@ -131,7 +131,7 @@ def test_merged_labels_never_appear(tmp_path: Path, loaded: bool, similarity: st
     assert fitted.facts()["labels"] == 3
 
 
-def test_merging_twice_is_merging_once() -> None:
+def test_repeated_merge_changes_nothing() -> None:
     fitted = model().merge_labels("red", ["rouge"])
     W = fitted.label_vectors.copy()
     with pytest.raises(InputError, match="cannot be merged into itself"):
@@ -139,7 +139,7 @@ def test_merging_twice_is_merging_once() -> None:
     assert np.array_equal(fitted.label_vectors, W)
 
 
-def test_a_former_name_is_no_name_to_remove() -> None:
+def test_former_name_is_not_removed() -> None:
     """It would take the label that it went into, with all that was merged there."""
     words = Vocabulary(["red", "green", "rouge"])
     words.merge("red", ["rouge"])
@@ -152,7 +152,7 @@ def test_a_former_name_is_no_name_to_remove() -> None:
     assert words.remove(["vert"]).tolist() == [1]
 
 
-def test_a_removed_label_is_gone_and_its_name_is_free(tmp_path: Path) -> None:
+def test_removed_label_is_gone_and_its_name_is_free(tmp_path: Path) -> None:
     fitted, (X, labels) = model(), rows(200, 2)
     fitted.remove_labels(["blue"])
     assert 3 not in fitted.rank(X, 4)[0]
@@ -168,14 +168,14 @@ def test_a_removed_label_is_gone_and_its_name_is_free(tmp_path: Path) -> None:
     assert loaded.vocabulary_.retired_ids().tolist() == [3]
 
 
-def test_a_single_label_that_is_left_has_no_probabilities() -> None:
+def test_single_remaining_label_has_no_probabilities() -> None:
     """Nothing is wrong among its rows; more of them, which the sentence asked for, would not help."""
     X, labels = rows(50, 2)
     reduced = model(epochs=2).remove_labels(["green", "rouge", "blue"])
     assert reduced.calibrate(X[labels == 0], ["red"] * int((labels == 0).sum())).calibration_ is None
 
 
-def test_models_whose_labels_stay() -> None:
+def test_models_without_label_edits_refuse_them() -> None:
     numbered = Wsabie(dim=4, epochs=1, threads=1).fit(np.eye(3), [0, 1, 2])
     with pytest.raises(InputError, match="nothing but numbers"):
         numbered.merge_labels("0", ["1"])
@@ -186,15 +186,15 @@ def test_models_whose_labels_stay() -> None:
         model().merge_labels("red", "green")
 
 
-def many_labels() -> tuple[Wsabie, Any]:
+def make_many_labels() -> tuple[Wsabie, Any]:
     X = np.random.default_rng(0).normal(size=(1500, 8)).astype(np.float32)
     return Wsabie(dim=4, epochs=1, threads=1, init="random").fit(X, [f"label {i}" for i in range(1500)]), X
 
 
 @pytest.mark.parametrize("kind", ["ivf", "hnsw"])
-def test_an_index_follows_its_labels(kind: Any, tmp_path: Path) -> None:
+def test_index_follows_edited_labels(kind: Any, tmp_path: Path) -> None:
     """Changed labels are scored one by one; the others keep their codes, also after loading."""
-    fitted, X = many_labels()
+    fitted, X = make_many_labels()
     fitted.save(tmp_path / "m")
     index_labels(fitted, kind=kind, folder=tmp_path / "m")
     often = np.argsort(np.bincount(fitted.rank(X, k=10, exact=True)[0].ravel(), minlength=1500))
@@ -220,8 +220,8 @@ def test_an_index_follows_its_labels(kind: Any, tmp_path: Path) -> None:
     assert "index" not in fitted.facts()  # too many to be scored one by one
 
 
-def test_an_index_of_the_labels_as_they_were_is_neither_used_nor_told() -> None:
-    fitted, X = many_labels()
+def test_outdated_index_is_neither_used_nor_reported() -> None:
+    fitted, X = make_many_labels()
     index_labels(fitted, kind="int8")
     assert fitted.facts()["index"]["kind"] == "int8"
     fitted.remove_labels(["label 3"])

@@ -1,4 +1,4 @@
-"""Beginning with another model's space: labels by name, features by place or by name."""
+"""Start from another model's space: labels by name, features by column or name."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ def model(**changes: Any) -> Wsabie:
     return Wsabie(**{"dim": 8, "epochs": 8, "threads": 1, **changes})
 
 
-def test_it_begins_where_the_other_one_is() -> None:
+def test_warm_start_equals_the_other_space() -> None:
     start = model(label_bias=True).fit(*rows(300, range(5), 0))
     X, y = rows(60, range(6), 1)
     warm = model(init_model=start, epochs=1, learning_rate=1e-6).fit(X, y)
@@ -44,14 +44,14 @@ def test_it_begins_where_the_other_one_is() -> None:
     assert new @ mean > 0.99 * np.linalg.norm(new) * np.linalg.norm(mean)
 
 
-def test_few_rows_and_epochs_are_enough() -> None:
+def test_warm_start_needs_few_rows_and_epochs() -> None:
     start = model().fit(*rows(500, range(6), 0))
     few, held_out = rows(24, range(6), 1), rows(300, range(6), 2)
     warm, cold = (model(init_model=init, epochs=2).fit(*few).score(*held_out) for init in (start, None))
     assert warm > cold + 0.05
 
 
-def test_it_is_cloned_and_saved(tmp_path: Path) -> None:
+def test_warm_started_model_is_cloned_and_saved(tmp_path: Path) -> None:
     start = model().fit(*rows(100, range(6), 0))
     warm = clone(model(init_model=start, replay=20)).fit(*rows(50, range(6), 1))
     warm.save(tmp_path / "m")
@@ -60,7 +60,7 @@ def test_it_is_cloned_and_saved(tmp_path: Path) -> None:
     assert np.array_equal(loaded.label_vectors, warm.label_vectors)
 
 
-def test_features_come_by_name() -> None:
+def test_features_are_matched_by_name() -> None:
     start = model().fit(*rows(300, range(6), 0))
     order = np.random.default_rng(0).permutation(24)
     names = [WORDS[i] for i in order] + ["another word"]
@@ -71,7 +71,7 @@ def test_features_come_by_name() -> None:
     assert start.n_features_in_ == 24
 
 
-def test_dense_features_come_by_name_and_the_constant_with_them() -> None:
+def test_dense_features_and_constant_are_matched_by_name() -> None:
     X, y = rows(300, range(6), 0)
     start = model().fit(X.toarray(), y)
     assert start.scaling_.n_added == 1
@@ -80,7 +80,7 @@ def test_dense_features_come_by_name_and_the_constant_with_them() -> None:
     assert np.allclose(moved.transform(X.toarray()[:, order]), start.transform(X.toarray()), atol=1e-6)
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_incompatible_spaces_are_refused() -> None:
     X, y = rows(50, range(6), 0)
     start = model().fit(X, y)
     for estimator, data, message in (
