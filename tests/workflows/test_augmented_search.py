@@ -1,4 +1,4 @@
-"""Groups of what is found: against all scores, each thing once, related labels in turns."""
+"""Result groups of a search: best scores, no item twice, related labels in turns."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ class AnyConceptMatcher(QueryMatcher):
         return super().match(NAMES[0])._replace(labels=[NAMES[0], NAMES[1]])
 
 
-def test_the_best_things_are_those_of_all_scores(model, things) -> None:
+def test_best_items_are_those_of_all_scores(model, things) -> None:
     X, items = things
     scores = model.scores(X)
     plain = AugmentedSearch(model, items).find(NAMES[2], k=7).groups[0]
@@ -57,7 +57,7 @@ def test_the_best_things_are_those_of_all_scores(model, things) -> None:
     assert [match.label for match in two.matches] == [NAMES[scores[int(f.id), :2].argmax()] for f in two.matches]
 
 
-def test_a_thing_is_shown_once(model, things) -> None:
+def test_item_is_shown_once(model, things) -> None:
     search = AugmentedSearch(model, things[1], related=[Links(**{"0": NAMES[1:]})])
     groups = search.find(NAMES[0], k=9).groups
     ids = [match.id for group in groups for match in group.matches]
@@ -75,7 +75,7 @@ def test_only_the_best_of_a_group_is_shown(model, things) -> None:
     assert [match.id for match in group_matches if int(match.id) < 30] == [str(first)]
 
 
-def test_kin_that_come_first_leave_room_for_others(model, things) -> None:
+def test_related_labels_leave_room_for_others(model, things) -> None:
     X, items = things
     order = np.argsort(-model.scores(X)[:, 3], kind="stable")
     kin = np.array(items.ids)
@@ -93,7 +93,7 @@ def test_query_matchers_take_turns(model, things) -> None:
     assert [group.labels[0][-1] for group in search.find("?", k=2).groups[1:]] == list("425")
 
 
-def test_a_concept_is_asked_for_before_its_labels(model, things) -> None:
+def test_concepts_are_searched_before_their_labels(model, things) -> None:
     class Concept(AnyConceptMatcher):
         def match(self, query):
             return super().match(query)._replace(concept="9")
@@ -103,14 +103,14 @@ def test_a_concept_is_asked_for_before_its_labels(model, things) -> None:
     assert [group.labels[0][-1] for group in search.find("?", k=2).groups[1:]] == list("53")
 
 
-def test_nothing_to_search_in_is_refused(model) -> None:
+def test_empty_collection_is_refused(model) -> None:
     with pytest.raises(InputError, match="nothing to search in"):
         AugmentedSearch(model, EmbeddingSet([], np.empty((0, 5), np.float32)))
     with pytest.raises(InputError, match="k"):
         AugmentedSearch(model, EmbeddingSet(["a"], np.zeros((1, 5), np.float32))).find(NAMES[0], k=0)
 
 
-def test_labels_without_a_word_vector_are_left_out_or_refused() -> None:
+def test_labels_without_a_word_vector_are_dropped_or_refused() -> None:
     words = WordVectors(["sea", "sky"], np.eye(2, dtype=np.float32))
     X = np.repeat(np.eye(2, dtype=np.float32), 10, axis=0)
     model = Devise(words, labels=["qux"], epochs=5, threads=1, scaling=None).fit(X, ["sea"] * 10 + ["sky"] * 10)

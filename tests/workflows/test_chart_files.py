@@ -1,4 +1,4 @@
-"""Figures: an SVG that stands alone, and a PNG of the same drawing."""
+"""Charts as self-contained SVG files and as PNG files of the same drawing."""
 
 from io import BytesIO
 from xml.etree import ElementTree
@@ -18,7 +18,7 @@ BAND = LineChart(
 )
 
 
-def pixels(png: bytes) -> np.ndarray:
+def read_pixels(png: bytes) -> np.ndarray:
     return np.asarray(Image.open(BytesIO(png)).convert("RGB"), int)
 
 
@@ -27,7 +27,7 @@ def find_pixels(image: np.ndarray, colour: str) -> np.ndarray:
     return np.argwhere(np.abs(image - rgb).sum(axis=2) < 12)
 
 
-def test_the_svg_is_xml_that_needs_nothing_else() -> None:
+def test_svg_is_self_contained_xml() -> None:
     drawing = render_svg([RISING, BAND, RISING])
     root = ElementTree.fromstring(drawing)  # noqa: S314 our own drawing
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
@@ -37,8 +37,8 @@ def test_the_svg_is_xml_that_needs_nothing_else() -> None:
     assert "http" not in drawing.replace("http://www.w3.org/2000/svg", "")
 
 
-def test_the_png_shows_the_line_from_bottom_left_to_top_right() -> None:
-    image = pixels(render_png([RISING], zoom=2))
+def test_png_shows_the_line_from_bottom_left_to_top_right() -> None:
+    image = read_pixels(render_png([RISING], zoom=2))
     points = find_pixels(image[: 2 * 240], COLOURS[0])
     assert len(points) > 200
     lower_left, right = points[points[:, 1].argmin()], points[points[:, 1].argmax()]
@@ -47,12 +47,12 @@ def test_the_png_shows_the_line_from_bottom_left_to_top_right() -> None:
 
 
 def test_bands_and_limits_are_drawn() -> None:
-    image = pixels(render_png([BAND]))
+    image = read_pixels(render_png([BAND]))
     assert len(find_pixels(image, COLOURS[1])) > 100
     assert len(find_pixels(image, "#5c5952")) > 100  # dashes, ticks
 
 
-def test_a_series_without_values_is_no_failure() -> None:
+def test_series_without_values_is_drawn() -> None:
     chart = LineChart(
         "none",
         [ChartSeries("empty", [], []), ChartSeries("gap", [1.0], [float("nan")], style=2)],

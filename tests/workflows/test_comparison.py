@@ -5,7 +5,7 @@ import json
 from wsabie.workflows.compare.comparison import Comparison, ModelOmission
 
 
-def test_json_holds_everything_a_script_needs(comparison: Comparison) -> None:
+def test_json_holds_all_results(comparison: Comparison) -> None:
     document = json.loads(json.dumps(comparison.as_dict(), allow_nan=False))
     assert document["schema"] == 1
     assert document["data"]["labels"] == 6
@@ -21,7 +21,7 @@ def test_json_holds_everything_a_script_needs(comparison: Comparison) -> None:
     assert "python" in document["versions"]
 
 
-def test_the_table_shows_every_model_and_the_ceiling(comparison: Comparison) -> None:
+def test_table_shows_every_model_and_the_ceiling(comparison: Comparison) -> None:
     table = comparison.table()
     assert table.headers == ["model", *comparison.metrics, "train s", "ms/row", "MB"]
     assert [row[0] for row in table.rows] == [
@@ -37,14 +37,14 @@ def test_the_table_shows_every_model_and_the_ceiling(comparison: Comparison) -> 
     assert len({len(row) for row in [table.headers, *table.rows]}) == 1
 
 
-def test_a_skipped_model_has_a_row(comparison: Comparison) -> None:
+def test_skipped_model_has_a_row(comparison: Comparison) -> None:
     from dataclasses import replace
 
     with_skipped = replace(comparison, skipped=[ModelOmission("x", "too big a model", "why")])
     assert with_skipped.table().rows[-1][:2] == ["too big a model", "skipped"]
 
 
-def test_the_best_is_the_one_with_the_highest_mean(comparison: Comparison) -> None:
+def test_best_model_has_the_highest_mean(comparison: Comparison) -> None:
     means = {entry.name: entry.evaluation.means["MAP"] for entry in comparison.entries}
     best, baseline = comparison.best("MAP"), comparison.best("MAP", baselines=True)
     assert best is not None

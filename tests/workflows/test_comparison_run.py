@@ -1,4 +1,4 @@
-"""One comparison: the same figures as by hand, parameters chosen on validation only, and what is skipped."""
+"""One comparison: metrics of a manual fit, options chosen on validation rows, skipped models."""
 
 import json
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ TRAIN, VALID, TEST = toy_rows(60, "a", 0), toy_rows(24, "b", 1), toy_rows(24, "c
 TASK, VALIDATED = build_comparison_task(TRAIN, None, TEST), build_comparison_task(TRAIN, VALID, TEST)
 
 
-def test_figures_are_those_of_the_model_fitted_by_hand(comparison: Comparison) -> None:
+def test_metrics_equal_those_of_a_manual_fit(comparison: Comparison) -> None:
     for entry, model in (("popularity", Popularity()), ("nearest", NearestNeighbours(**comparison["nearest"].option))):
         model.fit(TRAIN.X, TRAIN.Y, label_names=TRAIN.label_names)
         n = len(TRAIN.label_names)
@@ -39,7 +39,7 @@ def test_figures_are_those_of_the_model_fitted_by_hand(comparison: Comparison) -
         assert comparison[entry].evaluation.means == pytest.approx(expected.means, nan_ok=True)
 
 
-def test_blocks_do_not_change_the_figures(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_do_not_change_metrics(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feature_matrix, "BLOCK_BYTES", 100)
     again = compare_models(
         TASK, [Entrant("nearest", "k-NN", partial(NearestNeighbours, **comparison["nearest"].option))]
@@ -47,7 +47,7 @@ def test_blocks_do_not_change_the_figures(comparison: Comparison, monkeypatch: p
     assert again.entries[0].evaluation.means == comparison["nearest"].evaluation.means
 
 
-def test_the_option_that_is_best_on_the_validation_rows_is_taken(comparison: Comparison) -> None:
+def test_best_option_on_validation_rows_is_chosen(comparison: Comparison) -> None:
     entry = comparison["nearest"]
     by_hand = {}
     for k in (1, 5):
@@ -60,7 +60,7 @@ def test_the_option_that_is_best_on_the_validation_rows_is_taken(comparison: Com
     assert entry.tuning_seconds > entry.fit_seconds > 0
 
 
-def test_without_validation_rows_the_first_option_is_taken() -> None:
+def test_first_option_is_chosen_without_validation_rows() -> None:
     comparison = compare_models(
         TASK, [Entrant("nearest", "k-NN", NearestNeighbours, ({"k": 3}, {"k": 5}))], resamples=5
     )
@@ -68,7 +68,7 @@ def test_without_validation_rows_the_first_option_is_taken() -> None:
     assert comparison.entries[0].option_figures == []
 
 
-def test_the_main_model_stops_by_validation_and_is_compared_with_the_best_baseline(comparison: Comparison) -> None:
+def test_main_model_stops_early_and_is_compared_with_the_best_baseline(comparison: Comparison) -> None:
     entry = comparison["wsabie"]
     assert entry.model.history_[0].validation is not None
     assert entry.compile_seconds > 0
@@ -83,7 +83,7 @@ def test_the_main_model_stops_by_validation_and_is_compared_with_the_best_baseli
     assert comparison["nearest"].differences == {}
 
 
-def test_groups_make_intervals_wider_than_rows_that_are_thought_independent() -> None:
+def test_groups_widen_the_intervals() -> None:
     doubled = TEST.take([i for i in range(12) for _ in range(2)])
     alike = replace(doubled, ids=[f"t{i}" for i in range(24)], groups=[f"g{i // 2}" for i in range(24)])
     independent = replace(alike, groups=None)
@@ -106,7 +106,7 @@ class Diverging(Popularity):
         raise DivergenceError("the numbers exploded; lower the learning rate")
 
 
-def test_models_that_are_too_large_or_diverge_are_skipped() -> None:
+def test_too_large_or_diverging_models_are_skipped() -> None:
     models = [
         Entrant("one-vs-rest", "one-versus-rest", partial(OneVsRest, max_gigabytes=1e-9)),
         Entrant("popularity", "most frequent", Popularity),
@@ -129,7 +129,7 @@ def test_input_errors_are_not_skipped() -> None:
         compare_models(TASK, [Entrant("nearest", "k-NN", partial(NearestNeighbours, k=0))])
 
 
-def test_memory_counts_every_array_of_a_prediction(comparison: Comparison) -> None:
+def test_memory_includes_every_array_of_a_prediction(comparison: Comparison) -> None:
     model = comparison["wsabie"].model
     assert measure_model_bytes(model) >= 4 * 20 * (18 + 6)
     assert (
@@ -140,7 +140,7 @@ def test_memory_counts_every_array_of_a_prediction(comparison: Comparison) -> No
     assert measure_prediction_ms(model, TEST.X, repeats=1) > 0
 
 
-def test_a_seed_makes_the_same_figures() -> None:
+def test_equal_seeds_give_equal_metrics() -> None:
     models = [Entrant("wsabie", "WARP", partial(Wsabie, dim=20, epochs=2, threads=1, seed=3), baseline=False)]
     first, two = (compare_models(TASK, models, resamples=20, seed=1).as_dict() for _ in range(2))
     for document in (first, two):
@@ -151,7 +151,7 @@ def test_a_seed_makes_the_same_figures() -> None:
     assert json.dumps(first, allow_nan=False)
 
 
-def test_a_metric_that_no_row_defines_is_left_out() -> None:
+def test_undefined_metric_is_left_out() -> None:
     rows = FeatureTable(
         np.eye(4, 2, dtype=np.float32), sp.csr_matrix(np.ones((4, 2), np.int8)), ["a", "b"], list("abcd")
     )
@@ -201,7 +201,7 @@ def test_progress_has_a_stage_for_each_model() -> None:
     ]
 
 
-def test_siblings_are_asked_with_the_labels_that_are_left() -> None:
+def test_siblings_are_computed_for_the_remaining_labels() -> None:
     kinds = Hierarchy((name, "kind") for name in TRAIN.label_names)
     counts = count_labels(TRAIN)
     least = int(counts.max())

@@ -14,7 +14,7 @@ from wsabie.workflows.compare.comparison import build_comparison_task
 NAMES = ["twice", "once", "never", "refused"]
 
 
-def rows(Y: list[list[int]], prefix: str) -> FeatureTable:
+def make_rows(Y: list[list[int]], prefix: str) -> FeatureTable:
     return FeatureTable(
         np.ones((len(Y), 3), np.float32),
         sp.csr_matrix(np.array(Y, np.int8)),
@@ -23,8 +23,8 @@ def rows(Y: list[list[int]], prefix: str) -> FeatureTable:
     )
 
 
-TRAIN = rows([[1, 1, 0, -1], [1, 0, 0, -1]], "train")
-TEST = rows([[1, 1, 1, 0], [0, 0, 1, 1], [0, 1, 0, 0]], "test")
+TRAIN = make_rows([[1, 1, 0, -1], [1, 0, 0, -1]], "train")
+TEST = make_rows([[1, 1, 1, 0], [0, 0, 1, 1], [0, 1, 0, 0]], "test")
 
 
 def test_labels_without_a_training_row_are_dropped_and_counted() -> None:
@@ -39,7 +39,7 @@ def test_labels_without_a_training_row_are_dropped_and_counted() -> None:
     assert facts.as_dict()["coverage"] == 0.5
 
 
-def test_a_higher_limit_keeps_fewer() -> None:
+def test_higher_limit_keeps_fewer_labels() -> None:
     task = build_comparison_task(TRAIN, TEST.take([2]), TEST.take([0, 1]), min_rows=2)
     assert task.train.label_names == ["twice"]
     assert (task.valid, task.facts.valid_rows) == (None, 0)  # its label was the other one
@@ -51,12 +51,12 @@ def test_a_higher_limit_keeps_fewer() -> None:
         build_comparison_task(TRAIN, None, TEST, min_rows=3)
 
 
-def test_fingerprints_are_those_of_the_rows_as_given() -> None:
+def test_fingerprints_are_those_of_the_given_rows() -> None:
     task = build_comparison_task(TRAIN, None, TEST)
     assert task.facts.fingerprint == {"train": compute_fingerprint(TRAIN), "test": compute_fingerprint(TEST)}
 
 
-def test_sides_must_belong_together() -> None:
+def test_inconsistent_sides_are_refused() -> None:
     with pytest.raises(InputError, match="2 test rows are training rows too"):
         build_comparison_task(TRAIN, None, replace(TEST, ids=["train0", "train1", "x"]))
     assert (

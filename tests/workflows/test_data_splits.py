@@ -1,4 +1,4 @@
-"""Rows dealt out: views of one picture together, other rows by what they are."""
+"""Splits of rows: views of one picture stay together, other rows are independent."""
 
 from dataclasses import replace
 
@@ -20,14 +20,14 @@ def build_rows(ids: list[str], **more: object) -> FeatureTable:
 
 
 @pytest.mark.parametrize("by", ["auto", "row", "label"])
-def test_a_name_alone_makes_no_view(by: str) -> None:
+def test_names_alone_make_no_view(by: str) -> None:
     """Ids of songs that look like views: every row is on a side."""
     sides = split_rows(build_rows(NAMES), by, 0.2, 0.2, 0)
     assert (sides.sides(100) >= 0).all()
     assert split_rows(build_rows(NAMES, dictionary="d", augment=1), by, 0.2, 0.2, 0).sides(100).min() == 0
 
 
-def test_views_stay_with_their_picture_and_only_the_centred_one_is_judged() -> None:
+def test_views_stay_together_and_only_the_centred_one_is_held_out() -> None:
     for by in ("auto", "row", "label"):
         sides = split_rows(build_rows(NAMES, augment=2), by, 0.2, 0.2, 0)
         held_out_names = [NAMES[i] for i in (*sides.valid, *sides.test)]
@@ -37,7 +37,7 @@ def test_views_stay_with_their_picture_and_only_the_centred_one_is_judged() -> N
         assert len(sides.train) + 2 * len(held_out_names) == 100
 
 
-def test_groups_hold_views_of_several_pictures_together() -> None:
+def test_groups_keep_views_of_several_pictures_together() -> None:
     """A label split of augmented rows keeps to the groups too, as it does without views."""
     groups = [f"g{i // 4}" for i in range(100)]
     for by in ("group", "label", "time"):
@@ -48,7 +48,7 @@ def test_groups_hold_views_of_several_pictures_together() -> None:
         assert sum(map(len, side_groups)) == len(set().union(*side_groups))
 
 
-def test_views_count_as_written_and_no_other_way() -> None:
+def test_view_numbers_are_recognised_only_as_written() -> None:
     ids = ["a", "a#1", "a#01", "a#\u0661", "a#3", "a#" + "9" * 5000, "b", "#1", "a#1#1"]
     views = {"a#1": "a", "a#1#1": "a#1"}
     assert strip_view_ids(ids, 2) == [views.get(name, name) for name in ids]
@@ -56,12 +56,12 @@ def test_views_count_as_written_and_no_other_way() -> None:
     assert {ids[i] for i in np.flatnonzero(sides.sides(len(ids)) < 0)} <= set(views)
 
 
-def test_an_unknown_way_is_refused() -> None:
+def test_unknown_split_method_is_refused() -> None:
     with pytest.raises(InputError, match="a split by 'colour' is unknown; choose one of 'row', 'group'"):
         split_rows(build_rows(NAMES), "colour", 0.1, 0.1, 0)
 
 
-def test_labels_dealt_out_are_on_one_side_each() -> None:
+def test_held_out_labels_are_on_one_side_each() -> None:
     Y = csr_matrix(np.array([[1, 1, 1, -1], [1, 1, 0, 0], [1, 0, 0, 0]] * 10, np.int8))
     rows = FeatureTable(csr_matrix(np.eye(30, dtype=np.float32)), Y, list("abcd"), [str(i) for i in range(30)])
     sides = split_labels(rows, 0.5, 1.0, 0)

@@ -29,11 +29,11 @@ def test_every_name_builds_its_model_with_its_options() -> None:
     assert [option["k"] for option in entrants["nearest"].options][:4] == [5, 10, 20, 50]
 
 
-def test_names_are_taken_once_and_in_order() -> None:
+def test_repeated_names_are_built_once_in_order() -> None:
     assert [e.name for e in build_entrants(["popularity", "nearest", "popularity"])] == ["popularity", "nearest"]
 
 
-def test_an_unknown_name() -> None:
+def test_unknown_name_is_refused() -> None:
     with pytest.raises(InputError, match="no model called 'neares' to compare; did you mean 'nearest'"):
         build_entrants(["neares"])
     with pytest.raises(InputError, match="choose from wsabie, wsabie-auc, owpc-sgd"):

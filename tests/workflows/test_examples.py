@@ -1,4 +1,4 @@
-"""Examples that are not hand-picked, and nearest labels."""
+"""Examples over the whole range of quality, and nearest labels."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from wsabie.workflows.report.html_report import render_report
 from wsabie.workflows.report.report_input import Neighbourhood, ReportExample, ReportInput, Suggestion
 
 
-def test_rows_are_spread_from_the_best_to_the_worst(comparison: Comparison) -> None:
+def test_example_rows_range_from_best_to_worst(comparison: Comparison) -> None:
     evaluation = comparison["popularity"].evaluation
     values = dict(zip(evaluation.rows.tolist(), evaluation.per_row["MAP"].tolist(), strict=True))
     rows = select_spread_rows(evaluation, 5)
@@ -28,14 +28,14 @@ def test_rows_are_spread_from_the_best_to_the_worst(comparison: Comparison) -> N
     assert len(select_spread_rows(evaluation, 1000)) == evaluation.n_rows
 
 
-def test_one_row_of_a_group_is_enough(comparison: Comparison) -> None:
+def test_examples_show_one_row_of_a_group(comparison: Comparison) -> None:
     groups = comparison.task.test.groups
     assert groups is not None
     rows = select_spread_rows(comparison["nearest"].evaluation, 100, groups=groups)
     assert len({groups[row] for row in rows}) == len(rows) == 12
 
 
-def test_examples_hold_what_the_model_says_and_what_is_true(comparison: Comparison) -> None:
+def test_examples_hold_suggestions_and_true_labels(comparison: Comparison) -> None:
     entry, test = comparison["wsabie"], comparison.task.test
     examples = build_examples(entry, test, [3, 0], lambda row: EncodedImage(bytes([row])), k=4)
     ids, _ = entry.model.rank(test.X[[3, 0]], 4)
@@ -61,21 +61,21 @@ def test_true_labels_may_be_unknown_to_the_model(comparison: Comparison) -> None
     assert not any(s.right for s in example.suggestions)
 
 
-def test_neighbourhoods_pass_over_unknown_labels(comparison: Comparison) -> None:
+def test_neighbourhoods_skip_unknown_labels(comparison: Comparison) -> None:
     entry = comparison["wsabie"]
     neighbourhoods = build_neighbourhoods(entry, ["dog", "unheard of", "שמש"], k=3)
     assert [n.label for n in neighbourhoods] == ["dog", "שמש"]
     assert list(neighbourhoods[0].near) == entry.model.neighbours("dog", 3)
 
 
-def test_frequent_labels(comparison: Comparison) -> None:
+def test_frequent_labels_are_listed_by_count(comparison: Comparison) -> None:
     task = comparison.task
     names = list_frequent_labels(task, 3)
     counts = [task.counts[task.train.label_names.index(name)] for name in names]
     assert counts == sorted(task.counts.tolist(), reverse=True)[:3]
 
 
-def test_siblings_of_true_labels_and_of_neighbours_are_marked(comparison: Comparison) -> None:
+def test_siblings_are_marked_in_examples_and_neighbourhoods(comparison: Comparison) -> None:
     entry, test = comparison["wsabie"], comparison.task.test
     similar = SiblingSimilarity(np.ones((len(test.label_names), 1)))
     (example,) = build_examples(entry, test, [0], lambda row: EncodedImage(b""), k=4, similar=similar)
@@ -85,7 +85,7 @@ def test_siblings_of_true_labels_and_of_neighbours_are_marked(comparison: Compar
     assert not build_neighbourhoods(entry, ["dog"], 3)[0].siblings
 
 
-def test_the_report_tells_three_kinds_apart_without_colour(comparison: Comparison) -> None:
+def test_report_marks_true_and_sibling_labels_without_colour(comparison: Comparison) -> None:
     picture = EncodedImage(b"", "image/png")
     suggestions = [Suggestion("dog", 3.0, True), Suggestion("wolf", 2.0, False, True), Suggestion("car", 1.0, False)]
     report_input = ReportInput(
@@ -95,7 +95,7 @@ def test_the_report_tells_three_kinds_apart_without_colour(comparison: Compariso
         neighbours=[Neighbourhood("dog", [("wolf", 0.9), ("car", 0.1)], {"wolf"})],
         siblings_note="share a folder",
     )
-    cards, near = (section(render_report(report_input), name) for name in ("pictures", "labels"))
+    cards, near = (extract_section(render_report(report_input), name) for name in ("pictures", "labels"))
     sign = '<span class="sign" aria-hidden="true">≈</span>'
     for fragment in (
         "✓</span><bdi",
@@ -108,8 +108,8 @@ def test_the_report_tells_three_kinds_apart_without_colour(comparison: Compariso
     assert near.count(f"{sign}<bdi") == 1
     assert "share a folder" in near
     bare = replace(report_input, examples=[ReportExample(picture, "", [], suggestions[::2])], siblings_note="")
-    assert "≈" not in section(render_report(bare), "pictures")
+    assert "≈" not in extract_section(render_report(bare), "pictures")
 
 
-def section(page: str, name: str) -> str:
+def extract_section(page: str, name: str) -> str:
     return page.partition(f'<section id="{name}"')[2].partition("</section>")[0]

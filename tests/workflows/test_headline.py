@@ -16,7 +16,7 @@ def comparison(comparison: Comparison) -> Comparison:
     return replace(comparison, entries=entries)
 
 
-def with_difference(comparison: Comparison, low: float, high: float) -> Comparison:
+def set_difference(comparison: Comparison, low: float, high: float) -> Comparison:
     entry = comparison["wsabie"]
     against = {m: ("nearest", PairedDifference((low + high) / 2, low, high, 0.5)) for m in comparison.metrics}
     baselines = [e for e in comparison.entries if e.name != "wsabie"]
@@ -31,8 +31,8 @@ def with_difference(comparison: Comparison, low: float, high: float) -> Comparis
         (-0.01, 0.02, "a difference that may be chance"),
     ],
 )
-def test_it_says_what_the_interval_says(comparison: Comparison, low: float, high: float, words: str) -> None:
-    changed = with_difference(comparison, low, high)
+def test_headline_states_the_interval(comparison: Comparison, low: float, high: float, words: str) -> None:
+    changed = set_difference(comparison, low, high)
     sentence = format_headline(changed, changed["wsabie"], "pictures")
     means = comparison["wsabie"].evaluation.means
     assert sentence == (
@@ -43,20 +43,20 @@ def test_it_says_what_the_interval_says(comparison: Comparison, low: float, high
     )
 
 
-def test_without_a_baseline_it_compares_with_nothing(comparison: Comparison) -> None:
+def test_headline_without_a_baseline_compares_nothing(comparison: Comparison) -> None:
     without_baselines = replace(comparison, entries=[replace(comparison["wsabie"], differences={})])
     assert "against" not in format_headline(without_baselines, without_baselines["wsabie"])
     assert judge_main_model(without_baselines, without_baselines["wsabie"], "p@10") is None
 
 
-def test_the_relative_difference_is_to_the_baseline(comparison: Comparison) -> None:
-    changed = with_difference(comparison, 0.1, 0.3)
+def test_relative_difference_is_to_the_baseline(comparison: Comparison) -> None:
+    changed = set_difference(comparison, 0.1, 0.3)
     judgement = judge_main_model(changed, changed["wsabie"], "p@1")
     assert judgement is not None
     assert judgement.relative == pytest.approx(0.2 / comparison["nearest"].evaluation.means["p@1"])
 
 
-def test_short_lists(comparison: Comparison) -> None:
+def test_short_lists_choose_their_own_length(comparison: Comparison) -> None:
     entry = comparison["wsabie"]
     for ks, expected in (((1, 5, 10), 5), ((1, 3, 50), 1), ((20, 50), 20), ((1,), 1)):
         shorter = replace(entry, evaluation=replace(entry.evaluation, ks=ks))
@@ -73,13 +73,13 @@ def test_short_lists(comparison: Comparison) -> None:
     assert format_headline(only_first, only_first["wsabie"]) == expected_sentence
 
 
-def test_the_first_suggestion_counts_if_rows_have_one_label(comparison: Comparison) -> None:
+def test_single_label_rows_count_the_first_suggestion(comparison: Comparison) -> None:
     entry = comparison["wsabie"]
     ceilings = {f"p@{k}": 1 / k for k in entry.evaluation.ks}
     entries = [replace(e, evaluation=replace(e.evaluation, ceilings=ceilings)) for e in comparison.entries]
-    single = replace(with_difference(comparison, -0.01, 0.02), entries=entries)
+    single = replace(set_difference(comparison, -0.01, 0.02), entries=entries)
     assert choose_list_length(single) == 1
-    changed = with_difference(single, -0.01, 0.02)
+    changed = set_difference(single, -0.01, 0.02)
     shares = [f"{changed[name].evaluation.means['p@1']:.1%}" for name in ("wsabie", "nearest")]
     assert format_headline(changed, changed["wsabie"]) == (
         f"With WARP embedding, the first label suggested is right for {shares[0]} of 24 unseen rows, against "

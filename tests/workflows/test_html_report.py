@@ -1,4 +1,4 @@
-"""The report: complete in itself, safe against its own data, readable by machines that read aloud."""
+"""The HTML report: self-contained, safe against its own data, and accessible."""
 
 import io
 import itertools
@@ -52,7 +52,7 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
-def small_picture(side: int = 8, mime: str = "PNG") -> bytes:
+def encode_small_picture(side: int = 8, mime: str = "PNG") -> bytes:
     out = io.BytesIO()
     noise = np.random.default_rng(0).integers(0, 255, (side, side, 3), dtype=np.uint8)
     Pillow.fromarray(noise).save(out, mime)
@@ -63,7 +63,7 @@ def small_picture(side: int = 8, mime: str = "PNG") -> bytes:
 def full(comparison: Comparison) -> ReportInput:
     """Every section, with hostile words wherever words come from data."""
     entry, test = comparison["wsabie"], comparison.task.test
-    picture = EncodedImage(small_picture(), "image/png")
+    picture = EncodedImage(encode_small_picture(), "image/png")
     cards = build_examples(entry, test, range(6), lambda row: picture, title=lambda row: f"{HOSTILE} {row}")
     cards[0] = replace(cards[0], heat_maps=[HeatMap(HOSTILE, picture, 1.5)])
     return ReportInput(
@@ -105,11 +105,11 @@ def test_ties_at_the_cut_are_reported_for_every_model(comparison: Comparison, pa
     assert note.endswith(f"of {comparison.entries[0].evaluation.n_rows:,}. Ties count as in a random order.")
 
 
-def test_everything_closes_in_order(page: Page) -> None:
+def test_every_element_is_closed_in_order(page: Page) -> None:
     assert page.open == []
 
 
-def test_nothing_is_loaded_from_anywhere(full: ReportInput, page: Page) -> None:
+def test_page_loads_nothing(full: ReportInput, page: Page) -> None:
     html = render_report(full)
     assert not re.search(r"(?:src|href|url)\s*[=(]\s*[\"']?(?!data:|#)[a-z/]", re.sub(re.escape("src=x"), "", html))
     assert "@import" not in html
@@ -119,7 +119,7 @@ def test_nothing_is_loaded_from_anywhere(full: ReportInput, page: Page) -> None:
     assert all((link["href"] or "").startswith("#") for link in page.find_tags("a"))
 
 
-def test_links_lead_to_sections_that_exist_and_ids_are_unique(page: Page) -> None:
+def test_links_lead_to_existing_sections_and_ids_are_unique(page: Page) -> None:
     ids = [attributes["id"] for _, attributes in page.elements if attributes.get("id")]
     assert len(ids) == len(set(ids))
     assert {(link["href"] or "")[1:] for link in page.find_tags("a")} <= set(ids)
@@ -127,7 +127,7 @@ def test_links_lead_to_sections_that_exist_and_ids_are_unique(page: Page) -> Non
     assert {section["aria-labelledby"] for section in page.find_tags("section")} <= set(ids)
 
 
-def test_pictures_and_charts_have_words_and_headings_do_not_skip(page: Page) -> None:
+def test_pictures_and_charts_have_texts_and_headings_skip_no_level(page: Page) -> None:
     assert all(image["alt"] for image in page.find_tags("img"))
     charts = [svg for svg in page.find_tags("svg") if svg.get("class") == "chart"]
     assert len(charts) >= 7
@@ -140,7 +140,7 @@ def test_pictures_and_charts_have_words_and_headings_do_not_skip(page: Page) -> 
     assert page.find_tags("html")[0]["lang"] == "en"
 
 
-def test_labels_keep_their_own_direction(full: ReportInput) -> None:
+def test_labels_keep_their_writing_direction(full: ReportInput) -> None:
     html = render_report(full)
     assert '<bdi dir="auto">שמש</bdi>' in html
     assert '<bdi dir="auto">مطر غزير</bdi>' in html
@@ -154,14 +154,14 @@ def test_true_labels_are_marked_without_colour(full: ReportInput) -> None:
     assert html.count(">, right</span>") == right
 
 
-def test_a_phone_and_the_dark_are_provided_for(full: ReportInput) -> None:
+def test_page_supports_phones_and_dark_mode(full: ReportInput) -> None:
     html = render_report(full)
     assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in html
     assert "prefers-color-scheme: dark" in html
     assert "max-width: 760px" in html
 
 
-def test_wide_tables_scroll_in_boxes_of_their_own(full: ReportInput) -> None:
+def test_wide_tables_scroll_in_their_own_boxes(full: ReportInput) -> None:
     """Or the page is wider than the window."""
     html = render_report(full)
     boxes = re.findall(r"<(\w+)([^>]*)><table", html)
@@ -170,7 +170,7 @@ def test_wide_tables_scroll_in_boxes_of_their_own(full: ReportInput) -> None:
     assert len(re.findall(r'class="scroll" tabindex="0" role="region" aria-label="Models"><table', html)) == 1
 
 
-def test_figures_are_those_of_the_comparison(full: ReportInput) -> None:
+def test_metrics_are_those_of_the_comparison(full: ReportInput) -> None:
     words = "|".join(Page(render_report(full)).words)
     for entry in full.comparison.entries:
         for metric in full.comparison.metrics:
@@ -189,12 +189,12 @@ def test_missing_input_has_no_section(comparison: Comparison) -> None:
     assert bare.find_tags("img") == []
 
 
-def test_a_comparison_without_baselines(comparison: Comparison) -> None:
+def test_comparison_without_baselines_is_reported(comparison: Comparison) -> None:
     without_baselines = replace(comparison, entries=[replace(comparison["wsabie"], differences={})])
     assert Page(render_report(ReportInput("A title", without_baselines))).open == []
 
 
-def test_it_is_about_the_first_model_that_is_no_baseline(comparison: Comparison) -> None:
+def test_report_is_about_the_first_model_that_is_no_baseline(comparison: Comparison) -> None:
     assert "With WARP embedding, " in render_report(ReportInput("t", comparison))
     baselines = replace(comparison, entries=[comparison["nearest"], comparison["popularity"]])
     assert "With k nearest neighbours, " in render_report(ReportInput("t", baselines))
@@ -202,14 +202,14 @@ def test_it_is_about_the_first_model_that_is_no_baseline(comparison: Comparison)
     assert "With most frequent labels, " in render_report(ReportInput("t", only))
 
 
-def test_one_epoch_and_no_validation(comparison: Comparison) -> None:
+def test_one_epoch_without_validation_is_reported(comparison: Comparison) -> None:
     history = [replace(comparison["wsabie"].model.history_[0], validation=None, rank_histogram=[])]
     page = Page(render_report(ReportInput("A title", comparison, history=history)))
     assert "Quality on validation rows" not in page.words
     assert "Loss" in page.words
 
 
-def test_it_is_written_whole_and_small(full: ReportInput, tmp_path: Path) -> None:
+def test_report_is_small_and_written_atomically(full: ReportInput, tmp_path: Path) -> None:
     written = write_report(tmp_path / "deep" / "report.html", full)
     content = (tmp_path / "deep" / "report.html").read_bytes()
     assert len(content) == written < 400_000
@@ -217,24 +217,22 @@ def test_it_is_written_whole_and_small(full: ReportInput, tmp_path: Path) -> Non
     assert content.decode("utf-8") == render_report(full)
 
 
-def test_large_pictures_are_made_smaller_and_too_many_are_left_out(
-    full: ReportInput, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    large = EncodedImage(small_picture(700), "image/png")
+def test_large_pictures_are_scaled_and_excess_ones_dropped(full: ReportInput, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = EncodedImage(encode_small_picture(700), "image/png")
     small = shrink_report_image(large)
     assert len(small.content) < len(large.content) / 10
     with Pillow.open(io.BytesIO(small.content)) as opened:
         assert max(opened.size) == 320
         assert opened.format == "WEBP"
-    assert shrink_report_image(EncodedImage(small_picture(), "image/png")).mime == "image/png"
-    monkeypatch.setattr(html_report, "PICTURE_BYTES", 4 * len(small_picture()))
+    assert shrink_report_image(EncodedImage(encode_small_picture(), "image/png")).mime == "image/png"
+    monkeypatch.setattr(html_report, "PICTURE_BYTES", 4 * len(encode_small_picture()))
     page = Page(render_report(full))
     words = " ".join(page.words)
     assert len(page.find_tags("img")) == 5  # the first example: a card, the plain picture, its heat map; then two cards
     assert "3 more were left out to keep this file small" in words
 
 
-def test_bad_input_is_one_sentence(full: ReportInput, comparison: Comparison) -> None:
+def test_bad_input_gives_one_sentence(full: ReportInput, comparison: Comparison) -> None:
     def with_picture(image: EncodedImage) -> Any:
         return replace(full, examples=[replace(full.examples[0], picture=image, heat_maps=[])])
 

@@ -1,4 +1,4 @@
-"""A collection of pictures: split first, then described by what the training side taught."""
+"""Image data sets: split first, then extracted with the training side's codebook."""
 
 import io
 
@@ -24,38 +24,38 @@ def emoji() -> ItemList:
     return ItemList(source.path, [picture for picture, _ in zip(source, range(30), strict=False)])
 
 
-def visual_words() -> VisualWords:
+def make_visual_words() -> VisualWords:
     return VisualWords(n_words=40, size=64)
 
 
-def test_only_the_training_side_teaches_the_dictionary(emoji: ItemList) -> None:
-    taught = visual_words()
+def test_codebook_is_learned_from_training_pictures_only(emoji: ItemList) -> None:
+    taught = make_visual_words()
     rows, sides = extract_split(emoji, taught, lambda rows: SIDES)
-    assert taught.fingerprint() == visual_words().fit(ItemSubset(emoji, range(24))).fingerprint()
-    assert taught.fingerprint() != visual_words().fit(emoji).fingerprint()
+    assert taught.fingerprint() == make_visual_words().fit(ItemSubset(emoji, range(24))).fingerprint()
+    assert taught.fingerprint() != make_visual_words().fit(emoji).fingerprint()
     assert rows.ids == [picture.id for picture in emoji]
     assert sides.test.tolist() == [27, 28, 29]
 
 
-def test_the_split_sees_labels_and_groups_but_no_features(emoji: ItemList) -> None:
+def test_split_uses_labels_and_groups_without_features(emoji: ItemList) -> None:
     outlines: list[FeatureTable] = []
 
     def choose(rows: FeatureTable) -> Split:
         outlines.append(rows)
         return SIDES
 
-    rows, _ = extract_split(emoji, visual_words(), choose)
+    rows, _ = extract_split(emoji, make_visual_words(), choose)
     (outline,) = outlines
     assert outline.X.shape == (30, 0)
     assert outline.groups == rows.groups
     assert (outline.Y != rows.Y).nnz == 0
 
 
-def test_a_picture_that_cannot_be_read_is_on_no_side(emoji: ItemList) -> None:
+def test_unreadable_picture_is_on_no_side(emoji: ItemList) -> None:
     bad = Item("bad", b"no picture", emoji.items[25].labels)
     pictures = ItemList(emoji.path, [*emoji.items[:25], bad, *emoji.items[26:]])
     rejects = Rejects()
-    rows, sides = extract_split(pictures, visual_words(), lambda rows: SIDES, rejects=rejects)
+    rows, sides = extract_split(pictures, make_visual_words(), lambda rows: SIDES, rejects=rejects)
     assert len(rejects) == 1
     assert [rows.ids[i] for i in sides.valid] == [emoji.items[24].id, emoji.items[26].id]
     assert [rows.ids[i] for i in sides.test] == [picture.id for picture in emoji.items[27:]]

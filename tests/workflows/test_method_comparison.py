@@ -1,4 +1,4 @@
-"""Methods for relations against values worked out by hand, and what describes held-out things."""
+"""Methods for relations against manual values, and features of held-out entities."""
 
 import json
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_every_method_has_the_same_queries_and_candidates(figures: dict[str, Rel
         assert relation.methods[0].evaluation.means["p@1"] > 0.8
 
 
-def test_popularity_is_chance_where_all_are_found_as_often(figures: dict[str, RelationFigures]) -> None:
+def test_popularity_equals_chance_for_uniform_targets(figures: dict[str, RelationFigures]) -> None:
     """Five training tracks for each artist: two of twelve are right wherever one looks."""
     assert figures["by"].methods[2].evaluation.means["p@1"] == pytest.approx(2 / 12, abs=1e-6)
 
@@ -68,7 +68,7 @@ def test_cosines_are_those_of_tf_idf(figures: dict[str, RelationFigures]) -> Non
     )
 
 
-def test_held_out_documents_do_not_teach_words(tmp_path: Path) -> None:
+def test_held_out_documents_teach_no_words(tmp_path: Path) -> None:
     """A word that only documents of the other sides have is no feature; the sides are disjoint."""
     lines = [{"id": f"d{i}", "text": f"sea shore word{i} word{i}", "labels": [f"topic {i % 3}"]} for i in range(40)]
     (tmp_path / "docs.jsonl").write_text("\n".join(map(json.dumps, lines)))

@@ -1,4 +1,4 @@
-"""The search: sequential, deterministic, resumable; what falls behind is stopped, and the best one becomes a model."""
+"""Tuning: sequential, deterministic, resumable; lagging trials stop, the best one is saved."""
 
 import gc
 import weakref
@@ -31,7 +31,7 @@ pytest.importorskip("optuna")
 SMALL: Mapping[str, Any] = {"dim": [4, 8], "epochs": {"low": 2, "high": 6}, "similarity": "dot"}
 
 
-def rows(n: int, seed: int, name: str = "r") -> FeatureTable:
+def make_rows(n: int, seed: int, name: str = "r") -> FeatureTable:
     """Twelve labels, each with words of its own among noise."""
     rng = np.random.default_rng(seed)
     label = rng.integers(12, size=n)
@@ -42,7 +42,7 @@ def rows(n: int, seed: int, name: str = "r") -> FeatureTable:
     return FeatureTable(X.tocsr(), Y, [f"label {y}" for y in range(12)], [f"{name}{i}" for i in range(n)])
 
 
-def tuned(
+def run_tuning(
     out: Path,
     *,
     n: int = 3,
@@ -54,7 +54,7 @@ def tuned(
     recipe = TrainingRecipe("rows", out / "model", Wsabie(threads=1, seed=seed), {}, holdout_share=0.3, resume=True)
     tuning_plan = TuningPlan(build_search_space(changes), trials=n, **plan)
     return tune_model(
-        rows(120, 0), None, test, tuning_plan, recipe, WorkContext(SerialExecutor(), SILENT, Rejects(strict=True))
+        make_rows(120, 0), None, test, tuning_plan, recipe, WorkContext(SerialExecutor(), SILENT, Rejects(strict=True))
     )
 
 
@@ -63,8 +63,8 @@ def list_trials(result: TuningResult) -> list[Trial]:
     return [replace(trial, seconds=0.0) for trial in result.trials]
 
 
-def test_a_search_ends_in_a_model_with_the_figures_of_its_trial(tmp_path: Path) -> None:
-    result = tuned(tmp_path, test=rows(60, 1, "t"))
+def test_search_saves_the_best_trial_as_a_model(tmp_path: Path) -> None:
+    result = run_tuning(tmp_path, test=make_rows(60, 1, "t"))
     assert [trial.number for trial in result.trials] == [0, 1, 2]
     assert result.trials[0].parameters == {"similarity": "dot"}
     best = max((trial for trial in result.trials if trial.state == "done"), key=lambda trial: trial.figure or 0)
@@ -78,28 +78,28 @@ def test_a_search_ends_in_a_model_with_the_figures_of_its_trial(tmp_path: Path) 
     assert result.as_dict()["test"]["rows"] == 60
 
 
-def test_in_pieces_as_in_one_run(tmp_path: Path) -> None:
+def test_interrupted_search_equals_one_run(tmp_path: Path) -> None:
     """The past alone decides what comes next, so that a search may be stopped anywhere and have its limit raised."""
-    full_run = tuned(tmp_path / "a", n=10, halving=True)
+    full_run = run_tuning(tmp_path / "a", n=10, halving=True)
     for n in (1, 4, 10):
-        pieces = tuned(tmp_path / "b", n=n)
+        pieces = run_tuning(tmp_path / "b", n=n)
     assert list_trials(pieces) == list_trials(full_run)
-    assert list_trials(tuned(tmp_path / "c", n=10, seed=1)) != list_trials(full_run)
+    assert list_trials(run_tuning(tmp_path / "c", n=10, seed=1)) != list_trials(full_run)
 
 
-def test_trials_that_are_proposed_together_know_those_before_them(tmp_path: Path) -> None:
-    one_by_one = tuned(tmp_path / "a", n=13, halving=False)
-    three = tuned(tmp_path / "b", n=13, halving=False, group_size=3)
+def test_concurrent_trials_know_earlier_ones(tmp_path: Path) -> None:
+    one_by_one = run_tuning(tmp_path / "a", n=13, halving=False)
+    three = run_tuning(tmp_path / "b", n=13, halving=False, group_size=3)
     assert list_trials(three)[:8] == list_trials(one_by_one)[:8]  # drawn at random, without a look at others
     assert list_trials(three) != list_trials(one_by_one)
     assert len({str(trial.point) for trial in three.trials[10:]}) == 3
     for n in (5, 13):  # stopped amid three, it goes on with the others of them
-        pieces = tuned(tmp_path / "c", n=n, halving=False, group_size=3)
+        pieces = run_tuning(tmp_path / "c", n=n, halving=False, group_size=3)
     assert list_trials(pieces) == list_trials(three)
 
 
-def test_a_kill_loses_the_running_trial_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    full_run = tuned(tmp_path / "a", n=4)
+def test_kill_loses_only_the_running_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full_run = run_tuning(tmp_path / "a", n=4)
     fit, fits = Wsabie.fit, []
 
     @wraps(fit)  # with its signature, which says what `fit` takes
@@ -115,32 +115,32 @@ def test_a_kill_loses_the_running_trial_only(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(Wsabie, "fit", dying)
     with pytest.raises(KeyboardInterrupt):
-        tuned(tmp_path / "b", n=4)
+        run_tuning(tmp_path / "b", n=4)
     monkeypatch.undo()
     assert (tmp_path / "b" / "trials.csv").read_text().count("\n") == 1 + 2
     assert not (tmp_path / "b" / "model").exists()
-    assert list_trials(tuned(tmp_path / "b", n=4)) == list_trials(full_run)
+    assert list_trials(run_tuning(tmp_path / "b", n=4)) == list_trials(full_run)
 
 
 def test_other_data_and_settings_are_refused(tmp_path: Path) -> None:
-    tuned(tmp_path, n=1)
+    run_tuning(tmp_path, n=1)
     with pytest.raises(InputError, match="another metric"):
-        tuned(tmp_path, n=2, metric="p@1")
+        run_tuning(tmp_path, n=2, metric="p@1")
     with pytest.raises(InputError, match="another space"):
-        tuned(tmp_path, n=2, changes={**SMALL, "dim": [4, 9]})
+        run_tuning(tmp_path, n=2, changes={**SMALL, "dim": [4, 9]})
     with pytest.raises(InputError, match="another seed"):
-        tuned(tmp_path, n=2, seed=3)
+        run_tuning(tmp_path, n=2, seed=3)
 
 
-def test_the_metric_chooses_the_epoch(tmp_path: Path) -> None:
-    result = tuned(tmp_path, n=2, metric="p@1")
+def test_stated_metric_chooses_the_epoch(tmp_path: Path) -> None:
+    result = run_tuning(tmp_path, n=2, metric="p@1")
     history = load(tmp_path / "model").model.history_
     assert [list(stats.validation_metrics) for stats in history] == [["p@1", "MAP", "p@10"]] * len(history)
     assert max(stats.validation_metrics["p@1"] for stats in history) == result.best.figure
 
 
 def test_lagging_trials_are_stopped_and_never_chosen(tmp_path: Path) -> None:
-    halved, full = (tuned(tmp_path / str(halving), n=10, halving=halving) for halving in (True, False))
+    halved, full = (run_tuning(tmp_path / str(halving), n=10, halving=halving) for halving in (True, False))
     stopped = [trial for trial in halved.trials if trial.state == "stopped"]
     assert stopped
     assert all(len(trial.figures) < trial.epochs for trial in stopped)
@@ -148,17 +148,17 @@ def test_lagging_trials_are_stopped_and_never_chosen(tmp_path: Path) -> None:
     assert halved.best.state == "done"
 
 
-def test_time_ends_a_search_in_the_midst_of_a_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_limit_ends_a_search_within_a_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock jumps a minute at every look: the defaults come to their end, the next trial does not."""
     now = iter(range(0, 10**9, 60))
     monkeypatch.setattr(model_tuning.time, "monotonic", lambda: float(next(now)))
     recipe = TrainingRecipe("rows", tmp_path / "model", Wsabie(threads=1), {}, holdout_share=0.3, resume=True)
     plan = TuningPlan(build_search_space({**SMALL, "epochs": 2}), trials=None, minutes=8.0)
-    result = tune_model(rows(120, 0), None, None, plan, recipe, WorkContext(SerialExecutor(), SILENT, Rejects()))
+    result = tune_model(make_rows(120, 0), None, None, plan, recipe, WorkContext(SerialExecutor(), SILENT, Rejects()))
     assert [trial.state for trial in result.trials] == ["done"]
 
 
-def test_a_diverging_trial_is_reported_and_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_diverging_trial_is_reported_and_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fit = Wsabie.fit
 
     @wraps(fit)  # with its signature, which says what `fit` takes
@@ -168,7 +168,7 @@ def test_a_diverging_trial_is_reported_and_ignored(tmp_path: Path, monkeypatch: 
         return fit(self, *arguments, **options)
 
     monkeypatch.setattr(Wsabie, "fit", failing)
-    result = tuned(tmp_path, n=6)
+    result = run_tuning(tmp_path, n=6)
     failed = [trial for trial in result.trials if trial.state == "failed"]
     assert failed
     assert all(trial.reason == "training diverged in epoch 1" and trial.figure is None for trial in failed)
@@ -176,10 +176,10 @@ def test_a_diverging_trial_is_reported_and_ignored(tmp_path: Path, monkeypatch: 
     assert f"{len(failed)} failed" in render_tuning_page(result, "rows")
     monkeypatch.setattr(Wsabie, "fit", lambda self, *fit_arguments, **options: failing(self.set_params(dim=8)))
     with pytest.raises(InputError, match="no trial came to its end: training diverged"):
-        tuned(tmp_path / "none", n=2)
+        run_tuning(tmp_path / "none", n=2)
 
 
-def test_one_model_is_held_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_model_is_in_memory_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     models: list[Any] = []
     alive: list[int] = []
 
@@ -193,13 +193,13 @@ def test_one_model_is_held_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     kind = replace(KINDS["wsabie"], build=build)
     monkeypatch.setattr(search_spaces, "KINDS", {"wsabie": kind})
-    tuned(tmp_path, n=5)
+    run_tuning(tmp_path, n=5)
     assert len(models) == 6
     assert set(alive) == {0}
 
 
-def test_validation_rows_can_be_learnt_in_the_end(tmp_path: Path) -> None:
-    result = tuned(tmp_path, n=2, all_rows=True, test=rows(60, 1, "t"))
+def test_final_model_may_learn_validation_rows(tmp_path: Path) -> None:
+    result = run_tuning(tmp_path, n=2, all_rows=True, test=make_rows(60, 1, "t"))
     annotator = load(tmp_path / "model")
     assert annotator.facts["rows"] == 120
     assert annotator.facts["validation_rows"] == 0
@@ -209,19 +209,19 @@ def test_validation_rows_can_be_learnt_in_the_end(tmp_path: Path) -> None:
 
 def test_overlapping_or_unknown_test_rows_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="test rows are training rows too"):
-        tuned(tmp_path, n=1, test=rows(120, 0))
-    unknown = replace(rows(20, 1, "t"), label_names=[f"other {y}" for y in range(12)])
+        run_tuning(tmp_path, n=1, test=make_rows(120, 0))
+    unknown = replace(make_rows(20, 1, "t"), label_names=[f"other {y}" for y in range(12)])
     with pytest.raises(InputError, match="no test row has a label"):
-        tuned(tmp_path, n=1, test=unknown)
+        run_tuning(tmp_path, n=1, test=unknown)
     assert (tmp_path / "trials.csv").exists() is False
 
 
 @pytest.mark.parametrize("gap", [0.1, 0.0, -0.1])
-def test_the_verdict_says_it_honestly(tmp_path: Path, gap: float) -> None:
+def test_verdict_follows_the_test_difference(tmp_path: Path, gap: float) -> None:
     from wsabie.evaluation.bootstrap import Interval, PairedDifference
     from wsabie.workflows.tune.model_tuning import TestFigures
 
-    result = tuned(tmp_path, n=2)
+    result = run_tuning(tmp_path, n=2)
     figures = {"MAP": Interval(0.5, 0.4, 0.6)}
     difference = {"MAP": PairedDifference(gap, gap - 0.05, gap + 0.05, 0.5)}
     tested = replace(result, best=result.trials[1], test_figures=TestFigures(10, figures, figures, difference))
@@ -231,8 +231,8 @@ def test_the_verdict_says_it_honestly(tmp_path: Path, gap: float) -> None:
     assert "the defaults were the best of 2 trials" in replace(tested, best=result.trials[0]).verdict()
 
 
-def test_the_page_shows_every_trial(tmp_path: Path) -> None:
-    result = tuned(tmp_path, n=4)
+def test_page_shows_every_trial(tmp_path: Path) -> None:
+    result = run_tuning(tmp_path, n=4)
     html = render_tuning_page(result, "a <b>")
     assert html.count("<polyline") >= 4
     assert "a &lt;b&gt;" in html

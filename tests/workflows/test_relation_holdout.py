@@ -1,4 +1,4 @@
-"""Held-out parts of a declaration: songs of albums by artists, notes, lists of artists and genres."""
+"""Held-out parts of a declaration: songs of albums by artists, notes, artists and genres."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -131,14 +131,18 @@ def dealt(world: World, request: pytest.FixtureRequest) -> RelationHoldout:
     return world.dealt(seed=request.param)
 
 
-def ends(relation: Relation) -> Iterator[EntityKind]:
+def list_pairs(relation: Relation) -> Iterator[EntityKind]:
     return (end for end in (relation.query, relation.target) if isinstance(end, EntityKind))
 
 
 def sides_of(dealt: RelationHoldout, kind: str) -> tuple[set[str], set[str]]:
     """The things of training, and those that were set aside."""
     training_ids = {
-        thing for relation in dealt.training for end in ends(relation) if end.name == kind for thing in end.ids or ()
+        thing
+        for relation in dealt.training
+        for end in list_pairs(relation)
+        if end.name == kind
+        for thing in end.ids or ()
     }
     return training_ids, {
         thing for relation in dealt.holdout_kinds if relation.name == kind for thing in relation.ids or ()
@@ -157,7 +161,7 @@ def list_known_names(dealt: RelationHoldout, kind: str) -> set[str]:
     }
 
 
-def test_things_are_on_one_side_and_groups_are_whole(dealt: RelationHoldout) -> None:
+def test_entities_are_on_one_side_and_groups_stay_together(dealt: RelationHoldout) -> None:
     for kind, things in (("song", SONGS), ("note", NOTES)):
         training_ids, holdout_ids = sides_of(dealt, kind)
         assert not training_ids & holdout_ids
@@ -167,7 +171,7 @@ def test_things_are_on_one_side_and_groups_are_whole(dealt: RelationHoldout) -> 
     assert not {ALBUM[song] for song in songs} & {ALBUM[song] for song in holdout_ids}
 
 
-def test_a_thing_that_was_set_aside_takes_all_its_pairs_along(dealt: RelationHoldout) -> None:
+def test_held_out_entity_takes_all_its_pairs(dealt: RelationHoldout) -> None:
     """Whichever end it is, and those with a name that training does not know judge nothing."""
     songs, holdout_ids = sides_of(dealt, "song")
     artists = list_known_names(dealt, "artist")
@@ -180,7 +184,7 @@ def test_a_thing_that_was_set_aside_takes_all_its_pairs_along(dealt: RelationHol
     assert 0 < len(holdout_pairs) < len(holdout_ids), "some of them have an artist of their own"
 
 
-def test_things_ask_and_are_found_among_their_like(dealt: RelationHoldout) -> None:
+def test_held_out_entities_query_candidates_of_their_side(dealt: RelationHoldout) -> None:
     _, songs = sides_of(dealt, "song")
     _, notes = sides_of(dealt, "note")
     asking = {name: find_relation(dealt.holdout, name) for name in ("artists", "songs", "about")}
@@ -189,7 +193,7 @@ def test_things_ask_and_are_found_among_their_like(dealt: RelationHoldout) -> No
     assert (set(asking["about"].query.ids), set(asking["about"].target.ids)) == (notes, songs)
 
 
-def test_pairs_of_two_kinds_with_data_have_both_on_one_side(dealt: RelationHoldout) -> None:
+def test_pairs_of_two_featured_kinds_have_both_ends_on_one_side(dealt: RelationHoldout) -> None:
     (songs, other_songs), (notes, other_notes) = sides_of(dealt, "song"), sides_of(dealt, "note")
     training_pairs, holdout_pairs = (
         set(find_relation(relations, "about").pairs) for relations in (dealt.training, dealt.holdout)
@@ -200,7 +204,7 @@ def test_pairs_of_two_kinds_with_data_have_both_on_one_side(dealt: RelationHoldo
     assert len(training_pairs) + len(holdout_pairs) < len(set(ABOUT))
 
 
-def test_within_a_kind_what_was_set_aside_looks_for_what_was_not(dealt: RelationHoldout) -> None:
+def test_held_out_entities_of_one_kind_query_training_entities(dealt: RelationHoldout) -> None:
     """Whichever of the two a list says first."""
     songs, holdout_ids = sides_of(dealt, "song")
     training_relation, held_out_relation = find_relation(dealt.training, "like"), find_relation(dealt.holdout, "like")
@@ -214,7 +218,7 @@ def test_within_a_kind_what_was_set_aside_looks_for_what_was_not(dealt: Relation
     assert turned - first
 
 
-def test_a_pair_without_data_is_on_one_side_also_of_the_inverse(dealt: RelationHoldout) -> None:
+def test_pair_without_data_is_on_one_side_with_its_inverse(dealt: RelationHoldout) -> None:
     """The inverse relation must not reveal a held-out pair."""
     training_pairs, holdout_pairs = (
         {name: {frozenset(pair) for pair in find_relation(relations, name).pairs} for name in FREE}
@@ -229,7 +233,7 @@ def test_a_pair_without_data_is_on_one_side_also_of_the_inverse(dealt: RelationH
         assert holdout_pairs[name] <= unordered - training_pairs[name]
 
 
-def test_pairs_with_what_training_does_not_know_judge_nothing(dealt: RelationHoldout) -> None:
+def test_pairs_with_untrained_entities_are_not_evaluated(dealt: RelationHoldout) -> None:
     artists, holdout_pairs = list_known_names(dealt, "artist"), find_relation(dealt.holdout, "near").pairs
     unknown = {b for _, b in NEAR} - artists
     assert unknown, "the only pair of some was held out"
@@ -239,7 +243,7 @@ def test_pairs_with_what_training_does_not_know_judge_nothing(dealt: RelationHol
 
 
 @pytest.mark.parametrize(("name", "of"), [("voices", ARTIST), ("moods", MOOD)])
-def test_things_that_share_a_name_belong_together(dealt: RelationHoldout, name: str, of: dict[str, str]) -> None:
+def test_entities_that_share_a_name_stay_together(dealt: RelationHoldout, name: str, of: dict[str, str]) -> None:
     training_relation, held_out_relation = find_relation(dealt.training, name), find_relation(dealt.holdout, name)
     for relation in (training_relation, held_out_relation):
         same_name = [[of[a] == of[b] for b in relation.target.ids] for a in relation.query.ids]
@@ -248,7 +252,7 @@ def test_things_that_share_a_name_belong_together(dealt: RelationHoldout, name: 
     assert (set(held_out_relation.query.ids), set(held_out_relation.target.ids)) == (holdout_ids, songs)
 
 
-def test_an_epoch_visits_few_of_many_that_share_a_name(dealt: RelationHoldout) -> None:
+def test_epoch_samples_pairs_of_frequent_names(dealt: RelationHoldout) -> None:
     """An artist has fewer songs than an epoch visits, a mood twice as many."""
     per_thing = {name: find_relation(dealt.training, name).n_pairs / 60 for name in ("voices", "moods")}
     assert per_thing["voices"] < MOST_ALIKE < per_thing["moods"]
@@ -256,7 +260,7 @@ def test_an_epoch_visits_few_of_many_that_share_a_name(dealt: RelationHoldout) -
     assert find_relation(dealt.training, "moods").weight == pytest.approx(2 * MOST_ALIKE / per_thing["moods"])
 
 
-def test_without_a_share_everything_is_learnt(world: World) -> None:
+def test_zero_share_holds_out_nothing(world: World) -> None:
     dealt = world.dealt(share=0)
     assert (dealt.holdout, dealt.holdout_kinds) == ([], [])
     assert sides_of(dealt, "song")[0] == set(SONGS)
@@ -264,7 +268,7 @@ def test_without_a_share_everything_is_learnt(world: World) -> None:
         assert find_relation(dealt.training, name).pairs == pairs
 
 
-def test_sides_that_are_settled_are_kept(world: World) -> None:
+def test_given_sides_are_kept(world: World) -> None:
     numbers = np.arange(80)
     even, odd = numbers[::2], numbers[1::2]
     sides = {"song": Split(even, odd, odd[:0]), "note": Split(even[:20], odd[:20], odd[:0])}
@@ -272,7 +276,7 @@ def test_sides_that_are_settled_are_kept(world: World) -> None:
     assert (songs, holdout_ids) == (set(SONGS[::2]), set(SONGS[1::2]))
 
 
-def test_groups_that_a_table_beside_the_files_names_are_whole(tmp_path: Path) -> None:
+def test_groups_of_the_metadata_table_stay_together(tmp_path: Path) -> None:
     (tmp_path / "covers").mkdir()
     names = [f"{i:02}.png" for i in range(24)]
     for name in names:
@@ -290,7 +294,7 @@ def test_groups_that_a_table_beside_the_files_names_are_whole(tmp_path: Path) ->
         assert not {int(name[:2]) // 3 for name in training_ids} & {int(name[:2]) // 3 for name in holdout_ids}
 
 
-def test_a_pair_in_another_spelling_is_the_same_pair(tmp_path: Path) -> None:
+def test_pair_in_another_spelling_is_the_same_pair(tmp_path: Path) -> None:
     """A space knows names in one spelling: what is held out must not be learnt in another."""
     numbers = [(i, j) for i in range(8) for j in range(8)]
     write_pairs(tmp_path / "genres.tsv", [(f"Beyonc\u00e9  {i}", f"genre {j}") for i, j in numbers])
@@ -301,7 +305,7 @@ def test_a_pair_in_another_spelling_is_the_same_pair(tmp_path: Path) -> None:
         assert genres == {(artist, genre) for genre, artist in players}
 
 
-def test_pairs_of_things_without_data_are_listed(tmp_path: Path) -> None:
+def test_invalid_pairs_without_data_are_listed(tmp_path: Path) -> None:
     text = '[kinds.song]\ndata = "songs.jsonl"\n[kinds.note]\ndata = "notes.jsonl"\n'
     text += '[relations.about]\nquery = "note"\ntarget = "song"\npairs = "about.tsv"\n'
     for name, ids in (("songs", ["s1", "cafe\u0301"]), ("notes", ["n1"])):

@@ -1,4 +1,4 @@
-"""Spaces: what is fixed, what is tried, and what cannot be."""
+"""Search spaces: fixed parameters, tried values, and refused changes."""
 
 import re
 from typing import Any
@@ -13,7 +13,7 @@ from wsabie.workflows.tune.search_spaces import KINDS, ChoiceParameter, RangePar
 SHAPE = TrainingShape(1000, 4000, 50)
 
 
-def alike(a: Any, b: Any) -> bool:
+def are_equal(a: Any, b: Any) -> bool:
     return bool(a == (b if b is None or isinstance(b, str) else pytest.approx(b, rel=1e-3)))
 
 
@@ -24,7 +24,7 @@ def test_every_parameter_of_a_space_is_one_of_the_estimator() -> None:
         assert not set(kind.space) & kind.untuned
 
 
-def test_the_defaults_have_a_place_in_the_space() -> None:
+def test_defaults_have_a_point_in_the_space() -> None:
     search_space = build_search_space()
     start = search_space.locate_defaults(SHAPE)
     assert start is not None
@@ -34,13 +34,13 @@ def test_the_defaults_have_a_place_in_the_space() -> None:
     parameters = search_space.resolve_point(start, SHAPE)
     assert parameters["learning_rate"] == pytest.approx(default_ridge_rate(SHAPE), rel=1e-3)
     defaults, resolved = search_space.resolve({}, SHAPE), search_space.resolve(parameters, SHAPE)
-    assert {name: value for name, value in resolved.items() if not alike(value, defaults[name])} == {}
+    assert {name: value for name, value in resolved.items() if not are_equal(value, defaults[name])} == {}
 
 
 @pytest.mark.parametrize("shape", [SHAPE, TrainingShape(10_000, 10_000, 500), TrainingShape(200_000, 400_000, 1000)])
 @pytest.mark.parametrize("parameters", [{}, {"pair_weighting": "pairs"}, {"loss": "auc"}])
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "one-vs-rest"])
-def test_auto_is_what_the_model_makes_of_it(name: str, parameters: dict[str, Any], shape: TrainingShape) -> None:
+def test_auto_is_resolved_as_by_the_model(name: str, parameters: dict[str, Any], shape: TrainingShape) -> None:
     """Or multiples would be of other numbers than those that the first trial is trained with."""
     model = build_estimator(name, parameters)
     auto = KINDS[name].auto(shape, {**KINDS[name].defaults(), **parameters})
@@ -53,7 +53,7 @@ def test_auto_is_what_the_model_makes_of_it(name: str, parameters: dict[str, Any
             assert auto[parameter] == pytest.approx(getattr(owner._resolve_settings(shape), last)), parameter
 
 
-def test_defaults_outside_have_none() -> None:
+def test_defaults_outside_the_space_have_no_point() -> None:
     assert build_search_space({"dim": [10, 20]}).locate_defaults(SHAPE) is None
     assert build_search_space({"max_norm": {"low": 2, "high": 3}}).locate_defaults(SHAPE) is None
 
@@ -70,7 +70,7 @@ def test_multiples_follow_the_other_parameters() -> None:
         assert isinstance(parameters["epochs"], int)
 
 
-def test_changes_fix_choose_and_stretch() -> None:
+def test_changes_fix_select_and_extend_parameters() -> None:
     search_space = build_search_space(
         {"loss": "auc", "dim": [20, 40], "learning_rate": {"low": 0.01, "high": 0.1}, "patience": [3, "none"]}
     )
@@ -105,6 +105,6 @@ def test_changes_fix_choose_and_stretch() -> None:
         ({"max_norm": -1}, "max_norm is -1"),
     ],
 )
-def test_bad_changes_are_refused(changes: dict[str, Any], message: str) -> None:
+def test_invalid_changes_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         build_search_space(changes)

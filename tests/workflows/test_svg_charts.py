@@ -1,4 +1,4 @@
-"""Charts: what is drawn stands where the numbers say, gaps stay gaps, and words stay words."""
+"""SVG charts: positions follow the numbers, gaps stay gaps, and texts stay texts."""
 
 import itertools
 import xml.etree.ElementTree as ET
@@ -32,26 +32,26 @@ def parse_chart(chart: Chart) -> Any:
     return ET.fromstring(render_page("charts.svg", chart=chart))  # noqa: S314
 
 
-def points(node: Any) -> list[tuple[float, float]]:
+def read_points(node: Any) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in (pair.split(",") for pair in node.get("points").split())]
 
 
-def test_a_line_runs_from_corner_to_corner() -> None:
+def test_line_runs_from_corner_to_corner() -> None:
     chart = parse_chart(LineChart("t", [ChartSeries("a", [1, 5], [0.0, 1.0])], ChartAxis("x"), ChartAxis("y", low=0.0)))
     (line,) = chart.iter("polyline")
-    assert points(line) == [(LEFT_MARGIN, HEIGHT - BOTTOM_MARGIN), (WIDTH - RIGHT_MARGIN, TOP_MARGIN)]
+    assert read_points(line) == [(LEFT_MARGIN, HEIGHT - BOTTOM_MARGIN), (WIDTH - RIGHT_MARGIN, TOP_MARGIN)]
     assert chart.find("title").text == "t"
     assert chart.get("role") == "img"
 
 
-def test_a_gap_breaks_the_line_and_a_lonely_point_is_still_marked() -> None:
+def test_gap_breaks_the_line_and_single_points_are_marked() -> None:
     y = [0.1, 0.2, NAN, 0.4, NAN, 0.6, 0.7]
     chart = parse_chart(LineChart("t", [ChartSeries("a", range(7), y)], ChartAxis("x"), ChartAxis("y")))
-    assert [len(points(line)) for line in chart.iter("polyline")] == [2, 2]
+    assert [len(read_points(line)) for line in chart.iter("polyline")] == [2, 2]
     assert len(list(chart.iter("circle"))) == 5
 
 
-def test_bands_lie_around_their_line_and_limits_have_no_markers() -> None:
+def test_bands_surround_their_line_and_limits_have_no_markers() -> None:
     series = [
         ChartSeries("a", [0, 1], [0.5, 0.5], [0.4, 0.4], [0.6, 0.6]),
         ChartSeries("top", [0, 1], [1.0, 1.0], style=-1),
@@ -59,12 +59,12 @@ def test_bands_lie_around_their_line_and_limits_have_no_markers() -> None:
     chart = parse_chart(LineChart("t", series, ChartAxis("x"), ChartAxis("y", low=0.0)))
     (band,) = [node for node in chart.iter("polygon") if "band" in node.get("class")]
     line = next(node for node in chart.iter("polyline") if node.get("class") == "line s0")
-    heights = sorted({y for _, y in points(band)})
-    assert heights[0] < points(line)[0][1] < heights[1]
+    heights = sorted({y for _, y in read_points(band)})
+    assert heights[0] < read_points(line)[0][1] < heights[1]
     assert len(list(chart.iter("circle"))) == 2
 
 
-def test_many_points_do_not_crowd_their_markers() -> None:
+def test_many_points_have_spaced_markers() -> None:
     chart = parse_chart(LineChart("t", [ChartSeries("a", range(500), [1.0] * 500)], ChartAxis("x"), ChartAxis("y")))
     assert 10 <= len(list(chart.iter("circle"))) <= 32
 
@@ -83,7 +83,7 @@ def test_bars_are_as_high_as_their_values() -> None:
     assert all(x + width <= following for (x, width), (following, _) in itertools.pairwise(places))
 
 
-def test_intervals_that_hold_zero_look_unsure() -> None:
+def test_intervals_that_hold_zero_look_uncertain() -> None:
     spans = [
         IntervalSpan("p@1", 0.1, 0.05, 0.15),
         IntervalSpan("MAP", -0.01, -0.03, 0.02),
@@ -104,6 +104,6 @@ def test_names_from_data_stay_text() -> None:
     assert {node.tag for node in chart.iter()} == {"svg", "title", "desc", "line", "text", "rect"}
 
 
-def test_a_chart_of_nothing_is_still_a_chart() -> None:
+def test_empty_chart_is_drawn() -> None:
     assert parse_chart(LineChart("t", [ChartSeries("a", [1], [NAN])], ChartAxis("x"), ChartAxis("y"))) is not None
     assert parse_chart(BarChart("t", [BarGroup("a", [0.0])], ["x"], "x", ChartAxis("y"))) is not None

@@ -1,4 +1,4 @@
-"""Proposals and early stops: in the space, the same for the same past, better than chance, friendly without Optuna."""
+"""Proposals and pruning: within the space, deterministic, and better than chance."""
 
 import sys
 from typing import Any
@@ -23,7 +23,7 @@ SPACE: SearchSpace = {
 }
 
 
-def quality(place: Any) -> float:
+def compute_quality(place: Any) -> float:
     """Best at rate .1, dim 40 and None."""
     return -abs(np.log10(place["rate"]) + 1) + place["dim"] / 100 + 0.2 * (place["weights"] is None)
 
@@ -50,7 +50,7 @@ def run_search(n: int, seed: int = 0) -> list[Any]:
     trials: list[Any] = []
     for number in range(1, n + 1):
         place = propose(trials, seed, number)
-        trials.append(make_stored_trial(place, quality(place)))
+        trials.append(make_stored_trial(place, compute_quality(place)))
     return trials
 
 
@@ -61,7 +61,7 @@ def draw_at_random(n: int) -> list[Any]:
     for _ in range(n):
         weights = SPACE["weights"].values[rng.integers(3)]  # type: ignore[union-attr]
         place = {"rate": float(10 ** rng.uniform(-2, 0)), "dim": int(rng.choice([10, 20, 40])), "weights": weights}
-        trials.append(make_stored_trial(place, quality(place)))
+        trials.append(make_stored_trial(place, compute_quality(place)))
     return trials
 
 
@@ -69,12 +69,12 @@ def test_proposals_lie_in_the_space_and_beat_chance() -> None:
     past = draw_at_random(40)
     proposed = [propose(past, 0, number) for number in range(40, 56)]
     assert all(SPACE[name].is_valid(value) for place in proposed for name, value in place.items())
-    assert np.mean([quality(place) for place in proposed]) > np.mean([trial.value for trial in past]) + 0.2
+    assert np.mean([compute_quality(place) for place in proposed]) > np.mean([trial.value for trial in past]) + 0.2
     first = [propose(past[: N_RANDOM_TRIALS - 1], 0, number) for number in range(40, 56)]
     assert abs(np.mean([np.log10(place["rate"]) for place in first]) + 1) < 0.4
 
 
-def test_the_same_past_gives_the_same_place() -> None:
+def test_equal_history_gives_equal_proposals() -> None:
     first, two = run_search(12), run_search(12)
     assert [trial.params for trial in first] == [trial.params for trial in two]
     assert [trial.params for trial in run_search(3, seed=1)] != [trial.params for trial in first[:3]]
@@ -86,7 +86,7 @@ def test_the_same_past_gives_the_same_place() -> None:
     assert propose(stopped, 0, 13) != propose(first, 0, 13)
 
 
-def test_trials_that_failed_or_were_stopped_are_taken(capfd: pytest.CaptureFixture[str]) -> None:
+def test_failed_and_stopped_trials_are_accepted(capfd: pytest.CaptureFixture[str]) -> None:
     optuna = pytest.importorskip("optuna")
     verbosity = optuna.logging.get_verbosity()
     trials = [*run_search(10), make_stored_trial({"rate": 0.5, "dim": 10, "weights": "a"}, None, state="FAIL")]
@@ -97,14 +97,14 @@ def test_trials_that_failed_or_were_stopped_are_taken(capfd: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("place", [{}, {"rate": -1.0}, {"dim": 11}, {"dim": "20"}, {"weights": "[[]]"}])
-def test_a_trial_outside_of_the_space_is_refused(place: dict[str, Any]) -> None:
+def test_trial_outside_of_the_space_is_refused(place: dict[str, Any]) -> None:
     trial = make_stored_trial({"rate": 0.5, "dim": 20, "weights": "a"}, 0.5)
     trial.params = trial.params | place if place else {"rate": 0.5}
     with pytest.raises(InputError, match=r"outside of the search \(.*; name another folder"):
         propose([trial], 0, 12)
 
 
-def test_rungs_compare_shares_of_the_epochs() -> None:
+def test_pruning_compares_trials_at_quarter_and_half() -> None:
     """The better half goes on, after a quarter and after a half, whatever the number of epochs."""
 
     def run(figure: float, epochs: int, rivals: list[Any], state: str = "done") -> tuple[Any, list[int]]:
@@ -127,7 +127,7 @@ def test_rungs_compare_shares_of_the_epochs() -> None:
     assert not any(free.is_behind([0.0] * n, 40) for n in range(1, 41))
 
 
-def test_without_optuna_one_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_optuna_error_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(InputError, match=r"tuning needs Optuna.*pip install 'wsabie\[tune\]'"):
         RunningTrial(SPACE, [], 0, 0)

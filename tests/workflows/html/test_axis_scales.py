@@ -12,7 +12,7 @@ ends = st.floats(-1e6, 1e6, allow_nan=False).map(lambda v: round(v, 4))
 
 
 @given(ends, st.floats(1e-3, 1e6), st.integers(2, 10), st.booleans())
-def test_round_numbers_are_even_few_and_where_they_belong(low: float, width: float, about: int, outwards: bool) -> None:
+def test_round_numbers_are_even_few_and_within_bounds(low: float, width: float, about: int, outwards: bool) -> None:
     high = low + width
     marks = list_round_numbers(low, high, about, outwards=outwards)
     assert marks == sorted(set(marks))
@@ -29,7 +29,7 @@ def test_round_numbers_are_even_few_and_where_they_belong(low: float, width: flo
         assert len(marks) <= about + 1
 
 
-def test_scales_map_ends_to_ends_and_survive_one_value() -> None:
+def test_scales_map_ends_to_ends_and_accept_one_value() -> None:
     scale = build_scale(ChartAxis("x", low=0.0), [1.0, 4.0, float("nan")], 100, 20)
     assert (scale(0), scale(4), scale(2)) == (100, 20, 60)
     assert build_scale(ChartAxis("x"), [3.0], 0, 10)(3.0) == 0
@@ -37,7 +37,7 @@ def test_scales_map_ends_to_ends_and_survive_one_value() -> None:
     assert build_scale(ChartAxis("y", low=0.0), [0.43], 0, 10, ends_round=True).high == pytest.approx(0.5)
 
 
-def test_short_numbers() -> None:
+def test_ticks_are_formatted_shortly() -> None:
     assert [format_tick(v) for v in (0, 0.25, 999, 1000, 25_000, 3e6, -0.1)] == [
         "0",
         "0.25",
@@ -49,6 +49,6 @@ def test_short_numbers() -> None:
     ]
 
 
-def test_runs_break_at_gaps() -> None:
+def test_lines_break_at_gaps() -> None:
     assert split_at_gaps([None, (1, 2), None, None, (3, 4)]) == [[(1, 2)], [(3, 4)]]
     assert split_at_gaps([]) == []

@@ -1,4 +1,4 @@
-"""Nothing that comes from data becomes markup."""
+"""HTML pages: text from data never becomes markup."""
 
 from html.parser import HTMLParser
 from typing import Any
@@ -37,13 +37,13 @@ class Reader(HTMLParser):
         self.words += data
 
 
-def rendered(template: str, **values: Any) -> Reader:
+def render_template(template: str, **values: Any) -> Reader:
     return Reader(replace_forbidden(load_environment().from_string(template).render(values)))
 
 
 @given(st.text())
 def test_any_text_is_read_back_as_text(value: str) -> None:
-    page = rendered('<p title="{{ value }}">{{ value }}</p>', value=value)
+    page = render_template('<p title="{{ value }}">{{ value }}</p>', value=value)
     assert [tag for tag, _ in page.tags] == ["p"]
     allowed = "".join(c for c in value if c.isprintable() or c in "\n\t ")
     readable = "".join(c for c in page.words if c.isprintable() or c in "\n\t ").replace("\ufffd", "")
@@ -52,7 +52,7 @@ def test_any_text_is_read_back_as_text(value: str) -> None:
 
 
 @given(st.text())
-def test_any_text_is_text_of_a_chart(value: str) -> None:
+def test_any_text_stays_text_in_a_chart(value: str) -> None:
     chart = BarChart(value, [BarGroup(value, [1.0])], [value], value, ChartAxis(value), value)
     page = Reader(render_page("charts.svg", chart=chart))
     assert {tag for tag, _ in page.tags} == {"svg", "title", "text", "line", "rect", *(["desc"] if value else [])}
@@ -60,16 +60,18 @@ def test_any_text_is_text_of_a_chart(value: str) -> None:
 
 
 def test_hostile_text_stays_inside_its_attribute_and_element() -> None:
-    page = rendered('{% from "macros.html" import label %}<p title="{{ text }}">{{ label(text) }}</p>', text=HOSTILE)
+    page = render_template(
+        '{% from "macros.html" import label %}<p title="{{ text }}">{{ label(text) }}</p>', text=HOSTILE
+    )
     assert page.tags == [("p", {"title": HOSTILE}), ("bdi", {"dir": "auto"})]
     assert page.words == HOSTILE
 
 
-def test_hostile_names_of_a_chart_stay_text() -> None:
+def test_hostile_chart_names_stay_text() -> None:
     chart = LineChart(
         HOSTILE, [ChartSeries(HOSTILE, [0], [1], style=i) for i in (0, -1)], ChartAxis("x"), ChartAxis("y")
     )
-    page = rendered(
+    page = render_template(
         '{% from "macros.html" import chart, number_row, number_table %}'
         "{% call chart(figure, text, text, figure.series) %}"
         "{% call number_table([text]) %}{{ number_row(text, [text]) }}{% endcall %}{% endcall %}",
@@ -80,13 +82,13 @@ def test_hostile_names_of_a_chart_stay_text() -> None:
     assert page.words.count(HOSTILE) == 8  # the seven, and the title of the drawing
 
 
-def test_characters_that_html_forbids_are_replaced() -> None:
+def test_forbidden_characters_are_replaced() -> None:
     assert replace_forbidden("a\x00b\x1bc\ud800\ufffe") == "a\ufffdb\ufffdc\ufffd\ufffd"
     assert replace_forbidden("line\nnext\ttab") == "line\nnext\ttab"
     replace_forbidden("\ud800").encode("utf-8")
 
 
-def test_an_image_that_could_hold_a_script_is_refused() -> None:
+def test_images_that_may_hold_scripts_are_refused() -> None:
     with pytest.raises(InputError, match="type 'image/svg"):
         encode_image(EncodedImage(b"<svg/>", "image/svg+xml"))
     assert encode_image(EncodedImage(b"a", "image/png")) == "data:image/png;base64,YQ=="

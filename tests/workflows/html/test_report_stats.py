@@ -9,13 +9,13 @@ from wsabie.workflows.compare.comparison import Comparison
 from wsabie.workflows.report.report_charts import ModelVerdict, format_gain
 
 
-def test_a_gain_over_zero_is_stated_in_labels(comparison: Comparison) -> None:
-    assert format_gain(against(comparison, 0.0, 0.2), 1) == "+0.2 of 1"
-    assert format_gain(against(comparison, 0.5, 0.2), 1) == "+40%"
-    assert format_gain(against(comparison, 0.5, -0.2), 1) == "−40%"
+def test_gain_over_zero_is_stated_in_labels(comparison: Comparison) -> None:
+    assert format_gain(set_baseline(comparison, 0.0, 0.2), 1) == "+0.2 of 1"
+    assert format_gain(set_baseline(comparison, 0.5, 0.2), 1) == "+40%"
+    assert format_gain(set_baseline(comparison, 0.5, -0.2), 1) == "−40%"
 
 
-def against(comparison: Comparison, base: float, difference: float) -> ModelVerdict:
+def set_baseline(comparison: Comparison, base: float, difference: float) -> ModelVerdict:
     """A difference to nearest neighbours of a given p@1."""
     nearest = comparison["nearest"]
     per_row = {"p@1": np.full_like(nearest.evaluation.per_row["p@1"], base)}

@@ -9,7 +9,7 @@ from wsabie.evaluation.score_evaluation import FrequencyBin
 from wsabie.workflows.report.report_charts import name_weak_bands
 
 
-def bands(*recalls: float) -> list[FrequencyBin]:
+def make_bands(*recalls: float) -> list[FrequencyBin]:
     return [FrequencyBin(2**i, 2 ** (i + 1) - 1, 5, 5, recall, 0.0) for i, recall in enumerate(recalls)]
 
 
@@ -25,8 +25,8 @@ def bands(*recalls: float) -> list[FrequencyBin]:
         ),
     ],
 )
-def test_labels_for_which_the_baseline_finds_more_are_named(ours: Any, theirs: Any, sentence: str) -> None:
+def test_labels_won_by_the_baseline_are_named(ours: Any, theirs: Any, sentence: str) -> None:
     task: Any = SimpleNamespace(modality="pictures")
     entries: Any = [SimpleNamespace(title="WARP"), SimpleNamespace(title="k-NN")]
-    assert name_weak_bands(task, entries, [bands(*ours), bands(*theirs)]) == sentence
-    assert name_weak_bands(task, entries[:1], [bands(*ours)]) == ""
+    assert name_weak_bands(task, entries, [make_bands(*ours), make_bands(*theirs)]) == sentence
+    assert name_weak_bands(task, entries[:1], [make_bands(*ours)]) == ""

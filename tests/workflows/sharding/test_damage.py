@@ -1,4 +1,4 @@
-"""Damaged shards are refused, whatever byte is wrong."""
+"""Damaged shards are refused, whichever byte is wrong."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ from wsabie.io.shards.sharded_table import open_shards
 from wsabie.storage.column_files import ColumnTable, ListColumn, map_columns, write_columns
 
 
-def test_damage_is_detected(shards: Path) -> None:
+def test_damaged_or_missing_files_are_detected(shards: Path) -> None:
     open_shards(shards).shards.verify()
     for name in (format_shard_name(2, 6), "statistics.safetensors", "names.json"):
         original = (shards / name).read_bytes()
@@ -38,7 +38,7 @@ def test_damage_is_detected(shards: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "missing"])
 @pytest.mark.parametrize("name", [format_shard_name(2, 6), "statistics.safetensors", "names.json"])
-def test_damage_is_found_by_the_command_that_wrote_it(shards: Path, name: str, damage: str) -> None:
+def test_writing_again_detects_damage(shards: Path, name: str, damage: str) -> None:
     original = (shards / name).read_bytes()
     in_shards(toy_rows(), shards, rows=100)
     (shards / name).write_bytes(original[:-1] if damage == "cut" else original[:-3] + b"\0\1\2")
@@ -72,7 +72,7 @@ def test_statistics_of_other_columns_are_refused(tmp_path: Path, dense: bool, na
 
 
 @given(st.data())
-def test_no_byte_of_a_shard_takes_a_kernel_out_of_its_arrays(tmp_path_factory: Any, data: Any) -> None:
+def test_changed_bytes_keep_kernels_within_their_arrays(tmp_path_factory: Any, data: Any) -> None:
     """A changed file of the right size is refused in one sentence, or its numbers are still in range."""
     folder = tmp_path_factory.mktemp("any") / "shards"
     in_shards(toy_rows(40), folder)
@@ -93,7 +93,7 @@ def test_no_byte_of_a_shard_takes_a_kernel_out_of_its_arrays(tmp_path_factory: A
         assert not Y.nnz or 0 <= Y.indices.min() <= Y.indices.max() < 12
 
 
-def test_rows_are_written_with_their_features_in_order(tmp_path: Path) -> None:
+def test_features_of_a_row_are_written_in_order(tmp_path: Path) -> None:
     rows = toy_rows(50)
     reverse_indices = sp.csr_matrix((rows.X.data[::-1], rows.X.indices[::-1], rows.X.indptr[-1] - rows.X.indptr[::-1]))
     rows = replace(rows, X=sp.csr_matrix(reverse_indices, shape=rows.X.shape))
@@ -101,7 +101,7 @@ def test_rows_are_written_with_their_features_in_order(tmp_path: Path) -> None:
     assert same(in_shards(rows, tmp_path / "out").load(), rows)
 
 
-def test_rows_whose_features_do_not_ascend_are_refused(shards: Path) -> None:
+def test_unsorted_features_are_refused(shards: Path) -> None:
     """The owner of a range of features finds its own in a row by bisection."""
     reverse_indices(shards / format_shard_name(0, 6))
     with pytest.raises(InputError, match="damaged"):
@@ -127,7 +127,7 @@ def test_labels_are_checked_without_features(shards: Path) -> None:
 
 
 @pytest.mark.parametrize("feature", [30, 31, 65535])
-def test_a_feature_out_of_range_is_refused_where_it_is(shards: Path, feature: int) -> None:
+def test_feature_out_of_range_is_refused_with_its_place(shards: Path, feature: int) -> None:
     file = shards / format_shard_name(4, 6)
     x = map_columns(file)[0].lists["x"]
     at = int(x.starts[8]) - 1  # the last one of row 7
@@ -158,7 +158,7 @@ def test_checked_shards_are_not_checked_again_in_a_copy(shards: Path, monkeypatc
     assert len(checks) == 6
 
 
-def test_shards_without_their_rows_are_known_as_such(shards: Path) -> None:
+def test_shards_with_missing_row_files_are_reported(shards: Path) -> None:
     for file in shards.glob("rows-*"):
         file.unlink()
     for opened in (open_shards, open_source):
@@ -166,13 +166,13 @@ def test_shards_without_their_rows_are_known_as_such(shards: Path) -> None:
             opened(shards)
 
 
-def test_a_missing_manifest_is_reported(shards: Path) -> None:
+def test_missing_manifest_is_reported(shards: Path) -> None:
     (shards / "manifest.json").unlink()
     with pytest.raises(InputError, match=r"manifest.json is missing; restore it from a copy, or delete the folder"):
         open_shards(shards)
 
 
-def test_a_manifest_that_was_changed_is_refused(shards: Path) -> None:
+def test_changed_manifest_is_refused(shards: Path) -> None:
     manifest = shards / "manifest.json"
     text = manifest.read_text()
     damaged_texts = text.replace('"rows": 600', '"rows": 601'), text.replace('"version": 1', '"version": 9')
@@ -183,7 +183,7 @@ def test_a_manifest_that_was_changed_is_refused(shards: Path) -> None:
 
 
 @pytest.mark.parametrize("file_kind", ["shards", "other_files"])
-def test_a_manifest_does_not_lead_to_other_folders(shards: Path, file_kind: str) -> None:
+def test_manifest_leads_to_no_other_folder(shards: Path, file_kind: str) -> None:
     """Although the file is there, of the right size, and the manifest's checksum is right."""
     name = format_shard_name(5, 6) if file_kind == "shards" else "names.json"
     (shards / name).rename(shards.parent / name)
@@ -200,14 +200,14 @@ def change_manifest(folder: Path, old: str, new: str) -> None:
     (folder / "manifest.json").write_bytes(f'{{\n "sha256": "{hashlib.sha256(body).hexdigest()}",'.encode() + body)
 
 
-def test_dense_rows_of_another_width_than_the_manifest_tells_are_refused(tmp_path: Path) -> None:
+def test_dense_rows_of_another_width_are_refused(tmp_path: Path) -> None:
     in_shards(toy_rows(60, dense=True), tmp_path / "out")
     change_manifest(tmp_path / "out", '"features": 30', '"features": 31')
     with pytest.raises(InputError, match=r"rows-00000-of-00001\.safetensors is damaged"):
         open_shards(tmp_path / "out").read_spans([(0, 1)])
 
 
-def test_nothing_to_write_is_refused(tmp_path: Path) -> None:
+def test_empty_sources_are_refused(tmp_path: Path) -> None:
     (tmp_path / "rows.txt").write_text("1 2:1e99\n")
     with pytest.raises(InputError, match="no rows are left"):
         in_shards(tmp_path / "rows.txt", tmp_path / "out")

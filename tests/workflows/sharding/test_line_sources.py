@@ -1,4 +1,4 @@
-"""fastText's text and ARFF to shards: what is read by parts is what is read whole."""
+"""fastText's text and ARFF to shards: parts give the rows of a whole read."""
 
 from pathlib import Path
 from typing import Any
@@ -63,14 +63,14 @@ def in_lines(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
     return tmp_path / "rows.arff"
 
 
-def test_lines_are_read_as_they_are_in_memory(tmp_path: Path, in_lines: Path) -> None:
+def test_line_formats_are_read_as_in_memory(tmp_path: Path, in_lines: Path) -> None:
     shard_rejects, expected_rejects = Rejects(), Rejects()
     table = in_shards(in_lines, tmp_path / "shards", shard_rejects, rows=30).load()
     assert same(table, open_source(in_lines, rejects=expected_rejects))
     assert sorted(shard_rejects.listed) == sorted(expected_rejects.listed) != []
 
 
-def test_a_stopped_conversion_of_lines_goes_on(tmp_path: Path, in_lines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopped_conversion_of_lines_resumes(tmp_path: Path, in_lines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rejects, again, written = Rejects(), Rejects(), 0
 
     def stopping(*arguments: Any) -> None:
@@ -91,7 +91,7 @@ def test_a_stopped_conversion_of_lines_goes_on(tmp_path: Path, in_lines: Path, m
     assert sorted(again.listed) == sorted(rejects.listed)
 
 
-def test_a_conversion_that_stopped_behind_its_last_line_reads_none_again(
+def test_conversion_stopped_after_the_last_line_reads_none_again(
     tmp_path: Path, in_lines: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rejects, again = Rejects(), Rejects()
@@ -103,7 +103,7 @@ def test_a_conversion_that_stopped_behind_its_last_line_reads_none_again(
     assert sorted(again.listed) == sorted(rejects.listed) != []
 
 
-def test_rejects_lie_on_one_side_of_a_position(in_lines: Path) -> None:
+def test_rejects_are_split_at_a_position(in_lines: Path) -> None:
     expected_rejects, rejects_before = Rejects(), Rejects()
     list(open_row_stream(in_lines, expected_rejects).iterate_parts())
     followed = 0
@@ -124,7 +124,7 @@ def test_rejects_lie_on_one_side_of_a_position(in_lines: Path) -> None:
     ],
     ids=["arff", "svmlight"],
 )  # fmt: skip
-def test_a_file_of_labels_that_changes_makes_other_shards(
+def test_changed_label_file_makes_other_shards(
     tmp_path: Path, name: str, rows: str, label_file: str, old_text: str, new_text: str
 ) -> None:
     (tmp_path / name).write_text(rows)
@@ -135,7 +135,7 @@ def test_a_file_of_labels_that_changes_makes_other_shards(
         in_shards(tmp_path / name, tmp_path / "shards")
 
 
-def test_words_that_come_while_words_are_counted_are_refused(tmp_path: Path) -> None:
+def test_file_that_changes_during_word_counting_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "rows.txt"
     file.write_text(format_fasttext())
     stream = open_row_stream(file, Rejects())
@@ -145,7 +145,7 @@ def test_words_that_come_while_words_are_counted_are_refused(tmp_path: Path) -> 
 
 
 @given(st.lists(st.text("_label ab\n\t\0ü", max_size=20) | st.sampled_from(["__label__a b", "__label__"]), max_size=9))
-def test_any_lines_are_rows_or_refused_alike(tmp_path_factory: Any, lines: list[str]) -> None:
+def test_any_lines_are_converted_or_refused_as_in_memory(tmp_path_factory: Any, lines: list[str]) -> None:
     file = tmp_path_factory.mktemp("lines") / "rows.txt"
     file.write_text("\n".join(["__label__a b", *lines]), encoding="utf-8")
     assert same(in_shards(file, file.with_name("shards"), rows=2).load(), open_source(file))

@@ -42,14 +42,14 @@ def collections(draw: Any) -> FeatureTable:
 
 
 @given(collections(), st.integers(1, 8))
-def test_any_rows_come_back(tmp_path_factory: Any, rows: FeatureTable, size: int) -> None:
+def test_any_rows_are_read_back(tmp_path_factory: Any, rows: FeatureTable, size: int) -> None:
     folder = tmp_path_factory.mktemp("any") / "shards"
     assert same(in_shards(rows, folder, rows=size).load(), rows)
 
 
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.usefixtures("small_runs")
-def test_the_order_is_that_of_no_source(tmp_path: Path, dense: bool) -> None:
+def test_row_order_is_independent_of_the_source(tmp_path: Path, dense: bool) -> None:
     rows = toy_rows(dense=dense, by_label=True)
     ordered, reordered = in_shards(rows, tmp_path / "a", rows=100), in_shards(shuffled(rows), tmp_path / "b", rows=100)
     files = [path.name for path in sorted((tmp_path / "a").glob("rows-*"))]
@@ -61,13 +61,13 @@ def test_the_order_is_that_of_no_source(tmp_path: Path, dense: bool) -> None:
     assert len(set(first[:60].tolist())) == 6  # every group in a tenth of the rows
 
 
-def test_another_seed_is_another_order(tmp_path: Path) -> None:
+def test_another_seed_gives_another_order(tmp_path: Path) -> None:
     first, second = (in_shards(toy_rows(), tmp_path / str(seed), seed=seed).load() for seed in (0, 1))
     assert first.ids != second.ids
     assert same(first, second)
 
 
-def test_rows_have_the_same_numbers_in_shards_of_any_size(tmp_path: Path) -> None:
+def test_rows_keep_their_numbers_in_shards_of_any_size(tmp_path: Path) -> None:
     large, small = (in_shards(signed(toy_rows()), tmp_path / str(size), rows=size) for size in (600, 70))
     assert (len(large.shards.files), len(small.shards.files)) == (1, 9)
     assert large.load().ids == small.load().ids

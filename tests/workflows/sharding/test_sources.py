@@ -21,7 +21,7 @@ from wsabie.workflows.shard_runs import ShardOptions
 
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.usefixtures("small_runs")
-def test_parquet_is_read_as_it_is_in_memory(tmp_path: Path, dense: bool) -> None:
+def test_parquet_is_read_as_in_memory(tmp_path: Path, dense: bool) -> None:
     groups = [f"g{i // 3}" for i in range(600)]
     rows = replace(signed(toy_rows(dense=dense)), groups=groups, times=["2020-01-01"] * 600, feature_names=None)
     write_parquet_rows(rows, tmp_path / "rows.parquet")
@@ -43,7 +43,7 @@ def test_foreign_parquet_numbers_labels_as_in_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("head", ["", "120 9 30\n"])
-def test_text_is_read_as_it_is_in_memory(tmp_path: Path, head: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_is_read_as_in_memory(tmp_path: Path, head: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wsabie.io.parsers.text_files.iterate_line_blocks.__defaults__", (200,))
     lines = [f"{(7 * i) % 23},{i % 5 + 11} {i % 4}:{i}.5 8:3" for i in range(120)]
     (tmp_path / "rows.txt").write_text(head + "\n".join(lines) + "\n")
@@ -51,19 +51,19 @@ def test_text_is_read_as_it_is_in_memory(tmp_path: Path, head: str, monkeypatch:
     assert same(table, open_source(tmp_path / "rows.txt"))
 
 
-def test_text_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+def test_truncated_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rows.txt").write_text("3 9 30\n1 2:1\n2 3:1\n")
     with pytest.raises(InputError, match="holds 2 rows but its header promises 3"):
         in_shards(tmp_path / "rows.txt", tmp_path / "shards")
 
 
-def test_other_forms_are_read_whole(tmp_path: Path) -> None:
+def test_other_formats_are_read_as_a_whole(tmp_path: Path) -> None:
     (tmp_path / "tags.tsv").write_text("".join(f"item{i}\ttag{i % 3}\n" for i in range(9)))
     assert same(in_shards(tmp_path / "tags.tsv", tmp_path / "shards").load(), open_source(tmp_path / "tags.tsv"))
 
 
 @pytest.mark.data
-def test_real_rows_come_back(tmp_path: Path, data_dir: Path) -> None:
+def test_real_rows_are_read_back(tmp_path: Path, data_dir: Path) -> None:
     file = data_dir / "corel5k_mulan" / "Corel5k-train-sparse.arff"
     shards = in_shards(file, tmp_path / "shards", rows=1000)
     assert shards.shards.facts["values"] == "uint8"
@@ -72,7 +72,7 @@ def test_real_rows_come_back(tmp_path: Path, data_dir: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_runs")
-def test_ids_that_come_again_are_rejected_wherever_they_are(tmp_path: Path) -> None:
+def test_repeated_ids_are_rejected_anywhere(tmp_path: Path) -> None:
     import pyarrow as pa
     from pyarrow.parquet import write_table
 
@@ -89,7 +89,7 @@ def test_ids_that_come_again_are_rejected_wherever_they_are(tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("small_runs")
-def test_progress_counts_no_rows_that_came_again(tmp_path: Path) -> None:
+def test_progress_excludes_repeated_rows(tmp_path: Path) -> None:
     ids = [f"row-{i % 150}" for i in range(240)]
     rows = {"id": ids, "features": [[float(i)] for i in range(240)], "labels": [["a"], ["b"]] * 120}
     pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
@@ -127,7 +127,7 @@ def test_repeated_rows_add_no_labels_or_features(tmp_path: Path, near: bool) -> 
 
 
 @pytest.mark.usefixtures("small_runs")
-def test_ids_of_one_key_are_not_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_with_equal_keys_are_distinguished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         shard_runs, "_hash_words", lambda words, _: np.array([len(word) for word in words], np.uint64) << 60
     )
@@ -140,7 +140,7 @@ def test_ids_of_one_key_are_not_one(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.usefixtures("small_runs")
-def test_a_repeated_id_of_another_file_is_rejected_as_in_memory(tmp_path: Path) -> None:
+def test_repeated_id_of_another_file_is_rejected_as_in_memory(tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     ids = [f"row-{i}" for i in range(120)]
     ids[70], ids[71], ids[119] = "row-69", "row-3", "row-0"  # near, far, and the last one

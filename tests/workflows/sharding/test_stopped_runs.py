@@ -49,7 +49,7 @@ KILLED = """
 
 @pytest.mark.parametrize("writes", [1, 4, 5, 12, 13, 15, 18, 20, 22])
 @pytest.mark.usefixtures("small_runs")
-def test_a_killed_conversion_goes_on_and_writes_the_same(tmp_path: Path, writes: int) -> None:
+def test_killed_conversion_resumes_with_equal_shards(tmp_path: Path, writes: int) -> None:
     file, out = tmp_path / "rows.parquet", tmp_path / "out"
     write_parquet_rows(toy_rows(by_label=True), file)
     code = KILLED.format(tests=str(Path(__file__).parents[2]), writes=writes, file=str(file), out=str(out))
@@ -83,7 +83,7 @@ def test_rejects_of_a_stopped_run_are_listed_again(tmp_path: Path, monkeypatch: 
     assert len(second) == 40
 
 
-def test_rejects_of_a_whole_source_are_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejects_of_a_complete_source_are_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tags.tsv").write_text("".join(f"item{i}\ttag{i % 3}\n" for i in range(9)) + "item9\titem0\tx\ty\n")
     first, second = Rejects(), Rejects()
     with monkeypatch.context() as patched:
@@ -100,9 +100,7 @@ def test_rejects_of_a_whole_source_are_listed_once(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.usefixtures("small_runs")
 @pytest.mark.parametrize("last", [1, 2, 3])
-def test_rejects_are_counted_once_wherever_a_run_stops(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: int
-) -> None:
+def test_rejects_are_counted_once_for_any_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: int) -> None:
     """Between two runs the first part of the next one was read, and its rejects were told."""
     lines = [f"{i % 3} 1:{i}" if i % 10 else f"{i % 3} 1:nan" for i in range(400)]
     (tmp_path / "rows.txt").write_text("\n".join(lines) + "\n")
@@ -124,7 +122,7 @@ def test_rejects_are_counted_once_wherever_a_run_stops(
     assert len(rejects) == len({where for where, *_ in rejects.listed}) == 40
 
 
-def test_finished_shards_are_left_as_they_are_and_those_of_others_are_not_replaced(tmp_path: Path) -> None:
+def test_finished_shards_are_kept_and_foreign_ones_not_replaced(tmp_path: Path) -> None:
     in_shards(toy_rows(), tmp_path / "out", rows=100)
     times_before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
     in_shards(toy_rows(), tmp_path / "out", rows=100)
@@ -139,7 +137,7 @@ def test_finished_shards_are_left_as_they_are_and_those_of_others_are_not_replac
 
 
 @pytest.mark.usefixtures("small_runs")
-def test_finished_shards_tell_what_was_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finished_shards_report_their_rejects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of every run and ids that came again, all counted; of the list no more than there was."""
     ids = [f"row-{i % 150}" for i in range(240)]
     rows = {"id": ids, "indices": [[i % 7] for i in range(240)]}
@@ -156,7 +154,7 @@ def test_finished_shards_tell_what_was_rejected(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     "content_left", [None, "", "[]", "{}", '{"counts": {}, "rejected": [1]}', '{"counts": 1, "rejected": []}']
 )
-def test_a_lost_list_of_rejects_is_reported(tmp_path: Path, content_left: str | None) -> None:
+def test_lost_list_of_rejects_is_reported(tmp_path: Path, content_left: str | None) -> None:
     in_shards(toy_rows(), tmp_path / "out")
     (tmp_path / "out" / "rejected.json").unlink()
     if content_left is not None:
@@ -166,7 +164,7 @@ def test_a_lost_list_of_rejects_is_reported(tmp_path: Path, content_left: str | 
         in_shards(toy_rows(), tmp_path / "out")
 
 
-def test_unfinished_work_of_others_is_not_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unfinished_work_of_another_command_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shard_folder, "write_manifest", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         in_shards(toy_rows(60), tmp_path / "out", rows=100)
@@ -180,7 +178,7 @@ def test_unfinished_work_of_others_is_not_thrown_away(tmp_path: Path, monkeypatc
     assert same(in_shards(toy_rows(60), tmp_path / "out", rows=100).load(), toy_rows(60))
 
 
-def test_a_source_that_changes_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_source_that_changes_during_reading_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another program still adds rows to the file."""
     file, write = tmp_path / "rows.txt", SortedRuns.write
 
@@ -196,7 +194,7 @@ def test_a_source_that_changes_while_it_is_read_is_refused(tmp_path: Path, monke
             in_shards(file, tmp_path / "out")
 
 
-def test_a_corrected_source_starts_over_if_no_run_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_corrected_source_starts_over_without_finished_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, right = tmp_path / "rows.txt", "3 9 30\n1 2:1\n2 3:1\n1 4:1\n"
     file.write_text(right[:-6])
     with pytest.raises(InputError, match="holds 2 rows but its header promises 3"):
@@ -209,7 +207,7 @@ def test_a_corrected_source_starts_over_if_no_run_is_finished(tmp_path: Path, mo
 
 
 @pytest.mark.usefixtures("small_runs")
-def test_a_source_that_was_corrected_costs_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_corrected_source_keeps_finished_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wsabie.io.parsers.text_files.iterate_line_blocks.__defaults__", (400,))
     file, lines = tmp_path / "rows.txt", [f"{i % 3} 1:{i + 1}" for i in range(400)]
     file.write_text("\n".join(["401 9 30", *lines]) + "\n")
@@ -224,7 +222,7 @@ def test_a_source_that_was_corrected_costs_no_run(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.usefixtures("small_runs")
-def test_two_conversions_into_one_folder_are_kept_apart(tmp_path: Path) -> None:
+def test_concurrent_conversions_into_one_folder_are_refused(tmp_path: Path) -> None:
     class Another(InMemoryStream):
         """A source beside which a second command begins."""
 
@@ -247,7 +245,7 @@ def test_files_without_a_manifest_are_kept(tmp_path: Path, file_name: str) -> No
     assert (tmp_path / file_name).read_text() == "mine"
 
 
-def test_a_conversion_that_stopped_at_its_start_leaves_no_trace(tmp_path: Path) -> None:
+def test_conversion_stopped_at_its_start_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "unfinished").mkdir()
     (tmp_path / "unfinished" / "run-00000.safetensors").write_text("of what?")
     assert same(in_shards(toy_rows(), tmp_path).load(), toy_rows())
@@ -262,7 +260,7 @@ def test_unfinished_work_of_unknown_origin_is_refused(tmp_path: Path, content_: 
 
 
 @pytest.mark.usefixtures("small_runs")
-def test_more_runs_than_files_may_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_may_exceed_the_open_file_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shard_runs, "MOST_OPEN", 4)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/dev/fd").iterdir())) + 20, limits[1]))
@@ -274,7 +272,7 @@ def test_more_runs_than_files_may_be_open(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.usefixtures("small_runs")
-def test_a_reopened_run_is_not_checked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reopened_run_is_not_checked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs beyond the limit of open files are opened again for every shard."""
     monkeypatch.setattr(shard_runs, "MOST_OPEN", 4)
     opened: list[bool] = []
@@ -300,9 +298,7 @@ def test_a_reopened_run_is_not_checked_again(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("note", [None, "{"])
 @pytest.mark.usefixtures("small_runs")
-def test_a_run_without_its_note_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, note: str | None
-) -> None:
+def test_run_without_its_note_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, note: str | None) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(shard_writer, "_write_missing_shards", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):

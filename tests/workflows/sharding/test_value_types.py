@@ -44,7 +44,7 @@ def test_values_are_exact_in_the_smallest_type(tmp_path: Path, values: list[floa
     assert np.array_equal(by_id(shards.load()).X.toarray().ravel(), np.array(values, np.float32))
 
 
-def test_half_values_are_within_one_part_in_2048(tmp_path: Path) -> None:
+def test_float16_values_are_within_one_part_in_2048(tmp_path: Path) -> None:
     rows = toy_rows()
     X = rows.X.copy()
     X.data = np.random.default_rng(0).lognormal(0, 2, X.nnz).astype(np.float32)
@@ -66,7 +66,7 @@ def test_small_types_lose_nothing(values: list[float]) -> None:
         assert np.array_equal(exact_values.astype(small).astype(np.float32), exact_values)
 
 
-def of_values(values: list[list[float]]) -> FeatureTable:
+def make_rows(values: list[list[float]]) -> FeatureTable:
     """A row for each list of values."""
     X = np.zeros((len(values), max(map(len, values))), np.float32)
     for row, row_values in zip(X, values, strict=True):
@@ -87,11 +87,11 @@ def of_values(values: list[list[float]]) -> FeatureTable:
         ([[]] * 20 + [[1.0, 256.0]] * 20, "half", "uint16"),
     ],
 )
-def test_the_type_of_values_is_the_same_however_rows_were_cut(
+def test_value_type_is_independent_of_row_splits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: list[list[float]], precision: str, stored: str, dense: bool
 ) -> None:
     monkeypatch.setattr("wsabie.io.row_streams._ROWS_AT_ONCE", 20)
-    rows = of_values(values)
+    rows = make_rows(values)
     rows = replace(rows, X=rows.X.toarray()) if dense else rows
     written = []
     for order, size in ((rows, 20), (rows, 40), (rows, 1000), (shuffled(rows), 20), (shuffled(rows), 1000)):
@@ -110,13 +110,13 @@ def test_values_that_float16_cannot_hold_together_are_refused(
     """Whole numbers by themselves are held by another type."""
     monkeypatch.setattr("wsabie.io.row_streams._ROWS_AT_ONCE", 1)
     monkeypatch.setattr(shard_runs, "ROWS_PER_RUN", size)
-    rows = of_values([[65535.0], [65530.0]])
+    rows = make_rows([[65535.0], [65530.0]])
     assert in_shards(rows, tmp_path / "whole", values="half").shards.facts["values"] == "uint16"
     with pytest.raises(InputError, match=r"values above 65,504 beside others that are negative or no whole numbers"):
-        in_shards(of_values([[65535.0], [0.5]]), tmp_path / "both", values="half")
+        in_shards(make_rows([[65535.0], [0.5]]), tmp_path / "both", values="half")
 
 
-def test_groups_stay_together_whatever_ids_are(tmp_path: Path) -> None:
+def test_groups_stay_together_for_any_ids(tmp_path: Path) -> None:
     """Also where rows have no ids of their own; and sides of a side, too."""
     rows = replace(toy_rows(600), groups=[f"g{i % 60}" for i in range(600)])
     write_parquet_rows(rows, tmp_path / "with.parquet")
@@ -131,7 +131,7 @@ def test_groups_stay_together_whatever_ids_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("has_ids", [True, False])
-def test_rows_without_a_group_are_each_by_themselves(tmp_path: Path, has_ids: bool) -> None:
+def test_rows_without_a_group_are_independent(tmp_path: Path, has_ids: bool) -> None:
     rows = replace(toy_rows(), groups=[""] * 600)
     if not has_ids:
         write_parquet_rows(rows, tmp_path / "rows.parquet")
@@ -155,7 +155,7 @@ def test_views_of_one_picture_are_on_one_side(tmp_path: Path, form: str) -> None
     assert 0.25 < len(sides[1]) / 150 < 0.55
 
 
-def test_rows_that_do_not_tell_their_width_do_not_in_shards(tmp_path: Path) -> None:
+def test_open_width_is_kept_in_shards(tmp_path: Path) -> None:
     (tmp_path / "rows.txt").write_text("".join(f"{i % 3} {i % 7}:1\n" for i in range(60)))
     table = in_shards(tmp_path / "rows.txt", tmp_path / "out").load()
     for width in (5, 9):
@@ -167,7 +167,7 @@ def test_rows_that_do_not_tell_their_width_do_not_in_shards(tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("small_runs")
-def test_a_dense_row_of_another_width_is_rejected_wherever_it_is(tmp_path: Path) -> None:
+def test_dense_row_of_another_width_is_rejected_anywhere(tmp_path: Path) -> None:
     for place in (0, 49, 50):
         lists = [[0.5, float(i), 1.0] for i in range(120)]
         lists[place] = [1.0, 2.0]
@@ -182,7 +182,7 @@ def test_a_dense_row_of_another_width_is_rejected_wherever_it_is(tmp_path: Path)
             assert len(in_shards(tmp_path / "0.parquet", tmp_path / "0", rejects).load()) == 1
 
 
-def test_the_shard_cutter_can_be_pickled_after_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shard_cutter_is_pickled_after_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pool of processes works in this one first."""
     cuts = []
 
