@@ -78,7 +78,7 @@ def test_drafts_among_pictures_are_named_and_removed(photos: Collection, into: b
 
 def test_drafts_of_a_command_at_work_stay(photos: Collection) -> None:
     with note_drafts(photos.place) as note:
-        note.cover(photos.folder)
+        note.record_folder(photos.folder)
         draft = photos.folder / f".a.jpg.{note.token}.tmp"
         draft.touch()
         assert list_drafts(photos.place) == []

@@ -229,7 +229,7 @@ class JobProgress(TypedDict, total=False):
     """Current stage of a job, and the epochs of a training so far."""
 
     stage: str
-    done: int
+    completed: int
     total: int | None
     unit: str
     figures: JsonObject

@@ -238,9 +238,9 @@ class DecisionResult(ResponseModel):
     """Result of decisions."""
 
     entry: int | None = Field(description="Of the journal, to undo it.")
-    added: int = Field(validation_alias=AliasPath("decided", "added"))
-    changed: int = Field(validation_alias=AliasPath("decided", "changed"))
-    removed: int = Field(validation_alias=AliasPath("decided", "removed"))
+    added: int = Field(validation_alias=AliasPath("counts", "added"))
+    changed: int = Field(validation_alias=AliasPath("counts", "changed"))
+    removed: int = Field(validation_alias=AliasPath("counts", "removed"))
 
 
 class SuggestionCount(ResponseModel):

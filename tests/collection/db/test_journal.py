@@ -158,7 +158,7 @@ def test_undo_without_entry_reverts_only_the_users_own(collection: Collection) -
 def test_import_keeps_decisions_of_people(collection: Collection) -> None:
     add_items(collection)
     tag(collection, 1, "sea", "rejected")
-    assert tag(collection, 1, "sea", origin="import", by="a.csv") == DecisionCounts(kept=1)
+    assert tag(collection, 1, "sea", origin="import", by="a.csv") == DecisionCounts(kept_by_person=1)
     assert tag(collection, 2, "sea", origin="import", by="a.csv") == DecisionCounts(added=1)
     assert tag(collection, 2, "sea", "rejected") == DecisionCounts(changed=1)
     assert read_decisions(collection) == {(1, "sea"): "rejected", (2, "sea"): "rejected"}

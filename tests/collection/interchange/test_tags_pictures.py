@@ -152,7 +152,7 @@ def test_label_paths_survive_a_round_trip(collection: Collection, tmp_path: Path
         paths_before = read_exported_paths(source, tmp_path / "first")
     assert paths_before[A] == {("animal", "bird", "gull"), ("sea",)}
     shutil.copytree(tmp_path / "first", collection.folder, dirs_exist_ok=True)
-    assert scan_collection(collection, by="eve", tags="xmp").tagged == 5
+    assert scan_collection(collection, by="eve", tags="xmp").added_tags == 5
     assert read_exported_paths(collection, tmp_path / "second") == paths_before
     undo_entry(collection.engine, by="eve")
     with begin_read(collection.engine) as connection:
@@ -172,7 +172,7 @@ def test_imported_label_paths_keep_decided_parents(collection: Collection) -> No
     write_sidecar(folder / B, [("bird", "tern")])
     write_sidecar(folder / C, [("top", "alone"), ("x" * 501, "far")])
     rejects = Rejects()
-    assert scan_collection(collection, by="eve", tags="xmp", rejects=rejects).tagged == 6
+    assert scan_collection(collection, by="eve", tags="xmp", rejects=rejects).added_tags == 6
     assert rejects.counts == {"broader tag that is not taken over": 4}
     assert sorted(where for where, _, _ in rejects.listed) == sorted([A, A, C, C])
     with begin_read(collection.engine) as connection:

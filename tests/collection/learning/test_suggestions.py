@@ -117,8 +117,10 @@ def test_suggestion_precision_is_the_inverse_of_thresholds(
     suggestions, precision = HoldoutSuggestions(labels, tenths / 10, right), twentieth / 20
     limits = PrecisionCurve(suggestions).threshold(precision)
     label_ids, p = (each.ravel() for each in np.meshgrid(np.arange(4), np.arange(-0.05, 1.1, 0.05).round(3)))
-    reached = PrecisionCurve(suggestions).of(label_ids, p) >= precision
-    assert reached.tolist() == [q >= limits.of(label) for label, q in zip(label_ids.tolist(), p.tolist(), strict=True)]
+    reached = PrecisionCurve(suggestions).read_precision(label_ids, p) >= precision
+    assert reached.tolist() == [
+        q >= limits.get_probability(label) for label, q in zip(label_ids.tolist(), p.tolist(), strict=True)
+    ]
 
 
 def test_calibration_excludes_the_items_own_tags() -> None:
@@ -184,7 +186,7 @@ def test_accepted_suggestions_are_one_entry(trained: tuple[Collection, dict[int,
         for name, p in label_probabilities.items()
         if p >= 0.8
     }
-    decided = accept_suggestions(collection, 0.8, by="eve", model=opened.id).decided
+    decided = accept_suggestions(collection, 0.8, by="eve", model=opened.id).counts
     a, labels = tables.annotations.c, tables.labels
     query = select(a.item_id, labels.c.name, a.probability).join(labels, labels.c.id == a.label_id)
     with begin_read(collection.engine) as connection:

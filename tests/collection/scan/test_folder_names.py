@@ -24,13 +24,13 @@ def animals(collection: Collection) -> Collection:
 
 def test_excluded_folder_names_stay_excluded(animals: Collection) -> None:
     result = run_scan(animals, not_labels=["Odds"])
-    assert result.tagged == 3
+    assert result.added_tags == 3
     assert result.notes == (f"in {animals.folder} these names of sub-folders are no labels: 05, 2020",)
     assert list_roots(animals)[0].options["not_labels"] == ["odds"]
     write_picture(animals.folder / "odds/5.png", 99)
     write_picture(animals.folder / "dog/6.png", 98)
-    assert run_scan(animals).tagged == 1
-    assert run_scan(animals, tags="none").tagged == run_scan(animals, tags="folders").tagged == 0
+    assert run_scan(animals).added_tags == 1
+    assert run_scan(animals, tags="none").added_tags == run_scan(animals, tags="folders").added_tags == 0
     assert (read_labels(animals, "odds/5.png"), read_labels(animals, "2020/05/gull/4.png")) == (set(), {"gull"})
 
 
@@ -39,7 +39,7 @@ def test_deleted_label_is_not_added_again(animals: Collection) -> None:
     with begin_entry(animals.engine, "eve", "delete") as change:
         label_store.delete_label(change, label_store.find_label(change.connection, "odds"), with_tags=True)
     write_picture(animals.folder / "odds/5.png", 99)
-    assert run_scan(animals).tagged == 0
+    assert run_scan(animals).added_tags == 0
     run_scan(animals, tags="none")
     run_scan(animals, tags="folders")
     with begin_read(animals.engine) as connection:
@@ -55,7 +55,7 @@ def test_undone_deletion_and_rename_are_followed(animals: Collection) -> None:
         label_store.rename_label(change, label_store.find_label(change.connection, "dog"), "hound")
     write_picture(animals.folder / "odds/5.png", 99)
     write_picture(animals.folder / "dog/6.png", 98)
-    assert run_scan(animals).tagged == 2
+    assert run_scan(animals).added_tags == 2
     assert (read_labels(animals, "odds/5.png"), read_labels(animals, "dog/6.png")) == ({"odds"}, {"hound"})
 
 
@@ -79,9 +79,9 @@ def test_tables_of_sub_folders_are_read_together(collection: Collection) -> None
     table = collection.folder / "beetles/metadata.jsonl"
     table.write_text('{"file_name": "1.png", "labels": ["female"]}\n')
     result = run_scan(collection)
-    assert (result.tagged, read_labels(collection, "fish/1.png")) == (3, {"male", "adult"})
+    assert (result.added_tags, read_labels(collection, "fish/1.png")) == (3, {"male", "adult"})
     table.write_text('{"file_name": "1.png", "labels": ["female"]}\n{"file_name": "2.png", "labels": ["male"]}\n')
-    assert run_scan(collection).tagged == 1
+    assert run_scan(collection).added_tags == 1
     assert read_labels(collection, "beetles/2.png") == {"male"}
 
 

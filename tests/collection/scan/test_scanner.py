@@ -292,11 +292,11 @@ def test_unmounted_disk_keeps_its_items(photos: Collection, tmp_path: Path) -> N
     assert run_scan(photos).new == 1
     (tmp_path / "disk").rename(tmp_path / "away")
     scanned = run_scan(photos)
-    assert [(a.folder, a.items) for a in scanned.away] == [(str(tmp_path / "disk"), 1)]
-    assert "there is no file or folder" in scanned.away[0].reason
+    assert [(a.folder, a.items) for a in scanned.unreachable_roots] == [(str(tmp_path / "disk"), 1)]
+    assert "there is no file or folder" in scanned.unreachable_roots[0].reason
     assert scanned.missing == 0
     (tmp_path / "disk").mkdir()  # where it is mounted otherwise
-    assert run_scan(photos).away[0].reason == "there is nothing in it"
+    assert run_scan(photos).unreachable_roots[0].reason == "there is nothing in it"
     assert read_rows(photos)["a.png"][1] == "present"
     (tmp_path / "disk").rmdir()
     (tmp_path / "away").rename(tmp_path / "disk")

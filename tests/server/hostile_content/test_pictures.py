@@ -219,7 +219,7 @@ def test_hostile_json_lists_are_rejected_line_by_line(tmp_path: Path, database: 
     rejects = Rejects()
     with create_collection(tmp_path, database) as collection:
         result = scan_collection(collection, by="eve", rejects=rejects)
-    assert (result.new, result.tagged) == (1, 1)
+    assert (result.new, result.added_tags) == (1, 1)
     assert [reason for _, reason, _ in rejects.listed] == ["JSON that nests too deeply"] * 3 + ["malformed JSON"]
     assert [str(where).rpartition(":")[2] for where, *_ in rejects.listed] == ["1", "2", "3", "4"]
     assert not any("\n" in detail or len(detail) > 500 for *_, detail in rejects.listed)

@@ -1185,7 +1185,7 @@ export interface components {
         /** @description Current stage of a job, and the epochs of a training so far. */
         JobProgress: {
             stage?: string;
-            done?: number;
+            completed?: number;
             total?: number | null;
             unit?: string;
             figures?: {
@@ -1302,12 +1302,12 @@ export interface components {
             open_suggestions: number;
             evaluation: components["schemas"]["LabelEvaluation"] | null;
         };
-        /** @description Change of a label: mean reciprocal rank on the `items` that have it, before and after. */
+        /** @description Mean reciprocal rank of a label, on the `items` that have it, in the reference model and in the candidate. */
         LabelDifference: {
             label: string;
             items: number;
-            before: number;
-            after: number;
+            reference: number;
+            candidate: number;
         };
         /** @description Changes of a label; missing and null fields stay as they are. */
         LabelEditRequest: {

@@ -10,13 +10,13 @@ import { listJobNotes } from "./messages";
 export function JobLine({ job }: { job: JobStatus }): ReactNode {
   const progress = getProgress(job);
   const canWrite = useWritePermission();
-  const { stage, done: doneCount, total, unit } = job.progress;
+  const { stage, completed, total, unit } = job.progress;
   return (
     <li className={`job ${job.state}`}>
       <span className="job-name">{JOB_NAMES[job.kind]}</span>
       <span className="job-progress">
         {isActive(job)
-          ? [stage, doneCount !== undefined ? `${formatNumber(doneCount)}${total ? ` of ${formatNumber(total)}` : ""} ${unit ?? ""}` : ""]
+          ? [stage, completed !== undefined ? `${formatNumber(completed)}${total ? ` of ${formatNumber(total)}` : ""} ${unit ?? ""}` : ""]
               .filter(Boolean)
               .join(": ") || job.state
           : job.state === "failed"

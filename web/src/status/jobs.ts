@@ -97,6 +97,6 @@ export function useJobs(): readonly JobStatus[] {
 
 /** Return the progress of a job from 0 to 1; null if unknown. */
 export function getProgress(job: JobStatus): number | null {
-  const { done: doneCount, total } = job.progress;
-  return doneCount !== undefined && total ? Math.min(1, doneCount / total) : null;
+  const { completed, total } = job.progress;
+  return completed !== undefined && total ? Math.min(1, completed / total) : null;
 }

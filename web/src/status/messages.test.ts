@@ -6,15 +6,15 @@ describe("what a scan has to say", () => {
   const scan = (result: unknown): JobStatus => ({ kind: "scan", state: "done", result }) as JobStatus;
 
   it("is which folders it left alone, and where tags come from", () => {
-    const away = [{ folder: "/disk", reason: "it cannot be reached", items: 3 }];
-    expect(listJobNotes(scan({ away, notes: ["tags come from sidecars"] }))).toEqual([
+    const unreachableRoots = [{ folder: "/disk", reason: "it cannot be reached", items: 3 }];
+    expect(listJobNotes(scan({ unreachable_roots: unreachableRoots, notes: ["tags come from sidecars"], held_tags: 0 }))).toEqual([
       "/disk is left as it was (3 items): it cannot be reached",
       "tags come from sidecars",
     ]);
-    expect(listJobNotes(scan({ away: [], notes: [] }))).toEqual([]);
+    expect(listJobNotes(scan({ unreachable_roots: [], notes: [], held_tags: 0 }))).toEqual([]);
   });
   it("is how many tags stay that files do not say any more", () => {
-    const listNotes = (n: number): string[] => listJobNotes(scan({ away: [], notes: [], held: n }));
+    const listNotes = (n: number): string[] => listJobNotes(scan({ unreachable_roots: [], notes: [], held_tags: n }));
     expect(listNotes(0)).toEqual([]);
     expect(listNotes(2)).toEqual(["2 tags kept that a file no longer says; clear those that are wrong"]);
   });

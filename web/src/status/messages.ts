@@ -2,9 +2,9 @@ import type { IndexStatus, JobStatus } from "../api/types";
 import { formatCount, formatPercent } from "../base/format";
 
 interface ScanResult {
-  away: { folder: string; reason: string; items: number }[];
+  unreachable_roots: { folder: string; reason: string; items: number }[];
   notes: string[];
-  held?: number; // number of tags; missing in results of older versions
+  held_tags: number;
 }
 
 interface IndexResult {
@@ -24,7 +24,7 @@ export function listJobNotes(job: JobStatus): string[] {
     );
   }
   if (job.kind !== "scan") return [];
-  const { away: skippedFolders, notes, held: heldTags } = job.result as unknown as ScanResult;
+  const { unreachable_roots: skippedFolders, notes, held_tags: heldTags } = job.result as unknown as ScanResult;
   const heldNotes = heldTags ? [`${formatCount(heldTags, "tag")} kept that a file no longer says; clear those that are wrong`] : [];
   return [...skippedFolders.map((skipped) => `${skipped.folder} is left as it was (${formatCount(skipped.items, "item")}): ${skipped.reason}`), ...notes, ...heldNotes];
 }

@@ -123,7 +123,7 @@ function LabelDifferences({ name, differences }: { name: string; differences: re
               <Link address={buildGalleryAddress(model.label)}>{model.label}</Link>
             </th>
             <td>{formatNumber(model.items)}</td>
-            <td>{`${model.before.toFixed(2)} to ${model.after.toFixed(2)}`}</td>
+            <td>{`${model.reference.toFixed(2)} to ${model.candidate.toFixed(2)}`}</td>
           </tr>
         ))}
       </tbody>

@@ -81,7 +81,7 @@ def import_(options: ImportOptions) -> Report:
         settings = options.pick("kind", "state") | {"rejects": skipped, "progress": TerminalProgress()}
         result = import_tags(collection, options.file, by=options.resolve_author(), **settings)
     yield result._asdict()
-    unchanged_note = f", {result.kept:,} left as people decided" if result.kept else ""
+    unchanged_note = f", {result.kept_by_person:,} left as people decided" if result.kept_by_person else ""
     new_labels = f"; {format_count(result.labels, 'new label')}" if result.labels else ""
     tags = f"{format_count(result.tags, 'tag')} of {format_count(result.items, 'item')}"
     print_note(f"{tags}: {result.added:,} added, {result.changed:,} changed{unchanged_note}{new_labels}")

@@ -104,7 +104,7 @@ def _show_difference(entry: "ComparisonEntry", first: int) -> None:
     out.print(f"model {entry.model} {verdict} model {first}: MAP {gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]")
     for name, label_changes in (("gained", entry.gained), ("lost", entry.lost)):
         changes = ", ".join(
-            f"{change.label} {change.before:.2f} to {change.after:.2f} ({change.items:,})"
+            f"{change.label} {change.reference:.2f} to {change.candidate:.2f} ({change.items:,})"
             for change in label_changes[:_MAX_CHANGES]
         )
         if changes:

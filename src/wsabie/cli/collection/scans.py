@@ -179,13 +179,13 @@ def is_at_terminal() -> bool:
 
 def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -> None:
     """Report the result of a scan, and suggest the next command."""
-    for root in result.away:
+    for root in result.unreachable_roots:
         print_note(f"{root.folder} is left as it was ({format_count(root.items, 'item')}): {root.reason}")
     for note in result.notes:
         print_note(note)
-    if result.held:
+    if result.held_tags:
         reasons = "its sidecar is new, gone or unreadable, the picture still has them, or lost all keywords"
-        tags = format_count(result.held, "tag")
+        tags = format_count(result.held_tags, "tag")
         print_note(f"{tags} kept that a file no longer says ({reasons}); clear those that are wrong")
     if result.changed:
         print_note(f"{format_count(result.changed, 'file')} with other content: what was decided of them stays")
@@ -208,7 +208,7 @@ def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -
         print_note(f"next: learn from these files and the labels that they have: wsabie train {place} --model MODEL")
         return
     if readiness.tagged:
-        print_note(f"next: wsabie collection {'train' if result.tagged else 'status'} {place}")
+        print_note(f"next: wsabie collection {'train' if result.added_tags else 'status'} {place}")
         return
     print_note(
         f"nothing is tagged yet; a model needs {FEWEST_ITEMS} tagged pictures and 2 labels, better 20 of each label"

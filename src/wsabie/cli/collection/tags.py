@@ -29,9 +29,9 @@ def tag(options: TagOptions) -> Report:
 
         item_ids = list(dict.fromkeys(find_items(collection, options.items, Path.cwd())))
         result = tag_items(collection, item_ids, accept=accept, reject=reject, clear=clear, by=options.resolve_author())
-    yield {"items": item_ids, **result.decided._asdict(), "new_labels": result.new}
-    new_labels = f"; new: {', '.join(result.new)}" if result.new else ""
-    added, changed, removed, _ = result.decided
+    yield {"items": item_ids, **result.counts._asdict(), "new_labels": result.new_labels}
+    new_labels = f"; new: {', '.join(result.new_labels)}" if result.new_labels else ""
+    added, changed, removed, _ = result.counts
     changes = f"{added:,} added, {changed:,} changed, {removed:,} removed"
     print_note(f"{format_count(len(item_ids), 'item')}: {changes}{new_labels}")
 

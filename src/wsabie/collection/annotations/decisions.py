@@ -43,20 +43,20 @@ class Decision(NamedTuple):
 
 
 class DecisionCounts(NamedTuple):
-    """Counts of annotations added, changed and removed, and of persons' decisions that an import kept."""
+    """Counts of annotations added, changed, removed, and left alone by an import since a person decided them."""
 
     added: int = 0
     changed: int = 0
     removed: int = 0
-    kept: int = 0
+    kept_by_person: int = 0
 
 
 class DecisionResult(NamedTuple):
     """Journal entry, None if nothing changed, counts of the decisions, and names of new labels."""
 
     entry: int | None
-    decided: DecisionCounts
-    new: Sequence[str] = ()
+    counts: DecisionCounts
+    new_labels: Sequence[str] = ()
 
 
 def write_decisions(

@@ -1,6 +1,7 @@
-"""Notes of drafts among the user's pictures, so that drafts of a killed command can be removed.
+"""Records of temporary files, so that drafts of killed commands can be removed.
 
-A note in the collection names the folder in which a command makes drafts.
+A draft is a file that is being written beside the user's pictures and gets its name when it is whole. Each command
+notes the folder of its drafts in the collection.
 
     FOLDER/.wsabie/drafts/<token>       folder of the current draft, whose name ends in .<token>.tmp
 
@@ -26,7 +27,7 @@ _TOKEN = re.compile("[0-9a-f]{16}")
 
 @dataclass
 class DraftNote:
-    """Note of one command.
+    """Record of the folder in which one command writes drafts.
 
     Attributes
     ----------
@@ -38,7 +39,7 @@ class DraftNote:
     _file: FileIO
     _folder: Path | None = None
 
-    def cover(self, folder: Path) -> None:
+    def record_folder(self, folder: Path) -> None:
         """Record the folder of the next drafts."""
         if folder != self._folder:
             with explain_write_errors(folder):

@@ -37,7 +37,7 @@ class ExportNames:
     def __init__(self) -> None:
         self._used: set[str] = set()
 
-    def give(self, tag: Tag) -> str:
+    def choose_name(self, tag: Tag) -> str:
         """Return a unique name for an item.
 
         Raises
@@ -126,7 +126,7 @@ def write_image_folder(
     with replace_file(out / "metadata.jsonl") as draft, draft.open("w", encoding="utf-8", newline="\n") as stream:
         for group in group_by_item(tags):
             with rejects.catch(group[0].path):
-                picture, name = find_original(group[0], folder), names.give(group[0])
+                picture, name = find_original(group[0], folder), names.choose_name(group[0])
                 place_picture(picture, out / name, mode)
                 labels = list(dict.fromkeys(tag.label for tag in group))
                 stream.write(json.dumps({"file_name": name, "labels": labels}, ensure_ascii=False) + "\n")
@@ -159,7 +159,7 @@ def write_xmp(
             paths = merge_tag_paths(existing, group)
             if paths != existing or (paths and write is write_embedded):  # a sidecar may say what the picture lacks
                 if note is not None:
-                    note.cover(picture.parent)
+                    note.record_folder(picture.parent)
                 n_files += bool(write(picture, paths, token=note and note.token))
             n += sum(tag.state != "rejected" for tag in group)
         except DiskFullError:

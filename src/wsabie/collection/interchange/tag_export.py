@@ -18,7 +18,7 @@ from wsabie.collection.folder.collection import WEB_ROOT, Collection
 from wsabie.collection.folder.collection_file import refuse_read_only
 from wsabie.collection.folder.drafts import note_drafts, remove_drafts
 from wsabie.collection.interchange import picture_export
-from wsabie.collection.interchange.coco import write_coco
+from wsabie.collection.interchange.coco_tags import write_coco
 from wsabie.collection.interchange.csv_jsonl import write_table
 from wsabie.collection.interchange.tag_record import ENDINGS, ExportFormat, PlacementMode, Tag
 from wsabie.collection.labels import label_store
@@ -237,7 +237,7 @@ def export_tags(
                 else:
                     names = picture_export.ExportNames()
                     n, n_files = picture_export.write_xmp(
-                        tags, lambda tag: folder / names.give(tag), write_sidecar, rejects=rejects
+                        tags, lambda tag: folder / names.choose_name(tag), write_sidecar, rejects=rejects
                     )
     return ExportResult(str(out), kind, n, n_files, len(rejects))
 
@@ -349,18 +349,18 @@ def _make_namer(
     """Return the function that names a picture in COCO: by address, relative path or export name."""
     names, out_folder = picture_export.ExportNames(), out.resolve().parent
 
-    def name_of(tag: Tag) -> str:
+    def choose_name(tag: Tag) -> str:
         if folder is not None and pictures is not None:
-            picture, name = picture_export.find_original(tag, collection.folder), names.give(tag)
+            picture, name = picture_export.find_original(tag, collection.folder), names.choose_name(tag)
             picture_export.place_picture(picture, folder / name, pictures)
             return name
         if tag.root == WEB_ROOT:
             return tag.path
-        name = names.give(tag)
+        name = names.choose_name(tag)
         picture_path = collection.folder / tag.root / tag.path  # an absolute root takes the place of the folder
         return picture_path.relative_to(out_folder).as_posix() if picture_path.is_relative_to(out_folder) else name
 
-    return name_of
+    return choose_name
 
 
 def _read_categories(connection: Connection) -> list[JsonObject]:

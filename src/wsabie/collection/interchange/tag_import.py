@@ -19,7 +19,7 @@ from wsabie.collection.db.database import begin_read, group_pairs, iterate_chunk
 from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, format_current_time, read_rows
 from wsabie.collection.db.tables import items, labels, models, roots
 from wsabie.collection.folder.collection import WEB_ROOT, Collection
-from wsabie.collection.interchange.coco import read_coco_tags
+from wsabie.collection.interchange.coco_tags import read_coco_tags
 from wsabie.collection.interchange.csv_jsonl import read_table
 from wsabie.collection.interchange.item_matching import ItemMatcher
 from wsabie.collection.interchange.tag_record import ENDINGS, TagLine, format_time
@@ -65,7 +65,7 @@ class ImportResult(NamedTuple):
         Items with these tags.
     added, changed : int
         Annotations.
-    kept : int
+    kept_by_person : int
         Decisions of persons that the import left alone.
     labels, addresses : int
         New labels and new addresses.
@@ -80,7 +80,7 @@ class ImportResult(NamedTuple):
     items: int
     added: int
     changed: int
-    kept: int
+    kept_by_person: int
     labels: int
     addresses: int
     skipped: int
@@ -255,7 +255,7 @@ def _write_tags(
             counts = DecisionCounts(*map(sum, zip(counts, block_counts, strict=True)))
             stage.advance(len(block))
         change.summary = f"{counts.added + counts.changed:,} tags of {name}"
-    figures = len(np.unique(tags["item"])), counts.added, counts.changed, counts.kept, n_labels, n_addresses
+    figures = len(np.unique(tags["item"])), counts.added, counts.changed, counts.kept_by_person, n_labels, n_addresses
     return ImportResult(str(buffer.path), buffer.n_tags, *figures, 0, change.entry)
 
 

@@ -71,7 +71,7 @@ class Job(NamedTuple):
     by : str
     options : dict
     progress : dict
-        "stage", "done", "total", "unit" and "figures" of the current stage; "curve": figures of the epochs so far.
+        "stage", "completed", "total", "unit" and "figures" of the current stage; "curve": figures of the epochs so far.
     result : dict or None
     error : str or None
     requested_at, started_at, ended_at : str or None
@@ -182,14 +182,14 @@ class JobProgress:
 
     @contextmanager
     def stage(self, name: str, total: int | None, unit: str) -> Iterator[Stage]:
-        outer, self._state = self._state, {"stage": name, "done": 0, "total": total, "unit": unit, "figures": {}}
+        outer, self._state = self._state, {"stage": name, "completed": 0, "total": total, "unit": unit, "figures": {}}
         self._write(force=True)
         yield self
         self._write(force=True)
         self._state = outer
 
     def advance(self, n: int = 1, **figures: float) -> None:
-        self._state["done"] += n
+        self._state["completed"] += n
         self._state["figures"].update(figures)
         self._write()
 

@@ -138,12 +138,12 @@ def _calibrate(
 ) -> Calibration:
     """Fit the probabilities of a model to some held-out items; if these are too few, return its own."""
     model = copy(loaded_model.model)
-    own: Calibration = model.calibration_
+    stored_calibration: Calibration = model.calibration_
     try:
         model.calibrate(X[rows], holdout.take(rows).read_columns(column_labels))
     except InputError:
-        return own
-    return model.calibration_ or own
+        return stored_calibration
+    return model.calibration_ or stored_calibration
 
 
 def _score_rows(ranker: LabelRanker, X: Matrix, holdout: TrainingExamples, rows: Int64) -> HoldoutSuggestions:
@@ -173,12 +173,12 @@ _N_LISTED = 10  # labels listed as gained, and as lost
 
 @dataclass(frozen=True)
 class LabelDifference:
-    """Change of a label: mean reciprocal rank on the `items` that have it, before and after."""
+    """Mean reciprocal rank of a label on the `items` that have it, in the reference model and the candidate."""
 
     label: str
     items: int
-    before: float
-    after: float
+    reference: float
+    candidate: float
 
 
 class ComparisonEntry(NamedTuple):
@@ -302,8 +302,8 @@ def _make_entry(
         figures=summarize_metrics(evaluation),
         difference=differences,
         verdict=None if differences is None else judge_difference(differences["MAP"], evaluation.n_rows),
-        gained=tuple(shift for shift in shifts[:_N_LISTED] if shift.after > shift.before),
-        lost=tuple(shift for shift in shifts[: -_N_LISTED - 1 : -1] if shift.after < shift.before),
+        gained=tuple(shift for shift in shifts[:_N_LISTED] if shift.candidate > shift.reference),
+        lost=tuple(shift for shift in shifts[: -_N_LISTED - 1 : -1] if shift.candidate < shift.reference),
     )
 
 

@@ -77,7 +77,7 @@ class FeatureStore:
     places: dict[str, tuple[int, int]] = field(default_factory=dict)
     n_shards: int = 0
 
-    def note(self, shard: int, hashes: Iterable[str]) -> None:
+    def add_shard(self, shard: int, hashes: Iterable[str]) -> None:
         """Register the rows of a shard."""
         self.places.update((content, (shard, row)) for row, content in enumerate(hashes))
         self.n_shards = max(self.n_shards, shard + 1)
@@ -114,7 +114,7 @@ def open_feature_store(collection: Collection, extractor: FeatureExtractor) -> F
         if names is None:
             path.unlink(missing_ok=True)
         else:
-            store.note(int(path.stem), names)
+            store.add_shard(int(path.stem), names)
     return store
 
 
@@ -195,7 +195,7 @@ def extract_missing_features(
 def _write(store: FeatureStore, rows: list[ItemFeatures]) -> None:
     shard_number = store.n_shards
     write_shard(build_shard_path(store.folder, shard_number), rows, [], store.fingerprint, store.extractor.is_dense)
-    store.note(shard_number, [row.id for row in rows])
+    store.add_shard(shard_number, [row.id for row in rows])
 
 
 def _iterate_files(

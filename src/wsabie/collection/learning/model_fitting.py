@@ -50,7 +50,7 @@ class LearningCurve:
         self._all_points: list[Point] = []
         self.best, self._best_figure = 0, -1.0
 
-    def note(self, loss: float, figure: float) -> None:
+    def add_point(self, loss: float, figure: float) -> None:
         """Add the next epoch, with its MAP."""
         self.add({"epoch": len(self._all_points) + 1, "loss": round(loss, 6), "MAP": round(figure, 6)})
         if figure > self._best_figure:
@@ -110,7 +110,7 @@ def fit_model(examples: TrainingExamples, store: FeatureStore, dim: int, run: Fi
         sample_weight=train.weights,
         label_names=[examples.names[i] for i in columns],
         progress=run.resources.progress,
-        on_epoch=lambda stats: curve.note(stats.loss, stats.validation or 0.0),
+        on_epoch=lambda stats: curve.add_point(stats.loss, stats.validation or 0.0),
     )
     return FitResult(model, examples.labels[columns], len(train.hashes), curve)
 
@@ -142,7 +142,7 @@ def update_model(
             model.partial_fit(X, Y, sample_weight=sample.weights, label_names=names, epochs=1)
             figure = model.score(X_holdout, truth)
             stage.advance(1, MAP=figure)
-            curve.note(model.history_[-1].loss, figure)
+            curve.add_point(model.history_[-1].loss, figure)
             if curve.best == epoch:
                 best = copy(model)
     return FitResult(best.calibrate(X_holdout, truth), labels, len(rows), curve)

@@ -190,7 +190,7 @@ def apply_model(
     model_id, accepted = loaded_model.id, None
     coverage = None if threshold is None else measure_coverage(collection, model_id, threshold)
     if accept_above is not None:
-        accepted = accept_suggestions(collection, accept_above, by=by, model=model_id).decided
+        accepted = accept_suggestions(collection, accept_above, by=by, model=model_id).counts
     return ApplyResult(model_id, inference, coverage, accepted)
 
 
@@ -261,11 +261,11 @@ def measure_coverage(collection: Collection, model: int, threshold: Threshold) -
     is_tagged = select(a.id).where(a.item_id == v.item_id, a.state == "accepted").exists()
     is_present = select(items.c.id).where(items.c.id == v.item_id, items.c.state == "present").exists()
     scored_items = select(v.item_id).where(v.model_id == model, is_present, ~is_tagged).order_by(v.item_id)
-    lowest = min([threshold.of(label) for label in threshold.by_label] + [threshold.of(-1)])
+    lowest = min([threshold.get_probability(label) for label in threshold.by_label] + [threshold.get_probability(-1)])
     query = select(s.item_id, s.label_id, s.probability)
     query = query.where(s.model_id == model, s.probability >= lowest, ~decisions.has_decision())
     with begin_read(collection.engine) as connection:
-        covered = {item for item, label, p in connection.execute(query) if p >= threshold.of(label)}
+        covered = {item for item, label, p in connection.execute(query) if p >= threshold.get_probability(label)}
         uncovered = [item for item in connection.scalars(scored_items) if item not in covered]
     counts = len(threshold.by_label), len(covered), len(uncovered)
     return SuggestionCoverage(threshold.precision, threshold.common, *counts, uncovered[:_LISTED])
@@ -361,7 +361,7 @@ def _compute_best_precisions(loaded_model: LoadedModel, top: TopLabels, is_liste
         curve = loaded_model.precision_curve
     except InputError:
         return np.zeros(len(top.labels))
-    precisions = curve.of(top.labels.ravel(), top.probabilities.ravel()).reshape(top.labels.shape)
+    precisions = curve.read_precision(top.labels.ravel(), top.probabilities.ravel()).reshape(top.labels.shape)
     best: Array = np.where(is_listed, precisions, 0.0).max(axis=1)
     return best
 

@@ -321,7 +321,7 @@ _maps, _projections = FileCache[Map](_MAPS), FileCache[tuple[Float32, float | No
 
 
 class _StoredProjection(NamedTuple):
-    """Items with their places as points, and the time of the projection."""
+    """Stored projection: item ids with 2-D coordinates as `points`, and the time when it was made."""
 
     embeddings: ItemEmbeddings
     created: str
@@ -391,8 +391,8 @@ def place_labels(collection: Collection, item_map: Map, k: int = 500) -> list[La
     with begin_read(collection.engine) as connection:
         columns, names = item_map.loaded_model.labels_now(connection), label_store.read_label_names(connection)
         counts: dict[int, int] = defaultdict(int, connection.execute(label_store.ITEMS_BY_LABEL).all())
-    known = {*columns.tolist()} & names.keys()
-    label_ids = sorted(known, key=lambda label_id: (-counts[label_id], names[label_id]))[:k]
+    model_label_ids = {*columns.tolist()} & names.keys()
+    label_ids = sorted(model_label_ids, key=lambda label_id: (-counts[label_id], names[label_id]))[:k]
     if not len(item_map.items) or not label_ids:
         return []
     places = compute_median(item_map.places[_find_best_items(item_map, label_ids, columns)])

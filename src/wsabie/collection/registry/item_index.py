@@ -39,7 +39,7 @@ _KIND = "points of items"
 
 
 class ItemEmbeddings(NamedTuple):
-    """Item ids, ascending, marks of their contents, and their points."""
+    """Item ids, ascending; `marks`, 64-bit hashes of the contents; and `points`, the embeddings."""
 
     items: Int64  # (n,)
     marks: UInt64  # (n,)

@@ -33,7 +33,7 @@ ERROR = 0.1
 FEWEST_OF_LABEL = 100
 """Minimum number of held-out suggestions for a label's own threshold."""
 
-_OWN_SHARE = 0.2  # of the error, for labels by themselves
+_LABEL_SHARE = 0.2  # of the error, for labels by themselves
 _FIRST, _GROWTH = 25, 5  # tests begin at 25, 125, 625 ... independent suggestions
 _STEP = 1.1  # the next test has so many times the suggestions
 _KIND = "judged suggestions"
@@ -71,7 +71,7 @@ class Threshold(NamedTuple):
     common: float | None
     by_label: dict[int, float]
 
-    def of(self, label: int) -> float:
+    def get_probability(self, label: int) -> float:
         """Return the threshold of a label; above 1 if no probability is high enough."""
         probability = self.by_label.get(label, self.common)
         return 2.0 if probability is None else probability
@@ -81,7 +81,7 @@ class Threshold(NamedTuple):
 
         def get_thresholds(columns: Int64) -> Float64:
             distinct, inverse = np.unique(labels[columns], return_inverse=True)
-            return np.array([self.of(int(label)) for label in distinct])[inverse].reshape(columns.shape)
+            return np.array([self.get_probability(int(label)) for label in distinct])[inverse].reshape(columns.shape)
 
         return get_thresholds
 
@@ -138,11 +138,11 @@ class PrecisionCurve:
     def __init__(self, suggestions: HoldoutSuggestions) -> None:
         labels, counts = np.unique(suggestions.labels, return_counts=True)
         frequent = labels[counts >= FEWEST_OF_LABEL].tolist()
-        error = _OWN_SHARE * ERROR / max(len(frequent), 1)
-        self._common = PrecisionSteps(suggestions, (1 - _OWN_SHARE) * ERROR)
+        error = _LABEL_SHARE * ERROR / max(len(frequent), 1)
+        self._common = PrecisionSteps(suggestions, (1 - _LABEL_SHARE) * ERROR)
         self._by_label_id = {label: PrecisionSteps(suggestions.select(label), error) for label in frequent}
 
-    def of(self, labels: Int64, probabilities: Float64) -> Float64:
+    def read_precision(self, labels: Int64, probabilities: Float64) -> Float64:
         """Return the highest precision whose threshold each suggestion reaches; 0 if there is none.
 
         Parameters
@@ -153,8 +153,8 @@ class PrecisionCurve:
         precisions = self._common.read_precision(probabilities)
         for label, steps in self._by_label_id.items():
             is_of_label = labels == label
-            own = steps.read_precision(probabilities[is_of_label])
-            precisions[is_of_label] = np.maximum(precisions[is_of_label], own)
+            label_precisions = steps.read_precision(probabilities[is_of_label])
+            precisions[is_of_label] = np.maximum(precisions[is_of_label], label_precisions)
         return precisions
 
     def threshold(self, precision: float) -> Threshold:
@@ -168,8 +168,8 @@ class PrecisionCurve:
         if not 0 < precision <= 1:
             raise InputError(f"a precision of {precision:g} cannot be; give a share above 0 and up to 1, such as 0.9")
         common = self._common.find_probability(precision)
-        own = {label: steps.find_probability(precision) for label, steps in self._by_label_id.items()}
-        by_label = {label: p for label, p in own.items() if p is not None and (common is None or p < common)}
+        candidates = {label: steps.find_probability(precision) for label, steps in self._by_label_id.items()}
+        by_label = {label: p for label, p in candidates.items() if p is not None and (common is None or p < common)}
         return Threshold(precision, common, by_label)
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
@@ -133,6 +133,7 @@ def add_root(collection: Collection, folder: Path, *, by: str) -> int:
 
 
 UNREADABLE_FOLDER = "folder that cannot be read"
+_N_NAMED = 10  # names of sub-folders in a remark
 
 
 class TagSource(NamedTuple):
@@ -238,46 +239,66 @@ def discover_root(root: Root, modality_name: str | None, tags: TagChoice | None,
     if not stats:
         return RootContents(root, root.options, unreadable_folders=unreadable_folders)
     choice, note = _choose_tag_source(root, tags, stats, modality)
-    notes = [note] if note else []
     tag_source = _make_tag_source(root, choice, stats, modality, rejects, required=tags == "metadata")
     options: JsonObject = {**root.options, "modality": modality.name, "tags": choice}
     if tag_source.metadata is not None:
         options["metadata"] = tag_source.metadata
-    if endings != root.options.get("other_files", {}):
-        options["other_files"] = dict(endings)
-        notes += filter(None, [format_other_files(root.folder, endings)])
     if tag_source.must_reread:
         options["must_reread"] = True  # until the scan is done
+    notes = [note]
+    if endings != root.options.get("other_files", {}):
+        options["other_files"] = dict(endings)
+        notes.append(format_other_files(root.folder, endings))
     may_have_sidecars = modality is PICTURES and (tag_source.inside or tag_source.metadata)
     sidecars = _stamp_sidecars(root.folder, stats) if may_have_sidecars else {}
-    if sidecars and not tag_source.inside:
-        count = "1 picture has" if len(sidecars) == 1 else f"{len(sidecars):,} pictures have"
-        notes.append(
-            f"in {root.folder} {count} a sidecar (.xmp) that is not read, since a table says the tags "
-            "(--tags xmp reads sidecars)"
-        )
+    if not tag_source.inside:
+        notes.append(_note_ignored_sidecars(root.folder, len(sidecars)))
         sidecars = {}
-    subfolders = sorted({name.rpartition("/")[0] for name in stats} - {""})
-    is_chosen_now = tags is not None or "tags" not in root.options
-    folder_labels = FolderLabels(stats, root.folder.name)
-    if is_chosen_now and choice == "metadata" and folder_labels.can_distinguish and not media_folder.is_split(stats):
-        n = len(subfolders)
-        names = "the name of 1 sub-folder is no tag" if n == 1 else f"the names of {n:,} sub-folders are no tags"
-        notes.append(f"in {root.folder} {names}, since a table says the tags (--tags folders takes these names)")
-    if is_chosen_now and choice == "folders" and (others := folder_labels.list_other_names()):
-        some = ", ".join(others[:10]) + (f" and {len(others) - 10:,} more" if len(others) > 10 else "")
-        notes.append(f"in {root.folder} these names of sub-folders are no labels: {some}")
-    places = [root.folder / subfolder / name for subfolder in subfolders for name in media_folder.NAMES]
-    tables = [place for place in places if is_regular_file(place)]
-    if choice == "metadata" and media_folder.find_metadata(root.folder) is None:
-        tables = []  # they are read
+    notes += _note_tag_names(root, choice, stats, is_chosen=tags is not None or "tags" not in root.options)
+    tables = _list_unread_tables(root.folder, choice, stats)
     if tags is not None or len(tables) != root.options.get("tables", 0):
         options["tables"] = len(tables)
-        if tables:
-            count = "1 table of tags is" if len(tables) == 1 else f"{len(tables):,} tables of tags are"
-            remedy = f"to take one over: wsabie collection import DIR {format_path(tables[0])}"
-            notes.append(f"in sub-folders of {root.folder} {count} not read; {remedy}")
-    return RootContents(root, options, stats, unreadable_folders, tag_source, sidecars=sidecars, notes=tuple(notes))
+        notes.append(_note_unread_tables(root.folder, tables))
+    return RootContents(root, options, stats, unreadable_folders, tag_source, "", sidecars, tuple(filter(None, notes)))
+
+
+def _note_tag_names(root: Root, choice: str, files: dict[str, FileStat], *, is_chosen: bool) -> Iterator[str]:
+    """Yield remarks on names of sub-folders that are no tags, if this scan chooses the source of tags."""
+    labels = FolderLabels(files, root.folder.name)
+    if is_chosen and choice == "metadata" and labels.can_distinguish and not media_folder.is_split(files):
+        n = len(_list_subfolders(files))
+        names = "the name of 1 sub-folder is no tag" if n == 1 else f"the names of {n:,} sub-folders are no tags"
+        yield f"in {root.folder} {names}, since a table says the tags (--tags folders takes these names)"
+    if is_chosen and choice == "folders" and (non_label_names := labels.list_other_names()):
+        n_more = len(non_label_names) - _N_NAMED
+        names = ", ".join(non_label_names[:_N_NAMED]) + (f" and {n_more:,} more" if n_more > 0 else "")
+        yield f"in {root.folder} these names of sub-folders are no labels: {names}"
+
+
+def _note_ignored_sidecars(folder: Path, n: int) -> str:
+    count = "1 picture has" if n == 1 else f"{n:,} pictures have"
+    source = "since a table says the tags (--tags xmp reads sidecars)"
+    return f"in {folder} {count} a sidecar (.xmp) that is not read, {source}" if n else ""
+
+
+def _list_unread_tables(folder: Path, choice: str, files: dict[str, FileStat]) -> list[Path]:
+    """Return the tables of tags in sub-folders, unless these tables are the source of tags."""
+    if choice == "metadata" and media_folder.find_metadata(folder) is None:
+        return []
+    paths = (folder / name / table for name in _list_subfolders(files) for table in media_folder.NAMES)
+    return [path for path in paths if is_regular_file(path)]
+
+
+def _note_unread_tables(folder: Path, tables: Sequence[Path]) -> str:
+    if not tables:
+        return ""
+    count = "1 table of tags is" if len(tables) == 1 else f"{len(tables):,} tables of tags are"
+    remedy = f"to take one over: wsabie collection import DIR {format_path(tables[0])}"
+    return f"in sub-folders of {folder} {count} not read; {remedy}"
+
+
+def _list_subfolders(files: Iterable[str]) -> list[str]:
+    return sorted({name.rpartition("/")[0] for name in files} - {""})
 
 
 def count_folder_labels(contents: RootContents) -> Counter[str]:
@@ -291,8 +312,8 @@ def count_folder_labels(contents: RootContents) -> Counter[str]:
 
 def add_excluded_names(contents: RootContents, names: Iterable[str]) -> RootContents:
     """Return contents of which these names of sub-folders are no labels, from now on."""
-    known = contents.options.get("not_labels", ())
-    excluded = sorted({*known, *(normalise_label_name(name).casefold() for name in names)})
+    earlier_names = contents.options.get("not_labels", ())
+    excluded = sorted({*earlier_names, *(normalise_label_name(name).casefold() for name in names)})
     return contents._replace(options={**contents.options, "not_labels": excluded})
 
 

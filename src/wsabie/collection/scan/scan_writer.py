@@ -177,7 +177,7 @@ def write_block(
     Returns
     -------
     counts : Counter of str
-        Files of each kind, and "tagged", "withdrawn", "held" and "found_again".
+        Files of each kind, "found_again", and the fields of `ScanResult` that count tags.
     line : int or None
         Journal entry of the block.
     refused : list of (str, str)
@@ -191,12 +191,17 @@ def write_block(
                 _update_item(change.connection, entry.item, _make_content_columns(entry))
         ids_by_path = _add_items(change.connection, [entry for entry in valid if entry.item is None])
         refused = _set_parents(change, valid)
-        tagged = _add_tags(change, valid, ids_by_path)
+        n_added_tags = _add_tags(change, valid, ids_by_path)
         unlisted_counts = _withdraw_tags(change, valid)
-    counts = Counter[str](entry.kind for entry in valid) + unlisted_counts
+    counts = Counter[str](entry.kind for entry in valid)
     same_items = [entry.item for entry in valid if entry.kind == "same" and entry.item is not None]
     n_returned = sum(item.state == "missing" for item in same_items)
-    counts.update(found_again=n_returned, tagged=tagged)
+    counts.update(
+        found_again=n_returned,
+        added_tags=n_added_tags,
+        withdrawn_tags=unlisted_counts["withdrawn"],
+        held_tags=unlisted_counts["held"],
+    )
     return counts, change.entry, refused
 
 
@@ -257,12 +262,12 @@ def _read_item_ids(connection: Connection, files: Sequence[FileRecord]) -> dict[
 
 
 def _move_items(connection: Connection, moves: Sequence[FileRecord]) -> None:
-    """Move items to their new paths; all leave before any arrives, since they may swap paths."""
+    """Move items to their new paths in two phases: temporary paths first, so that swaps do not collide."""
     pairs = [(entry.item, entry) for entry in moves if entry.item is not None]
     if len(pairs) > 1:
-        leave = update(items).where(items.c.id == bindparam("item_id")).values(path=bindparam("aside"))
-        asides = [{"item_id": item.id, "aside": f"/{item.id}"} for item, _ in pairs]  # no real path looks like this
-        connection.execute(leave, asides)
+        statement = update(items).where(items.c.id == bindparam("item_id")).values(path=bindparam("temporary_path"))
+        rows = [{"item_id": item.id, "temporary_path": f"/{item.id}"} for item, _ in pairs]  # real paths are relative
+        connection.execute(statement, rows)
     for item, entry in pairs:
         columns = _make_content_columns(entry) | _make_path_columns(entry)
         _update_item(connection, item, columns, always=len(pairs) > 1)
@@ -311,7 +316,7 @@ def _add_items(connection: Connection, files: Sequence[FileRecord]) -> dict[tupl
 
 def _add_tags(change: JournalWriter, entries: Iterable[FileRecord], ids_by_path: Mapping[tuple[int, str], int]) -> int:
     """Accept the labels that files list; return how many are new. Earlier decisions stay."""
-    tagged = 0
+    n_added = 0
     labelled = [entry for entry in entries if entry.labels]
     query = select(annotations.c.item_id, annotations.c.label_id).where(annotations.c.state == "accepted")
     known_ids = [entry.item.id for entry in labelled if entry.item is not None]
@@ -326,8 +331,8 @@ def _add_tags(change: JournalWriter, entries: Iterable[FileRecord], ids_by_path:
             if entry.item is None or (entry.item.id, labels[label]) not in accepted
         ]
         outcome = write_decisions(change, decisions, origin="import", by=origin)
-        tagged += outcome.added + outcome.changed
-    return tagged
+        n_added += outcome.added + outcome.changed
+    return n_added
 
 
 def _withdraw_tags(change: JournalWriter, entries: Iterable[FileRecord]) -> Counter[str]:

@@ -68,18 +68,18 @@ class ScanResult(NamedTuple):
         Items whose files are gone.
     unreadable : int
         Unreadable files among all these.
-    tagged : int
+    added_tags : int
         Accepted tags that files supplied.
     modality : str
         "pictures", "sounds", "documents"; "" before any file was found.
-    away : tuple of UnreachableRoot
+    unreachable_roots : tuple of UnreachableRoot
     notes : tuple of str
         Remarks for people on the sources of tags.
     still_unreadable : int
         Unreadable files that were unreadable before, with the same content.
-    withdrawn : int
+    withdrawn_tags : int
         Tags that a file supplied and no longer lists, taken back.
-    held : int
+    held_tags : int
         Such tags that stay: their file is gone, unreadable or another one, or the picture still contains them.
     """
 
@@ -90,18 +90,20 @@ class ScanResult(NamedTuple):
     found_again: int = 0
     unchanged: int = 0
     unreadable: int = 0
-    tagged: int = 0
+    added_tags: int = 0
     modality: str = ""
-    away: tuple[UnreachableRoot, ...] = ()
+    unreachable_roots: tuple[UnreachableRoot, ...] = ()
     notes: tuple[str, ...] = ()
     still_unreadable: int = 0
-    withdrawn: int = 0
-    held: int = 0
+    withdrawn_tags: int = 0
+    held_tags: int = 0
 
     @property
     def has_changes(self) -> bool:
         """Return whether the scan changed the catalogue."""
-        return any((self.new, self.moved, self.changed, self.missing, self.found_again, self.tagged, self.withdrawn))
+        return any(
+            (self.new, self.moved, self.changed, self.missing, self.found_again, self.added_tags, self.withdrawn_tags)
+        )
 
     @property
     def summary(self) -> str:
@@ -109,7 +111,7 @@ class ScanResult(NamedTuple):
         files = self.new, self.moved, self.changed, self.found_again, self.unreadable - self.still_unreadable
         unreadable = "of them unreadable" if any(files[:4]) else "unreadable now"
         words = "new", "moved", "changed", "found again", unreadable, "missing", "tags from files", "tags withdrawn"
-        counts = zip((*files, self.missing, self.tagged, self.withdrawn), words, strict=True)
+        counts = zip((*files, self.missing, self.added_tags, self.withdrawn_tags), words, strict=True)
         return ", ".join(f"{n:,} {word}" for n, word in counts if n)
 
 
@@ -273,7 +275,7 @@ class _ScanRun:
         return ScanResult(
             **counts,
             modality=next((name for name in modalities if name is not None), ""),
-            away=self.unreachable,
+            unreachable_roots=self.unreachable,
             notes=tuple(notes),
         )
 

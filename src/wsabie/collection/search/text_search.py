@@ -82,10 +82,10 @@ class LabelKnowledge:
 
     def __init__(self, knowledge: KnowledgeGraph, called: str) -> None:
         self.knowledge, self.called = knowledge, called
-        self.of = CatalogueCache(self._of)
+        self.read_matchers = CatalogueCache(self._build_matchers)
         """Matcher of words and finder of related labels, for a connection."""
 
-    def _of(self, connection: Connection) -> tuple[QueryMatcher, HierarchyRelatedLabels]:
+    def _build_matchers(self, connection: Connection) -> tuple[QueryMatcher, HierarchyRelatedLabels]:
         query = select(labels.c.name, labels.c.wordnet).where(labels.c.merged_into.is_(None)).order_by(labels.c.id)
         synsets = {name: synset for name, synset in connection.execute(query)}  # noqa: C416 - rows are no tuples to `dict`
         table = {name: synset for name, synset in synsets.items() if synset and self.knowledge.find(synset)}
@@ -114,7 +114,7 @@ def parse_query(connection: Connection, text: str, knowledge: LabelKnowledge | N
     InputError
         The query is empty or has unwanted labels only.
     """
-    names, matcher = read_names(connection), None if knowledge is None else knowledge.of(connection)[0]
+    names, matcher = read_names(connection), None if knowledge is None else knowledge.read_matchers(connection)[0]
     terms: list[QueryTerm] = []
     unwanted: dict[int, str] = {}
     for is_excluded, words in _split_phrases(text):
@@ -401,7 +401,7 @@ def _find_by_knowledge(
     """Return labels that knowledge files relate to the query as parts, kinds or wholes."""
     if knowledge is None:
         return []
-    names, (_, finder) = read_names(connection), knowledge.of(connection)
+    names, (_, finder) = read_names(connection), knowledge.read_matchers(connection)
     links = [link for term in meaning.terms for link in finder.related(term.text, MAX_KNOWN_RELATED)]
     return [RelatedLabel(names.ids[link.label], link.label, link.reason, link.score) for link in links]
 

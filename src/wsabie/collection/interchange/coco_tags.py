@@ -28,7 +28,11 @@ _DEEPEST = 100  # ancestors of a label
 
 
 def write_coco(
-    tags: Iterable[Tag], out: Path, categories: Sequence[JsonObject], name_of: Callable[[Tag], str], rejects: Rejects
+    tags: Iterable[Tag],
+    out: Path,
+    categories: Sequence[JsonObject],
+    choose_name: Callable[[Tag], str],
+    rejects: Rejects,
 ) -> int:
     """Write tags and return their number.
 
@@ -39,7 +43,7 @@ def write_coco(
     out : Path
     categories : sequence of dict
         Labels of the tags: "id", "name" and perhaps "supercategory".
-    name_of : callable
+    choose_name : callable
         Returns the file name of a tag's picture, or raises `RowError` to leave the picture out.
     rejects : Rejects
         Collects tags that cannot be written.
@@ -57,7 +61,7 @@ def write_coco(
         for group in group_by_item(tags):
             first = group[0]
             with rejects.catch(first.path):
-                image: JsonObject = {"id": first.item, "file_name": name_of(first)}
+                image: JsonObject = {"id": first.item, "file_name": choose_name(first)}
                 if first.frame:
                     image |= {"width": first.frame[0], "height": first.frame[1]}
                 stream.write(separator + _dump(image))
