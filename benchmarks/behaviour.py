@@ -133,9 +133,9 @@ def _without_times(value: Any) -> Any:
 def record_api() -> dict[str, Any]:
     """Return the OpenAPI documents of a collection's service and of a model's."""
     from wsabie.collection.folder.collection import create_collection, open_collection
-    from wsabie.server.dependencies import ServiceContext
+    from wsabie.server.limits.request_limits import ServiceLimits
     from wsabie.server.model_holder import CollectionModelHolder, FolderModelHolder
-    from wsabie.server.request_limits import ServiceLimits
+    from wsabie.server.service_context import ServiceContext
 
     with tempfile.TemporaryDirectory() as place:
         create_collection(Path(place)).close()

@@ -21,9 +21,9 @@ from wsabie.collection.registry import model_registry
 from wsabie.collection.registry.model_registry import load_model_in_use
 from wsabie.server import model_holder
 from wsabie.server.app import make_app
-from wsabie.server.dependencies import ServiceContext
+from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import FolderModelHolder
-from wsabie.server.request_limits import ServiceLimits
+from wsabie.server.service_context import ServiceContext
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.project.test_docs import load_docs_module
 
-from wsabie.server.dependencies import API
 from wsabie.server.launcher import ServiceOptions
+from wsabie.server.strict_routes import API
 
 ROOT = Path(__file__).resolve().parents[2]
 LINES = (ROOT / "Containerfile").read_text(encoding="utf-8").splitlines()

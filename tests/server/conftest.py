@@ -24,9 +24,9 @@ from wsabie.models.annotators import Annotator
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.samples import get_sample_path
 from wsabie.server.app import make_app
-from wsabie.server.dependencies import ServiceContext
+from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder, FolderModelHolder
-from wsabie.server.request_limits import ServiceLimits
+from wsabie.server.service_context import ServiceContext
 from wsabie.server.tokens import Token
 
 Client = Callable[..., TestClient]

@@ -16,9 +16,9 @@ from wsabie.collection.db.journal import begin_entry
 from wsabie.collection.folder.collection import create_collection
 from wsabie.collection.labels import label_store
 from wsabie.server.app import make_app
-from wsabie.server.dependencies import ServiceContext
+from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder
-from wsabie.server.request_limits import ServiceLimits
+from wsabie.server.service_context import ServiceContext
 
 N = 60
 Row = dict[str, Any]

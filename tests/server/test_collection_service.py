@@ -20,9 +20,9 @@ from wsabie.collection.registry.model_registry import load_model
 from wsabie.collection.registry.thresholds import HoldoutSuggestions, save_holdout_suggestions
 from wsabie.server import problems
 from wsabie.server.app import make_app
-from wsabie.server.dependencies import ServiceContext
+from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder
-from wsabie.server.request_limits import ServiceLimits
+from wsabie.server.service_context import ServiceContext
 from wsabie.server.tokens import Token, compute_digest
 
 

@@ -18,9 +18,9 @@ from wsabie.collection.merge_proposals import proposals
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.samples import get_sample_path
 from wsabie.server.app import make_app
-from wsabie.server.dependencies import ServiceContext
+from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder
-from wsabie.server.request_limits import ServiceLimits
+from wsabie.server.service_context import ServiceContext
 from wsabie.server.tokens import Token, compute_digest
 
 

@@ -11,9 +11,9 @@ from starlette.testclient import TestClient
 from wsabie.collection.folder.collection import Collection, create_collection, open_collection
 from wsabie.collection.maps import item_map
 from wsabie.server.app import make_app
-from wsabie.server.dependencies import ServiceContext
+from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder
-from wsabie.server.request_limits import ServiceLimits
+from wsabie.server.service_context import ServiceContext
 from wsabie.server.tokens import Token, compute_digest
 
 MAP = "/api/v1/map"

@@ -17,8 +17,8 @@ import wsabie
 from wsabie.io.records import Item
 from wsabie.models.annotators import Annotator
 from wsabie.models.index_files import index_labels
+from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import FOLDER, FolderModelHolder
-from wsabie.server.request_limits import ServiceLimits
 from wsabie.server.tokens import Token, compute_digest
 
 

@@ -14,10 +14,10 @@ from databases import copied
 from wsabie.collection.folder.collection import open_collection
 from wsabie.server.app import make_app
 from wsabie.server.connections import StrictConnection
-from wsabie.server.dependencies import ServiceContext
+from wsabie.server.limits.request_limits import ServiceLimits
+from wsabie.server.limits.same_origin import LOOPBACK
 from wsabie.server.model_holder import CollectionModelHolder
-from wsabie.server.request_limits import ServiceLimits
-from wsabie.server.same_origin import LOOPBACK
+from wsabie.server.service_context import ServiceContext
 
 PICTURE = "/api/v1/items/1/file"
 JSON = {"content-type": "application/json"}

@@ -13,7 +13,7 @@ from wsabie.cli.shared_options import Knowledge, OutputOptions
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
-    from wsabie.server.request_limits import ServiceLimits
+    from wsabie.server.limits.request_limits import ServiceLimits
 
 _MAX_HOST = 253
 _REQUIRED_MODULES = ("fastapi", "uvicorn", "python_multipart", "prometheus_client", "sqlalchemy")
@@ -42,7 +42,7 @@ class LimitOptions(Options, panel="Limits"):
 
     def make_limits(self) -> "ServiceLimits":
         """Make the limits of the service."""
-        from wsabie.server.request_limits import ServiceLimits
+        from wsabie.server.limits.request_limits import ServiceLimits
 
         body, pixels = round(self.max_megabytes * 2**20), round(self.max_megapixels * 1e6)
         rates: Settings = {"burst": max(1, round(2 * self.rate)), "min_rate": self.min_kilobytes * 1024}

@@ -11,17 +11,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wsabie.collection.jobs.queue import JobRunner
 from wsabie.core.machine import count_available_cores
 from wsabie.core.version import VERSION
-from wsabie.server import dependencies
+from wsabie.server.authentication import AuthenticationMiddleware, get_caller_name
+from wsabie.server.catalogue_health import DamageCheck
+from wsabie.server.dependencies import Context, Reader
+from wsabie.server.limits.request_limits import BodyLimit, RateLimit
+from wsabie.server.limits.request_stages import RequestStages
+from wsabie.server.limits.same_origin import SameOriginCheck
 from wsabie.server.metrics import MetricsMiddleware
-from wsabie.server.problems import DamageCheck, document_errors, install_error_handlers
-from wsabie.server.request_limits import BodyLimit, RateLimit
-from wsabie.server.request_stages import RequestStages
+from wsabie.server.problems import document_errors, install_error_handlers
 from wsabie.server.routes import collection, items, labels, maps, model, review, search
-from wsabie.server.same_origin import SameOriginCheck
+from wsabie.server.service_context import ServiceContext
 from wsabie.server.static_files import make_page_routes
+from wsabie.server.strict_routes import API, refuse_unknown_parameters
 
 _COLLECTION_ROUTERS = [module.router for module in (items, labels, review, search, maps, collection)]
-_service_router = APIRouter(tags=["service"], dependencies=[Depends(dependencies.refuse_unknown_parameters)])
+_service_router = APIRouter(tags=["service"], dependencies=[Depends(refuse_unknown_parameters)])
 _HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"referrer-policy": b"same-origin",
@@ -33,7 +37,7 @@ _HEADERS = {
 }
 
 
-def make_app(context: dependencies.ServiceContext, hosts: tuple[str, ...] = ()) -> ASGIApp:
+def make_app(context: ServiceContext, hosts: tuple[str, ...] = ()) -> ASGIApp:
     """Return the whole service as an ASGI application.
 
     Parameters
@@ -44,8 +48,8 @@ def make_app(context: dependencies.ServiceContext, hosts: tuple[str, ...] = ()) 
     """
     limits, api = context.limits, make_api(has_collection=context.collection is not None)
     api.state.context = context
-    stages = RequestStages(BodyLimit(api, limits.body), limits, dependencies.get_caller_name)
-    authentication = dependencies.AuthenticationMiddleware(stages, context)
+    stages = RequestStages(BodyLimit(api, limits.body), limits, get_caller_name)
+    authentication = AuthenticationMiddleware(stages, context)
     outer = SameOriginCheck(RateLimit(authentication, limits.rate, limits.burst), hosts)
     layers = MetricsMiddleware(_HeadersMiddleware(outer), context.metrics)
 
@@ -76,8 +80,8 @@ def make_api(*, has_collection: bool) -> FastAPI:
     return app
 
 
-@_service_router.get(f"{dependencies.API}/health")
-async def get_health(request: Request, context: dependencies.Context) -> dict[str, str]:
+@_service_router.get(f"{API}/health")
+async def get_health(request: Request, context: Context) -> dict[str, str]:
     """Answer, unless the catalogue of the collection is known to be damaged."""
     check: DamageCheck = request.app.state.damage_check
     if context.collection is not None and check.damage and (damage := await check.find(context.collection)):
@@ -92,7 +96,7 @@ async def get_document(request: Request) -> JSONResponse:
 
 
 @_service_router.get("/metrics", response_class=Response)
-def get_metrics(context: dependencies.Context, _: dependencies.Reader) -> Response:
+def get_metrics(context: Context, _: Reader) -> Response:
     """Return the metrics in the format of Prometheus."""
     page, media_type = context.metrics.page()
     return Response(page, media_type=media_type)

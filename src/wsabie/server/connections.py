@@ -20,8 +20,9 @@ from h11._receivebuffer import ReceiveBuffer, blank_line_regex
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from wsabie.core.errors import InputError
+from wsabie.server.limits.slots import SlotPool, get_caller_address
+from wsabie.server.limits.transfers import WINDOW
 from wsabie.server.problems import MEDIA_TYPE, build_problem
-from wsabie.server.slots import WINDOW, SlotPool, get_caller_address
 
 BACKLOG = 100
 """Connections that may wait to be accepted; they are accepted in one go before any of them is closed."""
@@ -62,14 +63,14 @@ class ConnectionTable:
     def add(self, connection: Connection) -> bool:
         """Add a new connection; return False if it has to be refused, since all others are busy."""
         caller = connection.caller
-        if not self.slots.take(caller):
+        if not self.slots.acquire(caller):
             has_share = self.slots.has_share(caller)
             rivals = (rival for rival in self.idle if not has_share or rival.caller == caller)
             oldest = next((rival for rival in rivals if not rival.transport.get_write_buffer_size()), None)
             if oldest is None:
                 return False
             self.close(oldest)
-            if not self.slots.take(caller):
+            if not self.slots.acquire(caller):
                 return False
         self.open[connection] = None
         self.mark_idle(connection)
@@ -82,7 +83,7 @@ class ConnectionTable:
         self.idle.pop(connection, None)
         if connection in self.open:
             del self.open[connection]
-            self.slots.leave(connection.caller)
+            self.slots.release(connection.caller)
 
     def close(self, connection: Connection) -> None:
         """Close a connection at once, even if data still waits to be sent."""

@@ -13,9 +13,9 @@ from wsabie.io.records import Item, ModalityName
 from wsabie.io.regions import ItemContent, RegionCrop, parse_region
 from wsabie.models.annotators import Annotator, ThresholdFunction, rank_above
 from wsabie.models.explanations import explain_picture
+from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import ModelVersion
 from wsabie.server.problems import Problem
-from wsabie.server.request_limits import ServiceLimits
 from wsabie.server.schemas import AnnotateResponse, FeatureRow, LabelRanking, LabelScore
 from wsabie.workflows.charts.chart_files import encode_picture
 

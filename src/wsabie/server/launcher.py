@@ -28,10 +28,10 @@ from wsabie.core.input_files import format_open_error
 from wsabie.core.memory_budget import share_memory_budgets
 from wsabie.server import connections, metrics, model_holder
 from wsabie.server.app import make_app
-from wsabie.server.dependencies import ServiceContext
+from wsabie.server.limits.request_limits import ServiceLimits
+from wsabie.server.limits.same_origin import LOOPBACK
 from wsabie.server.model_holder import CollectionModelHolder, FolderModelHolder
-from wsabie.server.request_limits import ServiceLimits
-from wsabie.server.same_origin import LOOPBACK
+from wsabie.server.service_context import ServiceContext
 from wsabie.server.tokens import TokenFile
 
 LOGGERS = ("asyncio", "uvicorn.error", "wsabie.serve")
@@ -250,8 +250,8 @@ def make_application() -> ASGIApp:
         max_connections, limits.share, min(_IDLE_SECONDS, limits.seconds), limits.min_rate
     )
     limit_log()
-    for number in _STOP_SIGNALS:
-        signal.signal(number, partial(_stop, signal.getsignal(number)))
+    for signal_number in _STOP_SIGNALS:
+        signal.signal(signal_number, partial(_stop, signal.getsignal(signal_number)))
     application = make_app(_wait_for_context(service), service.hosts)
     _tune_for_concurrency()
     return application
@@ -260,7 +260,7 @@ def make_application() -> ASGIApp:
 def _wait_for_context(service: ServiceOptions) -> ServiceContext:
     """Build the context, and try again as long as the database is busy."""
     # The server's own signal handlers would wait for the database without end.
-    handlers = {number: signal.signal(number, signal.SIG_DFL) for number in _STOP_SIGNALS}
+    handlers = {signal_number: signal.signal(signal_number, signal.SIG_DFL) for signal_number in _STOP_SIGNALS}
     try:
         while True:
             try:
@@ -268,8 +268,8 @@ def _wait_for_context(service: ServiceOptions) -> ServiceContext:
             except BusyError:
                 time.sleep(1)
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        for signal_number, handler in handlers.items():
+            signal.signal(signal_number, handler)
 
 
 def _stop(handler: Any, signal_number: int, frame: FrameType | None) -> None:

@@ -3,22 +3,20 @@
 import errno
 import json
 import logging
-import math
-import time
 from http import HTTPStatus
 from typing import Any
 
-from anyio import to_thread
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Send
 
-from wsabie.collection.folder.collection import Collection, can_result_from_damage, check_database
+from wsabie.collection.folder.collection import can_result_from_damage
 from wsabie.core.errors import BusyError, CollectionError, NotFoundError, UnknownLabelError, WsabieError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.features.images.image_decoder import UnreadableItemError
+from wsabie.server.catalogue_health import DamageCheck
 from wsabie.storage.atomic_files import DiskFullError, WriteError
 
 MEDIA_TYPE = "application/problem+json"
@@ -54,7 +52,6 @@ NO_PAGE = """<!doctype html>
 """
 """Page that a browser gets at an unknown address."""
 _MAX_DETAIL = 2_000  # characters
-_CHECK_INTERVAL = 60.0  # seconds between two checks of the whole catalogue
 _DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 _STATUS: dict[type[WsabieError], int] = {
     UnknownLabelError: 404,
@@ -90,40 +87,6 @@ class Problem(Exception):  # noqa: N818 - an answer to the client, no fault of t
         response = self.response()
         await send({"type": "http.response.start", "status": self.status, "headers": response.raw_headers})
         await send({"type": "http.response.body", "body": response.body})
-
-
-class DamageCheck:
-    """Known damage of a catalogue, which is checked at most once a minute.
-
-    Attributes
-    ----------
-    due : float
-        Earliest time of the next check.
-    damage : WsabieError or None
-        Result of the last check, or damage that a request met.
-    """
-
-    def __init__(self) -> None:
-        self.due = 0.0
-        self.damage: WsabieError | None = None
-
-    def report(self, damage: WsabieError) -> None:
-        """Note damage that a request met."""
-        _log.error("%s", damage)
-        self.damage = damage
-
-    async def find(self, collection: Collection) -> WsabieError | None:
-        """Return the damage that the last check found; check again if that was a while ago."""
-        if time.monotonic() >= self.due:
-            self.due = math.inf  # until this check has ended
-            try:
-                await to_thread.run_sync(check_database, collection)
-                self.damage = None
-            except WsabieError as damage:
-                self.report(damage)
-            finally:
-                self.due = time.monotonic() + _CHECK_INTERVAL
-        return self.damage
 
 
 def build_problem(status: int, detail: str) -> bytes:

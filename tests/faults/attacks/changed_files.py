@@ -232,9 +232,9 @@ def open_collection_service(path: Path) -> None:
 
     from wsabie.collection.folder.collection import open_collection
     from wsabie.server.app import make_app
-    from wsabie.server.dependencies import ServiceContext
+    from wsabie.server.limits.request_limits import ServiceLimits
     from wsabie.server.model_holder import CollectionModelHolder
-    from wsabie.server.request_limits import ServiceLimits
+    from wsabie.server.service_context import ServiceContext
 
     with open_collection(path) as collection:
         context = ServiceContext(ServiceLimits(), None, CollectionModelHolder(collection), collection)

@@ -25,9 +25,9 @@ from wsabie.collection.folder.collection import open_collection
 from wsabie.core.errors import InputError
 from wsabie.server import tokens as tokens_module
 from wsabie.server.app import make_app
-from wsabie.server.dependencies import ServiceContext
+from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder
-from wsabie.server.request_limits import ServiceLimits
+from wsabie.server.service_context import ServiceContext
 from wsabie.server.tokens import Token, TokenFile, compute_digest, create_token, find_caller, read_tokens
 
 

@@ -1302,7 +1302,7 @@ export interface components {
             open_suggestions: number;
             evaluation: components["schemas"]["LabelEvaluation"] | null;
         };
-        /** @description Mean reciprocal rank of a label, on the `items` that have it, in the reference model and in the candidate. */
+        /** @description Mean reciprocal rank of a label on its `items`, in the reference model and the candidate. */
         LabelDifference: {
             label: string;
             items: number;

@@ -43,7 +43,7 @@ class Decision(NamedTuple):
 
 
 class DecisionCounts(NamedTuple):
-    """Counts of annotations added, changed, removed, and left alone by an import since a person decided them."""
+    """Counts of annotations added, changed, removed, and left alone since a person decided them."""
 
     added: int = 0
     changed: int = 0

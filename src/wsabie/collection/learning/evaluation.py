@@ -173,7 +173,7 @@ _N_LISTED = 10  # labels listed as gained, and as lost
 
 @dataclass(frozen=True)
 class LabelDifference:
-    """Mean reciprocal rank of a label on the `items` that have it, in the reference model and the candidate."""
+    """Mean reciprocal rank of a label on its `items`, in the reference model and the candidate."""
 
     label: str
     items: int

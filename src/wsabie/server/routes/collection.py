@@ -18,7 +18,8 @@ from wsabie.collection.registry.thresholds import PRECISIONS
 from wsabie.core.errors import WsabieError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.server import collection_schemas as schemas
-from wsabie.server.dependencies import Context, OpenCollection, PathId, Reader, Writer, get_role, make_router
+from wsabie.server.dependencies import Context, OpenCollection, PathId, Reader, Writer, get_role
+from wsabie.server.strict_routes import make_router
 
 router = make_router("collection")
 

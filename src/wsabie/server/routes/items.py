@@ -19,11 +19,12 @@ from wsabie.collection.registry.item_index import find_similar_items
 from wsabie.core.json_conversion import JsonObject
 from wsabie.features.images.image_decoder import detect_media_type
 from wsabie.server import schemas
-from wsabie.server.dependencies import Context, OpenCollection, PathId, limit_results, make_router
+from wsabie.server.dependencies import Context, OpenCollection, PathId, limit_results
 from wsabie.server.inference import cut_region, draw_heat_map, extract_row, rank_labels
 from wsabie.server.problems import Problem
 from wsabie.server.request_headers import check_range, has_current_copy
 from wsabie.server.routes.model import PNG, RankingParameters
+from wsabie.server.strict_routes import make_router
 
 router = make_router("items")
 

@@ -7,8 +7,9 @@ from fastapi import Depends, Form, Query, Response, UploadFile
 
 from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.server import schemas
-from wsabie.server.dependencies import Context, check_result_count, limit_results, make_router
+from wsabie.server.dependencies import Context, check_result_count, limit_results
 from wsabie.server.inference import build_matrix, cut_region, draw_heat_map, extract_row, rank_labels, read_picture
+from wsabie.server.strict_routes import make_router
 
 router = make_router("model")
 names = make_router("model")

@@ -10,7 +10,8 @@ from wsabie.collection.db.cursors import LARGEST
 from wsabie.collection.learning import suggestions
 from wsabie.core.json_conversion import JsonObject
 from wsabie.server import schemas
-from wsabie.server.dependencies import OpenCollection, Writer, limit_results, make_router
+from wsabie.server.dependencies import OpenCollection, Writer, limit_results
+from wsabie.server.strict_routes import make_router
 
 router = make_router("review")
 

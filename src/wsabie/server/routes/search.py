@@ -9,10 +9,11 @@ from wsabie.collection.registry.item_index import find_nearest_items
 from wsabie.collection.search import text_search
 from wsabie.core.json_conversion import JsonObject
 from wsabie.server import schemas
-from wsabie.server.dependencies import Context, OpenCollection, limit_results, make_router
+from wsabie.server.dependencies import Context, OpenCollection, limit_results
 from wsabie.server.inference import cut_region, extract_row, rank_labels, read_picture
 from wsabie.server.routes.items import serialize_hit_groups
 from wsabie.server.routes.model import Region
+from wsabie.server.strict_routes import make_router
 
 router = make_router("search")
 

@@ -10,8 +10,8 @@ from cachetools import LRUCache
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from wsabie.server.limits.slots import get_caller_address
 from wsabie.server.problems import Problem
-from wsabie.server.slots import get_caller_address
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 _MAX_CLIENTS = 10_000

@@ -7,9 +7,10 @@ from typing import Literal
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from wsabie.server.limits.request_limits import SAFE, ServiceLimits
+from wsabie.server.limits.slots import SlotPool
+from wsabie.server.limits.transfers import WINDOW, Transfer, TransferPool
 from wsabie.server.problems import Problem
-from wsabie.server.request_limits import SAFE, ServiceLimits
-from wsabie.server.slots import WINDOW, SlotPool, Transfer, TransferPool
 
 _BUSY_DETAIL = "too many requests at once; try again in a moment"
 
@@ -74,7 +75,7 @@ class _Request:
         except asyncio.CancelledError:  # the service ends, and this took longer than it waits
             if self.is_begun:
                 raise
-            self._leave()
+            self._release_slot()
             await Problem(503, "the service is being stopped; ask again", {"retry-after": "5"}).send(self._send)
         except Exception:
             if self.head is not None and not self.is_begun:
@@ -83,7 +84,7 @@ class _Request:
             if not self.is_refused:  # nobody reads the error of a request that broke off
                 raise
         finally:
-            self._leave()
+            self._release_slot()
 
     async def receive(self) -> Message:
         """Receive from the client, which has to send fast enough."""
@@ -100,7 +101,7 @@ class _Request:
         transfer.end_wait(now, len(message.get("body", b"")), self.stages.rate)
         self._set_limit(now + self.stages.seconds)
         if not message.get("more_body", False):
-            self._leave()
+            self._release_slot()
             if not self._enter_work():
                 await self._refuse(503, _BUSY_DETAIL)
                 return {"type": "http.disconnect"}
@@ -115,7 +116,7 @@ class _Request:
             return
         if self.head is not None:
             if self.stage != "stream":
-                self._leave()
+                self._release_slot()
                 if message.get("more_body", False) and not self._enter_answer():
                     await self._refuse(503, _BUSY_DETAIL)
                     return
@@ -132,7 +133,7 @@ class _Request:
     def _begin(self) -> bool:
         """Take the first slot; return True if there was one."""
         if self.scope["method"] == "GET" and self.scope["path"].endswith("/events"):
-            if self.stages.streams.take(self.caller):
+            if self.stages.streams.acquire(self.caller):
                 self.stage = "stream"
                 self._set_limit(None)
         elif not _has_body(self.scope):
@@ -143,7 +144,7 @@ class _Request:
         return self.stage != "end"
 
     def _enter_work(self) -> bool:
-        if self.stages.work.take(self.caller):
+        if self.stages.work.acquire(self.caller):
             self.stage = "work"
         return self.stage == "work"
 
@@ -154,11 +155,11 @@ class _Request:
         self.stage = "answer" if self.transfer else "end"
         return self.transfer is not None
 
-    def _leave(self) -> None:
+    def _release_slot(self) -> None:
         if self.stage == "work":
-            self.stages.work.leave(self.caller)
+            self.stages.work.release(self.caller)
         elif self.stage == "stream":
-            self.stages.streams.leave(self.caller)
+            self.stages.streams.release(self.caller)
         elif self.transfer is not None:
             (self.stages.uploads if self.stage == "upload" else self.stages.answers).end(self.transfer)
         self.stage, self.transfer = "end", None
@@ -169,7 +170,7 @@ class _Request:
 
     async def _refuse(self, status: int, detail: str) -> None:
         self.is_refused = True
-        self._leave()  # its client may not read this soon
+        self._release_slot()  # its client may not read this soon
         await Problem(status, detail, {"retry-after": "1"} if status == 503 else {}).send(self._send)
 
     async def _end_late(self) -> None:
