@@ -1,7 +1,7 @@
 /** Pictures of nothing with labels at random, always the same. */
 
 import type { Annotation, DecisionRequest, JournalEntry, ItemSummary, ItemDetails, JobStatus, Suggestion } from "../src/api/types";
-import type { Verdict } from "../src/api/client";
+import type { DecisionState } from "../src/api/client";
 
 const WORDS =
   "harbour boat person dog cat bicycle street night tree snow mountain beach bread coffee flower bird bridge train window old_town market rain child guitar".split(
@@ -9,8 +9,8 @@ const WORDS =
   );
 const LABELS = WORDS.map((name, i) => ({ id: i + 1, name: name.replace("_", " ") }));
 const MOST = Number(process.env["FAKE_ITEMS"] ?? 100_000);
-const decided = new Map<string, Verdict | null>();
-const entries: (JournalEntry & { back: [string, Verdict | null | undefined][] })[] = [];
+const decided = new Map<string, DecisionState | null>();
+const entries: (JournalEntry & { back: [string, DecisionState | null | undefined][] })[] = [];
 const jobs: JobStatus[] = [];
 
 interface Answer {
@@ -86,7 +86,7 @@ function listing(url: URL): unknown {
 }
 
 function decide(decisions: DecisionRequest[]): unknown {
-  const back = decisions.map((d): [string, Verdict | null | undefined] => {
+  const back = decisions.map((d): [string, DecisionState | null | undefined] => {
     const key = `${d.item} ${d.label}`;
     const before = decided.get(key);
     decided.set(key, d.state);
@@ -188,7 +188,7 @@ function models(): { models: { id: number }[] } & Record<string, unknown> {
 
 function started(kind: JobStatus["kind"]): JobStatus {
   const at = new Date().toISOString();
-  const progress = { stage: "pictures", done: 320, total: 1000, unit: "pictures" };
+  const progress = { stage: "pictures", completed: 320, total: 1000, unit: "pictures" };
   const job: JobStatus = { id: jobs.length + 1, kind, state: "running", by: "local", options: {}, progress, result: null, error: null, requested_at: at, started_at: at, ended_at: null };
   jobs.unshift(job);
   return job;

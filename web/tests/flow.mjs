@@ -22,7 +22,7 @@ const eventually = async (what, told) => {
   }
   assert.fail(`never came: ${told}`);
 };
-const verdictOf = async (item, label) =>
+const stateOf = async (item, label) =>
   (await get(`/items/${item}`)).annotations.find((a) => a.label === label && !a.region)?.state ?? null;
 
 async function learns(page) {
@@ -168,7 +168,7 @@ async function region(page) {
   await page.mouse.down();
   await page.mouse.move(frame.x + frame.width * 0.7, frame.y + frame.height * 0.7, { steps: 4 });
   await page.mouse.up();
-  await page.locator(".region-panel .verdict").first().click();
+  await page.locator(".region-panel .decision").first().click();
   const told = page.getByRole("dialog").getByText(/^The box is tagged /);
   await told.waitFor();
   await page.getByRole("heading", { name: "In parts of it" }).waitFor();
@@ -233,10 +233,10 @@ async function review(page, context) {
   const names = await rows.locator(".row-name").allTextContents();
   await page.keyboard.press("1");
   await page.keyboard.press("Shift+Digit2");
-  await eventually(async () => (await verdictOf(first, names[0])) === "accepted", "the first label accepted");
-  await eventually(async () => (await verdictOf(first, names[1])) === "rejected", "the second label rejected");
+  await eventually(async () => (await stateOf(first, names[0])) === "accepted", "the first label accepted");
+  await eventually(async () => (await stateOf(first, names[1])) === "rejected", "the second label rejected");
   await page.keyboard.press("z");
-  await eventually(async () => (await verdictOf(first, names[1])) === null, "the second label open again");
+  await eventually(async () => (await stateOf(first, names[1])) === null, "the second label open again");
   await rows.nth(0).hover();
   await page.locator(".heat.loaded").waitFor({ timeout: 20_000 });
   await shoot(page, "review");
@@ -246,9 +246,9 @@ async function review(page, context) {
   await page.getByRole("button", { name: "Offline: 1 decision kept" }).waitFor();
   await shoot(page, "offline");
   await page.keyboard.press("ArrowRight");
-  assert.equal(await verdictOf(first, names[1]), null);
+  assert.equal(await stateOf(first, names[1]), null);
   await context.setOffline(false);
-  await eventually(async () => (await verdictOf(first, names[1])) === "rejected", "what was decided offline");
+  await eventually(async () => (await stateOf(first, names[1])) === "rejected", "what was decided offline");
 
   await page.keyboard.press("?");
   await page.getByText("Reject that label").waitFor();
@@ -260,8 +260,8 @@ async function review(page, context) {
   const [one, two] = (await get(`/items?label=${named}&label_state=suggested&sort=probability&descending=true&k=2`)).items;
   await page.keyboard.press("a");
   await page.keyboard.press("r");
-  await eventually(async () => (await verdictOf(one.id, label)) === "accepted", "accepted in the grid");
-  await eventually(async () => (await verdictOf(two.id, label)) === "rejected", "rejected in the grid");
+  await eventually(async () => (await stateOf(one.id, label)) === "accepted", "accepted in the grid");
+  await eventually(async () => (await stateOf(two.id, label)) === "rejected", "rejected in the grid");
   await shoot(page, "review-grid");
   await ownLimits(page, label);
   await page.getByRole("button", { name: /Accept all above/ }).click();

@@ -24,7 +24,7 @@ import type {
   UndoResult,
 } from "./types";
 
-export type Verdict = NonNullable<DecisionRequest["state"]>;
+export type DecisionState = NonNullable<DecisionRequest["state"]>;
 export type JobKind = JobStatus["kind"];
 export type MapMethod = MapStatus["method"];
 type ItemParameters = NonNullable<operations["list_items"]["parameters"]["query"]>;

@@ -88,7 +88,7 @@ describe("labels of an item", () => {
       ["1 gone", null],
       ["12 boat", "rejected"],
     ] as const);
-    expect(buildTagRows(item, overlay).map((r) => [r.label, r.verdict])).toEqual([
+    expect(buildTagRows(item, overlay).map((r) => [r.label, r.state])).toEqual([
       ["boat", "accepted"],
       ["dog", "rejected"],
       ["cat", "accepted"],

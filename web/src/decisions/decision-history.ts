@@ -2,32 +2,32 @@
 
 import { api, ApiError } from "../api/client";
 import type { DecisionResult, DecisionRequest } from "../api/types";
-import type { Verdict } from "../api/client";
+import type { DecisionState } from "../api/client";
 import { formatCount } from "../base/format";
 import { createStore, useStore } from "../base/store";
 import { buildDecisionKey } from "../item/decision-key";
 import { notify } from "../base/notifications";
-import { takeOrphans, createPageStorage } from "./step-storage";
+import { removeOrphans, createPageStorage } from "./pending-changes";
 import { writePermission } from "./write-permission";
-import { type QueueState, DecisionQueue, type Step } from "./decision-queue";
+import { type QueueState, DecisionQueue, type PendingChange } from "./decision-queue";
 
-type VerdictOverlay = ReadonlyMap<string, Verdict | null>;
+type DecisionOverlay = ReadonlyMap<string, DecisionState | null>;
 
 /** Decisions of this page, shown over the state of the service. */
-export const overlay = createStore<VerdictOverlay>(new Map());
+export const overlay = createStore<DecisionOverlay>(new Map());
 /** Increases with each answer of the service, so that counts can be reloaded. */
 export const answerCount = createStore(0);
 const queueState = createStore<QueueState>({ pending: [], failed: [], delayReason: null });
 
 interface HistoryEntry {
-  source: string | number; // a step of the queue, or an entry of the journal
+  source: string | number; // a change of the queue, or an entry of the journal
   description: string;
   item: number | null; // the item to show after undo
-  previousVerdicts: [string, Verdict | null | undefined][]; // undefined: no decision on this page
+  previousStates: [string, DecisionState | null | undefined][]; // undefined: no decision on this page
   onUndo: () => void; // called when the service has undone it, or refused to
 }
 const history: HistoryEntry[] = []; // latest last
-const undoEntries = new Map<string, HistoryEntry>(); // entries by the steps that undo them
+const undoEntries = new Map<string, HistoryEntry>(); // entries by the changes that undo them
 const doNothing = (): void => undefined;
 
 function refuseReadOnly(): boolean {
@@ -62,7 +62,7 @@ const storage = createPageStorage(pageId, localStorage);
 export const queue: DecisionQueue = new DecisionQueue(
   {
     decide: api.decide,
-    acceptAbove: (step) => api.acceptAbove(step.label, step.probability),
+    acceptAbove: (change) => api.acceptAbove(change.label, change.probability),
     undo: (entry) => api.undo(entry).catch(ignoreRepeatedUndo),
     isTransient: (error) => error instanceof ApiError && error.isTransient,
   },
@@ -78,7 +78,7 @@ export function useQueue(): QueueState {
 /** Record decisions and queue them; `description` is shown by undo. */
 export function decide(decisions: DecisionRequest[], description: string): void {
   if (!decisions.length || refuseReadOnly()) return;
-  const previousVerdicts = decisions.map((d): HistoryEntry["previousVerdicts"][number] => {
+  const previousStates = decisions.map((d): HistoryEntry["previousStates"][number] => {
     const key = buildDecisionKey(d.item, d.label);
     return [key, overlay.get().has(key) ? overlay.get().get(key)! : undefined];
   });
@@ -87,18 +87,18 @@ export function decide(decisions: DecisionRequest[], description: string): void 
     for (const d of decisions) if (!d.region) next.set(buildDecisionKey(d.item, d.label), d.state);
     return next;
   });
-  history.push({ source: queue.decide(decisions), description, item: decisions[0]!.item, previousVerdicts, onUndo: doNothing });
+  history.push({ source: queue.decide(decisions), description, item: decisions[0]!.item, previousStates, onUndo: doNothing });
 }
 
 /** Accept every suggestion at or above a probability. */
 export function acceptAbove(label: string | null, probability: number, description: string): void {
   if (refuseReadOnly()) return;
-  history.push({ source: queue.acceptAbove(label, probability), description, item: null, previousVerdicts: [], onUndo: doNothing });
+  history.push({ source: queue.acceptAbove(label, probability), description, item: null, previousStates: [], onUndo: doNothing });
 }
 
 /** Record another change by its journal entry; undo reverts it in its turn and calls `onUndo`. */
 export function recordChange(entry: number, description: string, onUndo: () => void): void {
-  history.push({ source: entry, description, item: null, previousVerdicts: [], onUndo });
+  history.push({ source: entry, description, item: null, previousStates: [], onUndo });
 }
 
 /** Undo the last change on any view; return its item. */
@@ -117,14 +117,14 @@ export function undo(): number | null {
 export function undoEntry(entry: number, description: string, onUndo: () => void): void {
   if (refuseReadOnly()) return;
   const position = history.findIndex((m) => m.source === entry || (typeof m.source === "string" && queue.findEntry(m.source) === entry));
-  const previousVerdicts = position >= 0 ? history.splice(position, 1)[0]!.previousVerdicts : [];
-  revert({ source: entry, description, item: null, previousVerdicts, onUndo });
+  const previousStates = position >= 0 ? history.splice(position, 1)[0]!.previousStates : [];
+  revert({ source: entry, description, item: null, previousStates, onUndo });
 }
 
 function revert(entry: HistoryEntry): void {
   overlay.set((previous) => {
     const next = new Map(previous);
-    for (const [key, state] of entry.previousVerdicts) {
+    for (const [key, state] of entry.previousStates) {
       if (state === undefined) next.delete(key);
       else next.set(key, state);
     }
@@ -145,22 +145,22 @@ export function clearOverlay(item: number): void {
   overlay.set((previous) => new Map([...previous].filter(([key]) => !key.startsWith(prefix))));
 }
 
-function handleAnswer(step: Step, result: DecisionResult | null): void {
+function handleAnswer(change: PendingChange, result: DecisionResult | null): void {
   answerCount.set((n) => n + 1);
-  const undoneEntry = undoEntries.get(step.id);
+  const undoneEntry = undoEntries.get(change.id);
   if (undoneEntry) {
-    undoEntries.delete(step.id);
+    undoEntries.delete(change.id);
     notify(`Taken back: ${undoneEntry.description}`);
     undoneEntry.onUndo();
   }
-  if (step.kind === "above" && result) notify(`Accepted ${formatCount(result.added + result.changed, "suggestion")}.`);
+  if (change.kind === "above" && result) notify(`Accepted ${formatCount(result.added + result.changed, "suggestion")}.`);
 }
 
-function handleFailure(step: Step, reason: string): void {
-  if (step.kind === "decide") step.decisions.forEach((d) => clearOverlay(d.item));
-  const position = history.findIndex((m) => m.source === step.id);
+function handleFailure(change: PendingChange, reason: string): void {
+  if (change.kind === "decide") change.decisions.forEach((d) => clearOverlay(d.item));
+  const position = history.findIndex((m) => m.source === change.id);
   if (position >= 0) history.splice(position, 1);
-  undoEntries.get(step.id)?.onUndo();
+  undoEntries.get(change.id)?.onUndo();
   notify(`Not saved: ${reason}`);
 }
 
@@ -172,7 +172,7 @@ export function startDecisionHistory(): void {
   });
   const adoptOrphans = (): void => {
     storage.write(queue.getState().pending); // marks this page as alive
-    const orphans = takeOrphans(pageId, localStorage);
+    const orphans = removeOrphans(pageId, localStorage);
     if (orphans.length) queue.adopt(orphans);
   };
   adoptOrphans();

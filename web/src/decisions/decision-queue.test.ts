@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import type { DecisionResult, DecisionRequest } from "../api/types";
-import { takeOrphans, createPageStorage } from "./step-storage";
-import { DecisionQueue, type Step } from "./decision-queue";
+import { removeOrphans, createPageStorage } from "./pending-changes";
+import { DecisionQueue, type PendingChange } from "./decision-queue";
 
 const yes = (item: number, label = "boat"): DecisionRequest[] => [{ item, label, state: "accepted" }];
 
@@ -22,13 +22,13 @@ class Service {
   }
 }
 
-function createQueue(service = new Service(), initialSteps: Step[] = []) {
-  let steps = initialSteps;
+function createQueue(service = new Service(), initialChanges: PendingChange[] = []) {
+  let changes = initialChanges;
   let number = 0;
-  const storage = { read: () => steps, write: (updated: readonly Step[]) => void (steps = [...updated]) };
+  const storage = { read: () => changes, write: (updated: readonly PendingChange[]) => void (changes = [...updated]) };
   const onFailure = vi.fn();
   const queue = new DecisionQueue(service, storage, { onChange: () => undefined, onFailure }, () => `s${(number += 1)}`);
-  return { queue, service, onFailure, getSteps: () => steps };
+  return { queue, service, onFailure, getChanges: () => changes };
 }
 
 const settle = (): Promise<void> => vi.advanceTimersByTimeAsync(60_000).then(() => undefined);
@@ -37,23 +37,23 @@ describe("the queue of decisions", () => {
   vi.useFakeTimers();
 
   it("sends one after the other, in order", async () => {
-    const { queue, service, getSteps } = createQueue();
+    const { queue, service, getChanges } = createQueue();
     queue.decide(yes(1));
     queue.decide(yes(2));
     queue.acceptAbove("boat", 0.9);
-    expect(getSteps()).toHaveLength(3);
+    expect(getChanges()).toHaveLength(3);
     await settle();
     expect(service.requests).toEqual(["decide 1", "decide 2", "above"]);
-    expect(getSteps()).toEqual([]);
+    expect(getChanges()).toEqual([]);
   });
 
   it("keeps what cannot be sent, and sends it when the service is back", async () => {
-    const { queue, service, getSteps } = createQueue();
+    const { queue, service, getChanges } = createQueue();
     service.failure = "away";
     queue.decide(yes(1));
     queue.decide(yes(2));
     await settle();
-    expect(getSteps()).toHaveLength(2);
+    expect(getChanges()).toHaveLength(2);
     expect(queue.getState().delayReason).toBe("away");
     service.failure = "none";
     queue.retry();
@@ -67,7 +67,7 @@ describe("the queue of decisions", () => {
     first.service.failure = "away";
     first.queue.decide(yes(7));
     await settle();
-    const second = createQueue(new Service(), first.getSteps());
+    const second = createQueue(new Service(), first.getChanges());
     await settle();
     expect(second.service.requests).toEqual(["decide 7"]);
   });
@@ -106,14 +106,14 @@ describe("the queue of decisions", () => {
     expect(queue.getState().failed).toHaveLength(1);
     service.failure = "none";
     queue.decide(yes(2));
-    queue.retryStep(id);
+    queue.retryChange(id);
     await settle();
     expect(service.requests).toEqual(["decide 2", "decide 1"]);
     expect(queue.getState().failed).toEqual([]);
   });
 });
 
-describe("steps kept in the browser", () => {
+describe("changes kept in the browser", () => {
   function memory(): Storage {
     const map = new Map<string, string>();
     return {
@@ -127,21 +127,21 @@ describe("steps kept in the browser", () => {
       clear: () => map.clear(),
     };
   }
-  const step: Step = { id: "a", kind: "decide", decisions: yes(1) };
+  const change: PendingChange = { id: "a", kind: "decide", decisions: yes(1) };
 
   it("takes over those of a page that is gone, once, and not of one that lives", () => {
     const storage = memory();
-    createPageStorage("gone", storage, () => 0).write([step]);
-    createPageStorage("lives", storage, () => 1_000_000).write([{ ...step, id: "b" }]);
-    expect(takeOrphans("me", storage, () => 1_000_001)).toEqual([step]);
-    expect(takeOrphans("me", storage, () => 1_000_001)).toEqual([]);
+    createPageStorage("gone", storage, () => 0).write([change]);
+    createPageStorage("lives", storage, () => 1_000_000).write([{ ...change, id: "b" }]);
+    expect(removeOrphans("me", storage, () => 1_000_001)).toEqual([change]);
+    expect(removeOrphans("me", storage, () => 1_000_001)).toEqual([]);
     expect(createPageStorage("lives", storage).read()).toHaveLength(1);
   });
 
   it("survives what others wrote there", () => {
     const storage = memory();
     storage.setItem("wsabie.waiting.bad", "{");
-    expect(takeOrphans("me", storage)).toEqual([]);
+    expect(removeOrphans("me", storage)).toEqual([]);
     expect(createPageStorage("bad", storage).read()).toEqual([]);
   });
 });

@@ -5,67 +5,67 @@
 
 import type { DecisionResult, DecisionRequest } from "../api/types";
 
-export interface DecideStep {
+export interface PendingDecisions {
   id: string;
   kind: "decide";
   decisions: DecisionRequest[];
 }
 
-export interface AcceptStep {
+export interface PendingAcceptance {
   id: string;
   kind: "above";
   label: string | null;
   probability: number;
 }
 
-export interface UndoStep {
+export interface PendingUndo {
   id: string;
   kind: "undo";
-  stepId: string; // the step that it undoes; empty for an entry of another request
+  changeId: string; // the change that it undoes; empty for an entry of another request
   entry: number | null; // of the journal, once known
   description: string; // what is undone, for people
 }
 
-export type Step = DecideStep | AcceptStep | UndoStep;
+export type PendingChange = PendingDecisions | PendingAcceptance | PendingUndo;
 
-export interface FailedStep {
-  step: Step;
+export interface FailedChange {
+  change: PendingChange;
   reason: string;
 }
 
 export interface QueueState {
-  pending: readonly Step[];
-  failed: readonly FailedStep[];
+  pending: readonly PendingChange[];
+  failed: readonly FailedChange[];
   delayReason: string | null; // the reason for waiting, if any
 }
 
-/** Functions that send steps to the service. */
+/** Functions that send changes to the service. */
 export interface Sender {
   decide: (decisions: DecisionRequest[]) => Promise<DecisionResult>;
-  acceptAbove: (step: AcceptStep) => Promise<DecisionResult>;
+  acceptAbove: (change: PendingAcceptance) => Promise<DecisionResult>;
   undo: (entry: number) => Promise<unknown>;
   isTransient: (error: unknown) => boolean; // true if the same request may succeed later
 }
 
-/** Storage of pending steps. */
-export interface StepStorage {
-  read: () => Step[];
-  write: (steps: readonly Step[]) => void;
+/** Storage of pending changes. */
+export interface ChangeStorage {
+  read: () => PendingChange[];
+  write: (changes: readonly PendingChange[]) => void;
 }
 
 export interface QueueListeners {
   onChange: () => void;
-  onAnswer?: (step: Step, answer: DecisionResult | null) => void;
-  onFailure?: (step: Step, reason: string) => void;
+  onAnswer?: (change: PendingChange, answer: DecisionResult | null) => void;
+  onFailure?: (change: PendingChange, reason: string) => void;
 }
 
 const RETRY_DELAYS = [500, 1000, 2000, 4000, 8000, 15000];
 
 export class DecisionQueue {
-  private pending: Step[];
-  private failed: FailedStep[] = [];
+  private pending: PendingChange[];
+  private failed: FailedChange[] = [];
   private delayReason: string | null = null;
-  private activeStepId: string | null = null;
+  private activeChangeId: string | null = null;
   private attempts = 0;
   private timer: ReturnType<typeof setTimeout> | null = null;
   private answers: { id: string; entry: number | null }[] = []; // since the page was opened, latest last
@@ -73,7 +73,7 @@ export class DecisionQueue {
 
   constructor(
     private readonly sender: Sender,
-    private readonly storage: StepStorage,
+    private readonly storage: ChangeStorage,
     private readonly listeners: QueueListeners,
     private readonly newId: () => string,
   ) {
@@ -84,7 +84,7 @@ export class DecisionQueue {
 
   getState = (): QueueState => this.snapshot;
 
-  /** True if a step about this item is pending. */
+  /** True if a change about this item is pending. */
   hasPending(item: number): boolean {
     return this.pending.some((s) => s.kind !== "decide" || s.decisions.some((d) => d.item === item));
   }
@@ -97,10 +97,10 @@ export class DecisionQueue {
     return this.add({ id: this.newId(), kind: "above", label, probability });
   }
 
-  /** Revert a step: remove it if it was not sent, else undo it by its journal entry. */
+  /** Revert a change: remove it if it was not sent, else undo it by its journal entry. */
   revert(id: string, description: string): void {
     const position = this.pending.findIndex((s) => s.id === id);
-    if (position >= 0 && this.activeStepId !== id) {
+    if (position >= 0 && this.activeChangeId !== id) {
       this.pending.splice(position, 1);
       this.publish();
       return;
@@ -108,101 +108,101 @@ export class DecisionQueue {
     const answer = this.answers.find((d) => d.id === id);
     if (answer && answer.entry === null) return; // it had changed nothing
     if (position < 0 && !answer) return; // it was refused
-    this.add({ id: this.newId(), kind: "undo", stepId: id, entry: answer?.entry ?? null, description });
+    this.add({ id: this.newId(), kind: "undo", changeId: id, entry: answer?.entry ?? null, description });
   }
 
-  /** Undo an entry of the journal of another request; return the id of the step. */
+  /** Undo an entry of the journal of another request; return the id of the change. */
   undoEntry(entry: number, description: string): string {
-    return this.add({ id: this.newId(), kind: "undo", stepId: "", entry, description });
+    return this.add({ id: this.newId(), kind: "undo", changeId: "", entry, description });
   }
 
-  /** Return the journal entry of a step that was answered since the page was opened. */
+  /** Return the journal entry of a change that was answered since the page was opened. */
   findEntry(id: string): number | null {
     return this.answers.find((d) => d.id === id)?.entry ?? null;
   }
 
-  /** Take over the steps of a closed page. */
-  adopt(steps: readonly Step[]): void {
+  /** Take over the changes of a closed page. */
+  adopt(changes: readonly PendingChange[]): void {
     const ids = new Set(this.pending.map((s) => s.id));
-    this.pending.unshift(...steps.filter((s) => !ids.has(s.id)));
+    this.pending.unshift(...changes.filter((s) => !ids.has(s.id)));
     this.publish();
     void this.sendPending();
   }
 
-  /** Send pending steps now, after a new connection or token. */
+  /** Send pending changes now, after a new connection or token. */
   retry = (): void => {
     this.attempts = 0;
     void this.sendPending();
   };
 
-  retryStep(id: string): void {
-    const failure = this.failed.find((r) => r.step.id === id);
+  retryChange(id: string): void {
+    const failure = this.failed.find((r) => r.change.id === id);
     if (!failure) return;
     this.failed = this.failed.filter((r) => r !== failure);
-    this.add(failure.step);
+    this.add(failure.change);
   }
 
   discard(id: string): void {
-    this.failed = this.failed.filter((r) => r.step.id !== id);
+    this.failed = this.failed.filter((r) => r.change.id !== id);
     this.publish();
   }
 
-  private add(step: Step): string {
-    this.pending.push(step);
+  private add(change: PendingChange): string {
+    this.pending.push(change);
     this.publish();
     void this.sendPending();
-    return step.id;
+    return change.id;
   }
 
   private async sendPending(): Promise<void> {
-    if (this.activeStepId !== null) return;
+    if (this.activeChangeId !== null) return;
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;
     while (this.pending.length) {
-      const step = this.pending[0]!;
-      this.activeStepId = step.id;
+      const change = this.pending[0]!;
+      this.activeChangeId = change.id;
       try {
-        const result = await this.send(step);
-        this.recordAnswer(step, result);
+        const result = await this.send(change);
+        this.recordAnswer(change, result);
       } catch (error) {
-        this.activeStepId = null;
+        this.activeChangeId = null;
         if (this.sender.isTransient(error)) {
           this.scheduleRetry((error as Error).message);
           return;
         }
-        this.recordFailure(step, (error as Error).message);
+        this.recordFailure(change, (error as Error).message);
       }
     }
     this.publish();
   }
 
-  private async send(step: Step): Promise<DecisionResult | null> {
-    if (step.kind === "decide") return this.sender.decide(step.decisions);
-    if (step.kind === "above") return this.sender.acceptAbove(step);
-    if (step.entry !== null) await this.sender.undo(step.entry);
+  private async send(change: PendingChange): Promise<DecisionResult | null> {
+    if (change.kind === "decide") return this.sender.decide(change.decisions);
+    if (change.kind === "above") return this.sender.acceptAbove(change);
+    if (change.entry !== null) await this.sender.undo(change.entry);
     return null;
   }
 
-  private recordAnswer(step: Step, result: DecisionResult | null): void {
-    this.activeStepId = null;
+  private recordAnswer(change: PendingChange, result: DecisionResult | null): void {
+    this.activeChangeId = null;
     this.attempts = 0;
     this.delayReason = null;
-    this.removeStep(step);
-    if (step.kind !== "undo") {
+    this.removeChange(change);
+    if (change.kind !== "undo") {
       const entry = result?.entry ?? null;
-      this.answers.push({ id: step.id, entry });
-      this.pending = this.pending.map((s) => (s.kind === "undo" && s.stepId === step.id ? { ...s, entry } : s));
+      this.answers.push({ id: change.id, entry });
+      this.pending = this.pending.map((s) => (s.kind === "undo" && s.changeId === change.id ? { ...s, entry } : s));
     }
     this.publish();
-    this.listeners.onAnswer?.(step, result);
+    this.listeners.onAnswer?.(change, result);
   }
 
-  private recordFailure(step: Step, reason: string): void {
-    this.removeStep(step);
-    this.pending = this.pending.filter((s) => !(s.kind === "undo" && s.stepId === step.id));
-    this.failed = [...this.failed, { step, reason }];
+  private recordFailure(change: PendingChange, reason: string): void {
+    this.removeChange(change);
+    this.pending = this.pending.filter((s) => !(s.kind === "undo" && s.changeId === change.id));
+    this.failed = [...this.failed, { change, reason }];
     this.publish();
-    this.listeners.onFailure?.(step, reason);
+    this.listeners.onFailure?.(change, reason);
   }
 
   private scheduleRetry(reason: string): void {
@@ -213,8 +213,8 @@ export class DecisionQueue {
     this.timer = setTimeout(() => void this.sendPending(), delay);
   }
 
-  private removeStep(step: Step): void {
-    this.pending = this.pending.filter((s) => s.id !== step.id);
+  private removeChange(change: PendingChange): void {
+    this.pending = this.pending.filter((s) => s.id !== change.id);
   }
 
   private buildState(): QueueState {

@@ -7,7 +7,7 @@ import { formatCount, getFileName, formatNumber, formatPercent } from "../base/f
 import { useShortcuts } from "../base/shortcuts";
 import { updateSearchParams, openDialog, useSearchParams } from "../base/router";
 import { EmptyState, Icon, Link, ErrorMessage } from "../base/components";
-import { WordsField } from "../base/words-field";
+import { FilterField } from "../base/filter-field";
 import { answerCount, undo } from "../decisions/decision-history";
 import { useWritePermission } from "../decisions/write-permission";
 import { siblingItems } from "../item/sibling-items";
@@ -149,7 +149,7 @@ function Toolbar({ filterInput, params, total, loadedCount, showsFilters, onFilt
       <h1 className="count" aria-live="polite">
         {total === null ? (loadedCount ? `More than ${formatCount(loadedCount, "picture")}` : "Pictures") : formatCount(total, "picture")}
       </h1>
-      <WordsField inputRef={filterInput} name="Filter by words" placeholder="Words in file names" value={params.get("words") ?? ""} onFilter={(words) => updateSearchParams({ words })} />
+      <FilterField inputRef={filterInput} name="Filter by words" placeholder="Words in file names" value={params.get("words") ?? ""} onFilter={(words) => updateSearchParams({ words })} />
       <button type="button" aria-expanded={showsFilters} onClick={onFilter}>
         <Icon name="filter" /> Filters{filterCount > 0 ? ` (${filterCount})` : ""}
       </button>

@@ -1,14 +1,14 @@
 /** Actions on the selection. */
 
 import { type ReactNode, useState } from "react";
-import type { Verdict } from "../api/client";
+import type { DecisionState } from "../api/client";
 import { formatCount } from "../base/format";
 import { LabelInput } from "../base/label-input";
 import { Icon } from "../base/components";
 import { decide } from "../decisions/decision-history";
 import { notify } from "../base/notifications";
 
-const VERDICT_WORDS = { accepted: "tagged", rejected: "rejected for" } as const;
+const STATE_WORDS = { accepted: "tagged", rejected: "rejected for" } as const;
 
 const MAX_DECISIONS = 10_000; // most decisions of a request
 
@@ -20,7 +20,7 @@ interface Props {
 
 export function TagBar({ itemIds, onClear, children }: Props): ReactNode {
   const [label, setLabel] = useState("");
-  const apply = (name: string, state: Verdict | null): void => {
+  const apply = (name: string, state: DecisionState | null): void => {
     const text = name.trim();
     if (!text) {
       document.querySelector<HTMLInputElement>(".tag-bar input")?.focus();
@@ -30,7 +30,7 @@ export function TagBar({ itemIds, onClear, children }: Props): ReactNode {
       notify(`At most ${formatCount(MAX_DECISIONS, "picture")} are tagged at once; select fewer.`);
       return;
     }
-    const description = state ? `${formatCount(itemIds.size, "picture")} ${VERDICT_WORDS[state]} ${text}` : `${text} taken off ${formatCount(itemIds.size, "picture")}`;
+    const description = state ? `${formatCount(itemIds.size, "picture")} ${STATE_WORDS[state]} ${text}` : `${text} taken off ${formatCount(itemIds.size, "picture")}`;
     decide(
       [...itemIds].map((item) => ({ item, label: text, state })),
       description,

@@ -19,7 +19,7 @@ import { Picture } from "./picture";
 import { RegionPanel } from "./region-panel";
 import { TagRowView } from "./tag-row-view";
 import { buildTagRows } from "./tag-rows";
-import { recordVerdict } from "./verdicts";
+import { recordDecision } from "./decision";
 
 export function ItemDialog({ id }: { id: number }): ReactNode {
   const { item, error } = useDetail(id, true);
@@ -115,7 +115,7 @@ function ItemView({ item, onStep, isFirst, isLast }: ItemViewProps): ReactNode {
               value={newLabel}
               onChange={setNewLabel}
               onPick={(label) => {
-                recordVerdict(item.id, label, "accepted");
+                recordDecision(item.id, label, "accepted");
                 setNewLabel("");
               }}
               allowsNew
@@ -130,7 +130,7 @@ function ItemView({ item, onStep, isFirst, isLast }: ItemViewProps): ReactNode {
                 isCurrent={false}
                 isNumbered={false}
                 onHighlight={setHighlightedLabel}
-                onVerdict={(tagRow, verdict) => recordVerdict(item.id, tagRow.label, verdict)}
+                onDecide={(tagRow, state) => recordDecision(item.id, tagRow.label, state)}
               />
             ))}
           </ul>

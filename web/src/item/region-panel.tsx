@@ -43,7 +43,7 @@ export function RegionPanel({ item, region }: { item: number; region: string | n
             <button
               type="button"
               hidden={!canWrite}
-              className="verdict accept"
+              className="decision accept"
               aria-label={`Tag the box with ${l.label}`}
               onClick={() => {
                 hasTagged.current = true;

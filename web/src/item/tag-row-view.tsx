@@ -1,7 +1,7 @@
 /** Row of a label, with buttons to accept and reject it. */
 
 import type { ReactNode } from "react";
-import type { Verdict } from "../api/client";
+import type { DecisionState } from "../api/client";
 import { formatAge, formatPercent } from "../base/format";
 import { Bar, Icon } from "../base/components";
 import { useWritePermission } from "../decisions/write-permission";
@@ -13,17 +13,17 @@ interface Props {
   isCurrent: boolean;
   isNumbered: boolean;
   onHighlight: (label: string | null) => void; // show or hide its heat map
-  onVerdict: (row: TagRow, verdict: Verdict | null) => void;
+  onDecide: (row: TagRow, state: DecisionState | null) => void;
 }
 
-export function TagRowView({ row, position, isCurrent, isNumbered, onHighlight, onVerdict }: Props): ReactNode {
+export function TagRowView({ row, position, isCurrent, isNumbered, onHighlight, onDecide }: Props): ReactNode {
   const canWrite = useWritePermission();
   const probability = row.suggestion?.probability ?? row.annotation?.probability ?? null;
-  const time = row.annotation?.at ?? (row.verdict ? null : row.suggestion?.at);
-  const toggleVerdict = (verdict: Verdict): void => onVerdict(row, row.verdict === verdict ? null : verdict);
+  const time = row.annotation?.at ?? (row.state ? null : row.suggestion?.at);
+  const toggleDecision = (state: DecisionState): void => onDecide(row, row.state === state ? null : state);
   return (
     <li
-      className={`row ${row.verdict ?? ""} ${isCurrent ? "current" : ""}`}
+      className={`row ${row.state ?? ""} ${isCurrent ? "current" : ""}`}
       aria-current={isCurrent || undefined}
       onPointerEnter={(event) => {
         if (event.pointerType === "mouse") onHighlight(row.label);
@@ -41,7 +41,7 @@ export function TagRowView({ row, position, isCurrent, isNumbered, onHighlight, 
       >
         <span className="row-name">{row.label}</span>
         <small title={time ?? undefined}>
-          {row.verdict === "rejected" ? "rejected " : ""}
+          {row.state === "rejected" ? "rejected " : ""}
           {describeProvenance(row)}
           {time ? `, ${formatAge(time)}` : ""}
         </small>
@@ -58,19 +58,19 @@ export function TagRowView({ row, position, isCurrent, isNumbered, onHighlight, 
         <>
           <button
             type="button"
-            className="verdict accept"
-            aria-pressed={row.verdict === "accepted"}
+            className="decision accept"
+            aria-pressed={row.state === "accepted"}
             aria-label={`Accept ${row.label}`}
-            onClick={() => toggleVerdict("accepted")}
+            onClick={() => toggleDecision("accepted")}
           >
             <Icon name="accept" />
           </button>
           <button
             type="button"
-            className="verdict reject"
-            aria-pressed={row.verdict === "rejected"}
+            className="decision reject"
+            aria-pressed={row.state === "rejected"}
             aria-label={`Reject ${row.label}`}
-            onClick={() => toggleVerdict("rejected")}
+            onClick={() => toggleDecision("rejected")}
           >
             <Icon name="reject" />
           </button>

@@ -1,35 +1,35 @@
 /** Labels of an item: the state of the service, overlaid with decisions of this page. */
 
 import type { Annotation, ItemDetails, Suggestion } from "../api/types";
-import type { Verdict } from "../api/client";
+import type { DecisionState } from "../api/client";
 import { buildDecisionKey } from "./decision-key";
 
 export interface TagRow {
   label: string;
-  verdict: Verdict | null;
+  state: DecisionState | null;
   annotation: Annotation | null;
   suggestion: Suggestion | null;
 }
 
 /** Build the rows of suggestions and annotations of the whole item, in order of first appearance. */
-export function buildTagRows(item: ItemDetails, overlay: ReadonlyMap<string, Verdict | null>): TagRow[] {
+export function buildTagRows(item: ItemDetails, overlay: ReadonlyMap<string, DecisionState | null>): TagRow[] {
   const rows = new Map<string, TagRow>();
   for (const annotation of item.annotations) {
     if (annotation.region) continue;
-    rows.set(annotation.label, { label: annotation.label, verdict: annotation.state, annotation, suggestion: null });
+    rows.set(annotation.label, { label: annotation.label, state: annotation.state, annotation, suggestion: null });
   }
   for (const suggestion of item.suggestions) {
     const row = rows.get(suggestion.label);
     if (row) row.suggestion = suggestion;
-    else rows.set(suggestion.label, { label: suggestion.label, verdict: null, annotation: null, suggestion });
+    else rows.set(suggestion.label, { label: suggestion.label, state: null, annotation: null, suggestion });
   }
   const prefix = buildDecisionKey(item.id, "");
-  for (const [key, verdict] of overlay) {
+  for (const [key, state] of overlay) {
     if (!key.startsWith(prefix)) continue;
     const label = key.slice(prefix.length);
     const row = rows.get(label);
-    if (row) row.verdict = verdict;
-    else if (verdict) rows.set(label, { label, verdict, annotation: null, suggestion: null });
+    if (row) row.state = state;
+    else if (state) rows.set(label, { label, state, annotation: null, suggestion: null });
   }
   return [...rows.values()];
 }
@@ -38,7 +38,7 @@ export function buildTagRows(item: ItemDetails, overlay: ReadonlyMap<string, Ver
 export function describeProvenance(row: TagRow): string {
   const annotation = row.annotation;
   if (!annotation) {
-    if (row.verdict) return "just now, by you";
+    if (row.state) return "just now, by you";
     return row.suggestion ? "suggested by the model" : "";
   }
   const source = annotation.origin === "import" ? `imported from ${annotation.by}` : annotation.origin === "model" ? `by ${annotation.by}` : `by ${annotation.by}`;

@@ -2,7 +2,7 @@
 
 import { type ReactNode } from "react";
 import { updateSearchParams, useSearchParams } from "../base/router";
-import { WordsField } from "../base/words-field";
+import { FilterField } from "../base/filter-field";
 import { EmptyState } from "../base/components";
 import { useWritePermission } from "../decisions/write-permission";
 import { LabelDetail } from "./detail";
@@ -64,7 +64,7 @@ export function LabelsPage(): ReactNode {
 function Filter({ params }: { params: URLSearchParams }): ReactNode {
   return (
     <>
-      <WordsField
+      <FilterField
         name="Filter labels by words"
         placeholder="Words in any name"
         value={params.get("words") ?? ""}

@@ -3,7 +3,7 @@
 import { type KeyboardEvent, type ReactNode, useEffect, useState } from "react";
 import { getHeatMapUrl, getThumbnailUrl } from "../api/client";
 import type { ItemSummary } from "../api/types";
-import type { Verdict } from "../api/client";
+import type { DecisionState } from "../api/client";
 import { formatCount, getFileName, formatNumber, formatPercent } from "../base/format";
 import { useShortcuts } from "../base/shortcuts";
 import { openDialog } from "../base/router";
@@ -16,7 +16,7 @@ import { type CellProps, Grid } from "../gallery/grid";
 import { useItemList } from "../gallery/item-lists";
 import { buildDecisionKey } from "../item/decision-key";
 import { siblingItems } from "../item/sibling-items";
-import { recordVerdict } from "../item/verdicts";
+import { recordDecision } from "../item/decision";
 import { collectionVersion } from "../shell/collection";
 import type { Order } from "./page";
 
@@ -36,23 +36,23 @@ export function LabelGrid({ label, order }: { label: string; order: Order }): Re
   );
   const [stored, setStored] = useState({ key, at: 0 });
   const focus = stored.key === key ? stored.at : 0;
-  const verdicts = useStore(overlay);
+  const decisions = useStore(overlay);
   useEffect(() => siblingItems.set(pages.items), [pages]);
-  const getVerdict = (item: ItemSummary): Verdict | null => verdicts.get(buildDecisionKey(item.id, label)) ?? null;
+  const getDecision = (item: ItemSummary): DecisionState | null => decisions.get(buildDecisionKey(item.id, label)) ?? null;
   const moveTo = (position: number): void => {
     pages.require(position);
     setStored({ key, at: Math.max(0, Math.min(pages.length - 1, position)) });
   };
-  const toggleVerdict = (position: number, verdict: Verdict): void => {
+  const toggleDecision = (position: number, state: DecisionState): void => {
     const item = pages.items[position];
-    if (item) recordVerdict(item.id, label, getVerdict(item) === verdict ? null : verdict);
+    if (item) recordDecision(item.id, label, getDecision(item) === state ? null : state);
   };
-  const openBefore = pages.items.slice(0, focus + 1).filter((item) => getVerdict(item) === null);
+  const openBefore = pages.items.slice(0, focus + 1).filter((item) => getDecision(item) === null);
   const handleKey = (event: KeyboardEvent): void => {
-    const verdict = ({ a: "accepted", " ": "accepted", r: "rejected", x: "rejected" } as const)[event.key];
+    const state = ({ a: "accepted", " ": "accepted", r: "rejected", x: "rejected" } as const)[event.key];
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (verdict) {
-      toggleVerdict(focus, verdict);
+    if (state) {
+      toggleDecision(focus, state);
       moveTo(focus + 1);
     } else if (event.key === "Enter") openDialog("item", pages.items[focus]?.id ?? 0);
     else return;
@@ -106,10 +106,10 @@ export function LabelGrid({ label, order }: { label: string; order: Order }): Re
               key={position}
               item={item}
               label={label}
-              verdict={item ? getVerdict(item) : null}
+              state={item ? getDecision(item) : null}
               props={props}
               onFocus={() => setStored({ key, at: position })}
-              onVerdict={(verdict) => toggleVerdict(position, verdict)}
+              onDecide={(state) => toggleDecision(position, state)}
             />
           );
         }}
@@ -121,13 +121,13 @@ export function LabelGrid({ label, order }: { label: string; order: Order }): Re
 interface SuggestedPictureProps {
   item: ItemSummary | undefined;
   label: string;
-  verdict: Verdict | null;
+  state: DecisionState | null;
   props: CellProps;
   onFocus: () => void;
-  onVerdict: (verdict: Verdict) => void;
+  onDecide: (state: DecisionState) => void;
 }
 
-function SuggestedPicture({ item, label, verdict, props, onFocus, onVerdict }: SuggestedPictureProps): ReactNode {
+function SuggestedPicture({ item, label, state, props, onFocus, onDecide }: SuggestedPictureProps): ReactNode {
   const [isHovered, setIsHovered] = useState(false);
   const debouncedHover = useDebounced(isHovered, 200);
   const canWrite = useWritePermission();
@@ -135,8 +135,8 @@ function SuggestedPicture({ item, label, verdict, props, onFocus, onVerdict }: S
   return (
     <div
       role="gridcell"
-      className={`suggestion ${verdict ?? ""}`}
-      aria-label={`${name}${item?.probability != null ? ` ${formatPercent(item.probability)}` : ""}${verdict ? `, ${verdict}` : ""}`}
+      className={`suggestion ${state ?? ""}`}
+      aria-label={`${name}${item?.probability != null ? ` ${formatPercent(item.probability)}` : ""}${state ? `, ${state}` : ""}`}
       onFocus={onFocus}
       onPointerEnter={(event) => setIsHovered(event.pointerType === "mouse")}
       onPointerLeave={() => setIsHovered(false)}
@@ -152,20 +152,20 @@ function SuggestedPicture({ item, label, verdict, props, onFocus, onVerdict }: S
           <button
             type="button"
             tabIndex={-1}
-            className="verdict accept"
-            aria-pressed={verdict === "accepted"}
+            className="decision accept"
+            aria-pressed={state === "accepted"}
             aria-label={`Accept ${label} for ${name}`}
-            onClick={() => onVerdict("accepted")}
+            onClick={() => onDecide("accepted")}
           >
             <Icon name="accept" />
           </button>
           <button
             type="button"
             tabIndex={-1}
-            className="verdict reject"
-            aria-pressed={verdict === "rejected"}
+            className="decision reject"
+            aria-pressed={state === "rejected"}
             aria-label={`Reject ${label} for ${name}`}
-            onClick={() => onVerdict("rejected")}
+            onClick={() => onDecide("rejected")}
           >
             <Icon name="reject" />
           </button>

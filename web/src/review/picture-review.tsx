@@ -3,7 +3,7 @@
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { getHeatMapUrl, getThumbnailUrl } from "../api/client";
 import type { ItemSummary, ItemDetails } from "../api/types";
-import type { Verdict } from "../api/client";
+import type { DecisionState } from "../api/client";
 import { formatCount, getFileName, formatNumber } from "../base/format";
 import { useShortcuts } from "../base/shortcuts";
 import { LabelInput } from "../base/label-input";
@@ -18,7 +18,7 @@ import { fetchDetail, prefetch, useDetail, useDetails } from "../item/detail-cac
 import { Picture } from "../item/picture";
 import { TagRowView } from "../item/tag-row-view";
 import { type TagRow, buildTagRows } from "../item/tag-rows";
-import { recordVerdict } from "../item/verdicts";
+import { recordDecision } from "../item/decision";
 import { collectionVersion } from "../shell/collection";
 import { notify } from "../base/notifications";
 import type { Order } from "./page";
@@ -158,19 +158,19 @@ function LabelDecisions({ detail, onHighlight, onNext, onBack, onUndo }: LabelDe
   const [newLabel, setNewLabel] = useState("");
   const canWrite = useWritePermission();
   const field = useRef<HTMLDivElement>(null);
-  const setVerdict = (row: TagRow, state: Verdict | null): void => recordVerdict(detail.id, row.label, state);
+  const setDecision = (row: TagRow, state: DecisionState | null): void => recordDecision(detail.id, row.label, state);
   const moveTo = (next: number): void => {
     const target = Math.max(0, Math.min(rows.length - 1, next));
     setPosition(target);
     if (isPinned) onHighlight(rows[target]?.label ?? null);
   };
-  const toggleVerdict = (target: number, state: Verdict): void => {
+  const toggleDecision = (target: number, state: DecisionState): void => {
     const row = rows[target];
     if (!row) return;
-    setVerdict(row, row.verdict === state ? null : state);
+    setDecision(row, row.state === state ? null : state);
     moveTo(target + 1);
   };
-  const openRows = rows.filter((row) => row.verdict === null);
+  const openRows = rows.filter((row) => row.state === null);
   const rejectOpen = (): void => {
     decide(
       openRows.map((row) => ({ item: detail.id, label: row.label, state: "rejected" as const })),
@@ -180,17 +180,17 @@ function LabelDecisions({ detail, onHighlight, onNext, onBack, onUndo }: LabelDe
   };
   const digits = Array.from({ length: 9 }, (_, i) => String(i + 1));
   useShortcuts([
-    { keys: digits, display: "1 … 9", description: "Accept that label", run: (e) => toggleVerdict(readDigit(e) - 1, "accepted") },
+    { keys: digits, display: "1 … 9", description: "Accept that label", run: (e) => toggleDecision(readDigit(e) - 1, "accepted") },
     {
       keys: digits.map((d) => `Shift+${d}`),
       display: "Shift 1 … 9",
       description: "Reject that label",
-      run: (e) => toggleVerdict(readDigit(e) - 1, "rejected"),
+      run: (e) => toggleDecision(readDigit(e) - 1, "rejected"),
     },
     { keys: ["ArrowDown", "j"], display: "↓ j", description: "Next label", run: () => moveTo(position + 1) },
     { keys: ["ArrowUp", "k"], display: "↑ k", description: "Label before", run: () => moveTo(position - 1) },
-    { keys: ["a", "Enter"], description: "Accept the marked label", run: () => toggleVerdict(position, "accepted") },
-    { keys: ["r", "x"], description: "Reject the marked label", run: () => toggleVerdict(position, "rejected") },
+    { keys: ["a", "Enter"], description: "Accept the marked label", run: () => toggleDecision(position, "accepted") },
+    { keys: ["r", "x"], description: "Reject the marked label", run: () => toggleDecision(position, "rejected") },
     { keys: ["e"], description: "Reject what is open, next picture", run: rejectOpen },
     { keys: ["ArrowRight", "n", " "], display: "→ n Space", description: "Next picture; what is open stays open", run: onNext },
     { keys: ["ArrowLeft", "p"], display: "← p", description: "Picture before", run: onBack },
@@ -209,7 +209,7 @@ function LabelDecisions({ detail, onHighlight, onNext, onBack, onUndo }: LabelDe
     <div className="review-side">
       <ul className="rows" aria-label="Labels">
         {rows.map((row, i) => (
-          <TagRowView key={row.label} row={row} position={i} isCurrent={i === position} isNumbered onHighlight={onHighlight} onVerdict={setVerdict} />
+          <TagRowView key={row.label} row={row} position={i} isCurrent={i === position} isNumbered onHighlight={onHighlight} onDecide={setDecision} />
         ))}
       </ul>
       {rows.length === 0 && <p className="quiet">Nothing is suggested for this picture.</p>}
@@ -220,7 +220,7 @@ function LabelDecisions({ detail, onHighlight, onNext, onBack, onUndo }: LabelDe
           value={newLabel}
           onChange={setNewLabel}
           onPick={(label) => {
-            recordVerdict(detail.id, label, "accepted");
+            recordDecision(detail.id, label, "accepted");
             setNewLabel("");
           }}
           onEscape={() => (document.activeElement as HTMLElement | null)?.blur()}

@@ -5,7 +5,7 @@ import { UNREACHABLE } from "../api/client";
 import { formatCount } from "../base/format";
 import { Dialog } from "../base/components";
 import { queue, useQueue } from "../decisions/decision-history";
-import { describeStep } from "../decisions/messages";
+import { describeChange } from "../decisions/messages";
 
 export function PendingDecisions(): ReactNode {
   const { pending, failed, delayReason } = useQueue();
@@ -36,19 +36,19 @@ export function PendingDecisions(): ReactNode {
             </p>
           )}
           <ul className="plain-list">
-            {failed.map(({ step, reason }) => (
-              <li key={step.id}>
-                {describeStep(step)}: {reason}{" "}
-                <button type="button" onClick={() => queue.retryStep(step.id)}>
+            {failed.map(({ change, reason }) => (
+              <li key={change.id}>
+                {describeChange(change)}: {reason}{" "}
+                <button type="button" onClick={() => queue.retryChange(change.id)}>
                   Try again
                 </button>{" "}
-                <button type="button" onClick={() => queue.discard(step.id)}>
+                <button type="button" onClick={() => queue.discard(change.id)}>
                   Drop it
                 </button>
               </li>
             ))}
-            {pending.slice(0, 20).map((step) => (
-              <li key={step.id}>{describeStep(step)}</li>
+            {pending.slice(0, 20).map((change) => (
+              <li key={change.id}>{describeChange(change)}</li>
             ))}
           </ul>
         </Dialog>

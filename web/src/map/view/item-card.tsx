@@ -23,9 +23,9 @@ const REQUEST_DELAY = 60; // milliseconds; a mouse crosses many points on its wa
 export function ItemCard({ position, onOpen }: { position: CardPosition; onOpen: () => void }): ReactNode {
   const debouncedId = useDebounced(position.id, REQUEST_DELAY);
   const { item } = useDetail(debouncedId === position.id ? position.id : null);
-  const verdicts = useStore(overlay);
+  const decisions = useStore(overlay);
   if (!item || item.id !== position.id) return null;
-  const rows = buildTagRows(item, verdicts).filter((row) => row.verdict !== "rejected");
+  const rows = buildTagRows(item, decisions).filter((row) => row.state !== "rejected");
   const left = position.x + 16 + CARD_WIDTH > position.width ? position.x - 16 - CARD_WIDTH : position.x + 16;
   const vertical = position.y < position.height / 2 ? { top: Math.max(8, position.y - 60) } : { bottom: Math.max(8, position.height - position.y - 60) };
   return (
@@ -34,9 +34,9 @@ export function ItemCard({ position, onOpen }: { position: CardPosition; onOpen:
       <strong>{getFileName(item.path)}</strong>
       <span className="map-tags">
         {rows.slice(0, 6).map((row) => (
-          <span key={row.label} className={row.verdict ?? "open"}>
+          <span key={row.label} className={row.state ?? "open"}>
             {row.label}
-            {!row.verdict && row.suggestion?.probability != null && <small> {formatPercent(row.suggestion.probability)}</small>}
+            {!row.state && row.suggestion?.probability != null && <small> {formatPercent(row.suggestion.probability)}</small>}
           </span>
         ))}
       </span>

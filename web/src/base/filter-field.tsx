@@ -12,7 +12,7 @@ interface Props {
   inputRef?: RefObject<HTMLInputElement | null>;
 }
 
-export function WordsField({ name, placeholder, value, onFilter, inputRef }: Props): ReactNode {
+export function FilterField({ name, placeholder, value, onFilter, inputRef }: Props): ReactNode {
   const ownRef = useRef<HTMLInputElement>(null);
   const input = inputRef ?? ownRef;
   useEffect(() => {
