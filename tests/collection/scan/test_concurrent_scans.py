@@ -159,7 +159,7 @@ def test_worker_processes_find_the_same_items(collection: Collection, monkeypatc
     for i in range(40):
         write_picture(collection.folder / f"sea/{i}.png", i)
     assert run_scan(collection, executor=ProcessExecutor(2, local_seconds=0), tags="folders") == NOTHING._replace(
-        new=40, tagged=40
+        new=40, added_tags=40
     )
 
 
