@@ -18,7 +18,7 @@ from wsabie.collection.folder.collection import open_collection
 from wsabie.collection.items import item_pages
 from wsabie.collection.registry.model_registry import load_model
 from wsabie.collection.registry.thresholds import HoldoutSuggestions, save_holdout_suggestions
-from wsabie.server import problems
+from wsabie.server import catalogue_health
 from wsabie.server.app import make_app
 from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder
@@ -246,7 +246,8 @@ def test_items_that_fit_no_tag_are_listed(api: TestClient, folder: Path) -> None
     waiting = api.get("/api/v1/items?unlabelled=true&k=1000").json()["items"]
     best = {entry["id"]: api.get(f"/api/v1/items/{entry['id']}").json()["suggestions"][0] for entry in waiting}
     precisions = {
-        item: sureness.of(np.array([s["label_id"]]), np.array([s["probability"]]))[0] for item, s in best.items()
+        item: sureness.read_precision(np.array([s["label_id"]]), np.array([s["probability"]]))[0]
+        for item, s in best.items()
     }
     for precision in (0.5, 0.8, 0.9, 1):
         page_items = api.get(f"/api/v1/items?no_tag_fits={precision}&k=1000").json()["items"]
@@ -433,7 +434,7 @@ def test_server_errors_check_the_catalogue_once_a_minute(api: TestClient, monkey
     monkeypatch.setattr(collection_module, "find_damage", look)
     assert [api.get("/api/v1/items").status_code for _ in range(3)] == [500] * 3
     assert len(looks) == 1
-    monkeypatch.setattr(problems, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61))
+    monkeypatch.setattr(catalogue_health, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61))
     faults.append("row 1 of items: path is no text")
     answers = [api.get("/api/v1/items") for _ in range(3)]
     assert {(answer.status_code, answer.json()["detail"].partition(";")[0]) for answer in answers} == {
@@ -477,6 +478,6 @@ def test_missing_catalogue_gives_one_sentence(
     catalogue.unlink()
     shutil.copy(folder / "away.db", catalogue)
     assert api.post("/api/v1/decisions", json=decisions).status_code == 200
-    monkeypatch.setattr(problems, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61))
+    monkeypatch.setattr(catalogue_health, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61))
     assert api.get("/api/v1/health").json() == {"status": "ok"}  # it is looked through once more
     assert not [record for record in caplog.records if record.exc_info]

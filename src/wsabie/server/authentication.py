@@ -30,7 +30,7 @@ class AuthenticationMiddleware:
             try:
                 scope[_CALLER_KEY] = identify_caller(Request(scope), self.context)
             except Problem as problem:
-                if scope["method"] not in SAFE:  # else the route says so, if it wants a token
+                if scope["method"] not in SAFE:  # else the route refuses it, if it needs a token
                     await problem.send(send)
                     return
         await self.app(scope, receive, send)

@@ -89,20 +89,6 @@ class MergeRequest(RequestModel):
     target: Id
 
 
-class MergeResult(ChangeResult):
-    """Result of a merge."""
-
-    moved_tags: int
-    duplicates: int = Field(description="Tags that the target had already.")
-
-
-class DeletionResult(ChangeResult):
-    """Result of deleting labels."""
-
-    tags: int = Field(description="Decisions on items that went too.")
-    children: int = Field(description="Labels that were right below it, and are below the one above it now.")
-
-
 class ExclusionRequest(RequestModel):
     """Labels to exclude from being merged with each other."""
 

@@ -190,7 +190,7 @@ def _count_open_files() -> int:
 
 
 _MAX_HEAD, _MAX_LINES = 64 << 10, 100
-_NO_REQUEST = "this is no request of HTTP/1.1, or its head is larger than 64 kB or 100 lines; correct it"
+_NO_REQUEST = "malformed HTTP/1.1 request, or a head of more than 64 kB or 100 lines; correct it"
 _REASONS = {400: b"Bad Request", 503: b"Service Unavailable"}
 
 
@@ -279,7 +279,7 @@ class StrictConnection(h11.Connection):
         """Return the next event; see `h11.Connection.next_event`."""
         event = super().next_event()
         if isinstance(event, h11.Request) and not _is_plain(event):
-            raise h11.RemoteProtocolError("a request that can be understood in two ways")
+            raise h11.RemoteProtocolError("ambiguous request")
         return event
 
 
@@ -291,7 +291,7 @@ class _StrictBuffer(ReceiveBuffer):
         if not data.startswith(b"\r\n"):  # no lines at all, as after most bodies in chunks
             blank = blank_line_regex.search(data, self._multiple_lines_search)
             if data.startswith(b"\n") or (blank and not _has_plain_lines(data[: blank.end()])):
-                raise h11.RemoteProtocolError("a line without CR LF, or one that goes on with the line before")
+                raise h11.RemoteProtocolError("malformed line ending or continued line")
         return super().maybe_extract_lines()
 
 

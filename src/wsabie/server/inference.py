@@ -81,7 +81,7 @@ def extract_row(annotator: Annotator, content: ItemContent, modality: ModalityNa
     """
     if annotator.extractor is None or annotator.extractor.modality != modality:
         supported = "rows of features" if annotator.extractor is None else annotator.extractor.modality
-        raise InputError(f"this model takes {supported} and no {modality}; `/api/v1/info` tells what it was trained on")
+        raise InputError(f"this model takes {supported} and no {modality}; `/api/v1/info` says what it was trained on")
     return annotator.rows_of_items([Item(f"one of the {modality}", content, ())], modality)
 
 
@@ -127,17 +127,13 @@ def _build_dense(rows: list[FeatureRow], n_features: int) -> Matrix:
 def _build_sparse(rows: list[FeatureRow], n_features: int) -> Matrix:
     from scipy.sparse import csr_matrix
 
-    columns: list[int] = []
-    values: list[float] = []
-    starts = [0]
     for i, row in enumerate(rows):
-        if row.dense is None and row.columns is not None and len(row.columns) == len(row.values or ()):
-            columns, values = columns + row.columns, values + (row.values or [])
-        else:
-            raise InputError(
-                f'row {i} is no row of {n_features:,} features; give {{"columns": [...], "values": [...]}}'
-            )
-        starts.append(len(columns))
+        if row.dense is not None or row.columns is None or len(row.columns) != len(row.values or ()):
+            message = f'row {i} is no row of {n_features:,} features; give {{"columns": [...], "values": [...]}}'
+            raise InputError(message)
+    columns = [column for row in rows for column in row.columns or ()]
+    values = [value for row in rows for value in row.values or ()]
+    starts = np.cumsum([0, *(len(row.columns or ()) for row in rows)])
     if columns and max(columns) >= n_features:
         raise InputError(f"there is a column {max(columns)} and the model has {n_features:,}, numbered from 0")
     X = csr_matrix((np.array(values, np.float32), columns, starts), shape=(len(rows), n_features))

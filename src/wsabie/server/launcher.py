@@ -147,7 +147,7 @@ def make_context(service: ServiceOptions) -> ServiceContext:
     """
     if service.tokens is None and not service.is_local:
         raise InputError(
-            f"others could reach {service.host}, so the service wants tokens there; make one with "
+            f"others could reach {service.host}, so the service needs tokens there; make one with "
             "`wsabie token FILE NAME`, and give --tokens FILE"
         )
     tokens = None if service.tokens is None else TokenFile(Path(service.tokens))

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AliasPath, BaseModel, ConfigDict, Field, computed_field
 
-from wsabie.collection.annotations.decisions import Annotation
+from wsabie.collection.annotations.decisions import Annotation, State
 from wsabie.collection.db.journal import JournalEntry
 from wsabie.collection.items.item_pages import Suggestion
 from wsabie.core.json_conversion import JsonObject
@@ -19,7 +19,6 @@ Id = Annotated[int, Field(ge=1, lt=2**63)]
 Name = Annotated[str, Field(min_length=1, max_length=500)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 SchemaVersion = Annotated[Literal[1], Field(serialization_alias="schema")]
-DecisionState = Literal["accepted", "rejected"]
 
 
 class RequestModel(BaseModel):
@@ -217,7 +216,7 @@ class DecisionRequest(RequestModel):
 
     item: Id
     label: Name
-    state: DecisionState | None
+    state: State | None
     region: Annotated[str, Field(max_length=10_000)] = ""
 
 

@@ -101,7 +101,7 @@ class TokenFile:
         try:
             return read_tokens(self.path)
         except InputError as error:
-            _log.error("nobody may ask: %s", error)
+            _log.error("all requests are refused: %s", error)
             return []
 
 

@@ -145,7 +145,7 @@ def test_empty_folder_becomes_a_collection_and_grows(cli: Cli, init: Cli, tmp_pa
     (tmp_path / "other").mkdir()
     assert "scanned" not in cli("collection", "init", tmp_path / "other", "--no-scan", "--json").json
     added = cli("collection", "add", tmp_path / "new", pictures, "--tags", "none", "--json").json["scanned"]
-    assert (added["new"], added["tagged"]) == (120, 0)
+    assert (added["new"], added["added_tags"]) == (120, 0)
     assert cli("collection", "scan", tmp_path / "new", "--tags", "metadata", "--json").code == 0
 
 
@@ -181,7 +181,10 @@ def test_bad_arguments_give_one_sentence(cli: Cli, init: Cli, photos: Path, tmp_
         assert failed.err.count("\n") <= 2
     assert cli("collection", "scan", photos, "--tags", "wrong").code == 2
     (photos / "below").mkdir()
-    assert f"lies in the collection {photos} and is none of its own" in cli("collection", "scan", photos / "below").err
+    assert (
+        f"lies in the collection {photos} and is no collection itself"
+        in cli("collection", "scan", photos / "below").err
+    )
     assert f"lies in the collection {photos}; from now on both" in init(photos / "below").err
     assert "from now on both" not in init(photos / "below").err
     assert cli("collection", "add", photos).code == 2

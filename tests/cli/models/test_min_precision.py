@@ -88,5 +88,5 @@ def test_unevaluated_suggestions_are_refused(cli: Cli, model: Path, rows: Path, 
         for more in ((), ("--out", tmp_path / "out.tsv")):
             failed = cli("annotate", folder, rows, "--min-precision", "0.9", *more)
             assert failed.code == 1
-            assert f"nobody knows how often the labels of {folder} are right" in " ".join(failed.err.split())
+            assert f"it is unknown how often the labels of {folder} are right" in " ".join(failed.err.split())
             assert "let it learn (wsabie collection train DIR)" in " ".join(failed.err.split())

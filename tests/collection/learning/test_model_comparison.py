@@ -146,11 +146,13 @@ def test_comparison_repeats_the_metrics_of_training(tagged: tuple[Collection, Ro
     assert (older.difference, older.gained, comparison.notes) == (None, (), ())
     moved = {label.label: label for label in (*newer.gained, *newer.lost)}
     if "seen" in moved:  # the first does not know it, so that it comes last there
-        assert moved["seen"].before <= 1 / 4
-    assert all(label.after > label.before for label in newer.gained)
-    assert all(label.after < label.before for label in newer.lost)
+        assert moved["seen"].reference <= 1 / 4
+    assert all(label.candidate > label.reference for label in newer.gained)
+    assert all(label.candidate < label.reference for label in newer.lost)
     back = compare_models(collection, [2, 1]).models[1]
-    assert {m.label: (m.after, m.before) for m in back.lost} == {m.label: (m.before, m.after) for m in newer.gained}
+    assert {m.label: (m.candidate, m.reference) for m in back.lost} == {
+        m.label: (m.reference, m.candidate) for m in newer.gained
+    }
     assert convert_records(comparison)["models"][1]["difference"]["MAP"]["mean"] == newer.difference["MAP"].mean
 
 

@@ -1047,14 +1047,12 @@ export interface components {
         DecisionsRequest: {
             decisions: components["schemas"]["DecisionRequest"][];
         };
-        /** @description Result of deleting labels. */
+        /** @description Result of a deletion: names, deleted tags, children that moved up, and the journal entry to undo it. */
         DeletionResult: {
-            /** @description Of the journal, to undo it; null: all was so already. */
-            entry: number | null;
-            /** @description Decisions on items that went too. */
+            labels: string[];
             tags: number;
-            /** @description Labels that were right below it, and are below the one above it now. */
             children: number;
+            entry: number | null;
         };
         /** @description Item with the hash of its content. */
         ExampleItem: {
@@ -1483,13 +1481,13 @@ export interface components {
             labels: number[];
             target: number;
         };
-        /** @description Result of a merge. */
+        /** @description Result of a merge: names, moved tags, duplicates that the target had already, and the journal entry. */
         MergeResult: {
-            /** @description Of the journal, to undo it; null: all was so already. */
-            entry: number | null;
+            target: string;
+            labels: string[];
             moved_tags: number;
-            /** @description Tags that the target had already. */
             duplicates: number;
+            entry: number | null;
         };
         /** @description Model and its training curve. */
         ModelDetails: {
@@ -2363,6 +2361,9 @@ export interface operations {
     list_annotations: {
         parameters: {
             query?: {
+                cursor?: string | null;
+                /** @description Results, at most. */
+                k?: number;
                 item?: number | null;
                 label?: string | null;
                 state?: ("accepted" | "rejected") | null;
@@ -2371,9 +2372,6 @@ export interface operations {
                 model?: number | null;
                 since?: string | null;
                 until?: string | null;
-                cursor?: string | null;
-                /** @description Results, at most. */
-                k?: number;
             };
             header?: never;
             path?: never;

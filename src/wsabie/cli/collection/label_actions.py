@@ -213,7 +213,7 @@ def _apply_change(
             *sources, target = label_list.find_label_ids(collection, names)
             merge = label_list.merge_labels(collection, sources, target, by)
             moved = f"{format_count(merge.moved_tags, 'annotation')} moved, {merge.duplicates:,} were there already"
-            return f"merged into {merge.target}: {moved}", merge._asdict()
+            return f"merged into {merge.target}: {moved}", vars(merge)
     return _delete(collection, names, options)
 
 
@@ -229,7 +229,7 @@ def _delete(collection: "Collection", names: Sequence[str], options: LabelAction
     moved = f"; {format_count(result.children, 'label')} below moved up" if result.children else ""
     undo_command = f"to take it back: wsabie collection undo {quote_path(collection.folder)} {result.entry}"
     tags = format_count(result.tags, "tag")
-    return f"deleted {', '.join(result.labels)} with {tags}{moved}; {undo_command}", result._asdict()
+    return f"deleted {', '.join(result.labels)} with {tags}{moved}; {undo_command}", vars(result)
 
 
 _MANY = 1_000

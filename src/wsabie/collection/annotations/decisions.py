@@ -280,7 +280,7 @@ def _resolve_names(
     unknown = set(item_ids)
     unknown -= {row[0] for row in select_in(change.connection, select(items.c.id), items.c.id, sorted(unknown))}
     if unknown:
-        message = f"there is no item with id {min(unknown)}; `wsabie collection status` tells what there is"
+        message = f"there is no item with id {min(unknown)}; `wsabie collection status` counts them"
         raise NotFoundError(message, served=f"there is no item {min(unknown)}")
     accepted = list(dict.fromkeys(name for state, name in pairs if state == "accepted"))
     existing = label_store.find_labels(change.connection, accepted)

@@ -25,7 +25,7 @@ _FORBIDDEN_STATE = "42501"  # missing privilege of the PostgreSQL user
 _DAMAGE_WORDS = ("malformed", "not a database", "Could not decode to UTF-8", "no such table", "no such column")
 
 
-DAMAGED = "the catalogue is damaged; who runs the service finds in its log how to restore it"
+DAMAGED = "the catalogue is damaged; the log of the service says how to restore it"
 """Answer of a service, without paths of its machine."""
 
 
@@ -39,7 +39,7 @@ def explain_database_errors(engine: Engine) -> Iterator[None]:
     except sqlite3.Error as error:
         raise _make_explanation(engine, error) from error
     except DataError as error:
-        raise InputError(f"the database cannot take this ({error.orig}); leave out signs that nobody sees") from error
+        raise InputError(f"the database cannot take this ({error.orig}); leave out invisible characters") from error
     except DBAPIError as error:
         if _is_damage(error.orig) or error.connection_invalidated or _get_sql_state(error.orig) == _FORBIDDEN_STATE:
             raise _make_explanation(engine, error.orig) from error

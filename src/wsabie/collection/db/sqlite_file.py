@@ -136,7 +136,7 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
             raise CollectionError(
                 f"{log} holds changes that are not in {path.name} yet, and its folder cannot be written; let somebody "
                 "who may write there run the same command once",
-                served="the catalogue holds changes that cannot be read here; who runs the service can mend that",
+                served="the catalogue holds changes that cannot be read here; the log of the service says what helps",
             ) from error
         connection = _connect(path, "ro&immutable=1")
         connection.path, connection.stamp = path, stamp

@@ -296,7 +296,7 @@ def restore_backup(folder: Path, source: Path | None = None, *, by: str, accept:
     refuse_read_only(folder)
     path, state = _choose_backup(place, source)
     if state.catalogue and record.catalogue not in (None, state.catalogue) and not accept:
-        raise InputError(f"{path} is a backup of another collection; choose another, or take it all the same: --accept")
+        raise InputError(f"{path} is a backup of another collection; choose another, or accept it: --accept")
     with lock_catalogue(place):
         catalogue = place / CATALOGUE
         replaced, end = _keep_replaced(place, catalogue)
@@ -362,7 +362,7 @@ def _choose_backup(place: Path, source: Path | None) -> tuple[Path, CatalogueSta
             return backup.path, check_backup(backup.path, f"{backup.path} is left out")
         except InputError as error:
             _log.warning("%s", error)
-    raise InputError(f"{place.parent} has no backup that is whole; give the path of one, or of a copy of the catalogue")
+    raise InputError(f"{place.parent} has no intact backup; give the path of one, or of a copy of the catalogue")
 
 
 def _keep_replaced(place: Path, catalogue: Path) -> tuple[str | None, int]:

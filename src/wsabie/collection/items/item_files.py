@@ -55,7 +55,7 @@ def find_item_file(collection: Collection, item: int) -> ItemFile:
     folder = None if row is None else collection.roots().get(row.root_id)
     if row is None or folder is None:
         message = f"there is no item with id {item} that has a file"
-        raise NotFoundError(f"{message}; `wsabie collection status` says what there is", served=message)
+        raise NotFoundError(f"{message}; `wsabie collection status` counts them", served=message)
     if row.hash is None:
         message, command = f"{row.path} cannot be read; repair it", format_command("scan", collection.folder)
         raise InputError(f"{message}, and run: {command}", served=f"{message}, {_SCAN_HINT}")
@@ -193,6 +193,6 @@ def _write_thumbnail(file: Path, path: Path, size: int, message: str) -> None:
         pixels = decode_image(file, size=size)
     except UnreadableItemError as error:
         detail = f" ({error.detail})" if error.detail else ""
-        raise InputError(f"{message}: {error.reason}{detail}; mend or replace it") from error
+        raise InputError(f"{message}: {error.reason}{detail}; repair or replace it") from error
     with replace_file(path) as draft:
         Image.fromarray(pixels).save(draft, "WEBP", quality=QUALITY, method=_METHOD)

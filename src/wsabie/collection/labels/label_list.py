@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, case, func, select
 
@@ -176,8 +176,9 @@ _read_cached_labels = CatalogueCache(_read_labels)
 _MAX_SUMMARY = 1000
 
 
-class MergeResult(NamedTuple):
-    """Result of a merge: names of the labels, moved tags, dropped duplicates, and the journal entry."""
+@dataclass(frozen=True)
+class MergeResult:
+    """Result of a merge: names, moved tags, duplicates that the target had already, and the journal entry."""
 
     target: str
     labels: list[str]
@@ -194,8 +195,9 @@ class ExclusionResult:
     entry: int | None
 
 
-class DeletionResult(NamedTuple):
-    """Result of a deletion: deleted tags, former children, and the journal entry."""
+@dataclass(frozen=True)
+class DeletionResult:
+    """Result of a deletion: names, deleted tags, children that moved up, and the journal entry to undo it."""
 
     labels: list[str]
     tags: int

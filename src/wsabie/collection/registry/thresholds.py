@@ -225,7 +225,7 @@ def read_thresholds(model: Path, annotator: Annotator, precision: float) -> Thre
     is_calibrated = getattr(annotator.model, "calibration_", None) is not None and label_ids is not None
     if not is_calibrated or len(label_ids or ()) != len(annotator.model.vocabulary_) or not (model / "judged").is_dir():
         raise InputError(
-            f"nobody knows how often the labels of {model} are right: models are judged by the held-out items of a "
+            f"it is unknown how often the labels of {model} are right: models are judged by the held-out items of a "
             "collection; make one (wsabie collection init DIR), let it learn (wsabie collection train DIR), and give "
             "the folder of its model, in DIR/.wsabie/models"
         )

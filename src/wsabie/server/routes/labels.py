@@ -70,7 +70,7 @@ def list_proposals(
     }
 
 
-@router.post("/labels/merge", response_model=schemas.MergeResult)
+@router.post("/labels/merge")
 def merge_labels(request: schemas.MergeRequest, collection: OpenCollection, caller: Writer) -> label_list.MergeResult:
     """Merge labels into another, as one entry of the journal; their names become its synonyms."""
     return label_list.merge_labels(collection, request.labels, request.target, caller.name)
@@ -109,7 +109,7 @@ def edit_label(
     return schemas.ChangeResult(entry=label_list.edit_label(collection, label, caller.name, **changes))
 
 
-@router.delete("/labels/{label}", response_model=schemas.DeletionResult)
+@router.delete("/labels/{label}")
 def delete_label(
     label: PathId,
     collection: OpenCollection,

@@ -1,8 +1,8 @@
 """Routes of the review: annotations, decisions, accepting suggestions, undo and the journal."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
-from fastapi import Query
+from fastapi import Depends, Query
 
 from wsabie.collection.annotations import decisions
 from wsabie.collection.db import journal
@@ -15,7 +15,6 @@ from wsabie.server.strict_routes import make_router
 
 router = make_router("review")
 
-IdFilter = Annotated[int | None, Query(ge=1, lt=2**63)]
 TextFilter = Annotated[str | None, Query(max_length=500)]
 
 
@@ -23,20 +22,11 @@ TextFilter = Annotated[str | None, Query(max_length=500)]
 def list_annotations(
     collection: OpenCollection,
     k: Annotated[int, limit_results(100)],
-    item: IdFilter = None,
-    label: TextFilter = None,
-    state: Literal["accepted", "rejected"] | None = None,
-    origin: Literal["person", "import", "model"] | None = None,
-    by: TextFilter = None,
-    model: IdFilter = None,
-    since: TextFilter = None,
-    until: TextFilter = None,
+    criteria: Annotated[decisions.AnnotationFilter, Depends()],
     cursor: Annotated[str | None, Query(max_length=5000)] = None,
 ) -> decisions.AnnotationPage:
     """List annotations, newest first, a page at a time."""
-    filters = decisions.AnnotationFilter(item, label, state, origin, by, model, since, until)
-    limit = min(k, LARGEST)
-    return decisions.read_annotation_page(collection, filters, cursor=cursor, limit=limit)
+    return decisions.read_annotation_page(collection, criteria, cursor=cursor, limit=min(k, LARGEST))
 
 
 @router.post("/decisions", response_model=schemas.DecisionResult)
