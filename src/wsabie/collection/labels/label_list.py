@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, case, func, select
+from sqlalchemy import Connection, func, select
 
 from wsabie.collection.db.cache import CatalogueCache
 from wsabie.collection.db.database import begin_read, group_pairs
@@ -128,16 +128,12 @@ def build_label_query(label_id: int | None = None) -> Any:
     """
     a, person = annotations.c, annotations.c.origin == "person"
     accepted, reviewed = a.state == "accepted", person & a.model_id.is_not(None)
-
-    def several(condition: ColumnElement[bool]) -> ColumnElement[int]:
-        return func.sum(case((condition, 1), else_=0))
-
     counts = select(
         a.label_id,
-        func.count(case((accepted, a.item_id)).distinct()).label("items"),
-        several(a.state == "rejected").label("rejected"),
-        several(reviewed).label("reviewed_suggestions"),
-        several(reviewed & accepted).label("accepted_suggestions"),
+        func.count(a.item_id.distinct()).filter(accepted).label("items"),
+        func.count().filter(a.state == "rejected").label("rejected"),
+        func.count().filter(reviewed).label("reviewed_suggestions"),
+        func.count().filter(reviewed & accepted).label("accepted_suggestions"),
     ).group_by(a.label_id)
     label_counts = (counts if label_id is None else counts.where(a.label_id == label_id)).subquery()
     parents, c = labels.alias("above"), labels.c
@@ -152,7 +148,7 @@ def build_label_query(label_id: int | None = None) -> Any:
 def make_label(row: Any, other_names: list[str], n_children: int) -> LabelSummary:
     """Make a label from a row of `build_label_query`."""
     label_id, name, language, wordnet, parent, _, n_items, *counts = row
-    label_counts: Iterable[Any] = (*map(int, counts), n_children)  # PostgreSQL returns sums as decimals
+    label_counts: list[Any] = [*counts, n_children]
     return LabelSummary(label_id, name, language, n_items, wordnet, parent, other_names, *label_counts)
 
 

@@ -193,15 +193,10 @@ def write_block(
         refused = _set_parents(change, valid)
         n_added_tags = _add_tags(change, valid, ids_by_path)
         unlisted_counts = _withdraw_tags(change, valid)
-    counts = Counter[str](entry.kind for entry in valid)
+    counts = Counter[str](entry.kind for entry in valid) + unlisted_counts
     same_items = [entry.item for entry in valid if entry.kind == "same" and entry.item is not None]
     n_returned = sum(item.state == "missing" for item in same_items)
-    counts.update(
-        found_again=n_returned,
-        added_tags=n_added_tags,
-        withdrawn_tags=unlisted_counts["withdrawn"],
-        held_tags=unlisted_counts["held"],
-    )
+    counts.update(found_again=n_returned, added_tags=n_added_tags)
     return counts, change.entry, refused
 
 
@@ -349,7 +344,7 @@ def _withdraw_tags(change: JournalWriter, entries: Iterable[FileRecord]) -> Coun
     for annotation_id, item, label, by in select_in(change.connection, query, a.item_id, list(rescanned)):
         if by == rescanned[item].tag_origin and (item, label) not in listed_pairs:
             outcome = "held" if (item, label) in embedded_pairs else rescanned[item].unlisted_tags
-            counts[outcome] += 1
+            counts[f"{outcome}_tags"] += 1
             withdrawn += [annotation_id] * (outcome == "withdrawn")
     change.remove(annotations, withdrawn)
     return counts
