@@ -295,7 +295,7 @@ def test_serve_command_stops_on_a_signal(served_model: Path) -> None:
 def test_other_hosts_need_a_token(served_model: Path, tmp_path: Path, cli: Cli) -> None:
     refused = cli("serve", served_model, "--host", "0.0.0.0", "--port", "0")  # noqa: S104
     assert refused.code == 1
-    assert "wants tokens there" in refused.err
+    assert "needs tokens there" in refused.err
     file = tmp_path / "tokens"
     token = cli("token", file, "eve").out.strip()
     assert token not in file.read_text()
