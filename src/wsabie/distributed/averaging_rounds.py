@@ -34,6 +34,9 @@ fixed limit could dismiss one worker after the other.
 """
 
 
+OnReport = Callable[[EpochTotals], None]
+
+
 class NoWorkersError(WsabieError):
     """No worker is left to train."""
 
@@ -220,11 +223,7 @@ class AveragingRounds:
         self._timeout = WORKER_TIMEOUT
 
     def run_epoch(
-        self,
-        epoch: int,
-        n_parts: int,
-        on_report: Callable[[EpochTotals], None] = lambda _: None,
-        rate_share: float = 1.0,
+        self, epoch: int, n_parts: int, on_report: OnReport = lambda _: None, rate_share: float = 1.0
     ) -> None:
         """Train every part once.
 

@@ -85,16 +85,13 @@ class AveragingWorker:
         apply_deltas(self.space.arrays(), self.base_tables, deltas)
 
     def handle_request(
-        self,
-        deltas: TableDeltas | None = None,
-        part: tuple[int, int, int | None] | None = None,
-        returns_deltas: bool = False,
+        self, deltas: TableDeltas | None = None, part: tuple[int, int, int | None] | None = None, extract: bool = False
     ) -> tuple[EpochTotals | None, TableDeltas | None]:
         """Update the tables, train a part and extract the steps; results that were not requested are None."""
         if deltas is not None:
             self.update_tables(deltas)
         report = None if part is None else self.train(*part)
-        return report, self.extract_deltas() if returns_deltas else None
+        return report, self.extract_deltas() if extract else None
 
 
 log = logging.getLogger("wsabie")
@@ -217,7 +214,7 @@ class RayFleet:
 
     def request_deltas(self, worker: str) -> None:
         """See `Fleet`."""
-        self._members[worker].request["returns_deltas"] = True
+        self._members[worker].request["extract"] = True
 
     def send_tables(self, workers: Iterable[str], deltas: TableDeltas) -> None:
         """See `Fleet`; news for several workers travel to a node once."""

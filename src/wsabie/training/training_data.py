@@ -9,6 +9,7 @@ from scipy.sparse import csr_matrix
 
 from wsabie.core.arrays import Array, Bool, Float32, Int64, Matrix, UInt64
 from wsabie.core.file_backed_arrays import iterate_slices
+from wsabie.core.label_lists import LabelLists
 from wsabie.embedding.protocols import ComposedInputs, EntityInputs, KernelArrays
 
 PAIRS_PER_VISIT = 8
@@ -108,44 +109,41 @@ def build_targets(
     """
     from wsabie.kernels.training.warp import TrainingTargets
 
-    true, explicit_negatives = _select_entries(Y, Y.data > 0), _select_entries(Y, Y.data < 0)
-    counts = np.diff(true.indptr)
+    positives, explicit_negatives = _select_entries(Y, Y.data > 0), _select_entries(Y, Y.data < 0)
+    counts = np.diff(positives.indptr)
     weights = np.ones(len(counts)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     if pair_weighting == "mean":
         weights = weights / np.maximum(counts, 1)
-    visit_rows, starts = _split_visits(true.indptr)
-    hidden_lists = true if hidden is None else _merge_hidden(true, hidden, Y.shape)
+    visit_rows, starts = _split_visits(positives.indptr)
+    hidden_lists = positives if hidden is None else _merge_hidden(positives, hidden, Y.shape)
     masks, mask_starts = _build_masks(hidden_lists)
     return TrainingTargets(
         rows=visit_rows,
         starts=starts,
-        labels=true.indices,
+        labels=positives.labels,
         weights=np.repeat(weights.astype(np.float32), counts),
         indptr=hidden_lists.indptr,
-        indices=hidden_lists.indices,
+        indices=hidden_lists.labels,
         masks=masks,
         mask_starts=mask_starts,
         explicit_indptr=explicit_negatives.indptr,
-        explicit_negatives=explicit_negatives.indices,
+        explicit_negatives=explicit_negatives.labels,
         first_pair=first_pair,
         n_labels=Y.shape[1],
     )
 
 
-class _Lists(NamedTuple):
-    indptr: Int64
-    indices: Array
-
-
-def _select_entries(Y: Matrix, mask: Bool) -> _Lists:
+def _select_entries(Y: Matrix, mask: Bool) -> LabelLists:
     if mask.all():
-        return _Lists(Y.indptr.astype(np.int64), np.ascontiguousarray(Y.indices, np.int32))
+        return LabelLists(Y.indptr.astype(np.int64), np.ascontiguousarray(Y.indices, np.int32))
     indptr = np.concatenate([[0], np.cumsum(mask)])[Y.indptr].astype(np.int64)
-    return _Lists(indptr, np.ascontiguousarray(Y.indices[mask], np.int32))
+    return LabelLists(indptr, np.ascontiguousarray(Y.indices[mask], np.int32))
 
 
-def _merge_hidden(true: _Lists, hidden: Matrix, shape: tuple[int, int]) -> _Lists:
-    merged = csr_matrix((np.ones(len(true.indices), np.int8), true.indices, true.indptr), shape) + abs(hidden)
+def _merge_hidden(positives: LabelLists, hidden: Matrix, shape: tuple[int, int]) -> LabelLists:
+    merged = csr_matrix((np.ones(len(positives.labels), np.int8), positives.labels, positives.indptr), shape) + abs(
+        hidden
+    )
     merged.sort_indices()
     return _select_entries(merged, merged.data > 0)
 
@@ -160,17 +158,17 @@ def _split_visits(indptr: Int64) -> tuple[Array, Int64]:
     return rows, np.append(starts, indptr[-1]).astype(np.int64)
 
 
-def _build_masks(true: _Lists) -> tuple[UInt64, Int64]:
+def _build_masks(positives: LabelLists) -> tuple[UInt64, Int64]:
     """Build a hash set per row with MASK_BITS bits per positive, in whole words; return sets and starts."""
     from wsabie.kernels.training.warp import hash_to_bit
 
-    counts = np.diff(true.indptr)
+    counts = np.diff(positives.indptr)
     words = np.maximum(1, -(-counts * MASK_BITS // 64))
     starts = np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
     masks = np.zeros(starts[-1], np.uint64)
     for part in iterate_slices(len(counts), _ROWS_AT_ONCE):
-        entries = slice(true.indptr[part.start], true.indptr[part.stop])
-        bits = hash_to_bit(true.indices[entries], np.repeat(words[part], counts[part]))
+        entries = slice(positives.indptr[part.start], positives.indptr[part.stop])
+        bits = hash_to_bit(positives.labels[entries], np.repeat(words[part], counts[part]))
         words_of_bits = np.repeat(starts[part], counts[part]) + (bits >> np.uint64(6)).astype(np.int64)
         np.bitwise_or.at(masks, words_of_bits, np.uint64(1) << (bits & np.uint64(63)))
     return masks, starts

@@ -189,15 +189,8 @@ def _backprop_point(pattern, i, g, config, width):
 def _step_paired_label(pattern, i, g, config, width):
     """Move the paired label at the rate of labels, and project it."""
     if pattern.label_ids[i] >= 0:
-        row = pattern.table[pattern.label_ids[i]]
-        step_vector(
-            row,
-            config.decay_labels,
-            config.learning_rate_labels * pattern.weight,
-            load_point(g, width),
-            config.max_norm_labels,
-            width,
-        )
+        row, step = pattern.table[pattern.label_ids[i]], config.learning_rate_labels * pattern.weight
+        step_vector(row, config.decay_labels, step, load_point(g, width), config.max_norm_labels, width)
 
 
 @backprop_query.register(SharedCompositionPattern)
