@@ -116,16 +116,16 @@ def fit_calibration(pairs: ScoredPairs, *, n_labels: int | None = None, shrinkag
     """
     if not np.isfinite(pairs.scores).all():
         raise InputError("a score to calibrate on is not finite; the model has diverged or a row is not finite")
-    right = np.sum(pairs.weights * pairs.outcomes)
-    wrong = np.sum(pairs.weights) - right
-    if not (right > 0 and wrong > 0):
+    n_right = np.sum(pairs.weights * pairs.outcomes)
+    n_wrong = np.sum(pairs.weights) - n_right
+    if not (n_right > 0 and n_wrong > 0):
         raise InputError("calibration needs both right and wrong labels among its rows; give more rows")
     if shrinkage <= 0:
         raise InputError(f"shrinkage = {shrinkage} but it is above 0; a large number means no label offsets")
     center = float(np.average(pairs.scores, weights=pairs.weights))
     scale = float(np.sqrt(np.average((pairs.scores - center) ** 2, weights=pairs.weights))) or 1.0
     labels = np.zeros_like(pairs.labels) if n_labels is None else pairs.labels
-    softened = np.where(pairs.outcomes > 0, (right + 1) / (right + 2), 1 / (wrong + 2))
+    softened = np.where(pairs.outcomes > 0, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
     problem = ScoredPairs((pairs.scores - center) / scale, labels, softened, pairs.weights)
     size, strength = (1, np.inf) if n_labels is None else (n_labels, shrinkage)
     common, label_offsets = _minimise_loss(problem, size, strength)
@@ -250,7 +250,7 @@ def compute_calibration_error(probabilities: npt.ArrayLike, outcomes: npt.ArrayL
     ----------
     probabilities, outcomes : (n,) float
     bins : int
-        Of equal width; a bin counts by its pairs.
+        Number of bins of equal width; a bin counts by its pairs.
 
     Examples
     --------

@@ -205,8 +205,8 @@ def average_precision(ranks: PositiveRanks) -> Float64:
 
 def auc(ranks: PositiveRanks) -> Float64:
     """Return the share of (positive, negative) pairs in the right order, ties half; NaN without negatives."""
-    wrong = ranks.n_above - ranks.positives_above + (ranks.group - ranks.positives_in_group) / 2
-    return 1 - _divide(ranks.mean_per_row(wrong), ranks.n_candidates - ranks.n_positives)
+    negatives_above = ranks.n_above - ranks.positives_above + (ranks.group - ranks.positives_in_group) / 2
+    return 1 - _divide(ranks.mean_per_row(negatives_above), ranks.n_candidates - ranks.n_positives)
 
 
 def first_reciprocal_rank(ranks: PositiveRanks) -> Float64:
@@ -356,7 +356,7 @@ def compute_hierarchy_metrics(
         The first max(ks) + 1 candidates of each row, best first, or all if there are fewer.
     positives, excluded : LabelLists over the same rows, without a common label
     relations : mapping of str to (callable, object)
-        By the name of the metric: its function of a row, and the relation of labels that it reads.
+        Function of a row and the relation of labels that it reads, by the name of the metric.
     ks : tuple of int
 
     Returns

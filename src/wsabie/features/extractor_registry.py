@@ -140,7 +140,7 @@ def restore_extractor(parts: ModelState) -> FeatureExtractor:
     Raises
     ------
     ModelFolderError
-        Of an unknown kind, or of another version.
+        The kind is unknown, or the version is another.
     """
     if parts.kind not in _EXTRACTORS_BY_KIND:
         raise ModelFolderError(

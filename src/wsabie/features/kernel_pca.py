@@ -47,7 +47,7 @@ KIND = "kernel_pca"
 _MOST_EXACT_ROWS = 4096  # rows that are all landmarks with "auto"
 _TRAINING_ROWS = 16_384  # rows whose mean and covariance are taken, or 4 for each landmark
 _TEST_ROWS = 512  # rows on whose pairs the error is measured
-_FEWEST_TEST_ROWS = 16  # of them, or it says nothing
+_FEWEST_TEST_ROWS = 16  # with fewer the error means nothing
 _ROWS_PER_TASK = 256
 
 

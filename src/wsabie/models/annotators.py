@@ -64,7 +64,7 @@ class Annotator(SavedModel):
     facts : dict
         Training data: source, fingerprint, counts, split. JSON-able.
     dictionary : str or None
-        Fingerprint of the dictionary whose words are the features; rows with another one are refused.
+        Fingerprint of the extractor that made the features; rows of another one are refused.
     marks : (n,) uint64 or None
         Marks that identify training rows (`wsabie.io.fingerprints.compute_row_marks`), if they were computed.
 
@@ -340,7 +340,7 @@ def rank_above(model: Any, X: Any, k: int, least: ThresholdFunction, **options: 
     Parameters
     ----------
     model : LabelModel
-        With probabilities (`calibration_`).
+        Model with probabilities (`calibration_`).
     X : (n_rows, n_features) array or sparse matrix
     k : int
         Most labels of a row.

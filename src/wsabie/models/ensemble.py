@@ -117,8 +117,8 @@ def _convert_to_numbers(column_set: object, n_columns: int) -> Int64:
     if numbers.dtype == bool:
         require(numbers.shape == (n_columns,), f"a mask of columns has {numbers.size} entries; give {n_columns}")
         numbers = np.flatnonzero(numbers)
-    usable = numbers.ndim == 1 and numbers.size > 0 and np.issubdtype(numbers.dtype, np.integer)
-    require(usable, "a set of columns is empty or holds no whole numbers; give column numbers, or a mask")
+    is_usable = numbers.ndim == 1 and numbers.size > 0 and np.issubdtype(numbers.dtype, np.integer)
+    require(is_usable, "a set of columns is empty or holds no whole numbers; give column numbers, or a mask")
     low, high = int(numbers.min()), int(numbers.max())
     require(
         low >= 0 and high < n_columns,
@@ -440,12 +440,12 @@ class Ensemble(PointTransformer, LabelModel):
         """Restore the model from its parts; its label table stays memory-mapped."""
         config = parts.config
         fields = read_config(EnsembleConfig, config)
-        inner = {**fields.joined, "label_names": fields.label_names}
+        joined_config = {**fields.joined, "label_names": fields.label_names}
         check_parameters(cls, {**fields.parameters, "estimator": None})
         base = fields.parameters["estimator"]
         model = cls(**{**fields.parameters, "estimator": None if base is None else Wsabie(**base)})
         model.check_parameters()
-        model.joined_ = Wsabie.from_parts(parts.extract("joined", Wsabie.kind, inner))
+        model.joined_ = Wsabie.from_parts(parts.extract("joined", Wsabie.kind, joined_config))
         model.vocabulary_, model.n_features_in_ = model.joined_.vocabulary_, model.joined_.n_features_in_
         model.feature_names_in_ = model.joined_.feature_names_in_
         model.members_ = fields.members

@@ -172,9 +172,9 @@ class FullRank(ScoreRanker):
 
     def check_parameters(self) -> None:
         """Raise InputError for parameters that no training can use."""
-        usable = isinstance(self.blend, (int, float, np.number)) and not isinstance(self.blend, bool)
+        is_usable = isinstance(self.blend, (int, float, np.number)) and not isinstance(self.blend, bool)
         require(
-            self.blend == "auto" or (usable and 0 <= float(self.blend) < float("inf")),
+            self.blend == "auto" or (is_usable and 0 <= float(self.blend) < float("inf")),
             f'blend is {self.blend!r}; choose "auto" or a number from 0 on',
         )
         for term in self._build_terms():

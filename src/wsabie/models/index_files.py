@@ -171,6 +171,6 @@ def _restore_index(parts: ModelState, exact: "ExactIndex") -> "LabelSearchIndex 
 
 def _find_estimator(model: Any) -> Any:
     """Return the estimator that searches labels by their points, if there is one."""
-    inner = getattr(model, "model", model)
-    inner = getattr(inner, "joined_", inner)
-    return inner if getattr(inner, "kind", None) == "wsabie" else None
+    estimator = getattr(model, "model", model)
+    estimator = getattr(estimator, "joined_", estimator)
+    return estimator if getattr(estimator, "kind", None) == "wsabie" else None

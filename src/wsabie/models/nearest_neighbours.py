@@ -267,8 +267,8 @@ class ApproximateNeighbours(NeighbourVotes):
     def check_parameters(self) -> None:
         """Raise InputError for parameters that no training can use."""
         super().check_parameters()
-        usable = self.depth == "auto" or (is_whole(self.depth) and int(self.depth) >= 0)
-        require(usable, f'depth is {self.depth!r}; choose "auto" or a whole number from 0')
+        is_usable = self.depth == "auto" or (is_whole(self.depth) and int(self.depth) >= 0)
+        require(is_usable, f'depth is {self.depth!r}; choose "auto" or a whole number from 0')
 
     def _store_rows(self, train: Matrix) -> None:
         n, d = train.shape

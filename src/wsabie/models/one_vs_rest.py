@@ -67,7 +67,7 @@ LEARNERS: dict[LearnerName, LabelLearner] = {
 def build_learner(name: LearnerName, C: float, n: int, max_iter: int, seed: int) -> Any:
     """Build the unfitted scikit-learn estimator of a label with n rows.
 
-    Those by SGD have no intercept, f = w.x as in the paper; one lowered the MAP on Corel5k.
+    Learners by SGD have no intercept, f = w.x as in the paper; one lowered the MAP on Corel5k.
     """
     from sklearn.linear_model import LogisticRegression, SGDClassifier
     from sklearn.svm import LinearSVC

@@ -14,7 +14,7 @@ from wsabie.storage.schema_validation import check_array
 class Popularity(OneStepRanker):
     """Baseline that ranks labels by the share of training rows that have them, for every row alike.
 
-    Of the rows' features only the number matters.
+    Features of rows do not matter, only their number.
 
     Attributes
     ----------

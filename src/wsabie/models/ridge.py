@@ -54,7 +54,7 @@ def solve_ridge(rows: Matrix, targets: Matrix, penalty: float, n_directions: int
     penalty : float
     n_directions : int
     seed : int
-        Of the randomised singular value decomposition.
+        Seed of the randomised singular value decomposition.
     """
     is_exact = not hasattr(rows, "tocsr") or rows.shape[1] <= MAX_EXACT_FEATURES
     with threadpool_limits(1):  # the same bits with any number of threads

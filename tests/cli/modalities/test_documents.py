@@ -148,7 +148,7 @@ def test_space_of_glosses_is_evaluated_by_the_hierarchy(cli: Cli, glosses: Path,
     (tmp_path / "songs.tsv").write_text("waltz\tdance\n")
     strange = cli("evaluate", model, test, "--hierarchy", tmp_path / "songs.tsv")
     assert strange.code == 1
-    assert "the hierarchy names nothing that is looked for by category" in strange.err
+    assert "the hierarchy names no target of category" in strange.err
     assert "add --hierarchy" in cli("evaluate", model, test, "--parent-first").err
 
 

@@ -1,14 +1,9 @@
 """Frames of sounds: mel-frequency cepstral coefficients, and stabilised auditory images.
 
-Stabilised auditory images are the output of the cochlea, channel by lag, frame by frame.
-
-Lyon, Rehn, Bengio, Walters, Chechik: "Sound retrieval and ranking using sparse auditory representations" (2010), the
-source of the second features of music in Bengio et al. 2012, part II.
-
-Mel-frequency cepstral coefficients of sounds, 39 numbers every 10 ms.
-
-13 coefficients with their first and second derivatives, the first features of music in Bengio et al. 2012, part II.
-The coefficients are those of Davis and Mermelstein (1980), the derivatives those of Furui (1986).
+Bengio et al. 2012, part II, describe music by both. Mel-frequency cepstral coefficients are 39 numbers every 10 ms: 13
+coefficients (Davis and Mermelstein 1980) with their first and second derivatives (Furui 1986). Stabilised auditory
+images are the output of the cochlea, channel by lag, frame by frame (Lyon, Rehn, Bengio, Walters, Chechik: "Sound
+retrieval and ranking using sparse auditory representations", 2010).
 
 librosa computes the same coefficients, but would bring seven packages along (`docs/decisions/words-and-sound.md`).
 """

@@ -94,7 +94,7 @@ class FeatureExtractor(SavedObject, ABC):
         """Return the row of a view."""
 
     def prepare(self, augment: int = 0) -> None:
-        """Raise InputError where it cannot extract features, or not of so many further views."""
+        """Raise InputError if this extractor cannot make `augment` further views, or is not fitted."""
         self.check()
         self.refuse_views(augment)
 
@@ -211,7 +211,7 @@ class FeatureExtractor(SavedObject, ABC):
         Raises
         ------
         ModelFolderError
-            Of another kind or version, or without its arrays.
+            Another kind or version, or arrays are missing.
         """
         if parts.kind != cls.kind:
             noun = cls.noun or repr(cls.kind)
@@ -260,7 +260,7 @@ class FeatureExtractor(SavedObject, ABC):
         ]
         differences = differences or [f"no {option}" for option in options if option not in {opt for _, opt in pairs}]
         if differences:
-            raise InputError(f"the dictionary {where} was made with {', '.join(differences)}; {remedy}")
+            raise InputError(f"the extractor {where} was made with {', '.join(differences)}; {remedy}")
 
     def identity(self) -> JsonObject:
         """Return the settings without defaults, such as the name."""

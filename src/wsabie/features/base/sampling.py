@@ -34,7 +34,7 @@ class WorkContext(NamedTuple):
 
 
 class RunOptions(TypedDict, total=False):
-    """Options of a run, which functions pass on to those that do the work.
+    """Options of an extraction, which functions pass on.
 
     Attributes
     ----------

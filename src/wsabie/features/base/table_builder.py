@@ -51,8 +51,8 @@ def build_feature_table(
 
 def build_label_table(source: ItemSource) -> FeatureTable:
     """Return a table without features: ids, labels, groups and times of items that are not decoded."""
-    nothing = np.empty(0, np.int32), np.empty(0, np.float32)
-    return build_feature_table((ItemFeatures(p.id, p.labels, p.group, p.time, *nothing) for p in source), 0)
+    empty_row = np.empty(0, np.int32), np.empty(0, np.float32)
+    return build_feature_table((ItemFeatures(p.id, p.labels, p.group, p.time, *empty_row) for p in source), 0)
 
 
 def _fill_missing(values: list[str | None], otherwise: list[str]) -> list[str] | None:

@@ -273,9 +273,13 @@ class KernelPcaExtractor(CompositeExtractor):
 
     def to_parts(self) -> ModelState:
         """Return JSON-able parameters and named arrays, those of the inner extractor and of the map nested."""
-        inner, pca = self.inner.to_parts(), self._require_fitted().to_parts()
-        config = {"descriptor": self.version, "inner": {"kind": inner.kind, "config": inner.config}, "map": pca.config}
-        return ModelState(self.kind, config, inner.nested("inner") | pca.nested("map"))
+        extractor, pca = self.inner.to_parts(), self._require_fitted().to_parts()
+        config = {
+            "descriptor": self.version,
+            "inner": {"kind": extractor.kind, "config": extractor.config},
+            "map": pca.config,
+        }
+        return ModelState(self.kind, config, extractor.nested("inner") | pca.nested("map"))
 
     @classmethod
     def _rebuild(cls, parts: ModelState) -> Self:
@@ -293,7 +297,7 @@ class KernelPcaExtractor(CompositeExtractor):
         """Raise InputError when this extractor, at `where`, has other settings than `extractor`."""
         if not isinstance(extractor, KernelPcaExtractor):
             n = self.pca.n_components
-            raise InputError(f"the dictionary {where} was made with n_components {n} and not without; {remedy}")
+            raise InputError(f"the extractor {where} was made with n_components {n} and not without; {remedy}")
         super().refuse_other_settings(extractor, where, remedy)
 
     def _list_settings(self) -> JsonObject:

@@ -262,18 +262,18 @@ def check_types(kind: type, parameters: Mapping[str, object]) -> None:
         elif number is not None:
             _check_number(name, value, choices, number)
         else:
-            usable = isinstance(value, (str, bool, np.bool_, NoneType)) and value in choices
-            require(usable, f"{name} is {value!r}; choose one of {', '.join(map(str, choices))}")
+            is_usable = isinstance(value, (str, bool, np.bool_, NoneType)) and value in choices
+            require(is_usable, f"{name} is {value!r}; choose one of {', '.join(map(str, choices))}")
 
 
 def _check_number(name: str, value: Any, words: Sequence[str | bool | None], number: type) -> None:
     if value is None or isinstance(value, str):
-        usable = value in words
+        is_usable = value in words
     else:
-        usable = (is_whole if number is int else is_finite_number)(value) and 0 < value <= _MOST.get(name, np.inf)
+        is_usable = (is_whole if number is int else is_finite_number)(value) and 0 < value <= _MOST.get(name, np.inf)
     noun = "whole number" if number is int else "number"
     limits = f"from 1 to {_MOST[name]}" if name in _MOST else "above 0"
-    require(usable, f"{name} is {value!r}; choose {''.join(f'{word!r} or ' for word in words)}a {noun} {limits}")
+    require(is_usable, f"{name} is {value!r}; choose {''.join(f'{word!r} or ' for word in words)}a {noun} {limits}")
 
 
 def check_training(parameters: Mapping[str, Any]) -> None:
@@ -326,9 +326,9 @@ def resolve_rank_sample(rank_estimator: str | int, sampler: SamplerConfig, loss:
             'choose rank_estimator="exact" or a number of labels',
         )
         return sample_sizes[rank_estimator]
-    usable = is_whole(rank_estimator) and 1 <= int(rank_estimator) < 2**31
+    is_usable = is_whole(rank_estimator) and 1 <= int(rank_estimator) < 2**31
     require(
-        usable,
+        is_usable,
         f"rank_estimator is {rank_estimator!r}; choose {', '.join(sample_sizes)}, or a number of labels to sample",
     )
     return int(rank_estimator)
@@ -352,8 +352,10 @@ def resolve_per_table(
     defaults = auto if isinstance(auto, Mapping) else dict.fromkeys(TABLES, auto)
     numbers = {table: defaults[table] if isinstance(n, str) and n == "auto" else n for table, n in numbers.items()}
     for number in numbers.values():
-        usable = is_finite_number(number) and (number > 0 if least is None else number >= least)
-        require(usable, f"{name} is {number!r}; choose a number {'above 0' if least is None else f'from {least:g} on'}")
+        is_usable = is_finite_number(number) and (number > 0 if least is None else number >= least)
+        require(
+            is_usable, f"{name} is {number!r}; choose a number {'above 0' if least is None else f'from {least:g} on'}"
+        )
     return {table: float(n) for table, n in numbers.items()}
 
 

@@ -147,19 +147,19 @@ def _are_label_lists(Y: Labels) -> bool:
 
 def _build_from_names(rows: Sequence[Sequence[str]], vocabulary: Vocabulary, grow: bool, has_names: bool) -> Matrix:
     for i, row in enumerate(rows):
-        wrong = [v for v in row if not isinstance(v, str)]
-        if wrong:
+        non_names = [v for v in row if not isinstance(v, str)]
+        if non_names:
             raise InputError(
-                f"row {i} of Y holds {wrong[0]!r} ({type(wrong[0]).__name__}) where a name is expected; "
+                f"row {i} of Y holds {non_names[0]!r} ({type(non_names[0]).__name__}) where a name is expected; "
                 "give names only, or numbers as one per row or as a matrix of 1, 0 and -1"
             )
-    written = {name: normalise_label_name(name) for row in rows for name in row}  # each spelling is normalised once
+    normalised = {name: normalise_label_name(name) for row in rows for name in row}  # each spelling is normalised once
     if grow:
-        new = [name for name in dict.fromkeys(written.values()) if name not in vocabulary]
+        new_names = [name for name in dict.fromkeys(normalised.values()) if name not in vocabulary]
         if not has_names and len(vocabulary):
-            _refuse_words(new, len(vocabulary))
-        vocabulary.add(new)
-    numbers = dict(zip(written, vocabulary.ids(written.values()).tolist(), strict=True))
+            _refuse_words(new_names, len(vocabulary))
+        vocabulary.add(new_names)
+    numbers = dict(zip(normalised, vocabulary.ids(normalised.values()).tolist(), strict=True))
     counts = [len(row) for row in rows]
     indices = np.array([numbers[name] for row in rows for name in row], np.int64)
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -169,9 +169,9 @@ def _build_from_names(rows: Sequence[Sequence[str]], vocabulary: Vocabulary, gro
     return Y
 
 
-def _refuse_words(new: Sequence[str], n: int) -> None:
+def _refuse_words(new_names: Sequence[str], n: int) -> None:
     """Refuse words among numbered labels: a word would take a number that another label means too."""
-    word = next((name for i, name in enumerate(new) if name != str(n + i)), None)
+    word = next((name for i, name in enumerate(new_names) if name != str(n + i)), None)
     if word is not None:
         raise InputError(
             f"Y holds the label name {word!r}, but the model's labels are the numbers 0 to {n - 1}; "
@@ -216,8 +216,10 @@ def _convert_to_signed(Y: Labels) -> Matrix:
         Y = Y.copy()  # leave the caller's matrix as it is
         Y.sum_duplicates()
     if len(Y.data) and not np.isin(Y.data, (-1, 0, 1)).all():
-        odd = Y.data[~np.isin(Y.data, (-1, 0, 1))][0]
-        raise InputError(f"Y holds the value {odd}; use 1 for a true label, -1 for an explicit negative, 0 for unknown")
+        value = Y.data[~np.isin(Y.data, (-1, 0, 1))][0]
+        raise InputError(
+            f"Y holds the value {value}; use 1 for a true label, -1 for an explicit negative, 0 for unknown"
+        )
     return Y
 
 

@@ -170,8 +170,8 @@ def _fit_labels(
         penalty += _compute_penalty(weighted, space.n_features)
     heads /= np.sqrt(np.maximum(counts, 1)).astype(np.float32)[:, None]
     eigenvalues, vectors = np.linalg.eigh(gram + penalty * (V.T @ V))
-    usable = eigenvalues > _LEAST_EIGENVALUE * eigenvalues[-1]
-    whitening = vectors[:, usable] / np.sqrt(eigenvalues[usable])
+    is_significant = eigenvalues > _LEAST_EIGENVALUE * eigenvalues[-1]
+    whitening = vectors[:, is_significant] / np.sqrt(eigenvalues[is_significant])
     squares, rotation = np.linalg.eigh(whitening.T @ (heads.T @ heads) @ whitening)
     best = np.argsort(-squares, kind="stable")[: space.dim]
     best = best[squares[best] > _LEAST_EIGENVALUE * squares.max(initial=0)]

@@ -56,8 +56,8 @@ class ScoreRanker(LabelModel):
             tile = self._scores(slice_rows(inputs, lo, hi))
             tile[:, hidden] = -np.inf
             hide_labels(tile, 0, excluded.part(lo, hi))
-            bad = scan_topk(tile, 0, TopKHeap(heap.scores[lo:hi], heap.labels[lo:hi]), 0, hi - lo)
-            require(not bad, f"a score of the rows {lo} to {hi - 1} is NaN; fit the model again on finite rows")
+            has_nan = scan_topk(tile, 0, TopKHeap(heap.scores[lo:hi], heap.labels[lo:hi]), 0, hi - lo)
+            require(not has_nan, f"a score of the rows {lo} to {hi - 1} is NaN; fit the model again on finite rows")
         sort_topk(heap, 0, count_rows(inputs))
         require(not np.isposinf(heap.scores[:, :1]).any(), "a score is infinite; fit the model again on finite rows")
         return heap.labels, heap.scores

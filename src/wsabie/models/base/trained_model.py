@@ -85,7 +85,7 @@ class TrainedModel(TrainingParameters, LabelModel):
     calibration_ : Calibration or None
     history_ : list of EpochStats
     settings_ : dict
-        What training used, every "auto" resolved.
+        Settings of training, every "auto" resolved.
     """
 
     space_: Any

@@ -182,5 +182,5 @@ class ShardedData(PartitionedData):
 
 
 def _scale_in_place(scaling: RowScaling, X: FeatureMatrix) -> FeatureMatrix:
-    """Return scaled rows, in the memory of sparse ones that nobody else reads."""
+    """Return scaled rows; values of sparse ones are overwritten."""
     return scaling(X, out=X.data) if isinstance(X, Csr) else scaling(X)

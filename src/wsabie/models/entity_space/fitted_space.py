@@ -193,7 +193,7 @@ class FittedSpace(FittedModel):
         options = {relation.name: self._match_hierarchy(relation, hierarchy) for relation in relations}
         require(
             hierarchy is None or any(options.values()),
-            f"the hierarchy names nothing that is looked for by {', '.join(sides)}; give an is-a list over these",
+            f"the hierarchy names no target of {', '.join(sides)}; give an is-a list over these",
         )
         return {name: evaluate_relation(side, self.space_, threads, ks, options[name]) for name, side in sides.items()}
 

@@ -249,8 +249,8 @@ def prepare_relation_data(relations: Sequence[Relation]) -> RelationData:
     InputError
         See `collect_kinds`, `fit_entities` and `build_pair_matrix`; or a relation has no pairs.
     """
-    usable = isinstance(relations, Sequence) and all(isinstance(entry, Relation) for entry in relations)
-    require(usable, f"the relations are {relations!r:.80}; give a list of Relation(query, target, pairs)")
+    is_usable = isinstance(relations, Sequence) and all(isinstance(entry, Relation) for entry in relations)
+    require(is_usable, f"the relations are {relations!r:.80}; give a list of Relation(query, target, pairs)")
     require(len(relations) > 0, "there is no relation to learn; give at least one Relation(query, target, pairs)")
     kinds = collect_kinds(relations)
     entities = fit_entities(kinds)
@@ -291,8 +291,8 @@ def build_holdout_pairs(
     target, candidates = query, names
     if relation.target is not relation.query:
         target, candidates = _open_side(relation.target, entities, inputs)
-    usable, _ = drop_unknown_pairs(relation, names, candidates)
-    Y = build_pair_matrix(usable, names, candidates, (False, False))
+    known_relation, _ = drop_unknown_pairs(relation, names, candidates)
+    Y = build_pair_matrix(known_relation, names, candidates, (False, False))
     exclude = build_self_exclusion(Y) if names is candidates else None
     if trained is not None:
         hidden = (

@@ -155,8 +155,8 @@ class Relation:
             )
         if not self.name:
             object.__setattr__(self, "name", f"{self.query_kind} - {self.target_kind}")
-        usable = isinstance(self.weight, (int, float, np.number)) and bool(0 < self.weight <= 1000)
-        require(usable, f"the weight of {self.name!r} is {self.weight!r}; choose a number above 0, 1,000 at most")
+        is_usable = isinstance(self.weight, (int, float, np.number)) and bool(0 < self.weight <= 1000)
+        require(is_usable, f"the weight of {self.name!r} is {self.weight!r}; choose a number above 0, 1,000 at most")
 
     @property
     def query_kind(self) -> str:
@@ -194,8 +194,8 @@ def collect_kinds(relations: Sequence[Relation]) -> dict[str, EntityKind]:
 def require_unique_names(relations: Sequence[Relation]) -> None:
     """Raise InputError if two relations have the same name."""
     names = [relation.name for relation in relations]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    require(twice is None, f"there are two relations called {twice!r}; give each a name of its own")
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    require(duplicate is None, f"there are two relations called {duplicate!r}; give each a name of its own")
 
 
 def build_pair_matrix(relation: Relation, queries: Vocabulary, targets: Vocabulary, grow: tuple[bool, bool]) -> Matrix:
@@ -212,21 +212,21 @@ def build_pair_matrix(relation: Relation, queries: Vocabulary, targets: Vocabula
     sides = ((queries, relation.query_kind, grow[0]), (targets, relation.target_kind, grow[1]))
     try:
         if isinstance(pairs, list) and pairs and _are_names(pairs[0]):
-            odd = next((pair for pair in pairs if not _are_names(pair)), None)
-            require(odd is None, f"{odd!r} is no pair of names, as others are")
+            non_pair = next((pair for pair in pairs if not _are_names(pair)), None)
+            require(non_pair is None, f"{non_pair!r} is no pair of names, as others are")
             numbers = [number_names([pair[i] for pair in pairs], *side) for i, side in enumerate(sides)]
         else:
             numbers = _read_numbers(pairs)
         for ids, (vocabulary, kind, _) in zip(numbers, sides, strict=True):
-            wrong = ids[(ids < 0) | (ids >= len(vocabulary))]
+            out_of_range = ids[(ids < 0) | (ids >= len(vocabulary))]
             require(
-                not len(wrong),
-                f"it names number {wrong[:1].sum()} of the {len(vocabulary):,} entities of kind {kind!r}",
+                not len(out_of_range),
+                f"it names number {out_of_range[:1].sum()} of the {len(vocabulary):,} entities of kind {kind!r}",
             )
     except (InputError, UnknownLabelError) as error:
         raise InputError(f"the pairs of {relation.name!r} cannot be used: {error}") from error
-    once = build_incidence(numbers[0], numbers[1], (len(queries), len(targets)), bool)
-    Y = once.astype(np.int8)  # a repeated pair counts once
+    # a repeated pair counts once
+    Y = build_incidence(numbers[0], numbers[1], (len(queries), len(targets)), bool).astype(np.int8)
     if queries is targets:
         Y = Y.maximum(Y.T.tocsr()).tocsr()
         Y.setdiag(0)
@@ -249,8 +249,8 @@ def _list_pairs(relation: Relation) -> Any:
     pairs = relation.pairs
     if hasattr(pairs, "tocoo") or (isinstance(pairs, np.ndarray) and pairs.dtype.kind not in "UO"):
         return pairs
-    usable = isinstance(pairs, Iterable) and not isinstance(pairs, (str, bytes))
-    require(usable, f"the pairs of {relation.name!r} cannot be used: they are {pairs!r:.80}; give a list of pairs")
+    is_usable = isinstance(pairs, Iterable) and not isinstance(pairs, (str, bytes))
+    require(is_usable, f"the pairs of {relation.name!r} cannot be used: they are {pairs!r:.80}; give a list of pairs")
     return pairs.tolist() if isinstance(pairs, np.ndarray) else list(pairs)
 
 
@@ -267,16 +267,16 @@ def _read_numbers(pairs: Any) -> list[Int64]:
         array = np.asarray(pairs)
     except ValueError:  # of different lengths
         array = np.empty(1)
-    usable = not array.size or (array.ndim == 2 and array.shape[1] == 2 and np.issubdtype(array.dtype, np.integer))
-    require(usable, "give (query id, target id) pairs of names, two columns of numbers, or a sparse matrix")
+    is_usable = not array.size or (array.ndim == 2 and array.shape[1] == 2 and np.issubdtype(array.dtype, np.integer))
+    require(is_usable, "give (query id, target id) pairs of names, two columns of numbers, or a sparse matrix")
     return list(array.reshape(-1, 2).astype(np.int64).T)
 
 
 def number_names(names: Sequence[str], vocabulary: Vocabulary, kind: str, may_grow: bool = False) -> Int64:
     """Return the numbers of names; unknown ones are added or refused (UnknownLabelError)."""
     if may_grow:
-        fresh = dict.fromkeys(normalise_label_name(name) for name in dict.fromkeys(names))
-        vocabulary.add([name for name in fresh if name not in vocabulary])
+        labels = dict.fromkeys(normalise_label_name(name) for name in dict.fromkeys(names))
+        vocabulary.add([name for name in labels if name not in vocabulary])
     missing = next((name for name in names if name not in vocabulary), None)
     if missing is not None:
         raise UnknownLabelError(format_unknown_label(missing, list(vocabulary), kind))

@@ -238,6 +238,6 @@ class Space(LoopParameters, FittedSpace):
 
     def _check_run(self, epochs: int | Auto) -> None:
         check_types(type(self), {**self.get_params(), "epochs": epochs})
-        usable = is_whole(self.negatives) and 0 <= self.negatives <= 65536
-        require(usable, f"negatives is {self.negatives!r}; choose a whole number from 0 to 65,536")
+        is_usable = is_whole(self.negatives) and 0 <= self.negatives <= 65536
+        require(is_usable, f"negatives is {self.negatives!r}; choose a whole number from 0 to 65,536")
         check_training(self._list_parameters())

@@ -138,8 +138,8 @@ def _build_graph(model: PortableModel, k: int, int8: bool) -> tuple[Any, dict[st
         **{name: np.array([number], np.int64) for name, number in whole_numbers.items()},
         **{name: np.array([number], np.float32) for name, number in numbers.items()},
     }
-    used = {name for node in onnx_model.graph.node for name in node.input}
-    return onnx_model, {name: array for name, array in arrays.items() if name in used}
+    input_names = {name for node in onnx_model.graph.node for name in node.input}
+    return onnx_model, {name: array for name, array in arrays.items() if name in input_names}
 
 
 def _join_graphs(members: list[tuple[PortableModel, float]], k: int, int8: bool) -> tuple[Any, dict[str, Array]]:

@@ -172,8 +172,8 @@ init_scale, init_labels, patience, threads, deterministic, seed
     def check_parameters(self) -> None:
         """Raise InputError for parameters that no training can use."""
         for name in self._own_limits:
-            usable = is_finite_number(value := getattr(self, name)) and abs(value) < _LARGEST
-            require(usable, f"{name} is {value!r}; choose a number below {_LARGEST:g}")
+            is_usable = is_finite_number(value := getattr(self, name)) and abs(value) < _LARGEST
+            require(is_usable, f"{name} is {value!r}; choose a number below {_LARGEST:g}")
         is_name = isinstance(self.relation, str) and self.relation.isprintable() and bool(self.relation.strip())
         require(is_name, f"relation is {self.relation!r}; choose a name of one line, such as is-a")
         message = (

@@ -209,7 +209,8 @@ class AutoRanker(LabelModel):
     best_ : fitted estimator
         The model that was kept. `save` saves it alone.
     trials_ : list of Trial
-        What was tried; empty if no row can be held out, because each label has one row: then `Wsabie()` is kept.
+        Candidates with their figures; empty if no row can be held out, because each label has one row: then
+        `Wsabie()` is kept.
 
     Examples
     --------

@@ -82,9 +82,9 @@ class Fusion(ScoreRanker):
     hold_out : float or None, default None
         Share of the rows that is held out, once; None: as above.
     threads : int or None
-        Of members that have threads.
+        Threads of members that have this parameter.
     seed : int, default 0
-        Of the held-out rows, and of members that have a seed.
+        Seed of the held-out rows, and of members that have a seed.
 
     Attributes
     ----------

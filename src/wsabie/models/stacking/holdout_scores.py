@@ -183,7 +183,7 @@ def score_fold(
     targets : csr_matrix (n, n_labels) of 1 and -1
     fold : (train, holdout)
     **options
-        Of `fit`.
+        Options of `fit`.
 
     Returns
     -------

@@ -160,8 +160,8 @@ def _calibration(model: Any, points: Float32, truth: Matrix) -> dict[str, float]
     k = min(_TOP, len(model.vocabulary_) - len(model.vocabulary_.retired_ids()))
     ids, scores = model.exact_index().top_k(np.ascontiguousarray(points[:, : model.space_.dim]), k, threads=1)
     p = model.calibration_.predict_proba(scores, ids)
-    right = np.asarray((truth > 0)[np.arange(len(ids))[:, None], ids].todense())
-    return {"ece": compute_calibration_error(p[:, 0], right[:, 0]), "brier": float(((p - right) ** 2).mean())}
+    is_right = np.asarray((truth > 0)[np.arange(len(ids))[:, None], ids].todense())
+    return {"ece": compute_calibration_error(p[:, 0], is_right[:, 0]), "brier": float(((p - is_right) ** 2).mean())}
 
 
 def measure_movement(old_vectors: Array, new_vectors: Array) -> float:

@@ -370,8 +370,8 @@ class Wsabie(PointTransformer, UpdatableModel):
 
 def _check_init_model(model: Wsabie, start: Any) -> None:
     """Raise InputError for an object that no model can start from."""
-    usable = isinstance(start, Wsabie) and hasattr(start, "space_")
-    require(usable, f"init_model is {type(start).__name__}; give a fitted Wsabie, such as wsabie.load(FOLDER).model")
+    is_usable = isinstance(start, Wsabie) and hasattr(start, "space_")
+    require(is_usable, f"init_model is {type(start).__name__}; give a fitted Wsabie, such as wsabie.load(FOLDER).model")
     for name in ("dim", "similarity"):
         value, start_value = getattr(model, name), getattr(start.space_, name)
         require(

@@ -101,9 +101,9 @@ class ReplayBuffer:
         """
 
         def draw(epoch: int) -> RowBlock:
-            old = self._sample_rows(rows.targets.shape[0], np.random.default_rng([seed, 6, self.n_seen, epoch]))
-            inputs = _stack_rows(rows.inputs, self._decode_rows(old))
-            return self._block(inputs, old, rows.targets, rows.weights, pair_weighting)
+            old_ids = self._sample_rows(rows.targets.shape[0], np.random.default_rng([seed, 6, self.n_seen, epoch]))
+            inputs = _stack_rows(rows.inputs, self._decode_rows(old_ids))
+            return self._block(inputs, old_ids, rows.targets, rows.weights, pair_weighting)
 
         return DrawnData(draw)
 
@@ -117,21 +117,21 @@ class ReplayBuffer:
         n_new = rows.targets.shape[0]
 
         def draw(epoch: int) -> RowBlock:
-            old = self._sample_rows(n_new, np.random.default_rng([seed, 8, self.n_seen, epoch]))
-            share = np.float32(min(times * len(old) / max(self.n_seen, 1), 1))
+            old_ids = self._sample_rows(n_new, np.random.default_rng([seed, 8, self.n_seen, epoch]))
+            share = np.float32(min(times * len(old_ids) / max(self.n_seen, 1), 1))
             weights = np.full(n_new, share) if rows.weights is None else share * rows.weights
-            ids = np.append(np.arange(n_new), n_new + old).astype(np.int32)
-            return self._block(ids, old, rows.targets, weights, pair_weighting)
+            ids = np.append(np.arange(n_new), n_new + old_ids).astype(np.int32)
+            return self._block(ids, old_ids, rows.targets, weights, pair_weighting)
 
         return DrawnData(draw)
 
     def _block(
-        self, inputs: Any, old: Int64, targets: Matrix, weights: Float32 | None, pair_weighting: PairWeighting
+        self, inputs: Any, old_ids: Int64, targets: Matrix, weights: Float32 | None, pair_weighting: PairWeighting
     ) -> RowBlock:
         """Return a block of new rows, followed by some old rows."""
-        Y = _stack_labels(targets, self.Y[old], targets.shape[1])
+        Y = _stack_labels(targets, self.Y[old_ids], targets.shape[1])
         new_weights = np.ones(targets.shape[0], np.float32) if weights is None else weights
-        return RowBlock(inputs, build_targets(Y, np.append(new_weights, self.weights[old]), pair_weighting))
+        return RowBlock(inputs, build_targets(Y, np.append(new_weights, self.weights[old_ids]), pair_weighting))
 
     def _sample_rows(self, n_new: int, rng: np.random.Generator) -> Int64:
         """Draw rows to replay in about the proportions of all rows so far; return their numbers in order."""
@@ -170,8 +170,8 @@ class ReplayBuffer:
             size = max(1, AUTO_BUFFER_BYTES // _measure_row_bytes((self.rows, inputs), merged.Y))
         order = np.argsort(merged.tickets / _compute_weights(merged.Y, merged.label_counts), kind="stable")
         stored_rows = np.sort(order[:size])
-        old, new = stored_rows[stored_rows < n_old], stored_rows[stored_rows >= n_old] - n_old
-        rows = _stack_rows(take_rows(self.rows, old), _convert_to_half(take_rows(inputs, new)))
+        old_ids, new_ids = stored_rows[stored_rows < n_old], stored_rows[stored_rows >= n_old] - n_old
+        rows = _stack_rows(take_rows(self.rows, old_ids), _convert_to_half(take_rows(inputs, new_ids)))
         return replace(
             merged,
             rows=rows,
