@@ -232,12 +232,12 @@ def _compute_direction(
     if np.isinf(shrinkage):
         return np.linalg.solve(hessian, gradient).astype(np.float64), np.zeros_like(label_offsets)
 
-    def per_label(values: Float64) -> Float64:
+    def sum_by_label(values: Float64) -> Float64:
         return np.bincount(problem.labels, values, minlength=len(label_offsets)).astype(np.float64)
 
-    diagonal = per_label(curves) + shrinkage
-    border = np.stack([per_label(curves * problem.scores), per_label(curves)], axis=1)
-    label_gradient = per_label(slopes) + shrinkage * label_offsets
+    diagonal = sum_by_label(curves) + shrinkage
+    border = np.stack([sum_by_label(curves * problem.scores), sum_by_label(curves)], axis=1)
+    label_gradient = sum_by_label(slopes) + shrinkage * label_offsets
     schur = hessian - border.T @ (border / diagonal[:, None])
     step = np.linalg.solve(schur, gradient - border.T @ (label_gradient / diagonal)).astype(np.float64)
     return step, (label_gradient - border @ step) / diagonal

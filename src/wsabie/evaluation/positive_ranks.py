@@ -77,7 +77,7 @@ def rank_embeddings(
     )
     counts = _allocate_counts(positives)
 
-    def work(lo: int, hi: int) -> None:
+    def rank_range(lo: int, hi: int) -> None:
         scratch = label_ranks.allocate_scratch(hi - lo, dim)
         label_ranks.score_listed_labels(labels, queries, positives, true_scores, lo, hi, scratch)
         label_ranks.count_query_ranks(labels, queries, positives, true_scores, counts, lo, hi, scratch)
@@ -87,7 +87,7 @@ def rank_embeddings(
 
     threads = threads or count_available_cores()
     chunk = max(64, min(_CHUNK, -(-len(queries) // threads)))
-    run_in_threads(lambda lo: work(lo, min(lo + chunk, len(queries))), range(0, len(queries), chunk), threads)
+    run_in_threads(lambda lo: rank_range(lo, min(lo + chunk, len(queries))), range(0, len(queries), chunk), threads)
     if np.isnan(true_scores).any():
         row = int(positives.rows[np.isnan(true_scores)][0])
         raise InputError(

@@ -88,7 +88,7 @@ class Evaluation:
     @property
     def means(self) -> dict[str, float]:
         """Mean of each metric over the rows that count; of AUC over those where it is defined."""
-        return {name: _mean(values) for name, values in self.per_row.items()}
+        return {name: _average(values) for name, values in self.per_row.items()}
 
     def as_dict(self) -> JsonObject:
         """Return the summary for JSON (schema 1), without values per row or label; None for undefined figures."""
@@ -379,7 +379,7 @@ def _check_ks(ks: Sequence[int]) -> tuple[int, ...]:
     return checked
 
 
-def _mean(values: Float64) -> float:
+def _average(values: Float64) -> float:
     numbers = values[~np.isnan(values)]
     return float(numbers.mean()) if len(numbers) else float("nan")
 
@@ -422,8 +422,8 @@ def group_by_frequency(figures: LabelFigures, counts: Int64) -> list[FrequencyBi
             high,
             int(band.sum()),
             int(figures.support[band].sum()),
-            _mean(figures.recall[band & (figures.support > 0)]),
-            _mean(figures.reciprocal_rank[band & (figures.support > 0)]),
+            _average(figures.recall[band & (figures.support > 0)]),
+            _average(figures.reciprocal_rank[band & (figures.support > 0)]),
         )
         for low, high, band in bands
         if band.any()

@@ -246,7 +246,7 @@ class KernelPca(SavedObject):
         """Return JSON-able parameters and named arrays."""
         self._check_fitted()
         config = {
-            "parameters": self._parameters(),
+            "parameters": self._list_parameters(),
             "n_features": self.n_features_in_,
             "report": [*self.report_.components, *self.report_.landmarks, self.report_.rows, self.report_.has_holdout],
             "feature_names": self.feature_names,
@@ -296,14 +296,14 @@ class KernelPca(SavedObject):
 
     def refuse_other_options(self, options: JsonObject, where: object, remedy: str) -> None:
         """Raise InputError if this map, at `where`, has other parameters than `options`."""
-        parameters = self._parameters()
+        parameters = self._list_parameters()
         differences = [
             f"{name} {parameters[name]} and not {value}" for name, value in options.items() if parameters[name] != value
         ]
         if differences:
             raise InputError(f"the map {where} was made with {', '.join(differences)}; {remedy}")
 
-    def _parameters(self) -> JsonObject:
+    def _list_parameters(self) -> JsonObject:
         return {name: getattr(self, name) for name in ("n_components", "n_landmarks", "kernel", "choice", "seed")}
 
     def _check(self) -> None:

@@ -129,9 +129,9 @@ pair_weighting
 
     # ---- use
 
-    def _points(self, inputs: FeatureMatrix) -> Float32:
+    def _compute_points(self, inputs: FeatureMatrix) -> Float32:
         scaled = self.scaling_(inputs)
-        with self._threads(count_rows(scaled)) as threads:
+        with self._start_threads(count_rows(scaled)) as threads:
             return np.ascontiguousarray(self.space_.points(scaled, threads.split)[:, : self.space_.dim])
 
     @property

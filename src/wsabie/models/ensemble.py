@@ -371,33 +371,33 @@ class Ensemble(PointTransformer, LabelModel):
 
     def transform(self, X: Matrix) -> Float32:
         """Return the concatenated points of rows, (n, members * dim) float32; see `Wsabie.transform`."""
-        return self._joined_model().transform(X)
+        return self._get_joined_model().transform(X)
 
     @property
     def label_vectors(self) -> Float32:
         """Points of labels, (n_labels, members * dim) float32; a view."""
-        return self._joined_model().label_vectors
+        return self._get_joined_model().label_vectors
 
     def rank(
         self, X: Matrix, k: int = 10, *, exclude: Exclusion = None, candidates: Candidates = None, exact: bool = False
     ) -> tuple[Int64, Float32]:
         """Return the k best labels of each row by the mean score; see `Wsabie.rank`."""
-        return self._joined_model().rank(X, k, exclude=exclude, candidates=candidates, exact=exact)
+        return self._get_joined_model().rank(X, k, exclude=exclude, candidates=candidates, exact=exact)
 
     def scores(self, X: Matrix) -> Float32:
         """Return all mean scores, (n, n_labels) float32; see `Wsabie.scores`."""
-        return self._joined_model().scores(X)
+        return self._get_joined_model().scores(X)
 
     @property
     def predict_proba(self) -> Callable[[Matrix], Float64]:
         """predict_proba(X): probability that each label is right; see `Wsabie.predict_proba`."""
-        return self._joined_model().predict_proba
+        return self._get_joined_model().predict_proba
 
     def score(self, X: Matrix, Y: Labels) -> float:
         """Return the mean average precision on rows with labels; see `Wsabie.score`."""
-        return self._joined_model().score(X, Y)
+        return self._get_joined_model().score(X, Y)
 
-    def _joined_model(self) -> Wsabie:
+    def _get_joined_model(self) -> Wsabie:
         self._check_fitted()
         self.joined_.threads = self.threads
         return self.joined_
@@ -410,16 +410,16 @@ class Ensemble(PointTransformer, LabelModel):
         about = {"models": len(members), "by": self.by, "epochs": len(self.history_)}
         seconds = sum(member.seconds for member in self.members_)
         figures = {"validation_map": self.validation_map_, "fit_seconds": seconds, "members": members}
-        return {**self._joined_model().facts(), **about, **figures}
+        return {**self._get_joined_model().facts(), **about, **figures}
 
     @property
     def settings_(self) -> JsonObject:
         """Settings of the last member's training, every "auto" resolved."""
-        return self._joined_model().settings_
+        return self._get_joined_model().settings_
 
     def to_parts(self) -> ModelState:
         """Return the model as JSON-able config and named arrays."""
-        joined = self._joined_model().to_parts()
+        joined = self._get_joined_model().to_parts()
         base = None if self.estimator is None else {**self.estimator.get_params(), "init_labels": None}
         columns = self.columns
         if columns is not None and not isinstance(columns, (float, int)):

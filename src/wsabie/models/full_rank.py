@@ -242,17 +242,17 @@ class FullRank(ScoreRanker):
         sums, n, k = {blend: np.zeros(2) for blend in blends}, len(self.vocabulary_), int(metric.partition("@")[2] or 1)
         for lo, hi in iterate_row_ranges(count_rows(inputs), 2 * n):
             part, part_truth = slice_rows(inputs, lo, hi), truth[lo:hi]
-            linear, points = self.linear_._scores(part), self.embedding_._scores(part)
+            linear, points = self.linear_._compute_scores(part), self.embedding_._compute_scores(part)
             for blend in blends:
                 scores = linear + np.float32(blend) * points
                 means = evaluate_scores([(0, scores)], part_truth, ks=(k,)).means
                 sums[blend] += np.array([means[metric], means["MAP"]]) * (hi - lo)
         return {blend: tuple((total / count_rows(inputs)).tolist()) for blend, total in sums.items()}
 
-    def _scores(self, inputs: FeatureMatrix) -> Float32:
+    def _compute_scores(self, inputs: FeatureMatrix) -> Float32:
         self.linear_.threads = self.embedding_.threads = self.threads
-        scores: Float32 = self.linear_._scores(inputs)
-        scores += np.float32(self.blend_) * self.embedding_._scores(inputs)
+        scores: Float32 = self.linear_._compute_scores(inputs)
+        scores += np.float32(self.blend_) * self.embedding_._compute_scores(inputs)
         return scores
 
     @property

@@ -49,7 +49,7 @@ class NearestMean(ScaledRanker):
         sums = (targets > 0).astype(np.float32).T @ rows
         self.means_ = index_by_feature(normalize(sums).astype(np.float32))
 
-    def _scores(self, inputs: FeatureMatrix) -> Float32:
+    def _compute_scores(self, inputs: FeatureMatrix) -> Float32:
         return multiply_rows(scale_to_unit(self.scaling_(inputs)), self.means_, len(self.vocabulary_))
 
     def _dump_tensors(self) -> dict[str, Array]:

@@ -72,7 +72,7 @@ class NeighbourVotes(ScaledRanker):
     def _find_nearest(self, inputs: FeatureMatrix, k: int) -> tuple[Int64, Float32]:
         """Return the neighbours of checked rows; see `neighbours`."""
 
-    def _scores(self, inputs: FeatureMatrix) -> Float32:
+    def _compute_scores(self, inputs: FeatureMatrix) -> Float32:
         rows, cosines = self._find_nearest(inputs, min(self.k, self.targets_.shape[0]))
         voters = np.arange(len(rows) + 1) * rows.shape[1]
         weights = np.maximum(cosines, 0).ravel()  # 0 where there is no neighbour

@@ -284,7 +284,7 @@ class OneVsRest(ScaledRanker):
         self.intercept_ = check_array(tensors, "intercept", "float32", (n_labels,))
         self.n_unconverged_ = read_config(Count, config["n_unconverged"])
 
-    def _scores(self, inputs: FeatureMatrix) -> Float32:
+    def _compute_scores(self, inputs: FeatureMatrix) -> Float32:
         rows = convert_to_matrix(self.scaling_(inputs), self.n_features_in_)
         scores = np.asarray(rows @ self.coef_.T, np.float32)
         scores += self.intercept_

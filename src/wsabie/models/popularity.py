@@ -33,7 +33,7 @@ class Popularity(OneStepRanker):
     def _learn(self, inputs: FeatureMatrix, targets: Matrix, progress: Progress) -> None:
         self.share_ = (count_label_rows(targets) / count_rows(inputs)).astype(np.float32)
 
-    def _scores(self, inputs: FeatureMatrix) -> Float32:
+    def _compute_scores(self, inputs: FeatureMatrix) -> Float32:
         return np.tile(self.share_, (count_rows(inputs), 1))
 
     def _dump_tensors(self) -> dict[str, Array]:

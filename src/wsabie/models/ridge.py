@@ -155,7 +155,7 @@ class Ridge(ScaledRanker):
         share = np.zeros(positives.shape[1]) if isinstance(inputs, Csr) else np.asarray(positives.mean(axis=0)).ravel()
         self.intercept_ = share.astype(np.float32)
 
-    def _scores(self, inputs: FeatureMatrix) -> Float32:
+    def _compute_scores(self, inputs: FeatureMatrix) -> Float32:
         scaled = self.scaling_(inputs)
         scores = multiply_rows(scaled, self.sums_, len(self.vocabulary_))
         scores -= (convert_to_matrix(scaled, self.n_features_in_) @ self.directions_) @ self.corrections_.T

@@ -114,7 +114,7 @@ class Softmax(ScaledRanker):
         """Bytes of every array that a prediction needs."""
         return super().n_bytes - int(self.trained_label_ids_.nbytes)
 
-    def _scores(self, inputs: FeatureMatrix) -> Float32:
+    def _compute_scores(self, inputs: FeatureMatrix) -> Float32:
         rows = convert_to_matrix(self.scaling_(inputs), self.n_features_in_)
         scores = np.asarray(rows @ self.weights_.T) + self.bias_
         scores -= scores.max(axis=1, keepdims=True)

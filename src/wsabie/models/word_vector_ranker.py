@@ -45,7 +45,7 @@ class LabelTermsConfig:
 
 @dataclass(eq=False, repr=False)
 class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
-    """Base of models that map rows to points among word vectors, by `fit` and `_points` of a subclass.
+    """Base of models that map rows to points among word vectors; a subclass has `_compute_points`.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
     missing_: list[str] = field(init=False)
 
     @abstractmethod
-    def _points(self, inputs: FeatureMatrix) -> Float32:
+    def _compute_points(self, inputs: FeatureMatrix) -> Float32:
         """Return the points (n, dim) float32 of checked rows."""
 
     def transform(self, X: Matrix) -> Float32:
@@ -78,7 +78,7 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         InputError
             Another width than the model's, or values that are not finite.
         """
-        return self._points(self._check_rows(X))
+        return self._compute_points(self._check_rows(X))
 
     def compute_targets(self, labels: Sequence[str]) -> VectorLookup:
         """Return the target vectors of some labels in training, and the labels without one.
@@ -156,9 +156,9 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         rng = np.random.default_rng([self.seed, 4]) if self.expand == "random" else None
         return self.terms_.expand_terms(terms, scores, k, candidate, hidden, rng)
 
-    def _scores(self, inputs: FeatureMatrix) -> Float32:
+    def _compute_scores(self, inputs: FeatureMatrix) -> Float32:
         """Return the cosine of each label's nearest term."""
-        points = self._points(inputs)
+        points = self._compute_points(inputs)
         lengths = np.sqrt(np.einsum("ij,ij->i", points, points))
         points = points / np.maximum(lengths, 1e-30)[:, None]
         return self.terms_.compute_best_scores(np.asarray(points @ self.terms_.table.T, np.float32))
@@ -322,8 +322,8 @@ class Conse(WordVectorRanker, OneStepRanker):
         """Bytes of every array that a prediction needs."""
         return int(self.classifier_.n_bytes + self.targets_.nbytes + self.terms_.table.nbytes)
 
-    def _points(self, inputs: FeatureMatrix) -> Float32:
-        scores = self.classifier_._scores(inputs)
+    def _compute_points(self, inputs: FeatureMatrix) -> Float32:
+        scores = self.classifier_._compute_scores(inputs)
         top = min(self.top, scores.shape[1])
         best: Int64 = np.argsort(-scores, axis=1, kind="stable")[:, :top]
         chances = np.exp(np.take_along_axis(scores, best, axis=1))

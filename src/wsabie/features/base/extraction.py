@@ -75,7 +75,7 @@ def write_shard(path: Path, rows: list[ItemFeatures], rejected: list[ItemRejecti
     from pyarrow import Table
     from pyarrow.parquet import write_table
 
-    schema = _schema(("group", "time"), dense).with_metadata(_notes(key, rejected))
+    schema = _build_schema(("group", "time"), dense).with_metadata(_build_notes(key, rejected))
     columns = {name: [getattr(row, _FIELDS.get(name, name)) for row in rows] for name in schema.names}
     with replace_file(path) as draft:
         write_table(Table.from_pydict(columns, schema), draft, compression=_COMPRESSION, write_page_checksum=True)
@@ -111,8 +111,8 @@ def merge_shards(folder: Path, n_shards: int, out: Path, key: str, facts: JsonOb
     summaries = [summary for summary in map(read_summary, shards) if summary is not None]
     rejected = [rejection for summary in summaries for rejection in summary.rejected]
     note = {"schema": 1, **facts, "label_names": _collect_label_names(shards)}
-    notes = {KEY: json.dumps(note, ensure_ascii=False).encode(), **_notes(key, rejected[:_LISTED])}
-    schema = _schema(_find_filled_columns(shards), dense).with_metadata(notes)
+    notes = {KEY: json.dumps(note, ensure_ascii=False).encode(), **_build_notes(key, rejected[:_LISTED])}
+    schema = _build_schema(_find_filled_columns(shards), dense).with_metadata(notes)
     draft = folder / "merged.parquet"
     with replace_file(draft) as file, ParquetWriter(file, schema, compression=_COMPRESSION) as writer:
         for shard in shards:
@@ -152,11 +152,11 @@ def _read_columns(shard: Path, columns: list[str]) -> Any:
         raise InputError(f"{shard} is damaged; remove {shard.parent} and run the same command again") from error
 
 
-def _notes(key: str, rejected: list[ItemRejection]) -> dict[bytes, bytes]:
+def _build_notes(key: str, rejected: list[ItemRejection]) -> dict[bytes, bytes]:
     return {KEY_NOTE: key.encode(), REJECTS_NOTE: json.dumps(rejected).encode()}
 
 
-def _schema(optional: tuple[str, ...], dense: bool) -> Any:
+def _build_schema(optional: tuple[str, ...], dense: bool) -> Any:
     import pyarrow as pa
 
     fields = [("id", pa.string()), ("labels", pa.list_(pa.string()))]

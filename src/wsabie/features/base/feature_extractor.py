@@ -49,7 +49,7 @@ class FeatureExtractor(SavedObject, ABC):
     """Extractor of features from items: fit it to a source of items, then transform any item.
 
     Workers get a copy of it. A subclass is a dataclass whose fields are its parameters, and defines `name`, `kind`,
-    `n_features_`, `check`, `encode`, and, if it learns, `_learn`, `_tensors` and `_restore`;
+    `n_features_`, `check`, `encode`, and, if it learns, `_learn`, `_dump_tensors` and `_restore`;
     `wsabie.features.extractor_registry` lists it. Most derive from `ImageFeatureExtractor` or `AudioWords`.
 
     Parameters
@@ -202,7 +202,9 @@ class FeatureExtractor(SavedObject, ABC):
 
     def to_parts(self) -> ModelState:
         """Return JSON-able parameters and named arrays."""
-        return ModelState(self.kind, {"descriptor": self.version, "parameters": self.parameters()}, self._tensors())
+        return ModelState(
+            self.kind, {"descriptor": self.version, "parameters": self.parameters()}, self._dump_tensors()
+        )
 
     @classmethod
     def from_parts(cls, parts: ModelState) -> Self:
@@ -217,7 +219,7 @@ class FeatureExtractor(SavedObject, ABC):
             noun = cls.noun or repr(cls.kind)
             raise ModelFolderError(f"this is a {parts.kind!r} and no {noun}; give the folder of one")
         if parts.config.get("descriptor") != cls.version:
-            raise cls._other_version()
+            raise cls._make_version_error()
         with raise_damaged_parts(f"this {cls.kind!r}"):
             return cls._rebuild(parts)
 
@@ -284,12 +286,12 @@ class FeatureExtractor(SavedObject, ABC):
         """Learn from a source whose items are of the right modality."""
         return
 
-    def _tensors(self) -> dict[str, Array]:
+    def _dump_tensors(self) -> dict[str, Array]:
         """Return the learned arrays by name."""
         return {}
 
     def _restore(self, tensors: dict[str, Array]) -> None:
-        """Restore the learned arrays from `_tensors`."""
+        """Restore the learned arrays from `_dump_tensors`."""
         return
 
     def _require_learned(self, attribute: str, clause: str) -> None:
@@ -297,7 +299,7 @@ class FeatureExtractor(SavedObject, ABC):
         require(hasattr(self, attribute), f"{clause} yet; call fit with {self.modality} first")
 
     @classmethod
-    def _other_version(cls) -> ModelFolderError:
+    def _make_version_error(cls) -> ModelFolderError:
         noun = cls.noun or repr(cls.kind)
         return ModelFolderError(
             f"this {noun} was made by another version of wsabie; install that version, or learn it again"

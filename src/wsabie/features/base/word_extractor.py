@@ -39,7 +39,7 @@ class WordExtractor(FeatureExtractor):
     @property
     def n_features_(self) -> int:
         """Number of columns."""
-        return len(self._words())
+        return len(self._get_words())
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
@@ -50,7 +50,7 @@ class WordExtractor(FeatureExtractor):
     def prepare(self, augment: int = 0) -> None:
         """Raise InputError before `fit`."""
         super().prepare(augment)
-        self._words()
+        self._get_words()
 
     def encode(self, view: Any) -> EncodedRow:
         """Return the row of a view."""
@@ -58,7 +58,7 @@ class WordExtractor(FeatureExtractor):
         return words, weight_counts(words, counts, self.idf_) if len(words) else counts
 
     @abstractmethod
-    def _words(self) -> Sized:
+    def _get_words(self) -> Sized:
         """Return the learned words; raise InputError before `fit`."""
 
     @abstractmethod
@@ -85,15 +85,15 @@ class WordExtractor(FeatureExtractor):
         return compute_idf(item_counts, n)
 
     @abstractmethod
-    def _word_tensors(self) -> dict[str, Array]:
+    def _dump_words(self) -> dict[str, Array]:
         """Return the arrays of the learned words by name."""
 
     @abstractmethod
     def _restore_words(self, tensors: dict[str, Array]) -> None:
-        """Restore the learned words from `_word_tensors`."""
+        """Restore the learned words from `_dump_words`."""
 
-    def _tensors(self) -> dict[str, Array]:
-        return self._word_tensors() | ({} if self.idf_ is None else {"idf": self.idf_})
+    def _dump_tensors(self) -> dict[str, Array]:
+        return self._dump_words() | ({} if self.idf_ is None else {"idf": self.idf_})
 
     def _restore(self, tensors: dict[str, Array]) -> None:
         self._restore_words(tensors)

@@ -77,7 +77,7 @@ def iterate_fields(content: Content, begin: int, end: int) -> Iterator[MessageFi
     while begin < end:
         tag, begin = read_varint(content, begin, end)
         number, wire = (tag & 0xFFFFFFFF) >> 3, tag & 7  # the runtime's parser keeps 32 bits of a tag
-        value, stop = _value(content, begin, end, wire)
+        value, stop = _read_value(content, begin, end, wire)
         if number == 0 or stop > end:
             raise ValueError("no protobuf message")
         is_message, is_varint = wire == _MESSAGE, wire == _VARINT
@@ -87,7 +87,7 @@ def iterate_fields(content: Content, begin: int, end: int) -> Iterator[MessageFi
         begin = stop
 
 
-def _value(content: Content, begin: int, end: int, wire: int) -> tuple[int, int]:
+def _read_value(content: Content, begin: int, end: int, wire: int) -> tuple[int, int]:
     """Return the number, or the length, that follows a tag, and the end of the field."""
     if wire in _WIRE_SIZES:
         return 0, begin + _WIRE_SIZES[wire]
@@ -205,7 +205,7 @@ def check_graph(content: Content) -> None:
     ValueError: it has functions of its own
     """
     has_graph = False
-    for field in _messages(content, 0, len(content)):
+    for field in _iterate_messages(content, 0, len(content)):
         if field.number == _MODEL_FUNCTION:
             raise ValueError("it has functions of its own")
         if field.number == _MODEL_GRAPH:
@@ -219,7 +219,7 @@ def _check_nodes(content: Content, graph: MessageField) -> None:
     inputs: set[bytes] = set()
     stored: set[bytes] = set()
     nodes: list[_Node] = []
-    for field in _messages(content, graph.begin, graph.end):
+    for field in _iterate_messages(content, graph.begin, graph.end):
         if field.number == _SPARSE:
             raise ValueError("it has sparse tensors")
         if field.number == _NODE:
@@ -229,8 +229,8 @@ def _check_nodes(content: Content, graph: MessageField) -> None:
         elif field.number == _INITIALIZER:
             stored.add(_check_tensor(content, field))
         elif field.number == _INPUT:
-            fields = _messages(content, field.begin, field.end)
-            inputs.update(_text(content, inner) for inner in fields if inner.number == 1)
+            fields = _iterate_messages(content, field.begin, field.end)
+            inputs.update(_read_text(content, inner) for inner in fields if inner.number == 1)
     _check_operators(nodes, inputs - stored)
 
 
@@ -268,9 +268,9 @@ def _find_variable(nodes: list[_Node], pictures: set[bytes]) -> set[bytes]:
 
 def _read_node(content: Content, node: MessageField) -> _Node:
     fields: defaultdict[int, list[MessageField]] = defaultdict(list)
-    for field in _messages(content, node.begin, node.end):
+    for field in _iterate_messages(content, node.begin, node.end):
         fields[field.number].append(field)
-    texts = {number: [_text(content, field) for field in fields[number]] for number in _NODE_TEXTS}
+    texts = {number: [_read_text(content, field) for field in fields[number]] for number in _NODE_TEXTS}
     op, domain = (texts[number][-1] if texts[number] else b"" for number in (_OP, _DOMAIN))
     name = (op if domain in _STANDARD_DOMAINS else domain + b"." + op).decode("utf-8", "replace")
     for attribute in fields[_ATTRIBUTE]:
@@ -280,7 +280,7 @@ def _read_node(content: Content, node: MessageField) -> _Node:
 
 def _check_attribute(content: Content, attribute: MessageField, op: str) -> None:
     has_tensor = False
-    for field in _messages(content, attribute.begin, attribute.end):
+    for field in _iterate_messages(content, attribute.begin, attribute.end):
         if field.number in _GRAPHS:
             raise ValueError(f"it has control flow ({op[:60] or 'a node with a graph of its own'})")
         if field.number in _SPARSES:
@@ -299,7 +299,7 @@ def _check_tensor(content: Content, tensor: MessageField) -> bytes:
     elements, n_bytes, name = 1, 0, b""
     for field in iterate_fields(content, tensor.begin, tensor.end):
         if field.number == _DIMS:
-            for size in _numbers(content, field):
+            for size in _iterate_numbers(content, field):
                 if size >= 1 << 63:
                     raise ValueError("it has a tensor with a size below 0")
                 elements *= size
@@ -308,7 +308,7 @@ def _check_tensor(content: Content, tensor: MessageField) -> bytes:
             if field.number == _STRING_DATA and field.is_message:
                 _check_string(field)
         elif field.number == _NAME and field.is_message:
-            name = _text(content, field)
+            name = _read_text(content, field)
     if elements > _MOST_IN_A_BYTE * n_bytes:
         raise ValueError(
             f"its tensor {name[:60].decode('utf-8', 'replace')!r} has {n_bytes:,} bytes for {elements:,} numbers"
@@ -321,7 +321,7 @@ def _check_string(field: MessageField) -> None:
         raise ValueError(f"it has a string of more than {_LONGEST_STRING} bytes")
 
 
-def _numbers(content: Content, field: MessageField) -> Iterator[int]:
+def _iterate_numbers(content: Content, field: MessageField) -> Iterator[int]:
     """Yield a number, or several packed ones."""
     if field.is_varint:
         yield field.value
@@ -331,10 +331,10 @@ def _numbers(content: Content, field: MessageField) -> Iterator[int]:
         yield value
 
 
-def _messages(content: Content, begin: int, end: int) -> Iterator[MessageField]:
+def _iterate_messages(content: Content, begin: int, end: int) -> Iterator[MessageField]:
     """Yield the fields that are messages or texts; the runtime ignores numbers in their place, too."""
     return (field for field in iterate_fields(content, begin, end) if field.is_message)
 
 
-def _text(content: Content, field: MessageField) -> bytes:
+def _read_text(content: Content, field: MessageField) -> bytes:
     return bytes(content[field.begin : field.end])

@@ -187,7 +187,9 @@ class OnnxNetwork:
         try:
             (values,) = self._session.run([self._output], {expected.name: batch})
         except Exception as error:  # the runtime raises classes of its own
-            raise InputError(f"the ONNX model fails on a picture: {_first_line(error)}; give another model") from error
+            raise InputError(
+                f"the ONNX model fails on a picture: {_get_first_line(error)}; give another model"
+            ) from error
         return _average_values(values, expected.channels_last)
 
 
@@ -256,7 +258,7 @@ def require_runtime() -> None:
 def build_opening_error(model: OnnxContent, error: Exception) -> InputError:
     """Return the error of a model that is no ONNX file, or not one for this runtime."""
     return InputError(
-        f"ONNX Runtime cannot open {model.name} ({_first_line(error)}); give an ONNX file of standard operators"
+        f"ONNX Runtime cannot open {model.name} ({_get_first_line(error)}); give an ONNX file of standard operators"
     )
 
 
@@ -298,7 +300,7 @@ def _average_values(values: Any, channels_last: bool) -> Float32:
     return np.asarray(first.mean(axis=0)) if first.ndim == 2 else first
 
 
-def _first_line(error: Exception) -> str:
+def _get_first_line(error: Exception) -> str:
     return str(error).strip().split("\n")[0][:200]
 
 
@@ -365,7 +367,7 @@ def answer_request() -> JsonObject:
     try:
         require_safe_model(model)  # here, where the limits stop an endless graph
         network = OnnxNetwork(model, request["side"], request["output"])
-        n_before = _memory_figure("VmRSS")
+        n_before = _read_memory_figure("VmRSS")
         shape = network.input
         grey = np.full((shape.height, shape.width, 3), 128, np.uint8)
         width = len(network.run(grey, np.zeros(3, np.float32), np.ones(3, np.float32)))
@@ -374,7 +376,7 @@ def answer_request() -> JsonObject:
     except InputError as error:
         short = any(words in str(error) for words in _MEMORY_WORDS)
         return {"exceeds": "network_bytes"} if short else {"error": str(error)}
-    return {"width": width, "n_bytes": max(0, _memory_figure("VmHWM") - n_before)}
+    return {"width": width, "n_bytes": max(0, _read_memory_figure("VmHWM") - n_before)}
 
 
 def require_safe_model(model: OnnxContent) -> None:
@@ -398,7 +400,7 @@ def _limit_process(n_bytes: int) -> None:
     seconds = read_limits().network_seconds + int(time.process_time()) + 1
     _lower_limit(resource.RLIMIT_CPU, seconds, seconds + 1)
     _lower_limit(resource.RLIMIT_CORE, 0, 0)
-    size = _memory_figure("VmData")
+    size = _read_memory_figure("VmData")
     if size:
         _lower_limit(resource.RLIMIT_DATA, size + n_bytes, size + n_bytes)
 
@@ -411,7 +413,7 @@ def _lower_limit(limit: int, soft: int, hard: int) -> None:
     resource.setrlimit(limit, (soft, hard))
 
 
-def _memory_figure(name: str) -> int:
+def _read_memory_figure(name: str) -> int:
     """Return a memory figure of this process in bytes; 0 where the system has none."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()

@@ -306,7 +306,7 @@ class AudioWords(WordExtractor, BlockExtractor):
         is_count = is_count or self.n_words == "auto"
         require(is_count, f'n_words is {self.n_words}; give a number of words from 1 to 10,000, or "auto"')
 
-    def _words(self) -> AudioCodebooks:
+    def _get_words(self) -> AudioCodebooks:
         self._require_learned("words_", "these words of sound have not been learned")
         return self.words_
 
@@ -326,8 +326,8 @@ class AudioWords(WordExtractor, BlockExtractor):
                 rates.append(EncodedAudio(item.full_content, self.max_seconds).read_rate())
         return min(_HIGHEST_AUTO, int(np.median(rates))) if rates else _HIGHEST_AUTO
 
-    def _word_tensors(self) -> dict[str, Array]:
-        words = self._words()
+    def _dump_words(self) -> dict[str, Array]:
+        words = self._get_words()
         return {
             "rate": np.array([self.rate_], np.int64),
             "centres": np.concatenate([codebook.centres for codebook in words.codebooks]),
@@ -340,15 +340,15 @@ class AudioWords(WordExtractor, BlockExtractor):
         self.rate_ = int(check_array(tensors, "rate", "int64", (1,), upper_bound=RATES[1] + 1)[0])
         sizes = check_array(tensors, "sizes", "int64", (None,))
         centres = check_array(tensors, "centres", "float32", (None, None))
-        shift, scale = (check_array(tensors, name, "float32", (self._n_columns(),)) for name in ("shift", "scale"))
+        shift, scale = (check_array(tensors, name, "float32", (self._count_columns(),)) for name in ("shift", "scale"))
         is_whole = (sizes > 0).all() and sizes.sum() == len(centres) and np.isfinite(centres).all()
-        if self.rate_ < RATES[0] or not is_whole or len(sizes) * centres.shape[1] != self._n_columns():
-            raise self._other_version()
+        if self.rate_ < RATES[0] or not is_whole or len(sizes) * centres.shape[1] != self._count_columns():
+            raise self._make_version_error()
         parts = np.split(centres, np.cumsum(sizes)[:-1])
         self.words_ = AudioCodebooks(shift, scale, tuple(map(Codebook, parts)))
 
     @abstractmethod
-    def _n_columns(self) -> int:
+    def _count_columns(self) -> int:
         """Return the number of columns of a segment."""
 
 
@@ -368,7 +368,7 @@ class MfccWords(AudioWords):
         for piece in sound.iterate_pieces(config.rate):
             yield append_derivatives(compute_mfcc(piece, config))
 
-    def _n_columns(self) -> int:
+    def _count_columns(self) -> int:
         return 3 * MfccConfig(self.rate_).n_coefficients
 
     def learn_codebooks(self, samples: Float32, progress: Progress) -> AudioCodebooks:
@@ -399,7 +399,7 @@ class SaiWords(AudioWords):
                 features = extract_box_features(np.stack(stack))
                 yield features.reshape(len(features), -1)
 
-    def _n_columns(self) -> int:
+    def _count_columns(self) -> int:
         config = AuditoryImageConfig(self.rate_)
         return BOX_FEATURES * len(list_boxes(len(compute_channel_frequencies(config)), config.n_lags))
 

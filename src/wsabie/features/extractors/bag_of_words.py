@@ -329,24 +329,24 @@ class BagOfWords(WordExtractor):
     def _count_columns(self) -> int:
         return MAX_WORDS if self.n_words == "auto" else int(self.n_words)
 
-    def _words(self) -> WordList | HashedColumns:
+    def _get_words(self) -> WordList | HashedColumns:
         if self.hashing:
             return HashedColumns(self._count_columns())
         self._require_learned("words_", "this bag of words has not learned")
         return self.words_
 
     def _count_words(self, view: bytearray) -> EncodedRow:
-        return self._words().count_words(view)
+        return self._get_words().count_words(view)
 
-    def _word_tensors(self) -> dict[str, Array]:
-        words = self._words()
+    def _dump_words(self) -> dict[str, Array]:
+        words = self._get_words()
         return {} if isinstance(words, HashedColumns) else {"letters": words.letters, "starts": words.starts}
 
     def _restore_words(self, tensors: dict[str, Array]) -> None:
         if self.hashing:
             return
         if not {"letters", "starts"} <= tensors.keys():
-            raise self._other_version()
+            raise self._make_version_error()
         self.words_, self.missed_ = WordList(tensors["letters"], tensors["starts"]), 0
         if not self.words_.is_sound():
             raise ModelFolderError("this bag of words is damaged; learn it again")

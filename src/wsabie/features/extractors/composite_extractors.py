@@ -261,7 +261,7 @@ class KernelPcaExtractor(CompositeExtractor):
         """Raise InputError before `fit`."""
         super().prepare(augment)
         if self._require_fitted().n_features_in_ != self.inner.n_features_:
-            raise self._other_version()
+            raise self._make_version_error()
 
     def encode(self, view: Any) -> EncodedRow:
         """Return the components of a view."""
@@ -291,7 +291,7 @@ class KernelPcaExtractor(CompositeExtractor):
 
     def parameters(self) -> JsonObject:
         """Return the parameters of the inner extractor and of the map, JSON-able."""
-        return {**self.inner.parameters(), **self._pca_parameters()}
+        return {**self.inner.parameters(), **self._list_pca_parameters()}
 
     def refuse_other_settings(self, extractor: FeatureExtractor, where: object, remedy: str) -> None:
         """Raise InputError when this extractor, at `where`, has other settings than `extractor`."""
@@ -301,9 +301,9 @@ class KernelPcaExtractor(CompositeExtractor):
         super().refuse_other_settings(extractor, where, remedy)
 
     def _list_settings(self) -> JsonObject:
-        return {**self.inner._list_settings(), **self._pca_parameters()}
+        return {**self.inner._list_settings(), **self._list_pca_parameters()}
 
-    def _pca_parameters(self) -> JsonObject:
+    def _list_pca_parameters(self) -> JsonObject:
         return {"n_components": self.pca.n_components, "n_landmarks": self.pca.n_landmarks}
 
     def _refuse_negative(self, stream: Iterator[ItemFeatures]) -> Iterator[ItemFeatures]:

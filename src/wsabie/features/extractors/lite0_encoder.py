@@ -52,7 +52,7 @@ class Lite0Encoder(OnnxEncoder):
         centre = crop._replace(left=crop.left + margin, top=crop.top + margin, side=CENTRE * crop.side)
         return super().encode(view._replace(crop=centre))
 
-    def _model(self) -> OnnxContent:
+    def _get_model(self) -> OnnxContent:
         if not hasattr(self, "model_"):
             self.model_ = OnnxContent.load(self.model or find_network())
         return self.model_

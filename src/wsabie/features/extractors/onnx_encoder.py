@@ -64,15 +64,15 @@ class OnnxEncoder(ImageFeatureExtractor):
     @property
     def n_features_(self) -> int:
         """Number of columns."""
-        return self._trial().width
+        return self._get_trial().width
 
     def _learn(self, source: ItemSource, context: WorkContext) -> None:
         """Read the file and run the network once."""
-        self._trial()
+        self._get_trial()
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
-        mean, deviation = self._moments()
+        mean, deviation = self._get_moments()
         are_moments = mean.shape == (3,) and deviation.shape == (3,) and bool((deviation > 0).all())
         require(are_moments, "normalise is no (mean, deviation) of three channels each, deviations above 0")
         is_side = self.side is None or 8 <= self.side <= 1365
@@ -82,43 +82,43 @@ class OnnxEncoder(ImageFeatureExtractor):
     def prepare(self, augment: int = 0) -> None:
         """Read the file and run the network once; workers get the file and the result."""
         super().prepare(augment)
-        self._trial()
+        self._get_trial()
 
     def encode(self, view: ImageView) -> EncodedRow:
         """Return the row of a view."""
-        network = open_network(self._model(), self.side, self.output)
+        network = open_network(self._get_model(), self.side, self.output)
         pixels = view.scale_to(_LONGEST * max(network.input.height, network.input.width))
-        values = network.features(pixels, *self._moments(), self._trial())
+        values = network.features(pixels, *self._get_moments(), self._get_trial())
         return np.arange(len(values), dtype=np.int32), values
 
     def parameters(self) -> JsonObject:
         """Return the parameters without the file, which is stored as an array."""
         return {name: value for name, value in super().parameters().items() if name != "model"}
 
-    def _moments(self) -> tuple[Float32, Float32]:
+    def _get_moments(self) -> tuple[Float32, Float32]:
         moments = NORMALISATIONS.get(self.normalise) if isinstance(self.normalise, str) else self.normalise
         if moments is None:
             raise InputError(f"normalise is {self.normalise!r}; choose from {', '.join(NORMALISATIONS)}")
         return np.array(moments[0], np.float32), np.array(moments[1], np.float32)
 
-    def _trial(self) -> TrialCost:
+    def _get_trial(self) -> TrialCost:
         if not hasattr(self, "trial_"):
-            self.trial_ = try_network(self._model(), self.side, self.output)
+            self.trial_ = try_network(self._get_model(), self.side, self.output)
         return self.trial_
 
-    def _model(self) -> OnnxContent:
+    def _get_model(self) -> OnnxContent:
         if not hasattr(self, "model_"):
             if self.model is None:
                 raise InputError("no ONNX file is named; give the file of an image encoder")
             self.model_ = OnnxContent.load(self.model)
         return self.model_
 
-    def _tensors(self) -> dict[str, Array]:
-        return {"model": self._model().content}
+    def _dump_tensors(self) -> dict[str, Array]:
+        return {"model": self._get_model().content}
 
     def _restore(self, tensors: dict[str, Array]) -> None:
         self.model_ = OnnxContent(tensors["model"])
 
     def identity(self) -> JsonObject:
         """Return the settings without defaults: the name, and the hash of the file."""
-        return {**super().identity(), "model": self._model().sha256[:16]}
+        return {**super().identity(), "model": self._get_model().sha256[:16]}

@@ -157,11 +157,11 @@ class Textons(BlockExtractor, ScaledImageExtractor):
     def _compute_responses(self, view: ImageView) -> Float32:
         return compute_filter_responses(view.scale_to(self.size), self.sigmas, self.stride)
 
-    def _tensors(self) -> dict[str, Array]:
+    def _dump_tensors(self) -> dict[str, Array]:
         self.prepare()
         return {"centres": self.textons_.centres}
 
     def _restore(self, tensors: dict[str, Array]) -> None:
         self.textons_ = Codebook(check_array(tensors, "centres", "float32", (None, None)))
         if self.textons_.centres.shape != (self.n_textons, len(ORDERS) * len(self.sigmas)):
-            raise self._other_version()
+            raise self._make_version_error()

@@ -311,7 +311,7 @@ class VisualWords(BlockConfig, WordExtractor, BlockExtractor, ScaledImageExtract
     @property
     def n_words_(self) -> int:
         """Number of words of the learned codebook."""
-        return len(self._words())
+        return len(self._get_words())
 
     def _learn_words(self, source: ItemSource, context: WorkContext) -> list[int]:
         if self.n_words != "auto" and self.n_words > self.max_blocks:
@@ -338,7 +338,7 @@ class VisualWords(BlockConfig, WordExtractor, BlockExtractor, ScaledImageExtract
         UnreadableItemError
             The picture cannot be read.
         """
-        codebook = self._words()
+        codebook = self._get_words()
         decoded = decode_with_size(content, size=self.size, max_pixels=self.max_pixels)
         height, width = decoded.pixels.shape[:2]
         view = next(self.iterate_views(Item("", content, ())))
@@ -357,18 +357,18 @@ class VisualWords(BlockConfig, WordExtractor, BlockExtractor, ScaledImageExtract
         require(is_count, f'n_words is {self.n_words}; give a number of visual words, 1 or more, or "auto"')
         super().check()
 
-    def _word_tensors(self) -> dict[str, Array]:
-        return {"centres": self._words().centres}
+    def _dump_words(self) -> dict[str, Array]:
+        return {"centres": self._get_words().centres}
 
     def _restore_words(self, tensors: dict[str, Array]) -> None:
         self.codebook_ = Codebook(check_array(tensors, "centres", "float32", (None, None)))
         n, n_bins = self.codebook_.centres.shape
         if n_bins != N_BINS:
-            raise self._other_version()
+            raise self._make_version_error()
         if not n:
             raise ValueError("centres holds no visual word")
 
-    def _words(self) -> Codebook:
+    def _get_words(self) -> Codebook:
         self._require_learned("codebook_", "this codebook of visual words has not learned")
         return self.codebook_
 

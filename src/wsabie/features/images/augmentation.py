@@ -55,10 +55,10 @@ def generate_views(picture_id: str, augment: int = 0, *, crop: float = 1.0, seed
     require(augment >= 0, f"augment is {augment}; give the number of further views of each picture, 0 or more")
     require(0 < crop <= 1, f"crop is {crop}; give the share of a picture's side to look at, above 0 and at most 1")
     centre = (1 - crop) / 2
-    return [CropView(centre, centre, crop), *(_random_view(picture_id, k, crop, seed) for k in range(1, augment + 1))]
+    return [CropView(centre, centre, crop), *(_draw_view(picture_id, k, crop, seed) for k in range(1, augment + 1))]
 
 
-def _random_view(picture_id: str, number: int, crop: float, seed: int) -> CropView:
+def _draw_view(picture_id: str, number: int, crop: float, seed: int) -> CropView:
     key = hashlib.blake2b(f"{seed}:{number}:{picture_id}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
     draws = np.random.default_rng(int.from_bytes(key, "little")).random(4).tolist()
     side = crop * (_SMALLEST + (1 - _SMALLEST) * draws[0])

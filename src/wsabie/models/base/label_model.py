@@ -120,9 +120,9 @@ class LabelModel(FittedModel):
         InputError
             Another number of features than in `fit`, or numbers that are not finite.
         """
-        return self._scores(self._check_rows(X))
+        return self._compute_scores(self._check_rows(X))
 
-    def _scores(self, inputs: FeatureMatrix) -> Float32:
+    def _compute_scores(self, inputs: FeatureMatrix) -> Float32:
         """Return the scores (n, n_labels) float32 of checked rows."""
         raise NotImplementedError
 

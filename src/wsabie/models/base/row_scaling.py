@@ -119,16 +119,16 @@ class RowScaling:
             return X
         if isinstance(X, Csr):
             data = file_backed_arrays.allocate_array(X.data.shape, np.float32) if out is None else out
-            return self._unit_logs(X, data)
+            return self._scale_counts(X, data)
         if self.method in ("log", "tfidf"):
             raise InputError("this model was trained on sparse rows; give a sparse matrix (scipy.sparse.csr_matrix(X))")
         if self.method == "standard":
             centred = X - self.shift
             centred *= self.weight
             return centred
-        return self._homogeneous(X)
+        return self._scale_columns(X)
 
-    def _homogeneous(self, X: Float32) -> Float32:
+    def _scale_columns(self, X: Float32) -> Float32:
         out = np.empty((len(X), len(self.weight)), np.float32)
         np.subtract(X, self.shift, out=out[:, :-1])
         out[:, -1] = 1
@@ -136,7 +136,7 @@ class RowScaling:
         out /= np.sqrt(np.einsum("ij,ij->i", out, out))[:, None]
         return out
 
-    def _unit_logs(self, X: Csr, data: Float32) -> Csr:
+    def _scale_counts(self, X: Csr, data: Float32) -> Csr:
         if self.method in ("standard", "homogeneous"):
             raise InputError("this model was trained on dense rows; give a dense array (X.toarray())")
         if X.data.min(initial=0) < 0:

@@ -19,7 +19,7 @@ from wsabie.models.base.row_scaling import RowScaling, Scaling
 
 
 class ScoreRanker(LabelModel):
-    """Base of models with a score per label; a subclass implements `fit` and `_scores`."""
+    """Base of models with a score per label; a subclass implements `fit` and `_compute_scores`."""
 
     @property
     def n_bytes(self) -> int:
@@ -53,7 +53,7 @@ class ScoreRanker(LabelModel):
         excluded = build_exclusion_lists(exclude, count_rows(inputs), len(self.vocabulary_))
         heap = allocate_heap(count_rows(inputs), k)
         for lo, hi in iterate_row_ranges(count_rows(inputs), len(self.vocabulary_)):
-            tile = self._scores(slice_rows(inputs, lo, hi))
+            tile = self._compute_scores(slice_rows(inputs, lo, hi))
             tile[:, hidden] = -np.inf
             hide_labels(tile, 0, excluded.part(lo, hi))
             has_nan = scan_topk(tile, 0, TopKHeap(heap.scores[lo:hi], heap.labels[lo:hi]), 0, hi - lo)
@@ -69,7 +69,7 @@ class ScoreRanker(LabelModel):
         inputs = self._check_rows(X)
         truth = self._build_truth(Y, count_rows(inputs))
         ranges = iterate_row_ranges(count_rows(inputs), len(self.vocabulary_))
-        blocks = ((lo, self._scores(slice_rows(inputs, lo, hi))) for lo, hi in ranges)
+        blocks = ((lo, self._compute_scores(slice_rows(inputs, lo, hi))) for lo, hi in ranges)
         return evaluate_scores(blocks, truth, ks=(1,)).means["MAP"]
 
     def _find_hidden(self, candidates: Candidates) -> Bool:
@@ -81,7 +81,7 @@ class ScoreRanker(LabelModel):
 
 
 class OneStepRanker(ScoreRanker):
-    """Base of models that learn in one step; a subclass implements `_learn` and `_scores`."""
+    """Base of models that learn in one step; a subclass implements `_learn` and `_compute_scores`."""
 
     @abstractmethod
     def _learn(self, inputs: FeatureMatrix, targets: Matrix, progress: Progress) -> None:
@@ -119,7 +119,7 @@ class OneStepRanker(ScoreRanker):
 
 
 class ScaledRanker(OneStepRanker):
-    """Base of models that scale rows and learn in one step; a subclass implements `_learn` and `_scores`."""
+    """Base of models that scale rows and learn in one step; see `OneStepRanker`."""
 
     scaling: Scaling
     scaling_: RowScaling

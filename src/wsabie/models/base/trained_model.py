@@ -258,11 +258,11 @@ class TrainedModel(TrainingParameters, LabelModel):
     def _n_threads(self) -> int:
         return self.threads or count_available_cores()
 
-    def _threads(self, rows: int) -> KernelThreads:
+    def _start_threads(self, rows: int) -> KernelThreads:
         """Return threads for work on so many rows; for few rows another thread would start too late."""
         return KernelThreads(1 if rows < 256 else self._n_threads)
 
-    def _scores(self, inputs: FeatureMatrix) -> Float32:
+    def _compute_scores(self, inputs: FeatureMatrix) -> Float32:
         """Return all scores of checked rows."""
         with KernelThreads(self._n_threads) as threads:
             return compute_scores(self.space_, self.scaling_(inputs), threads)
@@ -281,9 +281,9 @@ class TrainedModel(TrainingParameters, LabelModel):
         self._check_fitted()
         if self.calibration_ is None:
             raise NotCalibratedError("probabilities need validation rows; fit with validation=(X, Y)")
-        return self._probabilities
+        return self._compute_probabilities
 
-    def _probabilities(self, X: Matrix) -> Float64:
+    def _compute_probabilities(self, X: Matrix) -> Float64:
         calibration: Calibration = self.calibration_  # type: ignore[assignment]  # checked by the property
         return calibration.predict_proba(self.scores(X))
 

@@ -146,18 +146,18 @@ class ShardedData(PartitionedData):
 
     def read_samples(self) -> list[RowBlock]:
         """Return a small block of the same types as all others."""
-        return [self._block([(self.rows.lo, self.rows.lo + 1)], 0, 0.0)]
+        return [self._read_block([(self.rows.lo, self.rows.lo + 1)], 0, 0.0)]
 
     def count_parts(self, epoch: int) -> int:
         """Return the number of parts of an epoch."""
-        return len(self._parts(epoch))
+        return len(self._plan_parts(epoch))
 
     def read_part(self, epoch: int, number: int) -> RowBlock:
         """Return a part of an epoch; the numbers of its pairs differ from those of all other parts."""
-        parts = self._parts(epoch)
-        return self._block(parts[number], number << PAIRS_OF_PART, number / len(parts))
+        parts = self._plan_parts(epoch)
+        return self._read_block(parts[number], number << PAIRS_OF_PART, number / len(parts))
 
-    def _parts(self, epoch: int) -> list[Spans]:
+    def _plan_parts(self, epoch: int) -> list[Spans]:
         rows = self.rows
         size = min(self._size, ROWS_PER_PART, max(CHUNK, -(-(rows.hi - rows.lo) // PARTS)))
         return _plan_cached(rows.lo, rows.hi, size, self.seed, epoch)
@@ -170,12 +170,12 @@ class ShardedData(PartitionedData):
     def _iterate_blocks(self, epoch: int) -> Iterator[RowBlock]:
         rows, first_pair, n_rows_done, size = self.rows, 0, 0, self._size
         for spans in plan_blocks(rows.lo, rows.hi, size, self.seed, epoch):
-            block = self._block(spans, first_pair, n_rows_done / (rows.hi - rows.lo))
+            block = self._read_block(spans, first_pair, n_rows_done / (rows.hi - rows.lo))
             first_pair += len(block.targets.labels)
             n_rows_done += sum(hi - lo for lo, hi in spans)
             yield block
 
-    def _block(self, spans: Spans, first_pair: int, epoch_progress: float) -> RowBlock:
+    def _read_block(self, spans: Spans, first_pair: int, epoch_progress: float) -> RowBlock:
         X, Y = self.rows.read_spans(spans)
         inputs = _scale_in_place(self.scaling, X)
         return RowBlock(inputs, build_targets(Y, None, self.pair_weighting, first_pair), epoch_progress=epoch_progress)

@@ -97,7 +97,7 @@ class ValidationMonitor:
 
     def figures(self, space: EmbeddingSpace) -> dict[str, float]:
         """Return figures by name: the chosen metric, MAP, p@10 (p@k of k < 10 labels); 0 if no row counts."""
-        space = _single_item_space(space)
+        space = _select_item_space(space)
         names = dict.fromkeys([self.metric, "MAP", f"p@{min(10, self.Y.shape[1])}"])
         if not self.n_rows:
             return dict.fromkeys(names, 0.0)
@@ -114,7 +114,7 @@ class ValidationMonitor:
 
     def warm_up(self, space: EmbeddingSpace) -> None:
         """Compute the figures of one row (and one label if labels are points), which compiles the kernels."""
-        space = _single_item_space(space)
+        space = _select_item_space(space)
         row, truth = take_rows(self.inputs, np.arange(min(1, self.n_rows))), self.Y[:1]
         if isinstance(space, JointSpace):
             space, truth = replace(space, labels=space.labels[:1], bias=space.bias[:1]), csr_matrix([[1]])
@@ -145,7 +145,7 @@ def compute_scores(space: EmbeddingSpace, inputs: FeatureMatrix, threads: Kernel
     return compute_all_scores(labels, np.ascontiguousarray(points[:, : labels.table.shape[1]]), threads=threads.n)
 
 
-def _single_item_space(space: Any) -> EmbeddingSpace:
+def _select_item_space(space: Any) -> EmbeddingSpace:
     """Return the part of a space that labels items one by one."""
     return space.items if isinstance(space, PartsSpace) else space
 

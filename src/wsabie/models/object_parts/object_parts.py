@@ -83,7 +83,7 @@ class PairMonitor(ValidationMonitor):
         ranks: list[Int64] = []
         with KernelThreads(self.threads) as threads:
             for lo, hi in iterate_row_ranges(n, 2 * n_labels):
-                a, b = (self._scores(space, inputs, lo, hi, threads) for inputs in (self.objects, self.parts))
+                a, b = (self._compute_scores(space, inputs, lo, hi, threads) for inputs in (self.objects, self.parts))
                 labels = self.quadruplets.object_labels[lo:hi], self.quadruplets.part_labels[lo:hi]
                 ranks.append(pairs.ranks(a, b, *labels, couples=couples))
         n_candidates = pairs.n_pairs if couples is None else len(couples)
@@ -97,7 +97,9 @@ class PairMonitor(ValidationMonitor):
         true = np.stack([self.quadruplets.object_labels, self.quadruplets.part_labels], 1)
         return np.unique(np.concatenate([couples, true]), axis=0)
 
-    def _scores(self, space: PartsSpace, inputs: FeatureMatrix, lo: int, hi: int, threads: KernelThreads) -> Float32:
+    def _compute_scores(
+        self, space: PartsSpace, inputs: FeatureMatrix, lo: int, hi: int, threads: KernelThreads
+    ) -> Float32:
         return compute_scores(space.items, take_rows(inputs, np.arange(lo, hi)), threads)
 
 

@@ -76,9 +76,9 @@ class PairRanker(Wsabie):
     def _build_pair_index(self, space: PartsSpace) -> LabelPairIndex:
         """Build the index that ranks pairs of labels of a space."""
         words = space.words[:, : self.dim]
-        return LabelPairIndex(words, self._scoring_weight(), *self._find_scored_couples(), same=self.same)
+        return LabelPairIndex(words, self._get_score_weight(), *self._find_scored_couples(), same=self.same)
 
-    def _scoring_weight(self) -> float:
+    def _get_score_weight(self) -> float:
         return float(self.score_weight) if self.label_scores == "learned" else 0.0
 
     def _find_scored_couples(self) -> tuple[Int64 | None, float]:
@@ -181,7 +181,7 @@ class PairRanker(Wsabie):
         scores, other_ids = self.scores(X), self._find_label_ids(list(other_labels))
         n = len(scores)
         require(len(other_ids) == n, f"there are {n} rows and {len(other_ids)} other labels; give one for each row")
-        weight, (known_couples, offset) = np.float32(self._scoring_weight()), self._find_scored_couples()
+        weight, (known_couples, offset) = np.float32(self._get_score_weight()), self._find_scored_couples()
         if weight:
             scores += weight * self._score_label_pairs(other_ids)
         if known_couples is not None:
@@ -296,7 +296,7 @@ class PairRanker(Wsabie):
         from wsabie.kernels.embedding.similarity import Dot
 
         words = np.ascontiguousarray(self.words_[:, : self.dim])
-        with self._threads(len(labels)) as threads:
+        with self._start_threads(len(labels)) as threads:
             scores: Float32 = compute_all_scores(
                 Dot(words, np.zeros(len(words), np.float32)), words[labels], threads=threads.n
             )
@@ -305,7 +305,12 @@ class PairRanker(Wsabie):
     def _get_pair_index(self) -> LabelPairIndex:
         """Return the index that ranks pairs of labels, built once for fitted tables and scoring parameters."""
         known_couples, offset = self._find_scored_couples()
-        scoring = self._scoring_weight(), offset, self.same, None if known_couples is None else known_couples.tobytes()
+        scoring = (
+            self._get_score_weight(),
+            offset,
+            self.same,
+            None if known_couples is None else known_couples.tobytes(),
+        )
         space = PartsSpace(self.space_, self.words_, float(self.relation_weight))
         return self._build_once("_paired", self.words_, lambda: self._build_pair_index(space), scoring)
 

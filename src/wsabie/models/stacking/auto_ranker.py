@@ -318,20 +318,20 @@ class AutoRanker(LabelModel):
 
     def rank(self, X: Matrix, k: int = 10, *, exclude: Exclusion = None, candidates: Candidates = None) -> Ranking:
         """Return the k best labels of each row; see `Wsabie.rank`."""
-        return self._best_model().rank(X, k, exclude=exclude, candidates=candidates)
+        return self._get_best_model().rank(X, k, exclude=exclude, candidates=candidates)
 
     def scores(self, X: Matrix) -> Float32:
         """Return all scores, (n, n_labels) float32; see `Wsabie.scores`."""
-        return self._best_model().scores(X)
+        return self._get_best_model().scores(X)
 
     def score(self, X: Matrix, Y: Labels) -> float:
         """Return the mean average precision on rows with labels; see `Wsabie.score`."""
-        return float(self._best_model().score(X, Y))
+        return float(self._get_best_model().score(X, Y))
 
     @property
     def label_vectors(self) -> Float32:
         """Vectors of the labels, if the kept model has some; a view."""
-        return self._best_model().label_vectors
+        return self._get_best_model().label_vectors
 
     @property
     def n_bytes(self) -> int:
@@ -341,7 +341,7 @@ class AutoRanker(LabelModel):
 
     def facts(self) -> JsonObject:
         """Return sizes and figures of the kept model, and the trials, JSON-able."""
-        best = self._best_model()
+        best = self._get_best_model()
         return {
             **best.facts(),
             "kind": find_name(best),
@@ -351,9 +351,9 @@ class AutoRanker(LabelModel):
 
     def to_parts(self) -> ModelState:
         """Return the kept model as JSON-able config and named arrays."""
-        return self._best_model().to_parts()
+        return self._get_best_model().to_parts()
 
-    def _best_model(self) -> LabelModel:
+    def _get_best_model(self) -> LabelModel:
         self._check_fitted()
         best: LabelModel = self.best_
         return best

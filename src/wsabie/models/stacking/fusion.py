@@ -197,7 +197,7 @@ class Fusion(ScoreRanker):
         for member, weight in zip(self.members_, self.weights_, strict=True):
             yield np.float32(weight) * member.scores(rows)
 
-    def _scores(self, inputs: FeatureMatrix) -> Float32:
+    def _compute_scores(self, inputs: FeatureMatrix) -> Float32:
         return reduce(np.add, self._iterate_scores(inputs))
 
     @property

@@ -120,7 +120,7 @@ def report_batch(model: Any, inputs: FeatureMatrix, targets: Matrix, reports: Se
         figures |= {"map": float(precision.mean()), "p_at_1": float(precision_at(ranks, 1).mean())}
         figures["loss_variance"] = float(precision.var())
         if model.calibration_ is not None:
-            figures |= _calibration(model, points, truth)
+            figures |= _measure_calibration(model, points, truth)
     met = None if model.memory_ is None else model.memory_.feature_counts
     values = inputs.indices if isinstance(inputs, Csr) else ()
     report = BatchReport(
@@ -156,7 +156,7 @@ def detect_drift(reports: Sequence[BatchReport]) -> tuple[str, int]:
     return result
 
 
-def _calibration(model: Any, points: Float32, truth: Matrix) -> dict[str, float]:
+def _measure_calibration(model: Any, points: Float32, truth: Matrix) -> dict[str, float]:
     k = min(_TOP, len(model.vocabulary_) - len(model.vocabulary_.retired_ids()))
     ids, scores = model.exact_index().top_k(np.ascontiguousarray(points[:, : model.space_.dim]), k, threads=1)
     p = model.calibration_.predict_proba(scores, ids)

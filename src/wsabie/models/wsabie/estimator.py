@@ -302,7 +302,7 @@ class Wsabie(PointTransformer, UpdatableModel):
         """
         checked = self._check_rows(X)
         inputs = self.scaling_(checked)
-        with self._threads(count_rows(inputs)) as threads:
+        with self._start_threads(count_rows(inputs)) as threads:
             return np.ascontiguousarray(self.space_.points(inputs, threads.split)[:, : self.space_.dim])
 
     @property

@@ -103,7 +103,7 @@ class ReplayBuffer:
         def draw(epoch: int) -> RowBlock:
             old_ids = self._sample_rows(rows.targets.shape[0], np.random.default_rng([seed, 6, self.n_seen, epoch]))
             inputs = _stack_rows(rows.inputs, self._decode_rows(old_ids))
-            return self._block(inputs, old_ids, rows.targets, rows.weights, pair_weighting)
+            return self._build_block(inputs, old_ids, rows.targets, rows.weights, pair_weighting)
 
         return DrawnData(draw)
 
@@ -121,11 +121,11 @@ class ReplayBuffer:
             share = np.float32(min(times * len(old_ids) / max(self.n_seen, 1), 1))
             weights = np.full(n_new, share) if rows.weights is None else share * rows.weights
             ids = np.append(np.arange(n_new), n_new + old_ids).astype(np.int32)
-            return self._block(ids, old_ids, rows.targets, weights, pair_weighting)
+            return self._build_block(ids, old_ids, rows.targets, weights, pair_weighting)
 
         return DrawnData(draw)
 
-    def _block(
+    def _build_block(
         self, inputs: Any, old_ids: Int64, targets: Matrix, weights: Float32 | None, pair_weighting: PairWeighting
     ) -> RowBlock:
         """Return a block of new rows, followed by some old rows."""
