@@ -86,7 +86,7 @@ def _draw_marked(picture: Any, parts: list[Any]) -> bytes:
         if isinstance(part.content, RegionCrop):
             region, colour = part.content.region, _COLOURS[number % len(_COLOURS)]
             width, height = region.frame or (decoded.width, decoded.height)
-            box = region.box.scaled(image.width / width, image.height / height)
+            box = region.box.scale(image.width / width, image.height / height)
             draw.rectangle(tuple(box), outline=colour, width=3)
             name, position = part.labels[0].partition(" (")[0], (box.left + 4, box.top + 2)
             draw.rectangle(draw.textbbox(position, name, font=load_font(15)), fill="#ffffff")

@@ -1,4 +1,4 @@
-"""Alignment of a collection with the labels and features of a model."""
+"""Alignment of rows with the labels and features of a model."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,18 +13,18 @@ from wsabie.storage.column_files import compute_offsets
 from wsabie.vocabulary.label_names import Vocabulary, normalise_label_name
 
 MAPPED = "kpca-"
-"""Begins the fingerprint of a map, in the place of a dictionary's, where rows are the components of others."""
+"""Prefix of a map's fingerprint, which rows that are its components carry in `dictionary`."""
 
 
 class AlignedTable(NamedTuple):
-    """Collection with a model's labels and features, and counts of what had no place there.
+    """Rows with a model's labels and features, and counts of what the model does not know.
 
     Attributes
     ----------
     rows : FeatureTable
         With the model's label names, feature names and width.
     unknown_labels : list of str
-        Labels of the collection that the model does not know, in their old order.
+        Labels of the rows that the model does not know, in their old order.
     unknown_pairs : int
         Pairs of a row and a true label that went with them.
     unknown_features : int
@@ -102,7 +102,7 @@ def look_up_labels(table: FeatureTable, ids: Sequence[str], label_names: Sequenc
     Parameters
     ----------
     table : FeatureTable
-        The other collection; its features do not count.
+        The other table; its features do not count.
     ids : sequence of str, length n
     label_names : sequence of str
         Labels by number; others are left out.
@@ -125,8 +125,8 @@ def look_up_labels(table: FeatureTable, ids: Sequence[str], label_names: Sequenc
     number = {normalise_label_name(name): i for i, name in enumerate(label_names)}
     columns = np.array([number.get(name, -1) for name in table.label_names], np.int32)
     Y = move_columns(table.Y > 0, columns, len(label_names)).astype(np.int8)
-    place = {name: i for i, name in enumerate(table.ids)}
-    pairs = [(row, place[name]) for row, name in enumerate(ids) if name in place]
+    row_of = {name: i for i, name in enumerate(table.ids)}
+    pairs = [(row, row_of[name]) for row, name in enumerate(ids) if name in row_of]
     rows, table_rows = zip(*pairs, strict=True) if pairs else ((), ())
     selection = csr_matrix((np.ones(len(pairs), np.int8), (rows, table_rows)), (len(ids), len(table)))
     return selection @ Y
@@ -225,11 +225,11 @@ def _align_width(rows: FeatureTable, n_features: int | None, dictionary: str | N
 
 def _dense_columns(rows: FeatureTable, feature_names: Sequence[str]) -> Matrix:
     """Return dense columns in the model's order; a missing one was never measured, so it is not zero."""
-    place = {name: i for i, name in enumerate(rows.feature_names or ())}
-    missing = [name for name in feature_names if name not in place]
+    column_of = {name: i for i, name in enumerate(rows.feature_names or ())}
+    missing = [name for name in feature_names if name not in column_of]
     if missing:
         raise InputError(
             f"the data lacks {len(missing):,} of the model's {len(feature_names):,} features, the first is "
             f"{missing[0]!r}; give data made in the same way as the training data"
         )
-    return np.ascontiguousarray(rows.X[:, [place[name] for name in feature_names]])
+    return np.ascontiguousarray(rows.X[:, [column_of[name] for name in feature_names]])

@@ -23,9 +23,9 @@ from wsabie.vocabulary.folder_labels import SYSTEM_FOLDERS
 _T = TypeVar("_T")
 _COMPANIONS = {".xmp", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".txt", ".md", ".toml", ".yaml", ".yml", ".ini",
                ".db", ".parquet", ".gz", ".html", ".svm", ".arff", ".aae", ".thm", ".part", ".tmp"}  # fmt: skip
-"""Endings of what lies beside files and is about them."""
+"""Endings of files that describe other files, and are not counted as data."""
 IGNORED = ".wsabieignore"
-"""File whose lines, as in `.gitignore`, name what is left alone in its folder."""
+"""File whose lines, as in `.gitignore`, name files and folders to ignore."""
 
 
 def find_files(
@@ -40,50 +40,53 @@ def find_files(
     with explain_reading_errors(folder):
         os.scandir(folder).close()  # a walk would pass over a folder that cannot be read
         os.lstat(os.path.join(folder, "."))  # noqa: PTH118 - a Path has no dot; one may list what one may not enter
-    files_by_kind: defaultdict[tuple[Modality, bool], list[Path]] = defaultdict(list)
+    files_by_modality: defaultdict[tuple[Modality, bool], list[Path]] = defaultdict(list)
     is_ignored, endings = read_ignore_patterns(folder), Counter[str]()
 
-    def note(error: OSError) -> None:
+    def reject_folder(error: OSError) -> None:
         rejects.add(_get_id(Path(error.filename), folder), "folder that cannot be read", error.strerror or "")
 
-    for place, folders, names in walk_folder(folder, note):
-        if not os.access(place, os.X_OK):
-            note(PermissionError(errno.EACCES, os.strerror(errno.EACCES), place))
+    for parent, folders, names in walk_folder(folder, reject_folder):
+        if not os.access(parent, os.X_OK):
+            reject_folder(PermissionError(errno.EACCES, os.strerror(errno.EACCES), parent))
             folders.clear()
             continue
-        names = [name for name in names if not is_ignored(_get_id(Path(place, name), folder))]
+        names = [name for name in names if not is_ignored(_get_id(Path(parent, name), folder))]
         folders[:] = sorted(
             name
             for name in folders
             if not name.startswith(".")
             and name.casefold() not in SYSTEM_FOLDERS
-            and not is_ignored(_get_id(Path(place, name), folder) + "/")
+            and not is_ignored(_get_id(Path(parent, name), folder) + "/")
         )
-        for name in [name for name in folders if _is_link(Path(place, name))]:
-            rejects.add(_get_id(Path(place, name), folder), "link to a folder, not followed")
+        for name in [name for name in folders if _is_link(Path(parent, name))]:
+            rejects.add(_get_id(Path(parent, name), folder), "link to a folder, not followed")
         for name in names:
-            for unread in () if name.startswith(".") else (False, True):
-                if (kind := detect_modality(name, unread, (*MEDIA, DOCUMENTS))) is not None:
-                    files_by_kind[kind, unread].append(Path(place, name))
+            for is_unread in () if name.startswith(".") else (False, True):
+                if (kind := detect_modality(name, is_unread, (*MEDIA, DOCUMENTS))) is not None:
+                    files_by_modality[kind, is_unread].append(Path(parent, name))
                     break
             else:
                 endings[os.path.splitext(name)[1].lower()] += not name.startswith(".")  # noqa: PTH122 - as quick as can be
     if modality is None:
-        n_files = {kind: [len(files_by_kind[kind, unread]) for unread in (False, True)] for kind in (*MEDIA, DOCUMENTS)}
+        n_files = {
+            kind: [len(files_by_modality[kind, is_unread]) for is_unread in (False, True)]
+            for kind in (*MEDIA, DOCUMENTS)
+        }
         modality = max(
             MEDIA, key=lambda kind: (n_files[kind][0], kind is SOUNDS and n_files[kind][0] > 0, n_files[kind][1])
         )
         if not any(n_files[modality]) and any(n_files[DOCUMENTS]):
             modality = DOCUMENTS
     files: dict[str, Path] = {}
-    for path in files_by_kind[modality, False]:
+    for path in files_by_modality[modality, False]:
         _add_file(path, folder, files, rejects)
-    for (kind, _), paths in files_by_kind.items() if other_endings is not None else ():
+    for (kind, _), paths in files_by_modality.items() if other_endings is not None else ():
         endings.update(path.suffix.lower() for path in paths if kind is not modality)
     if other_endings is not None:
         other_endings.update({ending: n for ending, n in endings.items() if n and ending not in _COMPANIONS})
-    for path in files_by_kind[modality, True]:
-        rejects.add(_get_id(path, folder), modality.unsupported, modality.convert)
+    for path in files_by_modality[modality, True]:
+        rejects.add(_get_id(path, folder), modality.unsupported_reason, modality.advice)
     return modality, dict(sorted(files.items()))
 
 
@@ -224,17 +227,22 @@ class FileMatcher:
         """Return the files of names; names that mean no file, or several, are left out."""
         names = list(dict.fromkeys(names))
         matches = {name: name.removeprefix("./") for name in names if name.removeprefix("./") in self.paths}
-        others = [name for name in names if name not in matches and "\0" not in name]
-        spelled = {name: path for name in others if (path := self._by_spelling.get(fold_path("/".join(_split(name)))))}
-        matches |= spelled
-        taken, claims = set(matches.values()), defaultdict[str, list[str]](list)
-        for name in others:
-            if name not in matches and (path := self._find_by_end(_split(name))) is not None and path not in taken:
+        unmatched = [name for name in names if name not in matches and "\0" not in name]
+        matches |= {
+            name: path for name in unmatched if (path := self._by_spelling.get(fold_path("/".join(_split_path(name)))))
+        }
+        matched_paths, claims = set(matches.values()), defaultdict[str, list[str]](list)
+        for name in unmatched:
+            if (
+                name not in matches
+                and (path := self._find_by_end(_split_path(name))) is not None
+                and path not in matched_paths
+            ):
                 claims[path].append(name)
         return matches | {claimants[0]: path for path, claimants in claims.items() if len(claimants) == 1}
 
     def _find_by_end(self, parts: list[str]) -> str | None:
-        """Return the only file whose path ends with most of the parts."""
+        """Return the only file that shares the longest end of its path with the name."""
         name = fold_path(parts[-1]) if parts else ""
         files = self._by_name.get(name) or self._by_stem.get(name, [])
         for start in range(len(parts)):
@@ -271,7 +279,7 @@ def fold_path(path: str) -> str:
     return unicodedata.normalize("NFC", path).casefold()
 
 
-def _split(name: str) -> list[str]:
+def _split_path(name: str) -> list[str]:
     """Return the parts of a path of any machine behind its last `..`; of an address without its query."""
     text = name.strip()
     if _ADDRESS.match(text):
@@ -291,9 +299,9 @@ def find_listed_files(folder: Path, names: Iterable[str], modality: Modality | N
     files = {name: path for name, path in paths.items() if path is not None and detect_modality(path.name)}
     if len(files) == len(paths):
         return files
-    others = find_files(folder, Rejects(most=0), modality)[1]
-    matches = FileMatcher(others, allow_stems=True).match(paths)
-    return {name: others[path] for name, path in matches.items()} | files
+    files_by_path = find_files(folder, Rejects(most=0), modality)[1]
+    matches = FileMatcher(files_by_path, allow_stems=True).match(paths)
+    return {name: files_by_path[path] for name, path in matches.items()} | files
 
 
 def list_relative_paths(path: Path, folders: Iterable[tuple[Path, _T]]) -> list[tuple[_T, str]]:

@@ -1,4 +1,4 @@
-"""Fingerprint of a collection's content, and marks that identify its rows in another collection."""
+"""Fingerprint of a source's content, and marks that identify its rows in another source."""
 
 import hashlib
 import json
@@ -16,9 +16,9 @@ from wsabie.io.records import FeatureTable, ItemSource
 from wsabie.io.shards.sharded_table import ShardedFeatureTable, concatenate_tables
 
 MARKED = 4096
-"""Rows of a collection that are marked; 32 KiB in a model's folder."""
-_LOOKED_AT = 1 << 16
-_32 = np.uint64(32)
+"""Rows of a source that are marked; 32 KiB in a model's folder."""
+_BLOCK = 1 << 16
+_ID_SHIFT = np.uint64(32)
 
 
 def compute_fingerprint(source: FeatureTable | ItemSource) -> str:
@@ -44,7 +44,7 @@ def compute_fingerprint(source: FeatureTable | ItemSource) -> str:
     else:
         for picture in source:
             _add_words(digest, [picture.id, picture.labels, picture.group, picture.time, *picture.region_facts])
-            digest.update(hashlib.sha256(_beginning(picture.full_content)).digest())
+            digest.update(hashlib.sha256(_read_beginning(picture.full_content)).digest())
     return digest.hexdigest()[:16]
 
 
@@ -57,10 +57,10 @@ def compute_fingerprint_or_none(source: FeatureTable | ItemSource) -> str | None
 
 
 def compute_row_marks(rows: FeatureTable) -> UInt64:
-    """Return marks of a collection's rows, ascending: 32 bits of the id before 32 bits of the features.
+    """Return marks of rows, ascending: 32 bits of the id before 32 bits of the features.
 
     Of more than `MARKED` rows those with the smallest id numbers are marked, a sample that any other
-    collection can be compared with.
+    rows can be compared with.
 
     Examples
     --------
@@ -70,37 +70,37 @@ def compute_row_marks(rows: FeatureTable) -> UInt64:
     >>> count_known_rows(FeatureTable(X[[0, 0]], Y[:2], ["a", "b", "c"], ["1", "2"]), marks)
     (1, 2)
     """
-    numbers = _numbers(rows.ids)
-    return np.sort(_marks(rows, numbers, np.argsort(numbers, kind="stable")[:MARKED]))
+    numbers = _hash_ids(rows.ids)
+    return np.sort(_compute_marks(rows, numbers, np.argsort(numbers, kind="stable")[:MARKED]))
 
 
 def compute_shard_row_marks(rows: ShardedFeatureTable) -> UInt64:
     """Return the marks of rows in shards; of unmarked rows only the ids are read."""
-    least, places = np.zeros(0, np.uint64), np.zeros(0, np.int64)
-    for span in rows.list_spans(_LOOKED_AT):
-        ids, row_places = rows.read_ids(span)
-        numbers = np.concatenate([least, _numbers(ids)])
+    least, row_numbers = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+    for span in rows.list_spans(_BLOCK):
+        ids, span_rows = rows.read_ids(span)
+        numbers = np.concatenate([least, _hash_ids(ids)])
         smallest = np.argsort(numbers, kind="stable")[:MARKED]
-        least, places = numbers[smallest], np.concatenate([places, row_places])[smallest]
-    marked = concatenate_tables([rows.read_row(int(place)) for place in places])
-    return np.sort(_marks(marked, least, np.arange(len(marked))))
+        least, row_numbers = numbers[smallest], np.concatenate([row_numbers, span_rows])[smallest]
+    marked = concatenate_tables([rows.read_row(row) for row in row_numbers.tolist()])
+    return np.sort(_compute_marks(marked, least, np.arange(len(marked))))
 
 
 def count_known_rows(rows: FeatureTable, marks: UInt64) -> tuple[int, int]:
     """Return how many rows match the id and features of a marked one, and how many were comparable."""
-    numbers = _numbers(rows.ids)
+    numbers = _hash_ids(rows.ids)
     complete = len(marks) < MARKED
-    comparable = np.arange(len(rows)) if complete else np.flatnonzero(numbers <= marks[-1] >> _32)
-    return int(np.isin(_marks(rows, numbers, comparable), marks).sum()), len(comparable)
+    comparable = np.arange(len(rows)) if complete else np.flatnonzero(numbers <= marks[-1] >> _ID_SHIFT)
+    return int(np.isin(_compute_marks(rows, numbers, comparable), marks).sum()), len(comparable)
 
 
-def _numbers(ids: list[str]) -> UInt64:
+def _hash_ids(ids: list[str]) -> UInt64:
     return np.fromiter((zlib.crc32(name.encode("utf-8", "surrogatepass")) for name in ids), np.uint64, len(ids))
 
 
-def _marks(rows: FeatureTable, numbers: UInt64, index: Int64) -> UInt64:
+def _compute_marks(rows: FeatureTable, numbers: UInt64, index: Int64) -> UInt64:
     features = np.fromiter((zlib.crc32(_row_bytes(rows.X, i)) for i in index.tolist()), np.uint64, len(index))
-    return numbers[index] << _32 | features
+    return numbers[index] << _ID_SHIFT | features
 
 
 def _row_bytes(X: Matrix, i: int) -> bytes:
@@ -129,8 +129,8 @@ def _add_words(digest: Any, words: object) -> None:
     digest.update(json.dumps(words).encode() + b"\n")
 
 
-def _beginning(content: Path | bytes) -> bytes:
+def _read_beginning(content: Path | bytes) -> bytes:
     if isinstance(content, bytes):
-        return content[:_LOOKED_AT]
+        return content[:_BLOCK]
     with explain_reading_errors(content), open_input(content) as stream:
-        return stream.read(_LOOKED_AT)
+        return stream.read(_BLOCK)

@@ -78,11 +78,11 @@ def _explain_unidentified(stream: IO[bytes]) -> tuple[str, str]:
     if head.startswith(_SIGNATURES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
         return ("truncated picture" if is_truncated(stream) else "damaged picture"), "its header cannot be read"
     if is_heif(head) and not register_heif():
-        return PICTURES.unsupported, "HEIC needs more: pip install 'wsabie[photos]', or convert it to JPEG"
+        return PICTURES.unsupported_reason, "HEIC needs more: pip install 'wsabie[photos]', or convert it to JPEG"
     if is_heif(head) or (head.startswith(_AVIF, 4) and features.check("avif")):
         return "damaged picture", "its header cannot be read"
     if head.startswith((_AVIF, _JPEG_XL), 4):
-        return PICTURES.unsupported, PICTURES.convert
+        return PICTURES.unsupported_reason, PICTURES.advice
     return "not a picture", f"begins with {head[:8].hex(' ')}"
 
 
@@ -118,16 +118,16 @@ def is_truncated(stream: IO[bytes]) -> bool:
     return head[:2] == b"\xff\xd8" and b"\xff\xd9" not in tail and not _has_end_mark(stream, "JPEG")
 
 
-def _has_end_mark(stream: IO[bytes], kind: str) -> bool:
+def _has_end_mark(stream: IO[bytes], container: str) -> bool:
     """Return whether a file ends before other data: phones add films, thumbnails and notes to a picture."""
     try:
-        *_, last = iterate_chunks(stream, kind)
+        *_, last = iterate_chunks(stream, container)
     except RowError:
         return False
     stream.seek(last.end)
-    byte, is_found = b"", kind == "PNG"
-    while not is_found and (piece := stream.read(1 << 20)):
-        is_found, byte = b"\xff\xd9" in byte + piece, piece[-1:]
+    byte, is_found = b"", container == "PNG"
+    while not is_found and (block := stream.read(1 << 20)):
+        is_found, byte = b"\xff\xd9" in byte + block, block[-1:]
     return is_found
 
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 _INSIDE = {b"meta": 4, b"moov": 0, b"trak": 0, b"mdia": 0, b"minf": 0, b"stbl": 0}  # boxes of boxes: what to skip
 _MOST_BOXES = 10_000
-_MOST_PLACES = 10_000
-_MOST_UNITS = 1_000  # of one place
+_MOST_OFFSETS = 10_000
+_MOST_UNITS = 1_000  # at one offset
 _SEQUENCE = 1
 
 
@@ -47,7 +47,7 @@ class ImageStructure(NamedTuple):
     exif : bytes or None
         Notes of the camera that Pillow finds only when it decodes, wherever they stand.
     frame_pixels : int
-        Pixels of the largest frame, where the file says so in another place than its size.
+        Pixels of the largest frame, where the file states them apart from its size.
     """
 
     opening_bytes: int = 0
@@ -70,20 +70,20 @@ def inspect_avif(stream: IO[bytes]) -> int:
     0
     """
     end, largest = stream.seek(0, io.SEEK_END), 0
-    for number, place in enumerate(_iterate_places(stream, end)):
-        if number >= _MOST_PLACES:
-            raise ValueError(f"more than {_MOST_PLACES:,} parts")
-        largest = max([largest, *_iterate_frame_pixels(stream, place, end)])
+    for number, offset in enumerate(_iterate_data_offsets(stream, end)):
+        if number >= _MOST_OFFSETS:
+            raise ValueError(f"more than {_MOST_OFFSETS:,} parts")
+        largest = max([largest, *_iterate_frame_pixels(stream, offset, end)])
     return largest
 
 
-def _iterate_places(stream: IO[bytes], end: int) -> Iterator[int]:
-    """Yield the places where data begin, as the boxes state."""
+def _iterate_data_offsets(stream: IO[bytes], end: int) -> Iterator[int]:
+    """Yield the offsets of data that the boxes state."""
     ranges, idat = [(0, end)], 0
-    places: list[tuple[int, bool]] = []
+    offsets: list[tuple[int, bool]] = []
     for _ in range(_MOST_BOXES):
         if not ranges:
-            yield from (idat + place if inside else place for place, inside in places)
+            yield from (idat + offset if is_in_idat else offset for offset, is_in_idat in offsets)
             return
         position, stop = ranges.pop()
         stream.seek(position)
@@ -104,16 +104,16 @@ def _iterate_places(stream: IO[bytes], end: int) -> Iterator[int]:
             stream.seek(begin)
             body = stream.read(min(size, 1 << 20))
             width = 8 if name == b"co64" else 4
-            places += _parse_item_places(body) if name == b"iloc" else _parse_chunk_places(body, width)
+            offsets += _parse_item_offsets(body) if name == b"iloc" else _parse_chunk_offsets(body, width)
     raise ValueError(f"more than {_MOST_BOXES:,} boxes")
 
 
-def _parse_chunk_places(body: bytes, width: int) -> list[tuple[int, bool]]:
-    starts = range(8, len(body) - width + 1, width)[:_MOST_PLACES]
+def _parse_chunk_offsets(body: bytes, width: int) -> list[tuple[int, bool]]:
+    starts = range(8, len(body) - width + 1, width)[:_MOST_OFFSETS]
     return [(int.from_bytes(body[start : start + width], "big"), False) for start in starts]
 
 
-def _parse_item_places(body: bytes) -> list[tuple[int, bool]]:
+def _parse_item_offsets(body: bytes) -> list[tuple[int, bool]]:
     """Return the beginnings of items; True for those that count from the box `idat`."""
     reader = io.BytesIO(body)
 
@@ -122,30 +122,30 @@ def _parse_item_places(body: bytes) -> list[tuple[int, bool]]:
 
     version = number(4) >> 24
     widths = number(2)
-    offset, length, base, index = (widths >> shift & 15 for shift in (12, 8, 4, 0))
-    places = []
-    for _ in range(min(number(2 if version < 2 else 4), _MOST_PLACES)):
+    offset_width, length_width, base_width, index_width = (widths >> shift & 15 for shift in (12, 8, 4, 0))
+    offsets = []
+    for _ in range(min(number(2 if version < 2 else 4), _MOST_OFFSETS)):
         number(2 if version < 2 else 4)
-        inside = version > 0 and number(2) & 15 == 1
+        is_in_idat = version > 0 and number(2) & 15 == 1
         number(2)
-        begin = number(base)
-        for part in range(min(number(2), _MOST_PLACES)):
-            number(index if version > 0 else 0)
-            place = begin + number(offset)
-            number(length)
+        begin = number(base_width)
+        for part in range(min(number(2), _MOST_OFFSETS)):
+            number(index_width if version > 0 else 0)
+            offset = begin + number(offset_width)
+            number(length_width)
             if part == 0:
-                places.append((place, inside))
+                offsets.append((offset, is_in_idat))
         if reader.tell() >= len(body):
             break
-    return places
+    return offsets
 
 
-def _iterate_frame_pixels(stream: IO[bytes], place: int, end: int) -> Iterator[int]:
-    """Yield the pixels of the largest frame of each sequence header at a place."""
+def _iterate_frame_pixels(stream: IO[bytes], offset: int, end: int) -> Iterator[int]:
+    """Yield the pixels of the largest frame of each sequence header at an offset."""
     for _ in range(_MOST_UNITS):
-        if not 0 <= place < end:
+        if not 0 <= offset < end:
             return
-        stream.seek(place)
+        stream.seek(offset)
         head = stream.read(64)
         if head[0] & 0x82 != 0x02:  # no unit of AV1 that states its size: another kind of item
             return
@@ -157,7 +157,7 @@ def _iterate_frame_pixels(stream: IO[bytes], place: int, end: int) -> Iterator[i
                 break
         if head[0] >> 3 & 15 == _SEQUENCE:
             yield _parse_sequence_pixels(head[position:])
-        place += position + size
+        offset += position + size
 
 
 def _parse_sequence_pixels(header: bytes) -> int:
@@ -206,7 +206,7 @@ _MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # others belong to the data 
 _BARE_MARKER, _SCAN, _END, _APP1 = 0x01, 0xDA, 0xD9, 0xE1
 _FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
 _PROGRESSIVE = (0xC2, 0xC6, 0xCA, 0xCE)
-_PIECE = 1 << 14
+_BLOCK = 1 << 14
 _MOST_SEGMENTS = 100_000
 _MOST_EXIF = 1 << 20  # bytes of all segments: Pillow joins them
 
@@ -237,7 +237,7 @@ def inspect_jpeg(stream: IO[bytes]) -> bool:
     """
     position, scans, exif, bands, progressive = 2, 0, 0, 0, False
     stream.seek(0)
-    first = stream.read(_PIECE)  # holds all segments of most files
+    first = stream.read(_BLOCK)  # holds all segments of most files
     for _ in range(_MOST_SEGMENTS):
         head = first[position : position + 10]
         if len(head) < 10 or not _MARKER.match(head):
@@ -267,11 +267,11 @@ def _find_marker(stream: IO[bytes], position: int) -> int:
     """Return the position of the next marker, or one behind the end of the file."""
     stream.seek(position)
     overlap = b""
-    while piece := stream.read(_PIECE):
-        match = _MARKER.search(overlap + piece)
+    while block := stream.read(_BLOCK):
+        match = _MARKER.search(overlap + block)
         if match:
             return position - len(overlap) + match.start()
-        position, overlap = position + len(piece), piece[-1:]
+        position, overlap = position + len(block), block[-1:]
     return position
 
 

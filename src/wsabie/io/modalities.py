@@ -10,41 +10,41 @@ from wsabie.io.tags.image_tags import read_keywords
 
 
 class Modality(NamedTuple):
-    """Kind of files.
+    """Modality of files.
 
     Attributes
     ----------
     name, singular : str
-        What they are called.
-    endings, unread : tuple of str
-        Of files that are read, and of formats that are not.
-    inside : str
-        What `labels_from` calls the labels inside the files.
-    written : str
+        Its name in the plural and in the singular.
+    endings, unread_endings : tuple of str
+        Endings of files that are read, and of unsupported formats.
+    label_source : str
+        Name of the embedded labels in `labels_from`.
+    label_description : str
         The same in a sentence.
-    labels_in : callable
-        Those of one file.
-    such_as, convert : str
-        Which formats are not read, and what to do about one.
+    read_labels : callable
+        Reads the embedded labels of a file.
+    unread_examples, advice : str
+        Examples of unsupported formats, and what to do about such a file.
     """
 
     name: ModalityName
     singular: str
     endings: tuple[str, ...]
-    unread: tuple[str, ...]
-    inside: str
-    written: str
-    labels_in: Callable[[Path], Sequence[str]]
-    such_as: str
-    convert: str
+    unread_endings: tuple[str, ...]
+    label_source: str
+    label_description: str
+    read_labels: Callable[[Path], Sequence[str]]
+    unread_examples: str
+    advice: str
 
     @property
-    def unsupported(self) -> str:
+    def unsupported_reason(self) -> str:
         """Return the reason by which files of other formats are counted."""
         return f"unsupported {self.singular} format"
 
     @property
-    def unlabelled(self) -> str:
+    def unlabelled_reason(self) -> str:
         """Return the reason by which files without labels are counted."""
         return f"{self.singular} without labels"
 
@@ -89,8 +89,8 @@ DOCUMENTS = Modality(
 """Not among `MEDIA`: text lies beside pictures and sounds, and files of text may hold rows."""
 
 
-def detect_modality(name: str, unread: bool = False, candidates: Sequence[Modality] = MEDIA) -> Modality | None:
-    """Return the modality of a file by its ending; with `unread` by endings of unsupported formats.
+def detect_modality(name: str, is_unread: bool = False, candidates: Sequence[Modality] = MEDIA) -> Modality | None:
+    """Return the modality of a file by its ending; with `is_unread` by endings of unsupported formats.
 
     Documents are no candidate, because files of text may hold rows.
 
@@ -99,9 +99,11 @@ def detect_modality(name: str, unread: bool = False, candidates: Sequence[Modali
     >>> (
     ...     detect_modality("a/Song.MP3").name,
     ...     detect_modality("notes.txt"),
-    ...     detect_modality("song.m4a", unread=True).name,
+    ...     detect_modality("song.m4a", is_unread=True).name,
     ... )
     ('sounds', None, 'sounds')
     """
     name = name.lower()
-    return next((kind for kind in candidates if name.endswith(kind.unread if unread else kind.endings)), None)
+    return next(
+        (kind for kind in candidates if name.endswith(kind.unread_endings if is_unread else kind.endings)), None
+    )

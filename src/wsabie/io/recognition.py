@@ -282,7 +282,7 @@ def _check_neighbouring_pictures(table: ParquetTable, label_column: str | None, 
         rejects.add(where, reason, detail)
     for name in pictures:
         if name not in listed_names:
-            rejects.add(name, PICTURES.unlabelled, "no row in the table")
+            rejects.add(name, PICTURES.unlabelled_reason, "no row in the table")
 
 
 def detect_source_kind(path: Path, *, plain_text: bool = False, modality: ModalityName | None = None) -> str:
@@ -321,7 +321,7 @@ def detect_source_kind(path: Path, *, plain_text: bool = False, modality: Modali
     candidates = (*MEDIA, DOCUMENTS) if modality == "documents" else MEDIA
     if (unread_modality := detect_modality(path.name, True, candidates)) is not None:
         raise InputError(
-            f"{path} is a {unread_modality.singular} of a format that is not supported; {unread_modality.convert}"
+            f"{path} is a {unread_modality.singular} of a format that is not supported; {unread_modality.advice}"
         )
     head = read_text_head(content)
     ratings = rate_formats(head)

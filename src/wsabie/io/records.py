@@ -19,7 +19,7 @@ _ROWS_AT_ONCE = 1 << 14
 
 @dataclass(frozen=True)
 class FeatureTable:
-    """Collection as arrays.
+    """Rows of features with their labels, as arrays.
 
     Attributes
     ----------
@@ -158,11 +158,11 @@ class ReadOptions(NamedTuple):
 
 
 ModalityName: TypeAlias = Literal["pictures", "sounds", "documents"]
-"""What a collection is of."""
+"""Modality of the items of a source."""
 
 
 class Item(NamedTuple):
-    """Picture, sound or document of a collection, not yet decoded."""
+    """Picture, sound or document of a source, not yet decoded."""
 
     id: str
     content: ItemContent  # a file, or the encoded bytes; of documents UTF-8
@@ -182,7 +182,7 @@ class Item(NamedTuple):
 
 
 class ItemSource(Protocol):
-    """Collection of pictures, sounds or documents that can be read repeatedly, one item at a time."""
+    """Source of pictures, sounds or documents that can be read repeatedly, one item at a time."""
 
     @property
     def path(self) -> Path: ...
@@ -202,9 +202,9 @@ class ItemList:
     Attributes
     ----------
     kind : str or None
-        Of marked pictures: what an item is ("regions", "boxes", "pictures").
+        Unit of an item of annotated pictures ("regions", "boxes", "pictures").
     full_image_label : str or None
-        Of marked pictures: the label of the whole pictures, where these are items too (`with_pictures`).
+        Label of whole pictures, where these are items beside their regions (`add_full_images`).
     """
 
     path: Path
@@ -242,7 +242,7 @@ def remove_labels(source: FeatureTable | ItemList) -> FeatureTable | ItemList:
 
 @dataclass(frozen=True)
 class DerivedItemSource:
-    """Source whose items are made of those of another one."""
+    """Source whose items are derived from those of another source."""
 
     source: ItemSource
 
@@ -307,9 +307,9 @@ def concatenate_sources(sources: Sequence[Source]) -> Source:
         return sources[0]
     items = [source for source in sources if not isinstance(source, FeatureTable)]
     if len(items) < len(sources):
-        raise InputError("rows of features cannot be joined with other data here; give one collection of rows")
+        raise InputError("rows of features cannot be joined with other data here; give one source of rows")
     if len({source.modality for source in items}) > 1:
-        raise InputError(f"{items[0].path} holds {items[0].modality} and others do not; give collections of one kind")
+        raise InputError(f"{items[0].path} holds {items[0].modality} and others do not; give sources of one modality")
     ids = [item.id for source in items for item in source]
     unique = len(set(ids)) == len(ids)
     return ConcatenatedSource(items[0], items, ["" if unique else f"{source.path}/" for source in items])

@@ -2,7 +2,7 @@
 
 Coordinates are those of the upright picture, from its upper left corner: x to the right, y down, a pixel's
 left edge at its number. A region states the size of the picture they refer to (its frame): a copy of the
-picture in another size is cut at the same place.
+picture in another size is cut at the same position.
 """
 
 from array import array
@@ -14,9 +14,9 @@ from typing import NamedTuple, TypeAlias
 from wsabie.core.errors import InputError
 
 SMALLEST = 8
-"""Sides of a region in a collection, in pixels, at least: less shows no block of anything."""
+"""Shortest side of a region in pixels; a smaller one holds no block of any feature."""
 OUTSIDE = "region outside the picture"
-_MOST_NUMBERS = 2000  # of a region that is asked for
+_MOST_NUMBERS = 2000  # of a region in a request
 
 
 class Box(NamedTuple):
@@ -40,19 +40,19 @@ class Box(NamedTuple):
         """Return the area; 0 for an empty box."""
         return max(self.width, 0.0) * max(self.height, 0.0)
 
-    def within(self, box: "Box") -> "Box":
+    def intersect(self, box: "Box") -> "Box":
         """Return the intersection with another box; its area is 0 if they do not overlap.
 
         Examples
         --------
-        >>> Box(-5, 2, 30, 9).within(Box(0, 0, 20, 20))
+        >>> Box(-5, 2, 30, 9).intersect(Box(0, 0, 20, 20))
         Box(left=0, top=2, right=20, bottom=9)
         """
         (a, b, c, d), (e, f, g, h) = self, box
         return Box(max(a, e), max(b, f), min(c, g), min(d, h))
 
-    def scaled(self, across: float, down: float) -> "Box":
-        return Box(self.left * across, self.top * down, self.right * across, self.bottom * down)
+    def scale(self, x_factor: float, y_factor: float) -> "Box":
+        return Box(self.left * x_factor, self.top * y_factor, self.right * x_factor, self.bottom * y_factor)
 
 
 class Region(NamedTuple):
@@ -85,7 +85,7 @@ class RegionCrop(NamedTuple):
     picture : Path or bytes
     region : Region
     container_id : str or None
-        The id of the region that this one is a part of, where the collection says so.
+        The id of the region that this one is a part of, where the annotations say so.
     """
 
     picture: Path | bytes
@@ -94,7 +94,7 @@ class RegionCrop(NamedTuple):
 
 
 ItemContent: TypeAlias = Path | bytes | RegionCrop
-"""A file, encoded bytes, or what is cut out of one of them."""
+"""A file, encoded bytes, or a region of either."""
 
 
 def compute_bounding_box(outlines: "Sequence[array[float]]") -> Box:

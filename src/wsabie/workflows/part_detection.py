@@ -152,8 +152,8 @@ def _parse_visible_region(picture: Path, text: str) -> Region:
     with suppress(UnreadableItemError):  # extracting its features reports an unreadable image
         image = decode_with_size(picture, size=16)
         columns, rows = region.frame or (image.width, image.height)
-        box = region.box.scaled(image.width / columns, image.height / rows)
-        visible = box.within(Box(0, 0, image.width, image.height))
+        box = region.box.scale(image.width / columns, image.height / rows)
+        visible = box.intersect(Box(0, 0, image.width, image.height))
         if visible.area > 0 and min(visible.width, visible.height) < SMALLEST:
             raise InputError(
                 f"region {text[:60]!r} shows {visible.width:.3g} x {visible.height:.3g} pixels of {picture}; give "
@@ -177,7 +177,7 @@ def draw_parts(picture: Path, parts: Sequence[DetectedPart]) -> bytes:
     for number, (label, region_text) in enumerate(regions):
         region = parse_region(region_text)
         columns, rows = region.frame or (decoded.width, decoded.height)
-        box = region.box.scaled(image.width / columns, image.height / rows)
+        box = region.box.scale(image.width / columns, image.height / rows)
         colour = _COLOURS[number % len(_COLOURS)]
         draw.rectangle(box, outline=colour, width=3)
         position = box.left + 4, min(box.top + 3 + number % 3 * 18, image.height - 20)

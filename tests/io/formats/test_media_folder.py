@@ -102,7 +102,7 @@ OTHERS = {".mpo", ".jpg_large", ".heic", ".heif", ".hif"}  # JPEG of phones, and
 def test_every_readable_format_has_its_endings():
     readable = {ending for ending, name in Image.registered_extensions().items() if name in FORMATS}
     assert readable - {".apng", ".avifs", ".pfm"} == set(PICTURES.endings) - OTHERS
-    assert not readable & set(PICTURES.unread)
+    assert not readable & set(PICTURES.unread_endings)
 
 
 def test_links_lead_only_inside_and_pipes_are_not_opened(folder, picture):

@@ -100,7 +100,7 @@ def _format_region(text: str, frame: Frame) -> JsonObject:
         if frame is None:
             raise RowError("region in per cent of a picture whose size is not known")
         x_scale, y_scale = frame[0] / region.frame[0], frame[1] / region.frame[1]
-    box = region.box.scaled(x_scale, y_scale)
+    box = region.box.scale(x_scale, y_scale)
     outlines = [[round(x * (x_scale, y_scale)[i % 2], 4) for i, x in enumerate(outline)] for outline in region.outlines]
     bounds = [round(bound, 4) for bound in (box.left, box.top, box.width, box.height)]
     area = sum(map(_compute_area, outlines)) if outlines else bounds[2] * bounds[3]

@@ -150,7 +150,7 @@ def _inspect_once(task: InspectionTask, stat: FileStat) -> FileInspection:
         if task.modality == PICTURES.name:
             tag_paths = read_tag_paths(task.path)
         else:
-            tag_paths = tuple((label,) for label in parse_modality(task.modality).labels_in(task.path))
+            tag_paths = tuple((label,) for label in parse_modality(task.modality).read_labels(task.path))
         paths = tag_paths[:MAX_LABELS]
         labels = normalise_labels(path[-1] for path in paths)
     except RowError as error:

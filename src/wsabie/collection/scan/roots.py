@@ -342,7 +342,7 @@ def _choose_tag_source(
         owner = {"xmp": "pictures", "tags": "sounds"}.get(tags, modality.name)
         if owner != modality.name:
             statement = f"{root.folder} holds {modality.name}, and only {owner} have {tags!r}"
-            raise InputError(f"{statement}; leave --tags out, or say --tags {modality.inside}")
+            raise InputError(f"{statement}; leave --tags out, or say --tags {modality.label_source}")
         return tags, ""
     return media_folder.choose_label_source(root.folder, files, modality)
 
@@ -355,7 +355,7 @@ def _make_tag_source(
         return TagSource()
     if choice == "metadata":
         return _make_table_source(root, files, rejects, required=required, is_changed=is_changed)
-    if choice == modality.inside:
+    if choice == modality.label_source:
         return TagSource(choice, inside=True, must_reread=is_changed)
     labeller = media_folder.make_labeller(root.folder, files, choice, modality)
     return TagSource(

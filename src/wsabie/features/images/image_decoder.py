@@ -130,7 +130,7 @@ TOO_LARGE = "too much memory"
 TURNED = "region of a picture that lies on its side"
 REASONS = (
     "not a picture",
-    PICTURES.unsupported,
+    PICTURES.unsupported_reason,
     "truncated picture",
     "damaged picture",
     "empty file",
@@ -373,7 +373,7 @@ def _choose_decoding_size(size: int, region: Region | None, width: int, height: 
         return size
     longer = max(width, height)
     across, down = region.frame or (longer, longer)
-    share = region.box.within(Box(0, 0, across, down)).scaled(1 / across, 1 / down)
+    share = region.box.intersect(Box(0, 0, across, down)).scale(1 / across, 1 / down)
     ways = [(width, height), (height, width)] if region.frame else [(longer, longer)]
     return math.ceil(size * longer / max(1.0, min(max(share.width * w, share.height * h) for w, h in ways)))
 
@@ -385,12 +385,12 @@ def _crop_region(
     frame = region.frame or (width, height)
     if frame == (height, width) != (width, height):
         raise UnreadableItemError(TURNED, f"stated {frame[0]:g} x {frame[1]:g}, upright {width} x {height}")
-    box = region.box.within(Box(0, 0, *frame))
+    box = region.box.intersect(Box(0, 0, *frame))
     if box.area == 0:
         raise UnreadableItemError(OUTSIDE, f"the picture has {width} x {height} pixels")
     upright = image.size[::-1] if orientation in _SIDEWAYS else image.size
     across, down = upright[0] / frame[0], upright[1] / frame[1]
-    scaled_box = box.scaled(across, down)
+    scaled_box = box.scale(across, down)
     left, top = min(round(scaled_box.left), upright[0] - 1), min(round(scaled_box.top), upright[1] - 1)
     right, bottom = max(round(scaled_box.right), left + 1), max(round(scaled_box.bottom), top + 1)
     levels = find_grey_levels(image)
@@ -402,7 +402,7 @@ def _crop_region(
         pixels = _mask_outside(
             pixels, region.outlines, (across * zoom[0], down * zoom[1]), (left * zoom[0], top * zoom[1])
         )
-    sides = box.scaled(width / frame[0], height / frame[1])
+    sides = box.scale(width / frame[0], height / frame[1])
     return DecodedImage(pixels, max(1, round(sides.width)), max(1, round(sides.height)))
 
 

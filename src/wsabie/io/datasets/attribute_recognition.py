@@ -1,4 +1,4 @@
-"""Attributes of a collection's items: `read_attributes` detects where they are."""
+"""Attributes of the items of a source: `read_attributes` detects where they are."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ _SINGULAR = SEPARATORS.replace(",", "")
 def read_attributes(
     path: str | Path, *, kinds: Sequence[str] | None = None, rejects: Rejects | None = None
 ) -> AttributeTable:
-    """Read the names of all kinds in a collection.
+    """Read the attributes of all kinds in a source.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def read_attributes(
     Raises
     ------
     InputError
-        Nothing there, nothing usable, or no names of a kind that is asked for.
+        Nothing there, nothing usable, or no names of a requested kind.
 
     Examples
     --------
@@ -169,5 +169,5 @@ def _iterate_tagged(files: dict[str, Path], rejects: Rejects) -> Iterator[ItemAt
             tags = read_audio_tags(path)
             names = {kind: normalise_labels(getattr(tags, kind)) for kind in TAGGED}
             if not any(names.values()):
-                raise RowError(SOUNDS.unlabelled)
+                raise RowError(SOUNDS.unlabelled_reason)
             yield ItemAttributes(name, names)

@@ -9,8 +9,8 @@ Descriptions: the labels of a picture are the words of its DESCRIPTION and the p
 `iaprtc12_dictionary.txt` lies in the folder or the one around it, its words are the labels, and no others. TITLE and
 NOTES tell stories around the picture and are not used. Regions: the labels are their names, each once.
 
-The id of a picture is its place, such as `01/1000`. When pictures are in the folder (`images/01/1000.jpg`, or
-`01/images/1000.jpg` beside regions) they are the collection; otherwise they are known by their ids (see `id_labels`).
+The id of a picture is its path, such as `01/1000`. When pictures are in the folder (`images/01/1000.jpg`, or
+`01/images/1000.jpg` beside regions) they are the items; otherwise they are known by their ids (see `id_labels`).
 """
 
 import re
@@ -27,7 +27,7 @@ from wsabie.storage.rejects import Rejects, RowError
 
 CODES = "wlist.txt"
 DICTIONARY = "iaprtc12_dictionary.txt"
-_PLACES = ("*.eng", "[0-9][0-9]/*.eng", "annotations*/[0-9][0-9]/*.eng")
+_PATTERNS = ("*.eng", "[0-9][0-9]/*.eng", "annotations*/[0-9][0-9]/*.eng")
 _REGIONS = "[0-9][0-9]/labels.txt"
 _LARGEST = 1 << 20
 _WORD = re.compile(r"[^\W\d_]+(?:[-'][^\W\d_]+)*")
@@ -86,25 +86,25 @@ def _has_regions(folder: Path) -> bool:
 
 
 def _find_descriptions(folder: Path) -> Iterator[Path]:
-    return (file for place in _PLACES for file in folder.glob(place))
+    return (file for pattern in _PATTERNS for file in folder.glob(pattern))
 
 
 def _read_descriptions(folder: Path, rejects: Rejects) -> FeatureTable | ItemList:
-    collector, places = IdLabelCollector(folder, rejects), dict[str, str]()
-    candidates = (place / DICTIONARY for place in (folder, folder.absolute().parent))
+    collector, picture_paths = IdLabelCollector(folder, rejects), dict[str, str]()
+    candidates = (parent / DICTIONARY for parent in (folder, folder.absolute().parent))
     dictionary = next((file for file in candidates if file.is_file()), None)
     dictionary_words = None if dictionary is None else {name.lower() for name in read_names(dictionary)}
     for file in sorted(_find_descriptions(folder)):
         with rejects.catch(file.relative_to(folder).as_posix()):
-            name, place, labels = _read_description(file)
+            name, picture_path, labels = _read_description(file)
             if name in collector.ids:
                 raise RowError("duplicate id", name)
             if dictionary_words is None:
                 collector.add_all(name, [label for label in labels if label not in _STOP_WORDS])
             else:
                 collector.add_all(name, [label for label in labels if label in dictionary_words])
-            places[name] = place
-    return collector.build_source(folder, places, "descriptions")
+            picture_paths[name] = picture_path
+    return collector.build_source(folder, picture_paths, "descriptions")
 
 
 def _read_description(file: Path) -> tuple[str, str, list[str]]:
@@ -116,9 +116,9 @@ def _read_description(file: Path) -> tuple[str, str, list[str]]:
     texts = {element.local_name: element.text.strip() for element in root.children}
     if root.local_name != "DOC" or not texts.get("IMAGE"):
         raise RowError("description without its picture")
-    where = [place.strip().lower() for place in texts.get("LOCATION", "").split(",")]
+    locations = [location.strip().lower() for location in texts.get("LOCATION", "").split(",")]
     name = "/".join(PurePosixPath(texts["IMAGE"]).with_suffix("").parts[-2:])
-    return name, texts["IMAGE"], extract_words(texts.get("DESCRIPTION", "")) + where
+    return name, texts["IMAGE"], extract_words(texts.get("DESCRIPTION", "")) + locations
 
 
 def _read_as_utf8(file: Path) -> bytes:
@@ -137,7 +137,7 @@ def _read_as_utf8(file: Path) -> bytes:
 
 def _read_regions(folder: Path, rejects: Rejects) -> FeatureTable | ItemList:
     names = read_code_names(folder / CODES)
-    collector, places = IdLabelCollector(folder, rejects), dict[str, str]()
+    collector, picture_paths = IdLabelCollector(folder, rejects), dict[str, str]()
     for file in sorted(folder.glob(_REGIONS)):
         part = file.parent.name
         for number, line in iterate_numbered_lines(file, skip_blank=True):
@@ -146,8 +146,8 @@ def _read_regions(folder: Path, rejects: Rejects) -> FeatureTable | ItemList:
                 if code not in names:
                     raise RowError("code without a name", code)
                 collector.add(f"{part}/{picture}", names[code])
-                places[f"{part}/{picture}"] = f"{part}/images/{picture}.jpg"
-    return collector.build_source(folder, places, "regions")
+                picture_paths[f"{part}/{picture}"] = f"{part}/images/{picture}.jpg"
+    return collector.build_source(folder, picture_paths, "regions")
 
 
 def _parse_region(line: bytes) -> tuple[str, str]:

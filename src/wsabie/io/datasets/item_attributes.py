@@ -14,7 +14,7 @@ from wsabie.storage.rejects import Rejects
 
 
 class ItemAttributes(NamedTuple):
-    """One item of a collection and its names of each kind, in one spelling."""
+    """One item and its names of each kind, in one spelling."""
 
     id: str
     names: Mapping[str, tuple[str, ...]]
@@ -24,7 +24,7 @@ class ItemAttributes(NamedTuple):
 
 @dataclass(frozen=True)
 class AttributeTable:
-    """Attributes of all items of a collection.
+    """Attributes of all items of a source.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ def make_attribute_items(
         if entry.id not in files:
             rejects.add(entry.id, f"labels without a {SOUNDS.singular}")
         elif not labels:
-            rejects.add(entry.id, SOUNDS.unlabelled, f"no {kind}")
+            rejects.add(entry.id, SOUNDS.unlabelled_reason, f"no {kind}")
         else:
             items.append(Item(entry.id, files[entry.id], labels, entry.group))
     return items

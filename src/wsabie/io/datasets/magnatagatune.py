@@ -65,7 +65,7 @@ def read_magnatagatune(
     if not any(clip.id in files for clip in clips):
         return _build_id_table(folder, selected_clips, kind, rejects)
     for name in files.keys() - {clip.id for clip in clips}:
-        rejects.add(name, SOUNDS.unlabelled, f"no row in {ANNOTATIONS}")
+        rejects.add(name, SOUNDS.unlabelled_reason, f"no row in {ANNOTATIONS}")
     return ItemList(folder, make_attribute_items(selected_clips, kind, files, rejects), "sounds")
 
 
@@ -86,7 +86,7 @@ def _build_id_table(folder: Path, clips: list[ItemAttributes], kind: str, reject
         for name in clip.names[kind]:
             collector.add(clip.id, name)
         if not clip.names[kind]:
-            rejects.add(clip.id, SOUNDS.unlabelled, f"no {kind}")
+            rejects.add(clip.id, SOUNDS.unlabelled_reason, f"no {kind}")
     return collector.build_table("labelled clips")
 
 

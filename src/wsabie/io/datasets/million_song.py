@@ -84,9 +84,9 @@ def read_million_song_attributes(
     def iterate_items() -> Iterator[ItemAttributes]:
         yield from (ItemAttributes(track, {"artist": (artist,) if artist else ()}) for track, artist in tracks.items())
         if genres is not None:
-            yield from _with_genres(genres, tracks, rejects)
+            yield from _iterate_genres(genres, tracks, rejects)
         if listeners is not None:
-            yield from _with_listeners(listeners, songs, rejects)
+            yield from _iterate_listeners(listeners, songs, rejects)
 
     return AttributeTable.from_items(folder, iterate_items(), rejects, "tracks")
 
@@ -118,7 +118,7 @@ def _parse_track(line: str) -> tuple[str, str, str]:
     return cells[0], cells[1], next(iter(normalise_labels(cells[2:3])), "")
 
 
-def _with_genres(path: Path, tracks: dict[str, str], rejects: Rejects) -> Iterator[ItemAttributes]:
+def _iterate_genres(path: Path, tracks: dict[str, str], rejects: Rejects) -> Iterator[ItemAttributes]:
     def parse(line: str) -> ItemAttributes | None:
         if line.startswith("#"):
             return None
@@ -132,7 +132,7 @@ def _with_genres(path: Path, tracks: dict[str, str], rejects: Rejects) -> Iterat
     return (item for _, item in _parse_lines(path, parse, rejects) if item)
 
 
-def _with_listeners(path: Path, songs: dict[str, list[str]], rejects: Rejects) -> Iterator[ItemAttributes]:
+def _iterate_listeners(path: Path, songs: dict[str, list[str]], rejects: Rejects) -> Iterator[ItemAttributes]:
     def parse(line: str) -> list[ItemAttributes]:
         user, song, plays = _parse_play(line)
         if song not in songs:
@@ -278,8 +278,8 @@ def find_co_listened_pairs(
             bar.advance(hi - lo)
     if not pair_keys:
         return
-    pairs, first_places = np.unique(np.concatenate(pair_keys), return_index=True)
-    numbers = np.concatenate(common)[first_places]
+    pairs, first_rows = np.unique(np.concatenate(pair_keys), return_index=True)
+    numbers = np.concatenate(common)[first_rows]
     for pair, number in zip(pairs.tolist(), numbers.tolist(), strict=True):
         a, b = divmod(pair, len(song_numbers))
         yield listening.songs[song_numbers[a]], listening.songs[song_numbers[b]], number

@@ -3,7 +3,7 @@ r"""Tags of MIRFlickr-25k as a table: row, number of the picture, its path, and 
     0,1,./mirflickr/im1.jpg,"['cigarette', 'red', 'lipstick']"
 
 Only quoted texts between brackets are a list. When the pictures lie where the paths say, beside
-the table, they are the collection; otherwise they are known by their paths (see `id_labels`).
+the table, they are the items; otherwise they are known by their paths (see `id_labels`).
 """
 
 import ast

@@ -45,7 +45,7 @@ _FOLDERS = ("", "NUS_WID_Tags", "ImageList", "ConceptsList", "Groundtruth", "All
 def is_nus_wide(path: Path) -> bool:
     """Return whether a path is one of the published files, or a folder of them."""
     if path.is_dir():
-        return any((path / place / TAGS).is_file() for place in _TAG_FOLDERS) or len(_concept_files(path, "")) > 1
+        return any((path / inner / TAGS).is_file() for inner in _TAG_FOLDERS) or len(_find_concept_files(path, "")) > 1
     return path.name == TAGS or bool(_TABLE.fullmatch(path.name) or _FEATURES.fullmatch(path.name))
 
 
@@ -80,8 +80,8 @@ def read_nus_wide(path: Path, *, rejects: Rejects) -> FeatureTable:
 
 
 def _read_folder(path: Path, rejects: Rejects) -> FeatureTable:
-    tags = next((file for place in _TAG_FOLDERS if (file := path / place / TAGS).is_file()), None)
-    concepts = _concept_files(path, "")
+    tags = next((file for inner in _TAG_FOLDERS if (file := path / inner / TAGS).is_file()), None)
+    concepts = _find_concept_files(path, "")
     if tags and concepts:
         raise InputError(
             f"{path} holds both tags and concepts, and nothing says which count; give "
@@ -144,7 +144,7 @@ def _require_equal(path: Path, n: int, ids: list[str] | None) -> None:
 
 
 def _read_with_features(path: Path, side: str, rejects: Rejects) -> FeatureTable:
-    files = _concept_files(path.parent, side) or _concept_files(path.parent.parent, side)
+    files = _find_concept_files(path.parent, side) or _find_concept_files(path.parent.parent, side)
     if not files:
         raise InputError(f"there are no labels for {path}; put the folder Groundtruth beside its folder")
     names, labels = _read_concepts(files, rejects)
@@ -192,11 +192,11 @@ def _parse_numbers(line: bytes) -> Float32:
     return row
 
 
-def _concept_files(folder: Path, side: str) -> dict[str, Path]:
+def _find_concept_files(folder: Path, side: str) -> dict[str, Path]:
     """Return the file of each concept, by its name; empty when there are none."""
-    for place in _CONCEPT_FOLDERS[side]:
+    for inner in _CONCEPT_FOLDERS[side]:
         concepts = {}
-        for file in sorted((folder / place).glob("Labels_*.txt")):
+        for file in sorted((folder / inner).glob("Labels_*.txt")):
             match = _CONCEPT.fullmatch(file.name)
             if match and (match[2] or "") == side.removesuffix("_"):
                 concepts[match[1]] = file
@@ -234,5 +234,5 @@ def _read_picture_ids(folder: Path, side: str) -> list[str] | None:
 
 def _find_nearby_file(folder: Path, name: str) -> Path | None:
     """Find a file in a folder, in the two above it, or in one of the published ones in these."""
-    places = [place / inner for place in (folder, *folder.absolute().parents[:2]) for inner in _FOLDERS]
-    return next((place / name for place in places if (place / name).is_file()), None)
+    candidates = [parent / inner / name for parent in (folder, *folder.absolute().parents[:2]) for inner in _FOLDERS]
+    return next((file for file in candidates if file.is_file()), None)

@@ -11,7 +11,7 @@ A confidence of 0 denies the label (an explicit negative, -1 in Y), any other up
 (`class-descriptions.csv`, `oidv7-class-descriptions.csv`, `dict.csv`); without one they keep their codes. The file is
 read line by line, and 8 bytes of each are kept. Pictures are known by their ids (see `id_labels`).
 
-A class of the hierarchy may stand in several places. The older form, drawn as rings ({"name", "children", "size"}),
+A class may occur several times in the hierarchy. The older form, drawn as rings ({"name", "children", "size"}),
 has names instead of codes, and no parts.
 """
 
@@ -60,7 +60,7 @@ def read_open_images(path: Path, *, rejects: Rejects) -> FeatureTable:
     header = _split_cells(next(lines, (1, b""))[1])
     if missing := [name for name in COLUMNS if name not in header]:
         raise InputError(f"{path}:1 has no column {missing[0]!r}; give a table of image-level labels")
-    column_places, n_columns = [header.index(name) for name in COLUMNS], len(header)
+    positions, n_columns = [header.index(name) for name in COLUMNS], len(header)
     for number, line in lines:
         if not line:
             continue
@@ -68,7 +68,7 @@ def read_open_images(path: Path, *, rejects: Rejects) -> FeatureTable:
             cells = _split_cells(line)
             if len(cells) != n_columns:
                 raise RowError("wrong number of cells", f"{len(cells)} of {n_columns}")
-            image, code, confidence = (cells[i] for i in column_places)
+            image, code, confidence = (cells[i] for i in positions)
             if not image:
                 raise RowError("pair without an id")
             share = parse_number(confidence, "malformed confidence")

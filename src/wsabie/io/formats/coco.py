@@ -107,7 +107,7 @@ def read_coco(path: Path, *, kind: str | None = None, split: str | None = None, 
 
 class _Image(NamedTuple):
     name: str
-    path: str  # where it lies, when that is said otherwise than by its name
+    path: str  # of its file, if stated apart from its name
     frame: tuple[float, float] | None
 
 
@@ -241,8 +241,8 @@ def _build_items(file: Path, content: _CocoContent, kind: str, rejects: Rejects)
     ]
     paths = {key: _find_picture(image, folders) for key, image in content.images.items()}
     missing_names = [content.images[key].name for key, path in paths.items() if path is None]
-    place = parent if folder.name.lower() == "annotations" else folder
-    matches = find_listed_files(place, missing_names, PICTURES)
+    search_root = parent if folder.name.lower() == "annotations" else folder
+    matches = find_listed_files(search_root, missing_names, PICTURES)
     for key, image in content.images.items():
         path, marked = paths[key] or matches.get(image.name), content.marked.pop(key, [])
         with rejects.catch(image.name):

@@ -116,7 +116,7 @@ def scan_documents(path: Path, documents: Documents, rejects: Rejects) -> Docume
 
 
 def _find_repeated(numbers: "array[int]") -> frozenset[int]:
-    """Return the places of numbers that came before."""
+    """Return the positions of numbers that came before."""
     values = np.frombuffer(numbers, np.int64)
     order = np.argsort(values, kind="stable")
     is_repeated = values[order[1:]] == values[order[:-1]]

@@ -31,7 +31,7 @@ from wsabie.storage.atomic_files import write_text
 from wsabie.storage.column_files import compute_offsets
 from wsabie.storage.rejects import Rejects, RowError
 
-_LOOKED_AT = 50
+_SAMPLE = 50
 _LABEL = (1 << 31) - 1
 CLASHING = "label both stated and denied"
 log = logging.getLogger("wsabie")
@@ -95,7 +95,7 @@ class IdLabelCollector:
         """
         numbers = self.labels.assign_ids(labels)
         if not numbers:
-            raise RowError(PICTURES.unlabelled, name)
+            raise RowError(PICTURES.unlabelled_reason, name)
         row = self.assign_row(name) << 32
         self._keys.extend(row | number << 1 for number in numbers)
 
@@ -172,12 +172,12 @@ class IdLabelCollector:
         InputError
         """
         rows = self.build_table(unit)
-        places = {name: files.get(name, "") for name in rows.ids} if files is not None else {n: n for n in rows.ids}
-        first = [places[name] for name in rows.ids[:_LOOKED_AT] if places[name].lower().endswith(PICTURES.endings)]
-        pictures = find_listed_files(folder, places.values(), PICTURES) if first else {}
+        paths = {name: files.get(name, "") for name in rows.ids} if files is not None else {n: n for n in rows.ids}
+        first = [paths[name] for name in rows.ids[:_SAMPLE] if paths[name].lower().endswith(PICTURES.endings)]
+        pictures = find_listed_files(folder, paths.values(), PICTURES) if first else {}
         if pictures:
-            return self._build_picture_list(rows, places, pictures)
-        if needs_files and 2 * len(first) > len(rows.ids[:_LOOKED_AT]):
+            return self._build_picture_list(rows, paths, pictures)
+        if needs_files and 2 * len(first) > len(rows.ids[:_SAMPLE]):
             problem = f"names of pictures, such as {first[0]!a}, and none of these is in {folder}"
             if any(re.search(r"[/\\]", name) for name in first):
                 raise InputError(
@@ -199,8 +199,8 @@ class IdLabelCollector:
         contradictions = np.flatnonzero(change == 1) + 1
         clashing, first = np.unique(keys[contradictions] >> 1, return_index=True)
         ids = list(self.ids) if len(clashing) else []
-        for pair, place in zip(clashing.tolist(), contradictions[first].tolist(), strict=True):
-            line = "" if order is None else f":{self._lines[order[place]]}"
+        for pair, position in zip(clashing.tolist(), contradictions[first].tolist(), strict=True):
+            line = "" if order is None else f":{self._lines[order[position]]}"
             self.rejects.add(f"{self.path}{line or f' id {ids[pair >> 31]}'}", CLASHING, names[final[pair & _LABEL]])
         is_new = np.append(True, change > 1)[: len(keys)]
         if len(clashing):
@@ -210,7 +210,7 @@ class IdLabelCollector:
         signs = 1 - 2 * (keys & 1).astype(np.int8)
         return build_signed_label_matrix(compute_offsets(counts), final[keys >> 1 & _LABEL], signs, len(names)), names
 
-    def _build_picture_list(self, rows: FeatureTable, places: dict[str, str], files: dict[str, Path]) -> ItemList:
+    def _build_picture_list(self, rows: FeatureTable, paths: dict[str, str], files: dict[str, Path]) -> ItemList:
         pictures: list[Item] = []
         Y = rows.Y
         for row, name in enumerate(rows.ids):
@@ -220,18 +220,18 @@ class IdLabelCollector:
             for label in [rows.label_names[i] for i, sign in signed if sign < 0]:
                 self.rejects.add(where, "denied label, which a picture cannot keep", label)
             labels = tuple(rows.label_names[i] for i, sign in signed if sign > 0)
-            file = files.get(places[name])
+            file = files.get(paths[name])
             if file is None:
-                self.rejects.add(where, "labels without a picture", places[name])
+                self.rejects.add(where, "labels without a picture", paths[name])
             elif not labels:
-                self.rejects.add(where, PICTURES.unlabelled, name)
+                self.rejects.add(where, PICTURES.unlabelled_reason, name)
             else:
                 pictures.append(Item(name, file, labels))
         require_rows(len(pictures), self.path, self.rejects, "labelled pictures")
         return ItemList(self.path, pictures)
 
 
-_BETWEEN = b" \t,;\r"
+_SEPARATORS = b" \t,;\r"
 
 
 def iterate_flag_lines(path: Path, n_labels: int) -> Iterator[tuple[int, bytes]]:
@@ -243,7 +243,7 @@ def iterate_flag_lines(path: Path, n_labels: int) -> Iterator[tuple[int, bytes]]
         The first line has another number of flags than there are labels.
     """
     for number, line in iterate_numbered_lines(path):
-        flags = line.translate(None, _BETWEEN)
+        flags = line.translate(None, _SEPARATORS)
         if number == 1 and not flags.strip(b"01") and len(flags) != n_labels:
             raise InputError(
                 f"{path}:1 has {len(flags):,} flags for {n_labels:,} labels; put the list of names beside it that "
@@ -260,7 +260,7 @@ def parse_flags(line: bytes, n_labels: int) -> Int64:
     RowError
         The line holds something else.
     """
-    flags = line.translate(None, _BETWEEN)
+    flags = line.translate(None, _SEPARATORS)
     if flags.strip(b"01"):
         raise RowError("flag that is neither 0 nor 1", repr(line[:60]))
     if len(flags) != n_labels:
@@ -284,7 +284,7 @@ def read_names(path: Path) -> list[str]:
 
 
 _MARK = "\ufeff"
-"""What is passed over at the beginning of a file."""
+"""Byte order mark, which readers skip."""
 
 
 def read_ids(path: Path, *, rejects: Rejects) -> list[str]:
@@ -333,7 +333,7 @@ def refuse_unlistable_id(name: str) -> None:
 
 
 def select_listed_ids(source: Source, path: Path, *, rejects: Rejects) -> Source:
-    """Return the items of a collection that a list names; ids that it lacks are rejected.
+    """Return the items of a source that a list names; ids that it lacks are rejected.
 
     Raises
     ------

@@ -104,8 +104,8 @@ def find_metadata_files(folder: Path, files: Iterable[str]) -> dict[str, Path]:
     """Return the metadata file of a folder, or those of sub-folders with files, by path ("" or "sub/")."""
     if (path := find_metadata(folder)) is not None:
         return {"": path}
-    places = {name[: match.start()] for name in files for match in re.finditer("/", name)}
-    return {f"{place}/": path for place in sorted(places) if (path := find_metadata(folder / place)) is not None}
+    parents = {name[: match.start()] for name in files for match in re.finditer("/", name)}
+    return {f"{parent}/": path for parent in sorted(parents) if (path := find_metadata(folder / parent)) is not None}
 
 
 def read_metadata_files(
@@ -118,12 +118,12 @@ def read_metadata_files(
 ) -> list[MetadataEntry]:
     """Return usable rows of metadata files by sub-folder; file names become paths of `files` if they can."""
     entries: list[MetadataEntry] = []
-    for place, path in tables.items():
+    for parent, path in tables.items():
         rows = read_metadata(path, image_column=image_column, label_column=label_column, rejects=rejects)
-        matches = FileMatcher(name.removeprefix(place) for name in files if name.startswith(place)).match(
+        matches = FileMatcher(name.removeprefix(parent) for name in files if name.startswith(parent)).match(
             row.file_name for row in rows
         )
-        entries += [row._replace(file_name=place + matches.get(row.file_name, row.file_name)) for row in rows]
+        entries += [row._replace(file_name=parent + matches.get(row.file_name, row.file_name)) for row in rows]
     return entries
 
 
@@ -132,13 +132,13 @@ def choose_label_source(folder: Path, files: Collection[str], modality: Modality
     if find_metadata_files(folder, files):
         return "metadata", ""
     if not FolderLabels(files, folder.name).can_distinguish or is_split(files):
-        return modality.inside, ""
-    if modality.inside != "xmp" or not (share := _measure_keyword_share(folder, list(files))):
+        return modality.label_source, ""
+    if modality.label_source != "xmp" or not (share := _measure_keyword_share(folder, list(files))):
         return "folders", ""
     statement = f"of {folder} {share:.0%} of the pictures that were asked have keywords"
     if share >= MIN_KEYWORD_SHARE:
         note = f"{statement}: these are the tags, not the names of sub-folders (--tags folders takes those)"
-        return modality.inside, note
+        return modality.label_source, note
     return "folders", f"{statement}, but the names of sub-folders are the tags (--tags xmp takes the keywords)"
 
 
@@ -291,7 +291,7 @@ def read_folder(
         )
         if split is not None and not any(entry.split == split for entry in entries):
             raise InputError(f"no row of {metadata} has the split {split!r}; check the name, or leave it out")
-        unread = {where for where, reason, _ in rejects.listed[n_listed:] if reason == modality.unsupported}
+        unread = {where for where, reason, _ in rejects.listed[n_listed:] if reason == modality.unsupported_reason}
         items, labels_from = label_by_metadata(files, unread, entries, split, modality, rejects), "metadata"
     else:
         source = labels_from
@@ -309,10 +309,10 @@ def read_folder(
 
 
 def _make_no_files_error(folder: Path, metadata: Path | None, modality: Modality, rejects: Rejects) -> InputError:
-    if n_unread := rejects.counts[modality.unsupported]:
+    if n_unread := rejects.counts[modality.unsupported_reason]:
         return InputError(
             f"{folder} holds no {modality.name} that can be read, but {n_unread:,} in formats that are "
-            f"not supported ({modality.such_as}); {modality.convert.replace(' it ', ' them ')}"
+            f"not supported ({modality.unread_examples}); {modality.advice.replace(' it ', ' them ')}"
         )
     metadata_hint = f"; {metadata.name} alone is not enough" if metadata else ""
     candidates = (DOCUMENTS,) if modality is DOCUMENTS else (*MEDIA, DOCUMENTS)
@@ -329,7 +329,7 @@ def read_file(path: Path, *, labels_from: str = "auto", rejects: Rejects) -> Ite
     modality = detect_modality(path.name) or DOCUMENTS
     with explain_reading_errors(path):
         path.stat()
-    labels = make_labeller(path, (), labels_from if labels_from == "none" else modality.inside, modality)
+    labels = make_labeller(path, (), labels_from if labels_from == "none" else modality.label_source, modality)
     items = _build_items([(path.name, path)], labels, labels_from, modality, rejects)
     _require_labelled(path, items, labels_from, modality, rejects)
     return ItemList(path, items, modality.name)
@@ -343,9 +343,9 @@ def label_by_metadata(
     modality: Modality,
     rejects: Rejects,
 ) -> list[Item]:
-    """Return the labelled items of metadata rows; `files` are the folder's, `unread` the places of others."""
+    """Return the labelled items of metadata rows; `unread` are the paths of unsupported files."""
     listed_names: set[str] = set()
-    rows: dict[str, MetadataEntry] = {}  # what is said of each item, whether it is there or not
+    rows: dict[str, MetadataEntry] = {}  # of each item, with a file or without
     labels: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for entry in entries:
         with rejects.catch(entry.where):
@@ -356,7 +356,7 @@ def label_by_metadata(
             labels[name].update(dict.fromkeys(row_labels))
     for name in files:
         if name not in listed_names:
-            rejects.add(name, modality.unlabelled, "no row in the metadata")
+            rejects.add(name, modality.unlabelled_reason, "no row in the metadata")
     items = []
     for name, row in rows.items():
         if split is not None and row.split != split:
@@ -365,7 +365,9 @@ def label_by_metadata(
             items.append(Item(name, files[name], tuple(labels[name]), row.group, row.time))
         elif name not in unread:
             rejects.add(
-                row.where, modality.unlabelled if name in files else f"labels without a {modality.singular}", name
+                row.where,
+                modality.unlabelled_reason if name in files else f"labels without a {modality.singular}",
+                name,
             )
     return items
 
@@ -402,10 +404,10 @@ def make_labeller(folder: Path, files: Iterable[str], labels_from: str, modality
     if labels_from == "folders":
         names, labels = read_synset_names(folder, files), FolderLabels(files, folder.name, keep_any=True)
         return lambda name, path: tuple(names.get(part, part) for part in labels.get_labels(name))
-    if labels_from == modality.inside:
-        return lambda name, path: modality.labels_in(path)
-    if labels_from in {candidate.inside for candidate in MEDIA}:
-        raise InputError(f"{modality.name} have no {labels_from}; say labels_from={modality.inside!r}")
+    if labels_from == modality.label_source:
+        return lambda name, path: modality.read_labels(path)
+    if labels_from in {candidate.label_source for candidate in MEDIA}:
+        raise InputError(f"{modality.name} have no {labels_from}; say labels_from={modality.label_source!r}")
     return lambda name, path: ()
 
 
@@ -418,7 +420,7 @@ def _build_items(
         try:
             labels = normalise_labels(labels_of(name, path))
             if not labels and not keep_all:
-                raise RowError(modality.unlabelled)
+                raise RowError(modality.unlabelled_reason)
             items.append(Item(name, path, labels))
         except RowError as error:
             row_error = refine_by_decoding(error, path)
@@ -438,8 +440,8 @@ def _refuse_splits(folder: Path, files: Iterable[str]) -> None:
 
 def _find_other_tool(folder: Path) -> str:
     """Return advice on a file of another tool below a folder; "" where there is none."""
-    places = walk_folder(folder, lambda _: None) if folder.is_dir() else ()
-    files = (Path(place, name) for place, _, names in places for name in sorted(names) if name.endswith(_ENDINGS))
+    folders = walk_folder(folder, lambda _: None) if folder.is_dir() else ()
+    files = (Path(parent, name) for parent, _, names in folders for name in sorted(names) if name.endswith(_ENDINGS))
     for file in islice(files, _MOST_FILES):
         with suppress(InputError):
             head = read_head(file, 4096)
@@ -451,18 +453,19 @@ def _find_other_tool(folder: Path) -> str:
 def _require_labelled(folder: Path, items: list[Item], labels_from: str, modality: Modality, rejects: Rejects) -> None:
     if items:
         return
-    n_without_labels = rejects.counts[modality.unlabelled] + rejects.counts[modality.unsupported]
+    n_without_labels = rejects.counts[modality.unlabelled_reason] + rejects.counts[modality.unsupported_reason]
     if labels_from == "auto" and n_without_labels == len(rejects):
         tables = sorted(path for path in folder.iterdir() if path.suffix.lower() in _TABLES) if folder.is_dir() else []
         table_hint = f", or give {tables[0]}, which may hold labels" if tables else ""
         table_hint = _find_other_tool(folder) or table_hint
         raise MissingLabelsError(
             f"the {modality.name} of {folder} have no labels: there are no sub-folders to tell them "
-            f"apart, no {' or '.join(NAMES)}, and no {modality.written}; label them in one of these ways{table_hint}"
+            f"apart, no {' or '.join(NAMES)}, and no {modality.label_description}; "
+            f"label them in one of these ways{table_hint}"
         )
     try:
         require_rows(0, folder, rejects, f"labelled {modality.name}")
     except InputError as error:
-        if not rejects.counts[modality.unlabelled]:
+        if not rejects.counts[modality.unlabelled_reason]:
             raise
         raise MissingLabelsError(*error.args) from None

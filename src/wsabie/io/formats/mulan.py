@@ -245,13 +245,13 @@ class MulanStream(RowStream):
                     raise RowError("duplicate id", name)
                 ids.update([name] if self._unique else [])
                 if len(batch) + (len(batch.values) if self._sparse else 0) > max_size:
-                    yield self._part(batch, number - 1)  # rows between that cannot be used are listed already
+                    yield self._build_part(batch, number - 1)  # rows between that cannot be used are listed already
                     batch = RowBatch()
                 batch.add(number, labels, {"id": name} if has_ids else {}, features, features.values())
         if len(batch):
-            yield self._part(batch, batch.lines[-1])
+            yield self._build_part(batch, batch.lines[-1])
 
-    def _part(self, batch: RowBatch, position: int) -> StreamPart:
+    def _build_part(self, batch: RowBatch, position: int) -> StreamPart:
         X = batch.build_features(len(self._plan.feature_names))
         return StreamPart(batch.to_columns(X if self._sparse else X.toarray()), position)
 
@@ -321,13 +321,13 @@ def _make_plan(arff: ArffHeader, labels: list[str]) -> _Plan:
             if attribute.values and attribute.values[0] == "1":
                 plan.inverted = attribute.name
         else:
-            plan.columns.append(_feature_column(attribute, plan, arff.path))
+            plan.columns.append(_make_feature_column(attribute, plan, arff.path))
     if not plan.feature_names:
         raise InputError(f"{arff.path} has labels but no other attributes, so nothing to learn from")
     return plan
 
 
-def _feature_column(attribute: ArffAttribute, plan: _Plan, path: Path) -> _Column:
+def _make_feature_column(attribute: ArffAttribute, plan: _Plan, path: Path) -> _Column:
     first_feature = len(plan.feature_names)
     if attribute.kind == "numeric" or attribute.values == ("0", "1"):
         plan.feature_names.append(attribute.name)

@@ -155,7 +155,7 @@ def has_header(lines: Sequence[bytes]) -> bool:
     is_known = first in _ID_HEADS and second in _LABEL_HEADS
     if is_known or (_ID_NAME.fullmatch(first) and (_ID_NAME.fullmatch(second) or second in _LABEL_HEADS)):
         return True
-    columns = [[row[place] for row in rows[1:] if len(row) > place] for place in (0, 1)]
+    columns = [[row[column] for row in rows[1:] if len(row) > column] for column in (0, 1)]
     if len(rows) < 3 or not all(map(_NAME.fullmatch, rows[0][:2])) or any(map(contains, columns, rows[0])):
         return False
     return any(all(map(_DIGIT.search, column)) and not _DIGIT.search(rows[0][i]) for i, column in enumerate(columns))

@@ -124,7 +124,7 @@ class ParquetImageSource:
         rows = self.iterate_rows([self.image, *self.columns], _BATCH, Rejects(most=0), self.selection)
         for number, _, item, file_name, _ in rows:
             if self.selection[number]:
-                yield item._replace(content=self._find_content(file_name, item.content))
+                yield item._replace(content=self._locate_content(file_name, item.content))
 
     def iterate_rows(
         self, columns: Sequence[str | None], size: int, rejects: Rejects, selection: Bool | None = None
@@ -138,8 +138,8 @@ class ParquetImageSource:
             start, end = end, end + batch.data.num_rows
             if selection is not None and not selection[start:end].any():
                 continue
-            others = (batch.get_column(name) for name in (self.image, *self.columns[-5:]))
-            cells = zip(batch.get_label_cells(self.label), *others, strict=True)
+            fact_columns = (batch.get_column(name) for name in (self.image, *self.columns[-5:]))
+            cells = zip(batch.get_label_cells(self.label), *fact_columns, strict=True)
             for number, (label, content, file_name, ident, *words) in enumerate(cells, start):
                 where = batch.format_position(number - start)
                 with rejects.catch(where):
@@ -149,7 +149,7 @@ class ParquetImageSource:
                     group, time, side = map(to_text_cell, words)
                     yield number, where, Item(name, content, labels, group, time), file_name or "", side
 
-    def _find_content(self, path: str, cell: object) -> Path | bytes:
+    def _locate_content(self, path: str, cell: object) -> Path | bytes:
         """Return bytes, or the file that the cell names; empty bytes (no picture) without either."""
         if isinstance(cell, dict):
             path, cell = cell.get("path") or "", cell.get("bytes")

@@ -189,7 +189,7 @@ def write_parquet_rows(rows: FeatureTable, path: str | Path, *, through: DenseTr
     path : str or Path
         Usually ends with .parquet.
     through : DenseTransform or None
-        What becomes of X on the way, a block at a time, so that all dense rows are never in memory together.
+        Conversion of X, a block at a time, so that the dense rows are never in memory together.
 
     Raises
     ------
@@ -333,7 +333,9 @@ def read_stream_info(table: ParquetTable) -> StreamInfo:
     return StreamInfo(**{name: noted[name] for name in names}, order="given" if "label_names" in noted else "text")
 
 
-def open_unlabelled_table(data: ArrowObject, place: Path, rejects: Rejects, n_features: int) -> FeatureTable | None:
+def open_unlabelled_table(
+    data: ArrowObject, table_name: Path, rejects: Rejects, n_features: int
+) -> FeatureTable | None:
     """Return the rows of an Arrow table without their labels; None for other data than rows.
 
     Ids are the numbers of rows, from 0.
@@ -341,7 +343,7 @@ def open_unlabelled_table(data: ArrowObject, place: Path, rejects: Rejects, n_fe
     Parameters
     ----------
     data : pyarrow.Table
-    place : Path
+    table_name : Path
         Names the table in sentences.
     rejects : Rejects
         Where rows that cannot be used are listed, by their ids: those without features, or with one out of range, too.
@@ -353,14 +355,16 @@ def open_unlabelled_table(data: ArrowObject, place: Path, rejects: Rejects, n_fe
     InputError
         A column that is no list of numbers, or damaged notes.
     """
-    table = ParquetTable(place, [], data.schema, [], {"n_features": n_features} | read_schema_note(data.schema, place))
+    table = ParquetTable(
+        table_name, [], data.schema, [], {"n_features": n_features} | read_schema_note(data.schema, table_name)
+    )
     if not (table.has_columns(*SPARSE) or table.has_columns(DENSE)):
         return None
     info, parts, first = read_stream_info(table), [], 0
     features = make_feature_reader(table, info.counts, reject_out_of_range=True)
     for part in data.to_batches():
         mask = np.ones(part.num_rows, bool)
-        faults = features.check(ParquetBatch(place, first + 1, part))
+        faults = features.check(ParquetBatch(table_name, first + 1, part))
         for name in features.columns:
             faults |= dict.fromkeys(np.flatnonzero(part.column(name).is_null()).tolist(), RowError("empty"))
         for row, error in faults.items():

@@ -33,7 +33,7 @@ class RegionAnnotation(NamedTuple):
     Attributes
     ----------
     number : str
-        By which it is known in its picture.
+        Number in its picture.
     label : str
     region : Region or None
         None where only labels of pictures are read.
@@ -82,7 +82,7 @@ def make_region_items(
     if kind != "pictures":
         return items
     if not labels:
-        rejects.add(name, PICTURES.unlabelled, "no region that can be used")
+        rejects.add(name, PICTURES.unlabelled_reason, "no region that can be used")
         return []
     return [Item(name, file, tuple(labels))]
 
@@ -99,7 +99,7 @@ def clip_region(region: Region, frame: tuple[float, float] | None) -> Region:
     if box.area == 0:
         raise RowError("empty region")
     if frame is not None:
-        box = box.within(Box(0, 0, *frame))
+        box = box.intersect(Box(0, 0, *frame))
         if box.area == 0:
             raise RowError(OUTSIDE, f"the picture has {frame[0]:g} x {frame[1]:g} pixels")
     if min(box.width, box.height) < SMALLEST:
@@ -123,7 +123,7 @@ def find_region_pairs(
 ) -> Iterator[RegionPair]:
     """Yield for each region the region of its picture that contains it, if there is one.
 
-    That is the object that the collection names (`<part>` of Pascal VOC). Otherwise it is, of the larger
+    That is the object that the annotations name (`<part>` of Pascal VOC). Otherwise it is, of the larger
     regions with other labels in whose box at least `share` of the region's box lies, the one in which most of
     it lies, the smallest of several. A whole picture (see `add_full_images`) is the largest of its regions.
 
@@ -201,9 +201,9 @@ def _are_related(container: Item, part: Item, related: Collection[tuple[str, str
 
 
 def add_full_images(source: ItemSource, label: str) -> ItemList:
-    """Return the regions of a collection, each picture's preceded by the full picture, labelled `label`.
+    """Return the regions of a source, each picture's preceded by the full picture, labelled `label`.
 
-    A collection of car parts becomes one of cars and their parts: every part lies in its picture at least.
+    A source of car parts becomes one of cars and their parts: every part lies in its picture at least.
 
     Raises
     ------
@@ -245,7 +245,7 @@ def find_pair_rows(pairs: Iterable[RegionPair], ids: Sequence[str]) -> Int64:
 
 @dataclass(frozen=True)
 class FixedRegionSource(DerivedItemSource):
-    """Source of the same regions of every picture; ids are the picture's with # and the text of a region.
+    """Source of the same regions of every picture, with ids such as `photo.jpg#10,20,30,40`.
 
     Examples
     --------

@@ -60,7 +60,7 @@ def _make_range_error(where: str, kind: str, number: str, promised: int) -> Inpu
     )
 
 
-def _doubled(batch: LineBatch) -> LineBatch:
+def _double_batch(batch: LineBatch) -> LineBatch:
     """Return a larger batch, for a line that does not fit."""
     rows, labels, features = len(batch.row_lines), len(batch.labels), len(batch.indices)
     return allocate_batch(rows, 2 * labels, 2 * features, doubts=2 * len(batch.doubts))
@@ -98,7 +98,7 @@ def _resolve_doubts(block: UInt8, batch: LineBatch) -> None:
         batch.values[entry] = np.float32(value)
 
 
-_SIDECARS = ("labels.txt", "Yf.txt")
+_NAME_FILES = ("labels.txt", "Yf.txt")
 HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,18})[ \t]+(\d{1,18})\s*")
 
 
@@ -132,7 +132,7 @@ def _count_blank_tail(path: Path) -> int:
     return blank
 
 
-def _read_sidecar_names(file: Path) -> list[str]:
+def _read_names(file: Path) -> list[str]:
     """Read names of labels, one a line; a repeated name gets its number."""
     names: dict[str, None] = {}
     for number, line in iterate_numbered_lines(file):
@@ -169,12 +169,12 @@ class SvmlightStream(RowStream):
         self, path: Path, rejects: Rejects, *, labelled: bool = True, counts: bool = False, progress: Progress = SILENT
     ) -> None:
         self.path, self.rejects, self._progress = path, rejects, progress
-        self._header, files = _read_header(path), (path.with_name(name) for name in _SIDECARS)
-        sidecar = next((file for file in files if file.is_file() and file != path), None)
-        header, names = self._header, None if sidecar is None else _read_sidecar_names(sidecar)
+        self._header, files = _read_header(path), (path.with_name(name) for name in _NAME_FILES)
+        names_file = next((file for file in files if file.is_file() and file != path), None)
+        header, names = self._header, None if names_file is None else _read_names(names_file)
         if header and names is not None and len(names) != header.labels:
             raise InputError(
-                f"{sidecar} holds {len(names):,} label names but the header of {path} promises {header.labels:,} "
+                f"{names_file} holds {len(names):,} label names but the header of {path} promises {header.labels:,} "
                 "labels; correct one of them, or move the file of names away"
             )
         if header:
@@ -200,7 +200,7 @@ class SvmlightStream(RowStream):
 
     @property
     def files(self) -> list[Path]:
-        candidates = (self.path.with_name(name) for name in _SIDECARS)
+        candidates = (self.path.with_name(name) for name in _NAME_FILES)
         return [self.path, *(file for file in candidates if file.is_file())]
 
     def iterate_parts(self, skip: int = 0) -> Iterator[StreamPart]:
@@ -216,7 +216,7 @@ class SvmlightStream(RowStream):
                 while position < len(block):
                     end = int(parse_lines(block, position, self._limits, batch))
                     if end == position:
-                        batch = _doubled(batch)
+                        batch = _double_batch(batch)
                         continue
                     self._reject_bad_lines(block, batch, n_lines)
                     _resolve_doubts(block, batch)
@@ -262,9 +262,9 @@ class SvmlightStream(RowStream):
         """Number labels in the order in which they came up, unless names fix their numbers."""
         if self._names is not None:
             return labels
-        values, place = np.unique(labels, return_inverse=True)
+        values, inverse = np.unique(labels, return_inverse=True)
         numbers = np.array([self.index.assign_id(str(label)) for label in values.tolist()], np.int32)
-        return numbers[place]
+        return numbers[inverse]
 
     def _check_line_count(self, n_lines: int) -> None:
         """Refuse a file with other lines than its header promises; rows of a blank tail do not count."""
@@ -284,7 +284,7 @@ def write_svmlight_rows(rows: FeatureTable, path: str | Path) -> None:
     """Write rows as text of the Extreme Classification repository; `SvmlightStream` gives back X and Y.
 
     The file appears whole or not at all. Label names go to `labels.txt` beside it, unless they are the numbers 0, 1, 2
-    ... The form has no place for ids, groups, times, feature names and explicit negatives.
+    ... The form cannot hold ids, groups, times, feature names and explicit negatives.
 
     Parameters
     ----------
@@ -310,10 +310,10 @@ def write_svmlight_rows(rows: FeatureTable, path: str | Path) -> None:
 
 def _write_sidecar_names(label_names: list[str], path: Path) -> None:
     """Write the names that `SvmlightStream` seeks beside `path`; refuse to change a file of other names."""
-    sidecar = next((file for name in _SIDECARS if (file := path.with_name(name)).exists()), None)
-    if sidecar is None:
+    names_file = next((file for name in _NAME_FILES if (file := path.with_name(name)).exists()), None)
+    if names_file is None:
         if label_names != [str(number) for number in range(len(label_names))]:
-            with replace_file(path.with_name(_SIDECARS[0])) as draft:
+            with replace_file(path.with_name(_NAME_FILES[0])) as draft:
                 draft.write_text("".join(f"{name}\n" for name in label_names), encoding="utf-8")
-    elif sidecar == path or _read_sidecar_names(sidecar) != label_names:
-        raise InputError(f"{sidecar} holds other label names than the rows for {path}; choose another folder")
+    elif names_file == path or _read_names(names_file) != label_names:
+        raise InputError(f"{names_file} holds other label names than the rows for {path}; choose another folder")

@@ -1,6 +1,6 @@
 """WordNet's files `data.noun`, `index.noun` and `wn_hyp.pl`, and ImageNet's `words.txt`.
 
-Synsets have ImageNet's names: "n" and the eight digits of their place in `data.noun` of WordNet 3.0, such as
+Synsets have ImageNet's names: "n" and the eight digits of their offset in `data.noun` of WordNet 3.0, such as
 n01440764; the Prolog files write 1 before these digits. Words name the synsets they stand in, and so does the
 whole list of words ("tench, Tinca tinca"), as ImageNet's labels are written. Instances ("Paris" of "city")
 count as kinds.

@@ -45,7 +45,7 @@ def iterate_parsed(
 
 
 class GrowingArray:
-    """One-dimensional array that grows: a small one in place, a large one from file to file."""
+    """One-dimensional array that grows: a small one in memory, a large one from file to file."""
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
         self._array: Array = np.empty(0, dtype)

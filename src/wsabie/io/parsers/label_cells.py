@@ -55,7 +55,7 @@ _NO_FLAG = re.compile(
 class LabelCellReader:
     """Reader of the cells of one label column.
 
-    Numbers become their decimal digits, or the name at that place of `class_names`. `inspect` sees all cells first.
+    Numbers become their decimal digits, or the name with that index in `class_names`. `inspect` sees all cells first.
 
     Attributes
     ----------
@@ -208,9 +208,9 @@ class LabelCellReader:
         """Return a cell whose parts are most often labels of other cells, in a column that is not split."""
         for separator in "" if self.separator else SEPARATORS + "/ ":
             cells = {text: _list_parts(text, separator) for text in self._texts}
-            places = Counter(label for labels in cells.values() for label in set(labels))
+            cell_counts = Counter(label for labels in cells.values() for label in set(labels))
             split_cells = [text for text, labels in cells.items() if len(labels) > 1]
-            recurs = [places[label] > 1 for text in split_cells for label in cells[text]]
+            recurs = [cell_counts[label] > 1 for text in split_cells for label in cells[text]]
             if len(split_cells) > 2 and sum(recurs) > (0.75 if separator == " " else 0.5) * len(recurs):
                 return split_cells[0]
         return None
@@ -229,9 +229,9 @@ class LabelCellReader:
         cells = [(text, _list_parts(text, separator)) for text in dict.fromkeys(self._cells)]
         several = {text for text, labels in cells if len(labels) > 1}
         counts = Counter(text for text in self._cells if text in several)
-        places = Counter(label for _, labels in cells for label in set(labels))
+        cell_counts = Counter(label for _, labels in cells for label in set(labels))
         suspects = [
-            labels for text, labels in cells if counts[text] > 2 and all(places[label] == 1 for label in labels)
+            labels for text, labels in cells if counts[text] > 2 and all(cell_counts[label] == 1 for label in labels)
         ]
         return suspects[0] if 2 * len(suspects) > len(counts) else None
 

@@ -110,7 +110,7 @@ def unquote_cell(cell: str) -> str:
 
 
 class TextRow(NamedTuple):
-    """Row of a table: its place and number, and its cells by column."""
+    """Row of a table: its position for messages, its number, and its cells by column."""
 
     where: str
     number: int
@@ -145,9 +145,9 @@ def iterate_table_rows(path: Path, rejects: Rejects, is_json: bool | None = None
 def iterate_json_rows(path: Path, lines: Iterable[tuple[int, bytes]], rejects: Rejects) -> Iterator[TextRow]:
     """Yield rows of numbered lines of JSON, or of a file's array; a task of Label Studio is a row."""
     if not is_array(read_head(path)):
-        depth, place = read_limits().depth, str(path)
+        depth, path_text = read_limits().depth, str(path)
         for number, line in lines:
-            with rejects.catch(where := f"{place}:{number}"):
+            with rejects.catch(where := f"{path_text}:{number}"):
                 yield TextRow(where, number, _normalise_keys(parse_json_cells(line, depth)))
         return
     for number, element in enumerate(iterate_array(path), start=1):
@@ -201,8 +201,8 @@ def iterate_named_records(
     InputError
         A column is named twice, one of `needed` is missing, or there are too many.
     """
-    (number, header), place = next(records, (1, [])), str(path)
-    where = f"{place}:{number}"
+    (number, header), path_text = next(records, (1, [])), str(path)
+    where = f"{path_text}:{number}"
     check_column_count(where, len(header))
     header = normalise_columns(header)
     if len({*filter(None, header)}) < len([*filter(None, header)]):
@@ -212,7 +212,7 @@ def iterate_named_records(
             f"{where} has no column {missing[0]!r} (it has {format_column_names(header)}); fetch the table again"
         )
     for number, cells in records:
-        with rejects.catch(where := f"{place}:{number}"):
+        with rejects.catch(where := f"{path_text}:{number}"):
             if len(cells) != len(header):
                 raise RowError("wrong number of cells", f"{len(cells)} of {len(header)}")
             yield TextRow(where, number, dict(zip(header, cells, strict=True)))

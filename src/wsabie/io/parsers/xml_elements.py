@@ -16,7 +16,7 @@ _MOST = 300_000  # of elements; each takes some 300 bytes of memory and 5 micros
 
 @dataclass(slots=True)
 class XmlElement:
-    """Element: qualified name ("uri name" or "name"), attributes, text, children, and place.
+    """Element: qualified name ("uri name" or "name"), attributes, text, children, and position.
 
     `begin` and `end` are the first byte of its start tag and the first behind its end tag, in UTF-8 content.
     """

@@ -1,4 +1,4 @@
-"""Containers of JPEG, PNG and WebP files: their pieces, and the places of XMP and IPTC in them.
+"""Containers of JPEG, PNG and WebP files: their chunks, and the XMP and IPTC in them.
 
 JPEG: segments up to the first scan (ITU-T T.81, annex B); XMP and its extension as in part 3 of the XMP
 specification; IPTC-IIM keywords of older programs, dataset 2:25 in a Photoshop resource. PNG: chunks (iTXt
@@ -10,6 +10,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
+from enum import Enum, auto
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -21,7 +22,7 @@ from wsabie.storage.rejects import RowError
 XMP_HEAD = b"http://ns.adobe.com/xap/1.0/\0"
 PNG_HEAD = b"XML:com.adobe.xmp\0"
 UNREADABLE = "unreadable picture"
-"""The reason of a picture that cannot be taken apart; `image_errors` says why not."""
+"""Reason for a picture whose chunks cannot be read; `image_errors` finds the cause."""
 MAGIC = {"JPEG": b"\xff\xd8", "PNG": b"\x89PNG\r\n\x1a\n", "WebP": b"RIFF"}
 _EXTENSION_HEAD = b"http://ns.adobe.com/xmp/extension/\0"
 _RESOURCES_HEAD = b"Photoshop 3.0\0"
@@ -31,17 +32,25 @@ _APP1, _APP13, _SCAN = b"\xe1", b"\xed", b"\xda"
 
 
 class ContainerChunk(NamedTuple):
-    """Segment or chunk: kind, first byte, content [data, data + size), and the first byte behind it."""
+    """Chunk of a file, or segment of a JPEG: its name, and offsets; the content is [data, data + size)."""
 
-    kind: bytes
+    name: bytes
     begin: int
     data: int
     size: int
     end: int
 
 
+class ContentType(Enum):
+    """Type of the metadata in a chunk."""
+
+    PACKET = auto()
+    EXTENSION = auto()
+    RESOURCES = auto()
+
+
 class EmbeddedMetadata(NamedTuple):
-    """Metadata of a file as they lie in it.
+    """Metadata of a file, not yet parsed.
 
     Attributes
     ----------
@@ -50,7 +59,7 @@ class EmbeddedMetadata(NamedTuple):
     extensions : list of (str, int, int, bytes)
         Parts of extended XMP: (name, whole length, offset, content).
     resources : list of bytes
-        Photoshop's, which go on from segment to segment.
+        Photoshop's resources, which continue from segment to segment.
     """
 
     packets: list[bytes]
@@ -62,31 +71,31 @@ def detect_container(stream: IO[bytes]) -> str | None:
     """Return "JPEG", "PNG", "WebP", or None for other formats."""
     stream.seek(0)
     head = stream.read(12)
-    kind = next((name for name, magic in MAGIC.items() if head.startswith(magic)), None)
-    return None if kind == "WebP" and head[8:] != b"WEBP" else kind
+    container = next((name for name, magic in MAGIC.items() if head.startswith(magic)), None)
+    return None if container == "WebP" and head[8:] != b"WEBP" else container
 
 
-def iterate_chunks(stream: IO[bytes], kind: str) -> Iterator[ContainerChunk]:
-    """Yield the pieces of a file in order; of JPEG those before the first scan, and the scan's head.
+def iterate_chunks(stream: IO[bytes], container: str) -> Iterator[ContainerChunk]:
+    """Yield the chunks of a file in order; of JPEG those before the first scan, and the scan's head.
 
     Raises
     ------
     RowError
-        A piece reaches behind the end of the file, or there are more than a million.
+        A chunk reaches beyond the end of the file, or there are more than a million.
     """
     size = stream.seek(0, 2)
-    if kind == "WebP":
+    if container == "WebP":
         stream.seek(4)
         size = min(size, 8 + int.from_bytes(stream.read(4), "little"))
-    position = {"JPEG": 2, "PNG": 8, "WebP": 12}[kind]
+    position = {"JPEG": 2, "PNG": 8, "WebP": 12}[container]
     for _ in range(_MOST):
         stream.seek(position)
-        piece = _read_segment(stream, position) if kind == "JPEG" else _read_chunk(stream, position, kind)
-        if piece.data + piece.size > size:
-            raise RowError(UNREADABLE, f"{ascii(piece.kind)[2:-1]} at byte {piece.begin:,} is cut off")
-        yield piece
-        position = piece.end
-        if piece.kind in (_SCAN, b"IEND") or (kind == "WebP" and position >= size):
+        chunk = _read_segment(stream, position) if container == "JPEG" else _read_chunk(stream, position, container)
+        if chunk.data + chunk.size > size:
+            raise RowError(UNREADABLE, f"{ascii(chunk.name)[2:-1]} at byte {chunk.begin:,} is cut off")
+        yield chunk
+        position = chunk.end
+        if chunk.name in (_SCAN, b"IEND") or (container == "WebP" and position >= size):
             return
     raise RowError(UNREADABLE, f"more than {_MOST:,} segments")
 
@@ -109,9 +118,9 @@ def _read_segment(stream: IO[bytes], position: int) -> ContainerChunk:
     return ContainerChunk(head[1:], begin, position + 4, length - 2, position + 2 + length)
 
 
-def _read_chunk(stream: IO[bytes], position: int, kind: str) -> ContainerChunk:
+def _read_chunk(stream: IO[bytes], position: int, container: str) -> ContainerChunk:
     head = stream.read(8)
-    if kind == "PNG":
+    if container == "PNG":
         size = int.from_bytes(head[:4], "big")
         return ContainerChunk(head[4:], position, position + 8, size, position + 12 + size)
     size = int.from_bytes(head[4:], "little")
@@ -131,11 +140,11 @@ def read_embedded_metadata(path: Path) -> EmbeddedMetadata | None:
     metadata = EmbeddedMetadata([], [], [])
     try:
         with open_input(path) as stream:
-            kind = detect_container(stream)
-            if kind is None:
+            container = detect_container(stream)
+            if container is None:
                 return None
-            for piece in iterate_chunks(stream, kind):
-                _add_content(metadata, *read_chunk_content(stream, piece, kind))
+            for chunk in iterate_chunks(stream, container):
+                _add_content(metadata, *read_chunk_content(stream, chunk, container))
     except (OSError, InputError) as error:
         raise RowError(UNREADABLE, format_open_error(error)) from error
     except RowError as bad:
@@ -144,18 +153,18 @@ def read_embedded_metadata(path: Path) -> EmbeddedMetadata | None:
     return metadata
 
 
-def _add_content(metadata: EmbeddedMetadata, content_kind: str, content: bytes) -> None:
-    if content_kind == "packet" and len(metadata.packets) < 2:
+def _add_content(metadata: EmbeddedMetadata, content_type: ContentType | None, content: bytes) -> None:
+    if content_type is ContentType.PACKET and len(metadata.packets) < 2:
         metadata.packets.append(content)
-    elif content_kind == "extension" and len(metadata.extensions) < _MOST_PARTS and len(content) >= 40:
+    elif content_type is ContentType.EXTENSION and len(metadata.extensions) < _MOST_PARTS and len(content) >= 40:
         length, offset = (int.from_bytes(content[start : start + 4], "big") for start in (32, 36))
         metadata.extensions.append((content[:32].decode("latin-1"), length, offset, content[40:]))
-    elif content_kind == "resources" and len(metadata.resources) < _MOST_PARTS:
+    elif content_type is ContentType.RESOURCES and len(metadata.resources) < _MOST_PARTS:
         metadata.resources.append(content)
 
 
-def read_chunk_content(stream: IO[bytes], piece: ContainerChunk, kind: str) -> tuple[str, bytes]:
-    """Return ("packet", "extension", "resources" or "", its bytes) of a piece.
+def read_chunk_content(stream: IO[bytes], chunk: ContainerChunk, container: str) -> tuple[ContentType | None, bytes]:
+    """Return the type and the bytes of a chunk's metadata; (None, b"") for other chunks.
 
     Raises
     ------
@@ -163,20 +172,20 @@ def read_chunk_content(stream: IO[bytes], piece: ContainerChunk, kind: str) -> t
         A packet is larger than 16 MiB, or its chunk is damaged.
     """
     heads = {
-        ("JPEG", _APP1): ((XMP_HEAD, "packet"), (_EXTENSION_HEAD, "extension")),
-        ("JPEG", _APP13): ((_RESOURCES_HEAD, "resources"),),
-        ("PNG", b"iTXt"): ((PNG_HEAD, "packet"),),
-        ("WebP", b"XMP "): ((b"", "packet"),),
+        ("JPEG", _APP1): ((XMP_HEAD, ContentType.PACKET), (_EXTENSION_HEAD, ContentType.EXTENSION)),
+        ("JPEG", _APP13): ((_RESOURCES_HEAD, ContentType.RESOURCES),),
+        ("PNG", b"iTXt"): ((PNG_HEAD, ContentType.PACKET),),
+        ("WebP", b"XMP "): ((b"", ContentType.PACKET),),
     }
-    for head, content_kind in heads.get((kind, piece.kind), ()):
-        stream.seek(piece.data)
+    for head, content_type in heads.get((container, chunk.name), ()):
+        stream.seek(chunk.data)
         if stream.read(len(head)) != head:
             continue
-        if piece.size > LARGEST:
-            raise RowError("oversized XMP packet", f"{piece.size:,} bytes")
-        content = stream.read(piece.size - len(head))
-        return content_kind, _read_international_text(content, stream.read(4)) if kind == "PNG" else content
-    return "", b""
+        if chunk.size > LARGEST:
+            raise RowError("oversized XMP packet", f"{chunk.size:,} bytes")
+        content = stream.read(chunk.size - len(head))
+        return content_type, _read_international_text(content, stream.read(4)) if container == "PNG" else content
+    return None, b""
 
 
 def _read_international_text(content: bytes, crc: bytes) -> bytes:

@@ -23,6 +23,7 @@ from wsabie.io.tags.embedded_metadata import (
     UNREADABLE,
     XMP_HEAD,
     ContainerChunk,
+    ContentType,
     assemble_extended_xmp,
     detect_container,
     iterate_chunks,
@@ -90,7 +91,7 @@ def write_sidecar(picture: Path, tags: Iterable[str | Sequence[str]], *, token: 
     with replace_file(path, token) as draft:
         draft.write_bytes(new)
         if sidecar:
-            _keep(path, draft, keep_time=False)
+            _copy_attributes(path, draft, keep_time=False)
     return path
 
 
@@ -133,13 +134,13 @@ def write_embedded(
                 return False
             with replace_file(picture, token) as draft:
                 _copy_with_edits(stream, draft, edits)
-                _keep(picture, draft, keep_time)
+                _copy_attributes(picture, draft, keep_time)
     except RowError as error:
         raise InputError(f"{picture} is not written: {error.reason} ({error.detail}); {_ELSEWHERE}") from error
     return True
 
 
-def _keep(path: Path, draft: Path, keep_time: bool) -> None:
+def _copy_attributes(path: Path, draft: Path, keep_time: bool) -> None:
     shutil.copystat(path, draft)
     if not keep_time:
         os.utime(draft)
@@ -170,12 +171,12 @@ def _find_edits(picture: Path, stream: IO[bytes], properties: dict[str, list[str
     RowError
         It is damaged, or its metadata cannot be changed alone.
     """
-    kind = detect_container(stream)
-    if kind is None:
+    container = detect_container(stream)
+    if container is None:
         raise InputError(f"{picture} is no JPEG, PNG or WebP, and only these are written into; {_ELSEWHERE}")
-    chunks = list(iterate_chunks(stream, kind))
+    chunks = list(iterate_chunks(stream, container))
     metadata = read_embedded_metadata(picture)
-    old = [piece for piece in chunks if read_chunk_content(stream, piece, kind)[0] == "packet"]
+    old = [chunk for chunk in chunks if read_chunk_content(stream, chunk, container)[0] is ContentType.PACKET]
     if len(old) > 1:
         raise RowError("unclear XMP", "there are two packets")
     packet = metadata.packets[0] if metadata and metadata.packets else b""
@@ -186,7 +187,7 @@ def _find_edits(picture: Path, stream: IO[bytes], properties: dict[str, list[str
     new = replace_tags(packet, properties)
     if new is None:
         return None
-    return {"JPEG": _edit_jpeg, "PNG": _edit_png, "WebP": _edit_webp}[kind](stream, chunks, old, new)
+    return {"JPEG": _edit_jpeg, "PNG": _edit_png, "WebP": _edit_webp}[container](stream, chunks, old, new)
 
 
 def _edit_jpeg(
@@ -201,21 +202,21 @@ def _edit_jpeg(
     segment = b"\xff\xe1" + (len(content) + 2).to_bytes(2, "big") + content
     if not old:
         position = 2
-        for piece in chunks:
-            if piece.kind not in (b"\xe0", b"\xe1"):
+        for chunk in chunks:
+            if chunk.name not in (b"\xe0", b"\xe1"):
                 break
-            position = piece.end
+            position = chunk.end
         return [(position, position, segment)]
-    place = old[0]
-    if len(segment) != place.end - place.begin and any(_is_index(stream, p) for p in chunks if p.begin < place.begin):
-        raise RowError("several pictures in one file", "what tells where they lie comes before the XMP")
-    return [(place.begin, place.end, segment)]
+    begin, end = old[0].begin, old[0].end
+    if len(segment) != end - begin and any(_is_index(stream, chunk) for chunk in chunks if chunk.begin < begin):
+        raise RowError("several pictures in one file", "an index of their positions comes before the XMP")
+    return [(begin, end, segment)]
 
 
-def _is_index(stream: IO[bytes], piece: ContainerChunk) -> bool:
-    """Return whether a segment states the relative places of further pictures (CIPA DC-007)."""
-    stream.seek(piece.data)
-    return piece.kind == b"\xe2" and stream.read(4) == b"MPF\0"
+def _is_index(stream: IO[bytes], chunk: ContainerChunk) -> bool:
+    """Return whether a segment states the relative positions of further pictures (CIPA DC-007)."""
+    stream.seek(chunk.data)
+    return chunk.name == b"\xe2" and stream.read(4) == b"MPF\0"
 
 
 def _edit_png(
@@ -223,11 +224,11 @@ def _edit_png(
 ) -> list[TextEdit]:
     """Return the packet as an iTXt chunk before the pixels, where more programs look than behind them."""
     content = b"iTXt" + PNG_HEAD + b"\0\0\0\0" + packet
-    chunk = (len(content) - 4).to_bytes(4, "big") + content + zlib.crc32(content).to_bytes(4, "big")
-    pixels = next((piece.begin for piece in chunks if piece.kind == b"IDAT"), chunks[-1].begin)
+    new_chunk = (len(content) - 4).to_bytes(4, "big") + content + zlib.crc32(content).to_bytes(4, "big")
+    pixels = next((chunk.begin for chunk in chunks if chunk.name == b"IDAT"), chunks[-1].begin)
     if old and old[0].begin < pixels:
-        return [(old[0].begin, old[0].end, chunk)]
-    return [(pixels, pixels, chunk), *((piece.begin, piece.end, b"") for piece in old)]
+        return [(old[0].begin, old[0].end, new_chunk)]
+    return [(pixels, pixels, new_chunk), *((chunk.begin, chunk.end, b"") for chunk in old)]
 
 
 def _edit_webp(
@@ -240,10 +241,10 @@ def _edit_webp(
     first = chunks[0]
     stream.seek(first.data)
     head = stream.read(min(first.size, 10))
-    if first.kind == b"VP8X" and head:
+    if first.name == b"VP8X" and head:
         edit = (first.data, first.data + 1, bytes([head[0] | _XMP_FLAG]))
     else:
-        edit = (first.begin, first.begin, _build_extended_header(first.kind, head))
+        edit = (first.begin, first.begin, _build_extended_header(first.name, head))
     stream.seek(4)
     size = int.from_bytes(stream.read(4), "little")
     if end > 8 + size:
@@ -252,12 +253,12 @@ def _edit_webp(
     return [(4, 8, (size + growth).to_bytes(4, "little")), edit, (begin, old_end, chunk)]
 
 
-def _build_extended_header(kind: bytes, head: bytes) -> bytes:
+def _build_extended_header(name: bytes, head: bytes) -> bytes:
     """Return the chunk VP8X of a simple file, from the first bytes of its pixels."""
-    if kind == b"VP8L" and head[:1] == b"\x2f":
+    if name == b"VP8L" and head[:1] == b"\x2f":
         bits = int.from_bytes(head[1:5], "little")
         flags, width, height = _ALPHA_FLAG * (bits >> 28 & 1), bits & 0x3FFF, bits >> 14 & 0x3FFF
-    elif kind == b"VP8 " and head[3:6] == b"\x9d\x01\x2a":
+    elif name == b"VP8 " and head[3:6] == b"\x9d\x01\x2a":
         flags, sides = 0, [int.from_bytes(head[offset : offset + 2], "little") & 0x3FFF for offset in (6, 8)]
         width, height = sides[0] - 1, sides[1] - 1
     else:

@@ -55,7 +55,7 @@ _PROGRAMS = {"darktable", "_digikam_internal_tags_", "digikam internal tags"}
 _PROGRAM_PREFIXES = tuple(f"{name}|" for name in _PROGRAMS)
 
 TagHierarchy = dict[tuple[str, ...], tuple[str, ...]]
-"""Paths of names from the broadest (one name: a plain keyword), each with the properties that say it."""
+"""Paths of names from the broadest (one name: a plain keyword), each with the properties that hold it."""
 
 
 class XmpPacket(NamedTuple):
@@ -213,18 +213,18 @@ def merge_tags(properties: Mapping[str, Sequence[str]]) -> TagHierarchy:
     """
     sources: dict[tuple[str, ...], dict[str, None]] = {}
 
-    def say(path: tuple[str, ...], name: str) -> None:
+    def add_tag(path: tuple[str, ...], name: str) -> None:
         if path:
             sources.setdefault(path, {})[PROPERTY_NAMES.get(name, "MicrosoftPhoto:LastKeywordXMP")] = None
 
     for text in properties.get(SUBJECT, ()):
-        say(_make_path([text]), SUBJECT)
+        add_tag(_make_path([text]), SUBJECT)
     for text in properties.get(HIERARCHY, ()):
-        say(_make_path(text.split("|")), HIERARCHY)
+        add_tag(_make_path(text.split("|")), HIERARCHY)
     paths = {"/".join(path): path for path in sources}
     for name in (TAGS_LIST,) if PROPERTY_NAMES.keys() & properties.keys() else _LAST_KEYWORD:
         for text in properties.get(name, ()):
-            say(paths.get(normalise_label_name(text)) or _make_path(text.split("/")), name)
+            add_tag(paths.get(normalise_label_name(text)) or _make_path(text.split("/")), name)
     return _drop_twins({path: tuple(names) for path, names in sources.items()})
 
 
@@ -474,7 +474,7 @@ def _insert_at_end(packet: bytes, element: XmlElement, new: bytes) -> TextEdit:
 
 
 def _find_blank_start(packet: bytes, position: int) -> int:
-    """Return the position where the blanks before a place begin."""
+    """Return the start of the blanks before a position."""
     while packet[position - 1 : position] in (b" ", b"\t", b"\r", b"\n"):
         position -= 1
     return position

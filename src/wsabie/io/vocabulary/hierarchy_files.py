@@ -1,4 +1,4 @@
-"""Is-a lists, from a list of pairs, WordNet's files, or a collection's own folders or categories.
+"""Is-a lists, from a list of pairs, WordNet's files, or the folders or categories of pictures.
 
 A list of pairs is text with two cells a line, child and parent ("toad TAB amphibian"), between tabs, commas
 (with the quotes of CSV) or blanks; a third cell, a count, is passed over. A first line that calls the cells
@@ -57,27 +57,27 @@ from wsabie.vocabulary.hearst_patterns import HearstPatternCounter, split_senten
 CATEGORY, LABELS = "category", "labels"
 
 
-def add_image_hierarchy(label_places: Iterable[tuple[Sequence[str], Sequence[str]]], hierarchy: Hierarchy) -> None:
-    """Add the tree of pictures, each with its labels and the levels of its place.
+def add_image_hierarchy(labels_and_levels: Iterable[tuple[Sequence[str], Sequence[str]]], hierarchy: Hierarchy) -> None:
+    """Add the tree of folders of pictures, each with its labels and the levels of its path.
 
     Examples
     --------
-    >>> tree, place = Hierarchy(), ("animals", "birds")
-    >>> add_image_hierarchy([(["owl", "brown"], place), (["hawk", "brown"], place), (["brown"], ("trees",)),
+    >>> tree, folder = Hierarchy(), ("animals", "birds")
+    >>> add_image_hierarchy([(["owl", "brown"], folder), (["hawk", "brown"], folder), (["brown"], ("trees",)),
     ...              (["brown"], ("trees",))], tree)
     >>> tree.parents("owl"), tree.parents("brown"), tree.parents("birds")
     (['animals/birds'], [], ['animals'])
     """
     counts, chains = defaultdict[str, Counter[str]](Counter), dict[str, list[str]]()
-    for labels, levels in label_places:
+    for labels, levels in labels_and_levels:
         if len(levels) > read_limits().depth:
             excess = f"{format_path('/'.join(levels))[:100]}... has {len(levels):,} levels"
             raise make_limit_error("depth", excess, len(levels))
-        place = "/".join(levels)
-        if place not in chains:
-            chains[place] = ["/".join(levels[: depth + 1]) for depth in range(len(levels))]
+        folder = "/".join(levels)
+        if folder not in chains:
+            chains[folder] = ["/".join(levels[: depth + 1]) for depth in range(len(levels))]
         for label in labels:
-            counts[label][place] += 1
+            counts[label][folder] += 1
     names = {node: node.rpartition("/")[2] for nodes in chains.values() for node in nodes}
     for node, name in names.items():
         hierarchy.add_names(node, [name])
@@ -94,23 +94,23 @@ def add_image_hierarchy(label_places: Iterable[tuple[Sequence[str], Sequence[str
 def _find_deepest(inside: dict[str, int], chains: dict[str, list[str]]) -> str:
     """Return the deepest folder that holds more than half of a label's pictures; empty when none does."""
     totals = Counter[str]()
-    for place, n in inside.items():
-        for node in chains[place]:
+    for folder, n in inside.items():
+        for node in chains[folder]:
             totals[node] += n
     most = [node for node, n in totals.items() if 2 * n > sum(inside.values())]
     return max(most, key=lambda node: node.count("/"), default="")
 
 
 def _add_tree(
-    label_places: Iterable[tuple[Sequence[str], Sequence[str]]], hierarchy: Hierarchy, path: Path, otherwise: str
+    labels_and_levels: Iterable[tuple[Sequence[str], Sequence[str]]], hierarchy: Hierarchy, path: Path, otherwise: str
 ) -> None:
     n_pairs = len(hierarchy)
-    add_image_hierarchy(label_places, hierarchy)
+    add_image_hierarchy(labels_and_levels, hierarchy)
     if len(hierarchy) == n_pairs:
         raise InputError(f"{path} is no is-a list: {otherwise}; give a list of child TAB parent")
 
 
-def _iterate_table_places(path: Path) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+def _iterate_table_levels(path: Path) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
     """Yield labels and category, whose levels slashes separate, of the rows of Parquet."""
     table = open_parquet_table(path)
     if missing := [name for name in (LABELS, CATEGORY) if not table.has_columns(name)]:
@@ -128,8 +128,8 @@ def _iterate_table_places(path: Path) -> Iterator[tuple[Sequence[str], Sequence[
             yield names, _split_levels(category)
 
 
-def _split_levels(place: str) -> list[str]:
-    levels = [level.strip() for level in place.split("/") if level.strip(" .")]
+def _split_levels(path: str) -> list[str]:
+    levels = [level.strip() for level in path.split("/") if level.strip(" .")]
     return levels[1:] if levels and levels[0].casefold() in SPLITS else levels
 
 
@@ -228,8 +228,8 @@ def _read_path(path: Path, parent_first: bool, hierarchy: Hierarchy) -> None:
         return
     start = read_head(path)
     if start.startswith(MAGIC):
-        places, fault = _iterate_table_places(path), "no label has most of its rows in one category"
-        _add_tree(places, hierarchy, path, fault)
+        rows, fault = _iterate_table_levels(path), "no label has most of its rows in one category"
+        _add_tree(rows, hierarchy, path, fault)
     elif (statements := iterate_statements(path, start, UP)) is not None:
         for statement in statements:
             if isinstance(statement, Synset):
@@ -290,8 +290,8 @@ def _read_folder(folder: Path, parent_first: bool, hierarchy: Hierarchy) -> None
     files = _find_wordnet_files(folder)
     if not files:
         items = read_folder(folder, rejects=Rejects())
-        places = ((item.labels, _split_levels(str(PurePosixPath(item.id).parent))) for item in items)  # without splits
-        _add_tree(places, hierarchy, folder, "its pictures do not lie in sub-folders of sub-folders")
+        rows = ((item.labels, _split_levels(str(PurePosixPath(item.id).parent))) for item in items)  # without splits
+        _add_tree(rows, hierarchy, folder, "its pictures do not lie in sub-folders of sub-folders")
     for file in files[:1] if files and files[0].name == WORDNET[0] else files:
         _read_path(file, parent_first, hierarchy)
 

@@ -88,9 +88,9 @@ def read_label_table(path: str | Path) -> dict[str, str]:
         Missing, or a line without a label; the sentence names it.
     """
     path, table = Path(path), dict[str, str]()
-    for place, (number, raw) in enumerate(iterate_content_lines(path, LONGEST)):
+    for position, (number, raw) in enumerate(iterate_content_lines(path, LONGEST)):
         label, concept, *_ = [*(cell.strip() for cell in decode_text(raw, path, number).split("\t")), ""]
-        if not place and (label, concept) == ("label", "id"):
+        if not position and (label, concept) == ("label", "id"):
             continue
         if not label:
             raise InputError(f"{path}:{number} has no label; write a label, a tab and its id")
