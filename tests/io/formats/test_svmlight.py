@@ -157,7 +157,7 @@ def test_more_broken_rows_than_a_batch_are_counted(write):
 def test_line_longer_than_the_batch_is_read(write, monkeypatch):
     new = svmlight.allocate_batch
     monkeypatch.setattr(svmlight, "allocate_batch", lambda **sizes: new(rows=2, labels=1, features=1))
-    monkeypatch.setattr(svmlight, "_doubled", lambda b: new(2, 2 * len(b.labels), 2 * len(b.indices)))
+    monkeypatch.setattr(svmlight, "_double_batch", lambda b: new(2, 2 * len(b.labels), 2 * len(b.indices)))
     rows = read_svmlight(write("1,2,3 1:1 2:2 3:3 4:4\n2 5:5\n"), rejects=Rejects())
     assert rows.X.toarray().tolist() == [[0, 1, 2, 3, 4, 0], [0, 0, 0, 0, 0, 5]]
     assert rows.Y.toarray().tolist() == [[1, 1, 1], [0, 1, 0]]
