@@ -187,6 +187,16 @@ def test_cells_with_several_labels_are_reported(name, cells, tmp_path, caplog):
     assert f"parts of cells such as {cells[0]!r} are labels of other cells" in caplog.text
 
 
+def test_lists_of_a_single_joined_text_are_reported(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING, logger="wsabie"):
+        LabelCellReader("tags").inspect([["sea, dog"], ["sky; sea"], ["sea"]]).check(tmp_path)
+        assert not caplog.records
+        reader = LabelCellReader("tags").inspect([["sea, dog"], [], ["sky; sea"]]).check(tmp_path)
+    assert "each list of 'tags'" in caplog.text
+    assert "holds a single text such as 'sea, dog', which stays one label" in caplog.text
+    assert reader.read_labels(["sea, dog"], "") == ("sea, dog",)
+
+
 @pytest.mark.parametrize("cell", ['{"elk": 1, "bog": 0}', "[{'id': 3, 'name': 'elk'}]"])
 def test_objects_are_refused(cell, tmp_path):
     with pytest.raises(InputError, match=r"holds objects such as .*, and no labels; write their names"):

@@ -22,6 +22,7 @@ from wsabie.io.tags.embedded_metadata import (
     read_iptc_keywords,
 )
 from wsabie.io.tags.image_tags import IPTC, read_image_tags, read_keywords
+from wsabie.io.tags.tag_writer import write_sidecar
 from wsabie.io.tags.xmp import NEW
 from wsabie.storage.rejects import RowError
 
@@ -48,6 +49,32 @@ def test_sidecar_and_longer_name_win(tmp_path, picture):
     (tmp_path / "a.jpg.xmp").write_bytes(packet("long"))
     assert read_keywords(photo) == read_image_tags(photo).names == ("long",)
     assert read_image_tags(photo).source == tmp_path / "a.jpg.xmp"
+
+
+@pytest.mark.parametrize(
+    ("name", "sidecar"),
+    [
+        ("IMG_1.JPG", "img_1.xmp"),
+        ("img_1.jpg", "IMG_1.JPG.XMP"),
+        ("IMG_1.JPG", "IMG_1.jpg.xmp"),
+        ("IMG_1.JPG", "Img_1.xmp"),
+        ("caf\u00e9.jpg", "cafe\u0301.xmp"),
+        ("CAFE\u0301.JPG", "caf\u00e9.jpg.xmp"),
+    ],
+)
+def test_sidecars_may_differ_in_letter_case_and_accents(tmp_path, picture, name, sidecar):
+    photo = picture(tmp_path / name)
+    (tmp_path / sidecar).write_bytes(packet("sea"))
+    assert (read_keywords(photo), read_image_tags(photo).source) == (("sea",), tmp_path / sidecar)
+    assert write_sidecar(photo, ["sky"]) == tmp_path / sidecar
+
+
+def test_sidecars_of_other_pictures_are_not_taken(tmp_path, picture):
+    photos = [picture(tmp_path / name) for name in ("IMG_1.JPG", "img_1.JPG")]
+    if photos[0].samefile(photos[1]):
+        pytest.skip("the file system ignores letter case")
+    (tmp_path / "img_1.xmp").write_bytes(packet("sea"))
+    assert [read_keywords(photo) for photo in photos] == [(), ("sea",)]
 
 
 def test_removed_tags_stay_removed_and_empty_sidecars_remove_none(tmp_path, picture):

@@ -21,11 +21,11 @@ from wsabie.core.errors import InputError
 from wsabie.core.input_files import is_regular_file, open_input
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress
-from wsabie.io.file_matching import find_files, format_other_files, normalise_relative_path
+from wsabie.io.file_matching import find_files, fold_path, format_other_files, normalise_relative_path
 from wsabie.io.formats import media_folder
 from wsabie.io.modalities import PICTURES, Modality
 from wsabie.io.parsers.text_files import explain_reading_errors, format_path
-from wsabie.io.tags.image_tags import list_sidecar_paths
+from wsabie.io.tags.image_tags import find_sidecar
 from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.folder_labels import FolderLabels
 from wsabie.vocabulary.label_names import normalise_label_name
@@ -324,11 +324,11 @@ def _stamp_sidecars(folder: Path, files: Iterable[str]) -> dict[str, str]:
     with_sidecars = {name for name in subfolders if any((folder / name).glob("*.[xX][mM][pP]"))}
     for name in files:
         if name.rpartition("/")[0] in with_sidecars:
-            for position, path in enumerate(list_sidecar_paths(folder / name)):
-                with suppress(OSError):
-                    stat = os.lstat(path)
-                    stamps[name] = f"{position // 2}:{stat.st_size}:{stat.st_mtime_ns}"
-                    break
+            path = find_sidecar(folder / name)
+            with suppress(OSError):
+                if path is not None:
+                    stat, has_full_name = os.lstat(path), fold_path(path.stem) == fold_path(name.rpartition("/")[2])
+                    stamps[name] = f"{int(not has_full_name)}:{stat.st_size}:{stat.st_mtime_ns}"
     return stamps
 
 

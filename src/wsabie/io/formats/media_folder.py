@@ -304,6 +304,8 @@ def read_folder(
         if modality is DOCUMENTS and labels_from != source == "none":
             labels = _read_subjects
         items = _build_items(files.items(), labels, source, modality, rejects)
+        if source == "xmp":
+            LabelCellReader("keywords").inspect(list(item.labels) for item in items).check(folder)
     _require_labelled(folder, items, labels_from, modality, rejects)
     return ItemList(folder, items, modality.name)
 

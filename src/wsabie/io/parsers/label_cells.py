@@ -44,6 +44,7 @@ _ITEM = re.compile(r"""'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)"|(None|nan)|([-+
 _LIST = re.compile(rf"[\[({{]\s*(?:(?:{_ITEM.pattern})(?:\s*,\s*|\s+|(?=[\])}}'\"])))*+[\])}}]")
 _ENTITY = re.compile(r"&#?\w{1,8};")
 _OBJECT = re.compile(r"""\[?\{\s*['"][^'"]+['"]\s*:""")
+_JOINED = re.compile(r"\w\s*[,;|]\s*\w")
 _NO_FLAG = re.compile(
     r"(.*_)?id|[xy]_?(min|max)?|width|height|is_?crowd|area|score|difficult|truncated|occluded"
     r"|region_count|index|unnamed: \d+|",
@@ -79,6 +80,7 @@ class LabelCellReader:
         self._n_texts, self._n_wrapped, self._n_with = 0, 0, Counter[str]()
         self._lengths: set[int] = set()
         self._has_other_lists, self._has_repeated_flags, self._first_flags = False, False, set[object]()
+        self._n_lists, self._joined_texts = 0, list[str]()
 
     def inspect(self, cells: Iterable[object]) -> "LabelCellReader":
         """Inspect the cells of the column; return the reader."""
@@ -104,6 +106,9 @@ class LabelCellReader:
                 self._texts.append(cell)
 
     def _add_list(self, values: Sequence[object]) -> None:
+        self._n_lists += len(values) > 0
+        if len(values) == 1 and isinstance(text := values[0], str) and _JOINED.search(text):
+            self._joined_texts.append(text)
         if len(self._lengths) < 2 and not self._has_other_lists:
             self._lengths.add(len(values))
             self._has_other_lists = not all(isinstance(value, int | float) and value in (0, 1) for value in values)
@@ -188,6 +193,14 @@ class LabelCellReader:
                 path,
                 self.separator,
                 fragments[:3],
+            )
+        elif 1 < self._n_lists == len(self._joined_texts):
+            log.warning(
+                "each list of %r in %s holds a single text such as %r, which stays one label; if it joins several, "
+                "write these as separate entries",
+                self.name,
+                path,
+                self._joined_texts[0][:60],
             )
         elif several := self._find_several():
             log.warning(

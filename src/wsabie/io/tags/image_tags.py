@@ -20,8 +20,10 @@ from the XMP in the picture, in this order.
 import os
 import re
 import stat
+import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -175,21 +177,26 @@ def read_embedded_tag_paths(picture: Path) -> tuple[tuple[str, ...], ...]:
     return drop_program_tags(tags or ())
 
 
-def list_sidecar_paths(picture: Path) -> tuple[Path, ...]:
-    """Return the possible sidecar paths of a picture, winners first: two with the whole name, two without.
-
-    Examples
-    --------
-    >>> [path.name for path in list_sidecar_paths(Path("a/photo.jpg"))]
-    ['photo.jpg.xmp', 'photo.jpg.XMP', 'photo.xmp', 'photo.XMP']
-    """
-    endings = (".xmp", ".XMP")
-    return (*map(picture.with_name, map(picture.name.__add__, endings)), *map(picture.with_suffix, endings))
-
-
 def find_sidecar(picture: Path) -> Path | None:
-    """Return the sidecar that counts, None if there is none."""
-    return next((path for path in list_sidecar_paths(picture) if os.path.lexists(path)), None)
+    """Return the sidecar that counts, None if there is none.
+
+    Its name may differ in letter case and in the form of accents, unless a picture of that spelling exists.
+    """
+    suffix = picture.suffix
+    stems, suffixes = _list_spellings(picture.stem), _list_spellings(suffix) if suffix else [""]
+    full_names = [(stem + ending, stem + ending) for stem, ending in product(stems, suffixes)]
+    for sidecar_stem, owner in [*full_names, *((stem, stem + suffix) for stem in stems)]:
+        for path in (picture.with_name(sidecar_stem + ending) for ending in (".xmp", ".XMP")):
+            if os.path.lexists(path) and (owner == picture.name or not os.path.lexists(picture.with_name(owner))):
+                return path
+    return None
+
+
+def _list_spellings(name: str) -> list[str]:
+    """Return a name as it is, then in other letter cases and forms of accents."""
+    cases = (name, name.lower(), name.upper(), name.capitalize())
+    forms = () if name.isascii() else (unicodedata.normalize(form, case) for form in ("NFC", "NFD") for case in cases)
+    return list(dict.fromkeys((*cases, *forms)))
 
 
 def read_sidecar(path: Path) -> bytes:

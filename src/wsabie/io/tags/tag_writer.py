@@ -30,7 +30,7 @@ from wsabie.io.tags.embedded_metadata import (
     read_chunk_content,
     read_embedded_metadata,
 )
-from wsabie.io.tags.image_tags import find_sidecar, list_sidecar_paths, read_image_tags, read_sidecar
+from wsabie.io.tags.image_tags import find_sidecar, read_image_tags, read_sidecar
 from wsabie.io.tags.xmp import NEW, SUBJECT, TextEdit, make_tag_properties, read_xmp_packet, replace_tags
 from wsabie.storage.atomic_files import replace_file
 from wsabie.storage.rejects import RowError
@@ -78,7 +78,7 @@ def write_sidecar(picture: Path, tags: Iterable[str | Sequence[str]], *, token: 
     """
     properties = make_tag_properties(tags)
     sidecar = find_sidecar(picture)
-    path = sidecar or list_sidecar_paths(picture)[0]
+    path = sidecar or picture.with_name(f"{picture.name}.xmp")
     try:
         old = read_sidecar(path) if sidecar else b""
         new = replace_tags(old if old.strip() else NEW, properties)
