@@ -27,7 +27,7 @@ from wsabie.io.formats.id_labels import read_ids
 from wsabie.io.formats.parquet_tables import open_parquet_table
 from wsabie.io.formats.svmlight import SvmlightStream
 from wsabie.io.parsers.text_tables import parse_json_cells
-from wsabie.io.recognition import detect_source_kind, open_row_stream, open_source, open_unlabelled_rows
+from wsabie.io.recognition import detect_format, open_row_stream, open_source, open_unlabelled_rows
 from wsabie.io.records import FeatureTable, Item
 from wsabie.io.regions import Box, Region, RegionCrop
 from wsabie.io.tags.image_tags import read_image_tags
@@ -213,7 +213,7 @@ def test_format_detection_takes_linear_time(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("ImageID," + "LabelName," * 6000 + "\n")
     with pytest.raises(InputError):
-        detect_source_kind(file)
+        detect_format(file)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")

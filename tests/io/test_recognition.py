@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix
 
 from wsabie.core.errors import InputError
 from wsabie.io.formats.parquet_rows import write_parquet_rows
-from wsabie.io.recognition import detect_source_kind, open_source
+from wsabie.io.recognition import detect_format, open_source
 from wsabie.io.records import FeatureTable, ItemList
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.rejects import Rejects
@@ -36,7 +36,7 @@ def test_text_is_recognised_by_content(tmp_path, kind, text, packed):
     (tmp_path / "data.xml").write_text('<labels><label name="sky"/></labels>')
     path = tmp_path / "data"
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
-    assert detect_source_kind(path) == kind
+    assert detect_format(path) == kind
     assert isinstance(open_source(str(path)), FeatureTable)
 
 
@@ -78,9 +78,9 @@ def test_piped_standard_input_is_refused(tmp_path):
 
 def test_folders_pictures_and_parquet_are_recognised(tmp_path, picture):
     file = picture(tmp_path / "pictures" / "dog" / "1.png")
-    assert detect_source_kind(tmp_path / "pictures") == "folder"
+    assert detect_format(tmp_path / "pictures") == "folder"
     assert isinstance(open_source(tmp_path / "pictures"), ItemList)
-    assert detect_source_kind(file) == "file"
+    assert detect_format(file) == "file"
     assert len(open_source(file, labels_from="none")) == 1
     (tmp_path / "pictures" / "metadata.csv").write_text("file_name,label\ndog/1.png,wolf\n")
     assert [p.labels for p in open_source(tmp_path / "pictures" / "metadata.csv")] == [("wolf",)]
@@ -89,7 +89,7 @@ def test_folders_pictures_and_parquet_are_recognised(tmp_path, picture):
     )
     write_parquet_rows(rows, tmp_path / "shards" / "1.parquet")
     (tmp_path / "shards" / "1.parquet").rename(tmp_path / "shards" / "0.parquet")
-    assert detect_source_kind(tmp_path / "shards") == detect_source_kind(tmp_path / "shards" / "0.parquet") == "parquet"
+    assert detect_format(tmp_path / "shards") == detect_format(tmp_path / "shards" / "0.parquet") == "parquet"
     picture(tmp_path / "shards" / ".thumbs" / "1.png")
     assert isinstance(open_source(tmp_path / "shards"), FeatureTable)
 

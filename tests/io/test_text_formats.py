@@ -10,7 +10,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from wsabie.core.errors import InputError
 from wsabie.io.formats.pair_list import has_header
-from wsabie.io.recognition import detect_source_kind, open_source
+from wsabie.io.recognition import detect_format, open_source
 from wsabie.io.records import FeatureTable
 from wsabie.io.text_formats import FORMATS, rate_formats, read_text_head
 from wsabie.storage.rejects import Rejects
@@ -122,7 +122,7 @@ def test_annif_corpora_are_read(write):
     path = write(
         "hauta ja kirkko\t<http://yso.fi/p1> <http://yso.fi/p2>\nkirkko\t<http://yso.fi/p2>\nno tab\n", "a.tsv"
     )
-    assert detect_source_kind(path) == "annif"
+    assert detect_format(path) == "annif"
     source = open_source(path, rejects=rejects)
     assert list_items(source) == [("1", ("http://yso.fi/p1", "http://yso.fi/p2")), ("2", ("http://yso.fi/p2",))]
     assert [reason for _, reason, _ in rejects.listed] == ["line without a tab"]
@@ -158,7 +158,7 @@ def test_tables_of_files_are_read(pictures, write, name, file, text):
     if file.startswith("tags.json"):
         name = name.replace("\\", "\\\\")
     path = write(text.format(name.format(0), name.format(1)), file)
-    assert detect_source_kind(path) == "listing"
+    assert detect_format(path) == "listing"
     assert list_items(open_source(path)) == EXPECTED
     assert list_items(open_source(path, labels_from="none")) == [(name, ()) for name, _ in EXPECTED]
 
@@ -201,7 +201,7 @@ def test_labels_of_file_tables_stay_separate(write, tmp_path, table):
 
 def test_path_column_beside_texts_names_no_files(write):
     path = write("path,text,labels\nsrc/a.py,waves,sea\nsrc/b.py,a dog,dog\n", "a.csv")
-    assert detect_source_kind(path) == "table"
+    assert detect_format(path) == "table"
 
 
 def test_quoted_pairs_are_read(write):

@@ -56,9 +56,9 @@ def open_data(
 def _summarise(path: Path, source: "Source", labels_from: str, modality: "ModalityName | None") -> str:
     """Return the format, size and labels of data in a sentence."""
     from wsabie.io.reading_summary import summarise_source
-    from wsabie.io.recognition import detect_source_kind
+    from wsabie.io.recognition import detect_format
 
-    return summarise_source(source, detect_source_kind(path, plain_text=labels_from == "none", modality=modality))
+    return summarise_source(source, detect_format(path, plain_text=labels_from == "none", modality=modality))
 
 
 def choose_label_source(path: Path, n_features: int | None, modality: "ModalityName | None") -> str:

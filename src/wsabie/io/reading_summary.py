@@ -20,7 +20,7 @@ _TITLES = TITLES | {
 }
 
 
-def summarise_source(source: Source, kind: str) -> str:
+def summarise_source(source: Source, data_format: str) -> str:
     """Return format, size and labels of a source.
 
     Examples
@@ -32,7 +32,7 @@ def summarise_source(source: Source, kind: str) -> str:
     'table of documents: 2 documents, 3 labels in 2 names, e.g. sea, sky'
     """
     counts = _count_label_names(source)
-    size = f"{_TITLES.get(kind, kind)}: {len(source):,} {_name_unit(source)}"
+    size = f"{_TITLES.get(data_format, data_format)}: {len(source):,} {_name_unit(source)}"
     if not counts:
         return f"{size} without labels"
     names = sorted(counts, key=lambda name: (-counts[name], name))[:3]

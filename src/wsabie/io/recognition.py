@@ -1,9 +1,9 @@
-"""Recognition of a collection's form, and opening of it, whole or as a stream of rows.
+"""Recognition of the format of data, and opening of them, whole or as a stream of rows.
 
 Parquet, sparse text, fastText's text and Mulan's ARFF are streamed, so that no more than a part is ever in memory. Rows
-of any other form are read whole first: those of published collections, which are small, and lists of pairs, whose model
-is larger than they are (each id has its own vector). Labels of a part have the numbers in which their names came up;
-the final numbers need the whole source.
+of any other format are read whole first: those of published collections, which are small, and lists of pairs, whose
+model is larger than they are (each id has its own vector). Labels of a part have the numbers in which their names came
+up; the final numbers need the whole source.
 """
 
 import re
@@ -92,7 +92,7 @@ def open_source(
     rejects: Rejects | None = None,
     progress: Progress = SILENT,
 ) -> FeatureTable | ItemSource:
-    """Open a collection in any supported form.
+    """Open data in any supported format.
 
     Parameters
     ----------
@@ -121,12 +121,12 @@ def open_source(
     n_features : int or None
         Width of features where the file does not promise one.
     modality : {"pictures", "sounds", "documents"} or None
-        What is wanted, where it is known: with "documents" a file of text that is no collection of documents is one
+        The expected modality, if known: with "documents" a file of text that is no collection of documents is one
         document, and no rows, and a folder is one of text, whatever else it holds.
     rejects : Rejects or None
         Collects what is skipped; a strict one refuses instead.
     progress : Progress
-        Told how reading goes on.
+        Reports how far reading is.
 
     Returns
     -------
@@ -151,34 +151,34 @@ def open_source(
     rejects = Rejects() if rejects is None else rejects
     if labels_from not in LABELS_FROM:
         raise InputError(f"labels_from is {labels_from!r} but has to be one of {', '.join(LABELS_FROM)}")
-    kind = detect_source_kind(path, plain_text=labels_from == "none", modality=modality)
-    if kind in OF_SEVERAL_KINDS and labels_from not in ("auto", "none" if kind in OF_REGIONS else ""):
-        kind = "folder"
-    if split is not None and kind not in ("folder", "listing", "parquet", *_TEXT_TABLES, *OF_SEVERAL_KINDS):
+    data_format = detect_format(path, plain_text=labels_from == "none", modality=modality)
+    if data_format in OF_SEVERAL_KINDS and labels_from not in ("auto", "none" if data_format in OF_REGIONS else ""):
+        data_format = "folder"
+    if split is not None and data_format not in ("folder", "listing", "parquet", *_TEXT_TABLES, *OF_SEVERAL_KINDS):
         raise InputError(f"{path} has no column of splits to choose {split!r} from; leave split out")
     options = ReadOptions(rejects, labels_from, label_column, split)
-    if kind == "folder":
+    if data_format == "folder":
         folder, documents = path if path.is_dir() else path.parent, DOCUMENTS if modality == "documents" else None
         items = read_folder(folder, image_column=image_column, modality=documents, **options._asdict())
         if modality is None and items.modality == "documents":
             _refuse_rows(path, items.items[0].full_content)
         return items
-    if kind == "parquet":
+    if data_format == "parquet":
         return _open_parquet(path, image_column, counts, n_features, options)
-    if kind in _TEXT_TABLES:
-        return read_text_table(path, _TEXT_TABLES[kind], options)
-    if kind == "listing":
+    if data_format in _TEXT_TABLES:
+        return read_text_table(path, _TEXT_TABLES[data_format], options)
+    if data_format == "listing":
         return read_file_table(path, options)
-    if kind in _WITH_LABELS:
-        return _WITH_LABELS[kind](path, labels_from=labels_from, rejects=rejects)
-    if kind in OF_SEVERAL_KINDS:
-        published = OF_SEVERAL_KINDS[kind](path, kind=label_column, split=split, rejects=rejects)
-        return remove_labels(published) if kind in OF_REGIONS and labels_from == "none" else published
-    if kind in _ROWS:
-        return _ROWS[kind](path, rejects=rejects)
-    if kind == "shards":
+    if data_format in _WITH_LABELS:
+        return _WITH_LABELS[data_format](path, labels_from=labels_from, rejects=rejects)
+    if data_format in OF_SEVERAL_KINDS:
+        published = OF_SEVERAL_KINDS[data_format](path, kind=label_column, split=split, rejects=rejects)
+        return remove_labels(published) if data_format in OF_REGIONS and labels_from == "none" else published
+    if data_format in _ROWS:
+        return _ROWS[data_format](path, rejects=rejects)
+    if data_format == "shards":
         return open_shards(path).load()
-    if kind == "fasttext":
+    if data_format == "fasttext":
         return read_fasttext(path, min_count=min_count, rejects=rejects)
     from wsabie.io.formats.svmlight import SvmlightStream  # compiles, or loads what is compiled
 
@@ -227,7 +227,7 @@ def detect_published_layout(path: Path) -> str | None:
     if is_folder and (sides := find_split_lists(path)):
         raise InputError(f"{path} holds the sides of a split; give one of its lists, such as {sides[-1]}")
     layouts = _OF_FOLDERS | _OF_BOTH if is_folder else _OF_BOTH | _OF_FILES
-    return next((kind for kind, is_layout in layouts.items() if is_layout(path)), None)
+    return next((data_format for data_format, is_layout in layouts.items() if is_layout(path)), None)
 
 
 def _open_parquet(
@@ -285,14 +285,14 @@ def _check_neighbouring_pictures(table: ParquetTable, label_column: str | None, 
             rejects.add(name, PICTURES.unlabelled_reason, "no row in the table")
 
 
-def detect_source_kind(path: Path, *, plain_text: bool = False, modality: ModalityName | None = None) -> str:
-    """Return the kind of a file or folder, as a word.
+def detect_format(path: Path, *, plain_text: bool = False, modality: ModalityName | None = None) -> str:
+    """Return the format of a file or folder, as a word.
 
-    Kinds: folder, listing (a table of files), file (a picture, sound or document), shards, parquet, arff, fasttext,
+    Formats: folder, listing (a table of files), file (a picture, sound or document), shards, parquet, arff, fasttext,
     svmlight, pairs, documents (json, table, annif, glosses, packages), or a published collection (nus-wide, lear, iapr,
     citations, magnatagatune, spoken-digits, open-images, mirflickr).
 
-    Text of no other kind is fastText's if `plain_text` is set: lines without labels. Where documents are
+    Text of no other format is fastText's if `plain_text` is set: lines without labels. Where documents are
     wanted, a file of text that is no collection of them is one.
 
     Raises
@@ -306,7 +306,7 @@ def detect_source_kind(path: Path, *, plain_text: bool = False, modality: Modali
         if path.is_dir():
             if is_model_folder(path):
                 raise InputError(f"{path} is a model, and data are wanted here; give what it is to be used on")
-            return "shards" if is_shard_folder(path) else _detect_folder_kind(path)
+            return "shards" if is_shard_folder(path) else _detect_folder_format(path)
         if path.exists() and not path.is_file():
             raise InputError(f"{path} is a pipe or a device, but data are read twice; save them to a file")
     if path.name in NAMES:
@@ -325,14 +325,14 @@ def detect_source_kind(path: Path, *, plain_text: bool = False, modality: Modali
         )
     head = read_text_head(content)
     ratings = rate_formats(head)
-    kind = ratings[0].kind if ratings else None
-    if modality == "documents" and kind not in _OF_DOCUMENTS and not _MARKUP_OR_BINARY.search(content):
+    data_format = ratings[0].kind if ratings else None
+    if modality == "documents" and data_format not in _OF_DOCUMENTS and not _MARKUP_OR_BINARY.search(content):
         return "file"
-    if kind is None and plain_text and not _MARKUP_OR_BINARY.search(content):
+    if data_format is None and plain_text and not _MARKUP_OR_BINARY.search(content):
         return "fasttext"
-    if kind is None:
+    if data_format is None:
         raise _make_unknown_error(path, head)
-    return kind
+    return data_format
 
 
 def _make_unknown_error(path: Path, head: TextHead) -> InputError:
@@ -353,21 +353,21 @@ def _make_unknown_error(path: Path, head: TextHead) -> InputError:
     return InputError(f"{path} is nothing that can be read: looked for {LOOKED_FOR}{hint}")
 
 
-def _detect_folder_kind(path: Path) -> str:
+def _detect_folder_format(path: Path) -> str:
     if list_parquet_files(path):
         return "parquet"
     if not any(path.iterdir()):
         raise InputError(f"{path} is empty; give a folder of pictures, sounds, documents or Parquet files")
-    kind = "folder"
+    data_format = "folder"
     if any(is_wordnet_glosses(read_head(file, _HEAD)) for file in find_synset_files(path)):
-        kind = "glosses"
+        data_format = "glosses"
     elif any(is_package_list(read_head(file, _HEAD)) for file in find_package_lists(path)):
-        kind = "packages"
-    if kind != "folder" and any(
+        data_format = "packages"
+    if data_format != "folder" and any(
         detect_modality(name) for _, _, names in walk_folder(path, lambda _: None) for name in names
     ):
         return "folder"  # not for a program's own folders beside WordNet's files, which hold none
-    return kind
+    return data_format
 
 
 def _refuse_rows(folder: Path, file: Path | bytes) -> None:
@@ -383,7 +383,7 @@ def _refuse_rows(folder: Path, file: Path | bytes) -> None:
 
 
 def open_row_stream(path: Path, rejects: Rejects, progress: Progress = SILENT) -> RowStream:
-    """Open a source of rows in any form.
+    """Open a source of rows in any format.
 
     Parameters
     ----------
@@ -392,14 +392,14 @@ def open_row_stream(path: Path, rejects: Rejects, progress: Progress = SILENT) -
     rejects : Rejects
         Where rows that cannot be used are listed.
     progress : Progress
-        Told how reading goes on that comes before the rows.
+        Reports how far the reading before the rows is.
 
     Raises
     ------
     InputError
         As `open_source`, or pictures, sounds or documents, whose features have to be extracted first.
     """
-    stream = _open_stream(detect_source_kind(path), path, rejects, progress)
+    stream = _open_stream(detect_format(path), path, rejects, progress)
     if stream is not None:
         return stream
     rows = open_source(path, rejects=rejects, progress=progress)
@@ -412,17 +412,17 @@ def open_row_stream(path: Path, rejects: Rejects, progress: Progress = SILENT) -
 
 
 def _open_stream(
-    kind: str, path: Path, rejects: Rejects, progress: Progress = SILENT, *, labelled: bool = True
+    data_format: str, path: Path, rejects: Rejects, progress: Progress = SILENT, *, labelled: bool = True
 ) -> RowStream | None:
-    if kind == "svmlight":
+    if data_format == "svmlight":
         from wsabie.io.formats.svmlight import SvmlightStream
 
         return SvmlightStream(path, rejects, labelled=labelled)
-    if kind == "fasttext":
+    if data_format == "fasttext":
         return FastTextStream(path, rejects, progress)
-    if kind == "arff":
+    if data_format == "arff":
         return MulanStream(path, rejects)
-    if kind == "parquet":
+    if data_format == "parquet":
         table = open_parquet_table(path)
         if table.has_columns(*SPARSE) or table.has_columns(DENSE):
             return ParquetStream(table, ReadOptions(rejects, "auto" if labelled else "none"))
@@ -445,17 +445,17 @@ def open_unlabelled_rows(
     n_features : int or None
         The width of rows that do not state theirs.
     modality : {"pictures", "sounds", "documents"} or None
-        What else is wanted; see `open_source`, as which this takes lines of text without labels.
+        The expected modality; see `open_source`, as which this takes lines of text without labels.
 
     Raises
     ------
     InputError
         As `open_source`; of rows that are read, when they are.
     """
-    kind = detect_source_kind(path, plain_text=True, modality=modality)
-    if kind == "shards":
+    data_format = detect_format(path, plain_text=True, modality=modality)
+    if data_format == "shards":
         return (replace(rows, Y=rows.Y[:, :0], label_names=[]) for rows in open_shards(path).iterate_blocks())
-    stream = _open_stream(kind, path, rejects, labelled=False)
+    stream = _open_stream(data_format, path, rejects, labelled=False)
     if stream is None:
         return None
     return (build_unlabelled_table([part.columns], stream.info, n_features or 0) for part in stream.iterate_parts())

@@ -1,4 +1,4 @@
-"""Table of the formats of text: looks, an example, what each cannot hold, and a score of first lines.
+"""Table of the formats of text: an example, what each cannot hold, and a score of first lines.
 
 A score is 1 for a mark that only this format has, and grows with the share of first lines that have its form; looser
 forms score lower. The highest score decides.
@@ -55,7 +55,7 @@ class Rating(NamedTuple):
 
 
 class TextFormat(NamedTuple):
-    """Format of text: its kind in `detect_source_kind`, title, example, what it cannot hold, and rating."""
+    """Format of text: its name in `detect_format`, title, example, what it cannot hold, and rating."""
 
     kind: str
     title: str

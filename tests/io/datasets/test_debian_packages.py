@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
 from wsabie.io.datasets.debian_packages import read_packages
-from wsabie.io.recognition import detect_source_kind, open_source
+from wsabie.io.recognition import detect_format, open_source
 from wsabie.storage.rejects import Rejects
 
 PACKAGES = """Package: 0ad
@@ -54,11 +54,7 @@ def lists(tmp_path):
 
 def test_package_becomes_a_document_with_tags(lists):
     source = open_source(lists)
-    assert (detect_source_kind(lists), detect_source_kind(lists / NAME), source.modality) == (
-        "packages",
-        "packages",
-        "documents",
-    )
+    assert (detect_format(lists), detect_format(lists / NAME), source.modality) == ("packages", "packages", "documents")
     packages = list(source)
     assert [item.id for item in packages] == ["0ad", "0ad-data", "2ping"]
     assert packages[0].content == b"Real-time strategy game of ancient warfare"

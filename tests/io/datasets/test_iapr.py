@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
 from wsabie.io.datasets.iapr import read_iapr
-from wsabie.io.recognition import detect_source_kind, open_source
+from wsabie.io.recognition import detect_format, open_source
 from wsabie.io.records import ItemList
 from wsabie.storage.rejects import Rejects
 
@@ -46,7 +46,7 @@ def test_labels_are_words_of_descriptions_and_locations(root):
         "02/2000": {"boy", "caf\u00e9", "tucum\u00e1n"},
     }
     for path in (root, root / "annotations_complete_eng"):
-        assert detect_source_kind(path) == "iapr"
+        assert detect_format(path) == "iapr"
         assert labels(open_source(path)) == labels_by_id
 
 

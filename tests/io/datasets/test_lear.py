@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
 from wsabie.io.datasets.lear import read_lear
-from wsabie.io.recognition import detect_source_kind, open_source
+from wsabie.io.recognition import detect_format, open_source
 from wsabie.storage.rejects import Rejects
 
 FLAGS = [[1, 0, 1], [0, 0, 0], [0, 1, 0]]
@@ -30,7 +30,7 @@ def folder(tmp_path):
 @pytest.mark.parametrize("name", ["iaprtc12_train_list.txt", "iaprtc12_train_annot.hvecs"])
 def test_list_file_selects_one_side(folder, name):
     rejects = Rejects()
-    assert detect_source_kind(folder / name) == "lear"
+    assert detect_format(folder / name) == "lear"
     rows = open_source(folder / name, rejects=rejects)
     assert rows.ids == rows.feature_names == ["01/1000", "02/2000"]
     assert rows.label_names == ["adult", "boy", "sky"]

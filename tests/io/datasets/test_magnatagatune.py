@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from wsabie.core.errors import InputError
 from wsabie.io.datasets.attribute_recognition import read_attributes
 from wsabie.io.datasets.magnatagatune import ANNOTATIONS, INFO
-from wsabie.io.recognition import detect_source_kind, open_source
+from wsabie.io.recognition import detect_format, open_source
 from wsabie.io.records import FeatureTable, ItemList
 from wsabie.storage.rejects import Rejects
 
@@ -62,7 +62,7 @@ def test_tags_artists_and_albums_are_attributes(folder: Path) -> None:
 
 
 def test_clips_in_the_folder_are_sounds(folder: Path) -> None:
-    assert detect_source_kind(folder) == "magnatagatune"
+    assert detect_format(folder) == "magnatagatune"
     write_clips(folder, [CLIPS[0][2], CLIPS[1][2], CLIPS[3][2], "0/another-0-29.mp3"])
     rejects = Rejects()
     source = open_source(folder, rejects=rejects)

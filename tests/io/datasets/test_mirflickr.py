@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
 from wsabie.io.datasets.mirflickr import parse_python_list, read_mirflickr
-from wsabie.io.recognition import detect_source_kind, open_source
+from wsabie.io.recognition import detect_format, open_source
 from wsabie.io.records import FeatureTable, ItemList
 from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.label_names import normalise_label_name
@@ -23,7 +23,7 @@ TABLE = """0,1,./mirflickr/im1.jpg,"['red', ""l'eau""]"
 def test_table_lists_tags_of_pictures(tmp_path):
     path, rejects = tmp_path / "kv.csv", Rejects()
     path.write_text(TABLE)
-    assert detect_source_kind(path) == "mirflickr"
+    assert detect_format(path) == "mirflickr"
     rows = open_source(path, rejects=rejects)
     assert isinstance(rows, FeatureTable)
     assert rows.ids == rows.feature_names == ["mirflickr/im1.jpg", "mirflickr/im100.jpg"]

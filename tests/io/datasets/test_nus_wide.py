@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
-from wsabie.io.recognition import detect_source_kind, open_source
+from wsabie.io.recognition import detect_format, open_source
 from wsabie.storage.rejects import Rejects
 
 CH = "Low_Level_Features/Normalized_CH.dat"
@@ -48,7 +48,7 @@ def labels(rows):
 def test_tags_have_flickr_ids(root):
     rejects = Rejects()
     for path in (root / "NUS_WID_Tags", root / "NUS_WID_Tags" / "All_Tags.txt"):
-        assert detect_source_kind(path) == "nus-wide"
+        assert detect_format(path) == "nus-wide"
         rows = open_source(path, rejects=rejects)
         assert labels(rows) == {"21": {"portrait", "nuns", "caf\u00e9", "zoo"}, "34": {"nuns"}}
         assert rows.X.toarray().tolist() == [[1, 0], [0, 1]]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
 from wsabie.io.datasets.open_images import read_open_images
-from wsabie.io.recognition import detect_source_kind, open_source
+from wsabie.io.recognition import detect_format, open_source
 from wsabie.storage.rejects import Rejects
 
 HEAD = "ImageID,Source,LabelName,Confidence\n"
@@ -29,7 +29,7 @@ def labels(rows):
 def test_confidence_0_is_a_negative_and_names_are_looked_up(tmp_path):
     path = tmp_path / "train-annotations-human-imagelabels.csv"
     path.write_text(TABLE)
-    assert detect_source_kind(path) == "open-images"
+    assert detect_format(path) == "open-images"
     assert labels(open_source(path)) == {
         ("000002b66c9c498e", "/m/014sv8", 1),
         ("000002b66c9c498e", "/m/014j1m", -1),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
 from wsabie.io.datasets.attribute_recognition import read_attributes
-from wsabie.io.recognition import detect_source_kind, open_source
+from wsabie.io.recognition import detect_format, open_source
 from wsabie.storage.rejects import Rejects
 
 SPEAKERS = """\"\"\"About the speakers.\"\"\"
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_digits_are_labels_and_first_takes_the_test_side(folder: Path) -> None:
-    assert detect_source_kind(folder) == "spoken-digits"
+    assert detect_format(folder) == "spoken-digits"
     (folder / "recordings" / "noise.wav").touch()
     (folder / "noise.wav").touch()
     rejects = Rejects()
@@ -93,7 +93,7 @@ def test_similar_folders_are_not_recognised(tmp_path: Path) -> None:
         (tmp_path / "recordings" / place).mkdir(parents=True)
         (tmp_path / "recordings" / place / "song.wav").touch()
     (tmp_path / "metadata.txt").write_text(SPEAKERS)
-    assert detect_source_kind(tmp_path) == "folder"
+    assert detect_format(tmp_path) == "folder"
     assert {item.labels for item in open_source(tmp_path)} == {("jazz",), ("rock",)}
 
 

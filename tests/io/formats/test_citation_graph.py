@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
 from wsabie.io.formats.citation_graph import MOST_WORDS, get_links_path, read_citation_graph, read_citation_links
-from wsabie.io.recognition import detect_source_kind, open_source
+from wsabie.io.recognition import detect_format, open_source
 from wsabie.io.records import FeatureTable
 from wsabie.storage.rejects import Rejects
 
@@ -22,7 +22,7 @@ def documents(tmp_path: Path) -> Path:
 
 
 def test_documents_are_word_counts_with_a_class(documents: Path) -> None:
-    assert detect_source_kind(documents) == "citations"
+    assert detect_format(documents) == "citations"
     rows = open_source(documents)
     assert isinstance(rows, FeatureTable)
     assert (rows.ids, rows.label_names, rows.counts) == (["a", "b", "c"], ["0", "1"], True)
@@ -34,7 +34,7 @@ def test_documents_are_word_counts_with_a_class(documents: Path) -> None:
 def test_documents_without_links_are_not_recognised(documents: Path) -> None:
     get_links_path(documents).unlink()
     with pytest.raises(InputError):
-        detect_source_kind(documents)
+        detect_format(documents)
 
 
 @pytest.mark.parametrize(

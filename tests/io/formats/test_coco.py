@@ -14,7 +14,7 @@ from wsabie.core.errors import InputError
 from wsabie.io.formats import region_items
 from wsabie.io.formats.coco import read_coco
 from wsabie.io.formats.region_items import add_full_images, find_region_pairs
-from wsabie.io.recognition import detect_source_kind, open_source
+from wsabie.io.recognition import detect_format, open_source
 from wsabie.io.regions import Box
 from wsabie.storage.rejects import Rejects
 
@@ -52,7 +52,7 @@ def list_items(path: Path, **options) -> tuple[list[tuple[str, tuple[str, ...]]]
 
 def test_regions_are_items_of_their_picture(tmp_path: Path) -> None:
     write_annotations(tmp_path, make_annotation(), make_annotation(13, "b", 2))
-    assert detect_source_kind(tmp_path) == detect_source_kind(tmp_path / "annotations.json") == "coco"
+    assert detect_format(tmp_path) == detect_format(tmp_path / "annotations.json") == "coco"
     first, second = open_source(tmp_path)
     assert (first.id, first.labels, first.group) == ("car1.jpg#12", ("door",), "car1.jpg")
     assert first.content.picture == tmp_path / "JPEGImages" / "car1.jpg"
@@ -183,7 +183,7 @@ def test_pictures_are_found_in_usual_folders(tmp_path: Path, file: str, places: 
 @pytest.mark.parametrize("more", ['"categories": ["sea"]', '"annotations": [{"start": 1}]'])
 def test_documents_with_similar_keys_stay_documents(tmp_path: Path, more: str) -> None:
     (tmp_path / "notes.json").write_text(f'{{"text": "waves", {more}}}\n')
-    assert detect_source_kind(tmp_path / "notes.json") == "json"
+    assert detect_format(tmp_path / "notes.json") == "json"
 
 
 def test_invalid_sources_give_one_sentence(tmp_path: Path) -> None:

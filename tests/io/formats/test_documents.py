@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from wsabie.core.errors import InputError
 from wsabie.io.formats import documents
 from wsabie.io.formats.documents import DocumentSource
-from wsabie.io.recognition import detect_source_kind, open_source
+from wsabie.io.recognition import detect_format, open_source
 from wsabie.io.records import FeatureTable, ItemList
 from wsabie.storage.rejects import Rejects
 
@@ -214,7 +214,7 @@ def test_pictures_and_rows_are_not_taken_for_documents(tmp_path, picture):
     ],
 )
 def test_text_formats_are_recognised(tmp_path, content, kind):
-    assert detect_source_kind(write_file(tmp_path / "a", content), plain_text=True) == kind
+    assert detect_format(write_file(tmp_path / "a", content), plain_text=True) == kind
 
 
 def test_text_folder_is_read(tmp_path):
@@ -243,8 +243,8 @@ def test_text_file_is_one_document_on_request(tmp_path):
     note = write_file(tmp_path / "note.txt", "1 1:2 looks like a row\n")
     (item,) = open_source(note, labels_from="none", modality="documents")
     assert (item.id, item.content, item.labels) == ("note.txt", note, ())
-    assert detect_source_kind(note) == "svmlight"
-    assert detect_source_kind(write_file(tmp_path / "a.jsonl", '{"text": "a"}\n'), modality="documents") == "json"
+    assert detect_format(note) == "svmlight"
+    assert detect_format(write_file(tmp_path / "a.jsonl", '{"text": "a"}\n'), modality="documents") == "json"
     with pytest.raises(InputError, match="is a document of a format that is not supported; convert it to plain text"):
         open_source(write_file(tmp_path / "a.pdf", "%PDF"), modality="documents")
     with pytest.raises(InputError, match="nothing that can be read"):

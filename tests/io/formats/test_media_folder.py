@@ -367,8 +367,8 @@ def test_keywords_inside_pictures_are_labels(folder, picture, name):
 
 def test_keywords_that_are_each_one_joined_text_are_reported(folder, picture, caplog):
     for name, keyword in (("a.jpg", "sea, dog"), ("b.jpg", "dog, sky")):
-        write_xmp(picture, folder / name, xmp(keyword))
-    assert listed(read_folder(folder, rejects=Rejects())) == {"a.jpg": ("sea, dog",), "b.jpg": ("dog, sky",)}
+        write_xmp(picture, folder / name, make_xmp(keyword))
+    assert list_items(read_folder(folder, rejects=Rejects())) == {"a.jpg": ("sea, dog",), "b.jpg": ("dog, sky",)}
     assert "a single text such as 'sea, dog', which stays one label" in caplog.text
 
 

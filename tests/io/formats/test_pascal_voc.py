@@ -10,7 +10,7 @@ from PIL import Image
 from wsabie.core.errors import InputError
 from wsabie.io.formats.pascal_voc import read_voc
 from wsabie.io.formats.region_items import find_region_pairs
-from wsabie.io.recognition import detect_source_kind, open_source
+from wsabie.io.recognition import detect_format, open_source
 from wsabie.io.regions import Box
 from wsabie.storage.rejects import Rejects
 
@@ -43,7 +43,7 @@ def list_items(path: Path, **options) -> tuple[list[tuple[str, tuple[str, ...]]]
 
 
 def test_objects_and_parts_are_regions(tmp_path: Path) -> None:
-    assert detect_source_kind(write_annotations(tmp_path, a=SOFA + PERSON)) == "voc"
+    assert detect_format(write_annotations(tmp_path, a=SOFA + PERSON)) == "voc"
     sofa, person, head = open_source(tmp_path)
     assert [(item.id, item.labels, item.group) for item in (sofa, person, head)] == [
         ("a.jpg#1", ("sofa",), "a.jpg"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
 from wsabie.io.formats.wordnet import iterate_is_a_pairs, read_glosses
-from wsabie.io.recognition import detect_source_kind, open_source
+from wsabie.io.recognition import detect_format, open_source
 from wsabie.io.vocabulary.hierarchy_files import read_hierarchy
 from wsabie.storage.rejects import Rejects
 
@@ -34,7 +34,7 @@ def wordnet(tmp_path):
 
 def test_synset_becomes_a_document_of_words_and_gloss(wordnet):
     source = open_source(wordnet)
-    assert (detect_source_kind(wordnet), detect_source_kind(wordnet / "data.noun"), source.modality) == (
+    assert (detect_format(wordnet), detect_format(wordnet / "data.noun"), source.modality) == (
         "glosses",
         "glosses",
         "documents",

@@ -283,7 +283,7 @@ def _resolve_relation(annotator: "SpaceAnnotator", relation: str | None) -> tupl
 
 def annotate_to_file(options: AnnotateOptions, file: Path) -> Report:
     """Write the best labels of all inputs to a file."""
-    from wsabie.io.recognition import detect_source_kind
+    from wsabie.io.recognition import detect_format
     from wsabie.workflows import batch_annotation
 
     batch_annotation.detect_output_format(file)  # refuses an unknown ending before any work
@@ -292,7 +292,7 @@ def annotate_to_file(options: AnnotateOptions, file: Path) -> Report:
     annotator = model_inputs.load_annotator(model, options.threads)
     modality = model_inputs.find_modality(annotator)
     for path in paths:  # refuses an unknown format before work on the others
-        detect_source_kind(path, plain_text=True, modality=modality)
+        detect_format(path, plain_text=True, modality=modality)
     candidate_names = None if options.candidates is None else model_inputs.read_label_names(options.candidates)
     annotator.model.vocabulary_.ids(candidate_names or ())  # refuses an unknown label as well
     thresholds = model_inputs.load_thresholds(model, annotator, options.min_precision)

@@ -106,12 +106,12 @@ def _show_file(path: Path) -> Report:
     """Print the formats that a file may have, with scores and reasons, and what is read of it."""
     from wsabie.io.parsers.text_files import read_head
     from wsabie.io.reading_summary import summarise_source
-    from wsabie.io.recognition import detect_source_kind, open_source
+    from wsabie.io.recognition import detect_format, open_source
     from wsabie.io.text_formats import FORMATS, TITLES, rate_formats, read_text_head
     from wsabie.storage.rejects import Rejects
 
     rejects, head = Rejects(), read_text_head(read_head(path))
-    kind = detect_source_kind(path)
+    kind = detect_format(path)
     form = next((form for form in FORMATS if form.kind == kind), None)
     ratings = rate_formats(head) if form is not None else []
     facts: JsonObject = {"kind": kind, "columns": list(head.columns)} if form is not None else {"kind": kind}

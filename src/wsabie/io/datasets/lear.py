@@ -64,8 +64,7 @@ def read_lear(path: Path, *, rejects: Rejects) -> FeatureTable:
     annotations = _find_annotations(path, stem)
     collector = IdLabelCollector(annotations, rejects)
     if annotations.suffix == ".hvecs":
-        vectors = _iterate_vectors(annotations, len(words))
-        n = collector.add_flags(vectors, np.flatnonzero, words, ids, unique=True)
+        n = collector.add_flags(_iterate_vectors(annotations, len(words)), np.flatnonzero, words, ids, unique=True)
     else:
         lines, parse = iterate_flag_lines(annotations, len(words)), partial(parse_flags, n_labels=len(words))
         n = collector.add_flags(lines, parse, words, ids, unique=True)

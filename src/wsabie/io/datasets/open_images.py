@@ -15,18 +15,16 @@ A class may occur several times in the hierarchy. The older form, drawn as rings
 has names instead of codes, and no parts.
 """
 
-import csv
-import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from wsabie.core.errors import InputError
 from wsabie.io.formats.id_labels import IdLabelCollector
-from wsabie.io.parsers.array_builders import decode_row, parse_number
+from wsabie.io.parsers.array_builders import parse_number
 from wsabie.io.parsers.json_values import parse_json_value
 from wsabie.io.parsers.text_files import iterate_numbered_lines, read_small_file
-from wsabie.io.parsers.text_tables import read_code_names
+from wsabie.io.parsers.text_tables import read_code_names, split_csv_line
 from wsabie.io.records import FeatureTable
 from wsabie.storage.rejects import Rejects, RowError
 
@@ -57,7 +55,7 @@ def read_open_images(path: Path, *, rejects: Rejects) -> FeatureTable:
     """
     collector, names = IdLabelCollector(path, rejects), read_neighbouring_names(path)
     lines = iterate_numbered_lines(path, _LONGEST_LINE)
-    header = _split_cells(next(lines, (1, b""))[1])
+    header = split_csv_line(next(lines, (1, b""))[1], ",")
     if missing := [name for name in COLUMNS if name not in header]:
         raise InputError(f"{path}:1 has no column {missing[0]!r}; give a table of image-level labels")
     positions, n_columns = [header.index(name) for name in COLUMNS], len(header)
@@ -65,7 +63,7 @@ def read_open_images(path: Path, *, rejects: Rejects) -> FeatureTable:
         if not line:
             continue
         with rejects.catch(path, number):
-            cells = _split_cells(line)
+            cells = split_csv_line(line, ",")
             if len(cells) != n_columns:
                 raise RowError("wrong number of cells", f"{len(cells)} of {n_columns}")
             image, code, confidence = (cells[i] for i in positions)
@@ -85,11 +83,6 @@ def read_neighbouring_names(path: Path) -> dict[str, str]:
         for file in sorted(path.parent.glob(pattern)):
             names = read_code_names(file, ",") | names
     return names
-
-
-def _split_cells(line: bytes) -> list[str]:
-    text = decode_row(line)
-    return text.split(",") if '"' not in text else next(csv.reader(io.StringIO(text)), [])
 
 
 TREE = re.compile(rb'\A\s*\{[^\0]*?"(LabelName|children)"\s*:')

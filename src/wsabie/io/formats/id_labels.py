@@ -172,7 +172,7 @@ class IdLabelCollector:
         InputError
         """
         rows = self.build_table(unit)
-        paths = {name: files.get(name, "") for name in rows.ids} if files is not None else {n: n for n in rows.ids}
+        paths = {name: name if files is None else files.get(name, "") for name in rows.ids}
         first = [paths[name] for name in rows.ids[:_SAMPLE] if paths[name].lower().endswith(PICTURES.endings)]
         pictures = find_listed_files(folder, paths.values(), PICTURES) if first else {}
         if pictures:

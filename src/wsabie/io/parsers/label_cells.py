@@ -24,16 +24,7 @@ SEPARATORS = ";|,\n\t"
 FACT_COLUMNS = ("file_name", "id", "text", "group", "split", "time")
 ITEM_COLUMNS = (*FACT_COLUMNS, "path", "file", "image")
 """Columns that hold items and facts of them, and never labels where there is another column of labels."""
-_FLAGS: dict[object, bool] = {
-    -1: False,
-    0: False,
-    1: True,
-    "-1": False,
-    "0": False,
-    "1": True,
-    "0.0": False,
-    "1.0": True,
-}
+_FLAGS: dict[object, bool] = dict.fromkeys((-1, 0, "-1", "0", "0.0"), False) | dict.fromkeys((1, "1", "1.0"), True)
 _FLAGS |= {name: flag for flag in (False, True) for name in (str(flag), str(flag).lower(), str(flag).upper())}
 MISSING = {"nan", "NaN", "NA", "<NA>", "#NA", "#N/A", "N/A", "n/a", "null", "NULL", "NaT", "None", "()", "{}", "set()"}
 """Texts that programs write for an empty cell; they are never labels."""

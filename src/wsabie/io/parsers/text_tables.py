@@ -92,6 +92,8 @@ def split_csv_line(line: bytes, delimiter: str) -> list[str]:
     ['7', 'a;b']
     """
     text = decode_row(line)
+    if '"' not in text:
+        return text.split(delimiter)
     try:
         return next(csv.reader(io.StringIO(text), delimiter=delimiter, strict=True), [])
     except csv.Error as error:

@@ -23,8 +23,9 @@ import tempfile
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -141,7 +142,6 @@ LONGEST_WORD = 1 << 10
 """Bytes of a word."""
 _LONGEST_LINE = LONGEST_WORD + 32 * MOST_DIM
 _HEAD = 1 << 20
-_BLOCK = 1 << 20
 log = logging.getLogger("wsabie")
 
 _VectorRow = tuple[str, bytes]
@@ -193,10 +193,8 @@ def read_word_vectors(
     source_facts = {"bytes": status.st_size, "mtime_ns": status.st_mtime_ns, "limit": limit}
     table_path = path.with_name(f"{path.name}.npy") if cache is None else Path(cache)
     cached = _open_cached_table(table_path)
-    must_reread = (
-        rejects.strict and cached is not None and cached.facts.get("skipped")
-    )  # a strict run reports the first of them
-    if cached is not None and cached.facts.get("source") == source_facts and not must_reread:
+    # a strict run reads skipped words again, to report the first of them
+    if cached and cached.facts.get("source") == source_facts and not (rejects.strict and cached.facts.get("skipped")):
         return _build_vectors(cached, rejects)
     try:
         return _convert(path, table_path, limit, source_facts, rejects, progress)
@@ -249,9 +247,7 @@ def _convert(
     path: Path, target: Path, limit: int | None, source_facts: JsonObject, rejects: Rejects, progress: Progress
 ) -> WordVectors:
     layout, old_counts, n = _detect_layout(path), Counter(rejects.counts), 0
-    entries = (
-        _iterate_binary_rows(path, layout, rejects) if layout.binary else _iterate_text_rows(path, layout, rejects)
-    )
+    entries = (_iterate_binary_rows if layout.binary else _iterate_text_rows)(path, layout, rejects)
 
     def rows() -> Iterator[_VectorRow]:
         nonlocal n
@@ -382,10 +378,9 @@ def _iterate_binary_rows(path: Path, layout: _VectorLayout, rejects: Rejects) ->
     n = cast(int, layout.n)
     with explain_reading_errors(path), open_decompressed(path) as stream:
         stream.readline(_HEAD)
-        pieces = _WordReader(cast(IO[bytes], stream))
         for number in range(1, n + 1):
-            letters, row = pieces.read_until_blank(), pieces.read_exactly(4 * layout.dim)
-            if letters is None or row is None:
+            letters, row = _read_word(cast(BufferedReader, stream)), stream.read(4 * layout.dim)
+            if letters is None or len(row) < 4 * layout.dim:
                 raise InputError(
                     f"{path} is damaged or cut off at word {number:,} of the {n:,} that its first line "
                     "promises; fetch it again"
@@ -396,28 +391,13 @@ def _iterate_binary_rows(path: Path, layout: _VectorLayout, rejects: Rejects) ->
                 yield where, _decode_word(letters.lstrip(b"\n")), _check_finite(vector)
 
 
-class _WordReader:
-    """Stream cut at blanks, or by length."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream, self._buffer, self._position = stream, b"", 0
-
-    def read_until_blank(self) -> bytes | None:
-        """Return the bytes before the next blank; None where it is too far, or there is none."""
-        self._fill_buffer(LONGEST_WORD + 2)
-        end = self._buffer.find(b" ", self._position, self._position + LONGEST_WORD + 2)
-        if end < 0:
-            return None
-        piece, self._position = self._buffer[self._position : end], end + 1
-        return piece
-
-    def read_exactly(self, n: int) -> bytes | None:
-        """Return the next n bytes; None where there are fewer."""
-        self._fill_buffer(n)
-        piece = self._buffer[self._position : self._position + n]
-        self._position += len(piece)
-        return piece if len(piece) == n else None
-
-    def _fill_buffer(self, n: int) -> None:
-        while len(self._buffer) - self._position < n and (more := self._stream.read(_BLOCK)):
-            self._buffer, self._position = self._buffer[self._position :] + more, 0
+def _read_word(stream: BufferedReader) -> bytes | None:
+    """Return the bytes before the next blank; None where it is too far, or there is none."""
+    word = b""
+    while len(word) < LONGEST_WORD + 2 and (head := stream.peek()):
+        part, blank, _ = head[: LONGEST_WORD + 2 - len(word)].partition(b" ")
+        stream.read(len(part) + len(blank))
+        word += part
+        if blank:
+            return word
+    return None
