@@ -40,8 +40,7 @@ def open_data(
     from wsabie.io.recognition import open_source
 
     if is_declaration(path):
-        content = "which kinds of entities there are and what relates them"
-        raise InputError(f"{path} says {content}, for train, evaluate, compare, split and tune; give data here")
+        raise InputError(f"{path} declares a space, for train, evaluate, compare, split and tune; give data here")
     settings: Settings = {"n_features": n_features, "modality": modality, "progress": TerminalProgress()}
     label_column = _choose_label_column(path, items, default_items)
     source = open_source(path, labels_from=labels_from, label_column=label_column, rejects=rejects, **settings)
@@ -104,8 +103,7 @@ def _choose_label_column(path: Path, items: str | None, default_items: str | Non
     if (items or default_items) and detect_published_layout(path) in OF_REGIONS:
         return items or default_items
     if items:
-        raise InputError(f"--items says what of marked pictures (COCO, Pascal VOC) is an item, and {path} is no "
-                         "collection of these; leave --items out")  # fmt: skip
+        raise InputError(f"--items is for COCO and Pascal VOC, and {path} is neither; leave --items out")
     return None
 
 
@@ -130,8 +128,8 @@ def read_label_pairs(file: Path) -> list[tuple[str, str]]:
     rejects = Rejects()
     pairs = list(read_id_pairs(file, rejects=rejects))
     if rejects.listed:
-        place, reason, detail = rejects.listed[0]
-        print_note(f"{format_count(len(rejects), 'line')} of {file} left out: {place} for {reason} ({detail})")
+        position, reason, detail = rejects.listed[0]
+        print_note(f"{format_count(len(rejects), 'line')} of {file} left out: {position} for {reason} ({detail})")
     return pairs
 
 

@@ -114,8 +114,8 @@ def read_parameters(path: Path, kind: str = "wsabie") -> Settings:
     return _check_parameters(read_toml_tables(path), kind, f"{path}: ")
 
 
-def _check_parameters(parameters: Settings, kind: str, place: str) -> Settings:
+def _check_parameters(parameters: Settings, kind: str, origin: str) -> Settings:
     """Return the parameters of a kind of model with None for "none"; refuse unknown ones."""
     for name in parameters:
-        check_parameter_name(kind, name, place)
+        check_parameter_name(kind, name, origin)
     return {name: None if value == "none" else value for name, value in parameters.items()}

@@ -90,7 +90,7 @@ class Options:
 
 @dataclass(frozen=True)
 class _OptionField:
-    """One option of a class of options, with its place in the groups."""
+    """One option of a class of options, with its path through the groups."""
 
     name: str
     type: Any

@@ -84,7 +84,7 @@ class LabelOptions(WordOptions):
         if find_spec(kind).needs == "vectors" and not self.vectors:
             raise InputError(f"--kind {kind} needs word vectors; add --vectors FILE")
         if self.vectors and not {"vectors", "init_labels"} & parameters.keys():
-            reason = f"--vectors says what labels mean, and {kind} does not ask"
+            reason = f"--vectors is for kinds that use word vectors, and {kind} does not"
             raise InputError(f"{reason}; leave it out, or use --kind devise")
         for flag in ("knowledge", "labels"):
             if getattr(self, flag) and flag not in parameters:

@@ -26,7 +26,7 @@ def match_model_siblings(
 ) -> "SiblingSimilarity | None":
     """Find siblings among the labels of a model (or among `label_ids`) by is-a lists; None without a list.
 
-    A note says so if training used a list, since figures then mean little.
+    A note says so if training used a list, since its figures are then optimistic.
     """
     if tree is None:
         return None
@@ -34,7 +34,7 @@ def match_model_siblings(
     names = list(vocabulary) if label_ids is None else vocabulary.names(label_ids)
     similar = _find_siblings(tree, hierarchy or (), "the model", names)
     if _is_used_in_training(tree, hierarchy or (), annotator.facts):
-        print_note(f"{_format_paths(hierarchy)} was used in training, so that figures of siblings are too good")
+        print_note(f"{_format_paths(hierarchy)} was used in training, so sibling figures are optimistic")
     return similar
 
 
@@ -76,8 +76,8 @@ def print_siblings(facts: JsonObject) -> None:
     n_known, n_labels, more = facts["known_labels"], facts["labels"], ""
     if n_known != n_labels:
         more = f", and of these the median is {facts['median_of_known']:,.0f}"
-    known = f"the hierarchy knows {n_known:,} of {n_labels:,} labels{more}"
-    print_note(f"median number of siblings: {facts['median']:,.0f}; {known}")
+    coverage = f"the hierarchy knows {n_known:,} of {n_labels:,} labels{more}"
+    print_note(f"median number of siblings: {facts['median']:,.0f}; {coverage}")
 
 
 def _is_used_in_training(tree: "Hierarchy", paths: Sequence[Path], facts: JsonObject) -> bool:

@@ -121,25 +121,25 @@ def refuse_collection_folder(folder: Path) -> None:
         raise InputError(f"{folder} is a folder of {modality.name} and not yet a collection; run: {command}")
 
 
-def report_unknown_labels(aligned: "AlignedTable", place: object) -> None:
+def report_unknown_labels(aligned: "AlignedTable", data: object) -> None:
     """Report labels of the data that the model does not know."""
     names = aligned.unknown_labels
     if names:
-        summary = f"{format_count(len(names), 'label')} of {place} ({format_count(aligned.unknown_pairs, 'pair')})"
+        summary = f"{format_count(len(names), 'label')} of {data} ({format_count(aligned.unknown_pairs, 'pair')})"
         verb = "is" if len(names) == 1 else "are"
         print_note(f"{summary} {verb} unknown to the model, such as {format_names(names)}")
-    report_unknown_features(aligned, place)
+    report_unknown_features(aligned, data)
 
 
-def report_unknown_features(aligned: "AlignedTable", place: object) -> None:
+def report_unknown_features(aligned: "AlignedTable", data: object) -> None:
     """Report values of features that the model does not know; refuse data without any known feature."""
     X = aligned.rows.X
     if aligned.unknown_features and not (X.nnz if hasattr(X, "nnz") else X.any()):
-        fact = f"{place} has none of the model's {X.shape[1]:,} features"
+        fact = f"{data} has none of the model's {X.shape[1]:,} features"
         raise InputError(f"{fact}; give data made in the same way as the training data")
     if aligned.unknown_features:
         values = format_count(aligned.unknown_features, "value")
-        print_note(f"{values} of {place} left out: the model does not know their features (words, ids or columns)")
+        print_note(f"{values} of {data} left out: the model does not know their features (words, ids or columns)")
 
 
 def read_label_names(labels: Path) -> list[str]:

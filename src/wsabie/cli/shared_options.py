@@ -166,8 +166,8 @@ class ListedRejectOptions(OutputOptions):
         if self.rejects is not None:
             rejects.write(self.rejects)
         if len(rejects):
-            place = f" (listed in {self.rejects})" if self.rejects else "; --rejects FILE lists them"
-            print_note(rejects.summary() + place)
+            hint = f" (listed in {self.rejects})" if self.rejects else "; --rejects FILE lists them"
+            print_note(rejects.summary() + hint)
 
 
 class RejectOptions(ListedRejectOptions):

@@ -1,4 +1,4 @@
-"""Space or model of labels: the one place that decides which of the two a command is about."""
+"""Dispatch of a command to its version for spaces or for models of labels."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -149,10 +149,10 @@ class AugmentedSearch:
 
     def _rank_items(self, labels: Int64, depth: int) -> list[tuple[int, int, float]]:
         """Return the first items of each label, sorted by score: (item, label, score)."""
-        places, scores = self._index.top_k(self.model.label_vectors[labels], depth, threads=self.model.threads)
+        positions, scores = self._index.top_k(self.model.label_vectors[labels], depth, threads=self.model.threads)
         if self._bias is not None:
             scores = scores + self._bias[labels][:, None]
-        columns = places.ravel(), np.repeat(labels, places.shape[1]), scores.ravel()
+        columns = positions.ravel(), np.repeat(labels, positions.shape[1]), scores.ravel()
         hits = zip(*(column.tolist() for column in columns), strict=True)
         return sorted(hits, key=lambda hit: (-hit[2], hit[0], hit[1]))
 

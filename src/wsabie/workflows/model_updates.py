@@ -27,18 +27,20 @@ WARM_UP_ROWS = 64
 """Rows that a copy learns first, so that compilation does not count as a step."""
 
 
-def require_updatable(annotator: Annotator, place: Path) -> Wsabie:
+def require_updatable(annotator: Annotator, folder: Path) -> Wsabie:
     """Return the model of a folder if it can be updated; raise InputError otherwise."""
     model = annotator.model
     if not isinstance(model, Wsabie) or model.kind != "wsabie":
-        raise InputError(f"{place} is of kind {model.kind}, which cannot go on; train it again, or train --kind wsabie")
+        raise InputError(
+            f"{folder} is of kind {model.kind}, which cannot go on; train it again, or train --kind wsabie"
+        )
     return model
 
 
 def update_model(
     annotator: Annotator,
     rows: FeatureTable,
-    place: Path,
+    folder: Path,
     *,
     step: int = STEP,
     epochs: int = EPOCHS,
@@ -52,7 +54,7 @@ def update_model(
         Of a `Wsabie`.
     rows : FeatureTable
         In the model's features, with labels of their own (`Annotator.rows`).
-    place : Path
+    folder : Path
         The model's folder.
     step, epochs : int
         Rows of a step, and passes over each.
@@ -69,7 +71,7 @@ def update_model(
     InputError
         The model is of another kind, no row has a label, or all rows were learned before.
     """
-    model = require_updatable(annotator, place)
+    model = require_updatable(annotator, folder)
     if not (rows.Y > 0).nnz:
         raise InputError("no row has a label; give at least one (row, label) pair")
     fingerprint = compute_fingerprint(rows)
@@ -89,19 +91,19 @@ def update_model(
             part = rows.take(np.arange(lo, min(lo + step, len(rows))))
             step_facts.append(_learn(model, part, epochs, calibrated=update["calibrated"]))
             update["rows"] = lo + len(part)
-            annotator = _save_step(annotator, part, place, updates)
+            annotator = _save_step(annotator, part, folder, updates)
             mean_average_precision = step_facts[-1].get("map")
             stage.advance(len(part), **({} if mean_average_precision is None else {"MAP": mean_average_precision}))
     return step_facts
 
 
-def _save_step(annotator: Annotator, part: FeatureTable, place: Path, updates: list[JsonObject]) -> Annotator:
+def _save_step(annotator: Annotator, part: FeatureTable, folder: Path, updates: list[JsonObject]) -> Annotator:
     """Save the updated model, and return its annotator."""
     labels, facts, marks = annotator.model.vocabulary_, annotator.facts, annotator.marks
     n_labels, n_rows = len(labels) - len(labels.retired_ids()), facts.get("rows", 0) + len(part)
     marks = None if marks is None else np.unique(np.append(marks, compute_row_marks(part)))[:MARKED]
     annotator = replace(annotator, facts={**facts, "updates": updates, "labels": n_labels, "rows": n_rows}, marks=marks)
-    annotator.save(place)
+    annotator.save(folder)
     return annotator
 
 

@@ -17,10 +17,10 @@ def find_work_folder(model: Path) -> Path:
     InputError
         The path cannot be a model.
     """
-    place = model if model.name.strip(".") else model.resolve()
-    if not place.name:
+    path = model if model.name.strip(".") else model.resolve()
+    if not path.name:
         raise InputError(f"{model} cannot be a model; name a folder of its own")
-    return place.with_name(place.name + ".training")
+    return path.with_name(path.name + ".training")
 
 
 @contextmanager

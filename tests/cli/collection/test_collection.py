@@ -305,4 +305,4 @@ def test_train_reads_labels_as_a_collection_does(cli: Cli, tmp_path: Path, pictu
         cli("train", folder, "--model", tmp_path / "again", *words).err.split()
     )
     refusal = cli("train", folder / "2020" / "tern" / "1.webp", "--model", tmp_path / "no", "--tags", "xmp").err
-    assert "--tags says where the labels of a folder are" in " ".join(refusal.split())
+    assert "--tags is for labels of a folder" in " ".join(refusal.split())

@@ -126,7 +126,10 @@ def test_warm_start_takes_the_dimensions_of_the_vectors(cli: Cli, paths: dict[st
     ("words", "message"),
     [
         (("--kind", "devise"), "--kind devise needs word vectors; add --vectors FILE"),
-        (("--kind", "popularity", "--vectors", "v"), "--vectors says what labels mean, and popularity does not ask"),
+        (
+            ("--kind", "popularity", "--vectors", "v"),
+            "--vectors is for kinds that use word vectors, and popularity does not",
+        ),
         (("--labels", "new.txt"), "--labels is for kinds that rank labels by their words, such as devise"),
         (("--kind", "devise", "--vectors", "missing.vec"), "missing.vec"),
     ],

@@ -176,7 +176,7 @@ def test_leave_one_label_out_sides_train_and_evaluate(cli: Cli, tags: Path, tmp_
 def test_leave_one_label_out_refuses_bad_options(cli: Cli, tags: Path, pictures: Path, tmp_path: Path) -> None:
     parts = tmp_path / "parts"
     ask = ("split", tags, "--out", parts)
-    assert "--min-labels says how many labels" in cli(*ask, "--min-labels", 3).err
+    assert "--min-labels is for --by one-label" in cli(*ask, "--min-labels", 3).err
     assert "leave --drop-near out" in cli(*ask, "--by", "one-label", "--drop-near", 0.9).err
     assert "no row has 9 labels or more" in cli(*ask, "--by", "one-label", "--min-labels", 9).err
     assert "extract features first" in cli("split", pictures, "--out", parts, "--by", "one-label").err

@@ -121,7 +121,7 @@ def test_whole_pictures_take_the_labels_of_their_regions(cli: Any, cars: Path, r
     matches = cli("search", model, label, "--in", cars / "testset", "-k", 3, "--json").json["groups"][0]["matches"]
     assert {row["id"] for row in matches} <= set(names)
     result = cli("train", rows, "--model", tmp_path / "rows", "--items", "boxes")
-    assert (result.code, "is no collection of these" in result.err) == (1, True)
+    assert (result.code, "is neither; leave --items out" in result.err) == (1, True)
 
 
 def test_region_option_needs_pictures(cli: Any, rows: Path, cars: Path, parts_model: Path, tmp_path: Path) -> None:

@@ -322,10 +322,7 @@ def test_bad_queries_give_one_sentence(cli: Cli, space: Path, lists: Path, music
         (["neighbours", space, "theo", "--entity-kind", "song"], "knows no kind 'song'"),
         (["evaluate", space, music / "digits"], "is a space of several kinds of entities"),
         (["evaluate", space, music / "train.toml"], "is what the space was trained on; give other data"),
-        (
-            ["features", "audio", music / "train.toml", "--out", music / "f.parquet"],
-            "says which kinds of entities there",
-        ),
+        (["features", "audio", music / "train.toml", "--out", music / "f.parquet"], "declares a space, for train"),
         (["annotate", space, lists / "near.tsv"], "the data has"),
         (["annotate", lists / "none", "x", "--relation", "songs"], "there is no model at"),
         (["neighbours", lists / "none", "x", "--words"], "there is no model at"),

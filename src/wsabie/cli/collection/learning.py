@@ -91,7 +91,7 @@ def show_comparison(comparison: "Comparison") -> Report:
     for rival in rivals:
         _show_difference(rival, first.model)
     if any(rival.gained or rival.lost for rival in rivals):
-        print_note("of a label the mean of 1 / its place on the items that have it, and the number of these")
+        print_note("per label: its mean reciprocal rank on the items that have it, and their number")
     for note in comparison.notes:
         print_note(note)
 

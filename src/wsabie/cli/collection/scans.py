@@ -200,22 +200,22 @@ def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -
     from wsabie.collection.annotations.training_examples import FEWEST_ITEMS
     from wsabie.collection.overview import check_readiness
 
-    readiness, place = check_readiness(collection), quote_path(folder)
+    readiness, path = check_readiness(collection), quote_path(folder)
     if result.modality != "pictures":
         print_note(
             f"{result.modality} can be listed, tagged and exported here; a collection learns from pictures alone"
         )
-        print_note(f"next: learn from these files and the labels that they have: wsabie train {place} --model MODEL")
+        print_note(f"next: learn from these files and the labels that they have: wsabie train {path} --model MODEL")
         return
     if readiness.tagged:
-        print_note(f"next: wsabie collection {'train' if result.added_tags else 'status'} {place}")
+        print_note(f"next: wsabie collection {'train' if result.added_tags else 'status'} {path}")
         return
     print_note(
         f"nothing is tagged yet; a model needs {FEWEST_ITEMS} tagged pictures and 2 labels, better 20 of each label"
     )
-    print_note(f"next: tag some in the gallery: wsabie serve {place}")
-    print_note(f"or from a list: wsabie collection import {place} tags.csv")
+    print_note(f"next: tag some in the gallery: wsabie serve {path}")
+    print_note(f"or from a list: wsabie collection import {path} tags.csv")
     if readiness.folders:
-        command = f"wsabie collection scan {place} --tags folders"
+        command = f"wsabie collection scan {path} --tags folders"
         print_note(f"or by folders that are named after what is in them: {command}")
-    print_note(f"then: wsabie collection train {place}")
+    print_note(f"then: wsabie collection train {path}")

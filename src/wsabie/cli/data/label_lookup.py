@@ -161,17 +161,17 @@ def _show_pairs(options: LabelsOptions, graph: "KnowledgeGraph", concepts: "Labe
     if index_pairs and not remaining_pairs:
         raise InputError(f"{without} leaves out all pairs of labels by {relation}; leave out fewer")
     if not pairs:
-        known, more = ", ".join(_list_relations(graph)), ", and --inherit adds what follows from more general names"
+        relations, more = ", ".join(_list_relations(graph)), ", and --inherit adds those of more general names"
         fact = f"{relation} joins no two labels of {options.labels}"
-        raise InputError(f"{fact}; known are {known}{'' if options.inherit else more}")
+        raise InputError(f"{fact}; known are {relations}{'' if options.inherit else more}")
     if target is not None:
         write_id_pairs(target, pairs)
     n_excluded = len(index_pairs) - len(remaining_pairs)
     yield {**_name_output(target), "relation": relation, "pairs": pairs, "left_out": n_excluded}
     for pair in pairs if target is None else ():
         print_row(*pair)
-    left_out, place = f", {n_excluded:,} left out" if without else "", f", in {target}" if target else ""
-    print_note(f"{format_count(len(pairs), 'pair')} of labels by {relation}{left_out}{place}")
+    left_out, target_note = f", {n_excluded:,} left out" if without else "", f", in {target}" if target else ""
+    print_note(f"{format_count(len(pairs), 'pair')} of labels by {relation}{left_out}{target_note}")
 
 
 def _name_output(target: Path | None) -> dict[str, Path]:

@@ -126,14 +126,14 @@ def _check_options(options: SplitOptions) -> tuple[dict[str, Path], list[tuple[s
     """Check that options fit each other and files can be written; return the files and related labels."""
     by, folder, relations = options.rows.by, options.out, options.rows.relations
     if by != "one-label" and options.rows.min_labels is not None:
-        raise InputError("--min-labels says how many labels a row needs to lose one, so it needs --by one-label")
+        raise InputError("--min-labels is for --by one-label; add it, or leave --min-labels out")
     if by == "one-label" and options.rows.drop_near is not None:
         raise InputError("--by one-label leaves every row on the training side; leave --drop-near out")
     files = {name: folder / f"{name}.parquet" for name in SIDES}
     results: list[tuple[OutputKind, Path | None]] = [("parquet", file) for file in files.values()]
     if relations is not None:
         if by != "auto":
-            raise InputError(f"--relations says what decides the sides, and so does --by {by}; leave one of them out")
+            raise InputError(f"--relations and --by {by} both decide the sides; leave one of them out")
         results += [("pairs", folder / RELATIONS_FILE), ("rejects", folder / DROPPED_FILE)]
     options.check_outputs(*results, ("rejects", options.dropped_file), inputs=(options.data, relations))
     return files, None if relations is None else read_label_pairs(relations)

@@ -103,9 +103,9 @@ def open_result_store(folder: Path | None, keep: KeepOptions, with_models: bool)
             output.print_note(f"{_describe_store(store)}; --resume goes on from there")
         raise
     finally:
-        for place in (folder, DEFAULT_PARENT):
+        for path in (folder, DEFAULT_PARENT):
             with suppress(OSError):  # unless it is empty
-                place.rmdir()
+                path.rmdir()
 
 
 def report_result(result: "ModelEntry | RelationMethod | ModelOmission", relation: str = "") -> None:
@@ -128,8 +128,8 @@ def _describe_store(store: "ResultStore") -> str:
     return f"{results} kept in {store.folder}" if n else ""
 
 
-def _refuse_other_settings(place: Path | None, stem: str) -> None:
-    folders = [] if place is None else sorted(place.glob(f"{stem}-*"))
+def _refuse_other_settings(parent: Path | None, stem: str) -> None:
+    folders = [] if parent is None else sorted(parent.glob(f"{stem}-*"))
     if folders:
         models = f"{folders[0]} holds finished models of the same data with other settings, which cannot be compared"
         raise InputError(f"{models}; give the same command again with --resume, or leave --resume out")

@@ -36,7 +36,7 @@ def export(options: ExportOptions) -> Report:
     model, target, format_name = options.model, options.out, options.form
     stated = {name: value for name, value in options.pick("k", "int8", "license").items() if value}
     if model.resolve() in target.resolve().parents:
-        raise InputError(f"{target} would lie in the model folder {model}; choose another place")
+        raise InputError(f"{target} would lie in the model folder {model}; choose another path")
     if load_space(model) is not None:
         raise InputError(f"{model} is a space of several kinds of entities; export a model that gives rows labels")
     annotator = load_annotator(model)

@@ -131,9 +131,9 @@ def _open_collection(options: SearchOptions, annotator: "Annotator", rejects: Re
 
     n_features, modality = annotator.model.n_features_in_, model_inputs.find_modality(annotator)
     label_sources = [data_inputs.choose_label_source(path, n_features, modality) for path in options.within]
-    places = zip(options.within, label_sources, strict=True)
+    labelled_paths = zip(options.within, label_sources, strict=True)
     source = concatenate_sources(
-        [model_inputs.open_model_data(annotator, path, rejects, labels) for path, labels in places]
+        [model_inputs.open_model_data(annotator, path, rejects, labels) for path, labels in labelled_paths]
     )
     if options.out is not None and (data_inputs.is_table(source) or source.modality != "pictures"):
         content = data_inputs.name_content(source)

@@ -38,7 +38,7 @@ def load_trained_model(recipe: "TrainingRecipe", source: "Source | ShardedFeatur
     Raises
     ------
     InputError
-        Another model is at this place.
+        The folder holds another model.
     """
     from wsabie.io.fingerprints import compute_fingerprint_or_none
     from wsabie.io.shards.sharded_table import ShardedFeatureTable
@@ -63,7 +63,7 @@ def load_trained_space(recipe: "SpaceRecipe", rejects: Rejects) -> "SpaceAnnotat
     Raises
     ------
     InputError
-        Another model is at this place, or the data cannot be read.
+        The folder holds another model, or the data cannot be read.
     """
     import numpy as np
 

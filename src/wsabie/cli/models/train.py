@@ -210,8 +210,8 @@ def _check_before_work(options: TrainOptions, recipe: "TrainingRecipe") -> bool:
     check_validation_metric(recipe)
     for path in (options.data, options.valid):
         if path is not None and recipe.work.resolve() in path.resolve().parents:
-            place = f"{path} lies in {recipe.work}, which is emptied at the end"
-            raise InputError(f"{place}; move it or name another model")
+            fact = f"{path} lies in {recipe.work}, which is emptied at the end"
+            raise InputError(f"{fact}; move it or name another model")
     return _prepare_training(options, recipe.work, WORK_FILES, (options.data, options.valid))
 
 
@@ -239,7 +239,7 @@ def _make_estimator(options: TrainOptions, parameters: Settings, run: Settings) 
         raise InputError(f"{description} cannot go on, so that it has nothing to keep rows for; leave replay out")
     if n_models is None:
         if by is not None:
-            raise InputError(f"--ensemble-by {by} says how models differ; say how many by --ensemble N")
+            raise InputError("--ensemble-by needs the number of models; add --ensemble N")
         return base  # type: ignore[no-any-return]
     shared_parameters = {name: getattr(base, name, None) for name in ("threads", "seed")}
     return Ensemble(base, n=n_models, by=by or "seed", **shared_parameters)  # type: ignore[arg-type]
@@ -252,7 +252,7 @@ def _parse_relations(kind: str, option: str | None, parameters: Settings) -> Set
     if option is None:
         return {}
     if kind != "parts":
-        raise InputError(f"--relations tells of related labels, and {kind} has none; choose --kind parts")
+        raise InputError(f"--relations is for models of objects and parts, and {kind} is none; choose --kind parts")
     relation, equals, file = option.partition("=")
     if not equals or Path(option).is_file():  # the name of a file may contain "=" too
         return {"relations": data_inputs.read_label_pairs(Path(option))}
@@ -299,9 +299,7 @@ def _open_sources(
 
     items, image_label, valid = options.items.items, options.items.image_label, None
     if options.tags != "auto" and not options.data.is_dir():
-        raise InputError(
-            f"--tags says where the labels of a folder are found, and {options.data} is none; leave it out"
-        )
+        raise InputError(f"--tags is for labels of a folder, and {options.data} is none; leave --tags out")
     source: Source | ShardedFeatureTable
     is_sharded = is_shard_folder(options.data) and getattr(recipe.estimator, "reads_shards", False)
     if is_sharded and (items or image_label):

@@ -74,7 +74,7 @@ def load_font(size: float) -> Any:
 
 
 def _arrange_legend(chart: LineChart, x: float, y: float) -> list[LegendItem]:
-    """Return the names with their places, in as many lines as they need; empty for a single series."""
+    """Return the names with their positions, in as many lines as they need; empty for a single series."""
     items: list[LegendItem] = []
     offset = 0.0
     for series in chart.series if len(chart.series) > 1 else ():

@@ -50,7 +50,7 @@ def render_report(report: ReportInput) -> str:
     if main is None:
         reasons = [f": {omission.reason}" for omission in comparison.skipped]
         raise InputError(f"no model took part in the comparison{reasons[0] if reasons else '; compare it too'}")
-    entries = sorted(comparison.entries, key=lambda entry: entry is not main)  # the place sets the colour
+    entries = sorted(comparison.entries, key=lambda entry: entry is not main)  # the position sets the colour
     k, n_labels = report_charts.choose_list_length(comparison), comparison.task.facts.labels
     judged = (report_charts.judge_main_model(comparison, main, name) for name in comparison.metrics)
     verdicts = {verdict.metric: verdict for verdict in judged if verdict is not None}

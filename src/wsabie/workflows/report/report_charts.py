@@ -218,8 +218,8 @@ def collect_training_figures(history: Sequence[EpochStats], n_labels: int) -> Tr
         f"{len(history)} passes over the training pairs in {format_duration(seconds)}, {pairs:,.0f} pairs a second. "
         + _name_best_epoch(history)
     )
-    places = [format_range(2**place, 2 ** (place + 1) - 1) for place in range(len(rank_shares[0]))]
-    return TrainingFigures(summary, charts, other_metrics, places, rank_shares)
+    ranks_by_bin = [format_range(2**i, 2 ** (i + 1) - 1) for i in range(len(rank_shares[0]))]
+    return TrainingFigures(summary, charts, other_metrics, ranks_by_bin, rank_shares)
 
 
 def _choose_length_ticks(ks: Sequence[int]) -> list[tuple[float, str]]:
@@ -281,7 +281,7 @@ def _draw_rank_curve(history: Sequence[EpochStats]) -> svg_charts.LineChart | No
         "Estimated ranks by epoch",
         [svg_charts.ChartSeries("median", epochs, median, low, high)],
         _build_epoch_axis(epochs),
-        svg_charts.ChartAxis("estimated place", ticks, 0.0, top),
+        svg_charts.ChartAxis("estimated rank", ticks, 0.0, top),
         f"Median from {2 ** median[0]:.0f} in epoch {epochs[0]} to {2 ** median[-1]:.0f} in epoch {epochs[-1]}.",
     )
 
@@ -314,8 +314,8 @@ def _draw_rank_bars(rank_shares: Sequence[list[float]]) -> svg_charts.BarChart |
             svg_charts.BarGroup(f"epoch {number}", rank_shares[number - 1], style)
             for number, style in zip(epochs, (1, 0), strict=False)
         ],
-        format_bands([2**place for place in range(width)], [2 ** (place + 1) - 1 for place in range(width)]),
-        "estimated place of the right label",
+        format_bands([2**i for i in range(width)], [2 ** (i + 1) - 1 for i in range(width)]),
+        "estimated rank of the right label",
         svg_charts.ChartAxis("% of steps"),
-        "Share of the training steps by the place at which the right label was estimated to stand.",
+        "Share of the training steps by the estimated rank of the right label.",
     )

@@ -283,10 +283,10 @@ class EntityFeatureExtractor:
         self, kind: KindDeclaration, source: Source, first_name: str, first_rows: FeatureTable
     ) -> FeatureTable:
         """Return the items in the features of the kind that had the map first."""
-        place = f"[kinds.{kind.name}] shares the map of {first_name!r}"
-        require(not kind.feature_options, f"{place}, which says how features are extracted; leave it out here")
+        fact = f"[kinds.{kind.name}] shares the map of {first_name!r}"
+        require(not kind.feature_options, f"{fact}, which says how features are extracted; leave it out here")
         if not isinstance(source, FeatureTable) and first_name not in self.extractors:
-            raise InputError(f"{place}, which is made of rows, and {kind.data} holds {source.modality}; give rows")
+            raise InputError(f"{fact}, which is made of rows, and {kind.data} holds {source.modality}; give rows")
         if first_name in self.extractors:
             self.extractors[kind.name] = self.extractors[first_name]
         return self._extract_as_fitted(first_name, source, first_rows)

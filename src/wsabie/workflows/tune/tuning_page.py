@@ -221,8 +221,8 @@ def _is_number(value: object) -> bool:
 
 def _rank_shares(figures: list[float]) -> list[float]:
     """Return figures as ranks from 0 to 1; a few failures would otherwise make all others look alike."""
-    places = np.argsort(np.argsort(figures, kind="stable"))
-    return (places / max(len(figures) - 1, 1)).tolist()  # type: ignore[no-any-return]
+    ranks = np.argsort(np.argsort(figures, kind="stable"))
+    return (ranks / max(len(figures) - 1, 1)).tolist()  # type: ignore[no-any-return]
 
 
 def _draw_progress(result: TuningResult) -> svg_charts.LineChart:
