@@ -27,7 +27,7 @@ def draw_picture(kind, number, side=48):
     return Image.fromarray(pixels.astype(np.uint8))
 
 
-def png(image):
+def make_png(image):
     file = io.BytesIO()
     image.save(file, "PNG")
     return file.getvalue()
@@ -41,7 +41,7 @@ def collection(tmp_path_factory):
     for number in range(8):
         for kind in KINDS:
             path = folder / f"{kind}-{number}.png"
-            path.write_bytes(png(draw_picture(kind, number)))
+            path.write_bytes(make_png(draw_picture(kind, number)))
             pictures.append(Item(path.name, path, ("photo", kind), group=f"{kind}{number // 2}"))
     return ItemList(folder, pictures)
 
@@ -52,7 +52,7 @@ def spoilt(collection):
     bad = [
         Item("words.jpg", b"only words", ("sky",)),
         Item("gone.jpg", collection.path / "gone.jpg", ("sky",)),
-        Item("cut.png", png(draw_picture("grass", 0))[:400], ("grass",)),
+        Item("cut.png", make_png(draw_picture("grass", 0))[:400], ("grass",)),
     ]
     pictures = list(collection.items)
     for place, picture in zip((0, 11, 20), bad, strict=True):

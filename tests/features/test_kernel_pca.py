@@ -19,7 +19,7 @@ def rows() -> sp.csr_matrix:
     return sp.csr_matrix(rng.poisson(centres[rng.integers(0, 10, 300)]).astype(np.float32))
 
 
-def test_with_all_rows_it_is_scikit_learns(rows):
+def test_components_of_all_rows_equal_those_of_scikit_learn(rows):
     from sklearn.decomposition import KernelPCA
 
     train, new = rows[:250], rows[250:]
@@ -34,7 +34,7 @@ def test_with_all_rows_it_is_scikit_learns(rows):
     np.testing.assert_allclose(ours.variances_, theirs.eigenvalues_ / 250, rtol=1e-5)
 
 
-def test_all_components_of_all_rows_keep_all_distances(rows):
+def test_all_components_keep_all_distances(rows):
     pca = KernelPca(300).fit(rows)
     points = pca.transform(rows).astype(float)
     K = intersect_rows(rows.toarray(), rows.toarray())
@@ -48,7 +48,7 @@ def test_all_components_of_all_rows_keep_all_distances(rows):
 
 
 @pytest.mark.parametrize("choice", ["k-means++", "uniform"])
-def test_more_landmarks_lose_less_of_rows_held_out(rows, choice):
+def test_more_landmarks_lose_less_on_held_out_rows(rows, choice):
     reports = [KernelPca(10, m, choice=choice).fit(rows).report_ for m in (10, 40, 160)]
     assert all(
         report.has_holdout and report.rows == (300 - m) // 4 for report, m in zip(reports, (10, 40, 160), strict=True)
@@ -60,7 +60,7 @@ def test_more_landmarks_lose_less_of_rows_held_out(rows, choice):
     assert all(report.components.error >= report.landmarks.error - 1e-6 for report in reports)
 
 
-def test_the_report_is_the_error_of_its_rows(rows):
+def test_report_states_the_error_of_its_rows(rows):
     K = intersect_rows(rows.toarray(), rows.toarray())
     rng = np.random.default_rng(1)
     F = rng.standard_normal((300, 3))
@@ -81,7 +81,7 @@ def test_landmarks_are_far_from_each_other():
         assert len(landmarks) in (3, 4)  # the empty row is far from the others, if it is not the last that is left
 
 
-def test_factor_leaves_out_what_others_explain():
+def test_redundant_landmarks_are_dropped():
     F = np.random.default_rng(0).standard_normal((6, 3))
     K = np.vstack([F, F]) @ np.vstack([F, F]).T
     L, pivots = factor_kernel(K.copy())
@@ -96,7 +96,7 @@ def test_fewer_dimensions_than_components_are_counted(rows):
     np.testing.assert_array_equal(pca.transform(few)[:5], pca.transform(few)[35:])
 
 
-def test_same_bits_for_any_threads_neighbours_and_form(rows):
+def test_threads_neighbours_and_row_form_change_no_bit(rows):
     pca = KernelPca(9, 60).fit(rows, threads=1)
     again = KernelPca(9, 60).fit(rows, threads=2)
     projected = pca.transform(rows, threads=2)
@@ -108,7 +108,7 @@ def test_same_bits_for_any_threads_neighbours_and_form(rows):
     assert (KernelPca(9, 60, seed=1).fit(rows).transform(rows) != projected).any()
 
 
-def test_saved_and_loaded_gives_the_same_bits(rows, tmp_path):
+def test_loaded_map_gives_the_same_bits(rows, tmp_path):
     pca = KernelPca(9, 60).fit(rows)
     pca.feature_names, pca.dictionary = [f"word {j}" for j in range(80)], "abc"
     pca.save(tmp_path / "map")
@@ -120,7 +120,7 @@ def test_saved_and_loaded_gives_the_same_bits(rows, tmp_path):
     assert pca.n_bytes == loaded.n_bytes
 
 
-def test_other_and_damaged_folders_are_refused(rows):
+def test_foreign_and_damaged_folders_are_refused(rows):
     parts = KernelPca(3, 20).fit(rows).to_parts()
     with pytest.raises(ModelFolderError, match="no map"):
         KernelPca.from_parts(ModelState("wsabie", {}, {}))
@@ -149,20 +149,20 @@ def test_other_and_damaged_folders_are_refused(rows):
         ({"n_components": 1}, [[1, np.nan]], "NaN"),
     ],
 )
-def test_mistakes_get_one_sentence(options, X, message):
+def test_bad_options_give_one_sentence(options, X, message):
     with pytest.raises(InputError, match=message) as error:
         KernelPca(**{"n_components": 2, **options}).fit(X)
     assert "\n" not in str(error.value)
 
 
-def test_rows_of_another_width_and_unfitted_maps_are_refused(rows):
+def test_other_widths_and_unfitted_maps_are_refused(rows):
     with pytest.raises(InputError, match="expecting 80 features"):
         KernelPca(3, 20).fit(rows).transform(rows[:, :70])
     with pytest.raises(InputError, match="not fitted yet"):
         KernelPca().transform(rows)
 
 
-def test_an_empty_row_and_unknown_features_are_rows_too(rows):
+def test_empty_rows_and_unknown_features_are_accepted(rows):
     pca = KernelPca(3, 20).fit(rows)
     points = pca.transform(sp.csr_matrix((2, 80), dtype=np.float32))
     np.testing.assert_array_equal(points, np.tile(pca.bias_, (2, 1)))

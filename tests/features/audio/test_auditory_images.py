@@ -1,4 +1,4 @@
-"""Stabilised images of sounds whose pitch is known, and the boxes that they are cut into."""
+"""Stabilised auditory images of sounds with known pitch, and the boxes cut out of them."""
 
 import numpy as np
 import pytest
@@ -23,47 +23,49 @@ RATE = 16_000
 PLAN = AuditoryImageConfig(RATE)
 
 
-def clicks(hertz: float, seconds: float = 0.5) -> Float32:
+def make_clicks(hertz: float, seconds: float = 0.5) -> Float32:
     samples = np.zeros(round(seconds * RATE), np.float32)
     samples[np.arange(0, len(samples), RATE / hertz).astype(int)] = 0.5
     return samples
 
 
-def harmonics(hertz: float, numbers: range, seconds: float = 0.5) -> Float32:
+def make_harmonics(hertz: float, numbers: range, seconds: float = 0.5) -> Float32:
     t = np.arange(round(seconds * RATE)) / RATE
     return sum(0.1 * np.cos(2 * np.pi * k * hertz * t) for k in numbers).astype(np.float32)  # type: ignore[union-attr]
 
 
-def last_image(samples: Float32, plan: AuditoryImageConfig = PLAN) -> Float32:
+def compute_last_image(samples: Float32, plan: AuditoryImageConfig = PLAN) -> Float32:
     *_, last = compute_auditory_images(samples, plan)
     return np.array(last)
 
 
-def ridge(samples: Float32, low: float = 60.0, high: float = 500.0) -> float:
+def find_pitch(samples: Float32, low: float = 60.0, high: float = 500.0) -> float:
     """Hertz of the lag at which all channels together are strongest."""
-    profile = last_image(samples).sum(0)
+    profile = compute_last_image(samples).sum(0)
     lags = np.arange(int(RATE / high), int(RATE / low))
     return RATE / float(lags[np.argmax(profile[lags])])
 
 
 @pytest.mark.parametrize("hertz", [80.0, 100.0, 125.0, 160.0, 200.0, 320.0])
-def test_the_ridge_of_clicks_stands_at_their_period(hertz: float) -> None:
-    assert ridge(clicks(hertz), low=hertz / 1.5) == pytest.approx(hertz, rel=0.02)
+def test_pitch_of_clicks_is_their_period(hertz: float) -> None:
+    assert find_pitch(make_clicks(hertz), low=hertz / 1.5) == pytest.approx(hertz, rel=0.02)
 
 
 @pytest.mark.parametrize("hertz", [100.0, 150.0, 210.0])
 @pytest.mark.parametrize("numbers", [range(1, 20), range(3, 20)], ids=["all", "without the fundamental"])
-def test_the_ridge_of_harmonics_stands_at_their_period(hertz: float, numbers: range) -> None:
-    assert ridge(harmonics(hertz, numbers), low=hertz / 1.5) == pytest.approx(hertz, rel=0.02)
+def test_pitch_of_harmonics_is_their_period(hertz: float, numbers: range) -> None:
+    assert find_pitch(make_harmonics(hertz, numbers), low=hertz / 1.5) == pytest.approx(hertz, rel=0.02)
 
 
 @pytest.mark.parametrize("hertz", [200.0, 440.0, 1000.0, 3000.0])
-def test_a_tone_is_loudest_in_its_channel(hertz: float) -> None:
-    loudest = compute_channel_frequencies(PLAN)[np.argmax(last_image(harmonics(hertz, range(1, 2))).mean(1))]
+def test_tone_is_loudest_in_its_channel(hertz: float) -> None:
+    loudest = compute_channel_frequencies(PLAN)[
+        np.argmax(compute_last_image(make_harmonics(hertz, range(1, 2))).mean(1))
+    ]
     assert loudest == pytest.approx(hertz, rel=0.35)
 
 
-def test_a_channel_answers_most_to_frequencies_near_its_poles() -> None:
+def test_channel_responds_most_near_its_pole_frequency() -> None:
     impulse = np.zeros(2048)
     impulse[0] = 1
     response = np.abs(np.fft.rfft(filter_samples(impulse, design_filter_cascade(PLAN)), axis=1))
@@ -73,15 +75,15 @@ def test_a_channel_answers_most_to_frequencies_near_its_poles() -> None:
     assert (np.diff(peaks) <= 0).all()
 
 
-def test_noise_has_no_ridge() -> None:
+def test_noise_has_no_pitch() -> None:
     noise = 0.1 * np.random.default_rng(0).standard_normal(2 * RATE).astype(np.float32)
-    flat, peaked = (last_image(sound).sum(0) for sound in (noise, clicks(100, 2)))
+    flat, peaked = (compute_last_image(sound).sum(0) for sound in (noise, make_clicks(100, 2)))
     beyond = slice(40, None)
     assert flat[beyond].max() / flat[beyond].mean() < 2
     assert peaked[beyond].max() / peaked[beyond].mean() > 4
 
 
-def test_an_image_every_hop_of_which_the_last_is_filled_up() -> None:
+def test_images_come_at_every_hop_and_the_last_is_padded() -> None:
     shapes = [image.shape for image in compute_auditory_images(np.ones(1 + 3 * PLAN.hop_samples, np.float32), PLAN)]
     assert shapes == [(len(compute_channel_frequencies(PLAN)), PLAN.n_lags)] * 4
 
@@ -95,7 +97,7 @@ def test_every_sound_has_finite_images(rate: int, n: int, seed: int) -> None:
 
 
 @given(st.integers(1, 120), st.integers(0, 5))
-def test_boxes_lie_within_an_image_and_see_all_of_it(n_channels: int, power: int) -> None:
+def test_boxes_cover_the_image_within_its_bounds(n_channels: int, power: int) -> None:
     n_lags = COLUMNS << power
     cut = list_boxes(n_channels, n_lags)
     if n_channels < ROWS:
@@ -108,7 +110,7 @@ def test_boxes_lie_within_an_image_and_see_all_of_it(n_channels: int, power: int
     assert is_covered.all()
 
 
-def test_boxes_by_hand() -> None:
+def test_box_means_equal_a_manual_computation() -> None:
     """A box of the size of its description keeps its means; one twice as wide those of pairs of lags."""
     stack = np.random.default_rng(0).random((2, ROWS, 2 * COLUMNS)).astype(np.float32)
     box_features = extract_box_features(stack)

@@ -1,4 +1,4 @@
-"""Extraction to a file: whole, resumed, killed; the same bytes whatever happened on the way."""
+"""Extraction to a file: complete, resumed or killed, with the same bytes."""
 
 import json
 import os
@@ -25,26 +25,26 @@ from wsabie.io.records import Item, ItemList
 from wsabie.storage.rejects import Rejects
 
 
-def as_rows(path):
+def read_rows(path):
     return open_source(path, rejects=Rejects(strict=True))
 
 
-def same(a, b):
+def are_equal(a, b):
     assert (a.X != b.X).nnz == 0
     assert a.X.shape == b.X.shape
     assert (a.Y != b.Y).nnz == 0
     assert (a.ids, a.label_names, a.groups, a.times, a.counts) == (b.ids, b.label_names, b.groups, b.times, b.counts)
 
 
-def test_the_file_holds_the_rows(tmp_path, extractor, collection):
+def test_file_holds_the_rows(tmp_path, extractor, collection):
     assert extract_to_file(collection, extractor, tmp_path / "a.parquet", shard_pictures=7) == 24
-    same(as_rows(tmp_path / "a.parquet"), extractor.transform(collection))
+    are_equal(read_rows(tmp_path / "a.parquet"), extractor.transform(collection))
     assert [p.name for p in tmp_path.iterdir()] == ["a.parquet"]
     extract_to_file(collection, extractor, tmp_path / "b.parquet", augment=1)
-    same(as_rows(tmp_path / "b.parquet"), extractor.transform(collection, augment=1))
+    are_equal(read_rows(tmp_path / "b.parquet"), extractor.transform(collection, augment=1))
 
 
-def test_columns_and_notes_are_as_written_down(tmp_path, extractor, collection):
+def test_columns_and_notes_have_the_documented_format(tmp_path, extractor, collection):
     extract_to_file(collection, extractor, tmp_path / "a.parquet")
     schema = pq.read_schema(tmp_path / "a.parquet")
     assert [f"{field.name} {field.type}" for field in schema] == [
@@ -64,7 +64,7 @@ def test_columns_and_notes_are_as_written_down(tmp_path, extractor, collection):
     }
 
 
-def test_groups_and_times_only_where_there_are_some(tmp_path, extractor, collection):
+def test_groups_and_times_are_written_only_if_present(tmp_path, extractor, collection):
     plain = [p._replace(group=None, time=f"2020-01-0{i % 9 + 1}") for i, p in enumerate(collection)]
     extract_to_file(ItemList(collection.path, plain), extractor, tmp_path / "a.parquet", shard_pictures=5)
     assert pq.read_schema(tmp_path / "a.parquet").names == ["id", "labels", "time", "indices", "values"]
@@ -73,12 +73,12 @@ def test_groups_and_times_only_where_there_are_some(tmp_path, extractor, collect
 def test_weighted_values_are_no_counts(tmp_path, collection):
     extractor = VisualWords(40, weighting="tfidf").fit(collection)
     extract_to_file(collection, extractor, tmp_path / "a.parquet")
-    rows = as_rows(tmp_path / "a.parquet")
+    rows = read_rows(tmp_path / "a.parquet")
     assert not rows.counts
-    same(rows, extractor.transform(collection))
+    are_equal(rows, extractor.transform(collection))
 
 
-def test_a_picture_that_may_be_read_at_last_is(tmp_path, extractor, collection, monkeypatch):
+def test_picture_with_changed_permissions_is_read_again(tmp_path, extractor, collection, monkeypatch):
     """Neither size nor time of change of a file tell of its permissions."""
     locked, opened = collection.items[3].content, image_decoder.open_image_stream
 
@@ -94,7 +94,7 @@ def test_a_picture_that_may_be_read_at_last_is(tmp_path, extractor, collection, 
     assert extract_to_file(collection, extractor, tmp_path / "a.parquet", shard_pictures=7) == 24
 
 
-def test_processes_write_the_same_bytes(tmp_path, extractor, spoilt):
+def test_worker_processes_write_the_same_bytes(tmp_path, extractor, spoilt):
     rejects = Rejects()
     extract_to_file(spoilt, extractor, tmp_path / "a.parquet", shard_pictures=6)
     extract_to_file(
@@ -109,7 +109,7 @@ def test_processes_write_the_same_bytes(tmp_path, extractor, spoilt):
     assert [where for where, _, _ in rejects.listed] == ["words.jpg", "gone.jpg", "cut.png"]
 
 
-def test_two_that_write_one_file_are_kept_apart(tmp_path, extractor, collection, monkeypatch):
+def test_concurrent_extraction_into_one_file_is_refused(tmp_path, extractor, collection, monkeypatch):
     """Else the file would hold shards of both."""
     other_items = ItemList(collection.path, [item._replace(id=f"another {item.id}") for item in collection.items])
     write, refused = module.write_shard, []
@@ -122,7 +122,7 @@ def test_two_that_write_one_file_are_kept_apart(tmp_path, extractor, collection,
 
     monkeypatch.setattr(module, "write_shard", meanwhile)
     extract_to_file(collection, extractor, tmp_path / "a.parquet", shard_pictures=7)
-    assert as_rows(tmp_path / "a.parquet").ids == [item.id for item in collection.items]
+    assert read_rows(tmp_path / "a.parquet").ids == [item.id for item in collection.items]
     assert len(refused) == 4
     assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
 
@@ -150,7 +150,7 @@ def interrupt(source, last_place):
     return kind(source.path, source.items)
 
 
-def test_goes_on_after_an_interruption(tmp_path, extractor, spoilt, monkeypatch):
+def test_interrupted_extraction_resumes(tmp_path, extractor, spoilt, monkeypatch):
     complete, out = tmp_path / "whole.parquet", tmp_path / "a.parquet"
     extract_to_file(spoilt, extractor, complete, shard_pictures=4)
     for last_place in (1, 10, 19):
@@ -172,7 +172,7 @@ def test_goes_on_after_an_interruption(tmp_path, extractor, spoilt, monkeypatch)
     assert sorted(where for where, _, _ in rejects.listed) == ["cut.png", "gone.jpg", "words.jpg"]
 
 
-def test_a_finished_file_is_left_as_it_is(tmp_path, extractor, spoilt, monkeypatch):
+def test_finished_file_is_not_rewritten(tmp_path, extractor, spoilt, monkeypatch):
     out = tmp_path / "a.parquet"
     extract_to_file(spoilt, extractor, out)
     stamp = out.stat().st_mtime_ns
@@ -187,7 +187,7 @@ def test_a_finished_file_is_left_as_it_is(tmp_path, extractor, spoilt, monkeypat
 
 
 @pytest.mark.parametrize("change", ["labels", "content", "dictionary", "augment", "again", "shards", "damage"])
-def test_what_has_changed_is_done_again(tmp_path, collection, extractor, change):
+def test_changed_inputs_are_extracted_again(tmp_path, collection, extractor, change):
     pictures = [p._replace(content=p.content.read_bytes()) for p in collection]
     out, options = tmp_path / "a.parquet", {"shard_pictures": 8}
     with pytest.raises(StopHereError):
@@ -210,11 +210,11 @@ def test_what_has_changed_is_done_again(tmp_path, collection, extractor, change)
         first.write_bytes(first.read_bytes()[:-9])
     source = ItemList(collection.path, pictures)
     extract_to_file(source, extractor, out, **options)
-    same(as_rows(out), extractor.transform(source, augment=options.get("augment", 0)))
+    are_equal(read_rows(out), extractor.transform(source, augment=options.get("augment", 0)))
     assert out.stat().st_mtime_ns > stamp
 
 
-def test_a_file_of_the_same_size_in_the_place_of_another_is_described(tmp_path, collection, extractor):
+def test_swapped_file_of_equal_size_is_extracted_again(tmp_path, collection, extractor):
     for number, picture in enumerate(collection.items[:3]):
         with Image.open(picture.content) as image:
             image.resize((48, 48)).save(tmp_path / f"{number}.bmp")
@@ -222,16 +222,16 @@ def test_a_file_of_the_same_size_in_the_place_of_another_is_described(tmp_path, 
     source = ItemList(tmp_path, [Item(str(n), tmp_path / f"{n}.bmp", ("a",)) for n in range(2)])
     out = tmp_path / "a.parquet"
     extract_to_file(source, extractor, out)
-    old_rows, stamp = as_rows(out), replaced.stat()
+    old_rows, stamp = read_rows(out), replaced.stat()
     replaced.write_bytes(same_size.read_bytes())
     assert replaced.stat().st_size == stamp.st_size
     os.utime(replaced, ns=(stamp.st_atime_ns, stamp.st_mtime_ns + 1_000_000))
     extract_to_file(source, extractor, out)
-    same(as_rows(out), extractor.transform(source))
-    assert (as_rows(out).X[0] != old_rows.X[0]).nnz
+    are_equal(read_rows(out), extractor.transform(source))
+    assert (read_rows(out).X[0] != old_rows.X[0]).nnz
 
 
-def test_a_grown_collection_keeps_its_whole_shards(tmp_path, collection, extractor, monkeypatch):
+def test_grown_source_keeps_its_complete_shards(tmp_path, collection, extractor, monkeypatch):
     out = tmp_path / "a.parquet"
     with pytest.raises(StopHereError):
         extract_to_file(interrupt(collection, 20), extractor, out, shard_pictures=8)
@@ -244,7 +244,7 @@ def test_a_grown_collection_keeps_its_whole_shards(tmp_path, collection, extract
     assert written == ["00000002.parquet", "00000003.parquet"]
 
 
-def test_refuses_what_cannot_be_written(tmp_path, extractor, collection):
+def test_unwritable_output_is_refused(tmp_path, extractor, collection):
     with pytest.raises(InputError, match="is a folder; give the name of a file"):
         extract_to_file(collection, extractor, tmp_path)
     (tmp_path / "file").write_text("")
@@ -254,7 +254,7 @@ def test_refuses_what_cannot_be_written(tmp_path, extractor, collection):
         extract_to_file(collection, extractor, tmp_path / "a.parquet", shard_pictures=0)
 
 
-def test_refuses_a_collection_of_which_nothing_is_left(tmp_path, extractor):
+def test_source_without_readable_items_is_refused(tmp_path, extractor):
     with pytest.raises(InputError, match="none of the pictures of here can be read"):
         extract_to_file(ItemList(Path("here"), [Item("a", b"x", ())]), extractor, tmp_path / "a.parquet")
     with pytest.raises(InputError, match="here holds no pictures"):
@@ -262,7 +262,7 @@ def test_refuses_a_collection_of_which_nothing_is_left(tmp_path, extractor):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_full_disk_keeps_the_finished_shards(tmp_path, extractor, collection, monkeypatch):
+def test_full_disk_keeps_finished_shards(tmp_path, extractor, collection, monkeypatch):
     import errno
 
     out = tmp_path / "a.parquet"
@@ -278,7 +278,7 @@ def test_a_full_disk_keeps_the_finished_shards(tmp_path, extractor, collection, 
     assert extract_to_file(collection, extractor, out, shard_pictures=8) == 24
 
 
-def test_the_file_is_on_the_disk_before_the_shards_go(tmp_path, extractor, collection, monkeypatch):
+def test_file_is_synced_before_shards_are_removed(tmp_path, extractor, collection, monkeypatch):
     """A power cut right after must not lose both."""
     calls: list[object] = []
     flush = os.fsync
@@ -309,19 +309,19 @@ print(extract_to_file(Slow(folder, pictures), VisualWords.load(extractor), out, 
 """
 
 
-def start(*arguments):
+def start_extraction(*arguments):
     command = [sys.executable, "-c", KILLED, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def test_killed_again_and_again_it_loses_nothing(tmp_path, extractor, collection):
+def test_repeatedly_killed_extraction_loses_no_row(tmp_path, extractor, collection):
     extractor.save(tmp_path / "extractor")
     shutil.copytree(collection.path, tmp_path / "pictures", copy_function=shutil.copy2)
     complete, out = tmp_path / "whole.parquet", tmp_path / "a.parquet"
-    assert start(tmp_path / "pictures", tmp_path / "extractor", complete).communicate()[0] == "96\n"
+    assert start_extraction(tmp_path / "pictures", tmp_path / "extractor", complete).communicate()[0] == "96\n"
     shards: set[tuple[str, int]] = set()
     for n_shards in (1, 4):
-        process = start(tmp_path / "pictures", tmp_path / "extractor", out)
+        process = start_extraction(tmp_path / "pictures", tmp_path / "extractor", out)
         until = time.monotonic() + 60
         while len(finished(tmp_path)) < n_shards and process.poll() is None and time.monotonic() < until:
             time.sleep(0.002)
@@ -333,11 +333,11 @@ def test_killed_again_and_again_it_loses_nothing(tmp_path, extractor, collection
         shards = now
         assert not out.exists()
     assert len(shards) >= 4
-    out_text, error = start(tmp_path / "pictures", tmp_path / "extractor", out).communicate()
+    out_text, error = start_extraction(tmp_path / "pictures", tmp_path / "extractor", out).communicate()
     assert out_text == "96\n", error
     assert out.read_bytes() == complete.read_bytes()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.parquet", "extractor", "pictures", "whole.parquet"]
-    assert np.array_equal(as_rows(out).X[0].toarray(), as_rows(out).X[24].toarray())
+    assert np.array_equal(read_rows(out).X[0].toarray(), read_rows(out).X[24].toarray())
 
 
 def finished(folder):
@@ -345,18 +345,18 @@ def finished(folder):
     return {(p.name, p.stat().st_mtime_ns) for p in parts.glob("0*.parquet")} if parts.is_dir() else set()
 
 
-def test_names_that_are_no_text_are_spelled_out(tmp_path, extractor, collection):
+def test_names_with_invalid_characters_are_escaped(tmp_path, extractor, collection):
     content = collection.items[0].content
     source = ItemList(tmp_path, [Item("a\udcff", content, (" sky ", "sky", "")), Item("b", content, ("\udc80",))])
     rejects = Rejects()
     assert extract_to_file(source, extractor, tmp_path / "a.parquet", rejects=rejects) == 1
-    rows = as_rows(tmp_path / "a.parquet")
+    rows = read_rows(tmp_path / "a.parquet")
     assert (rows.ids, rows.label_names) == (["a\\udcff"], ["sky"])
     assert rejects.listed == [("b", "label that is not valid text", "('\\udc80',)")]
-    same(extractor.transform(source), rows)
+    are_equal(extractor.transform(source), rows)
 
 
-def test_a_shard_with_a_flipped_bit_is_named(tmp_path, extractor, collection, monkeypatch):
+def test_shard_with_a_flipped_bit_is_named(tmp_path, extractor, collection, monkeypatch):
     out = tmp_path / "a.parquet"
     with pytest.raises(StopHereError):
         extract_to_file(interrupt(collection, 20), extractor, out, shard_pictures=8)

@@ -1,4 +1,4 @@
-"""Tensors in every place that the format has for them, and bytes that are no message."""
+"""Parsing of ONNX files: tensors in every field, and malformed messages."""
 
 from contextlib import suppress
 
@@ -11,7 +11,7 @@ from wsabie.features.encoders.onnx_graph_check import has_external_weights
 onnx = pytest.importorskip("onnx")
 
 
-def tensor(outside: bool):
+def make_tensor(outside: bool):
     from onnx import TensorProto
 
     proto = TensorProto(name="w", dims=[2], data_type=TensorProto.FLOAT, float_data=[1.5, -2.0])
@@ -21,30 +21,30 @@ def tensor(outside: bool):
     return proto
 
 
-def with_attribute(name: str, value: object, many: bool):
+def make_attribute(name: str, value: object, many: bool):
     node = onnx.NodeProto(op_type="Any")
     field = getattr(node.attribute.add(name="a"), name)
     (field.append if many else field.CopyFrom)(value)
     return node
 
 
-def places(weights_proto):
+def list_tensor_places(weights_proto):
     """Models that hold a tensor, by where."""
     graph = onnx.GraphProto(initializer=[weights_proto])
     sparse = onnx.SparseTensorProto(values=weights_proto)
     nodes = {
-        "attribute": with_attribute("t", weights_proto, False),
-        "attributes": with_attribute("tensors", weights_proto, True),
-        "sub-graph": with_attribute("g", graph, False),
-        "sub-graphs": with_attribute("graphs", graph, True),
-        "sparse attribute": with_attribute("sparse_tensor", sparse, False),
-        "sparse attributes": with_attribute("sparse_tensors", sparse, True),
+        "attribute": make_attribute("t", weights_proto, False),
+        "attributes": make_attribute("tensors", weights_proto, True),
+        "sub-graph": make_attribute("g", graph, False),
+        "sub-graphs": make_attribute("graphs", graph, True),
+        "sparse attribute": make_attribute("sparse_tensor", sparse, False),
+        "sparse attributes": make_attribute("sparse_tensors", sparse, True),
     }
     graphs = {name: onnx.GraphProto(node=[node]) for name, node in nodes.items()}
     graphs |= {"initializer": graph, "sparse": onnx.GraphProto(sparse_initializer=[sparse])}
     graphs["indices"] = onnx.GraphProto(sparse_initializer=[onnx.SparseTensorProto(indices=weights_proto)])
     for _ in range(20):
-        graphs["deep"] = onnx.GraphProto(node=[with_attribute("g", graphs.get("deep", graph), False)])
+        graphs["deep"] = onnx.GraphProto(node=[make_attribute("g", graphs.get("deep", graph), False)])
     models = {name: onnx.ModelProto(ir_version=8, graph=graph_proto) for name, graph_proto in graphs.items()}
     function = onnx.FunctionProto(node=[nodes["attribute"]], attribute_proto=[])
     models["function"] = onnx.ModelProto(functions=[function])
@@ -55,9 +55,9 @@ def places(weights_proto):
     return models
 
 
-@pytest.mark.parametrize("place", places(tensor(False)))
-def test_a_tensor_is_found_wherever_it_is(place):
-    inside, outside = (places(tensor(where))[place].SerializeToString() for where in (False, True))
+@pytest.mark.parametrize("place", list_tensor_places(make_tensor(False)))
+def test_tensors_are_found_in_every_field(place):
+    inside, outside = (list_tensor_places(make_tensor(where))[place].SerializeToString() for where in (False, True))
     assert not has_external_weights(inside)
     assert has_external_weights(outside)
 
@@ -78,14 +78,14 @@ def test_order_and_spelling_of_fields_do_not_matter():
 @pytest.mark.parametrize(
     "content", [b"\x3a", b"\x3a\x05\x00", b"\x0b\x0c", b"\x0f", b"\x00\x01", b"\x09\x00", b"\x08" + b"\xff" * 11]
 )
-def test_what_is_no_message_is_refused(content):
+def test_malformed_messages_are_refused(content):
     """A field without its length, too short, in a group, of no kind, without a number; a number without an end."""
     with pytest.raises(ValueError, match="no protobuf message"):
         has_external_weights(content)
 
 
 @given(st.binary(max_size=60), st.integers(0, 200))
-def test_any_bytes_are_read_or_refused(noise, cut):
-    content = places(tensor(True))["sub-graph"].SerializeToString()
+def test_any_bytes_are_parsed_or_refused(noise, cut):
+    content = list_tensor_places(make_tensor(True))["sub-graph"].SerializeToString()
     with suppress(ValueError):  # an IndexError would be neither
         assert has_external_weights(content[:cut] + noise) in (True, False)

@@ -1,4 +1,4 @@
-"""Networks that would take the machine are refused before they run, or end with the process that tries them."""
+"""Resource limits of ONNX networks, checked before they run or in a separate process."""
 
 from pathlib import Path
 
@@ -34,11 +34,11 @@ def node(op, inputs, outputs=("out",), **attributes):
     return onnx.helper.make_node(op, list(inputs), list(outputs), **attributes)
 
 
-def fit(path, **options):
+def fit_network(path, **options):
     return OnnxEncoder(path, **options).fit(ItemList(path.parent, []))
 
 
-def body():
+def make_body():
     from onnx import TensorProto, helper
 
     flags = [helper.make_tensor_value_info(name, TensorProto.BOOL, []) for name in ("go", "go on")]
@@ -47,11 +47,11 @@ def body():
 
 
 def test_control_flow_is_refused(tmp_path):
-    loop = node("Loop", ["steps", ""], (), body=body())
+    loop = node("Loop", ["steps", ""], (), body=make_body())
     last = node("Flatten", ["picture"])
     path = write_network(tmp_path / "loop.onnx", [loop, last], [("steps", np.int64(2**62))])
     with pytest.raises(InputError, match=r"loop\.onnx is not run: it has control flow \(Loop\); export the image"):
-        fit(path)
+        fit_network(path)
 
 
 @pytest.mark.parametrize(
@@ -62,21 +62,21 @@ def test_control_flow_is_refused(tmp_path):
         ([node("Range", ["a", "b", "c"], ["r"]), node("Cast", ["r"], to=1)], [("a", 0), ("b", 2**31), ("c", 1)]),
     ],
 )
-def test_sizes_without_end_are_refused(tmp_path, nodes, weights):
+def test_unbounded_sizes_are_refused(tmp_path, nodes, weights):
     stored = [(name, np.asarray(values, np.int64)) for name, values in weights]
     path = write_network(tmp_path / "huge.onnx", nodes, stored)
     with pytest.raises(InputError, match=r'huge\.onnx takes too many bytes .* set WSABIE_LIMITS="network_bytes='):
-        fit(path)
+        fit_network(path)
 
 
-def test_time_without_end_is_refused(tmp_path, monkeypatch):
+def test_unbounded_time_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("WSABIE_LIMITS", "network_seconds=1")
     nodes = [node("MatMul", ["w", "w"], ["0"]), *(node("MatMul", [str(i), "w"], [str(i + 1)]) for i in range(600))]
     nodes += [node("ReduceMean", ["600"], ["mean"]), node("Add", ["mean", "picture"])]
     constant = node("ConstantOfShape", ["square"], ["w"])
     path = write_network(tmp_path / "long.onnx", [constant, *nodes], [("square", np.array([1500, 1500]))])
     with pytest.raises(InputError, match=r'long\.onnx takes too many seconds .* set WSABIE_LIMITS="network_seconds='):
-        fit(path)
+        fit_network(path)
 
 
 @pytest.mark.parametrize(
@@ -89,18 +89,18 @@ def test_time_without_end_is_refused(tmp_path, monkeypatch):
         ),
     ],
 )
-def test_sizes_that_depend_on_a_picture_are_refused(tmp_path, nodes, reason):
+def test_sizes_that_depend_on_pixels_are_refused(tmp_path, nodes, reason):
     with pytest.raises(InputError, match=reason):
-        fit(write_network(tmp_path / "a.onnx", nodes))
+        fit_network(write_network(tmp_path / "a.onnx", nodes))
 
 
-def test_sizes_that_depend_on_the_shape_of_a_picture_are_right(tmp_path):
+def test_sizes_that_depend_on_the_picture_shape_are_accepted(tmp_path):
     nodes = [node("Shape", ["picture"], ["s"]), node("Reshape", ["picture", "s"], ["r"]), node("Flatten", ["r"])]
-    assert fit(write_network(tmp_path / "a.onnx", nodes)).n_features_ == 48
+    assert fit_network(write_network(tmp_path / "a.onnx", nodes)).n_features_ == 48
 
 
 @pytest.mark.parametrize("dims", [[1 << 40], [-5], [1 << 32, 1 << 32], [2, 100]])
-def test_tensors_are_as_long_as_their_shape(dims):
+def test_tensors_of_a_wrong_length_are_refused(dims):
     tensor = onnx.TensorProto(name="w", data_type=1, raw_data=b"1234")
     tensor.dims.extend(dims)
     for place in ("initializer", "constant"):
@@ -120,15 +120,15 @@ def test_sparse_tensors_are_refused():
             check_graph(onnx.ModelProto(graph=graph).SerializeToString())
 
 
-def test_an_input_without_end_is_refused(tmp_path):
+def test_unbounded_input_is_refused(tmp_path):
     for shape in ((1, 3, 1 << 20, 1 << 20),):
         path = write_network(tmp_path / "a.onnx", [node("GlobalAveragePool", ["picture"])], shape=shape)
         with pytest.raises(InputError, match=r"the input of the ONNX model, .* has [\d,]+ bytes, and at most"):
-            fit(path)
+            fit_network(path)
 
 
 @pytest.mark.parametrize("short", range(100, 400, 7))
-def test_the_centre_lies_in_the_picture(short):
+def test_crop_lies_in_the_picture(short):
     for height, width in ((short, short), (short, short + 1), (short * 4 // 3, short), (1, short), (20_000, 3)):
         for sides in ((224, 224), (299, 299), (384, 32)):
             assert crop_centre(np.zeros((height, width, 3), np.uint8), *sides).size == sides[::-1]
@@ -150,7 +150,7 @@ def check_nodes(nodes, more=b"", picture="picture"):
     check_graph(bytes([0x3A, 0x80 | len(content) & 0x7F, len(content) >> 7]) + content)
 
 
-def test_nodes_in_any_order_are_looked_through():
+def test_nodes_are_checked_in_any_order():
     chain = [node("Add", [str(i), "picture" if not i else str(i)], [str(i + 1)]) for i in range(5)]
     chain += [node("Cast", ["5"], ["n"], to=7), node("ConstantOfShape", ["n"])]
     for nodes in (chain, chain[::-1]):
@@ -158,7 +158,7 @@ def test_nodes_in_any_order_are_looked_through():
             check_nodes(nodes)
 
 
-def test_a_second_graph_is_refused():
+def test_second_graph_is_refused():
     parts = (onnx.GraphProto(input=[onnx.ValueInfoProto(name="picture")]), onnx.GraphProto(node=[node("Relu", ["n"])]))
     with pytest.raises(ValueError, match="second graph"):
         check_graph(b"".join(onnx.ModelProto(graph=part).SerializeToString() for part in parts))
@@ -177,12 +177,12 @@ def test_a_second_graph_is_refused():
         (node("Relu", ["picture"], domain="com.example"), "'com.example.Relu'"),
     ],
 )
-def test_operators_that_are_not_known_to_keep_their_size_are_refused(node_proto, reason):
+def test_operators_with_unknown_output_size_are_refused(node_proto, reason):
     with pytest.raises(ValueError, match=reason):
         check_nodes([node_proto])
 
 
-def test_sizes_that_depend_on_chance_are_refused():
+def test_random_sizes_are_refused():
     with pytest.raises(ValueError, match="NonZero makes something whose size"):
         check_nodes([node("RandomUniform", [], ["r"], shape=[9]), node("Round", ["r"], ["s"]), node("NonZero", ["s"])])
 
@@ -194,18 +194,18 @@ def test_sizes_that_depend_on_chance_are_refused():
         (b"\x2a\x0c\x08\x00\x42\x08picture\xfe", "picture?"),  # the same name as that of the input, read as UTF-8
     ],
 )
-def test_no_decoy_hides_the_picture(more, picture):
+def test_decoys_do_not_hide_the_input(more, picture):
     with pytest.raises(ValueError, match="NonZero makes something whose size"):
         check_nodes([node("NonZero", [picture])], more, picture)
 
 
-def test_no_decoy_hides_an_operator():
+def test_decoys_do_not_hide_an_operator():
     hidden = node("NonZero", ["picture"]).SerializeToString() + b"\x21Reshape\x00"
     with pytest.raises(ValueError, match="NonZero makes something whose size"):
         check_nodes([], bytes([0x0A, len(hidden)]) + hidden)
 
 
-def test_no_decoy_hides_the_size_of_a_tensor():
+def test_decoys_do_not_hide_a_tensor_size():
     tensor = onnx.TensorProto(name="w", dims=[1 << 40], raw_data=b"1234").SerializeToString()
     with pytest.raises(ValueError, match="has 4 bytes for"):
         check_nodes([], bytes([0x2A, len(tensor) + 9]) + tensor + b"\x09" + bytes(8))
@@ -215,7 +215,7 @@ def test_no_decoy_hides_the_size_of_a_tensor():
         check_nodes([], bytes([0x0A, len(twice) + 2, 0x2A, len(twice)]) + twice)
 
 
-def test_pictures_choose_among_short_strings_alone():
+def test_pictures_select_only_short_strings():
     for long in (onnx.TensorProto(data_type=8, dims=[2], string_data=[b"", b"x" * 256]), b"x" * 256, [b"x" * 256]):
         kind = {bytes: "value_string", list: "value_strings"}.get(type(long), "value")
         with pytest.raises(ValueError, match="a string of more than 255 bytes"):
@@ -232,7 +232,7 @@ STEPS = """
 """
 
 
-def test_published_networks_pass():
+def test_published_networks_are_accepted():
     for path in (Path(onnx.__file__).parent / "backend" / "test" / "data" / "light").glob("*.onnx"):
         check_graph(path.read_bytes())
     for step in STEPS.split():
@@ -241,9 +241,9 @@ def test_published_networks_pass():
     check_nodes([node("LSTM", ["picture"], ["", "h"]), node("Resize", ["h", "", "", "sizes"])])
 
 
-def test_a_file_is_looked_through_once_and_is_not_copied(tmp_path, monkeypatch):
+def test_file_is_checked_once_without_a_copy(tmp_path, monkeypatch):
     monkeypatch.setattr(onnx_network, "require_safe_model", None)  # of this process, not of the one that tries
     path = write_network(tmp_path / "a.onnx", [node("Flatten", ["picture"])])
-    assert fit(path).n_features_ == 48
+    assert fit_network(path).n_features_ == 48
     model = OnnxContent.load(path)
     assert model.to_bytes() is model.to_bytes()

@@ -23,7 +23,7 @@ soundfile = pytest.importorskip("soundfile", reason="soundfile decodes")
 KINDS = (MfccWords, SaiWords)
 
 
-def spoken(data_dir: Path, takes: range = range(4), digits: range = range(3)) -> ItemList:
+def read_digits(data_dir: Path, takes: range = range(4), digits: range = range(3)) -> ItemList:
     """Spoken digits of two speakers, with the digit and the speaker as labels."""
     folder = data_dir / "fsdd" / "recordings"
     names = [(d, speaker, n) for d in digits for speaker in ("george", "theo") for n in takes]
@@ -43,24 +43,24 @@ def as_wav(samples: Any, rate: int = 8_000) -> bytes:
     return file.getvalue()
 
 
-def encoded(samples: Any, rate: int, kind: str) -> bytes:
+def encode_sound(samples: Any, rate: int, kind: str) -> bytes:
     file = io.BytesIO()
     soundfile.write(file, samples, rate, format=kind)
     return file.getvalue()
 
 
-def hum(seconds: float, rate: int = 8_000, seed: int = 0) -> Any:
+def make_hum(seconds: float, rate: int = 8_000, seed: int = 0) -> Any:
     rng, t = np.random.default_rng(seed), np.arange(round(seconds * rate)) / rate
     return 0.2 * np.sin(2 * np.pi * rng.uniform(100, 1000) * t) + 0.02 * rng.standard_normal(len(t))
 
 
-def hums(n: int = 6) -> ItemList:
-    return ItemList(Path("here"), [Item(f"hum {i}", as_wav(hum(1, seed=i)), ("hum",)) for i in range(n)], "sounds")
+def make_hums(n: int = 6) -> ItemList:
+    return ItemList(Path("here"), [Item(f"hum {i}", as_wav(make_hum(1, seed=i)), ("hum",)) for i in range(n)], "sounds")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_row_counts_every_part(kind: Any) -> None:
-    source = hums()
+def test_row_counts_every_part(kind: Any) -> None:
+    source = make_hums()
     rows = kind(50).fit(source).transform(source)
     parts = {MfccWords: 101, SaiWords: 50 * 28}[kind]  # frames; images times boxes
     assert np.asarray(rows.X.sum(axis=1)).ravel().tolist() == [parts] * 6
@@ -68,8 +68,8 @@ def test_a_row_counts_every_part(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_saved_and_loaded_it_gives_the_same_rows(kind: Any, tmp_path: Path) -> None:
-    source = hums()
+def test_loaded_extractor_gives_the_same_rows(kind: Any, tmp_path: Path) -> None:
+    source = make_hums()
     words = kind(60, weighting="tfidf").fit(source)
     words.save(tmp_path / "words")
     again = load_extractor(tmp_path / "words")
@@ -80,8 +80,8 @@ def test_saved_and_loaded_it_gives_the_same_rows(kind: Any, tmp_path: Path) -> N
     assert np.asarray(lengths) == pytest.approx(1)
 
 
-def test_processes_give_the_same_rows() -> None:
-    source = hums(40)
+def test_worker_processes_give_the_same_rows() -> None:
+    source = make_hums(40)
     sequential = create_extractor("mfcc,sai").fit(source)
     two = ProcessExecutor(2, local_seconds=0)
     many = create_extractor("mfcc,sai").fit(source, executor=two)
@@ -92,9 +92,9 @@ def test_processes_give_the_same_rows() -> None:
 
 @pytest.mark.parametrize("ending", ["FLAC", "OGG", "MP3", "AIFF"])
 @pytest.mark.parametrize("in_memory", [True, False])
-def test_formats_sound_alike(ending: str, in_memory: bool, tmp_path: Path) -> None:
-    samples, file = hum(2, 16_000), tmp_path / "a\udcff.sound"  # a name that is no text
-    content = encoded(samples, 16_000, ending)
+def test_formats_give_similar_rows(ending: str, in_memory: bool, tmp_path: Path) -> None:
+    samples, file = make_hum(2, 16_000), tmp_path / "a\udcff.sound"  # a name that is no text
+    content = encode_sound(samples, 16_000, ending)
     file.write_bytes(content)
     (decoded,) = EncodedAudio(content if in_memory else file, 60).iterate_pieces(16_000)
     n = len(samples)
@@ -104,8 +104,8 @@ def test_formats_sound_alike(ending: str, in_memory: bool, tmp_path: Path) -> No
         assert np.corrcoef(decoded[:n], samples)[0, 1] > 0.98
 
 
-def test_channels_are_averaged_and_rates_changed() -> None:
-    mono, file = hum(1, 44_100), io.BytesIO()
+def test_channels_are_averaged_and_rates_converted() -> None:
+    mono, file = make_hum(1, 44_100), io.BytesIO()
     soundfile.write(file, np.stack([mono, np.zeros_like(mono)], axis=1), 44_100, format="WAV", subtype="FLOAT")
     (decoded,) = EncodedAudio(file.getvalue(), 60).iterate_pieces(22_050)
     assert len(decoded) == pytest.approx(22_050, abs=2)
@@ -117,8 +117,8 @@ def test_channels_are_averaged_and_rates_changed() -> None:
 
 
 @pytest.mark.parametrize("rate", [8_000, 11_025])
-def test_pieces_are_the_whole(rate: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    content = as_wav(hum(3))
+def test_pieces_add_up_to_the_whole(rate: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = as_wav(make_hum(3))
     (signal,) = EncodedAudio(content, 60).iterate_pieces(rate)
     monkeypatch.setattr(audio_words, "PIECE_SECONDS", 0.7)
     monkeypatch.setattr(audio_words, "_BLOCK", 1000)
@@ -128,41 +128,43 @@ def test_pieces_are_the_whole(rate: int, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("rate", [8_000, 11_025])
-def test_what_comes_too_late_is_not_heard(rate: int) -> None:
-    content = as_wav(hum(3))
+def test_sound_beyond_the_limit_is_ignored(rate: int) -> None:
+    content = as_wav(make_hum(3))
     (first,) = EncodedAudio(content, 1.5).iterate_pieces(rate)
     (signal,) = EncodedAudio(content, 60).iterate_pieces(rate)
     assert len(first) == round(1.5 * rate)
     assert first[:-100] == pytest.approx(signal[: len(first) - 100], abs=1e-4)
 
 
-def test_a_crumb_at_the_end_is_no_piece() -> None:
-    assert [len(piece) for piece in EncodedAudio(as_wav(hum(30.005)), 60).iterate_pieces(8_000)] == [240_000]
+def test_short_remainder_is_no_piece() -> None:
+    assert [len(piece) for piece in EncodedAudio(as_wav(make_hum(30.005)), 60).iterate_pieces(8_000)] == [240_000]
 
 
-def test_words_are_counted_after_shift_and_scale() -> None:
+def test_words_are_assigned_after_shift_and_scale() -> None:
     """Two columns have a dictionary each: (x - 1) * 2 is 0, 4 and 0, 8."""
     codebooks = (Codebook(np.float32([[0], [4]])), Codebook(np.float32([[0], [5], [9]])))
     words = AudioCodebooks(np.float32([1, 1]), np.float32([2, 2]), codebooks)
     assert words.count_words(np.float32([[1, 1], [3, 5]])).tolist() == [1, 1, 1, 0, 1]
 
 
-def test_boxes_share_the_words() -> None:
-    assert SaiWords(56).fit(hums()).n_features_ == 56  # 28 boxes at 8,000 samples a second
-    assert SaiWords(2).fit(hums()).n_features_ == 28
+def test_boxes_share_the_codebook() -> None:
+    assert SaiWords(56).fit(make_hums()).n_features_ == 56  # 28 boxes at 8,000 samples a second
+    assert SaiWords(2).fit(make_hums()).n_features_ == 28
 
 
-def test_words_are_learnt_from_the_first_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = ItemList(Path("here"), [Item("two", as_wav(np.concatenate([hum(1), hum(1, seed=9)])), ())], "sounds")
-    first = ItemList(Path("here"), [Item("one", as_wav(hum(1)), ())], "sounds")
+def test_codebook_is_learned_from_the_first_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = ItemList(
+        Path("here"), [Item("two", as_wav(np.concatenate([make_hum(1), make_hum(1, seed=9)])), ())], "sounds"
+    )
+    first = ItemList(Path("here"), [Item("one", as_wav(make_hum(1)), ())], "sounds")
     monkeypatch.setattr(audio_words, "_LEARNT_SECONDS", 1.0)
     first_centres, two = (MfccWords(9).fit(each).words_.codebooks[0].centres for each in (first, source))
     assert np.array_equal(first_centres, two)
 
 
-def test_the_rate_is_the_median_of_the_collection() -> None:
-    source = hums(3)
-    high_item = Item("high", as_wav(hum(1, 44_100), 44_100), ())
+def test_rate_is_the_median_of_the_source() -> None:
+    source = make_hums(3)
+    high_item = Item("high", as_wav(make_hum(1, 44_100), 44_100), ())
     assert MfccWords(20).fit(source).rate_ == 8_000
     assert MfccWords(20).fit(ItemList(Path("here"), [high_item], "sounds")).rate_ == 22_050
     assert MfccWords(20, rate=16_000).fit(source).rate_ == 16_000
@@ -173,17 +175,17 @@ def test_the_rate_is_the_median_of_the_collection() -> None:
     [
         (b"", "empty file"),
         (b"no sound at all", "not a sound"),
-        (as_wav(hum(1))[:40], "not a sound"),
-        (as_wav(hum(1))[: 44 + 2 * 1_480], "damaged sound"),
-        (as_wav(hum(0.01)), "too short"),
-        (as_wav(hum(1), rate=500), "sampling rate out of range"),
-        (as_wav(hum(1), rate=2_000_000), "sampling rate out of range"),
+        (as_wav(make_hum(1))[:40], "not a sound"),
+        (as_wav(make_hum(1))[: 44 + 2 * 1_480], "damaged sound"),
+        (as_wav(make_hum(0.01)), "too short"),
+        (as_wav(make_hum(1), rate=500), "sampling rate out of range"),
+        (as_wav(make_hum(1), rate=2_000_000), "sampling rate out of range"),
         (Path("nowhere.wav"), "unreadable file"),
         (Path(), "unreadable file"),
     ],
 )
-def test_what_cannot_be_heard_is_listed(content: bytes | Path, reason: str) -> None:
-    source = hums(5)
+def test_unreadable_sounds_are_listed(content: bytes | Path, reason: str) -> None:
+    source = make_hums(5)
     words = MfccWords(20).fit(source)
     rejects = Rejects()
     rows = words.transform(ItemList(Path("here"), [*source.items, Item("bad", content, ())], "sounds"), rejects=rejects)
@@ -193,15 +195,15 @@ def test_what_cannot_be_heard_is_listed(content: bytes | Path, reason: str) -> N
 
 
 @pytest.mark.parametrize("rate", [250_000, 384_000, 500_000])
-def test_recorders_of_bats_are_heard_reduced(rate: int) -> None:
-    sound = EncodedAudio(as_wav(hum(0.5, rate), rate), 60)
+def test_very_high_rates_are_reduced(rate: int) -> None:
+    sound = EncodedAudio(as_wav(make_hum(0.5, rate), rate), 60)
     assert sound.read_rate() == rate
     assert sum(map(len, sound.iterate_pieces(22_050))) == pytest.approx(11_025, abs=5)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e20])
-def test_samples_that_are_no_numbers_are_refused(value: float) -> None:
-    samples, file = hum(1), io.BytesIO()
+def test_nonfinite_samples_are_refused(value: float) -> None:
+    samples, file = make_hum(1), io.BytesIO()
     samples[4000] = value
     soundfile.write(file, samples, 8_000, format="WAV", subtype="FLOAT")
     with pytest.raises(UnreadableItemError, match="no finite samples"):
@@ -229,38 +231,38 @@ def test_many_channels_are_refused() -> None:
         {"idf": np.ones(3, np.float32)},
     ],
 )
-def test_a_damaged_folder_is_refused(kind: Any, damage: dict[str, Any]) -> None:
-    parts = kind(60).fit(hums()).to_parts()
+def test_damaged_folder_is_refused(kind: Any, damage: dict[str, Any]) -> None:
+    parts = kind(60).fit(make_hums()).to_parts()
     tensors = {name: array for name, array in {**parts.tensors, **damage}.items() if array is not None}
     with pytest.raises(ModelFolderError):
         kind.from_parts(replace(parts, tensors=tensors))
 
 
-def test_numbers_of_numpy_are_parameters() -> None:
-    assert MfccWords(np.int64(9), rate=np.int64(8_000)).fit(hums(2)).fingerprint() == (
-        MfccWords(9, rate=8_000).fit(hums(2)).fingerprint()
+def test_numpy_numbers_are_accepted_as_parameters() -> None:
+    assert MfccWords(np.int64(9), rate=np.int64(8_000)).fit(make_hums(2)).fingerprint() == (
+        MfccWords(9, rate=8_000).fit(make_hums(2)).fingerprint()
     )
 
 
 @pytest.mark.parametrize("max_seconds", [60, 0.5])
 @pytest.mark.parametrize("kind", ["WAV", "WAVEX", "RF64", "W64", "AIFF", "AU", "CAF"])
-def test_a_truncated_sound_is_damaged_however_little_of_it_is_heard(kind: str, max_seconds: float) -> None:
-    content = encoded(hum(2), 8_000, kind)
+def test_truncated_sound_is_refused_even_if_its_start_suffices(kind: str, max_seconds: float) -> None:
+    content = encode_sound(make_hum(2), 8_000, kind)
     assert sum(map(len, EncodedAudio(content, max_seconds).iterate_pieces(8_000))) == min(2, max_seconds) * 8_000
     with pytest.raises(UnreadableItemError, match="damaged sound"):
         list(EncodedAudio(content[: int(0.9 * len(content))], max_seconds).iterate_pieces(8_000))
 
 
 @pytest.mark.parametrize("end", [44, 44 + 2, 44 + 2 * 1_480])
-def test_how_much_of_a_truncated_wav_is_there_is_told(end: int) -> None:
+def test_truncated_wav_error_states_the_available_length(end: int) -> None:
     with pytest.raises(UnreadableItemError, match=f"{end - 44:,} bytes of 16,000 are there"):
-        EncodedAudio(as_wav(hum(1))[:end], 60).read_rate()
+        EncodedAudio(as_wav(make_hum(1))[:end], 60).read_rate()
 
 
 @pytest.mark.parametrize("stated", [0xFFFFFFFF, 0x7FFFF000, 16_000 + 36])
-def test_a_wav_from_a_pipe_or_a_careless_writer_is_whole(stated: int) -> None:
+def test_wav_with_a_placeholder_length_is_complete(stated: int) -> None:
     """A writer into a pipe does not know the length; others count a header."""
-    content = as_wav(hum(1))
+    content = as_wav(make_hum(1))
     (decoded,) = EncodedAudio(content[:40] + stated.to_bytes(4, "little") + content[44:], 60).iterate_pieces(8_000)
     assert len(decoded) == 8_000
 
@@ -274,34 +276,34 @@ def test_a_wav_from_a_pipe_or_a_careless_writer_is_whole(stated: int) -> None:
         ({"max_seconds": 0}, "max_seconds is 0"),
     ],
 )
-def test_mistakes_get_one_sentence(options: dict[str, Any], message: str) -> None:
+def test_bad_options_give_one_sentence(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        MfccWords(**options).fit(hums(2))
+        MfccWords(**options).fit(make_hums(2))
 
 
-def test_pictures_are_not_listened_to_and_sounds_not_looked_at() -> None:
+def test_sounds_and_pictures_are_not_mixed() -> None:
     with pytest.raises(InputError, match="mfcc takes sounds and here holds pictures; use visual-words"):
         MfccWords().fit(ItemList(Path("here"), []))
     with pytest.raises(InputError, match="colour takes pictures and here holds sounds; use mfcc"):
-        create_extractor("colour").fit(hums(1))
+        create_extractor("colour").fit(make_hums(1))
     with pytest.raises(InputError, match="names features of pictures and of sounds"):
         create_extractor("mfcc,colour")
     with pytest.raises(InputError, match="sounds have no further views"):
-        MfccWords(20).fit(hums(2)).transform(hums(2), augment=1)
+        MfccWords(20).fit(make_hums(2)).transform(make_hums(2), augment=1)
 
 
-def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "soxr", None)
     with pytest.raises(
         InputError, match=r"sounds need soxr, which is not installed; run: pip install 'wsabie\[audio\]'"
     ):
-        MfccWords().fit(hums(2))
+        MfccWords().fit(make_hums(2))
 
 
 @pytest.mark.parametrize("extractor_name", ["mfcc", "sai", "mfcc,sai"])
-def test_digits_and_speakers_are_told_apart(extractor_name: str, data_dir: Path) -> None:
+def test_digits_and_speakers_are_distinguished(extractor_name: str, data_dir: Path) -> None:
     """By nearest neighbours of takes 0 to 2 for take 3: 3 digits of 2 speakers, of which chance finds a sixth."""
-    source = spoken(data_dir)
+    source = read_digits(data_dir)
     extractor = create_extractor(extractor_name).fit(source)
     rows = extractor.transform(source)
     X = rows.X.log1p() if rows.counts else rows.X
@@ -312,6 +314,6 @@ def test_digits_and_speakers_are_told_apart(extractor_name: str, data_dir: Path)
     assert (Y[last] == Y[~last][near]).all(axis=1).mean() > 0.8
 
 
-def test_listeners_travel_to_workers() -> None:
+def test_audio_extractors_are_pickled() -> None:
     (sound,) = MfccWords(max_seconds=5.0).iterate_views(Item("a", b"x", ()))
     assert sound == EncodedAudio(b"x", 5.0)

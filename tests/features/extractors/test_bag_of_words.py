@@ -23,12 +23,12 @@ from wsabie.storage.rejects import Rejects
 TEXTS = ["The sea, the sky", "the sea and a boat", "Sky? SKY!", "a boat; the wood"]
 
 
-def notes(*texts: str | bytes | Path) -> ItemList:
+def make_documents(*texts: str | bytes | Path) -> ItemList:
     contents = [text.encode() if isinstance(text, str) else text for text in texts]
     return ItemList(Path("notes"), [Item(str(i), c, ("x",)) for i, c in enumerate(contents)], "documents")
 
 
-def dictionary(bag: BagOfWords) -> list[str]:
+def list_words(bag: BagOfWords) -> list[str]:
     return [bag.words_.get_word(i) for i in range(bag.n_features_)]
 
 
@@ -44,12 +44,12 @@ def dictionary(bag: BagOfWords) -> list[str]:
         ("", []),
     ],
 )
-def test_what_a_word_is(text, words):
+def test_words_follow_unicode_boundaries(text, words):
     assert [word.decode() for word in find_words(fold_text(text))] == words
 
 
 @given(st.text())
-def test_folding_keeps_to_unicodes_own_words(text):
+def test_case_folding_keeps_word_characters(text):
     def kind(c):
         return c == "_" or c.isalnum() or (c > "\x7f" and unicodedata.category(c) in ("Mn", "Mc") and ord(c) < 0x40000)
 
@@ -58,26 +58,26 @@ def test_folding_keeps_to_unicodes_own_words(text):
     assert [word.decode() for word in find_words(fold_text(text))] == expected
 
 
-def test_the_dictionary_has_the_most_frequent_words_first():
-    bag = BagOfWords().fit(notes(*TEXTS))
-    assert dictionary(bag) == ["the", "sky", "a", "boat", "sea"]
-    rows = bag.transform(notes("the sky the sea", "unknown words"))
+def test_vocabulary_is_ordered_by_frequency():
+    bag = BagOfWords().fit(make_documents(*TEXTS))
+    assert list_words(bag) == ["the", "sky", "a", "boat", "sea"]
+    rows = bag.transform(make_documents("the sky the sea", "unknown words"))
     assert rows.X.toarray().tolist() == [[2, 1, 0, 0, 1], [0, 0, 0, 0, 0]]
     assert rows.counts
-    assert dictionary(BagOfWords(2).fit(notes(*TEXTS))) == ["the", "sky"]
-    assert dictionary(BagOfWords(min_count=1).fit(notes(*TEXTS)))[-2:] == ["and", "wood"]
+    assert list_words(BagOfWords(2).fit(make_documents(*TEXTS))) == ["the", "sky"]
+    assert list_words(BagOfWords(min_count=1).fit(make_documents(*TEXTS)))[-2:] == ["and", "wood"]
 
 
-def test_a_word_is_a_document_of_one_word():
-    bag = BagOfWords().fit(notes(*TEXTS))
+def test_word_query_is_a_document_of_one_word():
+    bag = BagOfWords().fit(make_documents(*TEXTS))
     columns, values = bag.extract_text("Boat")
     assert (columns.tolist(), values.tolist()) == ([3], [1])
     assert columns.tolist() == bag.transform_one(b"boat")[0].tolist()
 
 
-def test_tfidf_is_at_unit_length_and_leaves_empty_rows_empty():
-    bag = BagOfWords(weighting="tfidf").fit(notes(*TEXTS))
-    X = bag.transform(notes(*TEXTS, "nothing known")).X.toarray()
+def test_tfidf_has_unit_length_and_keeps_empty_rows():
+    bag = BagOfWords(weighting="tfidf").fit(make_documents(*TEXTS))
+    X = bag.transform(make_documents(*TEXTS, "nothing known")).X.toarray()
     assert np.linalg.norm(X, axis=1) == pytest.approx([1, 1, 1, 1, 0])
     the, sea = X[0, 0], X[0, 4]
     idf = {n: np.log(5 / (1 + n)) + 1 for n in (2, 3)}  # documents that hold the word, of 4
@@ -85,17 +85,22 @@ def test_tfidf_is_at_unit_length_and_leaves_empty_rows_empty():
     assert not bag.has_counts
 
 
-def test_hashing_learns_nothing_and_knows_every_word():
+def test_hashing_needs_no_vocabulary():
     bag = BagOfWords(1 << 20, hashing=True)
-    rows = bag.transform(notes(*TEXTS))
+    rows = bag.transform(make_documents(*TEXTS))
     assert rows.X.shape == (4, 1 << 20)
     assert rows.X.sum(axis=1).ravel().tolist() == [[4, 5, 2, 4]]
     assert rows.X[2].indices.tolist() == bag.extract_text("sky")[0].tolist()
-    weighed = BagOfWords(1 << 20, hashing=True, weighting="tfidf").fit(notes(*TEXTS)).transform(notes(*TEXTS)).X
+    weighed = (
+        BagOfWords(1 << 20, hashing=True, weighting="tfidf")
+        .fit(make_documents(*TEXTS))
+        .transform(make_documents(*TEXTS))
+        .X
+    )
     assert weighed.multiply(weighed).sum() == pytest.approx(4)
 
 
-def test_what_cannot_be_read_is_listed(tmp_path):
+def test_unreadable_documents_are_listed(tmp_path):
     packed, long = tmp_path / "a.txt.gz", tmp_path / "long.txt"
     packed.write_bytes(gzip.compress(b"The sea"))
     long.write_bytes(b"a " * (LONGEST // 2 + 1))
@@ -103,7 +108,7 @@ def test_what_cannot_be_read_is_listed(tmp_path):
     (tmp_path / "cut.txt").write_bytes(gzip.compress(b"The sea" * 99)[:20])
     bad = [b"caf\xe9", "... !", long, tmp_path / "empty.txt", tmp_path / "gone.txt", tmp_path / "cut.txt"]
     bag, rejects = BagOfWords(min_count=1), Rejects()
-    source = notes(packed, *bad)
+    source = make_documents(packed, *bad)
     rows = bag.fit(source).transform(source, rejects=rejects)
     assert rows.ids == ["0"]
     assert [reason for _, reason, _ in rejects.listed] == [
@@ -114,15 +119,18 @@ def test_what_cannot_be_read_is_listed(tmp_path):
         bag.transform_one(b"\xff")
 
 
-def test_saved_and_loaded_it_describes_the_same(tmp_path):
+def test_loaded_extractor_gives_the_same_rows(tmp_path):
     for number, options in enumerate(({}, {"weighting": "tfidf"}, {"hashing": True, "n_words": 50})):
-        bag = BagOfWords(**options).fit(notes(*TEXTS))
+        bag = BagOfWords(**options).fit(make_documents(*TEXTS))
         bag.save(tmp_path / str(number))
         again = load_extractor(tmp_path / str(number))
         assert isinstance(again, BagOfWords)
         assert again.fingerprint() == bag.fingerprint()
         process_executor = ProcessExecutor(2, local_seconds=0) if number == 0 else None
-        assert (again.transform(notes(*TEXTS), executor=process_executor).X != bag.transform(notes(*TEXTS)).X).nnz == 0
+        assert (
+            again.transform(make_documents(*TEXTS), executor=process_executor).X
+            != bag.transform(make_documents(*TEXTS)).X
+        ).nnz == 0
 
 
 @pytest.mark.parametrize(
@@ -136,12 +144,12 @@ def test_saved_and_loaded_it_describes_the_same(tmp_path):
         np.array([0.0, 3]),
     ],
 )
-def test_a_damaged_dictionary_is_refused(starts):
-    weighed = BagOfWords(weighting="tfidf").fit(notes("the the")).to_parts()
+def test_damaged_vocabulary_is_refused(starts):
+    weighed = BagOfWords(weighting="tfidf").fit(make_documents("the the")).to_parts()
     weighed.tensors["idf"] = np.ones(2, np.float32)
     with pytest.raises(ModelFolderError, match="damaged"):
         BagOfWords.from_parts(weighed)
-    parts = BagOfWords().fit(notes("the the")).to_parts()
+    parts = BagOfWords().fit(make_documents("the the")).to_parts()
     parts.tensors["starts"] = starts
     with pytest.raises(ModelFolderError, match="damaged"):
         BagOfWords.from_parts(parts)
@@ -164,20 +172,20 @@ def test_a_damaged_dictionary_is_refused(starts):
         ),
     ],
 )
-def test_wrong_parameters_are_one_sentence(options, sentence):
+def test_invalid_parameters_give_one_sentence(options, sentence):
     with pytest.raises(InputError, match=sentence):
-        BagOfWords(**options).fit(notes(*TEXTS))
+        BagOfWords(**options).fit(make_documents(*TEXTS))
 
 
-def test_other_things_and_views_are_refused():
+def test_other_items_and_views_are_refused():
     with pytest.raises(InputError, match=r"words takes documents and .* holds pictures; use visual-words"):
         BagOfWords().fit(ItemList(Path("p"), []))
     with pytest.raises(InputError, match="documents have no further views"):
-        BagOfWords(hashing=True).transform(notes("a"), augment=1)
+        BagOfWords(hashing=True).transform(make_documents("a"), augment=1)
     with pytest.raises(InputError, match="has not learned yet"):
-        BagOfWords().transform(notes("a"))
+        BagOfWords().transform(make_documents("a"))
     with pytest.raises(InputError, match="none of the documents of notes can be read: 0 is refused as no words"):
-        BagOfWords().fit(notes("!"))
+        BagOfWords().fit(make_documents("!"))
     with pytest.raises(InputError, match="features of documents and of pictures; name those of one"):
         create_extractor("words,visual-words")
     assert create_extractor(modality="documents").name == "words"

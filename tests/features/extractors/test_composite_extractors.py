@@ -1,4 +1,4 @@
-"""Several descriptions in one row, and the names by which they are asked for."""
+"""Several extractors in one row, and their names."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from wsabie.storage.model_folder import ModelState
 
 
 @pytest.mark.parametrize("balance", ["length", "mass"])
-def test_parts_stand_side_by_side_and_none_drowns_the_others(collection, extractor, balance):
+def test_parts_are_concatenated_with_equal_weight(collection, extractor, balance):
     parts = (extractor, ColourHistograms(scales=1), HogFeatures())
     rows = ConcatenatedFeatures(parts, balance).transform(collection)
     first = 0
@@ -39,7 +39,7 @@ def test_each_part_keeps_its_size(collection):
     ]
 
 
-def test_parts_look_alike(collection):
+def test_parts_with_different_views_are_refused(collection):
     with pytest.raises(InputError, match="hog and colour differ in one of crop, max_pixels, seed"):
         ConcatenatedFeatures([ColourHistograms(), HogFeatures(crop=0.5)]).fit(collection)
     with pytest.raises(InputError, match="two extractors or more"):
@@ -48,7 +48,7 @@ def test_parts_look_alike(collection):
         ConcatenatedFeatures([ColourHistograms(), HogFeatures()], "equal").fit(collection)
 
 
-def test_options_go_to_the_parts_that_know_them():
+def test_options_reach_the_parts_that_take_them():
     mixed = create_extractor("visual-words, hog", size=64, n_words=50, seed=3, balance="mass")
     assert mixed.name == "visual-words,hog"
     assert [part.size for part in mixed.parts] == [64, 64]
@@ -69,12 +69,12 @@ def test_options_go_to_the_parts_that_know_them():
         ("hog", {"balance": "mass"}, "balance weighs several features"),
     ],
 )
-def test_names_that_mean_nothing(names, options, sentence):
+def test_unknown_names_are_refused(names, options, sentence):
     with pytest.raises(InputError, match=sentence.replace("?", r"\?")):
         create_extractor(names, **options)
 
 
-def test_another_dictionary_is_told_by_what_differs(extractor):
+def test_mismatch_of_a_saved_extractor_is_explained(extractor):
     with pytest.raises(InputError, match="was made with n_words 60 and not 50; delete it"):
         extractor.refuse_other_settings(VisualWords(50), "here", "delete it")
     mixed = ConcatenatedFeatures([extractor, HogFeatures()])
@@ -87,7 +87,7 @@ def test_another_dictionary_is_told_by_what_differs(extractor):
     mixed.refuse_other_settings(ConcatenatedFeatures([VisualWords(60), HogFeatures()]), "here", "x")
 
 
-def test_a_folder_of_something_else():
+def test_folder_of_another_kind_is_refused():
     with pytest.raises(ModelFolderError, match="no extractor of pictures"):
         restore_extractor(ModelState("annotator", {}, {}))
     parts = HogFeatures().to_parts()

@@ -1,4 +1,4 @@
-"""Colours, textons and gradients: worked out by hand, or pixel by pixel; and what all descriptions have in common."""
+"""Colours, textons and gradients against manual values, and properties of all extractors."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def fitted(request, collection):
     return fit_extractor(request.param, collection)
 
 
-def same(a, b):
+def are_equal(a, b):
     assert (a.X != b.X).nnz == 0
     assert (a.ids, a.label_names, a.groups) == (b.ids, b.label_names, b.groups)
 
@@ -51,7 +51,7 @@ def test_rows_are_histograms(fitted, collection):
     assert not rows.counts
 
 
-def test_pictures_of_a_kind_are_alike(fitted, collection):
+def test_pictures_of_a_kind_are_similar(fitted, collection):
     X = np.log1p(fitted.transform(collection).X.toarray())
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     likeness = X @ X.T - 2 * np.eye(len(X))
@@ -59,7 +59,7 @@ def test_pictures_of_a_kind_are_alike(fitted, collection):
     assert (kinds[likeness.argmax(axis=1)] == kinds).mean() > 0.9
 
 
-def test_every_road_gives_the_same(fitted, collection, spoilt, tmp_path):
+def test_every_method_gives_the_same_rows(fitted, collection, spoilt, tmp_path):
     rows = fitted.transform(collection, augment=1)
     fitted.save(tmp_path / "saved")
     again = load_extractor(tmp_path / "saved")
@@ -67,14 +67,14 @@ def test_every_road_gives_the_same(fitted, collection, spoilt, tmp_path):
     rejects = Rejects()
     run = ProcessExecutor(2, local_seconds=0) if "," in fitted.name else SerialExecutor()
     extract_to_file(spoilt, again, tmp_path / "a.parquet", augment=1, shard_pictures=7, executor=run, rejects=rejects)
-    same(open_source(tmp_path / "a.parquet"), rows)
+    are_equal(open_source(tmp_path / "a.parquet"), rows)
     assert len(rejects) == 3
     columns, values = again.transform_one(collection.items[3].content)
     row = rows.X[rows.ids.index(collection.items[3].id)]
     assert (columns.tolist(), values.tolist()) == (row.indices.tolist(), row.data.tolist())
 
 
-def test_pictures_of_a_pixel_are_described(fitted, tmp_path):
+def test_pictures_of_one_pixel_are_accepted(fitted, tmp_path):
     from PIL import Image
 
     for size in ((1, 1), (1, 40), (3, 2)):
@@ -88,12 +88,12 @@ def test_pictures_of_a_pixel_are_described(fitted, tmp_path):
 # ---- colours
 
 
-def test_bins_of_colours():
+def test_colour_bins_have_the_documented_order():
     pixels = np.array([[[0, 0, 0], [255, 255, 255], [85, 86, 170], [171, 0, 0]]], np.uint8)
     assert assign_colour_bins(pixels, 3).tolist() == [[0, 26, 0 * 9 + 1 * 3 + 1, 2 * 9]]
 
 
-def test_colours_are_found_in_their_corner(tmp_path):
+def test_colours_are_counted_in_their_cell(tmp_path):
     from PIL import Image
 
     picture = Image.new("RGB", (8, 8), (255, 0, 0))
@@ -125,7 +125,7 @@ def test_filters_are_derivatives_of_a_gaussian(n, stride, sigma):
         np.testing.assert_allclose(response, derived * sigma**order, atol=cut_off)
 
 
-def test_responses_are_those_of_two_dimensional_filters():
+def test_responses_equal_two_dimensional_filters():
     pixels = np.random.default_rng(1).integers(0, 256, (20, 26, 3)).astype(np.uint8)
     grey = pixels @ np.array([0.299, 0.587, 0.114]) / 255
     raw = []
@@ -141,13 +141,13 @@ def test_responses_are_those_of_two_dimensional_filters():
     np.testing.assert_allclose(compute_filter_responses(pixels, (1.0, 2.0), 2), expected, atol=5e-3)
 
 
-def test_a_brighter_picture_has_the_same_responses():
+def test_brightness_does_not_change_responses():
     pixels = np.random.default_rng(2).integers(0, 100, (16, 16, 3)).astype(np.uint8)
     dark, light = (compute_filter_responses(p, (1.0,), 1) for p in (pixels, pixels + np.uint8(100)))
     np.testing.assert_allclose(dark, light, atol=1e-4)
 
 
-def test_textons_have_to_be_learned():
+def test_textons_need_fitting():
     with pytest.raises(InputError, match="have not been learned yet"):
         Textons().prepare()
 
@@ -155,7 +155,7 @@ def test_textons_have_to_be_learned():
 # ---- gradients
 
 
-def gradients_one_by_one(pixels, cells, n):
+def compute_cell_gradients(pixels, cells, n):
     """Cell histograms, pixel by pixel."""
     height, width = pixels.shape[:2]
     values = pixels / 255
@@ -174,12 +174,12 @@ def gradients_one_by_one(pixels, cells, n):
     return histogram * cells * cells / (height * width)
 
 
-def test_cells_hold_the_directions_of_their_pixels():
+def test_cells_count_the_directions_of_their_pixels():
     pixels = np.random.default_rng(3).integers(0, 256, (13, 17, 3)).astype(np.uint8)
-    np.testing.assert_allclose(compute_cell_histograms(pixels, 4, 9), gradients_one_by_one(pixels, 4, 9), atol=1e-12)
+    np.testing.assert_allclose(compute_cell_histograms(pixels, 4, 9), compute_cell_gradients(pixels, 4, 9), atol=1e-12)
 
 
-def test_an_upright_edge_has_the_first_direction():
+def test_vertical_edge_has_the_first_direction():
     pixels = np.zeros((8, 8, 3), np.uint8)
     pixels[:, 4:] = 255
     histograms = compute_cell_histograms(pixels, 1, 9)
@@ -187,7 +187,7 @@ def test_an_upright_edge_has_the_first_direction():
     np.testing.assert_allclose(compute_cell_histograms(255 - pixels, 1, 9), histograms)  # an edge and its reverse
 
 
-def test_blocks_are_cut_off_and_of_unit_length():
+def test_blocks_are_clipped_and_have_unit_length():
     histograms = np.random.default_rng(4).random((3, 3, 9)) ** 8
     blocks = normalise_blocks(histograms).reshape(4, 36)
     np.testing.assert_allclose(np.linalg.norm(blocks, axis=1), 1, atol=1e-3)
@@ -196,7 +196,7 @@ def test_blocks_are_cut_off_and_of_unit_length():
     np.testing.assert_allclose(blocks[0], cut / np.sqrt(cut @ cut + 1e-4))
 
 
-def test_a_flat_picture_has_no_directions(tmp_path):
+def test_flat_picture_has_no_directions(tmp_path):
     assert not normalise_blocks(compute_cell_histograms(np.full((9, 9, 3), 77, np.uint8), 3, 9)).any()
 
 
@@ -217,12 +217,12 @@ def test_a_flat_picture_has_no_directions(tmp_path):
         (lambda: ColourHistograms(crop=2), "crop is 2"),
     ],
 )
-def test_refuses_parameters(make, sentence, collection):
+def test_invalid_parameters_are_refused(make, sentence, collection):
     with pytest.raises(InputError, match=sentence):
         make().fit(collection)
 
 
-def test_a_folder_of_another_kind_is_refused(collection, tmp_path):
+def test_folder_of_another_kind_is_refused(collection, tmp_path):
     HogFeatures().save(tmp_path / "hog")
     with pytest.raises(ModelFolderError, match="this is a 'hog' and no 'colour_histograms'"):
         ColourHistograms.load(tmp_path / "hog")

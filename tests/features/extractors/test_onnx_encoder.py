@@ -1,4 +1,4 @@
-"""Networks in ONNX files, made here: what they are given, and what becomes of what they say."""
+"""ONNX encoders: inputs, normalisation, outputs and refusals."""
 
 import sys
 from io import BytesIO
@@ -27,7 +27,7 @@ pytest.importorskip("onnxruntime")
 WIDTH = 12
 
 
-def saved(path, nodes, shape, outputs, weights=(), dtype="FLOAT", inputs=(), domain=None):
+def save_network(path, nodes, shape, outputs, weights=(), dtype="FLOAT", inputs=(), domain=None):
     """Write a network of these nodes; its input is "picture"."""
     from onnx import TensorProto, helper, numpy_helper
 
@@ -41,11 +41,11 @@ def saved(path, nodes, shape, outputs, weights=(), dtype="FLOAT", inputs=(), dom
     return path
 
 
-def identity(path, shape, dtype="FLOAT"):
+def save_identity(path, shape, dtype="FLOAT"):
     """A network that says what it was given."""
     from onnx import TensorProto, helper
 
-    return saved(
+    return save_network(
         path, [helper.make_node("Cast", ["picture"], ["out"], to=TensorProto.FLOAT)], shape, ["out"], dtype=dtype
     )
 
@@ -69,7 +69,7 @@ def encoder_file(tmp_path_factory):
         ("flat", np.array([0, WIDTH, -1], np.int64)),
     ]
     path = tmp_path_factory.mktemp("onnx") / "encoder.onnx"
-    return saved(path, nodes, ["batch", 3, 32, 32], ["embeds", "map", "tokens"], weights)
+    return save_network(path, nodes, ["batch", 3, 32, 32], ["embeds", "map", "tokens"], weights)
 
 
 @pytest.fixture(scope="module")
@@ -79,20 +79,20 @@ def emoji():
     return ItemList(source.path, list(source)[:120])
 
 
-def content(pixels):
+def make_picture(pixels):
     file = BytesIO()
     Image.fromarray(np.asarray(pixels, np.uint8)).save(file, "PNG")
     return file.getvalue()
 
 
 def encode_pixels(encoder, pixels):
-    return encoder.transform_one(content(pixels))[1]
+    return encoder.transform_one(make_picture(pixels))[1]
 
 
 # ---- from pictures to a model
 
 
-def test_pictures_are_described_trained_on_and_annotated(encoder_file, emoji, tmp_path):
+def test_network_features_train_a_model_that_annotates(encoder_file, emoji, tmp_path):
     encoder = OnnxEncoder(encoder_file).fit(emoji)
     extract_to_file(emoji, encoder, tmp_path / "a.parquet", shard_pictures=50)
     rows = open_source(tmp_path / "a.parquet")
@@ -105,7 +105,7 @@ def test_pictures_are_described_trained_on_and_annotated(encoder_file, emoji, tm
     assert len(model.annotate(rows.X[:1], 5)[0]) == 5
 
 
-def test_every_road_gives_the_same(encoder_file, emoji, tmp_path):
+def test_every_method_gives_the_same_rows(encoder_file, emoji, tmp_path):
     few = ItemList(emoji.path, emoji.items[:20])
     encoder = OnnxEncoder(encoder_file, normalise="clip", crop=0.9).fit(few)
     encoder.save(tmp_path / "saved")
@@ -122,7 +122,7 @@ def test_every_road_gives_the_same(encoder_file, emoji, tmp_path):
     np.testing.assert_array_equal(values, rows.X[0])
 
 
-def test_beside_histograms_it_has_unit_length(encoder_file, collection):
+def test_network_beside_histograms_has_unit_length(encoder_file, collection):
     mixed = ConcatenatedFeatures([HogFeatures(), OnnxEncoder(encoder_file)]).fit(collection)
     assert not mixed.is_dense
     rows = mixed.transform(collection)
@@ -133,7 +133,7 @@ def test_beside_histograms_it_has_unit_length(encoder_file, collection):
     )
     again = load_saved(mixed)
     assert again.fingerprint() == mixed.fingerprint()
-    other_extractor = create_extractor(f"hog,onnx:{identity(encoder_file.with_name('other.onnx'), [1, 3, 4, 4])}")
+    other_extractor = create_extractor(f"hog,onnx:{save_identity(encoder_file.with_name('other.onnx'), [1, 3, 4, 4])}")
     with pytest.raises(InputError, match="made with model"):
         again.refuse_other_options(other_extractor.identity(), "here", "x")
 
@@ -146,7 +146,7 @@ def load_saved(extractor):
 
 
 def test_values_are_normalised(tmp_path):
-    file = identity(tmp_path / "a.onnx", [1, 3, 1, 1])
+    file = save_identity(tmp_path / "a.onnx", [1, 3, 1, 1])
     pixels = [[[255, 0, 51]]]
     for normalise, expected in {
         "imagenet": [(1 - 0.485) / 0.229, -0.456 / 0.224, (0.2 - 0.406) / 0.225],
@@ -167,30 +167,30 @@ def test_values_are_normalised(tmp_path):
     ("shape", "dtype"),
     [([1, 3, 6, 6], "FLOAT"), (["n", 6, 6, 3], "FLOAT"), ([4, 3, 6, 6], "FLOAT"), ([1, 6, 6, 3], "FLOAT16")],
 )
-def test_layouts_batches_and_types(tmp_path, shape, dtype):
+def test_layouts_batches_and_types_are_supported(tmp_path, shape, dtype):
     """Whatever the network wants, the means of its maps are those of the channels."""
-    encoder = OnnxEncoder(identity(tmp_path / "a.onnx", shape, dtype), normalise="unit")
+    encoder = OnnxEncoder(save_identity(tmp_path / "a.onnx", shape, dtype), normalise="unit")
     pixels = np.broadcast_to([204, 102, 0], (6, 6, 3))
     np.testing.assert_allclose(encode_pixels(encoder, pixels), [0.8, 0.4, 0], atol=1e-3)
 
 
-def test_bytes_are_given_as_bytes(tmp_path):
-    encoder = OnnxEncoder(identity(tmp_path / "a.onnx", [1, 3, 5, 5], "UINT8"))
+def test_byte_inputs_get_bytes(tmp_path):
+    encoder = OnnxEncoder(save_identity(tmp_path / "a.onnx", [1, 3, 5, 5], "UINT8"))
     np.testing.assert_allclose(encode_pixels(encoder, np.full((9, 9, 3), 77)), [77] * 3)
 
 
-def test_sides_that_are_open(tmp_path):
-    file = identity(tmp_path / "a.onnx", ["n", 3, "height", "width"])
+def test_open_input_sides_are_supported(tmp_path):
+    file = save_identity(tmp_path / "a.onnx", ["n", 3, "height", "width"])
     assert onnx_network.open_network(OnnxContent.load(file), None, None).input[2:4] == (224, 224)
     assert onnx_network.open_network(OnnxContent.load(file), 96, None).input[2:4] == (96, 96)
-    fixed = identity(tmp_path / "b.onnx", ["n", 3, 32, "width"])
+    fixed = save_identity(tmp_path / "b.onnx", ["n", 3, 32, "width"])
     with pytest.raises(InputError, match="takes pictures of 32 x None pixels, and side is 96"):
         OnnxEncoder(fixed, side=96).prepare()
 
 
-def test_the_centre_is_seen_in_the_shape_of_the_input(tmp_path):
+def test_crop_has_the_shape_of_the_input(tmp_path):
     """A wide picture loses its left and right third; crop takes away more, on all sides."""
-    encoder = OnnxEncoder(identity(tmp_path / "a.onnx", [1, 3, 20, 20]), normalise="bytes")
+    encoder = OnnxEncoder(save_identity(tmp_path / "a.onnx", [1, 3, 20, 20]), normalise="bytes")
     pixels = np.zeros((20, 60, 3))
     pixels[:, 20:40] = 200
     np.testing.assert_allclose(encode_pixels(encoder, pixels), 200, atol=1)
@@ -214,11 +214,11 @@ def test_maps_and_tokens_are_averaged(encoder_file):
     np.testing.assert_allclose(tokens, embeds, rtol=1e-4)
 
 
-def test_no_finite_numbers_reject_the_picture(tmp_path):
+def test_nonfinite_output_rejects_the_picture(tmp_path):
     from onnx import helper
 
     nodes = [helper.make_node("Log", ["picture"], ["logs"]), helper.make_node("Flatten", ["logs"], ["out"])]
-    encoder = OnnxEncoder(saved(tmp_path / "a.onnx", nodes, [1, 3, 2, 2], ["out"]), normalise="unit")
+    encoder = OnnxEncoder(save_network(tmp_path / "a.onnx", nodes, [1, 3, 2, 2], ["out"]), normalise="unit")
     with pytest.raises(UnreadableItemError, match="no finite features"):
         encode_pixels(encoder, np.zeros((2, 2, 3)))
     assert encode_pixels(encoder, np.full((2, 2, 3), 255)).tolist() == [0.0] * 12
@@ -227,7 +227,7 @@ def test_no_finite_numbers_reject_the_picture(tmp_path):
 # ---- what is refused
 
 
-def test_refuses_what_is_no_encoder_of_pictures(tmp_path, encoder_file):
+def test_unsuitable_networks_are_refused(tmp_path, encoder_file):
     from onnx import helper
 
     def refused(path, sentence, **options):
@@ -247,15 +247,17 @@ def test_refuses_what_is_no_encoder_of_pictures(tmp_path, encoder_file):
     refused(encoder_file, "side is 1", side=1)
     refused(encoder_file, "takes pictures of 32 x 32 pixels, and side is 64", side=64)
     for shape in ([1, 4, 9, 9], [1, 3], [1, 9, 9, 1]):
-        refused(identity(tmp_path / "a.onnx", shape), "give one that takes float or uint8 pictures of three channels")
-    refused(identity(tmp_path / "a.onnx", [1, 3, 4, 4], "INT64"), "give one that takes float or uint8")
+        refused(
+            save_identity(tmp_path / "a.onnx", shape), "give one that takes float or uint8 pictures of three channels"
+        )
+    refused(save_identity(tmp_path / "a.onnx", [1, 3, 4, 4], "INT64"), "give one that takes float or uint8")
     two = [helper.make_node("Add", ["picture", "other"], ["out"])]
-    refused(saved(tmp_path / "a.onnx", two, [1, 3, 4, 4], ["out"], inputs=["other"]), "has 2 inputs")
+    refused(save_network(tmp_path / "a.onnx", two, [1, 3, 4, 4], ["out"], inputs=["other"]), "has 2 inputs")
     custom_nodes = [helper.make_node("Anything", ["picture"], ["out"], domain="com.example")]
-    path = saved(tmp_path / "own.onnx", custom_nodes, [1, 3, 4, 4], ["out"], domain="com.example")
+    path = save_network(tmp_path / "own.onnx", custom_nodes, [1, 3, 4, 4], ["out"], domain="com.example")
     refused(path, r"own\.onnx is not run: it has the operator 'com\.example\.Anything', which is not known")
     five = [helper.make_node("Unsqueeze", ["picture", "axis"], ["out"])]
-    path = saved(tmp_path / "a.onnx", five, [1, 3, 4, 4], ["out"], [("axis", np.array([0], np.int64))])
+    path = save_network(tmp_path / "a.onnx", five, [1, 3, 4, 4], ["out"], [("axis", np.array([0], np.int64))])
     with pytest.raises(InputError, match="choose an output of numbers"):
         encode_pixels(OnnxEncoder(path), np.zeros((4, 4, 3)))
 
@@ -267,7 +269,7 @@ def test_weights_outside_the_file_are_refused(tmp_path, encoder_file):
         OnnxEncoder(tmp_path / "a.onnx").prepare()
 
 
-def test_no_decoy_opens_another_file(tmp_path, encoder_file, monkeypatch):
+def test_decoys_open_no_other_file(tmp_path, encoder_file, monkeypatch):
     """The weights lie ready in the current directory, and text before the graph looks like the key of a location."""
     model = onnx.load(encoder_file)
     onnx.save(model, tmp_path / "a.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
@@ -279,13 +281,13 @@ def test_no_decoy_opens_another_file(tmp_path, encoder_file, monkeypatch):
         OnnxEncoder(tmp_path / "a.onnx").prepare()
 
 
-def test_a_file_that_is_too_large_is_not_read(encoder_file, monkeypatch):
+def test_too_large_file_is_not_read(encoder_file, monkeypatch):
     monkeypatch.setattr(onnx_network, "MAX_BYTES", 100)
     with pytest.raises(InputError, match="an ONNX file has 1 to 100"):
         OnnxEncoder(encoder_file).prepare()
 
 
-def test_without_the_runtime_the_command_is_named(encoder_file, monkeypatch):
+def test_missing_runtime_error_names_the_install_command(encoder_file, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     onnx_network.open_network.cache_clear()
     onnx_network.try_network.cache_clear()

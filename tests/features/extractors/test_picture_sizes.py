@@ -1,4 +1,4 @@
-"""Pictures of every shape are described by every extractor, or refused."""
+"""Pictures of every shape and every extractor."""
 
 import io
 import itertools
@@ -19,7 +19,7 @@ SHAPES = [*itertools.product(SIDES[:5], SIDES[:5]), *((n, n + 1) for n in SIDES)
 EXTREME = [shape for shape in SHAPES if max(shape) > 1000]
 
 
-def content(height, width):
+def make_picture(height, width):
     file = io.BytesIO()
     Image.linear_gradient("L").resize((width, height)).save(file, "PNG")
     return file.getvalue()
@@ -40,28 +40,28 @@ def encoder_file(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["visual-words", "colour", "textons", "hog", "lite0", "onnx"])
-def test_every_shape_is_described(name, collection, request):
+def test_every_shape_is_extracted(name, collection, request):
     extractor_name = f"onnx:{request.getfixturevalue('encoder_file')}" if name == "onnx" else name
     options = {"visual-words": {"n_words": 40}, "textons": {"n_textons": 16}}.get(name, {})
     fitted = create_extractor(extractor_name, **options, crop=0.9).fit(collection)
-    items = [Item(f"{h} x {w}", content(h, w), ()) for h, w in SHAPES]
+    items = [Item(f"{h} x {w}", make_picture(h, w), ()) for h, w in SHAPES]
     rows = fitted.transform(ItemList(collection.path, items), augment=1)
     assert rows.X.shape == (2 * len(SHAPES), fitted.n_features_)
     assert np.isfinite(rows.X if isinstance(rows.X, np.ndarray) else rows.X.data).all()
     if name == "visual-words":
         for height, width in EXTREME:
-            where = fitted.block_map(content(height, width))
+            where = fitted.block_map(make_picture(height, width))
             assert (where.width, where.height) == (width, height)
 
 
 @pytest.mark.parametrize("region", ["0%,0%,1%,1%", "99%,99%,1%,1%", "0,0,1,1", "10%,10%,80%,80%"])
-def test_regions_of_every_shape(region):
+def test_regions_of_every_shape_are_extracted(region):
     for height, width in SHAPES:
-        pixels = decode_image(RegionCrop(content(height, width), parse_region(region)), size=64)
+        pixels = decode_image(RegionCrop(make_picture(height, width), parse_region(region)), size=64)
         assert min(pixels.shape) >= 1
 
 
-def test_windows_of_every_shape_cover_it():
+def test_windows_cover_every_shape():
     for height, width in ((1, 1), (1, 512), (512, 1), (3, 2), (512, 511)):
         is_covered = np.zeros((height, width), bool)
         for left, top, right, bottom in list_windows(width, height):

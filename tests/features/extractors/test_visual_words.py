@@ -1,4 +1,4 @@
-"""From pictures to rows: the same by every road, saved or not, whole or in part."""
+"""Visual words: equal rows for every method, saved or not, complete or in part."""
 
 import json
 import warnings
@@ -15,7 +15,7 @@ from wsabie.io.records import FeatureTable, Item, ItemList
 from wsabie.storage.rejects import Rejects
 
 
-def same(a, b):
+def are_equal(a, b):
     assert (a.X != b.X).nnz == 0
     assert (a.Y != b.Y).nnz == 0
     assert (a.ids, a.label_names, a.groups, a.times, a.counts) == (b.ids, b.label_names, b.groups, b.times, b.counts)
@@ -36,7 +36,7 @@ def test_rows_are_counts_of_blocks(extractor, collection):
         assert (np.diff(row.indices) > 0).all()
 
 
-def test_pictures_of_a_kind_are_alike(extractor, collection):
+def test_pictures_of_a_kind_are_similar(extractor, collection):
     rows = extractor.transform(collection)
     X = rows.X.toarray()
     X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -45,7 +45,7 @@ def test_pictures_of_a_kind_are_alike(extractor, collection):
     assert (kinds[likeness.argmax(axis=1)] == kinds).all()
 
 
-def test_one_picture_is_the_row_of_the_collection(extractor, collection):
+def test_single_picture_equals_its_row(extractor, collection):
     rows = extractor.transform(collection)
     for i, picture in enumerate(collection):
         for content in (picture.content, picture.content.read_bytes()):
@@ -56,12 +56,12 @@ def test_one_picture_is_the_row_of_the_collection(extractor, collection):
         np.testing.assert_array_equal(counts, rows.X[i].toarray()[0])
 
 
-def test_processes_learn_and_give_the_same(collection, spoilt, extractor, tmp_path):
+def test_worker_processes_learn_and_give_the_same(collection, spoilt, extractor, tmp_path):
     fitted = VisualWords(n_words=60).fit(collection, executor=ProcessExecutor(2, local_seconds=0))
     np.testing.assert_array_equal(fitted.codebook_.centres, extractor.codebook_.centres)
     fitted.save(tmp_path)  # its arrays are memory-mapped when they travel to the workers
     rejects, other_rejects, loaded = Rejects(), Rejects(), VisualWords.load(tmp_path)
-    same(
+    are_equal(
         loaded.transform(spoilt, executor=ProcessExecutor(2, local_seconds=0), rejects=rejects),
         extractor.transform(spoilt, rejects=other_rejects),
     )
@@ -70,7 +70,7 @@ def test_processes_learn_and_give_the_same(collection, spoilt, extractor, tmp_pa
 
 def test_bad_pictures_are_listed_and_skipped(extractor, spoilt, collection):
     rejects = Rejects()
-    same(extractor.transform(spoilt, rejects=rejects), extractor.transform(collection))
+    are_equal(extractor.transform(spoilt, rejects=rejects), extractor.transform(collection))
     reasons = [("words.jpg", "not a picture"), ("gone.jpg", "unreadable file"), ("cut.png", "truncated picture")]
     assert [(where, reason) for where, reason, _ in rejects.listed] == reasons
     rejects = Rejects()
@@ -83,7 +83,7 @@ def test_strict_stops_at_the_first_bad_picture(extractor, spoilt):
         extractor.transform(spoilt, rejects=Rejects(strict=True))
 
 
-def test_a_collection_without_any_good_picture(extractor):
+def test_source_without_readable_pictures_is_refused(extractor):
     bad = ItemList("here", [Item("a", b"words", ("x",))])
     with pytest.raises(InputError, match="none of the pictures of here can be read: a is refused as not a picture"):
         VisualWords().fit(bad)
@@ -101,7 +101,7 @@ def test_pictures_without_labels_have_rows(extractor, collection):
     assert rows.groups is None
 
 
-def test_streams_in_bounded_memory(extractor, collection):
+def test_extraction_takes_bounded_memory(extractor, collection):
     class Endless:
         path = collection.path
         read = 0
@@ -123,7 +123,7 @@ def test_streams_in_bounded_memory(extractor, collection):
     rows.close()
 
 
-def test_a_sample_is_spread_over_the_collection(collection):
+def test_sample_is_spread_over_the_source(collection):
     places = []
 
     class Watched(ItemList):
@@ -138,7 +138,7 @@ def test_a_sample_is_spread_over_the_collection(collection):
     assert places[-1] == 20  # 0, 4, 8, 12, 16, 20
 
 
-def test_tfidf(collection, extractor):
+def test_tfidf_equals_its_formula(collection, extractor):
     counts = extractor.transform(collection).X.toarray()
     weighted = VisualWords(n_words=60, weighting="tfidf").fit(collection)
     rows = weighted.transform(collection)
@@ -152,23 +152,23 @@ def test_tfidf(collection, extractor):
 
 
 @pytest.mark.parametrize("weighting", ["counts", "tfidf"])
-def test_saved_and_loaded_it_gives_the_same_rows(tmp_path, collection, weighting):
+def test_loaded_extractor_gives_the_same_rows(tmp_path, collection, weighting):
     extractor = VisualWords(40, size=40, weighting=weighting, cells=(9, 3), crop=0.9, seed=5).fit(collection)
     extractor.save(tmp_path / "extractor")
     loaded = VisualWords.load(tmp_path / "extractor")
-    same(loaded.transform(collection, augment=1), extractor.transform(collection, augment=1))
+    are_equal(loaded.transform(collection, augment=1), extractor.transform(collection, augment=1))
     assert loaded.fingerprint() == extractor.fingerprint()
     assert loaded.to_parts().config == extractor.to_parts().config
 
 
-def test_the_fingerprint_changes_with_the_settings(collection, extractor):
+def test_fingerprint_changes_with_the_settings(collection, extractor):
     prints = {extractor.fingerprint()}
     for change in ({"seed": 1}, {"size": 40}, {"crop": 0.5}, {"contrast": 9}, {"weighting": "tfidf"}):
         prints.add(VisualWords(60, **change).fit(collection).fingerprint())
     assert len(prints) == 6
 
 
-def test_refuses_the_folder_of_something_else(tmp_path, extractor):
+def test_folder_of_another_kind_is_refused(tmp_path, extractor):
     extractor.save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     for change in ({"kind": "wsabie"}, {"config": {**config["config"], "descriptor": 99}}):
@@ -177,7 +177,7 @@ def test_refuses_the_folder_of_something_else(tmp_path, extractor):
             VisualWords.load(tmp_path)
 
 
-def test_refuses_rows_of_features(extractor):
+def test_rows_of_features_are_refused(extractor):
     rows = FeatureTable(csr_matrix((1, 3)), csr_matrix((1, 1)), ["a"], ["b"])
     for use in (extractor.transform, VisualWords().fit):
         with pytest.raises(
@@ -186,7 +186,7 @@ def test_refuses_rows_of_features(extractor):
             use(rows)
 
 
-def test_refuses_to_work_before_it_has_learned(collection):
+def test_unfitted_extractor_is_refused(collection):
     for use in (lambda t: t.transform(collection), lambda t: t.to_parts(), lambda t: t.n_words_):
         with pytest.raises(InputError, match="call fit"):
             use(VisualWords())
@@ -208,12 +208,12 @@ def test_refuses_to_work_before_it_has_learned(collection):
         ({"seed": 0.5}, "seed"),
     ],
 )
-def test_refuses_values_out_of_range(collection, parameters, name):
+def test_values_out_of_range_are_refused(collection, parameters, name):
     with pytest.raises(InputError, match=name):
         VisualWords(**parameters).fit(collection)
 
 
-def test_auto_chooses_the_number_of_terms(collection):
+def test_auto_chooses_the_number_of_words(collection):
     extractor = VisualWords("auto").fit(collection)
     assert 10 < extractor.n_words_ < 1000
     assert extractor.transform(collection).X.shape[1] == extractor.n_words_
@@ -223,7 +223,7 @@ def test_augmented_rows_stay_with_their_picture(extractor, collection):
     plain, more = extractor.transform(collection), extractor.transform(collection, augment=2)
     assert more.ids[:4] == ["sky-0.png", "sky-0.png#1", "sky-0.png#2", "grass-0.png"]
     assert more.groups == [group for group in plain.groups for _ in range(3)]
-    same(more.take(range(0, 72, 3)), plain)
+    are_equal(more.take(range(0, 72, 3)), plain)
     assert (more.X[0] != more.X[1]).nnz
     assert (more.Y[::3] != more.Y[1::3]).nnz == 0
     single = ItemList(collection.path, [collection.items[5]._replace(group=None)])
@@ -232,7 +232,7 @@ def test_augmented_rows_stay_with_their_picture(extractor, collection):
     assert single_rows.groups == [collection.items[5].id] * 3
 
 
-def test_block_map_is_in_pixels_of_the_full_upright_picture(extractor, tmp_path):
+def test_block_map_is_in_pixels_of_the_upright_picture(extractor, tmp_path):
     from PIL import Image
 
     exif = Image.Exif()
@@ -244,12 +244,12 @@ def test_block_map_is_in_pixels_of_the_full_upright_picture(extractor, tmp_path)
     assert (where.width, where.height) == (1200, 900)
     assert where.boxes.min(axis=0).tolist()[:2] == [0, 0]
     np.testing.assert_allclose(where.boxes.max(axis=0)[2:], [1200, 900])
-    green = extractor.transform_one(np_png(decode_image(tmp_path / "turned.jpg")[:, -40:]))[0]
+    green = extractor.transform_one(make_png(decode_image(tmp_path / "turned.jpg")[:, -40:]))[0]
     right = np.unique(where.words[where.boxes[:, 0] > 905])
     assert set(right) <= set(green)
 
 
-def np_png(pixels):
+def make_png(pixels):
     import io
 
     from PIL import Image
@@ -259,19 +259,19 @@ def np_png(pixels):
     return file.getvalue()
 
 
-def test_crop_looks_at_the_middle(collection):
+def test_crop_takes_the_centre(collection):
     extractor = VisualWords(40, crop=0.5).fit(collection)
-    where = extractor.block_map(np_png(np.zeros((100, 200, 3), np.uint8)))
+    where = extractor.block_map(make_png(np.zeros((100, 200, 3), np.uint8)))
     assert where.boxes.min(axis=0)[:2].tolist() == [50, 25]
     assert where.boxes.max(axis=0)[2:].tolist() == [150, 75]
 
 
-def test_block_map_of_no_picture(extractor):
+def test_block_map_of_a_bad_picture_is_refused(extractor):
     with pytest.raises(UnreadableItemError):
         extractor.block_map(b"words")
 
 
-def test_warns_of_nothing(extractor, spoilt):
+def test_extraction_emits_no_warning(extractor, spoilt):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         extractor.transform(spoilt)

@@ -10,7 +10,7 @@ from wsabie.features.images.augmentation import CropView, compute_pixel_window, 
 
 
 @given(st.text(max_size=8), st.integers(0, 5), st.floats(0.05, 1), st.integers(1, 300), st.integers(1, 300))
-def test_views_lie_inside(name, augment, crop, height, width):
+def test_views_lie_inside_the_picture(name, augment, crop, height, width):
     views = generate_views(name, augment, crop=crop)
     assert len(views) == augment + 1
     for view in views:
@@ -20,7 +20,7 @@ def test_views_lie_inside(name, augment, crop, height, width):
         assert view.side <= crop
 
 
-def test_more_views_do_not_change_the_first_ones():
+def test_more_views_do_not_change_earlier_ones():
     assert generate_views("a", 5)[:3] == generate_views("a", 2)
     assert generate_views("a", 2, seed=1) != generate_views("a", 2, seed=2)
 
@@ -33,7 +33,7 @@ def test_views_differ_in_place_size_and_side():
     assert 0.95 < max(view.side for view in views) <= 1
 
 
-def test_looks_at_the_window():
+def test_crop_takes_the_window():
     pixels = np.arange(4 * 6 * 3, dtype=np.uint8).reshape(4, 6, 3)
     np.testing.assert_array_equal(crop_view(pixels, CropView(0, 0, 1)), pixels)
     np.testing.assert_array_equal(crop_view(pixels, CropView(0, 0, 1, True)), pixels[:, ::-1])
@@ -41,6 +41,6 @@ def test_looks_at_the_window():
 
 
 @pytest.mark.parametrize("options", [{"augment": -1}, {"crop": 0}, {"crop": 1.1}])
-def test_refuses_values_out_of_range(options):
+def test_values_out_of_range_are_refused(options):
     with pytest.raises(InputError):
         generate_views("a", **options)

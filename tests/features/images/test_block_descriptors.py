@@ -20,11 +20,11 @@ from wsabie.features.extractors.visual_words import (
 PLAN = BlockConfig()
 
 
-def test_an_ordinary_picture_has_about_300_blocks():
+def test_ordinary_picture_has_about_300_blocks():
     assert 250 <= len(list_block_boxes(192, 256, PLAN)) <= 350
 
 
-def test_each_colour_of_the_palette_is_its_own():
+def test_each_palette_colour_has_its_own_bin():
     table = build_colour_table()
     for number, colour in enumerate(PALETTE):
         r, g, b = bytes.fromhex(colour)
@@ -58,7 +58,7 @@ def test_cells_are_square_within_a_pixel(height, width):
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 256), (256, 1), (2, 3), (7, 5), (256, 256)])
-def test_every_shape_has_as_many_descriptors_as_boxes(shape):
+def test_every_shape_has_a_descriptor_for_each_box(shape):
     pixels = np.random.default_rng(0).integers(0, 256, (*shape, 3)).astype(np.uint8)
     blocks = extract_block_descriptors(pixels, PLAN)
     assert blocks.shape == (len(list_block_boxes(*shape, PLAN)), N_BINS)
@@ -66,7 +66,7 @@ def test_every_shape_has_as_many_descriptors_as_boxes(shape):
     np.testing.assert_allclose((blocks**2).sum(axis=1), 1, atol=1e-5)
 
 
-def test_a_block_describes_the_pixels_in_its_box():
+def test_block_describes_the_pixels_in_its_box():
     pixels = np.random.default_rng(0).integers(0, 256, (60, 80, 3)).astype(np.uint8)
     blocks, boxes = extract_block_descriptors(pixels, PLAN), list_block_boxes(60, 80, PLAN)
     pixels[10:20, 30:44] = 255
@@ -78,14 +78,14 @@ def test_a_block_describes_the_pixels_in_its_box():
     assert not changed[~near].any()
 
 
-def test_read_only_and_strided_pixels_are_taken():
+def test_read_only_and_strided_pixels_are_accepted():
     pixels = np.random.default_rng(0).integers(0, 256, (40, 50, 3)).astype(np.uint8)
     expected = extract_block_descriptors(pixels[::2, ::-1].copy(), PLAN)
     pixels.flags.writeable = False
     np.testing.assert_array_equal(extract_block_descriptors(pixels[::2, ::-1], PLAN), expected)
 
 
-def test_weight_decides_between_colour_and_edges():
+def test_weight_balances_colour_and_edges():
     pixels = np.random.default_rng(0).integers(0, 256, (20, 20, 3)).astype(np.uint8)
     only_colour = extract_block_descriptors(pixels, BlockConfig(colour_weight=1.0))
     only_edges = extract_block_descriptors(pixels, BlockConfig(colour_weight=0.0))
@@ -106,6 +106,6 @@ def test_weight_decides_between_colour_and_edges():
         ({"colour_weight": float("nan")}, "colour_weight"),
     ],
 )
-def test_refuses_values_out_of_range(change, name):
+def test_values_out_of_range_are_refused(change, name):
     with pytest.raises(InputError, match=name):
         BlockConfig(**change).validate()

@@ -61,7 +61,7 @@ KINDS = {
 }
 
 
-def test_the_estimate_bounds_what_the_system_measures(tmp_path):
+def test_estimate_bounds_the_measured_memory(tmp_path):
     if not Path("/proc/self/clear_refs").exists():
         pytest.skip("this system does not tell the peak of memory")
     kinds = KINDS | ({"a.avif": ("RGB", {"speed": 10})} if features.check("avif") else {})
@@ -73,30 +73,30 @@ def test_the_estimate_bounds_what_the_system_measures(tmp_path):
     assert {name: bytes_pair for name, bytes_pair in figures.items() if bytes_pair[0] > bytes_pair[1]} == {}
 
 
-def refused(content, **options):
+def find_refusal_reason(content, **options):
     with pytest.raises(UnreadableItemError) as caught:
         decode_image(content, **options)
     return caught.value
 
 
-def encoded(image, kind, **options):
+def encode_image(image, kind, **options):
     file = io.BytesIO()
     image.save(file, kind, **options)
     return file.getvalue()
 
 
-def test_a_picture_above_the_limit_is_refused_before_it_is_decoded(monkeypatch):
-    content = encoded(Image.new("RGB", (3000, 3000)), "PNG")
+def test_picture_above_the_limit_is_refused_before_decoding(monkeypatch):
+    content = encode_image(Image.new("RGB", (3000, 3000)), "PNG")
     monkeypatch.setattr(Image.Image, "load", None)
     monkeypatch.setenv("WSABIE_LIMITS", "picture_bytes=2e7")
-    verdict = refused(content)
+    verdict = find_refusal_reason(content)
     assert verdict.reason == decoding.TOO_LARGE
     assert "at most 20,000,000 are allowed" in verdict.detail
     assert re.search(r'WSABIE_LIMITS="picture_bytes=\d+"', verdict.detail)
 
 
-def test_threads_decode_when_their_share_is_free(monkeypatch):
-    content, most = encoded(Image.new("RGBA", (1000, 1000)), "WEBP", lossless=True), []
+def test_threads_wait_for_their_share_of_memory(monkeypatch):
+    content, most = encode_image(Image.new("RGBA", (1000, 1000)), "WEBP", lossless=True), []
     need = 20_000_000 + (24 << 20) + (6 << 20)
     monkeypatch.setenv("WSABIE_LIMITS", f"picture_bytes={2 * need}")
     shrink = decoding.shrink_image
@@ -116,62 +116,62 @@ def test_threads_decode_when_their_share_is_free(monkeypatch):
 # ---- headers, and what stands beside a picture
 
 
-def chunk(name, body):
+def make_chunk(name, body):
     return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
 
 
-def png(*, early_chunk=b"", late_chunk=b"", side=40):
-    head = chunk(b"IHDR", struct.pack(">IIBBBBB", side, side // 2, 8, 0, 0, 0, 0))
-    data = chunk(b"IDAT", zlib.compress(bytes((side + 1) * (side // 2))))
-    return b"\x89PNG\r\n\x1a\n" + head + early_chunk + data + late_chunk + chunk(b"IEND", b"")
+def make_png(*, early_chunk=b"", late_chunk=b"", side=40):
+    head = make_chunk(b"IHDR", struct.pack(">IIBBBBB", side, side // 2, 8, 0, 0, 0, 0))
+    data = make_chunk(b"IDAT", zlib.compress(bytes((side + 1) * (side // 2))))
+    return b"\x89PNG\r\n\x1a\n" + head + early_chunk + data + late_chunk + make_chunk(b"IEND", b"")
 
 
 @pytest.mark.parametrize("place", ["early_chunk", "late_chunk"])
-def test_a_header_tells_how_a_png_lies_and_decodes_nothing(place, monkeypatch):
+def test_header_of_a_png_is_read_without_decoding(place, monkeypatch):
     exif = Image.Exif()
     exif[0x0112] = 6
-    content = png(**{place: chunk(b"eXIf", exif.tobytes()[6:])})
+    content = make_png(**{place: make_chunk(b"eXIf", exif.tobytes()[6:])})
     assert decoding.decode_with_size(content).width == 20
     monkeypatch.setattr(Image.Image, "load", None)
     assert read_header(io.BytesIO(content)) == (20, 40, None)
-    assert read_header(io.BytesIO(png())) == (40, 20, None)
+    assert read_header(io.BytesIO(make_png())) == (40, 20, None)
 
 
-def test_chunks_without_end_are_refused():
-    assert decode_image(png(late_chunk=chunk(b"teSt", b"") * 100)).shape == (20, 40, 3)
+def test_excess_chunks_are_refused():
+    assert decode_image(make_png(late_chunk=make_chunk(b"teSt", b"") * 100)).shape == (20, 40, 3)
     for place in ("early_chunk", "late_chunk"):
-        assert "chunks" in refused(png(**{place: chunk(b"teSt", b"") * 10_001})).detail
-    assert "EXIF" in refused(png(early_chunk=chunk(b"eXIf", bytes(2 << 20)))).detail
+        assert "chunks" in find_refusal_reason(make_png(**{place: make_chunk(b"teSt", b"") * 10_001})).detail
+    assert "EXIF" in find_refusal_reason(make_png(early_chunk=make_chunk(b"eXIf", bytes(2 << 20)))).detail
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("big", [False, True])
-def test_strips_without_end_are_refused(order, big):
+def test_excess_strips_are_refused(order, big):
     entry = struct.pack(order + ("HHQQ" if big else "HHII"), 273, 4, 1 << 21, 8)
     head = struct.pack(order + "HHHQ", 43, 8, 0, 16) if big else struct.pack(order + "HI", 42, 8)
     count = struct.pack(order + ("Q" if big else "H"), 1)
     content = (b"II" if order == "<" else b"MM") + head + count + entry
-    assert "numbers in entry 273" in refused(content.ljust(64, b"\0")).detail
+    assert "numbers in entry 273" in find_refusal_reason(content.ljust(64, b"\0")).detail
 
 
-def test_exif_without_end_is_refused():
-    content = encoded(Image.new("L", (8, 8)), "JPEG")
+def test_excess_exif_is_refused():
+    content = encode_image(Image.new("L", (8, 8)), "JPEG")
     segment = b"\xff\xe1\xff\xfeExif\0\0" + bytes(0xFFFE - 8)
     assert decode_image(content[:2] + segment + content[2:]).shape == (8, 8, 3)
-    assert "bytes of EXIF" in refused(content[:2] + segment * 17 + content[2:]).detail
+    assert "bytes of EXIF" in find_refusal_reason(content[:2] + segment * 17 + content[2:]).detail
 
 
 @pytest.mark.skipif(not features.check("avif"), reason="this Pillow was built without AVIF")
 @pytest.mark.parametrize("frames", [1, 2])
-def test_avif_counts_what_is_drawn_and_not_what_is_stated(frames):
+def test_avif_memory_follows_the_decoded_size(frames):
     more = [Image.new("RGB", (640, 480), "red")] * (frames - 1)
-    content = encoded(Image.new("RGB", (640, 480)), "AVIF", save_all=True, append_images=more)
+    content = encode_image(Image.new("RGB", (640, 480)), "AVIF", save_all=True, append_images=more)
     assert inspect_avif(io.BytesIO(content)) == 640 * 480
     stated = content.replace(b"ispe\0\0\0\0" + struct.pack(">II", 640, 480), b"ispe\0\0\0\0" + struct.pack(">II", 8, 8))
     assert inspect_avif(io.BytesIO(stated)) == 640 * 480
 
 
-def test_tiles_give_what_the_whole_picture_gives():
+def test_tiled_decoding_equals_whole_decoding():
     """Scaled at once by Pillow, and a tile at a time: the same bits."""
     draw = np.random.default_rng(0)
     for width, height in ((1500, 1301), (2_100_000, 2), (700, 3)):

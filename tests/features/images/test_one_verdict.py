@@ -1,4 +1,4 @@
-"""A scan and the decoder agree on every file: other data behind a picture, ends that are missing, reduced sizes."""
+"""Agreement of scan and decoder: trailing data, missing ends, reduced sizes."""
 
 import io
 
@@ -19,7 +19,7 @@ def encode(kind: str, **options: object) -> bytes:
     return file.getvalue()
 
 
-def judge(content: bytes) -> tuple[str, str]:
+def read_reasons(content: bytes) -> tuple[str, str]:
     """Return the reasons of the scan and of the decoder; "" where it can be read."""
     reasons = []
     for read in (lambda: read_header(io.BytesIO(content)), lambda: decode_image(content)):
@@ -33,30 +33,30 @@ def judge(content: bytes) -> tuple[str, str]:
 
 @pytest.mark.parametrize("behind", [FILM, NOTES, bytes(5000), b"\n", encode("JPEG") + FILM], ids=len)
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP", "BMP"])
-def test_data_behind_a_picture_do_no_harm(kind: str, behind: bytes) -> None:
-    assert judge(encode(kind) + behind) == ("", "")
+def test_trailing_data_are_ignored(kind: str, behind: bytes) -> None:
+    assert read_reasons(encode(kind) + behind) == ("", "")
 
 
-def test_pictures_of_several_frames_and_scans_have_one_verdict() -> None:
+def test_multi_frame_and_progressive_pictures_agree() -> None:
     second = Image.new("RGB", (60, 40), "red")
-    assert judge(encode("MPO", save_all=True, append_images=[second]) + NOTES) == ("", "")
-    assert judge(encode("JPEG", progressive=True) + FILM) == ("", "")
+    assert read_reasons(encode("MPO", save_all=True, append_images=[second]) + NOTES) == ("", "")
+    assert read_reasons(encode("JPEG", progressive=True) + FILM) == ("", "")
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "BMP"])
-def test_a_picture_without_its_second_half_is_refused_by_both(kind: str) -> None:
+def test_half_a_picture_is_refused_by_both(kind: str) -> None:
     content = encode(kind)
-    assert judge(content[: len(content) // 2]) == ("truncated picture",) * 2
+    assert read_reasons(content[: len(content) // 2]) == ("truncated picture",) * 2
 
 
-def test_a_picture_without_its_end_mark_alone_is_one_that_the_decoder_reads() -> None:
-    assert judge(encode("PNG")[:-12]) == ("", "")
+def test_missing_end_mark_is_accepted_if_decodable() -> None:
+    assert read_reasons(encode("PNG")[:-12]) == ("", "")
     jpeg = encode("JPEG")
-    scan, decoder = judge(jpeg[:-2])
+    scan, decoder = read_reasons(jpeg[:-2])
     assert scan == decoder
 
 
-def test_damage_before_other_data_is_no_missing_end() -> None:
+def test_damage_before_trailing_data_is_no_missing_end() -> None:
     content = bytearray(encode("PNG") + FILM)
     start = content.index(b"IDAT")
     content[start + 40 : start + 80] = bytes(40)
@@ -72,15 +72,15 @@ def photo() -> bytes:
     return file.getvalue()
 
 
-def test_the_limit_of_pixels_is_about_those_that_are_decoded(photo: bytes) -> None:
+def test_pixel_limit_applies_to_decoded_pixels(photo: bytes) -> None:
     assert JpegImagePlugin.JpegImageFile(io.BytesIO(photo)).size == (16_320, 12_240)
-    assert judge(photo) == ("", "")
+    assert read_reasons(photo) == ("", "")
     assert decode_image(photo).shape == (192, 256, 3)
     assert read_header(io.BytesIO(photo))[:2] == (16_320, 12_240)
     with pytest.raises(UnreadableItemError, match=r"2040 x 1530, at most 1,000,000 \(16320 x 12240 reduced\)"):
         decode_image(photo, max_pixels=1_000_000)
 
 
-def test_formats_that_are_decoded_whole_are_bounded_by_their_size() -> None:
+def test_formats_decoded_at_full_size_are_limited() -> None:
     with pytest.raises(UnreadableItemError, match="120 x 90, at most 10,000'"):
         decode_image(encode("PNG"), max_pixels=10_000)

@@ -15,7 +15,7 @@ from wsabie.features.images.spatial_pyramid import (
 )
 
 
-def counted_one_by_one(bins, n_bins, levels):
+def count_pixels(bins, n_bins, levels):
     histograms = []
     for level in levels:
         cells = np.zeros((level, level, n_bins))
@@ -35,22 +35,22 @@ def counted_one_by_one(bins, n_bins, levels):
 def test_every_pixel_is_counted_once_a_level(height, width, levels, seed):
     bins = np.random.default_rng(seed).integers(0, 4, (height, width))
     histograms = compute_spatial_histograms(bins, 4, levels)
-    np.testing.assert_allclose(histograms, counted_one_by_one(bins, 4, levels), rtol=1e-6)
+    np.testing.assert_allclose(histograms, count_pixels(bins, 4, levels), rtol=1e-6)
     assert histograms.shape == (4 * count_cells(levels),)
     np.testing.assert_allclose(histograms.sum(), MASS * len(levels), rtol=1e-5)
 
 
-def test_a_finer_level_adds_up_to_the_coarser_one():
+def test_finer_levels_add_up_to_coarser_ones():
     bins = np.random.default_rng(0).integers(0, 3, (13, 10))
     coarse, parts = compute_spatial_histograms(bins, 3, (1,)), compute_spatial_histograms(bins, 3, (4,))
     np.testing.assert_allclose(parts.reshape(16, 3).sum(axis=0), coarse, rtol=1e-6)
 
 
-def test_cells_of_a_picture_smaller_than_the_grid():
+def test_cells_of_a_picture_smaller_than_the_grid_are_filled():
     assert assign_cells(1, 2, 4).tolist() == [[0, 2]]
 
 
 @pytest.mark.parametrize("levels", [(), (0,), (33,), (1.5,)])
-def test_refuses_levels(levels):
+def test_invalid_levels_are_refused(levels):
     with pytest.raises(InputError, match="give one number from 1 to 32"):
         check_levels(levels)
