@@ -59,14 +59,14 @@ class AugmentedResult(NamedTuple):
 
 
 class AugmentedSearch:
-    """Find items of a collection by text, and items of related labels beside them.
+    """Find items by text, and items of related labels beside them.
 
     Parameters
     ----------
     model : LabelModel
         A model with embeddings: `transform` and `label_vectors`.
     items : EmbeddingSet
-        The collection's embeddings by this model.
+        Embeddings of the items by this model.
     queries : QueryMatcher or None
         Finds the labels of a query; None: the model's labels only.
     related : sequence of RelatedLabelSource

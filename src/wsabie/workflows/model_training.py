@@ -1,4 +1,4 @@
-"""From a collection to a model folder: extract features, hold rows out, train, save; resumable."""
+"""From data to a model folder: extract features, hold rows out, train, save; resumable."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -123,7 +123,7 @@ class SavedModel:
 
 @dataclass(frozen=True)
 class TrainingData(Generic[Rows]):
-    """A collection ready for training; of shards memory holds no rows but the validation rows in use.
+    """Data ready for training; of shards memory holds no rows but the validation rows in use.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ def train_model(
     on_epoch: Callable[[EpochStats], None] | None = None,
     trainer: Callable[..., Trainer] | None = None,
 ) -> SavedModel:
-    """Train on a collection and save the model.
+    """Train on data and save the model.
 
     Parameters
     ----------

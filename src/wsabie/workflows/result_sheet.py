@@ -44,11 +44,11 @@ def render_result_page(
     pictures : mapping of str to EncodedImage
         By id, as `load_thumbnails` returns them.
     where : str
-        Name of the searched collection.
+        Name of the searched data.
     files : mapping of str to str or None
         Paths of images that are files of their own, by id; others are named by their id.
     labels : mapping of str to collection of str or None
-        Labels of images in the collection, by id; matching ones are marked.
+        Labels of images in the data, by id; matching ones are marked.
     """
     names = [("group-0", "matches")]
     names += [(f"group-{i}", format_label_list(group.labels)) for i, group in enumerate(answer.groups[1:], 1)]

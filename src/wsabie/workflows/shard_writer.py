@@ -1,4 +1,4 @@
-"""Shards of a collection of any size, with its rows in a random order.
+"""Shards of data of any size, with their rows in a random order.
 
 The order is a sort by a random key on the disk. A row's key is a hash of its id, so that the order does not depend on
 that of the source, even if it is sorted by label. Rows are read once. As many as fit are written as a run, sorted by

@@ -76,7 +76,7 @@ class TaskFacts:
     labels : int
         Labels with at least `min_rows` training rows: the candidates of every model.
     labels_dropped : int
-        Labels of the collection with fewer.
+        Labels of the data with fewer.
     min_rows : int
     train_pairs : int
         (row, label) pairs to learn from.

@@ -1,4 +1,4 @@
-"""Examples of a report from a finished comparison, not picked by hand, and images of a collection."""
+"""Examples of a report from a finished comparison, not picked by hand, and images of a source."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -63,7 +63,7 @@ def judge_main_model(comparison: Comparison, main: ModelEntry, metric: str) -> M
 def format_headline(comparison: Comparison, entry: ModelEntry, modality: str = "rows") -> str:
     """Return one sentence about the first k suggestions.
 
-    With the sample collection, for instance: "With WARP embedding, 4.0 of the first 10 labels suggested for each of 877
+    With the sample data, for instance: "With WARP embedding, 4.0 of the first 10 labels suggested for each of 877
     unseen pictures are right on average, against 3.6 with k nearest neighbours (more than chance explains); at most 6.8
     are possible."
     """

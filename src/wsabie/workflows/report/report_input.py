@@ -79,7 +79,7 @@ class ReportInput:
     neighbours_note : str
         A sentence about their choice.
     siblings_note : str
-        The is-a list that makes labels siblings: half a sentence, such as "share a category of the collection". Empty
+        The is-a list that makes labels siblings: half a sentence, such as "share a category of the data". Empty
         without known siblings.
     label_notes : mapping of str to str
         Short words beside labels, such as the languages that use them.

@@ -114,7 +114,7 @@ def save_space(
 ) -> JsonObject:
     """Save the fitted space, and return the facts of its training, to which `facts` are added.
 
-    The held-out items belong to the collection too, and are added first.
+    The held-out items belong to the data too, and are added first.
     """
     all_facts = {
         "source": format_path(recipe.declared.path),
