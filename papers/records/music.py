@@ -193,7 +193,7 @@ RECORDS = (
     ),
     PaperRecord(
         "documents",
-        "Documents that belong together",
+        "Related documents",
         DOCUMENT,
         'Slides "Large Scale Wsabie Experiments" and "Resulting Embedding Space"',
         "A space of 100 dimensions learns from pairs of training documents; documents of the test, held out with all "

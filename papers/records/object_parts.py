@@ -253,9 +253,7 @@ RECORDS = (
             "0.25 % is no multiple of 1 / 489.",
         ),
         claims=tuple(
-            claim._replace(
-                why="relations that training was not told of have a low f_L, and validation has none of them"
-            )
+            claim._replace(why="relations that training has not seen have a low f_L, and validation has none of them")
             for claim in _make_claims(*_ORDER[:4], metrics=("MAP",))
         ),
         entries=_make_entries("IW", "I"),
@@ -263,7 +261,7 @@ RECORDS = (
     ),
     PaperRecord(
         "parts-table5",
-        "Objects and parts: relations that training was not told of",
+        "Objects and parts: unseen relations",
         DOCUMENT,
         "Table 5",
         f"{_PROCEDURE} Couples of labels are ranked that are related, those that training was told of and others.",

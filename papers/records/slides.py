@@ -38,7 +38,7 @@ RECORDS = (
     ),
     PaperRecord(
         "slides-rank-approximation",
-        "How near to the rank its estimate is",
+        "Rank estimate against the rank",
         DOCUMENT,
         "Slide on the accuracy of the approximation",
         "The exact law for the papers' numbers of labels, at ranks from 1 to Y-1; no data.",

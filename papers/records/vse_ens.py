@@ -170,7 +170,7 @@ RECORDS = (
     ),
     PaperRecord(
         "vse-ens-figure-1",
-        "Negatives that WARP draws as training goes on",
+        "Negatives drawn by WARP during training",
         DOCUMENT,
         "Figure 1",
         "Negatives drawn per visit of a pair in each epoch, whether a step follows or not, without a limit on the "

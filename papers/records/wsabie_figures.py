@@ -74,7 +74,7 @@ RECORDS = (
     ),
     PaperRecord(
         "wsabie-nearest-neighbour",
-        "What a nearest neighbour is worth when it is not always found",
+        "Accuracy of approximate nearest neighbours",
         DOCUMENT,
         'Section 6.4, "Analysis of Nearest Neighbor"',
         "Exact neighbours by cosine; losing some at random is summed over, not drawn. Trees have the paper's depth, "
@@ -121,7 +121,7 @@ RECORDS = (
     ),
     PaperRecord(
         "wsabie-remark-1",
-        "The loss that sampling really minimises",
+        "Loss that sampling minimises",
         DOCUMENT,
         "Section 3, Remark 1",
         "The exact law of the rank estimate, and the same measured with the sampler of training; E[log floor] is what "
@@ -159,7 +159,7 @@ RECORDS = (
     ),
     PaperRecord(
         "wsabie-remark-2",
-        "Draws of a step, and steps that are not taken",
+        "Draws per step, and skipped steps",
         DOCUMENT,
         "Section 3, Remark 2",
         "The exact law of the draws beside the paper's bound, measured with the sampler of training, and what the "
