@@ -136,7 +136,7 @@ class WorkerPlan:
 
 @dataclass
 class _Member:
-    """A worker on a node, its unanswered requests, and the next arguments of `AveragingWorker.handle_request`."""
+    """A worker on a node, its unanswered requests, and the arguments of its next request."""
 
     actor: Any
     pending: deque["ObjectRef"] = field(default_factory=deque)

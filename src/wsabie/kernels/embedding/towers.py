@@ -105,7 +105,7 @@ def _encode_lookup(tower, i, q, width):
 
 @dispatch("tower", has_default=True)
 def backprop_entity(tower, i, g, config, width):
-    """Decay the rows behind entity i, move them by learning_rate_rows * (d point / d row) * g and project them."""
+    """Decay the rows behind entity i, move them by rate * (d point / d row) * g and project them."""
 
 
 @backprop_entity.register(LinearTower)

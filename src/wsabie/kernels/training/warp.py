@@ -203,7 +203,7 @@ def estimate_margin_rank(targets, labels, config, i, q, threshold, n_negatives, 
 
 @jit_noinline
 def sample_positive(targets, labels, config, i, q, counter, width):
-    """Draw n positives and return the one whose rank among them, by score, is drawn from `order_statistic_cdf`."""
+    """Draw n positives; return the one whose rank by score is drawn from `order_statistic_cdf`."""
     lo, n, n_drawn = targets.indptr[i], targets.indptr[i + 1] - targets.indptr[i], len(config.order_statistic_cdf)
     u, rank = draw_unit(counter), 0
     while rank + 1 < n_drawn and u >= config.order_statistic_cdf[rank]:
