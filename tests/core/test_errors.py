@@ -23,7 +23,7 @@ def test_every_error_is_ours_and_the_languages(kind: type[Exception], also: type
     assert str(error) == "there is no label 'x'; did you mean 'y'?"
 
 
-def test_a_sentence_for_those_who_ask_a_service_is_kept_between_processes() -> None:
+def test_served_message_of_an_error_is_pickled() -> None:
     error = errors.InputError("there is no model; run: wsabie train", served="there is no model")
     assert str(error) == "there is no model; run: wsabie train"
     assert copy(error).served == "there is no model"

@@ -36,7 +36,7 @@ def test_errors_come_out(executor):
         list(executor.map_with(divmod, 1, [1, 0]))
 
 
-def test_a_worker_has_one_thread_and_a_killed_one_is_told():
+def test_worker_has_one_thread_and_a_killed_one_is_reported():
     assert list(ProcessExecutor(1, local_seconds=0).map(os.getenv, ["OMP_NUM_THREADS"])) == ["1"]
     with pytest.raises(WorkerError, match="killed, perhaps for want of memory; run again with fewer workers"):
         list(ProcessExecutor(1, local_seconds=0).map(os._exit, [9]))

@@ -26,7 +26,7 @@ def test_sparse_and_dense_rows_keep_their_values(seed: int) -> None:
 
 
 @pytest.mark.parametrize("value", [None, "text", 5, (row for row in np.eye(2)), object()])
-def test_what_is_no_array_is_named(value: Any) -> None:
+def test_other_types_than_arrays_are_refused(value: Any) -> None:
     with pytest.raises(InputError, match=f"X is {type(value).__name__}, and neither a sparse matrix nor an array"):
         check_features(value)
 

@@ -71,6 +71,6 @@ def test_equal_models_are_ahead_half_the_time():
 
 
 @pytest.mark.parametrize("values", [[], [np.nan]])
-def test_what_cannot_be_resampled_is_named(values):
+def test_values_that_cannot_be_resampled_are_refused(values):
     with pytest.raises(InputError, match="nothing to resample"):
         bootstrap(values)

@@ -151,7 +151,7 @@ def test_the_calibration_error_by_hand():
         (ScoredPairs(np.arange(2.0), np.zeros(2, int), np.arange(2.0), np.ones(2)), {"shrinkage": 0}, "above 0"),
     ],
 )
-def test_what_cannot_be_calibrated_is_named(pairs, options, message):
+def test_uncalibratable_scores_are_refused(pairs, options, message):
     with pytest.raises(InputError, match=message):
         fit_calibration(pairs, **options)
     with pytest.raises(InputError, match="no scores to calibrate on"):

@@ -43,7 +43,7 @@ def test_a_label_above_another_is_their_ancestor():
     assert heights.compute_heights([2]).tolist() == [2, 2, 0]
 
 
-def test_what_has_no_label_under_it_counts_for_no_height():
+def test_kinds_without_labels_add_no_height():
     kinds = Hierarchy([("poodle", "dog"), ("tiny poodle", "poodle"), ("cat", "pet"), ("dog", "pet")])
     assert kinds.heights(["dog", "cat"]).compute_heights([0]).tolist() == [0, 1]
 

@@ -75,6 +75,6 @@ def test_training_labels_are_no_candidates():
         ({"least": 3}, "no row has 3 labels or more, so that none can be held out"),
     ],
 )
-def test_what_cannot_be_held_out_is_said(options, sentence):
+def test_impossible_holdouts_are_refused(options, sentence):
     with pytest.raises(InputError, match=sentence):
         hold_out_labels(np.array([[1, 1, -1], [1, 0, 0]]), **options)

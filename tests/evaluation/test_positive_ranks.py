@@ -45,7 +45,7 @@ def test_the_same_bits_for_1_2_and_4_threads(task, kind):
     assert results[0] == results[1] == results[2]
 
 
-def test_what_does_not_fit_is_named(task):
+def test_inconsistent_inputs_are_refused(task):
     queries, table, Y, _ = task
     labels = Dot(table, np.zeros(150, np.float32))
     with pytest.raises(InputError, match="15 dimensions but the label vectors 16"):

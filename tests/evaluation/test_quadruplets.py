@@ -102,7 +102,7 @@ def test_a_side_of_no_pictures_needs_no_quadruplet():
         (np.vstack([[[1, 1, 0, 0]] * 5, np.eye(4, dtype=int)[[2, 3] * 9]]), None, "5 pictures together"),
     ],
 )
-def test_what_cannot_be_on_every_side_says_why(Y, groups, reason):
+def test_relations_missing_from_a_side_are_dropped_with_a_reason(Y, groups, reason):
     quadruplet_split = split_quadruplets(Y, [(0, 1), (2, 3)], groups=groups)
     assert_sound(Y, [(0, 1), (2, 3)], quadruplet_split)
     assert len(quadruplet_split.dropped) == 1

@@ -161,7 +161,7 @@ def test_a_parent_of_a_hundred_thousand_labels_takes_no_more_room_than_its_list(
         (np.ones((4, 4)), "about 4 labels"),
     ],
 )
-def test_what_is_no_similarity_is_refused(S, sentence):
+def test_invalid_similarity_is_refused(S, sentence):
     with pytest.raises(InputError, match=sentence):
         evaluate_scores([(0, np.zeros((1, 3)))], np.array([0]), similar=S)
 

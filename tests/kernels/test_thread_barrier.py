@@ -65,7 +65,7 @@ def plain_notes(counts, t, notes, wrong):
         wait_for_threads.py_func(counts, t)
 
 
-def test_who_is_called_off_leaves_and_says_so() -> None:
+def test_stopped_threads_leave_and_are_counted() -> None:
     counts = np.zeros((3, 16), np.int64)
     counts[1, 0] = 7
     assert all(wait_for_threads(counts, 0) for _ in range(7))

@@ -38,7 +38,7 @@ def test_written_whole_with_folders_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o022, 0o644), (0o002, 0o664)])
-def test_the_umask_says_who_may_read_the_file(tmp_path: Path, umask: int, mode: int) -> None:
+def test_umask_decides_the_file_mode(tmp_path: Path, umask: int, mode: int) -> None:
     old_umask = os.umask(umask)
     try:
         with replace_file(tmp_path / "a") as draft:
@@ -152,7 +152,7 @@ def test_a_folder_that_goes_while_it_is_opened_is_not_held(tmp_path: Path, monke
         pass
 
 
-def test_who_waits_begins_when_a_folder_is_free(tmp_path: Path) -> None:
+def test_waiting_lock_is_taken_when_the_folder_is_free(tmp_path: Path) -> None:
     order: list[str] = []
     first_has_lock = threading.Event()
 
@@ -204,7 +204,7 @@ def test_writers_of_one_file_have_drafts_of_their_own(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_who_fails_after_another_began_leaves_its_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_failure_keeps_the_file_of_another_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When a draft has become the file, its name is free for the draft of another writer."""
     flush = atomic_files._flush
 

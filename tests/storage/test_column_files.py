@@ -32,7 +32,7 @@ COLUMNS = ColumnTable(
 )
 
 
-def test_what_is_expected_is_what_was_written(tmp_path: Path) -> None:
+def test_prefetched_columns_equal_the_written_ones(tmp_path: Path) -> None:
     write_columns(tmp_path / "rows", COLUMNS, {})
     mapped_columns = map_columns(tmp_path / "rows", scattered=True)[0]
     written, mapped = (columns.lists["x"].parts["indices"] for columns in (COLUMNS, mapped_columns))

@@ -286,7 +286,7 @@ def test_a_config_that_may_not_be_read_is_not_called_damaged(
         look(saved)
 
 
-def test_tensors_that_may_not_be_read_are_written_anew(saved: Path) -> None:
+def test_unreadable_tensors_are_rewritten(saved: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         lock(patch, "open", *tensor_files(saved))
         save_model_folder(saved, parts())

@@ -37,7 +37,7 @@ def test_threads_change_no_bit(problem: Pooled, threads: int) -> None:
 
 @settings(max_examples=60)
 @given(pooled_problems())
-def test_what_is_paired_with_a_query_and_the_query_itself_are_no_violators(problem: Pooled) -> None:
+def test_positives_and_the_query_are_no_violators(problem: Pooled) -> None:
     ran, targets, at = fast_pool(problem), problem.targets, 0
     for visit in problem.order:
         positive_ids = warp_reference.list_positives(targets, int(targets.rows[visit]))
@@ -160,7 +160,7 @@ def far_queries(n_things: int, n_queries: int, negatives: int, **rule: Any) -> P
     return problem
 
 
-def test_things_are_drawn_uniformly_anew_for_every_block_epoch_and_seed() -> None:
+def test_samples_are_uniform_and_new_for_every_block_epoch_and_seed() -> None:
     """40 items, 1,024 drawn for a block: chi-square of 39 degrees of freedom, mean 39 and deviation 8.8."""
     draws = set()
     for seed, epoch in ((1, 0), (1, 1), (2, 0)):
@@ -248,7 +248,7 @@ def test_a_query_to_which_all_things_belong_is_skipped_and_counted() -> None:
         assert (out.counters[VISITED], out.counters[SKIPPED], out.counters[DRAWS]) == (3, 3, 0)
 
 
-def test_no_more_than_max_trials_negatives_are_looked_at() -> None:
+def test_at_most_max_sampled_negatives_are_tried() -> None:
     out = fast_pool(far_queries(1000, 20, 64, margin=0.5, max_sampled=7)).outcome
     assert (out.counters[DRAWS], out.counters[UPDATES]) == (140, 0)
     assert out.counters[REJECTED] < 10

@@ -70,7 +70,7 @@ def test_sketches_equal_the_twin(seed: int, dim: int, size: float) -> None:
     seed=seeds, dim=st.sampled_from([1, 20, 500]), size=st.sampled_from([1e-37, 1e-30, 1e-3, 1.0, 1e15]),
     asks=st.sampled_from([1e-24, 1.0, 1e6]), bias=st.sampled_from([0.0, -1.0, 1e4]), alike=st.booleans(),
 )  # fmt: skip
-def test_what_a_sketch_says_is_certain(seed: int, dim: int, size: float, asks: float, bias: float, alike: bool) -> None:
+def test_sketch_bounds_are_certain(seed: int, dim: int, size: float, asks: float, bias: float, alike: bool) -> None:
     """A bound that the score just exceeds is never said to be out of reach, whatever float32 rounds away.
 
     The worst query has the sign of what the bytes leave out, and is as large everywhere.
@@ -120,7 +120,7 @@ def test_a_pass_with_sketches_is_the_same_to_the_bit(run: Any, problem: Problem)
 
 
 @given(problem=problems())
-def test_labels_that_move_are_sketched_anew(problem: Problem) -> None:
+def test_sketches_follow_moved_labels(problem: Problem) -> None:
     """After a pass each label has the sketch that it would have from the beginning."""
     from passes import run_one_block
 
@@ -133,7 +133,7 @@ def test_labels_that_move_are_sketched_anew(problem: Problem) -> None:
     assert np.array_equal(updated.scales, rebuilt.scales)
 
 
-def test_what_is_asked_for_is_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prefetched_labels_are_the_drawn_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """Uncompiled: after the first, draws come in the order in which they were asked for, two at a time."""
     prefetched: list[int] = []
     monkeypatch.setattr(kernel_samplers, "prefetch_label", lambda labels, y, width: prefetched.append(int(y)))

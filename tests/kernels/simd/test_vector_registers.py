@@ -100,7 +100,7 @@ def test_other_numbers_are_refused_and_not_read_as_vectors(rows: np.ndarray) -> 
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_what_is_not_finite_stays_so(bad: float) -> None:
+def test_nonfinite_values_stay_nonfinite(bad: float) -> None:
     a, b = np.ones((2, LANES), np.float32)
     a[5] = bad
     out = np.zeros((2, LANES), np.float32)

@@ -112,7 +112,7 @@ def test_both_tables_take_the_same_steps():
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_what_is_no_number_is_told(bad):
+def test_nonfinite_rows_are_reported(bad):
     now, base = np.ones((3, 2), np.float32), np.ones((3, 2), np.float32)
     now[1, 0] = bad
     rows, scales, _ = given_steps(now, base, back=False)

@@ -177,7 +177,7 @@ def test_rank_estimate_counts_negatives_alone() -> None:
     assert out.weights == pytest.approx(np.full(4, (1 + 1 / 2) / 4))  # L(floor(2 / 1)), a quarter for each
 
 
-def test_at_most_max_trials_negatives_are_drawn() -> None:
+def test_at_most_max_sampled_negatives_are_drawn() -> None:
     for trials in (1, 7):
         out = fast_proposals(one_true(100, 0, max_sampled=trials))
         assert out.counters[DRAWS] == trials
