@@ -26,7 +26,7 @@ def test_a_difference_that_is_the_same_in_every_row_holds() -> None:
     assert words == "0.7 against 0.6, difference +0.1000 (95 % interval +0.1000 to +0.1000)"
 
 
-def test_the_opposite_does_not_hold_and_says_why() -> None:
+def test_opposite_result_fails_with_a_reason() -> None:
     outcome, words = verdict(make_finding("A", [0.1] * 40), make_finding("B", [0.2] * 40), "the data are small")
     assert outcome == FAILS
     assert words.endswith("; perhaps because the data are small")

@@ -105,7 +105,7 @@ def test_objects_and_parts(papers_cli: Cli, tmp_path: Path) -> None:
     assert "too few to rank models by" in (out / "about.md").read_text()
 
 
-def test_what_says_nothing_to_a_table_is_refused(papers_cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_unsuitable_options_of_a_table_are_refused(papers_cli: Cli, rows: Path, tmp_path: Path) -> None:
     refused = papers_cli("wsabie-table-2", "--data", rows, "--knowledge", tmp_path)
     assert refused.code == 1
     assert "--knowledge says nothing to wsabie-table-2; leave --knowledge out" in refused.err

@@ -78,7 +78,7 @@ def pictures(tmp_path: Path) -> Path:
     return tmp_path / "photos"
 
 
-def test_pictures_are_described_anew_on_the_same_sides(pictures: Path) -> None:
+def test_pictures_are_extracted_again_on_the_same_sides(pictures: Path) -> None:
     (pictures / "red" / "broken.png").write_bytes(b"no picture")
     rejects = Rejects()
     data = open_data(str(pictures), rejects=rejects)

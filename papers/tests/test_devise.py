@@ -53,7 +53,7 @@ def test_readings_of_rings() -> None:
     assert [correct_sets.expand_even_rings(within, k) for k in (1, 2, 4)] == [1, 3, 9]
 
 
-def test_what_is_under_no_top_is_of_misc() -> None:
+def test_synsets_without_a_top_category_go_to_misc() -> None:
     animal = correct_sets.ROOTS[-1]
     kinds = Hierarchy([(synset(1), animal), (synset(2), synset(3))])
     tree = correct_sets.build_tree_with_misc(kinds, [synset(1), synset(2), synset(3), animal])
@@ -124,7 +124,7 @@ def test_splits_share_no_label(rows: tuple[FeatureTable, WordVectors], n_held_ou
         assert set(labelled.y[split.test]) == set(split.held_out)
 
 
-def test_what_is_missing_is_told(rows: tuple[FeatureTable, WordVectors]) -> None:
+def test_missing_inputs_are_named(rows: tuple[FeatureTable, WordVectors]) -> None:
     with pytest.raises(InputError, match="needs word vectors beside the data; add --vectors FILE"):
         run_record(find_record("devise-zero-shot"), label_data(rows[0]))
     few = WordVectors(LABELS[:9], rows[1].table[:9])

@@ -51,7 +51,7 @@ def test_every_row_of_the_table_is_judged_on_the_same_papers(data: PaperData) ->
     assert "/" not in run.about().partition("Run on")[0].partition("Data: ")[2]
 
 
-def test_what_it_finds_are_the_pairs_across(data: PaperData) -> None:
+def test_search_counts_pairs_across_the_sides(data: PaperData) -> None:
     """Precision of the cosine, counted by hand."""
     search_run = run_record(
         replace(find_record("documents"), entries=find_record("documents").entries[:1], claims=()), data, threads=1
@@ -65,7 +65,7 @@ def test_what_it_finds_are_the_pairs_across(data: PaperData) -> None:
     assert f"{sum(n_found)} pairs of {len(citing)} test documents" in search_run.findings.notes[0]
 
 
-def test_a_hierarchy_says_what_lies_around_the_pairs(data: PaperData) -> None:
+def test_hierarchy_metrics_measure_the_topic_of_pairs(data: PaperData) -> None:
     """The papers of a topic are one kind: ten right ones are ten of it."""
     kinds = Hierarchy((name, f"topic {int(name[1:]) % 8}") for name in data.train.ids)
     cosine = replace(find_record("documents"), entries=find_record("documents").entries[:1], claims=())
@@ -79,7 +79,7 @@ def test_a_hierarchy_says_what_lies_around_the_pairs(data: PaperData) -> None:
         run_record(cosine, replace(data, hierarchy=Hierarchy([("toad", "animal")])), threads=1)
 
 
-def test_a_declaration_says_where_the_pairs_are(tmp_path: Path) -> None:
+def test_declaration_names_the_file_of_pairs(tmp_path: Path) -> None:
     papers(tmp_path)
     (tmp_path / "cited.tsv").write_text((tmp_path / "papers.links.txt").read_text().replace(" ", "\t") + "p1\tnobody\n")
     file = tmp_path / "cited.toml"

@@ -26,13 +26,13 @@ def test_each_figure_names_its_data_and_keeps_the_papers_unit() -> None:
     ]
 
 
-def test_what_is_computed_belongs_to_no_data() -> None:
+def test_computed_table_belongs_to_no_data() -> None:
     record = replace(find_record("wsabie-remark-1"), published=(), columns=("L(k)",))
     table = build_figures_table(record, RunFindings([FindingRow("rank 1", "", {"L(k)": 1.0})]), "computed")
     assert (table.headers, table.rows) == (["row", "L(k)"], [["rank 1", "1"]])
 
 
-def test_what_was_not_run_keeps_its_row() -> None:
+def test_skipped_entry_keeps_its_row() -> None:
     record = replace(find_record("wsabie-table-2"), published=TWO, columns=("p@1",))
     table = build_figures_table(record, RunFindings([], {"A": "too large"}), "photos")
     assert table.rows == [["A", "4.03", "1"], ["B", "", ""]]

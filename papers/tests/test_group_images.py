@@ -83,7 +83,7 @@ def fitted_groups() -> tuple[ObjectParts, list[GroupImage], Any]:
     return model, groups, np.array([looks[figure.label] for group in groups for figure in group.figures], np.float32)
 
 
-def test_what_looks_the_same_is_told_by_the_spouse(fitted_groups: tuple[ObjectParts, list[GroupImage], Any]) -> None:
+def test_spouse_distinguishes_equal_faces(fitted_groups: tuple[ObjectParts, list[GroupImage], Any]) -> None:
     model, groups, X = fitted_groups
     right = {name: label_groups(model, X, groups, method).right for name, method in METHODS.items()}
     for name in ("f_L", "the list"):
@@ -94,9 +94,7 @@ def test_what_looks_the_same_is_told_by_the_spouse(fitted_groups: tuple[ObjectPa
     assert 0 < single_right[~firsts].mean() < 1
 
 
-def test_who_is_married_to_whom_is_a_guess_without_an_edge(
-    fitted_groups: tuple[ObjectParts, list[GroupImage], Any],
-) -> None:
+def test_matching_without_an_edge_is_a_guess(fitted_groups: tuple[ObjectParts, list[GroupImage], Any]) -> None:
     model, _, _ = fitted_groups
     groups = groups_of(30, 2)
     looks = {"red": [1, 0, 0], "blue": [0, 1, 0], "green": [0, 0, 1], "black": [0, 0, 1]}

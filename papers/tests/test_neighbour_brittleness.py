@@ -62,7 +62,7 @@ def test_corel5k(data_dir: Path) -> None:
     assert results[0].p1 > trees[0].p1 > trees[2].p1
 
 
-def test_what_cannot_be() -> None:
+def test_invalid_arguments_are_refused() -> None:
     X, Y, _ = toy(24)
     train = rows(X, Y, "a")
     with pytest.raises(InputError, match="choose numbers from 0 to 1"):

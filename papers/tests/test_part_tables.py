@@ -123,7 +123,7 @@ def test_all_rows_have_figures_with_errors_beside_those_of_the_paper(table_3: Re
     assert "errors" in json.dumps(table_3.as_dict()["here"])
 
 
-def test_what_goes_together_is_found_by_what_was_learned_of_it(table_3: RecordRun) -> None:
+def test_learned_relations_find_related_labels(table_3: RecordRun) -> None:
     verdicts = {verdict.text: verdict for verdict in table_3.verdicts}
     for task in ("pairs", "triplet"):
         claim_verdict = verdicts[f"Unshared (IW) > Unshared (I) in {task} MAP"]

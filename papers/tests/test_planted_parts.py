@@ -52,7 +52,7 @@ def test_every_relation_is_on_every_side(tiny):
         assert count_quadruplets(tiny.Y, tiny.true, rows=rows).min() > 0
 
 
-def test_every_label_is_in_a_relation_that_training_is_told_of(relations):
+def test_every_label_is_in_a_training_relation(relations):
     assert len(relations) == len(pairs(relations)) == 781
     assert len(np.unique(relations[:771])) == 1000
     objects, parts = np.unique(relations[:, 0]), np.unique(relations[:, 1])
@@ -157,6 +157,6 @@ def test_rows_hold_sorted_distinct_words_and_whole_counts(tiny):
         ({"seed": -1}, "whole number from 0"),
     ],
 )
-def test_what_cannot_be_made_is_refused(arguments, message):
+def test_invalid_planted_parts_are_refused(arguments, message):
     with pytest.raises(InputError, match=message):
         generate_planted_parts(**{"name": "parts:tiny", **arguments})

@@ -250,7 +250,7 @@ def test_the_example_of_the_slides() -> None:
     assert run.data is None
 
 
-def test_what_no_paper_says_stands_apart(data: PaperData) -> None:
+def test_unpublished_rows_stand_apart(data: PaperData) -> None:
     entry = RecordEntry("Wsabie", "wsabie")
     longer = find_record("slides-ensembles").entries[-1]
     claims = (

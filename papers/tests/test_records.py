@@ -63,7 +63,7 @@ def test_speed_ups_and_sums_that_follow_from_the_figures() -> None:
     assert imagenet.figure("WSABIE low", "s/image") == pytest.approx(seconds, abs=0.0005)
 
 
-def test_an_unknown_record_is_told_with_the_nearest_name() -> None:
+def test_unknown_record_error_suggests_the_nearest_name() -> None:
     with pytest.raises(InputError, match=r"no table called 'wsabie-tabel-2'; did you mean 'wsabie-table-2'\?"):
         find_record("wsabie-tabel-2")
     with pytest.raises(InputError, match="`python -m papers list` shows all"):
@@ -71,6 +71,6 @@ def test_an_unknown_record_is_told_with_the_nearest_name() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, r in RECORDS.items() if r.needs_data])
-def test_what_may_not_hold_on_other_data_has_a_reason(name: str) -> None:
+def test_claims_that_may_fail_on_other_data_have_a_reason(name: str) -> None:
     without = [claim.text for claim in RECORDS[name].claims if not claim.why]
     assert without == []

@@ -48,7 +48,7 @@ def test_the_best_learning_rate_is_shown(setting: RunSettings) -> None:
     assert best == pytest.approx(max(runs.values()))
 
 
-def test_who_runs_out_of_time_in_the_first_epoch_has_a_point_all_the_same(
+def test_entry_out_of_time_in_the_first_epoch_has_a_point(
     setting: RunSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(training_curves, "LIMIT", 0.0)

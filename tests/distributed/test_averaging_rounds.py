@@ -176,12 +176,12 @@ def test_all_may_be_lost_if_others_come():
     assert run(fleet)[-1].n_joined == 3
 
 
-def test_without_anybody_it_ends_and_says_how_to_go_on():
+def test_missing_workers_error_names_the_resume_command():
     with pytest.raises(NoWorkersError, match=r"no node to train on for 50 s; start one, .* --resume"):
         run(FakeFleet(a=FakeWorker(24, lives=7)), max_wait=50.0)
 
 
-def test_it_says_why_the_last_worker_was_lost():
+def test_missing_workers_error_states_the_last_loss():
     fleet = FakeFleet(a=FakeWorker(24, lives=7))
     fleet.last_loss = WorkerLoss("its node is gone")
     with pytest.raises(NoWorkersError, match=r"for 50 s \(the last worker was lost: its node is gone\); start one"):
@@ -204,7 +204,7 @@ def test_a_late_worker_holds_up_nobody_and_its_steps_come_later(monkeypatch):
     assert len(fleet.workers["b"].trained) >= 2  # whose steps are in the table
 
 
-def test_who_is_late_is_waited_for_once():
+def test_late_worker_is_waited_for_once():
     """A lost worker is late until its loss is noticed."""
     rounds = run(FakeFleet(a=FakeWorker(100), b=FakeWorker(100, silent=4)), 100, epochs=1, interval=Still(parts=2))
     solo_seconds = [round_report.seconds for round_report in rounds if round_report.workers == 1]

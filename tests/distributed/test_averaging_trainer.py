@@ -119,7 +119,7 @@ def test_a_killed_driver_goes_on_with_resume(
     assert 0 <= len(lines) - EPOCHS < 25  # it did not start over
 
 
-def test_what_is_trained_here_says_so(cluster: Any, shards: Path, tmp_path: Path) -> None:
+def test_local_training_is_reported(cluster: Any, shards: Path, tmp_path: Path) -> None:
     """Shards, but of a model that is not trained by blocks."""
     out, err = training(
         shards, tmp_path / "model", "--ray", cluster.address, "--ensemble", 2, "--epochs", 1
@@ -136,7 +136,7 @@ def test_what_is_trained_here_says_so(cluster: Any, shards: Path, tmp_path: Path
         (["--ray", "local", "--nodes", "9999"], "--ray local gives each of 9999 nodes a core of this machine"),
     ],
 )
-def test_what_cannot_be_is_refused(shards: Path, tmp_path: Path, options: list[str], sentence: str) -> None:
+def test_impossible_options_are_refused(shards: Path, tmp_path: Path, options: list[str], sentence: str) -> None:
     words = [sys.executable, "-m", "wsabie", "train", shards, "--model", tmp_path / "model", *options]
     ran = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=100, check=False)
     assert ran.returncode == 1

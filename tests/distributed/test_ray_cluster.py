@@ -21,12 +21,12 @@ def without_connection(monkeypatch):
 
 
 @pytest.mark.parametrize("address", ["", "here", "host:", ":1", "host:x", "host:70000", "ray://host:1", "auto"])
-def test_what_is_no_address_is_refused(address):
+def test_invalid_address_is_refused(address):
     with pytest.raises(InputError, match=re.escape(f"--ray {address} is no address of a Ray cluster; give HOST:PORT")):
         connect(address)
 
 
-def test_a_cluster_that_is_not_there_is_told_at_once():
+def test_unreachable_cluster_is_reported_at_once():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))  # and does not listen
         port = listener.getsockname()[1]
