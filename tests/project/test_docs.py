@@ -7,7 +7,6 @@ import io
 import re
 import runpy
 import shlex
-import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -16,33 +15,10 @@ from typing import Any
 import pytest
 
 import wsabie
+from doc_pages import DOCS, FENCE, MEASURED, PAGES, ROOT, SITE_PAGES, blocks, get_page_name, write_captioned
 from wsabie.models.estimator_specs import SYSTEMS
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs"
-MEASURED = [ROOT / "benchmarks" / "pages", ROOT / "papers" / "pages"]
-SITE_PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("[!_]*/*.md")])
-MEASURED_PAGES = [page for folder in MEASURED for page in sorted(folder.glob("*.md"))]
-PAGES = sorted([*ROOT.glob("*.md"), *SITE_PAGES, *(ROOT / "benchmarks").glob("*.md"), *MEASURED_PAGES])
 RESULTS = [page for folder in MEASURED for page in sorted(folder.glob("results/*/*/about.md"))]
-FENCE = re.compile(r"^( *)(`{3,})(\S*)[^\n]*\n(.*?)^\1\2$", re.DOTALL | re.MULTILINE)
-
-
-def get_page_name(page: Path) -> str:
-    return str(page.relative_to(ROOT))
-
-
-def blocks(page: Path, kind: str) -> list[str]:
-    """The contents of a page's code blocks of one kind."""
-    return [match[4] for match in FENCE.finditer(page.read_text(encoding="utf-8")) if match[3] == kind]
-
-
-def write_captioned(page: Path, folder: Path) -> None:
-    """Write the files that a page shows, under the names in their captions."""
-    for kind in ("{code-block}",):
-        for block in blocks(page, kind):
-            caption, _, content = block.partition("\n")
-            (folder / caption.removeprefix(":caption: ")).write_text(content, encoding="utf-8")
 
 
 def project() -> dict[str, Any]:
@@ -348,34 +324,6 @@ def test_commands_of_a_tutorial_print_what_is_printed(
             run()
         assert ended.value.code in (0, None)
         assert stdout.getvalue() == expected, command
-
-
-def test_the_tutorial_on_photos_prints_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures may differ between processors, and lines about the work between terminals."""
-    from wsabie.cli.main import run
-
-    pytest.importorskip("onnxruntime")
-    pytest.importorskip("wsabie_lite0", reason="wsabie-lite0 is not installed; run `make setup`")
-    page = DOCS / "tutorials" / "photos.md"
-    copy = next(line.split() for block in blocks(page, "sh") for line in block.splitlines() if line.startswith("cp "))
-    shutil.copytree(ROOT / copy[2], tmp_path / copy[3])
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("WSABIE_FEATURES")
-    runs = [entry.partition("\n") for block in blocks(page, "console") for entry in block.split("$ ")[1:]]
-    shown = [(shlex.split(command), expected) for command, _, expected in runs if expected]
-    assert len(shown) == 2
-    for command, expected in shown:
-        monkeypatch.setattr(sys, "argv", command)
-        output = io.StringIO()
-        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), pytest.raises(SystemExit) as ended:
-            run()
-        assert ended.value.code in (0, None), output.getvalue()
-        printed = {mask_numbers(line) for line in output.getvalue().splitlines()}
-        assert [line for line in expected.splitlines() if mask_numbers(line) not in printed] == [], output.getvalue()
-
-
-def mask_numbers(line: str) -> str:
-    return re.sub(r"\d[\d.,]*", "N", line).rstrip()
 
 
 def test_labels_of_emoji_come_in_many_languages() -> None:
