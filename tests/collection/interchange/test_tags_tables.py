@@ -357,7 +357,7 @@ def test_contradictory_lines_and_decided_tags_are_reported(collection: Collectio
         label_store.add_synonyms(change, label_store.find_label(change.connection, "sea"), {"ocean": "en"})
     content = "path,label,state\na.jpg,ocean,accepted\nb.jpg,sea,rejected\nb.jpg,sea,accepted\nb.jpg,ocean,accepted\n"
     result, rejects = import_content(collection, tmp_path / "t.csv", content)
-    assert (result.tags, result.added, result.kept, result.labels) == (4, 1, 1, 0)
+    assert (result.tags, result.added, result.kept_by_person, result.labels) == (4, 1, 1, 0)
     assert rejects.listed == [(f"{tmp_path}/t.csv:3", "tag at odds with a later line", "")]
     assert read_annotation_states(collection) == {(A, "sea", "", "rejected"), (B, "sea", "", "accepted")}
     with pytest.raises(InputError, match=r"t.csv:3: tag at odds with a later line; run without --strict"):
