@@ -249,10 +249,11 @@ class ActiveModel(NamedTuple):
 
 
 class TrainingReadiness(NamedTuple):
-    """Presence of tags, and of sub-folders whose names are not used as tags."""
+    """Presence of tags, of sub-folders whose names are not used as tags, and of labels."""
 
     tagged: bool
     folders: bool
+    labels: bool
 
 
 class CollectionStatus(NamedTuple):
@@ -319,9 +320,11 @@ def check_readiness(collection: Collection) -> TrainingReadiness:
     """Return what a collection has for training its first model."""
     with begin_read(collection.engine) as connection:
         tagged = connection.execute(select(annotations.c.id).where(annotations.c.state == "accepted").limit(1)).first()
+        label = connection.execute(select(labels.c.id).limit(1)).first()
         nested_item = connection.execute(select(items.c.id).where(items.c.folder != "").limit(1)).first()
     uses_folder_names = any(root.options.get("tags") == "folders" for root in list_roots(collection))
-    return TrainingReadiness(tagged is not None, nested_item is not None and not uses_folder_names)
+    has_folders = nested_item is not None and not uses_folder_names
+    return TrainingReadiness(tagged is not None, has_folders, label is not None)
 
 
 def _count_waiting(connection: Connection, model: int) -> Counter[int]:

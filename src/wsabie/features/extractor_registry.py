@@ -13,6 +13,7 @@ from wsabie.features.extractors.audio_words import MfccWords, SaiWords
 from wsabie.features.extractors.bag_of_words import BagOfWords
 from wsabie.features.extractors.colour_histograms import ColourHistograms
 from wsabie.features.extractors.composite_extractors import ConcatenatedFeatures, KernelPcaExtractor
+from wsabie.features.extractors.conse_encoder import ConseEncoder
 from wsabie.features.extractors.lite0_encoder import Lite0Encoder
 from wsabie.features.extractors.onnx_encoder import OnnxEncoder
 from wsabie.features.extractors.oriented_gradients import HogFeatures
@@ -32,8 +33,8 @@ DEFAULT_EXTRACTORS: dict[ModalityName, str] = {"pictures": AUTO, "sounds": "mfcc
 """Default extractor of each modality."""
 
 _EXTRACTORS_BY_NAME: dict[str, type[FeatureExtractor]] = {kind.name: kind for kind in EXTRACTORS}
-_COMPOSITES: tuple[type[FeatureExtractor], ...] = (ConcatenatedFeatures, KernelPcaExtractor)
-_EXTRACTORS_BY_KIND: dict[str, type[FeatureExtractor]] = {kind.kind: kind for kind in EXTRACTORS + _COMPOSITES}
+_NAMELESS: tuple[type[FeatureExtractor], ...] = (ConcatenatedFeatures, KernelPcaExtractor, ConseEncoder)
+_EXTRACTORS_BY_KIND: dict[str, type[FeatureExtractor]] = {kind.kind: kind for kind in EXTRACTORS + _NAMELESS}
 _DEFAULTS = {"n_words": "auto"}
 
 

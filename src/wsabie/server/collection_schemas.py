@@ -154,7 +154,7 @@ class ModelSummary(ResponseModel):
 
     id: int
     created_at: str
-    method: TrainingMode
+    method: TrainingMode | Literal["zero-shot"]
     parent: int | None
     in_use: bool
     is_available: bool

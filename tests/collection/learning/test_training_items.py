@@ -18,9 +18,11 @@ from wsabie.collection.learning.suggestions import apply_model
 from wsabie.collection.learning.training import train_model
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.core.errors import InputError
+from wsabie.features.encoders import sentence_encoder
 
 
-def test_too_few_tagged_items_are_refused(collection: Collection) -> None:
+def test_too_few_tagged_items_are_refused(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sentence_encoder, "_PACKAGES", ("missing_package",))
     with pytest.raises(InputError, match="has 0 items with tags, of 0 labels; learning needs at least 20"):
         train_model(collection, **OPTIONS)
     rows_by_item = with_pictures(collection, sample(each=5))

@@ -1493,8 +1493,7 @@ export interface components {
         ModelDetails: {
             id: number;
             created_at: string;
-            /** @enum {string} */
-            method: "full" | "corrections" | "nothing";
+            method: ("full" | "corrections" | "nothing") | "zero-shot";
             parent: number | null;
             in_use: boolean;
             is_available: boolean;
@@ -1559,8 +1558,7 @@ export interface components {
         ModelSummary: {
             id: number;
             created_at: string;
-            /** @enum {string} */
-            method: "full" | "corrections" | "nothing";
+            method: ("full" | "corrections" | "nothing") | "zero-shot";
             parent: number | null;
             in_use: boolean;
             is_available: boolean;

@@ -42,6 +42,9 @@ export function ReviewPage({ facts }: { facts: CollectionStatus | null }): React
         </div>
         <LabelBar key={label} label={label} isRequired={isGrid} thresholds={facts.thresholds ?? []} />
       </div>
+      {facts.model.method === "zero-shot" && (
+        <p className="quiet">Suggested by the names of the labels alone, so that many are wrong, until a model has learnt.</p>
+      )}
       {isGrid && label === "" ? (
         <EmptyState title="Which label?">
           <p>The pictures for which it is suggested come as a grid.</p>

@@ -55,3 +55,9 @@ export function describeThresholds(thresholds: readonly { precision: number; pro
   const neverText = never.length ? `No probability makes ${never.join(" or ")} of them right yet; more tags help.` : "";
   return [reachedText, neverText].filter(Boolean).join(" ");
 }
+
+/** Describe how the model in use came to know its labels. */
+export function describeMethod(method: string): string {
+  if (method === "zero-shot") return "knows labels by their names alone";
+  return method === "corrections" ? "learnt from corrections" : "learnt from everything";
+}

@@ -13,7 +13,7 @@ import { useWritePermission } from "../decisions/write-permission";
 import { refreshCollection, collectionVersion } from "../shell/collection";
 import { JobLine } from "./job-line";
 import { jobsLoaded, startJob, isActive, useJobs } from "./jobs";
-import { describeIndex, describeThresholds } from "./messages";
+import { describeIndex, describeMethod, describeThresholds } from "./messages";
 
 export function StatusPage({ collection }: { collection: LoadResult<CollectionStatus> }): ReactNode {
   const facts = collection.value;
@@ -81,7 +81,7 @@ interface JobButtonProps {
 }
 
 function JobButton({ kind, name, description, isBusy, facts }: JobButtonProps): ReactNode {
-  const isAllowed = facts?.role === "write" && !(kind === "apply" && !facts.model);
+  const isAllowed = facts?.role === "write" && !(kind === "apply" && !facts.model && !facts.labels);
   return (
     <div>
       <button type="button" disabled={isBusy || !isAllowed} onClick={() => void startJob(kind)}>
@@ -100,7 +100,7 @@ function ModelSummaryCard({ facts }: { facts: CollectionStatus | null }): ReactN
       <h2>Model</h2>
       <p>
         {model
-          ? `Number ${model.id}, ${model.method === "corrections" ? "learnt from corrections" : "learnt from everything"}, ${formatAge(model.created_at)}.`
+          ? `Number ${model.id}, ${describeMethod(model.method)}, ${formatAge(model.created_at)}.`
           : "None is in use: tag some pictures and let it learn, or choose one that has learnt."}{" "}
         <Link address="/training">{model ? "Learn, compare, switch" : "Learn"}</Link>
       </p>

@@ -112,6 +112,7 @@ function ModelLine({ model, isShown, isSelected, isFull, isSingle, canWrite, onS
 }
 
 function describeMethod(model: ModelSummary): string {
+  if (model.method === "zero-shot") return "Knows labels by their names alone";
   if (model.method === "full") return "Learnt from everything";
   return model.parent === null ? "Learnt from corrections" : `Learnt from corrections of model ${model.parent}`;
 }

@@ -9,3 +9,9 @@ from pathlib import Path
 
 MODEL_FILE = Path(__file__).with_name("efficientnet_lite0.onnx")
 """The ONNX file."""
+
+CLASS_NAMES_FILE = Path(__file__).with_name("class_names.txt")
+"""Names of the classes in WordNet, a line for each in the order of the output."""
+
+WORD_PIECES_FILE = Path(__file__).with_name("word_pieces.txt")
+"""Vocabulary of the tokenizer of BERT in lower case, a piece a line, for a sentence encoder beside the network."""

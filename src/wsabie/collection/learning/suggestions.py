@@ -13,7 +13,7 @@ from wsabie.collection.db.journal import Row, begin_entry, format_current_time
 from wsabie.collection.db.tables import Query, annotations, item_scores, items, suggestions
 from wsabie.collection.folder.collection import Collection, lock_models
 from wsabie.collection.labels import label_store
-from wsabie.collection.learning import feature_store
+from wsabie.collection.learning import feature_store, zero_shot
 from wsabie.collection.registry import item_index
 from wsabie.collection.registry.model_registry import LoadedModel, load_model
 from wsabie.collection.registry.thresholds import Threshold
@@ -129,12 +129,13 @@ class SuggestionCoverage(NamedTuple):
 
 
 class ApplyResult(NamedTuple):
-    """Results of applying a model."""
+    """Results of applying a model; `is_zero_shot` if it knows labels by their names alone."""
 
     model: int
     inference: InferenceResult
     coverage: SuggestionCoverage | None
     accepted: decisions.DecisionCounts | None
+    is_zero_shot: bool
 
 
 def apply_model(
@@ -151,6 +152,8 @@ def apply_model(
     progress: Progress = SILENT,
 ) -> ApplyResult:
     """Let the model in use suggest labels for new items and for items whose content changed.
+
+    Before the first training this is a model that knows labels by their names alone (`zero_shot.renew_model`).
 
     Parameters
     ----------
@@ -177,11 +180,20 @@ def apply_model(
     """
     _check_shares(floor=floor, accept_above=accept_above)
     with lock_models(collection):
+        zero_shot.renew_model(collection, by=by)
         loaded_model = load_model(collection)
+        if loaded_model.is_zero_shot and min_precision is not None:
+            raise InputError(
+                f"model {loaded_model.id} suggests by names alone, and nobody knows how often it is right; leave the "
+                "precision out, or tag some items and train"
+            )
         threshold = None if min_precision is None else loaded_model.threshold(min_precision)
-        store = feature_store.open_feature_store(collection, loaded_model.annotator.extractor)  # type: ignore[arg-type]  # it has an extractor
+        store = feature_store.open_feature_store(collection, loaded_model.extractor)
         options = InferenceOptions(feature_store.Resources(executor, threads, progress), again, k, floor)
         inference = infer_suggestions(collection, loaded_model, store, options)
+        if not loaded_model.is_zero_shot and (name_model := zero_shot.find_model(collection)) is not None:
+            name_store = feature_store.open_feature_store(collection, name_model.extractor)
+            infer_suggestions(collection, name_model, name_store, options._replace(again=False))  # for free words
         item_index.renew_indices(collection, loaded_model.path, progress)
         if inference.items:  # the entry records the inference; suggestions themselves are never undone
             message = f"looked at {inference.items:,} items and suggests {inference.suggestions:,} labels"
@@ -191,7 +203,7 @@ def apply_model(
     coverage = None if threshold is None else measure_coverage(collection, model_id, threshold)
     if accept_above is not None:
         accepted = accept_suggestions(collection, accept_above, by=by, model=model_id).counts
-    return ApplyResult(model_id, inference, coverage, accepted)
+    return ApplyResult(model_id, inference, coverage, accepted, loaded_model.is_zero_shot)
 
 
 def infer_suggestions(

@@ -1,6 +1,6 @@
 """Train on decisions: from scratch, or from the model in use with the changes since."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Literal, NamedTuple
@@ -54,11 +54,21 @@ class RetrainForecast:
 
 def forecast_training(collection: Collection) -> RetrainForecast:
     """Return the mode of the next training; with too few tags it would still be refused."""
-    parent, parent_error = model_registry.find_usable_model(collection, model_registry.load_model_in_use)
+    parent, parent_error = _find_parent(collection, model_registry.load_model_in_use)
     plan = plan_training(collection, parent, parent_error)
     with begin_read(collection.engine) as connection:
         n_decisions = training_examples.count_decisions_since(connection, parent.record.last_entry_id if parent else 0)
     return RetrainForecast(n_decisions, plan.method, plan.reason)
+
+
+def _find_parent(
+    collection: Collection, load: Callable[[Collection], model_registry.LoadedModel] = model_registry.load_model
+) -> tuple[model_registry.LoadedModel | None, str]:
+    """Return the model in use if it learnt from decisions, or None and the reason why none did."""
+    parent, parent_error = model_registry.find_usable_model(collection, load)
+    if parent is not None and parent.is_zero_shot:
+        return None, f"model {parent.id} knows labels by their names alone"
+    return parent, parent_error
 
 
 def plan_training(
@@ -75,7 +85,7 @@ def plan_training(
     ----------
     collection : Collection
     parent, parent_error : model_registry.LoadedModel or None, str
-        Results of `model_registry.find_usable_model`.
+        Results of `_find_parent`.
     full : bool
         Train from scratch.
     features : str or None
@@ -220,7 +230,7 @@ def train_model(
         with begin_read(collection.engine) as connection:
             examples = training_examples.read_examples(connection, person_weight)
         training_examples.require_enough(examples, collection.folder)
-        parent, parent_error = model_registry.find_usable_model(collection)
+        parent, parent_error = _find_parent(collection)
         store = _open_store(collection, parent, features, feature_options or {}, run)
         plan = plan_training(collection, parent, parent_error, full, store.fingerprint, examples.holdout_bound)
         if plan.method == "nothing" and parent is not None:

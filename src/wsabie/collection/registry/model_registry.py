@@ -36,6 +36,8 @@ from wsabie.storage.atomic_files import remove_drafts
 from wsabie.storage.model_folder import is_model_folder
 
 NO_MODEL = "there is no model in use yet"
+ZERO_SHOT = "zero-shot"
+"""Method of models that know labels by their names alone."""
 _THRESHOLDS = 100  # cached for each model
 
 
@@ -49,7 +51,7 @@ class ModelRecord(NamedTuple):
         Name within the collection's folder of models.
     created_at : str
     method : str
-        "full", or "corrections" of `parent`.
+        "full", "corrections" of `parent`, or `ZERO_SHOT`.
     parent : int or None
     last_entry_id : int
         Last journal entry that it was trained on.
@@ -116,6 +118,11 @@ class LoadedModel:
     def dictionary(self) -> str:
         """Fingerprint of `extractor`."""
         return str(self.annotator.dictionary)
+
+    @property
+    def is_zero_shot(self) -> bool:
+        """True if it knows labels by their names alone."""
+        return self.record.method == ZERO_SHOT
 
     @property
     def holdout_bound(self) -> float:

@@ -1,4 +1,4 @@
-"""Search by words: items with the tag, items that look like it, and related labels.
+"""Search by words: items with the tag, items that look like it, and related labels; or by free text.
 
 Words are label names in any language, with synonyms. Several may stand side by side; `-name` or `-"two words"` excludes
 items. Words mean labels by name, by synonym, or by knowledge files, and the answer says which.
@@ -18,6 +18,7 @@ from wsabie.collection.db.database import begin_read, begin_snapshot, group_pair
 from wsabie.collection.db.tables import Query, annotations, items, labels, synonyms
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_store
+from wsabie.collection.learning.zero_shot import find_items_by_text
 from wsabie.collection.registry.item_index import ItemNeighbour, find_nearest_items
 from wsabie.collection.registry.model_registry import LoadedModel, load_model_in_use
 from wsabie.core.arrays import Float32, Int64
@@ -299,7 +300,7 @@ class SearchResult(NamedTuple):
 def search_items(
     collection: Collection, text: str, k: int = 24, knowledge: LabelKnowledge | None = None
 ) -> SearchResult:
-    """Find items by words.
+    """Find items by words; words that are no label are a free text about untagged items.
 
     Parameters
     ----------
@@ -321,7 +322,13 @@ def search_items(
     if len(text) > _LONGEST:
         raise InputError(f"the text has {len(text):,} characters; search with at most {_LONGEST:,}")
     with begin_snapshot(collection.engine) as connection:
-        meaning = parse_query(connection, text, knowledge)
+        try:
+            meaning = parse_query(connection, text, knowledge)
+        except UnknownLabelError as error:
+            result = _search_free_text(collection, connection, text, k, str(error))
+            if not result.groups:
+                raise
+            return result
         # Rejecting one label of a term with several is no reason against an item.
         single_labels = [label_id for term in meaning.terms if len(term.labels) == 1 for label_id in term.labels]
         excluded_query = _select_decided(single_labels, "rejected").union(_select_decided(meaning.excluded))
@@ -349,6 +356,23 @@ def search_items(
         if len(groups) == RELATED + 2:
             break
     return SearchResult(meaning, [group for group in groups if group.hits])
+
+
+def _search_free_text(collection: Collection, connection: Connection, text: str, k: int, note: str) -> SearchResult:
+    """Find untagged items by words that are no label, without those of excluded labels."""
+    words: list[str] = []
+    excluded: dict[int, str] = {}
+    for is_excluded, phrase in _split_phrases(text):
+        if is_excluded:
+            excluded |= _match_longest(read_names(connection), phrase, None)[0].labels
+        else:
+            words += phrase
+    title = " ".join(words)
+    decided = connection.scalars(_select_decided(excluded)).all()
+    hits = [SearchHit(item, title, score) for item, score in find_items_by_text(collection, title, k, decided)]
+    reason = f"what the network sees is near '{title}'"
+    groups = [ResultGroup([title], reason, None, hits)] if hits else []
+    return SearchResult(ParsedQuery([], excluded, [note]), groups)
 
 
 def _make_main_groups(

@@ -1,0 +1,156 @@
+"""Suggestions by the names of labels alone, their end with the first training, and searches in free words."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sqlalchemy import select
+
+from picture_collections import add_item, tag
+from wsabie.collection.annotations.decisions import make_no_model_error
+from wsabie.collection.db.database import begin_read
+from wsabie.collection.db.journal import begin_entry
+from wsabie.collection.db.tables import models, suggestions
+from wsabie.collection.folder.collection import Collection
+from wsabie.collection.labels import label_store
+from wsabie.collection.labels.label_list import add_labels
+from wsabie.collection.learning import zero_shot
+from wsabie.collection.learning.suggestions import apply_model
+from wsabie.collection.learning.training import forecast_training, train_model
+from wsabie.collection.registry.model_registry import load_model_in_use
+from wsabie.collection.search.text_search import search_items
+from wsabie.core.errors import InputError, UnknownLabelError
+from wsabie.features.encoders import sentence_encoder
+from wsabie.features.extractor_registry import load_extractor
+from wsabie.features.extractors.conse_encoder import ConseEncoder
+from wsabie.models.annotators import Annotator
+from wsabie.samples import get_photo_folder
+
+needs_words = pytest.mark.skipif(
+    not sentence_encoder.is_sentence_encoder_installed(), reason="the extra `words` is not installed; run `make setup`"
+)
+ANIMALS = ("bee", "butterfly", "cheetah", "crab", "gorilla", "penguin", "squirrel", "toucan")
+
+
+@pytest.fixture
+def animals(collection: Collection) -> dict[int, str]:
+    """Untagged photos of eight animals, and their names, which are labels; the animal of each item."""
+    files = {get_photo_folder() / "animal" / f"erase_{name}.jpg": name for name in ANIMALS}
+    add_labels(collection, ANIMALS, by="eve")
+    return {add_item(collection, Path(shutil.copy(file, collection.folder))): name for file, name in files.items()}
+
+
+def first_labels(collection: Collection, model: int) -> dict[int, str]:
+    """The most probable label of each item."""
+    s = suggestions.c
+    query = select(s.item_id, s.label_id).where(s.model_id == model).order_by(s.probability)
+    with begin_read(collection.engine) as connection:
+        names = label_store.read_label_names(connection)
+        return {item: names[label] for item, label in connection.execute(query)}
+
+
+@needs_words
+def test_labels_are_suggested_before_the_first_tag(collection: Collection, animals: dict[int, str]) -> None:
+    result = apply_model(collection, by="eve", threads=1)
+    assert result.is_zero_shot
+    assert result.inference.items == len(ANIMALS)
+    best = first_labels(collection, result.model)
+    assert sum(best.get(item) == name for item, name in animals.items()) >= 7
+    with pytest.raises(InputError, match="nobody knows how often it is right"):
+        apply_model(collection, by="eve", min_precision=0.9)
+    assert apply_model(collection, by="eve", threads=1).inference.items == 0
+
+
+@needs_words
+def test_names_that_change_renew_the_model(collection: Collection, animals: dict[int, str]) -> None:
+    first = apply_model(collection, by="eve", threads=1)
+    add_labels(collection, ["bird", "bee"], by="eve")
+    second = apply_model(collection, by="eve", threads=1)
+    assert (second.model, second.inference.items) == (first.model + 1, len(ANIMALS))
+    with begin_entry(collection.engine, "eve", "label", "a synonym") as change:
+        label_store.add_synonyms(change, label_store.find_label(change.connection, "bird"), {"Vogel": "de"})
+    third = apply_model(collection, by="eve", threads=1)
+    assert third.model == second.model + 1
+    assert load_model_in_use(collection).annotator.facts["label_texts"][-1] == "bird, Vogel"
+    assert apply_model(collection, by="eve", threads=1).model == third.model
+
+
+@needs_words
+def test_a_trained_model_replaces_it_and_free_words_go_on(collection: Collection, animals: dict[int, str]) -> None:
+    first = apply_model(collection, by="eve", threads=1)
+    with pytest.raises(UnknownLabelError):
+        search_items(collection, "zzzqqq")
+    tag(collection, {item: [name] for item, name in animals.items()})
+    for number in range(60):
+        path = Path(shutil.copy(get_photo_folder() / "fish/cat_fish1.jpg", collection.folder / f"{number}.jpg"))
+        path.write_bytes(path.read_bytes() + number.to_bytes(2, "big"))
+        tag(collection, {add_item(collection, path): [ANIMALS[number % 2]]})
+    forecast = forecast_training(collection)
+    assert (forecast.method, forecast.reason) == ("full", f"model {first.model} knows labels by their names alone")
+    trained = train_model(collection, by="eve", features="colour", epochs=1, dim=4, threads=1)
+    assert trained.is_in_use
+    assert trained.figures["before"] is None
+    assert trained.model == load_model_in_use(collection).id != first.model
+    (group,) = search_items(collection, "flying insect", 1).groups
+    assert animals[group.hits[0].item] == "butterfly"
+    assert group.reason == "what the network sees is near 'flying insect'"
+    dolphin = add_item(
+        collection, Path(shutil.copy(get_photo_folder() / "animal/erase_dolphin.jpg", collection.folder))
+    )
+    assert not apply_model(collection, by="eve", threads=1).is_zero_shot
+    assert search_items(collection, "sea mammal", 1).groups[0].hits[0].item == dolphin
+
+
+@needs_words
+def test_free_words_leave_out_items_of_excluded_labels(collection: Collection, animals: dict[int, str]) -> None:
+    apply_model(collection, by="eve", threads=1)
+    assert animals[search_items(collection, "flying insect").groups[0].hits[0].item] == "butterfly"
+    tag(collection, {item: [name] for item, name in animals.items() if name == "butterfly"})
+    note = "there is no label 'flying' among the 8 labels, nor one like it; check the spelling"
+    assert search_items(collection, "flying insect").meaning.notes == [note]
+    with pytest.raises(UnknownLabelError):
+        search_items(collection, "flying insect -butterfly")
+
+
+def test_without_the_extra_the_first_model_has_to_learn(
+    collection: Collection, animals: dict[int, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sentence_encoder, "_PACKAGES", ("missing_package",))
+    with begin_read(collection.engine) as connection:
+        message = str(make_no_model_error(connection, collection.folder))
+    with pytest.raises(InputError, match="has no model yet") as caught:
+        apply_model(collection, by="eve")
+    assert str(caught.value) == message
+    with pytest.raises(UnknownLabelError):
+        search_items(collection, "honey maker insect")
+    with begin_read(collection.engine) as connection:
+        assert connection.execute(select(models.c.id)).all() == []
+
+
+@needs_words
+def test_labels_are_what_is_missing(collection: Collection) -> None:
+    with pytest.raises(InputError, match="has no model yet"):
+        apply_model(collection, by="eve")
+
+
+@needs_words
+def test_a_saved_encoder_needs_no_sentence_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder, photo = ConseEncoder(), (get_photo_folder() / "animal/erase_bee.jpg").read_bytes()
+    columns, point = encoder.transform_one(photo)
+    assert (len(columns), encoder.n_features_) == (384, 384)
+    assert np.linalg.norm(point) == pytest.approx(1)
+    encoder.save(tmp_path / "encoder")
+    monkeypatch.setattr("wsabie.features.extractors.conse_encoder.SentenceEncoder", None)
+    loaded = load_extractor(tmp_path / "encoder")
+    assert loaded.fingerprint() == encoder.fingerprint()
+    np.testing.assert_array_equal(loaded.transform_one(photo)[1], point)
+
+
+def test_a_model_of_given_points_is_saved_whole(tmp_path: Path) -> None:
+    vectors = np.eye(3, dtype=np.float32)
+    Annotator(zero_shot.place_labels(vectors, ["a", "b", "c"])).save(tmp_path / "model")
+    model = Annotator.load(tmp_path / "model").model
+    np.testing.assert_array_equal(model.label_vectors, vectors)
+    np.testing.assert_allclose(model.transform(vectors), vectors)
+    assert model.calibration_.slope == zero_shot.SLOPE
