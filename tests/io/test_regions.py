@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
-from wsabie.io.formats.region_items import FixedRegionSource, add_full_images, find_pair_rows, find_region_pairs
+from wsabie.io.formats.region_items import FixedRegionSource, add_full_images, find_region_pairs
 from wsabie.io.records import Item, ItemList
 from wsabie.io.regions import Box, Region, RegionCrop, format_region, parse_region
 
@@ -79,8 +79,6 @@ def test_full_images_contain_the_remaining_regions() -> None:
         "a.jpg",
         "a.jpg",
     ]
-    assert find_pair_rows(couples_, ["a.jpg#3", "a.jpg#2"]).tolist() == [[1, 0]]
-    assert find_pair_rows([], []).shape == (0, 2)
 
 
 def test_blank_full_image_label_is_refused() -> None:

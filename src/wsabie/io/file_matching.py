@@ -51,23 +51,19 @@ def find_files(
             reject_folder(PermissionError(errno.EACCES, os.strerror(errno.EACCES), parent))
             folders.clear()
             continue
-        names = [name for name in names if not is_ignored(_get_id(Path(parent, name), folder))]
-        folders[:] = sorted(
-            name
-            for name in folders
-            if not name.startswith(".")
-            and name.casefold() not in SYSTEM_FOLDERS
-            and not is_ignored(_get_id(Path(parent, name), folder) + "/")
-        )
+        visible_folders = (name for name in folders if name[0] != "." and name.casefold() not in SYSTEM_FOLDERS)
+        folders[:] = sorted(n for n in visible_folders if not is_ignored(_get_id(Path(parent, n), folder) + "/"))
         for name in [name for name in folders if _is_link(Path(parent, name))]:
             rejects.add(_get_id(Path(parent, name), folder), "link to a folder, not followed")
         for name in names:
-            for is_unread in () if name.startswith(".") else (False, True):
+            if name[0] == "." or is_ignored(_get_id(Path(parent, name), folder)):
+                continue
+            for is_unread in (False, True):
                 if (kind := detect_modality(name, is_unread, (*MEDIA, DOCUMENTS))) is not None:
                     files_by_modality[kind, is_unread].append(Path(parent, name))
                     break
             else:
-                endings[os.path.splitext(name)[1].lower()] += not name.startswith(".")  # noqa: PTH122 - as quick as can be
+                endings[os.path.splitext(name)[1].lower()] += 1  # noqa: PTH122 - as quick as can be
     if modality is None:
         n_files = {
             kind: [len(files_by_modality[kind, is_unread]) for is_unread in (False, True)]
@@ -84,7 +80,7 @@ def find_files(
     for (kind, _), paths in files_by_modality.items() if other_endings is not None else ():
         endings.update(path.suffix.lower() for path in paths if kind is not modality)
     if other_endings is not None:
-        other_endings.update({ending: n for ending, n in endings.items() if n and ending not in _COMPANIONS})
+        other_endings.update({ending: n for ending, n in endings.items() if ending not in _COMPANIONS})
     for path in files_by_modality[modality, True]:
         rejects.add(_get_id(path, folder), modality.unsupported_reason, modality.advice)
     return modality, dict(sorted(files.items()))

@@ -37,7 +37,7 @@ from wsabie.vocabulary.label_names import Vocabulary
 
 _WORD = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_WORD}|[^\s{{]+)(?:\s+|(?={{))(\{{.*\}}|[^{{].*)", re.IGNORECASE)
-_QUOTED = re.compile(rf"\s*({_WORD})\s*(,|$)")
+_CELL = re.compile(rf"(?:\s*({_WORD})\s*|([^,'\"]*+))(,|\Z)")
 _PAIR = re.compile(rf"\s*(\d{{1,9}})\s+({_WORD}|[^,'\"\s]+)\s*(,|$)")
 _ESCAPE = re.compile(r"\\(.)")
 _MISSING = "?\0"  # a question mark without quotes
@@ -134,17 +134,11 @@ def _split_cells(text: str, most: int | None = None) -> list[str]:
     while more:
         if most is not None and len(cells) >= most:
             raise RowError("wrong number of values", f"more than {most} values for {most} attributes")
-        match = _QUOTED.match(text, position)
-        if match:
-            cells.append(_unquote(match[1]))
-            position, more = match.end(), bool(match[2])
-            continue
-        end = text.find(",", position)
-        cell, comma = (text[position:], "") if end < 0 else (text[position:end], ",")
-        if "'" in cell or '"' in cell:
-            raise RowError("malformed row", cell[:40])
-        cells.append(_mark_missing(cell.strip()))
-        position, more = position + len(cell) + 1, bool(comma)
+        match = _CELL.match(text, position)
+        if match is None:
+            raise RowError("malformed row", text[position:].partition(",")[0][:40])
+        cells.append(_unquote(match[1]) if match[1] else _mark_missing(match[2].strip()))
+        position, more = match.end(), bool(match[3])
     return cells
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import Float64, Int64
+from wsabie.core.arrays import Float64
 from wsabie.core.errors import InputError
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.modalities import PICTURES
@@ -223,24 +223,6 @@ def add_full_images(source: ItemSource, label: str) -> ItemList:
         if isinstance(item.content, RegionCrop):
             items.append(item)
     return ItemList(source.path, items, kind=getattr(source, "kind", None), full_image_label=label)
-
-
-def find_pair_rows(pairs: Iterable[RegionPair], ids: Sequence[str]) -> Int64:
-    """Return (n, 2) row numbers of objects and of their parts; pairs without rows are left out.
-
-    With extracted features (`VisualWords.transform`) this pairs regions for evaluation:
-
-        source = add_full_images(open_source("car_parts"), "car")
-        rows = visual_words.transform(source)
-        containers, parts = find_pair_rows(find_region_pairs(source), rows.ids).T
-    """
-    numbers = {name: row for row, name in enumerate(ids)}
-    row_pairs = [
-        (numbers[pair.container.id], numbers[pair.part.id])
-        for pair in pairs
-        if pair.container.id in numbers and pair.part.id in numbers
-    ]
-    return np.array(row_pairs, np.int64).reshape(-1, 2)
 
 
 @dataclass(frozen=True)

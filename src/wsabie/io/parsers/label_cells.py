@@ -167,46 +167,42 @@ class LabelCellReader:
 
     def check(self, path: Path) -> "LabelCellReader":
         """Return the reader; warn, or raise MissingLabelsError, where the labels of its column look like none."""
-        if sentence := self.find_sentence():
-            if self.name.lower() == "text":
-                raise MissingLabelsError(
-                    f"the column 'text' of {path} holds sentences such as {sentence[:60]!r}, and no labels; put the "
-                    "labels in a column labels"
-                )
-            log.warning(
-                "the column %r of %s holds sentences such as %r; are these labels?", self.name, path, sentence[:60]
+        sentence = self.find_sentence()
+        if sentence and self.name.lower() == "text":
+            raise MissingLabelsError(
+                f"the column 'text' of {path} holds sentences such as {sentence[:60]!r}, and no labels; put the "
+                "labels in a column labels"
             )
-        elif fragments := self._find_fragments():
-            log.warning(
-                "the column %r of %s is split at %r, and labels such as %r only come together; if they are parts of "
-                "names, call it label",
-                self.name,
-                path,
-                self.separator,
-                fragments[:3],
-            )
-        elif 1 < self._n_lists == len(self._joined_texts):
-            log.warning(
-                "each list of %r in %s holds a single text such as %r, which stays one label; if it joins several, "
-                "write these as separate entries",
-                self.name,
-                path,
-                self._joined_texts[0][:60],
-            )
-        elif several := self._find_several():
-            log.warning(
-                "the column %r of %s is not split, and parts of cells such as %r are labels of other cells; if these "
-                "are several labels, put ; between them in a column labels",
-                self.name,
-                path,
-                several[:60],
-            )
+        if doubt := self._find_doubt(path, sentence):
+            log.warning("%s", doubt)
         if (text := next(filter(_OBJECT.match, self._texts), None)) is not None:
             raise InputError(
                 f"the column {self.name!r} of {path} holds objects such as {text[:60]!r}, and no labels; write their "
                 "names, with ; between them"
             )
         return self
+
+    def _find_doubt(self, path: Path, sentence: str | None) -> str | None:
+        """Return the warning about a column whose labels look like none, or like several in one."""
+        column = f"{self.name!r} of {path}"
+        if sentence:
+            return f"the column {column} holds sentences such as {sentence[:60]!r}; are these labels?"
+        if fragments := self._find_fragments():
+            return (
+                f"the column {column} is split at {self.separator!r}, and labels such as {fragments[:3]!r} only come "
+                "together; if they are parts of names, call it label"
+            )
+        if 1 < self._n_lists == len(self._joined_texts):
+            return (
+                f"each list of {self.name!r} in {path} holds a single text such as {self._joined_texts[0][:60]!r}, "
+                "which stays one label; if it joins several, write these as separate entries"
+            )
+        if several := self._find_several():
+            return (
+                f"the column {column} is not split, and parts of cells such as {several[:60]!r} are labels of other "
+                "cells; if these are several labels, put ; between them in a column labels"
+            )
+        return None
 
     def _find_several(self) -> str | None:
         """Return a cell whose parts are most often labels of other cells, in a column that is not split."""

@@ -304,10 +304,8 @@ def _read_record(reader: Iterator[list[str]], longest_cell: int) -> list[str] | 
 
 def _refuse_bad_encoding(lines: Iterable[str], path: Path) -> Iterator[str]:
     for number, line in enumerate(lines, start=1):
-        try:
-            line.encode()
-        except UnicodeEncodeError as error:
-            raise InputError(f"{path}:{number} is not UTF-8 text; convert the file, for instance with iconv") from error
+        if not line.isascii():
+            decode_text(line.encode("utf-8", "surrogateescape"), path, number)
         yield line
 
 
