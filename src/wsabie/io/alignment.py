@@ -1,6 +1,6 @@
 """Alignment of rows with the labels and features of a model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -86,8 +86,7 @@ def align_table(
     if isinstance(label_names, Vocabulary):
         columns = np.array([label_names.find(name) for name in rows.label_names], np.int32)
     else:
-        number = {normalise_label_name(name): i for i, name in enumerate(label_names)}
-        columns = np.array([number.get(name, -1) for name in rows.label_names], np.int32)
+        columns = _find_names(rows.label_names, map(normalise_label_name, label_names))
     matches = columns[columns >= 0]
     merged = len(np.unique(matches)) < len(matches)
     Y = (merge_columns if merged else move_columns)(rows.Y, columns, len(label_names))
@@ -122,14 +121,19 @@ def look_up_labels(table: FeatureTable, ids: Sequence[str], label_names: Sequenc
     """
     from scipy.sparse import csr_matrix
 
-    number = {normalise_label_name(name): i for i, name in enumerate(label_names)}
-    columns = np.array([number.get(name, -1) for name in table.label_names], np.int32)
+    columns = _find_names(table.label_names, map(normalise_label_name, label_names))
     Y = move_columns(table.Y > 0, columns, len(label_names)).astype(np.int8)
     row_of = {name: i for i, name in enumerate(table.ids)}
     pairs = [(row, row_of[name]) for row, name in enumerate(ids) if name in row_of]
     rows, table_rows = zip(*pairs, strict=True) if pairs else ((), ())
     selection = csr_matrix((np.ones(len(pairs), np.int8), (rows, table_rows)), (len(ids), len(table)))
     return selection @ Y
+
+
+def _find_names(names: Iterable[str], targets: Iterable[str]) -> Int32:
+    """Return the position of each name among `targets`; -1 for others."""
+    positions = {name: position for position, name in enumerate(targets)}
+    return np.array([positions.get(name, -1) for name in names], np.int32)
 
 
 def move_columns(M: Matrix, columns: Int32, width: int) -> Matrix:
@@ -173,17 +177,16 @@ def _align_features(
         return _align_width(rows, n_features if feature_names is None else len(feature_names), dictionary)
     if rows.feature_names == list(feature_names):
         return rows, 0
-    number = {name: i for i, name in enumerate(feature_names)}
-    columns = np.array([number.get(name, -1) for name in rows.feature_names], np.int32)
+    columns = _find_names(rows.feature_names, feature_names)
     if len(columns) and columns.max() < 0:
         raise InputError(
-            f"the data has none of the model's {len(number):,} features (the first of the model is "
+            f"the data has none of the model's {len(feature_names):,} features (the first of the model is "
             f"{feature_names[0]!r}, of the data {rows.feature_names[0]!r}); give data made in the same way"
         )
     if isinstance(rows.X, np.ndarray):
         unknown = int(np.count_nonzero(rows.X[:, columns < 0]))
         return replace(rows, X=_dense_columns(rows, feature_names), feature_names=list(feature_names)), unknown
-    X = move_columns(rows.X, columns, len(number))
+    X = move_columns(rows.X, columns, len(feature_names))
     return replace(rows, X=X, feature_names=list(feature_names)), int(rows.X.nnz - X.nnz)
 
 
@@ -225,11 +228,11 @@ def _align_width(rows: FeatureTable, n_features: int | None, dictionary: str | N
 
 def _dense_columns(rows: FeatureTable, feature_names: Sequence[str]) -> Matrix:
     """Return dense columns in the model's order; a missing one was never measured, so it is not zero."""
-    column_of = {name: i for i, name in enumerate(rows.feature_names or ())}
-    missing = [name for name in feature_names if name not in column_of]
+    columns = _find_names(feature_names, rows.feature_names or ())
+    missing = [name for name, column in zip(feature_names, columns, strict=True) if column < 0]
     if missing:
         raise InputError(
             f"the data lacks {len(missing):,} of the model's {len(feature_names):,} features, the first is "
             f"{missing[0]!r}; give data made in the same way as the training data"
         )
-    return np.ascontiguousarray(rows.X[:, [column_of[name] for name in feature_names]])
+    return np.ascontiguousarray(rows.X[:, columns])

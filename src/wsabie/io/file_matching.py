@@ -77,9 +77,9 @@ def find_files(
     files: dict[str, Path] = {}
     for path in files_by_modality[modality, False]:
         _add_file(path, folder, files, rejects)
-    for (kind, _), paths in files_by_modality.items() if other_endings is not None else ():
-        endings.update(path.suffix.lower() for path in paths if kind is not modality)
     if other_endings is not None:
+        for (kind, _), paths in files_by_modality.items():
+            endings.update(path.suffix.lower() for path in paths if kind is not modality)
         other_endings.update({ending: n for ending, n in endings.items() if ending not in _COMPANIONS})
     for path in files_by_modality[modality, True]:
         rejects.add(_get_id(path, folder), modality.unsupported_reason, modality.advice)

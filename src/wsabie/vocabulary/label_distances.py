@@ -112,10 +112,8 @@ class HopDistances:
     """
 
     def __init__(self, concepts: Matrix, pairs: Matrix) -> None:
-        concepts, pairs = (
-            convert_to_csr(concepts, "concepts").astype(np.int8),
-            convert_to_csr(pairs, "pairs").astype(bool),
-        )
+        concepts = convert_to_csr(concepts, "concepts").astype(np.int8)
+        pairs = convert_to_csr(pairs, "pairs").astype(bool)
         self.n_labels, self._n_concepts = concepts.shape
         if pairs.shape != (self._n_concepts, self._n_concepts):
             raise InputError(f"pairs is {pairs.shape}, and there are {self._n_concepts:,} concepts; give a square one")

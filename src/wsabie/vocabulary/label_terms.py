@@ -67,9 +67,8 @@ def compute_target_vectors(
     rng = np.random.default_rng([seed, 3])
 
     def compute_vector(terms: Sequence[str]) -> Float32 | None:
-        term_vectors = [
-            row for row in _look_up_vectors(terms[:1] if use == "first" else terms, vectors) if row is not None
-        ]
+        terms = terms[:1] if use == "first" else terms
+        term_vectors = [row for row in _look_up_vectors(terms, vectors) if row is not None]
         if use == "random" and term_vectors:
             term_vectors = [term_vectors[int(rng.integers(len(term_vectors)))]]
         return _scale_to_unit(np.mean(term_vectors, axis=0, dtype=np.float32)) if term_vectors else None

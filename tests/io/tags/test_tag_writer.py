@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw
 
 from metadata_bytes import FILES, extended, iptc, packet, png_packet, resource, resources, segment, with_segments
 from wsabie.core.errors import InputError
-from wsabie.io.tags.embedded_metadata import XMP_HEAD, ContentType, detect_container, iterate_chunks, read_chunk_content
+from wsabie.io.tags.embedded_metadata import XMP_HEAD, detect_container, iterate_chunks, read_chunk_content
 from wsabie.io.tags.image_tags import read_image_tags
 from wsabie.io.tags.tag_writer import write_embedded, write_sidecar
 from wsabie.samples import get_sample_path
@@ -29,7 +29,7 @@ def read_other_bytes(path):
         listed = list(iterate_chunks(stream, kind))
         blocks = []
         for chunk in listed:
-            if read_chunk_content(stream, chunk, kind)[0] is not ContentType.PACKET and chunk.name != b"VP8X":
+            if read_chunk_content(stream, chunk, kind)[0] != "packet" and chunk.name != b"VP8X":
                 stream.seek(chunk.begin)
                 blocks.append(stream.read(chunk.end - chunk.begin))
         stream.seek(listed[-1].end)

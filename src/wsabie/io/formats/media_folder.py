@@ -366,11 +366,8 @@ def label_by_metadata(
         if name in files and labels[name]:
             items.append(Item(name, files[name], tuple(labels[name]), row.group, row.time))
         elif name not in unread:
-            rejects.add(
-                row.where,
-                modality.unlabelled_reason if name in files else f"labels without a {modality.singular}",
-                name,
-            )
+            reason = modality.unlabelled_reason if name in files else f"labels without a {modality.singular}"
+            rejects.add(row.where, reason, name)
     return items
 
 

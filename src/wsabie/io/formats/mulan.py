@@ -357,9 +357,10 @@ def _parse_row(
         if column.role == "id":
             row_id = text
         elif column.role == "label":
-            if _parse_number(text) not in (0.0, 1.0):
+            value = _parse_number(text)
+            if value not in (0.0, 1.0):
                 raise RowError("label that is neither 0 nor 1", text)
-            labels += [column.number] if _parse_number(text) else []
+            labels += [column.number] if value else []
         else:
             _set_feature(features, column, text)
     return row_id, labels, features

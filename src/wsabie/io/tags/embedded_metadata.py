@@ -10,9 +10,8 @@ import re
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
-from enum import Enum, auto
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Literal, NamedTuple, TypeAlias
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import format_open_error, open_input
@@ -29,6 +28,15 @@ _RESOURCES_HEAD = b"Photoshop 3.0\0"
 _MOST = 1_000_000
 _MOST_PARTS = 1024  # of 64 KiB: four times the largest packet
 _APP1, _APP13, _SCAN = b"\xe1", b"\xed", b"\xda"
+ContentType: TypeAlias = Literal["packet", "extension", "resources"]
+"""Type of the metadata in a chunk."""
+_HEADS: dict[tuple[str, bytes], dict[bytes, ContentType]] = {
+    ("JPEG", _APP1): {XMP_HEAD: "packet", _EXTENSION_HEAD: "extension"},
+    ("JPEG", _APP13): {_RESOURCES_HEAD: "resources"},
+    ("PNG", b"iTXt"): {PNG_HEAD: "packet"},
+    ("WebP", b"XMP "): {b"": "packet"},
+}
+"""First bytes of the chunks that hold metadata, by container and name."""
 
 
 class ContainerChunk(NamedTuple):
@@ -39,14 +47,6 @@ class ContainerChunk(NamedTuple):
     data: int
     size: int
     end: int
-
-
-class ContentType(Enum):
-    """Type of the metadata in a chunk."""
-
-    PACKET = auto()
-    EXTENSION = auto()
-    RESOURCES = auto()
 
 
 class EmbeddedMetadata(NamedTuple):
@@ -154,12 +154,12 @@ def read_embedded_metadata(path: Path) -> EmbeddedMetadata | None:
 
 
 def _add_content(metadata: EmbeddedMetadata, content_type: ContentType | None, content: bytes) -> None:
-    if content_type is ContentType.PACKET and len(metadata.packets) < 2:
+    if content_type == "packet" and len(metadata.packets) < 2:
         metadata.packets.append(content)
-    elif content_type is ContentType.EXTENSION and len(metadata.extensions) < _MOST_PARTS and len(content) >= 40:
+    elif content_type == "extension" and len(metadata.extensions) < _MOST_PARTS and len(content) >= 40:
         length, offset = (int.from_bytes(content[start : start + 4], "big") for start in (32, 36))
         metadata.extensions.append((content[:32].decode("latin-1"), length, offset, content[40:]))
-    elif content_type is ContentType.RESOURCES and len(metadata.resources) < _MOST_PARTS:
+    elif content_type == "resources" and len(metadata.resources) < _MOST_PARTS:
         metadata.resources.append(content)
 
 
@@ -171,13 +171,7 @@ def read_chunk_content(stream: IO[bytes], chunk: ContainerChunk, container: str)
     RowError
         A packet is larger than 16 MiB, or its chunk is damaged.
     """
-    heads = {
-        ("JPEG", _APP1): ((XMP_HEAD, ContentType.PACKET), (_EXTENSION_HEAD, ContentType.EXTENSION)),
-        ("JPEG", _APP13): ((_RESOURCES_HEAD, ContentType.RESOURCES),),
-        ("PNG", b"iTXt"): ((PNG_HEAD, ContentType.PACKET),),
-        ("WebP", b"XMP "): ((b"", ContentType.PACKET),),
-    }
-    for head, content_type in heads.get((container, chunk.name), ()):
+    for head, content_type in _HEADS.get((container, chunk.name), {}).items():
         stream.seek(chunk.data)
         if stream.read(len(head)) != head:
             continue
@@ -264,9 +258,8 @@ def read_iptc_keywords(block: bytes) -> list[str] | None:
     >>> read_iptc_keywords(b"\\x1c\\x02\\x19\\x00\\x03sea" + b"\\x1c\\x02\\x19\\x00\\x04k\\xf6ln")
     ['sea', 'köln']
     """
-    return [
-        _decode_keyword(content.rstrip(b"\0")) for number, content in _iterate_datasets(block) if number == _KEYWORD
-    ] or None
+    keywords = (content for number, content in _iterate_datasets(block) if number == _KEYWORD)
+    return [_decode_keyword(content.rstrip(b"\0")) for content in keywords] or None
 
 
 _LONGEST_KEYWORD = 64  # bytes; a letter may be cut there

@@ -23,7 +23,6 @@ from wsabie.io.tags.embedded_metadata import (
     UNREADABLE,
     XMP_HEAD,
     ContainerChunk,
-    ContentType,
     assemble_extended_xmp,
     detect_container,
     iterate_chunks,
@@ -176,7 +175,7 @@ def _find_edits(picture: Path, stream: IO[bytes], properties: dict[str, list[str
         raise InputError(f"{picture} is no JPEG, PNG or WebP, and only these are written into; {_ELSEWHERE}")
     chunks = list(iterate_chunks(stream, container))
     metadata = read_embedded_metadata(picture)
-    old = [chunk for chunk in chunks if read_chunk_content(stream, chunk, container)[0] is ContentType.PACKET]
+    old = [chunk for chunk in chunks if read_chunk_content(stream, chunk, container)[0] == "packet"]
     if len(old) > 1:
         raise RowError("unclear XMP", "there are two packets")
     packet = metadata.packets[0] if metadata and metadata.packets else b""

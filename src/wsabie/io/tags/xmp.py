@@ -108,7 +108,7 @@ def read_xmp_packet(content: bytes) -> XmpPacket:
     """
     rdf = find_descriptions(convert_to_utf8(content))[-1]
     names = (*PROPERTY_NAMES, *_LAST_KEYWORD, *_DATES, _EXTENDED)
-    properties = {name: values for name in names if (values := read_property_values(rdf, name)) is not None}
+    properties = _read_properties(rdf, names)
     _check_depth(properties)
     return XmpPacket(properties)
 
@@ -174,6 +174,11 @@ def read_property_values(rdf: XmlElement, name: str) -> list[str] | None:
         value_lists += [[node.attributes[name]]] if name in node.attributes else []
         value_lists += [_get_values(child) for child in node.children if child.name == name]
     return list(chain(*value_lists)) if value_lists else None
+
+
+def _read_properties(rdf: XmlElement, names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the values of the properties that are present."""
+    return {name: values for name in names if (values := read_property_values(rdf, name)) is not None}
 
 
 def _get_values(element: XmlElement) -> list[str]:
@@ -365,9 +370,7 @@ def replace_tags(packet: bytes, properties: Mapping[str, Sequence[str]]) -> byte
     """
     packet = convert_to_utf8(packet)
     ancestors = find_descriptions(packet)
-    old_properties = {
-        name: values for name in PROPERTY_NAMES if (values := read_property_values(ancestors[-1], name)) is not None
-    }
+    old_properties = _read_properties(ancestors[-1], PROPERTY_NAMES)
     new_properties = {
         name: list(properties[name]) for name in PROPERTY_NAMES if name != TAGS_LIST or name in old_properties
     }
