@@ -195,11 +195,9 @@ def _parse_numbers(line: bytes) -> Float32:
 def _find_concept_files(folder: Path, side: str) -> dict[str, Path]:
     """Return the file of each concept, by its name; empty when there are none."""
     for inner in _CONCEPT_FOLDERS[side]:
-        concepts = {}
-        for file in sorted((folder / inner).glob("Labels_*.txt")):
-            match = _CONCEPT.fullmatch(file.name)
-            if match and (match[2] or "") == side.removesuffix("_"):
-                concepts[match[1]] = file
+        files = sorted((folder / inner).glob("Labels_*.txt"))
+        matches = [(match, file) for file in files if (match := _CONCEPT.fullmatch(file.name))]
+        concepts = {match[1]: file for match, file in matches if (match[2] or "") == side.removesuffix("_")}
         if concepts:
             return concepts
     return {}

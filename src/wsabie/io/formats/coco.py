@@ -233,12 +233,10 @@ def _build_outlined_region(outlines: object, detail: str) -> Region:
 
 def _build_items(file: Path, content: _CocoContent, kind: str, rejects: Rejects) -> list[Item]:
     items: list[Item] = []
-    folder, side, names = file.parent, file.name.partition(".")[0].rpartition("_")[2], set[str]()
-    parent = folder.parent
-    folders = [
-        *(folder, folder / "JPEGImages", folder / "images"),
-        *(parent / side, parent / "images" / side, parent / "images"),
-    ]
+    folder, parent, names = file.parent, file.parent.parent, set[str]()
+    side = file.name.partition(".")[0].rpartition("_")[2]
+    folders = [folder, folder / "JPEGImages", folder / "images"]
+    folders += [parent / side, parent / "images" / side, parent / "images"]
     paths = {key: _find_picture(image, folders) for key, image in content.images.items()}
     missing_names = [content.images[key].name for key, path in paths.items() if path is None]
     search_root = parent if folder.name.lower() == "annotations" else folder

@@ -368,14 +368,12 @@ def _parse_row(
 
 def _set_feature(features: dict[int, float], column: _Column, text: str) -> None:
     if column.values is None:
-        value = _parse_number(text)
-        if value:
+        if value := _parse_number(text):
             features[column.number] = value
         return
     if text not in column.values:
         raise RowError("value that the header does not list", text)
-    feature = column.values[text]
-    if feature is not None:
+    if (feature := column.values[text]) is not None:
         features[feature] = 1.0
 
 

@@ -65,8 +65,8 @@ class WordVectorTable(NamedTuple):
 
 def write_word_vector_table(
     path: Path, dim: int, rows: Iterable[tuple[str, bytes]], facts: Callable[[], JsonObject]
-) -> int:
-    """Write rows of (word, float32 bytes) as they come, atomically; return their number.
+) -> None:
+    """Write rows of (word, float32 bytes) as they come, atomically.
 
     Words hold no newline.
 
@@ -91,7 +91,6 @@ def write_word_vector_table(
         file.write(words + facts_json + np.array([len(words), len(facts_json)], "<i8").tobytes() + _MARK)
         file.seek(0)
         file.write(_header(n, dim))
-    return n
 
 
 def open_word_vector_table(path: Path) -> WordVectorTable:
@@ -246,11 +245,10 @@ def _build_vectors(table: WordVectorTable, rejects: Rejects) -> WordVectors:
 def _convert(
     path: Path, target: Path, limit: int | None, source_facts: JsonObject, rejects: Rejects, progress: Progress
 ) -> WordVectors:
-    layout, old_counts, n = _detect_layout(path), Counter(rejects.counts), 0
+    layout, old_counts = _detect_layout(path), Counter(rejects.counts)
     entries = (_iterate_binary_rows if layout.binary else _iterate_text_rows)(path, layout, rejects)
 
     def rows() -> Iterator[_VectorRow]:
-        nonlocal n
         words: set[str] = set()
         total = limit if layout.n is None else min(layout.n, limit or layout.n)
         with progress.stage("reading vectors", total, "words") as stage:
@@ -260,13 +258,12 @@ def _convert(
                     rejects.add(where, "word that comes again", word[:60])
                     continue
                 words.add(word)
-                n += 1
                 yield word, row
-                if n == limit:
+                if len(words) == limit:
                     return
-                if n == MOST_WORDS:
+                if len(words) == MOST_WORDS:
                     raise InputError(f"{path} holds more than {MOST_WORDS:,} words; set a limit")
-        require_rows(n, path, rejects, "word vectors")
+        require_rows(len(words), path, rejects, "word vectors")
 
     def facts() -> JsonObject:
         return {"source": source_facts, "skipped": dict(rejects.counts - old_counts)}
