@@ -65,7 +65,7 @@ def hidden(folder: Path) -> list[Path]:
 def test_drafts_among_pictures_are_named_and_removed(photos: Collection, into: bool) -> None:
     foreign_draft = photos.folder / "2024" / ".b.jpg.0123456789abcdef.tmp"  # somebody else's, of the same form
     foreign_draft.write_bytes(b"mine")
-    at = "wsabie.io.tags.tag_writer._keep" if into else "wsabie.storage.atomic_files._flush"
+    at = "wsabie.io.tags.tag_writer._copy_attributes" if into else "wsabie.storage.atomic_files._flush"
     kill(photos.folder, f"write_to_pictures(collection, embed={into})", at, 2 if into else 3)
     (draft,) = set(hidden(photos.folder)) - {foreign_draft}
     assert read_status(photos).drafts == (str(draft),)

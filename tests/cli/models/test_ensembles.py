@@ -76,7 +76,7 @@ def test_ensemble_by_columns_splits_columns_by_name(cli: Cli, tmp_path: Path) ->
 def test_ensemble_options_need_a_size(cli: Cli, rows: Path, tmp_path: Path) -> None:
     result = cli("train", rows, "--model", tmp_path / "m", "--ensemble-by", "rows")
     assert result.code == 1
-    assert "say how many by --ensemble N" in result.err
+    assert "--ensemble-by needs the number of models; add --ensemble N" in result.err
     for option, value, message in (
         ("--similarity", "cosine", "adds up inner products"),
         ("--replay", 10, "an ensemble cannot go on, so that it has nothing to keep rows for; leave replay out"),
