@@ -6,7 +6,7 @@ import numpy as np
 
 from wsabie.core.arrays import Array, Float32, Matrix
 from wsabie.core.errors import InputError
-from wsabie.core.executors import run_in_threads
+from wsabie.core.executors import run_in_ranges
 from wsabie.core.label_lists import LabelLists, build_exclusion_lists, list_positives, remove_excluded
 from wsabie.core.machine import count_available_cores
 from wsabie.evaluation.metrics import PositiveRanks, build_ranks
@@ -71,10 +71,7 @@ def rank_embeddings(
     positives = remove_excluded(list_positives(Y, n_labels), excluded, n_labels)
     if positives.n_rows != len(queries):
         raise InputError(f"Y has {positives.n_rows} rows but there are {len(queries)} points; give one row each")
-    true_scores, excluded_scores = (
-        np.empty(len(positives.labels), np.float32),
-        np.empty(len(excluded.labels), np.float32),
-    )
+    true_scores, excluded_scores = (np.empty(len(lists.labels), np.float32) for lists in (positives, excluded))
     counts = _allocate_counts(positives)
 
     def rank_range(lo: int, hi: int) -> None:
@@ -87,7 +84,7 @@ def rank_embeddings(
 
     threads = threads or count_available_cores()
     chunk = max(64, min(_CHUNK, -(-len(queries) // threads)))
-    run_in_threads(lambda lo: rank_range(lo, min(lo + chunk, len(queries))), range(0, len(queries), chunk), threads)
+    run_in_ranges(rank_range, len(queries), chunk, threads)
     if np.isnan(true_scores).any():
         row = int(positives.rows[np.isnan(true_scores)][0])
         raise InputError(

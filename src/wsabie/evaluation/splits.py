@@ -23,7 +23,7 @@ from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.label_lists import LabelLists, list_positives
-from wsabie.core.sparse_matrices import convert_to_csr
+from wsabie.core.sparse_matrices import build_incidence, convert_to_csr
 
 By = Literal["row", "group", "label", "time"]
 
@@ -175,13 +175,10 @@ def group_units(n: int, ids: Sequence[str] | None, groups: Sequence[str | None] 
     if groups is not None:
         pairs = zip(groups, row_names, strict=True)
         names = [f"group {group}" if group else row for group, row in pairs]
-    number: dict[str, int] = {}
-    first_seen = np.array([number.setdefault(name, len(number)) for name in names], np.int64)
-    hashes = np.array([hash_with_seed(name, seed) for name in number], np.uint64)
-    rank = np.empty(len(number), np.int64)
-    rank[np.argsort(hashes, kind="stable")] = np.arange(len(number))
-    of_row = rank[first_seen]
-    return SplitUnits(of_row, np.bincount(of_row, minlength=len(number)))
+    order = sorted(dict.fromkeys(names), key=lambda name: hash_with_seed(name, seed))
+    rank = {name: place for place, name in enumerate(order)}
+    of_row = np.array([rank[name] for name in names], np.int64)
+    return SplitUnits(of_row, np.bincount(of_row))
 
 
 def hash_with_seed(name: str, seed: int) -> int:
@@ -284,15 +281,10 @@ def _choose_evenly(size: Int64, target: float) -> Bool:
 
 def _collect_unit_labels(units: SplitUnits, Y: Matrix) -> Matrix:
     """Return the labels of each unit as 0/1 CSR, (n_units, n_labels)."""
-    from scipy.sparse import csr_matrix
-
     n_labels = Y.shape[1] if np.ndim(Y) == 2 or hasattr(Y, "tocsr") else int(np.max(Y, initial=0)) + 1
     lists = list_positives(Y, n_labels)
-    entries = (np.ones(len(lists.labels), np.int64), lists.labels, lists.indptr)
-    positive = csr_matrix(entries, shape=(lists.n_rows, n_labels))
-    n = len(units.of_row)
-    member = csr_matrix((np.ones(n), (units.of_row, np.arange(n))), shape=(len(units.size), n))
-    return ((member @ positive) > 0).astype(np.int64).tocsr()
+    unit_labels = build_incidence(units.of_row[lists.rows], lists.labels, (len(units.size), n_labels))
+    return (unit_labels > 0).astype(np.int64)
 
 
 def _find_rarest_labels(unit_labels: Matrix, frequency: Int64) -> Int64:
@@ -374,8 +366,6 @@ def hold_out_labels(
     >>> sides.train.sum(axis=1).ravel().tolist(), sides.test.sum(axis=1).ravel().tolist()
     ([[1, 0]], [[1, 0]])
     """
-    from scipy.sparse import csr_matrix
-
     if least < 1 or not 0 < share <= 1:
         raise InputError(f"least = {least} and share = {share} but least is 1 or more, and share above 0 and up to 1")
     check_fractions(0.0, 0.0, seed)
@@ -394,7 +384,7 @@ def hold_out_labels(
     entries = np.repeat(np.arange(n, dtype=np.int64), np.diff(Y.indptr)) * n_labels + Y.indices
     Y.data[np.isin(entries, rows * n_labels + labels)] = 0
     Y.eliminate_zeros()
-    return LabelHoldout(Y, csr_matrix((np.ones(len(rows), np.int8), (rows, labels)), (n, n_labels)))
+    return LabelHoldout(Y, build_incidence(rows, labels, (n, n_labels), np.int8))
 
 
 def _draw_labels(

@@ -259,11 +259,8 @@ def _draft_name(path: Path, token: str | None = None) -> str:
 
 def _stem(path: Path) -> str:
     """Return the name of a file, cut so that a draft's name has room for it."""
-    return (
-        path.name
-        if len(os.fsencode(path.name)) <= _MAX_STEM_BYTES
-        else os.fsencode(path.name)[:_MAX_STEM_BYTES].decode(errors="ignore")
-    )
+    content = os.fsencode(path.name)
+    return path.name if len(content) <= _MAX_STEM_BYTES else content[:_MAX_STEM_BYTES].decode(errors="ignore")
 
 
 def _remove_abandoned(draft: Path) -> None:

@@ -225,12 +225,9 @@ class _RelationTable:
 
     def find_alternatives(self, other_labels: Int64, as_object: Bool) -> tuple[Int64, Int64]:
         """Return (example, label) of all labels that are objects (`as_object`) or parts of the other label."""
-        first = np.where(
-            as_object, self.starts[other_labels] + self.n_as_object[other_labels], self.starts[other_labels]
-        )
-        last = np.where(
-            as_object, self.starts[other_labels + 1], self.starts[other_labels] + self.n_as_object[other_labels]
-        )
+        middle = self.starts[other_labels] + self.n_as_object[other_labels]
+        first = np.where(as_object, middle, self.starts[other_labels])
+        last = np.where(as_object, self.starts[other_labels + 1], middle)
         counts = last - first
         example = np.repeat(np.arange(len(other_labels)), counts)
         index = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
