@@ -73,7 +73,7 @@ def trained(folder: Path, n: int, block: int) -> tuple[int, float]:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 @pytest.mark.parametrize(("block", "least", "most"), [(1 << 14, 0.0, 0.5), (1 << 18, 0.9, 2.0)])
 def test_memory_is_that_of_two_blocks(tmp_path: Path, block: int, least: float, most: float) -> None:
-    """A quarter of a million rows are 210 MB in memory; two blocks of 16,384 are an eighth of that, and compiled code is more."""
+    """A quarter of a million rows are 210 MB; two blocks of 16,384 are an eighth of that, and compiled code is more."""
     pairs, share = trained(tmp_path / "shards", 1 << 18, block)
     assert pairs == 1 << 18
     assert least < share < most, share

@@ -372,7 +372,7 @@ def _search_free_text(collection: Collection, connection: Connection, text: str,
     hits = [SearchHit(item, title, score) for item, score in find_items_by_text(collection, title, k, decided)]
     reason = f"what the network sees is near '{title}'"
     groups = [ResultGroup([title], reason, None, hits)] if hits else []
-    return SearchResult(ParsedQuery([], excluded, [note]), groups)
+    return SearchResult(ParsedQuery([], excluded, [f"'{title}' is no label" if len(words) > 1 else note]), groups)
 
 
 def _make_main_groups(
