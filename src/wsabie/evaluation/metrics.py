@@ -128,10 +128,11 @@ def build_ranks(indptr: Int64, n_above: Int64, tied: Int64, n_candidates: Int64)
     >>> ranks.group, ranks.positives_above
     (array([1, 2]), array([0, 1]))
     """
+    n_above, tied, n_candidates = (np.asarray(numbers, np.int64) for numbers in (n_above, tied, n_candidates))
     n_positives = np.diff(indptr).astype(np.int64)
     row = np.repeat(np.arange(len(n_positives), dtype=np.int64), n_positives)
     order = np.lexsort((n_above, row))
-    sorted_above = np.asarray(n_above, np.int64)[order]
+    sorted_above = n_above[order]
     is_first = np.ones(len(order), bool)
     is_first[1:] = (row[1:] != row[:-1]) | (sorted_above[1:] != sorted_above[:-1])
     starts = np.flatnonzero(is_first)
@@ -139,16 +140,7 @@ def build_ranks(indptr: Int64, n_above: Int64, tied: Int64, n_candidates: Int64)
     positives_above, positives_in_group = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
     positives_above[order] = np.repeat(starts, sizes) - indptr[row]
     positives_in_group[order] = np.repeat(sizes, sizes)
-    group = np.asarray(tied, np.int64) + 1
-    return PositiveRanks(
-        row,
-        np.asarray(n_above, np.int64),
-        group,
-        positives_above,
-        positives_in_group,
-        n_positives,
-        np.asarray(n_candidates, np.int64),
-    )
+    return PositiveRanks(row, n_above, tied + 1, positives_above, positives_in_group, n_positives, n_candidates)
 
 
 def top_k_probability(ranks: PositiveRanks, k: int) -> Float64:

@@ -24,6 +24,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.label_lists import LabelLists, list_positives
 from wsabie.core.sparse_matrices import build_incidence, convert_to_csr
+from wsabie.core.validation import require
 
 By = Literal["row", "group", "label", "time"]
 
@@ -150,15 +151,13 @@ def check_fractions(valid: float, test: float, seed: int) -> None:
     """Refuse sizes of sides and seeds that are out of range."""
     if not (valid >= 0 and test >= 0 and valid + test < 1):
         raise InputError(f"valid = {valid} and test = {test} but both are 0 or more and their sum is below 1")
-    if not 0 <= seed < 2**63:
-        raise InputError(f"seed is {seed}; choose a whole number from 0 to {2**63 - 1}")
+    require(0 <= seed < 2**63, f"seed is {seed}; choose a whole number from 0 to {2**63 - 1}")
 
 
 def check_split_arguments(n: int, by: str, arguments: JsonObject) -> None:
     """Refuse arguments of another length than the rows, and a split without the argument it needs."""
     requirements = {"row": None, "group": "groups", "label": "Y", "time": "times"}
-    if by not in requirements:
-        raise InputError(f"a split by {by!r} is unknown; choose one of {', '.join(map(repr, requirements))}")
+    require(by in requirements, f"a split by {by!r} is unknown; choose one of {', '.join(map(repr, requirements))}")
     requirement = requirements[by]
     if requirement is not None and arguments[requirement] is None:
         raise InputError(f"a split by {by} needs {requirement}, which the data lacks; choose another split")

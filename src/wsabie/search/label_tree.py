@@ -359,9 +359,8 @@ def _choose_training_points(
     rows = exact.table if queries is None else prepare_float32_rows(queries, "the queries")
     by_labels = len(rows) < _FEWEST_ROWS + len(test_queries) or queries is None
     rows = exact.table if by_labels else rows
-    points: Float32 = rows[np.sort(rng.permutation(len(rows))[: _MOST_TRAINING_ROWS + len(test_queries)])].astype(
-        np.float32
-    )
+    sample = np.sort(rng.permutation(len(rows))[: _MOST_TRAINING_ROWS + len(test_queries)])
+    points: Float32 = rows[sample].astype(np.float32)
     if by_labels and exact.centre is not None:
         points = points + exact.centre
     unseen = points[~np.isin(_rows_as_bytes(points), _rows_as_bytes(test_queries))]
