@@ -57,6 +57,15 @@ def is_pipe(path: str | Path) -> bool:
     return stat.S_ISFIFO(_mode_of(path))
 
 
+def read_stamp(path: Path) -> tuple[int, ...]:
+    """Return inode, size and time of change of a file, which tell its versions apart; () if there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def format_open_error(error: Exception) -> str:
     """Return the system's phrase for an error of `open_input`, or else the error's own sentence.
 

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import anyio.to_thread
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
+from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wsabie.collection.jobs.queue import JobRunner
@@ -27,13 +28,13 @@ from wsabie.server.strict_routes import API, refuse_unknown_parameters
 _COLLECTION_ROUTERS = [module.router for module in (items, labels, review, search, maps, collection)]
 _service_router = APIRouter(tags=["service"], dependencies=[Depends(refuse_unknown_parameters)])
 _HEADERS = {
-    b"x-content-type-options": b"nosniff",
-    b"referrer-policy": b"same-origin",
-    b"x-frame-options": b"DENY",
-    b"cross-origin-resource-policy": b"same-origin",
-    b"cross-origin-opener-policy": b"same-origin",
-    b"content-security-policy": b"default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; "
-    b"object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "x-frame-options": "DENY",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "content-security-policy": "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; "
+    "object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
 }
 
 
@@ -124,8 +125,9 @@ class _HeadersMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                names = {name.lower() for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *((n, v) for n, v in _HEADERS.items() if n not in names)]
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         await self.app(scope, receive, send_with_headers)

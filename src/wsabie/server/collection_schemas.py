@@ -1,11 +1,12 @@
 """Schemas of the status, labels, models, jobs and maps of a collection."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import AliasPath, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from wsabie.collection.labels.label_store import ExampleItem
+from wsabie.collection.labels.label_store import ExampleItem, LabelCount
 from wsabie.collection.learning.evaluation import LabelDifference
 from wsabie.collection.learning.training import RetrainForecast, TrainingMode
 from wsabie.collection.maps.item_map import LabelPosition, Method, ProjectionStatus
@@ -35,17 +36,14 @@ class Completions(ResponseModel):
     labels: list[LabelCompletion]
 
 
-class IllustratedLabel(ResponseModel):
+@dataclass(frozen=True)
+class IllustratedLabel(LabelCount):
     """Label with a few of its pictures."""
-
-    id: int
-    name: str
-    language: str
-    items: int
 
     pictures: list[ExampleItem]
 
 
+@dataclass(frozen=True)
 class LabelNeighbour(IllustratedLabel):
     """Label near to another."""
 

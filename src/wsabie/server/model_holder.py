@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -97,15 +97,6 @@ class ModelVersion:
         return model_names
 
 
-class ModelHolder(Protocol):
-    """Provider of the model that answers a request."""
-
-    @property
-    def trouble(self) -> str | None: ...
-
-    def get_version(self) -> ModelVersion: ...
-
-
 class CollectionModelHolder:
     """Holder of the model that a collection has in use; the next request after a switch gets the new one."""
 
@@ -180,6 +171,10 @@ class FolderModelHolder:
         version = _make_version(annotator, checksum, checksum[:16], list(annotator.model.vocabulary_))
         find_index(annotator, self.path)  # of the current tables
         return version
+
+
+ModelHolder: TypeAlias = CollectionModelHolder | FolderModelHolder
+"""Provider of the model that answers a request."""
 
 
 def refuse_non_model(path: Path) -> None:

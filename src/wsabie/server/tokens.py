@@ -17,6 +17,7 @@ from shlex import quote
 from typing import Literal, NamedTuple, cast
 
 from wsabie.core.errors import InputError
+from wsabie.core.input_files import read_stamp
 from wsabie.storage.atomic_files import explain_read_errors, lock_folder, replace_file
 
 Role = Literal["read", "write"]
@@ -87,14 +88,14 @@ class TokenFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._checked_at, self._status = time.monotonic(), _read_status(path)
+        self._checked_at, self._stamp = time.monotonic(), read_stamp(path)
         self._tokens = read_tokens(path)
 
     def __iter__(self) -> Iterator[Token]:
         if time.monotonic() - self._checked_at > _CHECK_INTERVAL:
-            self._checked_at, status = time.monotonic(), _read_status(self.path)
-            if status != self._status:
-                self._status, self._tokens = status, self._reload()
+            self._checked_at, stamp = time.monotonic(), read_stamp(self.path)
+            if stamp != self._stamp:
+                self._stamp, self._tokens = stamp, self._reload()
         return iter(self._tokens)
 
     def _reload(self) -> list[Token]:
@@ -103,14 +104,6 @@ class TokenFile:
         except InputError as error:
             _log.error("all requests are refused: %s", error)
             return []
-
-
-def _read_status(path: Path) -> tuple[int, ...]:
-    try:
-        status = path.stat()
-    except OSError:
-        return ()
-    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def create_token(path: Path, name: str, role: Role, last_day: date | None = None) -> str:

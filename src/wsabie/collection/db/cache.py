@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from wsabie.collection.db.journal import read_last_ids
 
 T = TypeVar("T")
+_MAX_CATALOGUES = 4
 
 
 class FileCache(Generic[T]):
@@ -42,12 +43,10 @@ class CatalogueCache(Generic[T]):
     ----------
     load : callable
         Reads the value.
-    max_size : int
-        Largest number of catalogues in the cache.
     """
 
-    def __init__(self, load: Callable[[Connection], T], max_size: int = 4) -> None:
-        self._load, self._entries = load, LRUCache[str, tuple[tuple[int, int | None], T]](max_size)
+    def __init__(self, load: Callable[[Connection], T]) -> None:
+        self._load, self._entries = load, LRUCache[str, tuple[tuple[int, int | None], T]](_MAX_CATALOGUES)
         self._lock = threading.Lock()  # many threads ask at once after a change
 
     def __call__(self, connection: Connection) -> T:

@@ -12,6 +12,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from wsabie.core.errors import BusyError, CollectionError
+from wsabie.core.input_files import read_stamp
 
 Mode = Literal["ro", "rw", "rwc", "draft"]
 
@@ -111,14 +112,9 @@ def guard_reading(connection: object) -> Iterator[None]:
 
 
 def _refuse_change(connection: object, error: Exception | None = None) -> None:
-    if isinstance(connection, _Connection) and connection.stamp not in (None, _get_stamp(connection.path)):
+    if isinstance(connection, _Connection) and connection.stamp not in (None, read_stamp(connection.path)):
         refusal = "is being written by somebody else; try again in a moment"
         raise BusyError(f"{connection.path} {refusal}", served=f"the catalogue {refusal}") from error
-
-
-def _get_stamp(path: Path) -> tuple[int, ...]:
-    stat = path.stat()
-    return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:
@@ -131,7 +127,7 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
         connection.close()
         if error.sqlite_errorcode & 0xFF not in _UNWRITABLE or not os.access(path, os.R_OK):
             raise
-        stamp = _get_stamp(path)  # before the check for logs, which every writer has
+        stamp = read_stamp(path)  # before the check for logs, which every writer has
         if log := next((log for log in list_log_files(path) if has_content(log)), None):
             raise CollectionError(
                 f"{log} holds changes that are not in {path.name} yet, and its folder cannot be written; let somebody "

@@ -62,7 +62,7 @@ def find_tagged_rows(holdout: TrainingExamples) -> Int64:
 
 def open_feature_stores(collection: Collection, models: Iterable[LoadedModel]) -> dict[str, feature_store.FeatureStore]:
     """Return the feature stores of the models' extractors by fingerprint."""
-    return {model.dictionary: feature_store.open_feature_store(collection, model.extractor) for model in models}
+    return {model.fingerprint: feature_store.open_feature_store(collection, model.extractor) for model in models}
 
 
 def read_features(
@@ -75,7 +75,7 @@ def read_features(
     """Return the held-out items with features for every model, and these; missing ones are computed."""
     for store in stores.values():
         feature_store.extract_missing_features(collection, store, holdout.hashes, resources)
-    matrices = [stores[model.dictionary].matrix(holdout.hashes) for model in models]
+    matrices = [stores[model.fingerprint].matrix(holdout.hashes) for model in models]
     is_complete = np.logical_and.reduce([is_stored for _, is_stored in matrices])
     return holdout.take(is_complete), [X[is_complete[is_stored]] for X, is_stored in matrices]
 
@@ -320,7 +320,7 @@ def _compare_labels(evaluation: Evaluation, reference: Evaluation, names: list[s
 
 
 def _make_notes(models: list[LoadedModel], n_trained_on: int, n_unreadable: int) -> Iterator[str]:
-    if len({model.dictionary for model in models}) > 1:
+    if len({model.fingerprint for model in models}) > 1:
         extractors = ", ".join(f"model {model.id} by {model.extractor.name}" for model in models)
         yield f"the models have different feature extractors: {extractors}"
     if n_trained_on:

@@ -26,7 +26,6 @@ from wsabie.core.progress import SILENT, Progress
 from wsabie.evaluation.bootstrap import PairedDifference
 from wsabie.features.extractor_registry import create_extractor
 from wsabie.io.modalities import PICTURES
-from wsabie.models.annotators import Annotator
 
 SMALL = 0.2
 """Share of a model's original decisions that may change before the next training starts from scratch."""
@@ -95,7 +94,7 @@ def plan_training(
     """
     if full or parent is None:
         return RetrainPlan("full", "as asked" if full else parent_error)
-    if features not in (None, parent.dictionary):
+    if features not in (None, parent.fingerprint):
         return RetrainPlan("full", "another feature extractor is chosen than before")
     if holdout_bound > parent.holdout_bound:
         return RetrainPlan("full", f"too few tags are left on the items that model {parent.id} never learnt from")
@@ -305,14 +304,11 @@ class _Training(NamedTuple):
 
     def save_model(self, fit: FitResult, facts: JsonObject) -> model_registry.LoadedModel:
         """Save the folder, then the row, of a model that is not in use yet."""
-        collection, store, folder = self.collection, self.store, model_registry.make_folder_name()
-        annotator_facts = {"system": "wsabie", "source": collection.folder.name, "fingerprint": None, **facts}
-        annotator_facts["label_ids"] = fit.labels.tolist()
-        annotator = Annotator(fit.model, store.extractor, None, annotator_facts, store.fingerprint)
-        annotator.save(collection.models / folder)
-        row: JsonObject = {"folder": folder, "method": self.plan.method, "facts": facts, "figures": {}}
+        collection, extractor, label_ids = self.collection, self.store.extractor, fit.labels.tolist()
+        row: JsonObject = {"method": self.plan.method, "facts": facts, "figures": {}}
         row |= {"parent_id": self.parent and self.parent.id, "last_entry_id": self.examples.last_entry_id}
-        return model_registry.load_model(collection, model_registry.register_model(collection, row))
+        model_id = model_registry.save_model(collection, fit.model, extractor, row, label_ids=label_ids)
+        return model_registry.load_model(collection, model_id)
 
     def evaluate(self, model: model_registry.LoadedModel) -> JsonObject:
         """Return the metrics of a model and its predecessor on the same items; save its suggestions."""

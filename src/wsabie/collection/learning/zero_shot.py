@@ -4,9 +4,8 @@ Items are points of `ConseEncoder`, labels the sentence vectors of their names a
 the score. Training replaces such a model; its points of items stay for searches.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from sqlalchemy import Connection, func, select
@@ -30,7 +29,6 @@ from wsabie.evaluation.calibration import Calibration
 from wsabie.features.encoders.sentence_encoder import SentenceEncoder, is_sentence_encoder_installed
 from wsabie.features.extractors.conse_encoder import ConseEncoder
 from wsabie.io.modalities import PICTURES
-from wsabie.models.annotators import Annotator
 from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.vocabulary.label_names import Vocabulary
@@ -41,14 +39,6 @@ NEAR = 0.4
 """Lowest cosine of an item that a free text finds."""
 
 _COUNT_TAGGED = select(func.count(annotations.c.item_id.distinct())).where(annotations.c.state == "accepted")
-
-
-class LabelTexts(NamedTuple):
-    """Ids of labels, their names, and the names with synonyms that the sentence encoder reads."""
-
-    label_ids: list[int]
-    names: list[str]
-    texts: list[str]
 
 
 def renew_model(collection: Collection, *, by: str) -> None:
@@ -63,28 +53,22 @@ def renew_model(collection: Collection, *, by: str) -> None:
         return
     current = find_model(collection)
     with begin_read(collection.engine) as connection:
-        model_in_use, labels = find_model_in_use(connection), _read_label_texts(connection)
+        model_in_use, names = find_model_in_use(connection), label_store.read_label_names(connection)
+        texts = _read_label_texts(connection, names)
         last_entry, n_tagged = read_last_entry(connection), connection.scalar(_COUNT_TAGGED) or 0
-    if not labels.texts or n_tagged >= FEWEST_ITEMS:
+    if not texts or n_tagged >= FEWEST_ITEMS:
         return
-    if current is not None and (current.id, current.annotator.facts["label_texts"]) == (model_in_use, labels.texts):
+    if current is not None and (current.id, current.annotator.facts["label_texts"]) == (model_in_use, texts):
         return
     extractor = ConseEncoder() if current is None else current.extractor
-    facts: JsonObject = {"items": 0, "labels": len(labels.names), "accepted": 0, "rejected": 0, "seconds": 0}
+    facts: JsonObject = {"items": 0, "labels": len(names), "accepted": 0, "rejected": 0, "seconds": 0}
     facts |= {"features": extractor.name, "extractor": extractor.fingerprint()}
-    annotator_facts = {"system": "wsabie", "source": collection.folder.name, "fingerprint": None, **facts}
-    annotator_facts |= {"label_ids": labels.label_ids, "label_texts": labels.texts}
-    model = place_labels(_open_encoder().encode(labels.texts), labels.names)
-    folder = model_registry.make_folder_name()
-    Annotator(model, extractor, None, annotator_facts, facts["extractor"]).save(collection.models / folder)
-    row: JsonObject = {
-        "folder": folder,
-        "method": model_registry.ZERO_SHOT,
-        "facts": facts,
-        "figures": {"items": 0, "now": None},
-    }
-    model_id = model_registry.register_model(collection, {**row, "parent_id": None, "last_entry_id": last_entry})
-    message = f"model {model_id} in use, by the names of {len(labels.names):,} labels alone"
+    row: JsonObject = {"method": model_registry.ZERO_SHOT, "facts": facts, "figures": {"items": 0, "now": None}}
+    row |= {"parent_id": None, "last_entry_id": last_entry}
+    model = place_labels(_open_encoder().encode(texts), list(names.values()))
+    labels: JsonObject = {"label_ids": list(names), "label_texts": texts}
+    model_id = model_registry.save_model(collection, model, extractor, row, **labels)
+    message = f"model {model_id} in use, by the names of {len(names):,} labels alone"
     with begin_entry(collection.engine, by, "train", message, always=True) as change:
         model_registry.put_into_use(change, model_id)
 
@@ -140,9 +124,8 @@ def _find_model_id(collection: Collection) -> int | None:
         return connection.scalar(query.order_by(models.c.id.desc()).limit(1))
 
 
-def _read_label_texts(connection: Connection) -> LabelTexts:
-    names = label_store.read_label_names(connection)
+def _read_label_texts(connection: Connection, names: Mapping[int, str]) -> list[str]:
+    """Return the names of labels with their synonyms, as the sentence encoder reads them."""
     query = select(synonyms.c.label_id, synonyms.c.name).order_by(synonyms.c.id)
     by_label = group_pairs((row[0], row[1]) for row in connection.execute(query))
-    texts = [", ".join([name, *by_label[label_id]]) for label_id, name in names.items()]
-    return LabelTexts(list(names), list(names.values()), texts)
+    return [", ".join([name, *by_label[label_id]]) for label_id, name in names.items()]

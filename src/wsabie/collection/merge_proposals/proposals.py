@@ -38,6 +38,7 @@ from wsabie.collection.merge_proposals.evidence import (
 from wsabie.collection.registry.model_registry import NO_MODEL, LoadedModel, find_usable_model, load_model_in_use
 from wsabie.core.arrays import Float32
 from wsabie.core.errors import InputError, WsabieError
+from wsabie.core.input_files import read_stamp
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
 from wsabie.storage.atomic_files import WriteError, write_text
@@ -374,6 +375,7 @@ def read_proposals(collection: Collection) -> ProposalStatus:
 
 
 _read_cached_labels, _snapshots = CatalogueCache(read_labels_by_frequency), FileCache[ProposalSnapshot](2)
+_decoder = msgspec.json.Decoder(ProposalSnapshot)
 
 
 def _list_links(proposal: MergeProposal) -> list[tuple[int, int, MergeReason]]:
@@ -397,10 +399,8 @@ def _load_snapshot(collection: Collection) -> ProposalSnapshot | None:
     """Return the saved snapshot; None if it is missing, damaged or of another version."""
     path = collection.place / _FILE
     try:
-        stat = path.stat()
-        if stat.st_size > _MAX_BYTES:
+        if path.stat().st_size > _MAX_BYTES:
             return None
-        key = path, stat.st_mtime_ns, stat.st_ino
-        return _snapshots.get(key, lambda: msgspec.json.decode(path.read_bytes(), type=ProposalSnapshot))
+        return _snapshots.get((path, read_stamp(path)), lambda: _decoder.decode(path.read_bytes()))
     except (OSError, msgspec.MsgspecError):
         return None

@@ -26,6 +26,7 @@ from wsabie.collection.folder.collection import Collection
 from wsabie.collection.registry.model_registry import find_model_folder, load_model_in_use
 from wsabie.core.arrays import Array, Float32, Int64, Matrix, UInt64
 from wsabie.core.errors import InputError, ModelFolderError, WsabieError
+from wsabie.core.input_files import read_stamp
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
 from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
@@ -116,12 +117,9 @@ def load_search_index(model: Path) -> SearchIndex:
     InputError
         It has processed no items yet.
     """
-    config = model / "points/config.json"
-    try:
-        stat = config.stat()
-    except OSError as error:
-        raise _make_unseen_error("the model in use has seen no items yet") from error
-    return _index_cache.get((model, stat.st_mtime_ns, stat.st_ino), lambda: _build_search_index(model))
+    if not (stamp := read_stamp(model / "points/config.json")):
+        raise _make_unseen_error("the model in use has seen no items yet")
+    return _index_cache.get((model, stamp), lambda: _build_search_index(model))
 
 
 def _make_unseen_error(message: str, command: str = "wsabie collection apply") -> InputError:
@@ -327,13 +325,10 @@ def _is_current(state: ModelState, points: ItemEmbeddings) -> bool:
 def load_item_index(model: Path, points: ItemEmbeddings, exact: "ExactIndex") -> "ExactIndex | ApproximateIndex":
     """Return the approximate index if one exists and fits, else the exact one."""
     config = _index_folder(model, exact.similarity) / "config.json"
-    try:
-        stat = config.stat()
-    except OSError:
+    if not (stamp := read_stamp(config)):
         return exact
     # The cached value holds the exact index, so its id cannot be reused meanwhile.
-    key = config, stat.st_mtime_ns, stat.st_ino, id(exact)
-    return _item_index_cache.get(key, lambda: _open(model, points, exact))
+    return _item_index_cache.get((config, stamp, id(exact)), lambda: _open(model, points, exact))
 
 
 _item_index_cache = FileCache["ExactIndex | ApproximateIndex"](4)

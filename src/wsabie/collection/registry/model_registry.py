@@ -115,7 +115,7 @@ class LoadedModel:
         return self.annotator.extractor  # type: ignore[return-value]  # models of a collection have one
 
     @property
-    def dictionary(self) -> str:
+    def fingerprint(self) -> str:
         """Fingerprint of `extractor`."""
         return str(self.annotator.dictionary)
 
@@ -336,6 +336,27 @@ def make_folder_name() -> str:
     """Return a name for the folder of a new model."""
     time = format_current_time()
     return f"{time[:10].replace('-', '')}-{time[11:19].replace(':', '')}-{secrets.token_hex(3)}"
+
+
+def save_model(
+    collection: Collection, model: Any, extractor: FeatureExtractor, row: Row, **annotator_facts: object
+) -> int:
+    """Save the folder, then the row, of a model that is not in use yet; return its id.
+
+    Parameters
+    ----------
+    collection : Collection
+    model : LabelModel
+    extractor : FeatureExtractor
+    row : dict
+        Columns "method", "parent_id", "last_entry_id", "facts" (with the fingerprint of the extractor) and "figures".
+    **annotator_facts : object
+        Facts that the folder holds beside those of the row, such as "label_ids".
+    """
+    folder, facts = make_folder_name(), row["facts"]
+    all_facts = {"system": "wsabie", "source": collection.folder.name, "fingerprint": None, **facts, **annotator_facts}
+    Annotator(model, extractor, None, all_facts, facts["extractor"]).save(collection.models / folder)
+    return register_model(collection, row | {"folder": folder})
 
 
 def register_model(collection: Collection, row: Row) -> int:

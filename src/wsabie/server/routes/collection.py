@@ -33,13 +33,10 @@ def get_status(collection: OpenCollection, context: Context, caller: Reader) -> 
     """Return the status: items, labels, decisions, waiting suggestions and the model in use."""
     summary = overview.read_status(collection)
     model = next((model for model in model_registry.list_models(collection) if model.in_use), None)
-    return {
+    return summary._asdict() | {
         **{state: sum(n.annotations for n in summary.annotations if n.state == state) for state in _STATES},
         "folder": str(collection.folder),
         "role": get_role(caller, context),
-        "items": summary.items,
-        "labels": summary.labels,
-        "suggestions": summary.suggestions,
         "model": model,
         "thresholds": [] if model is None else _read_thresholds(collection),
         "index": model and item_index.read_index_status(collection.models / model.folder, summary.items["present"]),
