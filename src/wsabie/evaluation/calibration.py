@@ -23,6 +23,7 @@ import numpy.typing as npt
 from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.label_lists import list_positives
+from wsabie.core.validation import require
 
 _MAX_STEPS = 100
 _TOLERANCE = 1e-9
@@ -120,8 +121,7 @@ def fit_calibration(pairs: ScoredPairs, *, n_labels: int | None = None, shrinkag
     n_wrong = np.sum(pairs.weights) - n_right
     if not (n_right > 0 and n_wrong > 0):
         raise InputError("calibration needs both right and wrong labels among its rows; give more rows")
-    if shrinkage <= 0:
-        raise InputError(f"shrinkage = {shrinkage} but it is above 0; a large number means no label offsets")
+    require(shrinkage > 0, f"shrinkage = {shrinkage} but it is above 0; a large number means no label offsets")
     center = float(np.average(pairs.scores, weights=pairs.weights))
     scale = float(np.sqrt(np.average((pairs.scores - center) ** 2, weights=pairs.weights))) or 1.0
     labels = np.zeros_like(pairs.labels) if n_labels is None else pairs.labels
@@ -162,8 +162,7 @@ def sample_pairs(
             true_labels = positives.labels[positives.indptr[lo + i] : positives.indptr[lo + i + 1]]
             parts.append(_sample_row_pairs(np.asarray(scores[i]), true_labels, top, n_drawn, rng))
         del scores  # free this block before the next one is made
-    if not parts:
-        raise InputError("there are no scores to calibrate on; give at least one block of rows")
+    require(len(parts) > 0, "there are no scores to calibrate on; give at least one block of rows")
     return ScoredPairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 

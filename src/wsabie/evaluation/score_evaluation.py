@@ -12,6 +12,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.label_lists import LabelLists, build_exclusion_lists, list_positives, remove_excluded
 from wsabie.core.sparse_matrices import as_array
+from wsabie.core.validation import require
 from wsabie.evaluation import metrics
 from wsabie.evaluation.positive_ranks import rank_scores
 from wsabie.kernels.ranking.topk import TopKHeap, allocate_heap, hide_labels, scan_topk, sort_topk
@@ -288,8 +289,7 @@ class EvaluationAccumulator:
         if not self.is_scored[rows].all():
             missing = rows[~self.is_scored[rows]]
             raise InputError(f"{len(missing)} rows have no scores, the first is row {missing[0]}; score every row")
-        if not len(rows):
-            raise InputError("no row has a positive label among the candidates, so nothing can be measured")
+        require(len(rows) > 0, "no row has a positive label among the candidates, so nothing can be measured")
         support = self.sums[0].astype(np.int64)
         recall, reciprocal = self.sums[1:] / np.where(support > 0, support, np.nan)
         per_row = {name: values[rows] for name, values in self.per_row.items()}

@@ -163,8 +163,7 @@ def check_split_arguments(n: int, by: str, arguments: JsonObject) -> None:
         raise InputError(f"a split by {by} needs {requirement}, which the data lacks; choose another split")
     for name, values in arguments.items():
         rows = None if values is None else values.shape[0] if hasattr(values, "shape") else len(values)
-        if rows is not None and rows != n:
-            raise InputError(f"{name} has {rows} entries for {n} rows; give one per row")
+        require(rows in (None, n), f"{name} has {rows} entries for {n} rows; give one per row")
 
 
 def group_units(n: int, ids: Sequence[str] | None, groups: Sequence[str | None] | None, seed: int) -> SplitUnits:
@@ -375,8 +374,7 @@ def hold_out_labels(
         raise InputError(f"ids has {len(ids)} entries for {n} rows; give one per row")
     positives = list_positives(Y, n_labels)
     eligible = np.flatnonzero(np.diff(positives.indptr) >= least)
-    if not len(eligible):
-        raise InputError(f"no row has {least} labels or more, so that none can be held out; give rows with more")
+    require(len(eligible) > 0, f"no row has {least} labels or more, so that none can be held out; give rows with more")
     rows, labels = _draw_labels(
         positives, eligible, share, [str(i if ids is None else ids[i]) for i in eligible.tolist()], seed
     )

@@ -17,21 +17,8 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import count_available_cores
 from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import check_features, check_positive_integer, require
+from wsabie.features import nystroem
 from wsabie.features.base.sampling import check_seed
-from wsabie.features.nystroem import (
-    ApproximationLoss,
-    ApproximationReport,
-    Choice,
-    choose_landmarks,
-    compute_exact_kernel,
-    compute_intersection_kernel,
-    compute_leading_components,
-    compute_moments,
-    factor_kernel,
-    map_to_landmarks,
-    measure_loss,
-    prepare_csr,
-)
 from wsabie.io.alignment import MAPPED
 from wsabie.io.records import FeatureTable
 from wsabie.storage.model_folder import ModelState, SavedObject
@@ -107,7 +94,7 @@ class KernelPca(SavedObject):
     n_landmarks: int | Literal["auto"] = "auto"
     kernel: Literal["intersection"] = "intersection"
     _: KW_ONLY
-    choice: Choice = "k-means++"
+    choice: nystroem.Choice = "k-means++"
     seed: int = 0
     feature_names: list[str] | None = field(default=None, init=False)
     dictionary: str | None = field(default=None, init=False)
@@ -191,15 +178,17 @@ class KernelPca(SavedObject):
         test_rows, pool, has_holdout = _split_rows(rows.shape[0], m, rng)
         threads = threads or count_available_cores()
         training_rows = rows[pool]
-        Z = training_rows[choose_landmarks(training_rows, m, self.choice, rng, progress)]
-        L, pivots = factor_kernel(compute_exact_kernel(Z, Z, threads))
+        Z = training_rows[nystroem.choose_landmarks(training_rows, m, self.choice, rng, progress)]
+        L, pivots = nystroem.factor_kernel(nystroem.compute_exact_kernel(Z, Z, threads))
         require(len(L) > 0, "all rows are empty; give rows with values above 0")
         Z = Z[pivots]
-        mean, covariance = compute_moments(map_to_landmarks(training_rows, Z, L, threads), len(pool), len(L), progress)
-        variances, axes = compute_leading_components(covariance, mean, self.n_components)
+        mean, covariance = nystroem.compute_moments(
+            nystroem.map_to_landmarks(training_rows, Z, L, threads), len(pool), len(L), progress
+        )
+        variances, axes = nystroem.compute_leading_components(covariance, mean, self.n_components)
         require(len(variances) > 0, "all rows are alike, so that nothing tells them apart; give rows that differ")
         self.n_features_in_ = int(rows.shape[1])
-        self.landmarks_ = prepare_csr(Z.T)
+        self.landmarks_ = nystroem.prepare_csr(Z.T)
         self._set_components(L, mean, axes)
         self.variances_: Float32 = variances.astype(np.float32)
         self.report_ = self._report_loss(rows[test_rows], Z, L, has_holdout, threads)
@@ -222,7 +211,7 @@ class KernelPca(SavedObject):
             Not fitted, negative values, or another width than in `fit`.
         """
         self._check_fitted()
-        return self.transform_rows(prepare_csr(self._convert_rows(X, self.n_features_in_)), threads=threads)
+        return self.transform_rows(nystroem.prepare_csr(self._convert_rows(X, self.n_features_in_)), threads=threads)
 
     def transform_rows(self, rows: Csr, *, threads: int | None = None) -> Float32:
         """Transform checked rows (`check_features`) without negative values."""
@@ -236,7 +225,7 @@ class KernelPca(SavedObject):
         def transform_range(lo: int, hi: int) -> None:
             start, stop = rows.indptr[lo], rows.indptr[hi]
             part = Csr(rows.indptr[lo : hi + 1] - start, rows.indices[start:stop], rows.data[start:stop])
-            K = compute_intersection_kernel(part, self.landmarks_, self.n_landmarks_)
+            K = nystroem.compute_intersection_kernel(part, self.landmarks_, self.n_landmarks_)
             score_rows(components, K, out[lo:hi], 0, hi - lo, allocate_scratch(hi - lo, self.n_landmarks_))
 
         run_in_ranges(transform_range, len(out), _ROWS_PER_TASK, threads or count_available_cores())
@@ -282,8 +271,8 @@ class KernelPca(SavedObject):
             pca.landmarks_ = Csr(indptr, indices, check_array(tensors, "landmarks/data", "float32", indices.shape))
             pca.bias_, pca.variances_ = (check_array(tensors, name, "float32", (k,)) for name in ("bias", "variances"))
             losses, (n_test_rows, has_holdout) = fields.report[:4], fields.report[4:]
-            components, landmarks = ApproximationLoss(*losses[:2]), ApproximationLoss(*losses[2:])
-            pca.report_ = ApproximationReport(components, landmarks, n_test_rows, has_holdout)
+            components, landmarks = nystroem.ApproximationLoss(*losses[:2]), nystroem.ApproximationLoss(*losses[2:])
+            pca.report_ = nystroem.ApproximationReport(components, landmarks, n_test_rows, has_holdout)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             message = "this map of kernel components is damaged; restore it from a copy or learn it again"
             raise ModelFolderError(message) from error
@@ -300,8 +289,7 @@ class KernelPca(SavedObject):
         differences = [
             f"{name} {parameters[name]} and not {value}" for name, value in options.items() if parameters[name] != value
         ]
-        if differences:
-            raise InputError(f"the map {where} was made with {', '.join(differences)}; {remedy}")
+        require(not differences, f"the map {where} was made with {', '.join(differences)}; {remedy}")
 
     def _list_parameters(self) -> JsonObject:
         return {name: getattr(self, name) for name in ("n_components", "n_landmarks", "kernel", "choice", "seed")}
@@ -345,11 +333,15 @@ class KernelPca(SavedObject):
         self.components_: Float32 = np.ascontiguousarray(weights.T, np.float32)
         self.bias_: Float32 = (-(mean @ axes)).astype(np.float32)
 
-    def _report_loss(self, rows: Matrix, Z: Matrix, L: Float64, has_holdout: bool, threads: int) -> ApproximationReport:
-        K = compute_exact_kernel(rows, rows, threads)
-        mapped = self.transform_rows(prepare_csr(rows), threads=threads)
-        all_components = np.vstack(list(map_to_landmarks(rows, Z, L, threads)))
-        return ApproximationReport(measure_loss(K, mapped), measure_loss(K, all_components), len(K), has_holdout)
+    def _report_loss(
+        self, rows: Matrix, Z: Matrix, L: Float64, has_holdout: bool, threads: int
+    ) -> nystroem.ApproximationReport:
+        K = nystroem.compute_exact_kernel(rows, rows, threads)
+        mapped = self.transform_rows(nystroem.prepare_csr(rows), threads=threads)
+        all_components = np.vstack(list(nystroem.map_to_landmarks(rows, Z, L, threads)))
+        return nystroem.ApproximationReport(
+            nystroem.measure_loss(K, mapped), nystroem.measure_loss(K, all_components), len(K), has_holdout
+        )
 
 
 def _split_rows(n: int, m: int, rng: np.random.Generator) -> tuple[Int64, Int64, bool]:

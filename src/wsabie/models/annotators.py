@@ -237,21 +237,19 @@ class Annotator(SavedModel):
         """
         if self.extractor is None:
             return {}
-        parameters: dict[str, Any] = {}
         parts: tuple[Any, ...] = getattr(self.extractor, "parts", (self.extractor,))
+        parameters: dict[str, Any] = {}
         for part in parts:
-            part_parameters = part.parameters()
-            parameters |= part_parameters | (
-                {"size": max(part_parameters["size"], parameters.get("size", 0))} if "size" in part_parameters else {}
-            )
-        summary: dict[str, Any] = {
-            name: parameters[name] for name in ("size", "crop", "normalise", "output", "rate") if name in parameters
-        }
-        if "rate" in summary:
-            summary["rate"] = next(part.rate_ for part in parts if hasattr(part, "rate_"))
-        if summary.get("crop") == 1:
-            del summary["crop"]
-        return {"extractor": self.extractor.name, **summary}
+            size = parameters.get("size", 0)
+            parameters |= part.parameters()
+            if "size" in parameters:
+                parameters["size"] = max(size, parameters["size"])
+        if "rate" in parameters:
+            parameters["rate"] = next(part.rate_ for part in parts if hasattr(part, "rate_"))
+        if parameters.get("crop") == 1:
+            del parameters["crop"]
+        names = [name for name in ("size", "crop", "normalise", "output", "rate") if name in parameters]
+        return {"extractor": self.extractor.name, **{name: parameters[name] for name in names}}
 
     def _drop_refused_rows(self, rows: FeatureTable, rejects: Rejects | None) -> FeatureTable:
         """Drop rows that the model's scaling refuses, if there is a list for them."""

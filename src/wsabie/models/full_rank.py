@@ -160,8 +160,7 @@ class FullRank(ScoreRanker):
             linear.fit(X, Y, checkpoint=checkpoints["linear"], **fit_options)
             embedding.fit(X, Y, checkpoint=checkpoints["embedding"], **fit_options)
         self.embedding_, self.linear_ = embedding, linear
-        self.vocabulary_, self.n_features_in_ = self.embedding_.vocabulary_, self.embedding_.n_features_in_
-        self.feature_names_in_ = self.embedding_.feature_names_in_
+        self._take_inputs(embedding)
         self.blend_ = 1.0 if search or self.joint else float(self.blend)
         self.searched_: list[tuple[float, float]] = []
         self.validation_map_: float | None = embedding.facts()["validation_map"] if self.joint else None
@@ -308,8 +307,7 @@ class FullRank(ScoreRanker):
         check_parameters(cls, fields.parameters)
         model = cls(**{name: part for name, part in unfitted_terms.items() if fields.given[name]}, **fields.parameters)
         model.embedding_, model.linear_ = embedding, linear
-        model.vocabulary_, model.n_features_in_ = embedding.vocabulary_, embedding.n_features_in_
-        model.feature_names_in_ = embedding.feature_names_in_
+        model._take_inputs(embedding)
         model.check_parameters()
         model.validation_map_, model.blend_, model.searched_ = fields.validation_map, fields.blend, fields.searched
         return model

@@ -3,6 +3,7 @@
 from typing import Any
 
 from wsabie.core.errors import InputError, UnknownLabelError
+from wsabie.core.validation import require
 from wsabie.models.entity_space.fitted_space import FittedSpace
 from wsabie.models.object_parts.pair_ranker import PairRanker
 from wsabie.search.related_labels import LabelLink
@@ -87,8 +88,7 @@ class SpaceRelations:
     def __init__(self, space: FittedSpace, relation: str | None = None) -> None:
         ends = {name: (query, target) for name, query, target in space.relations_}
         self.relation = next(iter(ends)) if relation is None else relation
-        if self.relation not in ends:
-            raise InputError(f"the space has no relation {relation!r}; it has {', '.join(ends)}")
+        require(self.relation in ends, f"the space has no relation {relation!r}; it has {', '.join(ends)}")
         self.space, (self.query, self.target) = space, ends[self.relation]
 
     def related(self, label: str, k: int = 10) -> list[LabelLink]:

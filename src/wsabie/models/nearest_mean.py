@@ -8,8 +8,8 @@ from sklearn.preprocessing import normalize
 from wsabie.core.arrays import Array, Float32, Matrix
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress
-from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix, dump_matrix, restore_matrix
-from wsabie.models.base.row_products import index_by_feature, multiply_rows, scale_to_unit
+from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix, dump_matrix
+from wsabie.models.base.row_products import index_by_feature, multiply_rows, restore_table, scale_to_unit
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.models.base.score_ranker import ScaledRanker
 
@@ -57,5 +57,4 @@ class NearestMean(ScaledRanker):
 
     def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
-        shape = len(self.vocabulary_), self.n_features_in_
-        self.means_ = restore_matrix("means", tensors, shape if "means" in tensors else shape[::-1])
+        self.means_ = restore_table("means", tensors, (len(self.vocabulary_), self.n_features_in_))

@@ -25,7 +25,7 @@ from wsabie.models.base.feature_matrix import (
     take_rows,
 )
 from wsabie.models.base.hyperparameters import is_whole
-from wsabie.models.base.row_products import index_by_feature, multiply_rows, scale_to_unit
+from wsabie.models.base.row_products import index_by_feature, multiply_rows, restore_table, scale_to_unit
 from wsabie.models.base.row_scaling import Scaling, sum_rows
 from wsabie.models.base.score_ranker import ScaledRanker
 from wsabie.storage.schema_validation import Count, PositiveCount, check_array, read_config
@@ -85,6 +85,11 @@ class NeighbourVotes(ScaledRanker):
     def _dump_tensors(self) -> dict[str, Array]:
         matrices = dump_matrix("train", self.train_) | dump_matrix("targets", self.targets_)
         return {**super()._dump_tensors(), **matrices}
+
+    def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
+        super()._restore_tensors(config, tensors)
+        n_train = read_config(PositiveCount, config["train_rows"], "train_rows")
+        self.targets_ = restore_matrix("targets", tensors, (n_train, len(self.vocabulary_)))
 
 
 def find_nearest_rows(rows: FeatureMatrix, train: Matrix, n_train: int, k: int) -> tuple[Int64, Float32]:
@@ -155,9 +160,7 @@ class NearestNeighbours(NeighbourVotes):
 
     def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
-        width, rows = self.n_features_in_, read_config(PositiveCount, config["train_rows"])
-        self.train_ = restore_matrix("train", tensors, (rows, width) if "train" in tensors else (width, rows))
-        self.targets_ = restore_matrix("targets", tensors, (rows, len(self.vocabulary_)))
+        self.train_ = restore_table("train", tensors, (self.targets_.shape[0], self.n_features_in_))
 
     def _store_rows(self, train: Matrix) -> None:
         self.train_ = index_by_feature(train)
@@ -244,7 +247,7 @@ class ApproximateNeighbours(NeighbourVotes):
 
     def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
-        n, width = read_config(PositiveCount, config["train_rows"], "train_rows"), self.n_features_in_
+        n, width = self.targets_.shape[0], self.n_features_in_
         self.depth_ = read_config(Count, config["tree_depth"], "tree_depth")
         if 1 << min(self.depth_, 60) > n:
             raise ValueError(f"tree_depth is {self.depth_}, and there are {n:,} rows")
@@ -256,7 +259,6 @@ class ApproximateNeighbours(NeighbourVotes):
             raise ValueError("order does not hold every training row once")
         stacked = (width << self.depth_, int(np.diff(_compute_bounds(n, self.depth_)).max()))
         self.train_ = restore_matrix("train", tensors, (n, width) if "train" in tensors else stacked)
-        self.targets_ = restore_matrix("targets", tensors, (n, len(self.vocabulary_)))
 
     def leaves(self, X: Matrix) -> Int64:
         """Return the leaf of each row, 0 to 2^depth_ - 1, in which its neighbours are searched, (n,)."""

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import UnsuitableModelError
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.machine import LARGE_MEMORY_BYTES, count_available_cores
+from wsabie.core.machine import LARGE_MEMORY_BYTES
 from wsabie.core.progress import Progress, Stage
 from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix, count_rows
 from wsabie.models.base.label_matrix import count_label_rows
@@ -235,10 +235,6 @@ class OneVsRest(ScaledRanker):
 
     def _shares_passes(self, rows: object) -> bool:
         return self.learner == "logistic" and self.max_negatives is None and isinstance(rows, np.ndarray)
-
-    @property
-    def _n_threads(self) -> int:
-        return self.threads or count_available_cores()
 
     def work(self, n_values: int, n_features: int, counts: Array, rows: int) -> TrainingCost:
         """Estimate memory and time of a fit.

@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from wsabie.core.arrays import Array, Csr, Float32, Matrix
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress
-from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix, dump_matrix, restore_matrix
-from wsabie.models.base.row_products import index_by_feature, multiply_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix, dump_matrix
+from wsabie.models.base.row_products import index_by_feature, multiply_rows, restore_table
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.models.base.score_ranker import ScaledRanker
 from wsabie.storage.schema_validation import check_array
@@ -169,7 +169,7 @@ class Ridge(ScaledRanker):
     def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
         n_labels, width = len(self.vocabulary_), self.n_features_in_
-        self.sums_ = restore_matrix("sums", tensors, (n_labels, width) if "sums" in tensors else (width, n_labels))
+        self.sums_ = restore_table("sums", tensors, (n_labels, width))
         self.directions_ = check_array(tensors, "directions", "float32", (width, None))
         self.corrections_ = check_array(tensors, "corrections", "float32", (n_labels, self.directions_.shape[1]))
         self.intercept_ = check_array(tensors, "intercept", "float32", (n_labels,))

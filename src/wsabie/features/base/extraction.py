@@ -75,7 +75,7 @@ def write_shard(path: Path, rows: list[ItemFeatures], rejected: list[ItemRejecti
     from pyarrow import Table
     from pyarrow.parquet import write_table
 
-    schema = _build_schema(("group", "time"), dense).with_metadata(_build_notes(key, rejected))
+    schema = _build_schema(["group", "time"], dense).with_metadata(_build_notes(key, rejected))
     columns = {name: [getattr(row, _FIELDS.get(name, name)) for row in rows] for name in schema.names}
     with replace_file(path) as draft:
         write_table(Table.from_pydict(columns, schema), draft, compression=_COMPRESSION, write_page_checksum=True)
@@ -110,9 +110,10 @@ def merge_shards(folder: Path, n_shards: int, out: Path, key: str, facts: JsonOb
     shards = [build_shard_path(folder, number) for number in range(n_shards)]
     summaries = [summary for summary in map(read_summary, shards) if summary is not None]
     rejected = [rejection for summary in summaries for rejection in summary.rejected]
-    note = {"schema": 1, **facts, "label_names": _collect_label_names(shards)}
+    columns, label_names = _survey_shards(shards)
+    note = {"schema": 1, **facts, "label_names": label_names}
     notes = {KEY: json.dumps(note, ensure_ascii=False).encode(), **_build_notes(key, rejected[:_LISTED])}
-    schema = _build_schema(_find_filled_columns(shards), dense).with_metadata(notes)
+    schema = _build_schema(columns, dense).with_metadata(notes)
     draft = folder / "merged.parquet"
     with replace_file(draft) as file, ParquetWriter(file, schema, compression=_COMPRESSION) as writer:
         for shard in shards:
@@ -125,21 +126,14 @@ def merge_shards(folder: Path, n_shards: int, out: Path, key: str, facts: JsonOb
     return ShardSummary(key, sum(summary.n_rows for summary in summaries), rejected)
 
 
-def _find_filled_columns(shards: list[Path]) -> tuple[str, ...]:
-    """Return the optional columns that have values."""
-    names: set[str] = set()
+def _survey_shards(shards: list[Path]) -> tuple[list[str], list[str]]:
+    """Return the optional columns that have values, and all label names in the order of their code points."""
+    filled_columns, label_names = set[str](), set[str]()
     for shard in shards:
-        table = _read_columns(shard, ["group", "time"])
-        names.update(name for name in table.column_names if table[name].null_count < len(table))
-    return tuple(sorted(names))
-
-
-def _collect_label_names(shards: list[Path]) -> list[str]:
-    """Return all label names, in the order of their code points."""
-    names: set[str] = set()
-    for shard in shards:
-        names.update(_read_columns(shard, ["labels"])["labels"].combine_chunks().flatten().unique().to_pylist())
-    return sorted(names)
+        table = _read_columns(shard, ["group", "time", "labels"])
+        filled_columns.update(name for name in ("group", "time") if table[name].null_count < len(table))
+        label_names.update(table["labels"].combine_chunks().flatten().unique().to_pylist())
+    return sorted(filled_columns), sorted(label_names)
 
 
 def _read_columns(shard: Path, columns: list[str]) -> Any:
@@ -156,7 +150,7 @@ def _build_notes(key: str, rejected: list[ItemRejection]) -> dict[bytes, bytes]:
     return {KEY_NOTE: key.encode(), REJECTS_NOTE: json.dumps(rejected).encode()}
 
 
-def _build_schema(optional: tuple[str, ...], dense: bool) -> Any:
+def _build_schema(optional: list[str], dense: bool) -> Any:
     import pyarrow as pa
 
     fields = [("id", pa.string()), ("labels", pa.list_(pa.string()))]

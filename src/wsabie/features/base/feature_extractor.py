@@ -16,18 +16,9 @@ from wsabie.core.errors import InputError, ModelFolderError, bracket_detail
 from wsabie.core.executors import Executor, SerialExecutor
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import require
+from wsabie.features.base import sampling
 from wsabie.features.base.extraction_tasks import ItemFeatures, ItemRejection, iterate_results, process_or_reject
-from wsabie.features.base.sampling import (
-    BATCH,
-    RunOptions,
-    WorkContext,
-    check_seed,
-    format_nothing_readable,
-    iterate_at_positions,
-    iterate_batches,
-    iterate_item_batches,
-    select_evenly,
-)
+from wsabie.features.base.sampling import BATCH, RunOptions, WorkContext
 from wsabie.features.base.table_builder import build_feature_table
 from wsabie.features.extractor_names import list_extractor_names
 from wsabie.features.images.augmentation import format_view_id
@@ -158,7 +149,7 @@ class FeatureExtractor(SavedObject, ABC):
         """Yield the rows of `transform` in order, with only a few batches of items in memory."""
         self.refuse(source)
         executor, progress, rejects = WorkContext.from_options(**options)
-        items = iterate_item_batches(source, self.batch_size)
+        items = sampling.iterate_item_batches(source, self.batch_size)
         with progress.stage("extracting features", len(source), self.modality) as stage:
             batches = self.extract_batches(items, executor=executor, augment=augment)
             for rows in iterate_results(batches, stage, rejects):
@@ -198,7 +189,7 @@ class FeatureExtractor(SavedObject, ABC):
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
-        check_seed(self.seed)
+        sampling.check_seed(self.seed)
 
     def to_parts(self) -> ModelState:
         """Return JSON-able parameters and named arrays."""
@@ -261,8 +252,7 @@ class FeatureExtractor(SavedObject, ABC):
             f"{name} {settings[name]} and not {options[opt]}" for name, opt in pairs if settings[name] != options[opt]
         ]
         differences = differences or [f"no {option}" for option in options if option not in {opt for _, opt in pairs}]
-        if differences:
-            raise InputError(f"the extractor {where} was made with {', '.join(differences)}; {remedy}")
+        require(not differences, f"the extractor {where} was made with {', '.join(differences)}; {remedy}")
 
     def identity(self) -> JsonObject:
         """Return the settings without defaults, such as the name."""
@@ -337,12 +327,12 @@ class BlockExtractor(FeatureExtractor):
             Positions of the items.
         ndarray, (n, n_bins), float32
         """
-        positions = select_evenly(len(source), max(1, most // _FEWEST_BLOCKS))
+        positions = sampling.select_evenly(len(source), max(1, most // _FEWEST_BLOCKS))
         work = partial(_sample_batch, per_item=-(-most // max(1, len(positions))))
-        items = iterate_batches(iterate_at_positions(source, positions), BATCH)
+        items = sampling.iterate_batches(sampling.iterate_at_positions(source, positions), BATCH)
         with context.progress.stage(f"sampling {source.modality}", len(positions), source.modality) as stage:
             blocks = list(iterate_results(context.executor.map_with(work, self, items), stage, context.rejects))
-        require(len(blocks) > 0, format_nothing_readable(source, context.rejects))
+        require(len(blocks) > 0, sampling.format_nothing_readable(source, context.rejects))
         return positions, np.concatenate(blocks)
 
 

@@ -20,17 +20,7 @@ from wsabie.features.base.word_extractor import Weighting, WordExtractor
 from wsabie.features.images.image_decoder import UnreadableItemError
 from wsabie.features.text.text_decoder import decode_text, fold_text
 from wsabie.io.records import Item, ItemSource, ModalityName
-from wsabie.kernels.text.word_counts import (
-    LETTERS,
-    LONGEST_WORD,
-    WORDS,
-    WordIndex,
-    count_runs,
-    count_words,
-    fill_slots,
-    find_words,
-    hash_words,
-)
+from wsabie.kernels.text import word_counts
 from wsabie.storage.column_files import compute_offsets
 
 CAPACITY_FACTOR = 4
@@ -79,7 +69,7 @@ class WordList:
         """Count the known words of a folded text: numbers (nnz,), ascending, and counts (nnz,)."""
         letters = np.frombuffer(text, np.uint8)
         numbers = np.empty((len(letters) + 1) // 2, np.int32)
-        return _count_numbers(numbers[: find_words(letters, self._table, numbers)])
+        return _count_numbers(numbers[: word_counts.find_words(letters, self._table, numbers)])
 
     def is_sound(self) -> bool:
         """Return True if the types are right and the words are contiguous within the letters."""
@@ -88,25 +78,25 @@ class WordList:
             return False
         lengths = np.diff(starts)
         is_covered = starts[0] == 0 and starts[-1] == len(letters)
-        return bool(is_covered and (lengths > 0).all() and (lengths <= LONGEST_WORD).all())
+        return bool(is_covered and (lengths > 0).all() and (lengths <= word_counts.LONGEST_WORD).all())
 
     @cached_property
-    def _table(self) -> WordIndex:
+    def _table(self) -> word_counts.WordIndex:
         letters, starts = view_as_writable(self.letters), view_as_writable(self.starts)
-        return WordIndex(letters, starts, _build_slots(letters, starts, len(self), len(self)))
+        return word_counts.WordIndex(letters, starts, _build_slots(letters, starts, len(self), len(self)))
 
 
 def _count_numbers(numbers: Int32) -> EncodedRow:
     numbers.sort()
     counts = np.empty(len(numbers), np.float32)
-    n_distinct = count_runs(numbers, counts)
+    n_distinct = word_counts.count_runs(numbers, counts)
     return numbers[:n_distinct].copy(), counts[:n_distinct].copy()
 
 
 def _build_slots(letters: UInt8, starts: Int64, n_words: int, capacity: int) -> Int32:
     """Return the hash table of the first `n_words` words, with slots for `capacity` words."""
     slots = np.full(1 << max(1, (2 * capacity).bit_length()), -1, np.int32)
-    fill_slots(letters, starts, n_words, slots)
+    word_counts.fill_slots(letters, starts, n_words, slots)
     return slots
 
 
@@ -136,17 +126,17 @@ class WordCounter:
         self.missed = 0
         self._sizes = np.zeros(2, np.int64)
         self._counts = np.zeros(0, np.int64)
-        self._table = WordIndex(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int32))
+        self._table = word_counts.WordIndex(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int32))
         self._reserve(min(_FEWEST, self.capacity), 8 * _FEWEST)
 
     def __len__(self) -> int:
         """Number of distinct words in the counter."""
-        return int(self._sizes[WORDS])
+        return int(self._sizes[word_counts.WORDS])
 
     def add(self, text: bytearray) -> None:
         """Count the words of a folded text."""
-        letters, position = np.frombuffer(text, np.uint8), 0
-        while (position := count_words(letters, position, self._table, self._counts, self._sizes)) < len(letters):
+        letters, position, n = np.frombuffer(text, np.uint8), 0, len(text)
+        while (position := word_counts.count_words(letters, position, self._table, self._counts, self._sizes)) < n:
             if len(self) == self.capacity:
                 self._drop()
             elif len(self) == len(self._counts):
@@ -177,7 +167,7 @@ class WordCounter:
         self.missed += limit
         is_kept = counts > limit
         lengths = np.diff(self._table.starts[: len(self) + 1])
-        letters = self._table.letters[: self._sizes[LETTERS]][np.repeat(is_kept, lengths)]
+        letters = self._table.letters[: self._sizes[word_counts.LETTERS]][np.repeat(is_kept, lengths)]
         n_kept = int(is_kept.sum())
         self._table.letters[: len(letters)] = letters
         np.cumsum(lengths[is_kept], out=self._table.starts[1 : n_kept + 1])
@@ -190,11 +180,11 @@ class WordCounter:
         n = len(self)
         letters, starts = np.empty(n_letters, np.uint8), np.zeros(n_words + 1, np.int64)
         counts = np.zeros(n_words, np.int64)
-        letters[: self._sizes[LETTERS]] = self._table.letters[: self._sizes[LETTERS]]
+        letters[: self._sizes[word_counts.LETTERS]] = self._table.letters[: self._sizes[word_counts.LETTERS]]
         starts[: n + 1] = self._table.starts[: n + 1]
         counts[:n] = self._counts[:n]
         self._counts = counts
-        self._table = WordIndex(letters, starts, _build_slots(letters, starts, n, n_words))
+        self._table = word_counts.WordIndex(letters, starts, _build_slots(letters, starts, n, n_words))
 
 
 MAX_WORDS = 1_000_000
@@ -224,7 +214,7 @@ class HashedColumns:
         """
         letters = np.frombuffer(text, np.uint8)
         columns = np.empty((len(letters) + 1) // 2, np.int32)
-        return _count_numbers(columns[: hash_words(letters, self.n, columns)])
+        return _count_numbers(columns[: word_counts.hash_words(letters, self.n, columns)])
 
 
 @dataclass(eq=False, repr=False)

@@ -21,14 +21,7 @@ from wsabie.core.arrays import Bool, Float64, UInt8
 from wsabie.core.input_files import format_open_error, open_input
 from wsabie.core.input_limits import make_limit_error, read_limits
 from wsabie.core.memory_budget import ITEM_MEMORY
-from wsabie.features.images.image_scaling import (
-    TILE,
-    can_scale_directly,
-    compute_reduction_factors,
-    compute_scaled_size,
-    find_grey_levels,
-    shrink_image,
-)
+from wsabie.features.images import image_scaling
 from wsabie.io.image_errors import explain_decoding_error, is_truncated, refuse_exhausted_handles
 from wsabie.io.image_inspection import ImageStructure, inspect_image, open_picture, silence_decoders
 from wsabie.io.modalities import PICTURES
@@ -67,11 +60,12 @@ def estimate_decoding_bytes(
     pixels = image.width * image.height
     width = _NARROW.get(image.mode, 4)
     image_bytes = pixels * width + _estimate_decoder_bytes(image, structure, full)
-    across, down = compute_reduction_factors(image.size, target)
+    across, down = image_scaling.compute_reduction_factors(image.size, target)
     reduced = -(-image.width // across) * -(-image.height // down)
     between = min(target[0], image.width) * -(-image.height // down)  # scaled one way, not yet the other
-    smaller = 4 * between + (0 if can_scale_directly(image) and across == down == 1 else 4 * reduced)
-    smaller += 0 if can_scale_directly(image) else _TILE * min(pixels, max(TILE, across * down))
+    is_direct = image_scaling.can_scale_directly(image)
+    smaller = 4 * between + (0 if is_direct and across == down == 1 else 4 * reduced)
+    smaller += 0 if is_direct else _TILE * min(pixels, max(image_scaling.TILE, across * down))
     copies = 2 * pixels * width if parts else 0
     return image_bytes + copies + smaller + _RESULT * target[0] * target[1] + structure.opening_bytes + _BUFFERS
 
@@ -241,7 +235,7 @@ class _OpenPicture(NamedTuple):
 def _load(picture: _OpenPicture, *, is_region: bool = False) -> Iterator[None]:
     """Decode a picture; its memory is reserved within."""
     image = picture.image
-    target = compute_scaled_size(*image.size, min(picture.size, max(image.size)))
+    target = image_scaling.compute_scaled_size(*image.size, min(picture.size, max(image.size)))
     with _reserve_memory(estimate_decoding_bytes(image, picture.structure, picture.full, target, parts=is_region)):
         try:
             image.load()
@@ -257,7 +251,7 @@ def _build_decoded_image(image: Image.Image, region: Region | None, full: tuple[
     width, height = full[::-1] if orientation in _SIDEWAYS else full
     if region is not None:
         return _crop_region(image, orientation, region, width, height, size)
-    small = shrink_image(image, size, find_grey_levels(image))
+    small = image_scaling.shrink_image(image, size, image_scaling.find_grey_levels(image))
     return DecodedImage(np.array(_turn_upright(small, orientation)), width, height)
 
 
@@ -323,7 +317,7 @@ def _open(stream: IO[bytes], max_pixels: int, size: int = 256, region: Region | 
                 image = open_picture(stream)
             full = image.size
             decoding_size = _choose_decoding_size(size, region, *full)
-            is_drafted = image.draft("RGB", compute_scaled_size(*full, decoding_size)) is not None
+            is_drafted = image.draft("RGB", image_scaling.compute_scaled_size(*full, decoding_size)) is not None
             if image.width * image.height > max_pixels:
                 detail = f"{image.width} x {image.height}, at most {max_pixels:,}"
                 reduced = f" ({full[0]} x {full[1]} reduced)" if full != image.size else ""
@@ -393,9 +387,9 @@ def _crop_region(
     scaled_box = box.scale(across, down)
     left, top = min(round(scaled_box.left), upright[0] - 1), min(round(scaled_box.top), upright[1] - 1)
     right, bottom = max(round(scaled_box.right), left + 1), max(round(scaled_box.bottom), top + 1)
-    levels = find_grey_levels(image)
+    levels = image_scaling.find_grey_levels(image)
     part = image.crop(_find_stored_box((left, top, right, bottom), orientation, image.size))
-    small = shrink_image(_turn_upright(part, orientation), size, levels)
+    small = image_scaling.shrink_image(_turn_upright(part, orientation), size, levels)
     pixels: UInt8 = np.array(small)
     if region.outlines:
         zoom = small.width / (right - left), small.height / (bottom - top)

@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix
 
 from wsabie.core.arrays import Array, Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.core.sparse_matrices import convert_to_csr
+from wsabie.core.sparse_matrices import build_incidence, convert_to_csr
 from wsabie.core.validation import require
 from wsabie.io.alignment import merge_columns
 from wsabie.vocabulary.label_names import Vocabulary, normalise_label_name
@@ -86,8 +86,7 @@ def align_columns(vocabulary: Vocabulary, Y: Any, names: Sequence[str]) -> Matri
     if Y.ndim != 2 or Y.dtype.kind not in "biuf":
         raise InputError("label_names are those of columns, but Y is no matrix of 1, 0 and -1; leave label_names out")
     Y = _convert_to_signed(Y)
-    if Y.shape[1] != len(names):
-        raise InputError(f"Y has {Y.shape[1]} columns and {len(names)} names; give a name for each")
+    require(Y.shape[1] == len(names), f"Y has {Y.shape[1]} columns and {len(names)} names; give a name for each")
     vocabulary.add(name for name in names if name not in vocabulary)
     return merge_columns(Y, vocabulary.ids(names), len(vocabulary))
 
@@ -160,13 +159,9 @@ def _build_from_names(rows: Sequence[Sequence[str]], vocabulary: Vocabulary, gro
             _refuse_words(new_names, len(vocabulary))
         vocabulary.add(new_names)
     numbers = dict(zip(normalised, vocabulary.ids(normalised.values()).tolist(), strict=True))
-    counts = [len(row) for row in rows]
-    indices = np.array([numbers[name] for row in rows for name in row], np.int64)
-    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    Y = csr_matrix((np.ones(len(indices), np.int8), indices, indptr), shape=(len(rows), len(vocabulary)))
-    Y.sum_duplicates()
-    Y.data[:] = 1
-    return Y
+    row_ids = np.repeat(np.arange(len(rows)), np.array([len(row) for row in rows], np.int64))
+    label_ids = np.array([numbers[name] for row in rows for name in row], np.int64)
+    return build_incidence(row_ids, label_ids, (len(rows), len(vocabulary)), bool).astype(np.int8)  # without repeats
 
 
 def _refuse_words(new_names: Sequence[str], n: int) -> None:
@@ -199,8 +194,7 @@ def _build_from_numbers(values: Array, vocabulary: Vocabulary, grow: bool, has_n
 
 def _build_from_matrix(Y: Labels, n_rows: int, vocabulary: Vocabulary, grow: bool, has_names: bool) -> Matrix:
     Y = _convert_to_signed(Y)
-    if Y.shape[0] != n_rows:
-        raise InputError(f"X has {n_rows} rows and Y has {Y.shape[0]}; give one row of Y per row of X")
+    require(Y.shape[0] == n_rows, f"X has {n_rows} rows and Y has {Y.shape[0]}; give one row of Y per row of X")
     _extend_vocabulary(vocabulary, Y.shape[1], grow, has_names)
     Y = csr_matrix((Y.data.astype(np.int8), Y.indices, Y.indptr), shape=(n_rows, len(vocabulary)), copy=True)
     Y.eliminate_zeros()

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from wsabie.core.arrays import Array, Float32, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject, to_json_value
-from wsabie.core.machine import collect_versions
+from wsabie.core.machine import collect_versions, count_available_cores
 from wsabie.core.validation import check_features, check_positive_integer, require
 from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows
 from wsabie.models.base.hyperparameters import check_types
@@ -50,6 +50,13 @@ class FittedModel(SavedModel, BaseEstimator):  # type: ignore[misc]
     """Attributes that hold them."""
     _own_limits: tuple[str, ...] = ()
     """Parameters that `check_parameters` of the class checks, and `check_types` does not."""
+
+    threads: int | None
+    """Parameter of some models; None: all cores."""
+
+    @property
+    def _n_threads(self) -> int:
+        return self.threads or count_available_cores()
 
     def _build_once(self, name: str, source: object, build: Callable[[], T], settings: object = None) -> T:
         """Return what `build` returns, and keep it while `source` is the same object and `settings` are equal."""
@@ -315,6 +322,11 @@ class LabelModel(FittedModel):
                 f"{input_name}[model.feature_names_in_]"
             )
         return inputs
+
+    def _take_inputs(self, model: "LabelModel") -> None:
+        """Take over the vocabulary, the width and the column names of another model."""
+        self.vocabulary_, self.n_features_in_ = model.vocabulary_, model.n_features_in_
+        self.feature_names_in_ = model.feature_names_in_
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "vocabulary_"):

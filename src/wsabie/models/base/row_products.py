@@ -1,10 +1,12 @@
 """Inner products of rows with tables as sparse as the rows: other rows, sums or means of rows."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from wsabie.core.arrays import Csr, Float32, Matrix, view_as_writable
-from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix, count_rows
+from wsabie.core.arrays import Array, Csr, Float32, Matrix, view_as_writable
+from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix, count_rows, restore_matrix
 from wsabie.models.base.row_scaling import sum_rows
 
 _LEAST_LENGTH = 1e-12
@@ -36,6 +38,11 @@ def convert_to_csr(matrix: Matrix) -> Csr:
 def index_by_feature(table: Matrix) -> Matrix:
     """Return a table for `multiply_rows`: a sparse one is transposed, to list its rows by feature."""
     return csr_matrix(table.T) if hasattr(table, "tocsr") else table
+
+
+def restore_table(name: str, tensors: Mapping[str, Array], shape: tuple[int, int]) -> Matrix:
+    """Restore an `index_by_feature` table of this shape from the arrays of `dump_matrix`."""
+    return restore_matrix(name, tensors, shape if name in tensors else shape[::-1])
 
 
 def multiply_rows(inputs: FeatureMatrix, table: Matrix, n: int) -> Float32:

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from wsabie.core.arrays import Array, Float32, Float64, Matrix
 from wsabie.core.errors import NotCalibratedError
 from wsabie.core.json_conversion import JsonObject, to_json_value
-from wsabie.core.machine import count_available_cores
 from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import check_sample_weights, require
 from wsabie.embedding.protocols import TrainableTables
@@ -130,8 +129,7 @@ class TrainedModel(TrainingParameters, LabelModel):
         pairs = sample_pairs(monitor.iterate_score_blocks(self.space_), monitor.Y, seed=self.seed)
         if len(retired_ids := self.vocabulary_.retired_ids()):
             is_active = ~np.isin(pairs.labels, retired_ids)
-            scores, labels, outcomes, weights = pairs
-            pairs = ScoredPairs(scores[is_active], labels[is_active], outcomes[is_active], weights[is_active])
+            pairs = ScoredPairs._make(column[is_active] for column in pairs)
         if not 0 < pairs.outcomes.sum() < len(pairs.outcomes):
             return None
         return fit_calibration(pairs, n_labels=len(self.vocabulary_))
@@ -254,10 +252,6 @@ class TrainedModel(TrainingParameters, LabelModel):
         self.calibration_ = self._fit_calibration(self._build_monitor(X, Y))
         return self
 
-    @property
-    def _n_threads(self) -> int:
-        return self.threads or count_available_cores()
-
     def _start_threads(self, rows: int) -> KernelThreads:
         """Return threads for work on so many rows; for few rows another thread would start too late."""
         return KernelThreads(1 if rows < 256 else self._n_threads)
@@ -279,13 +273,10 @@ class TrainedModel(TrainingParameters, LabelModel):
             The model was fitted without validation rows.
         """
         self._check_fitted()
-        if self.calibration_ is None:
+        calibration = self.calibration_
+        if calibration is None:
             raise NotCalibratedError("probabilities need validation rows; fit with validation=(X, Y)")
-        return self._compute_probabilities
-
-    def _compute_probabilities(self, X: Matrix) -> Float64:
-        calibration: Calibration = self.calibration_  # type: ignore[assignment]  # checked by the property
-        return calibration.predict_proba(self.scores(X))
+        return lambda X: calibration.predict_proba(self.scores(X))
 
     @property
     def n_bytes(self) -> int:

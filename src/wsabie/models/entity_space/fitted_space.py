@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from wsabie.core.arrays import Float32
 from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.label_lists import build_exclusion_lists
-from wsabie.core.machine import collect_versions, count_available_cores
+from wsabie.core.machine import collect_versions
 from wsabie.core.sparse_matrices import build_incidence, convert_to_csr
 from wsabie.core.validation import check_positive_integer, require
 from wsabie.embedding.multi_relation_space import MultiRelationSpace
@@ -63,7 +63,6 @@ class FittedSpace(FittedModel):
     """
 
     kind = "space"
-    threads: int | None
     kinds_: dict[str, FittedEntities]
     relations_: list[tuple[str, str, str]]
     history_: list[EpochStats]
@@ -184,7 +183,7 @@ class FittedSpace(FittedModel):
         """
         self._check_fitted()
         require_unique_names(relations)
-        threads = self.threads or count_available_cores()
+        threads = self._n_threads
         trained_pairs = {relation.name: build_fitted_pair_matrix(relation, self.kinds_) for relation in trained}
         sides = {
             relation.name: build_holdout_pairs(relation, self.kinds_, trained=trained_pairs.get(relation.name))

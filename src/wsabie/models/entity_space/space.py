@@ -12,17 +12,7 @@ from wsabie.core.json_conversion import to_json_value
 from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import require
 from wsabie.embedding.multi_relation_space import MultiRelationSpace
-from wsabie.models.base.hyperparameters import (
-    Auto,
-    LoopParameters,
-    TrainingShape,
-    check_training,
-    check_types,
-    is_whole,
-    resolve_continued_settings,
-    resolve_init_scale,
-    resolve_settings,
-)
+from wsabie.models.base import hyperparameters
 from wsabie.models.entity_space.fitted_entities import add_entities, grow_space
 from wsabie.models.entity_space.fitted_space import FittedSpace
 from wsabie.models.entity_space.relation_data import SpaceMonitor, prepare_relation_data
@@ -38,7 +28,7 @@ _MANY_LABELS = 2**31 - 1
 
 
 @dataclass(eq=False, repr=False)
-class Space(LoopParameters, FittedSpace):
+class Space(hyperparameters.LoopParameters, FittedSpace):
     """Joint embedding of several kinds of items, such as tracks, artists, tags and documents.
 
     Each kind has a table: free vectors, or a map V from features, which gives new items a point too. A relation is a
@@ -136,13 +126,13 @@ class Space(LoopParameters, FittedSpace):
         self.check_parameters()
         data = prepare_relation_data(relations)
         # `compute_pair_weights` weighs pairs per query
-        shape = TrainingShape(data.n_pairs, data.n_pairs, _MANY_LABELS)
-        settings = resolve_settings(self._list_parameters(), shape)
+        shape = hyperparameters.TrainingShape(data.n_pairs, data.n_pairs, _MANY_LABELS)
+        settings = hyperparameters.resolve_settings(self._list_parameters(), shape)
         fitted = copy(self)
         fitted.kinds_ = data.entities
         fitted.relations_ = [(relation.name, relation.query_kind, relation.target_kind) for relation in relations]
         fitted.settings_ = to_json_value(asdict(settings))
-        std = resolve_init_scale(self.init_scale, self.dim)
+        std = hyperparameters.resolve_init_scale(self.init_scale, self.dim)
         scales = {kind.table: std["V" if kind.n_features else "W"] for kind in data.entities.values()}
         rng = np.random.default_rng([self.seed, 0])
         fitted.space_ = MultiRelationSpace.random(data.table_sizes, self.dim, self.similarity, rng, scales)
@@ -203,8 +193,8 @@ class Space(LoopParameters, FittedSpace):
         history: list[EpochStats] = []
         if growth.blocks:
             data = TrainingData(growth.blocks)
-            shape = TrainingShape(data.n_pairs, data.n_pairs, _MANY_LABELS)
-            settings = resolve_continued_settings(
+            shape = hyperparameters.TrainingShape(data.n_pairs, data.n_pairs, _MANY_LABELS)
+            settings = hyperparameters.resolve_continued_settings(
                 self._list_parameters(), self.settings_, shape, epochs, self.seed + n_past_epochs
             )
             history = Trainer(settings).train(growth.points, data)
@@ -236,8 +226,8 @@ class Space(LoopParameters, FittedSpace):
         """Raise InputError for parameters that no training can use."""
         self._check_run(self.epochs)
 
-    def _check_run(self, epochs: int | Auto) -> None:
-        check_types(type(self), {**self.get_params(), "epochs": epochs})
-        is_usable = is_whole(self.negatives) and 0 <= self.negatives <= 65536
+    def _check_run(self, epochs: int | hyperparameters.Auto) -> None:
+        hyperparameters.check_types(type(self), {**self.get_params(), "epochs": epochs})
+        is_usable = hyperparameters.is_whole(self.negatives) and 0 <= self.negatives <= 65536
         require(is_usable, f"negatives is {self.negatives!r}; choose a whole number from 0 to 65,536")
-        check_training(self._list_parameters())
+        hyperparameters.check_training(self._list_parameters())

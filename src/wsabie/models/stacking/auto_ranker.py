@@ -1,23 +1,19 @@
 """Choice of the kind of model by rows that the candidates did not learn from."""
 
 import logging
-from collections.abc import Sequence
-from copy import copy
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
 from functools import singledispatch
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from wsabie.core.arrays import Float32, Float64, Int64, Matrix
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import SILENT, Progress
 from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
-from wsabie.models.base.feature_matrix import convert_to_matrix
 from wsabie.models.base.hyperparameters import WEIGHT_TRIALS, TrainingShape, default_epochs, default_linear_epochs
 from wsabie.models.base.label_matrix import Labels, count_label_rows
-from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel, Ranking, read_column_names
+from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel, Ranking
 from wsabie.models.estimator_specs import find_name
 from wsabie.models.linear_ranker import RIDGE_DIRECTIONS, LinearRanker
 from wsabie.models.nearest_mean import NearestMean
@@ -25,7 +21,7 @@ from wsabie.models.nearest_neighbours import NearestNeighbours
 from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.models.ridge import MAX_EXACT_FEATURES, Ridge
 from wsabie.models.stacking.fusion import Fusion, build_members
-from wsabie.models.stacking.holdout_scores import Groups, HoldoutScores, check_hold_out, iterate_folds, score_fold
+from wsabie.models.stacking.holdout_scores import Fold, HoldoutModel, HoldoutScores, score_fold
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.model_folder import ModelState
 
@@ -181,7 +177,7 @@ def choose_model(ndcg: Sequence[Float64], sizes: Sequence[int]) -> int:
 
 
 @dataclass(eq=False, repr=False)
-class AutoRanker(LabelModel):
+class AutoRanker(HoldoutModel):
     """Ranker of the kind that ranks held-out rows best.
 
     Candidates are the members of `Fusion`, one-versus-rest, and the fusion of them all. They learn from a part of the
@@ -231,27 +227,15 @@ class AutoRanker(LabelModel):
     threads: int | None = None
     seed: int = 0
 
-    def fit(
-        self,
-        X: Matrix,
-        Y: Labels,
-        *,
-        label_names: Sequence[str] | None = None,
-        groups: Groups = None,
-        progress: Progress = SILENT,
-    ) -> Self:
-        """Try the candidates, and train the one that is kept; parameters and errors are those of `Fusion.fit`."""
-        self.check_parameters()
-        fitted = copy(self)
-        inputs, targets = fitted._open_rows(X, Y, label_names)
-        rows = convert_to_matrix(inputs, fitted.n_features_in_)
-        options: dict[str, Any] = {"label_names": list(fitted.vocabulary_), "progress": progress}
-        fitted.trials_, parts = [], list[HoldoutScores]()
+    def _learn(self, rows: Matrix, targets: Matrix, folds: Iterable[Fold], options: dict[str, Any]) -> None:
+        """Try the candidates, and train the one that is kept."""
+        self.trials_: list[Trial] = []
+        parts: list[HoldoutScores] = []
         candidates, costs, limit = self._plan(DataSize.measure(rows, targets))
-        for fold in iterate_folds(csr_matrix(targets > 0), groups, self.seed, self.hold_out):
+        for fold in folds:
             share, overhead = len(fold[0]) / rows.shape[0], SECONDS_PER_HOLDOUT_ROW * len(fold[1])
             if sum(len(part.n_positives) for part in parts) >= FEW_ROWS:
-                numbers = fitted._find_survivors(candidates, HoldoutScores.join(parts).standardise())
+                numbers = self._find_survivors(candidates, HoldoutScores.join(parts).standardise())
                 parts = [part.select(numbers) for part in parts]
                 candidates, costs = [candidates[i] for i in numbers], [costs[i] for i in numbers]
             if parts and limit < (share + 1) * sum(costs) + overhead:
@@ -260,20 +244,13 @@ class AutoRanker(LabelModel):
             if part := score_fold(candidates, rows, targets, fold, **options):
                 parts.append(part)
         if parts:
-            fitted._choose(candidates, HoldoutScores.join(parts).standardise())
+            self._choose(candidates, HoldoutScores.join(parts).standardise())
         else:
             log.info("each label has one row or group, so that no row can be held out; auto takes kind wsabie untried")
-            (fitted.best_,) = build_members([Wsabie()], self.threads, self.seed, 0)
-        fit_model = fitted.best_.fit_members if isinstance(fitted.best_, Fusion) else fitted.best_.fit
+            (self.best_,) = build_members([Wsabie()], self.threads, self.seed, 0)
+        fit_model = self.best_.fit_members if isinstance(self.best_, Fusion) else self.best_.fit
         fit_model(rows, targets, **options)
-        fitted.best_.feature_names_in_ = fitted.feature_names_in_ = read_column_names(X)
-        self._replace_state(fitted)
-        return self
-
-    def check_parameters(self) -> None:
-        """Raise InputError for parameters that no training can use."""
-        super().check_parameters()
-        check_hold_out(self.hold_out)
+        self.best_._take_inputs(self)
 
     def _plan(self, size: DataSize) -> tuple[list[LabelModel], list[float], float]:
         """Return the unfitted candidates, their estimated seconds, and the budget in seconds, for the log."""

@@ -4,25 +4,21 @@ A low-rank model joins labels by what they have in common, and class means and n
 well as its rows. Stacking (Wolpert 1992) gives each the weight with which it helps.
 """
 
-from collections.abc import Iterator, Sequence
-from copy import copy
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import reduce
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
 from wsabie.core.arrays import Float32, Float64, Matrix
 from wsabie.core.errors import UnsuitableModelError
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import require
 from wsabie.features.base.feature_extractor import PartConfig
 from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix
-from wsabie.models.base.label_matrix import Labels
-from wsabie.models.base.label_model import LabelModel, read_column_names
+from wsabie.models.base.label_model import LabelModel
 from wsabie.models.base.score_ranker import ScoreRanker
 from wsabie.models.estimator_specs import find_name
 from wsabie.models.linear_ranker import LinearRanker
@@ -30,7 +26,7 @@ from wsabie.models.loader import find_model_class
 from wsabie.models.nearest_mean import NearestMean
 from wsabie.models.nearest_neighbours import NearestNeighbours
 from wsabie.models.ridge import Ridge
-from wsabie.models.stacking.holdout_scores import Groups, HoldoutScores, check_hold_out, iterate_folds, score_fold
+from wsabie.models.stacking.holdout_scores import Fold, HoldoutModel, HoldoutScores, score_fold
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import read_config
@@ -65,7 +61,7 @@ def build_members(
 
 
 @dataclass(eq=False, repr=False)
-class Fusion(ScoreRanker):
+class Fusion(HoldoutModel, ScoreRanker):
     """Weighted sum of the scores of several models, which learn apart.
 
     Members learn from a part of the rows, and the weights with the best nDCG@k on the other rows are found. These are a
@@ -112,41 +108,8 @@ class Fusion(ScoreRanker):
     threads: int | None = None
     seed: int = 0
 
-    def fit(
-        self,
-        X: Matrix,
-        Y: Labels,
-        *,
-        label_names: Sequence[str] | None = None,
-        groups: Groups = None,
-        progress: Progress = SILENT,
-    ) -> Self:
-        """Train the members and find their weights.
-
-        Parameters
-        ----------
-        X : sparse matrix or array, (n, n_features)
-        Y : (n,) integers or names; (n, n_labels) sparse matrix of 1 and -1; or lists of names
-        label_names : list of str or None
-            Names of label numbers 0, 1, ...; by default the numbers themselves.
-        groups : list of str or None, or None
-            Group of each row; rows of one group are held out together. A row without a group is its own.
-        progress : Progress
-
-        Raises
-        ------
-        InputError
-            Data or parameters that cannot be used; the message says where.
-        UnsuitableModelError
-            No row with a label can be held out.
-        """
-        self.check_parameters()
-        fitted = copy(self)
-        inputs, targets = fitted._open_rows(X, Y, label_names)
-        members = build_members(self.members, self.threads, self.seed, targets.shape[1] * fitted.n_features_in_)
-        rows = convert_to_matrix(inputs, fitted.n_features_in_)
-        options: dict[str, Any] = {"label_names": list(fitted.vocabulary_), "progress": progress}
-        folds = iterate_folds(csr_matrix(targets > 0), groups, self.seed, self.hold_out)
+    def _learn(self, rows: Matrix, targets: Matrix, folds: Iterable[Fold], options: dict[str, Any]) -> None:
+        members = build_members(self.members, self.threads, self.seed, targets.shape[1] * self.n_features_in_)
         parts = [part for fold in folds if (part := score_fold(members, rows, targets, fold, **options))]
         if not parts:
             raise UnsuitableModelError(
@@ -154,11 +117,8 @@ class Fusion(ScoreRanker):
                 "more rows, or train a model of kind wsabie"
             )
         holdout = HoldoutScores.join(parts).standardise()
-        fitted.set_members(members, holdout.search_weights(self.k), holdout)
-        fitted.fit_members(rows, targets, **options)
-        fitted.feature_names_in_ = read_column_names(X)
-        self._replace_state(fitted)
-        return self
+        self.set_members(members, holdout.search_weights(self.k), holdout)
+        self.fit_members(rows, targets, **options)
 
     def set_members(self, members: Sequence[LabelModel], weights: Float64, holdout: HoldoutScores) -> None:
         """Set the members with a weight above 0 for their scores at a spread of 1."""
@@ -167,16 +127,14 @@ class Fusion(ScoreRanker):
         self.weights_ = (weights / holdout.spreads)[numbers]
         self.validation_ndcg_ = float(holdout.compute_ndcg(weights, self.k).mean())
 
-    def fit_members(self, X: Matrix, Y: Labels, *, label_names: Sequence[str], progress: Progress = SILENT) -> None:
+    def fit_members(self, rows: Matrix, targets: Matrix, **options: Any) -> None:
         """Train the members that were set from all rows."""
-        self._open_rows(X, Y, label_names)
         for member in self.members_:
-            member.fit(X, Y, label_names=label_names, progress=progress)
+            member.fit(rows, targets, **options)
 
     def check_parameters(self) -> None:
         """Raise InputError for parameters that no training can use."""
         super().check_parameters()
-        check_hold_out(self.hold_out)
         require(self.members is None or len(self.members) > 0, "there are no members; give at least one estimator")
         for member in self.members or ():
             require(isinstance(member, LabelModel), f"a member is {type(member).__name__}; give estimators of labels")

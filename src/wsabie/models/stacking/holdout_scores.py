@@ -2,20 +2,23 @@
 
 import math
 import time
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from wsabie.core.arrays import Bool, Float32, Float64, Int64, Matrix
+from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import require
-from wsabie.models.base.feature_matrix import iterate_row_ranges
-from wsabie.models.base.label_matrix import count_label_rows
+from wsabie.models.base.feature_matrix import convert_to_matrix, iterate_row_ranges
+from wsabie.models.base.label_matrix import Labels, count_label_rows
+from wsabie.models.base.label_model import LabelModel
 
-if TYPE_CHECKING:
-    from wsabie.models.base.label_model import LabelModel
-
+Fold: TypeAlias = tuple[Int64, Int64]
+"""Numbers of the rows that train, and of those that are held out."""
 Groups: TypeAlias = Sequence[str | None] | None
 """Group of each row, None for a row of its own; or no groups."""
 FOLDS = 5
@@ -132,15 +135,61 @@ class HoldoutScores(NamedTuple):
         return weights
 
 
-def check_hold_out(hold_out: float | None) -> None:
-    """Raise InputError for a share of held-out rows that leaves too few to learn from."""
-    is_usable = hold_out is None or hold_out <= MAX_SHARE
-    require(is_usable, f"hold_out is {hold_out!r}; choose None or a number above 0 up to {MAX_SHARE}")
+class HoldoutModel(LabelModel):
+    """Base of models that learn from held-out rows how others rank; a subclass implements `_learn`."""
+
+    hold_out: float | None
+    seed: int
+
+    @abstractmethod
+    def _learn(self, rows: Matrix, targets: Matrix, folds: Iterable[Fold], options: dict[str, Any]) -> None:
+        """Learn from rows and their signed label matrix; `options` are those of `fit` of other models."""
+
+    def fit(
+        self,
+        X: Matrix,
+        Y: Labels,
+        *,
+        label_names: Sequence[str] | None = None,
+        groups: Groups = None,
+        progress: Progress = SILENT,
+    ) -> Self:
+        """Train the members and find their weights, or the candidates and choose one.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        Y : (n,) integers or names; (n, n_labels) sparse matrix of 1 and -1; or lists of names
+        label_names : list of str or None
+            Names of label numbers 0, 1, ...; by default the numbers themselves.
+        groups : list of str or None, or None
+            Group of each row; rows of one group are held out together. A row without a group is its own.
+        progress : Progress
+
+        Raises
+        ------
+        InputError
+            Data or parameters that cannot be used; the message says where.
+        UnsuitableModelError
+            No row with a label can be held out, for a fusion.
+        """
+        self.check_parameters()
+        fitted = copy(self)  # a fit that fails leaves this model as it was
+        inputs, targets = fitted._open_rows(X, Y, label_names)
+        folds = iterate_folds(csr_matrix(targets > 0), groups, self.seed, self.hold_out)
+        options = {"label_names": list(fitted.vocabulary_), "progress": progress}
+        fitted._learn(convert_to_matrix(inputs, fitted.n_features_in_), targets, folds, options)
+        self._replace_state(fitted)
+        return self
+
+    def check_parameters(self) -> None:
+        """Raise InputError for parameters that no training can use."""
+        super().check_parameters()
+        is_usable = self.hold_out is None or self.hold_out <= MAX_SHARE
+        require(is_usable, f"hold_out is {self.hold_out!r}; choose None or a number above 0 up to {MAX_SHARE}")
 
 
-def iterate_folds(
-    truth: Matrix, groups: Groups, seed: int, share: float | None = None
-) -> Iterator[tuple[Int64, Int64]]:
+def iterate_folds(truth: Matrix, groups: Groups, seed: int, share: float | None = None) -> Iterator[Fold]:
     """Yield the numbers of rows that train, and of those that are held out.
 
     They are this share of the rows, once. None: a tenth of the rows and at most `MAX_ROWS`; or each of `FOLDS` parts in
@@ -171,7 +220,7 @@ def iterate_folds(
 
 
 def score_fold(
-    models: Sequence["LabelModel"], rows: Matrix, targets: Matrix, fold: tuple[Int64, Int64], **options: Any
+    models: Sequence[Any], rows: Matrix, targets: Matrix, fold: Fold, **options: Any
 ) -> HoldoutScores | None:
     """Fit models to a fold's first rows, and score the others; labels that only these have do not count.
 
