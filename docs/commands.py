@@ -1,9 +1,11 @@
-"""The tables of arguments and options in `reference/command-line.md`, made from the commands themselves.
+"""The generated parts of `reference/command-line`: what each command does, and its arguments and options.
 
-`python docs/commands.py` writes them again; a test says when that is needed.
+`python docs/commands.py` writes them again; a test says when that is needed. The index lists the commands by the
+groups of the help, and every group has a page. Sentences outside of the marked blocks are written by hand.
 """
 
 import re
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -12,22 +14,31 @@ import typer
 
 from wsabie.cli.main import app
 
-PAGE = Path(__file__).parent / "reference" / "command-line.md"
-_BLOCK = re.compile(r"(<!-- options: ([^>]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+FOLDER = Path(__file__).parent / "reference" / "command-line"
+_BLOCK = re.compile(r"(<!-- (help|options|group): ([^>]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def commands() -> dict[str, Any]:
     """Return every command by name, in the order of the help."""
-    return _list_commands(typer.main.get_command(app), "")
+    return {name: command for group in groups().values() for name, command in group.items()}
 
 
-def _list_commands(group: Any, prefix: str) -> dict[str, Any]:
-    commands: dict[str, Any] = {}
-    for name in group.list_commands(None):
-        command = group.commands[name]
-        inner = hasattr(command, "commands")
-        commands |= _list_commands(command, f"{prefix}{name} ") if inner else {prefix + name: command}
-    return commands
+def groups() -> dict[str, dict[str, Any]]:
+    """Return the commands of each page by name: pages of the groups of the help, and of groups of commands."""
+    pages: dict[str, dict[str, Any]] = {}
+    for page, name, command in _list_commands(typer.main.get_command(app)):
+        pages.setdefault(page, {})[name] = command
+    return pages
+
+
+def _list_commands(application: Any) -> Iterator[tuple[str, str, Any]]:
+    for name in application.list_commands(None):
+        command = application.commands[name]
+        if hasattr(command, "commands"):
+            for inner in command.list_commands(None):
+                yield name, f"{name} {inner}", command.commands[inner]
+        else:
+            yield _find_panel(command).lower().replace(" ", "-"), name, command
 
 
 def table(command: Any) -> str:
@@ -60,11 +71,32 @@ def _line(parameter: Any) -> str:
     return f"| `{name}` | {parameter.help} | {default} |"
 
 
+def group_table(page: str) -> str:
+    """Return the commands of a page, each with a link and the first sentence of its help, as a Markdown table."""
+    lines = ["| command | what it does |", "|---|---|"]
+    for name, command in groups()[page].items():
+        lines.append(f"| [`{name}`]({page}.md#{name.replace(' ', '-')}) | {command.help.partition(chr(10))[0]} |")
+    return "\n".join(lines) + "\n"
+
+
+def help_text(command: Any) -> str:
+    """Return the help of a command, a sentence a line."""
+    return re.sub(r"(?<=[.:]) (?=[A-Z])", "\n", command.help) + "\n"
+
+
 def updated(page: str) -> str:
-    """Return the page with its tables as the commands are now."""
+    """Return the page with its generated blocks as the commands are now."""
     known = commands()
-    return _BLOCK.sub(lambda block: f"{block[1]}{table(known[block[2]])}{block[3]}", page)
+
+    def write(block: re.Match[str]) -> str:
+        opening, kind, name, end = block.groups()
+        if kind == "group":
+            return f"{opening}{group_table(name)}{end}"
+        return f"{opening}{table(known[name]) if kind == 'options' else help_text(known[name])}{end}"
+
+    return _BLOCK.sub(write, page)
 
 
 if __name__ == "__main__":
-    PAGE.write_text(updated(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for path in sorted(FOLDER.glob("*.md")):
+        path.write_text(updated(path.read_text(encoding="utf-8")), encoding="utf-8")

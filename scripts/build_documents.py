@@ -14,7 +14,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("docs/tutorials", "docs/how-to", "docs/explanation", "docs/reference", "benchmarks/pages", "papers/pages")
+FOLDERS = (
+    "docs/tutorials",
+    "docs/how-to",
+    "docs/explanation",
+    "docs/reference",
+    "docs/reference/command-line",
+    "benchmarks/pages",
+    "papers/pages",
+)
 """Folders of pages."""
 LEAST = 12
 """Words of a document, at least."""
@@ -36,9 +44,11 @@ def documents() -> Iterator[dict[str, object]]:
     pages = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
     pages += [page for folder in FOLDERS for page in sorted(ROOT.glob(f"{folder}/*.md"))]
     sources = sorted((ROOT / "src" / "wsabie").rglob("*.py"))
-    entries = [(page.stem.lower(), paragraphs(page)) for page in pages]
-    entries += [(f.relative_to(ROOT / "src").with_suffix("").as_posix(), docstrings(f)) for f in sources]
-    for name, texts in entries:
+    entries: dict[str, list[str]] = {}
+    for page in pages:
+        entries.setdefault(page.stem.lower(), []).extend(paragraphs(page))  # pages of one name make one document
+    entries |= {f.relative_to(ROOT / "src").with_suffix("").as_posix(): list(docstrings(f)) for f in sources}
+    for name, texts in entries.items():
         paragraphs_ = [" ".join(text.split()) for text in texts if len(text.split()) >= LEAST]
         for number, text in enumerate(paragraphs_ if len(paragraphs_) > 1 else []):
             yield {"id": f"{name}#{number}", "text": text, "labels": [name]}

@@ -6,7 +6,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 MEASURED = [ROOT / "benchmarks" / "pages", ROOT / "papers" / "pages"]
-SITE_PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("[!_]*/*.md")])
+COMMAND_PAGES = sorted((DOCS / "reference" / "command-line").glob("*.md"))
+SITE_PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("[!_]*/*.md"), *COMMAND_PAGES])
 MEASURED_PAGES = [page for folder in MEASURED for page in sorted(folder.glob("*.md"))]
 PAGES = sorted([*ROOT.glob("*.md"), *SITE_PAGES, *(ROOT / "benchmarks").glob("*.md"), *MEASURED_PAGES])
 FENCE = re.compile(r"^( *)(`{3,})(\S*)[^\n]*\n(.*?)^\1\2$", re.DOTALL | re.MULTILINE)

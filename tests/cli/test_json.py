@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 Cli = Callable[..., Any]
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "command-line.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "command-line" / "json.md"
 
 
 def read_documented_keys(command: str) -> set[str]:
-    """Keys of the table under "JSON": what stands in backticks outside of brackets, and before a semicolon."""
-    section = PAGE.read_text(encoding="utf-8").partition("## JSON\n")[2].partition("\n## ")[0]
-    rows = [line.split("|") for line in section.splitlines() if line.startswith("|")]
+    """Keys of the page on JSON: what stands in backticks outside of brackets, and before a semicolon."""
+    rows = [line.split("|") for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
     text, *_ = [keys.partition("; `demo`")[0] for _, names, keys, _ in rows if f"`{command}`" in names]  # of rows
     while "(" in text:
         text = re.sub(r"\([^()]*\)", "", text)

@@ -15,7 +15,18 @@ from typing import Any
 import pytest
 
 import wsabie
-from doc_pages import DOCS, FENCE, MEASURED, PAGES, ROOT, SITE_PAGES, blocks, get_page_name, write_captioned
+from doc_pages import (
+    COMMAND_PAGES,
+    DOCS,
+    FENCE,
+    MEASURED,
+    PAGES,
+    ROOT,
+    SITE_PAGES,
+    blocks,
+    get_page_name,
+    write_captioned,
+)
 from wsabie.models.estimator_specs import SYSTEMS
 
 RESULTS = [page for folder in MEASURED for page in sorted(folder.glob("results/*/*/about.md"))]
@@ -143,16 +154,20 @@ def test_every_kept_result_is_listed() -> None:
     assert [get_page_name(page) for page in RESULTS if page not in links] == []
 
 
+def read_contents(folder: Path) -> set[str]:
+    """Entries of the table of contents of a folder's index."""
+    return {name for block in blocks(folder / "index.md", "{toctree}") for name in block.split("\n")}
+
+
 def test_every_page_is_in_the_table_of_contents() -> None:
-    for folder in [DOCS, *MEASURED, *sorted({page.parent for page in SITE_PAGES} - {DOCS})]:
-        entries = {name for block in blocks(folder / "index.md", "{toctree}") for name in block.split("\n")}
+    folders = sorted({page.parent for page in SITE_PAGES} - {DOCS})
+    for folder in [DOCS, *MEASURED, *folders]:
+        entries = read_contents(folder)
         pages = {page.stem for page in folder.glob("*.md")}
         assert pages - entries == {"index"}, folder
         assert entries & {"search", "genindex", "modindex"} == set()  # Sphinx writes pages of these names over ours
-    measured = {f"results/{folder.parent.name}/index" for folder in MEASURED}
-    indices = {f"{page.parent.name}/index" for page in DOCS.glob("*/index.md")} | measured
-    entries = {name for block in blocks(DOCS / "index.md", "{toctree}") for name in block.split("\n")}
-    assert indices - entries == set()
+    assert [folder for folder in folders if f"{folder.name}/index" not in read_contents(folder.parent)] == []
+    assert {f"results/{folder.parent.name}/index" for folder in MEASURED} - read_contents(DOCS) == set()
 
 
 # ---- commands
@@ -182,7 +197,7 @@ def test_the_readme_shows_commands() -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [ROOT / "README.md", *(DOCS / "tutorials" / f"{name}.md" for name in ("drawings", "photos"))],
+    [ROOT / "README.md", *(DOCS / "tutorials" / f"{name}.md" for name in ("documents", "photos"))],
     ids=get_page_name,
 )
 def test_what_the_first_commands_write_is_no_news_to_git(page: Path) -> None:
@@ -195,11 +210,24 @@ def test_what_the_first_commands_write_is_no_news_to_git(page: Path) -> None:
 
 def test_options_are_documented_as_they_are() -> None:
     commands = load_docs_module("commands")
-    page = commands.PAGE.read_text(encoding="utf-8")
-    headings = re.findall(r"^##+ (.+)$", page, re.MULTILINE)
-    assert [name for name in headings if name in commands.commands()] == list(commands.commands())
-    assert page.count("<!-- options: ") == len(commands.commands())
-    assert page == commands.updated(page), "run `python docs/commands.py`"
+    for group, members in commands.groups().items():
+        page = (commands.FOLDER / f"{group}.md").read_text(encoding="utf-8")
+        headings = re.findall(r"^##+ (.+)$", page, re.MULTILINE)
+        assert [name for name in headings if name in commands.commands()] == list(members)
+        for kind in ("help", "options"):
+            assert re.findall(rf"^<!-- {kind}: (.+) -->$", page, re.MULTILINE) == list(members)
+
+
+def test_the_index_of_commands_has_every_group() -> None:
+    commands = load_docs_module("commands")
+    index = (commands.FOLDER / "index.md").read_text(encoding="utf-8")
+    assert re.findall(r"^<!-- group: (.+) -->$", index, re.MULTILINE) == list(commands.groups())
+
+
+@pytest.mark.parametrize("page", COMMAND_PAGES, ids=get_page_name)
+def test_generated_blocks_are_as_the_commands_are(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text == load_docs_module("commands").updated(text), "run `python docs/commands.py`"
 
 
 def checked(page: Path) -> list[tuple[str, str]]:
@@ -213,7 +241,7 @@ def checked(page: Path) -> list[tuple[str, str]]:
 def test_errors_read_as_documented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from wsabie.cli.main import run
 
-    page = DOCS / "reference" / "command-line.md"
+    page = DOCS / "reference" / "command-line" / "errors.md"
     write_captioned(page, tmp_path)
     monkeypatch.chdir(tmp_path)
     runs = checked(page)
@@ -229,7 +257,7 @@ def test_errors_read_as_documented(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_nothing_but_errors_begins_with_the_programs_name() -> None:
-    errors = {message.strip() for _, message in checked(DOCS / "reference" / "command-line.md")}
+    errors = {message.strip() for _, message in checked(DOCS / "reference" / "command-line" / "errors.md")}
     console_lines = {line for page in PAGES for block in blocks(page, "console") for line in block.splitlines()}
     assert {line for line in console_lines if line.startswith("wsabie: ")} == errors
 
