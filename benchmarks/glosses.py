@@ -64,7 +64,7 @@ def main() -> int:
         if base is None:
             Y = _matrix(test_pairs, asking.ids, training_rows.ids)
             base = evaluate_cosine(
-                training_rows.X, asking.X, training_rows.X, Y, KS, hops=hierarchy.hops(training_rows.ids)
+                training_rows.X, asking.X, training_rows.X, Y, KS, hops=hierarchy.find_distances(training_rows.ids)
             ).means
             print(f"tf-idf cosine: {_format_means(base)}")
         ratio = space_means["recall@10"] / base["recall@10"]

@@ -171,7 +171,9 @@ def _open_sample(seed: int, executor: Executor | None, progress: Progress) -> Pa
         f"side; a tenth each for validation and test, by group, seed {seed}"
     )
     kinds = read_hierarchy(*map(get_sample_path, PARTS))
-    data = PaperData("sample", about, *build_three_sides(rows, sides), min_rows=MIN_PICTURES, similar=kinds.similar)
+    data = PaperData(
+        "sample", about, *build_three_sides(rows, sides), min_rows=MIN_PICTURES, similar=kinds.find_siblings
+    )
     return make_extractable(data, pictures, executor, progress, n_words=N_VISUAL_WORDS, size=SIZE, seed=seed)
 
 
@@ -238,7 +240,7 @@ def split_generated_task(rows: FeatureTable, task: Any) -> tuple[FeatureTable, F
 
 def _build_family_similarity(labels: Sequence[str]) -> SiblingSimilarity:
     """Return the similarity that makes labels of one family siblings."""
-    return Hierarchy((label, label.partition(" label ")[0]) for label in labels).similar(labels)
+    return Hierarchy((label, label.partition(" label ")[0]) for label in labels).find_siblings(labels)
 
 
 def load_cached_task(name: str, size: Any) -> Any:

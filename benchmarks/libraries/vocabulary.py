@@ -62,7 +62,7 @@ def _compare_hierarchies(path: Path) -> None:
     compare(f"{title}, read", {"ours": ours, "networkx": networkx, "rdflib": rdflib}, lambda graph: f"{len(graph):,}")  # type: ignore[arg-type]
 
     def our_distances() -> Work:
-        hops = read_hierarchy(path, parent_first=True).hops(names)
+        hops = read_hierarchy(path, parent_first=True).find_distances(names)
         return lambda: sum(int((hops.compute_hops([n], FAR, max_rings=3) <= 3).sum()) for n in range(0, 2_000, 20))
 
     def their_distances() -> Work:

@@ -259,7 +259,7 @@ def _compute_row(row: str, reading: AppendixReading, hops: int, data: SynsetList
 
 
 def _compute_means(graph: Hierarchy, valid: Sequence[str], true: Int64, reading: AppendixReading) -> Float64:
-    hops, sizes = graph.hops(valid), np.empty((len(true), len(KS)))
+    hops, sizes = graph.find_distances(valid), np.empty((len(true), len(KS)))
     everything: Bool = np.ones(len(valid), bool)
     for place, label in enumerate(true.tolist()):
         near = hops.compute_hops(

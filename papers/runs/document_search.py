@@ -135,7 +135,7 @@ def run_document_search(record: PaperRecord, setting: RunSettings) -> RunFinding
         f"{data.train.X.shape[1]:,} features; {training.n_pairs // 2:,} pairs to learn from; to be found: "
         f"{test.n_pairs:,} pairs of {len(query_rows):,} test documents with training documents."
     ]
-    hops = None if data.hierarchy is None else data.hierarchy.hops(data.train.ids)
+    hops = None if data.hierarchy is None else data.hierarchy.find_distances(data.train.ids)
     if hops is not None:
         n_known = int(hops.is_known().sum())
         require(n_known > 0, f"the hierarchy names none of the documents of {data.name}; give pairs of their ids")

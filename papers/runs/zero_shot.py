@@ -322,7 +322,10 @@ def _measure(scores: Float32, y: Int64, held_out_labels: Sequence[str], data: Un
     hierarchy_distances: dict[str, Any] = {}
     kinds = data.hierarchy or (None if data.knowledge is None else data.knowledge.hierarchy(names=False))
     if kinds is not None:
-        hierarchy_distances = {"hops": kinds.hops(held_out_labels), "heights": kinds.heights(held_out_labels)}
+        hierarchy_distances = {
+            "hops": kinds.find_distances(held_out_labels),
+            "heights": kinds.find_ancestors(held_out_labels),
+        }
     return dict(evaluate_scores([(0, scores)], y, ks=KS, **hierarchy_distances).per_row)
 
 

@@ -45,7 +45,7 @@ def some_rows(n: int, prefix: str, seed: int, n_labels: int = 8) -> FeatureTable
 
 def pairs_of(labels: Sequence[str]) -> SiblingSimilarity:
     """Labels 0 and 1, 2 and 3 ... are siblings."""
-    return Hierarchy((name, f"kind {int(name.split()[1]) // 2}") for name in labels).similar(labels)
+    return Hierarchy((name, f"kind {int(name.split()[1]) // 2}") for name in labels).find_siblings(labels)
 
 
 @pytest.fixture(scope="module")

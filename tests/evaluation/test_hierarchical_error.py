@@ -25,7 +25,7 @@ def measured(scores, Y, heights, ks):
 
 def test_a_row_worked_by_hand():
     """Frogs are one above toad and frog, animals two above the toad; nothing is above toad and oak, so it is 2 + 1."""
-    heights = KINDS.heights(LABELS)
+    heights = KINDS.find_ancestors(LABELS)
     assert heights.compute_heights([0]).tolist() == [0, 1, 2, 3]
     assert measured([0.1, 0.2, 0.3, 0.4], np.array([0]), heights, (1, 2, 3, 4)) == [3, 2, 1, 0]
 
@@ -33,33 +33,33 @@ def test_a_row_worked_by_hand():
 def test_the_lowest_of_several_ancestors_counts():
     kinds = Hierarchy([("dog", "pet"), ("cat", "pet"), ("dog", "beast"), ("cat", "feline"), ("feline", "beast"),
                        ("lion", "feline"), ("cub", "lion"), ("pup", "dog")])  # fmt: skip
-    heights = kinds.heights(["dog", "cat", "cub", "pup"])
+    heights = kinds.find_ancestors(["dog", "cat", "cub", "pup"])
     assert heights.compute_heights([0]).tolist() == [0, 2, 3, 1]  # pet stands on dog, which stands on pup; beast on cub
 
 
 def test_a_label_above_another_is_their_ancestor():
-    heights = Hierarchy([("poodle", "dog"), ("dog", "animal")]).heights(["poodle", "dog", "animal"])
+    heights = Hierarchy([("poodle", "dog"), ("dog", "animal")]).find_ancestors(["poodle", "dog", "animal"])
     assert heights.compute_heights([0]).tolist() == [0, 1, 2]
     assert heights.compute_heights([2]).tolist() == [2, 2, 0]
 
 
 def test_kinds_without_labels_add_no_height():
     kinds = Hierarchy([("poodle", "dog"), ("tiny poodle", "poodle"), ("cat", "pet"), ("dog", "pet")])
-    assert kinds.heights(["dog", "cat"]).compute_heights([0]).tolist() == [0, 1]
+    assert kinds.find_ancestors(["dog", "cat"]).compute_heights([0]).tolist() == [0, 1]
 
 
 def test_circles_are_one_height():
     kinds = Hierarchy([("a", "x"), ("x", "y"), ("y", "x"), ("b", "y"), ("c", "z"), ("y", "z")])
-    assert kinds.heights(["a", "b", "c"]).compute_heights([0]).tolist() == [0, 1, 2]
+    assert kinds.find_ancestors(["a", "b", "c"]).compute_heights([0]).tolist() == [0, 1, 2]
 
 
 def test_the_nearest_of_several_true_labels_counts():
-    assert measured([0.1, 0.9, 0.2, 0.3], csr_matrix([[1, 0, 1, 0]]), KINDS.heights(LABELS), (1,)) == [1]
+    assert measured([0.1, 0.9, 0.2, 0.3], csr_matrix([[1, 0, 1, 0]]), KINDS.find_ancestors(LABELS), (1,)) == [1]
 
 
 def test_heights_of_other_labels_are_refused():
     with pytest.raises(InputError, match="heights are between 4 labels but there are 2"):
-        measured([0.1, 0.2], np.array([0]), KINDS.heights(LABELS), (1,))
+        measured([0.1, 0.2], np.array([0]), KINDS.find_ancestors(LABELS), (1,))
 
 
 def closure(n, edges):
@@ -102,16 +102,18 @@ def test_is_the_mean_over_all_orders_of_ties(problem):
     names = [f"thing {i}" for i in range(n + 3)]
     kinds = Hierarchy([(names[a], names[b]) for a, b in edges])
     errors = twin_errors(n, n + 3, edges, true)
-    is_mapped = [kinds.senses(name) != () for name in names[:n]]
+    is_mapped = [kinds.find_senses(name) != () for name in names[:n]]
     for y in range(n):  # nothing is above what the list does not know, not even itself
         if not is_mapped[y] and y not in true:
-            errors[y] = max(errors[y], kinds.heights(names[:n]).top)
-    assert kinds.heights(names[:n]).compute_heights(true).tolist() == errors
+            errors[y] = max(errors[y], kinds.find_ancestors(names[:n]).top)
+    assert kinds.find_ancestors(names[:n]).compute_heights(true).tolist() == errors
     orders = [o for o in permutations(range(n)) if all(scores[a] >= scores[b] for a, b in pairwise(o))]
     expected = np.mean([min(errors[y] for y in order[:k]) for order in orders])
     Y = np.zeros((1, n), int)
     Y[0, true] = 1
-    assert measured(scores, csr_matrix(Y), kinds.heights(names[:n]), (k,))[0] == pytest.approx(expected, abs=1e-5)
+    assert measured(scores, csr_matrix(Y), kinds.find_ancestors(names[:n]), (k,))[0] == pytest.approx(
+        expected, abs=1e-5
+    )
 
 
 def test_within_equals_hops_counted_by_hand():

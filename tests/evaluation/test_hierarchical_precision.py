@@ -25,7 +25,7 @@ def measured(scores, Y, hops, ks, exclude=None):
 
 def test_a_row_worked_by_hand():
     """Toad and frog are two hops apart, toad and dog three; no hop leads to the oak."""
-    hops = KINDS.hops(LABELS)
+    hops = KINDS.find_distances(LABELS)
     assert hops.compute_hops([0], 4).tolist()[:3] == [0, 2, 3]
     values, highest = measured([0.1, 0.3, 0.2, 0.9], np.array([0]), hops, (1, 2, 3, 4))
     assert values == pytest.approx([0, 1 / 2, 2 / 3, 3 / 4])
@@ -33,7 +33,7 @@ def test_a_row_worked_by_hand():
 
 
 def test_a_label_that_the_hierarchy_does_not_know_is_near_to_itself():
-    hops = KINDS.hops([*LABELS, "submarine"])
+    hops = KINDS.find_distances([*LABELS, "submarine"])
     assert hops.is_known().tolist() == [True] * 4 + [False]
     values, highest = measured([0.1, 0.3, 0.2, 0.4, 0.9], np.array([4]), hops, (1, 2))
     assert (values, highest) == ([1, 1 / 2], [1, 1 / 2])
@@ -41,12 +41,14 @@ def test_a_label_that_the_hierarchy_does_not_know_is_near_to_itself():
 
 def test_rings_are_of_candidates():
     """Without the frog the ring of the dog is needed for two."""
-    values, _ = measured([0.1, 0.9, 0.8, 0.7], np.array([0]), KINDS.hops(LABELS), (2,), csr_matrix([[0, 1, 0, 0]]))
+    values, _ = measured(
+        [0.1, 0.9, 0.8, 0.7], np.array([0]), KINDS.find_distances(LABELS), (2,), csr_matrix([[0, 1, 0, 0]])
+    )
     assert values == [1 / 2]
 
 
 def test_rings_are_whole_and_around_all_true_labels():
-    hops = Hierarchy([(name, "animal") for name in "abcd"] + [("z", "stone")]).hops(list("abcdz"))
+    hops = Hierarchy([(name, "animal") for name in "abcd"] + [("z", "stone")]).find_distances(list("abcdz"))
     values, highest = measured([0, 0.1, 0.9, 0.8, 0.7], np.array([0]), hops, (2,))
     assert (values, highest) == ([1], [1])  # c and d, of the set a b c d
     precisions, _ = measured([0.1, 0.2, 0.9, 0.3, 0.8], csr_matrix([[1, 0, 0, 0, 1]]), hops, (2,))
@@ -57,7 +59,7 @@ def test_words_stand_for_all_their_concepts():
     kinds = Hierarchy([("c1", "bird"), ("c2", "machine"), ("heron", "bird"), ("forklift", "machine")])
     kinds.add_names("c1", ["crane"])
     kinds.add_names("c2", ["crane"])
-    assert kinds.hops(["crane", "heron", "forklift"]).compute_hops([0], 3).tolist() == [0, 2, 2]
+    assert kinds.find_distances(["crane", "heron", "forklift"]).compute_hops([0], 3).tolist() == [0, 2, 2]
 
 
 def rings(true, k, distance, candidates):
@@ -93,7 +95,7 @@ def test_is_the_mean_over_all_orders_of_ties(problem):
     Y = np.zeros((1, n), int)
     Y[0, true] = 1
     names = [f"thing {i}" for i in range(n + 2)]
-    hops = Hierarchy((names[a], names[b]) for a, b in edges).hops(names[:n])
+    hops = Hierarchy((names[a], names[b]) for a, b in edges).find_distances(names[:n])
     values, highest = measured(scores, csr_matrix(Y), hops, (k,))
     assert values[0] == pytest.approx(expected, abs=1e-6)
     assert highest[0] == pytest.approx(min(k, len(correct)) / k)
@@ -101,4 +103,4 @@ def test_is_the_mean_over_all_orders_of_ties(problem):
 
 def test_hops_of_other_labels_are_refused():
     with pytest.raises(InputError, match="hops are between 4 labels but there are 2"):
-        measured([0.1, 0.2], np.array([0]), KINDS.hops(LABELS), (1,))
+        measured([0.1, 0.2], np.array([0]), KINDS.find_distances(LABELS), (1,))

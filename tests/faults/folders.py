@@ -124,7 +124,7 @@ def use_folder(name: str, folder: Path) -> None:
 def _use_space(space: Any) -> None:
     space.rank("thing", "tag", None, 2)
     space.annotate("thing", "tag", X[:2], 2)
-    space.similar("tag", space.entity_names("tag")[0], 2)
+    space.find_similar("tag", space.entity_names("tag")[0], 2)
     json.dumps(space.facts())
 
 

@@ -196,8 +196,8 @@ def test_many_concepts_of_one_name_take_linear_time() -> None:
         graph.add("n0", [f"toad {number}"])
         kinds.add_names(f"n{number}", ["toad"])
     graph.rank_senses("toad", [f"n{number}" for number in range(n - 1, -1, -1)])
-    assert graph.senses("toad")[:2] == [f"n{n - 1}", f"n{n - 2}"]
-    assert len(kinds.senses("toad")) == n
+    assert graph.find_senses("toad")[:2] == [f"n{n - 1}", f"n{n - 2}"]
+    assert len(kinds.find_senses("toad")) == n
 
 
 def test_quoted_arff_takes_linear_time(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_nothing_that_wordnet_knows_is_left_to_its_first_sense(label_concepts: L
 def test_a_label_means_what_its_pictures_show(label: str, kind: str, wordnet: KnowledgeGraph) -> None:
     synset = read_label_table(get_table_path("label_concepts"))[label]
     hypernyms = wordnet.reach([synset], ["is-a"])
-    assert any(sense in hypernyms for sense in wordnet.senses(kind))
+    assert any(sense in hypernyms for sense in wordnet.find_senses(kind))
 
 
 def test_labels_that_show_nothing_mean_nothing() -> None:
@@ -128,7 +128,7 @@ def test_the_classes_of_car_parts_are_parts_of_a_car_or_of_its_systems(wordnet: 
         assert {category["name"] for category in annotations["categories"]} - {"_background_"} == {
             row[0] for row in rows("car_part_concepts")
         }
-    (car,) = (sense for sense in wordnet.senses("car") if "auto" in wordnet.concept(sense).names)
+    (car,) = (sense for sense in wordnet.find_senses("car") if "auto" in wordnet.concept(sense).names)
     hypernyms = wordnet.reach([car], ["is-a"])
     inside = wordnet.reach(hypernyms, ["has-part"])
     assert {row[2] for row in rows("car_part_concepts") if row[1] not in inside} == {

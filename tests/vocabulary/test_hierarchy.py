@@ -14,7 +14,7 @@ NAMES = [*"abcdef"]
 
 
 def alike(kinds: Hierarchy, labels: list[str]) -> list[list[int]]:
-    similar = kinds.similar(labels)
+    similar = kinds.find_siblings(labels)
     return [similar.max_similarity([y]).astype(int).tolist() for y in range(len(labels))]
 
 
@@ -44,7 +44,7 @@ def test_a_name_stands_for_all_its_concepts():
 
 
 def test_unknown_labels_have_no_siblings():
-    similar = Hierarchy([("toad", "amphibian"), ("frog", "amphibian")]).similar(["ship", "toad", "boat", "frog"])
+    similar = Hierarchy([("toad", "amphibian"), ("frog", "amphibian")]).find_siblings(["ship", "toad", "boat", "frog"])
     assert similar.siblings().tolist() == [0, 1, 0, 1]
     assert similar.is_known().tolist() == [False, True, False, True]
 

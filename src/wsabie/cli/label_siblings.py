@@ -47,7 +47,7 @@ def match_data_siblings(
 
 def _find_siblings(tree: "Hierarchy", paths: Sequence[Path], owner: str, labels: Sequence[str]) -> "SiblingSimilarity":
     """Find siblings among the labels; refuse lists that know none of them."""
-    similar = tree.similar(labels)
+    similar = tree.find_siblings(labels)
     if not similar.is_known().any():
         unknown = f"{format_count(len(labels), 'label')} of {owner}, such as {format_names(labels)}"
         raise InputError(f"{_format_paths(paths)} names none of the {unknown}; give an is-a list over such labels")

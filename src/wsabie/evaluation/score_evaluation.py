@@ -131,11 +131,11 @@ def evaluate_scores(
     exclude : csr_matrix (n, n_labels) or None
         Non-zeros are no candidates of their row, and no positives: the training labels, for leave-one-out.
     similar : csr_matrix (n_labels, n_labels), LabelSimilarity or None
-        Similarity of labels, for the sibling precision: S with values in [0, 1], or `Hierarchy.similar(label_names)`.
+        Similarity of labels, for the sibling precision: values in [0, 1], or `Hierarchy.find_siblings(label_names)`.
     hops : HopDistances or None
-        Distances of labels, for the hierarchical precision: `Hierarchy.hops(label_names)`.
+        Distances of labels, for the hierarchical precision: `Hierarchy.find_distances(label_names)`.
     heights : AncestorHeights or None
-        Ancestors of labels, for the hierarchical error: `Hierarchy.heights(label_names)`.
+        Ancestors of labels, for the hierarchical error: `Hierarchy.find_ancestors(label_names)`.
     propensities : (n_labels,) float or None
         Propensities of labels in (0, 1], for the propensity-scored precision: `compute_propensities`.
 

@@ -158,7 +158,7 @@ class QueryMatcher:
 
     def _match_concept(self, query: str) -> QueryLabels | None:
         concepts = self.concepts
-        if concepts is None or not concepts.knowledge.senses(query):
+        if concepts is None or not concepts.knowledge.find_senses(query):
             return None
         expansion = concepts.expand(query)
         synonyms = [reached for reached in expansion.kinds if not reached.steps]

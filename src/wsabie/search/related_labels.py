@@ -103,7 +103,7 @@ class HierarchyRelatedLabels:
 
     def _resolve_name(self, label: str) -> tuple[str | None, str]:
         """Return the known name for a label, and a remark for the reasons where it differs."""
-        if label in self._known_labels or self.concepts.knowledge.senses(label):
+        if label in self._known_labels or self.concepts.knowledge.find_senses(label):
             return label, ""
         match = None if self.aliases is None else self.aliases.nearest(label, self._known_labels)
         if match is None or match[1] < ALIKE:

@@ -104,7 +104,7 @@ class Hierarchy(ConceptIndex):
     >>> kinds = Hierarchy([("toad", "amphibian"), ("frog", "amphibian"), ("oak", "tree")])
     >>> kinds.parents("Toad"), len(kinds)
     (['amphibian'], 3)
-    >>> kinds.similar(["frog", "oak", "toad"]).max_similarity([2])
+    >>> kinds.find_siblings(["frog", "oak", "toad"]).max_similarity([2])
     array([1., 0., 1.], dtype=float32)
     """
 
@@ -150,17 +150,17 @@ class Hierarchy(ConceptIndex):
         names = self.concepts
         return ((names[c], names[p]) for c, p in zip(self._children, self._parents, strict=True))
 
-    def senses(self, name: str) -> tuple[int, ...]:
+    def find_senses(self, name: str) -> tuple[int, ...]:
         """Return the numbers of the concepts that a name may mean; none if it is unknown."""
         return tuple(self._find_numbers(name))
 
     def parents(self, name: str) -> list[str]:
         """Return the parents of all concepts that a name may mean, sorted."""
         names, starts, parents = self.concepts, *self._group_parents()
-        numbers = {int(p) for c in self.senses(name) for p in parents[starts[c] : starts[c + 1]]}
+        numbers = {int(p) for c in self.find_senses(name) for p in parents[starts[c] : starts[c + 1]]}
         return sorted(names[number] for number in numbers)
 
-    def similar(self, labels: Sequence[str]) -> SiblingSimilarity:
+    def find_siblings(self, labels: Sequence[str]) -> SiblingSimilarity:
         """Return the siblings among labels: those that share a parent, or are names of one concept.
 
         Parameters
@@ -171,14 +171,14 @@ class Hierarchy(ConceptIndex):
         starts, parents = self._group_parents()
         n, rows, columns = len(self._numbers), array("i"), array("i")
         for row, label in enumerate(labels):
-            for concept in self.senses(label):
+            for concept in self.find_senses(label):
                 # a column for the concept itself, or names of a concept without parents would not be alike
                 label_columns = [n + concept, *parents[starts[concept] : starts[concept + 1]].tolist()]
                 rows.extend([row] * len(label_columns))
                 columns.extend(label_columns)
         return SiblingSimilarity(build_incidence(rows, columns, (len(labels), 2 * n), np.int8))
 
-    def hops(self, labels: Sequence[str]) -> HopDistances:
+    def find_distances(self, labels: Sequence[str]) -> HopDistances:
         """Return the distances between labels in hops, for hierarchical precision.
 
         Parameters
@@ -189,12 +189,12 @@ class Hierarchy(ConceptIndex):
         Examples
         --------
         >>> kinds = Hierarchy([("toad", "amphibian"), ("frog", "amphibian"), ("oak", "tree")])
-        >>> kinds.hops(["toad", "oak", "frog"]).compute_hops([0], 2)[[0, 2]]
+        >>> kinds.find_distances(["toad", "oak", "frog"]).compute_hops([0], 2)[[0, 2]]
         array([0, 2], dtype=int32)
         """
         return HopDistances(*self._build_graph(labels))
 
-    def heights(self, labels: Sequence[str]) -> AncestorHeights:
+    def find_ancestors(self, labels: Sequence[str]) -> AncestorHeights:
         """Return the ancestors of labels and their heights, for the hierarchical error.
 
         Parameters
@@ -205,7 +205,7 @@ class Hierarchy(ConceptIndex):
         Examples
         --------
         >>> kinds = Hierarchy([("toad", "frogs"), ("frog", "frogs"), ("frogs", "animal"), ("cat", "animal")])
-        >>> kinds.heights(["toad", "frog", "cat"]).compute_heights([0])
+        >>> kinds.find_ancestors(["toad", "frog", "cat"]).compute_heights([0])
         array([0., 1., 2.])
         """
         return AncestorHeights(*self._build_graph(labels))
@@ -222,7 +222,7 @@ class Hierarchy(ConceptIndex):
         ['toad', 'frogs', 'frog', 'animal']
         """
         concepts = self.concepts
-        distances = self.hops([*concepts, *names])
+        distances = self.find_distances([*concepts, *names])
         start = np.arange(len(concepts), distances.n_labels)
         near = distances.compute_hops(start, FAR, max_rings=hops)[: len(concepts)]
         return [concepts[number] for number in np.flatnonzero(near < FAR)]
@@ -231,7 +231,7 @@ class Hierarchy(ConceptIndex):
         """Return the concepts of each label and the pairs of child and parent, as sparse matrices."""
         n, rows, concepts = len(self._numbers), array("i"), array("i")
         for row, label in enumerate(labels):
-            senses = self.senses(label)
+            senses = self.find_senses(label)
             rows.extend([row] * len(senses))
             concepts.extend(senses)
         pairs = build_incidence(self._children, self._parents, (n, n), bool)

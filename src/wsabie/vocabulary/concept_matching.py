@@ -56,9 +56,9 @@ def _match_label(knowledge: KnowledgeGraph, label: str, table: Mapping[str, str 
     id_in_parentheses = label.rpartition("(")[2].removesuffix(")")
     if (concept := knowledge.find(label) or knowledge.find(id_in_parentheses)) is not None:
         return concept, "id"
-    senses = knowledge.senses(label)
+    senses = knowledge.find_senses(label)
     if not senses and "," in label:
-        first_senses, *other_senses = (knowledge.senses(name) for name in label.split(","))
+        first_senses, *other_senses = (knowledge.find_senses(name) for name in label.split(","))
         senses = [sense for sense in first_senses if all(sense in name_senses for name_senses in other_senses)]
     return (senses[0], "name") if senses else (None, "")
 
@@ -176,7 +176,7 @@ class LabelConcepts:
         """
         graph, position = self.knowledge, self._position_by_name.get(make_lookup_key(name))
         concept = None if position is None else self.concepts[position]
-        senses = graph.senses(name) if concept is None else [concept]
+        senses = graph.find_senses(name) if concept is None else [concept]
         if not senses:
             raise UnknownLabelError(format_unknown_label(name, list(graph.all_names()), "name"))
         expansions = [self._expand_concept(sense, levels, inherit) for sense in senses]

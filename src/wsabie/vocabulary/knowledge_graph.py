@@ -71,7 +71,7 @@ class KnowledgeGraph(ConceptIndex):
     >>> graph.add("n1", ["car", "auto"], "a motor vehicle", "en")
     >>> graph.add("n1", ["Auto"], language="de")
     >>> graph.relate("part-of", "n2", "n1")
-    >>> graph.senses("AUTO"), graph.related("n1", "has-part"), graph.concept("n1").languages
+    >>> graph.find_senses("AUTO"), graph.related("n1", "has-part"), graph.concept("n1").languages
     (['n1'], ['n2'], ('en', 'en', 'de'))
     """
 
@@ -167,7 +167,7 @@ class KnowledgeGraph(ConceptIndex):
         number = self._get_number(concept)
         return next(iter(self._names[number]), self._ids[number])
 
-    def senses(self, name: str) -> list[str]:
+    def find_senses(self, name: str) -> list[str]:
         """Return the concepts that a name may mean, the most frequent first; an id means itself."""
         return [self._ids[number] for number in self._find_numbers(name)]
 

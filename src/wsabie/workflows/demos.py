@@ -129,7 +129,7 @@ def _build_report_input(
     names = PARTS if part == "all" else (part,)
     origins = [_read_origin(name) for name in names]
     credits = read_photo_credits() if part == "photos" else {}
-    similar = None if credits else read_hierarchy(*map(get_sample_path, names)).similar(test.label_names)
+    similar = None if credits else read_hierarchy(*map(get_sample_path, names)).find_siblings(test.label_names)
     report_input = ReportInput(
         title="Annotating pictures with a joint embedding",
         comparison=comparison,

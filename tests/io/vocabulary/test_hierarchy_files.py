@@ -75,7 +75,7 @@ def test_wordnet_synsets_are_read(tmp_path):
     kinds = read_hierarchy(write_list(tmp_path, SYNSETS, "data.noun"))
     assert sorted(kinds.pairs()) == [("n00000200", "n00000100"), ("n00000300", "n00000200"), ("n00000400", "n00000200")]
     assert kinds.parents("living thing") == kinds.parents("animal, Living_thing") == ["n00000100"]
-    assert kinds.similar(["toad", "frog", "anuran", "animal"]).siblings().tolist() == [2, 2, 2, 0]
+    assert kinds.find_siblings(["toad", "frog", "anuran", "animal"]).siblings().tolist() == [2, 2, 2, 0]
     assert sorted(read_hierarchy(tmp_path).pairs()) == sorted(kinds.pairs())
 
 
@@ -83,7 +83,7 @@ def test_prolog_and_word_files_complete_each_other(tmp_path):
     facts = write_list(tmp_path, "hyp(100000300,100000200).\n\nins(100000400,100000200).\n", "wn_hyp.pl")
     words = write_list(tmp_path, "n00000300\ttoad, anuran\nn00000400\tfrog\n", "words.txt")
     kinds = read_hierarchy(facts, words)
-    assert kinds.similar(["frog", "toad"]).siblings().tolist() == [1, 1]
+    assert kinds.find_siblings(["frog", "toad"]).siblings().tolist() == [1, 1]
     assert kinds.parents("toad, anuran") == ["n00000200"]
     assert read_hierarchy(tmp_path).fingerprint() == kinds.fingerprint()
 
@@ -93,14 +93,14 @@ def test_sub_folders_are_a_hierarchy(tmp_path):
         (tmp_path / place).mkdir(parents=True)
         (tmp_path / place / "1.png").write_bytes(b"\x89PNG")
     kinds = read_hierarchy(tmp_path)
-    assert kinds.similar(["dog", "cat", "oak", "animals", "plants"]).siblings().tolist() == [1, 1, 0, 0, 0]
+    assert kinds.find_siblings(["dog", "cat", "oak", "animals", "plants"]).siblings().tolist() == [1, 1, 0, 0, 0]
 
 
 def test_emoji_categories_are_a_hierarchy():
     kinds = read_hierarchy(get_sample_path("emoji"))
     assert kinds.parents("hund") == ["animals & nature/animal-mammal"]
     assert kinds.parents("animal-mammal") == ["animals & nature"]
-    assert kinds.similar(["hund", "chat", "sailboat"]).max_similarity([0]).tolist() == [1, 1, 0]
+    assert kinds.find_siblings(["hund", "chat", "sailboat"]).max_similarity([0]).tolist() == [1, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_mined_pairs_are_read_back(tmp_path):
     file = tmp_path / "kinds.tsv"
     assert write_hierarchy(file, mine_hierarchy(text).pairs()) == 2
     assert file.read_text() == "child\tparent\tcount\ntoad\tamphibian\t2\nfrog\tamphibian\t1\n"
-    assert read_hierarchy(file).similar(["toad", "frog"]).siblings().tolist() == [1, 1]
+    assert read_hierarchy(file).find_siblings(["toad", "frog"]).siblings().tolist() == [1, 1]
 
 
 def test_pairs_are_mined_from_real_text(tmp_path):
@@ -198,9 +198,9 @@ def test_two_forms_of_wordnet_give_the_same_siblings():
     labels = (data / "imagenet_synsets/ilsvrc2012_1k.txt").read_text().split()
     pairs = read_hierarchy(data / "imagenet_synsets")
     prolog = read_hierarchy(data / "wordnet_partof/wn_hyp.pl", data / "imagenet_synsets/words.txt")
-    by_pairs, by_prolog = pairs.similar(labels), prolog.similar(labels)
+    by_pairs, by_prolog = pairs.find_siblings(labels), prolog.find_siblings(labels)
     assert by_pairs.is_known().all()
     assert by_pairs.siblings().tolist() == by_prolog.siblings().tolist()
     assert np.median(by_pairs.siblings()) == 1
     assert "n01627424" in pairs.parents("toad")
-    assert pairs.similar(["toad", "frog"]).max_similarity([0]).all()
+    assert pairs.find_siblings(["toad", "frog"]).max_similarity([0]).all()

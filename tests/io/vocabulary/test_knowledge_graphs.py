@@ -55,18 +55,18 @@ def test_synset_has_names_gloss_and_relations(wordnet):
     assert (
         wordnet.related("n15043763", "has-substance") == ["n11509066"] == wordnet.related("n15043763", "^substance-of")
     )
-    assert wordnet.name(wordnet.related(wordnet.senses("Paris")[0], "instance-of")[0]) == "n08691669"
+    assert wordnet.name(wordnet.related(wordnet.find_senses("Paris")[0], "instance-of")[0]) == "n08691669"
     assert wordnet.related("v02039431", "is-a") != []
 
 
 def test_senses_follow_the_index_nouns_first(wordnet):
-    assert wordnet.senses("Car") == ["n02958343", "n02959942", "n02960501", "n02960352"]
-    assert wordnet.senses("dolphin") == ["n02581957", "n02068974"]
-    assert wordnet.senses("fender") == ["n02911158"]
-    assert wordnet.senses("bank") == ["n09213565", "n08420278", "v02039431", "v01587723"]
-    assert wordnet.senses("wheel")[:2] == ["n04574999", "n02834778"]
-    assert wordnet.senses("toothed_whale") == wordnet.senses("n02066707") == ["n02066707"]
-    assert wordnet.senses("unicorn") == []
+    assert wordnet.find_senses("Car") == ["n02958343", "n02959942", "n02960501", "n02960352"]
+    assert wordnet.find_senses("dolphin") == ["n02581957", "n02068974"]
+    assert wordnet.find_senses("fender") == ["n02911158"]
+    assert wordnet.find_senses("bank") == ["n09213565", "n08420278", "v02039431", "v01587723"]
+    assert wordnet.find_senses("wheel")[:2] == ["n04574999", "n02834778"]
+    assert wordnet.find_senses("toothed_whale") == wordnet.find_senses("n02066707") == ["n02066707"]
+    assert wordnet.find_senses("unicorn") == []
 
 
 def test_missing_index_is_reported(tmp_path, caplog):
@@ -74,7 +74,7 @@ def test_missing_index_is_reported(tmp_path, caplog):
     with caplog.at_level(logging.WARNING, "wsabie"):
         graph = read_knowledge_graph(tmp_path / "data.noun")
     assert "no index" in caplog.text
-    assert graph.senses("dolphin") == ["n02068974", "n02581957"]
+    assert graph.find_senses("dolphin") == ["n02068974", "n02581957"]
 
 
 def test_relation_pairs_are_iterated_in_order(wordnet):
@@ -126,7 +126,7 @@ def test_prolog_lists_and_words_are_read(tmp_path):
     write_file(tmp_path, "words.txt", "n00000300\twheel\nn00000200\tcar, auto\n")
     graph = read_knowledge_graph(tmp_path)
     assert graph.relations == {"is-a": 1, "part-of": 1}
-    assert [graph.name(part) for part in graph.related(graph.senses("auto")[0], "has-part")] == ["wheel"]
+    assert [graph.name(part) for part in graph.related(graph.find_senses("auto")[0], "has-part")] == ["wheel"]
     assert list(iterate_relation_pairs(tmp_path, "part-of")) == [("n00000300", "n00000200")]
     with pytest.raises(InputError, match="hold no is-a pair"):
         read_hierarchy(tmp_path / "wn_mp.pl")
@@ -138,8 +138,8 @@ def test_open_images_hierarchy_is_read(tmp_path):
     graph = read_knowledge_graph(file)
     assert graph.relations == {"is-a": 3, "part-of": 4}
     assert graph.related("/m/083wq", "part-of") == ["/m/0k4j", "/m/0199g"]
-    assert graph.related(graph.senses("wheel")[0], "has-part") == ["/m/0h9mv"]
-    assert graph.senses("unused") == []
+    assert graph.related(graph.find_senses("wheel")[0], "has-part") == ["/m/0h9mv"]
+    assert graph.find_senses("unused") == []
     matched = match_labels(graph, ["Taxi", "Wheel", "/m/0bl9f"])
     assert matched.expand("Car").parts[0].position == 1
     assert list(iterate_relation_pairs(file, "part-of")) == list(graph.pairs("part-of"))
@@ -168,7 +168,7 @@ def test_translations_complete_wordnet(tmp_path):
         "02958343-n\tfra:def\t0\tvéhicule\n",
     )  # fmt: skip
     graph = read_knowledge_graph(CUT, file)
-    assert graph.senses("Voiture") == ["n02958343"]
+    assert graph.find_senses("Voiture") == ["n02958343"]
     assert graph.concept("n02958343").names[-2:] == ("voiture", "automobile")
     assert graph.concept("n02958343").languages[-2:] == ("fra", "fra")
     assert match_labels(graph, ["voiture"]).concepts == ["n02958343"]
@@ -210,8 +210,8 @@ def test_label_table_overrides_matching(wordnet, tmp_path):
 def test_matched_labels_have_siblings_and_hops(wordnet):
     matched = match_labels(wordnet, ["taxi", "ambulance", "car", "unknown"])
     kinds = wordnet.hierarchy(names=False)
-    assert kinds.similar(matched.ids()).siblings().tolist() == [1, 1, 0, 0]
-    assert kinds.hops(matched.ids()).compute_hops([0], 3).tolist()[:3] == [0, 2, 1]
+    assert kinds.find_siblings(matched.ids()).siblings().tolist() == [1, 1, 0, 0]
+    assert kinds.find_distances(matched.ids()).compute_hops([0], 3).tolist()[:3] == [0, 2, 1]
     assert wordnet.hierarchy().parents("cab") == ["n02958343"]
 
 

@@ -75,7 +75,7 @@ def test_space_without_features_is_learned() -> None:
     assert [row[0][0] for row in model.annotate("artist", "tag", model.entity_names("artist"), 1)] == [
         t for _, t in tags
     ]
-    assert {(a, model.similar("artist", a, 1)[0][0]) for a, _ in alike} == set(alike)
+    assert {(a, model.find_similar("artist", a, 1)[0][0]) for a, _ in alike} == set(alike)
 
 
 def test_kinds_of_one_map_share_word_vectors() -> None:
@@ -167,12 +167,12 @@ def test_annotate_returns_names_and_similar_returns_cosines(fitted: Space) -> No
         [(names[y], float(s)) for y, s in zip(*row, strict=True)] for row in zip(ids, scores, strict=True)
     ]
     assert [len(row) for row in fitted.annotate("track", "artist", ["t1"], 10**12)] == [12]
-    near = fitted.similar("artist", "artist 4", 11)
+    near = fitted.find_similar("artist", "artist 4", 11)
     points = fitted.points("artist").astype(float)
     cosines = rank_by_brute_force(fitted, "cosine", points[[4]], points)[0]
     assert [name for name, _ in near] == [names[y] for y in np.argsort(-cosines) if y != 4]
     assert [c for _, c in near] == pytest.approx(sorted(np.delete(cosines, 4), reverse=True), abs=1e-5)
-    assert near == fitted.similar("artist", 4, 10**12)
+    assert near == fitted.find_similar("artist", 4, 10**12)
     assert near[0][0] == "artist 5"
 
 
@@ -300,7 +300,7 @@ def test_invalid_queries_are_refused(fitted: Space) -> None:
         lambda m: m.rank("track", "artist", ["t0"]),
         lambda m: m.points("track"),
         lambda m: m.entity_names("track"),
-        lambda m: m.similar("track", "t0"),
+        lambda m: m.find_similar("track", "t0"),
         lambda m: m.evaluate([]),
         lambda m: m.facts(),
         lambda m: m.to_parts(),
@@ -311,7 +311,7 @@ def test_invalid_queries_are_refused(fitted: Space) -> None:
         with pytest.raises(InputError, match="the space knows no kind 'tag'; it knows track, artist"):
             unknown()
     with pytest.raises(UnknownLabelError, match="there is no artist 'artist 99'; did you mean 'artist"):
-        fitted.similar("artist", "artist 99")
+        fitted.find_similar("artist", "artist 99")
     for k in (0, 2.5, True):
         with pytest.raises(InputError, match=f"k is {k}; choose a whole number above 0"):
             fitted.rank("track", "artist", ["t0"], k)  # type: ignore[arg-type]

@@ -95,7 +95,7 @@ def test_loaded_space_answers_as_the_saved_one(tmp_path: Path, similarity: str, 
         for items in (X[:5], ["t3", "t4"], None):
             pairs = zip(*(m.rank("track/of sound", target, items, 7) for m in (saved, loaded)), strict=True)
             assert all(np.array_equal(a, b) for a, b in pairs)
-    assert loaded.similar("artist", "artist 3") == saved.similar("artist", "artist 3")
+    assert loaded.find_similar("artist", "artist 3") == saved.find_similar("artist", "artist 3")
     held_out = [Relation(EntityKind("track/of sound", X[:6]), "artist", [(i, i) for i in range(6)])]
     assert loaded.evaluate(held_out)["track/of sound - artist"].means == (
         saved.evaluate(held_out)["track/of sound - artist"].means

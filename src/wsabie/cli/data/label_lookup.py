@@ -79,7 +79,7 @@ def _show_senses(graph: "KnowledgeGraph", name: str) -> Report:
     """Print the meanings of a name, and the relations of the first one."""
     from wsabie.vocabulary.label_names import format_unknown_label
 
-    senses = [graph.concept(concept) for concept in graph.senses(name)]
+    senses = [graph.concept(concept) for concept in graph.find_senses(name)]
     if not senses:
         raise UnknownLabelError(format_unknown_label(name, list(graph.all_names()), "name"))
     related = {relation: ids for relation in _list_relations(graph) if (ids := graph.related(senses[0].id, relation))}

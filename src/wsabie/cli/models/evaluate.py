@@ -176,7 +176,7 @@ def _evaluate_labels(options: EvaluateOptions) -> Report:
     tree = options.labels.read()
     siblings = match_model_siblings(tree, options.labels.hierarchy, annotator, label_ids)
     names = vocabulary.names(label_ids) if tree is not None else []
-    hops, heights = (None, None) if tree is None else (tree.hops(names), tree.heights(names))
+    hops, heights = (None, None) if tree is None else (tree.find_distances(names), tree.find_ancestors(names))
     with options.collect_rejects() as rejects:
         aligned = _read_rows(options, annotator, {"executor": executor, "progress": progress, "rejects": rejects})
         rows = aligned.rows

@@ -58,7 +58,7 @@ def _show_space_neighbours(options: NeighbourOptions, annotator: "SpaceAnnotator
         kind, neighbours = "word", annotator.words_near(query_kind, item, options.k)
     else:
         kind = kind or _find_kind(annotator, item)
-        neighbours = annotator.space.similar(kind, item, options.k)
+        neighbours = annotator.space.find_similar(kind, item, options.k)
     yield {"kind": kind, "label": item, "neighbours": _round_cosines(neighbours)}
     show_table(f"nearest to {item}", [kind, "cosine"], [[name, f"{cosine:.3f}"] for name, cosine in neighbours])
 

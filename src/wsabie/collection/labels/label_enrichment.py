@@ -174,6 +174,6 @@ def _find_synonyms(knowledge: KnowledgeGraph, concepts: Mapping[int, str]) -> di
                 synonym = label_store.normalise_name(name)
             except InputError:
                 continue
-            if knowledge.senses(name)[:1] == [concept] and len(language) <= _MAX_LANGUAGE:
+            if knowledge.find_senses(name)[:1] == [concept] and len(language) <= _MAX_LANGUAGE:
                 synonyms.setdefault(synonym, (label_id, language))
     return synonyms

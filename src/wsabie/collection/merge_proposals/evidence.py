@@ -219,7 +219,7 @@ class EvidenceCollector:
     def __init__(self, labels: Sequence[LabelCount], knowledge: KnowledgeGraph | None) -> None:
         self.labels, self.knowledge = labels, knowledge or KnowledgeGraph()
         self.by_pair: defaultdict[Pair, list[MergeEvidence]] = defaultdict(list)
-        self._senses = [self.knowledge.senses(label.name)[:_MAX_SENSES] for label in labels]
+        self._senses = [self.knowledge.find_senses(label.name)[:_MAX_SENSES] for label in labels]
 
     def add_spelling(self) -> None:
         """Add evidence for names with similar spelling.
@@ -330,7 +330,7 @@ class EvidenceCollector:
                 return [MergeEvidence("words", DIFFERENT_WORDS, "words with meanings of their own")]
         if "letters" in kinds and bool(first_senses) != bool(second_senses):
             name = self.labels[pair[0] if second_senses else pair[1]].name
-            if not self.knowledge.senses(singularise_name(name)):
+            if not self.knowledge.find_senses(singularise_name(name)):
                 return [MergeEvidence("unknown", 1.0, f"'{name}' is no word that is known")]
         return []
 

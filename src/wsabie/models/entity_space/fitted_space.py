@@ -146,7 +146,7 @@ class FittedSpace(FittedModel):
         ids, scores = self.rank(query, target, items, k, **options)
         return name_best(targets.vocabulary, ids, scores)
 
-    def similar(self, kind: str, entity: str | int, k: int = 10) -> list[tuple[str, float]]:
+    def find_similar(self, kind: str, entity: str | int, k: int = 10) -> list[tuple[str, float]]:
         """Return the k items of a kind that are nearest to an item by cosine, with their cosines."""
         entities = self.find_entities(kind)
         k = min(check_positive_integer(k, "k"), max(len(entities.vocabulary) - 1, 1))
@@ -205,8 +205,8 @@ class FittedSpace(FittedModel):
             names = list(end.names())
         else:
             names = self.entity_names(relation.target_kind)
-        hops = hierarchy.hops(names)
-        return {"hops": hops, "similar": hierarchy.similar(names)} if hops.is_known().any() else {}
+        hops = hierarchy.find_distances(names)
+        return {"hops": hops, "similar": hierarchy.find_siblings(names)} if hops.is_known().any() else {}
 
     def find_entities(self, name: str) -> FittedEntities:
         self._check_fitted()

@@ -179,7 +179,7 @@ def build_comparison_task(
         fingerprint={name: compute_fingerprint(rows) for name, rows in sides.items()},
     )
     if isinstance(similar, Hierarchy):
-        similar = similar.similar
+        similar = similar.find_siblings
     similarity = None if similar is None else similar(selected["train"].label_names)
     sides_and_counts = selected["train"], selected.get("valid"), selected["test"], counts[label_ids]
     return ComparisonTask(*sides_and_counts, facts, similarity, allow_overlap)
