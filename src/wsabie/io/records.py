@@ -1,6 +1,8 @@
 """Records that sources yield: tables of features, or pictures, sounds and documents, with labels."""
 
-from collections.abc import Iterator, Sequence
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, TypeAlias
@@ -11,6 +13,7 @@ from wsabie.core import file_backed_arrays
 from wsabie.core.arrays import Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.sparse_matrices import convert_to_csr, dense_array, extract_csr_arrays
+from wsabie.io.parsers.array_builders import require_rows
 from wsabie.io.regions import ItemContent, RegionCrop
 from wsabie.storage.rejects import Rejects
 
@@ -218,6 +221,74 @@ class ItemList:
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self.items)
+
+
+ItemReader: TypeAlias = Callable[[Rejects], Iterator[tuple[str, Item]]]
+"""Yields (where, item), the same on every call, and lists what is wrong with others."""
+
+
+@dataclass(frozen=True)
+class ItemStream:
+    """Source of items that is read again on every pass; built by `scan_items`.
+
+    Attributes
+    ----------
+    path : Path
+    read_items : callable
+        See `ItemReader`.
+    n : int
+        Items.
+    repeated : frozenset of int
+        Items, by their numbers, whose ids came before: they are left out.
+    label_counts : Counter of str
+        Items of each label.
+    """
+
+    path: Path
+    read_items: ItemReader = field(repr=False)
+    n: int
+    repeated: frozenset[int] = field(repr=False)
+    label_counts: Counter[str] = field(default_factory=Counter, repr=False)
+    modality: ModalityName = "documents"
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __iter__(self) -> Iterator[Item]:
+        items = enumerate(self.read_items(Rejects(most=0)))
+        return (item for number, (_, item) in items if number not in self.repeated)
+
+
+def scan_items(
+    path: Path, read_items: ItemReader, rejects: Rejects, modality: ModalityName = "documents", unit: str = "documents"
+) -> ItemStream:
+    """Read items once, to count them and list unusable ones; 8 bytes an item are held meanwhile.
+
+    Raises
+    ------
+    InputError
+        None is left; `unit` names them in the sentence.
+    """
+    numbers, counts = array("q"), Counter[str]()
+    for _, item in read_items(rejects):
+        numbers.append(hash(item.id))
+        counts.update(item.labels)
+    repeated = _find_repeated(numbers)
+    for number, (where, item) in enumerate(read_items(Rejects(most=0)) if repeated else ()):
+        if number in repeated:
+            rejects.add(where, "duplicate id", item.id)
+            counts.subtract(item.labels)
+    n = len(numbers) - len(repeated)
+    require_rows(n, path, rejects, unit)
+    return ItemStream(path, read_items, n, repeated, +counts, modality)
+
+
+def _find_repeated(numbers: "array[int]") -> frozenset[int]:
+    """Return the positions of numbers that came before."""
+    values = np.frombuffer(numbers, np.int64)
+    order = np.argsort(values, kind="stable")
+    is_repeated = values[order[1:]] == values[order[:-1]]
+    return frozenset(order[1:][is_repeated].tolist())
 
 
 def require_kind(kind: str | None, kinds: Sequence[str], path: Path, noun: str = "kind") -> str:

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
 from wsabie.io.formats import documents
-from wsabie.io.formats.documents import DocumentSource
 from wsabie.io.recognition import detect_format, open_source
-from wsabie.io.records import FeatureTable, ItemList
+from wsabie.io.records import FeatureTable, ItemList, ItemStream
 from wsabie.storage.rejects import Rejects
 
 ROWS = [
@@ -51,7 +50,7 @@ def write_every_format(folder):
 def test_every_format_gives_the_same_documents(tmp_path):
     for path in write_every_format(tmp_path):
         source = open_source(path)
-        assert isinstance(source, DocumentSource)
+        assert isinstance(source, ItemStream)
         assert (source.modality, len(source)) == ("documents", 3)
         assert list_documents(source) == list_documents(source) == EXPECTED
         assert [labels for _, _, labels in list_documents(open_source(path, labels_from="none"))] == [()] * 3

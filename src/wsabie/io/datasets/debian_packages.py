@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 
 from wsabie.core.errors import InputError
-from wsabie.io.formats.documents import DocumentSource, encode_text, scan_documents
+from wsabie.io.formats.documents import encode_text
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.parsers.text_files import iterate_numbered_lines
-from wsabie.io.records import Item
+from wsabie.io.records import Item, ItemStream, scan_items
 from wsabie.storage.rejects import Rejects, RowError
 
 _BEGINNING = re.compile(rb"\s*Package: ?[A-Za-z0-9][A-Za-z0-9+.-]*\r?\n[A-Z][\w-]*:")
@@ -28,7 +28,7 @@ _MOST_HELD = 1 << 29  # bytes of long descriptions
 Paragraph = dict[str, str]
 
 
-def read_packages(path: Path, *, labels_from: str = "auto", rejects: Rejects) -> DocumentSource:
+def read_packages(path: Path, *, labels_from: str = "auto", rejects: Rejects) -> ItemStream:
     """Read the packages of lists as documents.
 
     Parameters
@@ -46,7 +46,7 @@ def read_packages(path: Path, *, labels_from: str = "auto", rejects: Rejects) ->
         Missing, no text, or not a single package.
     """
     documents = partial(_iterate_documents, find_package_lists(path), labels_from != "none")
-    return scan_documents(path, documents, rejects)
+    return scan_items(path, documents, rejects)
 
 
 def find_package_lists(path: Path) -> list[Path]:

@@ -11,22 +11,17 @@ around a cell is no part. Annif's TSV has texts and addresses of subjects; so do
 
 import logging
 import re
-from array import array
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
-
-import numpy as np
 
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.formats.parquet_tables import ParquetTable, find_label_columns, is_text_type
-from wsabie.io.parsers.array_builders import decode_row, require_rows
+from wsabie.io.parsers.array_builders import decode_row
 from wsabie.io.parsers.label_cells import ITEM_COLUMNS, LABEL_COLUMNS, LabelCellReader, find_flag_columns
 from wsabie.io.parsers.text_files import format_path, iterate_bounded_numbered_lines, read_head
 from wsabie.io.parsers.text_tables import (
@@ -40,7 +35,7 @@ from wsabie.io.parsers.text_tables import (
     to_text_cell,
     unquote_cell,
 )
-from wsabie.io.records import Item, ModalityName, ReadOptions
+from wsabie.io.records import Item, ItemStream, ReadOptions, scan_items
 from wsabie.storage.rejects import Rejects, RowError
 
 log = logging.getLogger("wsabie")
@@ -57,78 +52,12 @@ _COLUMN = re.compile(r"\w[\w .:-]*")
 _ADDRESS = re.compile(r"<[^<>\s]+:[^<>\s]+>|https?://[^<>\s]+")
 _TOO_LONG = f"document of more than {LONGEST >> 20} MiB"
 
-Documents: TypeAlias = Callable[[Rejects], Iterator[tuple[str, Item]]]
-"""Yields (where, document), the same on every call, and lists what is wrong with others."""
-
-
-@dataclass(frozen=True)
-class DocumentSource:
-    """Source of documents that is read again on every pass; built by `scan_documents`.
-
-    Attributes
-    ----------
-    path : Path
-    documents : callable
-        See `Documents`.
-    n : int
-        Documents.
-    repeated : frozenset of int
-        Documents, by their numbers, whose ids came before: they are left out.
-    label_counts : Counter of str
-        Documents of each label.
-    """
-
-    path: Path
-    documents: Documents = field(repr=False)
-    n: int
-    repeated: frozenset[int] = field(repr=False)
-    label_counts: Counter[str] = field(default_factory=Counter, repr=False)
-    modality: ModalityName = "documents"
-
-    def __len__(self) -> int:
-        return self.n
-
-    def __iter__(self) -> Iterator[Item]:
-        documents = enumerate(self.documents(Rejects(most=0)))
-        return (item for number, (_, item) in documents if number not in self.repeated)
-
-
-def scan_documents(path: Path, documents: Documents, rejects: Rejects) -> DocumentSource:
-    """Read documents once, to count them and list unusable ones; 8 bytes a document are held meanwhile.
-
-    Raises
-    ------
-    InputError
-        None is left.
-    """
-    numbers, counts = array("q"), Counter[str]()
-    for _, item in documents(rejects):
-        numbers.append(hash(item.id))
-        counts.update(item.labels)
-    repeated = _find_repeated(numbers)
-    for number, (where, item) in enumerate(documents(Rejects(most=0)) if repeated else ()):
-        if number in repeated:
-            rejects.add(where, "duplicate id", item.id)
-            counts.subtract(item.labels)
-    n = len(numbers) - len(repeated)
-    require_rows(n, path, rejects, "documents")
-    return DocumentSource(path, documents, n, repeated, +counts)
-
-
-def _find_repeated(numbers: "array[int]") -> frozenset[int]:
-    """Return the positions of numbers that came before."""
-    values = np.frombuffer(numbers, np.int64)
-    order = np.argsort(values, kind="stable")
-    is_repeated = values[order[1:]] == values[order[:-1]]
-    return frozenset(order[1:][is_repeated].tolist())
-
-
 TextRows: TypeAlias = Callable[[Rejects], Iterator[TextRow]]
 
 
 def read_text_table(
     path: Path, read_rows: Callable[[Path, Rejects], Iterator[TextRow]], options: ReadOptions
-) -> DocumentSource:
+) -> ItemStream:
     """Read the documents of a text file; `read_rows` is `read_json_rows` or `read_table_rows`.
 
     Parameters
@@ -148,16 +77,16 @@ def read_text_table(
     rows = partial(read_rows, path)
     labels = _find_labels(path, rows, options.label_column) if options.has_labels else None
     documents = partial(_iterate_documents, rows, labels, options.split)
-    return scan_documents(path, documents, options.rejects)
+    return scan_items(path, documents, options.rejects)
 
 
-def read_parquet_documents(table: ParquetTable, options: ReadOptions) -> DocumentSource:
+def read_parquet_documents(table: ParquetTable, options: ReadOptions) -> ItemStream:
     """Read documents from Parquet with a column `text`; options and errors as in `read_text_table`."""
     labels = find_label_columns(table, options.label_column, _LABELS) if options.has_labels else None
     if options.has_labels and labels is None:
         _log_unlabelled(table.path, table.schema.names)
     documents = partial(_iterate_documents, partial(_iterate_parquet_rows, table, labels), labels, options.split)
-    return scan_documents(table.path, documents, options.rejects)
+    return scan_items(table.path, documents, options.rejects)
 
 
 def has_text_column(table: ParquetTable) -> bool:

@@ -7,14 +7,11 @@ the path is one, or the number of the row, counted from 1 over all shards. A row
 `metadata`, its labels all stand in its cell, and a second row with its id is rejected.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-import numpy as np
-
-from wsabie.core.arrays import Bool
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import open_input
 from wsabie.core.json_conversion import JsonObject
@@ -22,11 +19,10 @@ from wsabie.core.progress import SILENT, Progress
 from wsabie.io.file_matching import find_local_file
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.formats.parquet_tables import ParquetTable, open_label_column
-from wsabie.io.parsers.array_builders import require_rows
 from wsabie.io.parsers.label_cells import LabelCellReader
 from wsabie.io.parsers.text_files import explain_reading_errors
 from wsabie.io.parsers.text_tables import to_text_cell
-from wsabie.io.records import Item, ItemSource, ModalityName, ReadOptions
+from wsabie.io.records import Item, ItemSource, ItemStream, ReadOptions, scan_items
 from wsabie.io.regions import RegionCrop
 from wsabie.storage.atomic_files import replace_file
 from wsabie.storage.rejects import Rejects, RowError
@@ -38,9 +34,7 @@ _GROUP_BYTES = 1 << 25
 """Pictures of a row group that is written, about."""
 
 
-def read_parquet_images(
-    table: ParquetTable, options: ReadOptions, image_column: str | None = None
-) -> "ParquetImageSource":
+def read_parquet_images(table: ParquetTable, options: ReadOptions, image_column: str | None = None) -> ItemStream:
     """Read everything but the pixels, so that the source knows its length and what to leave out.
 
     Parameters
@@ -53,7 +47,8 @@ def read_parquet_images(
 
     Returns
     -------
-    ParquetImageSource
+    ItemStream
+        It holds a few pictures at a time.
 
     Raises
     ------
@@ -62,98 +57,58 @@ def read_parquet_images(
     """
     label = open_label_column(table, options.label_column) if options.has_labels else None
     image = image_column or table.find_column(IMAGE_COLUMNS)
-    paths = None if image else table.find_column(PATH_COLUMNS)
-    source = ParquetImageSource(table.path, table, label, image, paths, np.zeros(table.n_rows, bool))
-    columns, used_ids = [name for name in source.columns if name and table.has_columns(name)], set[str]()
-    rows = source.iterate_rows(columns or [image], 1 << 12 if columns else _BATCH, options.rejects)
-    for number, where, item, file_name, side in rows:
-        with options.rejects.catch(where):
-            if options.split is not None and side != options.split:
-                continue
-            if item.id in used_ids:
-                raise RowError("duplicate id", item.id)
-            if label and not item.labels:
-                raise RowError("picture without labels", item.id)
-            if paths and find_local_file(source.folder, file_name) is None:
-                raise RowError("labels without a picture", file_name)
-            used_ids.add(item.id)
-            source.selection[number] = True
-            source.label_counts.update(item.labels)
-    require_rows(len(source), table.path, options.rejects, "labelled pictures" if label else "pictures")
-    return source
+    read_items = partial(_iterate_pictures, table, label, image, options.split, set())
+    unit = "labelled pictures" if label else "pictures"
+    source = scan_items(table.path, partial(read_items, with_content=False), options.rejects, "pictures", unit)
+    return replace(source, read_items=read_items)
 
 
-@dataclass(frozen=True)
-class ParquetImageSource:
-    """Source that holds a few pictures at a time; built by `read_parquet_images`.
+def _iterate_pictures(
+    table: ParquetTable,
+    label: LabelCellReader | None,
+    image: str | None,
+    split: str | None,
+    missing: set[int],
+    rejects: Rejects,
+    *,
+    with_content: bool = True,
+) -> Iterator[tuple[str, Item]]:
+    """Yield (where, picture) of usable rows.
 
-    Attributes
-    ----------
-    label : LabelCellReader or None
-    image, paths : str or None
-        Columns of encoded pictures, and of their files.
-    selection : (n_rows,) bool
-        Rows that can be used.
-    label_counts : Counter of str
-        Such rows of each label.
+    Without content no pixels are read, and rows whose files do not exist go to `missing`: they stay left out.
     """
+    folder = table.path if table.path.is_dir() else table.path.parent
+    paths = None if image else table.find_column(PATH_COLUMNS)
+    facts = (paths, "id", "group", "time", "split")
+    columns = [name for name in (*(label.columns if label else ()), *facts) if name and table.has_columns(name)]
+    has_pixels = with_content or not columns
+    number = 0
+    for batch in table.iterate_batches([image, *columns] if has_pixels else columns, _BATCH if has_pixels else 1 << 12):
+        cells = zip(batch.get_label_cells(label), *map(batch.get_column, (image, *facts)), strict=True)
+        for row, (label_cell, content, file_name, ident, *words) in enumerate(cells):
+            number += 1
+            with rejects.catch(where := batch.format_position(row)):
+                file_name = to_text_cell(file_name)
+                name = to_text_cell(ident) or file_name or str(number)
+                labels = normalise_labels(label.read_labels(label_cell, where)) if label else ()
+                group, time, side = map(to_text_cell, words)
+                if split is not None and side != split:
+                    continue
+                if label and not labels:
+                    raise RowError("picture without labels", name)
+                if paths and not with_content and find_local_file(folder, file_name or "") is None:
+                    missing.add(number)
+                if number in missing:
+                    raise RowError("labels without a picture", file_name or "")
+                content = _locate_content(folder, file_name or "", content) if with_content else b""
+                yield where, Item(name, content, labels, group, time)
 
-    path: Path
-    table: ParquetTable = field(repr=False)
-    label: LabelCellReader | None = field(repr=False)
-    image: str | None
-    paths: str | None
-    selection: Bool = field(repr=False)
-    label_counts: Counter[str] = field(default_factory=Counter, repr=False)
-    modality: ModalityName = "pictures"
 
-    @property
-    def folder(self) -> Path:
-        """Return the folder in which files are looked for."""
-        return self.path if self.path.is_dir() else self.path.parent
-
-    @property
-    def columns(self) -> list[str | None]:
-        """Return all columns but the pixels."""
-        return [*(self.label.columns if self.label else []), self.paths, "id", "group", "time", "split"]
-
-    def __len__(self) -> int:
-        return int(self.selection.sum())
-
-    def __iter__(self) -> Iterator[Item]:
-        rows = self.iterate_rows([self.image, *self.columns], _BATCH, Rejects(most=0), self.selection)
-        for number, _, item, file_name, _ in rows:
-            if self.selection[number]:
-                yield item._replace(content=self._locate_content(file_name, item.content))
-
-    def iterate_rows(
-        self, columns: Sequence[str | None], size: int, rejects: Rejects, selection: Bool | None = None
-    ) -> Iterator[tuple[int, str, Item, str, str | None]]:
-        """Yield (number from 0, where, item with its cell as content, file name, split) of rows of batches.
-
-        They are those that have a row of the selection.
-        """
-        end = 0
-        for batch in self.table.iterate_batches(columns, size):
-            start, end = end, end + batch.data.num_rows
-            if selection is not None and not selection[start:end].any():
-                continue
-            fact_columns = (batch.get_column(name) for name in (self.image, *self.columns[-5:]))
-            cells = zip(batch.get_label_cells(self.label), *fact_columns, strict=True)
-            for number, (label, content, file_name, ident, *words) in enumerate(cells, start):
-                where = batch.format_position(number - start)
-                with rejects.catch(where):
-                    file_name = to_text_cell(file_name)
-                    name = to_text_cell(ident) or file_name or str(number + 1)
-                    labels = normalise_labels(self.label.read_labels(label, where)) if self.label else ()
-                    group, time, side = map(to_text_cell, words)
-                    yield number, where, Item(name, content, labels, group, time), file_name or "", side
-
-    def _locate_content(self, path: str, cell: object) -> Path | bytes:
-        """Return bytes, or the file that the cell names; empty bytes (no picture) without either."""
-        if isinstance(cell, dict):
-            path, cell = cell.get("path") or "", cell.get("bytes")
-        return cell if isinstance(cell, bytes) else find_local_file(self.folder, path) or b""
+def _locate_content(folder: Path, path: str, cell: object) -> Path | bytes:
+    """Return bytes, or the file that the cell names; empty bytes (no picture) without either."""
+    if isinstance(cell, dict):
+        path, cell = cell.get("path") or "", cell.get("bytes")
+    return cell if isinstance(cell, bytes) else find_local_file(folder, path) or b""
 
 
 def write_parquet_images(source: ItemSource, path: str | Path, *, progress: Progress = SILENT) -> None:

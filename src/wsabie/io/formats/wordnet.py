@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from wsabie.core.errors import InputError
-from wsabie.io.formats.documents import DocumentSource, encode_text, scan_documents
+from wsabie.io.formats.documents import encode_text
 from wsabie.io.parsers.text_files import iterate_bounded_numbered_lines, iterate_numbered_lines
-from wsabie.io.records import Item
+from wsabie.io.records import Item, ItemStream, scan_items
 from wsabie.storage.rejects import Rejects, RowError
 
 _T = TypeVar("_T")
@@ -221,7 +221,7 @@ def _make_synset_id(kind: str, offset: str) -> str:
 _EXAMPLE = re.compile(r"(;\s*)?\"[^\"]*\"")
 
 
-def read_glosses(path: Path, *, labels_from: str = "auto", examples: bool = True, rejects: Rejects) -> DocumentSource:
+def read_glosses(path: Path, *, labels_from: str = "auto", examples: bool = True, rejects: Rejects) -> ItemStream:
     """Read the synsets of WordNet's files as documents.
 
     Parameters
@@ -241,7 +241,7 @@ def read_glosses(path: Path, *, labels_from: str = "auto", examples: bool = True
         Missing, or not a single synset.
     """
     documents = partial(_iterate_documents, find_synset_files(path), labels_from != "none", examples)
-    return scan_documents(path, documents, rejects)
+    return scan_items(path, documents, rejects)
 
 
 def is_wordnet_glosses(content: bytes) -> bool:
