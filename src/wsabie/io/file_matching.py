@@ -65,14 +65,12 @@ def find_files(
             else:
                 endings[os.path.splitext(name)[1].lower()] += 1  # noqa: PTH122 - as quick as can be
     if modality is None:
-        n_files = {
-            kind: [len(files_by_modality[kind, is_unread]) for is_unread in (False, True)]
-            for kind in (*MEDIA, DOCUMENTS)
-        }
+        n_files = Counter({key: len(paths) for key, paths in files_by_modality.items()})
+        has_sounds = n_files[SOUNDS, False] > 0
         modality = max(
-            MEDIA, key=lambda kind: (n_files[kind][0], kind is SOUNDS and n_files[kind][0] > 0, n_files[kind][1])
+            MEDIA, key=lambda kind: (n_files[kind, False], kind is SOUNDS and has_sounds, n_files[kind, True])
         )
-        if not any(n_files[modality]) and any(n_files[DOCUMENTS]):
+        if n_files and not n_files[modality, False] + n_files[modality, True]:
             modality = DOCUMENTS
     files: dict[str, Path] = {}
     for path in files_by_modality[modality, False]:

@@ -15,7 +15,6 @@ from wsabie.io.parsers.array_builders import (
     LabelIndex,
     build_feature_matrix,
     build_label_matrix,
-    build_signed_label_matrix,
     check_feature_count,
     require_rows,
 )
@@ -207,7 +206,7 @@ class RowCollector:
     ) -> FeatureTable:
         """Return the rows, at least `n_features` wide; `final_ids` renumbers the labels."""
         arrays = {name: array.finish() for name, array in self._arrays.items()}
-        nothing, n_labels = np.zeros(0, np.int32), len(label_names)
+        nothing = np.zeros(0, np.int32)
         if "features" in arrays:
             X: Matrix = arrays["features"].reshape(-1, self._width)
         else:
@@ -216,10 +215,7 @@ class RowCollector:
             X = build_feature_matrix(compute_offsets(arrays.get("x", nothing)), indices, values, width)
         counts, labels = arrays.get("y", np.zeros(len(self), np.int32)), arrays.get("labels", nothing)
         labels = labels if final_ids is None else final_ids[labels]
-        if "signs" in arrays:
-            Y = build_signed_label_matrix(compute_offsets(counts), labels, arrays["signs"], n_labels)
-        else:
-            Y = build_label_matrix(counts, labels, n_labels)
+        Y = build_label_matrix(counts, labels, len(label_names), arrays.get("signs"))
         is_open = open_width or info.n_features is None
         sources = info.counts, info.feature_names, info.dictionary, info.augment, is_open
         return FeatureTable(X, Y, label_names, self.ids, self._facts.get("group"), self._facts.get("time"), *sources)

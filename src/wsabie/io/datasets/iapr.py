@@ -93,16 +93,13 @@ def _read_descriptions(folder: Path, rejects: Rejects) -> FeatureTable | ItemLis
     collector, picture_paths = IdLabelCollector(folder, rejects), dict[str, str]()
     candidates = (parent / DICTIONARY for parent in (folder, folder.absolute().parent))
     dictionary = next((file for file in candidates if file.is_file()), None)
-    dictionary_words = None if dictionary is None else {name.lower() for name in read_names(dictionary)}
+    words = {name.lower() for name in read_names(dictionary)} if dictionary else None
     for file in sorted(_find_descriptions(folder)):
         with rejects.catch(file.relative_to(folder).as_posix()):
             name, picture_path, labels = _read_description(file)
             if name in collector.ids:
                 raise RowError("duplicate id", name)
-            if dictionary_words is None:
-                collector.add_all(name, [label for label in labels if label not in _STOP_WORDS])
-            else:
-                collector.add_all(name, [label for label in labels if label in dictionary_words])
+            collector.add_all(name, [w for w in labels if (w not in _STOP_WORDS if words is None else w in words)])
             picture_paths[name] = picture_path
     return collector.build_source(folder, picture_paths, "descriptions")
 

@@ -20,7 +20,7 @@ from wsabie.io.parsers.array_builders import (
     LabelIndex,
     Row,
     build_feature_matrix,
-    build_signed_label_matrix,
+    build_label_matrix,
     decode_row,
     iterate_parsed,
     require_rows,
@@ -28,7 +28,6 @@ from wsabie.io.parsers.array_builders import (
 from wsabie.io.parsers.text_files import decode_text, iterate_numbered_lines
 from wsabie.io.records import FeatureTable, Item, ItemList, ItemSubset, Source
 from wsabie.storage.atomic_files import write_text
-from wsabie.storage.column_files import compute_offsets
 from wsabie.storage.rejects import Rejects, RowError
 
 _SAMPLE = 50
@@ -208,7 +207,7 @@ class IdLabelCollector:
         keys = keys[is_new]
         counts = np.bincount(keys >> 32, minlength=len(self))
         signs = 1 - 2 * (keys & 1).astype(np.int8)
-        return build_signed_label_matrix(compute_offsets(counts), final[keys >> 1 & _LABEL], signs, len(names)), names
+        return build_label_matrix(counts, final[keys >> 1 & _LABEL], len(names), signs), names
 
     def _build_picture_list(self, rows: FeatureTable, paths: dict[str, str], files: dict[str, Path]) -> ItemList:
         pictures: list[Item] = []

@@ -140,22 +140,20 @@ class LabelIndex:
         return [names[i] for i in order], final_ids
 
 
-def build_label_matrix(counts: Array, labels: Int32, n_labels: int) -> Matrix:
-    """Return Y, csr_matrix (n, n_labels) int8 of ones; a label that a row names twice counts once."""
+def build_label_matrix(
+    counts: Array, labels: Int32, n_labels: int, signs: npt.NDArray[np.int8] | None = None
+) -> Matrix:
+    """Return Y, csr_matrix (n, n_labels) int8, from the labels of rows and the numbers of these.
+
+    Without signs, of 1 and -1, it holds ones, and a label that a row names twice counts once.
+    """
     from scipy.sparse import csr_matrix
 
-    Y = csr_matrix((np.ones(len(labels), np.int8), labels, compute_offsets(counts)), (len(counts), n_labels))
+    values = np.ones(len(labels), np.int8) if signs is None else signs
+    Y = csr_matrix((values, labels, compute_offsets(counts)), (len(counts), n_labels))
     Y.sum_duplicates()
-    Y.data[:] = 1
-    return Y
-
-
-def build_signed_label_matrix(indptr: Int64, labels: Int32, signs: npt.NDArray[np.int8], n_labels: int) -> Matrix:
-    """Return Y, csr_matrix int8 of 1 and -1, from labels that are unique in each row."""
-    from scipy.sparse import csr_matrix
-
-    Y = csr_matrix((signs, labels, indptr), (len(indptr) - 1, n_labels))
-    Y.sort_indices()
+    if signs is None:
+        Y.data[:] = 1
     return Y
 
 

@@ -6,7 +6,7 @@ Gzip is read by pieces: a small file that expands to a huge one is refused.
 import gzip
 import io
 import zlib
-from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase, BufferedReader
@@ -75,27 +75,23 @@ class _Utf16Stream(io.RawIOBase):
     """Text in UTF-16, behind its byte order mark, as UTF-8."""
 
     def __init__(self, source: BufferedReader, source_name: str) -> None:
-        self._source, self._source_name, self._rest = source, source_name, b""
-        self._decoder = getincrementaldecoder("utf-16")()
+        self._text = io.TextIOWrapper(cast(IO[bytes], source), "utf-16", newline="")
+        self._source_name, self._rest = source_name, b""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        while not self._rest:
-            block = self._source.read(_BLOCK)
-            try:
-                self._rest = self._decoder.decode(block, not block).encode()
-            except UnicodeError as error:
-                raise InputError(f"{self._source_name} is broken text in UTF-16; save it as UTF-8") from error
-            if not block:
-                break
+        try:
+            self._rest = self._rest or self._text.read(_BLOCK).encode()
+        except UnicodeError as error:
+            raise InputError(f"{self._source_name} is broken text in UTF-16; save it as UTF-8") from error
         n = min(len(buffer), len(self._rest))
         buffer[:n], self._rest = self._rest[:n], self._rest[n:]
         return n
 
     def close(self) -> None:
-        self._source.close()
+        self._text.close()
         super().close()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from wsabie.core.arrays import Array, Bool, Csr, Float32, Int32, Int64, Matrix
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import require
-from wsabie.io.parsers.array_builders import build_signed_label_matrix, check_feature_count, check_label_count
+from wsabie.io.parsers.array_builders import build_label_matrix, check_feature_count, check_label_count
 from wsabie.io.records import FeatureTable
 from wsabie.io.row_streams import RowCollector, StreamInfo, build_columns
 from wsabie.io.shards.shard_folder import LABEL_TYPES, ShardBlock, ShardFolder, ShardSlice, open_shard_folder
@@ -140,7 +140,8 @@ class ShardedFeatureTable:
             mask = columns >= 0
             starts = compute_offsets(mask)[Y.starts]
             Y = ListColumn(starts, {"labels": columns[mask], "signs": Y.parts["signs"][mask]})
-        return stored.X, build_signed_label_matrix(Y.starts, Y.parts["labels"], Y.parts["signs"], len(self.label_names))
+        counts, labels, signs = np.diff(Y.starts), Y.parts["labels"], Y.parts["signs"]
+        return stored.X, build_label_matrix(counts, labels, len(self.label_names), signs)
 
     def list_spans(self, size: int) -> list[tuple[int, int]]:
         """Return the rows in consecutive spans of at most `size`; they do not depend on the shards."""

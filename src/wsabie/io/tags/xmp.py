@@ -183,10 +183,8 @@ def _read_properties(rdf: XmlElement, names: Iterable[str]) -> dict[str, list[st
 
 def _get_values(element: XmlElement) -> list[str]:
     """Return the texts of a property: of its items if it is a container, otherwise its own."""
-    items = [item for box in element.children if box.name in _CONTAINERS for item in box.children]
-    if not items and any(box.name in _CONTAINERS for box in element.children):
-        return []
-    return [_get_text(item) for item in items or [element]]
+    boxes = [box for box in element.children if box.name in _CONTAINERS]
+    return [_get_text(item) for item in ([item for box in boxes for item in box.children] if boxes else [element])]
 
 
 _CONTAINERS = {f"{RDF} {kind}" for kind in ("Bag", "Seq", "Alt")}
