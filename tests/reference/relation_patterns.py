@@ -8,21 +8,20 @@ from tests.reference.towers import backprop_block, clip_row_norm, decay_row, enc
 
 from wsabie.core.arrays import Float64
 from wsabie.kernels.embedding.relation_patterns import (
+    CompositionPattern,
     DenseRowPattern,
-    SharedCompositionPattern,
     SparseRowPattern,
-    SplitCompositionPattern,
     TowerAndRowPattern,
 )
 
 
 def encode_query(pattern: Any, i: int) -> Any:
     """The query of example i: its point, its row, or both."""
-    if isinstance(pattern, (SharedCompositionPattern, SplitCompositionPattern)):
+    if isinstance(pattern, CompositionPattern):
         label_id = pattern.label_ids[i]
         label = float(pattern.weight) * pattern.table[label_id] if label_id >= 0 else np.zeros(pattern.table.shape[1])
         point = encode_entity(pattern.tower, pattern.item_ids[i])
-        return point + label if isinstance(pattern, SharedCompositionPattern) else np.concatenate([point, label])
+        return np.concatenate([point, label]) if pattern.label_start else point + label
     if isinstance(pattern, TowerAndRowPattern):
         return PointQuery(encode_entity(pattern.tower, i), encode_query(pattern.row, i))
     if isinstance(pattern, DenseRowPattern):
@@ -42,8 +41,8 @@ def get_tower(pattern: Any) -> Any:
 
 def backprop_queries(pattern: Any, directions: list[tuple[int, Float64]], rule: Any) -> None:
     """Hand directions of queries back, one after the other."""
-    if isinstance(pattern, (SharedCompositionPattern, SplitCompositionPattern)):
-        halves = [np.split(g, 2) if isinstance(pattern, SplitCompositionPattern) else (g, g) for _, g in directions]
+    if isinstance(pattern, CompositionPattern):
+        halves = [np.split(g, 2) if pattern.label_start else (g, g) for _, g in directions]
         items = [(int(pattern.item_ids[i]), g) for (i, _), (g, _) in zip(directions, halves, strict=True)]
         backprop_block(pattern.tower, rule, items)
         labels = [(pattern.label_ids[i], g) for (i, _), (_, g) in zip(directions, halves, strict=True)]

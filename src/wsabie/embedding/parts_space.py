@@ -33,16 +33,22 @@ class ItemSpace(JointSpace):
 
     def pattern(self, inputs: Any) -> KernelArrays:
         """Return the relation pattern of items, already multiplied by s, with paired labels."""
-        from wsabie.kernels.embedding.relation_patterns import SharedCompositionPattern
-
-        item_ids, visit_items, label_ids, label_points = map(view_as_writable, (*inputs[1:], self.label_points))
-        return SharedCompositionPattern(
-            self.tower(inputs.items), item_ids, visit_items, label_ids, label_points, np.float32(1)
-        )
+        return _build_pattern(self, inputs, self.label_points, 1, 0)
 
     def copy(self) -> "ItemSpace":
         """Return a copy with memory of its own."""
         return ItemSpace(**{**vars(super().copy()), "label_points": self.label_points.copy()})
+
+
+def _build_pattern(
+    items: JointSpace, inputs: ComposedInputs, table: Float32, weight: float, label_start: int
+) -> KernelArrays:
+    """Return the pattern of items with paired labels, whose points are rows of a table times a weight."""
+    from wsabie.kernels.embedding.relation_patterns import CompositionPattern
+
+    item_ids, visits, label_ids, points = map(view_as_writable, (*inputs[1:], table))
+    tower, r = items.tower(inputs.items), np.float32(weight)
+    return CompositionPattern(tower, item_ids, visits, label_ids, points, r, items.width, label_start)
 
 
 @dataclass
@@ -89,12 +95,8 @@ class PartsSpace(TrainableTables):
 
     def pattern(self, inputs: ComposedInputs) -> KernelArrays:
         """Return the relation pattern of items with paired labels, as the loops take it."""
-        from wsabie.kernels.embedding.relation_patterns import SharedCompositionPattern, SplitCompositionPattern
-
-        tower, words = self.items.tower(inputs.items), view_as_writable(self.words)
-        item_ids, visit_items, label_ids = map(view_as_writable, inputs[1:])
-        composition = SharedCompositionPattern(tower, item_ids, visit_items, label_ids, words, np.float32(self.weight))
-        return composition if self.shared else SplitCompositionPattern(*composition, self.items.width)
+        label_start = 0 if self.shared else LANES * len(self.items.width)
+        return _build_pattern(self.items, inputs, self.words, self.weight, label_start)
 
     def finish_epoch(self, max_norm: float | None, max_norm_weights: float | None) -> None:
         """Clip the rows of all tables to the norm limit."""

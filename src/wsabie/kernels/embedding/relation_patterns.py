@@ -6,16 +6,16 @@ The WARP step between the two never changes. `load_query` returns a query that w
 
 `TowerPattern` (item - label) is the pattern of Weston et al. 2010. `SparseRowPattern` passes the row itself to labels
 with a weight per feature, and has no entities that could move. `TowerAndRowPattern` does both (the full-rank model of
-Weston et al. 2010). `SharedCompositionPattern` and `SplitCompositionPattern` (item and label - label) serve objects and
-their parts (Mesnil et al. 2014, section 3):
+Weston et al. 2010). `CompositionPattern` (item and label - label) serves objects and their parts (Mesnil et al. 2014,
+section 3):
 
     f_q(I_o, L_o, I_p, L_p) = f_I(I_o, L_o) + f_I(I_p, L_p) + r f_L(L_o, L_p)
 
 When L_o is ranked and the rest is given, f_I(I_p, L_p) is the same for all candidates. The rest is one inner product
 with the candidate L', so picture I_o and label L_p are encoded as one query (and I_p and L_o, for L_p):
 
-    shared     (V I_o + r W_p) . W_L'                     q = V I_o + r W_p             labels: Dot(W)
-    split      (V I_o) . U_L' + (r W_p) . W_L'            q = [ V I_o | r W_p ]         labels: TwoPointLabels(U, W)
+    one table      (V I_o + r W_p) . W_L'                 q = V I_o + r W_p             labels: Dot(W)
+    two tables     (V I_o) . U_L' + (r W_p) . W_L'        q = [ V I_o | r W_p ]         labels: TwoPointLabels(U, W)
 
 An edge between pictures, s f_II(I_o, I_p) = s (V I_o) . (V I_p), drops out likewise, but a picture may be ranked: when
 it is I_p, all candidates share f_I(I_o, L_o) and f_L, and the rest has the first form:
@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import LANES, Float32, Int32, Int64
+from wsabie.core.arrays import Float32, Int32, Int64
 from wsabie.kernels.compiler import jit, jit_entry
 from wsabie.kernels.dispatch import dispatch
 from wsabie.kernels.embedding.candidates import DenseQuery, PointAndRowQuery, SparseQuery
@@ -66,8 +66,8 @@ class TowerAndRowPattern(NamedTuple):
     row: SparseRowPattern | DenseRowPattern
 
 
-class SharedCompositionPattern(NamedTuple):
-    """An item and a paired label, both points of one space."""
+class CompositionPattern(NamedTuple):
+    """An item and a paired label, whose points are added up or lie side by side in a query twice as wide."""
 
     tower: Tower  # over items
     item_ids: Int32  # (n,): item of each example
@@ -75,18 +75,8 @@ class SharedCompositionPattern(NamedTuple):
     label_ids: Int32  # (n,): paired label, -1 without one
     table: Float32  # W: (n_labels, padded dim)
     weight: np.float32  # r
-
-
-class SplitCompositionPattern(NamedTuple):
-    """An item and a paired label over separate tables, in the first and the second half of the query."""
-
-    tower: Tower
-    item_ids: Int32
-    visits: Int32
-    label_ids: Int32
-    table: Float32
-    weight: np.float32
-    half: Width  # width of the table in the form of `width`
+    point_width: Width  # width of a point in the form of `width`
+    label_start: int  # where the label's point begins in a query; 0: added to the item's
 
 
 # ---- queries
@@ -120,23 +110,13 @@ def _encode_point_and_row(pattern, i, q, width):
     return PointAndRowQuery(q, encode_query(pattern.row, i, q, width))
 
 
-@encode_query.register(SharedCompositionPattern)
-def _encode_shared(pattern, i, q, width):
-    """Encode the item's point plus r times the label's."""
-    encode_entity(pattern.tower, pattern.item_ids[i], q, width)
+@encode_query.register(CompositionPattern)
+def _encode_composition(pattern, i, q, width):
+    """Encode the item's point, and r times the label's on top of it or behind it."""
+    set_to_zero(q, width)
+    encode_entity(pattern.tower, pattern.item_ids[i], q, pattern.point_width)
     if pattern.label_ids[i] >= 0:
-        add(q, pattern.weight, pattern.table[pattern.label_ids[i]], width)
-    return q
-
-
-@encode_query.register(SplitCompositionPattern)
-def _encode_split(pattern, i, q, width):
-    """Encode the item's point, and r times the label's behind it."""
-    n = LANES * len(pattern.half)
-    encode_entity(pattern.tower, pattern.item_ids[i], q[:n], pattern.half)
-    set_to_zero(q[n:], pattern.half)
-    if pattern.label_ids[i] >= 0:
-        add(q[n:], pattern.weight, pattern.table[pattern.label_ids[i]], pattern.half)
+        add(q[pattern.label_start :], pattern.weight, pattern.table[pattern.label_ids[i]], pattern.point_width)
     return q
 
 
@@ -186,25 +166,19 @@ def _backprop_point(pattern, i, g, config, width):
 
 
 @jit
-def _step_paired_label(pattern, i, g, config, width):
+def _step_paired_label(pattern, i, g, config):
     """Move the paired label at the rate of labels, and project it."""
     if pattern.label_ids[i] >= 0:
         row, step = pattern.table[pattern.label_ids[i]], config.learning_rate_labels * pattern.weight
-        step_vector(row, config.decay_labels, step, load_point(g, width), config.max_norm_labels, width)
+        direction = load_point(g[pattern.label_start :], pattern.point_width)
+        step_vector(row, config.decay_labels, step, direction, config.max_norm_labels, pattern.point_width)
 
 
-@backprop_query.register(SharedCompositionPattern)
-def _backprop_shared(pattern, i, g, config, width):
-    """Pass the gradient of the query to the point, and r times it to the label."""
-    backprop_entity(pattern.tower, pattern.item_ids[i], g, config, width)
-    _step_paired_label(pattern, i, g, config, width)
-
-
-@backprop_query.register(SplitCompositionPattern)
-def _backprop_split(pattern, i, g, config, width):
-    """Pass the halves of the gradient to the item and to the label."""
-    backprop_entity(pattern.tower, pattern.item_ids[i], g, config, pattern.half)
-    _step_paired_label(pattern, i, g[LANES * len(pattern.half) :], config, pattern.half)
+@backprop_query.register(CompositionPattern)
+def _backprop_composition(pattern, i, g, config, width):
+    """Pass the gradient of the item's point back, and r times that of the label's."""
+    backprop_entity(pattern.tower, pattern.item_ids[i], g, config, pattern.point_width)
+    _step_paired_label(pattern, i, g, config)
 
 
 @dispatch("pattern", has_default=True)
@@ -220,28 +194,14 @@ def _backprop_block_point(pattern, rows, block, config, owner, n_owners, bounds,
     backprop_block(pattern.tower, rows, block, config, owner, n_owners, bounds, width)
 
 
-@jit
-def _step_paired_labels(pattern, rows, block, config, first, owner, n_owners, width):
-    """Move the paired labels of a block that `owner` owns; directions begin at `first`."""
+@backprop_query_block.register(CompositionPattern)
+def _backprop_block_composition(pattern, rows, block, config, owner, n_owners, bounds, width):
+    """Pass the directions of a block to the rows behind the items, and to the paired labels."""
+    backprop_block(pattern.tower, pattern.visits, block, config, owner, n_owners, bounds, pattern.point_width)
     for b in range(len(block.order)):
         i = rows[block.order[b]]
         if block.moved[b] and pattern.label_ids[i] % n_owners == owner:
-            _step_paired_label(pattern, i, block.directions[b][first:], config, width)
-
-
-@backprop_query_block.register(SharedCompositionPattern)
-def _backprop_block_shared(pattern, rows, block, config, owner, n_owners, bounds, width):
-    """Pass the directions of a block to the rows behind the items, and to the paired labels."""
-    backprop_block(pattern.tower, pattern.visits, block, config, owner, n_owners, bounds, width)
-    _step_paired_labels(pattern, rows, block, config, 0, owner, n_owners, width)
-
-
-@backprop_query_block.register(SplitCompositionPattern)
-def _backprop_block_split(pattern, rows, block, config, owner, n_owners, bounds, width):
-    """Pass the first halves of the directions to the rows behind the items, the second to the labels."""
-    half = pattern.half
-    backprop_block(pattern.tower, pattern.visits, block, config, owner, n_owners, bounds, half)
-    _step_paired_labels(pattern, rows, block, config, LANES * len(half), owner, n_owners, half)
+            _step_paired_label(pattern, i, block.directions[b], config)
 
 
 @jit_entry
