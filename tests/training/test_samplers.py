@@ -15,7 +15,7 @@ from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.linear_space import LinearSpace
 from wsabie.embedding.multi_relation_space import MultiRelationSpace
 from wsabie.kernels.embedding.label_sketches import SketchedLabels
-from wsabie.training import epoch_runner, samplers
+from wsabie.training import samplers
 from wsabie.training.epoch_runner import EpochRunner
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.loops import StepCounters
@@ -115,7 +115,7 @@ def test_a_run_counts_the_rows_of_each_label_in_all_blocks(monkeypatch: pytest.M
         counts_per_call.append(counts)
         return create_sampler(sampler, space, counts, *arguments)
 
-    monkeypatch.setattr(epoch_runner, "create_sampler", spied)
+    monkeypatch.setattr(samplers, "create_sampler", spied)
     settings = make_settings(sampler=SamplerConfig("frequency"), rank_sample=10, epochs=1)
     Trainer(settings).train(make_space(), TrainingData(blocks))
     assert counts_per_call[-1].tolist() == sum(np.bincount(b.targets.labels, minlength=40) for b in blocks).tolist()

@@ -9,10 +9,10 @@ import numpy as np
 from wsabie.core.arrays import Csr, Int64
 from wsabie.core.progress import Progress, Stage
 from wsabie.embedding.protocols import ComposedInputs, EmbeddingSpace, EntityInputs, KernelArrays, select_tower_inputs
+from wsabie.training import samplers
 from wsabie.training.kernel_threads import KernelThreads
-from wsabie.training.loops import BlockVisits, EpochTotals, StepCounters, VisitLoop, run_blocks, run_hogwild, run_owpc
+from wsabie.training.loops import BlockVisits, EpochTotals, StepCounters, VisitLoop, run_blocks, run_hogwild
 from wsabie.training.rank_losses import build_losses
-from wsabie.training.samplers import PAIRS_PER_BLOCK, NegativeSampler, can_use_sketches, create_sampler
 from wsabie.training.settings import TrainingSettings
 from wsabie.training.training_data import RowBlock, TrainingData
 
@@ -43,7 +43,7 @@ class EpochRunner:
 
     def __init__(self, settings: TrainingSettings, space: Any, data: TrainingData) -> None:
         self.settings, self.space, self.data = settings, space, data
-        self._samplers: dict[str | None, NegativeSampler] = {}
+        self._samplers: dict[str | None, samplers.NegativeSampler] = {}
 
     def prepare(self, progress: Progress, monitor: EpochMonitor | None) -> None:
         """Create the samplers; compile all kernels in a progress stage of its own, which may take long."""
@@ -101,12 +101,12 @@ class EpochRunner:
         limit, limit_weights = (np.float32(np.inf if n is None else n) for n in (s.max_norm, s.max_norm_weights))
         steps = [np.float32(rate * rate_share) for rate in (s.feature_rate, s.learning_rate, s.weight_rate)]
         penalties = zip(steps, (s.l2_rows, s.l2_labels, s.l2_weights), strict=True)
-        keeps = [np.float32(1 - float(step) * l2) for step, l2 in penalties]
+        decays = [np.float32(1 - float(step) * l2) for step, l2 in penalties]
         if space.frozen[1]:
-            steps[1], keeps[1] = np.float32(0), np.float32(1)
+            steps[1], decays[1] = np.float32(0), np.float32(1)
         if space.candidates is not None:  # further draws would repeat candidates of the pool
             pooled: Any = space
-            max_sampled = min(max_sampled, pooled.negatives or PAIRS_PER_BLOCK)
+            max_sampled = min(max_sampled, pooled.negatives or samplers.PAIRS_PER_BLOCK)
         return StepConfig(
             margin=np.float32(s.margin),
             losses=build_losses(s.loss, s.rank_weight, space.n_labels),
@@ -117,9 +117,9 @@ class EpochRunner:
             max_norm_rows=limit,
             max_norm_labels=np.float32(np.inf) if space.frozen[1] else limit,
             max_norm_weights=limit_weights,
-            decay_rows=keeps[0],
-            decay_labels=keeps[1],
-            decay_weights=keeps[2],
+            decay_rows=decays[0],
+            decay_labels=decays[1],
+            decay_weights=decays[2],
             learning_rate_bias=np.float32(s.bias_rate * rate_share),
             logistic=s.surrogate == "logistic",
             rank_sample=s.rank_sample,
@@ -144,7 +144,7 @@ class EpochRunner:
                 break  # the others have the same types
         return missing
 
-    def _create_samplers(self) -> dict[str | None, NegativeSampler]:
+    def _create_samplers(self) -> dict[str | None, samplers.NegativeSampler]:
         """Create the sampler of each relation; the key is None if the space has no relations."""
         counts: dict[str | None, Int64] = {}
         views: dict[str | None, EmbeddingSpace] = {}
@@ -155,10 +155,12 @@ class EpochRunner:
             visible = views.setdefault(name, self._select_visible(block))
             label_counts = counts.setdefault(name, np.zeros(visible.n_labels, np.int64))
             label_counts += np.bincount(block.targets.labels, minlength=visible.n_labels)
+        if self.settings.loss == "owpc":
+            return {name: samplers.create_exact_sampler(visible) for name, visible in views.items()}
         config, n_threads = self.settings.sampler, self.settings.threads
-        can_sketch = self.settings.loss != "owpc" and can_use_sketches(config, self.space)
+        can_sketch = samplers.can_use_sketches(config, self.space)
         return {  # other relations move the labels of a view within a pass
-            name: create_sampler(config, visible, counts[name], n_threads, name is None and can_sketch)
+            name: samplers.create_sampler(config, visible, counts[name], n_threads, name is None and can_sketch)
             for name, visible in views.items()
         }
 
@@ -183,9 +185,7 @@ class EpochRunner:
 
     @property
     def _run(self) -> VisitLoop:
-        if self.settings.loss == "owpc":
-            return run_owpc
-        return run_blocks if self.settings.deterministic else run_hogwild
+        return run_blocks if self.settings.deterministic and self.settings.loss != "owpc" else run_hogwild
 
 
 def count_block_reads(block: RowBlock) -> tuple[int, float, int]:

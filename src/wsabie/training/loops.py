@@ -17,7 +17,7 @@ from wsabie.training.training_data import RowBlock
 
 VISITS_PER_CHUNK = 4096
 BLOCKS_PER_CHUNK = 16
-VISITS_PER_OWPC_CHUNK = 64
+VISITS_PER_EXACT_CHUNK = 64
 _MANY_BLOCKS = 128
 _SAMPLE_SIZE = 1 << 17  # non-zeros that show how the work is spread over the features
 
@@ -79,15 +79,19 @@ def run_hogwild(visits: BlockVisits) -> Iterator[int]:
     """Run Algorithm 1 in threads that share the tables without locks (one thread: the sequential loop).
 
     Weights with decay or a norm limit are trained by one thread: a step over a scale that another thread is just
-    multiplying into its row (`candidates.fold_scale`) would be a million times too long.
+    multiplying into its row (`candidates.apply_scale`) would be a million times too long. So are visits that score all
+    labels and draw none ("owpc"), in short chunks.
     """
-    from wsabie.kernels.training.sequential_loop import run_visits
+    from wsabie.kernels.training.sequential_loop import ViolatorScores, run_visits
 
     space, block, step_config, sampling, order, threads, step_counters = visits
     pattern, labels = space.pattern(block.inputs), sampling.label_arrays(space)
-    scratch = _allocate_scratch(space, threads.n)
-    n = 1 if step_config.decay_weights != 1 or np.isfinite(step_config.max_norm_weights) else threads.n
-    step = VISITS_PER_CHUNK * n
+    # a query and a direction per thread, in separate cache lines
+    scratch = np.zeros((threads.n, 2, LANES * len(space.width) + 32), np.float32)
+    is_exact = isinstance(sampling.per_thread[0], ViolatorScores)
+    has_scales = step_config.decay_weights != 1 or np.isfinite(step_config.max_norm_weights)
+    n = 1 if is_exact or has_scales else threads.n
+    step = VISITS_PER_EXACT_CHUNK if is_exact else VISITS_PER_CHUNK * n
     for first, last in sampling.split_visits(_count_pairs_before(block, order)):
         sampling.refresh(space, threads)
         for start in range(first, max(last, first + 1), step):
@@ -127,27 +131,6 @@ def run_blocks(visits: BlockVisits) -> Iterator[int]:
 
             threads.run_each(work)
             yield int(plan.cuts[hi] - plan.cuts[lo])
-
-
-def run_owpc(visits: BlockVisits) -> Iterator[int]:
-    """Run visits one after the other with exact ranks and all violators at once; nothing is drawn."""
-    from wsabie.kernels.training.sequential_loop import ViolatorScores, run_visits
-
-    space, block, step_config, _, order, _, step_counters = visits
-    pattern, labels = space.pattern(block.inputs), space.label_arrays()
-    scratch, scores = _allocate_scratch(space, 1)[0], ViolatorScores(np.zeros(space.n_labels, np.float32))
-    for start in range(0, max(len(order), 1), VISITS_PER_OWPC_CHUNK):
-        stop = min(start + VISITS_PER_OWPC_CHUNK, len(order))
-        run_visits(
-            pattern, labels, block.targets, step_config, scores, order, start, stop, scratch,
-            step_counters.counters[0], step_counters.loss[0], space.width,
-        )  # fmt: skip
-        yield stop - start
-
-
-def _allocate_scratch(space: EmbeddingSpace, n_threads: int) -> npt.NDArray[np.float32]:
-    """Allocate a query and a direction per thread, in separate cache lines."""
-    return np.zeros((n_threads, 2, LANES * len(space.width) + 32), np.float32)
 
 
 VisitLoop = Callable[[BlockVisits], Iterator[int]]

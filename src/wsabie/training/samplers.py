@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -115,8 +114,7 @@ def compute_rank_chances(sampler: SamplerConfig, n_labels: int) -> Float64:
         heights = np.maximum(1 - (r - 1) / max(2 * scale, 1.0), 0)
     chances = heights / heights.sum()
     reached = max(1, int(np.searchsorted(-chances, -_REACHABLE)))
-    normalised: Float64 = chances[:reached] / chances[:reached].sum()
-    return normalised
+    return np.asarray(chances[:reached] / chances[:reached].sum())
 
 
 def build_alias_table(chances: Float64) -> KernelArrays:
@@ -311,5 +309,12 @@ def create_sampler(
             )
         return AdaptiveNegativeSampler(space, sampler, n_threads)
     ranks = build_alias_table(compute_rank_chances(sampler, n))
-    new = partial(FullSortSamplerState, ranks=ranks)
-    return NegativeSampler([new(np.zeros(n, np.float32), np.zeros(n, np.int32)) for _ in range(n_threads)])
+    scratch = ((np.zeros(n, np.float32), np.zeros(n, np.int32)) for _ in range(n_threads))
+    return NegativeSampler([FullSortSamplerState(*arrays, ranks) for arrays in scratch])
+
+
+def create_exact_sampler(space: EmbeddingSpace) -> NegativeSampler:
+    """Create the sampler of the loss "owpc", which scores all labels in one thread and draws none."""
+    from wsabie.kernels.training.sequential_loop import ViolatorScores
+
+    return NegativeSampler([ViolatorScores(np.zeros(space.n_labels, np.float32))])

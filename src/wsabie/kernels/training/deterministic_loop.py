@@ -164,17 +164,17 @@ def fill_slots(pattern, labels, targets, config, sampler, block, lo, hi, counter
         i = targets.rows[visit]
         q, g = load_query(pattern, i, block.queries[b], width), block.directions[b]
         set_to_zero(g, width)
-        moves, loss, n = False, 0.0, count_negatives(targets, labels, i)
+        has_step, loss, n = False, 0.0, count_negatives(targets, labels, i)
         for pair in range(targets.starts[visit], targets.starts[visit + 1]):
             y = locate_positive(labels, targets, pair, k)
-            y, v, weight, lost = warp_step(targets, labels, config, sampler, i, n, pair, y, q, g, counters, width)
-            loss += lost
+            y, v, weight, pair_loss = warp_step(targets, labels, config, sampler, i, n, pair, y, q, g, counters, width)
+            loss += pair_loss
             block.positives[k] = y
             block.violators[k] = v
             block.weights[k] = weight
-            moves = moves or v >= 0
+            has_step = has_step or v >= 0
             k += 1
-        block.moved[b] = moves
+        block.moved[b] = has_step
         block.losses[b] = loss
 
 

@@ -52,12 +52,12 @@ def run_visits(pattern, labels, targets, config, sampler, order, lo, hi, scratch
         i = targets.rows[visit]
         q = encode_query(pattern, i, scratch[0], width)
         set_to_zero(g, width)
-        moved, n = False, count_negatives(targets, labels, i)
+        has_step, n = False, count_negatives(targets, labels, i)
         for pair in range(targets.starts[visit], targets.starts[visit + 1]):
-            moves, lost = train_pair(labels, targets, config, sampler, i, n, pair, q, g, counters, width)
-            loss[0] += lost
-            moved = moved or moves
-        if moved:
+            is_step, pair_loss = train_pair(labels, targets, config, sampler, i, n, pair, q, g, counters, width)
+            loss[0] += pair_loss
+            has_step = has_step or is_step
+        if has_step:
             backprop_query(pattern, i, g, config, width)
 
 
@@ -68,11 +68,19 @@ class ViolatorScores(NamedTuple):
 
 
 @train_pair.register(ViolatorScores)
-def _train_pair(labels, targets, config, sampler, i, n_negatives, pair, q, g, counters, width):
+def _move_violators(labels, targets, config, sampler, i, n_negatives, pair, q, g, counters, width):
+    """Move every violator by its share of the step, the true label by their sum."""
+    y, total = targets.labels[pair], 0.0
     rank = count_violators(labels, targets, config, i, n_negatives, pair, q, sampler.excess, counters, width)
-    if rank == 0:
-        return False, 0.0
-    return True, move_violators(labels, targets, config, pair, q, g, sampler.excess, rank, width)
+    if rank > 0:
+        share = config.losses[rank] / rank * targets.weights[pair]
+        for v in range(targets.n_labels):
+            if sampler.excess[v] > 0:
+                query_gradient(labels, q, y, v, share, g, width)
+                update_and_clip_label(labels, config, v, q, -share, width)
+                total += share * sampler.excess[v]
+        update_and_clip_label(labels, config, y, q, share * rank, width)
+    return rank > 0, total
 
 
 @jit
@@ -94,17 +102,3 @@ def count_violators(labels, targets, config, i, n_negatives, pair, q, scores, co
         counters[UPDATES] += 1
         counters[HISTOGRAM + floor_log2(rank)] += 1
     return rank
-
-
-@jit
-def move_violators(labels, targets, config, pair, q, g, scores, rank, width):
-    """Move every violator by its share of the step, the true label by their sum; return the loss."""
-    y = targets.labels[pair]
-    share, total = config.losses[rank] / rank * targets.weights[pair], 0.0
-    for v in range(targets.n_labels):
-        if scores[v] > 0:
-            query_gradient(labels, q, y, v, share, g, width)
-            update_and_clip_label(labels, config, v, q, -share, width)
-            total += share * scores[v]
-    update_and_clip_label(labels, config, y, q, share * rank, width)
-    return total

@@ -262,10 +262,10 @@ def warp_step(targets, labels, config, sampler, i, n_negatives, pair, y, q, g, c
         rank = estimate_margin_rank(targets, labels, config, i, q, threshold, n_negatives, counter, width)
     counters[UPDATES] += 1
     counters[HISTOGRAM + floor_log2(rank)] += 1
-    slope, lost = compute_surrogate(config, score_label(labels, q, v, width) - (base if config.logistic else threshold))
+    slope, loss = compute_surrogate(config, score_label(labels, q, v, width) - (base if config.logistic else threshold))
     weight = config.losses[rank] * targets.weights[pair]
     query_gradient(labels, q, y, v, weight * slope, g, width)
-    return y, v, weight * slope, weight * lost
+    return y, v, weight * slope, weight * loss
 
 
 @jit
