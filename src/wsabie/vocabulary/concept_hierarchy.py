@@ -156,7 +156,7 @@ class Hierarchy(ConceptIndex):
 
     def parents(self, name: str) -> list[str]:
         """Return the parents of all concepts that a name may mean, sorted."""
-        names, starts, parents = self.concepts, *self._group_parents()
+        names, (starts, parents) = self.concepts, group_targets(self._children, self._parents, len(self._numbers))
         numbers = {int(p) for c in self.find_senses(name) for p in parents[starts[c] : starts[c + 1]]}
         return sorted(names[number] for number in numbers)
 
@@ -168,15 +168,11 @@ class Hierarchy(ConceptIndex):
         labels : sequence of str
             Names of a model's labels; an unknown label has no siblings.
         """
-        starts, parents = self._group_parents()
-        n, rows, columns = len(self._numbers), array("i"), array("i")
-        for row, label in enumerate(labels):
-            for concept in self.find_senses(label):
-                # a column for the concept itself, or names of a concept without parents would not be alike
-                label_columns = [n + concept, *parents[starts[concept] : starts[concept + 1]].tolist()]
-                rows.extend([row] * len(label_columns))
-                columns.extend(label_columns)
-        return SiblingSimilarity(build_incidence(rows, columns, (len(labels), 2 * n), np.int8))
+        from scipy.sparse import hstack
+
+        concepts, pairs = self._build_graph(labels)
+        # a column for the concept itself, or names of a concept without parents would not be alike
+        return SiblingSimilarity(hstack([concepts @ pairs, concepts]))
 
     def find_distances(self, labels: Sequence[str]) -> HopDistances:
         """Return the distances between labels in hops, for hierarchical precision.
@@ -235,7 +231,7 @@ class Hierarchy(ConceptIndex):
             rows.extend([row] * len(senses))
             concepts.extend(senses)
         pairs = build_incidence(self._children, self._parents, (n, n), bool)
-        return build_incidence(rows, concepts, (len(labels), n), np.int8), pairs
+        return build_incidence(rows, concepts, (len(labels), n), bool), pairs
 
     def fingerprint(self) -> str:
         """Return a checksum of the pairs and names, whatever their order: 8 hex digits."""
@@ -245,7 +241,3 @@ class Hierarchy(ConceptIndex):
         }
         words = sorted({f"{child}\t{parent}" for child, parent in self.pairs()} | names)
         return f"{zlib.crc32(chr(10).join(words).encode()):08x}"
-
-    def _group_parents(self) -> tuple[Int32, Int32]:
-        """Return (starts, parents): the parents of every concept, concept after concept."""
-        return group_targets(self._children, self._parents, len(self._numbers))

@@ -179,10 +179,8 @@ class KnowledgeGraph(ConceptIndex):
         InputError
             There is no such relation.
         """
-        relation, inverse = self._require_relation(relation)
-        lows, highs = self._pairs[relation]
-        for low, high in zip(lows, highs, strict=True):
-            yield (self._ids[high], self._ids[low]) if inverse else (self._ids[low], self._ids[high])
+        for source, target in zip(*self._get_pairs(relation), strict=True):
+            yield self._ids[source], self._ids[target]
 
     def related(self, concept: str, relation: str) -> list[str]:
         """Return the concepts that a relation or its inverse leads to, in the order of the files.
@@ -245,21 +243,20 @@ class KnowledgeGraph(ConceptIndex):
             raise UnknownLabelError(format_unknown_label(concept, self._ids, "concept"))
         return number
 
-    def _require_relation(self, relation: str) -> tuple[str, bool]:
-        """Return the relation as it is stated, and whether the inverse is requested."""
+    def _get_pairs(self, relation: str) -> "tuple[array[int], array[int]]":
+        """Return the sources and the targets of a relation or its inverse, by number."""
         stated, inverse = parse_direction(relation)
         if stated not in self._pairs:
             raise InputError(
                 f"nothing is known of a relation {relation!r}; there are {', '.join(self._pairs) or 'none'}"
             )
-        return stated, inverse
+        lows, highs = self._pairs[stated]
+        return (highs, lows) if inverse else (lows, highs)
 
     def _follow_relation(self, numbers: Iterable[int], relation: str) -> list[int]:
         """Return the targets of a relation, concept after concept."""
-        stated, inverse = self._require_relation(relation)
-        key = f"^{stated}" if inverse else stated
+        key = INVERSES.get(relation, relation)
         if key not in self._lists:
-            lows, highs = self._pairs[stated]
-            self._lists[key] = group_targets(*((highs, lows) if inverse else (lows, highs)), len(self._ids))
+            self._lists[key] = group_targets(*self._get_pairs(relation), len(self._ids))
         starts, ends = self._lists[key]
         return [end for n in numbers for end in ends[starts[n] : starts[n + 1]].tolist()]

@@ -56,11 +56,10 @@ class AncestorHeights:
         label_concepts = concepts.tocoo()
         shape = self.n_labels, n_groups
         label_groups = build_incidence(label_concepts.row, group[label_concepts.col], shape, bool)
-        ancestors, new = label_groups, label_groups
-        while new.nnz:
-            new = (new @ up).astype(bool)
-            new = (new > ancestors).tocsr()
-            ancestors = ancestors + new
+        ancestors, newest = label_groups, label_groups
+        while newest.nnz:
+            newest = ((newest @ up).astype(bool) > ancestors).tocsr()
+            ancestors = ancestors + newest
         self._ancestors = ancestors.tocsr()
         self._labels_of_ancestor = self._ancestors.T.tocsr()
         is_ancestor = np.asarray(ancestors.sum(axis=0)).ravel() > 0

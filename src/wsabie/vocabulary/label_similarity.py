@@ -21,8 +21,7 @@ LabelMatch = Literal["true", "sibling", "other"]
 class LabelSimilarity(Protocol):
     """S between the labels of a model."""
 
-    @property
-    def n_labels(self) -> int: ...
+    n_labels: int
 
     def max_similarity(self, labels: LabelNumbers) -> Float32:
         """Return the maximum over some labels y of S[y, j], for every label j, (n_labels,)."""

@@ -129,8 +129,8 @@ def singularise_name(name: str) -> str:
         return word[:-2]
     if word.endswith("men") and len(word) > 4:
         return word[:-2] + "an"
-    keeps = word.endswith(("ss", "us", "is", "lens", "news", "series", "species"))
-    return word[:-1] if word.endswith("s") and not keeps else word
+    is_singular = word.endswith(("ss", "us", "is", "lens", "news", "series", "species"))
+    return word[:-1] if word.endswith("s") and not is_singular else word
 
 
 _KEYS: tuple[tuple[SpellingDifference, Callable[[str], str]], ...] = (
@@ -226,23 +226,24 @@ def _encode_letters(names: list[str], n: int) -> UInt64:
 def _measure_distances(first_names: list[str], second_names: list[str]) -> Int64:
     """Return the Damerau-Levenshtein distances of pairs of names, up to 2; 3 means more.
 
-    The table of the recursion is filled for all pairs at once, two cells to either side of its diagonal.
+    The table of the recursion is filled for all pairs at once, two cells to either side of its diagonal, between
+    borders that hold 3.
     """
     m = len(first_names)
     if not m:
         return np.empty(0, np.int64)
     width = max(map(len, first_names + second_names))
     a, b = (np.array([list(name.ljust(width, "\0")) for name in part]).T for part in (first_names, second_names))
-    ends = np.array([[len(x), len(y) - len(x) + 2] for x, y in zip(first_names, second_names, strict=True)])
+    ends = np.array([[len(x), len(y) - len(x) + 3] for x, y in zip(first_names, second_names, strict=True)])
     result, limit = np.full(m, 3), np.full(m, 3, np.int8)
     previous_rows: list[list[Array]] = []
     for i in range(width + 1):
-        row: list[Array] = []
-        for k in range(5):
-            row.append(_compute_cell(a, b, i, i + k - 2, k, row, previous_rows, limit))
-        for k in range(5):
+        row: list[Array] = [limit]
+        for k in range(1, 6):
+            row.append(_compute_cell(a, b, i, i + k - 3, k, row, previous_rows, limit))
             is_final = (ends[:, 0] == i) & (ends[:, 1] == k)
             result[is_final] = row[k][is_final]
+        row.append(limit)
         previous_rows = [row, *previous_rows[:1]]
     return result
 
@@ -250,16 +251,12 @@ def _measure_distances(first_names: list[str], second_names: list[str]) -> Int64
 def _compute_cell(
     a: Array, b: Array, i: int, j: int, k: int, row: list[Array], previous_rows: list[list[Array]], limit: Array
 ) -> Array:
-    """Compute cell (i, j) of the tables, the k-th of its row, from this row and the two before."""
+    """Compute cell (i, j) of the tables, the k-th of its row, from this row and the two before, newest first."""
     if not 0 <= j <= len(b):
         return limit
     if i == 0 or j == 0:
         return np.full_like(limit, min(i + j, 3))
-    best = previous_rows[0][k] + (a[i - 1] != b[j - 1])
-    if k < 4:
-        best = np.minimum(best, previous_rows[0][k + 1] + 1)
-    if k > 0:
-        best = np.minimum(best, row[k - 1] + 1)
+    best = np.minimum(previous_rows[0][k] + (a[i - 1] != b[j - 1]), np.minimum(previous_rows[0][k + 1], row[k - 1]) + 1)
     if i > 1 and j > 1:
         swapped = (a[i - 1] == b[j - 2]) & (a[i - 2] == b[j - 1])
         best = np.where(swapped, np.minimum(best, previous_rows[1][k] + 1), best)

@@ -126,8 +126,7 @@ class WordVectors:
         return self._average_rows(rows)
 
     def _average_rows(self, rows: list[int]) -> Float32:
-        mean: Float32 = np.mean(self.table[rows], axis=0, dtype=np.float32)
-        return mean
+        return np.asarray(np.mean(self.table[rows], axis=0, dtype=np.float32))
 
     def _find_row(self, word: str) -> int | None:
         ids = self._ids
