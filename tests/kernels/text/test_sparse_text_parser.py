@@ -21,11 +21,11 @@ def parse_all(text: bytes, limits: RowLimits, rows: int = 100, labels: int = 100
     """Every line's (reason or None, labels, features), through as many calls as the batch needs."""
     buffer = np.frombuffer(text if text.endswith(b"\n") else text + b"\n", np.uint8)
     lines, at = [], 0
-    batch = allocate_batch(rows, labels, features, bad=2, doubts=2)
+    batch = allocate_batch(rows, labels, features, bad=2, ambiguous=2)
     while at < len(buffer):
         end = parse_lines(buffer, at, limits, batch)
         if end == at:
-            batch = allocate_batch(*(2 * len(a) for a in (batch.row_lines, batch.labels, batch.indices)), doubts=99)
+            batch = allocate_batch(*(2 * len(a) for a in (batch.row_lines, batch.labels, batch.indices)), ambiguous=99)
             continue
         lines += lines_of(batch, buffer)
         at = end
@@ -36,14 +36,14 @@ def lines_of(batch, buffer):
     lines = [(None, [], {}) for _ in range(batch.used[sparse_text_parser.LINES])]
     for line, reason, _ in batch.bad[: batch.used[sparse_text_parser.BAD]].tolist():
         lines[line] = (reason, [], {})
-    doubts = batch.doubts[: batch.used[sparse_text_parser.DOUBTS]].tolist()
+    ambiguous = batch.ambiguous[: batch.used[sparse_text_parser.AMBIGUOUS]].tolist()
     labels_end = np.cumsum(batch.label_counts[: batch.used[sparse_text_parser.ROWS]])
     features_end = np.cumsum(batch.feature_counts[: batch.used[sparse_text_parser.ROWS]])
     for row in range(batch.used[sparse_text_parser.ROWS]):
         label_span = slice(labels_end[row] - batch.label_counts[row], labels_end[row])
         its = slice(features_end[row] - batch.feature_counts[row], features_end[row])
         features = dict(zip(batch.indices[its].tolist(), batch.values[its], strict=True))
-        for where, number, at in doubts:
+        for where, number, at in ambiguous:
             if where == row:
                 token = buffer[at : at + 400].tobytes().split()[0].partition(b":")[2]
                 features[number] = np.float32(float(token))
@@ -150,7 +150,7 @@ def test_a_token_near_a_boundary_is_handed_back():
     buffer = np.frombuffer(b"1 5:1.0000000596046447753906250001 6:1.00000005\n", np.uint8)
     batch = allocate_batch(5, 5, 5)
     parse_lines(buffer, 0, FREE, batch)
-    assert batch.doubts[: batch.used[sparse_text_parser.DOUBTS]].tolist() == [[0, 5, 2]]
+    assert batch.ambiguous[: batch.used[sparse_text_parser.AMBIGUOUS]].tolist() == [[0, 5, 2]]
 
 
 def test_rows_come_sorted_whatever_their_order():

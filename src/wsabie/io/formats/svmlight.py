@@ -63,7 +63,7 @@ def _make_range_error(where: str, kind: str, number: str, promised: int) -> Inpu
 def _double_batch(batch: LineBatch) -> LineBatch:
     """Return a larger batch, for a line that does not fit."""
     rows, labels, features = len(batch.row_lines), len(batch.labels), len(batch.indices)
-    return allocate_batch(rows, 2 * labels, 2 * features, doubts=2 * len(batch.doubts))
+    return allocate_batch(rows, 2 * labels, 2 * features, ambiguous=2 * len(batch.ambiguous))
 
 
 def _get_token(block: UInt8, start: int) -> str:
@@ -86,10 +86,10 @@ def _find_repeated_feature(block: UInt8, end: int) -> str:
     return ""
 
 
-def _resolve_doubts(block: UInt8, batch: LineBatch) -> None:
+def _round_ambiguous(block: UInt8, batch: LineBatch) -> None:
     """Parse with Python the values that are too near a rounding boundary for the kernel."""
     starts = compute_offsets(batch.feature_counts[: batch.used[sparse_text_parser.ROWS]])
-    for row, number, start in batch.doubts[: batch.used[sparse_text_parser.DOUBTS]].tolist():
+    for row, number, start in batch.ambiguous[: batch.used[sparse_text_parser.AMBIGUOUS]].tolist():
         end = start
         while int(block[end]) not in b" \t\r\n#":
             end += 1
@@ -219,7 +219,7 @@ class SvmlightStream(RowStream):
                         batch = _double_batch(batch)
                         continue
                     self._reject_bad_lines(block, batch, n_lines)
-                    _resolve_doubts(block, batch)
+                    _round_ambiguous(block, batch)
                     columns = self._build_columns(batch, n_lines)
                     n_lines, position = n_lines + int(batch.used[sparse_text_parser.LINES]), end
                     if len(columns):

@@ -3,7 +3,7 @@
 `parse_lines` reads whole lines of a buffer into fixed scratch arrays and stops before the first line that does not fit,
 so that memory does not depend on the size of the file. Every number becomes the float32 that
 `numpy.float32(float(token))` gives: a decimal of up to 18 digits times a tabulated power of ten is within 2**-50 of the
-truth, which decides the float32 unless a rounding boundary lies that near. Such a token is returned as doubtful, and
+truth, which decides the float32 unless a rounding boundary lies that near. Such a token is returned as ambiguous, and
 Python parses it. (Exactness needs strict arithmetic, hence `jit_strict` without fast-math flags. All leaves are in this
 file, since numba's own cache watches one file.)
 """
@@ -16,7 +16,7 @@ from wsabie.core.arrays import Float32, Int32, Int64
 from wsabie.kernels.compiler import STRICT, jit_strict, make_cached_jit
 
 ACCEPTED, BAD_LABEL, BAD_FEATURE, NOT_FINITE, NEGATIVE, REPEATED, LABEL_RANGE, FEATURE_RANGE, FULL = range(9)
-LINES, ROWS, LABELS, FEATURES, BAD, DOUBTS = range(6)
+LINES, ROWS, LABELS, FEATURES, BAD, AMBIGUOUS = range(6)
 LARGEST = 2**31 - 2  # the largest index or label number; everything is stored as int32
 
 _SPACE, _TAB, _RETURN, _NEWLINE, _HASH = 32, 9, 13, 10, 35
@@ -53,7 +53,7 @@ class RowLimits(NamedTuple):
 class LineBatch(NamedTuple):
     """Scratch that one call fills; the sizes of the arrays are its capacities."""
 
-    used: Int64  # (6,) filled entries: LINES, ROWS, LABELS, FEATURES, BAD, DOUBTS
+    used: Int64  # (6,) filled entries: LINES, ROWS, LABELS, FEATURES, BAD, AMBIGUOUS
     row_lines: Int64  # (rows,) line of each row, counted from the call's first line
     label_counts: Int32  # (rows,)
     feature_counts: Int32  # (rows,)
@@ -61,10 +61,10 @@ class LineBatch(NamedTuple):
     indices: Int32  # (features,) strictly increasing inside a row
     values: Float32  # (features,) no zeros
     bad: Int64  # (bad, 3): line, reason, position in the buffer
-    doubts: Int64  # (doubts, 3): row, feature number, position in the buffer
+    ambiguous: Int64  # (ambiguous, 3): row, feature number, position in the buffer
 
 
-def allocate_batch(rows: int, labels: int, features: int, bad: int = 1024, doubts: int = 1024) -> LineBatch:
+def allocate_batch(rows: int, labels: int, features: int, bad: int = 1024, ambiguous: int = 1024) -> LineBatch:
     """Allocate scratch of these capacities."""
     return LineBatch(
         used=np.zeros(6, np.int64),
@@ -75,7 +75,7 @@ def allocate_batch(rows: int, labels: int, features: int, bad: int = 1024, doubt
         indices=np.empty(features, np.int32),
         values=np.empty(features, np.float32),
         bad=np.empty((bad, 3), np.int64),
-        doubts=np.empty((doubts, 3), np.int64),
+        ambiguous=np.empty((ambiguous, 3), np.int64),
     )
 
 
@@ -90,11 +90,16 @@ def _is_end(c):
 
 
 @jit_strict
-def _is_empty(buffer, i):
-    """Return True if only blanks or a comment are left of the line."""
+def _skip_blanks(buffer, i):
     while _is_blank(buffer[i]):
         i += 1
-    return buffer[i] == _NEWLINE or buffer[i] == _HASH
+    return i
+
+
+@jit_strict
+def _is_empty(buffer, i):
+    """Return True if only blanks or a comment are left of the line."""
+    return buffer[_skip_blanks(buffer, i)] in (_NEWLINE, _HASH)
 
 
 @jit_strict
@@ -175,7 +180,7 @@ def _is_not_finite(buffer, i):
 
 @jit_strict
 def _parse_value(buffer, i):
-    """Parse a decimal number at i: (reason, value, doubtful, end)."""
+    """Parse a decimal number at i: (reason, value, is ambiguous, end)."""
     minus = buffer[i] == _MINUS
     if minus or buffer[i] == _PLUS:
         i += 1
@@ -185,17 +190,10 @@ def _parse_value(buffer, i):
     exponent, end = _parse_exponent(buffer, end)
     if end < 0 or not _is_end(buffer[end]):
         return BAD_FEATURE, np.float32(0), False, i
-    value, doubtful = _scale_decimal(number, power + exponent, is_exact)
+    value, is_ambiguous = _scale_decimal(number, power + exponent, is_exact)
     if np.isinf(value):
         return NOT_FINITE, value, False, i
-    return ACCEPTED, (-value if minus else value), doubtful, end
-
-
-@jit_strict
-def _skip_blanks(buffer, i):
-    while _is_blank(buffer[i]):
-        i += 1
-    return i
+    return ACCEPTED, (-value if minus else value), is_ambiguous, end
 
 
 @jit_strict
@@ -239,40 +237,39 @@ def _parse_labels(buffer, start, limits, batch):
 
 @jit_strict
 def _parse_features(buffer, i, limits, batch):
-    """Parse `j:v j:v ...` to the end of the line or a comment: (reason, end, filled features, doubts)."""
-    first, doubts = batch.used[FEATURES], batch.used[DOUBTS]
+    """Parse `j:v j:v ...` to the end of the line or a comment: (reason, end, filled features, ambiguous ones)."""
+    first, n_ambiguous = batch.used[FEATURES], batch.used[AMBIGUOUS]
     filled, previous, ordered = first, np.int64(-1), True
     while True:
-        while _is_blank(buffer[i]):
-            i += 1
-        if buffer[i] == _NEWLINE or buffer[i] == _HASH:
+        i = _skip_blanks(buffer, i)
+        if buffer[i] in (_NEWLINE, _HASH):
             break
         number, end = _parse_integer(buffer, i)
         if end == i or buffer[end] != _COLON or number > LARGEST:
-            return BAD_FEATURE, i, filled, doubts
-        reason, value, doubtful, end = _parse_value(buffer, end + 1)
+            return BAD_FEATURE, i, filled, n_ambiguous
+        reason, value, is_ambiguous, end = _parse_value(buffer, end + 1)
         if reason != ACCEPTED:
-            return reason, i, filled, doubts
+            return reason, i, filled, n_ambiguous
         if number >= limits.n_features:
-            return FEATURE_RANGE, i, filled, doubts
+            return FEATURE_RANGE, i, filled, n_ambiguous
         if limits.counts and value < 0:
-            return NEGATIVE, i, filled, doubts
-        if filled == len(batch.indices) or doubts == len(batch.doubts):
-            return FULL, i, filled, doubts
-        if doubtful:
-            doubt = batch.doubts[doubts]
-            doubt[0], doubt[1], doubt[2] = batch.used[ROWS], number, i
-            doubts += 1
+            return NEGATIVE, i, filled, n_ambiguous
+        if filled == len(batch.indices) or n_ambiguous == len(batch.ambiguous):
+            return FULL, i, filled, n_ambiguous
+        if is_ambiguous:
+            entry = batch.ambiguous[n_ambiguous]
+            entry[0], entry[1], entry[2] = batch.used[ROWS], number, i
+            n_ambiguous += 1
         ordered = ordered and number > previous
         previous = number
-        if value != 0 or doubtful:
+        if value != 0 or is_ambiguous:
             batch.indices[filled] = number
             batch.values[filled] = value
             filled += 1
         i = end
     if not ordered and not _sort(batch.indices, batch.values, first, filled):
-        return REPEATED, i, filled, doubts
-    return ACCEPTED, i, filled, doubts
+        return REPEATED, i, filled, n_ambiguous
+    return ACCEPTED, i, filled, n_ambiguous
 
 
 @jit_strict
@@ -296,7 +293,7 @@ def _sort(indices, values, first, stop):
 
 
 @jit_strict
-def _append_row(batch, line, labels_end, features_end, doubts_end):
+def _append_row(batch, line, labels_end, features_end, ambiguous_end):
     row = batch.used[ROWS]
     batch.row_lines[row] = line
     batch.label_counts[row] = labels_end - batch.used[LABELS]
@@ -304,7 +301,7 @@ def _append_row(batch, line, labels_end, features_end, doubts_end):
     batch.used[ROWS] = row + 1
     batch.used[LABELS] = labels_end
     batch.used[FEATURES] = features_end
-    batch.used[DOUBTS] = doubts_end
+    batch.used[AMBIGUOUS] = ambiguous_end
 
 
 @make_cached_jit(**STRICT)
@@ -330,10 +327,10 @@ def parse_lines(buffer, start, limits, batch):
     used[:] = 0
     i = start
     while i < len(buffer) and used[ROWS] < len(batch.row_lines) and used[BAD] < len(batch.bad):
-        doubts_end, features_end = used[DOUBTS], used[FEATURES]
+        ambiguous_end, features_end = used[AMBIGUOUS], used[FEATURES]
         reason, position, labels_end = _parse_labels(buffer, i, limits, batch)
         if reason == ACCEPTED:
-            reason, position, features_end, doubts_end = _parse_features(buffer, position, limits, batch)
+            reason, position, features_end, ambiguous_end = _parse_features(buffer, position, limits, batch)
         if reason == FULL:
             break
         if reason != ACCEPTED:
@@ -341,7 +338,7 @@ def parse_lines(buffer, start, limits, batch):
             last = batch.bad[used[BAD] - 1]
             last[0], last[1], last[2] = used[LINES], reason, position
         elif limits.blank_rows or not _is_empty(buffer, i):
-            _append_row(batch, used[LINES], labels_end, features_end, doubts_end)
+            _append_row(batch, used[LINES], labels_end, features_end, ambiguous_end)
         while buffer[position] != _NEWLINE:
             position += 1
         used[LINES] += 1
