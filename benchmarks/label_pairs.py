@@ -123,9 +123,9 @@ def time_ranks(W: Any, points: Any, y: Any, rng: np.random.Generator) -> dict[st
         x, z = rng.integers(len(points), size=(2, 5000))
         a, b = points[x] @ W.T, points[z] @ W.T
         if not seconds:
-            pairs.ranks(a[:1], b[:1], y[x[:1]], y[z[:1]])
+            pairs.counts(a[:1], b[:1], y[x[:1]], y[z[:1]])
         cpu_start = time.process_time()
-        label_ranks, more = time_work(lambda a=a, b=b, x=x, z=z: pairs.ranks(a, b, y[x], y[z], threads=1))  # type: ignore[misc]
+        label_ranks, more = time_work(lambda a=a, b=b, x=x, z=z: pairs.counts(a, b, y[x], y[z], threads=1).ranks)  # type: ignore[misc]
         cpu += time.process_time() - cpu_start
         seconds, total = seconds + more, total + int(label_ranks.sum())
     return {"weight": 0.1, "ranks": RANKED, "seconds": seconds, "cpu_seconds": cpu, "mean_rank": total / RANKED}

@@ -19,8 +19,9 @@ def bound_scores(rows: Any, offsets: Any, points: Any) -> tuple[Float64, Float64
     labels, queries = np.asarray(rows, np.float64), np.asarray(points, np.float64)
     near, near_asked = _rounded(labels), _rounded(queries)
     middle = near_asked @ near.T + np.asarray(offsets, np.float64)
-    doubt = np.outer(_length(queries), _length(labels - near)) + np.outer(_length(queries - near_asked), _length(near))
-    return middle - doubt, middle + doubt
+    label_error, query_error = _length(labels - near), _length(queries - near_asked)
+    error_bound = np.outer(_length(queries), label_error) + np.outer(query_error, _length(near))
+    return middle - error_bound, middle + error_bound
 
 
 def select_candidates(lower: Float64, upper: Float64, k: int, slack: float) -> list[Int64]:

@@ -112,7 +112,7 @@ def test_a_case_worked_by_hand():
     assert list(zip(objects[0].tolist(), parts[0].tolist(), strict=True)) == order
     assert best[0].tolist() == [scores[pair] for pair in order]
     every = np.divmod(np.arange(9), 3)
-    ranks = LabelPairIndex(W, 0.5).ranks(np.tile(a, (9, 1)), np.tile(b, (9, 1)), *every)
+    ranks = LabelPairIndex(W, 0.5).counts(np.tile(a, (9, 1)), np.tile(b, (9, 1)), *every).ranks
     n_above = {pair: sum(s > scores[pair] for s in scores.values()) for pair in scores}
     tied = {pair: sum(s == scores[pair] for s in scores.values()) - 1 for pair in scores}
     assert ranks.tolist() == [1 + n_above[pair] + (tied[pair] + 1) // 2 for pair in zip(*every, strict=True)]
@@ -128,7 +128,7 @@ def test_equal_scores_go_by_object_and_then_by_part():
 @pytest.mark.parametrize("n_labels", [3, 4])
 def test_a_scorer_that_knows_nothing_ranks_as_chance(n_labels):
     nothing = np.zeros((1, n_labels))
-    rank = LabelPairIndex(np.ones((n_labels, 2)), 0.1).ranks(nothing, nothing, [1], [2])
+    rank = LabelPairIndex(np.ones((n_labels, 2)), 0.1).counts(nothing, nothing, [1], [2]).ranks
     assert rank.tolist() == [int(np.ceil((n_labels**2 + 1) / 2))]
 
 
@@ -144,7 +144,7 @@ def test_more_pairs_than_there_are():
 def test_one_label():
     pairs = LabelPairIndex([[2.0]], 0.5, [[0, 0]], 100)
     assert [values.tolist() for values in pairs.top([[1.0]], [[2.0]], 1)] == [[[0]], [[0]], [[105.0]]]
-    assert pairs.ranks([[1.0]], [[2.0]], [0], [0]).tolist() == [1]
+    assert pairs.counts([[1.0]], [[2.0]], [0], [0]).ranks.tolist() == [1]
 
 
 def test_known_pairs_come_first_and_only_couples_count():
@@ -156,7 +156,7 @@ def test_known_pairs_come_first_and_only_couples_count():
     assert (scores[:, 2] < 50).all()
     best_pairs = np.sort(50 * objects[:, :2] + parts[:, :2], axis=1)
     assert (best_pairs == [50 * 3 + 4, 50 * 9 + 1]).all()
-    ranks = LabelPairIndex(W, 0.0).ranks(a, b, np.full(5, 3), np.full(5, 4), couples=relations)
+    ranks = LabelPairIndex(W, 0.0).counts(a, b, np.full(5, 3), np.full(5, 4), couples=relations).ranks
     np.testing.assert_array_equal(ranks, 1 + (a[:, 9] + b[:, 1] > a[:, 3] + b[:, 4]))
 
 
@@ -179,7 +179,7 @@ def test_the_best_have_the_first_ranks():
     W, a, b = table(100, 10, 0), table(1, 100, 1), table(1, 100, 2)
     pairs = LabelPairIndex(W, 0.5)
     objects, parts, _ = pairs.top(a, b, 50)
-    ranks = pairs.ranks(np.tile(a, (50, 1)), np.tile(b, (50, 1)), objects[0], parts[0])
+    ranks = pairs.counts(np.tile(a, (50, 1)), np.tile(b, (50, 1)), objects[0], parts[0]).ranks
     assert ranks.tolist() == list(range(1, 51))
 
 
@@ -199,7 +199,7 @@ def test_arrays_as_they_come_are_taken():
 def test_no_queries_and_no_couples():
     pairs, none = LabelPairIndex(np.eye(3), 1.0), np.empty((0, 3), np.float32)
     assert [values.shape for values in pairs.top(none, none, 2)] == [(0, 2)] * 3
-    assert pairs.ranks(none, none, np.empty(0, int), np.empty(0, int)).shape == (0,)
+    assert pairs.counts(none, none, np.empty(0, int), np.empty(0, int)).ranks.shape == (0,)
     objects, _, scores = pairs.top(np.zeros((1, 3)), np.zeros((1, 3)), 2, couples=[])
     assert (objects.tolist(), scores.tolist()) == ([[-1, -1]], [[-np.inf, -np.inf]])
 
@@ -220,7 +220,7 @@ def test_memory_grows_with_the_labels_and_not_with_the_pairs():
     for n_labels in (2000, 4000):
         W, a, b = table(n_labels, 8, 0) / 10, table(1, n_labels, 1), table(1, n_labels, 2)
         peaks.append(peak_of(lambda W=W, a=a, b=b: LabelPairIndex(W, 0.1).top(a, b, 10)))
-        peaks.append(peak_of(lambda W=W, a=a, b=b: LabelPairIndex(W, 0.1).ranks(a, b, [0], [1])))
+        peaks.append(peak_of(lambda W=W, a=a, b=b: LabelPairIndex(W, 0.1).counts(a, b, [0], [1]).ranks))
     assert max(peaks) < 4000 * 8 * 30  # thirty arrays of one number a label, where all pairs are four thousand
     assert peaks[2] < 2.5 * peaks[0]
 
@@ -273,7 +273,7 @@ def test_scores_that_do_not_do_are_refused(a, b, sentence):
     with pytest.raises(InputError, match=sentence):
         pairs.top(a, b, 1)
     with pytest.raises(InputError, match=sentence):
-        pairs.ranks(a, b, [0], [1])
+        pairs.counts(a, b, [0], [1])
 
 
 def test_other_things_that_do_not_do_are_refused():
@@ -283,12 +283,12 @@ def test_other_things_that_do_not_do_are_refused():
     with pytest.raises(InputError, match="label 5 of the couples"):
         pairs.top(query, query, 1, couples=[[0, 5]])
     with pytest.raises(InputError, match=r"pair \(1, 1\) of row 0 is no candidate"):
-        pairs.ranks(query, query, [1], [1])
+        pairs.counts(query, query, [1], [1])
     with pytest.raises(InputError, match=r"pair \(0, 1\) of row 0 is no candidate"):
-        pairs.ranks(query, query, [0], [1], couples=[[1, 0]])
+        pairs.counts(query, query, [0], [1], couples=[[1, 0]])
     with pytest.raises(InputError, match="do not fit 1 queries"):
-        pairs.ranks(query, query, [0, 1], [1, 0])
+        pairs.counts(query, query, [0, 1], [1, 0])
     with pytest.raises(InputError, match="do not fit 1 queries"):
-        pairs.ranks(query, query, [0.5], [1])
+        pairs.counts(query, query, [0.5], [1])
     with pytest.raises(InputError, match="label 2 of the given pairs"):
-        pairs.ranks(query, query, [0], [2])
+        pairs.counts(query, query, [0], [2])

@@ -121,8 +121,7 @@ class FaissCodes:
 
     def to_bytes(self) -> UInt8:
         """Return the bytes that faiss writes, uint8."""
-        content: UInt8 = require_faiss().serialize_index(self._index)
-        return content
+        return np.asarray(require_faiss().serialize_index(self._index))
 
     @classmethod
     def from_bytes(cls, content: UInt8, kind: CodesKind, n: int, dim: int) -> "FaissCodes":
@@ -336,8 +335,7 @@ class ApproximateIndex(label_index.LabelSearchIndex):
             n_uncoded = min(len(uncoded), k + request.n_hidden)
             uncoded_ids, _ = self.exact.top_k(request.queries, n_uncoded, candidates=uncoded, threads=threads)
             ids = np.hstack([ids, uncoded_ids])
-        if request.hidden is not None:
-            label_index.mask_hidden(ids, request.hidden)
+        label_index.mask_hidden(ids, request.hidden)
         return self.exact.rescore(request.queries, ids, k)
 
     def rebase(self, exact: ExactIndex, places: Int64) -> Self:
@@ -350,12 +348,12 @@ class ApproximateIndex(label_index.LabelSearchIndex):
         places : (n,) int64
             Row of each coded vector in the new table; -1: removed or changed.
         """
-        moved = copy(self)
-        moved.exact, moved._rows = exact, places
+        index = copy(self)
+        index.exact, index._rows = exact, places
         is_coded = np.zeros(len(exact.table), bool)
         is_coded[exact.removed] = is_coded[places[places >= 0]] = True
-        moved._uncoded_labels = np.flatnonzero(~is_coded)
-        return moved
+        index._uncoded_labels = np.flatnonzero(~is_coded)
+        return index
 
     def follow_changes(self, exact: ExactIndex, changed: Int64) -> Self | None:
         """Return the index for changed labels, which are scored one by one; None above a fiftieth of all."""
@@ -408,7 +406,7 @@ class ApproximateIndex(label_index.LabelSearchIndex):
             return candidate_ids
         is_candidate = np.zeros(len(self.exact.table) + 1, bool)
         is_candidate[candidate_ids] = True
-        return np.flatnonzero(is_candidate[self._rows])  # -1 is the last, which is never wanted
+        return np.flatnonzero(is_candidate[self._rows])  # -1 is the last, which is no candidate
 
 
 def _uses_products(exact: ExactIndex, kind: CodesKind) -> bool:
@@ -429,5 +427,4 @@ def _build_lift(exact: ExactIndex, kind: CodesKind) -> NearestLift:
 
 def _compute_lengths(rows: Float32) -> Float32:
     """Return the lengths of rows, (n, 1), above 0."""
-    lengths: Float32 = np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), np.float32(1e-30))[:, None]
-    return lengths
+    return np.asarray(np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), np.float32(1e-30))[:, None])

@@ -54,7 +54,7 @@ _GATHER_COST = 8
 Copying from a table outside the cache takes three times as long."""
 
 _EXTRA_CANDIDATES = 2
-"""Candidates beyond k, so that rounding seldom leaves a doubt."""
+"""Candidates beyond k, so that rounding seldom leaves labels that may belong to the best k."""
 
 
 class _QueryBlock(NamedTuple):
@@ -65,16 +65,14 @@ class _QueryBlock(NamedTuple):
     norm2: Float64  # (b,), squared lengths of `points`
     candidates: Int64 | None  # the only candidates, ascending
     is_excluded: Bool | None  # by label, True for no candidate; instead of `candidates` where most labels are
-    hidden: LabelLists | None  # excluded, by place among the candidates
+    hidden: LabelLists  # excluded, by place among the candidates
     cells: int  # of a tile
     threads: int
 
-    def row(self, i: int) -> "_QueryBlock":
-        """Return the block of a single query."""
-        hidden, rows = None if self.hidden is None else self.hidden.part(i, i + 1), slice(i, i + 1)
-        return self._replace(
-            queries=self.queries[rows], points=self.points[rows], norm2=self.norm2[rows], hidden=hidden
-        )
+    def part(self, lo: int, hi: int) -> "_QueryBlock":
+        """Return the block of the queries lo..hi - 1."""
+        queries, points, norm2 = self.queries[lo:hi], self.points[lo:hi], self.norm2[lo:hi]
+        return self._replace(queries=queries, points=points, norm2=norm2, hidden=self.hidden.part(lo, hi))
 
 
 class ExactIndex:
@@ -154,13 +152,11 @@ class ExactIndex:
         n_threads = threads or count_available_cores()
         n_parts = min(n_threads, max(1, len(queries) // _ROWS_PER_THREAD))
         rows = max(1, min(block_rows, -(-len(queries) // n_parts)))
+        sizes = _CELLS // n_parts, n_threads // n_parts
+        block = _QueryBlock(raw_queries, queries, norm2, candidate_ids, is_excluded, hidden, *sizes)
 
         def search(lo: int, hi: int) -> None:
-            hidden_part = None if hidden is None else hidden.part(lo, hi)
-            about = raw_queries[lo:hi], queries[lo:hi], norm2[lo:hi], candidate_ids, is_excluded, hidden_part
-            best_ids, best_scores = self._search_block(
-                _QueryBlock(*about, cells=_CELLS // n_parts, threads=n_threads // n_parts), k
-            )
+            best_ids, best_scores = self._search_block(block.part(lo, hi), k)
             ids[lo:hi, : best_ids.shape[1]], scores[lo:hi, : best_ids.shape[1]] = best_ids, best_scores
 
         # Each thread makes products and scans of its own, so that none waits for another.
@@ -234,8 +230,7 @@ class ExactIndex:
         """Return points about the centre, from `check_queries`, for products with `product_rows`."""
         if self.similarity != "cosine":
             return points
-        scaled: Float32 = points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), SHORTEST)
-        return scaled
+        return np.asarray(points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), SHORTEST))
 
     def offsets(self) -> Float32:
         """Return the offsets (n_labels,) of the inner products; -inf for removed labels."""
@@ -263,9 +258,9 @@ class ExactIndex:
         if heaps[0].scores.shape[1] < n_candidates:
             worst = np.max([heap.scores[:, 0] for heap in heaps], axis=0)  # of a heap that is not full, -inf
             reach = self._compute_reach(block.norm2, scores[:, -1])
-            in_doubt = (worst > reach) & np.isfinite(worst)
-            for i in np.flatnonzero(in_doubt) if in_doubt.any() else ():
-                within = self._find_above(block.row(int(i)), reach[i])
+            is_incomplete = (worst > reach) & np.isfinite(worst)
+            for i in np.flatnonzero(is_incomplete).tolist() if is_incomplete.any() else ():
+                within = self._find_above(block.part(i, i + 1), reach[i])
                 ids[i], scores[i] = (result[0] for result in self.rescore(block.queries[i : i + 1], within, k))
         return ids, scores
 
@@ -291,7 +286,7 @@ class ExactIndex:
                 tile[:, within - first] = -np.inf
             if block.is_excluded is not None:
                 np.copyto(tile, -np.inf, where=block.is_excluded[first:stop])
-            if block.hidden is not None:
+            if len(block.hidden.labels):
                 topk.hide_labels(tile, first, block.hidden)
             yield first, tile
 

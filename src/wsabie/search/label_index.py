@@ -31,6 +31,7 @@ NARROW = 0.1
 """Share of the labels below which all candidates are scored."""
 _QUERIES, _ROUND = 400, 20  # rounds: the threads of BLAS go on for a while on others' time
 _ROWS = 1 << 14
+_MEASUREMENTS = "kind", "effort", "target_recall", "recall", "exact_milliseconds", "queries"
 
 
 class EffortPoint(NamedTuple):
@@ -50,7 +51,7 @@ class SearchRequest(NamedTuple):
     k: int
     candidate_ids: Int64 | None  # ascending; None: all labels but removed ones
     n_candidates: int
-    hidden: LabelLists | None
+    hidden: LabelLists
     n_hidden: int  # of the query with most
     threads: int | None
 
@@ -119,7 +120,7 @@ class LabelSearchIndex(ABC):
         exclude = convert_to_csr(exclude, "exclude") if hasattr(exclude, "tocsr") else exclude  # can be sliced by rows
         candidate_ids = self.exact.resolve_candidates(candidates)
         hidden = list_hidden_labels(exclude, len(queries), n, None)
-        n_hidden = 0 if hidden is None else int(np.diff(hidden.indptr).max(initial=0))
+        n_hidden = int(np.diff(hidden.indptr).max(initial=0))
         n_candidates = n if candidate_ids is None else len(candidate_ids)
         request = SearchRequest(queries, points, norm2, k, candidate_ids, n_candidates, hidden, n_hidden, threads)
 
@@ -181,16 +182,9 @@ class LabelSearchIndex(ABC):
 
     def to_config(self) -> JsonObject:
         """Return the measurements and the fingerprint of the table, for the config of a folder."""
-        return {
-            "kind": self.kind,
-            "table": compute_table_fingerprint(self.exact),
-            "effort": self.effort,
-            "target_recall": self.target_recall,
-            "recall": self.recall,
-            "curve": [list(point) for point in self.curve],
-            "exact_milliseconds": self.exact_milliseconds,
-            "queries": self.queries,
-        }
+        measurements = {name: getattr(self, name) for name in _MEASUREMENTS}
+        curve, table = [list(point) for point in self.curve], compute_table_fingerprint(self.exact)
+        return {**measurements, "curve": curve, "table": table}
 
     def restore_config(self, config: JsonObject) -> None:
         """Restore the measurements from `to_config`."""

@@ -64,7 +64,7 @@ class LabelPairIndex:
     >>> a, b = np.array([[1, 0.75, 0]], np.float32), np.array([[0, 1, 0.75]], np.float32)
     >>> pairs.top(a, b, 2)
     (array([[0, 1]]), array([[1, 1]]), array([[2.4 , 2.25]], dtype=float32))
-    >>> pairs.ranks(a, b, [0], [2])
+    >>> pairs.counts(a, b, [0], [2]).ranks
     array([3])
     """
 
@@ -173,7 +173,7 @@ class LabelPairIndex:
         Returns
         -------
         PairCounts
-            `n_above` and `n_tied`, (n,) int64.
+            `n_above`, `n_tied` and the `ranks` that follow from them, (n,) int64.
 
         Raises
         ------
@@ -201,27 +201,6 @@ class LabelPairIndex:
 
         _run_in_chunks(count, n, _QUERIES_AT_ONCE, threads)
         return counts
-
-    def ranks(
-        self,
-        a: Array,
-        b: Array,
-        objects: Array,
-        parts: Array,
-        *,
-        couples: Array | None = None,
-        threads: int | None = None,
-    ) -> Int64:
-        """Return the rank of one pair of each query, from 1, among all pairs or the couples; see `counts`.
-
-        Returns
-        -------
-        (n,) int64
-            1 + pairs above + half of the tied ones, rounded up: the middle of the tie, so that a constant scorer gets
-            the rank of chance.
-        """
-        counts = self.counts(a, b, objects, parts, couples=couples, threads=threads)
-        return 1 + counts.n_above + (counts.n_tied + 1) // 2
 
     # ---- checks of the input
 
@@ -263,8 +242,7 @@ class LabelPairIndex:
                     f"label {labels[bad.argmax()]} of {subject} does not exist; "
                     f"labels are numbered 0 to {self.n_labels - 1}"
                 )
-        codes: Int64 = objects.astype(np.int64) * self.n_labels + parts.astype(np.int64)
-        return codes
+        return np.asarray(objects.astype(np.int64) * self.n_labels + parts.astype(np.int64))
 
     def _encode_query_pairs(self, objects: Array, parts: Array, n: int) -> Int64:
         """Return the codes of one pair per query."""
@@ -304,8 +282,7 @@ class LabelPairIndex:
 
     def _compute_slack(self, size: Float64) -> Float32:
         """Return twice the rounding error of a sum of `dim` products and a few scores of total size `size`."""
-        slack: Float32 = ((self.dim + 16) * (2.0**-23 * size + 2.0**-126)).astype(np.float32)
-        return slack
+        return np.asarray((self.dim + 16) * (2.0**-23 * size + 2.0**-126), np.float32)
 
     def _order_labels(self, queries: kernels.PairQueries, size: Float64) -> kernels.LabelOrder:
         ups = [queries.a + self._half, queries.b + self._half]

@@ -234,9 +234,9 @@ class LabelTree(label_index.LabelSearchIndex):
         keys = np.sort(right.row.astype(np.int64) * n_nodes + right.col)  # of a row and a node with one of its labels
         top = X[rng.permutation(len(X))[:1000]] @ self.points[self.shape.parents == 0].T
         margin, rate = margin * float(top.std()), rate * float(np.sqrt(np.mean(self.points**2) * self.points.shape[1]))
-        squares, wrong = np.full((n_nodes, 1), 1e-8, np.float32), []
+        squares, error_rates = np.full((n_nodes, 1), 1e-8, np.float32), []
         for _ in range(epochs):
-            order, missed, steps = rng.permutation(len(rows)), 0, 0
+            order, errors, steps = rng.permutation(len(rows)), 0, 0
             for lo in range(0, len(order), _BATCH):
                 batch = order[lo : lo + _BATCH]
                 for level in range(paths.shape[1]):
@@ -244,9 +244,9 @@ class LabelTree(label_index.LabelSearchIndex):
                     counts = self._train_level(
                         X, rows[batch][targets >= 0], targets[targets >= 0], keys, margin, rate, squares
                     )
-                    missed, steps = missed + counts[0], steps + counts[1]
-            wrong.append(missed / max(steps, 1))
-        return wrong
+                    errors, steps = errors + counts[0], steps + counts[1]
+            error_rates.append(errors / max(steps, 1))
+        return error_rates
 
     def _is_exact_quicker(self, request: label_index.SearchRequest) -> bool:
         return request.n_candidates < label_index.NARROW * len(self.exact.table)
@@ -257,7 +257,7 @@ class LabelTree(label_index.LabelSearchIndex):
         is_candidate[self.exact.removed if candidate_ids is None else candidate_ids] = candidate_ids is not None
         ids, scores = np.full((len(request.queries), k), -1), np.full((len(request.queries), k), -np.inf, np.float32)
         for i, query in enumerate(request.queries):
-            hidden_ids = None if hidden is None else hidden.labels[hidden.indptr[i] : hidden.indptr[i + 1]]
+            hidden_ids = hidden.labels[hidden.indptr[i] : hidden.indptr[i + 1]]
             labels = self._collect_labels(query, k, is_candidate, hidden_ids)
             if len(labels) >= k:
                 ids[i : i + 1], scores[i : i + 1] = self.exact.rescore(query[None], labels[None], k)
@@ -279,14 +279,14 @@ class LabelTree(label_index.LabelSearchIndex):
         tree.restore_config(parts.config)
         return tree
 
-    def _collect_labels(self, query: Float32, k: int, is_candidate: Bool, hidden: Array | None) -> Int64:
+    def _collect_labels(self, query: Float32, k: int, is_candidate: Bool, hidden_ids: Array) -> Int64:
         """Return at least k candidates, with a wider beam where there are fewer."""
         beam = check_positive_integer(self.effort, "beam")
         while True:
             labels = self._descend(query, beam)
             labels = labels[is_candidate[labels]]
-            if hidden is not None:
-                labels = labels[~np.isin(labels, hidden)]
+            if len(hidden_ids):
+                labels = labels[~np.isin(labels, hidden_ids)]
             if len(labels) >= k or beam >= len(self.shape.starts):
                 return labels
             beam *= 2
@@ -298,27 +298,27 @@ class LabelTree(label_index.LabelSearchIndex):
         best siblings.
         """
         shape = self.shape
-        nodes, behind = np.zeros(1, np.int64), np.zeros(1, np.float32)
-        leaves, lost = list[Int64](), list[Float32]()
+        nodes, gaps = np.zeros(1, np.int64), np.zeros(1, np.float32)
+        leaf_parts, gap_parts = list[Int64](), list[Float32]()
         while len(nodes):
             ends = shape.counts[nodes] == 0
-            leaves.append(nodes[ends])
-            lost.append(behind[ends])
-            nodes, behind = nodes[~ends], behind[~ends]
+            leaf_parts.append(nodes[ends])
+            gap_parts.append(gaps[ends])
+            nodes, gaps = nodes[~ends], gaps[~ends]
             if not len(nodes):
                 break
             counts = shape.counts[nodes]
             starts = np.cumsum(counts) - counts
             children = np.arange(counts.sum()) + np.repeat(shape.first[nodes] - starts, counts)
             scores = self.points[children, :-1] @ query + self.points[children, -1]
-            scores += np.repeat(behind - np.maximum.reduceat(scores, starts), counts)
+            scores += np.repeat(gaps - np.maximum.reduceat(scores, starts), counts)
             if len(children) > beam:
                 best = np.argpartition(-scores, beam - 1)[:beam]
                 children, scores = children[best], scores[best]
-            nodes, behind = children, scores
-        reached, late = np.concatenate(leaves), np.concatenate(lost)
-        reached = reached[np.argsort(-late, kind="stable")[:beam]]
-        return np.concatenate([shape.order[shape.starts[leaf] : shape.stops[leaf]] for leaf in reached])
+            nodes, gaps = children, scores
+        order = np.argsort(-np.concatenate(gap_parts), kind="stable")[:beam]
+        leaves = np.concatenate(leaf_parts)[order]
+        return np.concatenate([shape.order[shape.starts[leaf] : shape.stops[leaf]] for leaf in leaves])
 
     def _train_level(
         self, X: Float32, row_ids: Int64, targets: Int64, keys: Int64, margin: float, rate: float, squares: Float32
@@ -340,16 +340,16 @@ class LabelTree(label_index.LabelSearchIndex):
         worst = scores.argmax(axis=1)
         rows = np.arange(len(targets))
         violated = scores[rows, worst] + margin > reached
-        missed = int((scores[rows, worst] > reached).sum())
+        errors = int((scores[rows, worst] > reached).sum())
         if violated.any():
             rows, n = rows[violated], int(violated.sum())
             nodes = np.concatenate([targets[violated], children[rows, worst[violated]]])
             signs = np.repeat(np.array([1, -1], np.float32), n)
-            moved, places = np.unique(nodes, return_inverse=True)
-            sums = csr_matrix((signs, (places, np.tile(np.arange(n), 2))), (len(moved), n)) @ X[rows]
-            squares[moved, 0] += np.einsum("ij,ij->i", sums, sums)
-            self.points[moved] += rate * sums / np.sqrt(squares[moved])
-        return missed, len(targets)
+            nodes, places = np.unique(nodes, return_inverse=True)
+            sums = csr_matrix((signs, (places, np.tile(np.arange(n), 2))), (len(nodes), n)) @ X[rows]
+            squares[nodes, 0] += np.einsum("ij,ij->i", sums, sums)
+            self.points[nodes] += rate * sums / np.sqrt(squares[nodes])
+        return errors, len(targets)
 
 
 def _choose_training_points(

@@ -89,8 +89,7 @@ class LabelAliases:
         return self._names[matches[best]], cosines[best]
 
     def _find_items(self, column: int) -> Int64:
-        rows: Int64 = self._columns.indices[self._columns.indptr[column] : self._columns.indptr[column + 1]]
-        return rows
+        return np.asarray(self._columns.indices[self._columns.indptr[column] : self._columns.indptr[column + 1]])
 
 
 class QueryMatcher:

@@ -47,9 +47,9 @@ class HierarchyRelatedLabels:
     ----------
     concepts : LabelConcepts
         The labels and their concepts.
-    called : str
+    source_name : str
         Name of the source in reasons.
-    same : LabelAliases or None
+    aliases : LabelAliases or None
         Finds a label that names the same items, to replace an unknown one.
     inherit : bool
         Add parts of more general concepts: a car has those of a vehicle.

@@ -121,8 +121,8 @@ class ScreeningIndex(label_index.LabelSearchIndex):
     >>> table = np.random.default_rng(0).normal(size=(2000, 8)).astype(np.float32)
     >>> exact = ExactIndex(table)
     >>> index = ScreeningIndex.build(exact)
-    >>> mine, theirs = index.top_k(table[:3], 2), exact.top_k(table[:3], 2)
-    >>> all((a == b).all() for a, b in zip(mine, theirs))
+    >>> top, exact_top = index.top_k(table[:3], 2), exact.top_k(table[:3], 2)
+    >>> all((a == b).all() for a, b in zip(top, exact_top))
     True
     """
 
@@ -182,8 +182,7 @@ class ScreeningIndex(label_index.LabelSearchIndex):
         def search(rows: slice) -> None:
             part = topk.ByteQueries._make(column[rows] for column in byte_queries)
             labels = self._screen_candidates(codes, part, n_screened, n_spans)
-            if request.hidden is not None:
-                label_index.mask_hidden(labels, request.hidden.part(rows.start, rows.stop))
+            label_index.mask_hidden(labels, request.hidden.part(rows.start, rows.stop))
             ids[rows], scores[rows] = self._rescore(request.queries[rows], labels, k)
 
         step = max(1, min(BLOCK_ROWS, _CELLS // _compute_room(n_screened), -(-n // n_threads)))
@@ -263,9 +262,9 @@ class ScreeningIndex(label_index.LabelSearchIndex):
         points, norm2 = self.exact.check_queries(queries)[1:]
         labels = self._screen_candidates(self._codes, self._encode_queries(points, norm2), label_index.MEASURED_AT, 1)
         self.effort = round(float((labels >= 0).sum(axis=1).mean()))
-        mine, self.exact_milliseconds = self.time(queries, threads)
+        milliseconds, self.exact_milliseconds = self.time(queries, threads)
         self.recall = 1.0
-        self.curve = [label_index.EffortPoint(self.effort, self.recall, mine)]
+        self.curve = [label_index.EffortPoint(self.effort, self.recall, milliseconds)]
 
 
 def _compute_room(k: int) -> int:

@@ -101,14 +101,10 @@ def prepare_candidates(candidates: ArrayLike, n_labels: int) -> Int64:
     return ids
 
 
-def list_hidden_labels(
-    exclude: Matrix | None, n_rows: int, n_labels: int, candidate_ids: Int64 | None
-) -> LabelLists | None:
+def list_hidden_labels(exclude: Matrix | None, n_rows: int, n_labels: int, candidate_ids: Int64 | None) -> LabelLists:
     """Return the excluded labels of each query, by their place among the candidates."""
-    if exclude is None:
-        return None
     lists = build_exclusion_lists(exclude, n_rows, n_labels)
-    if candidate_ids is None:
+    if candidate_ids is None or not len(lists.labels):
         return lists
     place = np.full(n_labels, -1, np.int32)
     place[candidate_ids] = np.arange(len(candidate_ids), dtype=np.int32)

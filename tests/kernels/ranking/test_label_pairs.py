@@ -51,7 +51,7 @@ from wsabie.search.label_pairs import LabelPairIndex
 rng = np.random.default_rng(3)
 W, a, b = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((9, 3), (2, 9), (2, 9)))
 pairs = LabelPairIndex(W, 0.5, [[1, 2], [3, 3]], 2.0, same=False)
-print([found.tolist() for found in pairs.top(a, b, 6)], pairs.ranks(a, b, [0, 8], [1, 2]).tolist())
+print([found.tolist() for found in pairs.top(a, b, 6)], pairs.counts(a, b, [0, 8], [1, 2]).ranks.tolist())
 print([found.tolist() for found in pairs.top(a, b, 6, couples=[[1, 2], [5, 6]])], pairs.n_scored_.tolist())
 """
 

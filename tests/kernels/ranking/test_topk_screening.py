@@ -62,9 +62,9 @@ def test_nobody_is_lost_and_few_are_kept(n_labels, dim, n, k, spread, seed):
     lower, upper = bound_scores(rows.astype(np.float32), offsets, points.astype(np.float32))
     assert (lower <= scores + 1e-9).all()
     assert (scores <= upper + 1e-9).all()
-    middle, doubt = (lower + upper) / 2, doubt_of_blocks(codes, queries)[:, :n_labels]
+    middle, error_bound = (lower + upper) / 2, bound_block_errors(codes, queries)[:, :n_labels]
     selected = select_candidates(lower, upper, k, 0.0)
-    least, most = (select_candidates(middle - doubt, middle + doubt, k, times * slack) for times in (0, 4))
+    least, most = (select_candidates(middle - error_bound, middle + error_bound, k, times * slack) for times in (0, 4))
     for i in range(n):
         mine = kept_candidates.labels[i][kept_candidates.labels[i] >= 0].tolist()
         assert len(mine) == kept_candidates.counts[i] == len(set(mine))
@@ -74,10 +74,10 @@ def test_nobody_is_lost_and_few_are_kept(n_labels, dim, n, k, spread, seed):
         assert (kept_candidates.upper[i, : kept_candidates.counts[i]] >= scores[i][mine] - slack).all()
 
 
-def doubt_of_blocks(codes, queries):
+def bound_block_errors(codes, queries):
     """Return the error bound of coded scores by the largest of each block, (n, n_labels and padding)."""
-    missed, long = np.repeat(codes.largest.astype(np.float64), LABELS, axis=0).T
-    return (np.outer(queries.lengths, missed) + np.outer(queries.missed, long)) * codes.scales
+    label_error, length = np.repeat(codes.largest.astype(np.float64), LABELS, axis=0).T
+    return (np.outer(queries.lengths, label_error) + np.outer(queries.residual_norms, length)) * codes.scales
 
 
 def test_a_list_is_short_where_scores_lie_apart():

@@ -228,13 +228,13 @@ def test_many_label_pairs_are_sampled_for_validation(monkeypatch: pytest.MonkeyP
 def test_self_pairs_are_sampled_if_allowed(monkeypatch: pytest.MonkeyPatch, same: bool) -> None:
     monkeypatch.setattr("wsabie.models.object_parts.object_parts.MOST_PAIRS", 200)
     pairs_per_call: list[Any] = []
-    ranks = LabelPairIndex.ranks
+    counts = LabelPairIndex.counts
 
     def record_couples(self: LabelPairIndex, *arguments: Any, couples: Any = None) -> Any:
         pairs_per_call.append(couples)
-        return ranks(self, *arguments, couples=couples)
+        return counts(self, *arguments, couples=couples)
 
-    monkeypatch.setattr(LabelPairIndex, "ranks", record_couples)
+    monkeypatch.setattr(LabelPairIndex, "counts", record_couples)
     fit_model(validation=(FRESH, FRESH_Y), metric="pairs", epochs=1, same=same)
     assert (pairs_per_call[0][:, 0] == pairs_per_call[0][:, 1]).any() == same
 

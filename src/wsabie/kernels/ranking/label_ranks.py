@@ -30,14 +30,6 @@ class RankCounts(NamedTuple):
     n_tied: Array  # (nnz,) int32: other labels of the row with the same score
 
 
-class QueryQuads(NamedTuple):
-    """Queries in quads that start at multiples of four."""
-
-    rows: Float32  # (n_rows_padded, dim_even)
-    norms2: Float32  # (n_rows_padded,)
-    origin: int  # number of the first row
-
-
 class LabelTile(NamedTuple):
     """Up to TILE labels, one column each, and the four queries' scores for them."""
 
@@ -51,7 +43,7 @@ class LabelTile(NamedTuple):
 class RankScratch(NamedTuple):
     """Scratch of one thread, since kernels allocate nothing."""
 
-    rows: Float32  # (n_rows_padded, dim_even)
+    rows: Float32  # (n_rows_padded, dim_even), queries in quads that start at multiples of four
     norms2: Float32  # (n_rows_padded,)
     tile: LabelTile
 
@@ -171,7 +163,7 @@ def _multiply(queries, tile):
 
 @jit_noinline
 def _load_queries(queries, lo, hi, scratch):
-    """Load rows lo..hi-1 in quads that begin at multiples of four, with zeros in the odd dimension."""
+    """Load rows lo..hi-1, with zeros in the odd dimension; return the number of the first quad's first row."""
     origin = lo // QUAD * QUAD
     rows, norms2 = scratch.rows, scratch.norms2
     for i in range(lo - origin, hi - origin):
@@ -179,16 +171,15 @@ def _load_queries(queries, lo, hi, scratch):
         for d in range(queries.shape[1]):
             rows[i, d] = queries[origin + i, d]
             norms2[i] += rows[i, d] * rows[i, d]
-    return QueryQuads(rows, norms2, origin)
+    return origin
 
 
 @jit_noinline  # one piece of machine code for listed labels and for tiles: equal vectors, equal bits
-def _score_quad(labels, queries, first, tile):
-    """Score the queries first..first+3 for the tile."""
-    offset = first - queries.origin
-    _multiply(queries.rows[offset : offset + QUAD], tile)
+def _score_quad(labels, scratch, offset):
+    """Score the four loaded queries from `offset` on for the tile."""
+    _multiply(scratch.rows[offset : offset + QUAD], scratch.tile)
     for k in range(QUAD):
-        _finish(labels, tile, queries.norms2[offset + k], k)
+        _finish(labels, scratch.tile, scratch.norms2[offset + k], k)
 
 
 @jit_entry
@@ -205,8 +196,8 @@ def score_listed_labels(labels, queries, lists, out, lo, hi, scratch):
     lo, hi : int
     scratch : RankScratch for hi - lo rows or more
     """
-    rows, tile = _load_queries(queries, lo, hi, scratch), scratch.tile
-    for first in range(rows.origin, hi, QUAD):
+    origin, tile = _load_queries(queries, lo, hi, scratch), scratch.tile
+    for first in range(origin, hi, QUAD):
         row, last = max(lo, first), min(hi, first + QUAD)
         stop = lists.indptr[last]
         for start in range(lists.indptr[row], stop, TILE):
@@ -214,7 +205,7 @@ def score_listed_labels(labels, queries, lists, out, lo, hi, scratch):
             for j in range(width):
                 tile.labels[j] = lists.labels[start + j]
             _fill(tile, labels, width)
-            _score_quad(labels, rows, first, tile)
+            _score_quad(labels, scratch, first - origin)
             for p in range(start, start + width):
                 while p >= lists.indptr[row + 1]:
                     row += 1
@@ -250,14 +241,14 @@ def count_query_ranks(labels, queries, listed, listed_scores, counts, lo, hi, sc
         So that several threads can share the rows; the result does not depend on how they are split.
     scratch : RankScratch for hi - lo rows or more
     """
-    rows, tile = _load_queries(queries, lo, hi, scratch), scratch.tile
+    origin, tile = _load_queries(queries, lo, hi, scratch), scratch.tile
     for start in range(0, len(labels.table), TILE):
         width = _fill_from(tile, labels, start)
-        for first in range(rows.origin, hi, QUAD):
+        for first in range(origin, hi, QUAD):
             row, last = max(lo, first), min(hi, first + QUAD)
             if listed.indptr[row] == listed.indptr[last]:
                 continue
-            _score_quad(labels, rows, first, tile)
+            _score_quad(labels, scratch, first - origin)
             for i in range(row, last):
                 _count_row(tile.scores[i - first], start, width, listed, listed_scores, counts, i)
 
@@ -273,11 +264,11 @@ def score_rows(labels, queries, out, lo, hi, scratch):
     lo, hi : int
     scratch : RankScratch for hi - lo rows or more
     """
-    rows, tile = _load_queries(queries, lo, hi, scratch), scratch.tile
+    origin, tile = _load_queries(queries, lo, hi, scratch), scratch.tile
     for start in range(0, len(labels.table), TILE):
         width = _fill_from(tile, labels, start)
-        for first in range(rows.origin, hi, QUAD):
-            _score_quad(labels, rows, first, tile)
+        for first in range(origin, hi, QUAD):
+            _score_quad(labels, scratch, first - origin)
             for i in range(max(lo, first), min(hi, first + QUAD)):
                 for j in range(width):
                     out[i, start + j] = tile.scores[i - first, j]

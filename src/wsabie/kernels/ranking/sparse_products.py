@@ -19,9 +19,9 @@ def multiply_rows(rows, features, out):
     out : (n_rows, n_others) float32
     """
     for i in range(len(out)):
-        mine = out[i]
-        mine[:] = 0
+        scores = out[i]
+        scores[:] = 0
         for p in range(rows.indptr[i], rows.indptr[i + 1]):
             j, value = rows.indices[p], rows.data[p]
             for q in range(features.indptr[j], features.indptr[j + 1]):
-                mine[features.indices[q]] += value * features.data[q]
+                scores[features.indices[q]] += value * features.data[q]

@@ -84,6 +84,11 @@ class PairCounts(NamedTuple):
     n_above: Int64  # (n,)
     n_tied: Int64  # (n,)
 
+    @property
+    def ranks(self) -> Int64:
+        """Ranks from 1, in the middle of ties, so that a constant scorer gets the rank of chance."""
+        return 1 + self.n_above + (self.n_tied + 1) // 2
+
 
 def allocate_tile(dim: int) -> EdgeTile:
     """Allocate scratch for vectors of `dim` dimensions, padded with zeros to a multiple of four."""

@@ -9,12 +9,12 @@ Candidates for the best k, by byte codes and a bound on their error.
 
 A label's vector is w = s c + r, a scale times bytes plus a residual; a query is q = t b + p likewise. So
 
-    q w = s t (b c) + q r + p s c,    |q r + p s c| <= s (|q| |r| / s + |p| |c|) <= s doubt
+    q w = s t (b c) + q r + p s c,    |q r + p s c| <= s (|q| |r| / s + |p| |c|) <= s error_bound
 
-where `doubt` takes the largest |r| / s and |c| of a block of labels. A score lies within s doubt of the score of its
-code. The k-th best of the lower ends is a bound that the k best labels reach. A label whose upper end is below it by
-more than the rounding of float32 sums (`slack`) is none of them. The bound rises block by block. Labels that reach it
-in their block are listed, and the list is filtered again when it is full.
+where `error_bound` takes the largest |r| / s and |c| of a block of labels. A score lies within s error_bound of the
+score of its code. The k-th best of the lower ends is a bound that the k best labels reach. A label whose upper end is
+below it by more than the rounding of float32 sums (`slack`) is none of them. The bound rises block by block. Labels
+that reach it in their block are listed, and the list is filtered again when it is full.
 """
 
 import math
@@ -308,7 +308,7 @@ class ByteQueries(NamedTuple):
     starts: Int32  # (n,), -128 times the sum of the bytes
     scales: Float32  # (n,), t
     lengths: Float32  # (n,), |q|
-    missed: Float32  # (n,), |p|
+    residual_norms: Float32  # (n,), |p|
     slack: Float32  # (n,)
 
 
@@ -334,22 +334,22 @@ def allocate_candidates(n: int, k: int, room: int) -> TopKCandidates:
 
 
 @jit
-def _any_reaches(sums, scales, offsets, unit, doubt, bound):
+def _any_reaches(sums, scales, offsets, unit, error_bound, bound):
     """Return True if an upper end of the block reaches the bound; a separate leaf, so that it vectorises."""
     reached = False
     for j in range(LABELS):
-        reached |= (np.float32(sums[j]) * unit + doubt) * scales[j] + offsets[j] >= bound
+        reached |= (np.float32(sums[j]) * unit + error_bound) * scales[j] + offsets[j] >= bound
     return reached
 
 
 @jit_noinline
-def _record_block(sums, scales, offsets, unit, doubt, first, candidates, i, slack):
+def _record_block(sums, scales, offsets, unit, error_bound, first, candidates, i, slack):
     """Offer the labels of a block, whose first is `first`, one by one."""
-    lower, names = candidates.lower.scores[i], candidates.lower.labels[i]
+    lower, lower_labels = candidates.lower.scores[i], candidates.lower.labels[i]
     labels, upper, count = candidates.labels[i], candidates.upper[i], candidates.counts[i]
     bound = candidates.bounds[i]
     for j in range(LABELS):
-        value = (np.float32(sums[j]) * unit + doubt) * scales[j] + offsets[j]
+        value = (np.float32(sums[j]) * unit + error_bound) * scales[j] + offsets[j]
         if not value >= bound:
             continue
         if count == len(labels):
@@ -360,9 +360,9 @@ def _record_block(sums, scales, offsets, unit, doubt, first, candidates, i, slac
                 return
         labels[count], upper[count] = first + j, value
         count += 1
-        least = value - 2 * doubt * scales[j]
+        least = value - 2 * error_bound * scales[j]
         if least > lower[0]:
-            sift_down(lower, names, len(lower), 0, least, first + j)
+            sift_down(lower, lower_labels, len(lower), 0, least, first + j)
             bound = max(bound, lower[0] - slack)
     candidates.counts[i], candidates.bounds[i] = count, bound
 
@@ -382,9 +382,9 @@ def _compact_list(labels, upper, count, bound):
 def _screen_block(codes, queries, candidates, sums, block, i):
     columns = slice(block * LABELS, (block + 1) * LABELS)
     scales, offsets, unit = codes.scales[columns], codes.offsets[columns], queries.scales[i]
-    doubt = queries.lengths[i] * codes.largest[block, 0] + queries.missed[i] * codes.largest[block, 1]
-    if _any_reaches(sums, scales, offsets, unit, doubt, candidates.bounds[i]):
-        _record_block(sums, scales, offsets, unit, doubt, block * LABELS, candidates, i, queries.slack[i])
+    error_bound = queries.lengths[i] * codes.largest[block, 0] + queries.residual_norms[i] * codes.largest[block, 1]
+    if _any_reaches(sums, scales, offsets, unit, error_bound, candidates.bounds[i]):
+        _record_block(sums, scales, offsets, unit, error_bound, block * LABELS, candidates, i, queries.slack[i])
 
 
 @jit_entry

@@ -85,7 +85,7 @@ class PairMonitor(ValidationMonitor):
             for lo, hi in iterate_row_ranges(n, 2 * n_labels):
                 a, b = (self._compute_scores(space, inputs, lo, hi, threads) for inputs in (self.objects, self.parts))
                 labels = self.quadruplets.object_labels[lo:hi], self.quadruplets.part_labels[lo:hi]
-                ranks.append(pairs.ranks(a, b, *labels, couples=couples))
+                ranks.append(pairs.counts(a, b, *labels, couples=couples).ranks)
         n_candidates = pairs.n_pairs if couples is None else len(couples)
         return float(1 - (np.concatenate(ranks).mean() - 1) / max(n_candidates - 1, 1))
 

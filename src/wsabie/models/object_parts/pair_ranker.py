@@ -155,7 +155,7 @@ class PairRanker(Wsabie):
             f"there are {n} pairs of pictures; give two labels for each",
         )
         couple_ids = None if couples is None else self._find_couple_ids(couples)
-        return self._get_pair_index().ranks(on_objects, on_parts, *labels, couples=couple_ids)
+        return self._get_pair_index().counts(on_objects, on_parts, *labels, couples=couple_ids).ranks
 
     def scores_given(self, X: Matrix, other_labels: LabelSequence, side: Side = "object") -> Float32:
         """Return scores of all labels for pictures, given the label of a related picture ("triplet" task).
