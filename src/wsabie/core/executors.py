@@ -24,10 +24,8 @@ _log = logging.getLogger("wsabie")
 class Executor(Protocol):
     """Maps a picklable function over items, lazily, in order, holding only a few items at a time."""
 
-    @property
-    def has_persistent_workers(self) -> bool:
-        """Return whether workers stay from one map to the next, so that short maps are worth handing out."""
-        ...
+    has_persistent_workers: bool
+    """True if workers stay from one map to the next, so that short maps are worth handing out."""
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         return self.map_with(call, function, items)

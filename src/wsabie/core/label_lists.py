@@ -109,9 +109,9 @@ def remove_excluded(lists: LabelLists, excluded: LabelLists, n_labels: int) -> L
     if not len(excluded.labels):
         return lists
     rows = lists.rows
-    keep = ~np.isin(rows * n_labels + lists.labels, excluded.rows * n_labels + excluded.labels)
-    counts = np.bincount(rows[keep], minlength=lists.n_rows)
-    return LabelLists(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), lists.labels[keep])
+    is_allowed = ~np.isin(rows * n_labels + lists.labels, excluded.rows * n_labels + excluded.labels)
+    counts = np.bincount(rows[is_allowed], minlength=lists.n_rows)
+    return LabelLists(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), lists.labels[is_allowed])
 
 
 def _list_single_labels(labels: Any, n_labels: int) -> LabelLists:

@@ -47,10 +47,7 @@ def _check_dense(values: ArrayLike, input_name: str) -> Float32:
     bad = ~np.isfinite(out)
     if bad.any():
         i, j = np.argwhere(bad)[0]
-        raise InputError(
-            f"{input_name} holds {_format_number(float(X[i, j]))} at row {i}, column {j} (Input contains NaN, infinity "
-            "or a value too large for float32); replace or drop such rows"
-        )
+        raise _make_value_error(input_name, float(X[i, j]), i, j)
     return out
 
 
@@ -68,10 +65,7 @@ def _check_sparse(arrays: CsrArrays, input_name: str) -> Csr:
         if len(entries):
             entry = entries[0]
             row = int(np.searchsorted(arrays.indptr, entry, side="right")) - 1
-            raise InputError(
-                f"{input_name} holds {_format_number(arrays.data[entry])} at row {row}, column {arrays.indices[entry]} "
-                "(Input contains NaN, infinity or a value too large for float32); replace or drop such rows"
-            )
+            raise _make_value_error(input_name, arrays.data[entry], row, arrays.indices[entry])
     return Csr(arrays.indptr.astype(np.int64, copy=False), np.ascontiguousarray(arrays.indices, np.int32), data)
 
 
@@ -84,8 +78,12 @@ def _sort_rows(arrays: CsrArrays) -> CsrArrays:
     return CsrArrays(matrix.data, matrix.indices, matrix.indptr, arrays.shape)
 
 
-def _format_number(value: float) -> str:
-    return "NaN" if np.isnan(value) else f"{value:g}"
+def _make_value_error(input_name: str, value: float, row: int, column: int) -> InputError:
+    number = "NaN" if np.isnan(value) else f"{value:g}"
+    return InputError(
+        f"{input_name} holds {number} at row {row}, column {column} (Input contains NaN, infinity or a value too large "
+        "for float32); replace or drop such rows"
+    )
 
 
 def check_sample_weights(values: ArrayLike, rows: int) -> Float32:

@@ -7,7 +7,7 @@ between many kinds of items are such pairs over shared tables (`wsabie.embedding
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -158,14 +158,12 @@ class JointSpace(TrainableTables):
         return replace(self, labels=labels, bias=np.append(self.bias, np.zeros(n, np.float32)))
 
 
-def _build_tower(table: Float32, inputs: EntityInputs | None) -> KernelArrays:
+def _build_tower(table: Float32, inputs: Any) -> KernelArrays:
     from wsabie.kernels.embedding import towers
 
     if isinstance(inputs, Csr):
         indptr, indices, data = map(view_as_writable, inputs)
         return towers.LinearTower(table, indptr, indices, data, towers.choose_tile_size(table, indptr))
-    if inputs is None:
-        raise TypeError("no items")
     return (towers.LookupTower if inputs.ndim == 1 else towers.DenseTower)(table, view_as_writable(inputs))
 
 

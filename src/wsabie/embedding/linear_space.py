@@ -156,8 +156,8 @@ class JointLinearSpace(TrainableTables):
 
     def traffic(self, rows_per_pair: float) -> MemoryTraffic:
         """Return the memory traffic of both parts together."""
-        mine, theirs = self.joint.traffic(rows_per_pair), self.linear.traffic(rows_per_pair)
-        return MemoryTraffic(mine.pair + theirs.pair, mine.draw + theirs.draw, mine.step + theirs.step)
+        points, weights = self.joint.traffic(rows_per_pair), self.linear.traffic(rows_per_pair)
+        return MemoryTraffic(points.pair + weights.pair, points.draw + weights.draw, points.step + weights.step)
 
     def copy(self) -> "JointLinearSpace":
         """Return a copy; its large weights lie in an unnamed file."""

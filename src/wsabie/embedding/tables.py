@@ -3,8 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from wsabie.core.arrays import LANES, Float32
+from wsabie.core.arrays import LANES, Array, Float32
 from wsabie.core.errors import InputError
+from wsabie.core.file_backed_arrays import iterate_slices
 from wsabie.core.machine import get_available_memory
 
 _LINE = 64  # bytes; an unaligned row costs a second cache line on every vector load
@@ -23,12 +24,16 @@ def compute_padded_width(dim: int) -> int:
 
 def allocate_zeros(n_rows: int, dim: int) -> Float32:
     """Return an aligned table of zeros, (n_rows, padded width)."""
-    columns = compute_padded_width(dim)
     require_memory(n_rows, dim)
     try:
-        memory = np.zeros(n_rows * columns + LANES, np.float32)
+        return _allocate_aligned(n_rows, compute_padded_width(dim), np.float32)
     except MemoryError as error:
         raise _make_memory_error(n_rows, dim) from error
+
+
+def _allocate_aligned(n_rows: int, columns: int, dtype: npt.DTypeLike) -> Array:
+    """Return zeros whose first row begins at a cache line."""
+    memory = np.zeros(n_rows * columns + _LINE, dtype)
     start = (-memory.ctypes.data % _LINE) // memory.itemsize
     return memory[start : start + n_rows * columns].reshape(n_rows, columns)
 
@@ -55,10 +60,7 @@ def _make_memory_error(n_rows: int, dim: int) -> InputError:
 def allocate_bytes_like(table: Float32) -> npt.NDArray[np.int8]:
     """Return zero bytes, one for each number of a table; each row begins at a cache line."""
     n_rows, columns = table.shape
-    stride = -(-columns // _LINE) * _LINE
-    memory = np.zeros(n_rows * stride + _LINE, np.int8)
-    start = -memory.ctypes.data % _LINE
-    return memory[start : start + n_rows * stride].reshape(n_rows, stride)
+    return _allocate_aligned(n_rows, -(-columns // _LINE) * _LINE, np.int8)
 
 
 def draw_gaussian(n_rows: int, dim: int, std: float, rng: np.random.Generator) -> Float32:
@@ -67,11 +69,9 @@ def draw_gaussian(n_rows: int, dim: int, std: float, rng: np.random.Generator) -
     Mesnil et al. 2014, section 4.2, take 1/sqrt(dim).
     """
     table = allocate_zeros(n_rows, dim)
-    step = max(1, (1 << 20) // dim)  # draw in pieces: a table may be most of the memory
-    for lo in range(0, n_rows, step):
-        hi = min(n_rows, lo + step)
-        table[lo:hi, :dim] = rng.standard_normal((hi - lo, dim), dtype=np.float32)
-        table[lo:hi, :dim] *= np.float32(std)
+    for part in iterate_slices(n_rows, max(1, (1 << 20) // dim)):  # a table may be most of the memory
+        table[part, :dim] = rng.standard_normal((part.stop - part.start, dim), dtype=np.float32)
+        table[part, :dim] *= np.float32(std)
     return table
 
 
@@ -94,8 +94,7 @@ def clip_row_norms(table: Float32, max_norm: float | None) -> None:
     """Scale every row down to norm `max_norm`, in place; None leaves them free."""
     if max_norm is None:
         return
-    step = 1 << 14
-    for lo in range(0, len(table), step):
-        rows = table[lo : lo + step]
+    for part in iterate_slices(len(table), 1 << 14):
+        rows = table[part]
         norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
         rows *= np.minimum(1, max_norm / np.maximum(norms, 1e-30)).astype(np.float32)[:, None]

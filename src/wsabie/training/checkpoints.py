@@ -82,13 +82,8 @@ class CheckpointFolder:
         tensors = space.arrays()
         if state.best is not None:
             tensors |= {f"best/{name}": array for name, array in state.best.arrays().items()}
-        config = {
-            "identity": self.identity,
-            "epoch": state.epoch,
-            "history": [stats.as_dict() for stats in state.history],
-            "best_figure": state.best_figure,
-        }
-        save_model_folder(self.path, ModelState(KIND, config, tensors))
+        config = CheckpointConfig(self.identity, state.epoch, state.history, state.best_figure)
+        save_model_folder(self.path, ModelState(KIND, asdict(config), tensors))
         saved = time.monotonic()
         self._due = saved + self.every * (saved - started)
 

@@ -92,7 +92,7 @@ def summarise_epoch(
     histogram = [int(n) for n in counters[warp.HISTOGRAM :]]
     while histogram and histogram[-1] == 0:
         histogram.pop()
-    moved = pairs * traffic.pair + draws * traffic.draw + updates * traffic.step
+    n_bytes = pairs * traffic.pair + draws * traffic.draw + updates * traffic.step
     return EpochStats(
         epoch=epoch,
         loss=epoch_pass.loss / max(pairs, 1),
@@ -104,7 +104,7 @@ def summarise_epoch(
         rejected=int(counters[warp.REJECTED]),
         unlabelled=epoch_pass.unlabelled,
         pairs_per_second=pairs / max(seconds, 1e-9),
-        bytes_per_second=moved / max(seconds, 1e-9),
+        bytes_per_second=n_bytes / max(seconds, 1e-9),
         learning_rate=learning_rate,
         seconds=seconds,
     )

@@ -79,8 +79,7 @@ class ImageVisits:
         (position, is_member), starts = _locate(self._keys, labels * self.n + images), self.pictures.indptr
         choices = starts[labels + 1] - starts[labels] - is_member
         index = starts[labels] + np.minimum((rng.random(len(images)) * choices).astype(np.int64), choices - 1)
-        choice: Int64 = self.pictures.rows[index + (is_member & (index >= position))]
-        return choice
+        return np.asarray(self.pictures.rows[index + (is_member & (index >= position))])
 
 
 def _locate(sorted_keys: Int64, keys: Int64) -> tuple[Int64, Bool]:

@@ -193,9 +193,9 @@ is_bounded_below.register(SketchedLabels)(is_bounded_by_sketch)
 # ---- the direction of the query
 
 
-@dispatch("labels")
+@dispatch("labels", has_default=True)
 def query_gradient(labels, q, y, v, weight, g, width):
-    """Add weight * (df_y / dq - df_v / dq) to g; nothing where the query cannot move."""
+    """Add weight * (df_y / dq - df_v / dq) to g; nothing where the query is a row, which cannot move."""
 
 
 @query_gradient.register(*_POINTS)
@@ -205,11 +205,6 @@ def _gradient_point(labels, q, y, v, weight, g, width):
     up, down = labels.table[y], labels.table[v]
     for k in range(LANES * len(width)):
         g[k] += weight * (ay * up[k] - av * down[k] + (by - bv) * q[k])
-
-
-@query_gradient.register(WeightLabels)
-def _gradient_weights(labels, q, y, v, weight, g, width):
-    return
 
 
 @query_gradient.register(PointAndWeightLabels)
@@ -324,9 +319,9 @@ def _update_two_points(labels, config, y, q, weight, width):
 # ---- norm limits
 
 
-@dispatch("labels")
+@dispatch("labels", has_default=True)
 def clip_norm(labels, config, y, width):
-    """Clip the moved label y to the maximal norm, and renew its sketch where it has one."""
+    """Clip the moved label y to the maximal norm, and renew its sketch; candidates of a block are no table rows."""
 
 
 @clip_norm.register(Dot, Euclidean, Cosine)
@@ -357,11 +352,6 @@ def _clip_sketched(labels, config, y, width):
 def _clip_two_points(labels, config, y, width):
     clip_norm(labels.points, config, y, labels.half)
     clip_vector_norm(labels.words[y], config.max_norm_labels, labels.half)
-
-
-@clip_norm.register(CandidatePool)
-def _clip_pool_candidate(labels, config, y, width):
-    return
 
 
 # ---- around a block

@@ -33,9 +33,9 @@ def intersect_rows(rows, features, out, lo, hi):
     lo, hi : int
     """
     for i in range(lo, hi):
-        mine = out[i]
-        mine[:] = 0
+        out_row = out[i]
+        out_row[:] = 0
         for p in range(rows.indptr[i], rows.indptr[i + 1]):
             j = rows.indices[p]
             start, stop = features.indptr[j], features.indptr[j + 1]
-            _add_least(mine, rows.data[p], features.indices[start:stop], features.data[start:stop])
+            _add_least(out_row, rows.data[p], features.indices[start:stop], features.data[start:stop])

@@ -63,14 +63,14 @@ def clip_vector_norm(a, max_norm, width):
 
 
 @jit
-def step_point(point, keep, scale, direction):
-    """Return keep * point + scale * direction."""
-    if keep != 1:
-        point = scale_point(point, keep)
+def step_point(point, decay, scale, direction):
+    """Return decay * point + scale * direction."""
+    if decay != 1:
+        point = scale_point(point, decay)
     return add_scaled(point, scale, direction)
 
 
 @jit
-def step_vector(a, keep, scale, direction, max_norm, width):
-    """Set a to keep * a + scale * direction, a point, and clip its norm."""
-    store_point(a, clip_point_norm(step_point(load_point(a, width), keep, scale, direction), max_norm))
+def step_vector(a, decay, scale, direction, max_norm, width):
+    """Set a to decay * a + scale * direction, a point, and clip its norm."""
+    store_point(a, clip_point_norm(step_point(load_point(a, width), decay, scale, direction), max_norm))
