@@ -251,7 +251,7 @@ def _measure_distances(first_names: list[str], second_names: list[str]) -> Int64
 def _compute_cell(
     a: Array, b: Array, i: int, j: int, k: int, row: list[Array], previous_rows: list[list[Array]], limit: Array
 ) -> Array:
-    """Compute cell (i, j) of the tables, the k-th of its row, from this row and the two before, newest first."""
+    """Compute cell (i, j) of the tables, the k-th of its row, from this row and the two before it."""
     if not 0 <= j <= len(b):
         return limit
     if i == 0 or j == 0:

@@ -321,7 +321,7 @@ def _update_two_points(labels, config, y, q, weight, width):
 
 @dispatch("labels", has_default=True)
 def clip_norm(labels, config, y, width):
-    """Clip the moved label y to the maximal norm, and renew its sketch; candidates of a block are no table rows."""
+    """Clip the moved label y, if it is a table row, to the maximal norm, and renew its sketch."""
 
 
 @clip_norm.register(Dot, Euclidean, Cosine)

@@ -163,7 +163,7 @@ def _multiply(queries, tile):
 
 @jit_noinline
 def _load_queries(queries, lo, hi, scratch):
-    """Load rows lo..hi-1, with zeros in the odd dimension; return the number of the first quad's first row."""
+    """Load rows lo..hi-1, with zeros in the odd dimension; return the first row of the first quad."""
     origin = lo // QUAD * QUAD
     rows, norms2 = scratch.rows, scratch.norms2
     for i in range(lo - origin, hi - origin):

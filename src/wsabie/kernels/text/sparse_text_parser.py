@@ -237,7 +237,7 @@ def _parse_labels(buffer, start, limits, batch):
 
 @jit_strict
 def _parse_features(buffer, i, limits, batch):
-    """Parse `j:v j:v ...` to the end of the line or a comment: (reason, end, filled features, ambiguous ones)."""
+    """Parse `j:v j:v ...` to the end of the line or a comment: (reason, end, features, ambiguous ones)."""
     first, n_ambiguous = batch.used[FEATURES], batch.used[AMBIGUOUS]
     filled, previous, ordered = first, np.int64(-1), True
     while True:
