@@ -14,6 +14,7 @@ from wsabie.core.progress import Progress
 from wsabie.core.validation import require
 from wsabie.evaluation.quadruplets import QuadrupletSplit, split_quadruplets
 from wsabie.evaluation.splits import Split
+from wsabie.io.formats.pair_list import read_excluded_pairs
 from wsabie.io.records import FeatureTable, Item, ItemList, ItemSource
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.concept_matching import LabelConcepts, match_labels
@@ -93,12 +94,12 @@ def open_synset_images(
 
 def list_stated_parts(matched: LabelConcepts, *, inherit: bool, sample: bool) -> Pairs:
     """Return pairs (whole, part) of synsets, without pairs that were ruled out by hand for the sample."""
-    from wsabie.samples import read_part_exclusions
+    from wsabie.samples import get_table_path
 
-    excluded = read_part_exclusions() if sample else frozenset()
+    excluded = read_excluded_pairs(get_table_path("part_exclusions")) if sample else set()
     ids = matched.ids()
-    stated = {(ids[part], ids[owner]) for part, owner in matched.pairs(PART_OF, inherit=inherit)}
-    return sorted((owner, part) for part, owner in stated - excluded if owner != part)
+    stated = {(ids[owner], ids[part]) for part, owner in matched.pairs(PART_OF, inherit=inherit)}
+    return sorted(pair for pair in stated if len(set(pair)) > 1 and frozenset(pair) not in excluded)
 
 
 def relabel_with_synsets(source: ItemSource, matched: LabelConcepts) -> ItemList:

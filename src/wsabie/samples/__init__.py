@@ -76,19 +76,6 @@ def get_table_path(name: str) -> Path:
     return Path(__file__).with_name(f"{name}.tsv")
 
 
-def read_part_exclusions() -> frozenset[tuple[str, str]]:
-    """Read the pairs of synsets, part and whole, that the table "part_exclusions" rules out.
-
-    Examples
-    --------
-    >>> ("n02709367", "n02951358") in read_part_exclusions()  # no anchor of a canoe
-    True
-    """
-    lines = get_table_path("part_exclusions").read_text("utf-8").splitlines()
-    pairs = (line.split("\t") for line in lines if not line.startswith("# "))
-    return frozenset((part_synset, whole_synset) for part_synset, whole_synset, *_ in pairs)
-
-
 def get_photo_folder() -> Path:
     """Return the folder of the bundled photos; its `metadata.csv` has their labels, authors and licences.
 
