@@ -135,7 +135,7 @@ def test_one_process_at_a_time_writes_the_study(tmp_path: Path) -> None:
     path = tmp_path / "trials.jsonl"
     with (
         open_study(path, STUDY_IDENTITY),
-        pytest.raises(InputError, match="another run is tuning"),
+        pytest.raises(InputError, match="another command is changing"),
         open_study(path, STUDY_IDENTITY),
     ):
         pass

@@ -5,7 +5,6 @@ it, too. Proposals and early stops come from a study in memory that holds the ea
 seed and number give the same point, wherever a trial runs and however often the search is stopped.
 """
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,14 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.optional_packages import import_optional
-from wsabie.storage.atomic_files import explain_write_errors, write_text
+from wsabie.storage.atomic_files import explain_read_errors, explain_write_errors, lock_folder, write_text
 from wsabie.storage.schema_validation import check_schema
 from wsabie.workflows.compare.comparison import format_csv
 from wsabie.workflows.tune.search_spaces import ChoiceParameter, ParameterValues, RangeParameter, SearchSpace
@@ -145,17 +144,8 @@ def open_study(path: Path, identity: JsonObject) -> Iterator[TrialStudy]:
     identity = {"format": FORMAT, **to_json_value(identity)}
     with explain_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a+b")
-    with file, _silence_log(optuna):
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise InputError(
-                f"another run is tuning into {path.parent}; wait for it, or name another folder"
-            ) from error
-        except OSError:  # this file system has no locks
-            pass
-        study = _load_study(optuna, path, is_new=not _cut_unfinished_line(file, path))
+    with lock_folder(path.parent), _silence_log(optuna):
+        study = _load_study(optuna, path, is_new=not _cut_unfinished_line(path))
         if not study.user_attrs and not study.trials:
             with explain_write_errors(path):
                 study.set_user_attr("search", identity)
@@ -272,10 +262,10 @@ def _load_study(optuna: ModuleType, path: Path, *, is_new: bool) -> Any:
         ) from error
 
 
-def _cut_unfinished_line(file: IO[bytes], path: Path) -> bool:
+def _cut_unfinished_line(path: Path) -> bool:
     """Cut off a last line that a kill left unfinished; return False if no line is left."""
-    file.seek(0)
-    content = file.read()
+    with explain_read_errors(path):
+        content = path.read_bytes() if path.exists() else b""
     complete = content[: content.rfind(b"\n") + 1]
     if len(complete) < len(content) and b'{"op_code":'.startswith(content[:11]):
         with explain_write_errors(path):
