@@ -75,8 +75,7 @@ def reproduce_table(options: TableOptions) -> None:
     sources = list_stated(options.sources)
     artists = sources.pop("artists", None)
     refuse_options(set(sources).difference(record.opening.options if record.opening else ()), table)
-    paper_data, kinds = None, options.labels.read()
-    similar = match_data_siblings(kinds, options.labels.hierarchy, data)
+    paper_data, kinds, similar = None, options.labels.tree, match_data_siblings(options.labels, data)
     with options.collect_rejects() as rejects:
         if record.needs_data and data is not None:
             open_function = open_data if record.opening is None else record.opening.open

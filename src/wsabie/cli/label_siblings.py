@@ -9,6 +9,7 @@ from wsabie.cli.data_inputs import format_names
 from wsabie.cli.framework import JsonObject
 from wsabie.cli.model_inputs import is_training_data
 from wsabie.cli.output import format_count, print_note
+from wsabie.cli.shared_options import HierarchyOptions
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,40 +23,34 @@ SHOWN_MARKS = {"true": "*", "sibling": "~", "other": ""}
 
 
 def match_model_siblings(
-    tree: "Hierarchy | None", hierarchy: Sequence[Path] | None, annotator: "Annotator", label_ids: "Int64 | None" = None
+    lists: HierarchyOptions, annotator: "Annotator", label_ids: "Int64 | None" = None
 ) -> "SiblingSimilarity | None":
     """Find siblings among the labels of a model (or among `label_ids`) by is-a lists; None without a list.
 
     A note says so if training used a list, since its figures are then optimistic.
     """
-    if tree is None:
+    if lists.tree is None:
         return None
     vocabulary = annotator.model.vocabulary_
     names = list(vocabulary) if label_ids is None else vocabulary.names(label_ids)
-    similar = _find_siblings(tree, hierarchy or (), "the model", names)
-    if _is_used_in_training(tree, hierarchy or (), annotator.facts):
-        print_note(f"{_format_paths(hierarchy)} was used in training, so sibling figures are optimistic")
+    similar = _find_siblings(lists.tree, lists.names, "the model", names)
+    if _is_used_in_training(lists.tree, lists.hierarchy or (), annotator.facts):
+        print_note(f"{lists.names} was used in training, so sibling figures are optimistic")
     return similar
 
 
-def match_data_siblings(
-    tree: "Hierarchy | None", hierarchy: Sequence[Path] | None, data: object
-) -> "Callable[[Sequence[str]], SiblingSimilarity] | None":
+def match_data_siblings(lists: HierarchyOptions, data: object) -> "Callable[[Sequence[str]], SiblingSimilarity] | None":
     """Return a function that finds siblings among labels by is-a lists; None without a list."""
-    return None if tree is None else partial(_find_siblings, tree, hierarchy or (), str(data))
+    return None if lists.tree is None else partial(_find_siblings, lists.tree, lists.names, str(data))
 
 
-def _find_siblings(tree: "Hierarchy", paths: Sequence[Path], owner: str, labels: Sequence[str]) -> "SiblingSimilarity":
+def _find_siblings(tree: "Hierarchy", lists: str, owner: str, labels: Sequence[str]) -> "SiblingSimilarity":
     """Find siblings among the labels; refuse lists that know none of them."""
     similar = tree.find_siblings(labels)
     if not similar.is_known().any():
         unknown = f"{format_count(len(labels), 'label')} of {owner}, such as {format_names(labels)}"
-        raise InputError(f"{_format_paths(paths)} names none of the {unknown}; give an is-a list over such labels")
+        raise InputError(f"{lists} names none of the {unknown}; give an is-a list over such labels")
     return similar
-
-
-def _format_paths(hierarchy: Sequence[Path] | None) -> str:
-    return " and ".join(map(str, hierarchy or ()))
 
 
 def summarize_siblings(similar: "SiblingSimilarity") -> JsonObject:

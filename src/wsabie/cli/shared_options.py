@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -228,8 +229,14 @@ class HierarchyOptions(Options, panel="Labels"):
     )
     parent_first: bool = option("Pairs in --hierarchy name the parent first.")
 
-    def read(self) -> "Hierarchy | None":
-        """Read the hierarchy; None without a list."""
+    @property
+    def names(self) -> str:
+        """Paths of the lists, for messages."""
+        return " and ".join(map(str, self.hierarchy or ()))
+
+    @cached_property
+    def tree(self) -> "Hierarchy | None":
+        """Hierarchy of the lists; None without a list."""
         from wsabie.io.vocabulary.hierarchy_files import read_hierarchy
 
         if self.hierarchy:
@@ -240,7 +247,6 @@ class HierarchyOptions(Options, panel="Labels"):
 
 
 _EXTRACTOR_PARAMETERS = {
-    "features": "features",
     "components": "n_components",
     "landmarks": "n_landmarks",
     "sample_rate": "rate",

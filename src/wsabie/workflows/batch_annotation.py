@@ -100,7 +100,8 @@ def annotate_to_file(
     n_rows = n_unknown = untagged = 0
     use_workers = executor is not None and executor.has_persistent_workers and folder is not None
     ranking_executor = executor if executor is not None and use_workers else SerialExecutor()
-    ranking = _Ranking(None if use_workers else annotator.model, folder, min(k, len(names)), candidates, least, exact)
+    local_model = None if use_workers else annotator.model
+    ranking = LabelRanking(local_model, folder, min(k, len(names)), candidates, least, exact)
     pending: deque[tuple[int, AlignedTable]] = deque()
 
     def align_blocks() -> Iterator[Matrix]:
@@ -117,7 +118,7 @@ def annotate_to_file(
         open_writer(draft, names) as write,
         progress.stage("annotating", None, "rows") as stage,
     ):
-        for ranked in ranking_executor.map_with(_Ranking.rank, ranking, align_blocks()):
+        for ranked in ranking_executor.map_with(LabelRanking.rank, ranking, align_blocks()):
             n_items, aligned_table = pending.popleft()
             if ranked is not None:
                 write(aligned_table.rows.ids, *ranked)
@@ -130,8 +131,8 @@ def annotate_to_file(
 
 
 @dataclass
-class _Ranking(WorkerModel):
-    """Ranking of labels."""
+class LabelRanking(WorkerModel):
+    """Ranking of the labels of rows: the k best, or those whose probability reaches the threshold `least`."""
 
     k: int
     candidates: Sequence[str] | None

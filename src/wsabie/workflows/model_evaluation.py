@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from wsabie.core.arrays import Int64, Matrix
 from wsabie.core.executors import Executor, SerialExecutor
@@ -22,33 +22,24 @@ def evaluate_model(
     stage: str,
     progress: Progress = SILENT,
     *,
+    label_ids: Int64 | None = None,
     workers: tuple[Executor, Path] | None = None,
     **options: Any,
 ) -> Evaluation:
     """Evaluate a model on rows by block, in bounded memory; `options` are those of `evaluate_scores`.
 
-    `workers` is an executor whose workers open the model in a folder and evaluate the blocks.
+    With `label_ids` the label columns of `rows` are these labels of the model. `workers` is an executor whose workers
+    open the model in a folder and evaluate the blocks.
     """
     accumulator = EvaluationAccumulator(rows.Y, rows.Y.shape[1], ks, **options)
     executor, folder = workers or (SerialExecutor(), None)
-    labels = model.labels if folder is not None and isinstance(model, LabelSubsetModel) else None
-    evaluation = _BlockEvaluation(model if folder is None else None, folder, accumulator, labels)
+    evaluation = _BlockEvaluation(model if folder is None else None, folder, accumulator, label_ids)
     blocks = ((lo, rows.X[lo:hi]) for lo, hi in iterate_row_ranges(len(rows), rows.Y.shape[1]))
     with progress.stage(stage, len(rows), "rows") as bar:
         for block in executor.map_with(_BlockEvaluation.evaluate, evaluation, blocks):
             accumulator.add(block)
             bar.advance(block.hi - block.lo)
     return accumulator.result()
-
-
-class LabelSubsetModel(NamedTuple):
-    """A model restricted to some labels."""
-
-    model: LabelModel
-    labels: Int64
-
-    def scores(self, X: Matrix) -> Any:
-        return self.model.scores(X)[:, self.labels]
 
 
 @dataclass
@@ -76,9 +67,9 @@ class _BlockEvaluation(WorkerModel):
     """Evaluation of blocks of rows."""
 
     accumulator: EvaluationAccumulator
-    labels: Int64 | None
+    label_ids: Int64 | None
 
     def evaluate(self, block: tuple[int, Matrix]) -> BlockFigures:
         lo, X = block
         scores = self.model.scores(X)
-        return self.accumulator.measure(lo, scores if self.labels is None else scores[:, self.labels])
+        return self.accumulator.measure(lo, scores if self.label_ids is None else scores[:, self.label_ids])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from wsabie.cli import data_inputs, model_inputs
 from wsabie.cli import shared_options as shared
-from wsabie.cli.framework import Options, Report, Scope, Settings, argument, command, option, refuse_options
+from wsabie.cli.framework import Options, Report, Scope, argument, command, option, refuse_options
 from wsabie.cli.label_siblings import SHOWN_MARKS, match_model_siblings
 from wsabie.cli.output import escape_line, format_count, out, print_note, print_row
 from wsabie.cli.space_dispatch import ONLY_LABELS, ONLY_SPACES, run_by_model
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from wsabie.core.arrays import Matrix
     from wsabie.io.formats.region_items import FixedRegionSource
     from wsabie.io.records import FeatureTable, ItemList, ModalityName, Source
-    from wsabie.models.annotators import Annotator, ThresholdFunction
-    from wsabie.models.base.label_model import LabelModel
+    from wsabie.models.annotators import Annotator
     from wsabie.models.entity_space.space_annotator import SpaceAnnotator
     from wsabie.vocabulary.label_similarity import SiblingSimilarity
 
@@ -83,7 +82,7 @@ def _annotate(options: AnnotateOptions) -> Report:
     annotator = model_inputs.load_annotator(options.model, options.threads)
     if options.explanation.label is not None:
         annotator.model.vocabulary_.ids([options.explanation.label])  # refuses an unknown label before any work
-    siblings = match_model_siblings(options.labels.read(), options.labels.hierarchy, annotator)
+    siblings = match_model_siblings(options.labels, annotator)
     with options.collect_rejects() as rejects:
         results, n_unknown = _rank_inputs(options, annotator, siblings, rejects)
     if not results:
@@ -103,9 +102,13 @@ def _rank_inputs(
 ) -> tuple[list[JsonObject], int]:
     """Rank labels for every input, with marks of true labels and siblings; count unknown features."""
     from wsabie.io.records import ConcatenatedSource, Item, ItemList
+    from wsabie.models.base.label_model import name_best
+    from wsabie.workflows.batch_annotation import LabelRanking
 
-    search_options = _make_search_options(options, annotator)
+    candidates, vocabulary = _read_candidates(options, annotator), annotator.model.vocabulary_
     thresholds = model_inputs.load_thresholds(options.model, annotator, options.min_precision)
+    k = min(options.k, len(vocabulary))
+    ranking = LabelRanking(annotator.model, None, k, candidates, thresholds, options.exact)
     paths, regions, explanation = options.inputs or [], options.region or (), options.explanation
     resources = options.resources(*paths, rejects=rejects)
     results: list[JsonObject] = []
@@ -122,12 +125,11 @@ def _rank_inputs(
         aligned = model_inputs.align_rows(annotator, options.model, source, **resources)
         rows, n_unknown = aligned.rows, n_unknown + aligned.unknown_features
         model_inputs.report_unknown_features(aligned, "the data")
-        if len(rows):
-            rankings = _rank_labels(annotator.model, rows.X, options.k, thresholds, search_options)
+        if (ranked := ranking.rank(rows.X)) is not None:
             row_results = [
                 {"id": prefix + i if source is bare else i, "labels": [[name, round(s, 6)] for name, s in top]}
                 | ({} if thresholds is None else {"no_tag_fits": not top})
-                for i, top in zip(rows.ids, rankings, strict=True)
+                for i, top in zip(rows.ids, name_best(vocabulary, *ranked), strict=True)
             ]
             if siblings is not None:
                 _add_marks(row_results, rows, siblings)
@@ -137,15 +139,11 @@ def _rank_inputs(
     return results, n_unknown
 
 
-def _make_search_options(options: AnnotateOptions, annotator: "Annotator") -> Settings:
-    """Make the options of the search for labels; refuse unknown candidates before any work."""
-    search_options: Settings = {}
-    if options.candidates is not None:
-        search_options["candidates"] = model_inputs.read_label_names(options.candidates)
-        annotator.model.vocabulary_.ids(search_options["candidates"])
-    if options.exact and "index" in annotator.model.facts():  # other kinds of model have no other search
-        search_options["exact"] = True
-    return search_options
+def _read_candidates(options: AnnotateOptions, annotator: "Annotator") -> list[str] | None:
+    """Read the candidate labels; refuse unknown ones before any work."""
+    names = None if options.candidates is None else model_inputs.read_label_names(options.candidates)
+    annotator.model.vocabulary_.ids(names or ())
+    return names
 
 
 def _check_options(options: AnnotateOptions) -> None:
@@ -169,19 +167,6 @@ def _show_rankings(results: Sequence[JsonObject]) -> None:
         signed_labels = zip(signs, result["labels"], strict=True)
         labels = "  ".join(f"{sign}{name} {score:.2f}" for sign, (name, score) in signed_labels)
         print_row(result["id"], labels or "(no tag fits)")
-
-
-def _rank_labels(
-    model: "LabelModel", X: "Matrix", k: int, thresholds: "ThresholdFunction | None", options: Settings
-) -> list[list[tuple[str, float]]]:
-    """Rank labels of rows with scores, best first; with thresholds, rows may get none."""
-
-    from wsabie.models.annotators import rank_above
-    from wsabie.models.base.label_model import name_best
-
-    if thresholds is None:
-        return model.annotate(X, k, **options)
-    return name_best(model.vocabulary_, *rank_above(model, X, k, thresholds, **options)[:2])
 
 
 def _select_regions(source: "Source", regions: Sequence[str]) -> "FixedRegionSource":
@@ -293,12 +278,11 @@ def annotate_to_file(options: AnnotateOptions, file: Path) -> Report:
     modality = model_inputs.find_modality(annotator)
     for path in paths:  # refuses an unknown format before work on the others
         detect_format(path, plain_text=True, modality=modality)
-    candidate_names = None if options.candidates is None else model_inputs.read_label_names(options.candidates)
-    annotator.model.vocabulary_.ids(candidate_names or ())  # refuses an unknown label as well
+    candidates = _read_candidates(options, annotator)
     thresholds = model_inputs.load_thresholds(model, annotator, options.min_precision)
     with options.collect_rejects() as rejects:
         blocks = _iterate_blocks(annotator, model, paths, modality, rejects)
-        settings = options.pick("exact") | {"candidates": candidate_names, "least": thresholds, "folder": model}
+        settings = options.pick("exact") | {"candidates": candidates, "least": thresholds, "folder": model}
         resources = options.resources(model, *paths, rejects=rejects)
         result = batch_annotation.annotate_to_file(file, annotator, blocks, options.k, **settings, **resources)
     untagged = {} if thresholds is None else {"no_tag_fits": result.untagged}

@@ -189,11 +189,10 @@ def _compare_rows(options: CompareOptions) -> None:
     data, test, report, items, seed = options.data, options.test, options.report, options.items, options.seed or 0
     options.check_outputs(("html", report), inputs=(data, test))
     entrants = build_entrants(options.names, seed=seed, threads=options.threads)
-    pictures, tree = options.features.settings(), options.labels
-    similar = tree.hierarchy, tree.parent_first
+    similar, pictures = tuple(options.labels.pick("hierarchy", "parent_first").values()), options.features.settings()
     settings = options.names, options.by, test, options.allow_overlap, options.min_rows, similar, pictures, seed, items
     folder = choose_folder(options.keep, data, settings)
-    siblings = match_data_siblings(tree.read(), tree.hierarchy, data)
+    siblings = match_data_siblings(options.labels, data)
     with options.collect_rejects() as rejects:
         source = data_inputs.open_data(data, rejects, items=items)
         options.features.refuse_rows(source, data)

@@ -2,7 +2,7 @@
 
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from wsabie.cli import data_inputs, model_inputs
 from wsabie.cli import shared_options as shared
@@ -160,7 +160,7 @@ def _evaluate_labels(options: EvaluateOptions) -> Report:
     from wsabie.evaluation.bootstrap import bootstrap_all
     from wsabie.evaluation.metrics import select_informative_lengths
     from wsabie.io.records import get_groups
-    from wsabie.workflows.model_evaluation import LabelSubsetModel, evaluate_model
+    from wsabie.workflows.model_evaluation import evaluate_model
     from wsabie.workflows.part_evaluation import evaluate_parts
 
     model, data, parts = options.model, options.data, options.parts
@@ -169,31 +169,28 @@ def _evaluate_labels(options: EvaluateOptions) -> Report:
     options.check_outputs(inputs=(data, model, exclude, counted, candidates, parts.relations, parts.candidate_pairs))
     annotator, progress = model_inputs.load_annotator(model, options.threads), TerminalProgress()
     executor = options.make_executor(data, model)
-    vocabulary = annotator.model.vocabulary_
+    estimator, vocabulary = annotator.model, annotator.model.vocabulary_
     label_ids = _select_label_ids(vocabulary, candidates)
     restriction = "--candidates" if candidates is not None else "--exclude" if exclude is not None else None
-    part_request = make_part_request(parts, annotator.model, model, restriction)
-    tree = options.labels.read()
-    siblings = match_model_siblings(tree, options.labels.hierarchy, annotator, label_ids)
+    part_request = make_part_request(parts, estimator, model, restriction)
+    tree, siblings = options.labels.tree, match_model_siblings(options.labels, annotator, label_ids)
     names = vocabulary.names(label_ids) if tree is not None else []
     hops, heights = (None, None) if tree is None else (tree.find_distances(names), tree.find_ancestors(names))
     with options.collect_rejects() as rejects:
         aligned = _read_rows(options, annotator, {"executor": executor, "progress": progress, "rejects": rejects})
-        rows = aligned.rows
-        evaluated: Any = annotator.model
-        if len(label_ids) < len(vocabulary):
-            rows, evaluated = rows.with_labels(label_ids), LabelSubsetModel(evaluated, label_ids)
+        rows = aligned.rows.with_labels(label_ids)
         if candidates is not None and not (rows.Y.data > 0).any():
             fact = f"no row has a label that {candidates} names"
             raise InputError(f"{fact}; give candidates that are right for some rows")
         excluded = None if exclude is None else _read_excluded_labels(exclude, rows, data, rejects)
         workers = (executor, model) if executor.has_persistent_workers else None
         settings: Settings = {"exclude": excluded, "workers": workers, "similar": siblings}
+        settings["label_ids"] = label_ids if len(label_ids) < len(vocabulary) else None
         settings["propensities"] = None if counted is None else _read_propensities(counted, rows.label_names, rejects)
         ks = select_informative_lengths(KS if counted is None else (*KS, 3), len(rows.label_names))
-        evaluation = evaluate_model(evaluated, rows, ks, "scoring", progress, hops=hops, heights=heights, **settings)
+        evaluation = evaluate_model(estimator, rows, ks, "scoring", progress, hops=hops, heights=heights, **settings)
         intervals = bootstrap_all(_select_metrics(evaluation), groups=get_groups(rows, evaluation.rows))
-        part_evaluation = None if part_request is None else evaluate_parts(evaluated, rows, part_request, progress)
+        part_evaluation = None if part_request is None else evaluate_parts(estimator, rows, part_request, progress)
     sibling_facts = {} if siblings is None else {"siblings": summarize_siblings(siblings)}
     quadruplets = {} if part_evaluation is None else {"quadruplets": part_evaluation.as_dict()}
     names, bounds = aligned.unknown_labels, {name: [i.low, i.high] for name, i in intervals.items()}
@@ -240,11 +237,10 @@ def _evaluate_space(options: EvaluateOptions, annotator: "SpaceAnnotator") -> Re
     refusal = f"{model} is a space of several kinds of entities; give a file such as that of its training"
     declaration = read_test_declaration(data, refusal)
     options.check_outputs(inputs=(data, model))
-    tree = options.labels.read()
     with options.collect_rejects() as rejects:
         run = shared.make_work_context(rejects, options.threads, options.ray)
         overlap = options.pick("allow_overlap")
-        evaluations = evaluate_space(annotator, declaration, SPACE_KS, run, hierarchy=tree, **overlap)
+        evaluations = evaluate_space(annotator, declaration, SPACE_KS, run, hierarchy=options.labels.tree, **overlap)
     relations = {}
     for name, evaluation in evaluations.items():
         intervals = bootstrap_all(_select_metrics(evaluation))

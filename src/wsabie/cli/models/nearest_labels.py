@@ -39,7 +39,7 @@ def _show_label_neighbours(options: NeighbourOptions) -> Report:
     annotator, label = load_annotator(options.model), options.label
     # not the neighbours of rows, which nearest-neighbour models override
     neighbours = LabelModel.neighbours(annotator.model, label, options.k)
-    siblings = match_model_siblings(options.labels.read(), options.labels.hierarchy, annotator)
+    siblings = match_model_siblings(options.labels, annotator)
     lines, columns, mark_fields = [[name, f"{cosine:.3f}"] for name, cosine in neighbours], ["label", "cosine"], {}
     if siblings is not None:
         ids = annotator.model.vocabulary_.ids
