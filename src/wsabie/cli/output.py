@@ -18,6 +18,8 @@ from rich.progress import BarColumn, Progress, Task, TaskID
 from rich.table import Table
 from rich.text import Text
 
+from wsabie.core.json_conversion import convert_records, to_json_value
+
 _NAME_WIDTH, _BAR_WIDTH = 18, 8
 
 
@@ -195,8 +197,6 @@ def print_row(*cells: str) -> None:
 
 def show_json(value: object) -> None:
     """Print one JSON document on standard output, in ASCII if the encoding is not Unicode."""
-    from wsabie.core.json_conversion import convert_records, to_json_value
-
     document = to_json_value(convert_records(value))
     sys.stdout.write(json.dumps(document, ensure_ascii=not out.encoding.startswith("utf"), allow_nan=False) + "\n")
 

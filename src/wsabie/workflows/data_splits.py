@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.evaluation.quadruplets import split_quadruplets
 from wsabie.evaluation.splits import Split, hold_out_labels, split
 from wsabie.features.images.augmentation import strip_view_ids
@@ -20,6 +22,12 @@ def require_enough_items(n_items: int, share: float, unit: str) -> None:
     if n_items < 2 / share:
         problem = f"1 {unit} is too few" if n_items == 1 else f"{n_items:,} {unit}s are too few"
         raise InputError(f"{problem} to set {100 * share:.3g}% aside; give more {unit}s, or --hold-out 0")
+
+
+def find_centred_views(rows: FeatureTable) -> Int64:
+    """Return the numbers of rows that are no further views of an image; only these are evaluated."""
+    originals = strip_view_ids(rows.ids, rows.augment)
+    return np.flatnonzero([name == original for name, original in zip(rows.ids, originals, strict=True)])
 
 
 def split_rows(rows: FeatureTable, by: str, valid: float, test: float, seed: int) -> Split:
@@ -68,8 +76,9 @@ def split_rows(rows: FeatureTable, by: str, valid: float, test: float, seed: int
         Y=rows.Y if by == "label" else None,
         seed=seed,
     )
-    centred = np.array([name == original for name, original in zip(rows.ids, originals, strict=True)], bool)
-    return Split(sides.train, sides.valid[centred[sides.valid]], sides.test[centred[sides.test]])
+    centred = find_centred_views(rows)
+    valid_rows, test_rows = (side[np.isin(side, centred)] for side in (sides.valid, sides.test))
+    return Split(sides.train, valid_rows, test_rows)
 
 
 class RelationSplit(NamedTuple):
@@ -116,7 +125,7 @@ def split_with_relations(
         problem = f"none of {len(label_pairs.left_out)} relations is between two labels of the data"
         raise InputError(f"{problem}, such as {' and '.join(label_pairs.left_out[0])}; name labels as the data do")
     originals = strip_view_ids(rows.ids, rows.augment)
-    centred = np.flatnonzero([name == original for name, original in zip(rows.ids, originals, strict=True)])
+    centred = find_centred_views(rows)
     originals_only = rows if len(centred) == len(rows) else rows.take(centred)
     image_split = split_quadruplets(
         originals_only.Y,
@@ -134,9 +143,8 @@ def split_with_relations(
     dropped = [(pair, _explain_unknown(pair, labels)) for pair in label_pairs.left_out]
     dropped += [((rows.label_names[drop.object_label], rows.label_names[drop.part_label]), drop.reason)
                 for drop in image_split.dropped]  # fmt: skip
-    return RelationSplit(
-        Split(train, centred[image_split.split.valid], centred[image_split.split.test]), usable, dropped
-    )
+    sides = Split(train, centred[image_split.split.valid], centred[image_split.split.test])
+    return RelationSplit(sides, usable, dropped)
 
 
 def recheck_relations(split: RelationSplit, rows: FeatureTable, sides: Split) -> RelationSplit:
@@ -203,8 +211,7 @@ def split_labels(rows: FeatureTable, valid: float, test: float, seed: int, least
     sides, remaining = {}, rows.Y
     for number, (name, share) in enumerate((("test", test), ("valid", valid))):
         if share or name == "test":
-            remaining, holdout = hold_out_labels(
-                remaining, least=least, share=share, ids=rows.ids, seed=(seed + number) % 2**63
-            )
+            options: JsonObject = {"least": least, "ids": rows.ids, "seed": (seed + number) % 2**63}
+            remaining, holdout = hold_out_labels(remaining, share=share, **options)
             sides[name] = replace(rows, Y=holdout).take(np.flatnonzero(np.diff(holdout.indptr)))
     return {"train": replace(rows, Y=remaining), **sides}

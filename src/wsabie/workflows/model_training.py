@@ -17,7 +17,6 @@ from wsabie.features.base.sampling import WorkContext
 from wsabie.features.base.table_builder import build_label_table
 from wsabie.features.extractor_choice import AUTO
 from wsabie.features.extractor_registry import create_extractor, load_extractor
-from wsabie.features.images.augmentation import strip_view_ids
 from wsabie.io.alignment import AlignedTable, align_table
 from wsabie.io.fingerprints import compute_fingerprint_or_none, compute_row_marks, compute_shard_row_marks
 from wsabie.io.parsers.text_files import format_path
@@ -37,7 +36,7 @@ from wsabie.storage.model_folder import is_model_folder
 from wsabie.storage.rejects import Rejects
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.training.trainer import Trainer
-from wsabie.workflows.data_splits import require_enough_items, split_rows
+from wsabie.workflows.data_splits import find_centred_views, require_enough_items, split_rows
 from wsabie.workflows.work_folder import find_work_folder, hold_work_folder
 
 Rows = TypeVar("Rows", FeatureTable, ShardedFeatureTable)
@@ -272,10 +271,7 @@ def prepare_training_data(
         source_facts = {"source_fingerprint": source_fingerprint, "extractor": extractor_name}
     learnable, aligned = _drop_labels_without_vector(rows, recipe, context.rejects), None
     if valid is not None:
-        validation_rows = extract_more_rows(extractor, valid, context)
-        aligned = align_table(
-            validation_rows, learnable.label_names, rows.feature_names, rows.X.shape[1], rows.dictionary
-        )
+        aligned = extract_aligned_rows(extractor, valid, learnable, context)
     training, validation = _split_sides(learnable, aligned, recipe)
     regions = {"items": source.kind, "image_label": source.full_image_label} if isinstance(source, ItemList) else {}
     n_unlabelled = int((np.diff((training.Y > 0).tocsr().indptr) == 0).sum())
@@ -320,7 +316,8 @@ def _prepare_shards(
         n_validation = len(validation)
     elif holdout is not None and holdout_statistics is not None:
         if holdout_statistics.of_label[label_ids].any():
-            validation = _drop_further_views(holdout.with_labels(label_ids).read_first(MAX_ROWS))
+            validation = holdout.with_labels(label_ids).read_first(MAX_ROWS)
+            validation = validation.take(find_centred_views(validation)) if validation.augment else validation
             n_validation = holdout_statistics.rows
         else:
             training = rows  # rows without a known label cannot choose an epoch
@@ -343,12 +340,6 @@ def _count_shard_labels(rows: ShardedFeatureTable, side: str) -> LabelStatistics
     if not statistics.rows:  # whole groups are on one side
         raise InputError(f"the {side} side of the split would be empty; use other fractions or more rows")
     return statistics
-
-
-def _drop_further_views(rows: FeatureTable) -> FeatureTable:
-    """Drop further views of images, which are not evaluated."""
-    originals = strip_view_ids(rows.ids, rows.augment)
-    return rows.take([i for i, name in enumerate(rows.ids) if name == originals[i]]) if rows.augment else rows
 
 
 def _check_labels(source: ItemSource, valid: Source | None, recipe: TrainingRecipe) -> None:
@@ -430,6 +421,14 @@ def extract_more_rows(extractor: FeatureExtractor | None, valid: Source, context
             f"the training data are rows of features and {valid.path} holds {valid.modality}; give the same kind"
         )
     return extractor.transform(valid, **context._asdict())
+
+
+def extract_aligned_rows(
+    extractor: FeatureExtractor | None, source: Source, training: FeatureTable, context: WorkContext
+) -> AlignedTable:
+    """Return the rows of further data in the labels and features of the training rows."""
+    rows, features = extract_more_rows(extractor, source, context), (training.feature_names, training.X.shape[1])
+    return align_table(rows, training.label_names, *features, training.dictionary)
 
 
 def _split_sides(

@@ -74,9 +74,8 @@ def build_request(
     if not is_candidate.any():
         raise InputError(f"none of {len(requested)} relations is among the given pairs of labels; give these pairs too")
     in_training = np.isin(codes, model.relations_ @ weights)
-    return PartEvaluationRequest(
-        n, seed, requested[is_candidate], in_training[is_candidate], couples, int((~is_candidate).sum())
-    )
+    selected, n_left_out = (requested[is_candidate], in_training[is_candidate]), int((~is_candidate).sum())
+    return PartEvaluationRequest(n, seed, *selected, couples, n_left_out)
 
 
 @dataclass(frozen=True)
@@ -177,9 +176,8 @@ def evaluate_parts(
     without = [(object_label, part_label) for object_label, part_label in map(names, request.relations[counts == 0])]
     if not counts.any():
         return PartEvaluation(request, 0, without, [])
-    quadruplets = Quadruplets(rows.Y, request.relations[counts > 0]).sample(
-        request.n, np.random.default_rng([request.seed, 5])
-    )
+    rng = np.random.default_rng([request.seed, 5])
+    quadruplets = Quadruplets(rows.Y, request.relations[counts > 0]).sample(request.n, rng)
     test = QuadrupletTest(quadruplets, rows.X)
     image_model = copy(model)
     image_model.label_scores = "none"

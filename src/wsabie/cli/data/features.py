@@ -12,7 +12,7 @@ from wsabie.cli.framework import Options, Report, Scope, Settings, argument, com
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path
 from wsabie.cli.shared_options import ClusterRunOptions, ExtractionOptions, Items, Landmarks, RejectOptions
 from wsabie.core.errors import InputError, MissingLabelsError
-from wsabie.core.executors import Executor, SerialExecutor
+from wsabie.core.executors import Executor
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress
 from wsabie.storage.rejects import Rejects
@@ -227,7 +227,7 @@ def _write_map_rows(options: FeaturesOptions, src: Path) -> Report:
     settings = {name: value for name, value in stated.items() if value is not None}
     options.check_outputs(("parquet", out_file), inputs=(src, folder))
     progress, start = TerminalProgress(), time.perf_counter()
-    executor = SerialExecutor() if options.ray is None else shared_options.make_executor(1, options.ray)
+    executor = shared_options.make_executor(1, options.ray)
     existing = _load_map(folder, map_folder, settings) if map_folder or read_folder_kind(folder) else None
     if existing is None:
         refuse_foreign_files(folder)  # leftovers of a stopped save are allowed

@@ -10,6 +10,7 @@ from wsabie.cli.model_inputs import find_modality, load_annotator, refuse_collec
 from wsabie.cli.output import TerminalProgress, show_table
 from wsabie.cli.shared_options import OutputOptions
 from wsabie.cli.space_dispatch import run_by_model
+from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,7 +109,6 @@ def _show_file(path: Path) -> Report:
     from wsabie.io.reading_summary import summarise_source
     from wsabie.io.recognition import detect_format, open_source
     from wsabie.io.text_formats import FORMATS, TITLES, rate_formats, read_text_head
-    from wsabie.storage.rejects import Rejects
 
     rejects, head = Rejects(), read_text_head(read_head(path))
     kind = detect_format(path)

@@ -13,6 +13,7 @@ from wsabie.cli.model_inputs import load_annotator
 from wsabie.cli.output import InterruptExit, print_note
 from wsabie.cli.space_dispatch import load_space
 from wsabie.core.errors import InputError, WsabieError
+from wsabie.core.json_conversion import to_json_value
 from wsabie.storage.atomic_files import WriteError, explain_write_errors, lock_folder
 from wsabie.storage.rejects import Rejects
 
@@ -127,9 +128,6 @@ def _refuse_unreadable(model: Path) -> NoReturn:
 
 def _serialize_parameters(model: "LabelModel | Space") -> JsonObject:
     """Return the comparable parameters of a model as JSON values."""
-
-    from wsabie.core.json_conversion import to_json_value
-
     values = {name: value for name, value in model.get_params(deep=False).items() if not hasattr(value, "get_params")}
     comparable = {name: value for name, value in values.items() if name not in _IGNORED_PARAMETERS}
     return JsonObject(json.loads(json.dumps(to_json_value(comparable), default=str)))

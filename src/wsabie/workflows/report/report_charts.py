@@ -261,9 +261,8 @@ def _draw_curve(name: str, unit: str, figures: Sequence[float | None]) -> svg_ch
 
 def _build_epoch_axis(epochs: Sequence[int]) -> svg_charts.ChartAxis:
     step = max(1, -(-(epochs[-1] - epochs[0]) // 8))
-    return svg_charts.ChartAxis(
-        "epoch", [(float(epoch), str(epoch)) for epoch in range(epochs[0], epochs[-1] + 1, step)]
-    )
+    ticks = [(float(epoch), str(epoch)) for epoch in range(epochs[0], epochs[-1] + 1, step)]
+    return svg_charts.ChartAxis("epoch", ticks)
 
 
 def _draw_rank_curve(history: Sequence[EpochStats]) -> svg_charts.LineChart | None:

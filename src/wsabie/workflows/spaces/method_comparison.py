@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from sklearn.base import clone
 
@@ -34,7 +35,6 @@ from wsabie.workflows.spaces.relation_methods import (
     evaluate_cosine,
     evaluate_frequency,
     evaluate_space_of_relations,
-    find_end_features,
 )
 from wsabie.workflows.spaces.space_training import TrainingMarks
 
@@ -123,29 +123,17 @@ def compare_declaration(
         "skipped": len(context.rejects),
     }
     if options.store is not None:
-        identity = _identity(split, space, options, query_rows, holdout_share)
+        identity = {
+            "data or split": compute_value_digest([split, {name: rows.ids for name, rows in query_rows.items()}]),
+            **{name: facts[name] for name in ("hold_out", "parameters")},
+            "seed": options.seed,
+            "allow_overlap": options.allow_overlap,
+            "models": compute_value_digest([(entrant.name, entrant.options) for entrant in options.entrants]),
+            "versions": collect_versions(),
+        }
         options = replace(options, store=options.store.with_identity(identity))
     figures = compare_relations(split, space, options, query_rows, progress=context.progress)
     return SpaceComparison(figures, facts, options.seed, collect_versions())
-
-
-def _identity(
-    split: ThreeWayRelations,
-    space: Space,
-    options: ComparisonOptions,
-    query_rows: Mapping[str, FeatureTable],
-    holdout_share: float,
-) -> JsonObject:
-    """Return the facts that must agree for results to be comparable."""
-    return {
-        "data or split": compute_value_digest([split, {name: rows.ids for name, rows in query_rows.items()}]),
-        "seed": options.seed,
-        "allow_overlap": options.allow_overlap,
-        "hold_out": holdout_share,
-        "models": compute_value_digest([(entrant.name, entrant.options) for entrant in options.entrants]),
-        "parameters": space.get_params(),
-        "versions": collect_versions(),
-    }
 
 
 def _open_test_data(
@@ -232,9 +220,8 @@ class _MethodRun:
         if len(names) > 1:
             groups += [("alone", "each alone", [name]) for name in self.test_set.test]
         for kind, title, group in groups:
-            result = find_or_compute(
-                self.options.store, json.dumps([kind, *group]), partial(self._evaluate_group, group)
-            )
+            name = json.dumps([kind, *group])
+            result = find_or_compute(self.options.store, name, partial(self._evaluate_group, group))
             for name, evaluation in result.evaluations.items():
                 yield name, RelationMethod(kind, title, evaluation, result.facts["seconds"])
 
@@ -253,12 +240,13 @@ class _MethodRun:
         if self.options.popularity:
             evaluation = evaluate_frequency(self.test_set.counts(relation), holdout)
             yield RelationMethod(POPULARITY, "most frequent", evaluation)
-        queries, targets = (find_end_features(end) for end in (relation.query, relation.target))
-        maps = [getattr(end, "mapped_by", None) for end in (relation.query, relation.target)]
+        ends = relation.query, relation.target
+        queries, targets = (getattr(end, "X", None) for end in ends)
+        maps = [getattr(end, "mapped_by", None) for end in ends]
         if queries is not None and targets is not None and maps[0] == maps[1]:
-            train = find_end_features(self.test_set.training[name].query)
-            ends = queries[holdout.query_ids], targets
-            evaluation = evaluate_cosine(train, *ends, holdout.Y, KS, exclude=holdout.exclude)
+            train: Any = self.test_set.training[name].query
+            tested = queries[holdout.query_ids], targets, holdout.Y
+            evaluation = evaluate_cosine(train.X, *tested, KS, exclude=holdout.exclude)
             yield RelationMethod("cosine", "cosine of features", evaluation)
         elif queries is not None and targets is None:
             for entrant in self.options.entrants:

@@ -206,11 +206,6 @@ def evaluate_classifier(
     return _evaluate(scores, test.Y, KS), fitted.facts["fit_seconds"]
 
 
-def find_end_features(end: EntityKind | str) -> Matrix:
-    """Return the features of the items at an end of a relation; None where they have none."""
-    return end.X if isinstance(end, EntityKind) else None
-
-
 def _evaluate(scores: Callable[[int, int], Float32], Y: Matrix, ks: Sequence[int], **options: Any) -> Evaluation:
     blocks = ((lo, scores(lo, hi)) for lo, hi in iterate_row_ranges(*Y.shape))
     return evaluate_scores(blocks, Y, ks=ks, **options)

@@ -116,11 +116,10 @@ def save_space(
 
     The held-out items belong to the data too, and are added first.
     """
+    relations = declared_data.select_relations(recipe.declared, recipe.only)
     all_facts = {
         "source": format_path(recipe.declared.path),
-        "declaration": compute_declaration_digest(
-            recipe.declared, declared_data.select_relations(recipe.declared, recipe.only)
-        ),
+        "declaration": compute_declaration_digest(recipe.declared, relations),
         "pairs": {relation.name: relation.n_pairs for relation in split.training},
         "held_out_pairs": {relation.name: relation.n_pairs for relation in split.holdout},
         "fingerprints": extractor.fingerprints,
@@ -287,9 +286,8 @@ def build_space_search_space(
     """
     has_target_data = any(declared.kinds[relation.target].data is not None for relation in declared.relations)
     candidates = search_spaces.select_dimensions(f"{_CANDIDATES} negatives" if has_target_data else _CANDIDATES)
-    model = search_spaces.TunableModel(
-        "space", Space, candidates, _resolve_auto, frozenset({"dim", "epochs", "max_sampled", "patience", "negatives"})
-    )
+    integers = frozenset({"dim", "epochs", "max_sampled", "patience", "negatives"})
+    model = search_spaces.TunableModel("space", Space, candidates, _resolve_auto, integers)
     fixed = {name: value for name, value in declared.parameters.items() if name not in model.untuned}
     return search_spaces.build_model_search_space(model, {**fixed, **changes})
 
@@ -339,13 +337,10 @@ def tune_space(plan: model_tuning.TuningPlan, recipe: SpaceRecipe, context: Work
                 split.training, validation=split.holdout, stop_on=recipe.stop_on, progress=progress, on_epoch=on_epoch
             )
 
-        best = model_tuning.run_trial_search(
-            study, model_tuning.TrialTask(fit, None, seed, shape, plan), folder, context
-        )
+        task = model_tuning.TrialTask(fit, None, seed, shape, plan)
+        best = model_tuning.run_trial_search(study, task, folder, context)
         recipe = replace(recipe, space=fit(best.parameters, None, context.progress))
         tuning_facts = model_tuning.collect_tuning_facts(best, study.trials, plan)
         facts = save_space(recipe, data.rows, data.pair_marks, split, extractor, tuning=tuning_facts)
     fingerprint_text = ", ".join(f"{name} {mark}" for name, mark in fingerprints.items())
-    return model_tuning.TuningResult(
-        plan, shape, study.trials, best, {**facts, "fingerprint": fingerprint_text}, None, None
-    )
+    return model_tuning.TuningResult(plan, shape, study.trials, best, {**facts, "fingerprint": fingerprint_text})

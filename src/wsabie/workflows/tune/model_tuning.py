@@ -14,7 +14,7 @@ from wsabie.evaluation.bootstrap import Interval, PairedDifference, bootstrap_al
 from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.evaluation.splits import check_overlap
 from wsabie.features.base.sampling import WorkContext
-from wsabie.io.alignment import AlignedTable, align_table
+from wsabie.io.alignment import AlignedTable
 from wsabie.io.fingerprints import compute_fingerprint_or_none
 from wsabie.io.records import FeatureTable, Source, get_groups
 from wsabie.io.shards.sharded_table import concatenate_tables
@@ -23,7 +23,7 @@ from wsabie.models.base.label_model import LabelModel
 from wsabie.models.one_vs_rest import ModelTooLargeError
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.workflows.model_evaluation import evaluate_model
-from wsabie.workflows.model_training import TrainingData, TrainingRecipe, extract_more_rows, prepare_training_data
+from wsabie.workflows.model_training import TrainingData, TrainingRecipe, extract_aligned_rows, prepare_training_data
 from wsabie.workflows.tune import trial_study
 from wsabie.workflows.tune.search_spaces import ParameterSpace
 from wsabie.workflows.tune.trial_study import Trial
@@ -107,8 +107,8 @@ class TuningResult:
     trials: list[Trial]
     best: Trial
     facts: JsonObject
-    test_figures: TestFigures | None
-    test_table: AlignedTable | None
+    test_figures: TestFigures | None = None
+    test_table: AlignedTable | None = None
 
     def as_dict(self) -> JsonObject:
         """Return plain values for JSON (schema 1)."""
@@ -387,11 +387,9 @@ def _count_planned_epochs(search: ParameterSpace, parameters: JsonObject, shape:
 
 def _with_validation(sides: TrainingData[FeatureTable]) -> TrainingData[FeatureTable]:
     """Return the training data with the validation rows among the training rows."""
-    training, validation = sides.training, sides.validation
-    if validation is None:
-        return sides
-    rows = concatenate_tables([replace(side, groups=None, times=None) for side in (training, validation)])
-    facts = {**sides.facts, "rows": len(training) + len(validation), "validation_rows": 0}
+    parts = [side for side in (sides.training, sides.validation) if side is not None]
+    rows = concatenate_tables([replace(side, groups=None, times=None) for side in parts])
+    facts = {**sides.facts, "rows": len(rows), "validation_rows": 0}
     return replace(sides, training=rows, validation=None, facts=facts)
 
 
@@ -417,10 +415,7 @@ def _align_test_rows(
 ) -> AlignedTable:
     """Return the test rows in the model's features and labels."""
     training = sides.training
-    rows = extract_more_rows(sides.extractor, test, context)
-    test_table = align_table(
-        rows, training.label_names, training.feature_names, training.X.shape[1], training.dictionary
-    )
+    test_table = extract_aligned_rows(sides.extractor, test, training, context)
     if not (test_table.rows.Y.data > 0).any():
         raise InputError("no test row has a label that the training rows have; give others")
     if not plan.allow_overlap:

@@ -61,9 +61,8 @@ class ParallelAxis:
         """Heights of numbers, or of the positions of other values."""
         if not self.is_numeric:
             return svg_charts.AxisScale(0, len(self.choices) - 1, HEIGHT - BOTTOM, TOP)
-        return svg_charts.AxisScale(
-            self._transform(min(self.values)), self._transform(max(self.values)), HEIGHT - BOTTOM, TOP
-        )
+        low, high = self._transform(min(self.values)), self._transform(max(self.values))
+        return svg_charts.AxisScale(low, high, HEIGHT - BOTTOM, TOP)
 
     @cached_property
     def choices(self) -> list[Any]:
