@@ -179,10 +179,8 @@ def drop_labels_without_vector(query_labels: QueryLabels, model: LabelModel) -> 
     missing = _labels_without_vector(model)
     labels = [label for label in query_labels.labels if label not in missing]
     if not labels:
-        raise InputError(
-            f"the model has no word vector for {format_label_list(query_labels.labels)}; ask for another label, or "
-            "train with vectors that have one"
-        )
+        fact = f"the model has no word vector for {format_label_list(query_labels.labels)}"
+        raise InputError(f"{fact}; ask for another label, or train with vectors that have one")
     if n_dropped := len(query_labels.labels) - len(labels):
         sentence = f"{query_labels.sentence} ({n_dropped:,} of them without a word vector left out)"
         return query_labels._replace(labels=labels, sentence=sentence)

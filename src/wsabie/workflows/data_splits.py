@@ -205,9 +205,8 @@ def split_labels(rows: FeatureTable, valid: float, test: float, seed: int, least
         Rows with further views of images, which would keep the held-out label, or as `hold_out_labels`.
     """
     if rows.augment:
-        raise InputError(
-            "further views of a picture would keep the label that is held out; extract features without --augment"
-        )
+        fact = "further views of a picture would keep the label that is held out"
+        raise InputError(f"{fact}; extract features without --augment")
     sides, remaining = {}, rows.Y
     for number, (name, share) in enumerate((("test", test), ("valid", valid))):
         if share or name == "test":

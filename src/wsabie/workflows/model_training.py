@@ -224,14 +224,12 @@ def _start_from_model(estimator: Any, start: Annotator, sides: TrainingData[Any]
     """Start an estimator from another model's space, with its features in the order of the data."""
     rows, model = sides.training, start.model
     if not (isinstance(model, Wsabie) and isinstance(estimator, Wsabie)):
-        raise InputError(
-            f"a model of kind {model.kind} gives no space to begin with; give one of kind wsabie, and train such"
-        )
+        fact = f"a model of kind {model.kind} gives no space to begin with"
+        raise InputError(f"{fact}; give one of kind wsabie, and train such")
     if sides.extractor is not None or rows.dictionary != start.dictionary:
-        raise InputError(
-            "the features come from another extractor than those of the model to begin with; extract them by that "
-            "one first: wsabie features images FOLDER --extractor MODEL --out FILE"
-        )
+        fact = "the features come from another extractor than those of the model to begin with"
+        command = "wsabie features images FOLDER --extractor MODEL --out FILE"
+        raise InputError(f"{fact}; extract them by that one first: {command}")
     if start.feature_names is not None and rows.feature_names is not None:
         model = reorder_features(model, start.feature_names, rows.feature_names)
     estimator.set_params(init_model=model)
@@ -417,9 +415,8 @@ def extract_more_rows(extractor: FeatureExtractor | None, valid: Source, context
     if isinstance(valid, FeatureTable):
         return valid
     if extractor is None:
-        raise InputError(
-            f"the training data are rows of features and {valid.path} holds {valid.modality}; give the same kind"
-        )
+        fact = f"the training data are rows of features and {valid.path} holds {valid.modality}"
+        raise InputError(f"{fact}; give the same kind")
     return extractor.transform(valid, **context._asdict())
 
 
@@ -436,9 +433,8 @@ def _split_sides(
 ) -> tuple[FeatureTable, FeatureTable | None]:
     """Return training and validation rows, with the labels that have enough training rows."""
     if not rows.label_names:
-        raise InputError(
-            f"nothing in {recipe.source} has a label; label the data, or extract features without training"
-        )
+        remedy = "label the data, or extract features without training"
+        raise InputError(f"nothing in {recipe.source} has a label; {remedy}")
     training, holdout = rows, None if valid is None else valid.rows
     if valid is None and recipe.holdout_share:
         require_enough_items(len(rows), recipe.holdout_share, "row")

@@ -155,10 +155,8 @@ def _parse_visible_region(picture: Path, text: str) -> Region:
         box = region.box.scale(image.width / columns, image.height / rows)
         visible = box.intersect(Box(0, 0, image.width, image.height))
         if visible.area > 0 and min(visible.width, visible.height) < SMALLEST:
-            raise InputError(
-                f"region {text[:60]!r} shows {visible.width:.3g} x {visible.height:.3g} pixels of {picture}; give "
-                f"one of {SMALLEST} or more a side"
-            )
+            size = f"{visible.width:.3g} x {visible.height:.3g} pixels of {picture}"
+            raise InputError(f"region {text[:60]!r} shows {size}; give one of {SMALLEST} or more a side")
     return region
 
 

@@ -272,10 +272,8 @@ def _open_finished(out: Path, digest: str, progress: Progress) -> ShardFolder:
     try:
         shards = shard_folder.open_shard_folder(out)
         if shards.origin != digest:
-            raise InputError(
-                f"{out} holds shards of other data, of data that has changed or with other options; name another, or "
-                "delete it"
-            )
+            fact = f"{out} holds shards of other data, of data that has changed or with other options"
+            raise InputError(f"{fact}; name another, or delete it")
         shards.verify(progress)
     except InputError as error:
         raise InputError(str(error).replace(shard_folder.MAKE_AGAIN, _explain_restart(out))) from error
@@ -313,22 +311,17 @@ def _prepare_work(out: Path, work: Path, digest: str, source: Path, options: Sha
     if unfinished:
         is_same_work = all(unfinished.get(name) == work_facts[name] for name in ("path", "options"))
         if is_same_work and has_finished_parts(out):
-            raise InputError(
-                f"{source} has changed since the unfinished shards in {out} were begun; delete {out} to start over"
-            )
+            fact = f"{source} has changed since the unfinished shards in {out} were begun"
+            raise InputError(f"{fact}; delete {out} to start over")
         if not is_same_work:
-            raise InputError(
-                f"{out} holds unfinished shards of {unfinished['source']}, of other data or with other options; run "
-                "that command again to finish them, name another folder, or delete it"
-            )
+            fact = f"{out} holds unfinished shards of {unfinished['source']}, of other data or with other options"
+            raise InputError(f"{fact}; run that command again to finish them, name another folder, or delete it")
     with atomic_files.explain_write_errors(out):
         shutil.rmtree(work, ignore_errors=True)  # left by a command that stopped too early
         atomic_files.remove_drafts(out)
         if foreign_files := sorted(path.name for path in out.iterdir() if path.suffix != ".tmp"):
-            raise InputError(
-                f"{out} holds {foreign_files[0]}, but no {shard_folder.MANIFEST} that says what it is of; "
-                "restore that from a copy, name another folder, or delete it"
-            )
+            fact = f"{out} holds {foreign_files[0]}, but no {shard_folder.MANIFEST} that says what it is of"
+            raise InputError(f"{fact}; restore that from a copy, name another folder, or delete it")
         work.mkdir()
     atomic_files.write_text(work / shard_folder.WORK, json.dumps(work_facts, ensure_ascii=False))
 
@@ -361,10 +354,8 @@ def _read_rejects(out: Path) -> Rejects:
         try:
             return shard_runs.read_noted_rejects(json.loads(file.read_text(encoding="utf-8")))
         except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise InputError(
-                f"{file}, the list of what was rejected, is missing or damaged; restore it from a copy, or "
-                f"{_explain_restart(out)}"
-            ) from error
+            fact = f"{file}, the list of what was rejected, is missing or damaged"
+            raise InputError(f"{fact}; restore it from a copy, or {_explain_restart(out)}") from error
 
 
 def _write_missing_shards(
@@ -373,9 +364,8 @@ def _write_missing_shards(
     """Write the missing shards, then the files beside them."""
     n_rows = runs.total("rows")
     if not n_rows:
-        raise InputError(
-            f"no rows are left of {format_path(runs.stream.path)}; look at the list that --rejects FILE writes"
-        )
+        remedy = "look at the list that --rejects FILE writes"
+        raise InputError(f"no rows are left of {format_path(runs.stream.path)}; {remedy}")
     if not runs.total("pairs"):
         raise InputError(f"nothing in {format_path(runs.stream.path)} has a label; give rows that have some")
     n_shards = max(1, -(-n_rows // runs.options.rows), -(-runs.total("nonzeros") // NONZEROS_PER_SHARD))

@@ -203,10 +203,8 @@ def _load_extractor(path: Path) -> "FeatureExtractor":
     from wsabie.storage.model_folder import read_folder_kind
 
     if not path.exists():
-        raise InputError(
-            f"there is no feature extractor at {path}; give a folder that `wsabie features` saved beside its file or a "
-            "model that was trained on pictures, or leave --extractor out to learn one"
-        )
+        remedy = "give a folder that `wsabie features` saved beside its file or a model that was trained on pictures"
+        raise InputError(f"there is no feature extractor at {path}; {remedy}, or leave --extractor out to learn one")
     if read_folder_kind(path) != KIND:
         return load_extractor(path)
     extractor = Annotator.load(path).extractor

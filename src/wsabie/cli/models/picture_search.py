@@ -71,9 +71,8 @@ def search(options: SearchOptions) -> Report:
 
     _check_options(options)
     if load_space(options.model) is not None:
-        raise InputError(
-            f"{options.model} is a space of several kinds; search takes a model of labels, a space is a --related-model"
-        )
+        remedy = "search takes a model of labels, a space is a --related-model"
+        raise InputError(f"{options.model} is a space of several kinds; {remedy}")
     annotator = model_inputs.load_annotator(options.model, options.threads)
     require_embeddings(annotator.model)
     vocabulary = annotator.model.vocabulary_

@@ -176,9 +176,8 @@ def refuse_discard(model: Path, work: Path, *, resume: bool, restart: bool) -> b
     if resume and restart:
         raise InputError("--resume goes on from unfinished training and --restart removes it; leave one of them out")
     if has_work and not (resume or restart):
-        raise InputError(
-            f"{work} holds unfinished training; give --resume to go on from it, or --restart to start over"
-        )
+        remedy = "give --resume to go on from it, or --restart to start over"
+        raise InputError(f"{work} holds unfinished training; {remedy}")
     if is_model_folder(model) and resume and not has_work:
         return True
     if has_model:

@@ -191,10 +191,8 @@ def _refuse_useless_validation(options: TrainOptions, is_trained: bool) -> None:
         if not value or is_trained or (holds_out and flag == "hold-out"):
             continue
         if holds_out and flag != "log":
-            raise InputError(
-                f"{options.kind} chooses by the nDCG of rows of the data that it holds out; leave --{flag} out, or "
-                "choose their share by --hold-out"
-            )
+            fact = f"{options.kind} chooses by the nDCG of rows of the data that it holds out"
+            raise InputError(f"{fact}; leave --{flag} out, or choose their share by --hold-out")
         raise InputError(f"--{flag} is about epochs, and {options.kind} has none; leave --{flag} out")
     if options.metric is not None and options.hold_out == 0 and options.valid is None:
         raise InputError("--metric chooses the epoch by rows that are set aside; give --valid DATA or more --hold-out")

@@ -187,15 +187,11 @@ def build_comparison_task(
 
 def _check_same_columns(train: FeatureTable, rows: FeatureTable, name: str) -> None:
     if rows.X.shape[1] != train.X.shape[1]:
-        raise InputError(
-            f"the {name} rows have {rows.X.shape[1]} features and the training rows {train.X.shape[1]}; "
-            "extract the features of both with the same settings"
-        )
+        fact = f"the {name} rows have {rows.X.shape[1]} features and the training rows {train.X.shape[1]}"
+        raise InputError(f"{fact}; extract the features of both with the same settings")
     if rows.label_names != train.label_names:
-        raise InputError(
-            f"the {name} rows and the training rows number their labels differently; read them as one collection and "
-            "split it, or align them first"
-        )
+        fact = f"the {name} rows and the training rows number their labels differently"
+        raise InputError(f"{fact}; read them as one collection and split it, or align them first")
 
 
 @dataclass(frozen=True)
@@ -413,10 +409,8 @@ def require_writable_folder(folder: Path, made_by: str) -> None:
     page = folder / "about.md"
     is_earlier_run = page.is_file() and page.read_text(encoding="utf-8", errors="replace").rstrip().endswith(made_by)
     if existing_files and not is_earlier_run:
-        raise InputError(
-            f"cannot write {existing_files[0]}: it was not written by an earlier run and would be lost; "
-            "choose another folder"
-        )
+        fact = "it was not written by an earlier run and would be lost"
+        raise InputError(f"cannot write {existing_files[0]}: {fact}; choose another folder")
 
 
 def format_markdown_table(table: TextTable) -> str:

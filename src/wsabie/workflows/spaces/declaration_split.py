@@ -59,9 +59,8 @@ def require_free_folder(folder: Path) -> None:
         own_tables = [file for file in tables if file.read_bytes().startswith(WRITTEN_BY.encode())]
     if files and (not own_tables or own_tables != tables):
         foreign_file = next((file for file in tables if file not in own_tables), files[0])
-        raise InputError(
-            f"cannot write {foreign_file}: no split has written it, and it would be lost; name another folder"
-        )
+        fact = "no split has written it, and it would be lost"
+        raise InputError(f"cannot write {foreign_file}: {fact}; name another folder")
 
 
 def _list_split_files(folder: Path) -> list[Path]:

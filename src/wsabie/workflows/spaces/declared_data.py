@@ -178,10 +178,8 @@ def select_relations(declared: SpaceDeclaration, only: tuple[str, ...]) -> list[
     selected = [relations[name] for name in only] if only else declared.relations
     evaluation_relation = next((relation.name for relation in selected if relation.candidates is not None), None)
     if evaluation_relation is not None:
-        raise InputError(
-            f'{declared.path} [relations.{evaluation_relation}] says candidates = "{FITTED_CANDIDATES}", which is for '
-            "`wsabie evaluate`; give the declaration of training"
-        )
+        fact = f'{declared.path} [relations.{evaluation_relation}] says candidates = "{FITTED_CANDIDATES}"'
+        raise InputError(f"{fact}, which is for `wsabie evaluate`; give the declaration of training")
     return selected
 
 

@@ -257,9 +257,8 @@ def _load_study(optuna: ModuleType, path: Path, *, is_new: bool) -> Any:
                 return optuna.create_study(storage=storage, study_name=STUDY_NAME, direction="maximize")
         return optuna.load_study(storage=storage, study_name=STUDY_NAME)
     except _FOREIGN_FILE as error:
-        raise InputError(
-            f"{path} is no list of trials that tuning wrote; name another folder, or move it away"
-        ) from error
+        remedy = "name another folder, or move it away"
+        raise InputError(f"{path} is no list of trials that tuning wrote; {remedy}") from error
 
 
 def _cut_unfinished_line(path: Path) -> bool:
@@ -281,10 +280,10 @@ def _refuse_other_search(stored: Any, current: JsonObject, path: Path) -> None:
     for name in dict.fromkeys([*current, *stored]):
         if stored.get(name) != current.get(name):
             difference = "other data" if name == "data" else f"another {name.replace('_', ' ')}"
+            values = f"({_abbreviate(stored.get(name))}, now {_abbreviate(current.get(name))})"
+            remedy = "name another folder, or move that one away"
             raise InputError(
-                f"{path.parent} holds trials with {difference} ({_abbreviate(stored.get(name))}, now "
-                f"{_abbreviate(current.get(name))}), "
-                "which cannot be compared; name another folder, or move that one away"
+                f"{path.parent} holds trials with {difference} {values}, which cannot be compared; {remedy}"
             )
 
 
