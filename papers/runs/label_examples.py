@@ -68,7 +68,9 @@ def list_annotations(record: PaperRecord, setting: RunSettings) -> RunFindings:
     for entry in comparison.entries:
         for number, best in zip(numbers, entry.model.annotate(test.X[numbers], _BEST), strict=True):
             names = [name for name, _ in best]
-            signs = mark_suggestions(entry, names, list_true_labels(test, number), comparison.task.similar)
+            signs = mark_suggestions(
+                entry.model.vocabulary_, names, list_true_labels(test, number), comparison.task.similar
+            )
             marked_names = ", ".join(_SIGNED[sign].format(name) for name, sign in zip(names, signs, strict=True))
             rows.append(FindingRow(f"{test.ids[number]}, {entry.name}", entry.title, {"annotations": marked_names}))
     notes = [

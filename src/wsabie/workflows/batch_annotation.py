@@ -161,9 +161,8 @@ def iterate_item_blocks(source: ItemSource) -> Iterator[ItemList]:
 def detect_output_format(file: Path) -> "OutputFormat":
     """Return the writer for this file name; raise InputError for an unknown suffix."""
     if file.suffix.lower() not in _FORMS:
-        raise InputError(
-            f"the labels of rows are written as .jsonl, .tsv or .parquet; give {file} one of these endings"
-        )
+        fact = "the labels of rows are written as .jsonl, .tsv or .parquet"
+        raise InputError(f"{fact}; give {file} one of these endings")
     return _FORMS[file.suffix.lower()]
 
 

@@ -394,9 +394,8 @@ def extract_training_rows(
     folder, table = work / "extractor", work / "features.parquet"
     if is_model_folder(folder):
         requested_extractor, extractor = extractor, load_extractor(folder)
-        extractor.refuse_other_settings(
-            requested_extractor, folder, "go on with the same options, or start over (--restart)"
-        )
+        remedy = "go on with the same options, or start over (--restart)"
+        extractor.refuse_other_settings(requested_extractor, folder, remedy)
     else:
         extractor = fit_extractor(extractor, fitting_items, **context._asdict())
         extractor.save(folder)

@@ -88,9 +88,8 @@ def learn_word_vectors(
     logging.getLogger("gensim").addHandler(_SILENCE)
     for _ in range(phrases):
         sentences = _report_pass(text, progress, "finding phrases")
-        text = Phrases(
-            sentences, min_count, max_vocab_size=_MAX_COUNTED, connector_words=ENGLISH_CONNECTOR_WORDS
-        ).freeze()[text]
+        limits = {"min_count": min_count, "max_vocab_size": _MAX_COUNTED}
+        text = Phrases(sentences, **limits, connector_words=ENGLISH_CONNECTOR_WORDS).freeze()[text]
     model = Word2Vec(
         vector_size=dim, window=window, min_count=min_count, negative=negative, sg=1, epochs=epochs,
         workers=threads, seed=seed, max_vocab_size=_MAX_COUNTED,

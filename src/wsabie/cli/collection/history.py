@@ -89,9 +89,8 @@ def undo(options: UndoOptions) -> Report:
         from wsabie.collection.db.journal import LOCAL, undo_entry
 
         old_sources = _list_tag_sources(collection)
-        undone = undo_entry(
-            collection.engine, options.entry, by=options.resolve_author(), alias=None if options.by else LOCAL
-        )
+        alias = None if options.by else LOCAL
+        undone = undo_entry(collection.engine, options.entry, by=options.resolve_author(), alias=alias)
         sources = _list_tag_sources(collection)
         yield {"undone": undone}
         changes = format_count(undone.changes, "change")

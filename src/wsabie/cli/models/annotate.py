@@ -132,7 +132,7 @@ def _rank_inputs(
                 for i, top in zip(rows.ids, name_best(vocabulary, *ranked), strict=True)
             ]
             if siblings is not None:
-                _add_marks(row_results, rows, siblings)
+                _add_marks(row_results, rows, annotator, siblings)
             results += row_results
         if explanation.explain is not None:
             n_drawn = _draw_explanations(annotator, source, explanation.explain, explanation.label, n_drawn)
@@ -178,17 +178,16 @@ def _select_regions(source: "Source", regions: Sequence[str]) -> "FixedRegionSou
     return FixedRegionSource.from_texts(source, regions)
 
 
-def _add_marks(results: list[JsonObject], rows: "FeatureTable", siblings: "SiblingSimilarity") -> None:
+def _add_marks(
+    results: list[JsonObject], rows: "FeatureTable", annotator: "Annotator", siblings: "SiblingSimilarity"
+) -> None:
     """Mark each annotation as true, sibling or other, as in Weston et al. 2010, table 9."""
 
-    from wsabie.vocabulary.label_similarity import classify_labels
+    from wsabie.workflows.report.examples import list_true_labels, mark_suggestions
 
-    label_ids = {name: label_id for label_id, name in enumerate(rows.label_names)}
-    Y = rows.Y.tocsr()
     for row, result in enumerate(results):
-        row_slice = slice(Y.indptr[row], Y.indptr[row + 1])
-        true = Y.indices[row_slice][Y.data[row_slice] > 0]
-        result["marks"] = classify_labels([label_ids[name] for name, _ in result["labels"]], true, siblings)
+        names, true = [name for name, _ in result["labels"]], list_true_labels(rows, row)
+        result["marks"] = mark_suggestions(annotator.model.vocabulary_, names, true, siblings)
 
 
 def _draw_explanations(annotator: "Annotator", source: "Source", folder: Path, label: str | None, number: int) -> int:
@@ -310,9 +309,8 @@ def _iterate_blocks(
         for rows in blocks:
             model_inputs.refuse_misfit(annotator, model, rows)
             yield _prefix_ids("" if is_single else f"{path}/", rows)
-    for prefix, source in model_inputs.open_inputs(
-        item_inputs, rejects, annotator, has_labels=False, is_single=is_single
-    ):
+    sources = model_inputs.open_inputs(item_inputs, rejects, annotator, has_labels=False, is_single=is_single)
+    for prefix, source in sources:
         model_inputs.refuse_misfit(annotator, model, source)
         for block in [source] if data_inputs.is_table(source) else iterate_item_blocks(source):
             yield _prefix_ids(prefix, block)

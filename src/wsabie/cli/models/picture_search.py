@@ -131,9 +131,8 @@ def _open_collection(options: SearchOptions, annotator: "Annotator", rejects: Re
     n_features, modality = annotator.model.n_features_in_, model_inputs.find_modality(annotator)
     label_sources = [data_inputs.choose_label_source(path, n_features, modality) for path in options.within]
     labelled_paths = zip(options.within, label_sources, strict=True)
-    source = concatenate_sources(
-        [model_inputs.open_model_data(annotator, path, rejects, labels) for path, labels in labelled_paths]
-    )
+    sources = [model_inputs.open_model_data(annotator, path, rejects, labels) for path, labels in labelled_paths]
+    source = concatenate_sources(sources)
     if options.out is not None and (data_inputs.is_table(source) or source.modality != "pictures"):
         content = data_inputs.name_content(source)
         raise InputError(f"--out draws pictures and {options.within[0]} holds {content}; leave --out out")

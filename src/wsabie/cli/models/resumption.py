@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from os import SEEK_END
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -21,20 +22,20 @@ if TYPE_CHECKING:
     from wsabie.io.records import FeatureTable, Source
     from wsabie.io.shards.sharded_table import ShardedFeatureTable
     from wsabie.io.space_declaration import KindDeclaration
-    from wsabie.models.annotators import Annotator
     from wsabie.models.base.label_model import LabelModel
     from wsabie.models.entity_space.space import Space
-    from wsabie.models.entity_space.space_annotator import SpaceAnnotator
     from wsabie.training.epoch_stats import EpochStats
-    from wsabie.workflows.model_training import TrainingRecipe
+    from wsabie.workflows.model_training import SavedModel, TrainingRecipe
     from wsabie.workflows.spaces.space_training import SpaceRecipe
 
 _IGNORED_PARAMETERS = ("threads", "init_model", "init_labels", "vectors", "knowledge")
 """Parameters that may differ, or that models do not store."""
 
 
-def load_trained_model(recipe: "TrainingRecipe", source: "Source | ShardedFeatureTable") -> "Annotator":
-    """Return the finished model of these data and parameters.
+def load_trained_model(
+    recipe: "TrainingRecipe", source: "Source | ShardedFeatureTable"
+) -> "tuple[TrainingRecipe, SavedModel]":
+    """Return the recipe with the finished model of these data and parameters, and its facts.
 
     Raises
     ------
@@ -43,8 +44,9 @@ def load_trained_model(recipe: "TrainingRecipe", source: "Source | ShardedFeatur
     """
     from wsabie.io.fingerprints import compute_fingerprint_or_none
     from wsabie.io.shards.sharded_table import ShardedFeatureTable
+    from wsabie.workflows.model_training import SavedModel
 
-    annotator: Annotator = load_annotator(recipe.model)
+    annotator = load_annotator(recipe.model)
     data = source.shards.fingerprint if isinstance(source, ShardedFeatureTable) else compute_fingerprint_or_none(source)
     facts = annotator.facts
     if facts.get("system") != recipe.system:
@@ -55,11 +57,11 @@ def load_trained_model(recipe: "TrainingRecipe", source: "Source | ShardedFeatur
         refuse_other_model(recipe.model, "data")
     refuse_other_parameters(recipe.model, annotator.model, recipe.estimator)
     _report_trained_model(recipe.model)
-    return annotator
+    return replace(recipe, estimator=annotator.model), SavedModel(facts, getattr(annotator.model, "history_", []))
 
 
-def load_trained_space(recipe: "SpaceRecipe", rejects: Rejects) -> "SpaceAnnotator":
-    """Return the finished space of this declaration, with these data, pairs and parameters.
+def load_trained_space(recipe: "SpaceRecipe", rejects: Rejects) -> "tuple[SpaceRecipe, SavedModel]":
+    """Return the recipe with the finished space of these data, pairs and parameters, and its facts.
 
     Raises
     ------
@@ -70,6 +72,7 @@ def load_trained_space(recipe: "SpaceRecipe", rejects: Rejects) -> "SpaceAnnotat
 
     from wsabie.io.fingerprints import compute_fingerprint_or_none
     from wsabie.io.space_declaration import compute_declaration_digest
+    from wsabie.workflows.model_training import SavedModel
     from wsabie.workflows.spaces.declared_data import collect_declared_data, select_relations
 
     model, relations = recipe.model, select_relations(recipe.declared, recipe.only)
@@ -99,7 +102,7 @@ def load_trained_space(recipe: "SpaceRecipe", rejects: Rejects) -> "SpaceAnnotat
         refuse_other_model(model, "pairs")
     refuse_other_parameters(model, finished.space, recipe.space)
     _report_trained_model(model)
-    return finished
+    return replace(recipe, space=finished.space), SavedModel(facts, finished.space.history_)
 
 
 def _report_trained_model(model: Path) -> None:

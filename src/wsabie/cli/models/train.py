@@ -1,7 +1,6 @@
 """`wsabie train`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -113,7 +112,7 @@ def train(options: TrainOptions) -> Report:
 
 def _train_model(options: TrainOptions) -> Report:
     """Open the data, train, save the model, and report the result."""
-    from wsabie.workflows.model_training import SavedModel, train_model
+    from wsabie.workflows.model_training import train_model
 
     recipe = _make_recipe(options)
     finished = _check_before_work(options, recipe)
@@ -126,9 +125,7 @@ def _train_model(options: TrainOptions) -> Report:
     with resumption.report_resumable_work(recipe.work, recipe.resume), options.collect_rejects() as rejects:
         source, valid = _open_sources(options, recipe, rejects)
         if finished:
-            annotator = resumption.load_trained_model(recipe, source)
-            recipe = replace(recipe, estimator=annotator.model)
-            result = SavedModel(annotator.facts, getattr(annotator.model, "history_", []))
+            recipe, result = resumption.load_trained_model(recipe, source)
         else:
             work = shared.make_work_context(rejects, recipe.threads, options.ray, options.data, options.valid)
             on_epoch = resumption.open_epoch_log(options.work.log, recipe.resume)
@@ -311,9 +308,8 @@ def _open_sources(
         width = data_inputs.find_width(data)
     options.features.refuse_rows(source, options.data)
     if options.valid is not None:
-        valid = data_inputs.open_data(
-            options.valid, rejects, n_features=width, default_items=items, image_label=image_label
-        )
+        settings: Settings = {"n_features": width, "default_items": items, "image_label": image_label}
+        valid = data_inputs.open_data(options.valid, rejects, **settings)
         _require_regions(image_label, options.valid, valid)
     return source, valid
 
@@ -412,7 +408,6 @@ def _report_unused_relations(model: "LabelModel") -> None:
 def _train_space(options: TrainOptions, declaration: "SpaceDeclaration") -> Report:
     """Train a space by a declaration, save it, and report the result."""
     from wsabie.models.entity_space.space import Space
-    from wsabie.workflows.model_training import SavedModel
     from wsabie.workflows.spaces.space_training import WORK_FILES, SpaceRecipe, apply_parameters, train_space
 
     work = options.work
@@ -424,9 +419,7 @@ def _train_space(options: TrainOptions, declaration: "SpaceDeclaration") -> Repo
     finished = _prepare_training(options, recipe.work, WORK_FILES, (options.data, *list_declared_files(declaration)))
     with resumption.report_resumable_work(recipe.work, work.resume), options.collect_rejects() as rejects:
         if finished:
-            annotator = resumption.load_trained_space(recipe, rejects)
-            recipe = replace(recipe, space=annotator.space)
-            result = SavedModel(annotator.facts, annotator.space.history_)
+            recipe, result = resumption.load_trained_space(recipe, rejects)
         else:
             run = shared.make_work_context(rejects, space.threads)
             result = train_space(recipe, run, resumption.open_epoch_log(work.log, work.resume))
@@ -447,7 +440,6 @@ def _report_space(recipe: "SpaceRecipe", result: "SavedModel") -> Report:
     show_table(title, ["relation", "pairs", "held out", "MAP of these"], rows)
     out.print("entities: " + ", ".join(f"{name} {n:,}" for name, n in facts["kinds"].items()))
     first = recipe.space.relations_[0][1]
-    query = (
-        "NEW_DATA" if recipe.space.find_entities(first).n_features else f"the name of an entity of the kind {first!r}"
-    )
+    has_features = bool(recipe.space.find_entities(first).n_features)
+    query = "NEW_DATA" if has_features else f"the name of an entity of the kind {first!r}"
     print_note(f"next: wsabie annotate {quote_path(recipe.model)} with {query}, or wsabie neighbours with a name")

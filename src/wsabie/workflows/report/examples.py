@@ -20,6 +20,7 @@ from wsabie.io.regions import ItemContent
 from wsabie.models.annotators import Annotator
 from wsabie.models.explanations import explain_picture
 from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.vocabulary.label_names import Vocabulary
 from wsabie.vocabulary.label_similarity import LabelMatch, LabelSimilarity, classify_labels
 from wsabie.workflows.charts.chart_files import encode_picture
 from wsabie.workflows.compare.comparison import ComparisonTask, ModelEntry
@@ -97,7 +98,7 @@ def build_examples(
     examples = []
     for row, suggestions in zip(rows, suggested, strict=True):
         true = list(true_labels(row)) if true_labels is not None else list_true_labels(side, row)
-        signs = mark_suggestions(entry, [name for name, _ in suggestions], true, similar)
+        signs = mark_suggestions(entry.model.vocabulary_, [name for name, _ in suggestions], true, similar)
         examples.append(
             report_input.ReportExample(
                 picture(row),
@@ -126,22 +127,21 @@ def build_neighbourhoods(
     for name in labels:
         if name in entry.model.vocabulary_:
             near = entry.model.neighbours(name, k)
-            signs = mark_suggestions(entry, [neighbour for neighbour, _ in near], [name], similar)
+            names = [neighbour for neighbour, _ in near]
+            signs = mark_suggestions(entry.model.vocabulary_, names, [name], similar)
             siblings = {neighbour for (neighbour, _), sign in zip(near, signs, strict=True) if sign == "sibling"}
             neighbourhoods.append(report_input.Neighbourhood(name, near, siblings))
     return neighbourhoods
 
 
 def mark_suggestions(
-    entry: ModelEntry, names: Sequence[str], true: Sequence[str], similar: LabelSimilarity | None
+    vocabulary: Vocabulary, names: Sequence[str], true: Sequence[str], similar: LabelSimilarity | None
 ) -> list[LabelMatch]:
     """Classify labels against the true ones; true labels that the model does not know have no siblings."""
     if similar is None:
         return ["true" if name in true else "other" for name in names]
-    vocabulary = entry.model.vocabulary_
-    return classify_labels(
-        vocabulary.ids(names), vocabulary.ids([name for name in true if name in vocabulary]), similar
-    )
+    known_names = [name for name in true if name in vocabulary]
+    return classify_labels(vocabulary.ids(names), vocabulary.ids(known_names), similar)
 
 
 def add_model_facts(
