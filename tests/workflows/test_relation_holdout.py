@@ -94,16 +94,13 @@ class World(NamedTuple):
     data: DeclaredData
 
     def dealt(self, share: float = 0.25, seed: int = 0, sides: dict[str, Split] | None = None) -> RelationHoldout:
-        return split_relations(self.declared, self.declared.relations, self.data, share, seed, sides)
+        return split_relations(self.declared, self.data, share, seed, sides)
 
 
 def world_of(folder: Path, text: str, rejects: Rejects | None = None) -> World:
     (folder / "world.toml").write_text(text)
     declared, rejects = read_declaration(folder / "world.toml"), Rejects() if rejects is None else rejects
-    return World(
-        declared,
-        collect_declared_data(declared, declared.relations, lambda kind, source: build_label_table(source), rejects),
-    )
+    return World(declared, collect_declared_data(declared, lambda kind, source: build_label_table(source), rejects))
 
 
 def write_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> None:

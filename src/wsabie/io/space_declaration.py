@@ -21,7 +21,7 @@ import hashlib
 import json
 import logging
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -144,11 +144,11 @@ def read_declaration(path: Path) -> SpaceDeclaration:
     return SpaceDeclaration(path, kinds, relations, parameters)
 
 
-def compute_declaration_digest(declared: SpaceDeclaration, relations: Sequence[RelationDeclaration]) -> str:
-    """Return 16 hex digits of the declaration of some relations and their kinds, paths aside."""
-    names = {name for relation in relations for name in (relation.query, relation.target)}
+def compute_declaration_digest(declared: SpaceDeclaration) -> str:
+    """Return 16 hex digits of the declaration of the relations and their kinds, paths aside."""
+    names = {name for relation in declared.relations for name in (relation.query, relation.target)}
     kinds = [kind for name, kind in declared.kinds.items() if name in names]
-    parts: list[KindDeclaration | RelationDeclaration] = [*kinds, *relations]
+    parts: list[KindDeclaration | RelationDeclaration] = [*kinds, *declared.relations]
     facts = [
         {key: value for key, value in part._asdict().items() if key not in ("data", "ids", "pairs")} for part in parts
     ]

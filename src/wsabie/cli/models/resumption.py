@@ -75,13 +75,13 @@ def load_trained_space(recipe: "SpaceRecipe", rejects: Rejects) -> "tuple[SpaceR
     from wsabie.workflows.model_training import SavedModel
     from wsabie.workflows.spaces.declared_data import collect_declared_data, select_relations
 
-    model, relations = recipe.model, select_relations(recipe.declared, recipe.only)
+    model, declared = recipe.model, select_relations(recipe.declared, recipe.only)
     finished = load_space(model)
     if finished is None:
         refuse_other_model(model, "kind")
     facts = finished.facts
-    digest, fingerprints = compute_declaration_digest(recipe.declared, relations), dict[str, str | None]()
-    if sorted(facts["pairs"]) != sorted(relation.name for relation in relations):
+    digest, fingerprints = compute_declaration_digest(declared), dict[str, str | None]()
+    if sorted(facts["pairs"]) != sorted(relation.name for relation in declared.relations):
         refuse_other_model(model, "relations")
     if facts.get("declaration", digest) != digest:
         refuse_other_model(model, "kinds or relations in its declaration")
@@ -92,7 +92,7 @@ def load_trained_space(recipe: "SpaceRecipe", rejects: Rejects) -> "tuple[SpaceR
         rows, item_names = make_label_table(source), set(finished.space.entity_names(kind.name))
         return rows.take(np.flatnonzero([name in item_names for name in rows.ids]))
 
-    data = collect_declared_data(recipe.declared, relations, read_known_rows, rejects)
+    data = collect_declared_data(declared, read_known_rows, rejects)
     if None in fingerprints.values():
         _refuse_unreadable(model)
     if fingerprints != facts["fingerprints"]:

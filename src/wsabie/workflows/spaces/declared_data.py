@@ -56,21 +56,18 @@ class DeclaredData:
 
 
 def collect_declared_data(
-    declared: SpaceDeclaration,
-    relations: list[RelationDeclaration],
-    rows_of: Callable[[KindDeclaration, Source], FeatureTable],
-    rejects: Rejects,
+    declared: SpaceDeclaration, rows_of: Callable[[KindDeclaration, Source], FeatureTable], rejects: Rejects
 ) -> DeclaredData:
-    """Open all data that some relations need; `rows_of` extracts features of items without.
+    """Open all data that the relations need; `rows_of` extracts features of items without.
 
     Raises
     ------
     InputError
         Data that cannot be opened, or a relation without pairs.
     """
-    kind_names = {name for relation in relations for name in (relation.query, relation.target)}
-    related = _read_attributes(declared, relations, rejects)  # before features are extracted: a name may be wrong
-    for relation in relations:
+    kind_names = {name for relation in declared.relations for name in (relation.query, relation.target)}
+    related = _read_attributes(declared, rejects)  # before features are extracted: a name may be wrong
+    for relation in declared.relations:
         if relation.pairs is not None and not relation.pairs.exists():
             raise InputError(
                 f"there is no file or folder {format_path(relation.pairs)}, the pairs of [relations.{relation.name}]"
@@ -78,9 +75,9 @@ def collect_declared_data(
     data = DeclaredData({}, {})
     for name, kind in declared.kinds.items():
         if name in kind_names and kind.data is not None:
-            data.sources[name] = _open_source(kind, relations, rejects)
+            data.sources[name] = _open_source(kind, declared.relations, rejects)
             data.rows[name] = _add_groups(rows_of(kind, data.sources[name]), related.get(name))
-    for relation in relations:
+    for relation in declared.relations:
         data.couples[relation.name] = _collect_pairs(relation, data.rows, related, rejects)
     return data
 
@@ -94,12 +91,10 @@ def _open_source(kind: KindDeclaration, relations: list[RelationDeclaration], re
     return source if kind.ids is None else select_listed_ids(source, kind.ids, rejects=rejects)
 
 
-def _read_attributes(
-    declared: SpaceDeclaration, relations: list[RelationDeclaration], rejects: Rejects
-) -> dict[str, AttributeTable]:
+def _read_attributes(declared: SpaceDeclaration, rejects: Rejects) -> dict[str, AttributeTable]:
     """Return the attributes of items by kind, as far as the relations use them."""
     names_by_kind: dict[str, list[str]] = {}
-    for relation in relations:
+    for relation in declared.relations:
         if relation.names is not None and relation.names != LABELS:
             (kind_name,) = {name for name in (relation.query, relation.target) if declared.kinds[name].data is not None}
             names_by_kind.setdefault(kind_name, []).append(relation.names)
@@ -163,8 +158,8 @@ def _list_named_items(rows: FeatureTable, names: str, related: AttributeTable | 
     return [pair for pair in related.pairs[names] if pair[0] in item_ids]
 
 
-def select_relations(declared: SpaceDeclaration, only: tuple[str, ...]) -> list[RelationDeclaration]:
-    """Return the relations with these names, for training; all if no names are given.
+def select_relations(declared: SpaceDeclaration, only: tuple[str, ...] = ()) -> SpaceDeclaration:
+    """Return the declaration with the relations of these names, for training; all if no names are given.
 
     Raises
     ------
@@ -180,13 +175,11 @@ def select_relations(declared: SpaceDeclaration, only: tuple[str, ...]) -> list[
     if evaluation_relation is not None:
         fact = f'{declared.path} [relations.{evaluation_relation}] says candidates = "{FITTED_CANDIDATES}"'
         raise InputError(f"{fact}, which is for `wsabie evaluate`; give the declaration of training")
-    return selected
+    return declared._replace(relations=selected)
 
 
-def open_declared_data(
-    declared: SpaceDeclaration, relations: list[RelationDeclaration], rejects: Rejects
-) -> DeclaredData:
-    """Return the data that relations need; only tables have features yet.
+def open_declared_data(declared: SpaceDeclaration, rejects: Rejects) -> DeclaredData:
+    """Return the data that the relations need; only tables have features yet.
 
     Raises
     ------
@@ -197,7 +190,7 @@ def open_declared_data(
     def outline_rows(kind: KindDeclaration, source: Source) -> FeatureTable:
         return source if isinstance(source, FeatureTable) else build_label_table(source)
 
-    return collect_declared_data(declared, relations, outline_rows, rejects)
+    return collect_declared_data(declared, outline_rows, rejects)
 
 
 @dataclass

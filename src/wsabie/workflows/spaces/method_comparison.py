@@ -146,12 +146,12 @@ def _open_test_data(
     """Return the relations of separate test data, and the items that are their queries."""
     names = [relation.name for relation in declared.relations]
     marks = TrainingMarks(names, extractor.fingerprints, data_of_training.pair_marks, options.allow_overlap)
-    relations = marks.select_learned(tested)
-    outlines = open_declared_data(tested, relations, extractor.context.rejects)
+    tested = marks.select_learned(tested)
+    outlines = open_declared_data(tested, extractor.context.rejects)
     for name, source in outlines.sources.items():
         marks.refuse_training_items(tested.kinds[name], source)
     data = extractor.extract_more(outlines, data_of_training.rows)
-    return marks.build_relations(tested, relations, data), data.rows
+    return marks.build_relations(tested, data), data.rows
 
 
 def compare_relations(

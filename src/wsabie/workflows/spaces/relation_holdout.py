@@ -86,12 +86,7 @@ class RelationHoldout:
 
 
 def split_relations(
-    declared: SpaceDeclaration,
-    relations: list[RelationDeclaration],
-    data: DeclaredData,
-    share: float,
-    seed: int,
-    sides: Mapping[str, Split] | None = None,
+    declared: SpaceDeclaration, data: DeclaredData, share: float, seed: int, sides: Mapping[str, Split] | None = None
 ) -> RelationHoldout:
     """Hold out a share of the items with features and all their pairs, and of pairs between other items.
 
@@ -114,11 +109,12 @@ def split_relations(
     )
     pairs = {
         relation.name: _split_pairs(relation, data.couples[relation.name], training_ids, holdout_ids, share, seed)
-        for relation in relations
+        for relation in declared.relations
     }
-    known_ids = collect_known_ids((relation.query, relation.target, pairs[relation.name][0]) for relation in relations)
+    ends_and_pairs = ((relation.query, relation.target, pairs[relation.name][0]) for relation in declared.relations)
+    known_ids = collect_known_ids(ends_and_pairs)
     training, holdout = list[Relation](), list[Relation]()
-    for relation in relations:
+    for relation in declared.relations:
         query, target = (training_kinds.get(name, name) for name in (relation.query, relation.target))
         training_pairs, holdout_pairs = pairs[relation.name]
         training.append(build_relation(relation, training_pairs, query, target))
@@ -231,16 +227,16 @@ def plan_three_way_split(
     InputError
         As `collect_declared_data`; or a side stays empty.
     """
-    data = open_declared_data(declared, select_relations(declared, ()), rejects)
+    data = open_declared_data(select_relations(declared), rejects)
     sides = {name: split_rows(rows, "auto", valid, test, seed) for name, rows in data.rows.items()}
     return SplitPlan(data, sides, valid, test, seed)
 
 
 def split_three_ways(declared: SpaceDeclaration, plan: SplitPlan) -> ThreeWayRelations:
     """Return the relations of the three sides."""
-    relations, data, sides, seed = declared.relations, plan.data, plan.sides, plan.seed
+    data, sides, seed = plan.data, plan.sides, plan.seed
     outer = {name: Split(np.union1d(side.train, side.valid), side.test, side.test[:0]) for name, side in sides.items()}
-    test_holdout = split_relations(declared, relations, data, plan.test, seed, outer)
+    test_holdout = split_relations(declared, data, plan.test, seed, outer)
     free_pairs = {
         relation.name: relation.pairs
         for relation in test_holdout.training
@@ -252,7 +248,6 @@ def split_three_ways(declared: SpaceDeclaration, plan: SplitPlan) -> ThreeWayRel
     for name, side in sides.items():
         train, valid = (np.searchsorted(outer[name].train, rows) for rows in (side.train, side.valid))
         inner[name] = Split(train, valid, side.test[:0])
-    valid_holdout = split_relations(
-        declared, relations, remaining_data, plan.valid / (1 - plan.test), (seed + 1) % 2**63, inner
-    )
+    share = plan.valid / (1 - plan.test)
+    valid_holdout = split_relations(declared, remaining_data, share, (seed + 1) % 2**63, inner)
     return ThreeWayRelations(valid_holdout.training, valid_holdout.holdout, test_holdout.holdout, test_holdout.training)

@@ -14,12 +14,7 @@ from wsabie.features.base.sampling import WorkContext
 from wsabie.io.fingerprints import compute_fingerprint_or_none
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.records import FeatureTable, Source
-from wsabie.io.space_declaration import (
-    KindDeclaration,
-    RelationDeclaration,
-    SpaceDeclaration,
-    compute_declaration_digest,
-)
+from wsabie.io.space_declaration import KindDeclaration, SpaceDeclaration, compute_declaration_digest
 from wsabie.models.base.hyperparameters import MAX_NORM, TrainingShape, default_epochs, default_learning_rate
 from wsabie.models.entity_space.relation_data import prepare_relation_data
 from wsabie.models.entity_space.relations import EntityKind, Relation, drop_unknown_pairs
@@ -83,12 +78,11 @@ def train_space(
     InputError
         Data that cannot be used, what `Space.fit` refuses, or another process that trains this space.
     """
-    declared, seed = recipe.declared, recipe.space.seed
-    relations = declared_data.select_relations(declared, recipe.only)
+    declared, seed = declared_data.select_relations(recipe.declared, recipe.only), recipe.space.seed
     with hold_work_folder(recipe.work, resume=recipe.resume):
         extractor = declared_data.EntityFeatureExtractor(seed, context, recipe.work)
-        data = declared_data.collect_declared_data(declared, relations, extractor.extract_kind, context.rejects)
-        split = split_relations(declared, relations, data, recipe.holdout_share, seed).with_numbered_pairs()
+        data = declared_data.collect_declared_data(declared, extractor.extract_kind, context.rejects)
+        split = split_relations(declared, data, recipe.holdout_share, seed).with_numbered_pairs()
         rows, pair_marks = data.rows, data.pair_marks
         del data  # its pairs by name may take more memory than the space
         recipe.space.fit(
@@ -116,10 +110,10 @@ def save_space(
 
     The held-out items belong to the data too, and are added first.
     """
-    relations = declared_data.select_relations(recipe.declared, recipe.only)
+    declared = declared_data.select_relations(recipe.declared, recipe.only)
     all_facts = {
-        "source": format_path(recipe.declared.path),
-        "declaration": compute_declaration_digest(recipe.declared, relations),
+        "source": format_path(declared.path),
+        "declaration": compute_declaration_digest(declared),
         "pairs": {relation.name: relation.n_pairs for relation in split.training},
         "held_out_pairs": {relation.name: relation.n_pairs for relation in split.holdout},
         "fingerprints": extractor.fingerprints,
@@ -159,12 +153,12 @@ def evaluate_space(
         marks.refuse_training_items(kind, source)
         return annotator.rows(kind.name, source, **context._asdict()).rows
 
-    relations = marks.select_learned(declared)
-    data = declared_data.collect_declared_data(declared, relations, rows_of, context.rejects)
-    evaluation_relations = marks.build_relations(declared, relations, data)
-    for relation in evaluation_relations:
+    declared = marks.select_learned(declared)
+    data = declared_data.collect_declared_data(declared, rows_of, context.rejects)
+    relations = marks.build_relations(declared, data)
+    for relation in relations:
         _warn_of_unknown_pairs(relation, annotator.space)
-    return annotator.space.evaluate(evaluation_relations, ks, hierarchy=hierarchy)
+    return annotator.space.evaluate(relations, ks, hierarchy=hierarchy)
 
 
 @dataclass(frozen=True)
@@ -187,8 +181,8 @@ class TrainingMarks:
     pair_marks: Mapping[str, int]
     allow_overlap: bool = False
 
-    def select_learned(self, declared: SpaceDeclaration) -> list[RelationDeclaration]:
-        """Return the relations of a declaration that were learned; warn of others.
+    def select_learned(self, declared: SpaceDeclaration) -> SpaceDeclaration:
+        """Return a declaration with the relations that were learned; warn of others.
 
         Raises
         ------
@@ -204,7 +198,7 @@ class TrainingMarks:
                 log.warning(
                     "%s: the space has learned no relation %r, so that it is not judged", declared.path, relation.name
                 )
-        return learned_relations
+        return declared._replace(relations=learned_relations)
 
     def refuse_training_items(self, kind: KindDeclaration, source: Source) -> None:
         """Raise InputError if these are the items of training."""
@@ -212,9 +206,7 @@ class TrainingMarks:
         if not self.allow_overlap and fingerprint is not None and fingerprint == self.fingerprints.get(kind.name):
             raise InputError(f"{kind.data} is what the space was trained on; give other data, or add --allow-overlap")
 
-    def build_relations(
-        self, declared: SpaceDeclaration, relations: list[RelationDeclaration], data: declared_data.DeclaredData
-    ) -> list[Relation]:
+    def build_relations(self, declared: SpaceDeclaration, data: declared_data.DeclaredData) -> list[Relation]:
         """Build the relations of a declaration for evaluation.
 
         Raises
@@ -223,7 +215,7 @@ class TrainingMarks:
             Pairs of training.
         """
         marks = data.pair_marks
-        for relation in relations:
+        for relation in declared.relations:
             is_other = relation.pairs is None or marks[relation.name] != self.pair_marks.get(relation.name)
             require(
                 self.allow_overlap or is_other,
@@ -232,7 +224,7 @@ class TrainingMarks:
             )
         kinds = {name: build_entity_kind(declared.kinds[name], rows) for name, rows in data.rows.items()}
         built = []
-        for relation in relations:
+        for relation in declared.relations:
             query = kinds.get(relation.query, relation.query)
             target = relation.target if relation.candidates is not None else kinds.get(relation.target, relation.target)
             built.append(build_relation(relation, data.couples[relation.name], query, target))
@@ -314,16 +306,16 @@ def tune_space(plan: model_tuning.TuningPlan, recipe: SpaceRecipe, context: Work
         Optuna is missing, data cannot be used, no held-out pair is left, the folder holds the trials of another search,
         or no trial finished.
     """
-    declared, seed, folder = recipe.declared, recipe.space.seed, recipe.model.parent
-    relations = declared_data.select_relations(declared, recipe.only)
-    outlines = declared_data.open_declared_data(declared, relations, context.rejects)
+    seed, folder = recipe.space.seed, recipe.model.parent
+    declared = declared_data.select_relations(recipe.declared, recipe.only)
+    outlines = declared_data.open_declared_data(declared, context.rejects)
     fingerprints = {name: compute_fingerprint_or_none(source) for name, source in outlines.sources.items()}
-    others = {"kinds or relations": compute_declaration_digest(declared, declared.relations)}
+    others = {"kinds or relations": compute_declaration_digest(recipe.declared)}
     identity = plan.identity([fingerprints, outlines.pair_marks], seed, recipe.holdout_share, **others)
     with open_study(folder / "trials.jsonl", identity) as study:
         extractor = declared_data.EntityFeatureExtractor(seed, context, recipe.work)
         data = extractor.extract(declared, outlines)
-        split = split_relations(declared, relations, data, recipe.holdout_share, seed)
+        split = split_relations(declared, data, recipe.holdout_share, seed)
         if not split.holdout:
             raise InputError("no held-out pair is of entities that training knows; hold out more, or give more pairs")
         n_pairs = prepare_relation_data(split.training).n_pairs
