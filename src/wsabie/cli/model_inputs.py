@@ -177,8 +177,8 @@ def open_inputs(
             singles.append(replace(source, items=[item._replace(id=str(path)) for item in source]))
         else:
             sources.append((f"{path}/", source))
-    for kind in ("documents", "sounds", "pictures"):
-        group = [source for source in singles if source.modality == kind]
+    for modality in ("documents", "sounds", "pictures"):
+        group = [source for source in singles if source.modality == modality]
         if group:
             sources.insert(0, ("", replace(group[0], items=[item for single in group for item in single])))
     return sources

@@ -188,8 +188,8 @@ def format_title(picture_id: str) -> str:
     >>> format_title("emoji-1f42c"), format_title("drawing-animals/birds/blue_bird_01")
     ('dolphin', 'blue bird 01')
     """
-    kind, _, name_part = picture_id.partition("-")
-    if kind != "emoji":
+    part, _, name_part = picture_id.partition("-")
+    if part != "emoji":
         return name_part.rpartition("/")[2].replace("_", " ").strip()
     code_point_names = [unicodedata.name(chr(int(code, 16)), "") for code in name_part.split("-")]
     return " ".join(

@@ -107,16 +107,16 @@ def _list_tag_sources(collection: "Collection") -> list[str]:
     from wsabie.collection.scan.roots import list_roots
 
     sources = (root.options.get("tags", "none") for root in list_roots(collection))
-    return sorted({kind for kind in sources if kind != "none"})
+    return sorted({source for source in sources if source != "none"})
 
 
 def _format_status(summary: "CollectionStatus") -> list[list[str | int]]:
     rows: list[list[str | int]] = [[summary.modality or "items", summary.items["present"]]]
     rows += [[f"  {state}", summary.items[state]] for state in ("missing", "unreadable") if summary.items[state]]
     for root in summary.roots:
-        kind = f", tags: {root.tags}" if root.tags else ""
+        tags = f", tags: {root.tags}" if root.tags else ""
         availability = "" if root.reachable else ", cannot be reached"
-        rows.append([f"  in {root.folder}{kind}{availability}", sum(root.items.values())])
+        rows.append([f"  in {root.folder}{tags}{availability}", sum(root.items.values())])
     rows.append(["labels", summary.labels])
     rows += [[f"{count.state} by {_ORIGIN_NAMES[count.origin]}", count.annotations] for count in summary.annotations]
     if summary.model is not None:

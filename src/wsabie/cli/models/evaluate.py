@@ -111,15 +111,15 @@ def show_parts(evaluation: "PartEvaluation") -> None:
         group = task.name if task.relation_group == "all" else f"{task.name}, {task.relation_group}"
         for metric in task.metrics:
             name = f"{group} {'mean rank' if metric == 'rank' else metric}"
-            figures = (_format_interval(task, metric, kind) for kind in ("metrics", "image_metrics"))
+            figures = (_format_interval(task, metric, field) for field in ("metrics", "image_metrics"))
             lines.append([name, *chain.from_iterable(figures)])
     show_table(title, ["metric", "value", "95 % interval", "pictures alone", "95 % interval"], lines)
     ranked = " and ".join(f"{task.name} among {task.candidates:,}" for task in evaluation.tasks[:2])
     print_note(f"{ranked}; intervals draw whole relations")
 
 
-def _format_interval(task: "TaskFigures", metric: str, group: str) -> list[str]:
-    mean, low, high = getattr(task, group)[metric]
+def _format_interval(task: "TaskFigures", metric: str, field: str) -> list[str]:
+    mean, low, high = getattr(task, field)[metric]
     number_format = ",.1f" if metric == "rank" else ".4f"
     return [f"{mean:{number_format}}", f"{low:{number_format}} to {high:{number_format}}" if task.has_intervals else ""]
 

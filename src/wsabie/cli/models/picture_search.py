@@ -113,8 +113,8 @@ def _check_options(options: SearchOptions) -> None:
         raise InputError("--relation is one of a space; name that space with --related-model, or leave --relation out")
     suffix = None if options.out is None else options.out.suffix.lower()
     if suffix not in (None, ".html", ".png"):
-        kinds = "neither a page (.html) nor a sheet (.png)"
-        raise InputError(f"--out {options.out} is {kinds}; choose one of these endings")
+        fact = "neither a page (.html) nor a sheet (.png)"
+        raise InputError(f"--out {options.out} is {fact}; choose one of these endings")
     if options.embeddings is not None:
         refuse_foreign_files(options.embeddings)
     labels = options.labels

@@ -56,10 +56,10 @@ def render_png(charts: Sequence[LineChart], zoom: float = 3.0) -> bytes:
     return encode_picture(picture, optimize=True)
 
 
-def encode_picture(picture: Any, kind: str = "PNG", **options: Any) -> bytes:
+def encode_picture(picture: Any, image_format: str = "PNG", **options: Any) -> bytes:
     """Return the bytes of a Pillow image; `options` are those of its format."""
     file = BytesIO()
-    picture.save(file, kind, **options)
+    picture.save(file, image_format, **options)
     return file.getvalue()
 
 
@@ -103,33 +103,33 @@ class _Pen:
     def _scale(self, points: Sequence[Point], shift: Point) -> list[Point]:
         return [((x + shift[0]) * self.zoom, (y + shift[1]) * self.zoom) for x, y in points]
 
-    def _line(self, item: Element, kind: str, shift: Point) -> None:
+    def _line(self, item: Element, css_class: str, shift: Point) -> None:
         ends = [(_read(item, f"x{end}"), _read(item, f"y{end}")) for end in "12"]
-        self._stroke(self._scale(ends, shift), kind)
+        self._stroke(self._scale(ends, shift), css_class)
 
-    def _polyline(self, item: Element, kind: str, shift: Point) -> None:
-        self._stroke(self._scale(_read_points(item), shift), kind)
+    def _polyline(self, item: Element, css_class: str, shift: Point) -> None:
+        self._stroke(self._scale(_read_points(item), shift), css_class)
 
-    def _stroke(self, points: list[Point], kind: str) -> None:
-        if "limit" in kind:
+    def _stroke(self, points: list[Point], css_class: str) -> None:
+        if "limit" in css_class:
             for piece in _cut_dashes(points, 4 * self.zoom):
                 self.draw.line(piece, fill=SOFT, width=round(1.5 * self.zoom))
             return
-        thick = 2.0 if "line" in kind else 1.0
-        self.draw.line(points, fill=_choose_colour(kind), width=round(thick * self.zoom), joint="curve")
+        thick = 2.0 if "line" in css_class else 1.0
+        self.draw.line(points, fill=_choose_colour(css_class), width=round(thick * self.zoom), joint="curve")
 
-    def _polygon(self, item: Element, kind: str, shift: Point) -> None:
-        alpha = "24" if "band" in kind else ""
-        self.draw.polygon(self._scale(_read_points(item), shift), fill=_choose_colour(kind) + alpha)
+    def _polygon(self, item: Element, css_class: str, shift: Point) -> None:
+        alpha = "24" if "band" in css_class else ""
+        self.draw.polygon(self._scale(_read_points(item), shift), fill=_choose_colour(css_class) + alpha)
 
-    def _circle(self, item: Element, kind: str, shift: Point) -> None:
+    def _circle(self, item: Element, css_class: str, shift: Point) -> None:
         x, y, r = (_read(item, name) for name in ("cx", "cy", "r"))
-        box, colour = self._scale([(x - r, y - r), (x + r, y + r)], shift), _choose_colour(kind)
-        fill = PAPER if "hollow" in kind else colour
+        box, colour = self._scale([(x - r, y - r), (x + r, y + r)], shift), _choose_colour(css_class)
+        fill = PAPER if "hollow" in css_class else colour
         self.draw.ellipse(box, fill=fill, outline=colour, width=round(2 * self.zoom))
 
-    def _text(self, item: Element, kind: str, shift: Point) -> None:
-        is_heading = "heading" in kind
+    def _text(self, item: Element, css_class: str, shift: Point) -> None:
+        is_heading = "heading" in css_class
         font = load_font((_HEADING if is_heading else _TEXT) * self.zoom)
         anchor = {"middle": "ms", "end": "rs"}.get(item.get("text-anchor", ""), "ls")
         ((x, y),) = self._scale([(_read(item, "x"), _read(item, "y"))], shift)
@@ -146,11 +146,11 @@ def _read_points(item: Element) -> list[Point]:
     return [(float(x), float(y)) for x, y in corners]
 
 
-def _choose_colour(kind: str) -> str:
-    styles = [word for word in kind.split() if word[0] == "s" and word[1:].isdecimal()]
+def _choose_colour(css_class: str) -> str:
+    styles = [word for word in css_class.split() if word[0] == "s" and word[1:].isdecimal()]
     if styles:
         return COLOURS[int(styles[0][1:]) % len(COLOURS)]
-    return LINE if "grid" in kind else SOFT
+    return LINE if "grid" in css_class else SOFT
 
 
 def _cut_dashes(points: Sequence[Point], length: float) -> list[list[Point]]:

@@ -313,6 +313,6 @@ def _list_parameters(model: LabelModel) -> JsonObject:
 
 def _list_measured_metrics(evaluation: Evaluation) -> list[str]:
     """Return the headline metrics and every p@k and psib@k with a figure in some row."""
-    names = [*HEADLINE, *(f"{kind}@{k}" for kind in ("p", "psib") for k in evaluation.ks)]
+    names = [*HEADLINE, *(f"{metric}@{k}" for metric in ("p", "psib") for k in evaluation.ks)]
     row_metrics = [name for name in dict.fromkeys(names) if name in evaluation.per_row]
     return [name for name in row_metrics if not np.isnan(evaluation.per_row[name]).all()]

@@ -22,8 +22,8 @@ def explain_metric(metric: str) -> str:
     >>> explain_metric("p@10")
     'share of the first 10 suggestions that are right'
     """
-    kind, _, k = metric.partition("@")
-    return EXPLANATIONS.get(metric, EXPLANATIONS.get(kind, metric)).format(k=k)
+    name, _, k = metric.partition("@")
+    return EXPLANATIONS.get(metric, EXPLANATIONS.get(name, metric)).format(k=k)
 
 
 def format_metric(value: float, digits: int = 3) -> str:

@@ -219,11 +219,11 @@ class _MethodRun:
         groups = [("all", "all relations", names)]
         if len(names) > 1:
             groups += [("alone", "each alone", [name]) for name in self.test_set.test]
-        for kind, title, group in groups:
-            name = json.dumps([kind, *group])
-            result = find_or_compute(self.options.store, name, partial(self._evaluate_group, group))
+        for method, title, group in groups:
+            key = json.dumps([method, *group])
+            result = find_or_compute(self.options.store, key, partial(self._evaluate_group, group))
             for name, evaluation in result.evaluations.items():
-                yield name, RelationMethod(kind, title, evaluation, result.facts["seconds"])
+                yield name, RelationMethod(method, title, evaluation, result.facts["seconds"])
 
     def _evaluate_group(self, names: list[str]) -> ModelResult:
         sides = self.test_set.training, self.test_set.valid, self.test_set.test

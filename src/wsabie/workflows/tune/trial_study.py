@@ -322,15 +322,15 @@ def _replay_trials(optuna: ModuleType, study: "Study", earlier_trials: Sequence[
 
 def _make_distribution(optuna: ModuleType, dimension: ChoiceParameter | RangeParameter) -> Any:
     """Return Optuna's distribution; numbers of a choice are in order, others are not."""
-    kinds = optuna.distributions
+    distributions = optuna.distributions
     if isinstance(dimension, RangeParameter):
-        return kinds.FloatDistribution(dimension.low, dimension.high, log=dimension.log)
+        return distributions.FloatDistribution(dimension.low, dimension.high, log=dimension.log)
     values = dimension.values
     if not dimension.is_ordered:
-        return kinds.CategoricalDistribution([_encode_value(dimension, value) for value in values])
+        return distributions.CategoricalDistribution([_encode_value(dimension, value) for value in values])
     if dimension.step:
-        return kinds.IntDistribution(values[0], values[-1], step=dimension.step)
-    return kinds.IntDistribution(0, len(values) - 1)
+        return distributions.IntDistribution(values[0], values[-1], step=dimension.step)
+    return distributions.IntDistribution(0, len(values) - 1)
 
 
 def _encode_value(dimension: ChoiceParameter | RangeParameter, value: Any) -> Any:
