@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 import numpy as np
 from PIL import Image
 
-from wsabie.workflows.charts.chart_files import COLOURS, render_png, render_svg
-from wsabie.workflows.charts.svg_charts import ChartAxis, ChartSeries, LineChart
+from wsabie.workflows.charts.chart_files import render_png, render_svg
+from wsabie.workflows.charts.svg_charts import COLOURS, ChartAxis, ChartSeries, LineChart
 
 RISING = LineChart("Rising <fast>", [ChartSeries("up", [0, 1, 2], [0.0, 0.5, 1.0])], ChartAxis("x"), ChartAxis("y"))
 BAND = LineChart(

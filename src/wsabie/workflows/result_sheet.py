@@ -10,12 +10,12 @@ from wsabie.io.records import ItemSource
 from wsabie.search.query_labels import format_label_list
 from wsabie.workflows.augmented_search import AugmentedResult
 from wsabie.workflows.charts.chart_files import encode_picture, load_font
+from wsabie.workflows.charts.svg_charts import INK, PAPER, SOFT
 from wsabie.workflows.report.examples import render_thumbnail
 from wsabie.workflows.report.html_pages import EncodedImage, render_page
 
 _TILE, _GAP, _ACROSS, _EDGE = 96, 12, 10, 16
 _TEXT, _SMALL = 15, 11
-_INK, _SOFT, _PAPER = "#1d1c1a", "#5c5952", "#ffffff"
 
 
 def load_thumbnails(names: Iterable[str], source: ItemSource) -> dict[str, EncodedImage]:
@@ -101,11 +101,11 @@ def render_sheet(lines: Sequence[SheetLine], pictures: Mapping[str, EncodedImage
     step, text = _TILE + _GAP, _TEXT + 6
     heights = [2 * text + -(-len(line.tiles) // across) * (step + _SMALL) + _GAP for line in lines]
     width = 2 * _EDGE + across * step - _GAP
-    paper = Pillow.new("RGB", (width, 2 * _EDGE + sum(heights)), _PAPER)
+    paper = Pillow.new("RGB", (width, 2 * _EDGE + sum(heights)), PAPER)
     draw, top, right = ImageDraw.Draw(paper), _EDGE, 0
     for line, height in zip(lines, heights, strict=True):
-        heading = _draw_text(draw, (_EDGE, top), line.heading, _TEXT + 2, _INK, width - 2 * _EDGE)
-        reason = _draw_text(draw, (_EDGE, top + text), line.reason, _SMALL + 1, _SOFT, width - 2 * _EDGE)
+        heading = _draw_text(draw, (_EDGE, top), line.heading, _TEXT + 2, INK, width - 2 * _EDGE)
+        reason = _draw_text(draw, (_EDGE, top + text), line.reason, _SMALL + 1, SOFT, width - 2 * _EDGE)
         right = max(right, heading, reason, min(len(line.tiles), across) * step - _GAP)
         for number, (name, caption) in enumerate(line.tiles):
             x, y = _EDGE + number % across * step, top + 2 * text + number // across * (step + _SMALL)
@@ -113,7 +113,7 @@ def render_sheet(lines: Sequence[SheetLine], pictures: Mapping[str, EncodedImage
                 small = Pillow.open(BytesIO(pictures[name].content))
                 small.thumbnail((_TILE, _TILE))
                 paper.paste(small, (x + (_TILE - small.width) // 2, y + (_TILE - small.height) // 2))
-            _draw_text(draw, (x, y + _TILE), caption, _SMALL, _SOFT, _TILE)
+            _draw_text(draw, (x, y + _TILE), caption, _SMALL, SOFT, _TILE)
         top += height
     return encode_picture(paper.crop((0, 0, min(width, right + 2 * _EDGE), paper.height)), optimize=True)
 

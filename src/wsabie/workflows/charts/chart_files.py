@@ -7,12 +7,11 @@ from itertools import pairwise
 from typing import Any
 from xml.etree.ElementTree import Element, fromstring
 
-from wsabie.workflows.charts.svg_charts import HEIGHT, WIDTH, LineChart, Point
+from wsabie.workflows.charts import svg_charts
+from wsabie.workflows.charts.svg_charts import COLOURS, HEIGHT, INK, LINE, PAPER, SOFT, WIDTH, LineChart, Point
 from wsabie.workflows.report.html_pages import render_page
 
-COLOURS = ("#0b6e69", "#cc5a1e", "#5a55c9", "#8a6a00", "#b8336f", "#4d5560")
-INK, SOFT, LINE, PAPER = "#1d1c1a", "#5c5952", "#e4e0d7", "#ffffff"
-_MARGIN, _HEAD, _ROW, _TEXT, _HEADING = 14, 22, 16, 11, 13
+_MARGIN, _ROW = 14, 16
 
 LegendItem = tuple[str, int, float, float]
 """Name, style and position."""
@@ -26,24 +25,11 @@ def render_svg(charts: Sequence[LineChart]) -> str:
         n_lines = 0
         for i, chart in enumerate(charts[start : start + columns]):
             x = _MARGIN + i * (WIDTH + 2 * _MARGIN)
-            legend = _arrange_legend(chart, x, y + _HEAD + HEIGHT + 4)
+            legend = _arrange_legend(chart, x, y + svg_charts.HEAD + HEIGHT + 4)
             panels.append((chart, x, y, legend))
             n_lines = max(n_lines, len({top for *_, top in legend}))
-        y += _HEAD + HEIGHT + _ROW * n_lines + 4 + _MARGIN
-    return render_page(
-        "figure.svg",
-        width=columns * (WIDTH + 2 * _MARGIN),
-        height=y,
-        panels=panels,
-        colours=COLOURS,
-        ink=INK,
-        soft=SOFT,
-        line=LINE,
-        paper=PAPER,
-        head=_HEAD,
-        text_size=_TEXT,
-        heading_size=_HEADING,
-    )
+        y += svg_charts.HEAD + HEIGHT + _ROW * n_lines + 4 + _MARGIN
+    return render_page("figure.svg", width=columns * (WIDTH + 2 * _MARGIN), height=y, panels=panels)
 
 
 def render_png(charts: Sequence[LineChart], zoom: float = 3.0) -> bytes:
@@ -130,7 +116,7 @@ class _Pen:
 
     def _text(self, item: Element, css_class: str, shift: Point) -> None:
         is_heading = "heading" in css_class
-        font = load_font((_HEADING if is_heading else _TEXT) * self.zoom)
+        font = load_font((svg_charts.HEADING_SIZE if is_heading else svg_charts.TEXT_SIZE) * self.zoom)
         anchor = {"middle": "ms", "end": "rs"}.get(item.get("text-anchor", ""), "ls")
         ((x, y),) = self._scale([(_read(item, "x"), _read(item, "y"))], shift)
         text = (item.text or "").replace("−", "-").replace("–", "-")

@@ -14,6 +14,10 @@ from typing import ClassVar, NamedTuple
 
 WIDTH, HEIGHT = 360, 236
 """Units of the drawing; the page scales it to the available room."""
+COLOURS = ("#0b6e69", "#cc5a1e", "#5a55c9", "#8a6a00", "#b8336f", "#4d5560")
+INK, SOFT, LINE, PAPER = "#1d1c1a", "#5c5952", "#e4e0d7", "#ffffff"
+HEAD, TEXT_SIZE, HEADING_SIZE = 22, 11, 13
+"""Height of a title above its chart, and sizes of texts."""
 LEFT_MARGIN, RIGHT_MARGIN, TOP_MARGIN, BOTTOM_MARGIN = 44, 12, 24, 38
 _SPAN_LEFT, _SPAN_TOP, _SPAN_STEP = 74, 6, 26
 _POLYGONS: dict[str, list[tuple[float, float]]] = {

@@ -25,8 +25,7 @@ from wsabie.models.entity_space.relation_data import (
 )
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.models.entity_space.space import Space
-from wsabie.workflows.charts.chart_files import COLOURS
-from wsabie.workflows.charts.svg_charts import ChartAxis, ChartSeries, LineChart
+from wsabie.workflows.charts.svg_charts import COLOURS, ChartAxis, ChartSeries, LineChart
 from wsabie.workflows.compare import comparison
 from wsabie.workflows.compare.comparison_run import choose_tuning_metric, fit_entrant
 from wsabie.workflows.compare.entrants import Entrant
@@ -157,9 +156,8 @@ def evaluate_cosine(
     from sklearn.preprocessing import normalize
 
     scaling = RowScaling.fit(check_features(train), train.shape[1], "tfidf")
-    query_units, candidate_units = (
-        normalize(convert_to_matrix(scaling(check_features(X)), train.shape[1])) for X in (queries, candidates)
-    )
+    scaled = (convert_to_matrix(scaling(check_features(X)), train.shape[1]) for X in (queries, candidates))
+    query_units, candidate_units = map(normalize, scaled)
 
     def scores(lo: int, hi: int) -> Float32:
         products = query_units[lo:hi] @ candidate_units.T
