@@ -113,27 +113,27 @@ def edit(options: EditOptions) -> Report:
     folder, action, names = options.model, options.action, options.names
     annotator = load_annotator(folder)
     model = require_updatable(annotator, folder)
-    if action == "rename" and len(names) != 2:
-        raise InputError("rename takes two names, the old and the new one: wsabie edit MODEL rename OLD NEW")
-    if action == "merge" and len(names) < 2:
-        raise InputError("merge takes two names or more, the first stays: wsabie edit MODEL merge INTO OTHER ...")
     if action == "rename":
+        if len(names) != 2:
+            raise InputError("rename takes two names, the old and the new one: wsabie edit MODEL rename OLD NEW")
         model.rename_label(*names)
+        change = f"{names[0]!r} is called {names[1]!r}"
     elif action == "merge":
+        if len(names) < 2:
+            raise InputError("merge takes two names or more, the first stays: wsabie edit MODEL merge INTO OTHER ...")
         model.merge_labels(names[0], names[1:])
+        change = f"{_format_labels(names[1:])} went into {names[0]!r}"
     else:
         model.remove_labels(names)
+        change = f"{_format_labels(names)} removed"
     n_labels = len(model.vocabulary_.active_ids())
     replace(annotator, facts={**annotator.facts, "labels": n_labels}).save(folder)
     _renew_index(annotator, folder)
     yield {"model": folder, "action": action, "labels": n_labels}
-    print_note(f"{_format_change(action, names)}: {format_count(n_labels, 'label')} in {folder} now")
+    print_note(f"{change}: {format_count(n_labels, 'label')} in {folder} now")
 
 
-def _format_change(action: Literal["rename", "merge", "remove"], names: list[str]) -> str:
-    """Format a change of labels as a message."""
-    shown_names = ", ".join(map(repr, names[action == "merge" :][:3]))
-    more = f" and {len(names) - 3:,} more" if len(names) > 3 + (action == "merge") else ""
-    if action == "rename":
-        return f"{names[0]!r} is called {names[1]!r}"
-    return f"{shown_names}{more} went into {names[0]!r}" if action == "merge" else f"{shown_names}{more} removed"
+def _format_labels(names: list[str]) -> str:
+    """Format the first labels and the number of others."""
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    return ", ".join(map(repr, names[:3])) + more

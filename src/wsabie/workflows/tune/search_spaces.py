@@ -288,12 +288,18 @@ def _resolve_full_rank_defaults(shape: hyperparameters.TrainingShape, parameters
     return {**_resolve_embedding_defaults(shape, parameters), "linear__learning_rate": rate}
 
 
-def _make_kind(name: str, space: SearchSpace, auto: Callable[..., ParameterValues], **options: Any) -> TunableModel:
+def _make_kind(
+    name: str, space: str, auto: Callable[..., ParameterValues], rate: RangeParameter | None = None, **options: Any
+) -> TunableModel:
+    """Make a kind of model with these dimensions, and with a range of learning rates of its own."""
+    dimensions = select_dimensions(space) | ({} if rate is None else {"learning_rate": rate})
+
     def build(**parameters: Any) -> Any:
         run = {key: parameters.pop(key) for key in ("seed", "threads") if key in parameters}
         return build_estimator(name, parameters, **run)
 
-    return TunableModel(name, build, space, auto, frozenset({"dim", "epochs", "max_sampled", "patience"}), **options)
+    integers = frozenset({"dim", "epochs", "max_sampled", "patience"})
+    return TunableModel(name, build, dimensions, auto, integers, **options)
 
 
 DIMENSIONS: Mapping[str, ChoiceParameter | RangeParameter] = {
@@ -333,26 +339,20 @@ _WARP_SPACE = (
 _PAMIR_SPACE = "learning_rate epochs margin pair_weighting l2 scaling label_bias"
 _LINEAR_SPACE = "learning_rate epochs init margin rank_weight pair_weighting l2 scaling label_bias"
 _FULL_RANK_SPACE = "learning_rate linear__learning_rate epochs dim init margin rank_weight pair_weighting scaling"
-_VSE_SPACE = select_dimensions("learning_rate epochs dim l2 rank_scale scaling") | {"learning_rate": _PAPER_RATE}
-_OPT_AUC_SPACE = select_dimensions("learning_rate epochs dim l2 scaling") | {"learning_rate": _PAPER_RATE}
+_VSE_SPACE = "learning_rate epochs dim l2 rank_scale scaling"
+_OPT_AUC_SPACE = "learning_rate epochs dim l2 scaling"
 
 KINDS: Mapping[str, TunableModel] = {
     model.name: model
     for model in (
-        _make_kind("wsabie", select_dimensions(_WARP_SPACE), _resolve_embedding_defaults),
-        _make_kind("wsabie-auc", select_dimensions(_AUC_SPACE), _resolve_embedding_defaults),
-        _make_kind("linear-warp", select_dimensions(_LINEAR_SPACE), _resolve_linear_defaults),
-        _make_kind("pamir", select_dimensions(_PAMIR_SPACE), _resolve_linear_defaults),
-        _make_kind(
-            "full-rank",
-            select_dimensions(_FULL_RANK_SPACE),
-            _resolve_full_rank_defaults,
-            stepwise=False,
-            validated=True,
-        ),
-        _make_kind("vse-ens", _VSE_SPACE, _resolve_embedding_defaults),
-        _make_kind("opt-auc", _OPT_AUC_SPACE, _resolve_embedding_defaults),
-        _make_kind("one-vs-rest", select_dimensions("C scaling"), lambda shape, parameters: {}, stepwise=False),
+        _make_kind("wsabie", _WARP_SPACE, _resolve_embedding_defaults),
+        _make_kind("wsabie-auc", _AUC_SPACE, _resolve_embedding_defaults),
+        _make_kind("linear-warp", _LINEAR_SPACE, _resolve_linear_defaults),
+        _make_kind("pamir", _PAMIR_SPACE, _resolve_linear_defaults),
+        _make_kind("full-rank", _FULL_RANK_SPACE, _resolve_full_rank_defaults, stepwise=False, validated=True),
+        _make_kind("vse-ens", _VSE_SPACE, _resolve_embedding_defaults, _PAPER_RATE),
+        _make_kind("opt-auc", _OPT_AUC_SPACE, _resolve_embedding_defaults, _PAPER_RATE),
+        _make_kind("one-vs-rest", "C scaling", lambda shape, parameters: {}, stepwise=False),
     )
 }
 """Every kind of model that can be tuned, by its name."""
