@@ -106,9 +106,8 @@ class TerminalProgress:
 def _format_pace(task: Task) -> str:
     elapsed = task.elapsed or 0.0
     if task.fields["unit"] == "s" and task.total is not None:  # a time limit needs no rate
-        return (
-            f"in {_format_clock(elapsed)}" if task.finished else f"{_format_clock(max(task.total - elapsed, 0.0))} left"
-        )
+        seconds_left = max(task.total - elapsed, 0.0)
+        return f"in {_format_clock(elapsed)}" if task.finished else f"{_format_clock(seconds_left)} left"
     if task.completed == 0 or elapsed < 0.1:
         return ""
     per_second = task.completed / elapsed

@@ -159,9 +159,8 @@ def _build_report_input(
 def _describe_split(part: str, seed: int) -> str:
     if part == "photos":
         return f"By photo, a tenth for validation and a fifth for test, seed {seed}"
-    return (
-        f"By group (one concept, or one drawing with its variants), a tenth each for validation and test, seed {seed}"
-    )
+    group = "one concept, or one drawing with its variants"
+    return f"By group ({group}), a tenth each for validation and test, seed {seed}"
 
 
 def _read_origin(part: str) -> dict[str, str]:

@@ -125,9 +125,8 @@ def _learn(model: Wsabie, part: FeatureTable, epochs: int, *, calibrated: bool) 
         model.partial_fit(training.X, training.Y, label_names=training.label_names, epochs=epochs)
         figures = {} if model.replay is None else model.stream_[-1].as_dict()
     known_names = [name if name in model.vocabulary_ else None for name in part.label_names]
-    labels = [
-        [known_names[y] for y in row.indices[row.data > 0] if known_names[y] is not None] for row in calibration_rows.Y
-    ]
+    positives = (row.indices[row.data > 0] for row in calibration_rows.Y)
+    labels = [[known_names[y] for y in label_ids if known_names[y] is not None] for label_ids in positives]
     if any(labels):
         model.calibrate(calibration_rows.X, labels)
     elif probabilities is not None:

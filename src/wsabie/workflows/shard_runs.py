@@ -146,9 +146,8 @@ def add_sort_keys(columns: ColumnTable, about: StreamInfo, seed: int) -> ColumnT
     if about.augment and "group" not in lists and "id" in lists:
         lists["group"] = encode_text_column(strip_view_ids(ids, about.augment))
     if "group" in lists:
-        groups = [
-            group or f"row {row_id}" for group, row_id in zip(decode_text_column(lists["group"]), ids, strict=True)
-        ]
+        groups_and_ids = zip(decode_text_column(lists["group"]), ids, strict=True)
+        groups = [group or f"row {row_id}" for group, row_id in groups_and_ids]
         numbers["fold"] = (_hash_words(groups, f"{seed} group") >> np.uint64(48)).astype(np.uint16)
     return ColumnTable(numbers, lists)
 

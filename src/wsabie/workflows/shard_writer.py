@@ -74,9 +74,8 @@ def find_repeated_rows(runs: SortedRuns, bounds: Int32) -> list[Int32]:
         return [np.zeros(0, np.int32) for _ in runs.notes]
     step = max(1, _KEYS_AT_ONCE // runs.options.rows)
     spans = [bounds[:, lo : lo + step + 1][:, [0, -1]] for lo in range(0, bounds.shape[1] - 1, step)]
-    run, position = (
-        np.concatenate(parts) for parts in zip(*(_find_repeats(runs, span) for span in spans), strict=True)
-    )
+    repeats = [_find_repeats(runs, span) for span in spans]
+    run, position = map(np.concatenate, zip(*repeats, strict=True))
     order = np.argsort(run, kind="stable")
     repeated = np.split(position[order], np.searchsorted(run[order], np.arange(1, len(runs.notes))))
     _reject_repeated(runs, repeated)
@@ -188,9 +187,8 @@ def _cut_shard(plan: ShardAssembler, number: int) -> ColumnTable:
     """Return the rows of a shard, in their order."""
     types, ends = plan.types, plan.bounds[:, number : number + 2].tolist()
     # copies, so that no run stays open for the sake of one piece
-    rows = concatenate_columns(
-        [concatenate_columns([plan.open_run(i).part(first, end)]) for i, (first, end) in enumerate(ends)]
-    )
+    parts = (plan.open_run(i).part(first, end) for i, (first, end) in enumerate(ends))
+    rows = concatenate_columns([concatenate_columns([part]) for part in parts])
     order = np.argsort(rows.numbers["key"], kind="stable")
     starts = compute_offsets([end - first for first, end in ends]).tolist()
     dropped = [

@@ -90,12 +90,11 @@ def _show(collection: "Collection", names: Sequence[str], options: LabelActionOp
     accuracies = [] if label.accuracy is None else [f"{label.accuracy:.0%} of {reviewed:,} by people"]
     if evaluation and evaluation.suggestions:
         accuracies.append(f"{evaluation.correct:,} of {evaluation.suggestions:,} on held-out items")
+    synonyms = [f"{name.name} ({name.language})" if name.language else name.name for name in label.names]
     rows = {
         "language": label.language,
         "meaning": label.wordnet,
-        "also": ", ".join(
-            f"{synonym.name} ({synonym.language})" if synonym.language else synonym.name for synonym in label.names
-        ),
+        "also": ", ".join(synonyms),
         "above": ", ".join(parent.name for parent in label.ancestors),
         "below": ", ".join(child.name for child in label.child_labels),
         "kept apart from": ", ".join(excluded.name for excluded in label.merge_exclusions),

@@ -242,9 +242,8 @@ def _show_suggestions(result: "ApplyResult", folder: Path) -> None:
             precision = f"a precision of {coverage.precision:g} on the held-out items"
             print_note(f"no probability is high enough for {precision}; tag more items, and train again")
         else:
-            out.print(
-                f"from a probability of {coverage.probability:.2f} on, at least {coverage.precision:.0%} are right"
-            )
+            precision = f"at least {coverage.precision:.0%} are right"
+            out.print(f"from a probability of {coverage.probability:.2f} on, {precision}")
         uncovered = format_count(coverage.uncovered, "untagged one")
         out.print(f"{format_count(coverage.items, 'item')} with such a suggestion; {uncovered} that no tag fits")
     if result.accepted is not None:

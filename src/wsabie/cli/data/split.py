@@ -159,9 +159,8 @@ def _split_declaration(options: SplitOptions, declaration: "SpaceDeclaration") -
         written = split_declaration(declaration, folder, *options.shares, options.seed, rejects)
     entities, pairs, files = written.entities, written.pairs, written.files
     yield {"out": folder, "entities": entities, "pairs": pairs, "files": files}
-    counts = {f"{name} (entities)": n for name, n in entities.items()} | {
-        f"{name} (pairs)": n for name, n in pairs.items()
-    }
+    counts = {f"{name} (entities)": n for name, n in entities.items()}
+    counts |= {f"{name} (pairs)": n for name, n in pairs.items()}
     show_table(str(folder), ["", *SIDES], [[name, *(n[side] for side in SIDES)] for name, n in counts.items()])
     print_note(f"next: wsabie train {quote_path(written.files[0])} --model DIR")
 

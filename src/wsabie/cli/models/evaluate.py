@@ -206,10 +206,9 @@ def _evaluate_labels(options: EvaluateOptions) -> Report:
 
 def _read_rows(options: EvaluateOptions, annotator: "Annotator", resources: Settings) -> "AlignedTable":
     """Read the rows with known labels; refuse training data."""
-    model, data, read_options = options.model, options.data, model_inputs.get_read_options(annotator.facts)
-    source = data_inputs.open_data(
-        data, resources["rejects"], n_features=annotator.model.n_features_in_, **read_options
-    )
+    model, data, width = options.model, options.data, annotator.model.n_features_in_
+    read_options = model_inputs.get_read_options(annotator.facts)
+    source = data_inputs.open_data(data, resources["rejects"], n_features=width, **read_options)
     if not options.allow_overlap:
         _refuse_training_data(annotator, source, data)
     aligned = model_inputs.align_rows(annotator, model, source, **resources)

@@ -152,10 +152,9 @@ class ResultStore:
         names = {*identity, *self.identity}
         different = sorted(name for name in names if identity.get(name) != self.identity.get(name))
         if different:
-            raise InputError(
-                f"{self.folder} holds results with other {', '.join(different)}, which cannot be compared; give the "
-                "same data and settings, start over (--restart), or name another folder (--work)"
-            )
+            fact = f"{self.folder} holds results with other {', '.join(different)}, which cannot be compared"
+            remedy = "give the same data and settings, start over (--restart), or name another folder (--work)"
+            raise InputError(f"{fact}; {remedy}")
 
 
 def find_or_compute(store: ResultStore | None, name: str, compute: Callable[[], ModelResult]) -> ModelResult:

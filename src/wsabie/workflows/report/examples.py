@@ -235,10 +235,8 @@ def build_image_examples(
         true_labels=lambda row: images[test.ids[row]].labels,
         similar=similar,
     )
-    can_explain = (
-        isinstance(extractor, VisualWords) and isinstance(entry.model, Wsabie) and entry.model.similarity == "dot"
-    )
-    if not can_explain:
+    is_embedding = isinstance(extractor, VisualWords) and isinstance(entry.model, Wsabie)
+    if not (is_embedding and entry.model.similarity == "dot"):
         return examples
     annotator = Annotator(entry.model, extractor)
     explained_examples = [

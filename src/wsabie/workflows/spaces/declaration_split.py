@@ -93,9 +93,8 @@ def split_declaration(
     """
     plan = relation_holdout.plan_three_way_split(declared, valid, test, seed, rejects)
     split = relation_holdout.split_three_ways(declared, plan)
-    training_ids = relation_holdout.collect_known_ids(
-        (relation.query_kind, relation.target_kind, _list_pairs(relation)) for relation in split.training
-    )
+    ends_and_pairs = ((relation.query_kind, relation.target_kind, _list_pairs(relation)) for relation in split.training)
+    training_ids = relation_holdout.collect_known_ids(ends_and_pairs)
     training_ids |= {name: {rows.ids[i] for i in plan.sides[name].train} for name, rows in plan.data.rows.items()}
     test_relations = [_drop_unknown_ids(relation, training_ids, plan) for relation in split.test]
     sides: dict[str, list[Relation]] = {}

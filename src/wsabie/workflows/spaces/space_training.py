@@ -325,9 +325,8 @@ def tune_space(plan: model_tuning.TuningPlan, recipe: SpaceRecipe, context: Work
             parameters: JsonObject, on_epoch: model_tuning.EpochCallback | None, progress: Progress = SILENT
         ) -> Space:
             space: Space = plan.search.kind.build(**parameters, seed=seed, threads=recipe.space.threads)
-            return space.fit(
-                split.training, validation=split.holdout, stop_on=recipe.stop_on, progress=progress, on_epoch=on_epoch
-            )
+            options: JsonObject = {"stop_on": recipe.stop_on, "progress": progress, "on_epoch": on_epoch}
+            return space.fit(split.training, validation=split.holdout, **options)
 
         task = model_tuning.TrialTask(fit, None, seed, shape, plan)
         best = model_tuning.run_trial_search(study, task, folder, context)

@@ -191,9 +191,8 @@ def build_trial_table(result: TuningResult, trials: list[Trial]) -> TextTable:
     headers = ["trial", result.plan.metric, "best epoch", "s", *names]
     rows = []
     for trial in trials:
-        figure = (
-            "failed" if trial.figure is None else f"{trial.figure:.4f}" + (" *" if trial.state == "stopped" else "")
-        )
+        figure = "failed" if trial.figure is None else f"{trial.figure:.4f}"
+        figure += " *" if trial.state == "stopped" else ""
         values = result.plan.search.resolve(trial.parameters, result.shape)
         cells = [format_value(values[name]) for name in names]
         rows.append([str(trial.number), figure, f"{trial.epoch}/{trial.epochs}", f"{trial.seconds:.1f}", *cells])
