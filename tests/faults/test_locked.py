@@ -18,7 +18,7 @@ from wsabie.collection.db import sqlite_file
 from wsabie.collection.db.database import begin_read, begin_write, open_database
 from wsabie.collection.folder.collection import Collection, open_collection
 from wsabie.collection.jobs import queue
-from wsabie.collection.jobs.queue import JobProgress
+from wsabie.collection.jobs.queue import ProgressWriter
 from wsabie.core.errors import BusyError
 from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.limits.request_stages import RequestStages
@@ -63,7 +63,7 @@ def test_who_comes_second_is_asked_to_come_again(collection: Collection, cli: Cl
 
 
 def test_progress_that_cannot_be_told_ends_no_job(collection: Collection) -> None:
-    progress = JobProgress(collection, 1)
+    progress = ProgressWriter(collection, 1)
     with somebody_writes(collection), progress.stage("learning", 2, "epochs") as stage:
         stage.advance(1)
 

@@ -1,6 +1,6 @@
 /** Pictures of nothing with labels at random, always the same. */
 
-import type { Annotation, DecisionRequest, JournalEntry, ItemSummary, ItemDetails, JobStatus, Suggestion } from "../src/api/types";
+import type { Annotation, DecisionRequest, JournalEntry, ItemSummary, ItemDetails, Job, Suggestion } from "../src/api/types";
 import type { DecisionState } from "../src/api/client";
 
 const WORDS =
@@ -11,7 +11,7 @@ const LABELS = WORDS.map((name, i) => ({ id: i + 1, name: name.replace("_", " ")
 const MOST = Number(process.env["FAKE_ITEMS"] ?? 100_000);
 const decided = new Map<string, DecisionState | null>();
 const entries: (JournalEntry & { back: [string, DecisionState | null | undefined][] })[] = [];
-const jobs: JobStatus[] = [];
+const jobs: Job[] = [];
 
 interface Answer {
   status: number;
@@ -169,7 +169,7 @@ function asked(path: string, url: URL, given: unknown): unknown {
   if (path === "/search/picture") return { labels: suggestionsOf(8), items: scored(40, 48) };
   if (path === "/models" || path.endsWith("/use")) return models();
   if (path.startsWith("/models/")) return { ...models().models.find((m) => m.id === Number(path.split("/")[2])), curve: CURVE };
-  if (path === "/jobs" && given) return started((given as { kind: JobStatus["kind"] }).kind);
+  if (path === "/jobs" && given) return started((given as { kind: Job["kind"] }).kind);
   if (path === "/jobs") return { jobs };
   return null;
 }
@@ -186,10 +186,10 @@ function models(): { models: { id: number }[] } & Record<string, unknown> {
   return { models: [model(3, 2), model(2, null)], removed: [1], rollback: { entry: 1, model: 2 }, forecast: outlook };
 }
 
-function started(kind: JobStatus["kind"]): JobStatus {
+function started(kind: Job["kind"]): Job {
   const at = new Date().toISOString();
   const progress = { stage: "pictures", completed: 320, total: 1000, unit: "pictures" };
-  const job: JobStatus = { id: jobs.length + 1, kind, state: "running", by: "local", options: {}, progress, result: null, error: null, requested_at: at, started_at: at, ended_at: null };
+  const job: Job = { id: jobs.length + 1, kind, state: "running", by: "local", options: {}, progress, result: null, error: null, requested_at: at, started_at: at, ended_at: null };
   jobs.unshift(job);
   return job;
 }

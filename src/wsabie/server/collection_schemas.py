@@ -4,17 +4,16 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import AliasPath, ConfigDict, Field
-from typing_extensions import TypedDict
 
+from wsabie.collection.jobs.queue import Job, JobKind
 from wsabie.collection.labels.label_store import ExampleItem, LabelCount
-from wsabie.collection.learning.evaluation import LabelDifference
+from wsabie.collection.learning.model_fitting import TrainingPoint
 from wsabie.collection.learning.training import RetrainForecast, TrainingMode
 from wsabie.collection.maps.item_map import LabelPosition, Method, ProjectionStatus
 from wsabie.collection.merge_proposals.proposals import MergeReason
 from wsabie.collection.overview import LabelCompletion
 from wsabie.collection.registry.item_index import IndexStatus
 from wsabie.collection.registry.model_registry import Rollback
-from wsabie.core.json_conversion import JsonObject
 from wsabie.server.schemas import Id, Name, Number, RequestModel, ResponseModel, SchemaVersion
 
 
@@ -116,14 +115,6 @@ class ProposalPage(ResponseModel):
 # Models and jobs
 
 
-class TrainingPoint(ResponseModel):
-    """Figures of an epoch; MAP is that of the held-out items."""
-
-    epoch: int
-    loss: float
-    MAP: float
-
-
 class ModelFacts(ResponseModel):
     """Training data and settings of a model; other facts stand beside these."""
 
@@ -199,9 +190,6 @@ class CollectionStatus(ResponseModel):
     index: IndexStatus | None
 
 
-JobKind = Literal["scan", "train", "apply", "tidy", "compare", "map", "index"]
-
-
 class JobRequest(RequestModel):
     """Request for a job."""
 
@@ -209,70 +197,12 @@ class JobRequest(RequestModel):
     options: dict[str, bool | int | Number | Annotated[list[Id], Field(max_length=100)]] = Field({}, max_length=20)
 
 
-class JobProgress(TypedDict, total=False):
-    """Current stage of a job, and the epochs of a training so far."""
-
-    stage: str
-    completed: int
-    total: int | None
-    unit: str
-    figures: JsonObject
-    curve: list[TrainingPoint]
-
-
-class PairedDifference(ResponseModel):
-    """Mean difference with its confidence interval."""
-
-    mean: float
-    low: float
-    high: float
-
-
-class ComparedModel(ResponseModel):
-    """Model of a comparison."""
-
-    model: int
-    labels: int
-    features: str
-    figures: dict[str, float]
-    difference: dict[str, PairedDifference] | None
-    verdict: Literal["better", "worse", "alike"] | None
-    gained: list[LabelDifference]
-    lost: list[LabelDifference]
-
-
-class Comparison(ResponseModel):
-    """Result of a job of kind `compare`."""
-
-    items: int
-    labels: int
-    tags: int
-    models: list[ComparedModel]
-    notes: list[str]
-
-
-class JobStatus(ResponseModel):
-    """Job and its progress, which has only what the current stage reports."""
+class JobList(ResponseModel):
+    """Jobs, newest first; the progress of each has only what its current stage reports."""
 
     model_config = ConfigDict(json_schema_serialization_defaults_required=False)
 
-    id: int
-    kind: JobKind
-    state: Literal["waiting", "running", "done", "failed", "stopped"]
-    by: str
-    options: JsonObject
-    progress: JobProgress
-    result: Comparison | JsonObject | None = Field(union_mode="left_to_right")
-    error: str | None
-    requested_at: str
-    started_at: str | None
-    ended_at: str | None
-
-
-class JobList(ResponseModel):
-    """Jobs, newest first."""
-
-    jobs: list[JobStatus]
+    jobs: list[Job]
 
 
 # Maps

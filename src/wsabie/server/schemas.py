@@ -5,13 +5,14 @@ Other responses are read from records by attribute. The types of the pages are g
 (`make types`).
 """
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import AliasPath, BaseModel, ConfigDict, Field, computed_field
+from pydantic import AliasPath, BaseModel, ConfigDict, Field
 
-from wsabie.collection.annotations.decisions import Annotation, State
+from wsabie.collection.annotations.decisions import State
 from wsabie.collection.db.journal import JournalEntry
-from wsabie.collection.items.item_pages import Suggestion
+from wsabie.collection.items.item_pages import ItemSummary
 from wsabie.core.json_conversion import JsonObject
 
 MIN_PRECISION_HELP = "Only labels that are right this often as far as the held-out items of the collection tell."
@@ -134,49 +135,12 @@ class ItemQuery(BaseModel):
     cursor: Annotated[str | None, Field(max_length=5000)] = None
 
 
-class ItemSummary(ResponseModel):
-    """Item of a list."""
-
-    id: int
-    path: str
-    width: int | None
-    height: int | None
-    taken_at: str | None
-    state: Literal["present", "missing", "unreadable"]
-    hash: str | None
-    labels: list[str] = Field(description="Accepted ones.")
-    best_probability: float | None = Field(None, description="Highest probability of a suggestion.")
-    uncertainty: float | None = Field(None, description="Highest min(p, 1 - p): 0.5 = the model cannot tell.")
-    probability: float | None = Field(None, description="Of the label in the request.")
-
-    @computed_field(description="Parent folder of the path.")  # type: ignore[prop-decorator]
-    @property
-    def folder(self) -> str:
-        return self.path.rpartition("/")[0]
-
-
-class ItemPage(ResponseModel):
-    """Page of items."""
-
-    items: list[ItemSummary]
-    next_cursor: str | None = Field(description="Cursor of the page after.")
-    total: int | None = Field(description="How many pass the filter, where they were counted.")
-
-
-class ItemDetails(ItemSummary):
-    """Item with its annotations and suggestions."""
-
-    size: int | None
-    added_at: str
-    annotations: list[Annotation]
-    suggestions: list[Suggestion]
-
-
+@dataclass(frozen=True)
 class ScoredItem(ItemSummary):
-    """Item of a search result."""
+    """Item of a search result, and its score for the label; null: it is tagged so."""
 
-    label: str | None = None
-    score: float | None = Field(None, description="null: it is tagged so.")
+    label: str | None
+    score: float | None
 
 
 class ItemHits(ResponseModel):

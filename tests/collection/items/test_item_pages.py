@@ -262,7 +262,7 @@ def test_page_items_carry_labels_and_probabilities(filled: Collection) -> None:
     assert all("sea" in item.labels for item in page_items)
     assert any(item.best_probability is not None for item in page_items)
     details = read_item_details(filled, page_items[0].id)
-    assert details.item["path"] == page_items[0].path
+    assert details.path == page_items[0].path
     assert "sea" in [a.label for a in details.annotations if a.state == "accepted"]
     decided = {a.label for a in details.annotations if not a.region}
     assert not decided & {s.label for s in details.suggestions}

@@ -18,7 +18,7 @@ from wsabie.collection.folder.collection import Collection, create_collection, l
 from wsabie.collection.labels import label_store
 from wsabie.collection.learning import evaluation
 from wsabie.collection.learning.evaluation import compare_models
-from wsabie.collection.learning.model_fitting import LearningCurve, Point
+from wsabie.collection.learning.model_fitting import LearningCurve, TrainingPoint
 from wsabie.collection.learning.training import RetrainForecast, TrainingResult, forecast_training, train_model
 from wsabie.collection.registry import model_registry
 from wsabie.collection.registry.model_registry import Rollback
@@ -141,7 +141,7 @@ def test_comparison_repeats_the_metrics_of_training(tagged: tuple[Collection, Ro
     assert (comparison.items, comparison.labels) == (second.figures["items"], second.figures["labels"])
     assert (older.figures, newer.figures) == (second.figures["before"], second.figures["now"])
     assert newer.difference is not None
-    assert newer.difference["MAP"]._asdict() == second.figures["difference"]["MAP"]
+    assert vars(newer.difference["MAP"]) == second.figures["difference"]["MAP"]
     assert (older.labels, newer.labels) == (first.facts["labels"], second.facts["labels"])
     assert (older.difference, older.gained, comparison.notes) == (None, (), ())
     moved = {label.label: label for label in (*newer.gained, *newer.lost)}
@@ -289,7 +289,7 @@ def test_first_model_has_no_rollback(tagged: tuple[Collection, Rows]) -> None:
 
 def test_learning_curve_holds_every_epoch(tagged: tuple[Collection, Rows]) -> None:
     collection, _ = tagged
-    points: list[Point] = []
+    points: list[TrainingPoint] = []
     first = train_model(collection, **OPTIONS, watch=points.append)
     assert first.facts["curve"] == points
     assert [point["epoch"] for point in points] == list(range(1, 9))

@@ -11,7 +11,7 @@ import type {
   ItemHits,
   ItemPage,
   JobList,
-  JobStatus,
+  Job,
   JournalPage,
   LabelPositions,
   MapStatus,
@@ -25,7 +25,7 @@ import type {
 } from "./types";
 
 export type DecisionState = NonNullable<DecisionRequest["state"]>;
-export type JobKind = JobStatus["kind"];
+export type JobKind = Job["kind"];
 export type MapMethod = MapStatus["method"];
 type ItemParameters = NonNullable<operations["list_items"]["parameters"]["query"]>;
 export type Sort = NonNullable<ItemParameters["sort"]>;
@@ -174,8 +174,8 @@ export const api = {
   getMapCodes: (label: string, signal?: AbortSignal) => requestBytes(`/map/label${buildQuery({ label })}`, signal),
   getFacets: (signal?: AbortSignal) => get<Facets>("/facets", signal),
   listJobs: (signal?: AbortSignal) => get<JobList>("/jobs", signal),
-  startJob: (kind: JobKind, options: Record<string, unknown> = {}) => post<JobStatus>("/jobs", { kind, options }),
-  stopJob: (id: number) => post<JobStatus>(`/jobs/${id}/stop`, {}),
+  startJob: (kind: JobKind, options: Record<string, unknown> = {}) => post<Job>("/jobs", { kind, options }),
+  stopJob: (id: number) => post<Job>(`/jobs/${id}/stop`, {}),
   listModels: (signal?: AbortSignal) => get<ModelList>("/models", signal),
   getModel: (id: number, signal?: AbortSignal) => get<ModelDetails>(`/models/${id}`, signal),
   activateModel: (id: number) => post<ModelList>(`/models/${id}/use`, {}),

@@ -1000,7 +1000,25 @@ export interface components {
             thresholds: components["schemas"]["Threshold"][];
             index: components["schemas"]["IndexStatus"] | null;
         };
-        /** @description Model of a comparison. */
+        /**
+         * @description Model in a comparison.
+         *
+         *     Attributes
+         *     ----------
+         *     model : int
+         *     labels : int
+         *         Number of evaluated labels that the model knows.
+         *     features : str
+         *         Name of its feature extractor.
+         *     figures : dict
+         *         MAP, p@1 and p@5.
+         *     difference : dict of str to FigureDifference, or None
+         *         Differences from the first model; None for the first.
+         *     verdict : {"better", "worse", "alike"} or None
+         *         Verdict of the difference in MAP.
+         *     gained, lost : tuple of LabelDifference
+         *         Labels that changed most, weighted by their items.
+         */
         ComparedModel: {
             model: number;
             labels: number;
@@ -1009,13 +1027,23 @@ export interface components {
                 [key: string]: number;
             };
             difference: {
-                [key: string]: components["schemas"]["PairedDifference"];
+                [key: string]: components["schemas"]["FigureDifference"];
             } | null;
             verdict: ("better" | "worse" | "alike") | null;
             gained: components["schemas"]["LabelDifference"][];
             lost: components["schemas"]["LabelDifference"][];
         };
-        /** @description Result of a job of kind `compare`. */
+        /**
+         * @description Comparison of models.
+         *
+         *     Attributes
+         *     ----------
+         *     items, labels, tags : int
+         *         Size of the evaluation; labels that no model knows are left out.
+         *     models : tuple of ComparedModel
+         *     notes : tuple of str
+         *         Notes, such as the number of items that are not counted.
+         */
         Comparison: {
             items: number;
             labels: number;
@@ -1079,6 +1107,13 @@ export interface components {
             columns?: number[] | null;
             values?: number[] | null;
         };
+        /** @description Mean difference of a metric with its 95 % interval; `ahead`: fraction of resamples above 0. */
+        FigureDifference: {
+            mean: number;
+            low: number;
+            high: number;
+            ahead: number;
+        };
         /** @description Folder of a root with the number of present items directly in it. */
         FolderFacet: {
             root: number;
@@ -1118,67 +1153,126 @@ export interface components {
             missing: number;
             unreadable: number;
         };
-        /** @description Item with its annotations and suggestions. */
+        /**
+         * @description Item with its annotations and suggestions; `labels` are those of the whole item.
+         *
+         *     Attributes
+         *     ----------
+         *     size : int or None
+         *         Bytes of its file.
+         *     added_at : str
+         *     annotations : tuple of Annotation
+         *         Sorted by label name.
+         *     suggestions : tuple of Suggestion
+         *         Most probable first.
+         */
         ItemDetails: {
             id: number;
             path: string;
+            folder: string;
+            hash: string | null;
+            taken_at: string | null;
             width: number | null;
             height: number | null;
-            taken_at: string | null;
             /** @enum {string} */
             state: "present" | "missing" | "unreadable";
-            hash: string | null;
-            /** @description Accepted ones. */
-            labels: string[];
-            /** @description Highest probability of a suggestion. */
             best_probability: number | null;
-            /** @description Highest min(p, 1 - p): 0.5 = the model cannot tell. */
             uncertainty: number | null;
-            /** @description Of the label in the request. */
             probability: number | null;
+            labels: string[];
             size: number | null;
             added_at: string;
             annotations: components["schemas"]["Annotation"][];
             suggestions: components["schemas"]["Suggestion"][];
-            /** @description Parent folder of the path. */
-            readonly folder: string;
         };
         /** @description Items of a search result, best first. */
         ItemHits: {
             items: components["schemas"]["ScoredItem"][];
         };
-        /** @description Page of items. */
+        /**
+         * @description Page of items.
+         *
+         *     Attributes
+         *     ----------
+         *     items : tuple of ItemSummary
+         *     next_cursor : str or None
+         *         Cursor of the next page; None on the last page.
+         *     total : int or None
+         *         Number of items that pass the filter; None if too many to count, and on later pages.
+         */
         ItemPage: {
             items: components["schemas"]["ItemSummary"][];
-            /** @description Cursor of the page after. */
             next_cursor: string | null;
-            /** @description How many pass the filter, where they were counted. */
             total: number | null;
         };
-        /** @description Item of a list. */
+        /**
+         * @description Item of a page.
+         *
+         *     Attributes
+         *     ----------
+         *     folder : str
+         *         Parent folder of the path.
+         *     best_probability, uncertainty : float or None
+         *         Highest probability and highest min(p, 1 - p) by the model in use.
+         *     probability : float or None
+         *         Probability of the requested label if it is suggested.
+         *     labels : tuple of str
+         *         Accepted labels.
+         */
         ItemSummary: {
             id: number;
             path: string;
+            folder: string;
+            hash: string | null;
+            taken_at: string | null;
             width: number | null;
             height: number | null;
-            taken_at: string | null;
             /** @enum {string} */
             state: "present" | "missing" | "unreadable";
-            hash: string | null;
-            /** @description Accepted ones. */
-            labels: string[];
-            /** @description Highest probability of a suggestion. */
             best_probability: number | null;
-            /** @description Highest min(p, 1 - p): 0.5 = the model cannot tell. */
             uncertainty: number | null;
-            /** @description Of the label in the request. */
             probability: number | null;
-            /** @description Parent folder of the path. */
-            readonly folder: string;
+            labels: string[];
         };
-        /** @description Jobs, newest first. */
+        /**
+         * @description Long task that a person started.
+         *
+         *     Attributes
+         *     ----------
+         *     id : int
+         *     kind : {"scan", "train", "apply", "tidy", "compare", "map", "index"}
+         *     state : {"waiting", "running", "done", "failed", "stopped"}
+         *     by : str
+         *     options : dict
+         *     progress : dict
+         *         Only what the current stage reports.
+         *     result : dict or None
+         *         That of a comparison has the fields of `Comparison`.
+         *     error : str or None
+         *     requested_at, started_at, ended_at : str or None
+         */
+        Job: {
+            id: number;
+            /** @enum {string} */
+            kind: "scan" | "train" | "apply" | "tidy" | "compare" | "map" | "index";
+            /** @enum {string} */
+            state: "waiting" | "running" | "done" | "failed" | "stopped";
+            by: string;
+            options: {
+                [key: string]: unknown;
+            };
+            progress: components["schemas"]["JobProgress"];
+            result: components["schemas"]["Comparison"] | {
+                [key: string]: unknown;
+            } | null;
+            error: string | null;
+            requested_at: string;
+            started_at: string | null;
+            ended_at: string | null;
+        };
+        /** @description Jobs, newest first; the progress of each has only what its current stage reports. */
         JobList: {
-            jobs: components["schemas"]["JobStatus"][];
+            jobs: components["schemas"]["Job"][];
         };
         /** @description Current stage of a job, and the epochs of a training so far. */
         JobProgress: {
@@ -1199,26 +1293,6 @@ export interface components {
             options?: {
                 [key: string]: boolean | number | number[];
             };
-        };
-        /** @description Job and its progress, which has only what the current stage reports. */
-        JobStatus: {
-            id: number;
-            /** @enum {string} */
-            kind: "scan" | "train" | "apply" | "tidy" | "compare" | "map" | "index";
-            /** @enum {string} */
-            state: "waiting" | "running" | "done" | "failed" | "stopped";
-            by: string;
-            options: {
-                [key: string]: unknown;
-            };
-            progress: components["schemas"]["JobProgress"];
-            result: components["schemas"]["Comparison"] | {
-                [key: string]: unknown;
-            } | null;
-            error: string | null;
-            requested_at: string;
-            started_at: string | null;
-            ended_at: string | null;
         };
         /**
          * @description Entry of the journal.
@@ -1565,12 +1639,6 @@ export interface components {
             facts: components["schemas"]["ModelFacts"];
             figures: components["schemas"]["ModelFigures"];
         };
-        /** @description Mean difference with its confidence interval. */
-        PairedDifference: {
-            mean: number;
-            low: number;
-            high: number;
-        };
         /** @description Labels of a picture, and items similar to it. */
         PictureSearchResult: {
             items: components["schemas"]["ScoredItem"][];
@@ -1619,29 +1687,23 @@ export interface components {
             entry: number;
             model: number;
         };
-        /** @description Item of a search result. */
+        /** @description Item of a search result, and its score for the label; null: it is tagged so. */
         ScoredItem: {
             id: number;
             path: string;
+            folder: string;
+            hash: string | null;
+            taken_at: string | null;
             width: number | null;
             height: number | null;
-            taken_at: string | null;
             /** @enum {string} */
             state: "present" | "missing" | "unreadable";
-            hash: string | null;
-            /** @description Accepted ones. */
-            labels: string[];
-            /** @description Highest probability of a suggestion. */
             best_probability: number | null;
-            /** @description Highest min(p, 1 - p): 0.5 = the model cannot tell. */
             uncertainty: number | null;
-            /** @description Of the label in the request. */
             probability: number | null;
+            labels: string[];
             label: string | null;
-            /** @description null: it is tagged so. */
             score: number | null;
-            /** @description Parent folder of the path. */
-            readonly folder: string;
         };
         /** @description Interpretation of a query, and its results. */
         SearchResult: {
@@ -1679,7 +1741,7 @@ export interface components {
             precision: number;
             probability: number | null;
         };
-        /** @description Figures of an epoch; MAP is that of the held-out items. */
+        /** @description Figures of an epoch, counted from 1; MAP is that of the held-out items. */
         TrainingPoint: {
             epoch: number;
             loss: number;
@@ -1725,6 +1787,7 @@ export type ExclusionRequest = components['schemas']['ExclusionRequest'];
 export type ExclusionResult = components['schemas']['ExclusionResult'];
 export type Facets = components['schemas']['Facets'];
 export type FeatureRow = components['schemas']['FeatureRow'];
+export type FigureDifference = components['schemas']['FigureDifference'];
 export type FolderFacet = components['schemas']['FolderFacet'];
 export type IllustratedLabel = components['schemas']['IllustratedLabel'];
 export type IndexStatus = components['schemas']['IndexStatus'];
@@ -1733,10 +1796,10 @@ export type ItemDetails = components['schemas']['ItemDetails'];
 export type ItemHits = components['schemas']['ItemHits'];
 export type ItemPage = components['schemas']['ItemPage'];
 export type ItemSummary = components['schemas']['ItemSummary'];
+export type Job = components['schemas']['Job'];
 export type JobList = components['schemas']['JobList'];
 export type JobProgress = components['schemas']['JobProgress'];
 export type JobRequest = components['schemas']['JobRequest'];
-export type JobStatus = components['schemas']['JobStatus'];
 export type JournalEntry = components['schemas']['JournalEntry'];
 export type JournalPage = components['schemas']['JournalPage'];
 export type LabelCompletion = components['schemas']['LabelCompletion'];
@@ -1768,7 +1831,6 @@ export type ModelFigures = components['schemas']['ModelFigures'];
 export type ModelInfo = components['schemas']['ModelInfo'];
 export type ModelList = components['schemas']['ModelList'];
 export type ModelSummary = components['schemas']['ModelSummary'];
-export type PairedDifference = components['schemas']['PairedDifference'];
 export type PictureSearchResult = components['schemas']['PictureSearchResult'];
 export type ProjectionStatus = components['schemas']['ProjectionStatus'];
 export type ProposalPage = components['schemas']['ProposalPage'];
@@ -2800,7 +2862,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["JobStatus"];
+                    "application/json": components["schemas"]["Job"];
                 };
             };
         };
@@ -2822,7 +2884,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["JobStatus"];
+                    "application/json": components["schemas"]["Job"];
                 };
             };
         };
@@ -2844,7 +2906,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["JobStatus"];
+                    "application/json": components["schemas"]["Job"];
                 };
             };
         };

@@ -5,7 +5,7 @@ import { describeProvenance, buildTagRows } from "../item/tag-rows";
 import type { ItemDetails } from "../api/types";
 import { parseLastTerm, quoteLabel } from "../search/query-text";
 import { upsertJob } from "../status/job-list";
-import type { JobStatus } from "../api/types";
+import type { Job } from "../api/types";
 import { formatAge, formatBytes, formatCount, getFileName, formatPercent } from "./format";
 import { applyChanges } from "./router";
 
@@ -102,7 +102,7 @@ describe("labels of an item", () => {
 
 describe("jobs", () => {
   it("are replaced by what is newly known of them", () => {
-    const job = (id: number, state: string): JobStatus => ({ id, state }) as JobStatus;
+    const job = (id: number, state: string): Job => ({ id, state }) as Job;
     const list = upsertJob(upsertJob([job(1, "done")], job(2, "waiting")), job(2, "running"));
     expect(list.map((j) => [j.id, j.state])).toEqual([
       [2, "running"],

@@ -1,13 +1,13 @@
 /** Line of a job: name, progress, button to stop it. */
 
 import type { ReactNode } from "react";
-import type { JobStatus } from "../api/types";
+import type { Job } from "../api/types";
 import { formatAge, formatNumber } from "../base/format";
 import { useWritePermission } from "../decisions/write-permission";
 import { JOB_NAMES, getProgress, stopJob, isActive } from "./jobs";
 import { listJobNotes } from "./messages";
 
-export function JobLine({ job }: { job: JobStatus }): ReactNode {
+export function JobLine({ job }: { job: Job }): ReactNode {
   const progress = getProgress(job);
   const canWrite = useWritePermission();
   const { stage, completed, total, unit } = job.progress;

@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
-import type { JobStatus } from "../api/types";
+import type { Job } from "../api/types";
 
-let jobs: JobStatus[] = [];
+let jobs: Job[] = [];
 const refreshCollection = vi.hoisted(() => vi.fn());
 vi.mock("../api/client", () => ({ api: { listJobs: () => Promise.resolve({ jobs }) }, getJobEventsUrl: String }));
 vi.mock("../shell/collection", () => ({ refreshCollection }));
@@ -12,7 +12,7 @@ vi.stubGlobal("EventSource", class {
 
 const { refreshJobs } = await import("./jobs");
 const { notification } = await import("../base/notifications");
-const job = (id: number, state: JobStatus["state"]): JobStatus => ({
+const job = (id: number, state: Job["state"]): Job => ({
   id, kind: "train", state, by: "eve", options: {}, progress: {}, result: null, error: null, requested_at: "", started_at: null, ended_at: null,
 });
 

@@ -2,14 +2,14 @@
 
 import { useEffect } from "react";
 import { api, getJobEventsUrl } from "../api/client";
-import type { JobStatus } from "../api/types";
+import type { Job } from "../api/types";
 import type { JobKind } from "../api/client";
 import { createStore, useStore } from "../base/store";
 import { refreshCollection } from "../shell/collection";
 import { notify } from "../base/notifications";
 import { upsertJob } from "./job-list";
 
-export const jobs = createStore<readonly JobStatus[]>([]);
+export const jobs = createStore<readonly Job[]>([]);
 /** True once the jobs have been requested. */
 export const jobsLoaded = createStore(false);
 const eventSources = new Map<number, EventSource>();
@@ -25,11 +25,11 @@ export const JOB_NAMES: Record<JobKind, string> = {
   index: "Indexing",
 };
 
-export function isActive(job: JobStatus): boolean {
+export function isActive(job: Job): boolean {
   return job.state === "waiting" || job.state === "running";
 }
 
-function updateJob(job: JobStatus): void {
+function updateJob(job: Job): void {
   const previous = jobs.get().find((knownJob) => knownJob.id === job.id);
   jobs.set((list) => upsertJob(list, job));
   if (!isActive(job)) {
@@ -45,7 +45,7 @@ function followJob(id: number): void {
   if (eventSources.has(id)) return;
   const events = new EventSource(getJobEventsUrl(id));
   eventSources.set(id, events);
-  events.addEventListener("job", (event) => updateJob(JSON.parse((event as MessageEvent<string>).data) as JobStatus));
+  events.addEventListener("job", (event) => updateJob(JSON.parse((event as MessageEvent<string>).data) as Job));
   events.onerror = () => {
     if (events.readyState !== EventSource.CLOSED) return; // the browser reconnects by itself
     events.close();
@@ -90,13 +90,13 @@ export async function stopJob(id: number): Promise<void> {
   }
 }
 
-export function useJobs(): readonly JobStatus[] {
+export function useJobs(): readonly Job[] {
   useEffect(() => void refreshJobs(), []);
   return useStore(jobs);
 }
 
 /** Return the progress of a job from 0 to 1; null if unknown. */
-export function getProgress(job: JobStatus): number | null {
+export function getProgress(job: Job): number | null {
   const { completed, total } = job.progress;
   return completed !== undefined && total ? Math.min(1, completed / total) : null;
 }

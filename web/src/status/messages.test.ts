@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { JobStatus } from "../api/types";
+import type { Job } from "../api/types";
 import { describeIndex, listJobNotes, describeThresholds } from "./messages";
 
 describe("what a scan has to say", () => {
-  const scan = (result: unknown): JobStatus => ({ kind: "scan", state: "done", result }) as JobStatus;
+  const scan = (result: unknown): Job => ({ kind: "scan", state: "done", result }) as Job;
 
   it("is which folders it left alone, and where tags come from", () => {
     const unreachableRoots = [{ folder: "/disk", reason: "it cannot be reached", items: 3 }];
@@ -20,19 +20,19 @@ describe("what a scan has to say", () => {
   });
   it("is nothing before it is done, and nothing of other work", () => {
     expect(listJobNotes(scan(null))).toEqual([]);
-    expect(listJobNotes({ kind: "train", result: { model: 3 } } as unknown as JobStatus)).toEqual([]);
+    expect(listJobNotes({ kind: "train", result: { model: 3 } } as unknown as Job)).toEqual([]);
   });
 });
 
 describe("what an index has to say", () => {
   const result = { "recall@10": 0.968, milliseconds: 0.234, exact_milliseconds: 12.4 };
   it("is how many of the nearest it finds, and how soon", () => {
-    const notes = listJobNotes({ kind: "index", state: "done", result: { dot: result, cosine: result } } as unknown as JobStatus);
+    const notes = listJobNotes({ kind: "index", state: "done", result: { dot: result, cosine: result } } as unknown as Job);
     expect(notes).toEqual([
       "Pictures of a label: 97 % of the ten nearest are found, in 0.2 ms instead of 12",
       "Similar pictures: 97 % of the ten nearest are found, in 0.2 ms instead of 12",
     ]);
-    expect(listJobNotes({ kind: "index", state: "running", result: null } as unknown as JobStatus)).toEqual([]);
+    expect(listJobNotes({ kind: "index", state: "running", result: null } as unknown as Job)).toEqual([]);
   });
   it("is nothing where none would help", () => {
     const emptyResult = { recall: null, milliseconds: null, exact_milliseconds: null };

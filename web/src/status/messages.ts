@@ -1,4 +1,4 @@
-import type { IndexStatus, JobStatus } from "../api/types";
+import type { IndexStatus, Job } from "../api/types";
 import { formatCount, formatPercent } from "../base/format";
 
 interface ScanResult {
@@ -16,7 +16,7 @@ interface IndexResult {
 const SIMILARITIES: Record<string, string> = { dot: "Pictures of a label", cosine: "Similar pictures" };
 
 /** List the notes of a finished job: skipped folders of a scan, quality of an index. */
-export function listJobNotes(job: JobStatus): string[] {
+export function listJobNotes(job: Job): string[] {
   if (!job.result) return [];
   if (job.kind === "index") {
     return Object.entries(job.result as unknown as Record<string, IndexResult>).map(

@@ -2,7 +2,7 @@
 
 import { type ReactNode, useState } from "react";
 import { api } from "../api/client";
-import type { CollectionStatus, JobStatus } from "../api/types";
+import type { CollectionStatus, Job } from "../api/types";
 import { formatAge, formatCount, formatNumber } from "../base/format";
 import { useShortcuts } from "../base/shortcuts";
 import { type LoadResult, useLoad } from "../base/loading";
@@ -73,7 +73,7 @@ function CollectionCounts({ facts }: { facts: CollectionStatus }): ReactNode {
 }
 
 interface JobButtonProps {
-  kind: JobStatus["kind"];
+  kind: Job["kind"];
   name: string;
   description: string;
   isBusy: boolean;

@@ -1,7 +1,7 @@
 /** Comparison of two models on pictures that neither was trained on. */
 
 import type { ReactNode } from "react";
-import type { Comparison, JobStatus, LabelDifference } from "../api/types";
+import type { Comparison, Job, LabelDifference } from "../api/types";
 import { formatAge, formatCount, formatNumber } from "../base/format";
 import { buildGalleryAddress } from "../base/router";
 import { Link, ErrorMessage } from "../base/components";
@@ -13,7 +13,7 @@ const FIGURES = ["MAP", "p@1", "p@5"];
 
 interface Props {
   models: readonly number[];
-  job: JobStatus | null; // the latest comparison of these models
+  job: Job | null; // the latest comparison of these models
   canWrite: boolean;
 }
 

@@ -1,6 +1,6 @@
 /** Sentences about a comparison, and the ticks of an axis. */
 
-import type { Comparison, ComparedModel, JobStatus, ModelList } from "../api/types";
+import type { Comparison, ComparedModel, Job, ModelList } from "../api/types";
 import { formatCount } from "../base/format";
 
 /** Format a figure with its sign; a true minus is as wide as the plus. */
@@ -40,13 +40,13 @@ export function describeMissing(numbers: readonly number[], models: ModelList): 
 }
 
 /** Return the latest job that compares these models, in this order. */
-export function findComparisonJob(jobs: readonly JobStatus[], models: readonly number[]): JobStatus | null {
+export function findComparisonJob(jobs: readonly Job[], models: readonly number[]): Job | null {
   const modelKey = models.join();
-  const buildJobKey = (job: JobStatus): string => (Array.isArray(job.options["models"]) ? job.options["models"].join() : "");
+  const buildJobKey = (job: Job): string => (Array.isArray(job.options["models"]) ? job.options["models"].join() : "");
   return jobs.find((job) => job.kind === "compare" && buildJobKey(job) === modelKey) ?? null;
 }
 
-export function getComparison(job: JobStatus | null): Comparison | null {
+export function getComparison(job: Job | null): Comparison | null {
   return job?.state === "done" ? (job.result as unknown as Comparison) : null;
 }
 

@@ -2,7 +2,7 @@
 
 import { type ReactNode, useState } from "react";
 import { api } from "../api/client";
-import type { JobStatus, ModelList } from "../api/types";
+import type { Job, ModelList } from "../api/types";
 import { formatCount } from "../base/format";
 import { useShortcuts } from "../base/shortcuts";
 import { useLoad } from "../base/loading";
@@ -65,7 +65,7 @@ export function TrainingPage(): ReactNode {
   );
 }
 
-function LearnCard({ models, jobs, canWrite }: { models: ModelList; jobs: readonly JobStatus[]; canWrite: boolean }): ReactNode {
+function LearnCard({ models, jobs, canWrite }: { models: ModelList; jobs: readonly Job[]; canWrite: boolean }): ReactNode {
   const { forecast } = models;
   const [isFull, setIsFull] = useState(false);
   const [epochs, setEpochs] = useState("");
@@ -153,7 +153,7 @@ function LearnCard({ models, jobs, canWrite }: { models: ModelList; jobs: readon
 }
 
 /** Curves of the running training, or of a model. */
-function CurveCard({ jobs, shownId, missingText }: { jobs: readonly JobStatus[]; shownId: number | null; missingText: string | null }): ReactNode {
+function CurveCard({ jobs, shownId, missingText }: { jobs: readonly Job[]; shownId: number | null; missingText: string | null }): ReactNode {
   const runningJob = jobs.find((job) => job.kind === "train" && job.state === "running");
   const model = useLoad(shownId === null || runningJob || missingText ? null : `model ${shownId}`, (signal) => api.getModel(shownId ?? 0, signal));
   const value = model.isLoading ? null : model.value; // while loading, the value is still that of the previous model

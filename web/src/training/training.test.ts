@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { ComparedModel, JobStatus, ModelList } from "../api/types";
+import type { ComparedModel, Job, ModelList } from "../api/types";
 import { formatTick, parseModelIds, findComparisonJob, computeTicks, describeMissing, formatSigned, describeVerdict } from "./messages";
 
 const compared = (verdict: ComparedModel["verdict"], mean: number, low: number, high: number): ComparedModel => ({
-  model: 2, labels: 3, features: "colour", figures: {}, difference: { MAP: { mean, low, high } }, verdict, gained: [], lost: [],
+  model: 2, labels: 3, features: "colour", figures: {}, difference: { MAP: { mean, low, high, ahead: low > 0 ? 1 : 0 } }, verdict, gained: [], lost: [],
 });
 
 describe("what a comparison says", () => {
@@ -30,7 +30,7 @@ describe("the models of an address", () => {
     expect(describeMissing([1, 3], models)).toBe("The files of model 3 are gone.");
   });
   it("find the latest job that compared them", () => {
-    const job = (id: number, kind: JobStatus["kind"], models?: unknown): JobStatus => ({
+    const job = (id: number, kind: Job["kind"], models?: unknown): Job => ({
       id, kind, state: "done", by: "eve", options: { models }, progress: {}, result: null, error: null, requested_at: "", started_at: null, ended_at: null,
     });
     const jobs = [job(5, "train"), job(4, "compare", [2, 1]), job(3, "compare", [1, 2]), job(2, "compare", [1, 2])];

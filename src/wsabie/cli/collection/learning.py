@@ -11,7 +11,7 @@ from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
     from wsabie.collection.folder.collection import Collection
-    from wsabie.collection.learning.evaluation import Comparison, ComparisonEntry
+    from wsabie.collection.learning.evaluation import ComparedModel, Comparison
     from wsabie.collection.learning.suggestions import ApplyResult, InferenceResult
     from wsabie.collection.learning.training import TrainingResult
     from wsabie.collection.registry.model_registry import ModelRecord, ModelSwitch
@@ -82,7 +82,7 @@ def show_figures(figures: JsonObject) -> None:
 
 def show_comparison(comparison: "Comparison") -> Report:
     """Show models side by side."""
-    yield comparison._asdict()
+    yield vars(comparison)
     first, *rivals = comparison.models
     examples = f"{format_count(comparison.tags, 'tag')} of {format_count(comparison.labels, 'label')}"
     title = f"on {format_count(comparison.items, 'item')} held out from all of them: {examples}"
@@ -96,7 +96,7 @@ def show_comparison(comparison: "Comparison") -> Report:
         print_note(note)
 
 
-def _show_difference(entry: "ComparisonEntry", first: int) -> None:
+def _show_difference(entry: "ComparedModel", first: int) -> None:
     if entry.difference is None:
         return
     gap = entry.difference["MAP"]

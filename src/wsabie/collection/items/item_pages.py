@@ -9,14 +9,13 @@ the clauses, up to `MAX_SORTED`, decide.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import starmap
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import sqlalchemy as sa
 
 from wsabie.collection.annotations import decisions
 from wsabie.collection.db.cursors import Cursor, SortValue, make_next_cursor, read_position
 from wsabie.collection.db.database import begin_read, group_pairs
-from wsabie.collection.db.journal import Row
 from wsabie.collection.db.tables import (
     Condition,
     Expression,
@@ -178,9 +177,8 @@ _SUGGESTED = sa.and_(
 )
 _ROWS = (
     sa.select(
-        items.c.id, items.c.root_id, items.c.path, items.c.hash, items.c.taken_at, items.c.width, items.c.height,
-        items.c.state, items.c.added_at, item_scores.c.best_probability, item_scores.c.uncertainty,
-        suggestions.c.probability,
+        items.c.id, items.c.path, items.c.folder, items.c.hash, items.c.taken_at, items.c.width, items.c.height,
+        items.c.state, item_scores.c.best_probability, item_scores.c.uncertainty, suggestions.c.probability,
     )
     .select_from(items.outerjoin(item_scores, _SCORED).outerjoin(suggestions, _SUGGESTED))
     .where(items.c.id.in_(_ITEM_IDS))
@@ -193,11 +191,14 @@ _LABEL_NAMES = (
 )
 
 
-class PageItem(NamedTuple):
+@dataclass(frozen=True)
+class ItemSummary:
     """Item of a page.
 
     Attributes
     ----------
+    folder : str
+        Parent folder of the path.
     best_probability, uncertainty : float or None
         Highest probability and highest min(p, 1 - p) by the model in use.
     probability : float or None
@@ -207,33 +208,33 @@ class PageItem(NamedTuple):
     """
 
     id: int
-    root: int
     path: str
+    folder: str
     hash: str | None
     taken_at: str | None
     width: int | None
     height: int | None
-    state: str
-    added_at: str
+    state: Literal["present", "missing", "unreadable"]
     best_probability: float | None
     uncertainty: float | None
     probability: float | None
     labels: tuple[str, ...]
 
 
-class ItemPage(NamedTuple):
+@dataclass(frozen=True)
+class ItemPage:
     """Page of items.
 
     Attributes
     ----------
-    items : tuple of PageItem
+    items : tuple of ItemSummary
     next_cursor : str or None
         Cursor of the next page; None on the last page.
     total : int or None
         Number of items that pass the filter; None if too many to count, and on later pages.
     """
 
-    items: tuple[PageItem, ...]
+    items: tuple[ItemSummary, ...]
     next_cursor: str | None
     total: int | None
 
@@ -334,7 +335,7 @@ def _select_narrowest(
     return FilterConditions([], list(connection.scalars(selection.restrict(sa.select(items.c.id), items.c.id))))
 
 
-def read_items_by_id(collection: Collection, item_ids: Sequence[int]) -> tuple[PageItem, ...]:
+def read_items_by_id(collection: Collection, item_ids: Sequence[int]) -> tuple[ItemSummary, ...]:
     """Return items by their ids, in this order; unknown ids are left out."""
     with begin_read(collection.engine) as connection:
         return _read_page_items(connection, item_ids, decisions.find_model_in_use(connection))
@@ -342,13 +343,13 @@ def read_items_by_id(collection: Collection, item_ids: Sequence[int]) -> tuple[P
 
 def _read_page_items(
     connection: sa.Connection, item_ids: Sequence[int], model: int | None, label: int | None = None
-) -> tuple[PageItem, ...]:
+) -> tuple[ItemSummary, ...]:
     """Return the items that exist, with the probability of a suggested label."""
     parameters = {"item_ids": list(item_ids), "model": model, "label": label}
     rows = {row[0]: row for row in connection.execute(_ROWS, parameters)}
     names = group_pairs((item, name) for item, name in connection.execute(_LABEL_NAMES, parameters))
     labels_by_item = {item: tuple(dict.fromkeys(item_names)) for item, item_names in names.items()}
-    return tuple(PageItem._make((*rows[n], labels_by_item.get(n, ()))) for n in item_ids if n in rows)
+    return tuple(ItemSummary(*rows[n], labels_by_item.get(n, ())) for n in item_ids if n in rows)
 
 
 @dataclass(frozen=True)
@@ -362,29 +363,28 @@ class Suggestion:
     at: str | None
 
 
-class AnnotatedItem(NamedTuple):
-    """Item with its annotations and suggestions.
+@dataclass(frozen=True)
+class ItemDetails(ItemSummary):
+    """Item with its annotations and suggestions; `labels` are those of the whole item.
 
     Attributes
     ----------
-    item : dict
-        Row of `items`.
-    best_probability, uncertainty : float or None
-        Scores of the model in use; None: no prediction yet.
+    size : int or None
+        Bytes of its file.
+    added_at : str
     annotations : tuple of Annotation
         Sorted by label name.
     suggestions : tuple of Suggestion
         Most probable first.
     """
 
-    item: Row
-    best_probability: float | None
-    uncertainty: float | None
+    size: int | None
+    added_at: str
     annotations: tuple[decisions.Annotation, ...]
     suggestions: tuple[Suggestion, ...]
 
 
-def read_item_details(collection: Collection, item_id: int) -> AnnotatedItem:
+def read_item_details(collection: Collection, item_id: int) -> ItemDetails:
     """Return an item by its id.
 
     Raises
@@ -393,17 +393,16 @@ def read_item_details(collection: Collection, item_id: int) -> AnnotatedItem:
         There is no such item.
     """
     with begin_read(collection.engine) as connection:
-        query = sa.select(items).where(items.c.id == item_id)
+        query = sa.select(items.c.size, items.c.added_at).where(items.c.id == item_id)
         row = connection.execute(query).first() if abs(item_id) < 2**63 else None
         if row is None:
             raise NotFoundError(f"there is no item with id {item_id}")
         model = decisions.find_model_in_use(connection)
-        v = item_scores.c
-        query = sa.select(v.best_probability, v.uncertainty).where(v.model_id == model, v.item_id == item_id)
-        best, uncertainty = connection.execute(query).first() or (None, None)
-        decided = decisions.read_item_annotations(connection, item_id)
-        suggested = _read_suggestions(connection, item_id, model)
-        return AnnotatedItem(dict(row._mapping), best, uncertainty, decided, suggested)
+        (item,) = _read_page_items(connection, [item_id], model)
+        tags = decisions.read_item_annotations(connection, item_id)
+        accepted = tuple(tag.label for tag in tags if tag.state == "accepted" and not tag.region)
+        facts = vars(item) | dict(row._mapping) | {"labels": accepted}
+        return ItemDetails(**facts, annotations=tags, suggestions=_read_suggestions(connection, item_id, model))
 
 
 def _read_suggestions(connection: sa.Connection, item_id: int, model: int | None) -> tuple[Suggestion, ...]:

@@ -15,10 +15,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal
 
 from sqlalchemy import insert, select, update
+from typing_extensions import TypedDict
 
 from wsabie.collection.db.database import begin_write, fetch_rows
 from wsabie.collection.db.journal import format_current_time
@@ -26,8 +29,8 @@ from wsabie.collection.db.tables import Condition, jobs
 from wsabie.collection.folder.backups import back_up_daily
 from wsabie.collection.folder.collection import Collection, open_collection
 from wsabie.collection.folder.collection_file import read_state, record_state
-from wsabie.collection.learning.evaluation import compare_models
-from wsabie.collection.learning.model_fitting import LearningCurve, Point
+from wsabie.collection.learning.evaluation import Comparison, compare_models
+from wsabie.collection.learning.model_fitting import LearningCurve, TrainingPoint
 from wsabie.collection.learning.suggestions import apply_model
 from wsabie.collection.learning.training import train_model
 from wsabie.collection.maps.item_map import compute_projection
@@ -60,7 +63,22 @@ JOB_FEATURES = {AUTO, *EXTRACTOR_NAMES["pictures"]} - {"onnx:FILE"}
 MAX_WAITING = 20
 
 
-class Job(NamedTuple):
+JobKind = Literal["scan", "train", "apply", "tidy", "compare", "map", "index"]
+
+
+class JobProgress(TypedDict, total=False):
+    """Current stage of a job, and the epochs of a training so far."""
+
+    stage: str
+    completed: int
+    total: int | None
+    unit: str
+    figures: JsonObject
+    curve: list[TrainingPoint]
+
+
+@dataclass(frozen=True)
+class Job:
     """Long task that a person started.
 
     Attributes
@@ -71,19 +89,20 @@ class Job(NamedTuple):
     by : str
     options : dict
     progress : dict
-        "stage", "completed", "total", "unit" and "figures" of the current stage; "curve": figures of the epochs so far.
+        Only what the current stage reports.
     result : dict or None
+        That of a comparison has the fields of `Comparison`.
     error : str or None
     requested_at, started_at, ended_at : str or None
     """
 
     id: int
-    kind: str
-    state: str
+    kind: JobKind
+    state: Literal["waiting", "running", "done", "failed", "stopped"]
     by: str
     options: JsonObject
-    progress: JsonObject
-    result: JsonObject | None
+    progress: JobProgress
+    result: Comparison | JsonObject | None
     error: str | None
     requested_at: str
     started_at: str | None
@@ -138,13 +157,13 @@ def read_job(collection: Collection, job_id: int) -> Job:
         There is no such job.
     """
     for row in fetch_rows(collection.engine, select(jobs).where(jobs.c.id == job_id)):
-        return Job._make(row)
+        return Job(*row)
     raise NotFoundError(f"there is no job {job_id}")
 
 
 def list_jobs(collection: Collection, k: int = 50) -> list[Job]:
     """Return the jobs, last first."""
-    return list(map(Job._make, fetch_rows(collection.engine, select(jobs).order_by(jobs.c.id.desc()).limit(k))))
+    return list(starmap(Job, fetch_rows(collection.engine, select(jobs).order_by(jobs.c.id.desc()).limit(k))))
 
 
 def stop_job(collection: Collection, job_id: int) -> Job:
@@ -160,7 +179,7 @@ def claim_job(collection: Collection) -> Job | None:
     claim = update(jobs).where(jobs.c.id == first).values(state="running", started_at=format_current_time())
     with begin_write(collection.engine) as connection:
         row = connection.execute(claim.returning(*jobs.c)).first()
-    return None if row is None else Job._make(row)
+    return None if row is None else Job(*row)
 
 
 def update_jobs(collection: Collection, condition: Condition, **values: object) -> None:
@@ -172,7 +191,7 @@ def update_jobs(collection: Collection, condition: Condition, **values: object) 
 _WRITE_INTERVAL = 0.5  # seconds between two writes
 
 
-class JobProgress:
+class ProgressWriter:
     """Writer of a job's progress to its row, at most every half second."""
 
     def __init__(self, collection: Collection, job_id: int) -> None:
@@ -193,7 +212,7 @@ class JobProgress:
         self._state["figures"].update(figures)
         self._write()
 
-    def watch(self, point: Point) -> None:
+    def watch(self, point: TrainingPoint) -> None:
         """Record the figures of an epoch, which the next write includes."""
         self._curve.add(point)
 
@@ -299,7 +318,7 @@ def run_next_job(folder: Path) -> None:
 
 
 def _run_job(collection: Collection, job: Job) -> None:
-    tools = {"executor": ProcessExecutor(count_available_cores()), "progress": JobProgress(collection, job.id)}
+    tools = {"executor": ProcessExecutor(count_available_cores()), "progress": ProgressWriter(collection, job.id)}
     try:
         outcome = {"state": "done", "result": convert_records(WORK[job.kind](collection, job, tools))}
     except WsabieError as error:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from wsabie.evaluation.calibration import Calibration
 from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores
 
 FIGURES = ("MAP", "p@1", "p@5")
+Verdict = Literal["better", "worse", "alike"]
 FEWEST_JUDGED = 20
 """Minimum number of held-out items for a verdict; with fewer, intervals say too little."""
 
@@ -94,12 +95,12 @@ def summarize_metrics(evaluation: Evaluation) -> dict[str, float]:
     return {name: round(evaluation.means[name], 6) for name in FIGURES}
 
 
-def compute_differences(evaluation: Evaluation, reference: Evaluation, seed: int = 0) -> dict[str, PairedDifference]:
+def compute_differences(evaluation: Evaluation, reference: Evaluation) -> dict[str, PairedDifference]:
     """Return the differences of one model from another on the same items, with 95 % intervals."""
-    return {name: paired_bootstrap(evaluation.per_row[name], reference.per_row[name], seed=seed) for name in FIGURES}
+    return {name: paired_bootstrap(evaluation.per_row[name], reference.per_row[name]) for name in FIGURES}
 
 
-def judge_difference(difference: PairedDifference, items: int) -> str:
+def judge_difference(difference: PairedDifference, items: int) -> Verdict:
     """Return "better", "worse", or "alike" if a difference on so many items may be chance.
 
     Examples
@@ -181,7 +182,18 @@ class LabelDifference:
     candidate: float
 
 
-class ComparisonEntry(NamedTuple):
+@dataclass(frozen=True)
+class FigureDifference:
+    """Mean difference of a metric with its 95 % interval; `ahead`: fraction of resamples above 0."""
+
+    mean: float
+    low: float
+    high: float
+    ahead: float
+
+
+@dataclass(frozen=True)
+class ComparedModel:
     """Model in a comparison.
 
     Attributes
@@ -193,8 +205,8 @@ class ComparisonEntry(NamedTuple):
         Name of its feature extractor.
     figures : dict
         MAP, p@1 and p@5.
-    difference : dict of str to PairedDifference, or None
-        Differences from the first model, with 95 % intervals; None for the first.
+    difference : dict of str to FigureDifference, or None
+        Differences from the first model; None for the first.
     verdict : {"better", "worse", "alike"} or None
         Verdict of the difference in MAP.
     gained, lost : tuple of LabelDifference
@@ -205,20 +217,21 @@ class ComparisonEntry(NamedTuple):
     labels: int
     features: str
     figures: dict[str, float]
-    difference: dict[str, PairedDifference] | None
-    verdict: str | None
+    difference: dict[str, FigureDifference] | None
+    verdict: Verdict | None
     gained: tuple[LabelDifference, ...]
     lost: tuple[LabelDifference, ...]
 
 
-class Comparison(NamedTuple):
+@dataclass(frozen=True)
+class Comparison:
     """Comparison of models.
 
     Attributes
     ----------
     items, labels, tags : int
         Size of the evaluation; labels that no model knows are left out.
-    models : tuple of ComparisonEntry
+    models : tuple of ComparedModel
     notes : tuple of str
         Notes, such as the number of items that are not counted.
     """
@@ -226,7 +239,7 @@ class Comparison(NamedTuple):
     items: int
     labels: int
     tags: int
-    models: tuple[ComparisonEntry, ...]
+    models: tuple[ComparedModel, ...]
     notes: tuple[str, ...]
 
 
@@ -292,16 +305,16 @@ def compare_models(
 
 def _make_entry(
     model: LoadedModel, is_known: Bool, evaluation: Evaluation, reference: Evaluation, holdout: TrainingExamples
-) -> ComparisonEntry:
-    differences = None if evaluation is reference else compute_differences(evaluation, reference)
+) -> ComparedModel:
+    differences = {} if evaluation is reference else compute_differences(evaluation, reference)
     shifts = [] if evaluation is reference else _compare_labels(evaluation, reference, holdout.names)
-    return ComparisonEntry(
+    return ComparedModel(
         model=model.id,
         labels=int(is_known.sum()),
         features=model.extractor.name,
         figures=summarize_metrics(evaluation),
-        difference=differences,
-        verdict=None if differences is None else judge_difference(differences["MAP"], evaluation.n_rows),
+        difference={name: FigureDifference(*gap) for name, gap in differences.items()} or None,
+        verdict=judge_difference(differences["MAP"], evaluation.n_rows) if differences else None,
         gained=tuple(shift for shift in shifts[:_N_LISTED] if shift.candidate > shift.reference),
         lost=tuple(shift for shift in shifts[: -_N_LISTED - 1 : -1] if shift.candidate < shift.reference),
     )

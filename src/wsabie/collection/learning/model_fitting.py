@@ -6,6 +6,7 @@ from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
+from typing_extensions import TypedDict
 
 from wsabie.collection.annotations.training_examples import TrainingExamples
 from wsabie.collection.learning.feature_store import FeatureStore, Resources
@@ -18,9 +19,17 @@ from wsabie.vocabulary.label_names import Vocabulary
 MOST = 200
 """Maximum number of stored points."""
 
-Point = dict[str, float]
-EpochCallback = Callable[[Point], None]
-"""Receiver of the figures of every epoch: "epoch" (from 1), "loss", and "MAP" on the held-out items."""
+
+class TrainingPoint(TypedDict):
+    """Figures of an epoch, counted from 1; MAP is that of the held-out items."""
+
+    epoch: int
+    loss: float
+    MAP: float
+
+
+EpochCallback = Callable[[TrainingPoint], None]
+"""Receiver of the figures of every epoch."""
 
 
 class LearningCurve:
@@ -40,14 +49,14 @@ class LearningCurve:
     --------
     >>> curve = LearningCurve()
     >>> for epoch in range(1, 1001):
-    ...     curve.add({"epoch": epoch, "MAP": epoch / 1000})
+    ...     curve.add({"epoch": epoch, "loss": 0.1, "MAP": epoch / 1000})
     >>> len(curve.points) <= MOST, curve.points[0]["epoch"], curve.points[-1]["epoch"]
     (True, 1, 1000)
     """
 
     def __init__(self, watch: EpochCallback = lambda _: None) -> None:
         self._watch = watch
-        self._all_points: list[Point] = []
+        self._all_points: list[TrainingPoint] = []
         self.best, self._best_figure = 0, -1.0
 
     def add_point(self, loss: float, figure: float) -> None:
@@ -56,13 +65,13 @@ class LearningCurve:
         if figure > self._best_figure:
             self.best, self._best_figure = len(self._all_points), figure
 
-    def add(self, point: Point) -> None:
+    def add(self, point: TrainingPoint) -> None:
         """Add an epoch."""
         self._all_points.append(point)
         self._watch(point)
 
     @property
-    def points(self) -> list[Point]:
+    def points(self) -> list[TrainingPoint]:
         """Points in the order of the epochs."""
         points = self._all_points
         while len(points) >= MOST:

@@ -21,6 +21,7 @@ from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor
 from wsabie.core.progress import SILENT, Progress
+from wsabie.core.sparse_matrices import build_incidence
 from wsabie.evaluation.calibration import Calibration
 from wsabie.search.exact_index import ExactIndex
 
@@ -56,11 +57,9 @@ class LabelRanker:
 
     def exclude_pairs(self, pairs: Iterable[tuple[int, int]], n: int) -> Matrix:
         """Return (row, label) pairs as a matrix of excluded columns, (n, n_columns)."""
-        from scipy.sparse import csr_matrix
-
         cells = [(place, column) for place, label in pairs for column in self._columns_by_label.get(label, ())]
         rows, columns = np.array(cells, np.int64).reshape(-1, 2).T
-        return csr_matrix((np.ones(len(cells), np.int8), (rows, columns)), (n, len(self.labels)))
+        return build_incidence(rows, columns, (n, len(self.labels)), np.int8)
 
     def top(self, points: Float32, k: int, exclude: Matrix | None = None, threads: int | None = None) -> TopLabels:
         """Return the k most probable labels of points, (n, dim)."""

@@ -17,6 +17,7 @@ from wsabie.collection.db.database import group_pairs
 from wsabie.collection.db.tables import annotations
 from wsabie.collection.labels.label_store import LabelCount
 from wsabie.core.arrays import Bool, Float32, Int64, Matrix
+from wsabie.core.sparse_matrices import build_incidence
 from wsabie.vocabulary.concept_hierarchy import make_lookup_key
 from wsabie.vocabulary.knowledge_graph import UP, KnowledgeGraph
 from wsabie.vocabulary.spelling_variants import (
@@ -85,8 +86,6 @@ def read_cooccurrence(connection: Connection, columns_by_label: dict[int, int]) 
     """
     from array import array
 
-    from scipy.sparse import csc_matrix
-
     query = select(annotations.c.item_id, annotations.c.label_id).where(annotations.c.state == "accepted")
     item_rows, item_columns = array("q"), array("q")
     rows_by_item: dict[int, int] = {}
@@ -94,10 +93,8 @@ def read_cooccurrence(connection: Connection, columns_by_label: dict[int, int]) 
         if (column := columns_by_label.get(label)) is not None:
             item_rows.append(rows_by_item.setdefault(item, len(rows_by_item)))
             item_columns.append(column)
-    indices = np.asarray(item_rows), np.asarray(item_columns)
-    A = csc_matrix((np.ones(len(item_rows), np.float32), indices), (len(rows_by_item), len(columns_by_label)))
-    A.sum_duplicates()  # a label may have several regions on an item
-    A.data[:] = 1
+    A = build_incidence(item_rows, item_columns, (len(rows_by_item), len(columns_by_label))).tocsc()
+    A.data[:] = 1  # a label may have several regions on an item
     return Cooccurrence(A)
 
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator
 
 from fastapi import Request
+from pydantic import TypeAdapter
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
@@ -25,6 +26,7 @@ router = make_router("collection")
 
 _STATES = ("accepted", "rejected")
 _POLL_INTERVAL = 0.5  # seconds between two checks of a job
+_job_adapter = TypeAdapter(queue.Job)
 _STREAM_SECONDS = 5.0  # seconds of a stream; browsers reconnect, and a stopping service need not wait longer
 
 
@@ -83,19 +85,19 @@ def list_jobs(collection: OpenCollection) -> JsonObject:
     return {"jobs": jobs}
 
 
-@router.post("/jobs", response_model=schemas.JobStatus)
+@router.post("/jobs")
 def create_job(request: schemas.JobRequest, collection: OpenCollection, caller: Writer) -> queue.Job:
     """Queue a job, such as a scan or a training; it runs when earlier jobs have ended."""
     return queue.enqueue_job(collection, request.kind, request.options, by=caller.name)
 
 
-@router.get("/jobs/{job}", response_model=schemas.JobStatus)
+@router.get("/jobs/{job}")
 def get_job(job: PathId, collection: OpenCollection) -> queue.Job:
     """Return the current state of a job."""
     return queue.read_job(collection, job)
 
 
-@router.post("/jobs/{job}/stop", response_model=schemas.JobStatus)
+@router.post("/jobs/{job}/stop")
 def stop_job(job: PathId, collection: OpenCollection, _: Writer) -> queue.Job:
     """Stop a job; what it has saved stays."""
     return queue.stop_job(collection, job)
@@ -112,7 +114,7 @@ async def stream_job_events(job: PathId, collection: OpenCollection, request: Re
         current, last, deadline = first, "", time.monotonic() + _STREAM_SECONDS
         yield f"retry: {int(1000 * _POLL_INTERVAL)}\n\n"
         while time.monotonic() < deadline and not await request.is_disconnected():
-            line = schemas.JobStatus.model_validate(current).model_dump_json()
+            line = _job_adapter.dump_json(current).decode()
             if line != last:
                 last = line
                 yield f"event: job\ndata: {line}\n\n"

@@ -16,7 +16,6 @@ from wsabie.collection.folder.collection import Collection
 from wsabie.collection.items import item_files, item_pages
 from wsabie.collection.items.filters import ItemFilter
 from wsabie.collection.registry.item_index import find_similar_items
-from wsabie.core.json_conversion import JsonObject
 from wsabie.features.images.image_decoder import detect_media_type
 from wsabie.server import schemas
 from wsabie.server.dependencies import Context, OpenCollection, PathId, limit_results
@@ -80,7 +79,7 @@ class ItemFileResponse(FileResponse):
                     await Problem(404, "the file changed or went away while it was read; ask again").send(send)
 
 
-@router.get("/items", response_model=schemas.ItemPage)
+@router.get("/items")
 def list_items(
     collection: OpenCollection, k: Annotated[int, limit_results(100)], query: Annotated[schemas.ItemQuery, Query()]
 ) -> item_pages.ItemPage:
@@ -97,12 +96,10 @@ def list_items(
     )
 
 
-@router.get("/items/{item}", response_model=schemas.ItemDetails)
-def get_item(item: PathId, collection: OpenCollection) -> JsonObject:
+@router.get("/items/{item}")
+def get_item(item: PathId, collection: OpenCollection) -> item_pages.ItemDetails:
     """Return an item with its annotations and suggestions."""
-    details = item_pages.read_item_details(collection, item)
-    accepted = [tag.label for tag in details.annotations if tag.state == "accepted" and not tag.region]
-    return details.item | details._asdict() | {"labels": accepted}
+    return item_pages.read_item_details(collection, item)
 
 
 @router.get("/items/{item}/thumbnail", response_class=FileResponse, responses={200: {"content": {"image/webp": {}}}})
@@ -188,12 +185,10 @@ def find_similar(item: PathId, collection: OpenCollection, k: Annotated[int, lim
 def serialize_hit_groups(collection: Collection, groups: Sequence[ItemHitSequence]) -> list[list[schemas.ScoredItem]]:
     """Convert groups of search hits with one read of the database; items that are gone are left out."""
     item_ids = sorted({item_id for hits in groups for item_id, _, _ in hits})
-    items = {
-        item.id: schemas.ScoredItem.model_validate(item) for item in item_pages.read_items_by_id(collection, item_ids)
-    }
+    items = {item.id: vars(item) for item in item_pages.read_items_by_id(collection, item_ids)}
     return [
         [
-            items[item_id].model_copy(update={"label": label, "score": score})
+            schemas.ScoredItem(**items[item_id], label=label, score=score)
             for item_id, label, score in hits
             if item_id in items
         ]
