@@ -172,3 +172,36 @@ def test_checksum_sees_a_file_renamed(tmp_path: Path) -> None:
     checksum = compute_sources_checksum(tmp_path)
     (tmp_path / "a.py").rename(tmp_path / "b.py")
     assert compute_sources_checksum(tmp_path) != checksum
+
+
+COMPILE_AT_ONCE = """
+import numpy as np
+from wsabie.kernels.training.delta_compression import join_deltas
+table, total = np.zeros((2, 3), np.float32), np.ones((2, 3), np.float32)
+print("ready", flush=True)
+input()
+join_deltas(table, np.float32(1), total, np.ones(2, np.float32), np.zeros(3))
+print(sum(join_deltas.stats.cache_misses.values()), float(table[0, 0]) > 0)
+"""
+
+
+def test_processes_that_need_a_kernel_at_once_compile_it_once(tmp_path: Path) -> None:
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", COMPILE_AT_ONCE],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    results = sorted(process.communicate(timeout=120)[0] for process in processes)
+    assert results == ["0 True\n", "0 True\n", "1 True\n"]

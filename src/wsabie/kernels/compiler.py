@@ -6,15 +6,18 @@ looks only at the entry's own file. It would go on using old code after an edit 
 version of the package it would stop at an index that names a type which is no more.
 """
 
+import fcntl
 import signal
 import threading
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.event import Event, Listener, register
 from numba.core.registry import CPUDispatcher
 
@@ -91,6 +94,23 @@ class _Leaf(CPUDispatcher):  # type: ignore[misc]
         return self._entry(*arguments)
 
 
+class _CachedEntry(CPUDispatcher):  # type: ignore[misc]
+    """Entry point that one process at a time compiles: the others wait, then load what it saved.
+
+    Without the lock each process would compile it, and of two that save at once numba's index keeps one.
+    """
+
+    def compile(self, signature: Any) -> Any:
+        with ExitStack() as stack:
+            if not global_compiler_lock.is_locked():  # by this thread: two locks in two orders could wait for ever
+                with suppress(OSError):  # where no file can be locked, each process compiles
+                    folder = Path(self._cache.cache_path)
+                    folder.mkdir(parents=True, exist_ok=True)
+                    file = stack.enter_context((folder / f"{self.__name__}.lock").open("w"))
+                    fcntl.flock(file, fcntl.LOCK_EX)
+            return super().compile(signature)
+
+
 def _make_leaf(function: Callable[..., Any], flags: Mapping[str, Any]) -> Any:
     """Compile without a wrapper for Python: wrappers took a third of the compiler's time."""
     leaf = numba.njit(**flags, no_cpython_wrapper=True)(function)
@@ -141,8 +161,11 @@ def make_cached_jit(**flags: Any) -> Callable[[Callable[..., Any]], Any]:
         try:
             if not numba.config.CACHE_DIR:
                 Path.home()  # raises where there is none: numba would make a folder "~" in the current one
-            return numba.njit(cache=True, **flags)(function)
+            entry = numba.njit(cache=True, **flags)(function)
         except RuntimeError:
             return numba.njit(**flags)(function)
+        if isinstance(entry, CPUDispatcher):  # and not NUMBA_DISABLE_JIT
+            entry.__class__ = _CachedEntry
+        return entry
 
     return compiled
