@@ -124,8 +124,8 @@ def read_declaration(path: Path) -> SpaceDeclaration:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "music.toml"
     ...     _ = file.write_text('[relations.near]\\nquery = "artist"\\ntarget = "artist"\\npairs = "near.tsv"')
-    ...     declared = read_declaration(file)
-    >>> list(declared.kinds), declared.relations[0].pairs.name
+    ...     declaration = read_declaration(file)
+    >>> list(declaration.kinds), declaration.relations[0].pairs.name
     (['artist'], 'near.tsv')
     """
     document = read_toml_tables(path)
@@ -144,11 +144,11 @@ def read_declaration(path: Path) -> SpaceDeclaration:
     return SpaceDeclaration(path, kinds, relations, parameters)
 
 
-def compute_declaration_digest(declared: SpaceDeclaration) -> str:
+def compute_declaration_digest(declaration: SpaceDeclaration) -> str:
     """Return 16 hex digits of the declaration of the relations and their kinds, paths aside."""
-    names = {name for relation in declared.relations for name in (relation.query, relation.target)}
-    kinds = [kind for name, kind in declared.kinds.items() if name in names]
-    parts: list[KindDeclaration | RelationDeclaration] = [*kinds, *declared.relations]
+    names = {name for relation in declaration.relations for name in (relation.query, relation.target)}
+    kinds = [kind for name, kind in declaration.kinds.items() if name in names]
+    parts: list[KindDeclaration | RelationDeclaration] = [*kinds, *declaration.relations]
     facts = [
         {key: value for key, value in part._asdict().items() if key not in ("data", "ids", "pairs")} for part in parts
     ]

@@ -265,7 +265,7 @@ def discover_root(root: Root, modality_name: str | None, tags: TagChoice | None,
 def _note_tag_names(root: Root, choice: str, files: dict[str, FileStat], *, is_chosen: bool) -> Iterator[str]:
     """Yield remarks on names of sub-folders that are no tags, if this scan chooses the source of tags."""
     labels = FolderLabels(files, root.folder.name)
-    if is_chosen and choice == "metadata" and labels.can_distinguish and not media_folder.is_split(files):
+    if is_chosen and choice == "metadata" and labels.can_distinguish and not media_folder.find_split_sides(files):
         n = len(_list_subfolders(files))
         names = "the name of 1 sub-folder is no tag" if n == 1 else f"the names of {n:,} sub-folders are no tags"
         yield f"in {root.folder} {names}, since a table says the tags (--tags folders takes these names)"

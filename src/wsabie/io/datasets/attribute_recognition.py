@@ -56,16 +56,16 @@ def read_attributes(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "songs.tsv"
     ...     _ = file.write_text("id\\tartist\\tgenres\\n1\\tEarth, Wind & Fire\\tfunk, soul\\n2\\tNina\\tsoul\\n")
-    ...     related = read_attributes(file)
-    >>> related.pairs["artist"], related.pairs["genres"]
+    ...     attributes = read_attributes(file)
+    >>> attributes.pairs["artist"], attributes.pairs["genres"]
     ([('1', 'Earth, Wind & Fire'), ('2', 'Nina')], [('1', 'funk'), ('1', 'soul'), ('2', 'soul')])
     """
     path, rejects = Path(path), Rejects() if rejects is None else rejects
     reader = next((reader for is_layout, reader in _LAYOUTS if path.is_dir() and is_layout(path)), None)
     if reader is None and not (path.is_dir() and find_metadata(path) is None):
         return read_metadata_attributes(path, kinds=kinds, rejects=rejects)
-    related = (reader or read_tag_attributes)(path, rejects=rejects)
-    return related if kinds is None else related.select_kinds(kinds)
+    attributes = (reader or read_tag_attributes)(path, rejects=rejects)
+    return attributes if kinds is None else attributes.select_kinds(kinds)
 
 
 def read_metadata_attributes(path: Path, *, kinds: Sequence[str] | None = None, rejects: Rejects) -> AttributeTable:

@@ -41,10 +41,10 @@ class AttributeTable:
     Examples
     --------
     >>> a = ItemAttributes("a", {"artist": ("Nina",), "tag": ("slow", "piano")}, "train")
-    >>> related = AttributeTable.from_items(Path("songs"), [a, ItemAttributes("b", {"artist": ("Nina",)}, "test")])
-    >>> related.pairs
+    >>> attributes = AttributeTable.from_items(Path("songs"), [a, ItemAttributes("b", {"artist": ("Nina",)}, "test")])
+    >>> attributes.pairs
     {'artist': [('a', 'Nina'), ('b', 'Nina')], 'tag': [('a', 'slow'), ('a', 'piano')]}
-    >>> related.select_side("test").pairs
+    >>> attributes.select_side("test").pairs
     {'artist': [('b', 'Nina')], 'tag': []}
     """
 

@@ -204,8 +204,8 @@ def read_listening_counts(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "plays.txt"
     ...     _ = file.write_text("ann\\ta\\t3\\nann\\tb\\t1\\nbob\\ta\\t2\\nbob\\tb\\t9\\nbob\\tc\\t1\\n")
-    ...     heard = read_listening_counts(file, rejects=Rejects())
-    >>> list(find_co_listened_pairs(heard, least=2))
+    ...     counts = read_listening_counts(file, rejects=Rejects())
+    >>> list(find_co_listened_pairs(counts, least=2))
     [('a', 'b', 2)]
     """
     from scipy.sparse import csr_matrix

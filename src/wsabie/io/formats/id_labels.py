@@ -50,10 +50,10 @@ class IdLabelCollector:
 
     Examples
     --------
-    >>> got = IdLabelCollector(Path("tags.tsv"), Rejects())
-    >>> got.add("a", "sea"), got.add("b", "sea"), got.add("a", "sky", stated=False)
+    >>> collector = IdLabelCollector(Path("tags.tsv"), Rejects())
+    >>> collector.add("a", "sea"), collector.add("b", "sea"), collector.add("a", "sky", stated=False)
     (None, None, None)
-    >>> got.build_table().Y.toarray().tolist()
+    >>> collector.build_table().Y.toarray().tolist()
     [[1, -1], [1, 0]]
     """
 

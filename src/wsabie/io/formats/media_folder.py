@@ -131,7 +131,7 @@ def choose_label_source(folder: Path, files: Collection[str], modality: Modality
     """Return the source of labels where nobody names one, and a remark for people ("" where it is plain)."""
     if find_metadata_files(folder, files):
         return "metadata", ""
-    if not FolderLabels(files, folder.name).can_distinguish or is_split(files):
+    if not FolderLabels(files, folder.name).can_distinguish or find_split_sides(files):
         return modality.label_source, ""
     if modality.label_source != "xmp" or not (share := _measure_keyword_share(folder, list(files))):
         return "folders", ""
@@ -151,10 +151,11 @@ def _measure_keyword_share(folder: Path, files: Sequence[str]) -> float:
     return n_tagged / len(sample)
 
 
-def is_split(files: Iterable[str]) -> bool:
-    """Return whether sub-folders are the sides of a split: "train" and "test" are hardly labels."""
-    top_folders = {name.partition("/")[0].lower() for name in files if "/" in name}
-    return len(top_folders) > 1 and top_folders <= SPLITS
+def find_split_sides(files: Iterable[str]) -> list[str]:
+    """Return the sub-folders if they are the sides of a split: "train" and "test" are hardly labels."""
+    folders = sorted({name.partition("/")[0] for name in files if "/" in name})
+    sides = {name.lower() for name in folders}
+    return folders if len(sides) > 1 and sides <= SPLITS else []
 
 
 def read_metadata(
@@ -296,7 +297,11 @@ def read_folder(
     else:
         source = labels_from
         if labels_from == "auto":
-            _refuse_splits(folder, files)
+            if sides := find_split_sides(files):
+                raise InputError(
+                    f"the sub-folders of {folder} are {sides[0]!r} and {sides[1]!r}, which look like a split and not "
+                    'like labels; give one of them, or say labels_from="folders"'
+                )
             source, note = choose_label_source(folder, files, modality)
             if note:
                 log.warning("%s", note)
@@ -392,16 +397,11 @@ def _read_subjects(_: str, path: Path) -> list[str]:
     return [line.partition("\t")[2] or line.strip().strip("<>") for line in lines]
 
 
-def read_synset_names(folder: Path, files: Iterable[str]) -> dict[str, str]:
-    """Return the names of folders that are called by synsets."""
-    words = folder / WORDS
-    return read_code_names(words) if words.is_file() and any(_SYNSET.search(name) for name in files) else {}
-
-
 def make_labeller(folder: Path, files: Iterable[str], labels_from: str, modality: Modality) -> Labeller:
     """Return a function that gives the labels of a file; a metadata file is read elsewhere."""
     if labels_from == "folders":
-        names, labels = read_synset_names(folder, files), FolderLabels(files, folder.name, keep_any=True)
+        words, labels = folder / WORDS, FolderLabels(files, folder.name, keep_any=True)
+        names = read_code_names(words) if words.is_file() and any(map(_SYNSET.search, files)) else {}
         return lambda name, path: tuple(names.get(part, part) for part in labels.get_labels(name))
     if labels_from == modality.label_source:
         return lambda name, path: modality.read_labels(path)
@@ -425,16 +425,6 @@ def _build_items(
             row_error = refine_by_decoding(error, path)
             rejects.add(name, row_error.reason, row_error.detail)
     return items
-
-
-def _refuse_splits(folder: Path, files: Iterable[str]) -> None:
-    """Refuse `train` and `test` side by side: they are parts of a collection and hardly its labels."""
-    if is_split(files):
-        first, second = sorted({name.partition("/")[0] for name in files if "/" in name})[:2]
-        raise InputError(
-            f"the sub-folders of {folder} are {first!r} and {second!r}, which look like a split and not "
-            'like labels; give one of them, or say labels_from="folders"'
-        )
 
 
 def _find_other_tool(folder: Path) -> str:

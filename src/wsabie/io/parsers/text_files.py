@@ -40,7 +40,7 @@ class _CountingReader:
         return content
 
 
-class GzipStream(io.RawIOBase):
+class GzipStream(gzip.GzipFile):
     """Expanded bytes of an open gzip file, counted.
 
     Raises
@@ -51,14 +51,11 @@ class GzipStream(io.RawIOBase):
 
     def __init__(self, raw: BufferedReader, source_name: str) -> None:
         self._compressed, self._source_name = _CountingReader(raw), source_name
-        self._inner = gzip.GzipFile(fileobj=cast(IO[bytes], self._compressed), mode="rb")
         self._limits, self._bytes, self._lines = read_limits(), 0, 0
-
-    def readable(self) -> bool:
-        return True
+        super().__init__(fileobj=cast(IO[bytes], self._compressed), mode="rb")
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        n = self._inner.readinto(buffer)
+        n = super().readinto(buffer)
         self._bytes += n
         self._lines += bytes(memoryview(buffer)[:n]).count(b"\n")
         check_expansion(self._source_name, self._compressed.n, self._bytes, self._limits)
@@ -66,9 +63,8 @@ class GzipStream(io.RawIOBase):
         return n
 
     def close(self) -> None:
-        self._inner.close()
-        self._compressed.raw.close()
         super().close()
+        self._compressed.raw.close()
 
 
 class _Utf16Stream(io.RawIOBase):

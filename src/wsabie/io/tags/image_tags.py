@@ -106,8 +106,8 @@ def read_image_tags(picture: Path) -> ImageTags:
     ...     photo = Path(folder) / "1.jpg"
     ...     _ = photo.write_bytes(b"no picture")
     ...     _ = write_sidecar(photo, ["sea", ("animal", "dog")])
-    ...     found = read_image_tags(photo)
-    >>> found.names, found.paths, found.source.name, [problem.reason for problem in found.problems]
+    ...     image_tags = read_image_tags(photo)
+    >>> image_tags.names, image_tags.paths, image_tags.source.name, [p.reason for p in image_tags.problems]
     (('sea', 'dog'), (('animal', 'dog'),), '1.jpg.xmp', ['unreadable picture'])
     """
     problems: list[RowError] = []

@@ -16,7 +16,7 @@ import csv
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -303,15 +303,11 @@ class _PairLayout(NamedTuple):
 
 
 def _read_pairs(path: Path, start: bytes, parent_first: bool, hierarchy: Hierarchy) -> None:
-    layout, n_cells = _detect_layout(start, parent_first), 0
+    layout, lines = _detect_layout(start, parent_first), iterate_content_lines(path, LONGEST)
     if parent_first and layout.has_header and not layout.parent_first:
         log.warning("%s: its header says that the child comes first, so that is how it is read", format_path(path))
-    for number, raw in iterate_content_lines(path, LONGEST):
+    for number, raw in islice(lines, int(layout.has_header), None):
         where, cells = f"{path}:{number}", _split(decode_text(raw, path, number), layout.separator)
-        if layout.has_header and not n_cells:
-            n_cells = len(cells)
-            continue
-        n_cells = n_cells or len(cells)
         if len(cells) not in (2, 3) or not cells[0] or not cells[1]:
             raise InputError(f"{where} is not a pair of child and parent; write two names with a tab between them")
         child, parent = reversed(cells[:2]) if layout.parent_first else cells[:2]

@@ -60,8 +60,8 @@ def read_knowledge_graph(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     kinds, parts = Path(folder) / "kinds.tsv", Path(folder) / "parts.tsv"
     ...     _ = kinds.write_text("car\\tvehicle\\n"), parts.write_text("wheel\\tvehicle\\n")
-    ...     known = read_knowledge_graph(kinds, relations={"part-of": parts})
-    >>> known.related("vehicle", "has-kind"), known.related("vehicle", "has-part")
+    ...     graph = read_knowledge_graph(kinds, relations={"part-of": parts})
+    >>> graph.related("vehicle", "has-kind"), graph.related("vehicle", "has-part")
     (['car'], ['wheel'])
     """
     graph = KnowledgeGraph()
@@ -99,13 +99,13 @@ def read_label_table(path: str | Path) -> dict[str, str]:
     return table
 
 
-def write_label_table(path: Path, matched: LabelConcepts) -> None:
+def write_label_table(path: Path, table: LabelConcepts) -> None:
     """Write concepts of labels for `read_label_table`, with method, name and gloss for readers."""
-    knowledge = matched.knowledge
+    knowledge = table.knowledge
 
     def lines() -> Iterator[str]:
         yield "label\tid\tmethod\tname\tgloss"
-        for label, concept, method in zip(matched.labels, matched.concepts, matched.methods, strict=True):
+        for label, concept, method in zip(table.labels, table.concepts, table.methods, strict=True):
             details = ("", "") if concept is None else (knowledge.name(concept), knowledge.concept(concept).gloss)
             yield "\t".join([label, concept or "", method, *details])
 
