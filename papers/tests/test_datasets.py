@@ -87,7 +87,7 @@ def test_pictures_are_extracted_again_on_the_same_sides(pictures: Path) -> None:
     for original, redescribed in ((data.train, colour.train), (data.valid, colour.valid), (data.test, colour.test)):
         assert original.ids == redescribed.ids
         assert (original.Y != redescribed.Y).nnz == 0
-    assert colour.train.dictionary != data.train.dictionary
+    assert colour.train.extractor_digest != data.train.extractor_digest
     assert len(rejects) == 1
 
 

@@ -110,12 +110,12 @@ def test_threads_neighbours_and_row_form_change_no_bit(rows):
 
 def test_loaded_map_gives_the_same_bits(rows, tmp_path):
     pca = KernelPca(9, 60).fit(rows)
-    pca.feature_names, pca.dictionary = [f"word {j}" for j in range(80)], "abc"
+    pca.feature_names, pca.extractor_digest = [f"word {j}" for j in range(80)], "abc"
     pca.save(tmp_path / "map")
     loaded = KernelPca.load(tmp_path / "map")
     np.testing.assert_array_equal(loaded.transform(rows), pca.transform(rows))
     assert (loaded.fingerprint(), loaded.report_) == (pca.fingerprint(), pca.report_)
-    assert (loaded.feature_names, loaded.dictionary) == (pca.feature_names, "abc")
+    assert (loaded.feature_names, loaded.extractor_digest) == (pca.feature_names, "abc")
     assert isinstance(loaded.components_.base, np.memmap) or isinstance(loaded.components_, np.memmap)
     assert pca.n_bytes == loaded.n_bytes
 

@@ -60,19 +60,19 @@ def refuse_misfit(annotator: "Annotator", model: Path, source: "Source") -> None
     from wsabie.io.alignment import MAPPED
 
     if is_table(source):
-        is_extracted = bool(annotator.dictionary) and source.dictionary
-        if annotator.extractor is not None and is_extracted and is_extracted != annotator.dictionary:
+        is_extracted = bool(annotator.extractor_digest) and source.extractor_digest
+        if annotator.extractor is not None and is_extracted and is_extracted != annotator.extractor_digest:
             modality, reason = annotator.extractor.modality, "the features come from another extractor"
             command = f"wsabie features {KINDS[modality]} FOLDER --extractor {model} --out FILE"
             raise InputError(f"{reason} than the training data; give the {modality}, or extract them again: {command}")
     elif annotator.extractor is None:
         remedy = "give rows"
-        if annotator.dictionary:
+        if annotator.extractor_digest:
             remedy = (
                 f"{format_features_hint(source, source.path)} --extractor FOLDER, "
                 "with the folder of the extractor of the training data"
             )
-            if annotator.dictionary.startswith(MAPPED):
+            if annotator.extractor_digest.startswith(MAPPED):
                 remedy += ", and map them: wsabie features kpca FILE.parquet --map FOLDER --out MAPPED.parquet"
         raise InputError(f"{model} was trained on rows of features and {source.path} holds {source.modality}; {remedy}")
     elif source.modality != (modality := annotator.extractor.modality):

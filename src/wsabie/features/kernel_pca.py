@@ -97,7 +97,7 @@ class KernelPca(SavedObject):
     choice: nystroem.Choice = "k-means++"
     seed: int = 0
     feature_names: list[str] | None = field(default=None, init=False)
-    dictionary: str | None = field(default=None, init=False)
+    extractor_digest: str | None = field(default=None, init=False)
 
     @property
     def n_components_(self) -> int:
@@ -197,7 +197,7 @@ class KernelPca(SavedObject):
     def fit_rows(self, rows: FeatureTable, *, threads: int | None = None, progress: Progress = SILENT) -> Self:
         """Fit to a feature table and keep its feature names, so that other rows can be matched by name."""
         self.fit(rows.X, threads=threads, progress=progress)
-        self.feature_names, self.dictionary = rows.feature_names, rows.dictionary
+        self.feature_names, self.extractor_digest = rows.feature_names, rows.extractor_digest
         return self
 
     def transform(self, X: Matrix, *, threads: int | None = None) -> Float32:
@@ -239,7 +239,7 @@ class KernelPca(SavedObject):
             "n_features": self.n_features_in_,
             "report": [*self.report_.components, *self.report_.landmarks, self.report_.rows, self.report_.has_holdout],
             "feature_names": self.feature_names,
-            "dictionary": self.dictionary,
+            "dictionary": self.extractor_digest,
         }
         tensors = {f"landmarks/{name}": np.asarray(part) for name, part in self.landmarks_._asdict().items()}
         tensors |= {"components": self.components_, "bias": self.bias_, "variances": self.variances_}
@@ -263,7 +263,7 @@ class KernelPca(SavedObject):
             fields, tensors = read_config(KernelPcaConfig, parts.config), parts.tensors
             check_parameters(cls, fields.parameters)
             pca = cls(**fields.parameters)
-            pca.feature_names, pca.dictionary = fields.feature_names, fields.dictionary
+            pca.feature_names, pca.extractor_digest = fields.feature_names, fields.dictionary
             pca.n_features_in_ = fields.n_features
             pca.components_ = check_array(tensors, "components", "float32", (None, None))
             k, m = pca.components_.shape
@@ -279,7 +279,7 @@ class KernelPca(SavedObject):
         return pca
 
     def fingerprint(self) -> str:
-        """Return a name that changes with anything that changes a row, for `FeatureTable.dictionary`."""
+        """Return a name that changes with anything that changes a row, for `FeatureTable.extractor_digest`."""
         parts = self.to_parts()
         return MAPPED + parts.compute_fingerprint([KIND, parts.config["n_features"], parts.config["dictionary"]])
 

@@ -63,7 +63,7 @@ class Annotator(SavedModel):
         Names of the columns, if the source has them.
     facts : dict
         Training data: source, fingerprint, counts, split. JSON-able.
-    dictionary : str or None
+    extractor_digest : str or None
         Fingerprint of the extractor that made the features; rows of another one are refused.
     marks : (n,) uint64 or None
         Marks that identify training rows (`wsabie.io.fingerprints.compute_row_marks`), if they were computed.
@@ -82,7 +82,7 @@ class Annotator(SavedModel):
     extractor: FeatureExtractor | None = None
     feature_names: list[str] | None = None
     facts: dict[str, Any] = field(default_factory=dict)
-    dictionary: str | None = None
+    extractor_digest: str | None = None
     marks: UInt64 | None = None
 
     @overload
@@ -185,7 +185,7 @@ class Annotator(SavedModel):
         rows = source if isinstance(source, FeatureTable) else self._extract_features(source, options)
         rows = self._drop_refused_rows(rows, options.get("rejects"))
         vocabulary = None if keep_labels else self.model.vocabulary_
-        return align_table(rows, vocabulary, self.feature_names, self.model.n_features_in_, self.dictionary)
+        return align_table(rows, vocabulary, self.feature_names, self.model.n_features_in_, self.extractor_digest)
 
     def annotate_region(
         self, picture: str | Path | bytes, region: Region | str, k: int = 10
@@ -280,7 +280,7 @@ class Annotator(SavedModel):
             "model": {"kind": model.kind, "config": model.config},
             "feature_names": self.feature_names,
             "facts": self.facts,
-            "dictionary": self.dictionary,
+            "dictionary": self.extractor_digest,
         }
         tensors = model.nested("model")
         if self.extractor is not None:

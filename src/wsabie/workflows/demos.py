@@ -93,7 +93,8 @@ def run_image_demo(
         "rows": len(rows),
         "split": _describe_split(part, seed),
     }
-    annotator = Annotator(comparison["wsabie"].model, extractor, None, facts, rows.dictionary, compute_row_marks(train))
+    model, marks = comparison["wsabie"].model, compute_row_marks(train)
+    annotator = Annotator(model, extractor, None, facts, rows.extractor_digest, marks)
     annotator.save(out / "model")
     write_report(out / "report.html", _build_report_input(comparison, extractor, images, part, seed))
     return comparison
@@ -251,7 +252,7 @@ def run_document_demo(
     }
     space_recall, cosine_recall = (evaluations[name].per_row["recall@10"] for name in evaluations)
     facts = {"documents": len(rows), "words": int(rows.X.shape[1]), "held_out": len(test), "pairs": relation.n_pairs}
-    columns: JsonObject = {KIND: {"feature_names": rows.feature_names, "dictionary": rows.dictionary}}
+    columns: JsonObject = {KIND: {"feature_names": rows.feature_names, "dictionary": rows.extractor_digest}}
     for holdout in (valid, test):  # the evaluation is over: these can be found, too
         space.add(EntityKind(KIND, holdout.X, holdout.ids, "tfidf"))
     annotator = SpaceAnnotator(space, {KIND: bag}, columns, {"source": "bundled documents"})

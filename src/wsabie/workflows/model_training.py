@@ -159,7 +159,7 @@ class TrainingData(Generic[Rows]):
         """Return the fitted estimator with the feature extractor of new data."""
         rows = self.training
         marks = compute_shard_row_marks(rows) if isinstance(rows, ShardedFeatureTable) else compute_row_marks(rows)
-        return Annotator(estimator, self.extractor, rows.feature_names, self.facts, rows.dictionary, marks)
+        return Annotator(estimator, self.extractor, rows.feature_names, self.facts, rows.extractor_digest, marks)
 
 
 def train_model(
@@ -226,7 +226,7 @@ def _start_from_model(estimator: Any, start: Annotator, sides: TrainingData[Any]
     if not (isinstance(model, Wsabie) and isinstance(estimator, Wsabie)):
         fact = f"a model of kind {model.kind} gives no space to begin with"
         raise InputError(f"{fact}; give one of kind wsabie, and train such")
-    if sides.extractor is not None or rows.dictionary != start.dictionary:
+    if sides.extractor is not None or rows.extractor_digest != start.extractor_digest:
         fact = "the features come from another extractor than those of the model to begin with"
         command = "wsabie features images FOLDER --extractor MODEL --out FILE"
         raise InputError(f"{fact}; extract them by that one first: {command}")
@@ -301,7 +301,7 @@ def _prepare_shards(
     """Prepare training on shards; the first held-out rows with a label choose the epoch."""
     training, holdout, aligned = rows, None, None
     if valid is not None:
-        aligned = align_table(valid, rows.label_names, rows.feature_names, rows.n_features, rows.dictionary)
+        aligned = align_table(valid, rows.label_names, rows.feature_names, rows.n_features, rows.extractor_digest)
     elif recipe.holdout_share:
         require_enough_items(len(rows.shards), recipe.holdout_share, "row")
         training, holdout = rows.split_holdout(recipe.holdout_share)
@@ -424,7 +424,7 @@ def extract_aligned_rows(
 ) -> AlignedTable:
     """Return the rows of further data in the labels and features of the training rows."""
     rows, features = extract_more_rows(extractor, source, context), (training.feature_names, training.X.shape[1])
-    return align_table(rows, training.label_names, *features, training.dictionary)
+    return align_table(rows, training.label_names, *features, training.extractor_digest)
 
 
 def _split_sides(

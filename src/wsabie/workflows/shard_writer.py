@@ -384,7 +384,7 @@ def _write_missing_shards(
     facts = statistics.compute_facts() | {
         "counts": info.counts,
         "augment": info.augment,
-        "dictionary": info.dictionary,
+        "dictionary": info.extractor_digest,
         "open_width": info.n_features is None and not types.dense,
         "source": format_path(runs.stream.path.name),
         "seed": runs.options.seed,

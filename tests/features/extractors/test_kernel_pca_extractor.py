@@ -50,7 +50,8 @@ def test_rows_equal_the_map_of_extracted_features(fitted, collection):
     mapped = fitted.transform(collection)
     assert mapped.X.dtype == np.float32
     np.testing.assert_array_equal(mapped.X, by_hand)
-    assert (mapped.ids, mapped.label_names, mapped.dictionary) == (rows.ids, rows.label_names, fitted.fingerprint())
+    assert (mapped.ids, mapped.label_names) == (rows.ids, rows.label_names)
+    assert mapped.extractor_digest == fitted.fingerprint()
     assert (fitted.n_features_, fitted.is_dense, fitted.has_counts) == (9, True, False)
     columns, values = fitted.transform_one(collection.items[5].content)
     assert columns.tolist() == list(range(9))
@@ -69,7 +70,7 @@ def test_processes_files_and_loading_give_the_same_rows(fitted, collection, tmp_
     assert extract_to_file(collection, again, tmp_path / "rows.parquet", augment=1, shard_pictures=7) == 48
     written = open_source(tmp_path / "rows.parquet")
     np.testing.assert_array_equal(written.X, rows.X)
-    assert (written.dictionary, written.ids) == (fitted.fingerprint(), rows.ids)
+    assert (written.extractor_digest, written.ids) == (fitted.fingerprint(), rows.ids)
 
 
 def test_fingerprint_depends_on_map_and_features(fitted, collection):

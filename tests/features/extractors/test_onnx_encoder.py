@@ -99,7 +99,7 @@ def test_network_features_train_a_model_that_annotates(encoder_file, emoji, tmp_
     assert rows.X.shape == (120, WIDTH)
     assert isinstance(rows.X, np.ndarray)
     np.testing.assert_array_equal(rows.X, encoder.transform(emoji).X)
-    assert rows.dictionary == encoder.fingerprint()
+    assert rows.extractor_digest == encoder.fingerprint()
     model = Wsabie(dim=8, epochs=3, threads=1).fit(rows.X, rows.Y, label_names=rows.label_names)
     assert model.scaling_.method == "homogeneous"
     assert len(model.annotate(rows.X[:1], 5)[0]) == 5

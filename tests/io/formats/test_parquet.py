@@ -30,14 +30,14 @@ FULL = FeatureTable(
     times=["2020-01-01", "", "2021"],
     counts=True,
     feature_names=["red", "green", "blue"],
-    dictionary="0f",
+    extractor_digest="0f",
     augment=2,
 )
 
 
 def are_equal(a: FeatureTable, b: FeatureTable) -> bool:
     """Equal to the last bit: arrays with their types, names and everything beside."""
-    plain = ("label_names", "ids", "groups", "times", "counts", "feature_names", "dictionary", "augment")
+    plain = ("label_names", "ids", "groups", "times", "counts", "feature_names", "extractor_digest", "augment")
     return (
         type(a.X) is type(b.X)
         and a.X.dtype == b.X.dtype
@@ -55,7 +55,7 @@ def are_equal(a: FeatureTable, b: FeatureTable) -> bool:
     [
         FULL,
         replace(FULL, X=FULL.X.toarray()),
-        replace(FULL, groups=None, times=None, counts=False, feature_names=None, dictionary=None, augment=0),
+        replace(FULL, groups=None, times=None, counts=False, feature_names=None, extractor_digest=None, augment=0),
         replace(FULL, Y=abs(FULL.Y)),
     ],
 )

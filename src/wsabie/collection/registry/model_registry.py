@@ -117,7 +117,7 @@ class LoadedModel:
     @property
     def fingerprint(self) -> str:
         """Fingerprint of `extractor`."""
-        return str(self.annotator.dictionary)
+        return str(self.annotator.extractor_digest)
 
     @property
     def is_zero_shot(self) -> bool:

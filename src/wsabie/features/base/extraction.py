@@ -302,7 +302,8 @@ def _run_plan(
     if not n_rows:
         shutil.rmtree(plan.folder, ignore_errors=True)
         raise InputError(format_nothing_readable(source, context.rejects))
-    facts = {"n_features": extractor.n_features_, **extractor.table_facts(plan.augment)}
+    facts: JsonObject = {"n_features": extractor.n_features_, "counts": extractor.has_counts}
+    facts |= {"dictionary": extractor.fingerprint(), "augment": plan.augment}
     return merge_shards(plan.folder, len(plan.keys), out, plan.key, facts, extractor.is_dense)
 
 

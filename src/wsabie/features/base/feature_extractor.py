@@ -143,7 +143,7 @@ class FeatureExtractor(SavedObject, ABC):
 
     def table_facts(self, augment: int = 0) -> JsonObject:
         """Return what a `FeatureTable` of rows with so many further views states about them."""
-        return {"counts": self.has_counts, "dictionary": self.fingerprint(), "augment": augment}
+        return {"counts": self.has_counts, "extractor_digest": self.fingerprint(), "augment": augment}
 
     def iterate(self, source: ItemSource, *, augment: int = 0, **options: Unpack[RunOptions]) -> Iterator[ItemFeatures]:
         """Yield the rows of `transform` in order, with only a few batches of items in memory."""

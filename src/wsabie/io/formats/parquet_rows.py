@@ -168,6 +168,7 @@ def _first_faults(*checks: tuple[Array, str]) -> dict[int, RowError]:
 
 NEGATIVES = "negatives"
 _BATCH = 1 << 12
+_FACTS = {"dictionary": "extractor_digest"}  # of a feature table, where the note has another name
 
 
 class DenseTransform(NamedTuple):
@@ -200,7 +201,8 @@ def write_parquet_rows(rows: FeatureTable, path: str | Path, *, through: DenseTr
 
     facts = ("counts", "label_names", "feature_names", "dictionary", "augment")
     width = through.width if through else None
-    note = {"schema": 1, "n_features": width or rows.X.shape[1]} | {name: getattr(rows, name) for name in facts}
+    note = {"schema": 1, "n_features": width or rows.X.shape[1]}
+    note |= {name: getattr(rows, _FACTS.get(name, name)) for name in facts}
     has_negatives, empty = bool((rows.Y.data < 0).any()), rows.take(np.arange(0))
     empty = empty if width is None else replace(empty, X=np.zeros((0, width), np.float32))
     metadata = {KEY: json.dumps(note, ensure_ascii=False).encode()}
@@ -330,7 +332,8 @@ def read_stream_info(table: ParquetTable) -> StreamInfo:
     """Return the facts that `write_parquet_rows` noted."""
     noted = table.note
     names = {"counts", "n_features", "feature_names", "dictionary", "augment"} & noted.keys()
-    return StreamInfo(**{name: noted[name] for name in names}, order="given" if "label_names" in noted else "text")
+    facts = {_FACTS.get(name, name): noted[name] for name in names}
+    return StreamInfo(**facts, order="given" if "label_names" in noted else "text")
 
 
 def open_unlabelled_table(

@@ -64,7 +64,7 @@ class ShardedFeatureTable:
         return int(self.shards.facts["features"])
 
     @property
-    def dictionary(self) -> str | None:
+    def extractor_digest(self) -> str | None:
         return self.shards.facts["dictionary"]  # type: ignore[no-any-return]
 
     @property
@@ -159,7 +159,8 @@ class ShardedFeatureTable:
             labels = ListColumn(Y.indptr, {"labels": Y.indices, "signs": Y.data})
             self._collect_words(span, collector.add)
             collector.add(build_columns(X, labels, {}, {}))
-        info = StreamInfo(bool(facts["counts"]), self.n_features, self.feature_names, self.dictionary, self.augment)
+        origin = self.feature_names, self.extractor_digest, self.augment
+        info = StreamInfo(bool(facts["counts"]), self.n_features, *origin)
         return collector.build_table(info, self.label_names, open_width=bool(facts.get("open_width")))
 
     def _collect_words(

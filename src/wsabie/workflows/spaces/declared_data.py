@@ -284,7 +284,8 @@ class EntityFeatureExtractor:
 
     def _extract_as_fitted(self, name: str, source: Source, fitted_rows: FeatureTable) -> FeatureTable:
         rows = extract_more_rows(self.extractors.get(name), source, self.context)
-        return align_table(rows, None, fitted_rows.feature_names, fitted_rows.X.shape[1], fitted_rows.dictionary).rows
+        width, digest = fitted_rows.X.shape[1], fitted_rows.extractor_digest
+        return align_table(rows, None, fitted_rows.feature_names, width, digest).rows
 
 
 def _regroup(rows: FeatureTable, outline: FeatureTable) -> FeatureTable:

@@ -124,7 +124,7 @@ def save_space(
     for kind in split.holdout_kinds:
         recipe.space.add(kind)
     columns = {
-        name: {"feature_names": table.feature_names, "dictionary": table.dictionary} for name, table in rows.items()
+        name: {"feature_names": data.feature_names, "dictionary": data.extractor_digest} for name, data in rows.items()
     }
     SpaceAnnotator(recipe.space, extractor.extractors, columns, all_facts).save(recipe.model)
     return all_facts
