@@ -324,7 +324,7 @@ def tune_space(plan: model_tuning.TuningPlan, recipe: SpaceRecipe, context: Work
         def fit(
             parameters: JsonObject, on_epoch: model_tuning.EpochCallback | None, progress: Progress = SILENT
         ) -> Space:
-            space: Space = plan.search.kind.build(**parameters, seed=seed, threads=recipe.space.threads)
+            space: Space = plan.search.model.build(**parameters, seed=seed, threads=recipe.space.threads)
             options: JsonObject = {"stop_on": recipe.stop_on, "progress": progress, "on_epoch": on_epoch}
             return space.fit(split.training, validation=split.holdout, **options)
 

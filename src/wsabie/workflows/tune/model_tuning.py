@@ -204,9 +204,9 @@ def tune_model(
     Memory holds one model at a time; a finished trial leaves its figures only. The same data, seed and number of trials
     (without a limit in minutes) give the same trials, in one run or in several.
     """
-    kind = plan.search.kind
-    if plan.all_rows and kind.validated:
-        raise InputError(f"{kind.name} needs the validation rows to choose by; leave --all-rows out")
+    tunable = plan.search.model
+    if plan.all_rows and tunable.validated:
+        raise InputError(f"{tunable.name} needs the validation rows to choose by; leave --all-rows out")
     folder = recipe.model.parent
     data = [None if side is None else compute_fingerprint_or_none(side) for side in (source, valid)]
     holdout_share, others = None if valid is not None else recipe.holdout_share, {"min_rows": recipe.min_rows}
@@ -227,7 +227,7 @@ def tune_model(
         }  # a worker is one core
 
         def fit(parameters: JsonObject, on_epoch: EpochCallback | None) -> Any:
-            model = plan.search.kind.build(**parameters, **fixed)
+            model = tunable.build(**parameters, **fixed)
             return sides.fit(model, metric=plan.metric, on_epoch=on_epoch)
 
         def measure(model: LabelModel) -> float:
@@ -237,9 +237,9 @@ def tune_model(
         training_data = _with_validation(sides) if plan.all_rows else sides
 
         def refit(trial: Trial) -> Any:
-            epochs = {"epochs": trial.epoch} if plan.all_rows and kind.stepwise else {}
+            epochs = {"epochs": trial.epoch} if plan.all_rows and tunable.stepwise else {}
             parameters = {**trial.parameters, **epochs, "seed": recipe.seed, "threads": recipe.threads}
-            return training_data.fit(kind.build(**parameters), metric=plan.metric, progress=context.progress)
+            return training_data.fit(tunable.build(**parameters), metric=plan.metric, progress=context.progress)
 
         defaults = None
         if test_table is not None and study.trials[0].state == "done" and best.number:
@@ -365,8 +365,8 @@ def _run_trial(
             raise TrialStoppedError
 
     try:
-        model = task.fit(parameters, on_epoch if search.kind.stepwise else None)
-        if not search.kind.stepwise and task.measure is not None:
+        model = task.fit(parameters, on_epoch if search.model.stepwise else None)
+        if not search.model.stepwise and task.measure is not None:
             figures.append(task.measure(model))
     except TrialStoppedError:
         if state == "late":
@@ -379,10 +379,10 @@ def _run_trial(
 
 def _count_planned_epochs(search: ParameterSpace, parameters: JsonObject, shape: TrainingShape) -> int:
     """Return the number of epochs that a setting trains for; 1 if the model reports none."""
-    if not search.kind.stepwise:
+    if not search.model.stepwise:
         return 1
-    values = {**search.kind.defaults(), **parameters}
-    return int(search.kind.auto(shape, values)["epochs"] if values["epochs"] == "auto" else values["epochs"])
+    values = {**search.model.defaults(), **parameters}
+    return int(search.model.auto(shape, values)["epochs"] if values["epochs"] == "auto" else values["epochs"])
 
 
 def _with_validation(sides: TrainingData[FeatureTable]) -> TrainingData[FeatureTable]:

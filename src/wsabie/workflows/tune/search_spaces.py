@@ -117,13 +117,13 @@ class ParameterSpace:
 
     Attributes
     ----------
-    kind : TunableModel
+    model : TunableModel
     fixed : dict
         Parameters that every trial has.
     space : dict of str to ChoiceParameter or RangeParameter
     """
 
-    kind: TunableModel
+    model: TunableModel
     fixed: Values
     space: SearchSpace
 
@@ -137,20 +137,20 @@ class ParameterSpace:
         {'dim': 50, 'learning_rate': 0.06, 'epochs': 15}
         """
         parameters = {**self.fixed, **point}
-        auto = self.kind.auto(shape, {**self.kind.defaults(), **parameters})
+        auto = self.model.auto(shape, {**self.model.defaults(), **parameters})
         for name, value in point.items():
             dimension = self.space[name]
             if isinstance(dimension, RangeParameter):
                 number = value * auto[name] if dimension.relative else value
                 integer = max(1, round(number)) if dimension.relative else round(number)
-                parameters[name] = integer if name in self.kind.integers else float(f"{number:.4g}")
+                parameters[name] = integer if name in self.model.integers else float(f"{number:.4g}")
         return parameters
 
     def resolve(self, parameters: ParameterValues, shape: hyperparameters.TrainingShape) -> Values:
         """Return the values of all parameters of the space, with numbers instead of "auto"."""
-        defaults = self.kind.defaults()
+        defaults = self.model.defaults()
         values = {**defaults, **parameters}
-        auto = self.kind.auto(shape, values)
+        auto = self.model.auto(shape, values)
         return {
             name: auto[name] if values[name] == defaults[name] and name in auto else values[name] for name in self.space
         }
@@ -162,7 +162,7 @@ class ParameterSpace:
             if isinstance(dimension, RangeParameter) and dimension.relative:
                 point[name] = 1.0
             elif isinstance(dimension, ChoiceParameter) and not dimension.is_valid(point[name]):
-                point[name] = self.kind.defaults()[name]  # "auto" may be one of the choices
+                point[name] = self.model.defaults()[name]  # "auto" may be one of the choices
         return point if all(dimension.is_valid(point[name]) for name, dimension in self.space.items()) else None
 
     def as_dict(self) -> JsonObject:
@@ -171,7 +171,7 @@ class ParameterSpace:
             name: list(dimension.values) if isinstance(dimension, ChoiceParameter) else vars(dimension)
             for name, dimension in self.space.items()
         }
-        return {"kind": self.kind.name, "fixed": self.fixed, "space": space}
+        return {"kind": self.model.name, "fixed": self.fixed, "space": space}
 
 
 def build_search_space(changes: ParameterValues | None = None, kind: str = "wsabie") -> ParameterSpace:
@@ -227,10 +227,10 @@ def _parse_value(value: Any) -> Any:
 
 
 def _parse_range(
-    name: str, change: ParameterValues, default: ChoiceParameter | RangeParameter | None, kind: TunableModel
+    name: str, change: ParameterValues, default: ChoiceParameter | RangeParameter | None, model: TunableModel
 ) -> RangeParameter:
     hint = f"the space of {name} is {dict(change)!r}; write {{low = ..., high = ..., log = true or false"
-    relative = name in kind.auto(hyperparameters.TrainingShape(1, 1, 1), kind.defaults())
+    relative = name in model.auto(hyperparameters.TrainingShape(1, 1, 1), model.defaults())
     hint += ", relative = true or false}" if relative else "}"
     allowed = {"low", "high", "log"} | ({"relative"} if relative else set())
     require({"low", "high"} <= set(change) <= allowed, hint)
@@ -245,8 +245,8 @@ def _parse_range(
     return RangeParameter(low, high, log, bool(change.get("relative", False)))
 
 
-def _refuse_unknown(name: str, tunable: list[str], kind: TunableModel) -> None:
-    if name in kind.untuned:
+def _refuse_unknown(name: str, tunable: list[str], model: TunableModel) -> None:
+    if name in model.untuned:
         raise InputError(f"{name} is an option of its own and not tuned; give it on the command line")
     if name not in tunable:
         matches = find_closest_names(name, tunable, n=1)
@@ -262,7 +262,7 @@ def _refuse_unusable(search: ParameterSpace) -> None:
         ends = dimension.values if isinstance(dimension, ChoiceParameter) else (dimension.low, dimension.high)
         settings += [{name: end} for end in ends]
     for point in settings:
-        search.kind.build(**search.resolve_point(point, shape)).check_parameters()
+        search.model.build(**search.resolve_point(point, shape)).check_parameters()
 
 
 def _resolve_embedding_defaults(shape: hyperparameters.TrainingShape, parameters: ParameterValues) -> Values:
