@@ -85,7 +85,7 @@ def test_held_out_documents_teach_no_words(tmp_path: Path) -> None:
     rows = extractor.extract_kind(declared.kinds["text"], planned.data.sources["text"])
     assert isinstance(rows, FeatureTable)
     assert rows.X.shape == (40, 24 + 2), "a word of each training document, sea and shore"
-    dealt = split_three_ways(declared, planned)
+    dealt = split_three_ways(planned)
     query_ids = [set(relation.query.ids) for relation in (dealt.training[0], dealt.valid[0], dealt.test[0])]
     assert [len(names) for names in query_ids] == [24, 8, 8]
     assert len(set.union(*query_ids)) == 40

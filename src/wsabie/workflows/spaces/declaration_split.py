@@ -92,7 +92,7 @@ def split_declaration(
         Data that cannot be used, a side that stays empty, or an id that a list cannot hold.
     """
     plan = relation_holdout.plan_three_way_split(declared, valid, test, seed, rejects)
-    split = relation_holdout.split_three_ways(declared, plan)
+    split = relation_holdout.split_three_ways(plan)
     ends_and_pairs = ((relation.query_kind, relation.target_kind, _list_pairs(relation)) for relation in split.training)
     training_ids = relation_holdout.collect_known_ids(ends_and_pairs)
     training_ids |= {name: {rows.ids[i] for i in plan.sides[name].train} for name, rows in plan.data.rows.items()}
@@ -103,7 +103,7 @@ def split_declaration(
             sides[side] = with_pairs
     with explain_write_errors(folder), create_draft_folder(folder / "parts") as drafts:
         for side, relations in sides.items():
-            _write_side(drafts, side, declared, relations, plan)
+            _write_side(drafts, side, relations, plan)
         file_names = {file.name for file in drafts.iterdir()}
         for name in file_names:
             (drafts / name).replace(folder / name)
@@ -138,12 +138,10 @@ def _list_pairs(relation: Relation) -> IdPairs:
     return relation.pairs if isinstance(relation.pairs, list) else []
 
 
-def _write_side(
-    folder: Path, side: str, declared: SpaceDeclaration, relations: list[Relation], plan: relation_holdout.SplitPlan
-) -> None:
+def _write_side(folder: Path, side: str, relations: list[Relation], plan: relation_holdout.SplitPlan) -> None:
     """Write the lists of a side, and the declaration that names them."""
-    tables, pairs = read_toml_tables(declared.path), {relation.name: relation for relation in relations}
-    base = declared.path.parent.absolute()
+    source, pairs = plan.declared.path, {relation.name: relation for relation in relations}
+    tables, base = read_toml_tables(source), source.parent.absolute()
     files = _FileNames(side)
     for name, table in tables.get("kinds", {}).items():
         if "data" in table:
@@ -163,7 +161,7 @@ def _write_side(
             write_id_pairs(folder / table["pairs"], _list_pairs(relation))
             if side != "train" and relation.query_kind == relation.target_kind and relation.query_kind in plan.sides:
                 table["candidates"] = FITTED_CANDIDATES
-    header = f"{WRITTEN_BY} {_format_value(format_path(declared.path))}: the {side} side, seed {plan.seed}.\n"
+    header = f"{WRITTEN_BY} {_format_value(format_path(source))}: the {side} side, seed {plan.seed}.\n"
     write_text(folder / f"{side}{ENDING}", header + _format_tables(tables))
 
 

@@ -105,7 +105,7 @@ def compare_declaration(
     extractor = EntityFeatureExtractor(options.seed, context, fitting_sides=plan.sides)
     data = extractor.extract(declared, plan.data)
     sides = {name: map_split(side, plan.data.rows[name], data.rows[name]) for name, side in plan.sides.items()}
-    split = split_three_ways(declared, replace(plan, data=data, sides=sides))
+    split = split_three_ways(replace(plan, data=data, sides=sides))
     query_rows = {name: rows.take(sides[name].test) for name, rows in data.rows.items()}
     if tested is not None:
         relations, query_rows = _open_test_data(tested, declared, options, extractor, data)

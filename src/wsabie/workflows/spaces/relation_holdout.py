@@ -183,6 +183,7 @@ class SplitPlan:
 
     Attributes
     ----------
+    declared : SpaceDeclaration
     data : DeclaredData
         Images, audio and documents may have no features yet.
     sides : dict of str to Split
@@ -192,6 +193,7 @@ class SplitPlan:
     seed : int
     """
 
+    declared: SpaceDeclaration
     data: DeclaredData
     sides: dict[str, Split]
     valid: float
@@ -229,12 +231,12 @@ def plan_three_way_split(
     """
     data = open_declared_data(select_relations(declared), rejects)
     sides = {name: split_rows(rows, "auto", valid, test, seed) for name, rows in data.rows.items()}
-    return SplitPlan(data, sides, valid, test, seed)
+    return SplitPlan(declared, data, sides, valid, test, seed)
 
 
-def split_three_ways(declared: SpaceDeclaration, plan: SplitPlan) -> ThreeWayRelations:
+def split_three_ways(plan: SplitPlan) -> ThreeWayRelations:
     """Return the relations of the three sides."""
-    data, sides, seed = plan.data, plan.sides, plan.seed
+    declared, data, sides, seed = plan.declared, plan.data, plan.sides, plan.seed
     outer = {name: Split(np.union1d(side.train, side.valid), side.test, side.test[:0]) for name, side in sides.items()}
     test_holdout = split_relations(declared, data, plan.test, seed, outer)
     free_pairs = {
