@@ -7,15 +7,15 @@ from tests.reference.candidates import score_label
 from tests.reference.random_numbers import draw_below, draw_from_alias, draw_unit, mix_bits
 
 from wsabie.core.arrays import Float64
-from wsabie.kernels.training.negative_samplers import AdaptiveSamplerState, UniformSamplerState, WeightedSamplerState
+from wsabie.kernels.training.negative_samplers import AdaptiveSamplerState, AliasTable, UniformSamplerState
 
 
 def draw_label(sampler: Any, labels: Any, q: Any, counter: int) -> int:
     """A label from the sampler."""
     if isinstance(sampler, UniformSamplerState):
         return draw_below(counter, int(sampler.n_labels))
-    if isinstance(sampler, WeightedSamplerState):
-        return draw_from_alias(sampler.chances, counter)
+    if isinstance(sampler, AliasTable):
+        return draw_from_alias(sampler, counter)
     rank = draw_from_alias(sampler.ranks, mix_bits(counter))
     if isinstance(sampler, AdaptiveSamplerState):
         f = draw_factor(sampler, q, counter)

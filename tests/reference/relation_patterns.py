@@ -6,13 +6,8 @@ import numpy as np
 from tests.reference.candidates import PointQuery
 from tests.reference.towers import backprop_block, clip_row_norm, decay_row, encode_entity
 
-from wsabie.core.arrays import Float64
-from wsabie.kernels.embedding.relation_patterns import (
-    CompositionPattern,
-    DenseRowPattern,
-    SparseRowPattern,
-    TowerAndRowPattern,
-)
+from wsabie.core.arrays import Csr, Float64
+from wsabie.kernels.embedding.relation_patterns import CompositionPattern, DenseRowPattern, TowerAndRowPattern
 
 
 def encode_query(pattern: Any, i: int) -> Any:
@@ -26,7 +21,7 @@ def encode_query(pattern: Any, i: int) -> Any:
         return PointQuery(encode_entity(pattern.tower, i), encode_query(pattern.row, i))
     if isinstance(pattern, DenseRowPattern):
         return np.asarray(pattern.rows[i], np.float64)
-    if isinstance(pattern, SparseRowPattern):
+    if isinstance(pattern, Csr):
         span = slice(pattern.indptr[i], pattern.indptr[i + 1])
         row = np.zeros(int(pattern.indices.max(initial=-1)) + 1)
         row[pattern.indices[span]] = pattern.data[span]

@@ -101,7 +101,7 @@ def test_saving_takes_a_tenth_of_the_time_at_most(
         epochs.append(parts.config["epoch"])
 
     monkeypatch.setattr(checkpoints, "time", clock)
-    monkeypatch.setattr(checkpoints, "save_model_folder", save)
+    monkeypatch.setattr(checkpoints.model_folder, "save_model_folder", save)
     keeper, space = CheckpointFolder(tmp_path / "c", {}), make_space()
     for epoch in range(1, 9):
         clock.now += epoch_seconds

@@ -102,7 +102,7 @@ def test_labels_without_rows_are_drawn_by_frequency_too(power: float) -> None:
     space = make_space()
     counts = np.zeros(40, np.int64)
     counts[3] = 80
-    alias = create_sampler(SamplerConfig("frequency", power=power), space, counts, 1).per_thread[0].chances
+    alias = create_sampler(SamplerConfig("frequency", power=power), space, counts, 1).per_thread[0]
     own_share = alias.thresholds / 2.0**32 / 40
     probabilities = own_share + np.bincount(alias.aliases, weights=1 / 40 - own_share, minlength=40)
     assert probabilities[3] / probabilities[0] == pytest.approx(80**power)

@@ -154,9 +154,14 @@ def _check_compressed(
         fault = f"its indptr falls from {indptr[place]} to {indptr[place + 1]} at entry {place + 1}"
     elif indptr[-1] > min(len(indices), len(data)):
         fault = f"its indptr ends at {indptr[-1]:,}, but it has {len(indices):,} indices and {len(data):,} values"
+    _refuse_fault(fault, input_name)
+    return data[: indptr[-1]], indices[: indptr[-1]], indptr
+
+
+def _refuse_fault(fault: str, input_name: str) -> None:
+    """Raise InputError for a fault of a matrix; "" is none."""
     if fault:
         raise InputError(f"{input_name} is no whole sparse matrix: {fault}; {_REMEDY}")
-    return data[: indptr[-1]], indices[: indptr[-1]], indptr
 
 
 def _refuse_outside(indices: Array, width: int, input_name: str, name: str) -> None:
@@ -224,10 +229,8 @@ def _check_coo(matrix: Matrix, input_name: str) -> Matrix:
     rows, columns = (_check_integers(ids, f"coordinates of {input_name}") for ids in matrix.coords)
     data = _check_numbers(matrix.data, input_name)
     if data.shape != rows.shape or data.shape != columns.shape:
-        raise InputError(
-            f"{input_name} is no whole sparse matrix: it has {len(rows):,} rows, {len(columns):,} columns and "
-            f"{data.size:,} values of entries; {_REMEDY}"
-        )
+        counts = f"{len(rows):,} rows, {len(columns):,} columns and {data.size:,} values"
+        _refuse_fault(f"it has {counts} of entries", input_name)
     for ids, width, name in zip((rows, columns), matrix.shape, ("row", "column"), strict=True):
         _refuse_outside(ids, width, input_name, name)
     return coo_matrix((data, (rows, columns)), matrix.shape)
@@ -237,9 +240,7 @@ def _list_entries(matrix: Matrix, input_name: str) -> SimpleNamespace:
     """Return the entries of a matrix of lists, whose compiled conversion does not check their lengths."""
     lengths = [[len(row) for row in lists] for lists in (matrix.rows, matrix.data)]
     if lengths[0] != lengths[1] or len(lengths[0]) != matrix.shape[0]:
-        raise InputError(
-            f"{input_name} is no whole sparse matrix: its lists of columns and of values differ; {_REMEDY}"
-        )
+        _refuse_fault("its lists of columns and of values differ", input_name)
     rows = np.repeat(np.arange(matrix.shape[0]), lengths[0])
     columns = _check_integers(
         [column for row in matrix.rows for column in row] or np.empty(0, np.int64), f"rows of {input_name}"

@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
+from functools import lru_cache
 from pathlib import Path, PurePath
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
@@ -72,12 +73,17 @@ class RayExecutor(Executor):
         import ray
 
         run_item = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_run_item)
-        job, cores = [ray.put((function, shared)), Path.cwd()], _CoreCounter(ray)
+        job = [ray.put((function, shared)), Path.cwd()]
         waiting: deque[ObjectRef] = deque()
+
+        @lru_cache(1)
+        def count_cores(period: int) -> int:
+            return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
         try:
             for item in items:
                 waiting.append(run_item.remote(job, item))
-                while len(waiting) >= _QUEUED_PER_CORE * cores.count():
+                while len(waiting) >= _QUEUED_PER_CORE * count_cores(int(time.monotonic() / _RECOUNT_SECONDS)):
                     yield _fetch_result(ray, waiting.popleft())
             while waiting:
                 yield _fetch_result(ray, waiting.popleft())
@@ -85,19 +91,6 @@ class RayExecutor(Executor):
             # After an error or an early stop. Without the check, Ray would start another cluster if this one has ended.
             for reference in waiting if ray.is_initialized() else ():
                 ray.cancel(reference)
-
-
-class _CoreCounter:
-    """Counter of the cluster's cores, refreshed every few seconds."""
-
-    def __init__(self, ray: Any) -> None:
-        self.ray, self.counted_at, self.cores = ray, -_RECOUNT_SECONDS, 1
-
-    def count(self) -> int:
-        if time.monotonic() - self.counted_at >= _RECOUNT_SECONDS:
-            self.cores = max(1, int(self.ray.cluster_resources().get("CPU", 1)))
-            self.counted_at = time.monotonic()
-        return self.cores
 
 
 def _fetch_result(ray: Any, reference: "ObjectRef") -> Any:

@@ -79,10 +79,10 @@ class LinearSpace(TrainableTables):
 
     def pattern(self, inputs: EntityInputs) -> KernelArrays:
         """Return the relation pattern of these rows, which are queries as they are."""
-        from wsabie.kernels.embedding.relation_patterns import DenseRowPattern, SparseRowPattern
+        from wsabie.kernels.embedding.relation_patterns import DenseRowPattern
 
         if isinstance(inputs, Csr):
-            return SparseRowPattern(*map(view_as_writable, inputs))
+            return Csr(*map(view_as_writable, inputs))
         return DenseRowPattern(view_as_writable(inputs))
 
     def finish_epoch(self, max_norm: float | None, max_norm_weights: float | None) -> None:

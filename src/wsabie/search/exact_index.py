@@ -116,9 +116,7 @@ class ExactIndex:
             self.table = self.table - self.centre
             self._quick_flat = search_arrays.flatten_table(self.table)
         self.similarity = similarity
-        self.bias: Float32 | None = (
-            None if bias is None else np.ascontiguousarray(search_arrays.convert_to_float32(bias, "the bias"))
-        )
+        self.bias = None if bias is None else np.ascontiguousarray(search_arrays.convert_to_float32(bias, "the bias"))
         if self.bias is not None and self.bias.shape != (len(self.table),):
             raise InputError(f"there are {self.bias.size} biases for {len(self.table)} labels; give one per label")
         self.removed: Int64 = np.empty(0, np.int64) if removed is None else removed
@@ -297,12 +295,10 @@ class ExactIndex:
         """Write the quick scores of `labels`, a slice or ids; distances without bias are only ordered."""
         if self._uses_blas(len(queries)):
             np.matmul(queries, self.table[labels].astype(np.float32, copy=False).T, out=out)
-        elif isinstance(labels, slice):
-            topk.score_few_queries(*self._quick_flat, labels.start, np.ascontiguousarray(queries), out)
         else:
-            topk.score_few_queries(
-                *search_arrays.flatten_table(self.table[labels]), 0, np.ascontiguousarray(queries), out
-            )
+            flat = self._quick_flat if isinstance(labels, slice) else search_arrays.flatten_table(self.table[labels])
+            first = labels.start if isinstance(labels, slice) else 0
+            topk.score_few_queries(*flat, first, np.ascontiguousarray(queries), out)
         if self._scale is not None:
             out *= self._scale[labels]
         elif self._by_distance:

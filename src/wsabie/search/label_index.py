@@ -93,13 +93,12 @@ class LabelSearchIndex(ABC):
 
     def facts(self) -> JsonObject:
         """Return kind, recall, times and size, JSON-able."""
-        measured = (point.milliseconds for point in self.curve if point.effort == self.effort)
-        milliseconds = next(measured, None)
+        milliseconds = {point.effort: point.milliseconds for point in self.curve}
         return {
             "kind": self.kind,
             "recall@10": self.recall,
             "measured_on": self.queries,
-            "milliseconds": milliseconds,
+            "milliseconds": milliseconds.get(self.effort),
             "exact_milliseconds": self.exact_milliseconds,
             "effort": self.effort,
             "bytes": self.n_bytes,

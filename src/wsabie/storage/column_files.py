@@ -25,14 +25,8 @@ import numpy as np
 from wsabie.core.arrays import Array, Int64
 from wsabie.core.input_files import open_input
 from wsabie.core.json_conversion import JsonObject
+from wsabie.storage import model_folder
 from wsabie.storage.atomic_files import replace_file
-from wsabie.storage.model_folder import (
-    CODES,
-    encode_safetensors_header,
-    iterate_pieces,
-    parse_tensor_entry,
-    read_safetensors_header,
-)
 
 _ROWS_AT_ONCE = 1 << 13
 _MAX_HEADER_BYTES = 1 << 28
@@ -161,7 +155,8 @@ def write_columns(path: Path, columns: ColumnTable, note: JsonObject) -> str:
     order = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
     digest = hashlib.sha256()
     with replace_file(path) as draft, draft.open("wb") as out:
-        for piece in (_header(tensors, order, note), *(p for name in order for p in iterate_pieces(tensors[name]))):
+        pieces = (piece for name in order for piece in model_folder.iterate_pieces(tensors[name]))
+        for piece in (_header(tensors, order, note), *pieces):
             digest.update(piece)
             out.write(piece)
     return digest.hexdigest()
@@ -180,9 +175,9 @@ def _header(tensors: Mapping[str, Array], order: Sequence[str], note: JsonObject
     end = 0
     for name in order:
         start, end = end, end + tensors[name].nbytes
-        code = CODES[tensors[name].dtype.newbyteorder("<")]
+        code = model_folder.CODES[tensors[name].dtype.newbyteorder("<")]
         info[name] = {"dtype": code, "shape": list(tensors[name].shape), "data_offsets": [start, end]}
-    return encode_safetensors_header(info, _ALIGNMENT)
+    return model_folder.encode_safetensors_header(info, _ALIGNMENT)
 
 
 def map_columns(path: Path, *, scattered: bool = False, check: bool = True) -> tuple[ColumnTable, JsonObject]:
@@ -206,7 +201,7 @@ def map_columns(path: Path, *, scattered: bool = False, check: bool = True) -> t
     """
     with open_input(path) as stream:
         size = path.stat().st_size
-        info, begin = read_safetensors_header(stream, size, _MAX_HEADER_BYTES)
+        info, begin = model_folder.read_safetensors_header(stream, size, _MAX_HEADER_BYTES)
         content = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
     if scattered:
         with suppress(OSError):
@@ -218,7 +213,7 @@ def map_columns(path: Path, *, scattered: bool = False, check: bool = True) -> t
             raise ValueError("size does not agree with the header")
         tensors: dict[str, Array] = {}
         for name, entry in info.items():
-            dtype, shape, start = parse_tensor_entry(entry)
+            dtype, shape, start = model_folder.parse_tensor_entry(entry)
             tensors[name] = np.frombuffer(content, dtype, math.prod(shape), begin + start).reshape(shape)
         columns = _group_tensors(tensors)
         if check:

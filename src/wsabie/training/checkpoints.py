@@ -10,13 +10,7 @@ from wsabie.core.arrays import Array
 from wsabie.core.errors import InputError, ModelFolderError
 from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.embedding.protocols import TrainableTables
-from wsabie.storage.model_folder import (
-    ModelState,
-    open_model_folder,
-    read_folder_kind,
-    refuse_foreign_files,
-    save_model_folder,
-)
+from wsabie.storage import model_folder
 from wsabie.storage.schema_validation import Count, check_array, check_schema
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.training.settings import TrainingSettings
@@ -83,7 +77,7 @@ class CheckpointFolder:
         if state.best is not None:
             tensors |= {f"best/{name}": array for name, array in state.best.arrays().items()}
         config = CheckpointConfig(self.identity, state.epoch, state.history, state.best_figure)
-        save_model_folder(self.path, ModelState(KIND, asdict(config), tensors))
+        model_folder.save_model_folder(self.path, model_folder.ModelState(KIND, asdict(config), tensors))
         saved = time.monotonic()
         self._due = saved + self.every * (saved - started)
 
@@ -97,10 +91,10 @@ class CheckpointFolder:
         ModelFolderError
             The checkpoint is damaged, or the folder was not written by this package.
         """
-        refuse_foreign_files(self.path)
+        model_folder.refuse_foreign_files(self.path)
         if not self._has_checkpoint() or not self.resume:
             return None
-        parts = open_model_folder(self.path)
+        parts = model_folder.open_model_folder(self.path)
         advice = "restore it from a copy, or start over (--restart)"
         config = check_schema(CheckpointConfig, parts.config, self.path, advice, ModelFolderError)
         identity = config.identity
@@ -127,7 +121,7 @@ class CheckpointFolder:
     def _has_checkpoint(self) -> bool:
         """Return whether the folder holds a checkpoint; refuse a model, which must not be overwritten."""
         try:
-            kind = read_folder_kind(self.path)
+            kind = model_folder.read_folder_kind(self.path)
         except ModelFolderError:
             if self.resume:
                 raise

@@ -283,22 +283,17 @@ def create_sampler(
     InputError
         The sampler is "adaptive" and labels are not points under the inner product.
     """
-    from wsabie.kernels.training.negative_samplers import (
-        FullSortSamplerState,
-        PoolSamplerState,
-        UniformSamplerState,
-        WeightedSamplerState,
-    )
+    from wsabie.kernels.training import negative_samplers
 
     n = space.n_labels
     if space.candidates is not None:
-        return NegativeSampler([PoolSamplerState()] * n_threads)
+        return NegativeSampler([negative_samplers.PoolSamplerState()] * n_threads)
     if sampler.name == "uniform":
-        states = [UniformSamplerState(np.int64(n))] * n_threads
+        states = [negative_samplers.UniformSamplerState(np.int64(n))] * n_threads
         return SketchedNegativeSampler(space, states) if sketched else NegativeSampler(states)
     if sampler.name == "frequency":
         chances = np.maximum(counts, 1).astype(np.float64) ** sampler.power
-        return NegativeSampler([WeightedSamplerState(build_alias_table(chances / chances.sum()))] * n_threads)
+        return NegativeSampler([build_alias_table(chances / chances.sum())] * n_threads)
     if sampler.name == "adaptive":
         if space.similarity != "dot":
             weights = "weights" in space.similarity  # another similarity would not help
@@ -310,7 +305,7 @@ def create_sampler(
         return AdaptiveNegativeSampler(space, sampler, n_threads)
     ranks = build_alias_table(compute_rank_chances(sampler, n))
     scratch = ((np.zeros(n, np.float32), np.zeros(n, np.int32)) for _ in range(n_threads))
-    return NegativeSampler([FullSortSamplerState(*arrays, ranks) for arrays in scratch])
+    return NegativeSampler([negative_samplers.FullSortSamplerState(*arrays, ranks) for arrays in scratch])
 
 
 def create_exact_sampler(space: EmbeddingSpace) -> NegativeSampler:

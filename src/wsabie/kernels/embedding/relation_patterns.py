@@ -4,10 +4,10 @@
 back to the entities behind it; `backprop_query_block` does so for all gradients of a block, for the rows of one owner.
 The WARP step between the two never changes. `load_query` returns a query that was encoded before, from its memory.
 
-`TowerPattern` (item - label) is the pattern of Weston et al. 2010. `SparseRowPattern` passes the row itself to labels
-with a weight per feature, and has no entities that could move. `TowerAndRowPattern` does both (the full-rank model of
-Weston et al. 2010). `CompositionPattern` (item and label - label) serves objects and their parts (Mesnil et al. 2014,
-section 3):
+`TowerPattern` (item - label) is the pattern of Weston et al. 2010. `Csr` and `DenseRowPattern` pass the row itself to
+labels with a weight per feature, and have no entities that could move. `TowerAndRowPattern` does both (the full-rank
+model of Weston et al. 2010). `CompositionPattern` (item and label - label) serves objects and their parts (Mesnil et
+al. 2014, section 3):
 
     f_q(I_o, L_o, I_p, L_p) = f_I(I_o, L_o) + f_I(I_p, L_p) + r f_L(L_o, L_p)
 
@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Int32, Int64
+from wsabie.core.arrays import Csr, Float32, Int32
 from wsabie.kernels.compiler import jit, jit_entry
 from wsabie.kernels.dispatch import dispatch
 from wsabie.kernels.embedding.candidates import DenseQuery, PointAndRowQuery, SparseQuery
@@ -45,14 +45,6 @@ class TowerPattern(NamedTuple):
     tower: Tower
 
 
-class SparseRowPattern(NamedTuple):
-    """A sparse row and a label: f_y(x) = w_y . x."""
-
-    indptr: Int64  # (n + 1,)
-    indices: Int32  # (nnz,)
-    data: Float32  # (nnz,)
-
-
 class DenseRowPattern(NamedTuple):
     """A dense row and a label: f_y(x) = w_y . x."""
 
@@ -63,7 +55,7 @@ class TowerAndRowPattern(NamedTuple):
     """An item, its row and a label: f_y(x) = w_y . x + s(tower(x), W_y)."""
 
     tower: Tower
-    row: SparseRowPattern | DenseRowPattern
+    row: Csr | DenseRowPattern
 
 
 class CompositionPattern(NamedTuple):
@@ -93,7 +85,7 @@ def _encode_point(pattern, i, q, width):
     return q
 
 
-@encode_query.register(SparseRowPattern)
+@encode_query.register(Csr)
 def _encode_row(pattern, i, q, width):
     lo, hi = pattern.indptr[i], pattern.indptr[i + 1]
     return SparseQuery(pattern.indices[lo:hi], pattern.data[lo:hi])
@@ -126,7 +118,7 @@ def load_query(pattern, i, q, width):
     return q
 
 
-load_query.register(SparseRowPattern)(_encode_row)
+load_query.register(Csr)(_encode_row)
 load_query.register(DenseRowPattern)(_encode_dense_row)
 
 
@@ -147,7 +139,7 @@ def _encode_block_point(pattern, rows, block, lo, hi, t, width):
     encode_block(pattern.tower, rows, block, lo, hi, t, width)
 
 
-@encode_query_block.register(SparseRowPattern, DenseRowPattern)
+@encode_query_block.register(Csr, DenseRowPattern)
 def _encode_block_row(pattern, rows, block, lo, hi, t, width):
     return
 

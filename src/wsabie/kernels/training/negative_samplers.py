@@ -31,7 +31,7 @@ PREFETCH_DISTANCE = 16
 
 
 class AliasTable(NamedTuple):
-    """Alias table of chances of 0 .. n - 1; a draw reads one entry."""
+    """Alias table of chances of 0 .. n - 1, the state of a weighted sampler; a draw reads one entry."""
 
     thresholds: UInt64  # (n,): a draw of i stays i if its low 32 bits are below thresholds[i] ...
     aliases: Int32  # (n,): ... and else becomes aliases[i]
@@ -41,12 +41,6 @@ class UniformSamplerState(NamedTuple):
     """State of a uniform sampler."""
 
     n_labels: np.int64
-
-
-class WeightedSamplerState(NamedTuple):
-    """State of a sampler with a chance per label."""
-
-    chances: AliasTable
 
 
 class AdaptiveSamplerState(NamedTuple):
@@ -99,9 +93,9 @@ def _draw_uniform(sampler, labels, q, counter, width):
     return draw_below(counter, sampler.n_labels)
 
 
-@draw_label.register(WeightedSamplerState)
+@draw_label.register(AliasTable)
 def _draw_weighted(sampler, labels, q, counter, width):
-    return draw_from_alias(sampler.chances, counter)
+    return draw_from_alias(sampler, counter)
 
 
 @jit

@@ -16,17 +16,7 @@ from wsabie.kernels.embedding.candidates import locate_positive, query_gradient,
 from wsabie.kernels.embedding.relation_patterns import backprop_query, encode_query
 from wsabie.kernels.embedding.similarity import score_label
 from wsabie.kernels.primitives.vectors import set_to_zero
-from wsabie.kernels.training.warp import (
-    DRAWS,
-    HISTOGRAM,
-    SKIPPED,
-    UPDATES,
-    VISITED,
-    count_negatives,
-    floor_log2,
-    is_positive,
-    warp_step,
-)
+from wsabie.kernels.training import warp
 
 
 @dispatch("sampler", has_default=True)
@@ -36,7 +26,9 @@ def train_pair(labels, targets, config, sampler, i, n_negatives, pair, q, g, cou
     Return (True if the query has to move, loss).
     """
     y = locate_positive(labels, targets, pair, 0)
-    y, v, weight, loss = warp_step(targets, labels, config, sampler, i, n_negatives, pair, y, q, g, counters, width)
+    y, v, weight, loss = warp.warp_step(
+        targets, labels, config, sampler, i, n_negatives, pair, y, q, g, counters, width
+    )
     if v >= 0:
         update_and_clip_label(labels, config, y, q, weight, width)
         update_and_clip_label(labels, config, v, q, -weight, width)
@@ -52,7 +44,7 @@ def run_visits(pattern, labels, targets, config, sampler, order, lo, hi, scratch
         i = targets.rows[visit]
         q = encode_query(pattern, i, scratch[0], width)
         set_to_zero(g, width)
-        has_step, n = False, count_negatives(targets, labels, i)
+        has_step, n = False, warp.count_negatives(targets, labels, i)
         for pair in range(targets.starts[visit], targets.starts[visit + 1]):
             is_step, pair_loss = train_pair(labels, targets, config, sampler, i, n, pair, q, g, counters, width)
             loss[0] += pair_loss
@@ -86,19 +78,19 @@ def _move_violators(labels, targets, config, sampler, i, n_negatives, pair, q, g
 @jit
 def count_violators(labels, targets, config, i, n_negatives, pair, q, scores, counters, width):
     """Count the violators; `scores` then holds the excess of each over the threshold, or 0."""
-    counters[VISITED] += 1
+    counters[warp.VISITED] += 1
     if n_negatives <= 0 or targets.weights[pair] == 0:
-        counters[SKIPPED] += 1
+        counters[warp.SKIPPED] += 1
         return 0
-    counters[DRAWS] += n_negatives
+    counters[warp.DRAWS] += n_negatives
     threshold = score_label(labels, q, targets.labels[pair], width) - config.margin
     rank = 0
     for y in range(targets.n_labels):
         over = score_label(labels, q, y, width) - threshold
-        violates = over > 0 and not is_positive(targets, i, y)
+        violates = over > 0 and not warp.is_positive(targets, i, y)
         scores[y] = over if violates else 0
         rank += violates
     if rank > 0:
-        counters[UPDATES] += 1
-        counters[HISTOGRAM + floor_log2(rank)] += 1
+        counters[warp.UPDATES] += 1
+        counters[warp.HISTOGRAM + warp.floor_log2(rank)] += 1
     return rank
