@@ -126,7 +126,7 @@ def in_process(collection: Collection, umap: bool) -> None:
     points = load_item_embeddings(opened.path, opened.model.dim).points
     start = time.perf_counter()
     components = compute_principal_components(points)
-    components.places(points)
+    components.project(points)
     shape = f"{points.shape[0]:,} x {points.shape[1]}"
     print(
         f"principal components of {shape}: {1000 * (time.perf_counter() - start):.0f} ms, "

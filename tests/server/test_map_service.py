@@ -43,7 +43,7 @@ def test_points_equal_those_of_the_map(api: TestClient, folder: Path) -> None:
         built_map = item_map.build_map(collection)
     assert item_ids.tolist() == built_map.items.tolist() == list(range(1, 46))
     points = np.array([box["x"], box["y"]]) + places / 65535 * box["side"]
-    np.testing.assert_allclose(points, built_map.places, atol=1.01 * box["side"] / 65535)
+    np.testing.assert_allclose(points, built_map.coordinates, atol=1.01 * box["side"] / 65535)
     assert (places.min(), places.max()) == (0, 65535)
 
 

@@ -36,7 +36,7 @@ from wsabie.server.tokens import TokenFile
 
 LOGGERS = ("asyncio", "uvicorn.error", "wsabie.serve")
 _INTERVAL = 60.0  # seconds
-_MAX_KINDS = 1000
+_MAX_KEYS = 1000
 
 
 class RepeatFilter(logging.Filter):
@@ -56,16 +56,16 @@ class RepeatFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a message is to be written."""
-        kind, now = _kind(record), time.monotonic()
-        since, count = self.counts.get(kind, (now - _INTERVAL, 0))
+        key, now = _make_key(record), time.monotonic()
+        since, count = self.counts.get(key, (now - _INTERVAL, 0))
         if now - since < _INTERVAL:
-            self.counts[kind] = since, count + 1
+            self.counts[key] = since, count + 1
             return False
         if count:
             record.msg, record.args = f"{record.getMessage()} ({count:,} more like this since the last)", None
-        if len(self.counts) >= _MAX_KINDS:
+        if len(self.counts) >= _MAX_KEYS:
             self.counts.clear()
-        self.counts[kind] = now, 0
+        self.counts[key] = now, 0
         return True
 
 
@@ -76,13 +76,13 @@ def limit_log() -> None:
         logging.getLogger(name).addFilter(repeats)
 
 
-def _kind(record: logging.LogRecord) -> tuple[object, ...]:
-    """Message without its details, and the place of the error in the code."""
+def _make_key(record: logging.LogRecord) -> tuple[object, ...]:
+    """Message without its details, and the position of the error in the code."""
     error, _, trace = record.exc_info or (None, None, None)
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    place = trace and (trace.tb_frame.f_code.co_filename, trace.tb_lineno)
-    return record.name, str(record.msg).partition("\n")[0][:80], error, place
+    position = trace and (trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+    return record.name, str(record.msg).partition("\n")[0][:80], error, position
 
 
 _OPTIONS_VARIABLE = "WSABIE_SERVE"
@@ -201,9 +201,8 @@ def run_service(service: ServiceOptions, listener: socket.socket, on_start: Call
         factory=True,
         http=connections.StrictHttpProtocol,
         ws="none",
-        backlog=min(
-            connections.BACKLOG, max_connections // 2 + 1
-        ),  # connections accepted in one go do not displace each other
+        # connections accepted in one go do not displace each other
+        backlog=min(connections.BACKLOG, max_connections // 2 + 1),
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -112,8 +112,8 @@ class CollectionModelHolder:
             loaded_model, labels, cached = load_model_in_use(self._collection), read_names(connection), self._version
             if cached is None or cached[0] is not loaded_model or cached[1] is not labels:
                 names = [labels.labels.get(label) for label in loaded_model.labels_now(connection).tolist()]
-                checksum, version_id = read_content_checksum(loaded_model.path), str(loaded_model.id)
-                version = _make_version(loaded_model.annotator, checksum, version_id, names, loaded_model)
+                _prepare_model(loaded_model.model, read_content_checksum(loaded_model.path))
+                version = ModelVersion(loaded_model.annotator, str(loaded_model.id), names, loaded_model)
                 cached = self._version = loaded_model, labels, version
         return cached[2]
 
@@ -168,9 +168,9 @@ class FolderModelHolder:
         refuse_non_model(self.path)
         annotator = Annotator.load(self.path)
         checksum = read_content_checksum(self.path)
-        version = _make_version(annotator, checksum, checksum[:16], list(annotator.model.vocabulary_))
+        _prepare_model(annotator.model, checksum)
         find_index(annotator, self.path)  # of the current tables
-        return version
+        return ModelVersion(annotator, checksum[:16], list(annotator.model.vocabulary_))
 
 
 ModelHolder: TypeAlias = CollectionModelHolder | FolderModelHolder
@@ -186,14 +186,7 @@ def refuse_non_model(path: Path) -> None:
         )
 
 
-def _make_version(
-    annotator: Annotator,
-    checksum: str,
-    version_id: str,
-    names: Sequence[str | None],
-    loaded_model: LoadedModel | None = None,
-) -> ModelVersion:
-    if hasattr(annotator.model, "threads"):
-        annotator.model.threads = 1  # requests run in parallel already
-    share_features(annotator.model, checksum)
-    return ModelVersion(annotator, version_id, names, loaded_model)
+def _prepare_model(model: Any, checksum: str) -> None:
+    if hasattr(model, "threads"):
+        model.threads = 1  # requests run in parallel already
+    share_features(model, checksum)

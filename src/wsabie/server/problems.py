@@ -117,7 +117,7 @@ def install_error_handlers(app: FastAPI) -> None:
 def document_errors() -> dict[int | str, JsonObject]:
     """Describe the errors of every route for the OpenAPI document."""
     types = {"type": "string", "title": "string", "status": "integer", "detail": "string"}
-    properties = {name: {"type": kind} for name, kind in types.items()}
+    properties = {name: {"type": json_type} for name, json_type in types.items()}
     schema = {"type": "object", "required": list(types), "properties": properties}
     return {
         status: {"description": TITLES[status], "content": {MEDIA_TYPE: {"schema": schema}}}
@@ -144,16 +144,17 @@ async def _answer_unreadable_item(_: Request, error: Any) -> Response:
 
 async def _answer_validation_error(_: Request, error: Any) -> Response:
     details = error.errors()[0]
-    place, kind = details.get("loc", ()), details.get("type")
-    if kind == "json_invalid":
-        return Problem(422, f"body: this is no JSON (at character {place[-1]})").response()
-    where = ".".join(str(part) for part in place)
-    if kind == "extra_forbidden":
+    location, error_type = details.get("loc", ()), details.get("type")
+    if error_type == "json_invalid":
+        return Problem(422, f"body: this is no JSON (at character {location[-1]})").response()
+    where = ".".join(str(part) for part in location)
+    if error_type == "extra_forbidden":
         reason = "there is no such field; leave it out"
-    elif kind in ("missing", "model_attributes_type", "dict_type") and place == ("body",):
+    elif error_type in ("missing", "model_attributes_type", "dict_type") and location == ("body",):
         reason = "send a JSON document, with the header Content-Type: application/json"
-    elif "UploadFile" in details.get("msg", "") or (kind == "missing" and place[1:] in (("file",), ("text",))):
-        reason = f"send a form with this field, as in: curl -F {place[1]}={'WORDS' if place[1] == 'text' else '@FILE'}"
+    elif "UploadFile" in details.get("msg", "") or (error_type == "missing" and location[1:] in (("file",), ("text",))):
+        content = "WORDS" if location[1] == "text" else "@FILE"
+        reason = f"send a form with this field, as in: curl -F {location[1]}={content}"
     else:
         reason = details.get("msg", "not valid").removeprefix("Value error, ")
     return Problem(422, f"{where[:1000]}: {reason}").response()
@@ -188,7 +189,6 @@ async def _answer_bug(request: Request, error: Exception) -> Response:
         damage = await request.app.state.damage_check.find(collection)
         if damage is not None:
             return await _answer_wsabie_error(request, damage)
-    _log.error(
-        "%a %a failed", request.method, request.url.path, exc_info=error
-    )  # escaped: clients must not forge lines of the log
+    # escaped: clients must not forge lines of the log
+    _log.error("%a %a failed", request.method, request.url.path, exc_info=error)
     return Problem(500, "an error in the service; its log says more").response()

@@ -85,11 +85,11 @@ def _query_names(route: Dependant) -> list[str]:
     return [*chain(*fields, *map(_query_names, route.dependencies))]
 
 
-def _format_refusal(place: Literal["query", "body"], name: str, names: list[str]) -> str:
+def _format_refusal(part: Literal["query", "body"], name: str, names: list[str]) -> str:
     if name in names:
-        return f"{place}.{name}: it is there more than once; give it once"
+        return f"{part}.{name}: it is there more than once; give it once"
     if not _NAME.fullmatch(name):  # for example, a file is sent instead of a form
-        return f"{place}: a {_PART_NAMES[place]} has a name of {len(name):,} characters; known here: {', '.join(names)}"
+        return f"{part}: a {_PART_NAMES[part]} has a name of {len(name):,} characters; known here: {', '.join(names)}"
     similar = get_close_matches(name, names, 1)
     remedy = f"did you mean {similar[0]}?" if similar else f"known here: {', '.join(names) or 'none'}"
-    return f"{place}.{name}: there is no such {_PART_NAMES[place]}; {remedy}"
+    return f"{part}.{name}: there is no such {_PART_NAMES[part]}; {remedy}"

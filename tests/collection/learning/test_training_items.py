@@ -123,7 +123,7 @@ def test_items_of_equal_content_share_a_row_and_decisions(tagged: tuple[Collecti
     assert result.inference.items == 81
     (folder,) = (path for path in collection.features.iterdir() if path.is_dir())
     store = feature_store.open_feature_store(collection, feature_store.load_extractor(folder / "extractor"))
-    assert len(store.places) == 80
+    assert len(store.positions) == 80
 
 
 def test_only_missing_features_are_extracted(

@@ -65,18 +65,18 @@ def test_principal_components_equal_those_of_scikit_learn() -> None:
     theirs = PCA(n_components=2, svd_solver="full").fit(unit.astype(np.float64))
     ours = item_map.compute_principal_components(points)
     np.testing.assert_allclose(ours.directions.T, theirs.components_, atol=2e-4)  # signs and all
-    np.testing.assert_allclose(ours.places(points), theirs.transform(unit), atol=2e-4)
+    np.testing.assert_allclose(ours.project(points), theirs.transform(unit), atol=2e-4)
     assert ours.share == pytest.approx(theirs.explained_variance_ratio_.sum(), rel=1e-4)
 
 
 def test_projection_of_equal_points_is_bitwise_equal() -> None:
     points = np.random.default_rng(0).normal(size=(20_000, 20)).astype(np.float32)
     once, again = (item_map.compute_principal_components(points), item_map.compute_principal_components(points.copy()))
-    assert (once.places(points) == again.places(points)).all()
+    assert (once.project(points) == again.project(points)).all()
     longer = item_map.compute_principal_components(points * 8)  # only directions count
     assert (once.directions == longer.directions).all()
     for few in (points[:0], points[:1], points[:5, :1]):
-        assert np.isfinite(item_map.compute_principal_components(few).places(few)).all()
+        assert np.isfinite(item_map.compute_principal_components(few).project(few)).all()
 
 
 def test_items_of_a_label_lie_together_on_the_map(trained_collection: Collection) -> None:
@@ -102,7 +102,7 @@ def test_map_holds_only_present_items(trained_collection: Collection) -> None:
     assert map_after.version != map_before.version
     assert map_after.items.tolist() == [n for n in map_before.items.tolist() if n != 7]
     assert {(label.x, label.y) for label in item_map.place_labels(trained_collection, map_after)} <= {
-        tuple(p) for p in map_after.places.tolist()
+        tuple(p) for p in map_after.coordinates.tolist()
     }
 
 
@@ -133,8 +133,8 @@ def test_embeddings_saved_during_a_map_build_are_ignored(
 
     monkeypatch.setattr(item_map, "load_search_index", then_saved)
     built_map = item_map.build_map(trained_collection)
-    assert len(built_map.items) == len(built_map.places) == 40
-    assert (built_map.places == item_map.compute_principal_components(fewer.points).places(fewer.points)).all()
+    assert len(built_map.items) == len(built_map.coordinates) == 40
+    assert (built_map.coordinates == item_map.compute_principal_components(fewer.points).project(fewer.points)).all()
     assert item_map.build_map(trained_collection) is built_map
 
 
@@ -185,7 +185,7 @@ def test_umap_is_saved_and_places_new_items(trained_collection: Collection, by_u
     projection = item_map.compute_projection(trained_collection)
     assert (projection.state, projection.new_items) == ("ready", 0)
     built_map = item_map.build_map(trained_collection, "umap")
-    np.testing.assert_allclose(built_map.places, 2 * item_map.build_map(trained_collection).places, atol=1e-5)
+    np.testing.assert_allclose(built_map.coordinates, 2 * item_map.build_map(trained_collection).coordinates, atol=1e-5)
     copy = trained_collection.folder / "copy.webp"
     shutil.copyfile(trained_collection.folder / "0005.webp", copy)
     new = add_item(trained_collection, copy)
@@ -194,13 +194,13 @@ def test_umap_is_saved_and_places_new_items(trained_collection: Collection, by_u
     assert (state.state, state.new_items) == ("stale", 1)
     later = item_map.build_map(trained_collection, "umap")
     assert len(later.items) == 81
-    assert (later.places[:80] == built_map.places).all()  # what was there stays
+    assert (later.coordinates[:80] == built_map.coordinates).all()  # what was there stays
     opened = load_model_in_use(trained_collection)
     embeddings = load_item_embeddings(opened.path, opened.model.dim)
     unit = embeddings.points / np.linalg.norm(embeddings.points, axis=1, keepdims=True)
     nearest = np.argsort(-(unit[:80] @ unit[80]), kind="stable")[:3]
     assert new == 81
-    np.testing.assert_allclose(later.places[80], np.median(later.places[nearest], axis=0), atol=1e-5)
+    np.testing.assert_allclose(later.coordinates[80], np.median(later.coordinates[nearest], axis=0), atol=1e-5)
     assert item_map.compute_projection(trained_collection).state == "ready"
 
 
@@ -223,11 +223,11 @@ def test_umap_projects_drawings(trained_collection: Collection) -> None:
     pytest.importorskip("umap", reason="umap-learn is not installed: pip install 'wsabie[map]'")
     assert item_map.compute_projection(trained_collection).state == "ready"
     built_map = item_map.build_map(trained_collection, "umap")
-    assert np.isfinite(built_map.places).all()
+    assert np.isfinite(built_map.coordinates).all()
     figure = item_map.measure_map_quality(trained_collection, built_map)
     assert figure.share > 1.5 * figure.chance
     item_map.compute_projection(trained_collection)
-    assert (item_map.build_map(trained_collection, "umap").places == built_map.places).all()
+    assert (item_map.build_map(trained_collection, "umap").coordinates == built_map.coordinates).all()
 
 
 def test_missing_umap_error_names_the_install_command(

@@ -357,7 +357,7 @@ def test_move_to_an_occupied_path_is_deferred(collection: Collection) -> None:
         inspection = file_inspection.FileInspection(
             file_inspection.FileStat(item.size or 0, item.mtime_ns or 0), item.hash
         )
-        return FileRecord(item.root, path, inspection, item, kind="moved")
+        return FileRecord(item.root, path, inspection, item, change="moved")
 
     rows_before = read_rows(collection)
     block = [moved(known_items["a.png"], "b.png"), moved(known_items["b.png"], "c.png")]

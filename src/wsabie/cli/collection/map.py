@@ -66,7 +66,7 @@ def _write_table(collection: "Collection", projection: "Map", labels: "list[Labe
         lines.writerow(["kind", "id", "name", "x", "y"])
         for start in range(0, len(projection.items), LARGEST):
             item_ids = projection.items[start : start + LARGEST].tolist()
-            positions = dict(zip(item_ids, projection.places[start : start + LARGEST].tolist(), strict=True))
+            positions = dict(zip(item_ids, projection.coordinates[start : start + LARGEST].tolist(), strict=True))
             items = read_items_by_id(collection, item_ids)
             lines.writerows(["item", item.id, item.path, *positions[item.id]] for item in items)
         lines.writerows(["label", label.id, label.name, label.x, label.y] for label in labels)

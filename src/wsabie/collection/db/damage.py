@@ -182,8 +182,8 @@ def _can_store(column: Column[object], value: object) -> bool:
     """Return whether a value of a JSON document fits a column."""
     if value is None:
         return bool(column.nullable)
-    kinds = ((Integer | Boolean, int), (Float, int | float), (JSON, dict))
-    return isinstance(value, next((kind for column_type, kind in kinds if isinstance(column.type, column_type)), str))
+    types = ((Integer | Boolean, int), (Float, int | float), (JSON, dict), (object, str))
+    return isinstance(value, next(json_type for sql_type, json_type in types if isinstance(column.type, sql_type)))
 
 
 def _find_cycles(file: sqlite3.Connection) -> Iterator[str]:

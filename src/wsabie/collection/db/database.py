@@ -49,10 +49,10 @@ def open_database(address: str | Path, mode: Mode = "rw") -> Engine:
         The address is not one of SQLite or PostgreSQL, or the driver is missing.
     """
     url = URL.create("sqlite", database=str(address)) if isinstance(address, Path) else _parse_address(address)
-    kind = url.get_backend_name()
+    backend = url.get_backend_name()
     threads = 2 * count_available_cores() + 2  # threads of a service never wait for a connection
-    options: JsonObject = {"pool_size": 5, "max_overflow": threads, "pool_pre_ping": kind == "postgresql"}
-    if kind == "postgresql":
+    options: JsonObject = {"pool_size": 5, "max_overflow": threads, "pool_pre_ping": backend == "postgresql"}
+    if backend == "postgresql":
         options["connect_args"] = {"connect_timeout": 10, "application_name": "wsabie"}
     else:
         path = Path(str(url.database))
@@ -66,7 +66,7 @@ def open_database(address: str | Path, mode: Mode = "rw") -> Engine:
             "PostgreSQL needs psycopg, which is not installed; run: pip install 'wsabie[postgres]'"
         ) from error
     event.listen(engine, "before_cursor_execute", _refuse_nul, named=True)
-    if kind == "sqlite":
+    if backend == "sqlite":
         event.listen(engine, "connect", lambda _, record: record.info.update(file=_get_file_identity(path)))
         event.listen(engine, "begin", _begin)
     return engine
@@ -89,11 +89,11 @@ def _parse_address(address: str) -> URL:
         raise InputError(
             f"{address!r} is no address of a database; give one such as postgresql://user@host/name"
         ) from error
-    kind = url.get_backend_name()
-    if kind in ("postgres", "postgresql"):  # PostgreSQL's own programs accept both
+    backend = url.get_backend_name()
+    if backend in ("postgres", "postgresql"):  # PostgreSQL's own programs accept both
         return url.set(drivername=_POSTGRES)
-    if kind != "sqlite" or not url.database:
-        raise InputError(f"{kind} databases are not supported; use PostgreSQL, or leave the address out for SQLite")
+    if backend != "sqlite" or not url.database:
+        raise InputError(f"{backend} databases are not supported; use PostgreSQL, or leave the address out for SQLite")
     return url
 
 

@@ -60,14 +60,14 @@ def format_address(engine: Engine) -> str:
 def _make_explanation(engine: Engine, error: BaseException | None) -> Exception:
     address, message = format_address(engine), " ".join(str(error).split())
     code: Any = getattr(error, "sqlite_errorcode", None)
-    kind, state = None if code is None else code & 0xFF, _get_sql_state(error)
-    if kind == sqlite3.SQLITE_FULL or state == "53100" or (code is not None and _is_disk_full(engine, code)):
+    primary_code, state = None if code is None else code & 0xFF, _get_sql_state(error)
+    if primary_code == sqlite3.SQLITE_FULL or state == "53100" or (code is not None and _is_disk_full(engine, code)):
         full = "the disk is full; free some space (what was saved before is whole)"
         return DiskFullError(f"cannot write {address}: {full}", served=f"nothing more is kept: {full}")
-    if state in _LOCK_STATES or kind in _BUSY:
+    if state in _LOCK_STATES or primary_code in _BUSY:
         fault = f"is being written by somebody else for more than {sqlite_file.WAIT} seconds; try again"
         return BusyError(f"{address} {fault}", served=f"the catalogue {fault}")
-    if kind == sqlite3.SQLITE_READONLY or state in (_FORBIDDEN_STATE, "25006"):
+    if primary_code == sqlite3.SQLITE_READONLY or state in (_FORBIDDEN_STATE, "25006"):
         return WriteError(
             f"cannot write {address}: it is read-only; check its permissions and those of its folder",
             served="the catalogue is read-only here: it can only be looked at",

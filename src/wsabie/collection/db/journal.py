@@ -94,19 +94,15 @@ class JournalWriter:
         self._insert(table, [nulls | row | {"id": first + i} for i, row in enumerate(rows)])
         return list(range(first, first + len(rows)))
 
-    def update(self, table: Table, values: Mapping[int, Row]) -> int:
-        """Change columns of rows by id; return how many rows differ from before."""
+    def update(self, table: Table, values: Mapping[int, Row]) -> None:
+        """Change columns of rows by id."""
         old_rows = {row["id"]: row for row in read_rows(self.connection, table, values)}
         new_rows = {row_id: old_rows[row_id] | edits for row_id, edits in values.items() if row_id in old_rows}
-        changed_ids = [row_id for row_id, row in new_rows.items() if row != old_rows[row_id]]
-        self._update(table, [(old_rows[row_id], new_rows[row_id]) for row_id in changed_ids])
-        return len(changed_ids)
+        self._update(table, [(old_rows[row_id], row) for row_id, row in new_rows.items() if row != old_rows[row_id]])
 
-    def remove(self, table: Table, row_ids: Iterable[int]) -> int:
-        """Remove rows by id; return how many existed."""
-        rows = read_rows(self.connection, table, row_ids)
-        self._delete(table, rows)
-        return len(rows)
+    def remove(self, table: Table, row_ids: Iterable[int]) -> None:
+        """Remove the rows with these ids, as far as they exist."""
+        self._delete(table, read_rows(self.connection, table, row_ids))
 
     def revert(self, changes: Sequence[Row]) -> None:
         """Revert the changes of other entries, last change first."""
@@ -253,16 +249,16 @@ def format_current_time() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def check_time(text: str, kind: str = "") -> str:
+def check_time(text: str, suffix: str = "") -> str:
     """Return the beginning of a time that a filter names, without the sign of UTC.
 
     Raises
     ------
     InputError
-        It is no day or time; `kind` stands behind the examples.
+        It is no day or time; `suffix` stands behind the examples.
     """
     if not _TIME.fullmatch(text):
-        raise InputError(f"{text[:40]!r} is no time; write it such as 2026-05 or 2026-05-01T12:00{kind}")
+        raise InputError(f"{text[:40]!r} is no time; write it such as 2026-05 or 2026-05-01T12:00{suffix}")
     return text.removesuffix("Z")
 
 

@@ -204,7 +204,7 @@ class Collection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+    def __exit__(self, error_type: object, error: BaseException | None, trace: object) -> None:
         try:
             if error is not None and can_result_from_damage(error):
                 check_database(self)

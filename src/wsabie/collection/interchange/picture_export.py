@@ -74,31 +74,31 @@ def find_original(tag: Tag, folder: Path) -> Path:
     return path
 
 
-def place_picture(picture: Path, place: Path, mode: PlacementMode) -> None:
+def place_picture(picture: Path, target: Path, mode: PlacementMode) -> None:
     """Copy a picture with its time, or link it; missing folders are made.
 
     Raises
     ------
     InputError
-        The place cannot be written, or no hard link can lead there.
+        The target cannot be written, or no hard link can lead there.
     RowError
         The picture is unreadable, or its new path is too long.
     """
-    with explain_write_errors(place):
+    with explain_write_errors(target):
         try:
-            place.parent.mkdir(parents=True, exist_ok=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
             if mode == "symlink":
-                place.symlink_to(os.path.realpath(picture))
+                target.symlink_to(os.path.realpath(picture))
             elif mode == "hardlink":
-                os.link(os.path.realpath(picture), place)
+                os.link(os.path.realpath(picture), target)
             else:
-                shutil.copy2(picture, place)
+                shutil.copy2(picture, target)
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:
-                raise RowError("path that is too long", str(place)) from error
+                raise RowError("path that is too long", str(target)) from error
             if mode == "hardlink" and error.errno in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP):
                 raise InputError(
-                    f"hard links cannot lead from {place} to {picture}, such as to another disk; copy the pictures"
+                    f"hard links cannot lead from {target} to {picture}, such as to another disk; copy the pictures"
                 ) from error
             if error.filename == str(picture):
                 raise RowError("unreadable file", error.strerror or "") from error
@@ -135,7 +135,7 @@ def write_image_folder(
 
 
 def write_xmp(
-    tags: Iterable[Tag], place: Callable[[Tag], Path], write: TagWriter, rejects: Rejects, note: DraftNote | None = None
+    tags: Iterable[Tag], find: Callable[[Tag], Path], write: TagWriter, rejects: Rejects, note: DraftNote | None = None
 ) -> tuple[int, int]:
     """Write tags beside or into the picture of each item; return the numbers of tags and of files.
 
@@ -143,7 +143,7 @@ def write_xmp(
     ----------
     tags : iterable of Tag
         Grouped by item.
-    place : callable
+    find : callable
         Returns the path of a tag's picture, which need not exist; raises `RowError` to leave it out.
     write : callable
         `write_sidecar` or `write_embedded` of `io.tags.tag_writer`.
@@ -154,7 +154,7 @@ def write_xmp(
     n = n_files = 0
     for group in group_by_item(tags):
         try:
-            picture = place(group[0])
+            picture = find(group[0])
             existing = list(read_image_tags(picture).tags) if is_regular_file(picture) else []
             paths = merge_tag_paths(existing, group)
             if paths != existing or (paths and write is write_embedded):  # a sidecar may say what the picture lacks

@@ -220,7 +220,7 @@ def export_tags(
     kind, choice = kind or detect_format(out), choice or TagSelection()
     rejects = Rejects() if rejects is None else rejects
     _refuse_choice(kind, choice, pictures)
-    _refuse_place(collection, out, kind, pictures, overwrite)
+    _refuse_output(collection, out, kind, pictures, overwrite)
     n_files = 1
     with _open_tags(collection, choice, progress, only_fitting=kind not in TABLES) as (connection, tags):
         if kind in TABLES:
@@ -297,8 +297,8 @@ def write_to_pictures(
     refuse_read_only(collection.folder, "write the tags elsewhere")
     remove_drafts(collection.place, rejects)
     with note_drafts(collection.place) as note, _open_tags(collection, choice, progress) as (_, tags):
-        place = partial(picture_export.find_original, folder=collection.folder)
-        n, n_files = picture_export.write_xmp(tags, place, write, rejects, note)
+        find = partial(picture_export.find_original, folder=collection.folder)
+        n, n_files = picture_export.write_xmp(tags, find, write, rejects, note)
     return ExportResult(None, "xmp", n, n_files, len(rejects))
 
 
@@ -309,18 +309,18 @@ def _refuse_choice(kind: ExportFormat, choice: TagSelection, pictures: Placement
         raise InputError(f"{kind} holds tags alone; leave the pictures out, or export as imagefolder or coco")
 
 
-def _refuse_place(
+def _refuse_output(
     collection: Collection, out: Path, kind: ExportFormat, pictures: PlacementMode | None, overwrite: bool
 ) -> None:
     """Raise if the place cannot be written, holds a file, or would be scanned as new items."""
     if not out.parent.is_dir():
         raise InputError(f"cannot write {out}: there is no folder {out.parent}; check the name, or make the folder")
     if pictures or kind == "imagefolder":
-        place = out if kind == "imagefolder" else _picture_folder(out)
+        folder = out if kind == "imagefolder" else _picture_folder(out)
         for root in collection.roots().values():
-            if place.resolve().is_relative_to(root.resolve()):
-                raise InputError(f"{place} lies in {root}, where copies would be new items; choose another place")
-        _refuse_full(place)
+            if folder.resolve().is_relative_to(root.resolve()):
+                raise InputError(f"{folder} lies in {root}, where copies would be new items; choose another place")
+        _refuse_full(folder)
     elif kind == "xmp":
         _refuse_full(out)
     if kind == "coco" or kind in TABLES:

@@ -181,17 +181,17 @@ class TagBuffer:
         """
         rows: list[tuple[Any, ...]] = []
         for line, match in zip(lines, matcher.find(lines), strict=True):
-            place = f"{format_path(self.path)}:{line.line}"
-            with rejects.catch(place):
+            where = f"{format_path(self.path)}:{line.line}"
+            with rejects.catch(where):
                 if isinstance(match, RowError):
                     raise match
                 items = (-1 - _intern(self.addresses, match),) if isinstance(match, str) else match
                 for label in line.labels:
-                    with rejects.catch(place):
+                    with rejects.catch(where):
                         name = self._normalise_name(label)
                         has_facts = line.language or line.parents or line.synonyms or line.wordnet
                         if has_facts and name not in self.lines_by_name:
-                            self.lines_by_name[name] = self._normalise_facts(line, place, rejects)
+                            self.lines_by_name[name] = self._normalise_facts(line, where, rejects)
                         rows += [self._make_row(item, name, line) for item in items]
         self._blocks.append(np.array(rows, _TAG))
         self.n_tags += len(rows)
@@ -206,10 +206,10 @@ class TagBuffer:
         decider = _intern(self.deciders, (source.origin, source.by, source.model, source.model_made))
         return item, label, region, decider, is_accepted, source.at, line.line, source.score, source.probability
 
-    def _normalise_facts(self, line: TagLine, place: str, rejects: Rejects) -> TagLine:
+    def _normalise_facts(self, line: TagLine, where: str, rejects: Rejects) -> TagLine:
         names: dict[str, str] = {}
         for text in dict.fromkeys((*line.parents, *(name for name, _ in line.synonyms))):
-            with rejects.catch(place):
+            with rejects.catch(where):
                 names[text] = self._normalise_name(text)
         parents = tuple(names[name] for name in line.parents if name in names)
         synonyms = tuple((names[name], language) for name, language in line.synonyms if name in names)
@@ -217,7 +217,7 @@ class TagBuffer:
             wordnet = label_store.normalise_concept(line.wordnet)
         except InputError as error:
             wordnet = ""
-            rejects.add(place, "text that is no meaning", str(error))
+            rejects.add(where, "text that is no meaning", str(error))
         return line._replace(parents=parents, synonyms=synonyms, wordnet=wordnet)
 
 

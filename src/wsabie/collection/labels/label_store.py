@@ -275,11 +275,11 @@ def merge_label(change: JournalWriter, label_id: int, target_id: int) -> MergeCo
     if label_id == target_id:
         raise InputError(f"{target['name']!r} cannot be merged into itself; give two labels")
     a, connection = annotations.c, change.connection
-    places = select(a.id, a.item_id, a.region)
-    target_places = {(item, region) for _, item, region in connection.execute(places.where(a.label_id == target_id))}
-    source_places = {tag: tuple(place) for tag, *place in connection.execute(places.where(a.label_id == label_id))}
-    duplicate_ids = [tag for tag, place in source_places.items() if place in target_places]
-    moves = {tag: {"label_id": target_id} for tag, place in source_places.items() if place not in target_places}
+    query = select(a.id, a.item_id, a.region)
+    target_keys = {(item, region) for _, item, region in connection.execute(query.where(a.label_id == target_id))}
+    source_keys = {tag: tuple(key) for tag, *key in connection.execute(query.where(a.label_id == label_id))}
+    duplicate_ids = [tag for tag, key in source_keys.items() if key in target_keys]
+    moves = {tag: {"label_id": target_id} for tag, key in source_keys.items() if key not in target_keys}
     change.remove(annotations, duplicate_ids)
     change.update(annotations, moves)
     is_below = label_id in list_ancestors(connection, target_id)

@@ -149,21 +149,21 @@ def _calibrate(
 
 def _score_rows(ranker: LabelRanker, X: Matrix, holdout: TrainingExamples, rows: Int64) -> HoldoutSuggestions:
     top, labels = ranker.top(ranker.loaded_model.model.transform(X[rows]), _N_SUGGESTIONS), holdout.labels
-    place, rank = np.nonzero(top.labels >= 0)
-    suggested_labels = top.labels[place, rank]
+    position, rank = np.nonzero(top.labels >= 0)
+    suggested_labels = top.labels[position, rank]
     columns = np.minimum(np.searchsorted(labels, suggested_labels), len(labels) - 1)
-    truth = np.asarray(holdout.Y[rows[place], columns]).ravel()
+    truth = np.asarray(holdout.Y[rows[position], columns]).ravel()
     right = ((labels[columns] == suggested_labels) & (truth > 0)).astype(np.int64)
-    return HoldoutSuggestions(suggested_labels, top.probabilities[place, rank], right, rows[place])
+    return HoldoutSuggestions(suggested_labels, top.probabilities[position, rank], right, rows[position])
 
 
 def pool_scores_by_label(scores: Float32, columns: Int64, labels: Int64) -> Float32:
     """Return scores of columns as scores of labels: the highest column, -inf without one."""
     label_scores = np.full((len(scores), len(labels)), -np.inf, np.float32)
-    for place, label in enumerate(labels):
+    for position, label in enumerate(labels):
         label_columns = np.flatnonzero(columns == label)
         if len(label_columns):
-            label_scores[:, place] = scores[:, label_columns].max(axis=1)
+            label_scores[:, position] = scores[:, label_columns].max(axis=1)
     return label_scores
 
 
@@ -272,7 +272,7 @@ def compare_models(
         column_labels = [model.labels_now(connection) for model in models]
     all_holdout = make_holdout_set(examples, models, column_labels)
     stores = open_feature_stores(collection, models)
-    is_missing = any(name not in store.places for store in stores.values() for name in all_holdout.hashes)
+    is_missing = any(name not in store.positions for store in stores.values() for name in all_holdout.hashes)
     with lock_models(collection) if is_missing else nullcontext():
         stores = open_feature_stores(collection, models) if is_missing else stores
         resources = feature_store.Resources(executor, progress=progress)

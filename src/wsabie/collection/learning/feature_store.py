@@ -9,6 +9,7 @@ All of it may be deleted at any time: it is computed again, and models hold a co
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -67,28 +68,28 @@ class FeatureStore:
     ----------
     folder : Path
     extractor : FeatureExtractor
-    places : dict of str to (shard, row)
-        Place of each content's row.
+    positions : dict of str to (shard, row)
+        Position of each content's row.
     """
 
     folder: Path
     extractor: FeatureExtractor
     fingerprint: str
-    places: dict[str, tuple[int, int]] = field(default_factory=dict)
+    positions: dict[str, tuple[int, int]] = field(default_factory=dict)
     n_shards: int = 0
 
     def add_shard(self, shard: int, hashes: Iterable[str]) -> None:
         """Register the rows of a shard."""
-        self.places.update((content, (shard, row)) for row, content in enumerate(hashes))
+        self.positions.update((content, (shard, row)) for row, content in enumerate(hashes))
         self.n_shards = max(self.n_shards, shard + 1)
 
     def matrix(self, hashes: Sequence[str]) -> tuple[Matrix, Bool]:
         """Return the rows of contents in their order, (n_stored, n_features), and a mask of them, (n,)."""
-        is_stored = np.array([content in self.places for content in hashes], bool)
-        stored = [self.places[content] for content in hashes if content in self.places]
-        places = np.array(stored, np.int64).reshape(-1, 2)
-        shards, order = np.unique(places[:, 0]), np.argsort(places[:, 0], kind="stable")
-        parts = [self._shard(int(shard))[places[places[:, 0] == shard, 1]] for shard in shards]
+        is_stored = np.array([content in self.positions for content in hashes], bool)
+        stored = [self.positions[content] for content in hashes if content in self.positions]
+        positions = np.array(stored, np.int64).reshape(-1, 2)
+        shards, order = np.unique(positions[:, 0]), np.argsort(positions[:, 0], kind="stable")
+        parts = [self._shard(int(shard))[positions[positions[:, 0] == shard, 1]] for shard in shards]
         original_order = np.argsort(order, kind="stable")
         if self.extractor.is_dense:
             matrix = np.concatenate(parts) if parts else np.empty((0, self.extractor.n_features_), np.float32)
@@ -165,7 +166,7 @@ def extract_missing_features(
     hashes : sequence of str
         Content hashes.
     """
-    new_hashes = list(dict.fromkeys(content for content in hashes if content not in store.places))
+    new_hashes = list(dict.fromkeys(content for content in hashes if content not in store.positions))
     missing_features, executor = MissingFeatures([], []), resources.executor
     if new_hashes:
         run = SerialExecutor() if executor is None or len(new_hashes) < _MIN_PARALLEL else executor
@@ -240,11 +241,9 @@ def _read_names(path: Path) -> list[str] | None:
     from pyarrow import ArrowException
     from pyarrow.parquet import read_table
 
-    try:
-        names: list[str] = read_table(path, columns=["id"], page_checksum_verification=True)["id"].to_pylist()
-    except (ArrowException, OSError):
-        return None
-    return names
+    with suppress(ArrowException, OSError):
+        return list(read_table(path, columns=["id"], page_checksum_verification=True)["id"].to_pylist())
+    return None
 
 
 def _read_shard(path: Path, extractor: FeatureExtractor) -> Matrix:

@@ -57,7 +57,7 @@ class LabelRanker:
 
     def exclude_pairs(self, pairs: Iterable[tuple[int, int]], n: int) -> Matrix:
         """Return (row, label) pairs as a matrix of excluded columns, (n, n_columns)."""
-        cells = [(place, column) for place, label in pairs for column in self._columns_by_label.get(label, ())]
+        cells = [(row, column) for row, label in pairs for column in self._columns_by_label.get(label, ())]
         rows, columns = np.array(cells, np.int64).reshape(-1, 2).T
         return build_incidence(rows, columns, (n, len(self.labels)), np.int8)
 
@@ -327,7 +327,7 @@ def _store_results(
     """Rank the labels of some items and store them; return the number of suggestions."""
     loaded_model, item_ids = ranker.loaded_model, points.items.tolist()
     model = loaded_model.id
-    row_of = {item_id: place for place, item_id in enumerate(item_ids)}
+    row_of = {item_id: row for row, item_id in enumerate(item_ids)}
     a = annotations.c
     query = select(a.item_id, a.label_id).where(a.region == "")
     with begin_read(collection.engine) as connection:

@@ -236,7 +236,7 @@ def train_model(
             facts, figures = parent.record.facts, parent.record.figures
             return TrainingResult(parent.id, True, "nothing", plan.reason, facts, figures, None)
         missing = feature_store.extract_missing_features(collection, store, examples.hashes, run.resources)
-        examples = examples.take([i for i, name in enumerate(examples.hashes) if name in store.places])
+        examples = examples.take([i for i, name in enumerate(examples.hashes) if name in store.positions])
         examples = examples._replace(n_absent=examples.n_absent + len(missing.unreadable))
         training_examples.require_enough(examples, collection.folder, len(missing.changed))
         training = _Training(collection, examples, store, parent, plan, run)

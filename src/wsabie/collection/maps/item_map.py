@@ -53,7 +53,7 @@ class PrincipalComponents(NamedTuple):
     directions: Float64  # (dim, 2)
     share: float
 
-    def places(self, points: Float32) -> Float32:
+    def project(self, points: Float32) -> Float32:
         """Return points (n, dim) in the plane, (n, 2)."""
         positions = np.empty((len(points), 2), np.float32)
         with limit_blas_threads():
@@ -111,7 +111,7 @@ def has_umap() -> bool:
 def compute_umap(points: Float32, start: Float32) -> Float32:
     """Return points in the plane by UMAP, which keeps neighbours together; it begins at `start`.
 
-    The seed is fixed, so the same points give the same places; UMAP then runs in one thread.
+    The seed is fixed, so the same points give the same coordinates; UMAP then runs in one thread.
 
     Parameters
     ----------
@@ -134,23 +134,23 @@ def compute_umap(points: Float32, start: Float32) -> Float32:
         from umap import UMAP
 
         neighbours = min(_NEIGHBOURS, len(points) - 1)
-        initial_places = (start / max(float(start.std()), _SHORTEST)).astype(np.float32)
-        umap = UMAP(neighbours, metric="cosine", min_dist=_MIN_DISTANCE, init=initial_places, random_state=0, n_jobs=1)
+        scaled_start = (start / max(float(start.std()), _SHORTEST)).astype(np.float32)
+        umap = UMAP(neighbours, metric="cosine", min_dist=_MIN_DISTANCE, init=scaled_start, random_state=0, n_jobs=1)
         return np.asarray(umap.fit_transform(np.asarray(points)), np.float32)
 
 
-def compute_median(places: Float32) -> Float32:
-    """Return, for each row of places (n, k, 2), the place nearest to all others in sum, (n, 2).
+def compute_median(coordinates: Float32) -> Float32:
+    """Return, for each row of coordinates (n, k, 2), the point nearest to all others in sum, (n, 2).
 
-    A mean could lie between the groups of a row, far from all places.
+    A mean could lie between the groups of a row, far from all coordinates.
 
     Examples
     --------
     >>> compute_median(np.array([[[0, 0], [0, 1], [9, 9]]], np.float32))
     array([[0., 1.]], dtype=float32)
     """
-    distances = np.sqrt(np.square(places[:, :, None] - places[:, None]).sum(axis=-1)).sum(axis=-1)
-    medians: Float32 = places[np.arange(len(places)), distances.argmin(axis=1)]
+    distances = np.sqrt(np.square(coordinates[:, :, None] - coordinates[:, None]).sum(axis=-1)).sum(axis=-1)
+    medians: Float32 = coordinates[np.arange(len(coordinates)), distances.argmin(axis=1)]
     return medians
 
 
@@ -163,7 +163,7 @@ def _normalise(block: Float32) -> Float32:
 T = TypeVar("T")
 Method = Literal["pca", "umap"]
 
-_KIND = "map of items"
+_KIND = "item map"
 _NEAREST = 3  # neighbours that place a new item
 _MAPS = 2  # cached maps with their points: one for each method
 _PRIMES, _FACTOR = (2**31 - 1, 2**31 - 19), 1_664_525_013
@@ -183,7 +183,7 @@ class Map(NamedTuple):
         Digest of the whole map; digest of its items and their embeddings.
     items : (n,) int64
         Ids of the items that are present, ascending.
-    places : (n, 2) float32
+    coordinates : (n, 2) float32
     share : float or None
         Share of the variance in the plane; None if the method has no such figure.
     """
@@ -194,7 +194,7 @@ class Map(NamedTuple):
     version: str
     source_version: str
     items: Int64
-    places: Float32
+    coordinates: Float32
     share: float | None
 
     @property
@@ -230,7 +230,7 @@ def build_map(collection: Collection, method: Method = "pca") -> Map:
         if projection is None:
             raise InputError("there is no UMAP of the model in use yet; have it computed first")
     key = loaded_model.path, index_version, method, projection_version
-    all_places, share = _projections.get(key, lambda: _project_points(index, projection))
+    all_coordinates, share = _projections.get(key, lambda: _project_points(index, projection))
     with begin_read(collection.engine) as connection:
         source_version = _make_digest(loaded_model.path.name, index_version, *_fingerprint_present(connection))
         version = _make_digest(source_version, method, projection_version)
@@ -238,7 +238,7 @@ def build_map(collection: Collection, method: Method = "pca") -> Map:
         def draw() -> Map:
             ids, query = index.embeddings.items, select(items.c.id).where(items.c.state == "present")
             is_present = np.isin(ids, connection.scalars(query).all())
-            present_points = ids[is_present], all_places[is_present]
+            present_points = ids[is_present], all_coordinates[is_present]
             return Map(loaded_model, index, method, version, source_version, *present_points, share)
 
         return _maps.get(version, draw)
@@ -284,11 +284,12 @@ def compute_projection(collection: Collection, *, progress: Progress = SILENT) -
     embeddings = load_embedding_snapshot(model)[0].embeddings
     points = embeddings.points
     with progress.stage("drawing the map", None, "items") as bar:
-        places = compute_umap(points, compute_principal_components(points).places(points))
-        bar.advance(len(places))
+        coordinates = compute_umap(points, compute_principal_components(points).project(points))
+        bar.advance(len(coordinates))
     if not model.is_dir():
         raise InputError("the model was removed while its map was made; make that of the model in use")
-    config, tensors = {"method": "umap", "created": format_current_time()}, embeddings._replace(points=places)._asdict()
+    config = {"method": "umap", "created": format_current_time()}
+    tensors = embeddings._replace(points=coordinates)._asdict()
     save_model_folder(model / "map", ModelState(_KIND, config, tensors))
     return list_projections(collection)[1]
 
@@ -332,17 +333,17 @@ def _project_points(index: SearchIndex, projection: _StoredProjection | None) ->
     ids, marks, points = index.embeddings
     if projection is None:
         components = compute_principal_components(points)
-        return components.places(points), components.share
+        return components.project(points), components.share
     positions = projection.embeddings.find(ids, marks)
     is_projected = positions >= 0
-    places = np.zeros((len(ids), 2), np.float32)
-    places[is_projected] = projection.embeddings.points[positions[is_projected]]
+    coordinates = np.zeros((len(ids), 2), np.float32)
+    coordinates[is_projected] = projection.embeddings.points[positions[is_projected]]
     new_points = np.flatnonzero(~is_projected)
     if len(new_points) and is_projected.any():
         k = min(_NEAREST, int(is_projected.sum()))
         nearest = index.cosine.top_k(points[new_points], k, candidates=np.flatnonzero(is_projected))[0]
-        places[new_points] = np.median(places[nearest], axis=1)
-    return places, None
+        coordinates[new_points] = np.median(coordinates[nearest], axis=1)
+    return coordinates, None
 
 
 def _load_projection(model: Path) -> _StoredProjection | None:
@@ -352,8 +353,8 @@ def _load_projection(model: Path) -> _StoredProjection | None:
         projection = _StoredProjection(ItemEmbeddings.from_tensors(state.tensors, 2), str(state.config["created"]))
     except (ModelFolderError, KeyError):
         return None
-    items, _, places = projection.embeddings
-    return projection if np.isfinite(places).all() and (np.diff(items) > 0).all() else None
+    items, _, coordinates = projection.embeddings
+    return projection if np.isfinite(coordinates).all() and (np.diff(items) > 0).all() else None
 
 
 NOTHING, REJECTED, ACCEPTED, SUGGESTED = range(4)
@@ -395,10 +396,10 @@ def place_labels(collection: Collection, item_map: Map, k: int = 500) -> list[La
     label_ids = sorted(model_label_ids, key=lambda label_id: (-counts[label_id], names[label_id]))[:k]
     if not len(item_map.items) or not label_ids:
         return []
-    places = compute_median(item_map.places[_find_best_items(item_map, label_ids, columns)])
+    coordinates = compute_median(item_map.coordinates[_find_best_items(item_map, label_ids, columns)])
     return [
         LabelPosition(label_id, names[label_id], float(x), float(y), counts[label_id])
-        for label_id, (x, y) in zip(label_ids, places, strict=True)
+        for label_id, (x, y) in zip(label_ids, coordinates, strict=True)
     ]
 
 
@@ -465,7 +466,7 @@ def measure_map_quality(collection: Collection, item_map: Map, k: int = 10) -> M
     shares, chances = [], []
     for position in positions:
         has_label = np.isin(item_map.items, items_by_label[position.id])
-        distances = np.square(item_map.places - np.array([position.x, position.y], np.float32)).sum(axis=1)
+        distances = np.square(item_map.coordinates - np.array([position.x, position.y], np.float32)).sum(axis=1)
         shares.append(has_label[np.argsort(distances, kind="stable")[:k]].mean())
         chances.append(has_label.mean())
     return MapQuality(float(np.mean(shares or [0])), float(np.mean(chances or [0])), len(positions))

@@ -98,8 +98,8 @@ def read_cooccurrence(connection: Connection, columns_by_label: dict[int, int]) 
     return Cooccurrence(A)
 
 
-def find_mutual_neighbours(vectors: Float32, places: npt.ArrayLike, min_cosine: float, k: int = 3) -> set[Pair]:
-    """Return the places of unit rows that are each among the other's k nearest or tied; never zero rows.
+def find_mutual_neighbours(vectors: Float32, ranks: npt.ArrayLike, min_cosine: float, k: int = 3) -> set[Pair]:
+    """Return the ranks of unit rows that are each among the other's k nearest or tied; never zero rows.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def find_mutual_neighbours(vectors: Float32, places: npt.ArrayLike, min_cosine: 
     first_row, second_row = np.divmod(pairs, max(n, 1))
     is_mutual = (first_row < second_row) & np.isin(pairs, second_row * n + first_row)
     neighbours = np.stack([first_row, second_row], axis=1)[is_mutual]
-    return {(a, b) for a, b in np.sort(np.asarray(places)[neighbours], axis=1).tolist()}
+    return {(a, b) for a, b in np.sort(np.asarray(ranks)[neighbours], axis=1).tolist()}
 
 
 def normalise_rows(vectors: Float32) -> Float32:
@@ -205,7 +205,7 @@ class EvidenceCollector:
     Parameters
     ----------
     labels : sequence of LabelCount
-        All labels, the most frequent first; pairs hold places in it, the smaller first.
+        All labels, the most frequent first; pairs hold their ranks in it, the smaller first.
     knowledge : KnowledgeGraph or None
 
     Attributes
@@ -234,29 +234,29 @@ class EvidenceCollector:
 
     def add_concepts(self) -> None:
         """Add evidence for names that share a sense."""
-        places_by_sense = group_pairs((sense, place) for place, senses in enumerate(self._senses) for sense in senses)
-        for sense, places in places_by_sense.items():
-            primary = [place for place in places if self._senses[place][0] == sense]
+        ranks_by_sense = group_pairs((sense, rank) for rank, senses in enumerate(self._senses) for sense in senses)
+        for sense, ranks in ranks_by_sense.items():
+            primary = [rank for rank in ranks if self._senses[rank][0] == sense]
             pairs = combinations(primary, 2)
-            for pair in pairs if len(primary) <= _MAX_PAIRED else ((primary[0], place) for place in primary[1:]):
+            for pair in pairs if len(primary) <= _MAX_PAIRED else ((primary[0], rank) for rank in primary[1:]):
                 self.by_pair[pair].append(self._make_sense_evidence(pair, sense))
-            secondary = [place for place in places if self._senses[place][0] != sense]
+            secondary = [rank for rank in ranks if self._senses[rank][0] != sense]
             message = f"one meaning of both: {self._format_sense(sense)}"
             for i, j in product(primary[:_MAX_PAIRED], secondary[:_MAX_PAIRED]):
                 self.by_pair[min(i, j), max(i, j)].append(MergeEvidence("meaning", SHARED_SENSE, message))
 
-    def add_embeddings(self, vectors: Float32, places: Sequence[int]) -> None:
+    def add_embeddings(self, vectors: Float32, ranks: Sequence[int]) -> None:
         """Add the cosines of label embeddings, for known pairs and for mutual nearest neighbours.
 
         Parameters
         ----------
         vectors : (n, dim) float32
             Label embeddings at unit length.
-        places : sequence of int
+        ranks : sequence of int
             Places of their labels.
         """
-        mutual_pairs = find_mutual_neighbours(vectors, places, MIN_COSINE)
-        rows = {place: i for i, place in enumerate(places)}
+        mutual_pairs = find_mutual_neighbours(vectors, ranks, MIN_COSINE)
+        rows = {rank: i for i, rank in enumerate(ranks)}
         for pair in self._list_pairs(mutual_pairs):
             if pair[0] in rows and pair[1] in rows:
                 cosine = float(vectors[rows[pair[0]]] @ vectors[rows[pair[1]]])
@@ -269,9 +269,9 @@ class EvidenceCollector:
         pairs = self._list_pairs(cooccurrence.find_neighbours(MIN_COSINE))
         if not pairs:
             return
-        places = np.array(pairs)
-        contexts, counts = cooccurrence.contexts, cooccurrence.count_items_of_both(places)
-        cosines = np.einsum("nd,nd->n", contexts[places[:, 0]], contexts[places[:, 1]]).tolist()
+        ranks = np.array(pairs)
+        contexts, counts = cooccurrence.contexts, cooccurrence.count_items_of_both(ranks)
+        cosines = np.einsum("nd,nd->n", contexts[ranks[:, 0]], contexts[ranks[:, 1]]).tolist()
         n_items = max(cooccurrence.A.shape[0], 1)
         for pair, cosine, n_both in zip(pairs, cosines, counts, strict=True):
             self.by_pair[pair] += self._make_cooccurrence_evidence(pair, cosine, n_both, n_items)
@@ -285,7 +285,7 @@ class EvidenceCollector:
         return [*self.by_pair, *sorted(mutual_pairs - self.by_pair.keys())]
 
     def _weigh_spelling_slip(self, pair: Pair, distance: int) -> tuple[float, str]:
-        first, second = (self.labels[place] for place in pair)
+        first, second = (self.labels[rank] for rank in pair)
         length = _count_word_letters(first.name, second.name)
         if length < MIN_LETTERS_ONE:
             return DIFFERENT_WORDS, f"{length} letters, one of which differs"
@@ -296,14 +296,14 @@ class EvidenceCollector:
         return round(weight, 2), "one letter differs" if distance == 1 else "two letters differ"
 
     def _is_bilingual(self, pair: Pair) -> bool:
-        first, second = (self.labels[place].language for place in pair)
+        first, second = (self.labels[rank].language for rank in pair)
         return first != second and bool(first and second)
 
     def _make_sense_evidence(self, pair: Pair, sense: str) -> MergeEvidence:
-        is_unambiguous = all(len(self._senses[place]) == 1 for place in pair)
+        is_unambiguous = all(len(self._senses[rank]) == 1 for rank in pair)
         concept = self.knowledge.concept(sense)
         languages = dict(zip(map(make_lookup_key, concept.names), concept.languages, strict=True))
-        first, second = (languages.get(make_lookup_key(self.labels[place].name), "") for place in pair)
+        first, second = (languages.get(make_lookup_key(self.labels[rank].name), "") for rank in pair)
         if first and second and first != second:
             weight, relation = TRANSLATED, f"{first} and {second} for"
         else:
@@ -316,13 +316,13 @@ class EvidenceCollector:
         return name if name == sense else f"{sense} '{name}'"
 
     def _find_differences(self, pair: Pair, kinds: set[str]) -> list[MergeEvidence]:
-        first_senses, second_senses = (self._senses[place] for place in pair)
+        first_senses, second_senses = (self._senses[rank] for rank in pair)
         if "meaning" in kinds:
             return []
         if first_senses and second_senses and set(first_senses).isdisjoint(second_senses):
-            for narrow, general, place in ((first_senses, second_senses, 1), (second_senses, first_senses, 0)):
+            for narrow, general, i in ((first_senses, second_senses, 1), (second_senses, first_senses, 0)):
                 if set(general[:1]) & set(self.knowledge.reach(narrow[:1], UP, 3)):
-                    return [MergeEvidence("general", GENERAL, f"'{self.labels[pair[place]].name}' is the more general")]
+                    return [MergeEvidence("general", GENERAL, f"'{self.labels[pair[i]].name}' is the more general")]
             if not kinds & {"case", "accents", "blanks"}:
                 return [MergeEvidence("words", DIFFERENT_WORDS, "words with meanings of their own")]
         if "letters" in kinds and bool(first_senses) != bool(second_senses):
@@ -334,7 +334,7 @@ class EvidenceCollector:
     def _make_cooccurrence_evidence(
         self, pair: Pair, cosine: float, n_both: int, n_items: int
     ) -> Iterator[MergeEvidence]:
-        a, b = (self.labels[place].items for place in pair)
+        a, b = (self.labels[rank].items for rank in pair)
         rarer = min(a, b)
         if not rarer:
             return

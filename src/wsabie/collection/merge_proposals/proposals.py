@@ -121,9 +121,9 @@ def find_proposals(
     """
     model, model_error = find_usable_model(collection, load_model_in_use)
     with begin_read(collection.engine) as connection:
-        labels, places, exclusions = read_labels_by_frequency(connection)
-        cooccurrence = read_cooccurrence(connection, places)
-        embeddings = None if model is None else _compute_label_means(model, connection, places)
+        labels, ranks, exclusions = read_labels_by_frequency(connection)
+        cooccurrence = read_cooccurrence(connection, ranks)
+        embeddings = None if model is None else _compute_label_means(model, connection, ranks)
     collector = EvidenceCollector(labels, knowledge)
     steps = [
         collector.add_spelling,
@@ -163,7 +163,7 @@ def group_links(
     ----------
     labels : sequence of LabelCount
     links : mapping of (int, int) to MergeReason
-        Linked pairs of places in `labels`, the smaller first.
+        Linked pairs of labels by their ranks in `labels`, the smaller first.
     exclusions : set of (int, int)
         Pairs that must not be in one group.
     language : str
@@ -171,9 +171,9 @@ def group_links(
     """
     proposals = []
     for group in _group_pairs(links, exclusions, [label.language for label in labels]):
-        reasons, places = [links[pair] for pair in group], sorted({place for pair in group for place in pair})
-        target = next((place for place in places if language and labels[place].language == language), places[0])
-        sources = [labels[place] for place in places if place != target]
+        reasons, ranks = [links[pair] for pair in group], sorted({rank for pair in group for rank in pair})
+        target = next((rank for rank in ranks if language and labels[rank].language == language), ranks[0])
+        sources = [labels[rank] for rank in ranks if rank != target]
         proposals.append(MergeProposal(labels[target], sources, min(reason.score for reason in reasons), reasons))
     return sorted(
         proposals,
@@ -182,7 +182,7 @@ def group_links(
 
 
 def read_labels_by_frequency(connection: Connection) -> tuple[list[LabelCount], dict[int, int], set[Pair]]:
-    """Return labels, the most frequent first, their places by id, and the excluded pairs of places.
+    """Return labels, the most frequent first, their ranks by id, and the excluded pairs of ranks.
 
     Excluded are children and their parents, and what people keep apart; a merged label counts as its target.
     """
@@ -193,13 +193,13 @@ def read_labels_by_frequency(connection: Connection) -> tuple[list[LabelCount], 
         .where(labels.merged_into.is_(None))
     )
     rows = sorted(connection.execute(query).all(), key=lambda row: (-row[3], row[0]))
-    places = {row[0]: i for i, row in enumerate(rows)}
-    final_ids = {label_id: label_id for label_id in places} | read_merge_targets(connection)
-    pairs = [(places[row[0]], places[row[4]]) for row in rows if row[4] in places]
+    ranks = {row[0]: i for i, row in enumerate(rows)}
+    final_ids = {label_id: label_id for label_id in ranks} | read_merge_targets(connection)
+    pairs = [(ranks[row[0]], ranks[row[4]]) for row in rows if row[4] in ranks]
     for left, right in connection.execute(select(excluded.label_a, excluded.label_b)):
-        pairs.append((places[final_ids[left]], places[final_ids[right]]))
+        pairs.append((ranks[final_ids[left]], ranks[final_ids[right]]))
     exclusions = {(min(i, j), max(i, j)) for i, j in pairs if i != j}
-    return [LabelCount(*row[:4]) for row in rows], places, exclusions
+    return [LabelCount(*row[:4]) for row in rows], ranks, exclusions
 
 
 def apply_proposals(collection: Collection, proposals: Sequence[MergeProposal], by: str) -> MergeSummary:
@@ -220,15 +220,15 @@ def apply_proposals(collection: Collection, proposals: Sequence[MergeProposal], 
 
 
 def _compute_label_means(
-    model: LoadedModel, connection: Connection, places: Mapping[int, int]
+    model: LoadedModel, connection: Connection, ranks: Mapping[int, int]
 ) -> tuple[Float32, list[int]]:
-    """Return label embeddings of a model with their places; merged labels give the mean."""
+    """Return label embeddings of a model with their ranks; merged labels give the mean."""
     vectors, label_ids = model.model.label_vectors, model.labels_now(connection).tolist()
-    columns = group_pairs((places[label_id], column) for column, label_id in enumerate(label_ids) if label_id in places)
+    columns = group_pairs((ranks[label_id], column) for column, label_id in enumerate(label_ids) if label_id in ranks)
     frequent = sorted(columns)[:MAX_SEARCHED]
     means = np.empty((len(frequent), vectors.shape[1]), np.float32)
-    for row, label_place in enumerate(frequent):
-        means[row] = vectors[columns[label_place]].mean(axis=0)
+    for row, label_rank in enumerate(frequent):
+        means[row] = vectors[columns[label_rank]].mean(axis=0)
     return normalise_rows(means), frequent
 
 
@@ -245,7 +245,7 @@ def _group_pairs(
     members: dict[int, list[int]] = {}
     links: dict[int, list[Pair]] = {}
     for pair in sorted(scores, key=lambda pair: (-scores[pair], pair)):
-        left_group, right_group = (group.setdefault(place, place) for place in pair)
+        left_group, right_group = (group.setdefault(rank, rank) for rank in pair)
         left_members, right_members = (members.setdefault(i, [i]) for i in (left_group, right_group))
         if left_group == right_group or len(left_members) + len(right_members) > MAX_GROUP_SIZE:
             continue
@@ -362,12 +362,12 @@ def read_proposals(collection: Collection) -> ProposalStatus:
     with begin_read(collection.engine) as connection:
         n_entries = connection.scalar(select(func.count()).where(tables.journal.c.id > snapshot.entry)) or 0
         is_other_model = find_model_in_use(connection) not in (None, snapshot.model)
-        labels, places_by_id, exclusions = _read_cached_labels(connection)
+        labels, ranks_by_id, exclusions = _read_cached_labels(connection)
         merge_targets = read_merge_targets(connection)
     links: dict[Pair, MergeReason] = {}
     for left_id, right_id, reason in snapshot.links:
-        places = {places_by_id.get(merge_targets.get(label_id, label_id)) for label_id in (left_id, right_id)}
-        pair = tuple(sorted(place for place in places if place is not None))
+        ranks = {ranks_by_id.get(merge_targets.get(label_id, label_id)) for label_id in (left_id, right_id)}
+        pair = tuple(sorted(rank for rank in ranks if rank is not None))
         if len(pair) == 2:
             links.setdefault(pair, reason)  # best first
     proposals = group_links(labels, links, exclusions, snapshot.language)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from wsabie.search.approximate_index import ApproximateIndex, CodesKind
     from wsabie.search.exact_index import ExactIndex
 
-_KIND = "points of items"
+_KIND = "item embeddings"
 
 
 class ItemEmbeddings(NamedTuple):
@@ -315,11 +315,11 @@ def renew_indices(collection: Collection, model: Path, progress: Progress = SILE
 
 def _is_current(state: ModelState, points: ItemEmbeddings) -> bool:
     """Return True if few points have no code and few codes no point."""
-    places = _map_positions(state, points)
-    if places is None:
+    positions = _map_positions(state, points)
+    if positions is None:
         return False
-    n_shared = int((places >= 0).sum())
-    return all(n - n_shared <= CHANGED * n for n in (len(points.items), len(places)))
+    n_shared = int((positions >= 0).sum())
+    return all(n - n_shared <= CHANGED * n for n in (len(points.items), len(positions)))
 
 
 def load_item_index(model: Path, points: ItemEmbeddings, exact: "ExactIndex") -> "ExactIndex | ApproximateIndex":
@@ -338,11 +338,11 @@ def _open(model: Path, points: ItemEmbeddings, exact: "ExactIndex") -> "ExactInd
     from wsabie.search.approximate_index import ApproximateIndex
 
     state = _load_state(model, exact.similarity)
-    places = None if state is None else _map_positions(state, points)
-    if state is None or places is None:
+    positions = None if state is None else _map_positions(state, points)
+    if state is None or positions is None:
         return exact
     try:
-        index = ApproximateIndex.from_parts(state, exact, places)
+        index = ApproximateIndex.from_parts(state, exact, positions)
     except (WsabieError, KeyError, TypeError, ValueError) as error:
         folder = _index_folder(model, exact.similarity)
         _log.warning("%s cannot be used (%s), so items are searched exactly", folder, error)

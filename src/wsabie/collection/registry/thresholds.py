@@ -36,7 +36,7 @@ FEWEST_OF_LABEL = 100
 _LABEL_SHARE = 0.2  # of the error, for labels by themselves
 _FIRST, _GROWTH = 25, 5  # tests begin at 25, 125, 625 ... independent suggestions
 _STEP = 1.1  # the next test has so many times the suggestions
-_KIND = "judged suggestions"
+_KIND = "holdout suggestions"
 
 
 class HoldoutSuggestions(NamedTuple):

@@ -31,7 +31,7 @@ class ItemRecord(NamedTuple):
     sidecar: str | None
 
 
-ScanKind = Literal["new", "moved", "changed", "same", "tags"]
+FileChange = Literal["new", "moved", "changed", "same", "tags"]
 UnlistedTagState = Literal["kept", "withdrawn", "held"]
 """Fate of tags that a file supplied and no longer lists; "held" tags stay, and are counted."""
 
@@ -48,7 +48,7 @@ class FileRecord(NamedTuple):
         The item at its path; of a classified file the item that the file is, None for a new one.
     sidecar : str or None
         Stamp of its sidecar.
-    kind : {"new", "moved", "changed", "same", "tags"}
+    change : {"new", "moved", "changed", "same", "tags"}
         "same": an item with unchanged content; "tags": an item that only gets labels.
     labels : tuple of str
     tag_origin : str
@@ -62,7 +62,7 @@ class FileRecord(NamedTuple):
     inspection: FileInspection
     item: ItemRecord | None
     sidecar: str | None = None
-    kind: ScanKind = "new"
+    change: FileChange = "new"
     labels: tuple[str, ...] = ()
     tag_origin: str = ""
     unlisted_tags: UnlistedTagState = "kept"
@@ -177,7 +177,7 @@ def write_block(
     Returns
     -------
     counts : Counter of str
-        Files of each kind, "found_again", and the fields of `ScanResult` that count tags.
+        Files by change, "found_again", and the fields of `ScanResult` that count tags.
     line : int or None
         Journal entry of the block.
     refused : list of (str, str)
@@ -185,16 +185,16 @@ def write_block(
     """
     with begin_entry(engine, by, "scan", "a scan that was not finished") as change:
         valid = _select_valid(change.connection, block)
-        _move_items(change.connection, [entry for entry in valid if entry.kind == "moved"])
+        _move_items(change.connection, [entry for entry in valid if entry.change == "moved"])
         for entry in valid:
-            if entry.kind != "moved" and entry.item is not None:
+            if entry.change != "moved" and entry.item is not None:
                 _update_item(change.connection, entry.item, _make_content_columns(entry))
         ids_by_path = _add_items(change.connection, [entry for entry in valid if entry.item is None])
         refused = _set_parents(change, valid)
         n_added_tags = _add_tags(change, valid, ids_by_path)
         unlisted_counts = _withdraw_tags(change, valid)
-    counts = Counter[str](entry.kind for entry in valid) + unlisted_counts
-    same_items = [entry.item for entry in valid if entry.kind == "same" and entry.item is not None]
+    counts = Counter[str](entry.change for entry in valid) + unlisted_counts
+    same_items = [entry.item for entry in valid if entry.change == "same" and entry.item is not None]
     n_returned = sum(item.state == "missing" for item in same_items)
     counts.update(found_again=n_returned, added_tags=n_added_tags)
     return counts, change.entry, refused
@@ -229,7 +229,7 @@ def _select_valid(connection: Connection, block: Sequence[FileRecord]) -> list[F
         entry for entry in block if entry.item is None or paths.get(entry.item.id) == (entry.item.root, entry.item.path)
     ]
     while True:
-        departing = {None, *(entry.item.id for entry in valid if entry.kind == "moved" and entry.item is not None)}
+        departing = {None, *(entry.item.id for entry in valid if entry.change == "moved" and entry.item is not None)}
         remaining = [
             entry
             for entry in valid
@@ -279,13 +279,13 @@ def _make_content_columns(entry: FileRecord) -> Row:
     inspection, stamp = entry.inspection, entry.sidecar
     if stamp is not None and inspection.tag_error:  # unreadable tags are read again by the next scan
         stamp = stamp[: stamp.index(":") + 1]
-    if entry.kind == "tags":
+    if entry.change == "tags":
         return {"sidecar": stamp}
     state = "unreadable" if inspection.reason else "present"
     if inspection.hash is None or inspection.stat is None:  # the next scan inspects it again
         return {"mtime_ns": None, "state": state}
     values = {**inspection.stat._asdict(), "state": state, "sidecar": stamp}
-    if entry.kind == "same":
+    if entry.change == "same":
         return values
     picture = {"width": inspection.width, "height": inspection.height, "taken_at": inspection.capture_time}
     return values | {"hash": inspection.hash} | picture

@@ -24,10 +24,10 @@ from wsabie.collection.scan.roots import (
     save_root_options,
 )
 from wsabie.collection.scan.scan_writer import (
+    FileChange,
     FileRecord,
     ItemRecord,
     MoveDetector,
-    ScanKind,
     UnlistedTagState,
     assign_items,
     read_deleted_names,
@@ -334,7 +334,8 @@ class _ScanRun:
     ) -> FileRecord | None:
         """Classify a file; if that depends on other files, it becomes one of the ambiguous ones."""
         if file.item is not None and file.inspection.hash in (None, file.item.hash):
-            return self._make_record(file, file.item, "same") if self._needs_tags(file) else file._replace(kind="same")
+            unchanged_file = file._replace(change="same")
+            return self._make_record(file, file.item, "same") if self._needs_tags(file) else unchanged_file
         if (item := detector.find_unique_match(file)) is not None:
             detector.vanished[item.hash or ""].remove(item)
             return self._make_record(file, item)
@@ -350,13 +351,13 @@ class _ScanRun:
         staying = [file.item if file.item and file.item.id not in moved_ids else None for file in ambiguous_files]
         self._write([self._make_record(file, moves.get(i, staying[i])) for i, file in enumerate(ambiguous_files)])
 
-    def _make_record(self, file: FileRecord, item: ItemRecord | None, kind: ScanKind | None = None) -> FileRecord:
-        """Return the record of a file that is this item; without a kind it is new, moved or changed."""
+    def _make_record(self, file: FileRecord, item: ItemRecord | None, change: FileChange | None = None) -> FileRecord:
+        """Return the record of a file that is this item; without a change it is new, moved or changed."""
         is_in_place = item is not None and (item.root, item.path) == (file.root, file.path)
         other_tags = {*file.inspection.embedded_labels}.difference(file.inspection.labels)
         self.counts["other_tags"] += item is None and bool(other_tags)
         return file._replace(
-            kind=kind or ("new" if item is None else "changed" if is_in_place else "moved"),
+            change=change or ("new" if item is None else "changed" if is_in_place else "moved"),
             item=item,
             labels=self._list_labels(file, None if is_in_place else item),
             tag_origin=self.contents[file.root].tag_source.by,
@@ -402,7 +403,7 @@ class _ScanRun:
         for path, reason in refused:
             self.rejects.add(path, "broader tag that is not taken over", reason)
         for entry in block:
-            if entry.kind == "moved" and entry.item is not None:
+            if entry.change == "moved" and entry.item is not None:
                 self.vanished_items.pop(entry.item.id, None)
         if line is not None:
             self.journal_entries.append(line)

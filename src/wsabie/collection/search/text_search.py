@@ -209,13 +209,13 @@ def find_items_of_labels(
     try:
         loaded_model, column_labels = _load_model_and_labels(collection)
         means = [_average_vectors(loaded_model, column_labels, label_set) for label_set in label_sets]
-        points = {place: vector for place, vector in enumerate(means) if vector is not None}
+        points = {position: vector for position, vector in enumerate(means) if vector is not None}
         queries, model = list(points.values()), loaded_model.id
         neighbours = find_nearest_items(collection, queries, k, similarity="dot", exclude=exclude, model=model)
     except InputError:
         return results
-    for place, near in zip(points, neighbours, strict=True):
-        results[place] = near
+    for position, near in zip(points, neighbours, strict=True):
+        results[position] = near
     return results
 
 

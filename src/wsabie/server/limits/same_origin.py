@@ -43,9 +43,9 @@ class SameOriginCheck:
 
 def _is_page_request(scope: Scope, headers: Headers) -> bool:
     """Return True if the browser follows a link and shows a page of ours in place of the other site."""
-    mode, place = headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest", "document")
+    mode, destination = headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest", "document")
     inner = scope["path"].startswith("/api/") or scope["path"] in _NON_PAGES
-    return scope.get("method") in ("GET", "HEAD") and (mode, place) == ("navigate", "document") and not inner
+    return scope.get("method") in ("GET", "HEAD") and (mode, destination) == ("navigate", "document") and not inner
 
 
 def _parse_host(host: str) -> str:

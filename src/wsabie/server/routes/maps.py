@@ -41,7 +41,7 @@ def get_map(collection: OpenCollection, method: MapMethod = "pca") -> JsonObject
     return projection._asdict() | {
         "model": projection.model,
         "points": len(projection.items),
-        "box": compute_box(projection.places),
+        "box": compute_box(projection.coordinates),
         "projections": item_map.list_projections(collection),
     }
 
@@ -84,7 +84,7 @@ def get_item_colours(
     return _answer_bytes(request, version, lambda: content, lambda: gzip.compress(content, 1, mtime=0))
 
 
-def compute_box(places: Float32) -> schemas.Box:
+def compute_box(coordinates: Float32) -> schemas.Box:
     """Return the smallest square around the points, or a unit square if there are none.
 
     Examples
@@ -92,9 +92,9 @@ def compute_box(places: Float32) -> schemas.Box:
     >>> compute_box(np.array([[0, 0], [4, 2]], np.float32))
     Box(x=0.0, y=-1.0, side=4.0)
     """
-    if not len(places):
+    if not len(coordinates):
         return schemas.Box(x=0, y=0, side=1)
-    low, high = places.min(axis=0).astype(float), places.max(axis=0).astype(float)
+    low, high = coordinates.min(axis=0).astype(float), coordinates.max(axis=0).astype(float)
     side = float((high - low).max()) or 1.0
     x, y = (low + high - side) / 2
     return schemas.Box(x=x, y=y, side=side)
@@ -114,8 +114,8 @@ def pack_values(ids: Int64, values: Array) -> bytes:
 
 def pack_positions(projection: item_map.Map) -> bytes:
     """Pack the positions of a map."""
-    box = compute_box(projection.places)
-    within_box = (projection.places - np.array([box.x, box.y])) * (_GRID_SIDE / box.side)
+    box = compute_box(projection.coordinates)
+    within_box = (projection.coordinates - np.array([box.x, box.y])) * (_GRID_SIDE / box.side)
     return pack_values(projection.items, np.clip(np.rint(within_box), 0, _GRID_SIDE).astype("<u2"))
 
 
