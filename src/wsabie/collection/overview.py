@@ -289,7 +289,7 @@ class CollectionStatus(NamedTuple):
     drafts: tuple[str, ...] = ()
 
 
-def read_status(collection: Collection, *, check: bool = False, entries: int = 5) -> CollectionStatus:
+def read_status(collection: Collection, *, check: bool = False) -> CollectionStatus:
     """Return the status of a collection; with `check` the whole database is searched for damage."""
     faults = tuple(find_damage(collection.engine)) if check else None
     root_list = list_roots(collection)
@@ -311,7 +311,7 @@ def read_status(collection: Collection, *, check: bool = False, entries: int = 5
         for root in root_list
     )
     modality = next((root.options["modality"] for root in root_list if "modality" in root.options), None)
-    last = tuple(read_history(collection.engine, entries))
+    last = tuple(read_history(collection.engine, 5))
     drafts = tuple(map(str, list_drafts(collection.place)))
     return CollectionStatus(modality, item_counts, roots, n_labels, decided, model, waiting, last, faults, drafts)
 

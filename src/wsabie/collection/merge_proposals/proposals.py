@@ -279,8 +279,6 @@ class ProposalSnapshot:
         Last journal entry before the comparison.
     model : int or None
         Model in use.
-    labels, total : int
-        Number of compared labels, and of proposals.
     unused_sources : dict of str to str
         Sources that were not used, with the reason.
     knowledge : list of str
@@ -294,8 +292,6 @@ class ProposalSnapshot:
     created: str
     entry: int
     model: int | None
-    labels: int
-    total: int
     unused_sources: dict[str, str]
     knowledge: list[str]
     language: str
@@ -347,7 +343,7 @@ def refresh_proposals(
     result = result._replace(unused_sources=result.unused_sources | messages)
     knowledge_paths = [str(path.resolve()) for path in paths]
     links = [link for proposal in result.proposals[:MAX_PROPOSALS] for link in _list_links(proposal)]
-    facts = result.labels, result.total, result.unused_sources, knowledge_paths, language, links
+    facts = result.unused_sources, knowledge_paths, language, links
     snapshot = ProposalSnapshot(format_current_time(), entry, model, *facts)
     with suppress(WriteError) if collection.read_only else nullcontext():
         write_text(collection.place / _FILE, msgspec.json.encode(snapshot).decode() + "\n")
