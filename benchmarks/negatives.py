@@ -95,7 +95,7 @@ class Watch:
     def _map(self, space: Any) -> float:
         ranks = rank_embeddings(
             space.label_arrays(),
-            space.points(self.scaled),
+            space.compute_points(self.scaled),
             self.evaluation_set.Y,
             exclude=self.evaluation_set.exclude,
             threads=1,

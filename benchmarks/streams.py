@@ -111,10 +111,10 @@ def continue_fit(model: Any, X: Any, Y: Any) -> None:
 
 def continue_with_anchor(model: Any, X: Any, Y: Any) -> None:
     """After every epoch the old points go a part of the way back to where they were."""
-    tables_before = {name: table.copy() for name, table in model.space_.arrays().items() if name != "bias"}
+    tables_before = {name: table.copy() for name, table in model.space_.list_arrays().items() if name != "bias"}
     for _ in range(EPOCHS):
         model.partial_fit(X, Y, epochs=1)
-        for name, table in model.space_.arrays().items():
+        for name, table in model.space_.list_arrays().items():
             if name in tables_before:
                 table[: len(tables_before[name])] += ANCHOR * (tables_before[name] - table[: len(tables_before[name])])
 

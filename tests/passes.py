@@ -69,7 +69,7 @@ def fast_owpc(problem: Problem) -> Outcome:
 def outcome(space: Any, counters: Any, loss: float) -> Outcome:
     """State of a space after a pass; tables that it lacks are None."""
     space.finish_epoch(None, None)
-    arrays = space.arrays()
+    arrays = space.list_arrays()
     return Outcome(*(arrays.get(name) for name in TABLES), counters, loss)
 
 

@@ -50,7 +50,9 @@ def same(a: Space, b: Space) -> bool:
     return (
         a.space_.tables.keys() == b.space_.tables.keys()
         and all(np.array_equal(table, b.space_.tables[name]) for name, table in a.space_.tables.items())
-        and all(np.array_equal(a.points(kind.name), b.points(other_kind.name)) for kind, other_kind in kinds)
+        and all(
+            np.array_equal(a.compute_points(kind.name), b.compute_points(other_kind.name)) for kind, other_kind in kinds
+        )
         and [(s.loss, s.validation) for s in a.history_] == [(s.loss, s.validation) for s in b.history_]
     )
 

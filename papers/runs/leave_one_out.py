@@ -76,7 +76,7 @@ class _HeldOutMap(NamedTuple):
     threads: int
 
     def figures(self, space: Any) -> dict[str, float]:
-        points = space.points(self.inputs)
+        points = space.compute_points(self.inputs)
         ranks = rank_embeddings(space.label_arrays(), points, self.Y, exclude=self.exclude, threads=self.threads)
         return {"MAP": float(average_precision(ranks).mean())}
 

@@ -59,7 +59,7 @@ def test_a_part_that_was_read_meanwhile_is_the_one_that_was_told(worker):
 def test_another_part_than_the_one_that_was_read_is_trained_where_it_is_asked_for(worker):
     first, second = worker(), worker()
     check(train(first, (1, 2), (3, None)), train(second, (1, None), (3, None)))
-    for mine, theirs in zip(first.space.arrays().values(), second.space.arrays().values(), strict=True):
+    for mine, theirs in zip(first.space.list_arrays().values(), second.space.list_arrays().values(), strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert not np.array_equal(train(worker(), (1, 2), (2, None))[1].loss, train(worker(), (1, 2), (3, None))[1].loss)
 

@@ -22,14 +22,14 @@ def test_points_are_the_sums_of_feature_rows(space: JointSpace) -> None:
     X = sparse_rows(30, 9, 0.5, np.random.default_rng(0))
     expected = X.toarray().astype(float) @ space.features.astype(float)
     for inputs in (check_features(X), check_features(X.toarray())):
-        np.testing.assert_allclose(space.points(inputs), expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(space.compute_points(inputs), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_points_have_the_same_bits_for_any_number_of_threads(space: JointSpace, threads: int) -> None:
     inputs = check_features(sparse_rows(500, 9, 0.5, np.random.default_rng(0)))
     with KernelThreads(threads) as pool:
-        assert np.array_equal(space.points(inputs, pool.split), space.points(inputs))
+        assert np.array_equal(space.compute_points(inputs, pool.split), space.compute_points(inputs))
 
 
 def test_width_and_points_do_not_need_padded_labels(space: JointSpace) -> None:
@@ -37,7 +37,7 @@ def test_width_and_points_do_not_need_padded_labels(space: JointSpace) -> None:
     bare = JointSpace(DIM, "dot", space.features, np.ascontiguousarray(space.labels[:, :DIM]), space.bias)
     inputs = check_features(np.eye(9, dtype=np.float32))
     assert bare.width == space.width == (None, None)
-    assert np.array_equal(bare.points(inputs), space.points(inputs))
+    assert np.array_equal(bare.compute_points(inputs), space.compute_points(inputs))
 
 
 @pytest.mark.parametrize("name", ["dot", "euclidean", "cosine"])
@@ -83,11 +83,11 @@ def test_read_only_rows_do_not_compile_every_kernel_anew(space: JointSpace, dens
 
     X = sparse_rows(20, 9, 0.5, np.random.default_rng(0))
     inputs = check_features(X.toarray() if dense else X)
-    expected = space.points(inputs)
+    expected = space.compute_points(inputs)
     compiled = len(encode_rows.signatures)
     for array in [inputs] if dense else inputs:
         array.setflags(write=False)  # type: ignore[union-attr]
-    assert np.array_equal(space.points(inputs), expected)
+    assert np.array_equal(space.compute_points(inputs), expected)
     assert len(encode_rows.signatures) == compiled
 
 

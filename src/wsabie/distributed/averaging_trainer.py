@@ -54,7 +54,7 @@ class AveragingWorker:
     def prepare(self) -> None:
         """Copy the tables, compile the kernels and create the sampler; this may take a while, or fail."""
         settings, self.space = self.settings, self.space.copy()
-        self.base_tables = {name: table.copy() for name, table in self.space.arrays().items()}
+        self.base_tables = {name: table.copy() for name, table in self.space.list_arrays().items()}
         self.threads, self.runner = KernelThreads(settings.threads), EpochRunner(settings, self.space, self.data)
         self.runner.prepare(SILENT, None)
         warm_up()
@@ -78,11 +78,11 @@ class AveragingWorker:
 
     def extract_deltas(self) -> TableDeltas:
         """Return the steps since the last `update_tables`, and take them back out of the tables."""
-        return compute_deltas(self.space.arrays(), self.base_tables, subtract_deltas=True)
+        return compute_deltas(self.space.list_arrays(), self.base_tables, subtract_deltas=True)
 
     def update_tables(self, deltas: TableDeltas) -> None:
         """Continue from new tables, and keep the steps that are not extracted yet."""
-        apply_deltas(self.space.arrays(), self.base_tables, deltas)
+        apply_deltas(self.space.list_arrays(), self.base_tables, deltas)
 
     def handle_request(
         self, deltas: TableDeltas | None = None, part: tuple[int, int, int | None] | None = None, extract: bool = False
@@ -370,14 +370,14 @@ class AveragingRunner(EpochRunner):
     ) -> None:
         if not isinstance(data, PartitionedData):
             raise InputError("many machines train on rows in shards; write them with `wsabie shards DATA --out DIR`")
-        if "norm2" in space.arrays():
+        if "norm2" in space.list_arrays():
             raise InputError("labels with a weight per feature are not trained on many machines; leave --ray out")
         super().__init__(settings, space, data)
         self._parts, self._address, self._nodes = data, address, nodes
         self._fleet = self._build_fleet(replace(settings, deterministic=False), space, data)
         limits = settings.max_norm, settings.max_norm_weights
         self._rounds = AveragingRounds(
-            self._fleet, space.arrays(), partial(space.finish_epoch, *limits), on_round=on_round
+            self._fleet, space.list_arrays(), partial(space.finish_epoch, *limits), on_round=on_round
         )
 
     def _build_fleet(self, settings: TrainingSettings, space: TrainableTables, data: PartitionedData) -> Any:

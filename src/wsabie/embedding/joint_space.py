@@ -90,7 +90,7 @@ class JointSpace(TrainableTables):
         """
         return (None,) * (tables.compute_padded_width(self.dim) // LANES)
 
-    def arrays(self) -> dict[str, Array]:
+    def list_arrays(self) -> dict[str, Array]:
         """Return the arrays that training updates, by name."""
         return {"features": self.features, "labels": self.labels, "bias": self.bias}
 
@@ -105,7 +105,7 @@ class JointSpace(TrainableTables):
         kinds = {"dot": similarity.Dot, "euclidean": similarity.Euclidean, "cosine": similarity.Cosine}
         return kinds[self.similarity](table, bias)
 
-    def points(self, inputs: EntityInputs, run: RangeRunner = run_in_caller) -> Float32:
+    def compute_points(self, inputs: EntityInputs, run: RangeRunner = run_in_caller) -> Float32:
         """Encode rows of features to points, (n, padded dim), summed in a fixed order.
 
         `run(work, n)` may spread `work(lo, hi)` over threads; each row is computed by one of them.

@@ -67,7 +67,7 @@ class LinearSpace(TrainableTables):
         """Bytes of the arrays that a prediction needs."""
         return int(self.weights.nbytes + self.bias.nbytes)
 
-    def arrays(self) -> dict[str, Array]:
+    def list_arrays(self) -> dict[str, Array]:
         """Return the arrays that training updates, by name."""
         return {"weights": self.weights, "bias": self.bias, "norm2": self.norm2}
 
@@ -132,10 +132,10 @@ class JointLinearSpace(TrainableTables):
         self.similarity, self.dim, self.width = f"{joint.similarity} and weights", joint.dim, joint.width
         self.n_features, self.n_labels = joint.n_features, joint.n_labels
 
-    def arrays(self) -> dict[str, Array]:
+    def list_arrays(self) -> dict[str, Array]:
         """Return the arrays that training updates; a label's bias is the sum of both biases."""
-        linear = self.linear.arrays()
-        return {**self.joint.arrays(), **linear, "bias": self.joint.bias, "weights_bias": linear["bias"]}
+        linear = self.linear.list_arrays()
+        return {**self.joint.list_arrays(), **linear, "bias": self.joint.bias, "weights_bias": linear["bias"]}
 
     def label_arrays(self) -> KernelArrays:
         """Return the labels as kernels take them."""
@@ -170,7 +170,7 @@ class JointLinearSpace(TrainableTables):
 
     def scores(self, inputs: EntityInputs, run: RangeRunner = run_in_caller) -> Float32:
         """Return all scores of a block of rows, as `LinearSpace.scores`."""
-        return _scores(self, inputs, self.joint.points(inputs, run), run)
+        return _scores(self, inputs, self.joint.compute_points(inputs, run), run)
 
 
 def _scores(space: LinearSpace | JointLinearSpace, inputs: EntityInputs, points: Float32, run: RangeRunner) -> Float32:

@@ -82,7 +82,7 @@ class MultiRelationSpace(TrainableTables):
         frozen = ends.query in self.frozen, ends.target in self.frozen
         return JointSpace(self.dim, self.similarity, features, labels, bias, ends.candidates, ends.negatives, frozen)
 
-    def arrays(self) -> dict[str, Array]:
+    def list_arrays(self) -> dict[str, Array]:
         """Return the arrays that training updates, by name."""
         return dict(self.tables)
 

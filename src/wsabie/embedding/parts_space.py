@@ -75,9 +75,9 @@ class PartsSpace(TrainableTables):
         self.similarity = "dot" if self.shared else "dot of both halves"
         self.width = items.width * (1 if self.shared else 2)  # of a query: one point, or two side by side
 
-    def arrays(self) -> dict[str, Array]:
+    def list_arrays(self) -> dict[str, Array]:
         """Return the arrays that training updates, by name."""
-        return self.items.arrays() | ({} if self.shared else {"words": self.words})
+        return self.items.list_arrays() | ({} if self.shared else {"words": self.words})
 
     def label_arrays(self) -> KernelArrays:
         """Return the labels as kernels take them."""

@@ -63,7 +63,7 @@ class TrainableTables(Protocol):
     candidates: Any = None
     frozen: Any = (False, False)
 
-    def arrays(self) -> dict[str, Array]:
+    def list_arrays(self) -> dict[str, Array]:
         """Return the arrays that training updates, by name."""
         ...
 
@@ -86,8 +86,8 @@ class TrainableTables(Protocol):
 
     def assign(self, space: Self) -> None:
         """Copy the values of another space of the same shape."""
-        arrays = space.arrays()
-        for name, table in self.arrays().items():
+        arrays = space.list_arrays()
+        for name, table in self.list_arrays().items():
             table[:] = arrays[name]
 
 

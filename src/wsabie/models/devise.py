@@ -132,7 +132,7 @@ pair_weighting
     def _compute_points(self, inputs: FeatureMatrix) -> Float32:
         scaled = self.scaling_(inputs)
         with self._start_threads(count_rows(scaled)) as threads:
-            return np.ascontiguousarray(self.space_.points(scaled, threads.split)[:, : self.space_.dim])
+            return np.ascontiguousarray(self.space_.compute_points(scaled, threads.split)[:, : self.space_.dim])
 
     @property
     def n_bytes(self) -> int:

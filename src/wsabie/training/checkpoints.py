@@ -73,9 +73,9 @@ class CheckpointFolder:
         started = time.monotonic()
         if started < self._due:
             return
-        tensors = space.arrays()
+        tensors = space.list_arrays()
         if state.best is not None:
-            tensors |= {f"best/{name}": array for name, array in state.best.arrays().items()}
+            tensors |= {f"best/{name}": array for name, array in state.best.list_arrays().items()}
         config = CheckpointConfig(self.identity, state.epoch, state.history, state.best_figure)
         model_folder.save_model_folder(self.path, model_folder.ModelState(KIND, asdict(config), tensors))
         saved = time.monotonic()
@@ -111,7 +111,7 @@ class CheckpointFolder:
             if config.epoch != len(config.history):
                 raise ValueError(f"epoch is {config.epoch}, and the history has {len(config.history)}")
             _fill_space(space, parts.tensors, "")
-            if f"best/{next(iter(space.arrays()))}" in parts.tensors:
+            if f"best/{next(iter(space.list_arrays()))}" in parts.tensors:
                 best = space.copy()
                 _fill_space(best, parts.tensors, "best/")
         except (LookupError, ValueError) as error:
@@ -135,5 +135,5 @@ class CheckpointFolder:
 
 def _fill_space(space: TrainableTables, tensors: dict[str, Array], prefix: str) -> None:
     """Copy the arrays of a space from a folder, and check their types and shapes."""
-    for name, array in space.arrays().items():
+    for name, array in space.list_arrays().items():
         array[:] = check_array(tensors, prefix + name, array.dtype.name, array.shape)

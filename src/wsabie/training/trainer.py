@@ -126,7 +126,7 @@ class Trainer:
 
 def check_divergence(space: TrainableTables, stats: EpochStats, settings: TrainingSettings) -> None:
     """Raise DivergenceError where the loss or a coordinate is not finite, or beyond `LARGEST_COORDINATE`."""
-    coordinates = [table for name, table in space.arrays().items() if name != "norm2"]
+    coordinates = [table for name, table in space.list_arrays().items() if name != "norm2"]
     peak = float(np.max([*map(_find_peak, coordinates), abs(stats.loss)]))
     if not np.isfinite(peak) or peak > LARGEST_COORDINATE:
         limit = "set max_norm (1 to 3) or " if settings.max_norm is None else ""

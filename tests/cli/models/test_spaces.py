@@ -164,7 +164,7 @@ def test_init_scale_sets_the_length_of_first_vectors(lists: Path, tmp_path: Path
         PAIRS.replace("epochs = 40", "epochs = 1\nlearning_rate = 1e-9\ninit_scale = {V = 1.0, W = 0.01}")
     )
     space = SpaceAnnotator.load(train_space(tmp_path / "m", lists / "lists.toml", "--hold-out", 0)).space
-    assert space.points("artist").std() == pytest.approx(0.01, rel=0.3)
+    assert space.compute_points("artist").std() == pytest.approx(0.01, rel=0.3)
 
 
 def test_stopped_training_resumes_bit_for_bit(

@@ -129,7 +129,7 @@ def test_points_have_unit_length_unless_scores_are_products(similarity: Any) -> 
     X, Y = draw_rows()
     space = draw_space(30, 12, similarity=similarity)
     place_at_ridge(space, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_in_caller, seed=0)
-    assert np.median(np.linalg.norm(space.points(compress(X)), axis=1)) == pytest.approx(1, abs=1e-4)
+    assert np.median(np.linalg.norm(space.compute_points(compress(X)), axis=1)) == pytest.approx(1, abs=1e-4)
 
 
 def test_empty_labels_and_extra_dimensions_stay_random() -> None:

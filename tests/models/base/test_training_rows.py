@@ -27,7 +27,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def read_tables(model: Any) -> list[np.ndarray]:
-    return [array.copy() for array in model.space_.arrays().values()]
+    return [array.copy() for array in model.space_.list_arrays().values()]
 
 
 def are_equal(first: Any, second: Any) -> bool:

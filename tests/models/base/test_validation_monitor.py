@@ -40,7 +40,7 @@ def test_epoch_metrics_equal_those_of_the_evaluation(n_labels: int, k: int, thre
     inputs, space = check_features(X), make_space(n_labels)
     monitor = ValidationMonitor(inputs, Y, threads)
     figures = monitor.figures(space)
-    points = space.points(inputs)[:, : space.dim]
+    points = space.compute_points(inputs)[:, : space.dim]
     expected = evaluate_scores([(0, points @ space.labels[:, : space.dim].T)], Y, ks=(k,)).means
     assert list(figures) == ["MAP", f"p@{k}"]
     assert figures == pytest.approx({name: expected[name] for name in figures}, abs=1e-6)
@@ -54,7 +54,7 @@ def test_stated_metric_decides_and_comes_first() -> None:
     plain, figures = (ValidationMonitor(inputs, Y, 1, metric=name).figures(space) for name in ("MAP", "p@3"))
     assert list(figures) == ["p@3", "MAP", "p@10"]
     assert {name: figures[name] for name in plain} == plain
-    points = space.points(inputs)[:, : space.dim]
+    points = space.compute_points(inputs)[:, : space.dim]
     expected = evaluate_scores([(0, points @ space.labels[:, : space.dim].T)], Y, ks=(3,)).means
     assert figures["p@3"] == pytest.approx(expected["p@3"], abs=1e-6)
     for unknown in ("p@0", "p@41", "p@", "AUC", "p@-1"):

@@ -42,8 +42,8 @@ def test_new_artist_is_placed_among_its_tracks(fitted: Space) -> None:
 def test_growth_keeps_maps_and_moves_free_vectors(fitted: Space) -> None:
     more = grown(fitted, Relation("track", "artist", [("t0", "artist 3")]))
     assert np.array_equal(more.space_.tables["track"], fitted.space_.tables["track"])
-    assert np.array_equal(more.points("track"), fitted.points("track"))
-    moved = (more.points("artist") != fitted.points("artist")).any(1)
+    assert np.array_equal(more.compute_points("track"), fitted.compute_points("track"))
+    moved = (more.compute_points("artist") != fitted.compute_points("artist")).any(1)
     assert moved[fitted.entity_names("artist").index("artist 3")]
     assert len(more.history_) == len(fitted.history_) + 5
     assert [stats.epoch for stats in more.history_] == list(range(35))
@@ -53,9 +53,9 @@ def test_new_features_of_a_known_track_move_its_point(fitted: Space) -> None:
     again = EntityKind("track", features(1, seed=9), ["t5"])
     more = grown(fitted, Relation(again, "artist", [("t5", "artist 0")]), epochs=1)
     where = fitted.entity_names("track").index("t5")
-    assert np.allclose(more.points("track", ["t5"]), fitted.points("track", features(1, seed=9)))
+    assert np.allclose(more.compute_points("track", ["t5"]), fitted.compute_points("track", features(1, seed=9)))
     is_unchanged = np.arange(48) != where
-    assert np.array_equal(more.points("track")[is_unchanged], fitted.points("track")[is_unchanged])
+    assert np.array_equal(more.compute_points("track")[is_unchanged], fitted.compute_points("track")[is_unchanged])
 
 
 def test_entities_of_one_kind_are_added_without_training(fitted: Space) -> None:
@@ -63,9 +63,9 @@ def test_entities_of_one_kind_are_added_without_training(fitted: Space) -> None:
     fresh = tracks(6, seed=3, prefix="n")
     more = grown(fitted, Relation(fresh, fresh, [("n0", "n1")]))
     assert len(more.history_) == len(fitted.history_)
-    assert np.array_equal(more.points("artist"), fitted.points("artist"))
+    assert np.array_equal(more.compute_points("artist"), fitted.compute_points("artist"))
     assert np.array_equal(
-        more.points("track", [f"n{i}" for i in range(6)]), fitted.points("track", features(6, seed=3))
+        more.compute_points("track", [f"n{i}" for i in range(6)]), fitted.compute_points("track", features(6, seed=3))
     )
 
 
@@ -105,18 +105,18 @@ def test_unfitted_space_is_fitted() -> None:
     ],
 )
 def test_refused_growth_changes_nothing(fitted: Space, relation: Relation, sentence: str) -> None:
-    state = fitted.entity_names("artist"), fitted.points("artist").copy()
+    state = fitted.entity_names("artist"), fitted.compute_points("artist").copy()
     with pytest.raises(InputError, match=sentence):
         fitted.partial_fit([relation])
     assert fitted.entity_names("artist") == state[0]
-    assert np.array_equal(fitted.points("artist"), state[1])
+    assert np.array_equal(fitted.compute_points("artist"), state[1])
 
 
 def test_entities_are_placed_by_their_map_alone(fitted: Space) -> None:
     more = deepcopy(fitted).add(tracks(6, seed=3, prefix="n"))
     assert more.entity_names("track")[48:] == [f"n{i}" for i in range(6)]
-    assert np.array_equal(more.points("track")[48:], fitted.points("track", features(6, seed=3)))
-    assert np.array_equal(more.points("artist"), fitted.points("artist"))
+    assert np.array_equal(more.compute_points("track")[48:], fitted.compute_points("track", features(6, seed=3)))
+    assert np.array_equal(more.compute_points("artist"), fitted.compute_points("artist"))
     assert (
         more.annotate("artist", "track", ["artist 0"], k=54)[0]
         != fitted.annotate("artist", "track", ["artist 0"], k=48)[0]
@@ -161,5 +161,5 @@ def test_new_free_vector_has_the_length_of_its_kind(fitted: Space) -> None:
     )
     lengths = np.linalg.norm(more.points.tables["artist"], axis=1)
     assert lengths[-1] == pytest.approx(lengths[:-1].mean(), rel=1e-5)
-    t0 = fitted.points("track", ["t0"])[0]
+    t0 = fitted.compute_points("track", ["t0"])[0]
     assert more.points.tables["artist"][-1, :20] @ t0 == pytest.approx(lengths[-1] * np.linalg.norm(t0), rel=1e-5)

@@ -88,9 +88,9 @@ def test_points_cover_chosen_queries_and_all_candidates(fitted: Space) -> None:
     pairs = [("new 3", "t1"), ("new 7", "t2")]
     holdout = build_holdout_pairs(Relation(new, "track", pairs), fitted.kinds_)
     with KernelThreads(1) as threads:
-        labels, queries = holdout.points(fitted.space_, threads.n)
-    assert np.array_equal(labels.table, fitted.points("track"))
-    assert np.array_equal(queries, fitted.points("track", features(12, 1))[[3, 7]])
+        labels, queries = holdout.compute_points(fitted.space_, threads.n)
+    assert np.array_equal(labels.table, fitted.compute_points("track"))
+    assert np.array_equal(queries, fitted.compute_points("track", features(12, 1))[[3, 7]])
 
 
 def test_epoch_metric_equals_that_of_the_evaluation(fitted: Space) -> None:
@@ -195,7 +195,7 @@ def test_recall_equals_a_manual_computation(fitted: Space) -> None:
     """New tracks to known ones of their group, against a product of points."""
     new = tracks(GROUPS, 1, "new ")
     pairs = [(f"new {i}", f"t{j}") for i in range(GROUPS) for j in range(N) if j % GROUPS == i]
-    scores = fitted.points("track", features(GROUPS, 1)) @ fitted.points("track").T
+    scores = fitted.compute_points("track", features(GROUPS, 1)) @ fitted.compute_points("track").T
     best = np.argsort(-scores, 1)[:, :5]
     expected = np.mean([(row % GROUPS == i).sum() / (N // GROUPS) for i, row in enumerate(best)])
     evaluation = fitted.evaluate([Relation(new, "track", pairs)], ks=[5])["track - track"]
@@ -220,7 +220,7 @@ def test_training_pairs_are_no_candidates_in_any_form() -> None:
     raw = space.evaluate([Relation("track", "track", held_out)])["track - track"]
     assert evaluations["all"].means == evaluations["track"].means
     assert evaluations["track"].means["MAP"] > raw.means["MAP"]
-    points = space.points("track")[indices]
+    points = space.compute_points("track")[indices]
     scores = points @ points.T
     order = [c for c in np.argsort(-scores[0]) if c not in (0, indices.index(6))]  # t6 is a track like t0, as was said
     assert 1 / (order.index(1) + 1) == pytest.approx(evaluations["some"].per_row["MAP"][0], abs=1e-6)

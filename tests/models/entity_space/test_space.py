@@ -85,7 +85,7 @@ def test_kinds_of_one_map_share_word_vectors() -> None:
     assert list(model.space_.tables) == ["words"]
     ids, _ = model.rank("query", "doc", features(12, 3), 5)
     assert (ids % GROUPS == (np.arange(12) % GROUPS)[:, None]).mean() > 0.95
-    assert np.array_equal(model.points("doc", features(2, 3)), model.points("query", features(2, 3)))
+    assert np.array_equal(model.compute_points("doc", features(2, 3)), model.compute_points("query", features(2, 3)))
 
 
 # ---- determinism
@@ -126,8 +126,8 @@ def rank_by_brute_force(model: Space, similarity: str, q: Any, W: Any) -> Any:
 @pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
 def test_rank_equals_brute_force(similarity: str) -> None:
     model = make(similarity=similarity, epochs=2).fit(world())
-    new = model.points("track", features(9, 1)).astype(float)
-    tables = {name: model.points(name).astype(float) for name in ("track", "artist")}
+    new = model.compute_points("track", features(9, 1)).astype(float)
+    tables = {name: model.compute_points(name).astype(float) for name in ("track", "artist")}
     for target, W in tables.items():
         expected = rank_by_brute_force(model, similarity, new, W)
         ids, scores = model.rank("track", target, features(9, 1), 7)
@@ -168,7 +168,7 @@ def test_annotate_returns_names_and_similar_returns_cosines(fitted: Space) -> No
     ]
     assert [len(row) for row in fitted.annotate("track", "artist", ["t1"], 10**12)] == [12]
     near = fitted.find_similar("artist", "artist 4", 11)
-    points = fitted.points("artist").astype(float)
+    points = fitted.compute_points("artist").astype(float)
     cosines = rank_by_brute_force(fitted, "cosine", points[[4]], points)[0]
     assert [name for name, _ in near] == [names[y] for y in np.argsort(-cosines) if y != 4]
     assert [c for _, c in near] == pytest.approx(sorted(np.delete(cosines, 4), reverse=True), abs=1e-5)
@@ -177,9 +177,9 @@ def test_annotate_returns_names_and_similar_returns_cosines(fitted: Space) -> No
 
 
 def test_known_points_equal_those_of_their_features(fitted: Space) -> None:
-    assert np.array_equal(fitted.points("track"), fitted.points("track", features()))
-    assert np.array_equal(fitted.points("track", ["t5", "t0"]), fitted.points("track")[[5, 0]])
-    assert fitted.points("artist", "artist 3").shape == (1, 20)
+    assert np.array_equal(fitted.compute_points("track"), fitted.compute_points("track", features()))
+    assert np.array_equal(fitted.compute_points("track", ["t5", "t0"]), fitted.compute_points("track")[[5, 0]])
+    assert fitted.compute_points("artist", "artist 3").shape == (1, 20)
 
 
 def test_facts_are_json_values(fitted: Space) -> None:
@@ -298,7 +298,7 @@ def test_invalid_parameters_are_refused_by_name(change: dict[str, Any], sentence
 def test_invalid_queries_are_refused(fitted: Space) -> None:
     for use in (
         lambda m: m.rank("track", "artist", ["t0"]),
-        lambda m: m.points("track"),
+        lambda m: m.compute_points("track"),
         lambda m: m.entity_names("track"),
         lambda m: m.find_similar("track", "t0"),
         lambda m: m.evaluate([]),

@@ -82,7 +82,7 @@ def test_new_label_starts_at_the_mean_of_its_rows(similarity: str) -> None:
     model = make(similarity=similarity).fit(X, names(ANSWER))
     targets = sp.hstack([Y, ANSWER[:, :1] == 4]).tocsr()
     space = copy_for_training(model.space_, targets.shape[1], [(model.scaling_(model._check_rows(X)), targets)], seed=0)
-    points = space.points(model.scaling_(model._check_rows(X)))[ANSWER[:, 0] == 4]
+    points = space.compute_points(model.scaling_(model._check_rows(X)))[ANSWER[:, 0] == 4]
     new, mean = space.labels[-1], points.mean(axis=0)
     if similarity == "euclidean":
         assert new == pytest.approx(mean, abs=1e-5)

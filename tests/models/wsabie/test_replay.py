@@ -246,7 +246,7 @@ def test_new_rows_count_more_only_for_inner_products() -> None:
 
 def compute_mean_scores(space: JointSpace, memory: ReplayBuffer) -> Any:
     """The mean score of each label among all rows that went by, as the buffer tells."""
-    centre = memory.estimate_mean(space.points(memory._decode_rows()))
+    centre = memory.estimate_mean(space.compute_points(memory._decode_rows()))
     return space.labels.astype(np.float64) @ centre + space.bias
 
 

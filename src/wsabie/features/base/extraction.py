@@ -18,15 +18,10 @@ from typing import Any, NamedTuple, Unpack
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import require
+from wsabie.features.base import sampling
 from wsabie.features.base.extraction_tasks import ItemFeatures, ItemRejection
 from wsabie.features.base.feature_extractor import AnyExtractor, FeatureExtractor
-from wsabie.features.base.sampling import (
-    RunOptions,
-    WorkContext,
-    format_nothing_readable,
-    iterate_batches,
-    iterate_item_batches,
-)
+from wsabie.features.base.sampling import RunOptions, WorkContext
 from wsabie.io.formats.parquet_rows import DENSE
 from wsabie.io.formats.parquet_tables import KEY
 from wsabie.io.records import Item, ItemSource
@@ -262,7 +257,7 @@ def _plan_shards(
         json.dumps([_FORMAT, extractor.fingerprint(), augment, shard_pictures]).encode(), digest_size=16
     )
     keys, sizes = [], []
-    for shard in iterate_batches(map(_digest_item, source), shard_pictures):
+    for shard in sampling.iterate_batches(map(_digest_item, source), shard_pictures):
         digest = settings.copy()
         for identity in shard:
             digest.update(identity)
@@ -301,7 +296,7 @@ def _run_plan(
     n_rows += _extract_missing(plan, set(finished), source, extractor, context)
     if not n_rows:
         shutil.rmtree(plan.folder, ignore_errors=True)
-        raise InputError(format_nothing_readable(source, context.rejects))
+        raise InputError(sampling.format_nothing_readable(source, context.rejects))
     facts: JsonObject = {"n_features": extractor.n_features_, "counts": extractor.has_counts}
     facts |= {"dictionary": extractor.fingerprint(), "augment": plan.augment}
     return merge_shards(plan.folder, len(plan.keys), out, plan.key, facts, extractor.is_dense)
@@ -348,7 +343,7 @@ def _iterate_missing(
     numbered = ((position // plan.shard_pictures, picture) for position, picture in enumerate(source))
     for number, shard in groupby(numbered, key=lambda pair: pair[0]):
         if number not in finished_shards and number < len(plan.keys):  # a source may grow meanwhile
-            for batch in iterate_item_batches((picture for _, picture in shard), batch_size):
+            for batch in sampling.iterate_item_batches((picture for _, picture in shard), batch_size):
                 yield number, batch
 
 

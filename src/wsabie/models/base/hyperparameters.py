@@ -21,14 +21,7 @@ from wsabie.core.validation import require
 from wsabie.embedding import protocols
 from wsabie.embedding.joint_space import SimilarityName
 from wsabie.models.base.row_scaling import Scaling
-from wsabie.training.rank_losses import (
-    LossName,
-    RankWeight,
-    Surrogate,
-    compute_order_chances,
-    compute_rank_losses,
-    resolve_max_sampled,
-)
+from wsabie.training import rank_losses
 from wsabie.training.samplers import SamplerConfig
 from wsabie.training.settings import Schedule, TrainingSettings
 from wsabie.training.training_data import PairWeighting
@@ -177,14 +170,14 @@ class LoopParameters:
     learning_rate: PerTable = "auto"
     similarity: SimilarityName = "dot"
     max_norm: float | Auto | None = "auto"
-    loss: LossName = "warp"
+    loss: rank_losses.LossName = "warp"
     threads: int | None = None
     seed: int = 0
     patience: int | None = None
     init_scale: float | Mapping[str, float] | None = None
     schedule: Schedule = "linear"
     margin: float = 1.0
-    rank_weight: RankWeight = "precision"
+    rank_weight: rank_losses.RankWeight = "precision"
     max_sampled: int | Auto | None = "auto"
 
     def _list_parameters(self) -> dict[str, Any]:
@@ -213,7 +206,7 @@ class TrainingParameters(LoopParameters):
     scaling: Scaling = "auto"
     sampler: str | Mapping[str, Any] = "uniform"
     rank_estimator: Literal["auto", "draws", "exact"] | int = "auto"
-    surrogate: Surrogate = "hinge"
+    surrogate: rank_losses.Surrogate = "hinge"
     order_statistic: Sequence[int] | Sequence[float] | None = None
     l2: float | Mapping[str, float] = 0.0
     pair_weighting: PairWeighting = "mean"
@@ -278,12 +271,12 @@ def _check_number(name: str, value: Any, words: Sequence[str | bool | None], num
 
 def check_training(parameters: Mapping[str, Any]) -> None:
     """Raise InputError for parameters that no training run can use; `check_types` comes first."""
-    compute_rank_losses(parameters["rank_weight"], 2)
+    rank_losses.compute_rank_losses(parameters["rank_weight"], 2)
     resolve_per_table(parameters["learning_rate"], 1.0, "learning_rate")
     resolve_per_table(parameters["l2"], 0.0, "l2", least=0.0)
     if parameters.get("init_scale") is not None:
         resolve_per_table(parameters["init_scale"], 1.0, "init_scale")
-    compute_order_chances(parameters["loss"], parameters["order_statistic"])
+    rank_losses.compute_order_chances(parameters["loss"], parameters["order_statistic"])
     sampler = SamplerConfig.from_value(parameters["sampler"])
     resolve_rank_sample(parameters["rank_estimator"], sampler, parameters["loss"], parameters["surrogate"])
     if parameters["loss"] == "owpc":
@@ -381,7 +374,7 @@ def resolve_settings(parameters: Mapping[str, Any], shape: TrainingShape) -> Tra
         loss=p["loss"],
         rank_weight=p["rank_weight"] if is_preset else tuple(float(w) for w in p["rank_weight"]),
         margin=float(p["margin"]),
-        max_sampled=resolve_max_sampled(p["loss"], p["max_sampled"], shape.n_labels),
+        max_sampled=rank_losses.resolve_max_sampled(p["loss"], p["max_sampled"], shape.n_labels),
         learning_rate=rates["W"],
         feature_rate=rates["V"],
         bias_rate=rates["W"] if p["label_bias"] else 0.0,
@@ -395,7 +388,7 @@ def resolve_settings(parameters: Mapping[str, Any], shape: TrainingShape) -> Tra
         sampler=sampler,
         surrogate=p["surrogate"],
         rank_sample=resolve_rank_sample(p["rank_estimator"], sampler, p["loss"], p["surrogate"]),
-        order_statistic_cdf=compute_order_chances(p["loss"], p["order_statistic"]),
+        order_statistic_cdf=rank_losses.compute_order_chances(p["loss"], p["order_statistic"]),
         l2_rows=l2["V"],
         l2_labels=l2["W"],
     )

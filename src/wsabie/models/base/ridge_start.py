@@ -111,7 +111,7 @@ class _RowProducts:
 
     def _multiply(self, inputs: FeatureMatrix, table: Float32) -> Float32:
         if isinstance(inputs, Csr):
-            return replace(self.space, features=table).points(inputs, self.run)
+            return replace(self.space, features=table).compute_points(inputs, self.run)
         return inputs @ table
 
     def solve(self, right: Float32) -> Float32:
@@ -163,7 +163,7 @@ def _fit_labels(
     counts, penalty = np.zeros(space.n_labels, np.int64), 0.0
     for inputs, targets in parts:
         weighted, shares = _weigh(inputs, targets, weights)
-        points = encoder.points(weighted, run)
+        points = encoder.compute_points(weighted, run)
         gram += points.T @ points
         heads += shares.T @ points
         counts += count_label_rows(targets)
@@ -220,7 +220,7 @@ def take_few_rows(inputs: FeatureMatrix, targets: Matrix) -> tuple[FeatureMatrix
 
 def _compute_scale(space: JointSpace, inputs: FeatureMatrix, targets: Matrix, margin: float, run: RangeRunner) -> float:
     """Return the factor of the points of rows that `place_at_ridge` documents."""
-    points = space.points(inputs, run)
+    points = space.compute_points(inputs, run)
     lengths = np.linalg.norm(points, axis=1)
     if space.similarity != "dot":
         return _invert_median(lengths[lengths > 0])

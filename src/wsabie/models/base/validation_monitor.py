@@ -106,7 +106,7 @@ class ValidationMonitor:
             means = evaluate_scores(self.iterate_score_blocks(space), self.Y, ks=lengths).means
             return {name: float(means[name]) for name in names}
         with KernelThreads(self.threads) as threads:
-            points = space.points(self.inputs, threads.split)
+            points = space.compute_points(self.inputs, threads.split)
         labels = space.label_arrays()
         points = np.ascontiguousarray(points[:, : labels.table.shape[1]])  # a mapped table has no padding
         ranks = rank_embeddings(labels, points, self.Y, threads=self.threads)
@@ -141,7 +141,7 @@ def compute_scores(space: EmbeddingSpace, inputs: FeatureMatrix, threads: Kernel
     if not isinstance(space, JointSpace):
         raise TypeError(f"no scores of a {type(space).__name__}")
     labels = space.label_arrays()
-    points = space.points(inputs, threads.split)
+    points = space.compute_points(inputs, threads.split)
     return compute_all_scores(labels, np.ascontiguousarray(points[:, : labels.table.shape[1]]), threads=threads.n)
 
 

@@ -111,7 +111,7 @@ class FittedEntities:
         view = space.view(RelationEnds(self.name, self.table, self.table))
         points = file_backed_arrays.allocate_array((count_rows(rows), space.dim), np.float32)
         for part in file_backed_arrays.iterate_slices(len(points), _ENCODED_AT_ONCE):
-            points[part] = view.points(slice_rows(rows, part.start, part.stop), run)[:, : space.dim]
+            points[part] = view.compute_points(slice_rows(rows, part.start, part.stop), run)[:, : space.dim]
         return points
 
 

@@ -73,7 +73,7 @@ class FittedSpace(FittedModel):
         """Return the names of all items of a kind, in the order of their numbers."""
         return list(self.find_entities(kind).vocabulary)
 
-    def points(self, kind: str, items: Any = None) -> Float32:
+    def compute_points(self, kind: str, items: Any = None) -> Float32:
         """Return the points of items, (n, dim) float32.
 
         Parameters
@@ -124,7 +124,7 @@ class FittedSpace(FittedModel):
             An unknown kind or item, another width of features, or k below 1.
         """
         k = check_positive_integer(k, "k")
-        points, targets = self.points(query, items), self.find_entities(target)
+        points, targets = self.compute_points(query, items), self.find_entities(target)
         if query == target and not _are_rows(items):
             ids = np.arange(len(points)) if items is None else targets.ids(items)
             shape = len(ids), len(targets.vocabulary)

@@ -52,7 +52,9 @@ class EntityRows(NamedTuple):
     kind: FittedEntities
     rows: EntityInputs | None
 
-    def points(self, space: MultiRelationSpace, threads: KernelThreads, row_ids: Int64 | None = None) -> Float32:
+    def compute_points(
+        self, space: MultiRelationSpace, threads: KernelThreads, row_ids: Int64 | None = None
+    ) -> Float32:
         """Return the points of all rows or of those in `row_ids`, (n, dim) float32 in C order."""
         if self.rows is None or row_ids is None:
             points = self.kind.compute_points(space, self.rows, threads.split)
@@ -92,11 +94,11 @@ class HoldoutPairs:
         exclude = None if self.exclude is None else self.exclude[rows]
         return replace(self, Y=self.Y[rows], exclude=exclude, query_ids=self.query_ids[rows])
 
-    def points(self, space: MultiRelationSpace, n_threads: int) -> tuple[KernelArrays, Float32]:
+    def compute_points(self, space: MultiRelationSpace, n_threads: int) -> tuple[KernelArrays, Float32]:
         """Return the candidates for the scoring kernels, and the points of the queries."""
         with KernelThreads(n_threads) as threads:
-            table = self.candidates.points(space, threads)
-            queries = self.queries.points(space, threads, self.query_ids)
+            table = self.candidates.compute_points(space, threads)
+            queries = self.queries.compute_points(space, threads, self.query_ids)
         scored = space.view(RelationEnds(self.name, self.queries.kind.table, self.candidates.kind.table)).scored
         return scored(table, np.zeros(len(table), np.float32)), queries
 
@@ -145,7 +147,7 @@ class SpaceMonitor:
         return {self.stop_on: figures.pop(self.stop_on), **figures}
 
     def _map(self, pairs: HoldoutPairs, space: MultiRelationSpace) -> float:
-        labels, queries = pairs.points(space, self.threads)
+        labels, queries = pairs.compute_points(space, self.threads)
         ranks = rank_embeddings(labels, queries, pairs.Y, exclude=pairs.exclude, threads=self.threads)
         return float(metrics.average_precision(ranks).mean())
 
@@ -155,7 +157,7 @@ def evaluate_relation(
 ) -> Evaluation:
     """Return all figures of a relation, of queries with a pair; `options` are those of `evaluate_scores`."""
     require(len(pairs.query_ids) > 0, f"no pair of {pairs.name!r} names entities that the space knows; give others")
-    labels, queries = pairs.points(space, threads)
+    labels, queries = pairs.compute_points(space, threads)
 
     def blocks() -> Iterator[tuple[int, Float32]]:
         for lo, hi in iterate_row_ranges(len(queries), len(labels.table)):

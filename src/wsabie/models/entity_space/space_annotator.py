@@ -112,7 +112,7 @@ class SpaceAnnotator(SavedModel):
         space = self.space.space_
         table = space.tables[self.space.find_entities(kind).table][:, : space.dim]
         k = min(check_positive_integer(k, "k"), len(words) - row.nnz)
-        ids, cosines = find_top_k(self.space.points(kind, row), table, k + row.nnz, similarity="cosine")
+        ids, cosines = find_top_k(self.space.compute_points(kind, row), table, k + row.nnz, similarity="cosine")
         near = [(int(j), float(c)) for j, c in zip(ids[0], cosines[0], strict=True) if j not in row.indices][:k]
         return [(words.get_word(j), cosine) for j, cosine in near]
 

@@ -114,7 +114,7 @@ def report_batch(model: Any, inputs: FeatureMatrix, targets: Matrix, reports: Se
     sample, truth = take_rows(inputs, row_ids), known_targets[row_ids]
     figures: JsonObject = {"map": None, "p_at_1": None, "loss_variance": 0.0, "ece": None, "brier": None}
     if len(row_ids):
-        labels, points = model.space_.label_arrays(), model.space_.points(sample)
+        labels, points = model.space_.label_arrays(), model.space_.compute_points(sample)
         ranks = rank_embeddings(labels, np.ascontiguousarray(points[:, : labels.table.shape[1]]), truth)
         precision = average_precision(ranks)
         figures |= {"map": float(precision.mean()), "p_at_1": float(precision_at(ranks, 1).mean())}

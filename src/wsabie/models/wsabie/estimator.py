@@ -222,7 +222,7 @@ class Wsabie(PointTransformer, UpdatableModel):
     def _list_initial_state(self) -> list[Any]:
         tables_before = [] if self.init_labels is None else [self.space_.labels]
         if self.init_model is not None:
-            tables_before += self.space_.arrays().values()
+            tables_before += self.space_.list_arrays().values()
         return [crc32(np.ascontiguousarray(table).data) for table in tables_before]
 
     def check_parameters(self) -> None:
@@ -303,7 +303,7 @@ class Wsabie(PointTransformer, UpdatableModel):
         checked = self._check_rows(X)
         inputs = self.scaling_(checked)
         with self._start_threads(count_rows(inputs)) as threads:
-            return np.ascontiguousarray(self.space_.points(inputs, threads.split)[:, : self.space_.dim])
+            return np.ascontiguousarray(self.space_.compute_points(inputs, threads.split)[:, : self.space_.dim])
 
     @property
     def label_vectors(self) -> Float32:

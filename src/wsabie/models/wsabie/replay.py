@@ -280,7 +280,7 @@ def refit_new_labels(
     new[: len(old)] &= ~old
     if not (new.any() and old.any()):
         return
-    new_points, old_points = space.points(rows.inputs), space.points(old_buffer._decode_rows())
+    new_points, old_points = space.compute_points(rows.inputs), space.compute_points(old_buffer._decode_rows())
     inner = space.similarity == "dot"  # for other similarities a mean point has no mean score
     centre = old_buffer.estimate_mean(old_points) if inner else np.zeros_like(new_points[0])
     level = (

@@ -53,7 +53,7 @@ def copy_for_training(
     sums, counts = np.zeros_like(space.labels[new_ids]), np.zeros(len(new_ids), np.float32)
     for inputs, targets in rows:
         members = (targets[:, new_ids] > 0).T.astype(np.float32)
-        sums += members @ space.points(inputs)
+        sums += members @ space.compute_points(inputs)
         counts += np.asarray(members.sum(axis=1)).ravel()
     lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
     has_rows = lengths > 0
