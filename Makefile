@@ -16,10 +16,10 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --for
 TYPES := $(BIN)/python scripts/print_openapi.py | npm --prefix web run --silent types --
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: help setup web types demo test soak fuzz faults lint .lint-package .lint-pages bench docs lock dist audit clean
+.PHONY: help setup web types demo test soak fuzz fuzz-files faults lint .lint-package .lint-pages bench docs lock dist audit clean
 
 help:  ## show this list
-	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup:  ## make .venv with the package and the tools that tests need, and build the pages
 	@$(MAKE) --silent --no-print-directory --jobs=$(if $(NPM),2,1) $(VENV)/.developer $(PAGES)
@@ -81,6 +81,9 @@ soak: setup  ## kill a service 50 times on each database, and see that nothing i
 
 fuzz: setup  ## 100 made-up requests to each route of a service, by three seeds, on each database (EXAMPLES=100 SEEDS=1,2,3)
 	@WSABIE_FUZZ_EXAMPLES=$(or $(EXAMPLES),100) WSABIE_FUZZ_SEEDS=$(SEEDS) scripts/with-postgres $(BIN)/python -m pytest -s tests/server/test_fuzz.py
+
+fuzz-files: setup  ## 2,000 made-up files through the readers and through collections (FILES=2000)
+	@WSABIE_FUZZ_FILES=$(or $(FILES),2000) $(BIN)/python -m pytest -s tests/io/test_made_up_files.py
 
 faults: setup  ## kill, fill, change and slow down all that writes and reads, and see that nothing is lost (half an hour; SEED=0)
 	@$(BIN)/python -m benchmarks.faults --seed $(or $(SEED),0)
