@@ -28,7 +28,7 @@ from wsabie.collection.labels import label_list
 from wsabie.collection.learning.evaluation import score_suggestions
 from wsabie.collection.learning.suggestions import LabelRanker, accept_suggestions, apply_model
 from wsabie.collection.learning.training import train_model
-from wsabie.collection.registry import item_index, model_registry
+from wsabie.collection.registry import item_index, thresholds
 from wsabie.collection.registry.item_index import compute_mark
 from wsabie.collection.registry.model_registry import load_model
 from wsabie.collection.registry.thresholds import HoldoutSuggestions, PrecisionCurve, load_holdout_suggestions
@@ -354,7 +354,7 @@ def test_thresholds_are_computed_once(
 ) -> None:
     loaded = []
     monkeypatch.setattr(
-        model_registry, "load_holdout_suggestions", lambda path: loaded.append(path) or load_holdout_suggestions(path)
+        thresholds, "load_holdout_suggestions", lambda path: loaded.append(path) or load_holdout_suggestions(path)
     )
     opened = load_model(trained[0])
     assert opened.threshold(0.8) is opened.threshold(0.8)

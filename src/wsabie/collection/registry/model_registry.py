@@ -21,12 +21,7 @@ from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, format
 from wsabie.collection.db.tables import changes, item_scores, items, journal, models, suggestions
 from wsabie.collection.folder.collection import Collection, lock_models
 from wsabie.collection.labels import label_store
-from wsabie.collection.registry.thresholds import (
-    HoldoutSuggestions,
-    PrecisionCurve,
-    Threshold,
-    load_holdout_suggestions,
-)
+from wsabie.collection.registry import thresholds
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError, ModelFolderError, NotFoundError, WsabieError
 from wsabie.core.json_conversion import JsonObject
@@ -135,7 +130,7 @@ class LoadedModel:
         return np.array(self.annotator.facts["label_ids"], np.int64)
 
     @cached_property
-    def holdout_suggestions(self) -> HoldoutSuggestions:
+    def holdout_suggestions(self) -> thresholds.HoldoutSuggestions:
         """Suggestions of the model for held-out items.
 
         Raises
@@ -143,10 +138,10 @@ class LoadedModel:
         InputError
             They are missing or damaged.
         """
-        return load_holdout_suggestions(self.path)
+        return thresholds.load_holdout_suggestions(self.path)
 
     @cached_property
-    def precision_curve(self) -> PrecisionCurve:
+    def precision_curve(self) -> thresholds.PrecisionCurve:
         """Precision of its suggestions as a function of their probability.
 
         Raises
@@ -154,10 +149,10 @@ class LoadedModel:
         InputError
             Its held-out suggestions are missing or damaged.
         """
-        return PrecisionCurve(self.holdout_suggestions)
+        return thresholds.PrecisionCurve(self.holdout_suggestions)
 
     @cached_property
-    def threshold(self) -> Callable[[float], Threshold]:
+    def threshold(self) -> Callable[[float], thresholds.Threshold]:
         """Lowest probabilities whose suggestions reach a precision.
 
         Raises
