@@ -238,7 +238,7 @@ class FileMatcher:
     def _find_by_end(self, parts: list[str]) -> str | None:
         """Return the only file that shares the longest end of its path with the name."""
         name = fold_path(parts[-1]) if parts else ""
-        files = self._by_name.get(name) or self._by_stem.get(name, [])
+        files = self._by_name.get(name, [])
         for start in range(len(parts)):
             end = fold_path("/" + "/".join(parts[start:]))
             if candidates := [path for key, path in files if f"/{key}".endswith(end)]:
@@ -254,11 +254,9 @@ class FileMatcher:
 
     @cached_property
     def _by_name(self) -> dict[str, list[tuple[str, str]]]:
-        return _group_by_name((fold_path(path), path) for path in self.paths)
-
-    @cached_property
-    def _by_stem(self) -> dict[str, list[tuple[str, str]]]:
-        return _group_by_name((fold_path(path.rpartition(".")[0]), path) for path in self.paths if self.allow_stems)
+        """Files by their names, or else by these without endings."""
+        by_stem = _group_by_name((fold_path(path.rpartition(".")[0]), path) for path in self.paths if self.allow_stems)
+        return by_stem | _group_by_name((fold_path(path), path) for path in self.paths)
 
 
 def _group_by_name(files: Iterable[tuple[str, str]]) -> dict[str, list[tuple[str, str]]]:

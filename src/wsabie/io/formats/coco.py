@@ -119,7 +119,7 @@ class _CocoContent:
         self.images: dict[str, _Image] = {}
         self.categories: dict[str, str] = {}
         self.numbers: set[tuple[str, str]] = set()
-        self.marked: defaultdict[str, list[tuple[str, str, Region | None]]] = defaultdict(list)
+        self.entries: defaultdict[str, list[tuple[str, str, Region | None]]] = defaultdict(list)
 
     def add(self, name: str, element: Any) -> None:
         """Add an element of one of the lists.
@@ -135,15 +135,15 @@ class _CocoContent:
         elif name == "categories":
             self.categories[get_coco_key(element, "id")] = _get_text(element, "name")
         else:
-            marked = self.marked[image_id := get_coco_key(element, "image_id")]
-            number = str(len(marked) + 1) if element.get("id") is None else get_coco_key(element, "id")
+            entries = self.entries[image_id := get_coco_key(element, "image_id")]
+            number = str(len(entries) + 1) if element.get("id") is None else get_coco_key(element, "id")
             category, region = get_coco_key(element, "category_id"), None
             if self.kind != "pictures":
                 region = parse_coco_region(element, needs_outline=self.kind == "regions")
                 if (image_id, number) in self.numbers:
                     raise RowError("duplicate id", f"annotation {number}")
                 self.numbers.add((image_id, number))
-            marked.append((number, category, region))
+            entries.append((number, category, region))
 
 
 def get_coco_key(element: object, name: str) -> str:
@@ -242,25 +242,25 @@ def _build_items(file: Path, content: _CocoContent, kind: str, rejects: Rejects)
     search_root = parent if folder.name.lower() == "annotations" else folder
     matches = find_listed_files(search_root, missing_names, PICTURES)
     for key, image in content.images.items():
-        path, marked = paths[key] or matches.get(image.name), content.marked.pop(key, [])
+        path, entries = paths[key] or matches.get(image.name), content.entries.pop(key, [])
         with rejects.catch(image.name):
             if path is None:
                 normalise_relative_path(image.name)
-                raise RowError("missing picture", f"{len(marked):,} regions")
+                raise RowError("missing picture", f"{len(entries):,} regions")
             if image.name in names:
-                raise RowError("duplicate picture", f"{len(marked):,} regions")
-            if not marked:
+                raise RowError("duplicate picture", f"{len(entries):,} regions")
+            if not entries:
                 raise RowError("picture without regions")
             names.add(image.name)
             annotations: list[RegionAnnotation] = []
-            for number, category, region in marked:
+            for number, category, region in entries:
                 with rejects.catch(f"{image.name}#{number}"):
                     if category not in content.categories:
                         raise RowError("region of an unknown category", category)
                     annotations.append(RegionAnnotation(number, content.categories[category], region))
             items += make_region_items(image.name, path, image.frame, annotations, kind, rejects)
-    for key, marked in content.marked.items():
-        for number, *_ in marked:
+    for key, entries in content.entries.items():
+        for number, *_ in entries:
             rejects.add(f"{file} annotation {number}", "region of an unknown picture", key)
     return items
 

@@ -103,13 +103,13 @@ def _read_picture(
         raise RowError("annotations that are too long", f"more than {_LARGEST >> 20} MiB")
     root = parse_xml(content, file)
     name, path = _find_picture(folder, matcher, _get_text(root, "filename"), file.stem)
-    marked = list(_iterate_regions(root, name, kind, rejects))
-    if not marked:
+    annotations = list(_iterate_regions(root, name, kind, rejects))
+    if not annotations:
         raise RowError("picture without regions", name)
     size = _find_child(root, "size")
     sides = [_parse_number(_get_text(size, side)) for side in ("width", "height")] if size is not None else []
     frame = (sides[0], sides[1]) if sides and min(sides) >= 1 else None
-    return name, path, frame, marked
+    return name, path, frame, annotations
 
 
 def _find_picture(folder: Path, matcher: FileMatcher, filename: str, stem: str) -> tuple[str, Path]:

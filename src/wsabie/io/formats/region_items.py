@@ -178,9 +178,9 @@ def _find_container(
 ) -> Item | None:
     if not isinstance(part.content, RegionCrop):
         return None
-    stated = by_id.get(part.content.container_id or "")
-    if stated is not None:
-        return stated if _are_related(stated, part, related) else None
+    named_container = by_id.get(part.content.container_id or "")
+    if named_container is not None:
+        return named_container if _are_related(named_container, part, related) else None
     box = part.content.region.box
     areas = np.maximum(boxes[:, 2:] - boxes[:, :2], 0).prod(axis=1)
     inside = np.maximum(np.minimum(boxes[:, 2:], box[2:]) - np.maximum(boxes[:, :2], box[:2]), 0).prod(axis=1)

@@ -130,18 +130,18 @@ class ShardedFeatureTable:
 
     def read_spans(self, spans: Sequence[tuple[int, int]]) -> tuple[Csr | Float32, Matrix]:
         """Return features and the signed label matrix of the selected rows among some spans."""
-        stored = self.shards.read_spans(spans)
+        block = self.shards.read_spans(spans)
         if self.folds is not None:
             pieces = [piece for lo, hi in spans for piece in self.shards.list_slices(lo, hi)]
-            stored = _take_rows(stored, np.flatnonzero(np.concatenate([self._select_rows(piece) for piece in pieces])))
-        Y = stored.Y
+            block = _take_rows(block, np.flatnonzero(np.concatenate([self._select_rows(piece) for piece in pieces])))
+        Y = block.Y
         if self.keep is not None:
             columns = self._number_labels()[Y.parts["labels"]]
             mask = columns >= 0
             starts = compute_offsets(mask)[Y.starts]
             Y = ListColumn(starts, {"labels": columns[mask], "signs": Y.parts["signs"][mask]})
         counts, labels, signs = np.diff(Y.starts), Y.parts["labels"], Y.parts["signs"]
-        return stored.X, build_label_matrix(counts, labels, len(self.label_names), signs)
+        return block.X, build_label_matrix(counts, labels, len(self.label_names), signs)
 
     def list_spans(self, size: int) -> list[tuple[int, int]]:
         """Return the rows in consecutive spans of at most `size`; they do not depend on the shards."""
@@ -231,9 +231,9 @@ def open_shards(path: str | Path) -> ShardedFeatureTable:
     wrote
     """
     shards = open_shard_folder(Path(path))
-    facts, stored = shards.facts, sum(entry["bytes"] for entry in shards.files)
-    check_feature_count(shards.path, facts["features"], stored)  # a value takes a byte at least
-    check_label_count(shards.path, facts["labels"], stored)
+    facts, n_bytes = shards.facts, sum(entry["bytes"] for entry in shards.files)
+    check_feature_count(shards.path, facts["features"], n_bytes)  # a value takes a byte at least
+    check_label_count(shards.path, facts["labels"], n_bytes)
     names = shards.read_names()
     return ShardedFeatureTable(shards, names.label_names, names.feature_names, 0, len(shards))
 
@@ -253,11 +253,11 @@ def concatenate_tables(parts: Sequence[FeatureTable]) -> FeatureTable:
     return replace(first, X=X, Y=vstack([rows.Y for rows in parts], "csr"), **metadata)
 
 
-def _take_rows(stored: ShardBlock, index: Int64) -> ShardBlock:
-    Y = take_lists(stored.Y, index)
-    if not isinstance(stored.X, Csr):
-        return ShardBlock(stored.X[index], Y)
-    X = take_lists(ListColumn(stored.X.indptr, {"indices": stored.X.indices, "data": stored.X.data}), index)
+def _take_rows(block: ShardBlock, index: Int64) -> ShardBlock:
+    Y = take_lists(block.Y, index)
+    if not isinstance(block.X, Csr):
+        return ShardBlock(block.X[index], Y)
+    X = take_lists(ListColumn(block.X.indptr, {"indices": block.X.indices, "data": block.X.data}), index)
     return ShardBlock(Csr(X.starts, X.parts["indices"], X.parts["data"]), Y)
 
 
