@@ -16,6 +16,7 @@ from PIL import Image, features
 
 from wsabie.core.memory_budget import ITEM_MEMORY
 from wsabie.features.images import image_decoder as decoding
+from wsabie.features.images import image_scaling
 from wsabie.features.images.image_decoder import UnreadableItemError, decode_image, read_header
 from wsabie.io.image_inspection import inspect_avif
 
@@ -99,9 +100,9 @@ def test_threads_wait_for_their_share_of_memory(monkeypatch):
     content, most = encode_image(Image.new("RGBA", (1000, 1000)), "WEBP", lossless=True), []
     need = 20_000_000 + (24 << 20) + (6 << 20)
     monkeypatch.setenv("WSABIE_LIMITS", f"picture_bytes={2 * need}")
-    shrink = decoding.shrink_image
+    shrink = image_scaling.shrink_image
     monkeypatch.setattr(
-        decoding, "shrink_image", lambda *arguments: most.append(ITEM_MEMORY.used) or shrink(*arguments)
+        image_scaling, "shrink_image", lambda *arguments: most.append(ITEM_MEMORY.used) or shrink(*arguments)
     )
     threads = [threading.Thread(target=decode_image, args=(content,)) for _ in range(8)]
     for thread in threads:
@@ -176,7 +177,7 @@ def test_tiled_decoding_equals_whole_decoding():
     draw = np.random.default_rng(0)
     for width, height in ((1500, 1301), (2_100_000, 2), (700, 3)):
         image = Image.fromarray(draw.integers(0, 256, (height, width, 4), np.uint8), "RGBA")
-        target = decoding.compute_scaled_size(width, height, 96)
+        target = image_scaling.compute_scaled_size(width, height, 96)
         small = image.resize(target, Image.Resampling.BILINEAR, reducing_gap=2.0)
         white = Image.alpha_composite(Image.new("RGBA", target, "white"), small).convert("RGB")
-        assert np.array_equal(decoding.shrink_image(image, 96), white)
+        assert np.array_equal(image_scaling.shrink_image(image, 96), white)
