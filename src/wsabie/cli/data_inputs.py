@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
+import typer
+
 from wsabie.cli.framework import Settings
-from wsabie.cli.output import TerminalProgress, format_count, print_note, quote_path
+from wsabie.cli.output import TerminalProgress, format_count, is_at_terminal, print_note, quote_path
 from wsabie.cli.space_dispatch import is_declaration
 from wsabie.core.errors import InputError
 from wsabie.io.regions import RegionCrop
@@ -28,6 +30,7 @@ def open_data(
     default_items: str | None = None,
     image_label: str | None = None,
     *,
+    data_format: str | None = None,
     with_note: bool = True,
 ) -> "Source":
     """Open the source at a path; refuse an empty one, and print a sentence on any other.
@@ -37,27 +40,37 @@ def open_data(
     items too if `image_label` gives them a label.
     """
     from wsabie.io.formats.region_items import add_full_images
+    from wsabie.io.reading_summary import summarise_source
     from wsabie.io.recognition import open_source
 
     if is_declaration(path):
         raise InputError(f"{path} declares a space, for train, evaluate, compare, split and tune; give data here")
     settings: Settings = {"n_features": n_features, "modality": modality, "progress": TerminalProgress()}
+    settings["data_format"] = data_format = choose_format(path, data_format, labels_from == "none", modality)
     label_column = _choose_label_column(path, items, default_items)
     source = open_source(path, labels_from=labels_from, label_column=label_column, rejects=rejects, **settings)
     if not len(source):
         reasons = f": {rejects.summary()}" if len(rejects) else ""
         raise InputError(f"{path} holds nothing to use{reasons}; look at the list that --rejects FILE writes")
     if with_note:
-        print_note(f"{path}: {_summarise(path, source, labels_from, modality)}")
+        print_note(f"{path}: {summarise_source(source, data_format)}")
     return source if image_label is None or not has_regions(source) else add_full_images(source, image_label)
 
 
-def _summarise(path: Path, source: "Source", labels_from: str, modality: "ModalityName | None") -> str:
-    """Return the format, size and labels of data in a sentence."""
-    from wsabie.io.reading_summary import summarise_source
-    from wsabie.io.recognition import detect_format
+def choose_format(
+    path: Path, data_format: str | None, plain_text: bool = False, modality: "ModalityName | None" = None
+) -> str:
+    """Return the requested format, or the one that fits best; where two do, ask or refuse."""
+    from wsabie.io import recognition
 
-    return summarise_source(source, detect_format(path, plain_text=labels_from == "none", modality=modality))
+    try:
+        return recognition.choose_format(path, data_format, plain_text=plain_text, modality=modality)
+    except recognition.AmbiguousFormatError as error:
+        remedy = f"add {' or '.join(f'--format {name}' for name in error.formats)}"
+        answer = typer.prompt(f"{error.fact}; read it as", error.formats[0], err=True) if is_at_terminal() else ""
+        if answer not in error.formats:
+            raise InputError(f"{error.fact}; {remedy}") from None
+        return answer
 
 
 def choose_label_source(path: Path, n_features: int | None, modality: "ModalityName | None") -> str:

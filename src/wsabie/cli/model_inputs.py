@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from wsabie.models.annotators import Annotator, ThresholdFunction
 
 
-def open_model_data(annotator: "Annotator", path: Path, rejects: Rejects, labels_from: str = "auto") -> "Source":
+def open_model_data(
+    annotator: "Annotator", path: Path, rejects: Rejects, labels_from: str = "auto", data_format: str | None = None
+) -> "Source":
     """Open data that a model takes; marked pictures are read as those of its training."""
     n_features, modality = annotator.model.n_features_in_, find_modality(annotator)
-    return open_data(path, rejects, labels_from, n_features, modality, **get_read_options(annotator.facts))
+    reading = get_read_options(annotator.facts) | {"data_format": data_format}
+    return open_data(path, rejects, labels_from, n_features, modality, **reading)
 
 
 def find_modality(annotator: "Annotator") -> "ModalityName | None":
@@ -80,10 +83,15 @@ def refuse_misfit(annotator: "Annotator", model: Path, source: "Source") -> None
 
 
 def read_model_rows(
-    annotator: "Annotator", model: Path, data: Path, resources: Settings, labels_from: str = "auto"
+    annotator: "Annotator",
+    model: Path,
+    data: Path,
+    resources: Settings,
+    labels_from: str = "auto",
+    data_format: str | None = None,
 ) -> "FeatureTable":
     """Read data that a model takes as rows, and report unknown features; `resources` are those of `rows`."""
-    source = open_model_data(annotator, data, resources["rejects"], labels_from)
+    source = open_model_data(annotator, data, resources["rejects"], labels_from, data_format)
     aligned = align_rows(annotator, model, source, **resources)
     report_unknown_features(aligned, data)
     return aligned.rows
@@ -157,7 +165,13 @@ def read_label_names(labels: Path) -> list[str]:
 
 
 def open_inputs(
-    inputs: Sequence[Path], rejects: Rejects, annotator: "Annotator", *, has_labels: bool, is_single: bool
+    inputs: Sequence[Path],
+    rejects: Rejects,
+    annotator: "Annotator",
+    *,
+    has_labels: bool,
+    is_single: bool,
+    data_format: str | None = None,
 ) -> "list[tuple[str, Source]]":
     """Open all inputs, each with a prefix for its ids; single files of one modality make one source.
 
@@ -167,7 +181,7 @@ def open_inputs(
     from wsabie.io.records import ItemList
 
     labels_from = "auto" if has_labels else "none"
-    opened_ones = [(path, open_model_data(annotator, path, rejects, labels_from)) for path in inputs]
+    opened_ones = [(path, open_model_data(annotator, path, rejects, labels_from, data_format)) for path in inputs]
     if is_single:
         return [("", source) for _, source in opened_ones]
     singles: list[ItemList] = []

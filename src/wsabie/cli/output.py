@@ -59,6 +59,11 @@ out = Console(**_PLAIN)
 err = Console(stderr=True, **_PLAIN)
 
 
+def is_at_terminal() -> bool:
+    """Return True if a person can answer."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 _CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, line and paragraph separators, changes of writing direction, lone surrogates."""
 

@@ -177,6 +177,16 @@ class RejectOptions(ListedRejectOptions):
     strict: Strict = False
 
 
+class DataOptions(RejectOptions):
+    """Options of commands that read data."""
+
+    data_format: str | None = option(
+        "Format of the data, as `wsabie info FILE` names it (default: the one that fits best).",
+        flag="--format",
+        metavar="NAME",
+    )
+
+
 class ThreadOptions(Options, panel="Machine"):
     """Options of commands that use several cores."""
 

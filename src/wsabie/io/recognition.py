@@ -7,13 +7,14 @@ up; the final numbers need the whole source.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from wsabie.core.errors import InputError
 from wsabie.core.folder_tree import walk_folder
 from wsabie.core.progress import SILENT, Progress
+from wsabie.core.validation import require
 from wsabie.io.datasets.debian_packages import find_package_lists, is_package_list, read_packages
 from wsabie.io.datasets.iapr import is_iapr, read_iapr
 from wsabie.io.datasets.lear import find_split_lists, is_lear, read_lear
@@ -51,7 +52,7 @@ from wsabie.io.records import FeatureTable, ItemList, ItemSource, ModalityName, 
 from wsabie.io.row_streams import InMemoryStream, RowStream, build_unlabelled_table
 from wsabie.io.shards.shard_folder import is_shard_folder
 from wsabie.io.shards.sharded_table import open_shards
-from wsabie.io.text_formats import TextHead, is_ranking, is_row, rate_formats, read_text_head
+from wsabie.io.text_formats import TITLES, Rating, TextHead, is_ranking, is_row, rate_formats, read_text_head
 from wsabie.storage.model_folder import is_model_folder
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.folder_labels import SPLITS
@@ -63,6 +64,7 @@ LOOKED_FOR = (
     "Debian's package lists, COCO, Pascal VOC, NUS-WIDE, IAPR TC-12, Open Images, MIRFlickr and LEAR"
 )
 _HEAD = 1 << 16
+_NEAR_TIE = 0.03  # formats whose scores differ by less fit equally well
 _BINARIES = (
     (b"PK\3\4", "an archive or a spreadsheet; unpack it, or save it as CSV in UTF-8"),
     (b"SQLite format 3", "a database; export its tags as CSV, or have its program write them into the files"),
@@ -78,9 +80,26 @@ _BINARIES = (
 _MARKUP_OR_BINARY = re.compile(rb"^\s*<|\0")
 
 
+class AmbiguousFormatError(InputError):
+    """File that two formats fit equally well.
+
+    Parameters
+    ----------
+    path : Path
+    ratings : sequence of Rating
+        The two, the better one first.
+    """
+
+    def __init__(self, path: Path, ratings: Sequence[Rating]) -> None:
+        self.formats = [rating.kind for rating in ratings]
+        self.fact = f"{path} may be {' or '.join(f'{TITLES[name]} ({reason})' for name, _, reason in ratings)}"
+        super().__init__(f"{self.fact}; give data_format, {' or '.join(map(repr, self.formats))}")
+
+
 def open_source(
     path: str | Path,
     *,
+    data_format: str | None = None,
     labels_from: str = "auto",
     image_column: str | None = None,
     label_column: str | None = None,
@@ -104,6 +123,8 @@ def open_source(
         `mirflickr`, `nus_wide`, `iapr`, `lear`, `citation_graph`, `magnatagatune`, `spoken_digits`, `coco`,
         `pascal_voc`), or one picture or sound. Text may be gzip. A folder that holds both pictures and Parquet is
         refused, unless the table has labels and names files by their paths.
+    data_format : str or None
+        The format, as `detect_format` calls it; None: the one that fits best.
     labels_from : {"auto", "folders", "metadata", "xmp", "tags", "none"}
         Where labels of pictures and sounds come from; "none" when there are none (what is to be
         annotated). Unless it is "auto", published collections of sounds are folders like any other, and so are those
@@ -135,7 +156,8 @@ def open_source(
     Raises
     ------
     InputError
-        Nothing there, nothing recognised, or nothing usable; one sentence says what to do.
+        Nothing there, nothing recognised, or nothing usable; one sentence says what to do. Two formats fit a file
+        equally well (`AmbiguousFormatError`).
 
     Examples
     --------
@@ -151,7 +173,7 @@ def open_source(
     rejects = Rejects() if rejects is None else rejects
     if labels_from not in LABELS_FROM:
         raise InputError(f"labels_from is {labels_from!r} but has to be one of {', '.join(LABELS_FROM)}")
-    data_format = detect_format(path, plain_text=labels_from == "none", modality=modality)
+    data_format = choose_format(path, data_format, plain_text=labels_from == "none", modality=modality)
     if data_format in OF_SEVERAL_KINDS and labels_from not in ("auto", "none" if data_format in OF_REGIONS else ""):
         data_format = "folder"
     if split is not None and data_format not in ("folder", "listing", "parquet", *_TEXT_TABLES, *OF_SEVERAL_KINDS):
@@ -210,6 +232,8 @@ OF_SEVERAL_KINDS: Mapping[str, Callable[..., FeatureTable | ItemList]] = {
     **OF_REGIONS,
 }
 """Layouts with labels of several kinds, or items, and a published split."""
+FORMAT_NAMES = ("folder", "file", "shards", "parquet", *TITLES, *OF_SEVERAL_KINDS, *sorted({*_ROWS} - {*TITLES}))
+"""Names of all formats."""
 _OF_BOTH = {"coco": lambda path: find_coco_file(path) is not None, "nus-wide": is_nus_wide}
 _OF_FOLDERS = {"iapr": is_iapr, "magnatagatune": is_magnatagatune, "spoken-digits": is_spoken_digits, "voc": is_voc}
 _OF_FILES = {"citations": is_citation_graph, "lear": is_lear}
@@ -285,6 +309,16 @@ def _check_neighbouring_pictures(table: ParquetTable, label_column: str | None, 
             rejects.add(name, PICTURES.unlabelled_reason, "no row in the table")
 
 
+def choose_format(
+    path: Path, data_format: str | None, *, plain_text: bool = False, modality: ModalityName | None = None
+) -> str:
+    """Return the requested format, or else that of `detect_format`."""
+    if data_format is None:
+        return detect_format(path, plain_text=plain_text, modality=modality)
+    require(data_format in FORMAT_NAMES, f"there is no format {data_format!r}; there are {', '.join(FORMAT_NAMES)}")
+    return data_format
+
+
 def detect_format(path: Path, *, plain_text: bool = False, modality: ModalityName | None = None) -> str:
     """Return the format of a file or folder, as a word.
 
@@ -299,6 +333,8 @@ def detect_format(path: Path, *, plain_text: bool = False, modality: ModalityNam
     ------
     InputError
         It is missing, empty, or none of these; the sentence says what was looked for.
+    AmbiguousFormatError
+        Two formats fit it equally well.
     """
     with explain_reading_errors(path):
         if published := detect_published_layout(path):
@@ -332,6 +368,8 @@ def detect_format(path: Path, *, plain_text: bool = False, modality: ModalityNam
         return "fasttext"
     if data_format is None:
         raise _make_unknown_error(path, head)
+    if len(ratings) > 1 and ratings[0].score - ratings[1].score < _NEAR_TIE:
+        raise AmbiguousFormatError(path, ratings[:2])
     return data_format
 
 
@@ -382,7 +420,9 @@ def _refuse_rows(folder: Path, file: Path | bytes) -> None:
         raise InputError(f"{folder} holds no pictures and no sounds, and {file!s} holds rows; give that file")
 
 
-def open_row_stream(path: Path, rejects: Rejects, progress: Progress = SILENT) -> RowStream:
+def open_row_stream(
+    path: Path, rejects: Rejects, progress: Progress = SILENT, data_format: str | None = None
+) -> RowStream:
     """Open a source of rows in any format.
 
     Parameters
@@ -393,16 +433,18 @@ def open_row_stream(path: Path, rejects: Rejects, progress: Progress = SILENT) -
         Where rows that cannot be used are listed.
     progress : Progress
         Reports how far the reading before the rows is.
+    data_format : str or None
+        As for `open_source`.
 
     Raises
     ------
     InputError
         As `open_source`, or pictures, sounds or documents, whose features have to be extracted first.
     """
-    stream = _open_stream(detect_format(path), path, rejects, progress)
+    stream = _open_stream(choose_format(path, data_format), path, rejects, progress)
     if stream is not None:
         return stream
-    rows = open_source(path, rejects=rejects, progress=progress)
+    rows = open_source(path, data_format=data_format, rejects=rejects, progress=progress)
     if not isinstance(rows, FeatureTable):
         raise InputError(
             f"{path} holds {rows.modality}, and shards hold rows; extract features first with wsabie features, and "
@@ -430,7 +472,11 @@ def _open_stream(
 
 
 def open_unlabelled_rows(
-    path: Path, rejects: Rejects, n_features: int | None = None, modality: ModalityName | None = None
+    path: Path,
+    rejects: Rejects,
+    n_features: int | None = None,
+    modality: ModalityName | None = None,
+    data_format: str | None = None,
 ) -> Iterator[FeatureTable] | None:
     """Yield the rows of a source without their labels, a part at a time; None for other data than rows.
 
@@ -446,13 +492,15 @@ def open_unlabelled_rows(
         The width of rows that do not state theirs.
     modality : {"pictures", "sounds", "documents"} or None
         The expected modality; see `open_source`, as which this takes lines of text without labels.
+    data_format : str or None
+        As for `open_source`.
 
     Raises
     ------
     InputError
         As `open_source`; of rows that are read, when they are.
     """
-    data_format = detect_format(path, plain_text=True, modality=modality)
+    data_format = choose_format(path, data_format, plain_text=True, modality=modality)
     if data_format == "shards":
         return (replace(rows, Y=rows.Y[:, :0], label_names=[]) for rows in open_shards(path).iterate_blocks())
     stream = _open_stream(data_format, path, rejects, labelled=False)

@@ -368,3 +368,12 @@ def test_embedded_tags_missing_from_the_sidecar_are_counted_once(collection: Col
     result = run_scan(collection)
     assert result.notes == ("1 new picture holds tags that its sidecar lacks; the sidecar counts",)
     assert run_scan(collection).notes == ()
+
+
+def test_tags_that_are_each_one_joined_text_are_reported(collection: Collection) -> None:
+    for name, keyword in (("a.jpg", "sea, dog"), ("b.jpg", "dog, sky")):
+        write_keywords(collection.folder / name, keyword)
+    (note,) = run_scan(collection).notes
+    assert note.startswith("each file holds a single tag such as 'sea, dog', which stays one label")
+    write_keywords(collection.folder / "c.jpg", "sea", "dog")
+    assert run_scan(collection, rehash=True).notes == ()

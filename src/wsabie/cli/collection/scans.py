@@ -1,6 +1,5 @@
 """Commands of a collection: init, add, scan."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,7 +8,7 @@ import typer
 from wsabie.cli.collection import CollectionOptions, PersonOptions, require_database
 from wsabie.cli.framework import Report, argument, command, option
 from wsabie.cli.model_inputs import read_label_names
-from wsabie.cli.output import TerminalProgress, format_count, print_note, quote_path
+from wsabie.cli.output import TerminalProgress, format_count, is_at_terminal, print_note, quote_path
 from wsabie.cli.shared_options import ListedRejectOptions, ThreadOptions
 from wsabie.core.errors import InputError
 from wsabie.storage.atomic_files import explain_read_errors
@@ -176,11 +175,6 @@ def _review_folder_labels(files: "list[RootContents]", options: InitOptions) -> 
         "names that are no labels, separated by commas (Enter: none)", "", show_default=False, err=True
     )
     return [add_excluded_names(contents, filter(str.strip, answer.split(","))) for contents in files]
-
-
-def is_at_terminal() -> bool:
-    """Return whether a person can answer."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from wsabie.cli import data_inputs, model_inputs, shared_options
 from wsabie.cli.framework import Options, Report, Scope, Settings, argument, command, option, refuse_options
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path
-from wsabie.cli.shared_options import ClusterRunOptions, ExtractionOptions, Items, Landmarks, RejectOptions
+from wsabie.cli.shared_options import ClusterRunOptions, DataOptions, ExtractionOptions, Items, Landmarks
 from wsabie.core.errors import InputError, MissingLabelsError
 from wsabie.core.executors import Executor
 from wsabie.core.json_conversion import JsonObject
@@ -51,7 +51,7 @@ class KpcaOptions(Options, panel="Kernel PCA of rows (kpca)"):
     map_folder: Path | None = option("Use this saved map; otherwise one is learned and saved beside OUT.", flag="--map")
 
 
-class FeaturesOptions(RejectOptions, ClusterRunOptions):
+class FeaturesOptions(DataOptions, ClusterRunOptions):
     """Options of `wsabie features`."""
 
     kind: Literal["images", "audio", "text", "onnx", "kpca"] = argument(
@@ -146,7 +146,8 @@ def _open_items(options: FeaturesOptions, src: Path, rejects: "Rejects") -> "Ite
 
     modality: ModalityName | None = "documents" if options.kind == "text" and src.is_dir() else None
     labels = "auto" if options.extractor is None else data_inputs.choose_label_source(src, None, modality)
-    open_data = partial(data_inputs.open_data, src, modality=modality, items=options.items)
+    items, data_format = options.items, options.data_format
+    open_data = partial(data_inputs.open_data, src, modality=modality, items=items, data_format=data_format)
     try:
         source = open_data(rejects, labels)
     except InputError:
@@ -228,7 +229,8 @@ def _write_map_rows(options: FeaturesOptions, src: Path) -> Report:
     if existing is None:
         refuse_foreign_files(folder)  # leftovers of a stopped save are allowed
     with options.collect_rejects() as rejects:
-        rows = data_inputs.open_data(src, rejects, n_features=None if existing is None else existing.n_features_in_)
+        width = None if existing is None else existing.n_features_in_
+        rows = data_inputs.open_data(src, rejects, n_features=width, data_format=options.data_format)
         if not data_inputs.is_table(rows):
             hint = data_inputs.format_features_hint(rows, src)
             raise InputError(f"{src} holds {rows.modality} and kpca takes rows of features; {hint}")

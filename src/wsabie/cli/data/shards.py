@@ -4,16 +4,17 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from wsabie.cli.data_inputs import choose_format
 from wsabie.cli.framework import JsonObject, Report, argument, command, option
 from wsabie.cli.output import InterruptExit, TerminalProgress, format_count, out, print_note, quote_path
-from wsabie.cli.shared_options import RayAddress, RejectOptions, Seed, make_executor
+from wsabie.cli.shared_options import DataOptions, RayAddress, Seed, make_executor
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
     from wsabie.io.shards.shard_folder import ShardFolder
 
 
-class ShardsOptions(RejectOptions):
+class ShardsOptions(DataOptions):
     """Options of `wsabie shards`."""
 
     data: Path = argument(
@@ -47,7 +48,7 @@ def shards(options: ShardsOptions) -> Report:
     settings = ShardOptions(options.rows, options.values, options.seed)
     try:
         with options.collect_rejects() as rejects:
-            stream = open_row_stream(data, rejects, progress)
+            stream = open_row_stream(data, rejects, progress, choose_format(data, options.data_format))
             written = write_shards(stream, folder, settings, executor=executor, progress=progress, rejects=rejects)
     except KeyboardInterrupt:
         if has_finished_parts(folder):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from wsabie.cli.data_inputs import format_features_hint, is_table, make_label_table, open_data, read_label_pairs
 from wsabie.cli.framework import JsonObject, Options, Report, Scope, command, option
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path, show_table
-from wsabie.cli.shared_options import Data, RejectOptions, Seed
+from wsabie.cli.shared_options import Data, DataOptions, Seed
 from wsabie.cli.space_dispatch import list_declared_files, run_by_data
 from wsabie.core.errors import InputError
 from wsabie.storage.atomic_files import explain_write_errors, lock_folder
@@ -47,7 +47,7 @@ class RowOptions(Options):
     relations: Path | None = option("In place of --by: related labels, object TAB part a line, to keep on every side.")
 
 
-class SplitOptions(RejectOptions):
+class SplitOptions(DataOptions):
     """Options of `wsabie split`."""
 
     data: Data
@@ -85,7 +85,7 @@ def _split_rows(options: SplitOptions) -> Report:
         yield from _split_labels(options, files)
         return
     with options.collect_rejects() as rejects:
-        source = open_data(data, rejects)
+        source = open_data(data, rejects, data_format=options.data_format)
         rows = make_label_table(source)
         if options.rows.drop_near is not None:
             _require_rows(source, data, "--drop-near compares features")
@@ -195,7 +195,7 @@ def _split_labels(options: SplitOptions, files: dict[str, Path]) -> Report:
 
     folder, shares = options.out, (options.valid or 0.0, 1.0 if options.test is None else options.test)
     with options.collect_rejects() as rejects:
-        source = open_data(options.data, rejects)
+        source = open_data(options.data, rejects, data_format=options.data_format)
         rows = _require_rows(source, options.data, "--by one-label deals out the labels of rows")
         sides = split_labels(rows, *shares, options.seed, options.rows.min_labels or 2)
         _refuse_older_files(files, list(sides))

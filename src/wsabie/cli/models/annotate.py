@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from wsabie.cli import data_inputs, model_inputs
 from wsabie.cli import shared_options as shared
-from wsabie.cli.framework import Options, Report, Scope, argument, command, option, refuse_options
+from wsabie.cli.framework import Options, Report, Scope, Settings, argument, command, option, refuse_options
 from wsabie.cli.label_siblings import SHOWN_MARKS, match_model_siblings
 from wsabie.cli.output import escape_line, format_count, out, print_note, print_row
 from wsabie.cli.space_dispatch import ONLY_LABELS, ONLY_SPACES, run_by_model
@@ -36,7 +36,7 @@ class ExplanationOptions(Options, panel="Heat maps"):
     label: str | None = option("Explain this label instead of the best one.")
 
 
-class AnnotateOptions(shared.RejectOptions, shared.ModelClusterOptions):
+class AnnotateOptions(shared.DataOptions, shared.ModelClusterOptions):
     """Options of `wsabie annotate`."""
 
     model: shared.Model
@@ -113,8 +113,8 @@ def _rank_inputs(
     resources = options.resources(*paths, rejects=rejects)
     results: list[JsonObject] = []
     n_drawn = n_unknown = 0
-    has_labels, is_single = siblings is not None, len(paths) == 1
-    sources = model_inputs.open_inputs(paths, rejects, annotator, has_labels=has_labels, is_single=is_single)
+    reading: Settings = {"has_labels": siblings is not None, "is_single": len(paths) == 1}
+    sources = model_inputs.open_inputs(paths, rejects, annotator, data_format=options.data_format, **reading)
     sources = [(prefix, _select_regions(source, regions)) for prefix, source in sources] if regions else sources
     if texts := [Item(text, text.encode(), ()) for text in options.text or ()]:  # texts are their own ids
         sources = [*sources, ("", ItemList(Path("--text"), texts, "documents"))]
@@ -234,7 +234,8 @@ def _annotate_by_space(options: AnnotateOptions, annotator: "SpaceAnnotator") ->
     with options.collect_rejects() as rejects:
         for path in paths:
             if query_kind.n_features and path.exists():
-                source = data_inputs.open_data(path, rejects, "none", query_kind.n_features, modality)
+                width, data_format = query_kind.n_features, options.data_format
+                source = data_inputs.open_data(path, rejects, "none", width, modality, data_format=data_format)
                 aligned = annotator.rows(query, source, **options.resources(rejects=rejects))
                 model_inputs.report_unknown_features(aligned, path)
                 add(aligned.rows.ids, aligned.rows.X)
@@ -267,7 +268,6 @@ def _resolve_relation(annotator: "SpaceAnnotator", relation: str | None) -> tupl
 
 def annotate_to_file(options: AnnotateOptions, file: Path) -> Report:
     """Write the best labels of all inputs to a file."""
-    from wsabie.io.recognition import detect_format
     from wsabie.workflows import batch_annotation
 
     batch_annotation.detect_output_format(file)  # refuses an unknown ending before any work
@@ -276,11 +276,11 @@ def annotate_to_file(options: AnnotateOptions, file: Path) -> Report:
     annotator = model_inputs.load_annotator(model, options.threads)
     modality = model_inputs.find_modality(annotator)
     for path in paths:  # refuses an unknown format before work on the others
-        detect_format(path, plain_text=True, modality=modality)
+        data_inputs.choose_format(path, options.data_format, True, modality)
     candidates = _read_candidates(options, annotator)
     thresholds = model_inputs.load_thresholds(model, annotator, options.min_precision)
     with options.collect_rejects() as rejects:
-        blocks = _iterate_blocks(annotator, model, paths, modality, rejects)
+        blocks = _iterate_blocks(annotator, options, modality, rejects)
         settings = options.pick("exact") | {"candidates": candidates, "least": thresholds, "folder": model}
         resources = options.resources(model, *paths, rejects=rejects)
         result = batch_annotation.annotate_to_file(file, annotator, blocks, options.k, **settings, **resources)
@@ -294,22 +294,24 @@ def annotate_to_file(options: AnnotateOptions, file: Path) -> Report:
 
 
 def _iterate_blocks(
-    annotator: "Annotator", model: Path, paths: Sequence[Path], modality: "ModalityName | None", rejects: "Rejects"
+    annotator: "Annotator", options: AnnotateOptions, modality: "ModalityName | None", rejects: "Rejects"
 ) -> "Iterator[FeatureTable | ItemList]":
     """Iterate over blocks of all inputs; ids of several inputs begin with their path."""
     from wsabie.io.recognition import open_unlabelled_rows
     from wsabie.workflows.batch_annotation import iterate_item_blocks
 
+    model, paths, data_format = options.model, options.inputs or [], options.data_format
     item_inputs, is_single = [], len(paths) == 1
     for path in paths:
-        blocks = open_unlabelled_rows(path, rejects, annotator.model.n_features_in_, modality)
+        blocks = open_unlabelled_rows(path, rejects, annotator.model.n_features_in_, modality, data_format)
         if blocks is None:
             item_inputs.append(path)
             continue
         for rows in blocks:
             model_inputs.refuse_misfit(annotator, model, rows)
             yield _prefix_ids("" if is_single else f"{path}/", rows)
-    sources = model_inputs.open_inputs(item_inputs, rejects, annotator, has_labels=False, is_single=is_single)
+    reading: Settings = {"has_labels": False, "is_single": is_single, "data_format": data_format}
+    sources = model_inputs.open_inputs(item_inputs, rejects, annotator, **reading)
     for prefix, source in sources:
         model_inputs.refuse_misfit(annotator, model, source)
         for block in [source] if data_inputs.is_table(source) else iterate_item_blocks(source):

@@ -142,7 +142,7 @@ def _short_hash(content: bytes) -> str:
 N_NEIGHBOURHOODS = 12
 
 
-class CompareOptions(shared.RejectOptions, shared.RunOptions):
+class CompareOptions(shared.DataOptions, shared.RunOptions):
     """Options of `wsabie compare`."""
 
     data: shared.Data
@@ -194,11 +194,12 @@ def _compare_rows(options: CompareOptions) -> None:
     folder = choose_folder(options.keep, data, settings)
     siblings = match_data_siblings(options.labels, data)
     with options.collect_rejects() as rejects:
-        source = data_inputs.open_data(data, rejects, items=items)
+        source = data_inputs.open_data(data, rejects, items=items, data_format=options.data_format)
         options.features.refuse_rows(source, data)
         test_source, width = None, data_inputs.find_width(source)
         if test is not None:
-            test_source = data_inputs.open_data(test, rejects, n_features=width, default_items=items)
+            reading: Settings = {"n_features": width, "default_items": items, "data_format": options.data_format}
+            test_source = data_inputs.open_data(test, rejects, **reading)
         train, valid, test_table, extractor = _extract_sides(options, source, test_source, rejects)
         with open_result_store(folder, options.keep, with_models=report is not None) as store:
             limits = options.pick("min_rows", "allow_overlap") | {"unknown_pairs": test_table.unknown_pairs}

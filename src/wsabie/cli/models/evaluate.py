@@ -129,7 +129,7 @@ SHOWN_METRICS = ("p@1", "p@5", "p@10", "recall@5", "recall@10", "recall@50", "MA
          "psib@1", "psib@5", "psib@10", "hp@5", "hp@10", "herr@5", "psp@1", "psp@3", "psp@5")  # fmt: skip
 
 
-class EvaluateOptions(shared.RejectOptions, shared.ModelClusterOptions):
+class EvaluateOptions(shared.DataOptions, shared.ModelClusterOptions):
     """Options of `wsabie evaluate`."""
 
     model: shared.Model
@@ -207,8 +207,8 @@ def _evaluate_labels(options: EvaluateOptions) -> Report:
 def _read_rows(options: EvaluateOptions, annotator: "Annotator", resources: Settings) -> "AlignedTable":
     """Read the rows with known labels; refuse training data."""
     model, data, width = options.model, options.data, annotator.model.n_features_in_
-    read_options = model_inputs.get_read_options(annotator.facts)
-    source = data_inputs.open_data(data, resources["rejects"], n_features=width, **read_options)
+    reading = model_inputs.get_read_options(annotator.facts) | {"data_format": options.data_format}
+    source = data_inputs.open_data(data, resources["rejects"], n_features=width, **reading)
     if not options.allow_overlap:
         _refuse_training_data(annotator, source, data)
     aligned = model_inputs.align_rows(annotator, model, source, **resources)

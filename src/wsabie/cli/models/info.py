@@ -7,7 +7,7 @@ from wsabie.cli.data.shards import collect_shard_facts
 from wsabie.cli.epoch_tables import format_epoch_count, show_epochs
 from wsabie.cli.framework import JsonObject, Report, Scope, argument, command, only_for, option, refuse_options
 from wsabie.cli.model_inputs import find_modality, load_annotator, refuse_collection_folder
-from wsabie.cli.output import TerminalProgress, show_table
+from wsabie.cli.output import TerminalProgress, print_note, show_table
 from wsabie.cli.shared_options import OutputOptions
 from wsabie.cli.space_dispatch import run_by_model
 from wsabie.storage.rejects import Rejects
@@ -107,17 +107,21 @@ def _show_file(path: Path) -> Report:
     """Print the formats that a file may have, with scores and reasons, and what is read of it."""
     from wsabie.io.parsers.text_files import read_head
     from wsabie.io.reading_summary import summarise_source
-    from wsabie.io.recognition import detect_format, open_source
+    from wsabie.io.recognition import AmbiguousFormatError, detect_format, open_source
     from wsabie.io.text_formats import FORMATS, TITLES, rate_formats, read_text_head
 
     rejects, head = Rejects(), read_text_head(read_head(path))
-    kind = detect_format(path)
+    try:
+        kind = detect_format(path)
+    except AmbiguousFormatError as error:
+        kind = error.formats[0]
+        print_note(f"{error.fact}; other commands take --format {' or --format '.join(error.formats)}")
     form = next((form for form in FORMATS if form.kind == kind), None)
     ratings = rate_formats(head) if form is not None else []
     facts: JsonObject = {"kind": kind, "columns": list(head.columns)} if form is not None else {"kind": kind}
     if form is not None:
         facts |= {"example": form.example, "cannot_hold": form.loses or None}
-    facts["content"] = summarise_source(open_source(path, rejects=rejects), kind)
+    facts["content"] = summarise_source(open_source(path, data_format=kind, rejects=rejects), kind)
     facts["skipped"] = rejects.summary() or None
     yield {"data": path, **facts, "formats": [rating._asdict() for rating in ratings]}
     rows = [[TITLES[rating.kind], f"{rating.score:.2f}", rating.reason] for rating in ratings]

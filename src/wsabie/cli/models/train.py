@@ -62,7 +62,7 @@ class TrainClusterOptions(shared.ClusterRunOptions):
     nodes: int | None = option("With --ray and shards: nodes that train at most (default: all).", min=1, metavar="N")
 
 
-class TrainOptions(shared.RejectOptions, TrainClusterOptions):
+class TrainOptions(shared.DataOptions, TrainClusterOptions):
     """Options of `wsabie train`."""
 
     data: shared.Data
@@ -303,13 +303,14 @@ def _open_sources(
         source = shards = open_shards(options.data)
         width: int | None = shards.n_features
     else:
-        source = data = data_inputs.open_data(options.data, rejects, options.tags, items=items, image_label=image_label)
+        settings: Settings = {"image_label": image_label, "data_format": options.data_format}
+        source = data = data_inputs.open_data(options.data, rejects, options.tags, items=items, **settings)
         _require_regions(image_label, options.data, data)
         width = data_inputs.find_width(data)
     options.features.refuse_rows(source, options.data)
     if options.valid is not None:
-        settings: Settings = {"n_features": width, "default_items": items, "image_label": image_label}
-        valid = data_inputs.open_data(options.valid, rejects, **settings)
+        settings = {"n_features": width, "default_items": items, "image_label": image_label}
+        valid = data_inputs.open_data(options.valid, rejects, data_format=options.data_format, **settings)
         _require_regions(image_label, options.valid, valid)
     return source, valid
 

@@ -35,7 +35,7 @@ class TuneClusterOptions(shared.ClusterRunOptions):
     ray: Annotated[shared.RayAddress, ONLY_LABELS] = None
 
 
-class TuneOptions(shared.RejectOptions, TuneClusterOptions):
+class TuneOptions(shared.DataOptions, TuneClusterOptions):
     """Options of `wsabie tune`."""
 
     data: shared.Data
@@ -104,10 +104,11 @@ def _tune_model(options: TuneOptions) -> Report:
     )
     _check_folders(options, recipe, WORK_FILES, inputs)
     with options.collect_rejects() as rejects:
-        source = open_data(options.data, rejects)
+        reading: Settings = {"data_format": options.data_format}
+        source = open_data(options.data, rejects, **reading)
         options.features.refuse_rows(source, options.data)
-        width = find_width(source)
-        valid, test = (None if path is None else open_data(path, rejects, n_features=width) for path in inputs[1:])
+        reading["n_features"] = find_width(source)
+        valid, test = (None if path is None else open_data(path, rejects, **reading) for path in inputs[1:])
         run = make_work_context(rejects, recipe.threads, options.ray, *inputs)
         result = tune_model(source, valid, test, plan, recipe, run)
     if result.test_table is not None:

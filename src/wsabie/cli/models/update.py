@@ -8,14 +8,14 @@ from wsabie.cli.estimator_options import Replay
 from wsabie.cli.framework import Report, argument, command, option
 from wsabie.cli.model_inputs import count_training_rows, load_annotator, read_model_rows
 from wsabie.cli.output import TerminalProgress, format_count, print_note, show_table
-from wsabie.cli.shared_options import Data, Model, OutputOptions, RejectOptions, ThreadOptions
+from wsabie.cli.shared_options import Data, DataOptions, Model, OutputOptions, ThreadOptions
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
     from wsabie.models.annotators import Annotator
 
 
-class UpdateOptions(RejectOptions, ThreadOptions):
+class UpdateOptions(DataOptions, ThreadOptions):
     """Options of `wsabie update`."""
 
     model: Model
@@ -53,7 +53,8 @@ def update(options: UpdateOptions) -> Report:
             if 2 * n_known < n_checked:
                 print_note(f"{counts} are training rows of {folder}: what the others do not show it may forget")
             model.remember(earlier.X, earlier.Y)
-        rows = read_model_rows(annotator, folder, data, options.resources(rejects=rejects, keep_labels=True))
+        resources = options.resources(rejects=rejects, keep_labels=True)
+        rows = read_model_rows(annotator, folder, data, resources, data_format=options.data_format)
         reports = update_model(annotator, rows, folder, **options.pick("step", "epochs"), progress=TerminalProgress())
         _renew_index(annotator, folder)
     yield {"model": folder, "steps": reports, "skipped": len(rejects)}

@@ -39,6 +39,7 @@ from wsabie.collection.scan.scan_writer import (
 )
 from wsabie.core.executors import Executor, SerialExecutor
 from wsabie.core.progress import SILENT, Progress
+from wsabie.io.parsers.label_cells import JOINED
 from wsabie.storage.rejects import Rejects
 
 BLOCK_SIZE = 500
@@ -186,6 +187,7 @@ class _ScanRun:
     def __init__(self, collection: Collection, by: str, contents: Sequence[RootContents], rejects: Rejects) -> None:
         self.collection, self.by, self.rejects = collection, by, rejects
         self.counts: Counter[str] = Counter()
+        self.joined_labels: list[str] = []
         self.journal_entries: list[int] = []
         self.source_changes: list[str] = []
         with begin_read(collection.engine) as connection:
@@ -269,6 +271,9 @@ class _ScanRun:
         if n := self.counts["other_tags"]:
             pictures = "1 new picture holds" if n == 1 else f"{n:,} new pictures hold"
             notes.append(f"{pictures} tags that its sidecar lacks; the sidecar counts")
+        if 1 < len(self.joined_labels) == self.counts["labelled"]:
+            fact = f"each file holds a single tag such as {self.joined_labels[0][:60]!r}, which stays one label"
+            notes.append(f"{fact}; if it joins several, write these as separate tags")
         modalities = (contents.options.get("modality") for contents in self.contents.values())
         counts = {name: n for name, n in self.counts.items() if name in ScanResult._fields}
         counts["unchanged"] = self.counts["unchanged"] + self.counts["same"] - self.counts["found_again"]
@@ -299,10 +304,16 @@ class _ScanRun:
         with progress.stage("reading files" if reads_content else "reading tags", len(tasks), "files") as stage:
             for inspections in pool.map(inspect_files, chunks):
                 for inspection, file in zip(inspections, files, strict=False):
+                    self._inspect_labels(inspection.labels)
                     inspected_file = file._replace(inspection=inspection)
                     if self._count_inspection(inspected_file):
                         yield inspected_file
                 stage.advance(len(inspections))
+
+    def _inspect_labels(self, labels: Sequence[str]) -> None:
+        """Count files with labels, and keep single labels that may join several."""
+        self.counts["labelled"] += bool(labels)
+        self.joined_labels += [label for label in labels if len(labels) == 1 and JOINED.search(label)]
 
     def _make_task(self, file: FileRecord, reads_content: bool) -> InspectionTask:
         contents = self.contents[file.root]

@@ -35,7 +35,8 @@ _ITEM = re.compile(r"""'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)"|(None|nan)|([-+
 _LIST = re.compile(rf"[\[({{]\s*(?:(?:{_ITEM.pattern})(?:\s*,\s*|\s+|(?=[\])}}'\"])))*+[\])}}]")
 _ENTITY = re.compile(r"&#?\w{1,8};")
 _OBJECT = re.compile(r"""\[?\{\s*['"][^'"]+['"]\s*:""")
-_JOINED = re.compile(r"\w\s*[,;|]\s*\w")
+JOINED = re.compile(r"\w\s*[,;|]\s*\w")
+"""Text that may join several labels."""
 _NO_FLAG = re.compile(
     r"(.*_)?id|[xy]_?(min|max)?|width|height|is_?crowd|area|score|difficult|truncated|occluded"
     r"|region_count|index|unnamed: \d+|",
@@ -98,7 +99,7 @@ class LabelCellReader:
 
     def _add_list(self, values: Sequence[object]) -> None:
         self._n_lists += len(values) > 0
-        if len(values) == 1 and isinstance(text := values[0], str) and _JOINED.search(text):
+        if len(values) == 1 and isinstance(text := values[0], str) and JOINED.search(text):
             self._joined_texts.append(text)
         if len(self._lengths) < 2 and not self._has_other_lists:
             self._lengths.add(len(values))
