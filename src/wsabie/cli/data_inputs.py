@@ -62,10 +62,11 @@ def choose_format(
 ) -> str:
     """Return the requested format, or the one that fits best; where two do, ask or refuse."""
     from wsabie.io import recognition
+    from wsabie.io.text_formats import AmbiguousFormatError
 
     try:
         return recognition.choose_format(path, data_format, plain_text=plain_text, modality=modality)
-    except recognition.AmbiguousFormatError as error:
+    except AmbiguousFormatError as error:
         remedy = f"add {' or '.join(f'--format {name}' for name in error.formats)}"
         answer = typer.prompt(f"{error.fact}; read it as", error.formats[0], err=True) if is_at_terminal() else ""
         if answer not in error.formats:

@@ -7,7 +7,7 @@ up; the final numbers need the whole source.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -52,7 +52,15 @@ from wsabie.io.records import FeatureTable, ItemList, ItemSource, ModalityName, 
 from wsabie.io.row_streams import InMemoryStream, RowStream, build_unlabelled_table
 from wsabie.io.shards.shard_folder import is_shard_folder
 from wsabie.io.shards.sharded_table import open_shards
-from wsabie.io.text_formats import TITLES, Rating, TextHead, is_ranking, is_row, rate_formats, read_text_head
+from wsabie.io.text_formats import (
+    TITLES,
+    AmbiguousFormatError,
+    TextHead,
+    is_ranking,
+    is_row,
+    rate_formats,
+    read_text_head,
+)
 from wsabie.storage.model_folder import is_model_folder
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.folder_labels import SPLITS
@@ -78,22 +86,6 @@ _BINARIES = (
 )
 """First bytes of files that programs write and that are not read, with advice."""
 _MARKUP_OR_BINARY = re.compile(rb"^\s*<|\0")
-
-
-class AmbiguousFormatError(InputError):
-    """File that two formats fit equally well.
-
-    Parameters
-    ----------
-    path : Path
-    ratings : sequence of Rating
-        The two, the better one first.
-    """
-
-    def __init__(self, path: Path, ratings: Sequence[Rating]) -> None:
-        self.formats = [rating.kind for rating in ratings]
-        self.fact = f"{path} may be {' or '.join(f'{TITLES[name]} ({reason})' for name, _, reason in ratings)}"
-        super().__init__(f"{self.fact}; give data_format, {' or '.join(map(repr, self.formats))}")
 
 
 def open_source(

@@ -8,8 +8,10 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
+from wsabie.core.errors import InputError
 from wsabie.io.datasets.debian_packages import is_package_list
 from wsabie.io.formats.documents import TEXT_COLUMN, detect_columns, split_subjects
 from wsabie.io.formats.pair_list import has_header
@@ -178,3 +180,19 @@ FORMATS: Sequence[TextFormat] = (
                _by_lines(_MIRFLICKR.fullmatch, 0, 0.79, "are numbers and tags", 50)),
 )  # fmt: skip
 TITLES = {form.kind: form.title for form in FORMATS}
+
+
+class AmbiguousFormatError(InputError):
+    """File that two formats fit equally well.
+
+    Parameters
+    ----------
+    path : Path
+    ratings : sequence of Rating
+        The two, the better one first.
+    """
+
+    def __init__(self, path: Path, ratings: Sequence[Rating]) -> None:
+        self.formats = [rating.kind for rating in ratings]
+        self.fact = f"{path} may be {' or '.join(f'{TITLES[name]} ({reason})' for name, _, reason in ratings)}"
+        super().__init__(f"{self.fact}; give data_format, {' or '.join(map(repr, self.formats))}")

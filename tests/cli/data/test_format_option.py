@@ -8,7 +8,8 @@ import pytest
 from tests.cli.conftest import Cli
 
 from wsabie.core.errors import InputError
-from wsabie.io.recognition import AmbiguousFormatError, open_source
+from wsabie.io.recognition import open_source
+from wsabie.io.text_formats import AmbiguousFormatError
 
 TRAIN = ("--dim", 4, "--epochs", 2, "--threads", 1, "--hold-out", 0)
 

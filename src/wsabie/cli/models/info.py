@@ -107,8 +107,8 @@ def _show_file(path: Path) -> Report:
     """Print the formats that a file may have, with scores and reasons, and what is read of it."""
     from wsabie.io.parsers.text_files import read_head
     from wsabie.io.reading_summary import summarise_source
-    from wsabie.io.recognition import AmbiguousFormatError, detect_format, open_source
-    from wsabie.io.text_formats import FORMATS, TITLES, rate_formats, read_text_head
+    from wsabie.io.recognition import detect_format, open_source
+    from wsabie.io.text_formats import FORMATS, TITLES, AmbiguousFormatError, rate_formats, read_text_head
 
     rejects, head = Rejects(), read_text_head(read_head(path))
     try:
