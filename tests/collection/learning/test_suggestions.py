@@ -134,8 +134,8 @@ def test_calibration_excludes_the_items_own_tags() -> None:
     columns = np.arange(4)
 
     def judge(truth: Any) -> list[float]:
-        hashes, nothing, weights = [""] * 40, np.zeros(40, bool), np.ones(40, np.float32)
-        holdout = TrainingExamples(hashes, truth, columns, [], weights, ~nothing, 1.0, nothing, 0, 0)
+        hashes, nothing, weights = [f"{item:02}" for item in range(40)], np.zeros(40, bool), np.ones(40, np.float32)
+        holdout = TrainingExamples(hashes, hashes, truth, columns, [], weights, ~nothing, 1.0, nothing, 0, 0)
         suggestions = score_suggestions(opened, columns, X[80:], holdout)
         assert suggestions.items is not None
         assert np.bincount(suggestions.items).tolist() == [4] * 40

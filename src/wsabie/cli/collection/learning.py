@@ -225,6 +225,9 @@ def _show_training(result: "TrainingResult", folder: Path) -> None:
         print_note(f"to use it all the same: wsabie collection models {quote_path(folder)} --use {result.model}")
     show_figures(figures)
     _note_skipped_files(result.unreadable, result.changed, folder)
+    if facts["repeats"]:
+        pictures = format_count(facts["repeats"], "picture")
+        print_note(f"{pictures} repeat earlier ones; each such burst is held out and judged as one")
     if facts["skipped_regions"]:
         print_note(f"{format_count(facts['skipped_regions'], 'tag')} of regions not learnt from")
     if result.inference is not None:

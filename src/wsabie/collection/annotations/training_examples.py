@@ -9,13 +9,13 @@ from sqlalchemy import Connection, case, func, select
 
 from wsabie.collection.db.database import select_in
 from wsabie.collection.db.journal import read_last_entry
-from wsabie.collection.db.tables import annotations, changes, items, labels
+from wsabie.collection.db.tables import annotations, bursts, changes, items, labels
 from wsabie.collection.scan.file_inspection import rescan_error
 from wsabie.core.arrays import Bool, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
 
 HELD_OUT = 0.15
-"""Share of the contents that no model learns from; hashes choose them, so they are the same in every training."""
+"""Share of the bursts that no model learns from; hashes choose them, so they are the same in every training."""
 FEWEST_ITEMS = 20
 """Minimum number of tagged items; `FEWEST_LABELS` is the minimum number of labels."""
 FEWEST_LABELS = 2
@@ -30,6 +30,8 @@ class TrainingExamples(NamedTuple):
     Attributes
     ----------
     hashes : list of str, length n, ascending
+    leaders : list of str, length n
+        Hash of the first picture of each one's burst.
     Y : csr_matrix (n, n_labels) int8
         1 = accepted, -1 = rejected.
     labels : (n_labels,) int64
@@ -38,7 +40,7 @@ class TrainingExamples(NamedTuple):
     weights : (n,) float32
     held_out : (n,) bool
     holdout_bound : float
-        Position up to which contents are held out (`compute_hash_positions`).
+        Position up to which bursts are held out (`compute_hash_positions`).
     unjudged : (n,) bool
         Held-out items with a tag that a model accepted by itself; models are neither trained nor evaluated on them.
     regions : int
@@ -50,6 +52,7 @@ class TrainingExamples(NamedTuple):
     """
 
     hashes: list[str]
+    leaders: list[str]
     Y: Matrix
     labels: Int64
     names: list[str]
@@ -65,7 +68,8 @@ class TrainingExamples(NamedTuple):
         """Return the examples in these rows."""
         rows = np.arange(len(self.hashes))[rows]
         columns = {name: getattr(self, name)[rows] for name in ("Y", "weights", "held_out", "unjudged")}
-        return self._replace(hashes=[self.hashes[i] for i in rows], **columns)
+        hashes, leaders = ([names[i] for i in rows] for names in (self.hashes, self.leaders))
+        return self._replace(hashes=hashes, leaders=leaders, **columns)
 
     def read_columns(self, labels: Int64) -> Matrix:
         """Return the columns of some labels in their order; a label without decisions gets an empty one."""
@@ -89,12 +93,16 @@ def read_examples(connection: Connection, person_weight: float = PERSON_WEIGHT) 
     absent = (a.state == "accepted") & (a.region == "") & (i.state != "present")
     n_absent = connection.scalar(select(func.count(i.id.distinct())).select_from(tables).where(absent)) or 0
     names_by_id = {n: name for n, name in connection.execute(select(labels.c.id, labels.c.name))}  # noqa: C416
-    examples = _build_examples(decisions, names_by_id, person_weight)
+    leader_of = {name: leader for name, leader in connection.execute(select(bursts.c.hash, bursts.c.leader))}  # noqa: C416
+    examples = _build_examples(decisions, names_by_id, leader_of, person_weight)
     return examples._replace(regions=regions, last_entry_id=read_last_entry(connection), n_absent=n_absent)
 
 
 def _build_examples(
-    decisions: dict[tuple[str, int], tuple[bool, int]], names_by_id: dict[int, str], person_weight: float
+    decisions: dict[tuple[str, int], tuple[bool, int]],
+    names_by_id: dict[int, str],
+    leader_of: dict[str, str],
+    person_weight: float,
 ) -> TrainingExamples:
     from scipy.sparse import csr_matrix
 
@@ -109,12 +117,14 @@ def _build_examples(
     weights[rows[accepted & (priority == 2)]] = person_weight
     unjudged = np.zeros(len(hashes), bool)
     unjudged[rows[accepted & (priority == 0)]] = True
-    # At least `FEWEST_HELD_OUT` tagged contents are held out; the bound changes with the tags, so models store theirs.
-    lowest = np.sort(compute_hash_positions([hashes[i] for i in np.unique(rows[accepted])]))[:FEWEST_HELD_OUT]
+    # At least `FEWEST_HELD_OUT` tagged bursts are held out; the bound changes with the tags, so models store theirs.
+    leaders = [leader_of.get(name, name) for name in hashes]
+    positions = compute_hash_positions(leaders)
+    lowest = np.unique(positions[rows[accepted]])[:FEWEST_HELD_OUT]
     holdout_bound = max([HELD_OUT, *lowest[-1:].tolist()])
-    held_out = compute_hash_positions(hashes) <= holdout_bound
+    held_out, unjudged = positions <= holdout_bound, unjudged & (positions <= holdout_bound)
     names = [names_by_id[int(n)] for n in label_ids]
-    return TrainingExamples(hashes, Y, label_ids, names, weights, held_out, holdout_bound, held_out & unjudged, 0, 0)
+    return TrainingExamples(hashes, leaders, Y, label_ids, names, weights, held_out, holdout_bound, unjudged, 0, 0)
 
 
 def compute_hash_positions(hashes: Sequence[str]) -> Float64:

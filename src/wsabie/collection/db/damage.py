@@ -59,6 +59,7 @@ class _ModelFacts(TypedDict, total=False):
     accepted: int
     rejected: int
     skipped_regions: int
+    repeats: int
     holdout_bound: Number
     decisions_of_full: int
     changed_since_full: int

@@ -85,6 +85,14 @@ items = _make_table(
 )
 """Pictures, sounds or documents."""
 
+bursts = sa.Table(
+    "bursts",
+    metadata,
+    sa.Column("hash", sa.String(32), primary_key=True),  # of a content
+    sa.Column("leader", sa.String(32), nullable=False),  # hash of the first picture of its burst, maybe itself
+)
+"""Bursts of contents, once their features are known (`learning.bursts`)."""
+
 labels = _make_table(
     "labels",
     sa.Column("name", _text, nullable=False, unique=True),  # as `label_store.normalise_name` writes it

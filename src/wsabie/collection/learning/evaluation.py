@@ -31,7 +31,7 @@ FEWEST_JUDGED = 20
 
 _BLOCK = 1000
 _N_SUGGESTIONS = 10  # for each held-out item
-_N_PARTS = 5  # of the held-out items, each judged by probabilities of the others
+_N_PARTS = 5  # of the held-out bursts, each judged by probabilities of the others
 
 
 def make_holdout_set(
@@ -50,7 +50,7 @@ def make_holdout_set(
         Current label ids of the models' columns.
     """
     holdout_bound = min([examples.holdout_bound, *(model.holdout_bound for model in models)])
-    held_out = examples.take((compute_hash_positions(examples.hashes) <= holdout_bound) & ~examples.unjudged)
+    held_out = examples.take((compute_hash_positions(examples.leaders) <= holdout_bound) & ~examples.unjudged)
     columns = np.flatnonzero(np.isin(held_out.labels, np.concatenate(column_labels)))
     names = [held_out.names[i] for i in columns]
     return held_out._replace(Y=held_out.Y[:, columns], labels=held_out.labels[columns], names=names)
@@ -122,15 +122,17 @@ def score_suggestions(
     """Return the suggestions for held-out items with tags, and whether each is among the tags.
 
     The model's probabilities are fitted to all held-out items, so they are too good for these. Each of five parts gets
-    probabilities that are fitted to the others.
+    probabilities that are fitted to the others. A burst is in one part.
     """
     rows = find_tagged_rows(holdout)
-    part_of_row = np.random.default_rng(0).permutation(len(rows)) % _N_PARTS
+    leaders, bursts = np.unique([holdout.leaders[row] for row in rows], return_inverse=True)
+    part_of_row = (np.random.default_rng(0).permutation(len(leaders)) % _N_PARTS)[bursts]
     parts = []
     for part in np.unique(part_of_row):
         calibration = _calibrate(loaded_model, column_labels, X, holdout, rows[part_of_row != part])
         ranker = LabelRanker(loaded_model, column_labels, calibration)
-        parts.append(_score_rows(ranker, X, holdout, rows[part_of_row == part]))
+        is_of_part = part_of_row == part
+        parts.append(_score_rows(ranker, X, holdout, rows[is_of_part], bursts[is_of_part]))
     return HoldoutSuggestions(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
@@ -147,14 +149,16 @@ def _calibrate(
     return model.calibration_ or stored_calibration
 
 
-def _score_rows(ranker: LabelRanker, X: Matrix, holdout: TrainingExamples, rows: Int64) -> HoldoutSuggestions:
+def _score_rows(
+    ranker: LabelRanker, X: Matrix, holdout: TrainingExamples, rows: Int64, bursts: Int64
+) -> HoldoutSuggestions:
     top, labels = ranker.top(ranker.loaded_model.model.transform(X[rows]), _N_SUGGESTIONS), holdout.labels
     position, rank = np.nonzero(top.labels >= 0)
     suggested_labels = top.labels[position, rank]
     columns = np.minimum(np.searchsorted(labels, suggested_labels), len(labels) - 1)
     truth = np.asarray(holdout.Y[rows[position], columns]).ravel()
     right = ((labels[columns] == suggested_labels) & (truth > 0)).astype(np.int64)
-    return HoldoutSuggestions(suggested_labels, top.probabilities[position, rank], right, rows[position])
+    return HoldoutSuggestions(suggested_labels, top.probabilities[position, rank], right, bursts[position])
 
 
 def pool_scores_by_label(scores: Float32, columns: Int64, labels: Int64) -> Float32:

@@ -13,6 +13,7 @@ from wsabie.collection.db.journal import begin_entry
 from wsabie.collection.db.tables import models
 from wsabie.collection.folder.collection import Collection, lock_models
 from wsabie.collection.learning import evaluation, feature_store
+from wsabie.collection.learning.bursts import assign_bursts
 from wsabie.collection.learning.model_fitting import EpochCallback, FitResult, FitSettings, fit_model, update_model
 from wsabie.collection.learning.suggestions import InferenceOptions, InferenceResult, infer_suggestions
 from wsabie.collection.registry import model_registry
@@ -226,18 +227,17 @@ def train_model(
     with lock_models(collection):
         start = monotonic()
         model_registry.remove_unfinished_models(collection)
-        with begin_read(collection.engine) as connection:
-            examples = training_examples.read_examples(connection, person_weight)
-        training_examples.require_enough(examples, collection.folder)
+        examples = _read_examples(collection, person_weight)
         parent, parent_error = _find_parent(collection)
         store = _open_store(collection, parent, features, feature_options or {}, run)
+        missing = feature_store.extract_missing_features(collection, store, examples.hashes, run.resources)
+        assign_bursts(collection, store)
+        examples = _read_examples(collection, person_weight)
         plan = plan_training(collection, parent, parent_error, full, store.fingerprint, examples.holdout_bound)
         if plan.method == "nothing" and parent is not None:
             facts, figures = parent.record.facts, parent.record.figures
             return TrainingResult(parent.id, True, "nothing", plan.reason, facts, figures, None)
-        missing = feature_store.extract_missing_features(collection, store, examples.hashes, run.resources)
         examples = examples.take([i for i, name in enumerate(examples.hashes) if name in store.positions])
-        examples = examples._replace(n_absent=examples.n_absent + len(missing.unreadable))
         training_examples.require_enough(examples, collection.folder, len(missing.changed))
         training = _Training(collection, examples, store, parent, plan, run)
         fit = training.fit(dim)
@@ -292,6 +292,7 @@ class _Training(NamedTuple):
             "accepted": int((examples.Y.data > 0).sum()),
             "rejected": int((examples.Y.data < 0).sum()),
             "skipped_regions": examples.regions,
+            "repeats": sum(leader != name for leader, name in zip(examples.leaders, examples.hashes, strict=True)),
             "holdout_bound": examples.holdout_bound,
             "n_rows": fit.n_rows,
             "epochs": len(fit.model.history_),
@@ -344,6 +345,14 @@ class _Training(NamedTuple):
             change.connection.execute(statement)
             if not rejection:
                 model_registry.put_into_use(change, model_id)
+
+
+def _read_examples(collection: Collection, person_weight: float) -> training_examples.TrainingExamples:
+    """Return the examples of this moment; raise if there are too few."""
+    with begin_read(collection.engine) as connection:
+        examples = training_examples.read_examples(connection, person_weight)
+    training_examples.require_enough(examples, collection.folder)
+    return examples
 
 
 def _check_modality(collection: Collection) -> None:

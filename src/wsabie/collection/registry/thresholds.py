@@ -6,7 +6,7 @@ then Test (Angelopoulos et al. 2021): an exact binomial test has to show it for 
 
 - Tests run from the most probable suggestions downwards in a fixed order and end at the first failure (fixed-sequence
   testing). They begin at several sizes, which share the error. The order depends on no outcome.
-- The suggestions of an item are right or wrong together at worst, so m of them on items with m_i count as
+- The suggestions of a burst are right or wrong together at worst, so m of them on bursts with m_i count as
   m^2 / sum(m_i^2) independent ones.
 - All labels share the common threshold, rare ones too. Labels with many held-out suggestions are tested by themselves
   as well, and get a threshold of their own where it is lower.
@@ -40,7 +40,7 @@ _KIND = "holdout suggestions"
 
 
 class HoldoutSuggestions(NamedTuple):
-    """Suggestions for held-out items: labels, probabilities, whether right, and items (None: all differ)."""
+    """Suggestions for held-out items: labels, probabilities, whether right, and bursts (None: all differ)."""
 
     labels: Int64  # (n,)
     probabilities: Float64  # (n,)

@@ -1,0 +1,98 @@
+"""Bursts: pictures of one moment are held out and judged together."""
+
+import io
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from sqlalchemy import select
+from tests.collection.learning.conftest import OPTIONS
+
+from picture_collections import sample, tag
+from wsabie.collection.annotations.training_examples import read_examples
+from wsabie.collection.db import tables
+from wsabie.collection.db.database import begin_read
+from wsabie.collection.folder.collection import Collection
+from wsabie.collection.learning.bursts import SECONDS, find_leaders
+from wsabie.collection.learning.training import train_model
+from wsabie.collection.scan.scanner import scan_collection
+
+SHOTS = 4
+_EXIF, _TIME = 0x8769, 0x9003  # the part of a camera, and the time of the shot in it
+
+
+def write_shots(collection: Collection, drawings: list[dict[str, Any]], first: datetime) -> None:
+    """Write a burst of each drawing, a minute apart: shots of another brightness, a second apart."""
+    draw = np.random.default_rng(0)
+    for burst, drawing in enumerate(drawings):
+        with Image.open(io.BytesIO(drawing["image"])) as image:
+            pixels = np.asarray(image.convert("RGB"), np.float32)
+        for shot in range(SHOTS):
+            copy = Image.fromarray((pixels * draw.uniform(0.97, 1)).astype(np.uint8))
+            exif = copy.getexif()
+            taken_at = first + timedelta(minutes=burst, seconds=shot)
+            exif.get_ifd(_EXIF)[_TIME] = f"{taken_at:%Y:%m:%d %H:%M:%S}"
+            copy.save(collection.folder / f"{first.year}-{burst:03}-{shot}.jpg", exif=exif)
+    scan_collection(collection, by="eve")
+
+
+def read_paths(collection: Collection) -> dict[int, str]:
+    with begin_read(collection.engine) as connection:
+        return {item: path for item, path in connection.execute(select(tables.items.c.id, tables.items.c.path))}  # noqa: C416
+
+
+def test_tags_by_chance_are_not_recognised_on_other_shots_of_a_burst(collection: Collection) -> None:
+    write_shots(collection, sample(each=30), datetime(2024, 5, 1))
+    draw = np.random.default_rng(1)
+    paths = read_paths(collection)
+    chance = {burst: f"side {draw.integers(2)}" for burst in sorted({path[:8] for path in paths.values()})}
+    tag(collection, {item: [chance[path[:8]]] for item, path in paths.items()})
+    result = train_model(collection, **OPTIONS)
+    assert result.facts["repeats"] >= 0.95 * (len(paths) - len(chance))
+    assert result.figures["now"]["p@1"] < 0.75
+    with begin_read(collection.engine) as connection:
+        examples = read_examples(connection)
+    held_out = dict(zip(examples.hashes, examples.held_out.tolist(), strict=True))
+    pairs = zip(examples.hashes, examples.leaders, strict=True)
+    assert all(held_out[name] == held_out[leader] for name, leader in pairs)
+
+
+def test_a_picture_keeps_its_burst_when_earlier_shots_arrive(collection: Collection) -> None:
+    drawings = sample(each=8)
+    write_shots(collection, drawings, datetime(2024, 5, 1))
+    tag(collection, {item: [path[7:8]] for item, path in read_paths(collection).items()})
+    train_model(collection, **OPTIONS)
+    with begin_read(collection.engine) as connection:
+        before = set(connection.execute(select(tables.bursts)).all())
+    write_shots(collection, drawings, datetime(2023, 5, 1))
+    tag(collection, {item: [path[7:8]] for item, path in read_paths(collection).items() if path.startswith("2023")})
+    train_model(collection, **OPTIONS)
+    with begin_read(collection.engine) as connection:
+        now = set(connection.execute(select(tables.bursts)).all())
+    assert now > before
+
+
+@pytest.mark.parametrize(
+    ("times", "cosine", "leaders"),
+    [
+        ([0, SECONDS], 0.8, [0, 0]),
+        ([0, SECONDS + 1], 0.8, [0, 1]),
+        ([0, SECONDS + 1], 0.9, [0, 0]),
+        ([np.nan, 0], 0.8, [0, 1]),
+        ([np.nan, np.nan], 0.9, [0, 0]),
+        ([0, 1], 0.5, [0, 1]),
+    ],
+)
+def test_time_and_likeness_decide(times: list[float], cosine: float, leaders: list[int]) -> None:
+    X = np.array([[1, 0], [cosine, (1 - cosine**2) ** 0.5]], np.float32)
+    assert find_leaders(X, np.array(times)).tolist() == leaders
+
+
+def test_a_chain_of_small_changes_is_several_bursts() -> None:
+    angles = np.arange(100) * 0.1
+    X = np.column_stack([np.cos(angles), np.sin(angles)])
+    leaders = find_leaders(X, np.full(100, np.nan))
+    assert (np.sum(X * X[leaders], axis=1) > 0.85).all()
+    assert len(set(leaders.tolist())) == 10
