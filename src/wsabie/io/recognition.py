@@ -148,8 +148,9 @@ def open_source(
     Raises
     ------
     InputError
-        Nothing there, nothing recognised, or nothing usable; one sentence says what to do. Two formats fit a file
-        equally well (`AmbiguousFormatError`).
+        Nothing there, nothing recognised, or nothing usable; one sentence says what to do.
+    AmbiguousFormatError
+        Two formats fit a file equally well.
 
     Examples
     --------
@@ -324,9 +325,7 @@ def detect_format(path: Path, *, plain_text: bool = False, modality: ModalityNam
     Raises
     ------
     InputError
-        It is missing, empty, or none of these; the sentence says what was looked for.
-    AmbiguousFormatError
-        Two formats fit it equally well.
+        It is missing, empty, or none of these; or two fit equally well (`AmbiguousFormatError`).
     """
     with explain_reading_errors(path):
         if published := detect_published_layout(path):
