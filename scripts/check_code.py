@@ -4,6 +4,7 @@
     python scripts/check_code.py RULE       the places behind one rule
 
 The rules for names and docstrings hold in all other folders with code too, with their own limits.
+No page but the records in docs/decisions has a private mark of a paper.
 A name is vague if it says how a value came about (`found`, `told`) or only points at it (`those`, `others`).
 """
 
@@ -11,14 +12,13 @@ import ast
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from grimp import build_graph
 from scipy.sparse.csgraph import connected_components
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -122,7 +122,7 @@ def _iterate_first_lines(modules: list[Module]) -> Iterator[tuple[str, str]]:
 
 
 def find_marks(modules: list[Module]) -> Iterator[str]:
-    """Yield private marks of papers in docstrings and comments."""
+    """Yield private marks of papers in docstrings, comments and pages."""
     for module in modules:
         for number, line in enumerate(module.text.splitlines(), 1):
             if MARK.search(line):
@@ -170,8 +170,7 @@ def find_long_files(modules: list[Module]) -> Iterator[str]:
 
 def find_single_importers(modules: list[Module]) -> Iterator[str]:
     """Yield modules that one module alone imports, unless that is a table, which imports 6 of the folder."""
-    names = {_dotted_name(module.path): module for module in modules}
-    targets = {name: _list_imports(module, names.keys() - {name}) for name, module in names.items()}
+    targets = _list_imports(modules, _iterate_import_time)
     importers = defaultdict(list)
     for name, imports in targets.items():
         for target in imports:
@@ -182,34 +181,52 @@ def find_single_importers(modules: list[Module]) -> Iterator[str]:
             yield f"{target} <- {name}"
 
 
+def _list_imports(modules: list[Module], iterate_nodes: Callable[[ast.AST], Iterable[ast.AST]]) -> dict[str, set[str]]:
+    """Return the modules that each module imports in the nodes of its tree."""
+    trees = {_dotted_name(module.path): module.tree for module in modules}
+    return {name: _list_targets(iterate_nodes(tree), trees.keys() - {name}) for name, tree in trees.items()}
+
+
 def _dotted_name(path: Path) -> str:
     return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
 
 
-def _list_imports(module: Module, names: Set[str]) -> set[str]:
-    """Return the modules that a module imports at its top, not inside functions or for types alone."""
-    pairs = [
-        (node.module, alias.name)
-        for node in module.tree.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    ]
-    imports = {f"{source}.{name}" if f"{source}.{name}" in names else source or "" for source, name in pairs}
-    return imports & names
+def _list_targets(nodes: Iterable[ast.AST], names: Set[str]) -> set[str]:
+    targets = set()
+    for node in nodes:
+        match node:
+            case ast.ImportFrom(module=source, names=aliases):
+                dotted_names = (f"{source}.{alias.name}" for alias in aliases)
+                targets |= {name if name in names else source or "" for name in dotted_names}
+            case ast.Import(names=aliases):
+                targets |= {alias.name for alias in aliases}
+    return targets & names
 
 
-def find_import_circles(_: list[Module]) -> Iterator[str]:
-    """Yield circles of more than two modules, also through imports inside functions and for types alone."""
-    graph = build_graph("wsabie", cache_dir=None)
-    names = sorted(graph.modules)
-    number = {name: i for i, name in enumerate(names)}
-    pairs = [
-        (number[name], number[target]) for name in names for target in graph.find_modules_directly_imported_by(name)
+def _iterate_import_time(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes that run when a module is imported: none inside functions or for types alone."""
+    for node in ast.iter_child_nodes(tree):
+        is_for_types = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        if not is_for_types and not isinstance(node, Function):
+            yield node
+            yield from _iterate_import_time(node)
+
+
+def find_import_circles(modules: list[Module]) -> Iterator[str]:
+    """Yield circles of imports at the top, and those of more than two modules through any import."""
+    circles = [
+        *_find_circles(_list_imports(modules, _iterate_import_time), most=1),
+        *_find_circles(_list_imports(modules, ast.walk), most=2),
     ]
-    rows, columns = np.array(pairs).T
-    matrix = sp.csr_matrix((np.ones(len(pairs)), (rows, columns)), shape=(len(names), len(names)))
+    yield from dict.fromkeys(circles)
+
+
+def _find_circles(imports: dict[str, set[str]], most: int) -> Iterator[str]:
+    """Yield circles of more than `most` modules."""
+    names = sorted(imports)
+    matrix = sp.csr_matrix([[target in imports[name] for target in names] for name in names], dtype=np.int8)
     _, circle = connected_components(matrix, connection="strong")
-    for component in np.flatnonzero(np.bincount(circle) > 2):
+    for component in np.flatnonzero(np.bincount(circle) > most):
         yield " <-> ".join(names[i] for i in np.flatnonzero(circle == component))
 
 
@@ -233,6 +250,7 @@ OTHER_RULES = {
     "other-names": Rule(0.02, find_vague_names, is_share=True),
     "other-docs": Rule(0.03, find_questions, is_share=True),
 }
+PAGE_RULES = {"page-marks": Rule(0, find_marks)}
 
 
 def read_modules(*folders: Path) -> list[Module]:
@@ -241,12 +259,20 @@ def read_modules(*folders: Path) -> list[Module]:
     return [Module(path, path.read_text(encoding="utf-8")) for path in paths]
 
 
+def read_pages() -> list[Module]:
+    """Return the pages that a reader is sent to; decisions are records."""
+    docs = ROOT / "docs"
+    paths = (path for path in docs.rglob("*.md") if path.relative_to(docs).parts[0] not in {"decisions", "_build"})
+    return [Module(path, path.read_text(encoding="utf-8")) for path in sorted([*ROOT.glob("*.md"), *paths])]
+
+
 def main(words: list[str]) -> int:
     """Check every rule, or list the places behind one; return the exit code."""
     package = read_modules(PACKAGE)
     other_modules = read_modules(*(ROOT / folder for folder in OTHER_FOLDERS))
     checks = {name: (rule, package) for name, rule in RULES.items()}
     checks |= {name: (rule, other_modules) for name, rule in OTHER_RULES.items()}
+    checks |= {name: (rule, read_pages()) for name, rule in PAGE_RULES.items()}
     if words:
         rule, modules = checks[words[0]]
         print("\n".join(rule.check(modules)[1]))

@@ -55,15 +55,54 @@ def test_modules_with_one_importer_count_unless_it_is_a_table(tmp_path: Path, mo
     assert places == ["wsabie.part <- wsabie.table"]
 
 
-def test_circles_through_functions_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Graph:
-        modules = ("a", "b", "c", "d")
+def _find_circles(package: Path, monkeypatch: pytest.MonkeyPatch, **contents: str) -> list[str]:
+    for name, content in contents.items():
+        package.mkdir(exist_ok=True)
+        (package / f"{name}.py").write_text(content)
+    monkeypatch.setattr(check_code, "PACKAGE", package)
+    return check_code.RULES["circles"].check(check_code.read_modules(package))[1]
 
-        def find_modules_directly_imported_by(self, name: str) -> set[str]:
-            return {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set[str]()}[name]
 
-    monkeypatch.setattr(check_code, "build_graph", lambda *_, **__: Graph())
-    assert check_code.RULES["circles"].check([])[1] == ["a <-> b <-> c"]
+@pytest.mark.parametrize(
+    "content", ["from wsabie import b\n", "try:\n    import wsabie.b\nexcept ImportError:\n    pass\n"]
+)
+def test_two_modules_that_import_each_other_at_the_top_are_a_circle(
+    content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _find_circles(tmp_path / "wsabie", monkeypatch, a=content, b="from wsabie.a import x\n") == [
+        "wsabie.a <-> wsabie.b"
+    ]
+
+
+INNER_IMPORTS = (
+    "def f():\n    from wsabie import {}\n",
+    "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from wsabie import {}\n",
+)
+
+
+@pytest.mark.parametrize("inner", INNER_IMPORTS)
+def test_inner_imports_may_join_two_modules_but_not_three(
+    inner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "wsabie"
+    pair = {"a": "from wsabie import b\n", "b": inner.format("a"), "d": "from wsabie import a\n"}
+    assert _find_circles(package, monkeypatch, **pair) == []
+    three = {"b": "from wsabie import c\n", "c": inner.format("a")}
+    assert _find_circles(package, monkeypatch, **three) == ["wsabie.a <-> wsabie.b <-> wsabie.c"]
+
+
+def test_marks_in_pages_count_but_not_in_decisions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/index.md", "docs/how-to/sound.md")
+    for name in (*pages, "docs/decisions/storage.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("# Sound\n\nAs in [W], section 4.\n")
+    monkeypatch.setattr(check_code, "ROOT", tmp_path)
+    assert check_code.main(["page-marks"]) == 0
+    places = capsys.readouterr().out.splitlines()
+    assert sorted(places) == sorted(f"{name}:3 As in [W], section 4." for name in pages)
+    assert check_code.PAGE_RULES["page-marks"].limit == 0
 
 
 @pytest.mark.parametrize(("name", "content"), [("other-names", FAULTS["names"]), ("other-docs", FAULTS["docstrings"])])
