@@ -18,7 +18,7 @@ from wsabie.collection.folder.collection import open_collection
 from wsabie.collection.items import item_pages
 from wsabie.collection.registry.model_registry import load_model
 from wsabie.collection.registry.thresholds import HoldoutSuggestions, save_holdout_suggestions
-from wsabie.server import catalogue_health
+from wsabie.server import database_health
 from wsabie.server.app import make_app
 from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder
@@ -434,11 +434,11 @@ def test_server_errors_check_the_catalogue_once_a_minute(api: TestClient, monkey
     monkeypatch.setattr(collection_module, "find_damage", look)
     assert [api.get("/api/v1/items").status_code for _ in range(3)] == [500] * 3
     assert len(looks) == 1
-    monkeypatch.setattr(catalogue_health, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61))
+    monkeypatch.setattr(database_health, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61))
     faults.append("row 1 of items: path is no text")
     answers = [api.get("/api/v1/items") for _ in range(3)]
     assert {(answer.status_code, answer.json()["detail"].partition(";")[0]) for answer in answers} == {
-        (503, "the catalogue is damaged")
+        (503, "the database is damaged")
     }
     assert len(looks) == 2
 
@@ -469,15 +469,15 @@ def test_missing_catalogue_gives_one_sentence(
     assert api.post("/api/v1/decisions", json=decisions).status_code == 200
     catalogue.rename(folder / "away.db")
     first_detail, *later = details()
-    assert first_detail == "the catalogue was removed or replaced while it was open; nothing is kept"
-    assert set(later) == {"the catalogue does not answer as it should; try again in a moment"}
+    assert first_detail == "the database was removed or replaced while it was open; nothing is kept"
+    assert set(later) == {"the database does not answer as it should; try again in a moment"}
     catalogue.write_bytes(b"no catalogue" * 1000)
-    assert {detail.partition(";")[0] for detail in details()} == {"the catalogue is damaged"}
+    assert {detail.partition(";")[0] for detail in details()} == {"the database is damaged"}
     assert f"wsabie collection restore {folder}" in caplog.records[-1].getMessage()
-    assert api.get("/api/v1/health").json()["detail"].startswith("the catalogue is damaged")
+    assert api.get("/api/v1/health").json()["detail"].startswith("the database is damaged")
     catalogue.unlink()
     shutil.copy(folder / "away.db", catalogue)
     assert api.post("/api/v1/decisions", json=decisions).status_code == 200
-    monkeypatch.setattr(catalogue_health, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61))
+    monkeypatch.setattr(database_health, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61))
     assert api.get("/api/v1/health").json() == {"status": "ok"}  # it is looked through once more
     assert not [record for record in caplog.records if record.exc_info]

@@ -44,7 +44,7 @@ def test_files_removed_during_a_request_are_not_found(
     for name, step in steps.items():
         monkeypatch.setattr(items.item_files, name, step)
         answer = api.get(f"{item}/{'thumbnail' if name == 'make_thumbnail' else 'file'}")
-        assert (answer.status_code, answer.json()["title"]) == (404, "Not found")
+        assert (answer.status_code, answer.json()["title"]) == (404, "Not Found")
     (folder / PICTURE).unlink()
     monkeypatch.undo()
     for route in ("thumbnail?size=1024", "file", "heat?label=red", "annotate"):

@@ -117,7 +117,7 @@ def test_malformed_requests_get_a_problem_response(served_service: httpx.Client,
     assert status == 400
     assert "content-type: application/problem+json" in head
     problem = json.loads(body)
-    assert (problem["status"], problem["title"]) == (400, "The request cannot be understood")
+    assert (problem["status"], problem["title"]) == (400, "Bad Request")
 
 
 HOST = "Host: localhost"

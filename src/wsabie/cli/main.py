@@ -117,7 +117,7 @@ def _make_application() -> typer.Typer:
     group = typer.Typer(
         name="collection",
         cls=GroupedCommands,
-        help="Your own collection: a catalogue that keeps tags, learns from them and suggests more.",
+        help="Your own collection: a database that keeps tags, learns from them and suggests more.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )

@@ -13,7 +13,7 @@ from wsabie.collection.jobs.queue import JobRunner
 from wsabie.core.machine import count_available_cores
 from wsabie.core.version import VERSION
 from wsabie.server.authentication import AuthenticationMiddleware, get_caller_name
-from wsabie.server.catalogue_health import DamageCheck
+from wsabie.server.database_health import DamageCheck
 from wsabie.server.dependencies import Context, Reader
 from wsabie.server.limits.request_limits import BodyLimit, RateLimit
 from wsabie.server.limits.request_stages import RequestStages
@@ -83,7 +83,7 @@ def make_api(*, has_collection: bool) -> FastAPI:
 
 @_service_router.get(f"{API}/health")
 async def get_health(request: Request, context: Context) -> dict[str, str]:
-    """Answer, unless the catalogue of the collection is known to be damaged."""
+    """Answer, unless the database of the collection is known to be damaged."""
     check: DamageCheck = request.app.state.damage_check
     if context.collection is not None and check.damage and (damage := await check.find(context.collection)):
         raise damage

@@ -210,7 +210,7 @@ def run_service(service: ServiceOptions, listener: socket.socket, on_start: Call
         workers=service.workers,
     )
 
-    with share_memory_budgets(), _check_catalogue(context.collection):  # shared with jobs, which are processes too
+    with share_memory_budgets(), _check_database(context.collection):  # shared with jobs, which are processes too
         if service.workers == 1:
             uvicorn.Server(config).run(sockets=[listener])
         else:
@@ -219,8 +219,8 @@ def run_service(service: ServiceOptions, listener: socket.socket, on_start: Call
 
 
 @contextmanager
-def _check_catalogue(collection: Collection | None) -> Iterator[None]:
-    """Raise at the end if the catalogue was replaced, emptied or cut meanwhile."""
+def _check_database(collection: Collection | None) -> Iterator[None]:
+    """Raise at the end if the database was replaced, emptied or cut meanwhile."""
     try:
         yield
     finally:

@@ -16,28 +16,16 @@ from wsabie.collection.folder.collection import can_result_from_damage
 from wsabie.core.errors import BusyError, CollectionError, NotFoundError, UnknownLabelError, WsabieError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.features.images.image_decoder import UnreadableItemError
-from wsabie.server.catalogue_health import DamageCheck
+from wsabie.server.database_health import DamageCheck
 from wsabie.storage.atomic_files import DiskFullError, WriteError
 
 MEDIA_TYPE = "application/problem+json"
-TITLES = {
-    400: "The request cannot be understood",
-    401: "A token is needed",
-    403: "Not allowed",
-    404: "Not found",
-    405: "Method not allowed",
-    408: "It came too slowly",
-    409: "It conflicts with what is there",
-    413: "Too large",
-    415: "Nothing that can be read",
-    416: "No such part",
-    422: "The input is at fault",
-    429: "Too many requests",
-    500: "The service failed",
-    503: "Not available",
-    504: "It took too long",
-    507: "The disk is full",
+TITLES = {status.value: status.phrase for status in HTTPStatus} | {
+    413: "Content Too Large",
+    416: "Range Not Satisfiable",
+    422: "Unprocessable Content",
 }
+"""Phrases of RFC 9110; those of `http` depend on the version of Python."""
 NO_PAGE = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -95,7 +83,7 @@ def build_problem(status: int, detail: str) -> bytes:
     Examples
     --------
     >>> json.loads(build_problem(404, "there is no item 7"))["title"]
-    'Not found'
+    'Not Found'
     """
     detail = detail[:_MAX_DETAIL]  # it may quote the request
     document = {"type": "about:blank", "title": TITLES.get(status, "Error"), "status": status, "detail": detail}

@@ -14,7 +14,7 @@ OutputKind = Literal[
 ]  # fmt: skip
 _KINDS: dict[OutputKind, tuple[str, tuple[bytes, ...] | re.Pattern[bytes]]] = {
     "annotations": ("file of labels of rows", (b'{"id":', b"id\tlabel\tscore", b"par1")),
-    "backup": ("backup of a catalogue", (b"sqlite format 3",)),
+    "backup": ("backup of a collection", (b"sqlite format 3",)),
     "coco": ("file of annotations that was exported", (b'{"info":',)),
     "html": ("HTML page", (b"<!doctype html", b"<html")),
     "is-a": ("is-a list", (b"child\tparent",)),

@@ -43,7 +43,7 @@ def test_backups_are_made_listed_and_restored(cli: Cli, photos: Path, tmp_path: 
     assert cli("collection", "annotations", photos, "--json").json["annotations"][0]["label"] == "sea"
     assert "restored the backup" in cli("collection", "history", photos).out
     result = cli("collection", "restore", photos, Path(backup_report["path"]).name)
-    assert "the catalogue of" in result.err
+    assert "the database of" in result.err
     assert "what it replaced is kept" in result.err
 
 
@@ -76,7 +76,7 @@ def test_backup_out_keeps_the_catalogue_of_another_collection(cli: Cli, photos: 
     for target, fault in (
         (second_folder / ".wsabie/catalogue.db", "it lies in a collection's own folder"),
         (tmp_path / "link/catalogue.db", "it lies in a collection's own folder"),
-        (out, "it holds another catalogue and would be lost"),
+        (out, "it holds another database and would be lost"),
         (tmp_path / "open.db", "open.db-wal beside it holds changes"),
     ):
         content = target.read_bytes() if target.exists() else None

@@ -9,7 +9,7 @@ import numpy as np
 from sqlalchemy import Connection, insert
 from tests.collection.merge_proposals.test_proposal_search import merge_names, tag_items_with_labels
 
-from wsabie.collection.db.cache import CatalogueCache
+from wsabie.collection.db.cache import DatabaseCache
 from wsabie.collection.db.database import begin_read, begin_snapshot, begin_write
 from wsabie.collection.db.journal import begin_entry, format_current_time, read_last_entry
 from wsabie.collection.db.tables import journal, labels
@@ -30,7 +30,7 @@ def test_concurrent_readers_read_a_count_once(collection: Collection) -> None:
         time.sleep(0.2)
         return len(reads)
 
-    cache = CatalogueCache(count_reads)
+    cache = DatabaseCache(count_reads)
 
     def ask(_: int) -> int:
         with begin_read(collection.engine) as connection:

@@ -279,7 +279,7 @@ def test_database_of_another_program_is_left_alone(tmp_path: Path, statement: st
     with closing(sqlite3.connect(tmp_path / ".wsabie/catalogue.db", isolation_level=None)) as file:
         file.execute(statement)
     content = (tmp_path / ".wsabie/catalogue.db").read_bytes()
-    with pytest.raises(InputError, match="is no catalogue of wsabie"):
+    with pytest.raises(InputError, match="is not a database of wsabie"):
         create_collection(tmp_path)
     with closing(sqlite3.connect(tmp_path / ".wsabie/catalogue.db")) as file:
         assert len(file.execute("SELECT * FROM sqlite_master").fetchall()) == 1

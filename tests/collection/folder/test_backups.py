@@ -23,7 +23,7 @@ from wsabie.collection.db.database import begin_read, open_database, read_versio
 from wsabie.collection.db.journal import begin_entry, read_history
 from wsabie.collection.folder import backups
 from wsabie.collection.folder.backups import (
-    accept_catalogue,
+    accept_database,
     back_up,
     check_backup,
     format_dump_command,
@@ -197,12 +197,12 @@ def test_foreign_catalogue_is_not_migrated_until_accepted(
     upgrade_schema(engine)
     switch_to_second_version()
     for read_only in (True, False):
-        with pytest.raises(InputError, match="is another catalogue than the one that was there"):
+        with pytest.raises(InputError, match="is another database than the one that was there"):
             open_collection(folder, read_only=read_only)
     assert read_version(engine) == "0001"
     engine.dispose()
     assert list_backups(place) == []
-    accept_catalogue(folder, by="eve")
+    accept_database(folder, by="eve")
     assert [backup.reason for backup in list_backups(place)] == ["migration"]
     assert read_label_names(folder) == []
 
@@ -234,7 +234,7 @@ def test_older_catalogue_is_refused_until_accepted(folder: Path, tmp_path: Path)
     for read_only in (False, True):
         with pytest.raises(InputError, match=r"ends at entry 2 of its journal, .* had 3; .*restore .* --accept"):
             open_collection(folder, read_only=read_only)
-    assert accept_catalogue(folder, by="eve").lost == 1
+    assert accept_database(folder, by="eve").lost == 1
     assert read_label_names(folder) == ["land", "sea"]
     with open_collection(folder) as collection:
         add_label(collection, "sky")
@@ -292,7 +292,7 @@ def test_foreign_catalogue_is_refused(folder: Path, tmp_path: Path) -> None:
             add_label(foreign, name)
         backup = back_up(foreign.engine, foreign.place, "asked").path
     shutil.copy(tmp_path / "other/.wsabie/catalogue.db", folder / ".wsabie/catalogue.db")
-    with pytest.raises(InputError, match="is another catalogue than the one that was there"):
+    with pytest.raises(InputError, match="is another database than the one that was there"):
         open_collection(folder)
     with pytest.raises(InputError, match="is a backup of another collection"):
         restore_backup(folder, backup, by="eve")
@@ -360,8 +360,8 @@ def test_restore_keeps_the_log_of_a_lost_catalogue(folder: Path, content: bytes 
         catalogue.write_bytes(content)
     log.write_bytes(b"changes" * 1000)
     if not content:
-        with pytest.raises(InputError, match="no catalogue to accept"):
-            accept_catalogue(folder, by="eve")
+        with pytest.raises(InputError, match="no database to accept"):
+            accept_database(folder, by="eve")
     result = restore_backup(folder, by="eve")
     assert result.replaced is not None
     list_backups(folder / ".wsabie")  # opens them
@@ -463,7 +463,7 @@ def test_accepted_catalogue_continues_the_journal_numbers(collection: Collection
     config.write_text(json.dumps(json.loads(config.read_text()) | {"journal": 50}))
     with pytest.raises(InputError, match="ends at entry 1 of its journal"):
         open_collection(collection.folder)
-    accept_catalogue(collection.folder, by="eve")
+    accept_database(collection.folder, by="eve")
     with open_collection(collection.folder) as again:
         add_label(again, "land")
         with begin_read(again.engine) as connection:

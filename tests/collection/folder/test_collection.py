@@ -22,7 +22,7 @@ from wsabie.collection.db import database, sqlite_file, tables
 from wsabie.collection.db.database import begin_read, begin_write, read_version
 from wsabie.collection.db.journal import begin_entry, read_history
 from wsabie.collection.folder.collection import Collection, check_database, create_collection, open_collection
-from wsabie.collection.folder.collection_file import is_collection, lock_catalogue, read_state
+from wsabie.collection.folder.collection_file import is_collection, lock_database, read_state
 from wsabie.core.errors import BusyError, InputError
 from wsabie.storage.atomic_files import DiskFullError
 
@@ -34,7 +34,7 @@ def test_failed_creation_releases_the_collection(tmp_path: Path, monkeypatch: py
         )
         with pytest.raises(DiskFullError) as refusal:
             create_collection(tmp_path)
-    with lock_catalogue(tmp_path / ".wsabie"):  # while the error is held, as is all that its calls have open
+    with lock_database(tmp_path / ".wsabie"):  # while the error is held, as is all that its calls have open
         assert refusal.value.__traceback__ is not None
     create_collection(tmp_path).close()
 
@@ -137,7 +137,7 @@ def test_folder_without_a_collection_is_reported(tmp_path: Path) -> None:
     open_collection(tmp_path / "c").close()
     for path in (tmp_path / "c/.wsabie").glob("catalogue.db*"):
         path.unlink()
-    with pytest.raises(InputError, match=r"the catalogue of .* is gone"):
+    with pytest.raises(InputError, match=r"the database of .* is gone"):
         open_collection(tmp_path / "c")
 
 

@@ -16,9 +16,9 @@ from wsabie.collection.annotations.decisions import tag_items
 from wsabie.collection.db import sqlite_file, tables
 from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import read_history
-from wsabie.collection.folder.backups import accept_catalogue, restore_backup
+from wsabie.collection.folder.backups import accept_database, restore_backup
 from wsabie.collection.folder.collection import Collection, create_collection, lock_models, open_collection
-from wsabie.collection.folder.collection_file import lock_catalogue
+from wsabie.collection.folder.collection_file import lock_database
 from wsabie.collection.interchange.tag_export import write_to_pictures
 from wsabie.collection.jobs.queue import run_next_job
 from wsabie.collection.overview import read_status
@@ -88,7 +88,7 @@ def test_reader_without_write_rights_opens_a_collection(folder: Path) -> None:
                 tag_items(collection, [2], accept=["sea"], by="eve")
         with pytest.raises(InputError, match="is read-only for you, and can only be looked at"):
             open_collection(folder)
-        for change in (restore_backup, accept_catalogue):
+        for change in (restore_backup, accept_database):
             with pytest.raises(InputError, match="is read-only for you"):
                 change(folder, by="eve")
         with (
@@ -107,7 +107,7 @@ def test_second_user_writes_with_group_rights(folder: Path) -> None:
         assert not os.access(folder / ".wsabie/catalogue.lock", os.W_OK)
         with open_collection(folder) as collection, lock_models(collection):
             assert tag_items(collection, [2], accept=["sea"], by="ann")
-            with pytest.raises(BusyError), lock_catalogue(collection.place):
+            with pytest.raises(BusyError), lock_database(collection.place):
                 pass
         run_next_job(folder)
 

@@ -221,7 +221,7 @@ class Trial:
                 if missing := self.lines - _lines(self.folder):
                     faults.append(Fault("lost", f"{len(missing)} lines of the journal are gone {moment}"))
             except (AssertionError, WsabieError) as error:
-                faults.append(Fault("lost", f"the catalogue is not sound {moment}: {str(error)[:300]}"))
+                faults.append(Fault("lost", f"the database is not sound {moment}: {str(error)[:300]}"))
         return faults
 
     def _remains(self) -> list[Fault]:

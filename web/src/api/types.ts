@@ -847,7 +847,7 @@ export interface paths {
         };
         /**
          * Get Health
-         * @description Answer, unless the catalogue of the collection is known to be damaged.
+         * @description Answer, unless the database of the collection is known to be damaged.
          */
         get: operations["get_health"];
         put?: never;

@@ -49,7 +49,7 @@ def status(options: StatusOptions) -> None:
                 drafts = format_count(len(summary.drafts), "draft")
                 print_note(f"the next export to your pictures removes {drafts} of one that was stopped")
             if backups:
-                _show_backups("backups of the catalogue", backups)
+                _show_backups("backups of the database", backups)
         if summary.damage:
             raise make_damage_error(collection, summary.damage[0])
 
@@ -123,7 +123,7 @@ def _format_status(summary: "CollectionStatus") -> list[list[str | int]]:
         rows.append([f"model {summary.model.id}, made {summary.model.created_at[:10]}", ""])
         rows.append(["suggestions that wait", summary.suggestions])
     if summary.damage is not None:
-        rows.append(["catalogue", "damaged" if summary.damage else "whole"])
+        rows.append(["database", "damaged" if summary.damage else "whole"])
     rows += [[f"draft that a stopped export left: {draft}", ""] for draft in summary.drafts]
     return rows
 
@@ -146,7 +146,7 @@ class BackupOptions(CollectionOptions):
 
 @command("collection backup photos", "collection backup photos --out /mnt/disk/photos.db")
 def backup(options: BackupOptions) -> Report:
-    """Copy the catalogue while it may be in use; of PostgreSQL, print the command that does it."""
+    """Copy the database while it may be in use; of PostgreSQL, print the command that does it."""
     folder, to = options.folder, options.out
     require_database()
     if options.listing:
@@ -168,10 +168,10 @@ def backup(options: BackupOptions) -> Report:
             raise InputError(f"cannot write {to}: there is no folder {to.parent}; make it, or mount its disk, first")
         options.check_outputs(("backup", to), inputs=collection.roots().values())
         if to is not None:
-            refuse_target(to, collection_file.read_state(collection.engine).catalogue)
+            refuse_target(to, collection_file.read_state(collection.engine).identity)
         address, copy, command = collection_file.read_collection_file(collection.place).database, None, None
         if address is not None:
-            command = format_dump_command(address, str(to or "catalogue.dump"))
+            command = format_dump_command(address, str(to or "collection.dump"))
         else:
             if to is None:
                 collection_file.refuse_read_only(folder, "write the backup elsewhere with --out FILE")
@@ -180,41 +180,41 @@ def backup(options: BackupOptions) -> Report:
             collection_file.record_state(collection.place, collection_file.read_state(collection.engine))
     yield {"backup": copy, "command": command}
     if copy is None:
-        print_note("the catalogue is in PostgreSQL; this makes a backup of it:")
+        print_note("the database is in PostgreSQL; this makes a backup of it:")
         out.print(str(command))
     else:
-        print_note(f"{copy.path}: the catalogue up to entry {copy.journal}, {copy.bytes / 1e6:,.1f} MB")
+        print_note(f"{copy.path}: the database up to entry {copy.journal}, {copy.bytes / 1e6:,.1f} MB")
 
 
 class RestoreOptions(CollectionOptions, PersonOptions):
     """Options of `wsabie collection restore`."""
 
     backup: Path | None = argument("Its name or path (default: the one that holds most entries).", metavar="BACKUP")
-    accept: bool = option("Take the catalogue that is there, or BACKUP, though it is older than it was or another one.")
+    accept: bool = option("Take the database that is there, or BACKUP, though it is older than it was or another one.")
 
 
 @command("collection restore photos", "collection restore photos --accept")
 def restore(options: RestoreOptions) -> Report:
-    """Replace the catalogue by a backup, and keep the old one; for PostgreSQL, print the command."""
+    """Replace the database by a backup, and keep the old one; for PostgreSQL, print the command."""
     folder, backup, accept = options.folder, options.backup, options.accept
     require_database()
-    from wsabie.collection.folder.backups import accept_catalogue, format_load_command, read_record, restore_backup
+    from wsabie.collection.folder.backups import accept_database, format_load_command, read_record, restore_backup
 
     address = read_record(folder).database
     if address is not None and not accept:
-        command = format_load_command(address, str(backup or "catalogue.dump"))
+        command = format_load_command(address, str(backup or "collection.dump"))
         yield {"restored": None, "command": command}
-        print_note("the catalogue is in PostgreSQL; these restore it from a dump:")
+        print_note("the database is in PostgreSQL; these restore it from a dump:")
         out.print(command)
         out.print(f"wsabie collection restore {quote_path(folder)} --accept")
         return
     if accept and backup is None:
-        result = accept_catalogue(folder, by=options.resolve_author())
+        result = accept_database(folder, by=options.resolve_author())
     else:
         result = restore_backup(folder, backup, by=options.resolve_author(), accept=accept)
     yield {"restored": result, "command": None}
     lost = f"; {format_count(result.lost, 'later entry is', 'later entries are')} not in it" if result.lost else ""
-    print_note(f"{folder} now has the catalogue of {result.source}, up to entry {result.journal} of the history{lost}")
+    print_note(f"{folder} now has the database of {result.source}, up to entry {result.journal} of the history{lost}")
     if result.replaced is not None:
         print_note(f"what it replaced is kept: {result.replaced}")
 

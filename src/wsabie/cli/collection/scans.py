@@ -61,7 +61,7 @@ class InitOptions(ScanningOptions):
 
 @command("collection init photos", "collection init photos --labels names.txt")
 def init(options: InitOptions) -> None:
-    """Make a collection of a folder: a catalogue in DIR/.wsabie of its files, which stay unchanged."""
+    """Make a collection of a folder: a database in DIR/.wsabie of its files, which stay unchanged."""
     require_database()
     _refuse_missing_folder(options.folder)
     from wsabie.collection.db.errors import format_address
@@ -78,7 +78,7 @@ def init(options: InitOptions) -> None:
                 add_labels(collection, label_names, by=options.resolve_author())
             address = format_address(collection.engine)
             if not options.json:
-                print_note(f"{collection.folder} is a collection; its catalogue is {address}")
+                print_note(f"{collection.folder} is a collection; its database is {address}")
             if files and not options.json:
                 files = _review_folder_labels(files, options)
             result = None if options.no_scan else options.scan(collection, skipped, tags=options.tags, files=files)

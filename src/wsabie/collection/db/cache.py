@@ -1,4 +1,4 @@
-"""Thread-safe caches of the last few values read from files or from a catalogue."""
+"""Thread-safe caches of the last few values read from files or from a collection's database."""
 
 import threading
 from collections.abc import Callable, Hashable
@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from wsabie.collection.db.journal import read_last_ids
 
 T = TypeVar("T")
-_MAX_CATALOGUES = 4
+_MAX_DATABASES = 4
 
 
 class FileCache(Generic[T]):
@@ -36,8 +36,8 @@ class FileCache(Generic[T]):
         self.get = get
 
 
-class CatalogueCache(Generic[T]):
-    """Cache of what `load` returned for the last few catalogues, valid until the catalogue changes.
+class DatabaseCache(Generic[T]):
+    """Cache of what `load` returned for the last few databases, valid until the database changes.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class CatalogueCache(Generic[T]):
     """
 
     def __init__(self, load: Callable[[Connection], T]) -> None:
-        self._load, self._entries = load, LRUCache[str, tuple[tuple[int, int | None], T]](_MAX_CATALOGUES)
+        self._load, self._entries = load, LRUCache[str, tuple[tuple[int, int | None], T]](_MAX_DATABASES)
         self._lock = threading.Lock()  # many threads ask at once after a change
 
     def __call__(self, connection: Connection) -> T:

@@ -1,4 +1,4 @@
-"""Search for damage in a catalogue: broken pages, references between tables, and invalid values.
+"""Search for damage in a collection: broken pages, references between tables, and invalid values.
 
 SQLite does not check the types of stored values. So a changed byte may leave an intact file with a text in place of a
 number, or a document that is no JSON. This module finds such rows. PostgreSQL checks its own.
@@ -87,7 +87,7 @@ _DOCUMENTS: dict[str, type] = {
 
 
 def find_damage(engine: Engine) -> list[str]:
-    """Return the faults of a SQLite catalogue, at most `MAX_FAULTS` of each kind; empty if it is sound.
+    """Return the faults of a SQLite database, at most `MAX_FAULTS` of each kind; empty if it is sound.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Connections to the database of a catalogue: SQLite in the collection's folder, or PostgreSQL."""
+"""Connections to the database of a collection: SQLite in the collection's folder, or PostgreSQL."""
 
 import re
 import secrets
@@ -99,7 +99,7 @@ def _parse_address(address: str) -> URL:
 
 @contextmanager
 def begin_read(engine: Engine) -> Iterator[Connection]:
-    """Open a read-only transaction on one state of the catalogue."""
+    """Open a read-only transaction on one state of the database."""
     shared = _shared.get()
     if shared is not None and shared.engine is engine:
         yield shared
@@ -130,7 +130,7 @@ def begin_snapshot(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def begin_write(engine: Engine, postgres_lock: str | None = None) -> Iterator[Connection]:
-    """Open a transaction that changes the catalogue; an error rolls all of it back.
+    """Open a transaction that changes the database; an error rolls all of it back.
 
     Only one process writes at a time: SQLite requires it, and it keeps the journal in the order of the changes.
     """
@@ -152,7 +152,7 @@ def upgrade_schema(engine: Engine) -> None:
     Raises
     ------
     InputError
-        The catalogue is of a newer version, or the database is full or unreachable.
+        The database is of a newer version, full or unreachable.
     """
     from alembic import command
     from alembic.config import Config
@@ -181,12 +181,12 @@ def read_version(engine: Engine) -> str | None:
         table_names = set(inspect(connection).get_table_names())
         versions = text("SELECT version_num FROM alembic_version")
         rows = connection.execute(versions).all() if _VERSIONS in table_names else []
-    catalogue_tables = table_names if engine.dialect.name == "sqlite" else table_names & {_VERSIONS, *metadata.tables}
-    if not catalogue_tables:  # PostgreSQL may hold tables of other programs too
+    collection_tables = table_names if engine.dialect.name == "sqlite" else table_names & {_VERSIONS, *metadata.tables}
+    if not collection_tables:  # PostgreSQL may hold tables of other programs too
         return None
     if len(rows) != 1 or re.fullmatch(r"(?!0000)\d{4}", str(rows[0][0])) is None:
         raise InputError(
-            f"{format_address(engine)} is no catalogue of wsabie, or is damaged (its tables have no version); "
+            f"{format_address(engine)} is not a database of wsabie, or is damaged (its tables have no version); "
             f"{format_restore_hint(engine)}"
         )
     version = str(rows[0][0])
@@ -231,7 +231,7 @@ def _begin(connection: Connection) -> None:
         connection.invalidate()
         moved = "was removed or replaced while it was open"
         raise CollectionError(
-            f"{path} {moved}; put it back and try again", served=f"the catalogue {moved}; nothing is kept"
+            f"{path} {moved}; put it back and try again", served=f"the database {moved}; nothing is kept"
         )
 
 

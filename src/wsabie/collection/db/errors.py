@@ -25,7 +25,7 @@ _FORBIDDEN_STATE = "42501"  # missing privilege of the PostgreSQL user
 _DAMAGE_WORDS = ("malformed", "not a database", "Could not decode to UTF-8", "no such table", "no such column")
 
 
-DAMAGED = "the catalogue is damaged; the log of the service says how to restore it"
+DAMAGED = "the database is damaged; the log of the service says how to restore it"
 """Answer of a service, without paths of its machine."""
 
 
@@ -46,7 +46,7 @@ def explain_database_errors(engine: Engine) -> Iterator[None]:
         raise
     except NoneFreeError as error:
         fault = "is being asked too much at once; try again in a moment"
-        raise BusyError(f"{format_address(engine)} {fault}", served=f"the catalogue {fault}") from error
+        raise BusyError(f"{format_address(engine)} {fault}", served=f"the database {fault}") from error
 
 
 def format_address(engine: Engine) -> str:
@@ -66,18 +66,18 @@ def _make_explanation(engine: Engine, error: BaseException | None) -> Exception:
         return DiskFullError(f"cannot write {address}: {full}", served=f"nothing more is kept: {full}")
     if state in _LOCK_STATES or primary_code in _BUSY:
         fault = f"is being written by somebody else for more than {sqlite_file.WAIT} seconds; try again"
-        return BusyError(f"{address} {fault}", served=f"the catalogue {fault}")
+        return BusyError(f"{address} {fault}", served=f"the database {fault}")
     if primary_code == sqlite3.SQLITE_READONLY or state in (_FORBIDDEN_STATE, "25006"):
         return WriteError(
             f"cannot write {address}: it is read-only; check its permissions and those of its folder",
-            served="the catalogue is read-only here: it can only be looked at",
+            served="the database is read-only here: it can only be looked at",
         )
     if _is_damage(error):
         return make_damage_error(engine, message[:200])
     refusal = BusyError if code is None and (not state or state[:2] in _UNREACHABLE_STATES) else CollectionError
     return refusal(
         f"the database {address} does not answer as it should ({message[:200]}); check it and try again",
-        served="the catalogue does not answer as it should; try again in a moment",
+        served="the database does not answer as it should; try again in a moment",
     )
 
 
@@ -88,7 +88,7 @@ def make_damage_error(engine: Engine, fault: str) -> CollectionError:
 
 
 def format_restore_hint(engine: Engine) -> str:
-    """Return a hint on how to replace a damaged catalogue by a backup."""
+    """Return a hint on how to replace a damaged database by a backup."""
     if engine.dialect.name != "sqlite":
         return "restore a dump of it (`wsabie collection restore DIR` prints the command)"
     folder = Path(str(engine.url.database)).parent.parent

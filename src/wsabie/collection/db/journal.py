@@ -224,7 +224,7 @@ def read_rows(connection: Connection, table: Table, row_ids: Iterable[int]) -> l
 
 
 def read_last_entry(connection: Connection) -> int:
-    """Return the id of the last entry, 0 before the first; the same id means an unchanged catalogue."""
+    """Return the id of the last entry, 0 before the first; the same id means an unchanged database."""
     return read_last_ids(connection)[0]
 
 

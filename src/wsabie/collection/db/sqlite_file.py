@@ -39,7 +39,7 @@ def connect_file(path: Path, mode: Mode) -> sqlite3.Connection:
         with _explain_damage():
             for pragma in _DRAFT_PRAGMAS if mode == "draft" else _PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}").fetchall()
-            if mode in ("rw", "rwc") and _is_new_or_catalogue(connection):
+            if mode in ("rw", "rwc") and _is_new_or_collection(connection):
                 connection.execute("PRAGMA journal_mode=WAL").fetchall()
     except BaseException:
         connection.close()
@@ -56,8 +56,8 @@ def _explain_damage() -> Iterator[None]:
         raise sqlite3.DatabaseError("malformed database schema") from error
 
 
-def _is_new_or_catalogue(connection: sqlite3.Connection) -> bool:
-    """Return whether a database is empty or a catalogue, and not that of another program."""
+def _is_new_or_collection(connection: sqlite3.Connection) -> bool:
+    """Return True if a database is empty or that of a collection, and not of another program."""
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     return not tables or "alembic_version" in tables
 
@@ -114,7 +114,7 @@ def guard_reading(connection: object) -> Iterator[None]:
 def _refuse_change(connection: object, error: Exception | None = None) -> None:
     if isinstance(connection, _Connection) and connection.stamp not in (None, read_stamp(connection.path)):
         refusal = "is being written by somebody else; try again in a moment"
-        raise BusyError(f"{connection.path} {refusal}", served=f"the catalogue {refusal}") from error
+        raise BusyError(f"{connection.path} {refusal}", served=f"the database {refusal}") from error
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:
@@ -132,7 +132,7 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
             raise CollectionError(
                 f"{log} holds changes that are not in {path.name} yet, and its folder cannot be written; let somebody "
                 "who may write there run the same command once",
-                served="the catalogue holds changes that cannot be read here; the log of the service says what helps",
+                served="the database holds changes that cannot be read here; the log of the service says what helps",
             ) from error
         connection = _connect(path, "ro&immutable=1")
         connection.path, connection.stamp = path, stamp

@@ -1,4 +1,4 @@
-"""The tables of a catalogue.
+"""The tables of a collection's database.
 
 Times are UTC in ISO 8601 with microseconds, so that they sort as texts and are the same in both databases. Both compare
 texts by code points.
@@ -45,7 +45,7 @@ def _make_score_table(name: str, *parts: SchemaItem) -> sa.Table:
 
 
 identity = _make_table("identity", sa.Column("catalogue", sa.String(32), nullable=False))
-"""Identity of the catalogue in one row, random hex digits, which copies and backups share."""
+"""Identity of the database in one row, random hex digits, which copies and backups share."""
 
 roots = _make_table(
     "roots",

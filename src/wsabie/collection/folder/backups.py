@@ -1,10 +1,10 @@
-"""Backups of a catalogue in SQLite: whole copies in `.wsabie/backups`, and their restore.
+"""Backups of a collection in SQLite: whole copies in `.wsabie/backups`, and their restore.
 
 The name of a backup holds its time (UTC) and reason: `20261126T152155.123456Z-daily.db`. A daily backup is made when a
 collection is opened for writing, if something changed since the last backup. Seven daily backups stay; all others stay
 until somebody deletes them.
 
-A restore prepares the new catalogue beside the old one, and gives it its name in one step, so that a killed process
+A restore prepares the new database beside the old one, and gives it its name in one step, so that a killed process
 leaves one of them intact. Its journal gets an entry with an id above all earlier ids, so that cached results of an
 earlier id are never used for it.
 """
@@ -26,12 +26,12 @@ from wsabie.collection.db.errors import explain_database_errors, format_command
 from wsabie.collection.db.journal import format_current_time
 from wsabie.collection.db.sqlite_file import connect_file, copy_file, get_rollback_journal, has_content, list_log_files
 from wsabie.collection.folder.collection_file import (
-    CATALOGUE,
+    DATABASE_FILE,
     PLACE,
-    CatalogueState,
     CollectionFile,
+    DatabaseState,
     is_collection,
-    lock_catalogue,
+    lock_database,
     read_collection_file,
     read_state,
     record_state,
@@ -54,7 +54,7 @@ _log = logging.getLogger("wsabie")
 
 
 class Backup(NamedTuple):
-    """Backup of a catalogue.
+    """Backup of a collection's database.
 
     Attributes
     ----------
@@ -96,12 +96,12 @@ def make_backup_path(place: Path, reason: Reason) -> Path:
 
 
 def back_up(engine: Engine, place: Path, reason: Reason, path: Path | None = None) -> Backup:
-    """Copy a catalogue, while others may write, and verify the copy before it gets its name.
+    """Copy a database, while others may write, and verify the copy before it gets its name.
 
     Parameters
     ----------
     engine : Engine
-        Engine of a SQLite catalogue.
+        Engine of a SQLite database.
     place : Path
         The folder `.wsabie`.
     reason : {"daily", "asked", "migration", "replaced", "restored"}
@@ -111,7 +111,7 @@ def back_up(engine: Engine, place: Path, reason: Reason, path: Path | None = Non
     Raises
     ------
     InputError
-        The catalogue, and so the copy, is damaged, or the copy cannot be written.
+        The database, and so the copy, is damaged, or the copy cannot be written.
     """
     atomic_files.remove_drafts(place / FOLDER)  # of killed backups, which have other names
     path = path or make_backup_path(place, reason)
@@ -140,12 +140,12 @@ def back_up_daily(engine: Engine, place: Path) -> None:
 
 
 def format_dump_command(address: str, file: str) -> str:
-    """Return the command that backs up a catalogue in PostgreSQL, without a password."""
+    """Return the command that backs up a database in PostgreSQL, without a password."""
     return shlex.join(["pg_dump", "--format=custom", f"--file={file}", f"--dbname={_without_password(address)}"])
 
 
 def format_load_command(address: str, file: str) -> str:
-    """Return the command that replaces a catalogue in PostgreSQL by a dump."""
+    """Return the command that replaces a database in PostgreSQL by a dump."""
     words = ["pg_restore", "--clean", "--if-exists", "--no-owner", "--single-transaction"]
     return shlex.join([*words, f"--dbname={_without_password(address)}", file])
 
@@ -156,13 +156,13 @@ def _without_password(address: str) -> str:
     return name.difference_update_query(["password"]).render_as_string(hide_password=False)
 
 
-def check_backup(path: Path, refusal: str) -> CatalogueState:
-    """Verify all pages of a backup; return the identity of its catalogue and its last entry.
+def check_backup(path: Path, refusal: str) -> DatabaseState:
+    """Verify all pages of a backup; return the identity of its database and its last entry.
 
     Raises
     ------
     InputError
-        The file is damaged or no catalogue; the message begins with `refusal`.
+        The file is damaged or not of a collection; the message begins with `refusal`.
     """
     try:
         with database.connect_database(path, "ro") as engine:
@@ -172,7 +172,7 @@ def check_backup(path: Path, refusal: str) -> CatalogueState:
                 raise InputError(f"({' '.join(faults[0].split())})")
             tables_version = database.read_version(engine)
             if tables_version is None:
-                raise InputError("it holds no catalogue")
+                raise InputError("it is not the database of a collection")
             if tables_version == database.HEAD:
                 database.check_tables(engine)
             return read_state(engine)
@@ -181,19 +181,19 @@ def check_backup(path: Path, refusal: str) -> CatalogueState:
         raise InputError(f"{refusal} ({reason[1] if reason else error})") from error
 
 
-def refuse_target(path: Path, catalogue: str) -> None:
-    """Refuse a target file that is not an older backup of the same catalogue.
+def refuse_target(path: Path, identity: str) -> None:
+    """Refuse a target file that is not an older backup of the same database.
 
     Parameters
     ----------
     path : Path
-    catalogue : str
-        Identity of the catalogue.
+    identity : str
+        Identity of the database.
 
     Raises
     ------
     InputError
-        The file lies in `.wsabie`, or holds another catalogue, a damaged or open one, or none.
+        The file lies in `.wsabie`, or holds another database, a damaged or open one, or none.
     """
     refusal = f"cannot write {path}"
     with atomic_files.explain_write_errors(path):
@@ -203,8 +203,8 @@ def refuse_target(path: Path, catalogue: str) -> None:
             raise InputError(f"{refusal}: {log.name} beside it holds changes of what was there; give another name")
         if not path.exists():
             return
-    if check_backup(path, f"{refusal}: it is no backup of a catalogue and would be lost").catalogue != catalogue:
-        raise InputError(f"{refusal}: it holds another catalogue and would be lost; give another name, or move it away")
+    if check_backup(path, f"{refusal}: it is not a backup of a collection and would be lost").identity != identity:
+        raise InputError(f"{refusal}: it holds another database and would be lost; give another name, or move it away")
 
 
 def _has_changed(engine: Engine, place: Path) -> bool:
@@ -259,13 +259,13 @@ class RestoreResult(NamedTuple):
     Attributes
     ----------
     source : str
-        Path of the backup, or of the catalogue that was accepted.
+        Path of the backup, or of the database that was accepted.
     journal : int
         Id of the last entry in the backup.
     lost : int
         Number of later entries, which only `replaced` holds.
     replaced : str or None
-        Backup of the old catalogue; None if there was none.
+        Backup of the old database; None if there was none.
     """
 
     source: str
@@ -275,7 +275,7 @@ class RestoreResult(NamedTuple):
 
 
 def restore_backup(folder: Path, source: Path | None = None, *, by: str, accept: bool = False) -> RestoreResult:
-    """Replace the catalogue of a collection by a backup; the old catalogue is backed up too.
+    """Replace the database of a collection by a backup; the old database is backed up too.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ def restore_backup(folder: Path, source: Path | None = None, *, by: str, accept:
     by : str
         Author of the journal entry.
     accept : bool
-        Accept a backup of another catalogue.
+        Accept a backup of another database.
 
     Raises
     ------
@@ -295,44 +295,46 @@ def restore_backup(folder: Path, source: Path | None = None, *, by: str, accept:
     place, record = folder.resolve() / PLACE, read_record(folder)
     refuse_read_only(folder)
     path, state = _choose_backup(place, source)
-    if state.catalogue and record.catalogue not in (None, state.catalogue) and not accept:
+    if state.identity and record.catalogue not in (None, state.identity) and not accept:
         raise InputError(f"{path} is a backup of another collection; choose another, or accept it: --accept")
-    with lock_catalogue(place):
-        catalogue = place / CATALOGUE
-        replaced, end = _keep_replaced(place, catalogue)
+    with lock_database(place):
+        database_path = place / DATABASE_FILE
+        replaced, end = _keep_replaced(place, database_path)
         last = max(record.journal, state.journal, end)
-        with atomic_files.replace_file(catalogue) as draft:
+        with atomic_files.replace_file(database_path) as draft:
             message = f"restored the backup {path.name}, which ends at entry {state.journal}"
-            new = _prepare_catalogue(path, draft, last, by, message)
-            if new.catalogue != record.catalogue:  # both catalogues are accepted until the new one is in place
+            new = _prepare_database(path, draft, last, by, message)
+            if new.identity != record.catalogue:  # both databases are accepted until the new one is in place
                 write_collection_file(place, replace(record, catalogue=None))
-            _close_logs(catalogue)
+            _close_logs(database_path)
         record_state(place, new)
-        _keep_restored(place, catalogue)
+        _keep_restored(place, database_path)
     return RestoreResult(str(path), state.journal, last - state.journal, replaced)
 
 
-def accept_catalogue(folder: Path, *, by: str) -> RestoreResult:
-    """Accept the present catalogue, although it is older than the recorded one or another one.
+def accept_database(folder: Path, *, by: str) -> RestoreResult:
+    """Accept the present database, although it is older than the recorded one or another one.
 
     Raises
     ------
     InputError
-        The catalogue is damaged, or the collection is open elsewhere.
+        The database is damaged, or the collection is open elsewhere.
     """
     folder = require_collection(folder)
     refuse_read_only(folder)
     place, record = folder / PLACE, read_collection_file(folder / PLACE)
-    with lock_catalogue(place), database.connect_database(record.database or place / CATALOGUE) as engine:
-        if (record.database is None and not has_content(place / CATALOGUE)) or database.read_version(engine) is None:
-            raise InputError(f"there is no catalogue to accept; restore a backup: {format_command('restore', folder)}")
+    with lock_database(place), database.connect_database(record.database or place / DATABASE_FILE) as engine:
+        if (record.database is None and not has_content(place / DATABASE_FILE)) or database.read_version(
+            engine
+        ) is None:
+            raise InputError(f"there is no database to accept; restore a backup: {format_command('restore', folder)}")
         upgrade_tables(engine, place)
         database.check_tables(engine)
         old = read_state(engine)
         last = max(record.journal, old.journal)
-        new = _add_line(engine, last, by, f"accepted the catalogue, which ended at entry {old.journal}")
-        write_collection_file(place, replace(record, catalogue=new.catalogue, journal=new.journal))
-    return RestoreResult(record.database or str(place / CATALOGUE), old.journal, last - old.journal, None)
+        new = _add_line(engine, last, by, f"accepted the database, which ended at entry {old.journal}")
+        write_collection_file(place, replace(record, catalogue=new.identity, journal=new.journal))
+    return RestoreResult(record.database or str(place / DATABASE_FILE), old.journal, last - old.journal, None)
 
 
 def read_record(folder: Path) -> CollectionFile:
@@ -349,7 +351,7 @@ def read_record(folder: Path) -> CollectionFile:
     return read_collection_file(require_collection(folder) / PLACE)
 
 
-def _choose_backup(place: Path, source: Path | None) -> tuple[Path, CatalogueState]:
+def _choose_backup(place: Path, source: Path | None) -> tuple[Path, DatabaseState]:
     """Return an intact backup: `source`, or the one with most journal entries."""
     if source is not None:
         path = next((path for path in (source, place / FOLDER / source.name) if path.is_file()), None)
@@ -362,17 +364,17 @@ def _choose_backup(place: Path, source: Path | None) -> tuple[Path, CatalogueSta
             return backup.path, check_backup(backup.path, f"{backup.path} is left out")
         except InputError as error:
             _log.warning("%s", error)
-    raise InputError(f"{place.parent} has no intact backup; give the path of one, or of a copy of the catalogue")
+    raise InputError(f"{place.parent} has no intact backup; give the path of one, or of a copy of the database")
 
 
-def _keep_replaced(place: Path, catalogue: Path) -> tuple[str | None, int]:
-    """Back up the old catalogue, byte for byte if it is damaged; return the copy and its last entry."""
-    files = [file for file in (catalogue, *list_log_files(catalogue)) if has_content(file)]
-    # with a rollback journal, or without its catalogue, an opened file would change or remove the others
-    if catalogue not in files or get_rollback_journal(catalogue) in files:
+def _keep_replaced(place: Path, path: Path) -> tuple[str | None, int]:
+    """Back up the old database, byte for byte if it is damaged; return the copy and its last entry."""
+    files = [file for file in (path, *list_log_files(path)) if has_content(file)]
+    # with a rollback journal, or without its database, an opened file would change or remove the others
+    if path not in files or get_rollback_journal(path) in files:
         return (_copy_files(place, *files) if files else None), 0
     try:
-        with database.connect_database(catalogue, "ro") as engine:
+        with database.connect_database(path, "ro") as engine:
             backup = back_up(engine, place, "replaced")
         return str(backup.path), backup.journal or 0
     except (atomic_files.WriteError, BusyError):
@@ -382,26 +384,26 @@ def _keep_replaced(place: Path, catalogue: Path) -> tuple[str | None, int]:
 
 
 def _copy_files(place: Path, *files: Path) -> str:
-    """Copy files of a catalogue byte for byte among the backups; return the first copy."""
+    """Copy files of a database byte for byte among the backups; return the first copy."""
     name = make_backup_path(place, "replaced").name
-    copies = [place / FOLDER / file.name.replace(CATALOGUE, name) for file in files]
+    copies = [place / FOLDER / file.name.replace(DATABASE_FILE, name) for file in files]
     for file, copy in zip(files, copies, strict=True):
         with atomic_files.explain_write_errors(copy), atomic_files.replace_file(copy) as draft:
             shutil.copyfile(file, draft)
     return str(copies[0])
 
 
-def _keep_restored(place: Path, catalogue: Path) -> None:
-    """Back up the restored catalogue, so that a later restore takes it instead of the replaced one."""
+def _keep_restored(place: Path, path: Path) -> None:
+    """Back up the restored database, so that a later restore takes it instead of the replaced one."""
     try:
-        with database.connect_database(catalogue, "ro") as engine:
+        with database.connect_database(path, "ro") as engine:
             back_up(engine, place, "restored")
     except (WsabieError, OSError) as error:
         _log.warning("no backup of what was restored: %s", error)
 
 
-def _prepare_catalogue(source: Path, draft: Path, last: int, by: str, message: str) -> CatalogueState:
-    """Make the new catalogue: a backup with tables of this version and a new journal entry."""
+def _prepare_database(source: Path, draft: Path, last: int, by: str, message: str) -> DatabaseState:
+    """Make the new database: a backup with tables of this version and a new journal entry."""
     with database.connect_database(draft, "draft") as engine:
         with explain_database_errors(engine):
             copy_file(source, draft)
@@ -409,7 +411,7 @@ def _prepare_catalogue(source: Path, draft: Path, last: int, by: str, message: s
         return _add_line(engine, last, by, message)
 
 
-def _add_line(engine: Engine, last: int, by: str, message: str) -> CatalogueState:
+def _add_line(engine: Engine, last: int, by: str, message: str) -> DatabaseState:
     """Add a journal entry with an id above `last`, as all later entries have."""
     line = {"id": last + 1, "at": format_current_time(), "by": by, "action": "restore", "summary": message}
     with database.begin_write(engine) as connection:
@@ -419,19 +421,19 @@ def _add_line(engine: Engine, last: int, by: str, message: str) -> CatalogueStat
     return read_state(engine)
 
 
-def _close_logs(catalogue: Path) -> None:
-    """Merge the log files of the old catalogue into it, so that none is left for the new one."""
+def _close_logs(path: Path) -> None:
+    """Merge the log files of the old database into it, so that none is left for the new one."""
     try:
-        if has_content(catalogue):
+        if has_content(path):
             with (
-                database.connect_database(catalogue) as engine,
+                database.connect_database(path) as engine,
                 explain_database_errors(engine),
-                closing(connect_file(catalogue, "rw")) as old,
+                closing(connect_file(path, "rw")) as old,
             ):
                 old.execute("PRAGMA journal_mode=DELETE").fetchall()
     except (atomic_files.WriteError, BusyError):
         raise
-    except InputError:  # the old catalogue is damaged, and all its files are backed up
+    except InputError:  # the old database is damaged, and all its files are backed up
         pass
-    for path in (*list_log_files(catalogue), catalogue.with_name(f"{CATALOGUE}-shm")):
-        path.unlink(missing_ok=True)
+    for log_file in (*list_log_files(path), path.with_name(f"{DATABASE_FILE}-shm")):
+        log_file.unlink(missing_ok=True)

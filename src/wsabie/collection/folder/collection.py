@@ -1,7 +1,7 @@
-"""A collection on disk: a folder with `.wsabie` in it, which holds the catalogue and derived files.
+"""A collection on disk: a folder with `.wsabie` in it, which holds the database and derived files.
 
-    FOLDER/.wsabie/collection.json      address and last known state of the catalogue: `collection_file`
-                   catalogue.db         SQLite catalogue, unless the database is elsewhere
+    FOLDER/.wsabie/collection.json      address and last known state of the database: `collection_file`
+                   catalogue.db         SQLite database, unless it is elsewhere
                    catalogue.lock       held by all processes that may write to it
                    backups/             copies of it: `backups`
                    models/              a folder for each model
@@ -39,11 +39,11 @@ from wsabie.collection.db.errors import DAMAGED, format_address, format_command
 from wsabie.collection.db.sqlite_file import Mode, get_rollback_journal, has_content
 from wsabie.collection.folder.backups import back_up_daily, find_best_backup, upgrade_tables
 from wsabie.collection.folder.collection_file import (
-    CATALOGUE,
+    DATABASE_FILE,
     NAME,
     PLACE,
-    CatalogueState,
     CollectionFile,
+    DatabaseState,
     can_write,
     is_collection,
     read_collection_file,
@@ -51,7 +51,7 @@ from wsabie.collection.folder.collection_file import (
     record_state,
     refuse_read_only,
     require_collection,
-    share_catalogue,
+    share_database,
     write_collection_file,
 )
 from wsabie.core.errors import CollectionError, InputError, WsabieError
@@ -59,31 +59,31 @@ from wsabie.storage.atomic_files import DiskFullError, WriteError, explain_write
 
 
 def connect(folder: Path, record: CollectionFile, mode: Mode) -> tuple[Engine, ExitStack]:
-    """Connect to the catalogue of a folder; the exit stack releases all resources.
+    """Connect to the database of a folder; the exit stack releases all resources.
 
     Raises
     ------
     InputError
-        The catalogue is unreachable, damaged, emptied, older than recorded, another one, or too new.
+        The database is unreachable, damaged, emptied, older than recorded, another one, or too new.
     """
     place = folder / PLACE
     with ExitStack() as stack:
-        engine = open_database(record.database or place / CATALOGUE, mode)
+        engine = open_database(record.database or place / DATABASE_FILE, mode)
         is_sqlite = engine.dialect.name == "sqlite"
         if mode != "ro" and is_sqlite:
             refuse_read_only(folder)
-            stack.enter_context(share_catalogue(place))
-        elif is_sqlite and has_content(get_rollback_journal(place / CATALOGUE)) and can_write(folder):
+            stack.enter_context(share_database(place))
+        elif is_sqlite and has_content(get_rollback_journal(place / DATABASE_FILE)) and can_write(folder):
             _open_to_write(folder)  # rolls back the killed write
         stack.callback(engine.dispose)
         tables_version = read_version(engine)
         if tables_version is None and mode != "rwc":
             raise InputError(
-                f"the catalogue of {folder} was emptied: {format_address(engine)} has no tables; "
+                f"the database of {folder} was emptied: {format_address(engine)} has no tables; "
                 f"{suggest_recovery(folder)}"
             )
         if tables_version != HEAD:
-            if tables_version is not None:  # another catalogue is not upgraded
+            if tables_version is not None:  # another database is not upgraded
                 _refuse_other(engine, read_state(engine), folder, record)
             _upgrade_old_tables(folder, str(tables_version)) if mode == "ro" else upgrade_tables(engine, place)
         check_tables(engine)
@@ -111,10 +111,10 @@ def _open_to_write(folder: Path) -> None:
     stack.close()
 
 
-def _refuse_other(engine: Engine, state: CatalogueState, folder: Path, record: CollectionFile) -> None:
-    """Refuse another catalogue than the recorded one, or an older state of it."""
-    if record.catalogue not in (None, state.catalogue):
-        fault = "is another catalogue than the one that was there"
+def _refuse_other(engine: Engine, state: DatabaseState, folder: Path, record: CollectionFile) -> None:
+    """Refuse another database than the recorded one, or an older state of it."""
+    if record.catalogue not in (None, state.identity):
+        fault = "is another database than the one that was there"
     elif state.journal < record.journal:
         fault = f"ends at entry {state.journal} of its journal, and the one that was there had {record.journal}"
     else:
@@ -124,7 +124,7 @@ def _refuse_other(engine: Engine, state: CatalogueState, folder: Path, record: C
 
 
 def suggest_recovery(folder: Path, *, can_start_over: bool = True) -> str:
-    """Return a hint on how to restore a catalogue, or to start over if there is no backup."""
+    """Return a hint on how to restore a database, or to start over if there is no backup."""
     if (folder / PLACE / NAME).is_file() and read_collection_file(folder / PLACE).database is not None:
         return f"restore a dump of it, by the command that this prints: {format_command('restore', folder)}"
     backup = find_best_backup(folder / PLACE)
@@ -142,7 +142,7 @@ WEB_ROOT = "web"
 
 _DAMAGE_ERRORS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, SQLAlchemyError)
 _MODELS_LOCK = "learning.lock"
-_MIN_FREE_SPACE = 2 << 20  # bytes for a new catalogue and its log, with a reserve
+_MIN_FREE_SPACE = 2 << 20  # bytes for a new database and its log, with a reserve
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class Collection:
         return {root_id: self.folder / path for root_id, path in rows if path != WEB_ROOT}
 
     def close(self) -> None:
-        """Close the database; a writer records the state of the catalogue."""
+        """Close the database; a writer records the state of the database."""
         if not self.read_only:
             with suppress(WsabieError, OSError):  # the record only helps to detect later losses
                 record_state(self.place, read_state(self.engine))
@@ -238,7 +238,7 @@ def create_collection(folder: Path, database: str | None = None) -> Collection:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give the folder that holds your pictures, or an empty one")
     if database is None:
-        _refuse_lost_catalogue(data_folder)
+        _refuse_lost_database(data_folder)
     elif _has_password(database):
         raise InputError(
             "a password in --database would be written to disk; put it into ~/.pgpass or PGPASSWORD and leave it out"
@@ -253,7 +253,7 @@ def create_collection(folder: Path, database: str | None = None) -> Collection:
         with lock_folder(data_folder, wait=True):
             if not is_collection(folder):  # last: this makes it a collection
                 state = read_state(collection.engine)
-                write_collection_file(data_folder, CollectionFile(1, database, state.catalogue, state.journal))
+                write_collection_file(data_folder, CollectionFile(1, database, state.identity, state.journal))
     except BaseException:
         collection.close()
         raise
@@ -275,12 +275,12 @@ def open_collection(folder: Path, *, read_only: bool = False) -> Collection:
         There is no collection, or its database is unreachable, damaged, emptied, older than recorded or too new.
     """
     folder = require_collection(folder)
-    record, catalogue = read_collection_file(folder / PLACE), folder / PLACE / CATALOGUE
-    if record.database is None and not has_content(catalogue):
-        fault = f"is gone: {PLACE}/{CATALOGUE} is missing"
-        if catalogue.is_file():
-            fault = f"was emptied: {catalogue} has 0 bytes"
-        raise InputError(f"the catalogue of {folder} {fault}; {suggest_recovery(folder)}")
+    record, path = read_collection_file(folder / PLACE), folder / PLACE / DATABASE_FILE
+    if record.database is None and not has_content(path):
+        fault = f"is gone: {PLACE}/{DATABASE_FILE} is missing"
+        if path.is_file():
+            fault = f"was emptied: {path} has 0 bytes"
+        raise InputError(f"the database of {folder} {fault}; {suggest_recovery(folder)}")
     return Collection(folder, *connect(folder, record, "ro" if read_only else "rw"), read_only)
 
 
@@ -302,15 +302,15 @@ def can_result_from_damage(error: BaseException) -> bool:
 
 
 def make_damage_error(collection: Collection, fault: str) -> CollectionError:
-    """Return the error for a catalogue with this fault."""
+    """Return the error for a database with this fault."""
     return CollectionError(
-        f"the catalogue of {collection.folder} is damaged ({fault}); {suggest_recovery(collection.folder)}",
+        f"the database of {collection.folder} is damaged ({fault}); {suggest_recovery(collection.folder)}",
         served=DAMAGED,
     )
 
 
 def refuse_no_room(folder: Path) -> None:
-    """Refuse a folder that cannot hold a catalogue, before anything is written.
+    """Refuse a folder that cannot hold a database, before anything is written.
 
     Raises
     ------
@@ -324,11 +324,12 @@ def refuse_no_room(folder: Path) -> None:
         raise DiskFullError(f"cannot write {place}: the disk is full; free some space and run the same command again")
 
 
-def _refuse_lost_catalogue(place: Path) -> None:
-    """Refuse to create a catalogue where one is lost and backups of it exist."""
-    if find_best_backup(place) is not None and not has_content(place / CATALOGUE):
+def _refuse_lost_database(place: Path) -> None:
+    """Refuse to create a database where one is lost and backups of it exist."""
+    if find_best_backup(place) is not None and not has_content(place / DATABASE_FILE):
         raise InputError(
-            f"{place.parent} was a collection, whose {NAME} and {CATALOGUE} are gone; {suggest_recovery(place.parent)}"
+            f"{place.parent} was a collection, whose {NAME} and {DATABASE_FILE} are gone; "
+            f"{suggest_recovery(place.parent)}"
         )
 
 

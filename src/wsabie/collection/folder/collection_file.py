@@ -1,9 +1,9 @@
-"""The file that makes a folder a collection: address, identity and last known state of its catalogue.
+"""The file that makes a folder a collection: address, identity and last known state of its database.
 
     FOLDER/.wsabie/collection.json   {"schema": 1, "database": null or an address, "catalogue": ..., "journal": ...}
 
 `journal` is the id of the last journal entry when a writing command ended or a backup was made. It only grows. A
-catalogue that ends before it is an older or a new one, and is refused until somebody accepts it.
+database that ends before it is an older or a new one, and is refused until somebody accepts it.
 """
 
 import json
@@ -25,7 +25,7 @@ from wsabie.storage.schema_validation import Count, parse_json
 
 PLACE = ".wsabie"
 NAME = "collection.json"
-CATALOGUE = "catalogue.db"
+DATABASE_FILE = "catalogue.db"
 
 _LOCK = "catalogue.lock"
 _MAX_BYTES = 1 << 20
@@ -42,9 +42,9 @@ class CollectionFile:
     database : str or None
         Address of the database; None: SQLite beside this file.
     catalogue : str or None
-        Identity of the catalogue; None: unknown.
+        Identity of the database; None: unknown.
     journal : int
-        The catalogue has at least this many journal entries.
+        The database has at least this many journal entries.
     """
 
     schema: Literal[1]
@@ -53,10 +53,10 @@ class CollectionFile:
     journal: Count = 0
 
 
-class CatalogueState(NamedTuple):
-    """Identity of a catalogue, and the id of its last journal entry (0 before the first)."""
+class DatabaseState(NamedTuple):
+    """Identity of a database, and the id of its last journal entry (0 before the first)."""
 
-    catalogue: str
+    identity: str
     journal: int
 
 
@@ -79,48 +79,48 @@ def write_collection_file(place: Path, content: CollectionFile) -> None:
     write_text(place / NAME, json.dumps(asdict(content), indent=1) + "\n")
 
 
-def read_state(engine: Engine) -> CatalogueState:
-    """Return the identity and the last journal entry of a catalogue.
+def read_state(engine: Engine) -> DatabaseState:
+    """Return the identity and the last journal entry of a database.
 
     Raises
     ------
     InputError
-        The catalogue has no valid identity.
+        The database has no valid identity.
     """
     with begin_read(engine) as connection:
         names: list[object] = list(connection.scalars(select(tables.identity.c.catalogue)))
         journal = read_last_entry(connection)
     if len(names) != 1 or not isinstance(names[0], str):
         raise make_damage_error(engine, f"identity: {len(names)} rows")
-    return CatalogueState(names[0], journal)
+    return DatabaseState(names[0], journal)
 
 
-def record_state(place: Path, state: CatalogueState) -> None:
-    """Record the state of the catalogue; an entry that another process recorded is never lowered."""
+def record_state(place: Path, state: DatabaseState) -> None:
+    """Record the state of the database; an entry that another process recorded is never lowered."""
     record = read_collection_file(place)
-    if record.catalogue == state.catalogue and record.journal >= state.journal:
+    if record.catalogue == state.identity and record.journal >= state.journal:
         return
     with lock_folder(place, wait=True):
         record = read_collection_file(place)
-        if record.catalogue in (None, state.catalogue):
+        if record.catalogue in (None, state.identity):
             journal = max(record.journal, state.journal)
-            write_collection_file(place, replace(record, catalogue=state.catalogue, journal=journal))
+            write_collection_file(place, replace(record, catalogue=state.identity, journal=journal))
 
 
-def share_catalogue(place: Path) -> AbstractContextManager[None]:
-    """Prevent a restore of the catalogue while this process may write to it.
+def share_database(place: Path) -> AbstractContextManager[None]:
+    """Prevent a restore of the database while this process may write to it.
 
     Raises
     ------
     BusyError
         A restore is running.
     """
-    refusal = f"the catalogue of {place.parent} is being restored; try again in a moment"
+    refusal = f"the database of {place.parent} is being restored; try again in a moment"
     return hold_file(place / _LOCK, refusal, shared=True)
 
 
-def lock_catalogue(place: Path) -> AbstractContextManager[None]:
-    """Keep all other writers away from the catalogue.
+def lock_database(place: Path) -> AbstractContextManager[None]:
+    """Keep all other writers away from the database.
 
     Raises
     ------
@@ -179,6 +179,6 @@ def refuse_read_only(folder: Path, instead: str = "") -> None:
 
 
 def can_write(folder: Path) -> bool:
-    """Return whether file permissions let this user write the collection's own folder and catalogue."""
+    """Return whether file permissions let this user write the collection's own folder and database."""
     place = folder / PLACE
-    return all(os.access(path, os.W_OK) for path in (place, place / CATALOGUE) if path.exists())
+    return all(os.access(path, os.W_OK) for path in (place, place / DATABASE_FILE) if path.exists())

@@ -2,9 +2,9 @@
 
 Only one job of a collection runs at a time. Its process holds a file lock while it works, so a free lock means that the
 process of a running job is gone. A stopped or killed job loses only unwritten work: scanning, training and applying
-leave a consistent catalogue at every moment.
+leave a consistent database at every moment.
 
-Task queues keep a store of their own beside the catalogue, and cannot stop a running job
+Task queues keep a store of their own beside the database, and cannot stop a running job
 (`docs/decisions/jobs-and-undo.md`).
 """
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, func, select
 
-from wsabie.collection.db.cache import CatalogueCache
+from wsabie.collection.db.cache import DatabaseCache
 from wsabie.collection.db.database import begin_read, group_pairs
 from wsabie.collection.db.journal import JournalWriter, Row, begin_entry
 from wsabie.collection.db.tables import annotations, labels, merge_exclusions, synonyms
@@ -166,7 +166,7 @@ def _read_labels(connection: Connection) -> list[tuple[LabelSummary, int | None,
     return [(label, parent, "\n".join([label.name, *label.synonyms]).casefold()) for label, parent in entries]
 
 
-_read_cached_labels = CatalogueCache(_read_labels)
+_read_cached_labels = DatabaseCache(_read_labels)
 
 
 _MAX_SUMMARY = 1000

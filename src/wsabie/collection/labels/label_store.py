@@ -367,7 +367,7 @@ def set_parents_by_path(change: JournalWriter, paths: Iterable[Sequence[str]]) -
     Returns
     -------
     dict
-        Reasons of refused paths: they contradict the catalogue, or a label would be above itself.
+        Reasons of refused paths: they contradict the database, or a label would be above itself.
     """
     sorted_paths = sorted({tuple(path) for path in paths}, key=lambda path: (-len(path), path))
     label_ids = ensure_labels(change, [name for path in sorted_paths for name in path])

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, func, select
 
 from wsabie.collection.annotations.decisions import find_model_in_use
 from wsabie.collection.db import tables
-from wsabie.collection.db.cache import CatalogueCache, FileCache
+from wsabie.collection.db.cache import DatabaseCache, FileCache
 from wsabie.collection.db.database import begin_read, group_pairs
 from wsabie.collection.db.journal import begin_entry, format_current_time, read_last_entry, read_rows
 from wsabie.collection.folder.collection import Collection
@@ -370,7 +370,7 @@ def read_proposals(collection: Collection) -> ProposalStatus:
     return ProposalStatus(snapshot, n_entries, is_other_model, proposals)
 
 
-_read_cached_labels, _snapshots = CatalogueCache(read_labels_by_frequency), FileCache[ProposalSnapshot](2)
+_read_cached_labels, _snapshots = DatabaseCache(read_labels_by_frequency), FileCache[ProposalSnapshot](2)
 _decoder = msgspec.json.Decoder(ProposalSnapshot)
 
 

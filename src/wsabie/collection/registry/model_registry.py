@@ -14,7 +14,7 @@ from sqlalchemy import Connection, RowMapping, delete, func, insert, select, upd
 
 from wsabie.collection.annotations.decisions import find_model_in_use, require_model
 from wsabie.collection.annotations.training_examples import HELD_OUT
-from wsabie.collection.db.cache import CatalogueCache, FileCache
+from wsabie.collection.db.cache import DatabaseCache, FileCache
 from wsabie.collection.db.database import begin_read, begin_write, fetch_rows
 from wsabie.collection.db.errors import format_command
 from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, format_current_time, next_id
@@ -163,9 +163,9 @@ class LoadedModel:
         return lru_cache(_THRESHOLDS)(self.precision_curve.threshold)
 
     @cached_property
-    def labels_now(self) -> CatalogueCache[Int64]:
+    def labels_now(self) -> DatabaseCache[Int64]:
         """Current label ids of the columns, for a connection; merged labels are followed, -1 is deleted."""
-        return CatalogueCache(self._read_current_labels)
+        return DatabaseCache(self._read_current_labels)
 
     def _read_current_labels(self, connection: Connection) -> Int64:
         targets = label_store.read_merge_targets(connection)

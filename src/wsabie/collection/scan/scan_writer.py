@@ -1,4 +1,4 @@
-"""Write the results of a scan to the catalogue, one transaction a block."""
+"""Write the results of a scan to the database, one transaction a block."""
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ from wsabie.core.errors import InputError
 
 
 class ItemRecord(NamedTuple):
-    """An item as the catalogue has it."""
+    """An item as the database has it."""
 
     id: int
     root: int
@@ -181,7 +181,7 @@ def write_block(
     line : int or None
         Journal entry of the block.
     refused : list of (str, str)
-        Files with label paths that contradict the catalogue, and the reason.
+        Files with label paths that contradict the database, and the reason.
     """
     with begin_entry(engine, by, "scan", "a scan that was not finished") as change:
         valid = _select_valid(change.connection, block)

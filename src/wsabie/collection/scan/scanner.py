@@ -1,4 +1,4 @@
-"""Scan of a collection: new, moved, changed, missing and returned files are written to the catalogue.
+"""Scan of a collection: new, moved, changed, missing and returned files are written to the database.
 
 A file with the same size and time as before counts as unchanged, unless it was unreadable. Any other file is identified
 by its content (BLAKE2b, 16 bytes). So an item keeps its annotations when its file is renamed, moved, edited in place or
@@ -101,7 +101,7 @@ class ScanResult(NamedTuple):
 
     @property
     def has_changes(self) -> bool:
-        """Return whether the scan changed the catalogue."""
+        """Return whether the scan changed the database."""
         return any(
             (self.new, self.moved, self.changed, self.missing, self.found_again, self.added_tags, self.withdrawn_tags)
         )

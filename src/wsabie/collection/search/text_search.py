@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from sqlalchemy import Connection, SelectBase, and_, func, select
 
-from wsabie.collection.db.cache import CatalogueCache
+from wsabie.collection.db.cache import DatabaseCache
 from wsabie.collection.db.database import begin_read, begin_snapshot, group_pairs
 from wsabie.collection.db.tables import Query, annotations, items, labels, synonyms
 from wsabie.collection.folder.collection import Collection
@@ -83,7 +83,7 @@ class LabelKnowledge:
 
     def __init__(self, knowledge: KnowledgeGraph, called: str) -> None:
         self.knowledge, self.called = knowledge, called
-        self.read_matchers = CatalogueCache(self._build_matchers)
+        self.read_matchers = DatabaseCache(self._build_matchers)
         """Matcher of words and finder of related labels, for a connection."""
 
     def _build_matchers(self, connection: Connection) -> tuple[QueryMatcher, HierarchyRelatedLabels]:
@@ -157,7 +157,7 @@ class LabelNames:
         return QueryTerm(name, matches, f"'{phrase}' is another name of '{name}'" if is_synonym else "")
 
 
-read_names = CatalogueCache(LabelNames)
+read_names = DatabaseCache(LabelNames)
 """Cached names of a database, read again after every change."""
 
 

@@ -1,4 +1,4 @@
-"""Health of the catalogue that a service reads and writes."""
+"""Health of the database that a service reads and writes."""
 
 import logging
 import math
@@ -9,13 +9,13 @@ from anyio import to_thread
 from wsabie.collection.folder.collection import Collection, check_database
 from wsabie.core.errors import WsabieError
 
-_CHECK_INTERVAL = 60.0  # seconds between two checks of the whole catalogue
+_CHECK_INTERVAL = 60.0  # seconds between two checks of the whole database
 
 _log = logging.getLogger("wsabie.serve")
 
 
 class DamageCheck:
-    """Known damage of a catalogue, which is checked at most once a minute.
+    """Known damage of a database, which is checked at most once a minute.
 
     Attributes
     ----------
