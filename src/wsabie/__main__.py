@@ -2,11 +2,11 @@
 
 import sys
 
-from wsabie.core.garbage_collection import collect_seldom
+from wsabie.core.gc_tuning import reduce_collections
 
 _INTERRUPTED = 130
 
-collect_seldom()  # here, because the processes that `serve` starts import this module first
+reduce_collections()  # here, because the processes that `serve` starts import this module first
 
 
 def run() -> None:

@@ -265,7 +265,7 @@ def _serve() -> tuple[Request, list[int]] | None:
 
 def main() -> None:
     """Import the program once, then serve requests."""
-    importlib.import_module("wsabie.core.garbage_collection").collect_seldom()  # as `wsabie` does
+    importlib.import_module("wsabie.core.gc_tuning").reduce_collections()  # as `wsabie` does
     for name in PRELOAD:
         importlib.import_module(name)
     gc.freeze()

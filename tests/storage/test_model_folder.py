@@ -195,10 +195,10 @@ def test_two_saves_wait_for_each_other(tmp_path: Path) -> None:
 
 
 def test_nested_parts(tmp_path: Path) -> None:
-    outer = ModelState("outer", {"inner": parts().config}, {**parts().nested("inner"), "own": np.zeros(2)})
+    outer = ModelState("outer", {"inner": parts().config}, {**parts().add_prefix("inner"), "own": np.zeros(2)})
     save_model_folder(tmp_path, outer)
     state = open_model_folder(tmp_path)
-    assert_equal(state.extract("inner", "test", state.config["inner"]), parts())
+    assert_equal(state.select_prefix("inner", "test", state.config["inner"]), parts())
 
 
 # ---- damage

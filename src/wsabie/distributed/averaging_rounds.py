@@ -152,7 +152,7 @@ class _WorkerState:
     ----------
     training : list of int
         Parts that it is to train, in order.
-    trained : list of (int, EpochPass)
+    trained : list of (int, EpochTotals)
         Parts whose steps it has not given.
     n_requested : int or None
         Number of `trained` and `training` parts in the requested steps; None without a request.

@@ -96,10 +96,12 @@ class JointSpace(TrainableTables):
 
     def label_arrays(self) -> KernelArrays:
         """Return the labels as kernels take them; the type carries the similarity."""
-        return self.scored(view_as_writable(self.labels.astype(np.float32, copy=False)), view_as_writable(self.bias))
+        return self.build_scoring_arrays(
+            view_as_writable(self.labels.astype(np.float32, copy=False)), view_as_writable(self.bias)
+        )
 
-    def scored(self, table: Float32, bias: Float32) -> KernelArrays:
-        """Return any points as kernels score them by the similarity of this space."""
+    def build_scoring_arrays(self, table: Float32, bias: Float32) -> KernelArrays:
+        """Return points and biases in the form that kernels score by the similarity of this space."""
         from wsabie.kernels.embedding import similarity
 
         kinds = {"dot": similarity.Dot, "euclidean": similarity.Euclidean, "cosine": similarity.Cosine}

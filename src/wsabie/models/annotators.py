@@ -282,11 +282,11 @@ class Annotator(SavedModel):
             "facts": self.facts,
             "dictionary": self.extractor_digest,
         }
-        tensors = model.nested("model")
+        tensors = model.add_prefix("model")
         if self.extractor is not None:
             extractor = self.extractor.to_parts()
             config["extractor"] = {"kind": extractor.kind, "config": extractor.config}
-            tensors |= extractor.nested("extractor")
+            tensors |= extractor.add_prefix("extractor")
         if self.marks is not None:
             tensors["marks"] = self.marks
         return ModelState(KIND, config, tensors)
@@ -295,10 +295,12 @@ class Annotator(SavedModel):
     def from_parts(cls, parts: ModelState) -> Self:
         """Restore the annotator from its parts."""
         fields = read_config(AnnotatorConfig, parts.config)
-        model = restore_model(parts.extract("model", fields.model.kind, fields.model.config))
+        model = restore_model(parts.select_prefix("model", fields.model.kind, fields.model.config))
         extractor, names = None, fields.feature_names
         if fields.extractor is not None:
-            extractor = restore_extractor(parts.extract("extractor", fields.extractor.kind, fields.extractor.config))
+            extractor = restore_extractor(
+                parts.select_prefix("extractor", fields.extractor.kind, fields.extractor.config)
+            )
         if names is not None and len(names) != model.n_features_in_:
             raise ValueError(f"feature_names names {len(names):,} of {model.n_features_in_:,} features")
         marks = check_array(parts.tensors, "marks", "uint64", (None,)) if "marks" in parts.tensors else None

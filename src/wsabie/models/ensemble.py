@@ -432,7 +432,7 @@ class Ensemble(PointTransformer, LabelModel):
             "history": [stats.as_dict() for stats in self.history_],
             "validation_map": self.validation_map_,
         }
-        return ModelState(self.kind, config, joined.nested("joined"))
+        return ModelState(self.kind, config, joined.add_prefix("joined"))
 
     @classmethod
     def from_parts(cls, parts: ModelState) -> Self:
@@ -444,7 +444,7 @@ class Ensemble(PointTransformer, LabelModel):
         base = fields.parameters["estimator"]
         model = cls(**{**fields.parameters, "estimator": None if base is None else Wsabie(**base)})
         model.check_parameters()
-        model.joined_ = Wsabie.from_parts(parts.extract("joined", Wsabie.kind, joined_config))
+        model.joined_ = Wsabie.from_parts(parts.select_prefix("joined", Wsabie.kind, joined_config))
         model._take_inputs(model.joined_)
         model.members_ = fields.members
         model.history_, model.validation_map_ = fields.history, fields.validation_map

@@ -292,15 +292,15 @@ class FullRank(ScoreRanker):
             "validation_map": self.validation_map_,
             **{name: part.config for name, part in parts.items()},
         }
-        tensors = {name: array for prefix, part in parts.items() for name, array in part.nested(prefix).items()}
+        tensors = {name: array for prefix, part in parts.items() for name, array in part.add_prefix(prefix).items()}
         return ModelState(self.kind, config, tensors)
 
     @classmethod
     def from_parts(cls, parts: ModelState) -> Self:
         """Restore the model from its parts."""
         config, fields = parts.config, read_config(FullRankConfig, parts.config)
-        embedding = Wsabie.from_parts(parts.extract("embedding", Wsabie.kind, config["embedding"]))
-        linear = LinearRanker.from_parts(parts.extract("linear", LinearRanker.kind, config["linear"]))
+        embedding = Wsabie.from_parts(parts.select_prefix("embedding", Wsabie.kind, config["embedding"]))
+        linear = LinearRanker.from_parts(parts.select_prefix("linear", LinearRanker.kind, config["linear"]))
         if list(embedding.vocabulary_) != list(linear.vocabulary_) or embedding.n_features_in_ != linear.n_features_in_:
             raise ValueError("the two terms are of different labels or features")
         unfitted_terms = {"embedding": Wsabie(**embedding.get_params()), "linear": LinearRanker(**linear.get_params())}

@@ -114,9 +114,9 @@ def require_indexable(model: object, kind: LabelIndexKind = "ivf") -> Any:
 def renew_index(model: object, folder: Path) -> "LabelSearchIndex | None":
     """Rebuild the index in a model's folder if the labels have changed; return it, else None.
 
-    An index that followed the labels (`MeasuredIndex.following`) is saved as it is. A new one has the same kind and
-    requested recall, measured on the labels' points, because the queries of the first measurement are not saved. If the
-    index cannot be rebuilt, a warning is logged and labels are searched exactly.
+    An index that followed the labels (`LabelSearchIndex.follow_changes`) is saved as it is. A new one has the same kind
+    and requested recall, measured on the labels' points, because the queries of the first measurement are not saved. If
+    the index cannot be rebuilt, a warning is logged and labels are searched exactly.
     """
     from wsabie.search.label_index import DEFAULT_RECALL
 

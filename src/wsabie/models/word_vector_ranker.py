@@ -334,13 +334,17 @@ class Conse(WordVectorRanker, OneStepRanker):
         return {**super()._dump_config(), "classifier": self.classifier_.to_parts().config}
 
     def _dump_tensors(self) -> dict[str, Array]:
-        return {**super()._dump_tensors(), "targets": self.targets_, **self.classifier_.to_parts().nested("classifier")}
+        return {
+            **super()._dump_tensors(),
+            "targets": self.targets_,
+            **self.classifier_.to_parts().add_prefix("classifier"),
+        }
 
     @classmethod
     def from_parts(cls, parts: ModelState) -> Self:
         """Restore the model from its parts."""
         model: Self = super().from_parts(parts)
-        classifier = parts.extract("classifier", Softmax.kind, parts.config["classifier"])
+        classifier = parts.select_prefix("classifier", Softmax.kind, parts.config["classifier"])
         model.classifier_ = Softmax.from_parts(classifier)
         size = len(model.classifier_.vocabulary_), model.terms_.table.shape[1]
         model.targets_ = check_array(parts.tensors, "targets", "float32", size)

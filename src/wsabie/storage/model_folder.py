@@ -82,12 +82,12 @@ class ModelState:
     config: JsonObject
     tensors: dict[str, Array]
 
-    def nested(self, prefix: str) -> dict[str, Array]:
-        """Return the arrays, named under another state's `prefix`."""
+    def add_prefix(self, prefix: str) -> dict[str, Array]:
+        """Return the arrays with `prefix/` before their names, for an outer state."""
         return {f"{prefix}/{name}": array for name, array in self.tensors.items()}
 
-    def extract(self, prefix: str, kind: str, config: JsonObject) -> "ModelState":
-        """Return the inner state that was stored by `nested`."""
+    def select_prefix(self, prefix: str, kind: str, config: JsonObject) -> "ModelState":
+        """Return the inner state that was stored with `add_prefix`."""
         start = f"{prefix}/"
         inner = {n.removeprefix(start): a for n, a in self.tensors.items() if n.startswith(start)}
         return ModelState(kind, config, inner)

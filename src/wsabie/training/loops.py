@@ -185,7 +185,7 @@ def _allocate_pool(space: JointSpace, max_pairs: int, n_threads: int) -> KernelA
     slots, width = space.negatives + max_pairs, LANES * len(space.width)
     points, directions = np.zeros((2, slots, width), np.float32)
     return CandidatePool(
-        points=space.scored(points, np.zeros(slots, np.float32)),
+        points=space.build_scoring_arrays(points, np.zeros(slots, np.float32)),
         tower=space.candidate_tower(),
         ids=np.zeros(slots, np.int32),
         directions=directions,

@@ -391,9 +391,9 @@ def test_merged_labels_are_never_returned(tmp_path: Path) -> None:
     model, X = fit_model("dot", "counts")
     model.merge_labels(NAMES[0], [NAMES[1]])
     for form, name in (("onnx", "m.onnx"), ("numpy", "plain")):
-        export(model.halved(), tmp_path / name, form)
-    assert_same(model.halved(), X, ranked(tmp_path / "m.onnx", X))
-    assert_same(model.halved(), X, predicted(tmp_path / "plain", X, 9))
+        export(model.to_float16(), tmp_path / name, form)
+    assert_same(model.to_float16(), X, ranked(tmp_path / "m.onnx", X))
+    assert_same(model.to_float16(), X, predicted(tmp_path / "plain", X, 9))
     assert 1 not in ranked(tmp_path / "m.onnx", X)[0]
     assert (tmp_path / "plain" / "labels.txt").read_text().splitlines() == [NAMES[0], "", *NAMES[2:]]
     assert "\n8 labels, " in (tmp_path / "plain" / "README.md").read_text()

@@ -1,4 +1,4 @@
-"""The estimator after training: new labels, checkpoints and halved models."""
+"""The estimator after training: new labels, checkpoints and float16 models."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -198,7 +198,7 @@ def test_checkpoint_of_other_data_is_refused(tmp_path: Any, argument: str) -> No
 @pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
 def test_float16_model_ranks_as_its_rounded_points(similarity, tmp_path):
     model = make(similarity=similarity).fit(X, Y, validation=(X, Y))
-    model.halved().save(tmp_path / "half")
+    model.to_float16().save(tmp_path / "half")
     half = Wsabie.load(tmp_path / "half")
     assert half.label_vectors.dtype == np.float16
     np.testing.assert_array_equal(half.label_vectors, model.label_vectors.astype(np.float16))
@@ -216,7 +216,7 @@ def test_float16_model_ranks_as_its_rounded_points(similarity, tmp_path):
 
 
 def test_float16_model_continues_in_float32(fitted):
-    more = fitted.halved().partial_fit(X, Y)
+    more = fitted.to_float16().partial_fit(X, Y)
     assert more.label_vectors.dtype == np.float32
     assert more.score(X, Y) > 0.8 * fitted.score(X, Y)
 
@@ -225,4 +225,4 @@ def test_points_beyond_float16_are_refused():
     model = make(epochs=1).fit(X, Y)
     model.space_.labels[0, 0] = 1e6
     with pytest.raises(InputError, match="too far out for float16"):
-        model.halved()
+        model.to_float16()

@@ -396,7 +396,7 @@ def _report_unused_relations(model: "LabelModel") -> None:
     """Report relations without examples, and a label that may be misspelt."""
     from wsabie.vocabulary.label_names import format_unknown_label
 
-    unused_pairs = model.unused() if hasattr(model, "unused") else []
+    unused_pairs = model.list_unused_relations() if hasattr(model, "list_unused_relations") else []
     if unused_pairs:
         first, second = unused_pairs[0]
         relations = format_count(len(unused_pairs), "relation")

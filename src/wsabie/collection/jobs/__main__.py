@@ -3,12 +3,12 @@
 import sys
 from pathlib import Path
 
-from wsabie.core.garbage_collection import collect_seldom
+from wsabie.core.gc_tuning import reduce_collections
 
 
 def run() -> None:
     """Run the next job of the folder that the command line names."""
-    collect_seldom()
+    reduce_collections()
     from wsabie.collection.jobs.queue import FAILURE_CODE, run_next_job
     from wsabie.core.errors import WsabieError
 

@@ -166,7 +166,7 @@ class ConcatenatedFeatures(CompositeExtractor):
         }
         tensors: dict[str, Array] = {}
         for number, state in enumerate(states):
-            tensors |= state.nested(str(number))
+            tensors |= state.add_prefix(str(number))
         return ModelState(self.kind, config, tensors)
 
     @classmethod
@@ -175,7 +175,7 @@ class ConcatenatedFeatures(CompositeExtractor):
 
         fields = read_config(ConcatenatedFeaturesConfig, parts.config)
         extractors = [
-            restore_extractor(parts.extract(str(number), part.kind, part.config))
+            restore_extractor(parts.select_prefix(str(number), part.kind, part.config))
             for number, part in enumerate(fields.parts)
         ]
         extractor = cls(extractors, fields.balance)
@@ -279,15 +279,15 @@ class KernelPcaExtractor(CompositeExtractor):
             "inner": {"kind": extractor.kind, "config": extractor.config},
             "map": pca.config,
         }
-        return ModelState(self.kind, config, extractor.nested("inner") | pca.nested("map"))
+        return ModelState(self.kind, config, extractor.add_prefix("inner") | pca.add_prefix("map"))
 
     @classmethod
     def _rebuild(cls, parts: ModelState) -> Self:
         from wsabie.features.extractor_registry import restore_extractor
 
         fields = read_config(KernelPcaExtractorConfig, parts.config)
-        inner = restore_extractor(parts.extract("inner", fields.inner.kind, fields.inner.config))
-        return cls(inner, KernelPca.from_parts(parts.extract("map", KIND, fields.map)))
+        inner = restore_extractor(parts.select_prefix("inner", fields.inner.kind, fields.inner.config))
+        return cls(inner, KernelPca.from_parts(parts.select_prefix("map", KIND, fields.map)))
 
     def parameters(self) -> JsonObject:
         """Return the parameters of the inner extractor and of the map, JSON-able."""

@@ -4,11 +4,11 @@ Random numbers are a hash of a counter, so later draws are known beforehand wher
 `prefetch_draws` fetches those labels into the cache while others are scored.
 
 Uniform    every label alike: the only sampler whose number of draws estimates a rank
-Weighted   with chances from an alias table (Walker 1977), such as frequency^p
+Weighted   with probabilities from an alias table (Walker 1977), such as frequency^p
 Adaptive   a factor f with chance proportional to |q_f| sigma_f, then a rank r of the labels in the order of that
            factor, from the highest where q_f >= 0, else from the lowest (Guo et al. 2018, section 4;
            docs/reference/conventions.md)
-FullSort   a rank r of the labels ordered by their score of q itself, which `AdaptiveSamplerState` approximates (Guo et
+Full sort  a rank r of the labels ordered by their score of q itself, which `AdaptiveSamplerState` approximates (Guo et
            al. 2018, section 3)
 """
 

@@ -79,7 +79,7 @@ class TrainedModel(TrainingParameters, LabelModel):
 
     Attributes
     ----------
-    space_ : JointSpace, LinearSpace or FullSpace
+    space_ : JointSpace, LinearSpace or JointLinearSpace
     scaling_ : RowScaling
     calibration_ : Calibration or None
     history_ : list of EpochStats

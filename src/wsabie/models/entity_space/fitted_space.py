@@ -270,7 +270,7 @@ class FittedSpace(FittedModel):
         check_parameters(cls, fields.parameters)
         model = cls(**fields.parameters)
         model.check_parameters()
-        kind_tensors = parts.extract("kinds", "", {}).tensors
+        kind_tensors = parts.select_prefix("kinds", "", {}).tensors
         model.kinds_ = {name: restore_entities(name, config, kind_tensors) for name, config in fields.kinds.items()}
         model.space_ = restore_tables(parts.tensors, model.dim, model.similarity, model.kinds_.values())
         missing = {kind for _, *ends in fields.relations for kind in ends} - model.kinds_.keys()

@@ -99,8 +99,8 @@ class HoldoutPairs:
         with KernelThreads(n_threads) as threads:
             table = self.candidates.compute_points(space, threads)
             queries = self.queries.compute_points(space, threads, self.query_ids)
-        scored = space.view(RelationEnds(self.name, self.queries.kind.table, self.candidates.kind.table)).scored
-        return scored(table, np.zeros(len(table), np.float32)), queries
+        view = space.view(RelationEnds(self.name, self.queries.kind.table, self.candidates.kind.table))
+        return view.build_scoring_arrays(table, np.zeros(len(table), np.float32)), queries
 
 
 class SpaceMonitor:

@@ -120,20 +120,20 @@ class SpaceAnnotator(SavedModel):
         """Return JSON-able config and named arrays, the inner parts nested."""
         space = self.space.to_parts()
         config: JsonObject = {"space": space.config, "columns": self.columns, "facts": self.facts, "extractors": {}}
-        tensors = space.nested("space")
+        tensors = space.add_prefix("space")
         for name, extractor in self.extractors.items():
             extractor_state = extractor.to_parts()
             config["extractors"][name] = {"kind": extractor_state.kind, "config": extractor_state.config}
-            tensors |= extractor_state.nested(f"extractors/{name}")
+            tensors |= extractor_state.add_prefix(f"extractors/{name}")
         return ModelState(self.kind, config, tensors)
 
     @classmethod
     def from_parts(cls, parts: ModelState) -> Self:
         """Restore the annotator from its parts."""
         fields = read_config(SpaceAnnotatorConfig, parts.config)
-        space = Space.from_parts(parts.extract("space", Space.kind, fields.space))
+        space = Space.from_parts(parts.select_prefix("space", Space.kind, fields.space))
         extractors = {
-            name: restore_extractor(parts.extract(f"extractors/{name}", extractor.kind, extractor.config))
+            name: restore_extractor(parts.select_prefix(f"extractors/{name}", extractor.kind, extractor.config))
             for name, extractor in fields.extractors.items()
         }
         if unknown := extractors.keys() - space.kinds_.keys():

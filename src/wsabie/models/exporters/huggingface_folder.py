@@ -114,4 +114,4 @@ def write_half_precision(annotator: Annotator, out: Path) -> list[Path]:
     model = annotator.model
     if type(model) is not Wsabie:
         raise InputError(f"models of kind {model.kind} are not kept in float16; export one of kind wsabie")
-    return write_model_folder(out, replace(annotator, model=model.halved()).to_parts(), {})
+    return write_model_folder(out, replace(annotator, model=model.to_float16()).to_parts(), {})

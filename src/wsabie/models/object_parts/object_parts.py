@@ -249,7 +249,7 @@ init_scale, init_labels, patience, threads, deterministic, seed
             pictures, self.scaling_(inputs), quadruplets, self._build_pair_index, decides=metric == PAIRS
         )
 
-    def unused(self) -> list[tuple[str, str]]:
+    def list_unused_relations(self) -> list[tuple[str, str]]:
         """Return relations that training left out because no two pictures have their labels."""
         self._check_fitted()
         names = list(self.vocabulary_)

@@ -187,7 +187,7 @@ class Fusion(HoldoutModel, ScoreRanker):
             "validation_ndcg": self.validation_ndcg_,
         }
         tensors = {
-            name: array for m, state in enumerate(states) for name, array in state.nested(f"members/{m}").items()
+            name: array for m, state in enumerate(states) for name, array in state.add_prefix(f"members/{m}").items()
         }
         return ModelState(self.kind, config, tensors)
 
@@ -196,7 +196,9 @@ class Fusion(HoldoutModel, ScoreRanker):
         """Restore the model from its parts."""
         model, fields = cls._restore_config(parts.config), read_config(FusionConfig, parts.config)
         model.members_ = [
-            find_model_class(member.kind).from_parts(parts.extract(f"members/{number}", member.kind, member.config))
+            find_model_class(member.kind).from_parts(
+                parts.select_prefix(f"members/{number}", member.kind, member.config)
+            )
             for number, member in enumerate(fields.members)
         ]
         for member in model.members_:

@@ -309,14 +309,15 @@ class Wsabie(PointTransformer, UpdatableModel):
     def label_vectors(self) -> Float32:
         """Points of labels, W (Weston et al. 2010, eq. 2), (n_labels, dim) float32; a view.
 
-        They are float16 after `halved`. Scores have `space_.bias` added, which `partial_fit` with a buffer may change.
+        They are float16 after `to_float16`. Scores have `space_.bias` added, which `partial_fit` with a buffer may
+        change.
         """
         self._check_fitted()
         return self.space_.labels[:, : self.space_.dim]
 
     # ---- storage
 
-    def halved(self) -> Self:
+    def to_float16(self) -> Self:
         """Return the same model with label points in float16, which take half the bytes on disk and in memory.
 
         Each coordinate is rounded to 11 bits. Scores are sums of products in float32 as before, and `partial_fit`
@@ -331,7 +332,7 @@ class Wsabie(PointTransformer, UpdatableModel):
         --------
         >>> import numpy as np
         >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), [0, 1, 2])
-        >>> model.halved().label_vectors.dtype
+        >>> model.to_float16().label_vectors.dtype
         dtype('float16')
         """
         with np.errstate(over="ignore"):

@@ -138,7 +138,7 @@ class ResultStore:
                 return None
         try:
             evaluations = {
-                key: _restore_evaluation(facts, state.extract(str(number), KIND, {}).tensors)
+                key: _restore_evaluation(facts, state.select_prefix(str(number), KIND, {}).tensors)
                 for number, (key, facts) in enumerate(config.evaluations.items())
             }
         except (KeyError, ValueError) as error:
