@@ -28,12 +28,40 @@ class Executor(Protocol):
     """True if workers stay from one map to the next, so that short maps are worth handing out."""
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Yield the results of `function(item)`, in the order of the items.
+
+        Parameters
+        ----------
+        function : callable
+            Picklable.
+        items : iterable
+            Taken as results are, a few in advance.
+
+        Yields
+        ------
+        object
+        """
         return self.map_with(call, function, items)
 
     def map_with(
         self, function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item]
     ) -> Iterator[Result]:
-        """Yield the results of `function(shared, item)`; `shared` travels to each worker only once."""
+        """Yield the results of `function(shared, item)`; `shared` travels to each worker only once.
+
+        Parameters
+        ----------
+        function : callable
+            Picklable; gets `shared` and an item.
+        shared : object
+            Picklable; the same for all items.
+        items : iterable
+            Taken as results are, a few in advance.
+
+        Yields
+        ------
+        object
+            In the order of the items.
+        """
         ...
 
 

@@ -94,7 +94,17 @@ class FeatureTable:
         return len(self.ids)
 
     def take(self, index: Sequence[int] | Int64) -> "FeatureTable":
-        """Return the rows at `index`, with the same labels and features."""
+        """Return the rows at `index`, with the same labels and features.
+
+        Parameters
+        ----------
+        index : sequence of int, or (n,) int64
+            Row numbers, in any order.
+
+        Returns
+        -------
+        FeatureTable
+        """
 
         def pick(values: list[str] | None) -> list[str] | None:
             return None if values is None else [values[i] for i in index]
@@ -103,7 +113,17 @@ class FeatureTable:
         return replace(self, X=X, Y=self.Y[index], ids=ids, groups=pick(self.groups), times=pick(self.times))
 
     def with_labels(self, keep: Sequence[int] | Int64) -> "FeatureTable":
-        """Return the same rows with only the labels of these numbers."""
+        """Return the same rows with only the labels of these numbers.
+
+        Parameters
+        ----------
+        keep : sequence of int, or (n,) int64
+            Label numbers, in their new order.
+
+        Returns
+        -------
+        FeatureTable
+        """
         return replace(self, Y=self.Y.tocsr()[:, keep], label_names=[self.label_names[y] for y in keep])
 
 
@@ -165,10 +185,23 @@ ModalityName: TypeAlias = Literal["pictures", "sounds", "documents"]
 
 
 class Item(NamedTuple):
-    """Picture, sound or document of a source, not yet decoded."""
+    """Picture, sound or document of a source, not yet decoded.
+
+    Attributes
+    ----------
+    id : str
+    content : Path, bytes or RegionCrop
+        A file, its encoded bytes (UTF-8 for documents), or a region of either.
+    labels : tuple of str
+        Names.
+    group : str or None
+        Items of one group never sit on both sides of a split.
+    time : str or None
+        ISO 8601 date, for a split by time.
+    """
 
     id: str
-    content: ItemContent  # a file, or the encoded bytes; of documents UTF-8
+    content: ItemContent
     labels: tuple[str, ...]
     group: str | None = None
     time: str | None = None
@@ -204,6 +237,10 @@ class ItemList:
 
     Attributes
     ----------
+    path : Path
+        File or folder that the items come from, for messages.
+    items : list of Item
+    modality : {"pictures", "sounds", "documents"}
     kind : str or None
         Unit of an item of annotated pictures ("regions", "boxes", "pictures").
     full_image_label : str or None

@@ -44,7 +44,6 @@ class SavedModel(SavedObject):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Open a saved folder."""
         model: Self = load_by_kind(path, {cls.kind: cls.from_parts})
         return model
 
@@ -57,6 +56,11 @@ def load(path: str | Path) -> Any:
     Parameters
     ----------
     path : str or Path
+
+    Returns
+    -------
+    Wsabie, Annotator, Space, ...
+        Of the class that saved the folder.
 
     Raises
     ------

@@ -134,6 +134,16 @@ class QueryMatcher:
         In this order: it is a label in any case; another name of one; there are labels below it; it names the same
         items as one; its word vector is nearest to that of one.
 
+        Parameters
+        ----------
+        query : str
+            A word or a phrase.
+
+        Returns
+        -------
+        QueryLabels
+            Numbers and names of the labels, and the rule that matched.
+
         Raises
         ------
         UnknownLabelError

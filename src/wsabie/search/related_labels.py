@@ -83,7 +83,19 @@ class HierarchyRelatedLabels:
         )
 
     def related(self, label: str, k: int = 10) -> list[LabelLink]:
-        """Return the k labels fewest steps away; `label` may also be the name or id of another concept."""
+        """Return the labels fewest steps away from a label.
+
+        Parameters
+        ----------
+        label : str
+            A label, or the name or id of another concept.
+        k : int, default 10
+
+        Returns
+        -------
+        list of LabelLink
+            At most k, the nearest first; empty if the label is no concept.
+        """
         name, stands = self._resolve_name(label)
         if name is None:
             return []

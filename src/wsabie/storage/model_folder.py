@@ -166,20 +166,49 @@ class SavedObject:
 
     @abstractmethod
     def to_parts(self) -> ModelState:
-        """Return JSON-able config and named arrays."""
+        """Return JSON-able config and named arrays.
+
+        Returns
+        -------
+        ModelState
+            The kind, the config and the arrays that `save` writes.
+        """
 
     @classmethod
     @abstractmethod
     def from_parts(cls, parts: ModelState) -> Self:
-        """Restore the object from its parts; large arrays stay memory-mapped."""
+        """Restore the object from its parts; large arrays stay memory-mapped.
+
+        Parameters
+        ----------
+        parts : ModelState
+            As `to_parts` returns it, or `open_model_folder`.
+        """
 
     def save(self, path: str | Path) -> None:
-        """Write the folder, atomically (`wsabie.storage.model_folder` describes it byte by byte)."""
+        """Write the folder, atomically (`wsabie.storage.model_folder` describes it byte by byte).
+
+        Parameters
+        ----------
+        path : str or Path
+            Folder; a model that is there is replaced.
+
+        Raises
+        ------
+        InputError
+            The folder cannot be written, or the disk is full; an older folder stays.
+        ModelFolderError
+            The folder holds something other than a model.
+        """
         save_model_folder(path, self.to_parts())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Open a saved folder; its arrays are mapped into memory.
+
+        Parameters
+        ----------
+        path : str or Path
 
         Raises
         ------

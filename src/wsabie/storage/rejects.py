@@ -21,6 +21,19 @@ class RowError(Exception):
 class Rejects:
     """Collector of skipped inputs: counted, the first `most` listed; `strict` makes the first an error.
 
+    Parameters
+    ----------
+    strict : bool, default False
+        True: the first skipped input is an InputError.
+    most : int, default 100,000
+        Number of listed inputs; further ones are only counted.
+
+    Attributes
+    ----------
+    counts : Counter of str
+        Number of skipped inputs by reason.
+    listed : list of (where, reason, detail)
+
     Examples
     --------
     >>> rejects = Rejects()
@@ -37,6 +50,17 @@ class Rejects:
     def catch(self, where: Path | str, line: int | None = None) -> "_RowErrorCatcher":
         """Return a context that lists the RowError of its body, at this place or line of a file.
 
+        Parameters
+        ----------
+        where : Path or str
+            File, or id of an item.
+        line : int or None
+            Line of the file, from 1.
+
+        Returns
+        -------
+        context manager
+
         Examples
         --------
         >>> rejects = Rejects()
@@ -48,7 +72,16 @@ class Rejects:
         return _RowErrorCatcher(self, where, line)
 
     def add(self, where: Path | str, reason: str, detail: str = "") -> None:
-        """Note that `where` (file, file:line, id) was skipped; `reason` is one of few phrases to count by.
+        """Note that an input was skipped.
+
+        Parameters
+        ----------
+        where : Path or str
+            File, file:line, or id of an item.
+        reason : str
+            One of few phrases to count by.
+        detail : str
+            What distinguishes this input from others of the same reason.
 
         Raises
         ------
@@ -62,7 +95,12 @@ class Rejects:
             self.listed.append((str(where), reason, detail))
 
     def add_all(self, rejects: "Rejects") -> None:
-        """Take over the entries of another list; never strict, for these inputs were skipped already."""
+        """Take over the entries of another list; never strict, for these inputs were skipped already.
+
+        Parameters
+        ----------
+        rejects : Rejects
+        """
         self.counts += rejects.counts
         self.listed += rejects.listed[: self.most - len(self.listed)]
 
@@ -75,14 +113,25 @@ class Rejects:
         return self.counts.total()
 
     def summary(self) -> str:
-        """Return one line on how many were skipped and why; empty when none."""
+        """Return one line on how many were skipped and why; empty when none.
+
+        Returns
+        -------
+        str
+        """
         if not self.counts:
             return ""
         reasons = ", ".join(f"{reason} ({n:,})" for reason, n in self.counts.most_common())
         return f"{len(self):,} skipped: {reasons}"
 
     def write(self, path: str | Path) -> None:
-        """Write one JSON object a line: {"where", "reason", "detail"}; the last counts those not listed."""
+        """Write one JSON object a line: {"where", "reason", "detail"}; the last counts those not listed.
+
+        Parameters
+        ----------
+        path : str or Path
+            File; one that is there is replaced.
+        """
         with replace_file(path) as draft, draft.open("w", encoding="utf-8", errors="backslashreplace") as out:
             for where, reason, detail in self.listed:
                 out.write(json.dumps({"where": where, "reason": reason, "detail": detail}, ensure_ascii=False) + "\n")

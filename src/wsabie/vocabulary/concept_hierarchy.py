@@ -126,6 +126,11 @@ class Hierarchy(ConceptIndex):
     def add(self, child: str, parent: str) -> None:
         """State that the concept `child` is a kind of the concept `parent`.
 
+        Parameters
+        ----------
+        child, parent : str
+            Names; a pair of the same concept is ignored.
+
         Raises
         ------
         InputError
@@ -142,20 +147,52 @@ class Hierarchy(ConceptIndex):
         self._parents.append(high)
 
     def add_names(self, concept: str, names: Iterable[str]) -> None:
-        """Give a concept further names, which other concepts may have too."""
+        """Give a concept further names, which other concepts may have too.
+
+        Parameters
+        ----------
+        concept : str
+            Name; a new one adds a concept.
+        names : iterable of str
+        """
         self._add_names(self._add_number(concept), names)
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Return all (child, parent), as `make_lookup_key` writes them, in the order of their addition."""
+        """Return all (child, parent), as `make_lookup_key` writes them, in the order of their addition.
+
+        Returns
+        -------
+        iterator of (child, parent)
+        """
         names = self.concepts
         return ((names[c], names[p]) for c, p in zip(self._children, self._parents, strict=True))
 
     def find_senses(self, name: str) -> tuple[int, ...]:
-        """Return the numbers of the concepts that a name may mean; none if it is unknown."""
+        """Return the numbers of the concepts that a name may mean; none if it is unknown.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        tuple of int
+            Positions in `concepts`.
+        """
         return tuple(self._find_numbers(name))
 
     def parents(self, name: str) -> list[str]:
-        """Return the parents of all concepts that a name may mean, sorted."""
+        """Return the parents of all concepts that a name may mean, sorted.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        list of str
+            Empty for an unknown name, and for a concept without parents.
+        """
         names, (starts, parents) = self.concepts, group_targets(self._children, self._parents, len(self._numbers))
         numbers = {int(p) for c in self.find_senses(name) for p in parents[starts[c] : starts[c + 1]]}
         return sorted(names[number] for number in numbers)
@@ -167,6 +204,11 @@ class Hierarchy(ConceptIndex):
         ----------
         labels : sequence of str
             Names of a model's labels; an unknown label has no siblings.
+
+        Returns
+        -------
+        SiblingSimilarity
+            Of the labels by number.
         """
         from scipy.sparse import hstack
 
@@ -181,6 +223,11 @@ class Hierarchy(ConceptIndex):
         ----------
         labels : sequence of str
             Names of a model's labels; an unknown label is near to no other.
+
+        Returns
+        -------
+        HopDistances
+            Of the labels by number.
 
         Examples
         --------
@@ -198,6 +245,11 @@ class Hierarchy(ConceptIndex):
         labels : sequence of str
             Names of a model's labels; an unknown label has no ancestors.
 
+        Returns
+        -------
+        AncestorHeights
+            Of the labels by number.
+
         Examples
         --------
         >>> kinds = Hierarchy([("toad", "frogs"), ("frog", "frogs"), ("frogs", "animal"), ("cat", "animal")])
@@ -210,6 +262,18 @@ class Hierarchy(ConceptIndex):
         """Return the concepts within `hops` of some names, as `make_lookup_key` writes them.
 
         Frome et al. 2013 evaluate on 2-hop and 3-hop sets.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Unknown names are ignored.
+        hops : int
+            Most is-a steps, up or down.
+
+        Returns
+        -------
+        list of str
+            In the order of `concepts`.
 
         Examples
         --------
@@ -234,7 +298,12 @@ class Hierarchy(ConceptIndex):
         return build_incidence(rows, concepts, (len(labels), n), bool), pairs
 
     def fingerprint(self) -> str:
-        """Return a checksum of the pairs and names, whatever their order: 8 hex digits."""
+        """Return a checksum of the pairs and names, whatever their order: 8 hex digits.
+
+        Returns
+        -------
+        str
+        """
         concept_names = self.concepts
         names = {
             f"{name}\t={concept_names[concept]}" for name, concepts in self._aliases.items() for concept in concepts

@@ -26,6 +26,11 @@ def match_labels(
     table : mapping of str to str, or None
         Label to id, whatever the case of the label.
 
+    Returns
+    -------
+    LabelConcepts
+        Concept id and rule of each label; None and "" where nothing matches.
+
     Raises
     ------
     InputError

@@ -99,6 +99,17 @@ class KnowledgeGraph(ConceptIndex):
     def add(self, concept: str, names: Iterable[str] = (), gloss: str = "", language: str = "") -> None:
         """Add a concept, or add names and a gloss to one; senses of a name keep the order of addition.
 
+        Parameters
+        ----------
+        concept : str
+            Id, unique whatever its case.
+        names : iterable of str
+            The usual name first; an underscore is a blank.
+        gloss : str
+            Definition; "" keeps the present one.
+        language : str
+            Language of the names.
+
         Raises
         ------
         InputError
@@ -112,7 +123,14 @@ class KnowledgeGraph(ConceptIndex):
         self._add_names(number, names)
 
     def rank_senses(self, name: str, concepts: Iterable[str]) -> None:
-        """Put these senses of a name in this order, the most frequent first, after all its other senses."""
+        """Put these senses of a name in this order, the most frequent first, after all its other senses.
+
+        Parameters
+        ----------
+        name : str
+        concepts : iterable of str
+            Ids, the most frequent sense first; unknown ids are ignored.
+        """
         numbers = map(self._numbers.get, concepts)
         ranked = dict.fromkeys(number for number in numbers if number is not None)
         senses = self._aliases.get(key := make_lookup_key(name), ())
@@ -120,6 +138,13 @@ class KnowledgeGraph(ConceptIndex):
 
     def relate(self, relation: str, source: str, target: str) -> None:
         """State that a relation leads from one concept to another; a relation to itself is ignored.
+
+        Parameters
+        ----------
+        relation : str
+            Name, such as "is-a" or "part-of".
+        source, target : str
+            Ids of concepts; a new one adds a concept.
 
         Raises
         ------
@@ -143,6 +168,15 @@ class KnowledgeGraph(ConceptIndex):
     def concept(self, concept: str) -> Concept:
         """Return a concept by its id.
 
+        Parameters
+        ----------
+        concept : str
+            Id, in any case.
+
+        Returns
+        -------
+        Concept
+
         Raises
         ------
         UnknownLabelError
@@ -153,26 +187,76 @@ class KnowledgeGraph(ConceptIndex):
         return Concept(self._ids[number], names, languages, self._glosses.get(number, ""))
 
     def find(self, concept: str) -> str | None:
-        """Return the id of a concept in its first spelling, whatever the case; None if there is none."""
+        """Return the id of a concept in its first spelling, whatever the case; None if there is none.
+
+        Parameters
+        ----------
+        concept : str
+
+        Returns
+        -------
+        str or None
+        """
         number = self._numbers.get(make_lookup_key(concept))
         return None if number is None else self._ids[number]
 
     def all_names(self) -> Iterator[str]:
-        """Yield every name and every id, as `make_lookup_key` writes them."""
+        """Yield every name and every id, as `make_lookup_key` writes them.
+
+        Yields
+        ------
+        str
+        """
         yield from self._aliases
         yield from self._numbers
 
     def name(self, concept: str) -> str:
-        """Return the usual name of a concept; its id if it has none."""
+        """Return the usual name of a concept; its id if it has none.
+
+        Parameters
+        ----------
+        concept : str
+            Id, in any case.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        UnknownLabelError
+            No concept has this id.
+        """
         number = self._get_number(concept)
         return next(iter(self._names[number]), self._ids[number])
 
     def find_senses(self, name: str) -> list[str]:
-        """Return the concepts that a name may mean, the most frequent first; an id means itself."""
+        """Return the concepts that a name may mean, the most frequent first; an id means itself.
+
+        Parameters
+        ----------
+        name : str
+            Name or id, in any case.
+
+        Returns
+        -------
+        list of str
+            Ids; empty for an unknown name.
+        """
         return [self._ids[number] for number in self._find_numbers(name)]
 
     def pairs(self, relation: str) -> Iterator[tuple[str, str]]:
         """Yield the pairs of a relation or of its inverse.
+
+        Parameters
+        ----------
+        relation : str
+            Name of a relation, or of its inverse.
+
+        Yields
+        ------
+        (source, target)
+            Ids of concepts.
 
         Raises
         ------
@@ -184,6 +268,18 @@ class KnowledgeGraph(ConceptIndex):
 
     def related(self, concept: str, relation: str) -> list[str]:
         """Return the concepts that a relation or its inverse leads to, in the order of the files.
+
+        Parameters
+        ----------
+        concept : str
+            Id, in any case.
+        relation : str
+            Name of a relation, or of its inverse.
+
+        Returns
+        -------
+        list of str
+            Ids of concepts.
 
         Raises
         ------
@@ -202,6 +298,16 @@ class KnowledgeGraph(ConceptIndex):
             Unknown relations are ignored.
         levels : int or None
             Maximum number of steps.
+
+        Returns
+        -------
+        dict of str to int
+            Id to number of steps; the given concepts are 0 steps away.
+
+        Raises
+        ------
+        UnknownLabelError
+            No concept has one of the ids.
 
         Examples
         --------
@@ -222,7 +328,17 @@ class KnowledgeGraph(ConceptIndex):
         return {self._ids[number]: steps for number, steps in steps_by_number.items()}
 
     def hierarchy(self, *, names: bool = True) -> Hierarchy:
-        """Return the is-a and instance-of pairs as a hierarchy; without `names` it knows the ids alone."""
+        """Return the is-a and instance-of pairs as a hierarchy.
+
+        Parameters
+        ----------
+        names : bool, default True
+            True: the hierarchy knows the names of the concepts too; False: their ids alone.
+
+        Returns
+        -------
+        Hierarchy
+        """
         kinds = Hierarchy(pair for relation in UP if relation in self._pairs for pair in self.pairs(relation))
         if names:
             for concept in {make_lookup_key(name) for name in kinds.concepts}:

@@ -92,6 +92,15 @@ class WordVectors:
     def find_rows(self, name: str) -> list[int]:
         """Return the rows whose mean is the vector of a name: one, or one per word; none if it is unknown.
 
+        Parameters
+        ----------
+        name : str
+            A word or several; an underscore is a blank.
+
+        Returns
+        -------
+        list of int
+
         Examples
         --------
         >>> WordVectors(["new", "york", "New_York"], np.eye(3, dtype=np.float32)).find_rows("new york")
@@ -105,12 +114,30 @@ class WordVectors:
         return rows if len(rows) == len(pieces) else []
 
     def look_up(self, names: Iterable[str]) -> VectorLookup:
-        """Look up the vectors of some names, and list the names without one."""
+        """Look up the vectors of some names, and list the names without one.
+
+        Parameters
+        ----------
+        names : iterable of str
+
+        Returns
+        -------
+        VectorLookup
+        """
         pairs = ((name, self._average_rows(rows) if (rows := self.find_rows(name)) else None) for name in names)
         return VectorLookup.from_pairs(pairs, self.dim)
 
     def vector(self, name: str) -> Float32:
-        """Return the vector of a name, (dim,).
+        """Return the vector of a name.
+
+        Parameters
+        ----------
+        name : str
+            A word, or several, whose vector is the mean of theirs unless the phrase has one.
+
+        Returns
+        -------
+        (dim,) float32
 
         Raises
         ------

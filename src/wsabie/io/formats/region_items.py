@@ -205,6 +205,17 @@ def add_full_images(source: ItemSource, label: str) -> ItemList:
 
     A source of car parts becomes one of cars and their parts: every part lies in its picture at least.
 
+    Parameters
+    ----------
+    source : ItemSource
+        Annotated pictures, such as `open_source` opens.
+    label : str
+        Label of every full picture.
+
+    Returns
+    -------
+    ItemList
+
     Raises
     ------
     InputError

@@ -217,6 +217,11 @@ def open_shards(path: str | Path) -> ShardedFeatureTable:
     ----------
     path : str or Path
 
+    Returns
+    -------
+    ShardedFeatureTable
+        Rows as `fit` takes them; `whole` reads them into memory.
+
     Raises
     ------
     InputError

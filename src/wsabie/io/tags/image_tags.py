@@ -98,6 +98,16 @@ class _Header(NamedTuple):
 def read_image_tags(picture: Path) -> ImageTags:
     """Read the tags of a picture, with its date, size and orientation; damage goes to `problems`.
 
+    Parameters
+    ----------
+    picture : Path
+        File, whose sidecar (`NAME.xmp`) is read too.
+
+    Returns
+    -------
+    ImageTags
+        Tags of the sidecar; if it has none, of the first block of the picture that has some: XMP, IPTC, Windows.
+
     Examples
     --------
     >>> from wsabie.io.tags.tag_writer import write_sidecar

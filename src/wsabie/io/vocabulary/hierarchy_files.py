@@ -158,6 +158,10 @@ def read_hierarchy(*paths: str | Path, parent_first: bool = False) -> Hierarchy:
     parent_first : bool
         Lists of pairs name the parent first, where no header says otherwise.
 
+    Returns
+    -------
+    Hierarchy
+
     Raises
     ------
     InputError

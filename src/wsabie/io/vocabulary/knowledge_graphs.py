@@ -49,6 +49,10 @@ def read_knowledge_graph(
     rejects : Rejects or None
         Lists lines of these that are no pairs.
 
+    Returns
+    -------
+    KnowledgeGraph
+
     Raises
     ------
     InputError

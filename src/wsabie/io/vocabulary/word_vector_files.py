@@ -168,6 +168,10 @@ def read_word_vectors(
         Lists words that cannot be used: malformed ones, those with another number of values, those that come again.
     progress : Progress
 
+    Returns
+    -------
+    WordVectors
+
     Raises
     ------
     InputError
