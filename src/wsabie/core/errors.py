@@ -37,7 +37,13 @@ def bracket_detail(error: BaseException) -> str:
 
 
 class InputError(WsabieError, ValueError):
-    """Data or parameters that cannot be used."""
+    """Data or parameters that cannot be used.
+
+    Parameters
+    ----------
+    *message, served
+        See `WsabieError`.
+    """
 
 
 class InputTypeError(InputError, TypeError):

@@ -147,11 +147,43 @@ class Annotator(SavedModel):
         return dict(zip(rows.ids, self.model.annotate(rows.X, k, **options), strict=True))
 
     def predict(self, data: "list[ItemData] | Matrix", k: int | None = None) -> Array:
-        """Return the best labels of a list of items, or of rows, as `LabelModel.predict` does."""
+        """Return the best labels of a list of items, or of rows, as `LabelModel.predict` does.
+
+        Parameters
+        ----------
+        data : list of str, Path, bytes or Image; or sparse matrix or array, (n, n_features)
+            Items (documents may be texts), or rows.
+        k : int or None, default None
+            Number of labels of an item; None is the best one alone.
+
+        Returns
+        -------
+        (n,) or (n, k) array
+            Names of labels, or numbers if the model was fitted to numbers.
+
+        Raises
+        ------
+        InputError
+            An item cannot be read, or `data` are of another kind than the model's.
+        """
         return self.model.predict(self._extract_list(data), k)
 
     def predict_proba(self, data: "list[ItemData] | Matrix") -> Float64:
-        """Return the probability of each label for a list of items, or for rows, (n, n_labels)."""
+        """Return the probability of each label for a list of items, or for rows.
+
+        Parameters
+        ----------
+        data : as for `predict`
+
+        Returns
+        -------
+        (n, n_labels) float64
+
+        Raises
+        ------
+        NotCalibratedError
+            The model was fitted without validation rows.
+        """
         probabilities: Float64 = self.model.predict_proba(self._extract_list(data))
         return probabilities
 
@@ -179,8 +211,19 @@ class Annotator(SavedModel):
     def rows(self, source: Source, *, keep_labels: bool = False, **options: Unpack[RunOptions]) -> AlignedTable:
         """Return the source's rows with the model's features and label numbers; what does not fit is counted.
 
-        Rows with negative values where the model expects counts are added to `rejects`, if it is given. With
-        `keep_labels` rows have the source's own labels, for `partial_fit`.
+        Rows with negative values where the model expects counts are added to `rejects`, if it is given.
+
+        Parameters
+        ----------
+        source : ItemSource or FeatureTable
+        keep_labels : bool, default False
+            True: rows have the source's own labels, for `partial_fit`.
+        executor, progress, rejects
+            See `FeatureExtractor.transform`.
+
+        Returns
+        -------
+        AlignedTable
         """
         rows = source if isinstance(source, FeatureTable) else self._extract_features(source, options)
         rows = self._drop_refused_rows(rows, options.get("rejects"))
@@ -201,6 +244,10 @@ class Annotator(SavedModel):
             polygon.
         k : int
 
+        Returns
+        -------
+        list of (name, score)
+
         Raises
         ------
         InputError
@@ -216,6 +263,19 @@ class Annotator(SavedModel):
         self, items: list[Item], modality: ModalityName = "pictures", **options: Unpack[RunOptions]
     ) -> Matrix:
         """Return a row for each picture, region, sound or document, in their order.
+
+        Parameters
+        ----------
+        items : list of Item
+        modality : {"pictures", "sounds", "documents"}
+        executor, progress
+            See `FeatureExtractor.transform`.
+        rejects
+            Has no effect: an item that cannot be read is an error.
+
+        Returns
+        -------
+        sparse matrix or array, (n, n_features)
 
         Raises
         ------
@@ -234,6 +294,10 @@ class Annotator(SavedModel):
 
         Keys are "extractor", "size", "crop" below 1, options of a network, "rate". The result is empty if the model was
         trained on rows. Of several sizes the largest is given.
+
+        Returns
+        -------
+        dict
         """
         if self.extractor is None:
             return {}
@@ -274,7 +338,12 @@ class Annotator(SavedModel):
         return self.extractor.transform(source, **options)
 
     def to_parts(self) -> ModelState:
-        """Return JSON-able config and named arrays, the inner parts nested."""
+        """Return JSON-able config and named arrays, the inner parts nested.
+
+        Returns
+        -------
+        ModelState
+        """
         model = self.model.to_parts()
         config: dict[str, Any] = {
             "model": {"kind": model.kind, "config": model.config},
@@ -293,7 +362,6 @@ class Annotator(SavedModel):
 
     @classmethod
     def from_parts(cls, parts: ModelState) -> Self:
-        """Restore the annotator from its parts."""
         fields = read_config(AnnotatorConfig, parts.config)
         model = restore_model(parts.select_prefix("model", fields.model.kind, fields.model.config))
         extractor, names = None, fields.feature_names

@@ -51,6 +51,16 @@ class EmbeddingSet:
     def of(cls, annotator: Annotator, source: Source, *, origin: str = "", **options: Unpack[RunOptions]) -> Self:
         """Extract the features of a source and encode them; unreadable items are added to `rejects`.
 
+        Parameters
+        ----------
+        annotator : Annotator
+            Its model has `transform`.
+        source : ItemSource or FeatureTable
+        origin : str
+            Note about the model and the items.
+        executor, progress, rejects
+            See `FeatureExtractor.transform`.
+
         Raises
         ------
         InputError
@@ -61,12 +71,21 @@ class EmbeddingSet:
         return cls(rows.ids, np.asarray(annotator.model.transform(rows.X), np.float32), origin)
 
     def save(self, path: str | Path) -> None:
-        """Write a folder, atomically."""
+        """Write a folder, atomically.
+
+        Parameters
+        ----------
+        path : str or Path
+        """
         save_model_folder(path, ModelState(KIND, {"ids": self.ids, "origin": self.origin}, {"points": self.points}))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Open a saved folder; embeddings are mapped into memory.
+
+        Parameters
+        ----------
+        path : str or Path
 
         Raises
         ------

@@ -369,7 +369,16 @@ class Ensemble(PointTransformer, LabelModel):
     # ---- use
 
     def transform(self, X: Matrix) -> Float32:
-        """Return the concatenated points of rows, (n, members * dim) float32; see `Wsabie.transform`."""
+        """Return the concatenated points of rows; see `Wsabie.transform`.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+
+        Returns
+        -------
+        (n, members * dim) float32
+        """
         return self._get_joined_model().transform(X)
 
     @property
@@ -380,11 +389,21 @@ class Ensemble(PointTransformer, LabelModel):
     def rank(
         self, X: Matrix, k: int = 10, *, exclude: Exclusion = None, candidates: Candidates = None, exact: bool = False
     ) -> tuple[Int64, Float32]:
-        """Return the k best labels of each row by the mean score; see `Wsabie.rank`."""
+        """Return the k best labels of each row by the mean score; see `Wsabie.rank`.
+
+        Parameters
+        ----------
+        X, k, exclude, candidates, exact
+            See `Wsabie.rank`.
+
+        Returns
+        -------
+        ids : (n, k) int64
+        scores : (n, k) float32
+        """
         return self._get_joined_model().rank(X, k, exclude=exclude, candidates=candidates, exact=exact)
 
     def scores(self, X: Matrix) -> Float32:
-        """Return all mean scores, (n, n_labels) float32; see `Wsabie.scores`."""
         return self._get_joined_model().scores(X)
 
     @property
@@ -393,7 +412,17 @@ class Ensemble(PointTransformer, LabelModel):
         return self._get_joined_model().predict_proba
 
     def score(self, X: Matrix, Y: Labels) -> float:
-        """Return the mean average precision on rows with labels; see `Wsabie.score`."""
+        """Return the mean average precision on rows with labels, 0 to 1.
+
+        Parameters
+        ----------
+        X, Y
+            See `Wsabie.score`.
+
+        Returns
+        -------
+        float
+        """
         return self._get_joined_model().score(X, Y)
 
     def _get_joined_model(self) -> Wsabie:
@@ -404,7 +433,12 @@ class Ensemble(PointTransformer, LabelModel):
     # ---- storage
 
     def facts(self) -> JsonObject:
-        """Return sizes and figures, JSON-able: those of `Wsabie.facts` and of the members."""
+        """Return sizes and figures, JSON-able: those of `Wsabie.facts` and of the members.
+
+        Returns
+        -------
+        dict
+        """
         members = [asdict(member) for member in self.members_]
         about = {"models": len(members), "by": self.by, "epochs": len(self.history_)}
         seconds = sum(member.seconds for member in self.members_)
@@ -417,7 +451,6 @@ class Ensemble(PointTransformer, LabelModel):
         return self._get_joined_model().settings_
 
     def to_parts(self) -> ModelState:
-        """Return the model as JSON-able config and named arrays."""
         joined = self._get_joined_model().to_parts()
         base = None if self.estimator is None else {**self.estimator.get_params(), "init_labels": None}
         columns = self.columns
@@ -436,7 +469,6 @@ class Ensemble(PointTransformer, LabelModel):
 
     @classmethod
     def from_parts(cls, parts: ModelState) -> Self:
-        """Restore the model from its parts; its label table stays memory-mapped."""
         config = parts.config
         fields = read_config(EnsembleConfig, config)
         joined_config = {**fields.joined, "label_names": fields.label_names}

@@ -315,7 +315,20 @@ def compute_contributions(model: LabelModel, X: Matrix, label: str) -> Float32:
 
 
 def explain_picture(annotator: Annotator, content: ItemContent, label: str | None = None) -> LabelExplanation:
-    """Build a heat map of the parts of a picture that speak for a label (by default the best one).
+    """Build a heat map of the parts of a picture that speak for a label.
+
+    Parameters
+    ----------
+    annotator : Annotator
+        Of pictures.
+    content : Path, bytes or RegionCrop
+        The picture: a file, its content, or a region of either.
+    label : str or None
+        Name; None: the best label.
+
+    Returns
+    -------
+    LabelExplanation
 
     Raises
     ------

@@ -271,7 +271,6 @@ class FullRank(ScoreRanker):
         return self.embedding_.label_vectors
 
     def facts(self) -> JsonObject:
-        """Return sizes and figures, JSON-able."""
         facts = {**super().facts(), "dimensions": self.embedding_.space_.dim, "blend": self.blend_}
         return {**facts, "epochs": len(self.history_), "validation_map": self.validation_map_}
 
@@ -281,7 +280,6 @@ class FullRank(ScoreRanker):
         return int(self.linear_.n_bytes + self.embedding_.n_bytes)
 
     def to_parts(self) -> ModelState:
-        """Return the model as JSON-able config and named arrays."""
         self._check_fitted()
         parts = {"embedding": self.embedding_.to_parts(), "linear": self.linear_.to_parts()}
         config = {
@@ -297,7 +295,6 @@ class FullRank(ScoreRanker):
 
     @classmethod
     def from_parts(cls, parts: ModelState) -> Self:
-        """Restore the model from its parts."""
         config, fields = parts.config, read_config(FullRankConfig, parts.config)
         embedding = Wsabie.from_parts(parts.select_prefix("embedding", Wsabie.kind, config["embedding"]))
         linear = LinearRanker.from_parts(parts.select_prefix("linear", LinearRanker.kind, config["linear"]))

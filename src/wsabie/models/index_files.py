@@ -46,6 +46,10 @@ def index_labels(
     folder : path or None
         The model's folder, where the index is saved.
 
+    Returns
+    -------
+    ApproximateIndex, ScreeningIndex or LabelTree
+
     Raises
     ------
     InputError

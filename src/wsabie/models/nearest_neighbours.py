@@ -56,11 +56,22 @@ class NeighbourVotes(ScaledRanker):
     ) -> tuple[Int64, Float32]:
         """Return the training rows nearest to each row, as far as this model finds them.
 
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        k : int or None
+            None: the `k` of the model.
+
         Returns
         -------
         rows : (n, k) int64
             Row numbers in training, nearest first; -1 where there are fewer than k.
         cosines : (n, k) float32, -inf where `rows` is -1
+
+        Raises
+        ------
+        InputError
+            As `scores`.
         """
         return self._find_nearest(self._check_rows(X), self.k if k is None else k)
 
@@ -261,7 +272,17 @@ class ApproximateNeighbours(NeighbourVotes):
         self.train_ = restore_matrix("train", tensors, (n, width) if "train" in tensors else stacked)
 
     def leaves(self, X: Matrix) -> Int64:
-        """Return the leaf of each row, 0 to 2^depth_ - 1, in which its neighbours are searched, (n,)."""
+        """Return the leaf of each row, in which its neighbours are searched.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+
+        Returns
+        -------
+        (n,) int64
+            0 to 2^depth_ - 1.
+        """
         return self._find_leaves(
             convert_to_matrix(scale_to_unit(self.scaling_(self._check_rows(X))), self.n_features_in_)
         )

@@ -247,6 +247,11 @@ class OneVsRest(ScaledRanker):
         counts : (n_labels,) int
             Rows of each label; labels with none or all of the `rows` take no time.
         rows : int
+
+        Returns
+        -------
+        TrainingCost
+            Bytes of the fitted model, and seconds on this many threads.
         """
         counts = np.asarray(counts)
         fitted = counts[(counts > 0) & (counts < rows)]

@@ -26,6 +26,11 @@ def make_vse_ens(rank_scale: float = 0.1, *, paper: bool = False, **changes: Any
         Other parameters of `Wsabie`. The paper has dim 100, learning_rate .01, l2 .01, initial coordinates of variance
         .01, free norms, and a constant rate.
 
+    Returns
+    -------
+    Wsabie
+        Not fitted.
+
     Examples
     --------
     >>> make_vse_ens(dim=20).loss, make_vse_ens().sampler["name"]
@@ -38,6 +43,16 @@ def make_vse_ens(rank_scale: float = 0.1, *, paper: bool = False, **changes: Any
 def make_opt_auc(**changes: Any) -> Wsabie:
     """Build Opt-AUC, the baseline of Guo et al. 2018: one uniform negative per pair, logistic surrogate.
 
+    Parameters
+    ----------
+    **changes
+        Other parameters of `Wsabie`; settings of the paper as in `make_vse_ens`.
+
+    Returns
+    -------
+    Wsabie
+        Not fitted.
+
     Examples
     --------
     >>> make_opt_auc().surrogate
@@ -48,6 +63,16 @@ def make_opt_auc(**changes: Any) -> Wsabie:
 
 def make_pamir(**changes: Any) -> LinearRanker:
     """Build PAMIR (Weston et al. 2010, sections 5 and 6.3): a linear model with a margin ranking loss.
+
+    Parameters
+    ----------
+    **changes
+        Parameters of `LinearRanker`.
+
+    Returns
+    -------
+    LinearRanker
+        Not fitted.
 
     Examples
     --------
@@ -107,6 +132,16 @@ def make_objects_and_parts(name: str, relations: Sequence[tuple[str, str]], **ch
     relations : sequence of (object label, part label)
     **changes
         Other parameters of `ObjectParts`.
+
+    Returns
+    -------
+    ObjectParts
+        Not fitted.
+
+    Raises
+    ------
+    InputError
+        There is no model of this name.
 
     Examples
     --------

@@ -100,7 +100,15 @@ class Softmax(ScaledRanker):
             log.info(f"softmax with {n_labels:,} labels and {n_features:,} features needs {cost}")
 
     def probabilities(self, X: Matrix) -> Float64:
-        """Return the probability of each label, (n, n_labels) float64; 0 for labels without a training row.
+        """Return the probability of each label; 0 for labels without a training row.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+
+        Returns
+        -------
+        (n, n_labels) float64
 
         Raises
         ------

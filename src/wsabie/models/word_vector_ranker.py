@@ -71,7 +71,15 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         """Return the points (n, dim) float32 of checked rows."""
 
     def transform(self, X: Matrix) -> Float32:
-        """Return the points of rows among the word vectors, (n, dim) float32, not of unit length.
+        """Return the points of rows among the word vectors, not of unit length.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+
+        Returns
+        -------
+        (n, dim) float32
 
         Raises
         ------
@@ -82,6 +90,15 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
 
     def compute_targets(self, labels: Sequence[str]) -> VectorLookup:
         """Return the target vectors of some labels in training, and the labels without one.
+
+        Parameters
+        ----------
+        labels : sequence of str
+            Names.
+
+        Returns
+        -------
+        VectorLookup
 
         Raises
         ------
@@ -194,7 +211,12 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         probe.check_parameters()
 
     def facts(self) -> JsonObject:
-        """Return sizes and figures of the model, JSON-able."""
+        """Return sizes and figures of the model, JSON-able.
+
+        Returns
+        -------
+        dict
+        """
         return {
             **super().facts(),
             "labels_with_a_vector": len(np.unique(self.terms_.label)),
@@ -280,7 +302,7 @@ class Conse(WordVectorRanker, OneStepRanker):
         See `Devise`.
     top : int, default 10
         T.
-    C, max_iter, rows
+    C, max_iter, scaling
         Parameters of the classifier, see `Softmax`.
     threads, seed
         See `Wsabie`.
@@ -342,7 +364,6 @@ class Conse(WordVectorRanker, OneStepRanker):
 
     @classmethod
     def from_parts(cls, parts: ModelState) -> Self:
-        """Restore the model from its parts."""
         model: Self = super().from_parts(parts)
         classifier = parts.select_prefix("classifier", Softmax.kind, parts.config["classifier"])
         model.classifier_ = Softmax.from_parts(classifier)

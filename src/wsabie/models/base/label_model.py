@@ -109,7 +109,29 @@ class LabelModel(FittedModel):
 
     @abstractmethod
     def rank(self, X: Matrix, k: int = 10, *, exclude: Exclusion = None, candidates: Candidates = None) -> Ranking:
-        """Return the k best labels of each row."""
+        """Return the k best labels of each row.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        k : int, default 10
+        exclude : sparse matrix (n, n_labels) or None
+            Labels that are no candidates for a row (non-zero entries), for instance those it already has.
+        candidates : list of label names or numbers, or None
+            Only these labels.
+
+        Returns
+        -------
+        ids : (n, k) int64
+            Best first, equal scores by label number; -1 where there are fewer than k candidates.
+        scores : (n, k) float32
+            -inf where ids is -1.
+
+        Raises
+        ------
+        InputError
+            Another width than the model's, values that are not finite, k below 1, or a candidate that is no label.
+        """
 
     def scores(self, X: Matrix) -> Float32:
         """Return all scores of a block of rows.
@@ -134,7 +156,14 @@ class LabelModel(FittedModel):
         raise NotImplementedError
 
     def annotate(self, X: Matrix, k: int = 10, **options: Any) -> list[list[tuple[str, float]]]:
-        """Return the k best labels of each row by name, with their scores; `options` are those of `rank`.
+        """Return the k best labels of each row by name, with their scores.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        k : int, default 10
+        **options
+            `exclude`, `candidates` and the other options of `rank`.
 
         Returns
         -------
@@ -232,19 +261,23 @@ class LabelModel(FittedModel):
         self.check_parameters()
 
     def to_parts(self) -> ModelState:
-        """Return the model as JSON-able config and named arrays."""
         self._check_fitted()
         return ModelState(self.kind, self._dump_config(), self._dump_tensors())
 
     @classmethod
     def from_parts(cls, parts: ModelState) -> Self:
-        """Restore the model from its parts; large arrays stay memory-mapped."""
         model = cls._restore_config(parts.config)
         model._restore_tensors(parts.config, parts.tensors)
         return model
 
     def facts(self) -> JsonObject:
-        """Return sizes and figures of the model, JSON-able."""
+        """Return sizes and figures of the model, JSON-able.
+
+        Returns
+        -------
+        dict
+            "labels" and "features", and further keys by the kind of model.
+        """
         self._check_fitted()
         return {"labels": len(self.vocabulary_), "features": self.n_features_in_}
 

@@ -27,24 +27,6 @@ class ScoreRanker(LabelModel):
         return int(sum(np.asarray(array).nbytes for array in self._dump_tensors().values()))
 
     def rank(self, X: Matrix, k: int = 10, *, exclude: Exclusion = None, candidates: Candidates = None) -> Ranking:
-        """Return the k best labels of each row.
-
-        Parameters
-        ----------
-        X : sparse matrix or array, (n, n_features)
-        k : int
-        exclude : sparse matrix (n, n_labels) or None
-            Labels that are no candidates for a row (non-zero entries), for instance those it already has.
-        candidates : list of label names or numbers, or None
-            Only these labels.
-
-        Returns
-        -------
-        ids : (n, k) int64
-            Best first, equal scores by label number; -1 where there are fewer than k candidates.
-        scores : (n, k) float32
-            -inf where ids is -1.
-        """
         from wsabie.kernels.ranking.topk import TopKHeap, allocate_heap, hide_labels, scan_topk, sort_topk
 
         k = check_positive_integer(k, "k")
@@ -63,7 +45,18 @@ class ScoreRanker(LabelModel):
         return heap.labels, heap.scores
 
     def score(self, X: Matrix, Y: Labels) -> float:
-        """Return the mean average precision on rows with labels; rows without labels do not count."""
+        """Return the mean average precision on rows with labels; rows without labels do not count.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        Y : as for `fit`
+            Labels that the model lacks do not count.
+
+        Returns
+        -------
+        float
+        """
         from wsabie.evaluation.score_evaluation import evaluate_scores
 
         inputs = self._check_rows(X)

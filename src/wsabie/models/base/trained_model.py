@@ -284,7 +284,18 @@ class TrainedModel(TrainingParameters, LabelModel):
         return int(self.space_.nbytes + sum(array.nbytes for array in self.scaling_.tensors().values()))
 
     def score(self, X: Matrix, Y: Labels) -> float:
-        """Return the mean average precision on rows with labels, 0 to 1; rows without labels do not count."""
+        """Return the mean average precision on rows with labels, 0 to 1; rows without labels do not count.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        Y : as for `fit`
+            Labels that the model lacks do not count.
+
+        Returns
+        -------
+        float
+        """
         self._check_fitted()
         return self._build_monitor(X, Y, None)(self.space_)
 
@@ -293,6 +304,10 @@ class TrainedModel(TrainingParameters, LabelModel):
 
         "validation_map" is that of "kept_epoch" (the first is 1). Both are None after further training, or after labels
         were merged or removed.
+
+        Returns
+        -------
+        dict
         """
         is_edited = len(self.vocabulary_.retired_ids()) > 0  # these labels were not evaluated
         best_epoch = None if is_edited else find_best_epoch(self.history_)

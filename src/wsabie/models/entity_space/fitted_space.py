@@ -70,17 +70,40 @@ class FittedSpace(FittedModel):
     space_: MultiRelationSpace
 
     def entity_names(self, kind: str) -> list[str]:
-        """Return the names of all items of a kind, in the order of their numbers."""
+        """Return the names of all items of a kind, in the order of their numbers.
+
+        Parameters
+        ----------
+        kind : str
+
+        Returns
+        -------
+        list of str
+
+        Raises
+        ------
+        InputError
+            There is no such kind.
+        """
         return list(self.find_entities(kind).vocabulary)
 
     def compute_points(self, kind: str, items: Any = None) -> Float32:
-        """Return the points of items, (n, dim) float32.
+        """Return the points of items.
 
         Parameters
         ----------
         kind : str
         items : list of names or numbers, sparse matrix or array (n, n_features), or None
             Items of the space, or features of any items; None: all items of the kind.
+
+        Returns
+        -------
+        (n, dim) float32
+
+        Raises
+        ------
+        InputError
+            An unknown kind or item, or another width of features.
         """
         entities = self.find_entities(kind)
         if items is None:
@@ -140,14 +163,50 @@ class FittedSpace(FittedModel):
     def annotate(
         self, query: str, target: str, items: Any, k: int = 10, **options: Any
     ) -> list[list[tuple[str, float]]]:
-        """Return the best (name, score) of each item, best first; see `rank`."""
+        """Return the k best items of a kind by name, with their scores, for items of another kind.
+
+        Parameters
+        ----------
+        query, target, items : see `rank`
+        k : int, default 10
+        **options
+            `exclude` and `candidates` of `rank`.
+
+        Returns
+        -------
+        list of list of (name, score)
+            A list for every item, best first.
+
+        Raises
+        ------
+        InputError
+            As `rank`.
+        """
         targets = self.find_entities(target)
         k = min(check_positive_integer(k, "k"), max(len(targets.vocabulary), 1))
         ids, scores = self.rank(query, target, items, k, **options)
         return name_best(targets.vocabulary, ids, scores)
 
     def find_similar(self, kind: str, entity: str | int, k: int = 10) -> list[tuple[str, float]]:
-        """Return the k items of a kind that are nearest to an item by cosine, with their cosines."""
+        """Return the k items of a kind that are nearest to an item by cosine, with their cosines.
+
+        Parameters
+        ----------
+        kind : str
+        entity : str or int
+            Name or number of the item.
+        k : int, default 10
+
+        Returns
+        -------
+        list of (name, cosine)
+            Nearest first.
+
+        Raises
+        ------
+        InputError
+            An unknown kind or item, or k below 1.
+        """
         entities = self.find_entities(kind)
         k = min(check_positive_integer(k, "k"), max(len(entities.vocabulary) - 1, 1))
         ids, cosines = find_label_neighbours(entities.compute_points(self.space_, None), entities.ids(entity), k)
@@ -174,6 +233,11 @@ class FittedSpace(FittedModel):
             Relations of the same names with training pairs, which are no candidates.
         hierarchy : Hierarchy or None
             Is-a relations, for psib@k and hp@k of the relations whose targets it knows.
+
+        Returns
+        -------
+        dict of str to Evaluation
+            By the name of the relation.
 
         Raises
         ------
@@ -209,6 +273,21 @@ class FittedSpace(FittedModel):
         return {"hops": hops, "similar": hierarchy.find_siblings(names)} if hops.is_known().any() else {}
 
     def find_entities(self, name: str) -> FittedEntities:
+        """Return the items of a kind.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        FittedEntities
+
+        Raises
+        ------
+        InputError
+            There is no such kind.
+        """
         self._check_fitted()
         return find_kind(name, self.kinds_)
 
@@ -230,6 +309,10 @@ class FittedSpace(FittedModel):
         """Return sizes and figures of the space, JSON-able.
 
         "validation" has the figures of the best epoch; it is empty after further training.
+
+        Returns
+        -------
+        dict
         """
         self._check_fitted()
         best_epoch = find_best_epoch(self.history_)
@@ -245,7 +328,6 @@ class FittedSpace(FittedModel):
         }
 
     def to_parts(self) -> ModelState:
-        """Return the space as JSON-able config and named arrays."""
         self._check_fitted()
         tensors = {f"tables/{name}": table[:, : self.space_.dim] for name, table in self.space_.tables.items()}
         kinds = {}
@@ -265,7 +347,6 @@ class FittedSpace(FittedModel):
 
     @classmethod
     def from_parts(cls, parts: ModelState) -> Self:
-        """Restore the space from its parts."""
         fields = read_config(FittedSpaceConfig, parts.config)
         check_parameters(cls, fields.parameters)
         model = cls(**fields.parameters)

@@ -82,6 +82,10 @@ class EntityKind:
     def names(self) -> Vocabulary:
         """Return the names of the given items, in the order of their rows.
 
+        Returns
+        -------
+        Vocabulary
+
         Raises
         ------
         InputError
@@ -160,14 +164,17 @@ class Relation:
 
     @property
     def query_kind(self) -> str:
+        """Name of the kind of the queries."""
         return self.query if isinstance(self.query, str) else self.query.name
 
     @property
     def target_kind(self) -> str:
+        """Name of the kind of the targets."""
         return self.target if isinstance(self.target, str) else self.target.name
 
     @property
     def n_pairs(self) -> int:
+        """Number of pairs."""
         return int(self.pairs.nnz) if hasattr(self.pairs, "nnz") else len(self.pairs)
 
 

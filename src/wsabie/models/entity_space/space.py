@@ -212,6 +212,11 @@ class Space(hyperparameters.LoopParameters, FittedSpace):
 
         Items that the space has already move to the points of their new features.
 
+        Parameters
+        ----------
+        kind : EntityKind
+            Items with features.
+
         Raises
         ------
         InputError

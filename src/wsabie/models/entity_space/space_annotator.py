@@ -63,6 +63,17 @@ class SpaceAnnotator(SavedModel):
     def rows(self, kind: str, source: Source, **options: Unpack[RunOptions]) -> AlignedTable:
         """Return items of a kind with its features; values of columns that it lacks are counted.
 
+        Parameters
+        ----------
+        kind : str
+        source : ItemSource or FeatureTable
+        executor, progress, rejects
+            See `FeatureExtractor.transform`.
+
+        Returns
+        -------
+        AlignedTable
+
         Raises
         ------
         InputError
@@ -79,7 +90,16 @@ class SpaceAnnotator(SavedModel):
         return align_table(source, None, columns.get("feature_names"), entities.n_features, columns.get("dictionary"))
 
     def text(self, kind: str, text: str) -> Matrix:
-        """Return the features of a text or a word, (1, n_features), for a kind of documents.
+        """Return the features of a text or a word, for a kind of documents.
+
+        Parameters
+        ----------
+        kind : str
+        text : str
+
+        Returns
+        -------
+        csr_matrix, (1, n_features) float32
 
         Raises
         ------
@@ -97,6 +117,17 @@ class SpaceAnnotator(SavedModel):
         """Return the words nearest to a word or a text by cosine, with their cosines.
 
         A word counts as a document of one word.
+
+        Parameters
+        ----------
+        kind : str
+        text : str
+        k : int, default 10
+
+        Returns
+        -------
+        list of (word, cosine)
+            Nearest first, without the words of the text.
 
         Raises
         ------
@@ -117,7 +148,12 @@ class SpaceAnnotator(SavedModel):
         return [(words.get_word(j), cosine) for j, cosine in near]
 
     def to_parts(self) -> ModelState:
-        """Return JSON-able config and named arrays, the inner parts nested."""
+        """Return JSON-able config and named arrays, the inner parts nested.
+
+        Returns
+        -------
+        ModelState
+        """
         space = self.space.to_parts()
         config: JsonObject = {"space": space.config, "columns": self.columns, "facts": self.facts, "extractors": {}}
         tensors = space.add_prefix("space")
@@ -129,7 +165,6 @@ class SpaceAnnotator(SavedModel):
 
     @classmethod
     def from_parts(cls, parts: ModelState) -> Self:
-        """Restore the annotator from its parts."""
         fields = read_config(SpaceAnnotatorConfig, parts.config)
         space = Space.from_parts(parts.select_prefix("space", Space.kind, fields.space))
         extractors = {

@@ -207,7 +207,16 @@ init_scale, init_labels, patience, threads, deterministic, seed
     def check_labels(self, Y: Matrix, label_names: Sequence[str]) -> None:
         """Raise InputError if no relation joins labels of two pictures; called before features are extracted.
 
-        Y is (n, n_labels), in the order of the names.
+        Parameters
+        ----------
+        Y : sparse matrix, (n, n_labels)
+        label_names : sequence of str
+            In the order of the columns of Y.
+
+        Raises
+        ------
+        InputError
+            Training would have no quadruplet.
         """
         probe = copy(self)
         probe.vocabulary_ = Vocabulary(label_names)
@@ -250,7 +259,12 @@ init_scale, init_labels, patience, threads, deterministic, seed
         )
 
     def list_unused_relations(self) -> list[tuple[str, str]]:
-        """Return relations that training left out because no two pictures have their labels."""
+        """Return relations that training left out because no two pictures have their labels.
+
+        Returns
+        -------
+        list of (object label, part label)
+        """
         self._check_fitted()
         names = list(self.vocabulary_)
         trained = {(names[object_label], names[part_label]) for object_label, part_label in self.relations_}
@@ -261,7 +275,12 @@ init_scale, init_labels, patience, threads, deterministic, seed
     # ---- storage
 
     def facts(self) -> JsonObject:
-        """Return sizes and figures of the model, JSON-able; "relations" are those that training used."""
+        """Return sizes and figures of the model, JSON-able; "relations" are those that training used.
+
+        Returns
+        -------
+        dict
+        """
         return {**super().facts(), "tables_of_labels": self.tables, "relations": len(self.relations_)}
 
     def _dump_tensors(self) -> dict[str, Array]:

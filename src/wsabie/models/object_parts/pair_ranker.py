@@ -125,7 +125,23 @@ class PairRanker(Wsabie):
     def annotate_pairs(
         self, objects: Matrix, parts: Matrix, k: int = 10, *, couples: Couples | None = None
     ) -> list[list[tuple[tuple[str, str], float]]]:
-        """Return the best ((object label, part label), score) of each pair of pictures; see `rank_pairs`."""
+        """Return the best pairs of label names, with their scores, for each pair of pictures.
+
+        Parameters
+        ----------
+        objects, parts, k, couples
+            See `rank_pairs`.
+
+        Returns
+        -------
+        list of list of ((object label, part label), score)
+            A list for every pair of pictures, best first.
+
+        Raises
+        ------
+        InputError
+            As `rank_pairs`.
+        """
         self._check_fitted()
         names = list(self.vocabulary_)
         k = min(check_positive_integer(k, "k"), len(names) ** 2)
@@ -143,9 +159,25 @@ class PairRanker(Wsabie):
         *,
         couples: Couples | None = None,
     ) -> Int64:
-        """Return the rank of the given pair of labels for each pair of pictures, (n,) int64, from 1.
+        """Return the rank of the given pair of labels for each pair of pictures.
 
-        Parameters and errors are those of `rank_pairs`; labels are names or numbers, one of each for every row.
+        Parameters
+        ----------
+        objects, parts : sparse matrix or array, (n, n_features)
+            Pictures of objects, and of a part of each.
+        object_labels, part_labels : list of label names or numbers, (n,)
+        couples : list of (object label, part label) or None
+            Only these pairs are ranked; None: all pairs.
+
+        Returns
+        -------
+        (n,) int64
+            From 1.
+
+        Raises
+        ------
+        InputError
+            As `rank_pairs`, or other numbers of labels than of pictures.
         """
         on_objects, on_parts = self._score_sides(objects, parts)
         labels = [self._find_label_ids(list(side_labels)) for side_labels in (object_labels, part_labels)]
@@ -195,6 +227,23 @@ class PairRanker(Wsabie):
         self, X: Matrix, other_labels: LabelSequence, side: Side = "object", k: int = 10
     ) -> list[list[tuple[str, float]]]:
         """Return the k best labels of each picture, given the label of the related one; see `scores_given`.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        other_labels, side
+            See `scores_given`.
+        k : int, default 10
+
+        Returns
+        -------
+        list of list of (name, score)
+            A list for every picture, best first.
+
+        Raises
+        ------
+        InputError
+            As `scores_given`, or k below 1.
 
         Examples
         --------

@@ -294,15 +294,23 @@ class AutoRanker(HoldoutModel):
         self.best_ = models[choose_model(ndcg, [trial.n_bytes for trial in trials])]
 
     def rank(self, X: Matrix, k: int = 10, *, exclude: Exclusion = None, candidates: Candidates = None) -> Ranking:
-        """Return the k best labels of each row; see `Wsabie.rank`."""
         return self._get_best_model().rank(X, k, exclude=exclude, candidates=candidates)
 
     def scores(self, X: Matrix) -> Float32:
-        """Return all scores, (n, n_labels) float32; see `Wsabie.scores`."""
         return self._get_best_model().scores(X)
 
     def score(self, X: Matrix, Y: Labels) -> float:
-        """Return the mean average precision on rows with labels; see `Wsabie.score`."""
+        """Return the mean average precision on rows with labels, 0 to 1.
+
+        Parameters
+        ----------
+        X, Y
+            See `Wsabie.score`.
+
+        Returns
+        -------
+        float
+        """
         return float(self._get_best_model().score(X, Y))
 
     @property
@@ -317,7 +325,13 @@ class AutoRanker(HoldoutModel):
         return int(self.best_.n_bytes)
 
     def facts(self) -> JsonObject:
-        """Return sizes and figures of the kept model, and the trials, JSON-able."""
+        """Return sizes and figures of the kept model, and the trials, JSON-able.
+
+        Returns
+        -------
+        dict
+            Facts of the best model, and "trials".
+        """
         best = self._get_best_model()
         return {
             **best.facts(),
@@ -327,7 +341,12 @@ class AutoRanker(HoldoutModel):
         }
 
     def to_parts(self) -> ModelState:
-        """Return the kept model as JSON-able config and named arrays."""
+        """Return the kept model as JSON-able config and named arrays.
+
+        Returns
+        -------
+        ModelState
+        """
         return self._get_best_model().to_parts()
 
     def _get_best_model(self) -> LabelModel:

@@ -121,14 +121,32 @@ class Fusion(HoldoutModel, ScoreRanker):
         self.fit_members(rows, targets, **options)
 
     def set_members(self, members: Sequence[LabelModel], weights: Float64, holdout: HoldoutScores) -> None:
-        """Set the members with a weight above 0 for their scores at a spread of 1."""
+        """Set the members with a weight above 0 for their scores at a spread of 1.
+
+        Parameters
+        ----------
+        members : sequence of LabelModel
+        weights : (n_members,) float64
+            Members of weight 0 are left out.
+        holdout : HoldoutScores
+            Scores of the members at a spread of 1 on held-out rows.
+        """
         numbers = np.flatnonzero(weights).tolist()
         self.members_ = [members[number] for number in numbers]
         self.weights_ = (weights / holdout.spreads)[numbers]
         self.validation_ndcg_ = float(holdout.compute_ndcg(weights, self.k).mean())
 
     def fit_members(self, rows: Matrix, targets: Matrix, **options: Any) -> None:
-        """Train the members that were set from all rows."""
+        """Train the members that were set from all rows.
+
+        Parameters
+        ----------
+        rows : sparse matrix or array, (n, n_features)
+        targets : sparse matrix, (n, n_labels)
+            1 and -1.
+        **options
+            Of `fit` of every member.
+        """
         for member in self.members_:
             member.fit(rows, targets, **options)
 
@@ -141,7 +159,15 @@ class Fusion(HoldoutModel, ScoreRanker):
             member.check_parameters()
 
     def scores_by_member(self, X: Matrix) -> list[Float32]:
-        """Return the weighted scores of each member, (n, n_labels) float32, whose sum are the scores.
+        """Return the weighted scores of each member, whose sum are the scores.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+
+        Returns
+        -------
+        list of (n, n_labels) float32
 
         Raises
         ------
@@ -172,12 +198,10 @@ class Fusion(HoldoutModel, ScoreRanker):
         return sum(int(member.n_bytes) for member in self.members_)
 
     def facts(self) -> JsonObject:
-        """Return sizes and figures, JSON-able."""
         members = dict(zip(map(find_name, self.members_), self.weights_.tolist(), strict=True))
         return {**super().facts(), "members": members, f"validation_ndcg@{self.k}": self.validation_ndcg_}
 
     def to_parts(self) -> ModelState:
-        """Return the model as JSON-able config and named arrays."""
         self._check_fitted()
         states = [member.to_parts() for member in self.members_]
         config = {
@@ -193,7 +217,6 @@ class Fusion(HoldoutModel, ScoreRanker):
 
     @classmethod
     def from_parts(cls, parts: ModelState) -> Self:
-        """Restore the model from its parts."""
         model, fields = cls._restore_config(parts.config), read_config(FusionConfig, parts.config)
         model.members_ = [
             find_model_class(member.kind).from_parts(

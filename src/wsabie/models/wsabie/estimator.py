@@ -154,8 +154,8 @@ class Wsabie(PointTransformer, UpdatableModel):
     --------
     >>> import numpy as np, scipy.sparse as sp
     >>> X = sp.csr_matrix(np.kron(np.eye(3), np.ones((20, 4))))
-    >>> Y = [["red"], ["green"], ["blue"]] * 1
-    >>> model = Wsabie(dim=8, epochs=30, threads=1).fit(X, [y for y in Y for _ in range(20)])
+    >>> Y = np.repeat(["red", "green", "blue"], 20)
+    >>> model = Wsabie(dim=8, epochs=30, threads=1).fit(X, Y)
     >>> [top[0][0] for top in model.annotate(X[[0, 20, 40]], k=1)]
     ['red', 'green', 'blue']
     """
@@ -268,7 +268,6 @@ class Wsabie(PointTransformer, UpdatableModel):
 
     @classmethod
     def from_parts(cls, parts: ModelState) -> Self:
-        """Restore the model from its parts; the label table stays memory-mapped."""
         n_features = len(check_array(parts.tensors, "features", "float32", (None, None)))  # older folders lack it
         return super().from_parts(replace(parts, config={"n_features": n_features, **parts.config}))
 
@@ -287,7 +286,15 @@ class Wsabie(PointTransformer, UpdatableModel):
     # ---- use
 
     def transform(self, X: Any) -> Float32:
-        """Return the points of rows, V x of the scaled row (Weston et al. 2010, eq. 2), (n, dim) float32.
+        """Return the points of rows, V x of the scaled row (Weston et al. 2010, eq. 2).
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+
+        Returns
+        -------
+        (n, dim) float32
 
         Raises
         ------
@@ -343,7 +350,12 @@ class Wsabie(PointTransformer, UpdatableModel):
         return half
 
     def facts(self) -> dict[str, Any]:
-        """Return sizes and figures of the model, JSON-able; "bytes_of_points" counts both tables."""
+        """Return sizes and figures of the model, JSON-able; "bytes_of_points" counts both tables.
+
+        Returns
+        -------
+        dict
+        """
         n_labels, n_retired, memory = len(self.vocabulary_), len(self.vocabulary_.retired_ids()), self.memory_
         return {
             **super().facts(),
@@ -359,10 +371,10 @@ class Wsabie(PointTransformer, UpdatableModel):
     # ---- checks
 
     def __sklearn_clone__(self) -> Self:
-        from sklearn.base import _clone_parametrized, clone
+        from sklearn.base import clone
 
         if getattr(self, "init_model", None) is None:
-            estimator: Self = _clone_parametrized(self)
+            estimator: Self = super().__sklearn_clone__()
             return estimator
         parameters = self.get_params(deep=False) | {"init_model": None}  # a clone would be unfitted
         clones = {name: clone(value, safe=False) for name, value in parameters.items()}

@@ -202,7 +202,13 @@ class UpdatableModel(TrainedModel):
         return index.top_k(points, k, exclude=exclude, candidates=candidate_ids, threads=self.threads)
 
     def use_index(self, index: "LabelSearchIndex") -> None:
-        """Search the labels by an index of them (`wsabie.models.index_files`), until they change."""
+        """Search the labels by an index of them (`wsabie.models.index_files`), until they change.
+
+        Parameters
+        ----------
+        index : ApproximateIndex, ScreeningIndex or LabelTree
+            Of the labels of this model.
+        """
         self._approximate = index
 
     def _index(self) -> "LabelSearchIndex | None":
@@ -211,7 +217,12 @@ class UpdatableModel(TrainedModel):
         return index if index is not None and index.exact is self.exact_index() else None
 
     def exact_index(self) -> "ExactIndex":
-        """Return the exact search index of the labels, built once for a fitted space."""
+        """Return the exact search index of the labels, built once for a fitted space.
+
+        Returns
+        -------
+        ExactIndex
+        """
 
         def build() -> "ExactIndex":
             label_bias, retired_ids = self.space_.bias.copy(), self.vocabulary_.retired_ids()
@@ -223,6 +234,10 @@ class UpdatableModel(TrainedModel):
 
     def rename_label(self, old: str, new: str) -> Self:
         """Rename a label; its number and its point stay, and the old name still finds it.
+
+        Parameters
+        ----------
+        old, new : str
 
         Raises
         ------
@@ -274,6 +289,10 @@ class UpdatableModel(TrainedModel):
 
     def remove_labels(self, names: Sequence[str]) -> Self:
         """Remove labels: they are never ranked again, and new labels may get their names with new numbers.
+
+        Parameters
+        ----------
+        names : sequence of str
 
         Raises
         ------
