@@ -103,14 +103,14 @@ def _item(path: Path, number: int) -> dict[str, Any]:
 
 def run(base: Path, test: list[dict[str, Any]], line: str, seed: int, arguments: Any) -> dict[str, Any]:
     """Average precision of every test picture after each training, and how many suggestions were reviewed by then."""
-    order, most = (line, training.SMALL) if line != GOING_ON else ("random", 1e6)
+    order, most = (line, training.MAX_UPDATED_SHARE) if line != GOING_ON else ("random", 1e6)
     rng = np.random.default_rng([seed, 1])
     truth = [set(labels) for labels in json.loads((base / "truth.json").read_text())]
     names = [name for name, n in _counts(truth).items() if n >= AT_LEAST]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "copy"
         shutil.copytree(base, folder)  # times of change are kept
-        with open_collection(folder) as collection, patch.object(training, "SMALL", most):
+        with open_collection(folder) as collection, patch.object(training, "MAX_UPDATED_SHARE", most):
             numbers = _first_tags(collection, truth, names, rng)
             options = {"by": "oracle", "features": arguments.describe, "threads": arguments.threads, "seed": seed}
             options["even_if_worse"] = True  # what each training brings is measured

@@ -18,7 +18,7 @@ from wsabie.io.records import Item
 from wsabie.models.annotators import Annotator
 from wsabie.models.index_files import index_labels
 from wsabie.server.limits.request_limits import ServiceLimits
-from wsabie.server.model_holder import FOLDER, FolderModelHolder
+from wsabie.server.model_holder import TABLES_VARIABLE, FolderModelHolder
 from wsabie.server.tokens import Token, compute_digest
 
 
@@ -273,8 +273,8 @@ def test_new_index_is_loaded_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "index" not in model.get_version().annotator.model.facts()
     index_labels(wsabie.load(folder), kind="int8", folder=folder)
     assert model.get_version().annotator.model.facts()["index"]["kind"] == "int8"
-    monkeypatch.setenv(FOLDER, str(tmp_path))  # its features are mapped by all that serve it
-    monkeypatch.setattr("wsabie.server.model_holder.LARGE", 1)
+    monkeypatch.setenv(TABLES_VARIABLE, str(tmp_path))  # its features are mapped by all that serve it
+    monkeypatch.setattr("wsabie.server.model_holder.MIN_SHARED_BYTES", 1)
     assert FolderModelHolder(folder).get_version().annotator.model.facts()["index"]["kind"] == "int8"
 
 

@@ -17,7 +17,7 @@ from tests.server.conftest import run_service
 
 from benchmarks.first_use import SCREENSHOTS
 from wsabie.samples import get_sample_path
-from wsabie.server.static_files import FOLDER
+from wsabie.server.static_files import STATIC_FOLDER
 
 WEB = Path(__file__).parents[2] / "web"
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
@@ -25,7 +25,7 @@ CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 pytestmark = [
     pytest.mark.skipif(not Path(CHROMIUM).exists(), reason="there is no Chromium; install Debian's package chromium"),
     pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node"),
-    pytest.mark.skipif(not (FOLDER / "index.html").exists(), reason="the pages are not built; run `make web`"),
+    pytest.mark.skipif(not (STATIC_FOLDER / "index.html").exists(), reason="the pages are not built; run `make web`"),
     pytest.mark.skipif(not (WEB / "node_modules" / "playwright-core").exists(), reason="run `npm ci` in web/"),
 ]
 

@@ -60,7 +60,7 @@ def align_rows(annotator: "Annotator", model: Path, source: "Source", **resource
 
 def refuse_misfit(annotator: "Annotator", model: Path, source: "Source") -> None:
     """Refuse a source that does not fit a model; the sentence names the command that makes it fit."""
-    from wsabie.io.alignment import MAPPED
+    from wsabie.io.alignment import KPCA_FINGERPRINT_PREFIX
 
     if is_table(source):
         is_extracted = bool(annotator.extractor_digest) and source.extractor_digest
@@ -75,7 +75,7 @@ def refuse_misfit(annotator: "Annotator", model: Path, source: "Source") -> None
                 f"{format_features_hint(source, source.path)} --extractor FOLDER, "
                 "with the folder of the extractor of the training data"
             )
-            if annotator.extractor_digest.startswith(MAPPED):
+            if annotator.extractor_digest.startswith(KPCA_FINGERPRINT_PREFIX):
                 remedy += ", and map them: wsabie features kpca FILE.parquet --map FOLDER --out MAPPED.parquet"
         raise InputError(f"{model} was trained on rows of features and {source.path} holds {source.modality}; {remedy}")
     elif source.modality != (modality := annotator.extractor.modality):

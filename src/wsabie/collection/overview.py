@@ -30,6 +30,7 @@ MAX_CHILDREN = 500
 """Largest number of listed children, the most frequent."""
 
 _SYNONYM_SHARE = 4  # one in so many places is reserved for synonyms
+STATES = ("present", "missing", "unreadable")
 
 
 class LabelNeighbour(NamedTuple):
@@ -217,9 +218,6 @@ def complete_label(collection: Collection, start: str, k: int = 20) -> list[Labe
         LabelCompletion(label.id, label.name, languages.get(synonym or "", label.language), label.items, synonym)
         for label, synonym in labels
     ]
-
-
-STATES = ("present", "missing", "unreadable")
 
 
 class RootStatus(NamedTuple):

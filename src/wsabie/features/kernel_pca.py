@@ -19,7 +19,7 @@ from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import check_features, check_positive_integer, require
 from wsabie.features import nystroem
 from wsabie.features.base.sampling import check_seed
-from wsabie.io.alignment import MAPPED
+from wsabie.io.alignment import KPCA_FINGERPRINT_PREFIX
 from wsabie.io.records import FeatureTable
 from wsabie.storage.model_folder import ModelState, SavedObject
 from wsabie.storage.schema_validation import (
@@ -281,7 +281,9 @@ class KernelPca(SavedObject):
     def fingerprint(self) -> str:
         """Return a name that changes with anything that changes a row, for `FeatureTable.extractor_digest`."""
         parts = self.to_parts()
-        return MAPPED + parts.compute_fingerprint([KIND, parts.config["n_features"], parts.config["dictionary"]])
+        return KPCA_FINGERPRINT_PREFIX + parts.compute_fingerprint(
+            [KIND, parts.config["n_features"], parts.config["dictionary"]]
+        )
 
     def refuse_other_options(self, options: JsonObject, where: object, remedy: str) -> None:
         """Raise InputError if this map, at `where`, has other parameters than `options`."""

@@ -12,8 +12,8 @@ from wsabie.io.records import FeatureTable
 from wsabie.storage.column_files import compute_offsets
 from wsabie.vocabulary.label_names import Vocabulary, normalise_label_name
 
-MAPPED = "kpca-"
-"""Prefix of a map's fingerprint, which rows that are its components carry in `extractor_digest`."""
+KPCA_FINGERPRINT_PREFIX = "kpca-"
+"""Prefix of the fingerprint of a kernel PCA; rows that it transformed have this fingerprint as `extractor_digest`."""
 
 
 class AlignedTable(NamedTuple):
@@ -193,7 +193,7 @@ def _align_features(
 def _check_extractor(rows: FeatureTable, extractor_digest: str | None) -> None:
     """Refuse features of another extractor or map: their equal numbers differ in meaning."""
     if extractor_digest and rows.extractor_digest and rows.extractor_digest != extractor_digest:
-        if extractor_digest.startswith(MAPPED):
+        if extractor_digest.startswith(KPCA_FINGERPRINT_PREFIX):
             raise InputError(
                 "the training data are components of a map and the data was not made with it; map the data with that "
                 "map (wsabie features kpca DATA --map FOLDER --out FILE)"

@@ -24,8 +24,9 @@ _T = TypeVar("_T")
 _COMPANIONS = {".xmp", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".txt", ".md", ".toml", ".yaml", ".yml", ".ini",
                ".db", ".parquet", ".gz", ".html", ".svm", ".arff", ".aae", ".thm", ".part", ".tmp"}  # fmt: skip
 """Endings of files that describe other files, and are not counted as data."""
-IGNORED = ".wsabieignore"
+IGNORE_FILE = ".wsabieignore"
 """File whose lines, as in `.gitignore`, name files and folders to ignore."""
+_ADDRESS = re.compile(r"^[a-zA-Z][\w+.-]+://[^/]*/")
 
 
 def find_files(
@@ -33,9 +34,9 @@ def find_files(
 ) -> tuple[Modality, dict[str, Path]]:
     """Return the files of a modality under a folder by their path in it, sorted.
 
-    Unsupported files and links that lead out are rejected; what is hidden, made by systems or listed in `IGNORED` is
-    left alone; files of other kinds are counted in `other_endings`. Without a modality it is that of most of the
-    files; documents are those of a folder without pictures and sounds.
+    Unsupported files and links that lead out are rejected. Hidden files, system files and files listed in
+    `IGNORE_FILE` are skipped; files of other kinds are counted in `other_endings`. Without `modality`, the most
+    frequent one is taken; documents count only in a folder without pictures and sounds.
     """
     with explain_reading_errors(folder):
         os.scandir(folder).close()  # a walk would pass over a folder that cannot be read
@@ -101,14 +102,14 @@ def format_other_files(folder: Path, endings: Counter[str]) -> str:
 
 
 def read_ignore_patterns(folder: Path) -> Callable[[str], bool]:
-    """Return a test for paths in a folder, with / behind those of folders, by lines of its file `IGNORED`.
+    """Return a test for paths in a folder (folders end in /) by lines of its `IGNORE_FILE`.
 
     Raises
     ------
     InputError
         The file cannot be read, or a line is no pattern.
     """
-    path = folder / IGNORED
+    path = folder / IGNORE_FILE
     if not is_regular_file(path):
         return lambda _: False
     from pathspec import GitIgnoreSpec
@@ -157,7 +158,7 @@ def find_local_file(folder: Path, name: str) -> Path | None:
     try:
         file = folder / normalise_relative_path(name)
         return file if file.is_file() and is_inside(file, folder) else None
-    except (RowError, OSError, ValueError):  # a name that is no name
+    except (RowError, OSError, ValueError):  # not a valid name
         return None
 
 
@@ -188,9 +189,6 @@ def list_spellings(path: str) -> list[str]:
     if not path.isascii():
         paths += [unicodedata.normalize(form, spelling) for form in ("NFC", "NFD") for spelling in paths]
     return list(dict.fromkeys(spelling.removeprefix("./") for spelling in paths))
-
-
-_ADDRESS = re.compile(r"^[a-zA-Z][\w+.-]+://[^/]*/")
 
 
 class FileMatcher:

@@ -28,11 +28,38 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from PIL.ImageFile import ImageFile
 
-_INSIDE = {b"meta": 4, b"moov": 0, b"trak": 0, b"mdia": 0, b"minf": 0, b"stbl": 0}  # boxes of boxes: what to skip
-_MOST_BOXES = 10_000
-_MOST_OFFSETS = 10_000
-_MOST_UNITS = 1_000  # at one offset
+_CONTAINER_BOXES = {b"meta": 4, b"moov": 0, b"trak": 0, b"mdia": 0, b"minf": 0, b"stbl": 0}  # bytes to skip
+_MAX_BOXES = 10_000
+_MAX_OFFSETS = 10_000
+_MAX_UNITS = 1_000  # at one offset
 _SEQUENCE = 1
+MAX_SCANS = 100
+"""Scans of a picture that is decoded."""
+_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # others belong to the data of a scan
+_BARE_MARKER, _SCAN, _END, _APP1 = 0x01, 0xDA, 0xD9, 0xE1
+_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
+_PROGRESSIVE = (0xC2, 0xC6, 0xCA, 0xCE)
+_BLOCK = 1 << 14
+_MAX_SEGMENTS = 100_000
+_MAX_EXIF_BYTES = 1 << 20  # bytes of all segments: Pillow joins them
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_MAX_CHUNKS = 100_000
+_MAX_OTHER_CHUNKS = 10_000  # chunks that are no data of the picture
+_MAX_TEXT_BYTES = 1 << 20  # Pillow expands no chunk further
+_MAX_TOTAL_TEXT_BYTES = 64 << 20  # and all texts no further
+_EXPANDED = {b"zTXt": 1032, b"iTXt": 1032, b"iCCP": 1032, b"tEXt": 1}  # bytes for each one in the file, at most
+_MAX_ENTRIES = 4096
+_MAX_NUMBERS = 1 << 20  # of one entry: strips of a picture, for example
+_TEXTS = (1, 2, 7)  # types that stay bytes
+_CLASSIC, _BIG = 42, 43
+_TIFFS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP", "PPM", "AVIF")
+"""What is read (JPEG includes the multi-picture files of phones: their first picture), and HEIF where `pillow-heif` is
+installed. Whoever opens a picture names these, so that no file can reach Pillow's interpreters of other formats."""
+_HEIF = (b"ftyphe", b"ftypmif1", b"ftypmsf1")
+_lock = threading.Lock()
+_silence = ExitStack()
+_depth = 0
 
 
 class ImageStructure(NamedTuple):
@@ -71,8 +98,8 @@ def inspect_avif(stream: IO[bytes]) -> int:
     """
     end, largest = stream.seek(0, io.SEEK_END), 0
     for number, offset in enumerate(_iterate_data_offsets(stream, end)):
-        if number >= _MOST_OFFSETS:
-            raise ValueError(f"more than {_MOST_OFFSETS:,} parts")
+        if number >= _MAX_OFFSETS:
+            raise ValueError(f"more than {_MAX_OFFSETS:,} parts")
         largest = max([largest, *_iterate_frame_pixels(stream, offset, end)])
     return largest
 
@@ -81,7 +108,7 @@ def _iterate_data_offsets(stream: IO[bytes], end: int) -> Iterator[int]:
     """Yield the offsets of data that the boxes state."""
     ranges, idat = [(0, end)], 0
     offsets: list[tuple[int, bool]] = []
-    for _ in range(_MOST_BOXES):
+    for _ in range(_MAX_BOXES):
         if not ranges:
             yield from (idat + offset if is_in_idat else offset for offset, is_in_idat in offsets)
             return
@@ -96,8 +123,8 @@ def _iterate_data_offsets(stream: IO[bytes], end: int) -> Iterator[int]:
         if size < begin - position:
             continue
         ranges.append((position + size, stop))
-        if name in _INSIDE:
-            ranges.append((begin + _INSIDE[name], min(position + size, stop)))
+        if name in _CONTAINER_BOXES:
+            ranges.append((begin + _CONTAINER_BOXES[name], min(position + size, stop)))
         elif name == b"idat":
             idat = begin
         elif name in (b"iloc", b"stco", b"co64"):
@@ -105,11 +132,11 @@ def _iterate_data_offsets(stream: IO[bytes], end: int) -> Iterator[int]:
             body = stream.read(min(size, 1 << 20))
             width = 8 if name == b"co64" else 4
             offsets += _parse_item_offsets(body) if name == b"iloc" else _parse_chunk_offsets(body, width)
-    raise ValueError(f"more than {_MOST_BOXES:,} boxes")
+    raise ValueError(f"more than {_MAX_BOXES:,} boxes")
 
 
 def _parse_chunk_offsets(body: bytes, width: int) -> list[tuple[int, bool]]:
-    starts = range(8, len(body) - width + 1, width)[:_MOST_OFFSETS]
+    starts = range(8, len(body) - width + 1, width)[:_MAX_OFFSETS]
     return [(int.from_bytes(body[start : start + width], "big"), False) for start in starts]
 
 
@@ -124,12 +151,12 @@ def _parse_item_offsets(body: bytes) -> list[tuple[int, bool]]:
     widths = number(2)
     offset_width, length_width, base_width, index_width = (widths >> shift & 15 for shift in (12, 8, 4, 0))
     offsets = []
-    for _ in range(min(number(2 if version < 2 else 4), _MOST_OFFSETS)):
+    for _ in range(min(number(2 if version < 2 else 4), _MAX_OFFSETS)):
         number(2 if version < 2 else 4)
         is_in_idat = version > 0 and number(2) & 15 == 1
         number(2)
         begin = number(base_width)
-        for part in range(min(number(2), _MOST_OFFSETS)):
+        for part in range(min(number(2), _MAX_OFFSETS)):
             number(index_width if version > 0 else 0)
             offset = begin + number(offset_width)
             number(length_width)
@@ -142,7 +169,7 @@ def _parse_item_offsets(body: bytes) -> list[tuple[int, bool]]:
 
 def _iterate_frame_pixels(stream: IO[bytes], offset: int, end: int) -> Iterator[int]:
     """Yield the pixels of the largest frame of each sequence header at an offset."""
-    for _ in range(_MOST_UNITS):
+    for _ in range(_MAX_UNITS):
         if not 0 <= offset < end:
             return
         stream.seek(offset)
@@ -199,18 +226,6 @@ def _skip_operating_points(bits: Callable[[int], int]) -> None:
             bits(4)
 
 
-MOST_SCANS = 100
-"""Scans of a picture that is decoded."""
-
-_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # others belong to the data of a scan
-_BARE_MARKER, _SCAN, _END, _APP1 = 0x01, 0xDA, 0xD9, 0xE1
-_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
-_PROGRESSIVE = (0xC2, 0xC6, 0xCA, 0xCE)
-_BLOCK = 1 << 14
-_MOST_SEGMENTS = 100_000
-_MOST_EXIF = 1 << 20  # bytes of all segments: Pillow joins them
-
-
 def inspect_jpeg(stream: IO[bytes]) -> bool:
     """Return whether a decoder keeps the whole picture; a plain file is read up to its first scan only.
 
@@ -222,7 +237,7 @@ def inspect_jpeg(stream: IO[bytes]) -> bool:
     Raises
     ------
     ValueError
-        There are more than `MOST_SCANS` scans, more segments than anybody writes, or too many bytes of EXIF.
+        There are more than `MAX_SCANS` scans, more segments than anybody writes, or too many bytes of EXIF.
 
     Examples
     --------
@@ -238,7 +253,7 @@ def inspect_jpeg(stream: IO[bytes]) -> bool:
     position, scans, exif, bands, progressive = 2, 0, 0, 0, False
     stream.seek(0)
     first = stream.read(_BLOCK)  # holds all segments of most files
-    for _ in range(_MOST_SEGMENTS):
+    for _ in range(_MAX_SEGMENTS):
         head = first[position : position + 10]
         if len(head) < 10 or not _MARKER.match(head):
             position = _find_marker(stream, position)
@@ -251,16 +266,16 @@ def inspect_jpeg(stream: IO[bytes]) -> bool:
             bands, progressive = (head[9] if len(head) > 9 else 0), head[1] in _PROGRESSIVE
         elif head[1] == _APP1 and head[4:8] == b"Exif":
             exif += length
-            if exif > _MOST_EXIF:
-                raise ValueError(f"more than {_MOST_EXIF:,} bytes of EXIF")
+            if exif > _MAX_EXIF_BYTES:
+                raise ValueError(f"more than {_MAX_EXIF_BYTES:,} bytes of EXIF")
         elif head[1] == _SCAN:
             scans += 1
             if scans == 1 and head[4] == bands and not progressive:
                 return False
-            if scans > MOST_SCANS:
-                raise ValueError(f"more than {MOST_SCANS} scans")
+            if scans > MAX_SCANS:
+                raise ValueError(f"more than {MAX_SCANS} scans")
         position += 2 if head[1] == _BARE_MARKER else 2 + length
-    raise ValueError(f"more than {_MOST_SEGMENTS:,} segments")
+    raise ValueError(f"more than {_MAX_SEGMENTS:,} segments")
 
 
 def _find_marker(stream: IO[bytes], position: int) -> int:
@@ -273,14 +288,6 @@ def _find_marker(stream: IO[bytes], position: int) -> int:
             return position - len(overlap) + match.start()
         position, overlap = position + len(block), block[-1:]
     return position
-
-
-SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_MOST_CHUNKS = 100_000
-_MOST_BESIDE = 10_000  # chunks that are no data of the picture
-_MOST_TEXT = 1 << 20  # Pillow expands no chunk further
-_MOST_TEXTS = 64 << 20  # and all texts no further
-_EXPANDED = {b"zTXt": 1032, b"iTXt": 1032, b"iCCP": 1032, b"tEXt": 1}  # bytes for each one in the file, at most
 
 
 def inspect_png(stream: IO[bytes]) -> ImageStructure:
@@ -298,29 +305,23 @@ def inspect_png(stream: IO[bytes]) -> ImageStructure:
     ImageStructure(opening_bytes=0, keeps_coefficients=False, exif=b'II*\\x00', frame_pixels=0)
     """
     position, n_other_chunks, texts, exif = len(SIGNATURE), 0, 0, None
-    for _ in range(_MOST_CHUNKS):
+    for _ in range(_MAX_CHUNKS):
         stream.seek(position)
         head = stream.read(8)
         if len(head) < 8 or head[4:] == b"IEND":
-            return ImageStructure(min(texts, _MOST_TEXTS + _MOST_TEXT), exif=exif)
+            return ImageStructure(min(texts, _MAX_TOTAL_TEXT_BYTES + _MAX_TEXT_BYTES), exif=exif)
         length, name = struct.unpack(">I4s", head)
         n_other_chunks += name not in (b"IDAT", b"fdAT")
-        if n_other_chunks > _MOST_BESIDE:
+        if n_other_chunks > _MAX_OTHER_CHUNKS:
             break
         if name in _EXPANDED:
-            texts += min(length * _EXPANDED[name], _MOST_TEXT)
+            texts += min(length * _EXPANDED[name], _MAX_TEXT_BYTES)
         elif name == b"eXIf" and exif is None:
-            if length > _MOST_EXIF:
-                raise ValueError(f"{length:,} bytes of EXIF, at most {_MOST_EXIF:,}")
+            if length > _MAX_EXIF_BYTES:
+                raise ValueError(f"{length:,} bytes of EXIF, at most {_MAX_EXIF_BYTES:,}")
             exif = stream.read(length)
         position += 12 + length
-    raise ValueError(f"more than {_MOST_BESIDE:,} chunks beside the picture, or {_MOST_CHUNKS:,} in all")
-
-
-_MOST_ENTRIES = 4096
-_MOST_NUMBERS = 1 << 20  # of one entry: strips of a picture, for example
-_TEXTS = (1, 2, 7)  # types that stay bytes
-_CLASSIC, _BIG = 42, 43
+    raise ValueError(f"more than {_MAX_OTHER_CHUNKS:,} chunks beside the picture, or {_MAX_CHUNKS:,} in all")
 
 
 def inspect_tiff(stream: IO[bytes]) -> None:
@@ -356,15 +357,12 @@ def inspect_tiff(stream: IO[bytes]) -> None:
     count_form, entry = (order + "Q", order + "HHQ8x") if big else (order + "H", order + "HHI4x")
     count_bytes = stream.read(struct.calcsize(count_form))
     n_entries = struct.unpack(count_form, count_bytes)[0] if len(count_bytes) == struct.calcsize(count_form) else 0
-    if n_entries > _MOST_ENTRIES:
-        raise ValueError(f"{n_entries:,} entries in its directory, at most {_MOST_ENTRIES:,}")
+    if n_entries > _MAX_ENTRIES:
+        raise ValueError(f"{n_entries:,} entries in its directory, at most {_MAX_ENTRIES:,}")
     table = stream.read(n_entries * struct.calcsize(entry))
     for tag, kind, count in struct.iter_unpack(entry, table[: len(table) - len(table) % struct.calcsize(entry)]):
-        if kind not in _TEXTS and count > _MOST_NUMBERS:
-            raise ValueError(f"{count:,} numbers in entry {tag} of its directory, at most {_MOST_NUMBERS:,}")
-
-
-_TIFFS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+        if kind not in _TEXTS and count > _MAX_NUMBERS:
+            raise ValueError(f"{count:,} numbers in entry {tag} of its directory, at most {_MAX_NUMBERS:,}")
 
 
 def inspect_image(stream: IO[bytes]) -> ImageStructure:
@@ -396,14 +394,6 @@ def inspect_image(stream: IO[bytes]) -> ImageStructure:
         return ImageStructure()
     finally:
         stream.seek(0)
-
-
-FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP", "PPM", "AVIF")
-"""What is read (JPEG includes the multi-picture files of phones: their first picture), and HEIF where `pillow-heif` is
-installed. Whoever opens a picture names these, so that no file can reach Pillow's interpreters of other formats."""
-
-
-_HEIF = (b"ftyphe", b"ftypmif1", b"ftypmsf1")
 
 
 def is_heif(head: bytes) -> bool:
@@ -446,11 +436,6 @@ def open_picture(stream: IO[bytes]) -> "ImageFile":
             raise
         stream.seek(0)
         return JpegImagePlugin.jpeg_factory(stream)
-
-
-_lock = threading.Lock()
-_silence = ExitStack()
-_depth = 0
 
 
 @contextmanager

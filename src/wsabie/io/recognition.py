@@ -65,7 +65,7 @@ from wsabie.storage.model_folder import is_model_folder
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.folder_labels import SPLITS
 
-LOOKED_FOR = (
+SUPPORTED_FORMATS = (
     "a folder of pictures, sounds or documents, shards, Parquet, XC or svmlight text, Mulan ARFF, fastText text with "
     "__label__ words, JSON lines or a table with a column text, a table with a column of files, Annif's TSV, a list of "
     "id TAB label, and the files of WordNet, "
@@ -86,6 +86,35 @@ _BINARIES = (
 )
 """First bytes of files that programs write and that are not read, with advice."""
 _MARKUP_OR_BINARY = re.compile(rb"^\s*<|\0")
+_OF_DOCUMENTS = ("glosses", "packages", "json", "table", "annif")
+_TEXT_TABLES = {"json": read_json_rows, "table": read_table_rows, "annif": read_annif_rows}
+_WITH_LABELS: Mapping[str, Callable[..., ItemSource]] = {
+    "file": read_file,
+    "glosses": read_glosses,
+    "packages": read_packages,
+}
+_ROWS: Mapping[str, Callable[..., FeatureTable | ItemSource]] = {
+    "arff": read_mulan,
+    "citations": read_citation_graph,
+    "iapr": read_iapr,
+    "lear": read_lear,
+    "mirflickr": read_mirflickr,
+    "nus-wide": read_nus_wide,
+    "open-images": read_open_images,
+    "pairs": read_pairs,
+}
+OF_REGIONS: Mapping[str, Callable[..., ItemList]] = {"coco": read_coco, "voc": read_voc}
+"""Layouts of regions of pictures, or of the pictures."""
+OF_SEVERAL_KINDS: Mapping[str, Callable[..., FeatureTable | ItemList]] = {
+    "magnatagatune": read_magnatagatune,
+    "spoken-digits": read_spoken_digits,
+    **OF_REGIONS,
+}
+"""Layouts with labels of several kinds, or items, and a published split."""
+FORMAT_NAMES = ("folder", "file", "shards", "parquet", *TITLES, *OF_SEVERAL_KINDS, *sorted({*_ROWS} - {*TITLES}))
+"""Names of all formats."""
+_OF_FOLDERS = {"iapr": is_iapr, "magnatagatune": is_magnatagatune, "spoken-digits": is_spoken_digits, "voc": is_voc}
+_OF_FILES = {"citations": is_citation_graph, "lear": is_lear}
 
 
 def open_source(
@@ -200,36 +229,7 @@ def open_source(
     return SvmlightStream(path, rejects, counts=counts, progress=progress).read_all(n_features)
 
 
-_OF_DOCUMENTS = ("glosses", "packages", "json", "table", "annif")
-_TEXT_TABLES = {"json": read_json_rows, "table": read_table_rows, "annif": read_annif_rows}
-_WITH_LABELS: Mapping[str, Callable[..., ItemSource]] = {
-    "file": read_file,
-    "glosses": read_glosses,
-    "packages": read_packages,
-}
-_ROWS: Mapping[str, Callable[..., FeatureTable | ItemSource]] = {
-    "arff": read_mulan,
-    "citations": read_citation_graph,
-    "iapr": read_iapr,
-    "lear": read_lear,
-    "mirflickr": read_mirflickr,
-    "nus-wide": read_nus_wide,
-    "open-images": read_open_images,
-    "pairs": read_pairs,
-}
-OF_REGIONS: Mapping[str, Callable[..., ItemList]] = {"coco": read_coco, "voc": read_voc}
-"""Layouts of regions of pictures, or of the pictures."""
-OF_SEVERAL_KINDS: Mapping[str, Callable[..., FeatureTable | ItemList]] = {
-    "magnatagatune": read_magnatagatune,
-    "spoken-digits": read_spoken_digits,
-    **OF_REGIONS,
-}
-"""Layouts with labels of several kinds, or items, and a published split."""
-FORMAT_NAMES = ("folder", "file", "shards", "parquet", *TITLES, *OF_SEVERAL_KINDS, *sorted({*_ROWS} - {*TITLES}))
-"""Names of all formats."""
 _OF_BOTH = {"coco": lambda path: find_coco_file(path) is not None, "nus-wide": is_nus_wide}
-_OF_FOLDERS = {"iapr": is_iapr, "magnatagatune": is_magnatagatune, "spoken-digits": is_spoken_digits, "voc": is_voc}
-_OF_FILES = {"citations": is_citation_graph, "lear": is_lear}
 
 
 def detect_published_layout(path: Path) -> str | None:
@@ -379,7 +379,7 @@ def _make_unknown_error(path: Path, head: TextHead) -> InputError:
             "labels, or give features as Parquet or svmlight text"
         )
     hint = "; of Mulan data give the .arff file" if head.content.lstrip().startswith(b"<") else "; give one of these"
-    return InputError(f"{path} is nothing that can be read: looked for {LOOKED_FOR}{hint}")
+    return InputError(f"{path} is nothing that can be read: looked for {SUPPORTED_FORMATS}{hint}")
 
 
 def _detect_folder_format(path: Path) -> str:

@@ -18,6 +18,8 @@ from wsabie.io.regions import ItemContent, RegionCrop
 from wsabie.storage.rejects import Rejects
 
 _ROWS_AT_ONCE = 1 << 14
+ModalityName: TypeAlias = Literal["pictures", "sounds", "documents"]
+"""Modality of the items of a source."""
 
 
 @dataclass(frozen=True)
@@ -178,10 +180,6 @@ class ReadOptions(NamedTuple):
     def has_labels(self) -> bool:
         """Return whether labels are read."""
         return self.labels_from != "none"
-
-
-ModalityName: TypeAlias = Literal["pictures", "sounds", "documents"]
-"""Modality of the items of a source."""
 
 
 class Item(NamedTuple):

@@ -13,10 +13,10 @@ from typing import NamedTuple, TypeAlias
 
 from wsabie.core.errors import InputError
 
-SMALLEST = 8
+MIN_SIDE = 8
 """Shortest side of a region in pixels; a smaller one holds no block of any feature."""
 OUTSIDE = "region outside the picture"
-_MOST_NUMBERS = 2000  # of a region in a request
+_MAX_NUMBERS = 2000  # of a region in a request
 
 
 class Box(NamedTuple):
@@ -129,14 +129,14 @@ def parse_region(text: str) -> Region:
     >>> len(parse_region("0,0,10,0,5,8").outlines[0])
     6
     """
-    parts = [[word.strip() for word in part.split(",")] for part in text[: 20 * _MOST_NUMBERS].split(";")]
+    parts = [[word.strip() for word in part.split(",")] for part in text[: 20 * _MAX_NUMBERS].split(";")]
     shares = {word.endswith("%") for words in parts for word in words}
     numbers = [[_parse_number(word.removesuffix("%")) for word in words] for words in parts]
     coordinates = [[number for number in part if number is not None] for part in numbers]
     least, n = (4 if len(coordinates) == 1 else 6), sum(map(len, coordinates))
     fault = "is no list of numbers" if coordinates != numbers else f"has {n:,} numbers"
     is_odd = any(len(polygon) < least or len(polygon) % 2 for polygon in coordinates)
-    if coordinates != numbers or is_odd or n > _MOST_NUMBERS:
+    if coordinates != numbers or is_odd or n > _MAX_NUMBERS:
         raise InputError(
             f"region {text[:60]!r} {fault}; give X,Y,W,H in pixels, or in per cent as 10%,20%,30%,40%, "
             "or the corners of a polygon, X1,Y1,X2,Y2,X3,Y3 and more"
@@ -172,8 +172,8 @@ def format_region(region: Region) -> str:
     """
     box, sign = region.box, "%" if region.frame == (100.0, 100.0) else ""
     parts = region.outlines or ((box.left, box.top, box.width, box.height),)
-    if sum(map(len, parts)) > _MOST_NUMBERS:
-        raise InputError(f"a region has more than {_MOST_NUMBERS:,} numbers; give it fewer corners")
+    if sum(map(len, parts)) > _MAX_NUMBERS:
+        raise InputError(f"a region has more than {_MAX_NUMBERS:,} numbers; give it fewer corners")
     return ";".join(",".join(_format_number(number) + sign for number in part) for part in parts)
 
 

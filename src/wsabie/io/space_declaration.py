@@ -34,7 +34,7 @@ from wsabie.io.parsers.text_files import explain_reading_errors, format_path
 from wsabie.vocabulary.label_names import find_closest_names
 
 _SLIP = 0.8
-_MOST = 1 << 16  # bytes; long dotted keys take memory by their square
+_MAX_BYTES = 1 << 16  # bytes; long dotted keys take memory by their square
 _OWN_NAMES = ("features", "n_words", "size", "crop", "rate", "normalise", "output", "min_count", "hashing")
 _FEATURE_OPTIONS = {**{name: name for name in _OWN_NAMES}, "components": "n_components", "landmarks": "n_landmarks"}
 """Options of feature extraction: names in the file, and parameters of feature extractors."""
@@ -42,7 +42,7 @@ _KIND = ("data", "split", "ids", "map", "scaling", *_FEATURE_OPTIONS)
 _RELATION = ("query", "target", "pairs", "names", "weight", "candidates")
 FITTED_CANDIDATES = "fitted"
 ENDING = ".toml"
-MOST_WEIGHT = 1000
+MAX_WEIGHT = 1000
 log = logging.getLogger("wsabie")
 
 
@@ -164,9 +164,9 @@ def read_toml_tables(path: Path) -> JsonObject:
         The file cannot be read, is large, or is no TOML.
     """
     with explain_reading_errors(path), open_input(path, pipe=True) as file:
-        text = file.read(_MOST + 1)
-    limit = f"{path} is larger than {_MOST >> 10} KiB"
-    require(len(text) <= _MOST, f"{limit}; write parameters, and name data by their paths")
+        text = file.read(_MAX_BYTES + 1)
+    limit = f"{path} is larger than {_MAX_BYTES >> 10} KiB"
+    require(len(text) <= _MAX_BYTES, f"{limit}; write parameters, and name data by their paths")
     try:
         return tomllib.loads(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:  # a number may be too long, brackets may be too deep
@@ -230,8 +230,8 @@ def _parse_relation(name: str, table: JsonObject, path: Path) -> RelationDeclara
         f"{path}{where} says {'both pairs and' if pairs else 'neither pairs nor'} names; say one of them",
     )
     weight = table.get("weight", 1.0)
-    is_usable = isinstance(weight, (int, float)) and not isinstance(weight, bool) and 0 < weight <= MOST_WEIGHT
-    require(is_usable, f"{path}{where}: weight is {weight!r}; give a number above 0, {MOST_WEIGHT:,} at most")
+    is_usable = isinstance(weight, (int, float)) and not isinstance(weight, bool) and 0 < weight <= MAX_WEIGHT
+    require(is_usable, f"{path}{where}: weight is {weight!r}; give a number above 0, {MAX_WEIGHT:,} at most")
     candidates = _get_text(table, "candidates", path, where)
     require(
         candidates in (None, FITTED_CANDIDATES) and (candidates is None or pairs is not None),

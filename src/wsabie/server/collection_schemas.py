@@ -16,6 +16,8 @@ from wsabie.collection.registry.item_index import IndexStatus
 from wsabie.collection.registry.model_registry import Rollback
 from wsabie.server.schemas import Id, Name, Number, RequestModel, ResponseModel, SchemaVersion
 
+Language = Annotated[str, Field(max_length=35, description='As BCP 47 has it; "": unknown.')]
+
 
 class Threshold(ResponseModel):
     """Lowest probability whose suggestions reach a precision; null if there is none."""
@@ -25,8 +27,6 @@ class Threshold(ResponseModel):
 
 
 # Labels
-
-Language = Annotated[str, Field(max_length=35, description='As BCP 47 has it; "": unknown.')]
 
 
 class Completions(ResponseModel):

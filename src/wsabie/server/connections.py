@@ -31,6 +31,9 @@ _MIN_CONNECTIONS = 16
 _MAX_HANDLES = 65_536
 _TYPICAL_OPEN_FILES = 64
 _SEND_BUFFER = 64 << 10
+_MAX_HEAD, _MAX_LINES = 64 << 10, 100
+_NO_REQUEST = "malformed HTTP/1.1 request, or a head of more than 64 kB or 100 lines; correct it"
+_REASONS = {400: b"Bad Request", 503: b"Service Unavailable"}
 
 
 class Connection(Protocol):
@@ -187,11 +190,6 @@ def _count_open_files() -> int:
         return sum(1 for _ in Path("/dev/fd").iterdir())
     except OSError:  # a container without /proc
         return _TYPICAL_OPEN_FILES
-
-
-_MAX_HEAD, _MAX_LINES = 64 << 10, 100
-_NO_REQUEST = "malformed HTTP/1.1 request, or a head of more than 64 kB or 100 lines; correct it"
-_REASONS = {400: b"Bad Request", 503: b"Service Unavailable"}
 
 
 class StrictHttpProtocol(H11Protocol):

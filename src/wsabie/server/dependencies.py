@@ -12,6 +12,7 @@ from wsabie.server.service_context import ServiceContext
 from wsabie.server.tokens import Caller, Role
 
 PathId: TypeAlias = Annotated[int, Path(ge=1, lt=2**63)]
+_bearer = HTTPBearer(auto_error=False, description="A token that `wsabie token` made")
 
 
 # Dependencies that never block are asynchronous: FastAPI sends plain functions to a thread, six of them a request.
@@ -22,7 +23,6 @@ async def get_context(request: Request) -> ServiceContext:
 
 
 Context: TypeAlias = Annotated[ServiceContext, Depends(get_context)]
-_bearer = HTTPBearer(auto_error=False, description="A token that `wsabie token` made")
 
 
 async def require_reader(

@@ -37,6 +37,12 @@ from wsabie.server.tokens import TokenFile
 LOGGERS = ("asyncio", "uvicorn.error", "wsabie.serve")
 _INTERVAL = 60.0  # seconds
 _MAX_KEYS = 1000
+_OPTIONS_VARIABLE = "WSABIE_SERVE"
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_GRACE_SECONDS = 30  # seconds for running requests when the service is stopped
+_KILL_DELAY = 5  # seconds after these, until a process that still runs is killed
+_IDLE_SECONDS = 10.0  # seconds that a connection may stay without a complete request
+_load_label_knowledge = cache(load_label_knowledge)  # files are read once in a process
 
 
 class RepeatFilter(logging.Filter):
@@ -85,13 +91,6 @@ def _make_key(record: logging.LogRecord) -> tuple[object, ...]:
     return record.name, str(record.msg).partition("\n")[0][:80], error, position
 
 
-_OPTIONS_VARIABLE = "WSABIE_SERVE"
-_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_GRACE_SECONDS = 30  # seconds for running requests when the service is stopped
-_KILL_DELAY = 5  # seconds after these, until a process that still runs is killed
-_IDLE_SECONDS = 10.0  # seconds that a connection may stay without a complete request
-
-
 @dataclass(frozen=True)
 class ServiceOptions:
     """Options of the service.
@@ -132,9 +131,6 @@ class ServiceOptions:
     def hosts(self) -> tuple[str, ...]:
         """Host names that requests may give; (): any, since tokens control the access."""
         return (*LOOPBACK, *self.names) if self.is_local else self.names
-
-
-_load_label_knowledge = cache(load_label_knowledge)  # files are read once in a process
 
 
 def make_context(service: ServiceOptions) -> ServiceContext:
@@ -214,7 +210,10 @@ def run_service(service: ServiceOptions, listener: socket.socket, on_start: Call
         if service.workers == 1:
             uvicorn.Server(config).run(sockets=[listener])
         else:
-            with _share_folder("figures", metrics.FOLDER), _share_folder("tables", model_holder.FOLDER):
+            with (
+                _share_folder("figures", metrics.FOLDER_VARIABLE),
+                _share_folder("tables", model_holder.TABLES_VARIABLE),
+            ):
                 Multiprocess(config, sockets=[listener]).run()
 
 

@@ -15,7 +15,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """The variable that names the folder of these files."""
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -36,7 +36,7 @@ class Metrics:
 
     def page(self) -> tuple[bytes, str]:
         """Return the metrics page of all processes of the service, and its media type."""
-        folder, registry = os.environ.get(FOLDER), self.registry
+        folder, registry = os.environ.get(FOLDER_VARIABLE), self.registry
         if folder is not None:
             _remove_stale_gauges(Path(folder))
             registry = CollectorRegistry()

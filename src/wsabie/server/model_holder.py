@@ -20,21 +20,22 @@ from wsabie.collection.search.text_search import LabelNames, read_names
 from wsabie.core.errors import InputError
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.models.annotators import Annotator
-from wsabie.models.index_files import FOLDER as INDEX
+from wsabie.models.index_files import FOLDER as INDEX_FOLDER
 from wsabie.models.index_files import find_index
 from wsabie.storage.model_folder import is_model_folder, read_content_checksum
 
-LARGE = 1 << 20
+MIN_SHARED_BYTES = 1 << 20
 """Smallest table, in bytes, that is worth a file."""
 
-FOLDER = "WSABIE_TABLES"
+TABLES_VARIABLE = "WSABIE_TABLES"
 """The variable that names the folder of the service."""
+_CHECK_INTERVAL = 1.0  # seconds
 
 
 def share_features(model: Any, checksum: str) -> None:
     """Map the features of the model with this checksum, if several processes serve it."""
-    folder, space = os.environ.get(FOLDER), getattr(model, "space_", None)
-    if folder is None or not isinstance(space, JointSpace) or space.features.nbytes < LARGE:
+    folder, space = os.environ.get(TABLES_VARIABLE), getattr(model, "space_", None)
+    if folder is None or not isinstance(space, JointSpace) or space.features.nbytes < MIN_SHARED_BYTES:
         return
     path = Path(folder) / checksum
     with suppress(OSError):  # no space: each process keeps its own table
@@ -46,9 +47,6 @@ def share_features(model: Any, checksum: str) -> None:
         # "c": nobody writes, and kernels for writable arrays are compiled already
         features = np.memmap(path, np.float32, "c", shape=space.features.shape).view(np.ndarray)
         model.space_ = replace(space, features=features)
-
-
-_CHECK_INTERVAL = 1.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -162,7 +160,7 @@ class FolderModelHolder:
 
     def _read_checksums(self) -> tuple[str, str]:
         """Return the checksums of the model and of its label index."""
-        return read_content_checksum(self.path), read_content_checksum(self.path / INDEX)
+        return read_content_checksum(self.path), read_content_checksum(self.path / INDEX_FOLDER)
 
     def _load(self) -> ModelVersion:
         refuse_non_model(self.path)

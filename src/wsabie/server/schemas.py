@@ -20,6 +20,8 @@ Id = Annotated[int, Field(ge=1, lt=2**63)]
 Name = Annotated[str, Field(min_length=1, max_length=500)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 SchemaVersion = Annotated[Literal[1], Field(serialization_alias="schema")]
+Probability = Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False)]
+Text = Annotated[str | None, Field(max_length=1000)]
 
 
 class RequestModel(BaseModel):
@@ -109,9 +111,6 @@ class ModelInfo(ResponseModel):
 
 
 # Items
-
-Probability = Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False)]
-Text = Annotated[str | None, Field(max_length=1000)]
 
 
 class ItemQuery(BaseModel):

@@ -13,7 +13,7 @@ from starlette.staticfiles import NotModifiedResponse
 from wsabie.server.problems import Problem
 from wsabie.server.request_headers import check_range, has_current_copy
 
-FOLDER = Path(__file__).parent / "static"
+STATIC_FOLDER = Path(__file__).parent / "static"
 PAGES = ("/", "/review", "/labels", "/search", "/map", "/training", "/status", "/docs")
 """Addresses of pages; all serve the same document, which routes by its address."""
 _ROOT_FILES = ("favicon.svg", "theme.js")
@@ -23,7 +23,7 @@ _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml",
 NOT_BUILT = "The pages have not been built; run `make web` in the source tree, or use the API under /api/v1.\n"
 
 
-def make_page_routes(folder: Path = FOLDER) -> APIRouter:
+def make_page_routes(folder: Path = STATIC_FOLDER) -> APIRouter:
     """Make the routes of the pages.
 
     Parameters

@@ -12,7 +12,7 @@ from wsabie.core.errors import InputError
 from wsabie.features.base.sampling import RunOptions
 from wsabie.features.images.image_decoder import UnreadableItemError, decode_with_size
 from wsabie.io.records import Item
-from wsabie.io.regions import SMALLEST, Box, Region, RegionCrop, parse_region
+from wsabie.io.regions import MIN_SIDE, Box, Region, RegionCrop, parse_region
 from wsabie.models.annotators import Annotator
 from wsabie.models.object_parts.object_parts import ObjectParts
 from wsabie.workflows.charts.chart_files import encode_picture, load_font
@@ -154,9 +154,9 @@ def _parse_visible_region(picture: Path, text: str) -> Region:
         columns, rows = region.frame or (image.width, image.height)
         box = region.box.scale(image.width / columns, image.height / rows)
         visible = box.intersect(Box(0, 0, image.width, image.height))
-        if visible.area > 0 and min(visible.width, visible.height) < SMALLEST:
+        if visible.area > 0 and min(visible.width, visible.height) < MIN_SIDE:
             size = f"{visible.width:.3g} x {visible.height:.3g} pixels of {picture}"
-            raise InputError(f"region {text[:60]!r} shows {size}; give one of {SMALLEST} or more a side")
+            raise InputError(f"region {text[:60]!r} shows {size}; give one of {MIN_SIDE} or more a side")
     return region
 
 

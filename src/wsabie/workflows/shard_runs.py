@@ -19,7 +19,7 @@ from wsabie.core.progress import Progress
 from wsabie.features.images.augmentation import strip_view_ids
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.row_streams import RowStream, StreamInfo
-from wsabie.io.shards.shard_folder import MOST_OPEN, count_values
+from wsabie.io.shards.shard_folder import MAX_OPEN_SHARDS, count_values
 from wsabie.storage.atomic_files import explain_read_errors, write_text
 from wsabie.storage.column_files import (
     ColumnFileCache,
@@ -325,4 +325,4 @@ def open_run_cache(work: Path) -> ColumnFileCache:
         with explain_read_errors(_run_file(work, number)):
             return map_columns(_run_file(work, number), check=False)[0]  # checked by `_read_note`, or written just now
 
-    return lru_cache(MOST_OPEN)(map_run)
+    return lru_cache(MAX_OPEN_SHARDS)(map_run)

@@ -16,7 +16,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.optional_packages import import_optional
 from wsabie.core.progress import SILENT, Progress
 from wsabie.features.text.text_decoder import fold_text
-from wsabie.io.formats.documents import LONGEST
+from wsabie.io.formats.documents import MAX_DOCUMENT_BYTES
 from wsabie.io.modalities import DOCUMENTS, detect_modality
 from wsabie.io.parsers.text_files import iterate_numbered_lines, read_head
 from wsabie.io.recognition import open_source
@@ -110,7 +110,7 @@ class _SentenceSource:
         self._iterate_lines: Callable[[], Iterator[str]]
         if path.is_file() and detect_modality(path.name, candidates=(DOCUMENTS,)):
             self._iterate_lines = lambda: (
-                line.decode("utf-8", "replace") for _, line in iterate_numbered_lines(path, LONGEST)
+                line.decode("utf-8", "replace") for _, line in iterate_numbered_lines(path, MAX_DOCUMENT_BYTES)
             )
             return
         source = open_source(path, modality="documents", labels_from="none", rejects=rejects)
@@ -125,7 +125,7 @@ class _SentenceSource:
 
 
 def _split_lines(content: bytes | Path) -> list[str]:
-    text = content if isinstance(content, bytes) else read_head(content, LONGEST)
+    text = content if isinstance(content, bytes) else read_head(content, MAX_DOCUMENT_BYTES)
     return text.decode("utf-8", "replace").splitlines()
 
 

@@ -420,7 +420,7 @@ def make_killer(calls_left: int) -> Callable[..., None]:
 
 
 def test_draft_of_a_killed_backup_is_removed_by_the_next(folder: Path) -> None:
-    place = folder / ".wsabie" / backups.FOLDER
+    place = folder / ".wsabie" / backups.FOLDER_NAME
     place.mkdir(exist_ok=True)
     (place / ".20260501T120000.000000Z-asked.db.0000000000000000.tmp").write_bytes(b"half")
     with open_collection(folder) as collection:

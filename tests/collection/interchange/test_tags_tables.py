@@ -455,7 +455,7 @@ def test_any_bytes_give_tags_or_one_sentence(collection: Collection, content: by
 
 
 def test_too_many_tags_are_refused(collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tag_import, "MOST", 3)
+    monkeypatch.setattr(tag_import, "MAX_TAGS", 3)
     add_items(collection)
     with pytest.raises(InputError, match="holds more than 3 tags; split it and import the parts"):
         import_content(collection, tmp_path / "t.csv", "path,labels\na.jpg,a;b;c;d\n")

@@ -125,7 +125,7 @@ def test_worse_model_is_used_on_request(tagged: tuple[Collection, Rows]) -> None
 def test_too_few_items_call_no_model_worse(tagged: tuple[Collection, Rows], monkeypatch: pytest.MonkeyPatch) -> None:
     collection, rows_by_item = tagged
     first = train_model(collection, **OPTIONS)
-    monkeypatch.setattr(evaluation, "FEWEST_JUDGED", first.figures["items"] + 1)
+    monkeypatch.setattr(evaluation, "MIN_JUDGED_ITEMS", first.figures["items"] + 1)
     second = train_on_wrong_tags(collection, rows_by_item)
     assert second.figures["difference"]["MAP"]["high"] < 0
     assert (second.is_in_use, second.facts["rejection_reason"]) == (True, "")

@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 from wsabie.collection.registry.thresholds import (
     ERROR,
-    FEWEST_OF_LABEL,
+    MIN_LABEL_SUGGESTIONS,
     HoldoutSuggestions,
     PrecisionCurve,
     PrecisionSteps,
@@ -78,7 +78,7 @@ def test_frequent_labels_have_thresholds_of_their_own() -> None:
     labels, p = (40 * draw.random(15000) ** 4).astype(np.int64), np.round(draw.random(15000), 2)
     holdout = HoldoutSuggestions(labels, p, (draw.random(15000) < p ** (0.2 + labels)).astype(np.int64))
     thresholds = PrecisionCurve(holdout).threshold(0.7)
-    frequent = [label for label in range(40) if (labels == label).sum() >= FEWEST_OF_LABEL]
+    frequent = [label for label in range(40) if (labels == label).sum() >= MIN_LABEL_SUGGESTIONS]
     own = {
         label: find_lowest_probability(
             p[labels == label], holdout.right[labels == label], 0.7, error=0.2 * ERROR / len(frequent)

@@ -16,7 +16,7 @@ from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.features.extractors.bag_of_words import BagOfWords
 from wsabie.features.images.image_decoder import UnreadableItemError
 from wsabie.features.text.text_decoder import REASONS, fold_text
-from wsabie.io.formats.documents import LONGEST
+from wsabie.io.formats.documents import MAX_DOCUMENT_BYTES
 from wsabie.io.records import Item, ItemList
 from wsabie.storage.rejects import Rejects
 
@@ -103,7 +103,7 @@ def test_hashing_needs_no_vocabulary():
 def test_unreadable_documents_are_listed(tmp_path):
     packed, long = tmp_path / "a.txt.gz", tmp_path / "long.txt"
     packed.write_bytes(gzip.compress(b"The sea"))
-    long.write_bytes(b"a " * (LONGEST // 2 + 1))
+    long.write_bytes(b"a " * (MAX_DOCUMENT_BYTES // 2 + 1))
     (tmp_path / "empty.txt").touch()
     (tmp_path / "cut.txt").write_bytes(gzip.compress(b"The sea" * 99)[:20])
     bad = [b"caf\xe9", "... !", long, tmp_path / "empty.txt", tmp_path / "gone.txt", tmp_path / "cut.txt"]

@@ -52,7 +52,7 @@ def test_listeners_are_read_on_request(folder: Path, monkeypatch: pytest.MonkeyP
         (f"{path}:3", "song that is not in the list"),
         (f"{path}:4", "line that is not user, song and plays"),
     ]
-    monkeypatch.setattr(million_song, "MOST_TRIPLETS", 1)
+    monkeypatch.setattr(million_song, "MAX_TRIPLETS", 1)
     with pytest.raises(InputError, match="has more than 1 lines; give a part of it"):
         read_million_song_attributes(folder, listeners=path, rejects=Rejects())
 

@@ -100,7 +100,7 @@ def test_bad_lines_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert [where.rpartition(":")[2] for where, _, _ in rejects.listed] == ["2", "3", "4", "5", "6"]
     with pytest.raises(InputError, match=r"plays\.txt:2"):
         read_listening_counts(path, rejects=Rejects(strict=True))
-    monkeypatch.setattr(million_song, "MOST_PLAYS", 1)
+    monkeypatch.setattr(million_song, "MAX_PLAYS", 1)
     with pytest.raises(InputError, match="more than 1 usable lines; give a part of it"):
         read_listening_counts(path, rejects=Rejects())
     path.write_text("u\tb\t0\n")

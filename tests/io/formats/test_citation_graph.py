@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
-from wsabie.io.formats.citation_graph import MOST_WORDS, get_links_path, read_citation_graph, read_citation_links
+from wsabie.io.formats.citation_graph import MAX_WORDS, get_links_path, read_citation_graph, read_citation_links
 from wsabie.io.recognition import detect_format, open_source
 from wsabie.io.records import FeatureTable
 from wsabie.storage.rejects import Rejects
@@ -45,7 +45,7 @@ def test_documents_without_links_are_not_recognised(documents: Path) -> None:
         ("\t1\t2", "line that is not id, class and words"),
         ("d\t1\t2 two", "word that is no number"),
         ("d\t1\t-2", "number of a word that is not from 0 to 16,777,215"),
-        (f"d\t1\t{MOST_WORDS}", "number of a word that is not from 0 to 16,777,215"),
+        (f"d\t1\t{MAX_WORDS}", "number of a word that is not from 0 to 16,777,215"),
     ],
 )
 def test_broken_lines_are_listed(documents: Path, line: str, reason: str) -> None:

@@ -158,7 +158,7 @@ def test_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_regions_of_a_picture_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(region_items, "MOST", 2)
+    monkeypatch.setattr(region_items, "MAX_REGIONS", 2)
     write_annotations(tmp_path, make_annotation(1), make_annotation(2), make_annotation(3), make_annotation(4, "b"))
     items, rejected = list_items(tmp_path)
     assert [name for name, _ in items] == ["car1.jpg#1", "car1.jpg#2", "car2.jpg#4"]

@@ -133,8 +133,8 @@ def test_label_column_and_split_are_selected_by_name(tmp_path):
 
 
 def test_bad_lines_are_counted_and_listed(tmp_path, monkeypatch):
-    monkeypatch.setattr(documents, "LONGEST", 40)
-    monkeypatch.setattr(documents, "_LONGEST_LINE", 100)
+    monkeypatch.setattr(documents, "MAX_DOCUMENT_BYTES", 40)
+    monkeypatch.setattr(documents, "_MAX_LINE_BYTES", 100)
     path = tmp_path / "a.jsonl"
     path.write_bytes(
         join_json_lines({"text": "good"}, '{"text": "cut', {"text": 7}, {"title": "no text"}, {"text": " "}).encode()

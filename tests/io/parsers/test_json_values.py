@@ -70,7 +70,7 @@ def test_broken_files_give_one_sentence(tmp_path: Path, content: str, message: s
 
 
 def test_endless_element_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_values, "LONGEST", 1000)
+    monkeypatch.setattr(json_values, "MAX_VALUE_LENGTH", 1000)
     monkeypatch.setattr(json_values, "_BLOCK", 100)
     (tmp_path / "a.json").write_text('{"a": ["' + "x" * 9000 + '"]}')
     with pytest.raises(InputError, match="or one of more than"):

@@ -43,7 +43,7 @@ def test_damaged_gzip_is_reported(tmp_path, broken):
 
 
 def test_endless_line_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("wsabie.io.parsers.text_files.LONGEST_LINE", 100)
+    monkeypatch.setattr("wsabie.io.parsers.text_files.MAX_LINE_BYTES", 100)
     (tmp_path / "a").write_bytes(b"x\n" + b"y" * 300)
     with pytest.raises(InputError, match=r"a:2 has a line of more than"):
         list(iterate_numbered_lines(tmp_path / "a"))

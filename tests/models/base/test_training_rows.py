@@ -265,7 +265,7 @@ def test_training_on_shards_starts_from_another_model(tmp_path: Path, monkeypatc
 
 
 def test_many_shards_stay_within_the_open_file_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wsabie.io.shards.shard_folder.MOST_OPEN", 2)
+    monkeypatch.setattr("wsabie.io.shards.shard_folder.MAX_OPEN_SHARDS", 2)
     many, single_shard = (in_shards(toy_rows(), tmp_path / str(size), rows=size) for size in (50, 600))
     assert are_equal(make_model(epochs=2).fit(many), make_model(epochs=2).fit(single_shard))
     assert many.shards.shard.cache_info().currsize == 2  # type: ignore[attr-defined]
@@ -273,7 +273,7 @@ def test_many_shards_stay_within_the_open_file_limit(tmp_path: Path, monkeypatch
 
 def test_reopened_shards_are_not_checked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many = in_shards(toy_rows(), tmp_path / "shards", rows=50)
-    monkeypatch.setattr("wsabie.io.shards.shard_folder.MOST_OPEN", 2)
+    monkeypatch.setattr("wsabie.io.shards.shard_folder.MAX_OPEN_SHARDS", 2)
     first = many.read_spans([(0, 600)])[0]
     monkeypatch.setattr("wsabie.storage.column_files._check_lengths", lambda _: pytest.fail("looked through again"))
     assert np.array_equal(many.read_spans([(0, 600)])[0].data, first.data)  # type: ignore[union-attr]

@@ -16,7 +16,7 @@ from wsabie.workflows import shard_runs, shard_writer
 from wsabie.workflows.shard_runs import ShardOptions
 from wsabie.workflows.shard_writer import write_shards
 
-PARTS = {"wsabie.io.formats.fasttext._WORDS_AT_ONCE": 60, "wsabie.io.formats.mulan._VALUES_AT_ONCE": 60}
+PARTS = {"wsabie.io.formats.fasttext._WORDS_AT_ONCE": 60, "wsabie.io.formats.mulan._CHUNK_VALUES": 60}
 """So that the rows of `format_fasttext` and `format_arff` come in many parts."""
 
 

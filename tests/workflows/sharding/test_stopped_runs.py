@@ -261,7 +261,7 @@ def test_unfinished_work_of_unknown_origin_is_refused(tmp_path: Path, content_: 
 
 @pytest.mark.usefixtures("small_runs")
 def test_runs_may_exceed_the_open_file_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shard_runs, "MOST_OPEN", 4)
+    monkeypatch.setattr(shard_runs, "MAX_OPEN_SHARDS", 4)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/dev/fd").iterdir())) + 20, limits[1]))
     try:
@@ -274,7 +274,7 @@ def test_runs_may_exceed_the_open_file_limit(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.usefixtures("small_runs")
 def test_reopened_run_is_not_checked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs beyond the limit of open files are opened again for every shard."""
-    monkeypatch.setattr(shard_runs, "MOST_OPEN", 4)
+    monkeypatch.setattr(shard_runs, "MAX_OPEN_SHARDS", 4)
     opened: list[bool] = []
 
     def mapped(path: Path, *, check: bool = True, **more: Any) -> Any:

@@ -58,15 +58,15 @@ def map_(options: MapOptions) -> Report:
 
 
 def _write_table(collection: "Collection", projection: "Map", labels: "list[LabelPosition]", to: Path) -> None:
-    from wsabie.collection.db.cursors import LARGEST
+    from wsabie.collection.db.cursors import MAX_PAGE_SIZE
     from wsabie.collection.items.item_pages import read_items_by_id
 
     with replace_file(to) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         lines = csv.writer(file)
         lines.writerow(["kind", "id", "name", "x", "y"])
-        for start in range(0, len(projection.items), LARGEST):
-            item_ids = projection.items[start : start + LARGEST].tolist()
-            positions = dict(zip(item_ids, projection.coordinates[start : start + LARGEST].tolist(), strict=True))
+        for start in range(0, len(projection.items), MAX_PAGE_SIZE):
+            item_ids = projection.items[start : start + MAX_PAGE_SIZE].tolist()
+            positions = dict(zip(item_ids, projection.coordinates[start : start + MAX_PAGE_SIZE].tolist(), strict=True))
             items = read_items_by_id(collection, item_ids)
             lines.writerows(["item", item.id, item.path, *positions[item.id]] for item in items)
         lines.writerows(["label", label.id, label.name, label.x, label.y] for label in labels)

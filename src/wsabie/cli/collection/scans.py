@@ -197,7 +197,7 @@ def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -
     unchanged = f"{result.unchanged:,} as before{unreadable}" * bool(result.unchanged)
     summary = ", ".join(part for part in (result.summary, unchanged) if part)
     print_note(f"{result.modality or 'files'}: {summary}")
-    from wsabie.collection.annotations.training_examples import FEWEST_ITEMS
+    from wsabie.collection.annotations.training_examples import MIN_ITEMS
     from wsabie.collection.overview import check_readiness
     from wsabie.features.encoders.sentence_encoder import is_sentence_encoder_installed
 
@@ -212,7 +212,7 @@ def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -
         print_note(f"next: wsabie collection {'train' if result.added_tags else 'status'} {path}")
         return
     print_note(
-        f"nothing is tagged yet; a model needs {FEWEST_ITEMS} tagged pictures and 2 labels, better 20 of each label"
+        f"nothing is tagged yet; a model needs {MIN_ITEMS} tagged pictures and 2 labels, better 20 of each label"
     )
     if readiness.labels:
         remedy = "" if is_sentence_encoder_installed() else ", after: pip install 'wsabie[words]'"

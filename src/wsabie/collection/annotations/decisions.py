@@ -26,6 +26,12 @@ from wsabie.io.regions import parse_region
 
 State = Literal["accepted", "rejected"]
 Origin = Literal["person", "import", "model"]
+_NO_MODEL: Row = {"model_id": None, "score": None, "probability": None}
+_SIGN: dict[State | None, str] = {"accepted": "+", "rejected": "-", None: "?"}
+_MAX_LISTED_LABELS = 3  # labels in the summary of a review
+SORTED = 20_000
+"""Largest number of annotations of a label that are sorted; above it all annotations are walked until enough match."""
+_SORT = "-decided"
 
 
 class Decision(NamedTuple):
@@ -137,9 +143,6 @@ def has_decision(table: FromClause = suggestions) -> Condition:
     return exists().where(a.item_id == s.item_id, a.label_id == s.label_id, a.region == "")
 
 
-_NO_MODEL: Row = {"model_id": None, "score": None, "probability": None}
-
-
 def _read_annotations(connection: Connection, item_ids: Sequence[int]) -> dict[tuple[int, int, str], Row]:
     a = annotations.c
     query = select(a.id, a.item_id, a.label_id, a.region, a.state, a.origin)
@@ -219,8 +222,8 @@ def review_items(collection: Collection, decisions: Sequence[ReviewDecision], *,
     names = {decision.label: label_store.normalise_name(decision.label) for decision in decisions}
     changes = list(dict.fromkeys(f"{_SIGN[d.state]}{d.label}" for d in decisions))
     item_ids = {d.item for d in decisions}
-    rest = f" and {len(changes) - _N_LISTED} more" if len(changes) > _N_LISTED else ""
-    summary = f"{_format_items(item_ids)}: {', '.join(changes[:_N_LISTED])}{rest}"
+    rest = f" and {len(changes) - _MAX_LISTED_LABELS} more" if len(changes) > _MAX_LISTED_LABELS else ""
+    summary = f"{_format_items(item_ids)}: {', '.join(changes[:_MAX_LISTED_LABELS])}{rest}"
     with begin_entry(collection.engine, by, "review", summary) as change:
         label_ids, _ = _resolve_names(change, item_ids, [(d.state, names[d.label]) for d in decisions])
         rows = [Decision(d.item, label_ids[names[d.label]], d.state, d.region) for d in decisions]
@@ -246,10 +249,6 @@ def find_items(collection: Collection, names: Sequence[str], base_folder: Path) 
     """
     with begin_read(collection.engine) as connection:
         return [_resolve_item(collection, connection, name, base_folder) for name in names]
-
-
-_SIGN: dict[State | None, str] = {"accepted": "+", "rejected": "-", None: "?"}
-_N_LISTED = 3  # labels in the summary of a review
 
 
 def _resolve_item(collection: Collection, connection: Connection, name: str, base_folder: Path) -> int:
@@ -289,10 +288,6 @@ def _resolve_names(
     return label_ids, [name for name in accepted if name not in existing]
 
 
-SORTED = 20_000
-"""Largest number of annotations of a label that are sorted; above it all annotations are walked until enough match."""
-
-_SORT = "-decided"
 _ANNOTATIONS = select(
     labels.c.id,
     labels.c.name,

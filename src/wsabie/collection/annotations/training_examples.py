@@ -16,10 +16,10 @@ from wsabie.core.errors import InputError
 
 HELD_OUT = 0.15
 """Share of the bursts that no model learns from; hashes choose them, so they are the same in every training."""
-FEWEST_ITEMS = 20
-"""Minimum number of tagged items; `FEWEST_LABELS` is the minimum number of labels."""
-FEWEST_LABELS = 2
-FEWEST_HELD_OUT = 5
+MIN_ITEMS = 20
+"""Minimum number of tagged items; `MIN_LABELS` is the minimum number of labels."""
+MIN_LABELS = 2
+MIN_HELD_OUT = 5
 PERSON_WEIGHT = 2.0
 """Weight of an item with a tag by a person, relative to one with imported tags only."""
 
@@ -117,10 +117,10 @@ def _build_examples(
     weights[rows[accepted & (priority == 2)]] = person_weight
     unjudged = np.zeros(len(hashes), bool)
     unjudged[rows[accepted & (priority == 0)]] = True
-    # At least `FEWEST_HELD_OUT` tagged bursts are held out; the bound changes with the tags, so models store theirs.
+    # At least `MIN_HELD_OUT` tagged bursts are held out; the bound changes with the tags, so models store theirs.
     leaders = [leader_of.get(name, name) for name in hashes]
     positions = compute_hash_positions(leaders)
-    lowest = np.unique(positions[rows[accepted]])[:FEWEST_HELD_OUT]
+    lowest = np.unique(positions[rows[accepted]])[:MIN_HELD_OUT]
     holdout_bound = max([HELD_OUT, *lowest[-1:].tolist()])
     held_out, unjudged = positions <= holdout_bound, unjudged & (positions <= holdout_bound)
     names = [names_by_id[int(n)] for n in label_ids]
@@ -151,10 +151,10 @@ def require_enough(examples: TrainingExamples, folder: Path, n_changed: int = 0)
     positives = (examples.Y > 0).tocsr()
     n_items = int((np.diff(positives.indptr) > 0).sum())
     n_labels = len(np.unique(positives.indices))
-    if n_items >= FEWEST_ITEMS and n_labels >= FEWEST_LABELS:
+    if n_items >= MIN_ITEMS and n_labels >= MIN_LABELS:
         return
     amounts = f"{n_items:,} items with tags, of {n_labels:,} labels"
-    needs = f"; learning needs at least {FEWEST_ITEMS} such items and {FEWEST_LABELS} labels"
+    needs = f"; learning needs at least {MIN_ITEMS} such items and {MIN_LABELS} labels"
     if n_changed:
         changed = f"{n_changed:,} file{'s' * (n_changed > 1)} changed since the last scan, or went away"
         raise rescan_error(folder, f"{changed}, which leaves {amounts}{needs}")

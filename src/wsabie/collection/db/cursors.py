@@ -9,7 +9,7 @@ import msgspec
 from wsabie.core.errors import InputError
 from wsabie.storage.schema_validation import Count
 
-LARGEST = 1_000
+MAX_PAGE_SIZE = 1_000
 """Maximum number of rows on a page."""
 
 _MAX_LENGTH = 20_000  # characters: a path has up to 4,096, which may be escaped
@@ -52,8 +52,8 @@ def read_position(cursor: str | None, sort: str, limit: int, noun: str) -> Curso
     InputError
         The limit is out of range, or the text is no cursor, or the cursor of another sort key.
     """
-    if not 1 <= limit <= LARGEST:
-        raise InputError(f"a page has 1 to {LARGEST:,} {noun}, not {limit}; choose another limit")
+    if not 1 <= limit <= MAX_PAGE_SIZE:
+        raise InputError(f"a page has 1 to {MAX_PAGE_SIZE:,} {noun}, not {limit}; choose another limit")
     if cursor is None:
         return None
     try:

@@ -42,7 +42,7 @@ from wsabie.collection.folder.collection_file import (
 from wsabie.core.errors import BusyError, InputError, WsabieError
 from wsabie.storage import atomic_files
 
-FOLDER = "backups"
+FOLDER_NAME = "backups"
 MAX_DAILY = 7
 """Number of daily backups to keep."""
 Reason = Literal["daily", "asked", "migration", "replaced", "restored"]
@@ -76,7 +76,7 @@ class Backup(NamedTuple):
 
 def list_backups(place: Path) -> list[Backup]:
     """Return the backups of a collection, newest first."""
-    with atomic_files.explain_read_errors(place / FOLDER):
+    with atomic_files.explain_read_errors(place / FOLDER_NAME):
         return [_make_backup(path) for path in _list_paths(place)]
 
 
@@ -92,7 +92,7 @@ def find_best_backup(place: Path) -> Backup | None:
 
 def make_backup_path(place: Path, reason: Reason) -> Path:
     """Return the path of a backup made now."""
-    return place / FOLDER / f"{datetime.now(UTC).strftime(_STAMP)}-{reason}.db"
+    return place / FOLDER_NAME / f"{datetime.now(UTC).strftime(_STAMP)}-{reason}.db"
 
 
 def back_up(engine: Engine, place: Path, reason: Reason, path: Path | None = None) -> Backup:
@@ -113,7 +113,7 @@ def back_up(engine: Engine, place: Path, reason: Reason, path: Path | None = Non
     InputError
         The database, and so the copy, is damaged, or the copy cannot be written.
     """
-    atomic_files.remove_drafts(place / FOLDER)  # of killed backups, which have other names
+    atomic_files.remove_drafts(place / FOLDER_NAME)  # of killed backups, which have other names
     path = path or make_backup_path(place, reason)
     with atomic_files.replace_file(path) as draft:
         with explain_database_errors(engine):
@@ -127,9 +127,9 @@ def back_up_daily(engine: Engine, place: Path) -> None:
     if engine.dialect.name != "sqlite" or _has_daily(place):
         return
     try:
-        with atomic_files.explain_write_errors(place / FOLDER):
-            (place / FOLDER).mkdir(exist_ok=True)
-        with atomic_files.lock_folder(place / FOLDER, wait=True):  # one of several processes makes it
+        with atomic_files.explain_write_errors(place / FOLDER_NAME):
+            (place / FOLDER_NAME).mkdir(exist_ok=True)
+        with atomic_files.lock_folder(place / FOLDER_NAME, wait=True):  # one of several processes makes it
             if not _has_daily(place) and _has_changed(engine, place):
                 _refuse_little_room(engine, place)
                 back_up(engine, place, "daily")
@@ -223,9 +223,9 @@ def _refuse_little_room(engine: Engine, place: Path) -> None:
 
 def _list_paths(place: Path) -> list[Path]:
     """Return the files of backups, newest first."""
-    if not (place / FOLDER).is_dir():
+    if not (place / FOLDER_NAME).is_dir():
         return []
-    return sorted((path for path in (place / FOLDER).iterdir() if _NAME.fullmatch(path.name)), reverse=True)
+    return sorted((path for path in (place / FOLDER_NAME).iterdir() if _NAME.fullmatch(path.name)), reverse=True)
 
 
 def _has_daily(place: Path) -> bool:
@@ -354,7 +354,7 @@ def read_record(folder: Path) -> CollectionFile:
 def _choose_backup(place: Path, source: Path | None) -> tuple[Path, DatabaseState]:
     """Return an intact backup: `source`, or the one with most journal entries."""
     if source is not None:
-        path = next((path for path in (source, place / FOLDER / source.name) if path.is_file()), None)
+        path = next((path for path in (source, place / FOLDER_NAME / source.name) if path.is_file()), None)
         if path is None:
             listing = ", ".join(backup.path.name for backup in list_backups(place)) or "none"
             raise InputError(f"there is no backup {source}; those of this collection are: {listing}")
@@ -386,7 +386,7 @@ def _keep_replaced(place: Path, path: Path) -> tuple[str | None, int]:
 def _copy_files(place: Path, *files: Path) -> str:
     """Copy files of a database byte for byte among the backups; return the first copy."""
     name = make_backup_path(place, "replaced").name
-    copies = [place / FOLDER / file.name.replace(DATABASE_FILE, name) for file in files]
+    copies = [place / FOLDER_NAME / file.name.replace(DATABASE_FILE, name) for file in files]
     for file, copy in zip(files, copies, strict=True):
         with atomic_files.explain_write_errors(copy), atomic_files.replace_file(copy) as draft:
             shutil.copyfile(file, draft)

@@ -57,6 +57,14 @@ from wsabie.collection.folder.collection_file import (
 from wsabie.core.errors import CollectionError, InputError, WsabieError
 from wsabie.storage.atomic_files import DiskFullError, WriteError, explain_write_errors, hold_file, lock_folder
 
+COLLECTION_ROOT = "."
+"""Path of the root that is the collection's own folder."""
+WEB_ROOT = "web"
+"""Path of the root whose items are URLs."""
+_DAMAGE_ERRORS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, SQLAlchemyError)
+_MODELS_LOCK = "learning.lock"
+_MIN_FREE_SPACE = 2 << 20  # bytes for a new database and its log, with a reserve
+
 
 def connect(folder: Path, record: CollectionFile, mode: Mode) -> tuple[Engine, ExitStack]:
     """Connect to the database of a folder; the exit stack releases all resources.
@@ -133,16 +141,6 @@ def suggest_recovery(folder: Path, *, can_start_over: bool = True) -> str:
         command = format_command("restore", folder)
         return f"restore a copy of your own: {command} FILE{start_over if can_start_over else ''}"
     return f"restore the backup of {backup.at[:16].replace('T', ' ')} UTC: {format_command('restore', folder)}"
-
-
-COLLECTION_ROOT = "."
-"""Path of the root that is the collection's own folder."""
-WEB_ROOT = "web"
-"""Path of the root whose items are URLs."""
-
-_DAMAGE_ERRORS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, SQLAlchemyError)
-_MODELS_LOCK = "learning.lock"
-_MIN_FREE_SPACE = 2 << 20  # bytes for a new database and its log, with a reserve
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from wsabie.io.regions import format_region, parse_region
 from wsabie.storage.atomic_files import replace_file
 from wsabie.storage.rejects import Rejects, RowError
 
-_LONGEST = 500
+_MAX_NAME_LENGTH = 500
 """Maximum length of the name of a person or a model."""
 _ORIGINS = ("person", "import", "model")
 _STATES = ("accepted", "rejected")
@@ -130,7 +130,7 @@ def _parse_provenance(row: JsonObject) -> TagProvenance:
     origin = parse_text(row.get("origin"), "origin")
     if origin not in _ORIGINS:
         raise RowError("unknown origin", ascii(origin)[:100])
-    by = _parse_visible_text(row.get("by"), "name", _LONGEST)
+    by = _parse_visible_text(row.get("by"), "name", _MAX_NAME_LENGTH)
     model, model_time = parse_text(row.get("model"), "model", 200), parse_text(row.get("model_made"), "time")
     if model and not _MODEL.fullmatch(model):
         raise RowError("model that is no name of a folder", ascii(model)[:100])
@@ -230,6 +230,6 @@ def _parse_number(cell: Any, column: str) -> float | None:
 def _parse_list(cell: Any) -> list[Any]:
     with suppress(ValueError, RecursionError):
         values = json.loads(cell) if isinstance(cell, str) else cell
-        if isinstance(values, list) and len(values) <= _LONGEST:
+        if isinstance(values, list) and len(values) <= _MAX_NAME_LENGTH:
             return values
     raise RowError("malformed list", ascii(cell)[:100])

@@ -35,6 +35,7 @@ StateFilter = Literal["accepted", "rejected", "suggested", "all"]
 _LabelFacts: TypeAlias = tuple[str, str, str, tuple[str, ...], tuple[tuple[str, str], ...]]
 _ROWS = 5000
 _DEEPEST = 100  # ancestors of a label
+TABLES = ("csv", "jsonl")
 
 
 class TagSelection(NamedTuple):
@@ -150,9 +151,6 @@ def _make_label_lookup(connection: Connection) -> Callable[[int], _LabelFacts]:
         return (*rows[label_id][1:4], tuple(reversed(ancestors)), tuple(other_names[label_id]))
 
     return look_up
-
-
-TABLES = ("csv", "jsonl")
 
 
 class ExportResult(NamedTuple):

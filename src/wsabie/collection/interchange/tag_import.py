@@ -31,7 +31,7 @@ from wsabie.io.parsers.json_values import is_array
 from wsabie.io.parsers.text_files import format_path, read_head
 from wsabie.storage.rejects import Rejects, RowError
 
-MOST = 5_000_000
+MAX_TAGS = 5_000_000
 """Maximum number of tags in a file."""
 KINDS = ("csv", "jsonl", "coco")
 
@@ -117,7 +117,7 @@ def import_tags(
     Raises
     ------
     InputError
-        The file is unreadable, has an unknown form, or holds more than `MOST` tags.
+        The file is unreadable, has an unknown form, or holds more than `MAX_TAGS` tags.
     """
     rejects = Rejects() if rejects is None else rejects
     n_rejects = len(rejects)
@@ -177,7 +177,7 @@ class TagBuffer:
         Raises
         ------
         InputError
-            The buffer holds more than `MOST` tags.
+            The buffer holds more than `MAX_TAGS` tags.
         """
         rows: list[tuple[Any, ...]] = []
         for line, match in zip(lines, matcher.find(lines), strict=True):
@@ -195,8 +195,10 @@ class TagBuffer:
                         rows += [self._make_row(item, name, line) for item in items]
         self._blocks.append(np.array(rows, _TAG))
         self.n_tags += len(rows)
-        if self.n_tags > MOST:
-            raise InputError(f"{format_path(self.path)} holds more than {MOST:,} tags; split it and import the parts")
+        if self.n_tags > MAX_TAGS:
+            raise InputError(
+                f"{format_path(self.path)} holds more than {MAX_TAGS:,} tags; split it and import the parts"
+            )
 
     def _make_row(self, item: int, name: str, line: TagLine) -> tuple[Any, ...]:
         label, region = _intern(self.names, name), _intern(self.regions, line.region)

@@ -13,6 +13,8 @@ ENDINGS: dict[str, ExportFormat] = {".csv": "csv", ".jsonl": "jsonl", ".json": "
 """Format of a file by its suffix."""
 Frame: TypeAlias = tuple[int, int] | None
 """Width and height of a picture, or None if unknown."""
+_START = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class Tag(NamedTuple):
@@ -132,10 +134,6 @@ def parse_text(cell: object, column: str, longest: int = 4096) -> str:
     except UnicodeEncodeError as error:
         raise RowError(f"{column} that is not valid text", ascii(cell)[:100]) from error
     return cell
-
-
-_START = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 def parse_time(text: str) -> int:

@@ -11,7 +11,7 @@ from wsabie.collection.db.journal import check_time
 from wsabie.collection.db.tables import Condition, Query, annotations, item_scores, items, suggestions
 from wsabie.core.errors import InputError
 
-_MOST_WORDS, _LONGEST = 20, 4_000
+_MAX_WORDS, _MAX_LETTERS = 20, 4_000
 _MAX_IDS = 1_000
 
 
@@ -142,7 +142,7 @@ def build_clauses(filter_query: FilterQuery) -> list[FilterClause]:
     if criteria.root is not None:
         clauses.append(FilterClause(None, items.c.root_id == criteria.root))
     if criteria.folder:
-        clauses.append(_filter_folder(criteria, criteria.folder.strip("/")[:_LONGEST]))
+        clauses.append(_filter_folder(criteria, criteria.folder.strip("/")[:_MAX_LETTERS]))
     if criteria.taken_from is not None or criteria.taken_to is not None:
         clauses.append(_filter_time(criteria))
     if criteria.words is not None and criteria.words.split():
@@ -198,8 +198,8 @@ def _filter_time(criteria: ItemFilter) -> FilterClause:
 
 
 def _filter_words(filter_query: FilterQuery, words: list[str]) -> FilterClause:
-    if len(words) > _MOST_WORDS or sum(map(len, words)) > _LONGEST:
-        raise InputError(f"these are too many words; give up to {_MOST_WORDS}")
+    if len(words) > _MAX_WORDS or sum(map(len, words)) > _MAX_LETTERS:
+        raise InputError(f"these are too many words; give up to {_MAX_WORDS}")
     patterns = ["%" + re.sub(r"([%_\\])", r"\\\1", word) + "%" for word in words]
     compare = items.c.path.like if filter_query.dialect == "sqlite" else items.c.path.ilike  # LIKE is ILIKE there
     contains_all = and_(*(compare(pattern, escape="\\") for pattern in patterns))

@@ -38,6 +38,28 @@ MAX_COUNTED = 5_000
 SORTS = ("path", "taken_at", "added_at", "best_probability", "uncertainty", "probability")
 """Names of the sort orders."""
 _ROUNDED = 1e-12
+# Built once: checking each id as part of a new query takes longer than the query.
+_ITEM_IDS: sa.BindParameter[list[int]] = sa.bindparam("item_ids", expanding=True)
+_SCORED = sa.and_(item_scores.c.item_id == items.c.id, item_scores.c.model_id == sa.bindparam("model"))
+_SUGGESTED = sa.and_(
+    suggestions.c.item_id == items.c.id,
+    suggestions.c.model_id == sa.bindparam("model"),
+    suggestions.c.label_id == sa.bindparam("label"),
+)
+_ROWS = (
+    sa.select(
+        items.c.id, items.c.path, items.c.folder, items.c.hash, items.c.taken_at, items.c.width, items.c.height,
+        items.c.state, item_scores.c.best_probability, item_scores.c.uncertainty, suggestions.c.probability,
+    )
+    .select_from(items.outerjoin(item_scores, _SCORED).outerjoin(suggestions, _SUGGESTED))
+    .where(items.c.id.in_(_ITEM_IDS))
+)  # fmt: skip
+_LABEL_NAMES = (
+    sa.select(annotations.c.item_id, labels.c.name)
+    .join(labels, labels.c.id == annotations.c.label_id)
+    .where(annotations.c.item_id.in_(_ITEM_IDS), annotations.c.state == "accepted")
+    .order_by(labels.c.name)
+)
 
 
 class FilterConditions(NamedTuple):
@@ -165,30 +187,6 @@ def _choose_order(filter_query: FilterQuery, sort: str) -> _Order:
     if sort == "taken_at":
         return _Order(items, c.id, c.taken_at, [c.taken_at.is_not(None)], c.taken_at.is_(None))
     return _Order(items, c.id, c.id if sort == "added_at" else c.path, [])
-
-
-# Built once: checking each id as part of a new query takes longer than the query.
-_ITEM_IDS: sa.BindParameter[list[int]] = sa.bindparam("item_ids", expanding=True)
-_SCORED = sa.and_(item_scores.c.item_id == items.c.id, item_scores.c.model_id == sa.bindparam("model"))
-_SUGGESTED = sa.and_(
-    suggestions.c.item_id == items.c.id,
-    suggestions.c.model_id == sa.bindparam("model"),
-    suggestions.c.label_id == sa.bindparam("label"),
-)
-_ROWS = (
-    sa.select(
-        items.c.id, items.c.path, items.c.folder, items.c.hash, items.c.taken_at, items.c.width, items.c.height,
-        items.c.state, item_scores.c.best_probability, item_scores.c.uncertainty, suggestions.c.probability,
-    )
-    .select_from(items.outerjoin(item_scores, _SCORED).outerjoin(suggestions, _SUGGESTED))
-    .where(items.c.id.in_(_ITEM_IDS))
-)  # fmt: skip
-_LABEL_NAMES = (
-    sa.select(annotations.c.item_id, labels.c.name)
-    .join(labels, labels.c.id == annotations.c.label_id)
-    .where(annotations.c.item_id.in_(_ITEM_IDS), annotations.c.state == "accepted")
-    .order_by(labels.c.name)
-)
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,15 @@ MAX_WAITING = 20
 
 
 JobKind = Literal["scan", "train", "apply", "tidy", "compare", "map", "index"]
+_WRITE_INTERVAL = 0.5  # seconds between two writes
+_LOCK = "jobs.lock"
+_POLL_INTERVAL = 0.5
+_BACKUP_INTERVAL = 3600.0  # seconds between two checks for today's backup
+_RETRY_DELAY = 2.0  # seconds before a retry
+_MAX_PAUSE = 60.0
+FAILURE_CODE = 3
+"""Exit code of a job's process that could not open its collection, or work in it."""
+_PROCESS_ENDED = "its process was ended before it was done; ask for it again"
 
 
 class JobProgress(TypedDict, total=False):
@@ -188,9 +197,6 @@ def update_jobs(collection: Collection, condition: Condition, **values: object) 
         connection.execute(update(jobs).where(condition).values(values))
 
 
-_WRITE_INTERVAL = 0.5  # seconds between two writes
-
-
 class ProgressWriter:
     """Writer of a job's progress to its row, at most every half second."""
 
@@ -246,16 +252,6 @@ WORK: dict[str, Callable[[Collection, Job, JsonObject], object]] = {
 """Handler of each kind of job, which gets the "executor" and the "progress" and returns the result."""
 
 
-_LOCK = "jobs.lock"
-_POLL_INTERVAL = 0.5
-_BACKUP_INTERVAL = 3600.0  # seconds between two checks for today's backup
-_RETRY_DELAY = 2.0  # seconds before a retry
-_LONGEST_PAUSE = 60.0
-FAILURE_CODE = 3
-"""Exit code of a job's process that could not open its collection, or work in it."""
-_PROCESS_ENDED = "its process was ended before it was done; ask for it again"
-
-
 class JobRunner:
     """Background thread that starts a process for each waiting job until it is closed.
 
@@ -293,7 +289,7 @@ class JobRunner:
                         pause = _RETRY_DELAY
             except (WsabieError, OSError):
                 self._ended.wait(pause)  # a restarted database answers again
-                pause = min(2 * pause, _LONGEST_PAUSE)  # each retry on a damaged database is a full check
+                pause = min(2 * pause, _MAX_PAUSE)  # each retry on a damaged database is a full check
 
     def _run_process(self) -> None:
         words = [sys.executable, "-m", __package__, str(self.folder)]

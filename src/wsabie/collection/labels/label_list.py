@@ -17,6 +17,7 @@ from wsabie.collection.labels import label_store
 from wsabie.core.errors import InputError
 
 Order = Literal["items", "name", "accuracy"]
+_MAX_SUMMARY = 1000
 
 
 @dataclass(frozen=True)
@@ -167,9 +168,6 @@ def _read_labels(connection: Connection) -> list[tuple[LabelSummary, int | None,
 
 
 _read_cached_labels = DatabaseCache(_read_labels)
-
-
-_MAX_SUMMARY = 1000
 
 
 @dataclass(frozen=True)

@@ -26,12 +26,15 @@ from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores
 
 FIGURES = ("MAP", "p@1", "p@5")
 Verdict = Literal["better", "worse", "alike"]
-FEWEST_JUDGED = 20
+MIN_JUDGED_ITEMS = 20
 """Minimum number of held-out items for a verdict; with fewer, intervals say too little."""
 
 _BLOCK = 1000
 _N_SUGGESTIONS = 10  # for each held-out item
 _N_PARTS = 5  # of the held-out bursts, each judged by probabilities of the others
+MAX_COMPARED_MODELS = 8
+"""Maximum number of models in a comparison."""
+_MAX_LISTED_LABELS = 10  # labels listed as gained, and as lost
 
 
 def make_holdout_set(
@@ -111,7 +114,7 @@ def judge_difference(difference: PairedDifference, items: int) -> Verdict:
     ... )
     ('worse', 'alike')
     """
-    if items < FEWEST_JUDGED or difference.low <= 0 <= difference.high:
+    if items < MIN_JUDGED_ITEMS or difference.low <= 0 <= difference.high:
         return "alike"
     return "better" if difference.low > 0 else "worse"
 
@@ -169,11 +172,6 @@ def pool_scores_by_label(scores: Float32, columns: Int64, labels: Int64) -> Floa
         if len(label_columns):
             label_scores[:, position] = scores[:, label_columns].max(axis=1)
     return label_scores
-
-
-MOST = 8
-"""Maximum number of models in a comparison."""
-_N_LISTED = 10  # labels listed as gained, and as lost
 
 
 @dataclass(frozen=True)
@@ -264,12 +262,12 @@ def compare_models(
     Raises
     ------
     InputError
-        There are fewer than two models, more than `MOST` or one twice, a model is missing or damaged, or no tagged item
-        was held out from all of them.
+        There are fewer than two models, more than `MAX_COMPARED_MODELS` or one twice, a model is missing or damaged, or
+        no tagged item was held out from all of them.
     """
-    if not 2 <= len(model_ids) <= MOST or len(set(model_ids)) < len(model_ids):
+    if not 2 <= len(model_ids) <= MAX_COMPARED_MODELS or len(set(model_ids)) < len(model_ids):
         listing = ", ".join(map(str, model_ids)) or "none"
-        raise InputError(f"models to compare: {listing}; give two to {MOST} different ones")
+        raise InputError(f"models to compare: {listing}; give two to {MAX_COMPARED_MODELS} different ones")
     models = [load_model(collection, model_id) for model_id in model_ids]
     with begin_read(collection.engine) as connection:
         examples = read_examples(connection)
@@ -319,8 +317,8 @@ def _make_entry(
         figures=summarize_metrics(evaluation),
         difference={name: FigureDifference(*gap) for name, gap in differences.items()} or None,
         verdict=judge_difference(differences["MAP"], evaluation.n_rows) if differences else None,
-        gained=tuple(shift for shift in shifts[:_N_LISTED] if shift.candidate > shift.reference),
-        lost=tuple(shift for shift in shifts[: -_N_LISTED - 1 : -1] if shift.candidate < shift.reference),
+        gained=tuple(shift for shift in shifts[:_MAX_LISTED_LABELS] if shift.candidate > shift.reference),
+        lost=tuple(shift for shift in shifts[: -_MAX_LISTED_LABELS - 1 : -1] if shift.candidate < shift.reference),
     )
 
 

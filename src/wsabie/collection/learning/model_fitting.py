@@ -16,8 +16,13 @@ from wsabie.core.errors import InputError
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.vocabulary.label_names import Vocabulary
 
-MOST = 200
+MAX_POINTS = 200
 """Maximum number of stored points."""
+REPLAYED_PER_CHANGE = 4
+"""Number of old items for each changed one in an update, so that the model forgets nothing."""
+MIN_REPLAYED_ITEMS = 1000
+EPOCHS = 5
+"""Number of epochs of an update."""
 
 
 class TrainingPoint(TypedDict):
@@ -50,7 +55,7 @@ class LearningCurve:
     >>> curve = LearningCurve()
     >>> for epoch in range(1, 1001):
     ...     curve.add({"epoch": epoch, "loss": 0.1, "MAP": epoch / 1000})
-    >>> len(curve.points) <= MOST, curve.points[0]["epoch"], curve.points[-1]["epoch"]
+    >>> len(curve.points) <= MAX_POINTS, curve.points[0]["epoch"], curve.points[-1]["epoch"]
     (True, 1, 1000)
     """
 
@@ -74,16 +79,9 @@ class LearningCurve:
     def points(self) -> list[TrainingPoint]:
         """Points in the order of the epochs."""
         points = self._all_points
-        while len(points) >= MOST:
+        while len(points) >= MAX_POINTS:
             points = points[::2]
         return points if points[-1:] == self._all_points[-1:] else [*points, self._all_points[-1]]
-
-
-REPLAYED = 4
-"""Number of old items for each changed one in an update, so that the model forgets nothing."""
-FEWEST_REPLAYED = 1000
-EPOCHS = 5
-"""Number of epochs of an update."""
 
 
 class FitSettings(NamedTuple):
@@ -185,6 +183,6 @@ def _select_rows(train: TrainingExamples, changed: frozenset[str], new: Int64, s
     is_changed = np.array([name in changed for name in train.hashes], bool)
     is_changed |= np.asarray((train.Y[:, new] > 0).sum(axis=1)).ravel() > 0
     unchanged = np.flatnonzero(~is_changed)
-    n = min(len(unchanged), max(FEWEST_REPLAYED, REPLAYED * int(is_changed.sum())))
+    n = min(len(unchanged), max(MIN_REPLAYED_ITEMS, REPLAYED_PER_CHANGE * int(is_changed.sum())))
     sample = np.random.default_rng([seed, 5]).choice(unchanged, n, replace=False)
     return np.sort(np.concatenate([np.flatnonzero(is_changed), sample]))

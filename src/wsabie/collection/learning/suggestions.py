@@ -25,6 +25,13 @@ from wsabie.core.sparse_matrices import build_incidence
 from wsabie.evaluation.calibration import Calibration
 from wsabie.search.exact_index import ExactIndex
 
+MAX_SUGGESTIONS = 10
+"""Maximum number of suggestions for an item."""
+MIN_PROBABILITY = 0.01
+"""Lowest probability of a suggestion."""
+_BLOCK = 1000  # items in a transaction
+_MAX_LISTED_ITEMS = 1000  # uncovered items that an answer lists
+
 
 class TopLabels(NamedTuple):
     """Most probable labels of items, best first; label -1 pads rows with fewer than k."""
@@ -89,22 +96,13 @@ def _drop_repeated_labels(ids: Int64, labels: Int64) -> Int64:
     return distinct
 
 
-TOP = 10
-"""Maximum number of suggestions for an item."""
-FLOOR = 0.01
-"""Lowest probability of a suggestion."""
-
-_BLOCK = 1000  # items in a transaction
-_LISTED = 1000  # uncovered items that an answer lists
-
-
 class InferenceOptions(NamedTuple):
     """Options of an inference, as `apply_model` explains them."""
 
     resources: feature_store.Resources
     again: bool = False
-    k: int = TOP
-    floor: float = FLOOR
+    k: int = MAX_SUGGESTIONS
+    floor: float = MIN_PROBABILITY
 
 
 class InferenceResult(NamedTuple):
@@ -142,8 +140,8 @@ def apply_model(
     *,
     by: str,
     again: bool = False,
-    k: int = TOP,
-    floor: float = FLOOR,
+    k: int = MAX_SUGGESTIONS,
+    floor: float = MIN_PROBABILITY,
     min_precision: float | None = None,
     accept_above: float | None = None,
     threads: int | None = None,
@@ -279,7 +277,7 @@ def measure_coverage(collection: Collection, model: int, threshold: Threshold) -
         covered = {item for item, label, p in connection.execute(query) if p >= threshold.get_probability(label)}
         uncovered = [item for item in connection.scalars(scored_items) if item not in covered]
     counts = len(threshold.by_label), len(covered), len(uncovered)
-    return SuggestionCoverage(threshold.precision, threshold.common, *counts, uncovered[:_LISTED])
+    return SuggestionCoverage(threshold.precision, threshold.common, *counts, uncovered[:_MAX_LISTED_ITEMS])
 
 
 def _check_shares(**shares: float | None) -> None:

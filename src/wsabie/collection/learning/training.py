@@ -28,11 +28,12 @@ from wsabie.evaluation.bootstrap import PairedDifference
 from wsabie.features.extractor_registry import create_extractor
 from wsabie.io.modalities import PICTURES
 
-SMALL = 0.2
+MAX_UPDATED_SHARE = 0.2
 """Share of a model's original decisions that may change before the next training starts from scratch."""
 _MIN_CHANGES = 20
 
 TrainingMode = Literal["full", "corrections", "nothing"]
+MAX_EPOCHS = 10_000
 
 
 class RetrainPlan(NamedTuple):
@@ -100,7 +101,7 @@ def plan_training(
     if holdout_bound > parent.holdout_bound:
         return RetrainPlan("full", f"too few tags are left on the items that model {parent.id} never learnt from")
     facts, model_id = parent.record.facts, parent.id
-    max_changes = int(max(_MIN_CHANGES, SMALL * facts["decisions_of_full"])) - facts["changed_since_full"]
+    max_changes = int(max(_MIN_CHANGES, MAX_UPDATED_SHARE * facts["decisions_of_full"])) - facts["changed_since_full"]
     records = model_registry.list_models(collection)
     with begin_read(collection.engine) as connection:
         items = training_examples.find_changed_items(connection, parent.record.last_entry_id, max(max_changes, 0))
@@ -126,9 +127,6 @@ def _find_rejected(connection: Connection, records: list[model_registry.ModelRec
     rejected = (record for record in records if record.parent == parent and record.rejection_reason)
     count_since = training_examples.count_decisions_since
     return next((record.id for record in rejected if not count_since(connection, record.last_entry_id)), None)
-
-
-MOST_EPOCHS = 10_000
 
 
 class TrainingResult(NamedTuple):
@@ -194,7 +192,7 @@ def train_model(
     by : str
         Author of the journal entry.
     full : bool
-        Train from scratch. Otherwise the model in use is updated, unless too much has changed (`SMALL`).
+        Train from scratch. Otherwise the model in use is updated, unless too much has changed (`MAX_UPDATED_SHARE`).
     features : str or None
         Name of the feature extractor, as for `wsabie train`; None keeps the current one, or takes "auto".
     feature_options : mapping of str to object, or None
@@ -367,8 +365,8 @@ def _check_modality(collection: Collection) -> None:
 def _check_options(person_weight: float, epochs: int | None) -> None:
     if not 0 < person_weight <= 1000:
         raise InputError(f"a person's weight of {person_weight:g} cannot be; give a number above 0, such as 2")
-    if epochs is not None and not 1 <= epochs <= MOST_EPOCHS:
-        raise InputError(f"{epochs} epochs cannot be; give a number from 1 to {MOST_EPOCHS:,}")
+    if epochs is not None and not 1 <= epochs <= MAX_EPOCHS:
+        raise InputError(f"{epochs} epochs cannot be; give a number from 1 to {MAX_EPOCHS:,}")
 
 
 def _open_store(

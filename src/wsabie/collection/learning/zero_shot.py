@@ -11,7 +11,7 @@ import numpy as np
 from sqlalchemy import Connection, func, select
 
 from wsabie.collection.annotations.decisions import find_model_in_use
-from wsabie.collection.annotations.training_examples import FEWEST_ITEMS
+from wsabie.collection.annotations.training_examples import MIN_ITEMS
 from wsabie.collection.db.database import begin_read, group_pairs
 from wsabie.collection.db.journal import begin_entry, read_last_entry
 from wsabie.collection.db.tables import annotations, models, synonyms
@@ -39,6 +39,7 @@ NEAR = 0.4
 """Lowest cosine of an item that a free text finds."""
 
 _COUNT_TAGGED = select(func.count(annotations.c.item_id.distinct())).where(annotations.c.state == "accepted")
+_open_encoder = lru_cache(1)(SentenceEncoder)
 
 
 def renew_model(collection: Collection, *, by: str) -> None:
@@ -56,7 +57,7 @@ def renew_model(collection: Collection, *, by: str) -> None:
         model_in_use, names = find_model_in_use(connection), label_store.read_label_names(connection)
         texts = _read_label_texts(connection, names)
         last_entry, n_tagged = read_last_entry(connection), connection.scalar(_COUNT_TAGGED) or 0
-    if not texts or n_tagged >= FEWEST_ITEMS:
+    if not texts or n_tagged >= MIN_ITEMS:
         return
     if current is not None and (current.id, current.annotator.facts["label_texts"]) == (model_in_use, texts):
         return
@@ -113,9 +114,6 @@ def find_items_by_text(collection: Collection, text: str, k: int, exclude: Itera
     except InputError:  # its files are gone, or it has processed no items
         return []
     return [near for near in neighbours if near.score >= NEAR]
-
-
-_open_encoder = lru_cache(1)(SentenceEncoder)
 
 
 def _find_model_id(collection: Collection) -> int | None:

@@ -38,12 +38,26 @@ from wsabie.core.machine import limit_blas_threads
 from wsabie.core.progress import SILENT, Progress
 from wsabie.storage.model_folder import ModelState, open_model_folder, read_content_checksum, save_model_folder
 
-FEWEST = 10
+MIN_UMAP_ITEMS = 10
 """Minimum number of items for UMAP."""
 
 _BLOCK = 8192
 _NEIGHBOURS, _MIN_DISTANCE = 30, 0.4  # with fewer and less, groups shrink to specks that fly apart
-_SHORTEST = 1e-12
+_MIN_LENGTH = 1e-12
+T = TypeVar("T")
+Method = Literal["pca", "umap"]
+_KIND = "item map"
+_N_NEIGHBOURS = 3  # neighbours that place a new item
+_MAX_CACHED_MAPS = 2  # cached maps with their points: one for each method
+_PRIMES, _FACTOR = (2**31 - 1, 2**31 - 19), 1_664_525_013
+NOTHING, REJECTED, ACCEPTED, SUGGESTED = range(4)
+"""Codes of a label's state on an item; SUGGESTED to 255 are suggestions in order of probability."""
+_STATES = {"accepted": ACCEPTED, "rejected": REJECTED}
+_N_BEST_ITEMS = 5  # items that define the position of a label
+_making = threading.Lock()
+_bests = FileCache[dict[int, Int64]](2)
+_MAX_MEASURED_LABELS = 200
+_MIN_LABEL_ITEMS = 5  # items of a measured label
 
 
 class PrincipalComponents(NamedTuple):
@@ -100,7 +114,7 @@ def _find_leading(covariance: Float64) -> tuple[Float64, float]:
     vectors = vectors[:, ::-1]
     largest = np.abs(vectors).argmax(axis=0)
     directions[:, :n_directions] = vectors * np.where(vectors[largest, np.arange(n_directions)] < 0, -1, 1)
-    return directions, float(values.sum() / max(np.trace(covariance), _SHORTEST))
+    return directions, float(values.sum() / max(np.trace(covariance), _MIN_LENGTH))
 
 
 def has_umap() -> bool:
@@ -116,7 +130,7 @@ def compute_umap(points: Float32, start: Float32) -> Float32:
     Parameters
     ----------
     points : (n, dim) float32
-        At least `FEWEST`.
+        At least `MIN_UMAP_ITEMS`.
     start : (n, 2) float32
         Principal components; points far apart in them stay apart.
 
@@ -127,14 +141,14 @@ def compute_umap(points: Float32, start: Float32) -> Float32:
     """
     if not has_umap():
         raise InputError("UMAP is not installed; run: pip install 'wsabie[map]'")
-    if len(points) < FEWEST:
-        raise InputError(f"UMAP needs {FEWEST} items and there are {len(points)}; look at principal components")
+    if len(points) < MIN_UMAP_ITEMS:
+        raise InputError(f"UMAP needs {MIN_UMAP_ITEMS} items and there are {len(points)}; look at principal components")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecations, which do not concern readers of a map
         from umap import UMAP
 
         neighbours = min(_NEIGHBOURS, len(points) - 1)
-        scaled_start = (start / max(float(start.std()), _SHORTEST)).astype(np.float32)
+        scaled_start = (start / max(float(start.std()), _MIN_LENGTH)).astype(np.float32)
         umap = UMAP(neighbours, metric="cosine", min_dist=_MIN_DISTANCE, init=scaled_start, random_state=0, n_jobs=1)
         return np.asarray(umap.fit_transform(np.asarray(points)), np.float32)
 
@@ -156,17 +170,8 @@ def compute_median(coordinates: Float32) -> Float32:
 
 def _normalise(block: Float32) -> Float32:
     lengths = np.sqrt(np.einsum("ij,ij->i", block, block))
-    unit_vectors: Float32 = block / np.maximum(lengths, _SHORTEST)[:, None]
+    unit_vectors: Float32 = block / np.maximum(lengths, _MIN_LENGTH)[:, None]
     return unit_vectors
-
-
-T = TypeVar("T")
-Method = Literal["pca", "umap"]
-
-_KIND = "item map"
-_NEAREST = 3  # neighbours that place a new item
-_MAPS = 2  # cached maps with their points: one for each method
-_PRIMES, _FACTOR = (2**31 - 1, 2**31 - 19), 1_664_525_013
 
 
 class Map(NamedTuple):
@@ -318,7 +323,7 @@ def _fingerprint_present(connection: Connection) -> tuple[int, ...]:
     return tuple(int(part) for part in connection.execute(query.where(items.c.state == "present")).one())
 
 
-_maps, _projections = FileCache[Map](_MAPS), FileCache[tuple[Float32, float | None]](_MAPS)
+_maps, _projections = FileCache[Map](_MAX_CACHED_MAPS), FileCache[tuple[Float32, float | None]](_MAX_CACHED_MAPS)
 
 
 class _StoredProjection(NamedTuple):
@@ -340,7 +345,7 @@ def _project_points(index: SearchIndex, projection: _StoredProjection | None) ->
     coordinates[is_projected] = projection.embeddings.points[positions[is_projected]]
     new_points = np.flatnonzero(~is_projected)
     if len(new_points) and is_projected.any():
-        k = min(_NEAREST, int(is_projected.sum()))
+        k = min(_N_NEIGHBOURS, int(is_projected.sum()))
         nearest = index.cosine.top_k(points[new_points], k, candidates=np.flatnonzero(is_projected))[0]
         coordinates[new_points] = np.median(coordinates[nearest], axis=1)
     return coordinates, None
@@ -355,14 +360,6 @@ def _load_projection(model: Path) -> _StoredProjection | None:
         return None
     items, _, coordinates = projection.embeddings
     return projection if np.isfinite(coordinates).all() and (np.diff(items) > 0).all() else None
-
-
-NOTHING, REJECTED, ACCEPTED, SUGGESTED = range(4)
-"""Codes of a label's state on an item; SUGGESTED to 255 are suggestions in order of probability."""
-
-_STATES = {"accepted": ACCEPTED, "rejected": REJECTED}
-_BEST = 5  # items that define the position of a label
-_making = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -426,9 +423,6 @@ def _encode_probability(probability: float) -> int:
     return SUGGESTED + round((255 - SUGGESTED) * min(1.0, max(0.0, probability)))
 
 
-_bests = FileCache[dict[int, Int64]](2)
-
-
 def _find_best_items(item_map: Map, label_ids: list[int], columns: Int64) -> Int64:
     """Return the positions, within the items of a map, of the best items of labels, (n_labels, k)."""
     cache = _bests.get((item_map.source_version, columns.tobytes()), dict)
@@ -439,13 +433,9 @@ def _find_best_items(item_map: Map, label_ids: list[int], columns: Int64) -> Int
             vectors = item_map.loaded_model.model.label_vectors
             queries = np.stack([vectors[np.flatnonzero(columns == label)].mean(axis=0) for label in missing])
             candidates = np.flatnonzero(np.isin(points.items, item_map.items))
-            best = dot.top_k(queries, min(_BEST, len(candidates)), candidates=candidates)[0]
+            best = dot.top_k(queries, min(_N_BEST_ITEMS, len(candidates)), candidates=candidates)[0]
             cache.update(zip(missing, np.searchsorted(item_map.items, points.items[best]), strict=True))
         return np.stack([cache[label] for label in label_ids])
-
-
-_MEASURED_LABELS = 200
-_FEWEST = 5  # items of a measured label
 
 
 class MapQuality(NamedTuple):
@@ -458,7 +448,7 @@ class MapQuality(NamedTuple):
 
 def measure_map_quality(collection: Collection, item_map: Map, k: int = 10) -> MapQuality:
     """Measure how often the items around a label in the plane carry it, for the largest labels."""
-    positions = [p for p in place_labels(collection, item_map, _MEASURED_LABELS) if p.accepted >= _FEWEST]
+    positions = [p for p in place_labels(collection, item_map, _MAX_MEASURED_LABELS) if p.accepted >= _MIN_LABEL_ITEMS]
     a = annotations.c
     is_measured = a.label_id.in_([position.id for position in positions])
     query = select(a.label_id, a.item_id).where(a.state == "accepted", is_measured)

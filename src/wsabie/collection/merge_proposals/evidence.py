@@ -38,6 +38,24 @@ _TIE_TOLERANCE = 1e-4  # tolerance of the cosine
 _MAX_TIES = 30  # largest number of ties with the k-th
 
 Pair = tuple[int, int]
+PRIOR = -3.0
+SPELLING_WEIGHTS: dict[SpellingDifference, tuple[float, str]] = {
+    "case": (7.0, "differ only in case"),
+    "accents": (5.5, "differ only in accents"),
+    "blanks": (6.0, "differ only in blanks, hyphens or dots"),
+    "plural": (4.5, "singular and plural"),
+    "letters": (1.5, ""),
+}
+SAME_SENSE, TRANSLATED, USUAL_SENSE, SHARED_SENSE = 4.5, 5.0, 3.0, 1.5
+"""Weights: same single sense; same in two languages; same first sense; shared secondary sense."""
+DIFFERENT_WORDS, GENERAL = -4.0, -5.0
+"""Weights: two words without a common sense; one is more general than the other."""
+TWO_LANGUAGES = 2.0
+"""Deduction for similar spellings in two languages, which may be false friends."""
+MIN_COSINE = 0.6
+"""Lowest cosine of mutual nearest neighbours that counts as evidence."""
+_MAX_SENSES = 3  # senses considered for a name
+_MAX_PAIRED = 8  # largest number of labels of one sense whose pairs are all compared
 
 
 class Cooccurrence:
@@ -151,27 +169,6 @@ def _compute_contexts(A: Matrix, counts: Int64) -> Float32:
     centred = unit_contexts - unit_contexts[~has_no_context].mean(axis=0) if not has_no_context.all() else unit_contexts
     centred[has_no_context] = 0
     return normalise_rows(centred)
-
-
-PRIOR = -3.0
-SPELLING_WEIGHTS: dict[SpellingDifference, tuple[float, str]] = {
-    "case": (7.0, "differ only in case"),
-    "accents": (5.5, "differ only in accents"),
-    "blanks": (6.0, "differ only in blanks, hyphens or dots"),
-    "plural": (4.5, "singular and plural"),
-    "letters": (1.5, ""),
-}
-SAME_SENSE, TRANSLATED, USUAL_SENSE, SHARED_SENSE = 4.5, 5.0, 3.0, 1.5
-"""Weights: same single sense; same in two languages; same first sense; shared secondary sense."""
-DIFFERENT_WORDS, GENERAL = -4.0, -5.0
-"""Weights: two words without a common sense; one is more general than the other."""
-TWO_LANGUAGES = 2.0
-"""Deduction for similar spellings in two languages, which may be false friends."""
-MIN_COSINE = 0.6
-"""Lowest cosine of mutual nearest neighbours that counts as evidence."""
-
-_MAX_SENSES = 3  # senses considered for a name
-_MAX_PAIRED = 8  # largest number of labels of one sense whose pairs are all compared
 
 
 @dataclass(frozen=True)

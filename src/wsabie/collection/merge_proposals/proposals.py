@@ -48,6 +48,10 @@ MIN_SCORE = 0.7
 """Lowest score of a proposed pair."""
 MAX_GROUP_SIZE = 30
 """Largest number of labels in a proposal: a longer chain hardly names one concept."""
+MAX_PROPOSALS = 5_000
+"""Largest number of saved proposals, the best."""
+_FILE = "proposals.json"
+_MAX_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -258,13 +262,6 @@ def _group_pairs(
         members[left_group] = left_members + members.pop(right_group)
         links[left_group] = [*links.get(left_group, []), *links.pop(right_group, []), pair]
     return list(links.values())
-
-
-MAX_PROPOSALS = 5_000
-"""Largest number of saved proposals, the best."""
-
-_FILE = "proposals.json"
-_MAX_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)

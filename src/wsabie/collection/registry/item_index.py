@@ -37,6 +37,16 @@ if TYPE_CHECKING:
     from wsabie.search.exact_index import ExactIndex
 
 _KIND = "item embeddings"
+CHANGED = 0.02
+"""Share of changed points above which an index is rebuilt."""
+SENSIBLE = 100_000
+"""Minimum number of items for which an index is proposed; an exact search of fewer takes a millisecond or two."""
+_SPARE = 16  # additional matches, as some items may be gone
+# Built once: checking hundreds of ids as parts of a new query took longer than the query.
+_PRESENT = select(items.c.id).where(items.c.id.in_(bindparam("item_ids", expanding=True)), items.c.state == "present")
+_SIMILARITIES = ("dot", "cosine")
+_log = logging.getLogger("wsabie")
+_item_index_cache = FileCache["ExactIndex | ApproximateIndex"](4)
 
 
 class ItemEmbeddings(NamedTuple):
@@ -137,19 +147,6 @@ def _build_search_index(model: Path) -> SearchIndex:
     embeddings = ItemEmbeddings(*(tensors[name] for name in ItemEmbeddings._fields))
     points = embeddings.points
     return SearchIndex(embeddings, ExactIndex(points), ExactIndex(points, similarity="cosine"))
-
-
-CHANGED = 0.02
-"""Share of changed points above which an index is rebuilt."""
-
-SENSIBLE = 100_000
-"""Minimum number of items for which an index is proposed; an exact search of fewer takes a millisecond or two."""
-
-_SPARE = 16  # additional matches, as some items may be gone
-# Built once: checking hundreds of ids as parts of a new query took longer than the query.
-_PRESENT = select(items.c.id).where(items.c.id.in_(bindparam("item_ids", expanding=True)), items.c.state == "present")
-_SIMILARITIES = ("dot", "cosine")
-_log = logging.getLogger("wsabie")
 
 
 class ItemNeighbour(NamedTuple):
@@ -329,9 +326,6 @@ def load_item_index(model: Path, points: ItemEmbeddings, exact: "ExactIndex") ->
         return exact
     # The cached value holds the exact index, so its id cannot be reused meanwhile.
     return _item_index_cache.get((config, stamp, id(exact)), lambda: _open(model, points, exact))
-
-
-_item_index_cache = FileCache["ExactIndex | ApproximateIndex"](4)
 
 
 def _open(model: Path, points: ItemEmbeddings, exact: "ExactIndex") -> "ExactIndex | ApproximateIndex":

@@ -34,6 +34,12 @@ NO_MODEL = "there is no model in use yet"
 ZERO_SHOT = "zero-shot"
 """Method of models that know labels by their names alone."""
 _THRESHOLDS = 100  # cached for each model
+_RECORDS = select(
+    models.c.id, models.c.folder, models.c.created_at, models.c.method,
+    models.c.parent_id.label("parent"), models.c.last_entry_id, models.c.in_use, models.c.facts, models.c.figures,
+)  # fmt: skip
+_FOLDER_NAME = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
+_CHUNK = 500  # items whose suggestions are deleted in one transaction
 
 
 class ModelRecord(NamedTuple):
@@ -174,10 +180,6 @@ class LoadedModel:
 
 
 _loaded_models = FileCache[LoadedModel](1)
-_RECORDS = select(
-    models.c.id, models.c.folder, models.c.created_at, models.c.method,
-    models.c.parent_id.label("parent"), models.c.last_entry_id, models.c.in_use, models.c.facts, models.c.figures,
-)  # fmt: skip
 
 
 def list_models(collection: Collection) -> list[ModelRecord]:
@@ -321,10 +323,6 @@ def count_unseen_items(connection: Connection, model_id: int) -> int:
 
 def _make_record(collection: Collection, row: RowMapping) -> ModelRecord:
     return ModelRecord(**dict(row), is_available=is_model_folder(collection.models / row["folder"]))
-
-
-_FOLDER_NAME = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
-_CHUNK = 500  # items whose suggestions are deleted in one transaction
 
 
 def make_folder_name() -> str:

@@ -30,7 +30,7 @@ PRECISIONS = (0.8, 0.9, 0.95)
 """Precisions for which thresholds are reported."""
 ERROR = 0.1
 """Probability that a promise fails, over draws of the held-out items."""
-FEWEST_OF_LABEL = 100
+MIN_LABEL_SUGGESTIONS = 100
 """Minimum number of held-out suggestions for a label's own threshold."""
 
 _LABEL_SHARE = 0.2  # of the error, for labels by themselves
@@ -137,7 +137,7 @@ class PrecisionCurve:
 
     def __init__(self, suggestions: HoldoutSuggestions) -> None:
         labels, counts = np.unique(suggestions.labels, return_counts=True)
-        frequent = labels[counts >= FEWEST_OF_LABEL].tolist()
+        frequent = labels[counts >= MIN_LABEL_SUGGESTIONS].tolist()
         error = _LABEL_SHARE * ERROR / max(len(frequent), 1)
         self._common = PrecisionSteps(suggestions, (1 - _LABEL_SHARE) * ERROR)
         self._by_label_id = {label: PrecisionSteps(suggestions.select(label), error) for label in frequent}

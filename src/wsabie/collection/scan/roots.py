@@ -32,6 +32,8 @@ from wsabie.vocabulary.label_names import normalise_label_name
 
 TagChoice: TypeAlias = Literal["auto", "xmp", "tags", "folders", "metadata", "none"]
 """Source of tags; "tags" are those inside sounds."""
+UNREADABLE_FOLDER = "folder that cannot be read"
+_N_NAMED = 10  # names of sub-folders in a remark
 
 
 class Root(NamedTuple):
@@ -130,10 +132,6 @@ def add_root(collection: Collection, folder: Path, *, by: str) -> int:
             raise InputError(f"{folder} is scanned already; run: {format_command('scan', collection.folder)}")
         primary_key = change.connection.execute(insert(roots).values(path=str(folder))).inserted_primary_key
     return int(primary_key[0])  # type: ignore[index]  # it has one
-
-
-UNREADABLE_FOLDER = "folder that cannot be read"
-_N_NAMED = 10  # names of sub-folders in a remark
 
 
 class TagSource(NamedTuple):

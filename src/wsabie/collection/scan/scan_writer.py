@@ -17,6 +17,10 @@ from wsabie.collection.labels.label_store import set_parents_by_path
 from wsabie.collection.scan.file_inspection import FileInspection
 from wsabie.core.errors import InputError
 
+FileChange = Literal["new", "moved", "changed", "same", "tags"]
+UnlistedTagState = Literal["kept", "withdrawn", "held"]
+"""Fate of tags that a file supplied and no longer lists; "held" tags stay, and are counted."""
+
 
 class ItemRecord(NamedTuple):
     """An item as the database has it."""
@@ -29,11 +33,6 @@ class ItemRecord(NamedTuple):
     mtime_ns: int | None
     state: str
     sidecar: str | None
-
-
-FileChange = Literal["new", "moved", "changed", "same", "tags"]
-UnlistedTagState = Literal["kept", "withdrawn", "held"]
-"""Fate of tags that a file supplied and no longer lists; "held" tags stay, and are counted."""
 
 
 class FileRecord(NamedTuple):

@@ -33,6 +33,15 @@ from wsabie.vocabulary.label_names import format_unknown_label
 
 _WORD = re.compile(r'(?P<no>-?)(?:"(?P<quoted>[^"]*)"|(?P<word>[^\s,"]+))|,')
 _WORDS_OF_NAME = 6  # longest name that is looked up in knowledge files
+RELATED = 6
+"""Maximum number of groups of related labels."""
+MAX_KNOWN_RELATED = 4
+"""Maximum number of groups from knowledge files."""
+NEAR = 0.4
+"""Lowest cosine of related labels."""
+_MAX_LETTERS = 1000
+_MAX_CANDIDATES = 2 * RELATED  # related labels that are tried, as some may have no items
+_COMBINED = 8  # combinations of labels that are searched if terms have several meanings
 
 
 class QueryTerm(NamedTuple):
@@ -252,18 +261,6 @@ def _average_vectors(loaded_model: LoadedModel, column_labels: Int64, label_ids:
     return vector
 
 
-RELATED = 6
-"""Maximum number of groups of related labels."""
-MAX_KNOWN_RELATED = 4
-"""Maximum number of groups from knowledge files."""
-NEAR = 0.4
-"""Lowest cosine of related labels."""
-
-_LONGEST = 1000
-_MAX_CANDIDATES = 2 * RELATED  # related labels that are tried, as some may have no items
-_COMBINED = 8  # combinations of labels that are searched if terms have several meanings
-
-
 class RelatedLabel(NamedTuple):
     """Label with the reason and strength of its relation."""
 
@@ -319,8 +316,8 @@ def search_items(
     InputError
         The query is empty or has unwanted labels only.
     """
-    if len(text) > _LONGEST:
-        raise InputError(f"the text has {len(text):,} characters; search with at most {_LONGEST:,}")
+    if len(text) > _MAX_LETTERS:
+        raise InputError(f"the text has {len(text):,} characters; search with at most {_MAX_LETTERS:,}")
     with begin_snapshot(collection.engine) as connection:
         try:
             meaning = parse_query(connection, text, knowledge)

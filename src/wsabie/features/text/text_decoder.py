@@ -10,7 +10,7 @@ import numpy as np
 from wsabie.core.arrays import Bool
 from wsabie.core.errors import InputError
 from wsabie.features.images.image_decoder import UnreadableItemError, open_image_stream
-from wsabie.io.formats.documents import LONGEST
+from wsabie.io.formats.documents import MAX_DOCUMENT_BYTES
 from wsabie.io.parsers.text_files import read_head
 from wsabie.io.records import Item
 from wsabie.vocabulary.label_names import has_excessive_marks
@@ -60,8 +60,8 @@ def decode_text(item: Item) -> bytearray:
         With one of `REASONS`.
     """
     content = item.full_content if isinstance(item.full_content, bytes) else _read_file(item.full_content)
-    if len(content) > LONGEST:
-        raise UnreadableItemError("too long", f"more than {LONGEST >> 20} MiB")
+    if len(content) > MAX_DOCUMENT_BYTES:
+        raise UnreadableItemError("too long", f"more than {MAX_DOCUMENT_BYTES >> 20} MiB")
     try:
         text = content.lower() if content.isascii() else fold_text(_refuse_piled_marks(content.decode()))
     except UnicodeDecodeError as error:
@@ -81,6 +81,6 @@ def _read_file(path: Path) -> bytes:
     """Read a file, plain or gzip, up to one byte above the limit."""
     open_image_stream(path).close()  # refuses missing and empty files as for pictures
     try:
-        return read_head(path, LONGEST + 1)
+        return read_head(path, MAX_DOCUMENT_BYTES + 1)
     except InputError as error:
         raise UnreadableItemError("unreadable file", str(error)) from error

@@ -23,6 +23,11 @@ TAGGED = ("artist", "album", "genre")
 """Kinds that are read from the tags inside sounds."""
 _ID_COLUMNS = (FILE_COLUMN, "id")
 _SINGULAR = SEPARATORS.replace(",", "")
+_LAYOUTS: tuple[tuple[Callable[[Path], bool], Callable[..., AttributeTable]], ...] = (
+    (is_magnatagatune, read_magnatagatune_attributes),
+    (is_spoken_digits, read_spoken_digits_attributes),
+    (is_million_song, read_million_song_attributes),
+)
 
 
 def read_attributes(
@@ -123,13 +128,6 @@ def read_tag_attributes(folder: Path, *, rejects: Rejects) -> AttributeTable:
     """
     _, files = find_files(folder, rejects, SOUNDS)
     return AttributeTable.from_items(folder, _iterate_tagged(files, rejects), rejects, "sounds with tags")
-
-
-_LAYOUTS: tuple[tuple[Callable[[Path], bool], Callable[..., AttributeTable]], ...] = (
-    (is_magnatagatune, read_magnatagatune_attributes),
-    (is_spoken_digits, read_spoken_digits_attributes),
-    (is_million_song, read_million_song_attributes),
-)
 
 
 def _iterate_attributes(

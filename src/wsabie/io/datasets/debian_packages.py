@@ -21,9 +21,9 @@ from wsabie.storage.rejects import Rejects, RowError
 _BEGINNING = re.compile(rb"\s*Package: ?[A-Za-z0-9][A-Za-z0-9+.-]*\r?\n[A-Z][\w-]*:")
 _NAME = re.compile(r"(^|_)Packages(\.gz)?$")
 _FIELDS = {"package", "description", "description-md5", "description-en", "tag"}
-_LONGEST_LINE = 1 << 24
-_LONGEST_PARAGRAPH = 1 << 24
-_MOST_HELD = 1 << 29  # bytes of long descriptions
+_MAX_LINE_BYTES = 1 << 24
+_MAX_PARAGRAPH_BYTES = 1 << 24
+_MAX_HELD_BYTES = 1 << 29  # bytes of long descriptions
 
 Paragraph = dict[str, str]
 
@@ -79,8 +79,8 @@ def _read_long_descriptions(file: Path) -> dict[str, str]:
     for _, fields in _iterate_paragraphs(translation) if translation != file and translation.is_file() else ():
         text = fields.get("description-en", "")
         n_characters += len(text)
-        if n_characters > _MOST_HELD:
-            raise InputError(f"{translation} holds more than {_MOST_HELD >> 20} MiB of descriptions; move it away")
+        if n_characters > _MAX_HELD_BYTES:
+            raise InputError(f"{translation} holds more than {_MAX_HELD_BYTES >> 20} MiB of descriptions; move it away")
         descriptions[fields.get("description-md5", "")] = text
     return descriptions
 
@@ -89,15 +89,15 @@ def _iterate_paragraphs(file: Path) -> Iterator[tuple[int, Paragraph]]:
     """Yield (first line, values of `_FIELDS`) of each paragraph; the lines of a value stay separate."""
     lines: list[str] = []
     size = first = 0
-    for number, raw in iterate_numbered_lines(file, _LONGEST_LINE):
+    for number, raw in iterate_numbered_lines(file, _MAX_LINE_BYTES):
         line = raw.decode("utf-8", "replace")
         if line.strip():
             first = first if lines else number
             lines.append(line)
             size += len(line)
-            if size > _LONGEST_PARAGRAPH:
+            if size > _MAX_PARAGRAPH_BYTES:
                 raise InputError(
-                    f"{file}:{first} begins a paragraph of more than {_LONGEST_PARAGRAPH >> 20} MiB; "
+                    f"{file}:{first} begins a paragraph of more than {_MAX_PARAGRAPH_BYTES >> 20} MiB; "
                     "fetch the list again"
                 )
         elif lines:

@@ -29,7 +29,7 @@ CODES = "wlist.txt"
 DICTIONARY = "iaprtc12_dictionary.txt"
 _PATTERNS = ("*.eng", "[0-9][0-9]/*.eng", "annotations*/[0-9][0-9]/*.eng")
 _REGIONS = "[0-9][0-9]/labels.txt"
-_LARGEST = 1 << 20
+_MAX_BYTES = 1 << 20
 _WORD = re.compile(r"[^\W\d_]+(?:[-'][^\W\d_]+)*")
 _BARE_AND = re.compile(rb"&(?!#?\w+;)")
 _STOP_WORDS = set(
@@ -120,8 +120,8 @@ def _read_description(file: Path) -> tuple[str, str, list[str]]:
 
 def _read_as_utf8(file: Path) -> bytes:
     """Return a file as UTF-8; most are in Windows' western European encoding and do not say so."""
-    content = _BARE_AND.sub(b"&amp;", read_head(file, _LARGEST + 1))
-    if len(content) > _LARGEST:
+    content = _BARE_AND.sub(b"&amp;", read_head(file, _MAX_BYTES + 1))
+    if len(content) > _MAX_BYTES:
         raise RowError("description of more than 1 MiB")
     if content.lstrip().startswith(b"<?xml"):
         return content

@@ -33,9 +33,14 @@ from wsabie.io.parsers.text_files import (
 from wsabie.storage.rejects import Rejects, RowError
 
 TRACKS, GENRES = "unique_tracks.txt", "*.cls*"
-MOST_TRIPLETS = 20_000_000
+MAX_TRIPLETS = 20_000_000
 """Lines of a list of listeners; a pair takes about 200 bytes."""
-_LONGEST_LINE = 1 << 20
+_MAX_LINE_BYTES = 1 << 20
+MAX_PLAYS = 100_000_000
+"""Usable lines: 8 bytes each, and about 150 for each user and each song."""
+_MAX_PLAY_LINE_BYTES = 1 << 16
+_CELLS = 1 << 24
+"""Pairs of a song and another that are counted at once, at 12 bytes."""
 
 
 def is_million_song(folder: Path) -> bool:
@@ -104,7 +109,7 @@ def _find_genre_list(folder: Path) -> Path | None:
 
 def _parse_lines(path: Path, parse: Callable[[str], Row], rejects: Rejects) -> Iterator[tuple[int, Row]]:
     """Yield (line number, parsed line) of lines that are not empty."""
-    lines = iterate_numbered_lines(path, _LONGEST_LINE, skip_blank=True)
+    lines = iterate_numbered_lines(path, _MAX_LINE_BYTES, skip_blank=True)
     return iterate_parsed(path, lines, lambda line: parse(decode_row(line)), rejects)
 
 
@@ -141,16 +146,9 @@ def _iterate_listeners(path: Path, songs: dict[str, list[str]], rejects: Rejects
         return [ItemAttributes(track, names) for track in songs[song]] if names else []
 
     for number, items in _parse_lines(path, parse, rejects):
-        if number > MOST_TRIPLETS:
-            raise InputError(f"{path} has more than {MOST_TRIPLETS:,} lines; give a part of it")
+        if number > MAX_TRIPLETS:
+            raise InputError(f"{path} has more than {MAX_TRIPLETS:,} lines; give a part of it")
         yield from items
-
-
-MOST_PLAYS = 100_000_000
-"""Usable lines: 8 bytes each, and about 150 for each user and each song."""
-_LONGEST_PLAY_LINE = 1 << 16
-_CELLS = 1 << 24
-"""Pairs of a song and another that are counted at once, at 12 bytes."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +194,7 @@ def read_listening_counts(
     Raises
     ------
     InputError
-        Missing, not a single usable line, or more than `MOST_PLAYS`.
+        Missing, not a single usable line, or more than `MAX_PLAYS`.
 
     Examples
     --------
@@ -213,18 +211,18 @@ def read_listening_counts(
     users, songs = dict[str, int](), dict[str, int]()
     user_ids, song_ids = array("i"), array("i")
     with progress.stage("reading", None, "lines") as bar:
-        for number, line in iterate_bounded_numbered_lines(path, _LONGEST_PLAY_LINE, pipe=True):
+        for number, line in iterate_bounded_numbered_lines(path, _MAX_PLAY_LINE_BYTES, pipe=True):
             bar.advance()
             with rejects.catch(path, number):
                 if line is None:
-                    raise RowError(f"line of more than {_LONGEST_PLAY_LINE >> 10} KiB")
+                    raise RowError(f"line of more than {_MAX_PLAY_LINE_BYTES >> 10} KiB")
                 if not line.strip():
                     continue
                 user, song, plays = _parse_play(decode_row(line))
                 if song_filter is not None and song not in song_filter:
                     raise RowError("song that is not in the list", song)
-                if len(user_ids) == MOST_PLAYS:
-                    raise InputError(f"{path} has more than {MOST_PLAYS:,} usable lines; give a part of it")
+                if len(user_ids) == MAX_PLAYS:
+                    raise InputError(f"{path} has more than {MAX_PLAYS:,} usable lines; give a part of it")
                 if plays:
                     user_ids.append(users.setdefault(user, len(users)))
                     song_ids.append(songs.setdefault(song, len(songs)))

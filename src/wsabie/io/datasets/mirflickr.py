@@ -17,7 +17,7 @@ from wsabie.io.parsers.text_tables import split_csv_line
 from wsabie.io.records import FeatureTable, ItemList
 from wsabie.storage.rejects import Rejects, RowError
 
-_LONGEST_LINE = 1 << 20
+_MAX_LINE_BYTES = 1 << 20
 _ESCAPE = r"\\(?:[\\'\"nrt]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4})"
 _TEXT = rf"'(?:[^'\\\0\r\n]|{_ESCAPE})*'|\"(?:[^\"\\\0\r\n]|{_ESCAPE})*\""
 _LIST = re.compile(rf"\[\s*(?:(?:{_TEXT})\s*(?:,\s*(?:{_TEXT})\s*)*(?:,\s*)?)?\]")
@@ -44,7 +44,7 @@ def read_mirflickr(path: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
         Missing, or without a single usable line.
     """
     collector = IdLabelCollector(path, rejects)
-    lines = iterate_numbered_lines(path, _LONGEST_LINE, skip_blank=True)
+    lines = iterate_numbered_lines(path, _MAX_LINE_BYTES, skip_blank=True)
     collector.add_rows(lines, lambda _, line: _parse_line(line), unique=True)
     return collector.build_source(path.parent)
 

@@ -30,7 +30,10 @@ from wsabie.storage.rejects import Rejects, RowError
 
 COLUMNS = ("ImageID", "LabelName", "Confidence")
 _NAMES = ("*class-descriptions*.csv", "dict.csv")
-_LONGEST_LINE = 1 << 20
+_MAX_LINE_BYTES = 1 << 20
+TREE = re.compile(rb'\A\s*\{[^\0]*?"(LabelName|children)"\s*:')
+_MAX_BYTES = 1 << 24
+_CHILD_KEYS = {"Subcategory": "is-a", "children": "is-a", "Part": "part-of"}
 
 
 def read_open_images(path: Path, *, rejects: Rejects) -> FeatureTable:
@@ -54,7 +57,7 @@ def read_open_images(path: Path, *, rejects: Rejects) -> FeatureTable:
         Missing, without these columns, or without a single usable line.
     """
     collector, names = IdLabelCollector(path, rejects), read_neighbouring_names(path)
-    lines = iterate_numbered_lines(path, _LONGEST_LINE)
+    lines = iterate_numbered_lines(path, _MAX_LINE_BYTES)
     header = split_csv_line(next(lines, (1, b""))[1], ",")
     if missing := [name for name in COLUMNS if name not in header]:
         raise InputError(f"{path}:1 has no column {missing[0]!r}; give a table of image-level labels")
@@ -85,11 +88,6 @@ def read_neighbouring_names(path: Path) -> dict[str, str]:
     return names
 
 
-TREE = re.compile(rb'\A\s*\{[^\0]*?"(LabelName|children)"\s*:')
-_MOST = 1 << 24
-_CHILD_KEYS = {"Subcategory": "is-a", "children": "is-a", "Part": "part-of"}
-
-
 def iterate_hierarchy_pairs(path: Path) -> Iterator[tuple[str, str, str]]:
     """Yield (relation, class, class above it) for every pair of the file: "is-a" or "part-of".
 
@@ -98,7 +96,7 @@ def iterate_hierarchy_pairs(path: Path) -> Iterator[tuple[str, str, str]]:
     InputError
         Missing, of more than 16 MiB, or nothing of the kind.
     """
-    content = read_small_file(path, _MOST, f"has more than {_MOST >> 20} MiB; it is no hierarchy of classes")
+    content = read_small_file(path, _MAX_BYTES, f"has more than {_MAX_BYTES >> 20} MiB; it is no hierarchy of classes")
     try:
         stack = [parse_json_value(content.decode())]
     except (ValueError, RecursionError) as error:

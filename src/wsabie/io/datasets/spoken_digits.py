@@ -27,16 +27,16 @@ METADATA, RECORDINGS = ("metadata.py", "metadata.txt"), "recordings"
 KINDS = ("digit", "speaker", "gender", "accent", "language")
 _NAME = re.compile(r"(?:.*/)?(\d)_(.+)_(\d+)\.\w+")
 _DICTIONARY = re.compile(r"^metadata\s*=\s*(?=\{)", re.MULTILINE)
-_LARGEST = 1 << 16
+_MAX_BYTES = 1 << 16
 _TESTED = 5
-_LOOKED_AT = 50
+_N_INSPECTED_FILES = 50
 
 
 def is_spoken_digits(folder: Path) -> bool:
     """Return whether a folder has the dictionary and recordings named in this way."""
     if not any((folder / name).is_file() for name in METADATA) or not (folder / RECORDINGS).is_dir():
         return False
-    return any(_NAME.fullmatch(file.name) for file in islice((folder / RECORDINGS).iterdir(), _LOOKED_AT))
+    return any(_NAME.fullmatch(file.name) for file in islice((folder / RECORDINGS).iterdir(), _N_INSPECTED_FILES))
 
 
 def read_spoken_digits(
@@ -105,8 +105,8 @@ def _iterate_recordings(folder: Path, files: Iterable[str], rejects: Rejects) ->
 
 def _read_speakers(path: Path) -> dict[str, dict[str, str]]:
     """Return the facts about each speaker in the dictionary of the file."""
-    excess = f"is larger than {_LARGEST >> 10} KiB, too large for a dictionary of speakers"
-    content = read_small_file(path, _LARGEST, excess)
+    excess = f"is larger than {_MAX_BYTES >> 10} KiB, too large for a dictionary of speakers"
+    content = read_small_file(path, _MAX_BYTES, excess)
     try:
         text = content.decode("utf-8")
         match, end = _DICTIONARY.search(text), text.rfind("}") + 1

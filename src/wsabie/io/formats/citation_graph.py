@@ -17,7 +17,7 @@ from wsabie.io.row_streams import RowBatch, RowCollector, StreamInfo
 from wsabie.storage.rejects import Rejects, RowError
 
 DOCUMENTS, LINKS = ".docs.txt", ".links.txt"
-MOST_WORDS = 1 << 24
+MAX_WORDS = 1 << 24
 _NO_CLASS = "-1"
 
 
@@ -99,6 +99,6 @@ def _parse_document(line: bytes) -> tuple[str, str, list[int]]:
         words = [int(word) for word in cells[2].split()]
     except ValueError as error:
         raise RowError("word that is no number", str(error)) from error
-    if any(not 0 <= word < MOST_WORDS for word in words):
-        raise RowError(f"number of a word that is not from 0 to {MOST_WORDS - 1:,}")
+    if any(not 0 <= word < MAX_WORDS for word in words):
+        raise RowError(f"number of a word that is not from 0 to {MAX_WORDS - 1:,}")
     return cells[0].strip(), cells[1].strip(), words

@@ -37,8 +37,8 @@ from wsabie.storage.rejects import Rejects, RowError
 _LISTS = ("images", "categories", "annotations")
 _COCO = re.compile(rb'\s*\{.*"(images|annotations|categories)"\s*:\s*\[\s*[{\]]', re.DOTALL)
 _MEMBER = re.compile(rb'"(file_name|image_id|supercategory)"\s*:')
-_LARGEST = 1e6  # of a coordinate
-_MOST_NUMBERS = 20_000  # of a region's polygons
+_MAX_COORDINATE = 1e6  # of a coordinate
+_MAX_NUMBERS = 20_000  # of a region's polygons
 
 
 def find_coco_file(path: Path) -> Path | None:
@@ -179,7 +179,9 @@ def _is_length(value: Any) -> TypeGuard[float]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and -_MAX_COORDINATE <= value <= _MAX_COORDINATE
+    )
 
 
 def parse_coco_region(element: JsonObject, *, needs_outline: bool = True) -> Region:
@@ -222,7 +224,7 @@ def _build_box_region(box: object) -> Region:
 def _build_outlined_region(outlines: object, detail: str) -> Region:
     if not isinstance(outlines, list) or not all(isinstance(outline, list) for outline in outlines):
         raise ValueError("no lists of numbers")
-    if sum(map(len, outlines)) > _MOST_NUMBERS:
+    if sum(map(len, outlines)) > _MAX_NUMBERS:
         raise RowError("outline with too many corners", detail)
     polygons = tuple(array("f", outline) for outline in outlines)
     is_odd = any(len(outline) < 6 or len(outline) % 2 or not isfinite(sum(outline)) for outline in polygons)

@@ -39,18 +39,18 @@ from wsabie.io.records import Item, ItemStream, ReadOptions, scan_items
 from wsabie.storage.rejects import Rejects, RowError
 
 log = logging.getLogger("wsabie")
-LONGEST = 1 << 24
+MAX_DOCUMENT_BYTES = 1 << 24
 """Bytes of a document, in UTF-8."""
 TEXT_COLUMN = "text"
 
 _LABELS = tuple(name for name in LABEL_COLUMNS if name != TEXT_COLUMN)
-_LONGEST_LINE = 4 * LONGEST  # JSON writes a letter of two bytes as six
+_MAX_LINE_BYTES = 4 * MAX_DOCUMENT_BYTES  # JSON writes a letter of two bytes as six
 _BATCH = 256
 _OF_LABEL_STUDIO = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time")
-_MOST_COLUMNS = 100  # that are looked at for a sentence
+_MAX_COLUMNS = 100  # that are looked at for a sentence
 _COLUMN = re.compile(r"\w[\w .:-]*")
 _ADDRESS = re.compile(r"<[^<>\s]+:[^<>\s]+>|https?://[^<>\s]+")
-_TOO_LONG = f"document of more than {LONGEST >> 20} MiB"
+_TOO_LONG = f"document of more than {MAX_DOCUMENT_BYTES >> 20} MiB"
 
 TextRows: TypeAlias = Callable[[Rejects], Iterator[TextRow]]
 
@@ -127,7 +127,7 @@ def read_json_rows(path: Path, rejects: Rejects) -> Iterator[TextRow]:
 
 
 def _iterate_lines(path: Path, rejects: Rejects) -> Iterator[tuple[int, bytes]]:
-    for number, line in iterate_bounded_numbered_lines(path, _LONGEST_LINE):
+    for number, line in iterate_bounded_numbered_lines(path, _MAX_LINE_BYTES):
         if line is None:
             rejects.add(f"{path}:{number}", _TOO_LONG)
         elif line.strip():
@@ -144,7 +144,7 @@ def read_table_rows(path: Path, rejects: Rejects) -> Iterator[TextRow]:
     """
     # escapes stand for bad bytes until the cell that holds them is looked at
     if b"\t" not in read_head(path).lstrip().partition(b"\n")[0]:
-        records = iterate_csv_records(path, _LONGEST_LINE, _LONGEST_LINE, escaped=True)
+        records = iterate_csv_records(path, _MAX_LINE_BYTES, _MAX_LINE_BYTES, escaped=True)
         return iterate_named_records(path, records, rejects)
     lines = _iterate_lines(path, rejects)
     texts = ((number, line.decode("utf-8", "surrogateescape").split("\t")) for number, line in lines)
@@ -208,7 +208,7 @@ def _find_labels(path: Path, rows: TextRows, label_column: str | None) -> LabelC
         readers |= {"subjects": LabelCellReader("subjects"), "subject_uris": _SubjectReader("subject_uris")}
     columns, choices = dict[str, None](), set[str]()
     for row in rows(Rejects(most=0)):
-        if len(columns) < _MOST_COLUMNS:
+        if len(columns) < _MAX_COLUMNS:
             columns |= dict.fromkeys(row.cells)
         choices |= {name for name, cell in row.cells.items() if isinstance(cell, dict) and "choices" in cell}
         for reader in readers.values():
@@ -272,6 +272,6 @@ def encode_text(text: object) -> bytes:
         content = text.encode()
     except UnicodeEncodeError as error:
         raise RowError("not UTF-8", "convert the file, for instance with iconv") from error
-    if len(content) > LONGEST:
+    if len(content) > MAX_DOCUMENT_BYTES:
         raise RowError(_TOO_LONG, f"{len(content):,} bytes")
     return content

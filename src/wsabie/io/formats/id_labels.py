@@ -34,6 +34,9 @@ _SAMPLE = 50
 _LABEL = (1 << 31) - 1
 CLASHING = "label both stated and denied"
 log = logging.getLogger("wsabie")
+_SEPARATORS = b" \t,;\r"
+_MARK = "\ufeff"
+"""Byte order mark, which readers skip."""
 
 
 class IdLabelCollector:
@@ -230,9 +233,6 @@ class IdLabelCollector:
         return ItemList(self.path, pictures)
 
 
-_SEPARATORS = b" \t,;\r"
-
-
 def iterate_flag_lines(path: Path, n_labels: int) -> Iterator[tuple[int, bytes]]:
     """Yield the numbered lines of a table of 0 and 1, for `parse_flags`.
 
@@ -280,10 +280,6 @@ def read_names(path: Path) -> list[str]:
     if not names:
         raise InputError(f"{path} is empty; it should list one name a line")
     return names
-
-
-_MARK = "\ufeff"
-"""Byte order mark, which readers skip."""
 
 
 def read_ids(path: Path, *, rejects: Rejects) -> list[str]:

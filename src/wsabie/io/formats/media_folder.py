@@ -56,6 +56,24 @@ FILE_COLUMN = "file_name"
 _SINGLE_FIELDS = ("group", "time", "split")
 Labeller: TypeAlias = Callable[[str, Path], Sequence[str]]
 """Gives the labels of a file by its path in the folder and on disk."""
+LABELS_FROM = ("auto", "folders", "metadata", "xmp", "tags", "none")
+_ENDINGS, _MAX_FILES = (".txt", ".xml", ".json"), 50
+_TOOLS = {
+    "boxes of YOLO": re.compile(rb"\d+([ \t]+-?\d*\.?\d+(e-?\d+)?){4,}\s*(\n|$)", re.IGNORECASE),
+    "shapes of labelme": re.compile(rb'\s*\{(?=[^\0]*"shapes"\s*:)'),
+    "tags of CVAT": re.compile(rb"\s*(<\?[^>]*>\s*)?<annotations>"),
+    "objects of Pascal VOC outside of a folder Annotations": re.compile(rb"\s*(<\?[^>]*>\s*)?<annotation\b"),
+}
+"""First bytes of files of other tools beside pictures."""
+_TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
+WORDS = "words.txt"
+"""Beside folders named by synsets: what they are called, as WordNet and ImageNet list it (`n02084071 TAB dog`)."""
+KEYWORD_SAMPLE = 200
+"""Number of pictures that are searched for keywords if sub-folders could be labels too."""
+MIN_KEYWORD_SHARE = 0.1
+"""Lowest share of pictures with keywords that makes keywords the labels: most collections have stray ones."""
+log = logging.getLogger("wsabie")
+_SYNSET = re.compile(r"(^|/)n\d{8}/")
 
 
 class MetadataEntry(NamedTuple):
@@ -214,27 +232,6 @@ def _make_label_reader(
         f"{path} has no column {' or '.join(map(repr, choices))} (it has "
         f"{format_column_names(columns)}); put the labels in one of these"
     )
-
-
-LABELS_FROM = ("auto", "folders", "metadata", "xmp", "tags", "none")
-_ENDINGS, _MOST_FILES = (".txt", ".xml", ".json"), 50
-_TOOLS = {
-    "boxes of YOLO": re.compile(rb"\d+([ \t]+-?\d*\.?\d+(e-?\d+)?){4,}\s*(\n|$)", re.IGNORECASE),
-    "shapes of labelme": re.compile(rb'\s*\{(?=[^\0]*"shapes"\s*:)'),
-    "tags of CVAT": re.compile(rb"\s*(<\?[^>]*>\s*)?<annotations>"),
-    "objects of Pascal VOC outside of a folder Annotations": re.compile(rb"\s*(<\?[^>]*>\s*)?<annotation\b"),
-}
-"""First bytes of files of other tools beside pictures."""
-_TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
-WORDS = "words.txt"
-"""Beside folders named by synsets: what they are called, as WordNet and ImageNet list it (`n02084071 TAB dog`)."""
-KEYWORD_SAMPLE = 200
-"""Number of pictures that are searched for keywords if sub-folders could be labels too."""
-MIN_KEYWORD_SHARE = 0.1
-"""Lowest share of pictures with keywords that makes keywords the labels: most collections have stray ones."""
-
-log = logging.getLogger("wsabie")
-_SYNSET = re.compile(r"(^|/)n\d{8}/")
 
 
 def read_folder(
@@ -431,7 +428,7 @@ def _find_other_tool(folder: Path) -> str:
     """Return advice on a file of another tool below a folder; "" where there is none."""
     folders = walk_folder(folder, lambda _: None) if folder.is_dir() else ()
     files = (Path(parent, name) for parent, _, names in folders for name in sorted(names) if name.endswith(_ENDINGS))
-    for file in islice(files, _MOST_FILES):
+    for file in islice(files, _MAX_FILES):
         with suppress(InputError):
             head = read_head(file, 4096)
             if tool := next((tool for tool, mark in _TOOLS.items() if mark.match(head)), None):

@@ -42,6 +42,11 @@ _PAIR = re.compile(rf"\s*(\d{{1,9}})\s+({_WORD}|[^,'\"\s]+)\s*(,|$)")
 _ESCAPE = re.compile(r"\\(.)")
 _MISSING = "?\0"  # a question mark without quotes
 _NUMERIC = ("numeric", "real", "integer")
+_MAX_XML_BYTES = 1 << 26
+_CHUNK_VALUES = 1 << 20
+_ID_NAMES = ("id", "name", "file", "filename")
+_ENDINGS = ("-sparse", "-train", "-test", "-sparse")
+_MAX_FLOAT = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -172,13 +177,6 @@ def _parse_sparse(text: str, arff: ArffHeader) -> dict[int, str]:
     return cells
 
 
-_LARGEST_XML = 1 << 26
-_VALUES_AT_ONCE = 1 << 20
-_ID_NAMES = ("id", "name", "file", "filename")
-_ENDINGS = ("-sparse", "-train", "-test", "-sparse")
-_LARGEST = float(np.finfo(np.float32).max)
-
-
 def read_mulan(path: Path, *, rejects: Rejects) -> FeatureTable:
     """Read an ARFF file and the XML beside it: `X.xml` for `X.arff`, `X-train.arff`, `X-test-sparse.arff`.
 
@@ -227,7 +225,7 @@ class MulanStream(RowStream):
     def iterate_parts(self, skip: int = 0) -> Iterator[StreamPart]:
         batch, ids, n_dense_values, n_written_values = RowBatch(), set[str](), 0, 0
         width, has_ids = len(self._plan.feature_names), any(column.role == "id" for column in self._plan.columns)
-        max_size = _VALUES_AT_ONCE if self._sparse else _VALUES_AT_ONCE // width
+        max_size = _CHUNK_VALUES if self._sparse else _CHUNK_VALUES // width
         for number, cells in read_arff_rows(self._arff, self.rejects, skip):
             if not self._sparse and isinstance(cells, dict):  # it takes far more memory than in the file
                 n_dense_values += len(self._plan.columns)
@@ -268,8 +266,8 @@ def _find_xml(path: Path) -> Path:
 
 
 def _read_labels(path: Path) -> list[str]:
-    excess = f"has more than {_LARGEST_XML >> 20} MiB, too many for names of labels"
-    root = parse_xml(read_small_file(path, _LARGEST_XML, excess), path)
+    excess = f"has more than {_MAX_XML_BYTES >> 20} MiB, too many for names of labels"
+    root = parse_xml(read_small_file(path, _MAX_XML_BYTES, excess), path)
     names = [e.attributes["name"] for e in root.walk() if e.local_name == "label" and "name" in e.attributes]
     if not names:
         raise InputError(f'{path} names no labels; it should hold <label name="..."/> elements')
@@ -382,6 +380,6 @@ def _parse_number(text: str) -> float:
         value = float(text if text.isascii() and "_" not in text else "")
     except ValueError as error:
         raise RowError("malformed number", text) from error
-    if not abs(value) <= _LARGEST:
+    if not abs(value) <= _MAX_FLOAT:
         raise RowError("value that is not finite", text)
     return value

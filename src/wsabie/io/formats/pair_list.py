@@ -35,7 +35,7 @@ _ID_HEADS = {"id", "item", "file_name", "path", "image", "picture", "file"}
 _ID_NAME = re.compile(r"\w*[a-z][_ ]?id|id", re.ASCII)
 _NAME = re.compile(r"[A-Za-z][A-Za-z_ ]*")
 _DIGIT = re.compile(r"\d")
-_LOOKED_AT = 50  # lines
+_N_INSPECTED_LINES = 50  # lines
 _LABEL_HEADS = {"label", "labels", "tag", "tags", "name"}
 
 
@@ -65,7 +65,7 @@ def read_pairs(path: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
         with rejects.catch(path, line_number):
             collector.labels.assign_id(label)
             n_weighted += weight not in (1, 0, -1)
-            if len(collector) < _LOOKED_AT:
+            if len(collector) < _N_INSPECTED_LINES:
                 texts.add(name)
                 labels.add(label)
             collector.assign_row(name)
@@ -130,7 +130,7 @@ def write_id_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
 def _iterate_weighted_pairs(path: Path, rejects: Rejects) -> Iterator[tuple[int, tuple[str, str], float]]:
     """Yield (line number, the two ids, weight) of every line that is no header."""
     lines = iterate_content_lines(path)
-    head = list(islice(lines, _LOOKED_AT))
+    head = list(islice(lines, _N_INSPECTED_LINES))
     n_headers = int(has_header([line for _, line in head]))
     is_quoted = all(line[:1] == b'"' and b'"\t"' in line for _, line in head)
     for line_number, line in chain(head[n_headers:], lines):

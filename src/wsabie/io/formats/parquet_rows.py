@@ -39,7 +39,11 @@ from wsabie.storage.rejects import Rejects, RowError
 
 SPARSE = ("indices", "values")
 DENSE = "features"
-_LARGEST = 2**31 - 2
+_MAX_NUMBER = 2**31 - 2
+NEGATIVES = "negatives"
+_BATCH = 1 << 12
+_FACTS = {"dictionary": "extractor_digest"}  # of a feature table, where the note has another name
+_STREAM_BATCH = 1 << 13
 
 
 def make_feature_reader(
@@ -62,7 +66,7 @@ class _SparseFeatureReader:
 
     def __init__(self, promised: int | None, counts: bool, reject_out_of_range: bool) -> None:
         self.promised, self.counts, self.reject_out_of_range = promised, counts, reject_out_of_range
-        self.largest = promised - 1 if promised is not None and reject_out_of_range else _LARGEST
+        self.largest = promised - 1 if promised is not None and reject_out_of_range else _MAX_NUMBER
 
     def check(self, batch: ParquetBatch) -> dict[int, RowError]:
         lengths, indices = _flatten(batch, "indices")
@@ -166,11 +170,6 @@ def _first_faults(*checks: tuple[Array, str]) -> dict[int, RowError]:
     return faults
 
 
-NEGATIVES = "negatives"
-_BATCH = 1 << 12
-_FACTS = {"dictionary": "extractor_digest"}  # of a feature table, where the note has another name
-
-
 class DenseTransform(NamedTuple):
     """Conversion of blocks of rows into dense ones, (b, width) float32, lazily and in order."""
 
@@ -246,9 +245,6 @@ def _build_name_column(rows: FeatureTable, sign: int) -> ArrowObject:
     starts = compute_offsets(mask)[rows.Y.indptr].astype(np.int32)
     names = pa.array(rows.label_names, pa.string()).take(pa.array(rows.Y.indices[mask]))
     return pa.ListArray.from_arrays(pa.array(starts), names)
-
-
-_STREAM_BATCH = 1 << 13
 
 
 class ParquetStream(RowStream):

@@ -30,7 +30,7 @@ from wsabie.io.parsers.text_tables import format_column_names
 ArrowObject: TypeAlias = Any
 """An array, a batch or a schema of pyarrow, which ships no types."""
 _ThriftStruct: TypeAlias = dict[int, Any]
-LARGEST = 64 << 20
+MAX_BYTES = 64 << 20
 """Bytes of a file whose pages are looked at; a larger one is no small input."""
 _VALUE_BYTES = 4  # in memory, at least
 MAGIC = b"PAR1"
@@ -39,6 +39,9 @@ _HEADER_BYTES = (1 << 12, 1 << 24)  # that are read; Arrow takes no longer heade
 _SCHEMA, _GROUPS, _CHUNKS, _NOTES = 2, 4, 1, 3
 _PATH, _N_VALUES, _SIZE, _DATA_AT, _DICTIONARY_AT = 3, 5, 7, 9, 11
 _EXPANDED, _COMPRESSED, _DATA_HEADERS, _N_IN_PAGE = 2, 3, (5, 8), 1
+_MIN_ROWS = 64
+"""Rows that are read together, at least."""
+KEY = b"wsabie"
 
 
 def check_schema_size(file: Path, stream: BufferedIOBase) -> None:
@@ -63,7 +66,7 @@ def check_schema_size(file: Path, stream: BufferedIOBase) -> None:
 def check_pages(file: Path, stream: BufferedIOBase, columns: Collection[str]) -> None:
     """Refuse columns whose pages claim far more values, or bytes, than the file can hold.
 
-    Files larger than `LARGEST` are not examined.
+    Files larger than `MAX_BYTES` are not examined.
 
     Raises
     ------
@@ -71,10 +74,10 @@ def check_pages(file: Path, stream: BufferedIOBase, columns: Collection[str]) ->
         They expand beyond the limits, or are damaged.
     """
     stored, expanded, names = get_file_size(file), 0, {name.encode() for name in columns}
-    if stored > LARGEST:
+    if stored > MAX_BYTES:
         return
     try:
-        footer = _CompactReader(_read_footer(stream, LARGEST)).read_struct()
+        footer = _CompactReader(_read_footer(stream, MAX_BYTES)).read_struct()
         notes = [chunk[_NOTES] for group in footer[_GROUPS] for chunk in group[_CHUNKS]]
         for note in notes:
             if note[_PATH][0] in names or b".".join(note[_PATH]) in names:
@@ -182,10 +185,6 @@ class _CompactReader:
         return number >> 1 ^ -(number & 1)
 
 
-_FEWEST = 64
-"""Rows that are read together, at least."""
-
-
 def list_dictionary_text_columns(metadata: ArrowObject, columns: Iterable[str]) -> list[str]:
     """Return the paths of text columns to read as numbers of a dictionary: it may repeat long texts."""
     names, leaves = set(columns), (metadata.schema.column(number) for number in range(metadata.num_columns))
@@ -231,9 +230,6 @@ def convert_to_cells(array: ArrowObject) -> list[Any]:
         rows = zip(array.is_valid().to_pylist(), *columns, strict=True)
         return [dict(zip(names, row, strict=True)) if valid else None for valid, *row in rows]
     return list(array.to_pylist())
-
-
-KEY = b"wsabie"
 
 
 class ParquetBatch(NamedTuple):
@@ -308,7 +304,7 @@ class ParquetTable:
                 skip -= promised
                 continue
             expanded, stored = 0, get_file_size(file)
-            batch_size = min(size, max(_FEWEST, stored >> 14))  # fewer of a small file, which may expand
+            batch_size = min(size, max(_MIN_ROWS, stored >> 14))  # fewer of a small file, which may expand
             with explain_arrow_errors(file), _open_parquet(file, names) as parquet:
                 groups = list(range(parquet.num_row_groups))
                 while groups and (rows := parquet.metadata.row_group(groups[0]).num_rows) <= skip:

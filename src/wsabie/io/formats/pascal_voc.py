@@ -28,8 +28,8 @@ from wsabie.storage.rejects import Rejects, RowError
 
 FOLDERS = IMAGES, ANNOTATIONS = ("JPEGImages", "Annotations")
 SPLITS = Path("ImageSets") / "Main"
-_LARGEST = 1 << 22  # bytes of a file of annotations
-_LONGEST_LINE = 1 << 12
+_MAX_BYTES = 1 << 22  # bytes of a file of annotations
+_MAX_LINE_BYTES = 1 << 12
 
 
 def is_voc(folder: Path) -> bool:
@@ -90,7 +90,7 @@ def _read_members(folder: Path, split: str) -> set[str]:
     if split not in splits:
         choose = f"choose one of {', '.join(splits)}" if splits else f"{SPLITS.as_posix()} has none"
         raise InputError(f"{folder} has no split {split!r}; {choose}")
-    lines = (line.decode("utf-8", "backslashreplace") for _, line in iterate_numbered_lines(path, _LONGEST_LINE))
+    lines = (line.decode("utf-8", "backslashreplace") for _, line in iterate_numbered_lines(path, _MAX_LINE_BYTES))
     return {words[0] for line in lines if (words := line.split())}
 
 
@@ -98,9 +98,9 @@ def _read_picture(
     folder: Path, matcher: FileMatcher, file: Path, kind: str, rejects: Rejects
 ) -> tuple[str, Path, tuple[float, float] | None, list[RegionAnnotation]]:
     """Return name, file, size and regions of a picture."""
-    content = read_head(file, _LARGEST + 1)
-    if len(content) > _LARGEST:
-        raise RowError("annotations that are too long", f"more than {_LARGEST >> 20} MiB")
+    content = read_head(file, _MAX_BYTES + 1)
+    if len(content) > _MAX_BYTES:
+        raise RowError("annotations that are too long", f"more than {_MAX_BYTES >> 20} MiB")
     root = parse_xml(content, file)
     name, path = _find_picture(folder, matcher, _get_text(root, "filename"), file.stem)
     annotations = list(_iterate_regions(root, name, kind, rejects))

@@ -18,13 +18,15 @@ from wsabie.core.errors import InputError
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.modalities import PICTURES
 from wsabie.io.records import DerivedItemSource, Item, ItemList, ItemSource
-from wsabie.io.regions import OUTSIDE, SMALLEST, Box, Region, RegionCrop, parse_region
+from wsabie.io.regions import MIN_SIDE, OUTSIDE, Box, Region, RegionCrop, parse_region
 from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.label_names import normalise_label_name
 
 KINDS = ("regions", "boxes", "pictures")
-MOST = 500
+MAX_REGIONS = 500
 """Regions of a picture, at most."""
+SHARE = 0.8
+_EVERYWHERE = Box(-np.inf, -np.inf, np.inf, np.inf)
 
 
 class RegionAnnotation(NamedTuple):
@@ -59,8 +61,8 @@ def make_region_items(
 
     `frame` is its stated size.
 
-    Regions that cannot be used are listed, those of a picture that has more than `MOST` too. Labels of pictures need no
-    region.
+    Regions that cannot be used are listed, those of a picture that has more than `MAX_REGIONS` too. Labels of pictures
+    need no region.
     """
     items, labels = [], dict[str, None]()
     for number, annotation in enumerate(regions):
@@ -72,8 +74,8 @@ def make_region_items(
             labels |= dict.fromkeys(label_names)
             if annotation.region is None:
                 continue
-            if number >= MOST:
-                raise RowError("too many regions in a picture", f"more than {MOST}")
+            if number >= MAX_REGIONS:
+                raise RowError("too many regions in a picture", f"more than {MAX_REGIONS}")
             region = clip_region(annotation.region, frame)
             container = annotation.container_number
             container_id = None if container is None else f"{name}#{container}"
@@ -102,13 +104,9 @@ def clip_region(region: Region, frame: tuple[float, float] | None) -> Region:
         box = box.intersect(Box(0, 0, *frame))
         if box.area == 0:
             raise RowError(OUTSIDE, f"the picture has {frame[0]:g} x {frame[1]:g} pixels")
-    if min(box.width, box.height) < SMALLEST:
+    if min(box.width, box.height) < MIN_SIDE:
         raise RowError("tiny region", f"{box.width:g} x {box.height:g} pixels")
     return Region(box, region.outlines, frame)
-
-
-SHARE = 0.8
-_EVERYWHERE = Box(-np.inf, -np.inf, np.inf, np.inf)
 
 
 class RegionPair(NamedTuple):

@@ -51,6 +51,8 @@ _REASONS = {
     sparse_text_parser.REPEATED: "feature given twice",
 }
 _NEWLINE = 10
+_NAME_FILES = ("labels.txt", "Yf.txt")
+HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,18})[ \t]+(\d{1,18})\s*")
 
 
 def _make_range_error(where: str, kind: str, number: str, promised: int) -> InputError:
@@ -96,10 +98,6 @@ def _round_ambiguous(block: UInt8, batch: LineBatch) -> None:
         value = float(block[start:end].tobytes().partition(b":")[2])
         entry = starts[row] + np.searchsorted(batch.indices[starts[row] : starts[row + 1]], number)
         batch.values[entry] = np.float32(value)
-
-
-_NAME_FILES = ("labels.txt", "Yf.txt")
-HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,18})[ \t]+(\d{1,18})\s*")
 
 
 @dataclass

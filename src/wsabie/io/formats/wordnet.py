@@ -23,7 +23,7 @@ from wsabie.io.records import Item, ItemStream, scan_items
 from wsabie.storage.rejects import Rejects, RowError
 
 _T = TypeVar("_T")
-LONGEST = 1 << 20
+MAX_LINE_BYTES = 1 << 20
 SYNSET = re.compile(rb"(?m)^\d{8} \d\d [nvasr] [0-9a-f]{2} \S+ [0-9a-f] ")
 PROLOG = re.compile(rb"(?m)^(hyp|ins|mp|mm|ms)\((\d)(\d{8}),(\d)(\d{8})\)\.\s*$")
 WORDS = re.compile(rb"(?m)^[nvasr]\d{8}\t(?![nvasr]\d{8}\s*$)\S")
@@ -45,6 +45,7 @@ _CATEGORIES = (
     "verb.contact", "verb.creation", "verb.emotion", "verb.motion", "verb.perception", "verb.possession",
     "verb.social", "verb.stative", "verb.weather", "adj.ppl",
 )  # fmt: skip
+_EXAMPLE = re.compile(r"(;\s*)?\"[^\"]*\"")
 
 
 class Synset(NamedTuple):
@@ -142,7 +143,7 @@ def iterate_synsets(path: Path) -> Iterator[Synset]:
 
 def _iterate_parsed(path: Path, parse: Callable[[str], _T], content: str, skip_blank: bool = False) -> Iterator[_T]:
     """Yield the parsed lines of a file behind its licence; `content` names them in an error."""
-    for number, raw in iterate_numbered_lines(path, LONGEST, skip_blank=skip_blank):
+    for number, raw in iterate_numbered_lines(path, MAX_LINE_BYTES, skip_blank=skip_blank):
         if raw.startswith(b"  "):  # the licence
             continue
         try:
@@ -159,7 +160,7 @@ def iterate_prolog_facts(path: Path) -> Iterator[tuple[str, str, str]]:
     InputError
         A line is no such fact; the sentence names it.
     """
-    for number, line in iterate_numbered_lines(path, LONGEST, skip_blank=True):
+    for number, line in iterate_numbered_lines(path, MAX_LINE_BYTES, skip_blank=True):
         fact = PROLOG.fullmatch(line)
         low, high = (int(fact[2]), int(fact[4])) if fact else (0, 0)
         if fact is None or low not in _KINDS or high not in _KINDS:
@@ -175,7 +176,7 @@ def iterate_synset_words(path: Path) -> Iterator[tuple[str, list[str]]]:
     InputError
         A line is something else; the sentence names it.
     """
-    for number, line in iterate_numbered_lines(path, LONGEST):
+    for number, line in iterate_numbered_lines(path, MAX_LINE_BYTES):
         synset, _, words = line.decode("utf-8", "replace").partition("\t")
         if not _WNID.fullmatch(synset) or not words.strip():
             raise InputError(f"{path}:{number} is not a synset, a tab and its words; correct the line")
@@ -218,9 +219,6 @@ def _make_synset_id(kind: str, offset: str) -> str:
     return kind + offset
 
 
-_EXAMPLE = re.compile(r"(;\s*)?\"[^\"]*\"")
-
-
 def read_glosses(path: Path, *, labels_from: str = "auto", examples: bool = True, rejects: Rejects) -> ItemStream:
     """Read the synsets of WordNet's files as documents.
 
@@ -253,7 +251,7 @@ def _iterate_documents(
     files: list[Path], labelled: bool, examples: bool, rejects: Rejects
 ) -> Iterator[tuple[str, Item]]:
     for file in files:
-        for number, line in iterate_bounded_numbered_lines(file, LONGEST):
+        for number, line in iterate_bounded_numbered_lines(file, MAX_LINE_BYTES):
             if line is not None and line.startswith(b"  "):  # the licence
                 continue
             with rejects.catch(file, number):

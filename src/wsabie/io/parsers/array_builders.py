@@ -17,6 +17,8 @@ from wsabie.vocabulary.label_names import normalise_label_name
 
 Line = TypeVar("Line")
 Row = TypeVar("Row")
+PER_VALUE = 10
+"""Features for each value that is not 0, and labels for each label of a row, that are always accepted."""
 
 
 def decode_row(line: bytes) -> str:
@@ -181,10 +183,6 @@ def require_rows(n: int, path: Path, rejects: Rejects, unit: str = "rows") -> No
         cause = f"{reason}{f' ({detail})' if detail else ''}"
         raise InputError(f"no {unit} are left of {path}: the first was skipped at {where} for {cause}")
     raise InputError(f"{path} holds no {unit}; give a file or folder that has some")
-
-
-PER_VALUE = 10
-"""Features for each value that is not 0, and labels for each label of a row, that are always accepted."""
 
 
 def check_feature_count(path: Path, n_features: int, n_values: int) -> None:

@@ -21,6 +21,13 @@ _decode = json.JSONDecoder().decode  # as `json.loads`, which looks for options 
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _STEPS = np.zeros(256, np.int8)
 _STEPS[[ord("["), ord("{")]], _STEPS[[ord("]"), ord("}")]] = 1, -1
+MAX_VALUE_LENGTH = 1 << 24
+"""Letters of an element, or of a member that is no list, at most."""
+_BLOCK = 1 << 20
+_BLANKS = " \t\r\n"
+_ENDS = {*_BLANKS, ",", "]", "}", ":"}
+_ARRAY = re.compile(rb"\s*\[\s*\{\s*[\"}]")
+_DECODER = json.JSONDecoder()
 
 
 def parse_json_value(text: str, most_depth: int | None = None) -> Any:
@@ -62,15 +69,6 @@ def check_json_depth(text: str) -> None:
     depth = int(np.cumsum(_STEPS[brackets], dtype=np.int32).max(initial=0))
     if depth > most:
         raise make_limit_error("depth", f"the JSON nests {depth:,} values", depth)
-
-
-LONGEST = 1 << 24
-"""Letters of an element, or of a member that is no list, at most."""
-_BLOCK = 1 << 20
-_BLANKS = " \t\r\n"
-_ENDS = {*_BLANKS, ",", "]", "}", ":"}
-_ARRAY = re.compile(rb"\s*\[\s*\{\s*[\"}]")
-_DECODER = json.JSONDecoder()
 
 
 def iterate_elements(path: Path, members: Collection[str]) -> Iterator[tuple[str, Any]]:
@@ -198,8 +196,8 @@ class _JsonWindow:
             except ValueError as error:
                 if self.ended:
                     raise self.make_error("a broken value") from error
-            if len(self.buffer) - self.position > LONGEST:
-                raise self.make_error(f"a broken value, or one of more than {LONGEST >> 20} million letters,")
+            if len(self.buffer) - self.position > MAX_VALUE_LENGTH:
+                raise self.make_error(f"a broken value, or one of more than {MAX_VALUE_LENGTH >> 20} million letters,")
             self._read_more()
 
     def _read_more(self) -> bool:

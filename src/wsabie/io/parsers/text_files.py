@@ -26,6 +26,8 @@ RATIO_FROM = 32 << 20
 _BLOCK = 1 << 17
 _STEEPEST = 1032
 """Expanded bytes for each compressed byte that gzip reaches at most."""
+MAX_LINE_BYTES = 1 << 28
+_GZIP = b"\x1f\x8b"
 
 
 class _CountingReader:
@@ -148,10 +150,6 @@ def check_column_count(source_name: str, n_columns: int) -> None:
     """
     if n_columns > read_limits().table_columns:
         raise make_limit_error("table_columns", f"{source_name} has {n_columns:,} columns", n_columns)
-
-
-LONGEST_LINE = 1 << 28
-_GZIP = b"\x1f\x8b"
 
 
 @contextmanager
@@ -287,7 +285,7 @@ def iterate_bounded_lines(stream: IO[AnyStr], path: Path, longest: int | None = 
     InputError
         A line is longer than that (256 MiB when it is not given).
     """
-    longest, number = longest or LONGEST_LINE, 0
+    longest, number = longest or MAX_LINE_BYTES, 0
     while line := stream.readline(longest + 1):
         number += 1
         if len(line) > longest:
@@ -307,8 +305,8 @@ def iterate_line_blocks(path: Path, size: int = 1 << 24) -> Iterator[UInt8]:
         buffer, n_filled = bytearray(size), 0
         while True:
             if n_filled >= len(buffer) - 1:
-                if len(buffer) > LONGEST_LINE:
-                    raise make_line_length_error(path, None, LONGEST_LINE)
+                if len(buffer) > MAX_LINE_BYTES:
+                    raise make_line_length_error(path, None, MAX_LINE_BYTES)
                 buffer = buffer + bytearray(len(buffer))  # arrays of the last block hold the old one
             n_free = len(buffer) - 1 - n_filled  # the last byte is that of a newline at the end
             n_read = stream.readinto(memoryview(buffer)[n_filled : n_filled + n_free])

@@ -32,6 +32,9 @@ from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.label_names import normalise_label_name
 
 _KNOWN = {name.replace("_", ""): name for name in (*FACT_COLUMNS, *LABEL_COLUMNS)}
+MAX_LINE_BYTES = 1 << 22
+_EXCEL = re.compile(rb'"?sep=([,;|\t])"?')
+_MAX_CELL_LENGTH = 1 << 17  # of CSV: a quote that is never closed takes all that follows
 
 
 def normalise_columns(names: Iterable[str]) -> list[str]:
@@ -119,11 +122,6 @@ class TextRow(NamedTuple):
     cells: JsonObject
 
 
-LONGEST_LINE = 1 << 22
-_EXCEL = re.compile(rb'"?sep=([,;|\t])"?')
-_LONGEST_CELL = 1 << 17  # of CSV: a quote that is never closed takes all that follows
-
-
 def iterate_table_rows(path: Path, rejects: Rejects, is_json: bool | None = None) -> Iterator[TextRow]:
     """Return the rows of JSON lines, of a JSON array, or of CSV.
 
@@ -140,8 +138,8 @@ def iterate_table_rows(path: Path, rejects: Rejects, is_json: bool | None = None
         has_ending = path.name.lower().removesuffix(".gz").endswith((".jsonl", ".json"))
         is_json = has_ending or is_array(read_head(path))
     if is_json:
-        return iterate_json_rows(path, iterate_numbered_lines(path, LONGEST_LINE, skip_blank=True), rejects)
-    return iterate_named_records(path, iterate_csv_records(path, LONGEST_LINE), rejects)
+        return iterate_json_rows(path, iterate_numbered_lines(path, MAX_LINE_BYTES, skip_blank=True), rejects)
+    return iterate_named_records(path, iterate_csv_records(path, MAX_LINE_BYTES), rejects)
 
 
 def iterate_json_rows(path: Path, lines: Iterable[tuple[int, bytes]], rejects: Rejects) -> Iterator[TextRow]:
@@ -230,7 +228,7 @@ def iterate_line_rows(path: Path, needed: Iterable[str], rejects: Rejects) -> It
     InputError
         A column of `needed` is missing, or as `iterate_table_rows`.
     """
-    lines = iterate_numbered_lines(path, LONGEST_LINE, skip_blank=True)
+    lines = iterate_numbered_lines(path, MAX_LINE_BYTES, skip_blank=True)
     records = iterate_parsed(path, lines, lambda line: split_csv_line(line, "\t"), rejects)
     return iterate_named_records(path, records, rejects, needed)
 
@@ -242,7 +240,7 @@ def format_column_names(columns: Iterable[str]) -> str:
 
 
 def iterate_csv_records(
-    path: Path, longest: int, longest_cell: int = _LONGEST_CELL, *, escaped: bool = False
+    path: Path, longest: int, longest_cell: int = _MAX_CELL_LENGTH, *, escaped: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield (line on which it begins, cells) of each record that is not blank.
 

@@ -11,7 +11,7 @@ from xml.parsers import expat
 from wsabie.core.errors import InputError
 
 _DEEPEST = 200
-_MOST = 300_000  # of elements; each takes some 300 bytes of memory and 5 microseconds
+_MAX_ELEMENTS = 300_000  # of elements; each takes some 300 bytes of memory and 5 microseconds
 
 
 @dataclass(slots=True)
@@ -84,8 +84,8 @@ class _Builder:
         self.n_elements += 1
         if len(self.open) >= _DEEPEST:
             raise InputError(f"{self.where} nests elements deeper than {_DEEPEST}; it is not a file of this kind")
-        if self.n_elements > _MOST:
-            raise InputError(f"{self.where} holds more than {_MOST:,} elements; it is not a file of this kind")
+        if self.n_elements > _MAX_ELEMENTS:
+            raise InputError(f"{self.where} holds more than {_MAX_ELEMENTS:,} elements; it is not a file of this kind")
         if self.open:
             self.open[-1].children.append(element)
         else:

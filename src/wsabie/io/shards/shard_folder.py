@@ -65,7 +65,7 @@ PARTS, WORK = "unfinished", "work.json"
 """The folder in the folder where work is kept until the manifest is there, and the file that says of what it is."""
 LABEL_TYPES = {"labels": np.int32, "signs": np.int8}
 """Types of the parts of labels in memory."""
-MOST_OPEN = 192
+MAX_OPEN_SHARDS = 192
 """Shards that are mapped at once: each holds an open file, of which some systems allow 256."""
 MAKE_AGAIN = "delete the folder and make the shards again with `wsabie shards`"
 """What is done about shards that are damaged, where no copy is at hand."""
@@ -176,7 +176,7 @@ class ShardFolder:
     @cached_property
     def shard(self) -> ColumnFileCache:
         """Return a cache that maps shards by number; the first opening checks all but the features."""
-        return lru_cache(MOST_OPEN)(self._map_shard)
+        return lru_cache(MAX_OPEN_SHARDS)(self._map_shard)
 
     def __getstate__(self) -> JsonObject:
         """Return the state for other processes, which map the files themselves and skip checks made here."""

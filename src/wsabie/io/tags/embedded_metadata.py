@@ -15,7 +15,7 @@ from typing import IO, Literal, NamedTuple, TypeAlias
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import format_open_error, open_input
-from wsabie.io.tags.xmp import LARGEST
+from wsabie.io.tags.xmp import MAX_PACKET_BYTES
 from wsabie.storage.rejects import RowError
 
 XMP_HEAD = b"http://ns.adobe.com/xap/1.0/\0"
@@ -25,8 +25,8 @@ UNREADABLE = "unreadable picture"
 MAGIC = {"JPEG": b"\xff\xd8", "PNG": b"\x89PNG\r\n\x1a\n", "WebP": b"RIFF"}
 _EXTENSION_HEAD = b"http://ns.adobe.com/xmp/extension/\0"
 _RESOURCES_HEAD = b"Photoshop 3.0\0"
-_MOST = 1_000_000
-_MOST_PARTS = 1024  # of 64 KiB: four times the largest packet
+_MAX_POSITIONS = 1_000_000
+_MAX_PARTS = 1024  # of 64 KiB: four times the largest packet
 _APP1, _APP13, _SCAN = b"\xe1", b"\xed", b"\xda"
 ContentType: TypeAlias = Literal["packet", "extension", "resources"]
 """Type of the metadata in a chunk."""
@@ -37,6 +37,10 @@ _HEADS: dict[tuple[str, bytes], dict[bytes, ContentType]] = {
     ("WebP", b"XMP "): {b"": "packet"},
 }
 """First bytes of the chunks that hold metadata, by container and name."""
+_IPTC = 0x0404
+_KEYWORD = (2, 25)
+_IMPOSSIBLE = re.compile("[\x80-\x9f]")  # control characters, which no program puts into a keyword
+_MAX_KEYWORD_BYTES = 64  # bytes; a letter may be cut there
 
 
 class ContainerChunk(NamedTuple):
@@ -88,7 +92,7 @@ def iterate_chunks(stream: IO[bytes], container: str) -> Iterator[ContainerChunk
         stream.seek(4)
         size = min(size, 8 + int.from_bytes(stream.read(4), "little"))
     position = {"JPEG": 2, "PNG": 8, "WebP": 12}[container]
-    for _ in range(_MOST):
+    for _ in range(_MAX_POSITIONS):
         stream.seek(position)
         chunk = _read_segment(stream, position) if container == "JPEG" else _read_chunk(stream, position, container)
         if chunk.data + chunk.size > size:
@@ -97,7 +101,7 @@ def iterate_chunks(stream: IO[bytes], container: str) -> Iterator[ContainerChunk
         position = chunk.end
         if chunk.name in (_SCAN, b"IEND") or (container == "WebP" and position >= size):
             return
-    raise RowError(UNREADABLE, f"more than {_MOST:,} segments")
+    raise RowError(UNREADABLE, f"more than {_MAX_POSITIONS:,} segments")
 
 
 def _read_segment(stream: IO[bytes], position: int) -> ContainerChunk:
@@ -105,7 +109,7 @@ def _read_segment(stream: IO[bytes], position: int) -> ContainerChunk:
     begin = position
     while head == b"\xff\xff":  # bytes that fill
         position += 1
-        if position - begin > LARGEST:
+        if position - begin > MAX_PACKET_BYTES:
             raise RowError(UNREADABLE, "no segments")
         head = b"\xff" + stream.read(1)
     if head[:1] != b"\xff" or len(head) < 2:
@@ -156,10 +160,10 @@ def read_embedded_metadata(path: Path) -> EmbeddedMetadata | None:
 def _add_content(metadata: EmbeddedMetadata, content_type: ContentType | None, content: bytes) -> None:
     if content_type == "packet" and len(metadata.packets) < 2:
         metadata.packets.append(content)
-    elif content_type == "extension" and len(metadata.extensions) < _MOST_PARTS and len(content) >= 40:
+    elif content_type == "extension" and len(metadata.extensions) < _MAX_PARTS and len(content) >= 40:
         length, offset = (int.from_bytes(content[start : start + 4], "big") for start in (32, 36))
         metadata.extensions.append((content[:32].decode("latin-1"), length, offset, content[40:]))
-    elif content_type == "resources" and len(metadata.resources) < _MOST_PARTS:
+    elif content_type == "resources" and len(metadata.resources) < _MAX_PARTS:
         metadata.resources.append(content)
 
 
@@ -175,7 +179,7 @@ def read_chunk_content(stream: IO[bytes], chunk: ContainerChunk, container: str)
         stream.seek(chunk.data)
         if stream.read(len(head)) != head:
             continue
-        if chunk.size > LARGEST:
+        if chunk.size > MAX_PACKET_BYTES:
             raise RowError("oversized XMP packet", f"{chunk.size:,} bytes")
         content = stream.read(chunk.size - len(head))
         return content_type, _read_international_text(content, stream.read(4)) if container == "PNG" else content
@@ -192,7 +196,7 @@ def _read_international_text(content: bytes, crc: bytes) -> bytes:
     if content[:1] == b"\0":
         return parts[2]
     try:
-        return zlib.decompressobj().decompress(parts[2], LARGEST + 1)
+        return zlib.decompressobj().decompress(parts[2], MAX_PACKET_BYTES + 1)
     except zlib.error as error:
         raise RowError("unreadable XMP packet", str(error)) from error
 
@@ -213,11 +217,6 @@ def assemble_extended_xmp(metadata: EmbeddedMetadata, name: str) -> bytes:
     if hashlib.md5(content, usedforsecurity=False).hexdigest().upper() != name.upper():
         raise RowError("unreadable extended XMP", "its checksum is wrong")
     return content
-
-
-_IPTC = 0x0404
-_KEYWORD = (2, 25)
-_IMPOSSIBLE = re.compile("[\x80-\x9f]")  # control characters, which no program puts into a keyword
 
 
 def find_iptc_block(resources: bytes) -> bytes | None:
@@ -262,15 +261,12 @@ def read_iptc_keywords(block: bytes) -> list[str] | None:
     return [_decode_keyword(content.rstrip(b"\0")) for content in keywords] or None
 
 
-_LONGEST_KEYWORD = 64  # bytes; a letter may be cut there
-
-
 def _decode_keyword(content: bytes) -> str:
     try:
         return repair_encoding(content.decode())
     except UnicodeDecodeError as error:
         start = content[: error.start]
-        is_cut = len(content) > _LONGEST_KEYWORD - 4 or not start.isascii()
+        is_cut = len(content) > _MAX_KEYWORD_BYTES - 4 or not start.isascii()
         if start and is_cut and error.reason == "unexpected end of data":
             return start.decode()
     try:

@@ -37,7 +37,14 @@ from wsabie.io.tags.embedded_metadata import (
     read_embedded_metadata,
     read_iptc_keywords,
 )
-from wsabie.io.tags.xmp import LARGEST, TagHierarchy, XmpPacket, drop_program_tags, parse_iso_date, read_xmp_packet
+from wsabie.io.tags.xmp import (
+    MAX_PACKET_BYTES,
+    TagHierarchy,
+    XmpPacket,
+    drop_program_tags,
+    parse_iso_date,
+    read_xmp_packet,
+)
 from wsabie.storage.rejects import RowError
 from wsabie.vocabulary.label_names import normalise_label_name
 
@@ -224,9 +231,9 @@ def read_sidecar(path: Path) -> bytes:
         if not stat.S_ISREG(mode):
             raise RowError("sidecar that is no file", path.name)
         with open_input(path) as stream:
-            content = stream.read(LARGEST + 1)
-        if len(content) > LARGEST:
-            raise RowError("oversized XMP packet", f"{path.name}: more than {LARGEST:,} bytes")
+            content = stream.read(MAX_PACKET_BYTES + 1)
+        if len(content) > MAX_PACKET_BYTES:
+            raise RowError("oversized XMP packet", f"{path.name}: more than {MAX_PACKET_BYTES:,} bytes")
         return content
     except (OSError, InputError) as error:
         raise RowError("unreadable sidecar", f"{path.name}: {format_open_error(error)}") from error

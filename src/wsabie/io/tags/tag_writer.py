@@ -34,7 +34,7 @@ from wsabie.io.tags.xmp import NEW, SUBJECT, TextEdit, make_tag_properties, read
 from wsabie.storage.atomic_files import replace_file
 from wsabie.storage.rejects import RowError
 
-_LONGEST_SEGMENT = 0xFFFF - 2
+_MAX_SEGMENT_BYTES = 0xFFFF - 2
 _PADDING = re.compile(rb"(?<!\s)\s{100,}+(?=<\?xpacket end)")
 _XMP_FLAG, _ALPHA_FLAG = 0x04, 0x10
 _ELSEWHERE = "write a sidecar beside it"
@@ -193,10 +193,10 @@ def _edit_jpeg(
     stream: IO[bytes], chunks: list[ContainerChunk], old: list[ContainerChunk], packet: bytes
 ) -> list[TextEdit]:
     """Return the packet in place of the old one, or behind the leading APP0 and APP1 (JFIF and EXIF)."""
-    if len(XMP_HEAD + packet) > _LONGEST_SEGMENT:
+    if len(XMP_HEAD + packet) > _MAX_SEGMENT_BYTES:
         packet = _PADDING.sub(b"\n", packet)
     content = XMP_HEAD + packet
-    if len(content) > _LONGEST_SEGMENT:
+    if len(content) > _MAX_SEGMENT_BYTES:
         raise RowError("oversized XMP packet", f"{len(packet):,} bytes, and a segment of JPEG holds 64 KB")
     segment = b"\xff\xe1" + (len(content) + 2).to_bytes(2, "big") + content
     if not old:

@@ -29,7 +29,7 @@ from wsabie.io.parsers.xml_elements import XmlElement, parse_xml
 from wsabie.storage.rejects import RowError
 from wsabie.vocabulary.label_names import normalise_label_name
 
-LARGEST = 16 << 20
+MAX_PACKET_BYTES = 16 << 20
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 SUBJECT = "http://purl.org/dc/elements/1.1/ subject"
 HIERARCHY = "http://ns.adobe.com/lightroom/1.0/ hierarchicalSubject"
@@ -56,6 +56,23 @@ _PROGRAM_PREFIXES = tuple(f"{name}|" for name in _PROGRAMS)
 
 TagHierarchy = dict[tuple[str, ...], tuple[str, ...]]
 """Paths of names from the broadest (one name: a plain keyword), each with the properties that hold it."""
+NEW = """<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>
+<x:xmpmeta xmlns:x="adobe:ns:meta/" x:xmptk="wsabie">
+ <rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
+  <rdf:Description rdf:about=""
+    xmlns:dc="http://purl.org/dc/elements/1.1/"
+    xmlns:lr="http://ns.adobe.com/lightroom/1.0/">
+  </rdf:Description>
+ </rdf:RDF>
+</x:xmpmeta>
+<?xpacket end="w"?>
+""".encode()
+"""A packet without properties, in the form of Adobe's programs."""
+_PREFIXES = {SUBJECT: "dc", HIERARCHY: "lr", TAGS_LIST: "digiKam"}
+_TAG = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*+>""")
+_ATTRIBUTE = re.compile(rb"""(?<!\s)\s++([^\s=]+)\s*=\s*("[^"]*"|'[^']*')""")
+_UNWRITABLE = re.compile("[\0-\x08\x0e-\x1b\x7f\ufffe\uffff]")
+TextEdit = tuple[int, int, bytes]
 
 
 class XmpPacket(NamedTuple):
@@ -129,7 +146,7 @@ def convert_to_utf8(content: bytes) -> bytes:
     RowError
         It is larger than 16 MiB, or no text.
     """
-    if len(content) > LARGEST:
+    if len(content) > MAX_PACKET_BYTES:
         raise RowError("oversized XMP packet", f"{len(content):,} bytes")
     content = content.lstrip(b" \t\r\n")
     declared = _DECLARED.match(content)
@@ -282,26 +299,6 @@ def parse_iso_date(text: str) -> str | None:
         if _DATE.fullmatch(text) and datetime.fromisoformat(text + "2000-01-01"[len(text) :]):
             return text
     return None
-
-
-NEW = """<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>
-<x:xmpmeta xmlns:x="adobe:ns:meta/" x:xmptk="wsabie">
- <rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
-  <rdf:Description rdf:about=""
-    xmlns:dc="http://purl.org/dc/elements/1.1/"
-    xmlns:lr="http://ns.adobe.com/lightroom/1.0/">
-  </rdf:Description>
- </rdf:RDF>
-</x:xmpmeta>
-<?xpacket end="w"?>
-""".encode()
-"""A packet without properties, in the form of Adobe's programs."""
-
-_PREFIXES = {SUBJECT: "dc", HIERARCHY: "lr", TAGS_LIST: "digiKam"}
-_TAG = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*+>""")
-_ATTRIBUTE = re.compile(rb"""(?<!\s)\s++([^\s=]+)\s*=\s*("[^"]*"|'[^']*')""")
-_UNWRITABLE = re.compile("[\0-\x08\x0e-\x1b\x7f\ufffe\uffff]")
-TextEdit = tuple[int, int, bytes]
 
 
 def make_tag_properties(tags: Iterable[str | Sequence[str]]) -> dict[str, list[str]]:

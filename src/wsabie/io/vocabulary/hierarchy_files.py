@@ -28,7 +28,7 @@ from wsabie.io.formats.media_folder import read_folder
 from wsabie.io.formats.pair_list import HEADER
 from wsabie.io.formats.parquet_tables import MAGIC, open_parquet_table
 from wsabie.io.formats.wordnet import (
-    LONGEST,
+    MAX_LINE_BYTES,
     PROLOG,
     SYNSET,
     UP,
@@ -55,6 +55,15 @@ from wsabie.vocabulary.folder_labels import SPLITS
 from wsabie.vocabulary.hearst_patterns import HearstPatternCounter, split_sentences
 
 CATEGORY, LABELS = "category", "labels"
+log = logging.getLogger("wsabie")
+WORDNET = ("data.noun", "wn_hyp.pl", "wn_ins.pl", "wordnet.is_a.txt", "words.txt")
+"""Files that make a folder one of WordNet's."""
+_N_INSPECTED_LINES = 50
+_MAX_PARAGRAPH_BYTES = 1 << 24
+_HEADS = {
+    "child": ("child", "hyponym", "x", "label", "narrower", "subclass", "sub"),
+    "parent": ("parent", "hypernym", "y", "category", "broader", "superclass", "super", "isa", "is_a"),
+}
 
 
 def add_image_hierarchy(labels_and_levels: Iterable[tuple[Sequence[str], Sequence[str]]], hierarchy: Hierarchy) -> None:
@@ -133,19 +142,6 @@ def _split_levels(path: str) -> list[str]:
     return levels[1:] if levels and levels[0].casefold() in SPLITS else levels
 
 
-log = logging.getLogger("wsabie")
-
-WORDNET = ("data.noun", "wn_hyp.pl", "wn_ins.pl", "wordnet.is_a.txt", "words.txt")
-"""Files that make a folder one of WordNet's."""
-
-_LINES = 50
-_LONGEST_PARAGRAPH = 1 << 24
-_HEADS = {
-    "child": ("child", "hyponym", "x", "label", "narrower", "subclass", "sub"),
-    "parent": ("parent", "hypernym", "y", "category", "broader", "superclass", "super", "isa", "is_a"),
-}
-
-
 def read_hierarchy(*paths: str | Path, parent_first: bool = False) -> Hierarchy:
     """Read is-a pairs from one or several files that complete each other.
 
@@ -217,7 +213,7 @@ def mine_hierarchy(
     with progress.stage("reading", None, "lines") as bar:
 
         def lines() -> Iterator[str]:
-            for _, line in iterate_numbered_lines(path, _LONGEST_PARAGRAPH):
+            for _, line in iterate_numbered_lines(path, _MAX_PARAGRAPH_BYTES):
                 yield line.decode("utf-8", "replace")
                 bar.advance()
 
@@ -307,7 +303,7 @@ class _PairLayout(NamedTuple):
 
 
 def _read_pairs(path: Path, start: bytes, parent_first: bool, hierarchy: Hierarchy) -> None:
-    layout, lines = _detect_layout(start, parent_first), iterate_content_lines(path, LONGEST)
+    layout, lines = _detect_layout(start, parent_first), iterate_content_lines(path, MAX_LINE_BYTES)
     if parent_first and layout.has_header and not layout.parent_first:
         log.warning("%s: its header says that the child comes first, so that is how it is read", format_path(path))
     for number, raw in islice(lines, int(layout.has_header), None):
@@ -322,7 +318,7 @@ def _read_pairs(path: Path, start: bytes, parent_first: bool, hierarchy: Hierarc
 
 
 def _detect_layout(start: bytes, parent_first: bool) -> _PairLayout:
-    text_lines = start.decode("utf-8", "replace").splitlines()[:_LINES]
+    text_lines = start.decode("utf-8", "replace").splitlines()[:_N_INSPECTED_LINES]
     lines = [line for line in text_lines if line.strip() and line[:2] != "# "]
     separator = next((s for s in "\t," if all(s in line for line in lines[:-1] or lines)), None)
     if separator is None and any("\t" in line for line in lines):

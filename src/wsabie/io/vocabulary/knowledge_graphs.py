@@ -12,7 +12,7 @@ from pathlib import Path
 
 from wsabie.core.errors import InputError
 from wsabie.io.formats.pair_list import read_id_pairs
-from wsabie.io.formats.wordnet import LONGEST, SYNSET, Synset, get_index_path, iterate_index_senses, list_facts
+from wsabie.io.formats.wordnet import MAX_LINE_BYTES, SYNSET, Synset, get_index_path, iterate_index_senses, list_facts
 from wsabie.io.parsers.text_files import (
     decode_text,
     explain_reading_errors,
@@ -92,7 +92,7 @@ def read_label_table(path: str | Path) -> dict[str, str]:
         Missing, or a line without a label; the sentence names it.
     """
     path, table = Path(path), dict[str, str]()
-    for position, (number, raw) in enumerate(iterate_content_lines(path, LONGEST)):
+    for position, (number, raw) in enumerate(iterate_content_lines(path, MAX_LINE_BYTES)):
         label, concept, *_ = [*(cell.strip() for cell in decode_text(raw, path, number).split("\t")), ""]
         if not position and (label, concept) == ("label", "id"):
             continue
@@ -153,7 +153,7 @@ def _rank_senses(path: Path, graph: KnowledgeGraph) -> None:
 
 def _read_translations(path: Path, graph: KnowledgeGraph) -> None:
     language = ""
-    for number, raw in iterate_numbered_lines(path, LONGEST):
+    for number, raw in iterate_numbered_lines(path, MAX_LINE_BYTES):
         line = raw.decode("utf-8", "replace")
         if line.startswith("#"):
             language = language or line.split("\t")[1].strip() if "\t" in line else language

@@ -48,11 +48,17 @@ from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.word_vector_lookup import WordVectors
 
 MAGIC = b"\x93NUMPY"
-MOST_DIM = 1 << 14
-MOST_WORDS = 1 << 26
+MAX_DIM = 1 << 14
+MAX_WORDS = 1 << 26
 _MARK = b"WSABIEW1"
 _HEADER = 128
-_MOST_FACTS = 1 << 20
+_MAX_FACTS_BYTES = 1 << 20
+MAX_WORD_BYTES = 1 << 10
+"""Bytes of a word."""
+_MAX_LINE_BYTES = MAX_WORD_BYTES + 32 * MAX_DIM
+_HEAD = 1 << 20
+log = logging.getLogger("wsabie")
+_VectorRow = tuple[str, bytes]
 
 
 class WordVectorTable(NamedTuple):
@@ -112,7 +118,7 @@ def open_word_vector_table(path: Path) -> WordVectorTable:
         if tail[16:] != _MARK:
             raise InputError(f"{path} is an array without words; give a file of word vectors")
         words_start = size - 24 - n_words - n_facts
-        if min(n_words, n_facts) < 0 or n_facts > _MOST_FACTS or words_start < _HEADER:
+        if min(n_words, n_facts) < 0 or n_facts > _MAX_FACTS_BYTES or words_start < _HEADER:
             raise _damaged(path)
         file.seek(words_start)
         try:
@@ -121,7 +127,7 @@ def open_word_vector_table(path: Path) -> WordVectorTable:
         except (ValueError, RecursionError) as error:
             raise _damaged(path) from error
         dim, remainder = divmod(words_start - _HEADER, 4 * len(words))
-        if remainder or not 0 < dim <= MOST_DIM or head != _header(len(words), dim) or not isinstance(facts, dict):
+        if remainder or not 0 < dim <= MAX_DIM or head != _header(len(words), dim) or not isinstance(facts, dict):
             raise _damaged(path)
         table = np.memmap(file, np.dtype("<f4"), "r", _HEADER, (len(words), dim)).view(np.ndarray)
     return WordVectorTable(words, table, facts)
@@ -135,15 +141,6 @@ def _header(n: int, dim: int) -> bytes:
 
 def _damaged(path: Path) -> InputError:
     return InputError(f"{path} is damaged or cut off; delete it, and it is made again from the file of word vectors")
-
-
-LONGEST_WORD = 1 << 10
-"""Bytes of a word."""
-_LONGEST_LINE = LONGEST_WORD + 32 * MOST_DIM
-_HEAD = 1 << 20
-log = logging.getLogger("wsabie")
-
-_VectorRow = tuple[str, bytes]
 
 
 def read_word_vectors(
@@ -265,8 +262,8 @@ def _convert(
                 yield word, row
                 if len(words) == limit:
                     return
-                if len(words) == MOST_WORDS:
-                    raise InputError(f"{path} holds more than {MOST_WORDS:,} words; set a limit")
+                if len(words) == MAX_WORDS:
+                    raise InputError(f"{path} holds more than {MAX_WORDS:,} words; set a limit")
         require_rows(len(words), path, rejects, "word vectors")
 
     def facts() -> JsonObject:
@@ -289,10 +286,9 @@ def _detect_layout(path: Path) -> _VectorLayout:
     promised = first.split()
     if len(promised) == 2 and all(cell.isdigit() and len(cell) < 20 for cell in promised):
         n, dim = int(promised[0]), int(promised[1])
-        if not 0 < dim <= MOST_DIM or not 0 < n <= MOST_WORDS:
+        if not 0 < dim <= MAX_DIM or not 0 < n <= MAX_WORDS:
             raise InputError(
-                f"{path}:1 promises {n:,} words of {dim:,} dimensions; at most {MOST_WORDS:,} of "
-                f"{MOST_DIM:,} can be read"
+                f"{path}:1 promises {n:,} words of {dim:,} dimensions; at most {MAX_WORDS:,} of {MAX_DIM:,} can be read"
             )
         is_binary = b"\0" in body or body.decode("utf-8", "replace").count("\ufffd") > 8
         return _VectorLayout(n, dim, is_binary and dim not in map(_count_values, _first_lines(body)))
@@ -303,8 +299,8 @@ def _detect_layout(path: Path) -> _VectorLayout:
             "word2vec's binary form"
         )
     dim = widths.most_common(1)[0][0]
-    if dim > MOST_DIM:
-        raise InputError(f"{path} has {dim:,} numbers a line; at most {MOST_DIM:,} dimensions can be read")
+    if dim > MAX_DIM:
+        raise InputError(f"{path} has {dim:,} numbers a line; at most {MAX_DIM:,} dimensions can be read")
     return _VectorLayout(None, dim, False)
 
 
@@ -332,7 +328,7 @@ def _is_number(cell: bytes) -> bool:
 
 def _iterate_text_rows(path: Path, layout: _VectorLayout, rejects: Rejects) -> Iterator[tuple[str, str, bytes]]:
     n = 0
-    for number, line in iterate_bounded_numbered_lines(path, _LONGEST_LINE):
+    for number, line in iterate_bounded_numbered_lines(path, _MAX_LINE_BYTES):
         if (number == 1 and layout.n is not None) or (line is not None and not line.strip()):
             continue
         n, where = n + 1, f"{path}:{number}"
@@ -358,7 +354,7 @@ def _parse_line(line: bytes | None, dim: int) -> _VectorRow:
 
 
 def _decode_word(letters: bytes) -> str:
-    if len(letters) > LONGEST_WORD:
+    if len(letters) > MAX_WORD_BYTES:
         raise RowError("word that is too long", repr(letters[:60]))
     try:
         word = letters.decode()
@@ -395,8 +391,8 @@ def _iterate_binary_rows(path: Path, layout: _VectorLayout, rejects: Rejects) ->
 def _read_word(stream: BufferedReader) -> bytes | None:
     """Return the bytes before the next blank; None where it is too far, or there is none."""
     word = b""
-    while len(word) < LONGEST_WORD + 2 and (head := stream.peek()):
-        part, blank, _ = head[: LONGEST_WORD + 2 - len(word)].partition(b" ")
+    while len(word) < MAX_WORD_BYTES + 2 and (head := stream.peek()):
+        part, blank, _ = head[: MAX_WORD_BYTES + 2 - len(word)].partition(b" ")
         stream.read(len(part) + len(blank))
         word += part
         if blank:

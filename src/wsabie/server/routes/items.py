@@ -11,7 +11,7 @@ from fastapi import Query, Request, Response
 from starlette.responses import FileResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from wsabie.collection.db.cursors import LARGEST
+from wsabie.collection.db.cursors import MAX_PAGE_SIZE
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.items import item_files, item_pages
 from wsabie.collection.items.filters import ItemFilter
@@ -92,7 +92,7 @@ def list_items(
         sort=query.sort,
         descending=query.descending,
         cursor=query.cursor,
-        limit=min(k, LARGEST),
+        limit=min(k, MAX_PAGE_SIZE),
     )
 
 

@@ -19,6 +19,7 @@ MinPrecision = Annotated[float | None, Query(gt=0, le=1, description=schemas.MIN
 Region = Annotated[
     str | None, Query(max_length=2000, description="X,Y,W,H in pixels, or in per cent (10%,20%,30%,40%).")
 ]
+PNG: dict[int | str, JsonObject] = {200: {"content": {"image/png": {}}}}
 
 
 @dataclass
@@ -31,7 +32,6 @@ class RankingOptions:
 
 
 RankingParameters: TypeAlias = Annotated[RankingOptions, Depends()]
-PNG: dict[int | str, JsonObject] = {200: {"content": {"image/png": {}}}}
 
 
 @router.get("/info")

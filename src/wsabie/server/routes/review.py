@@ -6,7 +6,7 @@ from fastapi import Depends, Query
 
 from wsabie.collection.annotations import decisions
 from wsabie.collection.db import journal
-from wsabie.collection.db.cursors import LARGEST
+from wsabie.collection.db.cursors import MAX_PAGE_SIZE
 from wsabie.collection.learning import suggestions
 from wsabie.core.json_conversion import JsonObject
 from wsabie.server import schemas
@@ -26,7 +26,7 @@ def list_annotations(
     cursor: Annotated[str | None, Query(max_length=5000)] = None,
 ) -> decisions.AnnotationPage:
     """List annotations, newest first, a page at a time."""
-    return decisions.read_annotation_page(collection, criteria, cursor=cursor, limit=min(k, LARGEST))
+    return decisions.read_annotation_page(collection, criteria, cursor=cursor, limit=min(k, MAX_PAGE_SIZE))
 
 
 @router.post("/decisions", response_model=schemas.DecisionResult)
