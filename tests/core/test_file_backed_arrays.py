@@ -17,7 +17,7 @@ from wsabie.io.records import FeatureTable
 
 @pytest.fixture
 def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_backed_arrays, "LARGE", 1)
+    monkeypatch.setattr(file_backed_arrays, "MIN_MAPPED_BYTES", 1)
 
 
 def is_mapped(array: Any) -> bool:
@@ -65,7 +65,7 @@ def test_a_copy_shares_no_memory() -> None:
 
 @pytest.mark.parametrize("large", [1, 40, 1 << 20])
 def test_what_grows_holds_the_same_wherever_it_lies(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_backed_arrays, "LARGE", large)
+    monkeypatch.setattr(file_backed_arrays, "MIN_MAPPED_BYTES", large)
     grows, rng = GrowingArray(np.int32), np.random.default_rng(0)
     parts = [rng.integers(0, 99, size=n).astype(np.int32) for n in (3, 0, 1, 40, 2)]
     for part in parts:
@@ -79,7 +79,7 @@ def test_rows_that_are_taken_are_the_same_wherever_they_lie(monkeypatch: pytest.
     Y, ids = csr_matrix((X.shape[0], 0), dtype=np.int8), [f"t{i}" for i in range(X.shape[0])]
     rows, indices = FeatureTable(X, Y, [], ids), np.array([5, 2, 2, 0])
     usual = rows.take(indices)
-    monkeypatch.setattr(file_backed_arrays, "LARGE", 1)
+    monkeypatch.setattr(file_backed_arrays, "MIN_MAPPED_BYTES", 1)
     monkeypatch.setattr("wsabie.io.records._ROWS_AT_ONCE", 3)
     mapped_rows = rows.take(indices)
     assert is_mapped(mapped_rows.X.data)
@@ -89,7 +89,7 @@ def test_rows_that_are_taken_are_the_same_wherever_they_lie(monkeypatch: pytest.
 
 def test_a_space_has_the_same_bits_wherever_its_data_lie(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = make().fit(world())
-    monkeypatch.setattr(file_backed_arrays, "LARGE", 1)
+    monkeypatch.setattr(file_backed_arrays, "MIN_MAPPED_BYTES", 1)
     monkeypatch.setattr("wsabie.models.entity_space.fitted_entities._ENCODED_AT_ONCE", 5)
     mapped_space = make().fit(world())
     assert is_mapped(mapped_space.kinds_["track"].points)

@@ -267,7 +267,7 @@ def test_new_model_is_loaded_during_requests(tmp_path: Path, monkeypatch: pytest
 
 def test_new_index_is_loaded_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wsabie.server.model_holder._CHECK_INTERVAL", 0.0)
-    monkeypatch.setattr("wsabie.search.label_index.FEWEST", 10)
+    monkeypatch.setattr("wsabie.search.label_index.MIN_VECTORS", 10)
     folder = make_model(tmp_path / "model", 20)
     model = FolderModelHolder(folder)
     assert "index" not in model.get_version().annotator.model.facts()

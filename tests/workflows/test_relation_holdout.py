@@ -15,7 +15,7 @@ from wsabie.io.space_declaration import read_declaration
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.storage.rejects import Rejects
 from wsabie.workflows.spaces.declared_data import DeclaredData, collect_declared_data
-from wsabie.workflows.spaces.relation_holdout import MOST_ALIKE, RelationHoldout, split_relations
+from wsabie.workflows.spaces.relation_holdout import MAX_PARTNERS, RelationHoldout, split_relations
 
 DECLARATION = """
 [kinds.song]
@@ -252,9 +252,9 @@ def test_entities_that_share_a_name_stay_together(dealt: RelationHoldout, name: 
 def test_epoch_samples_pairs_of_frequent_names(dealt: RelationHoldout) -> None:
     """An artist has fewer songs than an epoch visits, a mood twice as many."""
     per_thing = {name: find_relation(dealt.training, name).n_pairs / 60 for name in ("voices", "moods")}
-    assert per_thing["voices"] < MOST_ALIKE < per_thing["moods"]
+    assert per_thing["voices"] < MAX_PARTNERS < per_thing["moods"]
     assert find_relation(dealt.training, "voices").weight == 2
-    assert find_relation(dealt.training, "moods").weight == pytest.approx(2 * MOST_ALIKE / per_thing["moods"])
+    assert find_relation(dealt.training, "moods").weight == pytest.approx(2 * MAX_PARTNERS / per_thing["moods"])
 
 
 def test_zero_share_holds_out_nothing(world: World) -> None:
@@ -309,6 +309,6 @@ def test_invalid_pairs_without_data_are_listed(tmp_path: Path) -> None:
         (tmp_path / f"{name}.jsonl").write_text("\n".join(json.dumps({"id": i, "text": i}) for i in ids) + "\n")
     write_pairs(tmp_path / "about.tsv", [("n1", "s1"), ("n1", "nowhere"), ("nothing", "s1"), ("n1", "caf\u00e9")])
     rejects = Rejects()
-    assert world_of(tmp_path, text, rejects).data.couples == {"about": [("n1", "s1"), ("n1", "cafe\u0301")]}
+    assert world_of(tmp_path, text, rejects).data.pairs == {"about": [("n1", "s1"), ("n1", "cafe\u0301")]}
     why = "pair of an entity without data"
     assert [(reason, row_id) for _, reason, row_id in rejects.listed] == [(why, "nowhere"), (why, "nothing")]

@@ -17,17 +17,17 @@ from wsabie.core.arrays import Array
 
 Value = TypeVar("Value")
 
-LARGE = 16 << 20
+MIN_MAPPED_BYTES = 16 << 20
 """Bytes from which an array is mapped from a file, in the folder that `TMPDIR` names."""
-AT_ONCE = 1 << 20
-"""Values that are looked at together where a copy of a long array would have to be made otherwise."""
+CHUNK_VALUES = 1 << 20
+"""Values per chunk where a whole long array would have to be copied otherwise."""
 
 
 def allocate_array(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     """Return an uninitialised array like `np.empty`, backed by an unnamed file if it is large."""
     n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
     reserve = getattr(os, "posix_fallocate", None)
-    if n_bytes < LARGE or reserve is None:
+    if n_bytes < MIN_MAPPED_BYTES or reserve is None:
         return np.empty(shape, dtype)
     try:
         with tempfile.TemporaryFile(prefix="wsabie-") as file:
@@ -46,17 +46,17 @@ def copy_array(array: Array) -> Array:
 
 def move_to_file(value: Value) -> Value | Array:
     """Return a large array moved to a file; anything else unchanged."""
-    return copy_array(value) if isinstance(value, np.ndarray) and value.nbytes >= LARGE else value
+    return copy_array(value) if isinstance(value, np.ndarray) and value.nbytes >= MIN_MAPPED_BYTES else value
 
 
 def iterate_slices(n: int, step: int | None = None) -> Iterator[slice]:
-    """Yield the slices that make up a long array, of `step` values each (None: AT_ONCE).
+    """Yield the slices that make up a long array, of `step` values each (None: CHUNK_VALUES).
 
     Examples
     --------
     >>> list(iterate_slices(5, 3))
     [slice(0, 3, None), slice(3, 5, None)]
     """
-    step = step or AT_ONCE
+    step = step or CHUNK_VALUES
     for lo in range(0, n, step):
         yield slice(lo, min(lo + step, n))

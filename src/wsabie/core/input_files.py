@@ -48,13 +48,13 @@ def read_input(path: str | Path) -> bytes:
 
 
 def is_regular_file(path: str | Path) -> bool:
-    """Return whether a path leads to a regular file; False if it may not be inspected."""
-    return stat.S_ISREG(_mode_of(path))
+    """Return True if a path leads to a regular file; False if it may not be inspected."""
+    return stat.S_ISREG(_read_mode(path))
 
 
 def is_pipe(path: str | Path) -> bool:
-    """Return whether a path leads to a pipe, such as /dev/fd/63 of a process substitution."""
-    return stat.S_ISFIFO(_mode_of(path))
+    """Return True if a path leads to a pipe, such as /dev/fd/63 of a process substitution."""
+    return stat.S_ISFIFO(_read_mode(path))
 
 
 def read_stamp(path: Path) -> tuple[int, ...]:
@@ -80,7 +80,7 @@ def format_open_error(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-def _mode_of(path: str | Path) -> int:
+def _read_mode(path: str | Path) -> int:
     try:
         return os.stat(path).st_mode  # noqa: PTH116 - of text, too
     except (OSError, ValueError):

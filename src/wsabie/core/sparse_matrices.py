@@ -17,7 +17,7 @@ from wsabie.core.errors import InputError, InputTypeError, bracket_detail
 from wsabie.core.file_backed_arrays import iterate_slices
 
 _REMEDY = "build the matrix again, such as by scipy.sparse.csr_matrix((data, (rows, columns)), shape)"
-_LARGEST = np.iinfo(np.int64).max
+_MAX_INT64 = np.iinfo(np.int64).max
 
 
 class CsrArrays(NamedTuple):
@@ -176,7 +176,7 @@ def _refuse_outside(indices: Array, width: int, input_name: str, name: str) -> N
 def _check_shape(shape: Any, input_name: str) -> tuple[int, int]:
     _refuse_other_dimensions(len(shape), input_name)
     n_rows, n_columns = map(index, shape)
-    if not (0 <= n_rows <= _LARGEST and 0 <= n_columns <= _LARGEST):
+    if not (0 <= n_rows <= _MAX_INT64 and 0 <= n_columns <= _MAX_INT64):
         raise InputError(f"{input_name} has the shape {tuple(shape)}, which no matrix can have; {_REMEDY}")
     return n_rows, n_columns
 

@@ -39,7 +39,7 @@ class JointSpace(TrainableTables):
     negatives : int
         Such candidates that are drawn for a block of pairs; 0: the positives of the block are each other's negatives.
     frozen : (bool, bool)
-        Whether the rows of `features` and of `labels` are given points that never move; `features` then has free
+        True if the rows of `features`, or of `labels`, are given points that never move; `features` then has free
         vectors.
     """
 

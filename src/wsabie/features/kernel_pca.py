@@ -31,10 +31,10 @@ from wsabie.storage.schema_validation import (
 )
 
 KIND = "kernel_pca"
-_MOST_EXACT_ROWS = 4096  # rows that are all landmarks with "auto"
+_MAX_EXACT_ROWS = 4096  # rows that are all landmarks with "auto"
 _TRAINING_ROWS = 16_384  # rows whose mean and covariance are taken, or 4 for each landmark
 _TEST_ROWS = 512  # rows on whose pairs the error is measured
-_FEWEST_TEST_ROWS = 16  # with fewer the error means nothing
+_MIN_TEST_ROWS = 16  # with fewer the error means nothing
 _ROWS_PER_TASK = 256
 
 
@@ -131,7 +131,7 @@ class KernelPca(SavedObject):
         if self.n_landmarks != "auto":
             target = self.n_landmarks
         else:
-            target = n_rows if n_rows <= _MOST_EXACT_ROWS else max(1024, 4 * self.n_components)
+            target = n_rows if n_rows <= _MAX_EXACT_ROWS else max(1024, 4 * self.n_components)
         n_landmarks, items = min(target, n_rows), modality if n_rows <= target else "landmarks"
         require(
             self.n_components <= n_landmarks,
@@ -350,7 +350,7 @@ def _split_rows(n: int, m: int, rng: np.random.Generator) -> tuple[Int64, Int64,
     """Return test rows, training rows, and True if they are disjoint."""
     order = rng.permutation(n)
     n_test_rows = min(_TEST_ROWS, (n - m) // 4)  # landmarks are chosen among more rows than they need
-    has_holdout = n_test_rows >= _FEWEST_TEST_ROWS
+    has_holdout = n_test_rows >= _MIN_TEST_ROWS
     pool = order[n_test_rows:] if has_holdout else order
     test_rows = order[: n_test_rows if has_holdout else _TEST_ROWS]
     return np.sort(test_rows), np.sort(pool[: max(_TRAINING_ROWS, 4 * m)]), has_holdout

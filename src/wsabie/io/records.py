@@ -131,7 +131,7 @@ class FeatureTable:
 
 def _take_rows(X: Matrix, index: Int64) -> Matrix:
     """Return `X[index]`, computed part by part."""
-    if not hasattr(X, "tocsr") or X.nnz * X.dtype.itemsize < file_backed_arrays.LARGE:
+    if not hasattr(X, "tocsr") or X.nnz * X.dtype.itemsize < file_backed_arrays.MIN_MAPPED_BYTES:
         return X[index]
     counts = np.diff(X.indptr)[index]
     indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])

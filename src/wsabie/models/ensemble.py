@@ -335,7 +335,7 @@ class Ensemble(PointTransformer, LabelModel):
         inputs, targets = self._open_rows(X, Y, label_names)
         joined, d = clone(self._base), self.n_features_in_
         joined.set_params(dim=self.n * joined.dim, threads=self.threads, seed=self.seed)
-        joined._take_inputs(self)
+        joined._copy_schema(self)
         joined.scaling_ = joined._fit_scaling(TrainingRows(inputs, targets))
         width = d + joined.scaling_.n_added
         V, W = (tables.allocate_zeros(size, joined.dim) for size in (width, len(self.vocabulary_)))
@@ -477,7 +477,7 @@ class Ensemble(PointTransformer, LabelModel):
         model = cls(**{**fields.parameters, "estimator": None if base is None else Wsabie(**base)})
         model.check_parameters()
         model.joined_ = Wsabie.from_parts(parts.select_prefix("joined", Wsabie.kind, joined_config))
-        model._take_inputs(model.joined_)
+        model._copy_schema(model.joined_)
         model.members_ = fields.members
         model.history_, model.validation_map_ = fields.history, fields.validation_map
         return model

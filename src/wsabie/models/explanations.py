@@ -37,7 +37,7 @@ from wsabie.storage.atomic_files import replace_file
 _LONGER_SIDE = 512  # of a heat map, unless its shape is given
 _STOPS = (-1, -0.5, -0.0001, 0.0001, 0.5, 1)  # of the heat: strongly, fairly and weakly against, then for a label
 _COLOURS = np.array([[20, 30, 130], [40, 110, 235], [120, 200, 255], [255, 214, 64], [255, 92, 0], [176, 0, 24]])
-_MOST_COVER = 0.82  # of a picture under the strongest heat
+_MAX_COVER = 0.82  # of a picture under the strongest heat
 _GREY = 0.55  # loss of colour of the picture behind the heat
 
 
@@ -160,7 +160,7 @@ def draw_overlay(picture: Image.Image | UInt8, heat: Float64, *, strongest: floa
     top = float(np.abs(smooth).max()) if strongest is None else strongest
     share = np.clip(smooth / top, -1, 1) if top > 0 else np.zeros_like(smooth)
     colour = np.stack([np.interp(share, _STOPS, channel) for channel in _COLOURS.T], axis=-1)
-    cover = (_MOST_COVER * np.abs(share))[..., None]
+    cover = (_MAX_COVER * np.abs(share))[..., None]
     return Image.fromarray(np.rint((1 - cover) * background + cover * colour).astype(np.uint8))
 
 

@@ -160,7 +160,7 @@ class FullRank(ScoreRanker):
             linear.fit(X, Y, checkpoint=checkpoints["linear"], **fit_options)
             embedding.fit(X, Y, checkpoint=checkpoints["embedding"], **fit_options)
         self.embedding_, self.linear_ = embedding, linear
-        self._take_inputs(embedding)
+        self._copy_schema(embedding)
         self.blend_ = 1.0 if search or self.joint else float(self.blend)
         self.searched_: list[tuple[float, float]] = []
         self.validation_map_: float | None = embedding.facts()["validation_map"] if self.joint else None
@@ -304,7 +304,7 @@ class FullRank(ScoreRanker):
         check_parameters(cls, fields.parameters)
         model = cls(**{name: part for name, part in unfitted_terms.items() if fields.given[name]}, **fields.parameters)
         model.embedding_, model.linear_ = embedding, linear
-        model._take_inputs(embedding)
+        model._copy_schema(embedding)
         model.check_parameters()
         model.validation_map_, model.blend_, model.searched_ = fields.validation_map, fields.blend, fields.searched
         return model

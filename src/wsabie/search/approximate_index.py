@@ -344,7 +344,7 @@ class ApproximateIndex(label_index.LabelSearchIndex):
         Parameters
         ----------
         exact : ExactIndex
-            Of the table as it is now.
+            Exact index of the current table.
         places : (n,) int64
             Row of each coded vector in the new table; -1: removed or changed.
         """

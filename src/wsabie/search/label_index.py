@@ -25,7 +25,7 @@ TIMED = 40
 """Queries that are timed."""
 DEFAULT_RECALL = 0.95
 """Default recall that an index aims at."""
-FEWEST = 1000
+MIN_VECTORS = 1000
 """Vectors below which an index is no gain."""
 NARROW = 0.1
 """Share of the labels below which all candidates are scored."""
@@ -62,7 +62,7 @@ class LabelSearchIndex(ABC):
     Attributes
     ----------
     exact : ExactIndex
-        Of the same labels.
+        Exact index of the same labels.
     kind : str
     effort : int
         Effort of a search, in units of the kind.
@@ -149,7 +149,7 @@ class LabelSearchIndex(ABC):
         Parameters
         ----------
         exact : ExactIndex
-            Of the current labels.
+            Exact index of the current labels.
         changed : (m,) int64
             Numbers of the changed labels; all others keep their vectors and biases.
         """
@@ -243,7 +243,7 @@ class LabelSearchIndex(ABC):
 
 def require_enough_vectors(n: int, noun: str = "vectors") -> None:
     """Raise InputError where n vectors are too few for an index to be a gain."""
-    require(n >= FEWEST, f"an index is no gain for {n:,} {noun}, but from {FEWEST:,} on; search them exactly")
+    require(n >= MIN_VECTORS, f"an index is no gain for {n:,} {noun}, but from {MIN_VECTORS:,} on; search them exactly")
 
 
 def sample_queries(

@@ -22,7 +22,7 @@ _CELLS = 2**18
 _QUERIES_AT_ONCE = 1024
 """Queries that share the edges of a block while they are counted."""
 
-_LARGEST = float(np.finfo(np.float32).max) / 8
+_MAX_MAGNITUDE = float(np.finfo(np.float32).max) / 8
 
 
 class LabelPairIndex:
@@ -76,10 +76,10 @@ class LabelPairIndex:
         table = prepare_float32_rows(W, "the label table")
         self.n_labels, self.dim = table.shape
         require(self.n_labels > 0, "the label table has no rows; give a vector per label")
-        if not (abs(weight) < _LARGEST and abs(offset) < _LARGEST):
+        if not (abs(weight) < _MAX_MAGNITUDE and abs(offset) < _MAX_MAGNITUDE):
             raise InputError(f"the weight is {weight} and the offset {offset}; choose finite numbers")
         norm2: Float64 = np.einsum("ij,ij->i", table, table, dtype=np.float64) * abs(np.float64(np.float32(weight)))
-        if not (norm2 < _LARGEST).all():
+        if not (norm2 < _MAX_MAGNITUDE).all():
             raise InputError("label vectors are not finite, or too long for float32; the model has diverged")
         self._labels = kernels.LabelVectors(*flatten_table(table), self.n_labels, self.dim, np.float32(weight))
         self._half: Float32 = (norm2 / 2).astype(np.float32)
@@ -217,8 +217,8 @@ class LabelPairIndex:
         size = np.full(len(sides[0]), self._largest)
         for scores in sides:
             size += np.abs(scores).max(axis=1, initial=0)
-        if not (size < _LARGEST).all():
-            row = int((size < _LARGEST).argmin())
+        if not (size < _MAX_MAGNITUDE).all():
+            row = int((size < _MAX_MAGNITUDE).argmin())
             raise InputError(f"row {row} of the scores holds NaN, or what is too large for float32; drop the row")
         return kernels.PairQueries(*map(view_as_writable, sides)), size
 

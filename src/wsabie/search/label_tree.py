@@ -22,7 +22,7 @@ from wsabie.search.search_arrays import prepare_float32_rows
 from wsabie.storage.model_folder import ModelState
 
 _ROUNDS = 20
-_MANY = 5000  # labels that are grouped by a part of them at a time
+_MIN_MINIBATCH_LABELS = 5000  # labels that are grouped by a part of them at a time
 
 
 class TreeShape(NamedTuple):
@@ -96,7 +96,7 @@ def _split_labels(points: Float32, branching: int, seed: int) -> Int64:
     """Cluster labels by k-means (very many in mini-batches); return gapless group numbers, two or more."""
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
-    clustering = MiniBatchKMeans if len(points) > _MANY else KMeans
+    clustering = MiniBatchKMeans if len(points) > _MIN_MINIBATCH_LABELS else KMeans
     model = clustering(min(branching, len(points)), n_init=1, max_iter=_ROUNDS, random_state=seed)
     with threadpool_limits(1), warnings.catch_warnings():  # the same bits with any number of threads
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different points than groups
@@ -106,8 +106,8 @@ def _split_labels(points: Float32, branching: int, seed: int) -> Int64:
 
 _BATCH = 512
 _BEAMS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-_MOST_TRAINING_ROWS = 15_000  # or labels in their stead, that train the nodes of a tree
-_FEWEST_ROWS = 1000  # below which labels train the nodes in their stead
+_MAX_TRAINING_ROWS = 15_000  # or labels in their stead, that train the nodes of a tree
+_MIN_TRAINING_ROWS = 1000  # below which labels train the nodes in their stead
 
 
 class LabelTree(label_index.LabelSearchIndex):
@@ -121,7 +121,7 @@ class LabelTree(label_index.LabelSearchIndex):
     beam : int
         Nodes of a level whose children are scored; 1 is the prediction of the paper.
     points : (n_nodes, dim + 1) float32 or None
-        Of the nodes, the bias last; None: the means of their labels.
+        Points of the nodes, the bias last; None: the means of their labels.
 
     Examples
     --------
@@ -213,14 +213,14 @@ class LabelTree(label_index.LabelSearchIndex):
         Parameters
         ----------
         points : (n, dim) float32
-            Of rows, as the flat model encodes them.
+            Points of rows, as the flat model encodes them.
         Y : sparse matrix (n, n_labels)
             Values above 0 are labels: the rows' own, or those that the flat model ranks first.
         epochs : int
         margin : float
             In standard deviations of the scores at the root's children.
         rate : float
-            Of AdaGrad, in root mean square lengths of a node's point.
+            Learning rate of AdaGrad, in root mean square lengths of a node's point.
         seed : int
         """
         X = np.hstack([prepare_float32_rows(points, "the points"), np.ones((len(points), 1), np.float32)])
@@ -357,14 +357,14 @@ def _choose_training_points(
 ) -> Float32:
     """Return training rows, or labels where there are too few, without the test queries."""
     rows = exact.table if queries is None else prepare_float32_rows(queries, "the queries")
-    by_labels = len(rows) < _FEWEST_ROWS + len(test_queries) or queries is None
+    by_labels = len(rows) < _MIN_TRAINING_ROWS + len(test_queries) or queries is None
     rows = exact.table if by_labels else rows
-    sample = np.sort(rng.permutation(len(rows))[: _MOST_TRAINING_ROWS + len(test_queries)])
+    sample = np.sort(rng.permutation(len(rows))[: _MAX_TRAINING_ROWS + len(test_queries)])
     points: Float32 = rows[sample].astype(np.float32)
     if by_labels and exact.centre is not None:
         points = points + exact.centre
     unseen = points[~np.isin(_rows_as_bytes(points), _rows_as_bytes(test_queries))]
-    return unseen[:_MOST_TRAINING_ROWS] if len(unseen) else points
+    return unseen[:_MAX_TRAINING_ROWS] if len(unseen) else points
 
 
 def _rows_as_bytes(rows: Float32) -> Array:

@@ -21,7 +21,7 @@ from wsabie.vocabulary.word_vector_lookup import WordVectors
 MatchKind = Literal["label", "name", "kinds", "same items", "word vector"]
 ALIKE = 0.5
 """Least cosine of two labels that name the same items."""
-_LISTED = 8
+_MAX_LISTED = 8
 
 
 class QueryLabels(NamedTuple):
@@ -203,7 +203,7 @@ class QueryMatcher:
         return QueryLabels(query, [label], "word vector", None, sentence)
 
 
-def format_label_list(names: Sequence[str], most: int = _LISTED) -> str:
+def format_label_list(names: Sequence[str], most: int = _MAX_LISTED) -> str:
     """Format the first names with commas between them.
 
     Examples

@@ -20,9 +20,8 @@ from wsabie.core.input_files import format_open_error
 
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{16}\.tmp", re.DOTALL)
 _MAX_STEM_BYTES = 233  # bytes of the 255 of a name: a draft's has 22 of its own
-_DEFAULT_TOKEN = (
-    "0" * 16
-)  # token of a file's draft unless another process is writing one: what a kill left of it is found
+_DEFAULT_TOKEN = "0" * 16
+"""Token of a draft, so that the next writer finds what a killed one left; a concurrent writer gets a random token."""
 
 
 class WriteError(InputError):
@@ -240,7 +239,7 @@ def list_abandoned_drafts(folder: Path, token: str) -> list[Path]:
 def remove_folder(folder: Path) -> None:
     """Remove a folder so that a kill leaves either all of it or a draft that the next command removes."""
     with suppress(OSError):  # where its own folder cannot be written, it is emptied
-        folder = folder.rename(folder.with_name(_draft_name(folder)))
+        folder = folder.rename(folder.with_name(_make_draft_name(folder)))
     remove_tree(folder)
 
 
@@ -249,15 +248,15 @@ def _raise_error(error: OSError) -> None:
 
 
 def _remove_old_drafts(path: Path) -> None:
-    for draft in path.parent.glob(f".{escape(_stem(path))}.*.tmp"):
+    for draft in path.parent.glob(f".{escape(_cut_name(path))}.*.tmp"):
         _remove_abandoned(draft)
 
 
-def _draft_name(path: Path, token: str | None = None) -> str:
-    return f".{_stem(path)}.{token or secrets.token_hex(8)}.tmp"
+def _make_draft_name(path: Path, token: str | None = None) -> str:
+    return f".{_cut_name(path)}.{token or secrets.token_hex(8)}.tmp"
 
 
-def _stem(path: Path) -> str:
+def _cut_name(path: Path) -> str:
     """Return the name of a file, cut so that a draft's name has room for it."""
     content = os.fsencode(path.name)
     return path.name if len(content) <= _MAX_STEM_BYTES else content[:_MAX_STEM_BYTES].decode(errors="ignore")
@@ -309,7 +308,7 @@ def _new_draft(path: Path, *, folder: bool = False, token: str | None = None) ->
     """Create an empty file or folder beside `path`; return it and its lock, which ends with the process."""
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
-        draft = path.parent / _draft_name(path, token)
+        draft = path.parent / _make_draft_name(path, token)
         if token == _DEFAULT_TOKEN:
             _remove_abandoned(draft)
         try:

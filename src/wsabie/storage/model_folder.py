@@ -219,7 +219,7 @@ class SavedObject:
 
 
 def is_model_folder(path: str | Path) -> bool:
-    """Return whether `path` holds a `config.json` of ours; InputError where that cannot be seen."""
+    """Return True if `path` holds a `config.json` of ours; InputError if that cannot be read."""
     try:
         return bool(_read_config(Path(path)))
     except ModelFolderError:

@@ -28,7 +28,7 @@ _KINDS: dict[OutputKind, tuple[str, tuple[bytes, ...] | re.Pattern[bytes]]] = {
     "tags": ("list of tags", (b"path,root,", b'{"path":')),
     "vectors": ("file of word vectors", re.compile(rb"\d+ \d+\n\S")),
 }
-"""What each kind of result is called, and how a file that it may replace begins, in small letters."""
+"""Name of each kind of result, and beginning of a file that it may replace, in lower case."""
 _HEAD_BYTES = 1024
 
 

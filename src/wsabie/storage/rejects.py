@@ -7,7 +7,7 @@ from pathlib import Path
 from wsabie.core.errors import InputError, make_printable
 from wsabie.storage.atomic_files import replace_file
 
-LISTED = 100_000
+MAX_LISTED = 100_000
 
 
 class RowError(Exception):
@@ -42,7 +42,7 @@ class Rejects:
     '1 skipped: truncated picture (1)'
     """
 
-    def __init__(self, *, strict: bool = False, most: int = LISTED) -> None:
+    def __init__(self, *, strict: bool = False, most: int = MAX_LISTED) -> None:
         self.strict, self.most = strict, most
         self.counts: Counter[str] = Counter()
         self.listed: list[tuple[str, str, str]] = []

@@ -30,7 +30,7 @@ PositiveCount: TypeAlias = Annotated[int, msgspec.Meta(gt=0, lt=1 << 53)]
 Sha256: TypeAlias = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 """Hex digits of a checksum."""
 
-_MOST_BYTES = 1 << 30
+_MAX_BYTES = 1 << 30
 _FAULTS = (msgspec.ValidationError, UnicodeEncodeError)  # the second of text that is no Unicode, which JSON can hold
 
 
@@ -53,7 +53,7 @@ def check_schema(
     Raises
     ------
     WsabieError
-        Of the type `error`: a field is missing or has another type; the sentence names it.
+        With the type `error`: a field is missing or has another type; the sentence names it.
 
     Examples
     --------
@@ -107,15 +107,15 @@ def read_sealed_json(
     remedy, rebuild : str
         What to do about a damaged file, and about one of another version.
     error : type
-        Of the errors.
+        Class of the errors.
 
     Raises
     ------
     WsabieError
-        Of the type `error`: too large, damaged, of another format or version.
+        With the type `error`: too large, damaged, of another format or version.
     """
-    if file.stat().st_size > _MOST_BYTES:
-        raise error(f"{file} is larger than {_MOST_BYTES >> 20} MiB and was not read")
+    if file.stat().st_size > _MAX_BYTES:
+        raise error(f"{file} is larger than {_MAX_BYTES >> 20} MiB and was not read")
     content = read_input(file)
     document = parse_json(object, content, file, remedy, error)
     if not isinstance(document, dict) or document.get("format") != form[0]:

@@ -18,7 +18,7 @@ from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.settings import TrainingSettings
 from wsabie.training.training_data import TrainingData
 
-LARGEST_COORDINATE = 1e6
+MAX_COORDINATE = 1e6
 """Absolute value of a coordinate above which training counts as diverged."""
 OnEpoch = Callable[[EpochStats], None]
 MakeRunner = Callable[[TrainingSettings, TrainableTables, TrainingData], EpochRunner]
@@ -125,10 +125,10 @@ class Trainer:
 
 
 def check_divergence(space: TrainableTables, stats: EpochStats, settings: TrainingSettings) -> None:
-    """Raise DivergenceError where the loss or a coordinate is not finite, or beyond `LARGEST_COORDINATE`."""
+    """Raise DivergenceError where the loss or a coordinate is not finite, or beyond `MAX_COORDINATE`."""
     coordinates = [table for name, table in space.list_arrays().items() if name != "norm2"]
     peak = float(np.max([*map(_find_peak, coordinates), abs(stats.loss)]))
-    if not np.isfinite(peak) or peak > LARGEST_COORDINATE:
+    if not np.isfinite(peak) or peak > MAX_COORDINATE:
         limit = "set max_norm (1 to 3) or " if settings.max_norm is None else ""
         raise DivergenceError(
             f"training diverged in epoch {stats.epoch + 1} (loss {stats.loss:.3g}, largest coordinate {peak:.3g}); "

@@ -65,7 +65,7 @@ class FolderLabels:
 
     @property
     def can_distinguish(self) -> bool:
-        """Whether folders tell files apart; a single one that holds all the files ("images") does not."""
+        """True if folders tell files apart; a single one that holds all the files ("images") does not."""
         labels = {self._list(folder) for folder in self._folders}
         return labels != {()} and (self._is_single_file or len(labels) > 1)
 

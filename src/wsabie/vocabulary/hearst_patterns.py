@@ -1,10 +1,10 @@
 """Extract is-a pairs such as "a toad is an amphibian" from running English text.
 
 Weston, Bengio and Usunier (2010, section 4) took the siblings of their Web labels from occurrences of "X is a Y" on web
-pages; Hearst (1992) shows that such patterns find kinds. This module uses no parser: X is
-the words between the beginning of a clause (or an article) and "is a", Y the words up to the next preposition,
-conjunction or mark. Sentences that do not fit the pattern plainly are ignored. Y is cut to its last word, its head: "a
-large flightless bird" is a bird.
+pages; Hearst (1992) shows that such patterns find kinds. This module uses no parser: X is the words between the
+beginning of a clause (or an article) and "is a", Y the words up to the next preposition, conjunction or mark.
+Sentences that do not fit the pattern plainly are ignored. Y is cut to its last word, its head: "a large flightless
+bird" is a bird.
 """
 
 import re
@@ -18,7 +18,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-LONGEST_NAME = 5
+MAX_WORDS = 5
 """Maximum number of words in a name."""
 
 _WORD = re.compile(r"[^\W\d_][\w'’-]*|[^\s\w]|\S")
@@ -130,7 +130,7 @@ def _parse_child(words: list[str]) -> list[str]:
     first = len(words)
     while first and words[first - 1] not in _ENDS | _ARTICLES | _STARTS:
         first -= 1
-        if words[first] in _NEVER or len(words) - first > LONGEST_NAME:
+        if words[first] in _NEVER or len(words) - first > MAX_WORDS:
             return []
     if first > 1 and words[first - 1] in _ARTICLES and words[first - 2] in _PREPOSITIONS:
         return []  # "the leaf of the oak is a ..." is not about the oak
@@ -147,7 +147,7 @@ def _parse_parent(words: list[str]) -> list[str]:
     ends = {"ing": _STOPS - _PREPOSITIONS, "ed": _PREPOSITIONS}
     if last > 1 and any(name[-1].endswith(end) and following in followers for end, followers in ends.items()):
         name = name[:-1]  # "a list containing the ...", "a fish found in ..."
-    return [] if not 0 < last <= LONGEST_NAME or name[-1] in _NO_KIND or not name[-1][0].isalpha() else name
+    return [] if not 0 < last <= MAX_WORDS or name[-1] in _NO_KIND or not name[-1][0].isalpha() else name
 
 
 def _find_longest_name(words: list[str], is_known: Callable[[str], bool]) -> str:

@@ -86,14 +86,14 @@ def find_closest_names(name: str, names: Iterable[str], n: int = 3) -> list[str]
     key = normalise_label_name(name).casefold()
     key_pairs = _letter_pairs(key)
 
-    def rough(candidate: str) -> float:
+    def rate_roughly(candidate: str) -> float:
         candidate_pairs = _letter_pairs(candidate.casefold())
         return 2 * len(key_pairs & candidate_pairs) / (len(key_pairs) + len(candidate_pairs))
 
-    def exact(candidate: str) -> float:
+    def rate_exactly(candidate: str) -> float:
         return SequenceMatcher(None, key, candidate.casefold()).ratio()
 
-    ratings = [(exact(c), c) for c in heapq.nlargest(_MAX_CANDIDATES, names, key=rough)]
+    ratings = [(rate_exactly(c), c) for c in heapq.nlargest(_MAX_CANDIDATES, names, key=rate_roughly)]
     return [c for score, c in sorted(ratings, key=lambda pair: (-pair[0], pair[1])) if score >= _MIN_RATIO][:n]
 
 

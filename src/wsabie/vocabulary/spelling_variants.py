@@ -16,7 +16,7 @@ from wsabie.core.arrays import Array, Int64, UInt64
 
 SpellingDifference = Literal["case", "accents", "blanks", "plural", "letters"]
 
-LONGEST = 60
+MAX_LENGTH = 60
 """Longer names are not searched for typing errors."""
 MIN_LETTERS_ONE, MIN_LETTERS_TWO = 5, 10
 """Names with fewer letters must be the same; with fewer than `MIN_LETTERS_TWO` one letter may differ, then two."""
@@ -77,7 +77,7 @@ def find_spelling_matches(names: Sequence[str]) -> list[SpellingMatch]:
     keys: dict[str, int] = {}
     for position, name in enumerate(names):
         keys.setdefault(squeeze_name(name), position)
-    searched_keys = [key for key in keys if MIN_LETTERS_ONE <= len(key) <= LONGEST and _ALPHABET.fullmatch(key)]
+    searched_keys = [key for key in keys if MIN_LETTERS_ONE <= len(key) <= MAX_LENGTH and _ALPHABET.fullmatch(key)]
     for a, b, distance in _find_typing_errors(searched_keys):
         low, high = sorted((keys[searched_keys[a]], keys[searched_keys[b]]))
         if roots[low] != roots[high]:
@@ -165,7 +165,7 @@ def _find_candidate_pairs(names: list[str], lengths: Int64) -> Int64:
     """Return pairs of names, (n, 2), that agree once one or two letters of each are deleted."""
     tables = [
         (positions, _encode_letters([names[i] for i in positions], n))
-        for n in range(MIN_LETTERS_ONE, LONGEST + 1)
+        for n in range(MIN_LETTERS_ONE, MAX_LENGTH + 1)
         if len(positions := np.flatnonzero(lengths == n))
     ]
     parts = 1 + sum(letters.size * _MAX_LETTERS_TWO // 2 for _, letters in tables) // _HASHES_AT_ONCE

@@ -218,7 +218,7 @@ class DocumentDemo:
     facts : dict
         Numbers of documents, words and pairs.
     evaluations : dict of str to Evaluation
-        Of the space and of the cosine of tf-idf, on the same held-out documents.
+        Evaluations of the space and of the cosine of tf-idf, on the same held-out documents.
     difference : PairedDifference
         Space minus cosine in recall@10.
     answers, words : list of (name, score)

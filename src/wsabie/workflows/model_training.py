@@ -103,8 +103,8 @@ class TrainingRecipe:
 
 
 @dataclass(frozen=True)
-class SavedModel:
-    """A saved model.
+class TrainingOutcome:
+    """Outcome of training a model, which is saved.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class SavedModel:
 
 
 @dataclass(frozen=True)
-class TrainingData(Generic[Rows]):
+class PreparedData(Generic[Rows]):
     """Data ready for training; of shards memory holds no rows but the validation rows in use.
 
     Attributes
@@ -170,7 +170,7 @@ def train_model(
     *,
     on_epoch: Callable[[EpochStats], None] | None = None,
     trainer: Callable[..., Trainer] | None = None,
-) -> SavedModel:
+) -> TrainingOutcome:
     """Train on data and save the model.
 
     Parameters
@@ -194,23 +194,23 @@ def train_model(
     """
     check_validation_metric(recipe)
     with hold_work_folder(recipe.work, resume=recipe.resume):
-        sides = prepare_training_data(source, valid, recipe, context)
-        estimator: Any = _set_columns(recipe.estimator, sides.training.feature_names, sides.extractor)
+        data = prepare_training_data(source, valid, recipe, context)
+        estimator: Any = _set_columns(recipe.estimator, data.training.feature_names, data.extractor)
         if recipe.start is not None:
-            _start_from_model(estimator, recipe.start, sides)
-        sides.fit(
+            _start_from_model(estimator, recipe.start, data)
+        data.fit(
             estimator,
             progress=context.progress,
             checkpoint=recipe.work / "checkpoint",
             resume=recipe.resume,
-            fingerprint=sides.facts["fingerprint"] or "",
+            fingerprint=data.facts["fingerprint"] or "",
             metric=recipe.metric,
             on_epoch=on_epoch,
             **({} if trainer is None else {"trainer": trainer}),
         )
         with lock_folder(recipe.model, wait=True):  # a running update would save its older state over this one
-            sides.annotator(estimator).save(recipe.model)
-    return SavedModel(sides.facts, getattr(estimator, "history_", []), sides.aligned_validation)
+            data.annotator(estimator).save(recipe.model)
+    return TrainingOutcome(data.facts, getattr(estimator, "history_", []), data.aligned_validation)
 
 
 def check_validation_metric(recipe: TrainingRecipe, n_labels: int | None = None) -> None:
@@ -220,13 +220,13 @@ def check_validation_metric(recipe: TrainingRecipe, n_labels: int | None = None)
     check_metric(recipe.metric, n_labels, getattr(recipe.estimator, "metrics", ()))
 
 
-def _start_from_model(estimator: Any, start: Annotator, sides: TrainingData[Any]) -> None:
+def _start_from_model(estimator: Any, start: Annotator, data: PreparedData[Any]) -> None:
     """Start an estimator from another model's space, with its features in the order of the data."""
-    rows, model = sides.training, start.model
+    rows, model = data.training, start.model
     if not (isinstance(model, Wsabie) and isinstance(estimator, Wsabie)):
         fact = f"a model of kind {model.kind} gives no space to begin with"
         raise InputError(f"{fact}; give one of kind wsabie, and train such")
-    if sides.extractor is not None or rows.extractor_digest != start.extractor_digest:
+    if data.extractor is not None or rows.extractor_digest != start.extractor_digest:
         fact = "the features come from another extractor than those of the model to begin with"
         command = "wsabie features images FOLDER --extractor MODEL --out FILE"
         raise InputError(f"{fact}; extract them by that one first: {command}")
@@ -247,7 +247,7 @@ def select_supported_fit_params(estimator: Any, **options: Any) -> JsonObject:
 
 def prepare_training_data(
     source: Source | ShardedFeatureTable, valid: Source | None, recipe: TrainingRecipe, context: WorkContext
-) -> TrainingData[Any]:
+) -> PreparedData[Any]:
     """Prepare training: extract features, align or hold out validation rows, drop rare labels.
 
     Parameters and errors are those of `train_model`.
@@ -283,7 +283,7 @@ def prepare_training_data(
         "skipped": len(context.rejects),
     }
     facts = _add_common_facts(facts, recipe, training.label_names, learnable.label_names)
-    return TrainingData(training, validation, extractor, aligned, facts)
+    return PreparedData(training, validation, extractor, aligned, facts)
 
 
 def _add_common_facts(
@@ -297,7 +297,7 @@ def _add_common_facts(
 
 def _prepare_shards(
     rows: ShardedFeatureTable, valid: FeatureTable | None, recipe: TrainingRecipe
-) -> TrainingData[ShardedFeatureTable]:
+) -> PreparedData[ShardedFeatureTable]:
     """Prepare training on shards; the first held-out rows with a label choose the epoch."""
     training, holdout, aligned = rows, None, None
     if valid is not None:
@@ -330,7 +330,7 @@ def _prepare_shards(
         "skipped": 0,
     }
     facts = _add_common_facts(facts, recipe, training.label_names, rows.label_names)
-    return TrainingData(training, validation, None, aligned, facts)
+    return PreparedData(training, validation, None, aligned, facts)
 
 
 def _count_shard_labels(rows: ShardedFeatureTable, side: str) -> LabelStatistics:
@@ -403,7 +403,7 @@ def extract_training_rows(
     return open_source(table), extractor  # type: ignore[return-value]
 
 
-def extract_more_rows(extractor: FeatureExtractor | None, valid: Source, context: WorkContext) -> FeatureTable:
+def extract_more_rows(extractor: FeatureExtractor | None, source: Source, context: WorkContext) -> FeatureTable:
     """Return the rows of further data; features are extracted as for the training data.
 
     Raises
@@ -411,12 +411,12 @@ def extract_more_rows(extractor: FeatureExtractor | None, valid: Source, context
     InputError
         Images where the training data are a table.
     """
-    if isinstance(valid, FeatureTable):
-        return valid
+    if isinstance(source, FeatureTable):
+        return source
     if extractor is None:
-        fact = f"the training data are rows of features and {valid.path} holds {valid.modality}"
+        fact = f"the training data are rows of features and {source.path} holds {source.modality}"
         raise InputError(f"{fact}; give the same kind")
-    return extractor.transform(valid, **context._asdict())
+    return extractor.transform(source, **context._asdict())
 
 
 def extract_aligned_rows(

@@ -50,7 +50,7 @@ def update_model(
     Parameters
     ----------
     annotator : Annotator
-        Of a `Wsabie`.
+        Annotator with a `Wsabie`.
     rows : FeatureTable
         In the model's features, with labels of their own (`Annotator.rows`).
     folder : Path

@@ -90,7 +90,7 @@ class TaskFigures:
         Relations of the quadruplets: all, those of training, or the others.
     quadruplets, candidates : int
     metrics, image_metrics : dict of str to Interval
-        Of the model, and of the same model without relations.
+        Metrics of the model, and of the same model without relations.
     has_intervals : bool
         True for several relations: with one the intervals mean nothing.
     """

@@ -182,7 +182,7 @@ class ShardOptions:
         "exact": the smallest type that holds every value exactly: uint8, uint16, float16 or float32. "half": float16
         where a value would need float32, with a relative error of 2^-11 at most.
     seed : int
-        Of the order.
+        Seed of the order.
     """
 
     rows: int = ROWS_PER_SHARD

@@ -195,7 +195,7 @@ def test_new_model_keeps_the_index_setting(
     tagged: tuple[Collection, dict[int, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("faiss", reason="faiss is not installed")
-    monkeypatch.setattr("wsabie.search.label_index.FEWEST", 10)
+    monkeypatch.setattr("wsabie.search.label_index.MIN_VECTORS", 10)
     collection, _ = tagged
     train_model(collection, **OPTIONS)
     assert not list(collection.models.glob("*/points/index-*"))

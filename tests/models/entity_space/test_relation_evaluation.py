@@ -136,7 +136,7 @@ def test_threads_do_not_change_metrics_of_free_vectors() -> None:
 
 
 def test_many_queries_are_sampled_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relation_data, "MOST_SCORES", 5 * N)
+    monkeypatch.setattr(relation_data, "MAX_SCORES", 5 * N)
     holdout = prepare_relation_data(world()).holdout_pairs(Relation("track", "track", like(step=12)))
     few = SpaceMonitor([holdout], 1).holdouts[0]
     assert (

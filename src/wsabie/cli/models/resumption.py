@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wsabie.models.base.label_model import LabelModel
     from wsabie.models.entity_space.space import Space
     from wsabie.training.epoch_stats import EpochStats
-    from wsabie.workflows.model_training import SavedModel, TrainingRecipe
+    from wsabie.workflows.model_training import TrainingOutcome, TrainingRecipe
     from wsabie.workflows.spaces.space_training import SpaceRecipe
 
 _IGNORED_PARAMETERS = ("threads", "init_model", "init_labels", "vectors", "knowledge")
@@ -34,7 +34,7 @@ _IGNORED_PARAMETERS = ("threads", "init_model", "init_labels", "vectors", "knowl
 
 def load_trained_model(
     recipe: "TrainingRecipe", source: "Source | ShardedFeatureTable"
-) -> "tuple[TrainingRecipe, SavedModel]":
+) -> "tuple[TrainingRecipe, TrainingOutcome]":
     """Return the recipe with the finished model of these data and parameters, and its facts.
 
     Raises
@@ -44,7 +44,7 @@ def load_trained_model(
     """
     from wsabie.io.fingerprints import compute_fingerprint_or_none
     from wsabie.io.shards.sharded_table import ShardedFeatureTable
-    from wsabie.workflows.model_training import SavedModel
+    from wsabie.workflows.model_training import TrainingOutcome
 
     annotator = load_annotator(recipe.model)
     data = source.shards.fingerprint if isinstance(source, ShardedFeatureTable) else compute_fingerprint_or_none(source)
@@ -57,10 +57,10 @@ def load_trained_model(
         refuse_other_model(recipe.model, "data")
     refuse_other_parameters(recipe.model, annotator.model, recipe.estimator)
     _report_trained_model(recipe.model)
-    return replace(recipe, estimator=annotator.model), SavedModel(facts, getattr(annotator.model, "history_", []))
+    return replace(recipe, estimator=annotator.model), TrainingOutcome(facts, getattr(annotator.model, "history_", []))
 
 
-def load_trained_space(recipe: "SpaceRecipe", rejects: Rejects) -> "tuple[SpaceRecipe, SavedModel]":
+def load_trained_space(recipe: "SpaceRecipe", rejects: Rejects) -> "tuple[SpaceRecipe, TrainingOutcome]":
     """Return the recipe with the finished space of these data, pairs and parameters, and its facts.
 
     Raises
@@ -72,7 +72,7 @@ def load_trained_space(recipe: "SpaceRecipe", rejects: Rejects) -> "tuple[SpaceR
 
     from wsabie.io.fingerprints import compute_fingerprint_or_none
     from wsabie.io.space_declaration import compute_declaration_digest
-    from wsabie.workflows.model_training import SavedModel
+    from wsabie.workflows.model_training import TrainingOutcome
     from wsabie.workflows.spaces.declared_data import collect_declared_data, select_relations
 
     model, declared = recipe.model, select_relations(recipe.declared, recipe.only)
@@ -102,7 +102,7 @@ def load_trained_space(recipe: "SpaceRecipe", rejects: Rejects) -> "tuple[SpaceR
         refuse_other_model(model, "pairs")
     refuse_other_parameters(model, finished.space, recipe.space)
     _report_trained_model(model)
-    return replace(recipe, space=finished.space), SavedModel(facts, finished.space.history_)
+    return replace(recipe, space=finished.space), TrainingOutcome(facts, finished.space.history_)
 
 
 def _report_trained_model(model: Path) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wsabie.io.shards.sharded_table import ShardedFeatureTable
     from wsabie.io.space_declaration import SpaceDeclaration
     from wsabie.models.base.label_model import LabelModel
-    from wsabie.workflows.model_training import SavedModel, TrainingRecipe
+    from wsabie.workflows.model_training import TrainingOutcome, TrainingRecipe
     from wsabie.workflows.spaces.space_training import SpaceRecipe
 
 HOLDS_OUT = ("fusion", "auto")
@@ -322,7 +322,7 @@ def _require_regions(image_label: str | None, path: Path, source: "Source") -> N
         raise InputError(f"{fact}; leave it out")
 
 
-def _report_training(recipe: "TrainingRecipe", result: "SavedModel", rounds: "list[RoundReport]") -> Report:
+def _report_training(recipe: "TrainingRecipe", result: "TrainingOutcome", rounds: "list[RoundReport]") -> Report:
     from wsabie.storage.model_folder import measure_folder_bytes
 
     facts, history, model_facts = result.facts, result.history, recipe.estimator.facts()
@@ -427,7 +427,7 @@ def _train_space(options: TrainOptions, declaration: "SpaceDeclaration") -> Repo
     yield from _report_space(recipe, result)
 
 
-def _report_space(recipe: "SpaceRecipe", result: "SavedModel") -> Report:
+def _report_space(recipe: "SpaceRecipe", result: "TrainingOutcome") -> Report:
     from wsabie.storage.model_folder import measure_folder_bytes
 
     facts, n_bytes = recipe.space.facts(), measure_folder_bytes(recipe.model)

@@ -32,7 +32,7 @@ from wsabie.storage.rejects import Rejects
 KEY_NOTE = b"wsabie.extract.key"
 REJECTS_NOTE = b"wsabie.extract.rejects"
 _COMPRESSION = "zstd"
-_LISTED = 100_000  # skipped pictures that a file's notes name
+_MAX_LISTED = 100_000  # skipped pictures that a file's notes name
 _FIELDS = {DENSE: "values"}  # of `ItemFeatures`, where the column has another name
 
 
@@ -107,7 +107,7 @@ def merge_shards(folder: Path, n_shards: int, out: Path, key: str, facts: JsonOb
     rejected = [rejection for summary in summaries for rejection in summary.rejected]
     columns, label_names = _survey_shards(shards)
     note = {"schema": 1, **facts, "label_names": label_names}
-    notes = {KEY: json.dumps(note, ensure_ascii=False).encode(), **_build_notes(key, rejected[:_LISTED])}
+    notes = {KEY: json.dumps(note, ensure_ascii=False).encode(), **_build_notes(key, rejected[:_MAX_LISTED])}
     schema = _build_schema(columns, dense).with_metadata(notes)
     draft = folder / "merged.parquet"
     with replace_file(draft) as file, ParquetWriter(file, schema, compression=_COMPRESSION) as writer:

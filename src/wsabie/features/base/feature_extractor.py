@@ -32,7 +32,7 @@ EncodedRow: TypeAlias = tuple[Int32, Float32]
 """Columns (nnz,), ascending, and values (nnz,) of a row."""
 
 _DECODING = ("crop", "max_pixels", "max_seconds", "seed")
-_FEWEST_BLOCKS = 64  # of an item, while there are more items than a sample can take in full
+_MIN_BLOCKS = 64  # of an item, while there are more items than a sample can take in full
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -327,7 +327,7 @@ class BlockExtractor(FeatureExtractor):
             Positions of the items.
         ndarray, (n, n_bins), float32
         """
-        positions = sampling.select_evenly(len(source), max(1, most // _FEWEST_BLOCKS))
+        positions = sampling.select_evenly(len(source), max(1, most // _MIN_BLOCKS))
         work = partial(_sample_batch, per_item=-(-most // max(1, len(positions))))
         items = sampling.iterate_batches(sampling.iterate_at_positions(source, positions), BATCH)
         with context.progress.stage(f"sampling {source.modality}", len(positions), source.modality) as stage:

@@ -109,7 +109,7 @@ def read_varint(content: Content, position: int, end: int) -> tuple[int, int]:
     raise ValueError("no protobuf message")
 
 
-_MOST_NODES = 100_000
+_MAX_NODES = 100_000
 _MODEL_GRAPH, _MODEL_FUNCTION = 7, 25
 _NODE, _INITIALIZER, _SPARSE, _INPUT = 1, 5, 15, 11
 _NODE_INPUT, _NODE_OUTPUT, _OP, _ATTRIBUTE, _DOMAIN = 1, 2, 4, 5, 7
@@ -117,9 +117,9 @@ _NODE_TEXTS = (_NODE_INPUT, _NODE_OUTPUT, _OP, _DOMAIN)
 _TENSOR, _TENSORS, _GRAPHS, _SPARSES, _STRINGS = 5, 10, (6, 11), (22, 23), (4, 9)
 _DIMS, _STRING_DATA, _NAME = 1, 6, 8
 _DATA = (4, 5, 6, 7, 9, 10, 11)
-_MOST_IN_A_BYTE = 8  # elements of the smallest types
+_MAX_ELEMENTS_PER_BYTE = 8  # elements of the smallest types
 
-_LONGEST_STRING = 255  # bytes; a picture that selects among strings would determine how much memory they take
+_MAX_STRING_BYTES = 255  # bytes; a picture that selects among strings would determine how much memory they take
 
 _STANDARD_DOMAINS = (b"", b"ai.onnx")
 _SHAPES = ("Shape", "Size")  # do not depend on values
@@ -224,8 +224,8 @@ def _check_nodes(content: Content, graph: MessageField) -> None:
             raise ValueError("it has sparse tensors")
         if field.number == _NODE:
             nodes.append(_read_node(content, field))
-            if len(nodes) > _MOST_NODES:
-                raise ValueError(f"it has more than {_MOST_NODES:,} nodes")
+            if len(nodes) > _MAX_NODES:
+                raise ValueError(f"it has more than {_MAX_NODES:,} nodes")
         elif field.number == _INITIALIZER:
             stored.add(_check_tensor(content, field))
         elif field.number == _INPUT:
@@ -309,7 +309,7 @@ def _check_tensor(content: Content, tensor: MessageField) -> bytes:
                 _check_string(field)
         elif field.number == _NAME and field.is_message:
             name = _read_text(content, field)
-    if elements > _MOST_IN_A_BYTE * n_bytes:
+    if elements > _MAX_ELEMENTS_PER_BYTE * n_bytes:
         raise ValueError(
             f"its tensor {name[:60].decode('utf-8', 'replace')!r} has {n_bytes:,} bytes for {elements:,} numbers"
         )
@@ -317,8 +317,8 @@ def _check_tensor(content: Content, tensor: MessageField) -> bytes:
 
 
 def _check_string(field: MessageField) -> None:
-    if field.end - field.begin > _LONGEST_STRING:
-        raise ValueError(f"it has a string of more than {_LONGEST_STRING} bytes")
+    if field.end - field.begin > _MAX_STRING_BYTES:
+        raise ValueError(f"it has a string of more than {_MAX_STRING_BYTES} bytes")
 
 
 def _iterate_numbers(content: Content, field: MessageField) -> Iterator[int]:

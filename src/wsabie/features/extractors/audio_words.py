@@ -47,7 +47,7 @@ RATES = (1_000, 192_000)
 PIECE_SECONDS = 30.0
 """Length of the pieces in which sounds are processed, so that memory does not grow with their length."""
 
-_MOST_CHANNELS = 32
+_MAX_CHANNELS = 32
 _RECORDED_RATES = (1_000, 1_536_000)  # of files: recorders of bats take 384,000 samples a second
 _BLOCK = 1 << 16  # frames that are decoded at once
 _LOUDEST = 1e9  # samples are from -1 to 1; powers of far larger ones leave the range of floats
@@ -139,8 +139,8 @@ def _open_decoder(content: Path | bytes) -> Iterator[Any]:
         file = soundfile.SoundFile(_as_decoder_input(content))
     with file:
         low, high = _RECORDED_RATES
-        if not 1 <= file.channels <= _MOST_CHANNELS:
-            raise UnreadableItemError("too many channels", f"{file.channels}, at most {_MOST_CHANNELS}")
+        if not 1 <= file.channels <= _MAX_CHANNELS:
+            raise UnreadableItemError("too many channels", f"{file.channels}, at most {_MAX_CHANNELS}")
         if not low <= file.samplerate <= high:
             detail = f"{file.samplerate:,} samples a second, and not {low:,} to {high:,}"
             raise UnreadableItemError("sampling rate out of range", detail)

@@ -26,7 +26,7 @@ from wsabie.storage.column_files import compute_offsets
 CAPACITY_FACTOR = 4
 """Capacity of a counter, as a multiple of the requested words."""
 
-_FEWEST = 1 << 16
+_MIN_CAPACITY = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class WordCounter:
         self._sizes = np.zeros(2, np.int64)
         self._counts = np.zeros(0, np.int64)
         self._table = word_counts.WordIndex(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int32))
-        self._reserve(min(_FEWEST, self.capacity), 8 * _FEWEST)
+        self._reserve(min(_MIN_CAPACITY, self.capacity), 8 * _MIN_CAPACITY)
 
     def __len__(self) -> int:
         """Number of distinct words in the counter."""

@@ -156,7 +156,7 @@ def extract_block_descriptors(pixels: UInt8, config: BlockConfig) -> Float32:
     Returns
     -------
     ndarray, (n_blocks, N_BINS), float32
-        Of unit length; scale by scale in the order of `config.cells`, block rows first.
+        Vectors of unit length, scale by scale in the order of `config.cells`, block rows first.
 
     Examples
     --------

@@ -75,7 +75,7 @@ class GrowingArray:
         return self.view()
 
     def _reserve(self, n: int) -> None:
-        if n * self._array.itemsize < file_backed_arrays.LARGE:
+        if n * self._array.itemsize < file_backed_arrays.MIN_MAPPED_BYTES:
             self._array.resize(n, refcheck=False)
             return
         larger = file_backed_arrays.allocate_array(n, self._array.dtype)

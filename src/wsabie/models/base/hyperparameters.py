@@ -159,7 +159,7 @@ TABLES = ("V", "W")
 RANK_SAMPLE = 100
 """Size of the uniform sample of labels that estimates the rank where draws do not."""
 
-_MOST = {"dim": 4096, "threads": 1024, "max_sampled": 2**31 - 1}
+_MAXIMA = {"dim": 4096, "threads": 1024, "max_sampled": 2**31 - 1}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -263,9 +263,9 @@ def _check_number(name: str, value: Any, words: Sequence[str | bool | None], num
     if value is None or isinstance(value, str):
         is_usable = value in words
     else:
-        is_usable = (is_whole if number is int else is_finite_number)(value) and 0 < value <= _MOST.get(name, np.inf)
+        is_usable = (is_whole if number is int else is_finite_number)(value) and 0 < value <= _MAXIMA.get(name, np.inf)
     noun = "whole number" if number is int else "number"
-    limits = f"from 1 to {_MOST[name]}" if name in _MOST else "above 0"
+    limits = f"from 1 to {_MAXIMA[name]}" if name in _MAXIMA else "above 0"
     require(is_usable, f"{name} is {value!r}; choose {''.join(f'{word!r} or ' for word in words)}a {noun} {limits}")
 
 

@@ -15,7 +15,7 @@ from wsabie.vocabulary.label_names import Vocabulary, normalise_label_name
 
 Labels: TypeAlias = Matrix | Sequence[str | int] | Sequence[Sequence[str | int]]
 """Labels of rows in any form that `build_signed_label_matrix` takes."""
-MOST_LABELS = 10_000_000
+MAX_LABELS = 10_000_000
 """Limit on label numbers: a larger one is a mistake, such as an identifier, and every number below needs a name."""
 
 
@@ -224,9 +224,9 @@ def _extend_vocabulary(vocabulary: Vocabulary, n: int, grow: bool, has_names: bo
         raise InputError(
             f"Y holds label number {n - 1}, but there are {len(vocabulary)} label names; give a name for each label"
         )
-    if n > MOST_LABELS:
+    if n > MAX_LABELS:
         raise InputError(
-            f"Y holds label number {n - 1}, but there can be at most {MOST_LABELS:,} labels; "
+            f"Y holds label number {n - 1}, but there can be at most {MAX_LABELS:,} labels; "
             "number the labels from 0 without gaps, or give them as names"
         )
     vocabulary.add(str(i) for i in range(len(vocabulary), n))

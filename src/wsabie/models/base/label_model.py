@@ -356,8 +356,8 @@ class LabelModel(FittedModel):
             )
         return inputs
 
-    def _take_inputs(self, model: "LabelModel") -> None:
-        """Take over the vocabulary, the width and the column names of another model."""
+    def _copy_schema(self, model: "LabelModel") -> None:
+        """Copy the vocabulary, the width and the column names of another model."""
         self.vocabulary_, self.n_features_in_ = model.vocabulary_, model.n_features_in_
         self.feature_names_in_ = model.feature_names_in_
 

@@ -34,7 +34,7 @@ class RowScaling:
         "homogeneous": the same with a constant feature behind it, at unit length. Rows have a length of about 1 each
         way, so that learning rates mean the same.
     weight : (n_features,) float32
-        Of the log: 1 or idf. Of dense columns: the same for all (columns of one unit), or 1 / (deviation *
+        After the log: 1 or idf. Dense columns: the same for all (columns of one unit), or 1 / (deviation *
         sqrt(columns that vary)). "homogeneous" has the constant as one more. Empty for "none".
     shift : (n_features,) float32
         Mean; empty unless dense.

@@ -35,7 +35,7 @@ from wsabie.training.samplers import PAIRS_PER_BLOCK
 from wsabie.training.training_data import RowBlock
 from wsabie.vocabulary.label_names import Vocabulary
 
-MOST_SCORES = 50_000_000
+MAX_SCORES = 50_000_000
 """Most scores for a figure after an epoch (queries at even steps times candidates)."""
 
 
@@ -128,7 +128,7 @@ class SpaceMonitor:
         require(
             empty is None, f"no held-out pair of {empty!r} is of known entities and not one of training; give others"
         )
-        self.holdouts = [pairs.limit(MOST_SCORES) for pairs in holdouts]
+        self.holdouts = [pairs.limit(MAX_SCORES) for pairs in holdouts]
         self.threads, self.stop_on = threads, stop_on
 
     def identity(self) -> list[object]:
@@ -166,7 +166,7 @@ def evaluate_relation(
     return evaluate_scores(blocks(), pairs.Y, ks=ks, exclude=pairs.exclude, **options)
 
 
-_MOST_BLOCKS = 8
+_MAX_BLOCKS = 8
 _TURNS = 32
 
 
@@ -200,7 +200,7 @@ class RelationData:
 
     def blocks(self, negatives: int) -> list[RowBlock]:
         """Return the pairs of every relation as blocks for the trainer."""
-        turn = max(1, min(_MOST_BLOCKS, self.n_pairs // (PAIRS_PER_BLOCK * _TURNS * len(self.pairs))))
+        turn = max(1, min(_MAX_BLOCKS, self.n_pairs // (PAIRS_PER_BLOCK * _TURNS * len(self.pairs))))
         blocks, first = [], 0
         for relation, Y in self.pairs.items():
             query, target = self.entities[relation.query_kind], self.entities[relation.target_kind]

@@ -33,7 +33,7 @@ from wsabie.vocabulary.label_quadruplets import QuadrupletBatch, Quadruplets, co
 PAIRS = "pairs"
 """Name of the figure: mean share of other pairs of labels that rank below the true one."""
 
-MOST_PAIRS = 1 << 22
+MAX_PAIRS = 1 << 22
 """Most pairs of labels that a true pair is ranked among; of more pairs a sample is drawn."""
 _SAMPLED_PAIRS = 1 << 18
 
@@ -79,7 +79,7 @@ class PairMonitor(ValidationMonitor):
 
     def _measure_pairs(self, space: PartsSpace) -> float:
         n, n_labels, pairs = len(self.quadruplets.objects), space.n_labels, self.build_index(space)
-        couples = self._draw_couples(n_labels, pairs.n_pairs) if n_labels**2 > MOST_PAIRS else None
+        couples = self._draw_couples(n_labels, pairs.n_pairs) if n_labels**2 > MAX_PAIRS else None
         ranks: list[Int64] = []
         with KernelThreads(self.threads) as threads:
             for lo, hi in iterate_row_ranges(n, 2 * n_labels):
@@ -103,7 +103,7 @@ class PairMonitor(ValidationMonitor):
         return compute_scores(space.items, take_rows(inputs, np.arange(lo, hi)), threads)
 
 
-_LARGEST = 1e30
+_MAX_PARAMETER = 1e30
 """Limit on weights and scores, so that their sums are float32 too."""
 
 
@@ -174,8 +174,8 @@ init_scale, init_labels, patience, threads, deterministic, seed
     def check_parameters(self) -> None:
         """Raise InputError for parameters that no training can use."""
         for name in self._own_limits:
-            is_usable = is_finite_number(value := getattr(self, name)) and abs(value) < _LARGEST
-            require(is_usable, f"{name} is {value!r}; choose a number below {_LARGEST:g}")
+            is_usable = is_finite_number(value := getattr(self, name)) and abs(value) < _MAX_PARAMETER
+            require(is_usable, f"{name} is {value!r}; choose a number below {_MAX_PARAMETER:g}")
         is_name = isinstance(self.relation, str) and self.relation.isprintable() and bool(self.relation.strip())
         require(is_name, f"relation is {self.relation!r}; choose a name of one line, such as is-a")
         message = (
@@ -246,7 +246,7 @@ init_scale, init_labels, patience, threads, deterministic, seed
         relations = self._find_relation_ids()
         relations = relations[count_quadruplets(truth, relations) > 0] if len(relations) else relations
         # slower than the epochs, and would only be shown
-        costly = len(self.vocabulary_) ** 2 > MOST_PAIRS and metric != PAIRS
+        costly = len(self.vocabulary_) ** 2 > MAX_PAIRS and metric != PAIRS
         if not len(relations) or max_rows is None or costly:
             message = (
                 f"no relation has two pictures in {input_name}, so that no epoch can be chosen by {PAIRS!r}; choose MAP"

@@ -250,7 +250,7 @@ class AutoRanker(HoldoutModel):
             (self.best_,) = build_members([Wsabie()], self.threads, self.seed, 0)
         fit_model = self.best_.fit_members if isinstance(self.best_, Fusion) else self.best_.fit
         fit_model(rows, targets, **options)
-        self.best_._take_inputs(self)
+        self.best_._copy_schema(self)
 
     def _plan(self, size: DataSize) -> tuple[list[LabelModel], list[float], float]:
         """Return the unfitted candidates, their estimated seconds, and the budget in seconds, for the log."""

@@ -85,7 +85,7 @@ class TaskFacts:
     test_rows_unlabelled : int
         Test rows without any of these labels; they cannot be evaluated and do not count.
     fingerprint : dict of str to str
-        Of each side, before labels are dropped.
+        Fingerprint of each side, before labels are dropped.
     """
 
     train_rows: int
@@ -296,7 +296,7 @@ class Comparison:
     tuned_on : str
         The metric that chose parameters on the validation rows.
     seed : int
-        Of the bootstrap.
+        Seed of the bootstrap.
     versions : dict of str to str
     """
 

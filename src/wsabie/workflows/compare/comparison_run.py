@@ -173,7 +173,7 @@ def compare_models(
     ks : sequence of int, optional
         List lengths to measure at; by default those of `KS` that are shorter than the list of all labels.
     resamples, seed : int
-        Of the bootstrap; it draws whole groups if the test rows have groups.
+        Settings of the bootstrap; it draws whole groups if the test rows have groups.
     store : ResultStore or None
         Saves every result at once, and supplies the results of an interrupted run.
     on_result : callable

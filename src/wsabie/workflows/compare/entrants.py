@@ -96,7 +96,7 @@ def build_entrants(
     Parameters
     ----------
     names : sequence of str
-        Of `NAMES`; a repeated name takes part once.
+        Some of `NAMES`; a repeated name takes part once.
     seed : int
     threads : int or None
         None uses every core that this process may use.
@@ -105,7 +105,7 @@ def build_entrants(
     max_negatives : int or None
         One-versus-rest: random negative rows per label; None: all of them.
     parameters : dict or None
-        Of `Wsabie`, in place of its defaults; "epochs" applies to every model that the training loops train.
+        Parameters of `Wsabie` in place of its defaults; "epochs" applies to every model that the training loops train.
 
     Raises
     ------

@@ -44,7 +44,7 @@ def select_spread_rows(evaluation: Evaluation, n: int, *, groups: Sequence[str] 
     n : int
         Maximum number of rows.
     groups : sequence of str or None
-        Of all rows of the evaluated side: at most one row of a group is taken.
+        Groups of all rows of the evaluated side; at most one row of a group is taken.
 
     Returns
     -------

@@ -71,7 +71,7 @@ class ReportInput:
     data : mapping of str to str
         Further facts of the data, such as "Source", "Licence" and "Split".
     history : sequence of EpochStats
-        Of the main model.
+        Epochs of the main model.
     examples : sequence of ReportExample
     examples_note : str
         A sentence about their choice.
@@ -84,7 +84,7 @@ class ReportInput:
     label_notes : mapping of str to str
         Short words beside labels, such as the languages that use them.
     parameters : mapping
-        Of the main model, as resolved.
+        Parameters of the main model, as resolved.
     command : str
         Command that makes this report again.
     created : str

@@ -36,23 +36,21 @@ class DeclaredData:
     Attributes
     ----------
     rows : dict of str to FeatureTable
-        Of the kinds with data.
-    couples : dict of str to list of (query id, target id)
+        Rows of the kinds with data.
+    pairs : dict of str to list of (query id, target id)
         The pairs of every relation.
     sources : dict of str to Source
-        Of the kinds with data.
+        Sources of the kinds with data.
     """
 
     rows: dict[str, FeatureTable]
-    couples: dict[str, IdPairs]
+    pairs: dict[str, IdPairs]
     sources: dict[str, Source] = field(default_factory=dict)
 
     @property
     def pair_marks(self) -> dict[str, int]:
         """Checksums of the relations, by which the same pairs are recognised in any order."""
-        return {
-            name: sum(zlib.crc32("\t".join(pair).encode()) for pair in pairs) for name, pairs in self.couples.items()
-        }
+        return {name: sum(zlib.crc32("\t".join(pair).encode()) for pair in pairs) for name, pairs in self.pairs.items()}
 
 
 def collect_declared_data(
@@ -66,7 +64,7 @@ def collect_declared_data(
         Data that cannot be opened, or a relation without pairs.
     """
     kind_names = {name for relation in declared.relations for name in (relation.query, relation.target)}
-    related = _read_attributes(declared, rejects)  # before features are extracted: a name may be wrong
+    attributes = _read_attributes(declared, rejects)  # before features are extracted: a name may be wrong
     for relation in declared.relations:
         if relation.pairs is not None and not relation.pairs.exists():
             raise InputError(
@@ -76,9 +74,9 @@ def collect_declared_data(
     for name, kind in declared.kinds.items():
         if name in kind_names and kind.data is not None:
             data.sources[name] = _open_source(kind, declared.relations, rejects)
-            data.rows[name] = _add_groups(rows_of(kind, data.sources[name]), related.get(name))
+            data.rows[name] = _add_groups(rows_of(kind, data.sources[name]), attributes.get(name))
     for relation in declared.relations:
-        data.couples[relation.name] = _collect_pairs(relation, data.rows, related, rejects)
+        data.pairs[relation.name] = _collect_pairs(relation, data.rows, attributes, rejects)
     return data
 
 
@@ -104,17 +102,17 @@ def _read_attributes(declared: SpaceDeclaration, rejects: Rejects) -> dict[str, 
     }
 
 
-def _add_groups(rows: FeatureTable, related: AttributeTable | None) -> FeatureTable:
+def _add_groups(rows: FeatureTable, attributes: AttributeTable | None) -> FeatureTable:
     """Return the rows with the groups that their attribute table lists."""
-    if related is None or rows.groups is not None or not related.groups:
+    if attributes is None or rows.groups is not None or not attributes.groups:
         return rows
-    return replace(rows, groups=[related.groups.get(name, name) for name in rows.ids])
+    return replace(rows, groups=[attributes.groups.get(name, name) for name in rows.ids])
 
 
 def _collect_pairs(
     relation: RelationDeclaration,
     rows: dict[str, FeatureTable],
-    related: Mapping[str, AttributeTable],
+    attributes: Mapping[str, AttributeTable],
     rejects: Rejects,
 ) -> IdPairs:
     """Return the pairs of a relation; (item, name) where shared names make the pairs."""
@@ -123,23 +121,24 @@ def _collect_pairs(
         ends = [
             {normalise_label_name(name): name for name in rows[kind].ids} if kind in rows else None for kind in kinds
         ]  # so that pairs share the strings of rows
-        couples = read_id_pairs(relation.pairs, rejects=rejects)
-        return list(_select_pairs_with_data(couples, ends, relation.pairs, rejects))
+        return list(
+            _select_pairs_with_data(read_id_pairs(relation.pairs, rejects=rejects), ends, relation.pairs, rejects)
+        )
     by_query = relation.query in rows
     kind_name = relation.query if by_query else relation.target
-    pairs = _list_named_items(rows[kind_name], str(relation.names), related.get(kind_name))
+    pairs = _list_named_items(rows[kind_name], str(relation.names), attributes.get(kind_name))
     return pairs if by_query else [(name, item_id) for item_id, name in pairs]
 
 
 def _select_pairs_with_data(
-    couples: Iterable[tuple[str, str]], ends: list[dict[str, str] | None], path: Path, rejects: Rejects
+    pairs: Iterable[tuple[str, str]], ends: list[dict[str, str] | None], path: Path, rejects: Rejects
 ) -> Iterator[tuple[str, str]]:
     """Yield the pairs whose items have rows, where their kind has any; reject the others.
 
     Names are normalised as in a space. Otherwise one pair could stand in training and, spelt differently, in
     validation.
     """
-    for pair in couples:
+    for pair in pairs:
         names = [normalise_label_name(name) for name in pair]
         query, target = (name if ids is None else ids.get(name) for name, ids in zip(names, ends, strict=True))
         if query is not None and target is not None:
@@ -149,13 +148,13 @@ def _select_pairs_with_data(
             rejects.add(where, "pair of an entity without data", names[0 if query is None else 1])
 
 
-def _list_named_items(rows: FeatureTable, names: str, related: AttributeTable | None) -> IdPairs:
+def _list_named_items(rows: FeatureTable, names: str, attributes: AttributeTable | None) -> IdPairs:
     """Return (item, name) for all items with rows."""
-    if related is None or names == LABELS:
+    if attributes is None or names == LABELS:
         Y = rows.Y.tocoo()
         return [(rows.ids[i], rows.label_names[y]) for i, y, v in zip(Y.row, Y.col, Y.data, strict=True) if v > 0]
     item_ids = set(rows.ids)
-    return [pair for pair in related.pairs[names] if pair[0] in item_ids]
+    return [pair for pair in attributes.pairs[names] if pair[0] in item_ids]
 
 
 def select_relations(declared: SpaceDeclaration, only: tuple[str, ...] = ()) -> SpaceDeclaration:
@@ -210,7 +209,7 @@ class EntityFeatureExtractor:
     ----------
     extractors : dict of str to FeatureExtractor
     fingerprints : dict of str to str or None
-        Of the data of each kind.
+        Fingerprints of the data of each kind.
     """
 
     seed: int

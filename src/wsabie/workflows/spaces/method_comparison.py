@@ -54,7 +54,7 @@ class ComparisonOptions:
         Models of rows and labels, for relations from items with features to names.
     seed : int
     resamples : int
-        Of the bootstrap.
+        Number of samples of the bootstrap.
     allow_overlap : bool
         Evaluate on items and pairs of training too.
     store : ResultStore or None

@@ -15,10 +15,10 @@ from wsabie.storage.rejects import Rejects
 from wsabie.workflows.data_splits import require_enough_items, split_rows
 from wsabie.workflows.spaces.declared_data import DeclaredData, IdPairs, open_declared_data, select_relations
 
-MOST_ALIKE = 10
-"""Partners of an item per epoch, where shared names make the pairs."""
-MOST_PAIRS = 20_000_000
-"""Most pairs that shared names may make; a pair takes about 60 bytes while pairs are collected."""
+MAX_PARTNERS = 10
+"""Mean partners of an item per epoch, where shared names make the pairs."""
+MAX_PAIRS = 20_000_000
+"""Maximum number of pairs that shared names may make; a pair takes about 60 bytes while pairs are collected."""
 
 
 def _has_shared_names(declared: RelationDeclaration) -> bool:
@@ -27,11 +27,11 @@ def _has_shared_names(declared: RelationDeclaration) -> bool:
 
 
 def build_relation(
-    declared: RelationDeclaration, couples: IdPairs, query: EntityKind | str, target: EntityKind | str
+    declared: RelationDeclaration, pairs: IdPairs, query: EntityKind | str, target: EntityKind | str
 ) -> Relation:
     """Build the relation of a space between these ends.
 
-    Items that share a name are all positives of each other; an epoch visits about MOST_ALIKE of them for each item.
+    Items that share a name are all positives of each other; an epoch visits about MAX_PARTNERS of them for each item.
 
     Raises
     ------
@@ -39,31 +39,33 @@ def build_relation(
         Names that too many items share.
     """
     if not _has_shared_names(declared):
-        return Relation(query, target, couples, declared.name, declared.weight)
-    names = {name: number for number, name in enumerate(dict.fromkeys(name for _, name in couples))}
+        return Relation(query, target, pairs, declared.name, declared.weight)
+    names = {name: number for number, name in enumerate(dict.fromkeys(name for _, name in pairs))}
     query_names, target_names = (
-        _membership(end, couples, names)  # type: ignore[arg-type]  # items that share names have data
+        _build_name_matrix(end, pairs, names)  # type: ignore[arg-type]  # items that share names have data
         for end in (query, query if isinstance(target, str) else target)
     )
     n_pairs = int(np.asarray(query_names.sum(0)).ravel() @ np.asarray(target_names.sum(0)).ravel())
     require(
-        n_pairs <= MOST_PAIRS,
+        n_pairs <= MAX_PAIRS,
         f"the relation {declared.name!r} makes {n_pairs:,} pairs of entities that share a name of {declared.names!r}, "
-        f"more than {MOST_PAIRS:,}; choose other names, or give pairs",
+        f"more than {MAX_PAIRS:,}; choose other names, or give pairs",
     )
     Y = query_names @ target_names.T
     pairs_per_item = Y.nnz / max(Y.shape[0], 1)
-    return Relation(query, target, Y, declared.name, declared.weight * min(1.0, MOST_ALIKE / max(pairs_per_item, 1.0)))
+    return Relation(
+        query, target, Y, declared.name, declared.weight * min(1.0, MAX_PARTNERS / max(pairs_per_item, 1.0))
+    )
 
 
-def _membership(kind: EntityKind, couples: IdPairs, names: Mapping[str, int]) -> Matrix:
+def _build_name_matrix(kind: EntityKind, pairs: IdPairs, names: Mapping[str, int]) -> Matrix:
     """Return the names of items as csr_matrix (items, names)."""
     from scipy.sparse import csr_matrix
 
     positions = {name: i for i, name in enumerate(kind.ids or ())}
-    pairs = [(positions[item_id], names[name]) for item_id, name in couples if item_id in positions]
-    rows, columns = np.array(pairs, np.int64).reshape(-1, 2).T
-    return csr_matrix((np.ones(len(pairs), np.int32), (rows, columns)), (len(positions), len(names)))
+    matches = [(positions[item_id], names[name]) for item_id, name in pairs if item_id in positions]
+    rows, columns = np.array(matches, np.int64).reshape(-1, 2).T
+    return csr_matrix((np.ones(len(matches), np.int32), (rows, columns)), (len(positions), len(names)))
 
 
 def build_entity_kind(declared: KindDeclaration, rows: FeatureTable) -> EntityKind:
@@ -108,7 +110,7 @@ def split_relations(
         {name: set(kind.ids or ()) for name, kind in kinds.items()} for kinds in (training_kinds, holdout_kinds)
     )
     pairs = {
-        relation.name: _split_pairs(relation, data.couples[relation.name], training_ids, holdout_ids, share, seed)
+        relation.name: _split_pairs(relation, data.pairs[relation.name], training_ids, holdout_ids, share, seed)
         for relation in declared.relations
     }
     ends_and_pairs = ((relation.query, relation.target, pairs[relation.name][0]) for relation in declared.relations)
@@ -144,7 +146,7 @@ def collect_known_ids(relations: Iterable[tuple[str, str, IdPairs]]) -> dict[str
 
 def _split_pairs(
     declared: RelationDeclaration,
-    couples: IdPairs,
+    pairs: IdPairs,
     training_ids: Mapping[str, set[str]],
     holdout_ids: Mapping[str, set[str]],
     share: float,
@@ -152,29 +154,29 @@ def _split_pairs(
 ) -> tuple[IdPairs, IdPairs]:
     """Return the training pairs and the held-out pairs."""
     if _has_shared_names(declared):
-        return couples, couples if share else []
+        return pairs, pairs if share else []
     names = (declared.query, declared.target)
     inside = {end: training_ids[names[end]] for end in (0, 1) if names[end] in training_ids}
-    training = select_pairs(couples, inside)
+    training = select_pairs(pairs, inside)
     if not share:
         return training, []
     if not inside:
-        holdout = {pair for pair in couples if hash_with_seed("\t".join(sorted(pair)), seed) < share * 2.0**64}
-        return [pair for pair in couples if pair not in holdout], [pair for pair in couples if pair in holdout]
+        holdout = {pair for pair in pairs if hash_with_seed("\t".join(sorted(pair)), seed) < share * 2.0**64}
+        return [pair for pair in pairs if pair not in holdout], [pair for pair in pairs if pair in holdout]
     outside = {end: holdout_ids[names[end]] for end in inside}
     if declared.query == declared.target:
-        both_directions = [*couples, *((target_id, query_id) for query_id, target_id in couples)]
+        both_directions = [*pairs, *((target_id, query_id) for query_id, target_id in pairs)]
         return training, select_pairs(both_directions, {0: outside[0], 1: inside[1]})
-    return training, select_pairs(couples, outside)
+    return training, select_pairs(pairs, outside)
 
 
 def _number_pairs(relation: Relation) -> Relation:
-    query, target, couples = relation.query, relation.target, relation.pairs
-    if not (isinstance(query, EntityKind) and isinstance(target, EntityKind) and isinstance(couples, list)):
+    query, target, pairs = relation.query, relation.target, relation.pairs
+    if not (isinstance(query, EntityKind) and isinstance(target, EntityKind) and isinstance(pairs, list)):
         return relation
     positions = [{name: i for i, name in enumerate(kind.ids or ())} for kind in (query, target)]
-    numbers = (positions[end][name] for pair in couples for end, name in enumerate(pair))
-    return replace(relation, pairs=np.fromiter(numbers, np.int32, 2 * len(couples)).reshape(-1, 2))
+    numbers = (positions[end][name] for pair in pairs for end, name in enumerate(pair))
+    return replace(relation, pairs=np.fromiter(numbers, np.int32, 2 * len(pairs)).reshape(-1, 2))
 
 
 @dataclass(frozen=True)
@@ -245,7 +247,7 @@ def split_three_ways(plan: SplitPlan) -> ThreeWayRelations:
         if not {relation.query_kind, relation.target_kind} & set(data.rows)
     }
     remaining_rows = {name: rows.take(outer[name].train) for name, rows in data.rows.items()}
-    remaining_data = DeclaredData(remaining_rows, data.couples | free_pairs)
+    remaining_data = DeclaredData(remaining_rows, data.pairs | free_pairs)
     inner = {}
     for name, side in sides.items():
         train, valid = (np.searchsorted(outer[name].train, rows) for rows in (side.train, side.valid))

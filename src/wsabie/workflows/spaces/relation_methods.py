@@ -48,7 +48,7 @@ class RelationTestSet:
         Between names: pairs of training and validation, which are no candidates in the test.
     entities : dict of str to FittedEntities
     pairs : dict of str to csr_matrix (fitted queries, fitted targets)
-        Of training.
+        Pairs of training.
     holdouts : dict of str to HoldoutPairs
     """
 
@@ -324,7 +324,7 @@ class SpaceComparison:
     ----------
     relations : list of RelationFigures
     facts : dict
-        Of the data and the spaces, JSON-able.
+        Facts of the data and the spaces, JSON-able.
     seed : int
     versions : dict of str to str
     """

@@ -22,7 +22,7 @@ from wsabie.models.entity_space.space import Space
 from wsabie.models.entity_space.space_annotator import SpaceAnnotator
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.vocabulary.concept_hierarchy import Hierarchy
-from wsabie.workflows.model_training import SavedModel
+from wsabie.workflows.model_training import TrainingOutcome
 from wsabie.workflows.spaces import declared_data
 from wsabie.workflows.spaces.relation_holdout import RelationHoldout, build_entity_kind, build_relation, split_relations
 from wsabie.workflows.tune import model_tuning, search_spaces
@@ -70,7 +70,7 @@ class SpaceRecipe:
 
 def train_space(
     recipe: SpaceRecipe, context: WorkContext, on_epoch: Callable[[EpochStats], None] | None = None
-) -> SavedModel:
+) -> TrainingOutcome:
     """Train on the data that a file declares, and save the space with its feature extractors.
 
     Raises
@@ -95,7 +95,7 @@ def train_space(
             on_epoch=on_epoch,
         )
         facts = save_space(recipe, rows, pair_marks, split, extractor)
-    return SavedModel(facts, recipe.space.history_)
+    return TrainingOutcome(facts, recipe.space.history_)
 
 
 def save_space(
@@ -169,9 +169,9 @@ class TrainingMarks:
     ----------
     relations : list of str
     fingerprints : mapping of str to str or None
-        Of the data of each kind.
+        Fingerprints of the data of each kind.
     pair_marks : mapping of str to int
-        Of the pairs of each relation.
+        Checksums of the pairs of each relation.
     allow_overlap : bool
         Accept data of training.
     """
@@ -227,7 +227,7 @@ class TrainingMarks:
         for relation in declared.relations:
             query = kinds.get(relation.query, relation.query)
             target = relation.target if relation.candidates is not None else kinds.get(relation.target, relation.target)
-            built.append(build_relation(relation, data.couples[relation.name], query, target))
+            built.append(build_relation(relation, data.pairs[relation.name], query, target))
         return built
 
 

@@ -23,7 +23,7 @@ from wsabie.models.base.label_model import LabelModel
 from wsabie.models.one_vs_rest import ModelTooLargeError
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.workflows.model_evaluation import evaluate_model
-from wsabie.workflows.model_training import TrainingData, TrainingRecipe, extract_aligned_rows, prepare_training_data
+from wsabie.workflows.model_training import PreparedData, TrainingRecipe, extract_aligned_rows, prepare_training_data
 from wsabie.workflows.tune import trial_study
 from wsabie.workflows.tune.search_spaces import ParameterSpace
 from wsabie.workflows.tune.trial_study import Trial
@@ -41,7 +41,7 @@ class TuningPlan:
     ----------
     search : ParameterSpace
     metric : str
-        Of the validation rows; chooses the epoch, too.
+        Metric of the validation rows; chooses the epoch, too.
     trials : int or None
         In all, those of earlier runs included; None has no limit.
     minutes : float or None
@@ -92,11 +92,11 @@ class TuningResult:
     ----------
     plan : TuningPlan
     shape : TrainingShape
-        Of the training rows: the sizes that defaults depend on.
+        Sizes of the training rows, on which defaults depend.
     trials : list of Trial
     best : Trial
     facts : dict
-        Of the data, as saved with the model.
+        Facts of the data, as saved with the model.
     test_figures : TestFigures or None
     test_table : AlignedTable or None
         The test data in the model's features and labels.
@@ -159,7 +159,7 @@ class TrialTask:
         The figure of a model that reported none in training.
     seed : int
     shape : TrainingShape
-        Of the training rows: the sizes that defaults depend on.
+        Sizes of the training rows, on which defaults depend.
     plan : TuningPlan
     """
 
@@ -208,18 +208,18 @@ def tune_model(
     if plan.all_rows and tunable.validated:
         raise InputError(f"{tunable.name} needs the validation rows to choose by; leave --all-rows out")
     folder = recipe.model.parent
-    data = [None if side is None else compute_fingerprint_or_none(side) for side in (source, valid)]
+    fingerprints = [None if side is None else compute_fingerprint_or_none(side) for side in (source, valid)]
     holdout_share, others = None if valid is not None else recipe.holdout_share, {"min_rows": recipe.min_rows}
-    identity = plan.identity(data, recipe.seed, holdout_share, **others, pictures=recipe.feature_options)
+    identity = plan.identity(fingerprints, recipe.seed, holdout_share, **others, pictures=recipe.feature_options)
     with trial_study.open_study(folder / "trials.jsonl", identity) as study:
-        sides: TrainingData[FeatureTable] = prepare_training_data(source, valid, recipe, context)
-        rows, validation = sides.training, sides.validation
+        data: PreparedData[FeatureTable] = prepare_training_data(source, valid, recipe, context)
+        rows, validation = data.training, data.validation
         if validation is None:
             raise InputError("no validation row has a label that training rows have; give --valid, or more rows")
         n_labels, k = len(rows.label_names), int(plan.metric.partition("@")[2] or 0)
         if k >= n_labels:
             raise InputError(f"with {n_labels} labels {plan.metric} is the same for every model; choose another metric")
-        test_table = None if test is None else _align_test_rows(test, sides, plan, context)
+        test_table = None if test is None else _align_test_rows(test, data, plan, context)
         shape = TrainingShape(len(rows), int((rows.Y.data > 0).sum()), n_labels, rows.X.shape[1])
         fixed = {
             "seed": recipe.seed,
@@ -228,13 +228,13 @@ def tune_model(
 
         def fit(parameters: JsonObject, on_epoch: EpochCallback | None) -> Any:
             model = tunable.build(**parameters, **fixed)
-            return sides.fit(model, metric=plan.metric, on_epoch=on_epoch)
+            return data.fit(model, metric=plan.metric, on_epoch=on_epoch)
 
         def measure(model: LabelModel) -> float:
             return float(evaluate_model(model, validation, (max(k, 1),), "").means[plan.metric])
 
         best = run_trial_search(study, TrialTask(fit, measure, recipe.seed, shape, plan), folder, context)
-        training_data = _with_validation(sides) if plan.all_rows else sides
+        training_data = _with_validation(data) if plan.all_rows else data
 
         def refit(trial: Trial) -> Any:
             epochs = {"epochs": trial.epoch} if plan.all_rows and tunable.stepwise else {}
@@ -385,12 +385,12 @@ def _count_planned_epochs(search: ParameterSpace, parameters: JsonObject, shape:
     return int(search.model.auto(shape, values)["epochs"] if values["epochs"] == "auto" else values["epochs"])
 
 
-def _with_validation(sides: TrainingData[FeatureTable]) -> TrainingData[FeatureTable]:
+def _with_validation(data: PreparedData[FeatureTable]) -> PreparedData[FeatureTable]:
     """Return the training data with the validation rows among the training rows."""
-    parts = [side for side in (sides.training, sides.validation) if side is not None]
+    parts = [side for side in (data.training, data.validation) if side is not None]
     rows = concatenate_tables([replace(side, groups=None, times=None) for side in parts])
-    facts = {**sides.facts, "rows": len(rows), "validation_rows": 0}
-    return replace(sides, training=rows, validation=None, facts=facts)
+    facts = {**data.facts, "rows": len(rows), "validation_rows": 0}
+    return replace(data, training=rows, validation=None, facts=facts)
 
 
 def _evaluate(model: LabelModel, rows: FeatureTable, plan: TuningPlan, stage: str, progress: Progress) -> Evaluation:
@@ -411,15 +411,15 @@ def _build_test_figures(
 
 
 def _align_test_rows(
-    test: Source, sides: TrainingData[FeatureTable], plan: TuningPlan, context: WorkContext
+    test: Source, data: PreparedData[FeatureTable], plan: TuningPlan, context: WorkContext
 ) -> AlignedTable:
     """Return the test rows in the model's features and labels."""
-    training = sides.training
-    test_table = extract_aligned_rows(sides.extractor, test, training, context)
+    training = data.training
+    test_table = extract_aligned_rows(data.extractor, test, training, context)
     if not (test_table.rows.Y.data > 0).any():
         raise InputError("no test row has a label that the training rows have; give others")
     if not plan.allow_overlap:
-        for side in (training, sides.validation):
+        for side in (training, data.validation):
             if side is not None:
                 check_overlap(side.ids, side.X, test_table.rows.ids, test_table.rows.X)
     return test_table
