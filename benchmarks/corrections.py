@@ -5,8 +5,8 @@ suggestions are reviewed by somebody who knows the answers (accepted where the p
 not), and after every fortieth of the first suggestions it is trained again, in the way that the collection finds right.
 All of it goes through what `wsabie collection` calls: decisions, training, suggestions. After each training the MAP of
 the model in use is taken on drawings that are no part of the collection. Suggestions are reviewed in three orders: the
-ones that the model doubts most (probability nearest to a half), the surest, and at random. So much is decided that all
-of these trainings are from scratch; one line more goes on with the model before each time (`GOING_ON`).
+ones that the model doubts most (probability nearest to a half), the most probable, and at random. So much is decided
+that all of these trainings are from scratch; one line more goes on with the model before each time (`GOING_ON`).
 """
 
 import argparse
@@ -48,7 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--pictures", type=int, default=1600, help="in the collection; a third as many are the test")
-    parser.add_argument("--describe", default="colour,hog")
+    parser.add_argument("--features", default="colour,hog")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, help="write corrections.json, corrections.svg and about.md to this folder")
     options = parser.parse_args()
@@ -67,7 +67,7 @@ def main() -> None:
             "schema": 1,
             "machine": machine(),
             "pictures": options.pictures,
-            "describe": options.describe,
+            "features": options.features,
             **summary,
         }
         (options.out / "corrections.json").write_text(json.dumps(content, indent=1) + "\n")
@@ -112,7 +112,7 @@ def run(base: Path, test: list[dict[str, Any]], line: str, seed: int, arguments:
         shutil.copytree(base, folder)  # times of change are kept
         with open_collection(folder) as collection, patch.object(training, "MAX_UPDATED_SHARE", most):
             numbers = _first_tags(collection, truth, names, rng)
-            options = {"by": "oracle", "features": arguments.describe, "threads": arguments.threads, "seed": seed}
+            options = {"by": "oracle", "features": arguments.features, "threads": arguments.threads, "seed": seed}
             options["even_if_worse"] = True  # what each training brings is measured
             methods = [train_model(collection, **options).method]
             shutil.copytree(collection.features, base / ".wsabie/features", dirs_exist_ok=True)
@@ -173,7 +173,7 @@ def review(
     return float(np.mean(right))
 
 
-_described: dict[str, Any] = {}
+_feature_rows: dict[str, Any] = {}
 
 
 def evaluate_pictures(collection: Collection, test: list[dict[str, Any]], numbers: dict[str, int]) -> Any:
@@ -182,9 +182,9 @@ def evaluate_pictures(collection: Collection, test: list[dict[str, Any]], number
 
     opened = load_model(collection)
     name = opened.annotator.extractor_digest
-    if name not in _described:
+    if name not in _feature_rows:
         source = ItemList(Path("test"), [Item(str(i), row["image"], ()) for i, row in enumerate(test)])
-        _described[name] = opened.annotator.extractor.transform(source).X
+        _feature_rows[name] = opened.annotator.extractor.transform(source).X
     label_ids = np.array(sorted(numbers.values()))
     column = {label: place for place, label in enumerate(label_ids)}
     pairs = [
@@ -193,7 +193,7 @@ def evaluate_pictures(collection: Collection, test: list[dict[str, Any]], number
     truth = csr_matrix((np.ones(len(pairs), np.int8), tuple(zip(*pairs, strict=True))), (len(test), len(label_ids)))
     with begin_read(collection.engine) as connection:
         now_called = opened.labels_now(connection)
-    scores = pool_scores_by_label(opened.model.scores(_described[name]), now_called, label_ids)
+    scores = pool_scores_by_label(opened.model.scores(_feature_rows[name]), now_called, label_ids)
     return evaluate_scores([(0, scores)], truth).per_row["MAP"]
 
 
@@ -245,7 +245,7 @@ def format_page(summary: dict[str, Any], options: Any) -> str:
         "# Reviewing suggestions",
         "",
         f"`python -m benchmarks.corrections`: {options.pictures:,} drawings of the sample collection, "
-        f"{summary['labels']} labels that begin with {FIRST} tags each, described by `{options.describe}`; MAP on "
+        f"{summary['labels']} labels that begin with {FIRST} tags each, described by `{options.features}`; MAP on "
         f"{summary['test']:,} other drawings, mean of {options.seeds} seeds, after so many reviewed suggestions (a "
         "tenth of the first ones at the end):",
         "",

@@ -12,7 +12,7 @@ length; "mfcc,sai" are the two rows side by side, each at unit length. "Features
 labels (`init_scale`), and not as long as these.
 
 Bars, p@1: a space above one-versus-rest by hinge loss, and not below logistic regression; one space of all tasks not
-below a space for each, on the mean of the tasks; both descriptions not below `mfcc`. "Not below" and "above" allow a
+below a space for each, on the mean of the tasks; both features not below `mfcc`. "Not below" and "above" allow a
 standard error of the difference: over seeds, or over the speakers left out.
 """
 
@@ -177,7 +177,7 @@ class Digits:
         for cell in np.unique(cells):
             sampled = rng.permutation(np.flatnonzero((cells == cell) & ~self.test))[:takes].tolist()
             train, validation = train + sampled, validation + sampled[: max(1, takes // 5)]
-        parts = self.described(np.array(train), np.flatnonzero(self.test), f"known-{takes}-{seed}", seed)
+        parts = self.extract_parts(np.array(train), np.flatnonzero(self.test), f"known-{takes}-{seed}", seed)
         valid = np.flatnonzero(np.isin(train, validation))
         return {name: Task(part[0], valid, part[1], TASKS, seed) for name, part in parts.items()}
 
@@ -185,14 +185,16 @@ class Digits:
         """One speaker left out; the seed says which of the others is the validation part."""
         is_left_out = self.labels["speaker"] == speaker
         train = np.flatnonzero(~is_left_out & ~self.test)
-        parts = self.described(train, np.flatnonzero(is_left_out), f"new-{speaker}", seed)
+        parts = self.extract_parts(train, np.flatnonzero(is_left_out), f"new-{speaker}", seed)
         speakers = self.labels["speaker"][train]
         other_speakers = np.unique(speakers)
         valid = np.flatnonzero(speakers == other_speakers[seed % len(other_speakers)])
         return {name: Task(part[0], valid, part[1], ("digit",), seed) for name, part in parts.items()}
 
-    def described(self, train: np.ndarray, test: np.ndarray, called: str, seed: int) -> dict[str, tuple[Part, Part]]:
-        """Rows of both sides in all descriptions, by words of the first."""
+    def extract_parts(
+        self, train: np.ndarray, test: np.ndarray, called: str, seed: int
+    ) -> dict[str, tuple[Part, Part]]:
+        """Rows of both sides by name of the feature, with words of the first."""
         rows_by_feature = {}
         for kind in (MfccWords, SaiWords):
             files = [self.keep / f"{called}-{kind.name}-{side}.npz" for side in ("train", "test")] if self.keep else []

@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--pictures", type=int, default=1600)
     parser.add_argument("--wrong", type=float, default=0.4, help="share of the imported tags that are wrong")
-    parser.add_argument("--describe", default="colour,hog")
+    parser.add_argument("--features", default="colour,hog")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     print(describe_machine())
@@ -59,7 +59,7 @@ def run(base: Path, test: list[dict[str, Any]], seed: int, arguments: SimpleName
             numbers = tag_items(collection, truth, arguments.wrong, np.random.default_rng([seed, 3]))
             per_row = []
             for weight in WEIGHTS:
-                options = {"features": arguments.describe, "threads": arguments.threads, "seed": seed}
+                options = {"features": arguments.features, "threads": arguments.threads, "seed": seed}
                 train_model(collection, by="oracle", full=True, person_weight=weight, **options)
                 per_row.append(evaluate_pictures(collection, test, numbers))
             shutil.copytree(collection.features, base / ".wsabie/features", dirs_exist_ok=True)

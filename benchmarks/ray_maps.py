@@ -1,6 +1,6 @@
 """Feature extraction on a Ray cluster of one core, and of two nodes with a core each, on this machine.
 
-    python -m benchmarks.ray_maps [FOLDER] [--pictures 600] [--describe visual-words] [--data]
+    python -m benchmarks.ray_maps [FOLDER] [--pictures 600] [--features visual-words] [--data]
 
 The first node, the process that hands out the work and everything else of Ray's are held to one core, the second node
 to another, so that what Ray itself takes is paid for. Pictures a second, one node before and after two; processor time
@@ -47,7 +47,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=get_sample_path("emoji"))
     parser.add_argument("--pictures", type=int, default=600)
-    parser.add_argument("--describe", default="visual-words")
+    parser.add_argument("--features", default="visual-words")
     parser.add_argument("--data", action="store_true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -57,9 +57,9 @@ def main() -> int:
         return 2
     source = open_source(options.folder)
     pictures = ItemList(source.path, list(islice(source, options.pictures)))
-    word_options = {"n_words": 1000} if "visual-words" in options.describe.split(",") else {}
-    extractor = create_extractor(options.describe, **word_options).fit(pictures)
-    report_head = {"schema": 1, "machine": machine(), "pictures": len(pictures), "describe": options.describe}
+    word_options = {"n_words": 1000} if "visual-words" in options.features.split(",") else {}
+    extractor = create_extractor(options.features, **word_options).fit(pictures)
+    report_head = {"schema": 1, "machine": machine(), "pictures": len(pictures), "features": options.features}
     report = report_head | compare_executors(extractor, pictures, cores, options.data)
     print(json.dumps(report, indent=1) if options.json else format_report(report))
     return 0 if report["two_to_one"] >= BAR else 1

@@ -14,7 +14,9 @@ SPEAKERS = ("george", "theo", "lucas")
 class Unheard(Digits):
     """A row holds the number of its recording alone."""
 
-    def described(self, train: np.ndarray, test: np.ndarray, called: str, seed: int) -> dict[str, tuple[Part, Part]]:
+    def extract_parts(
+        self, train: np.ndarray, test: np.ndarray, called: str, seed: int
+    ) -> dict[str, tuple[Part, Part]]:
         def part(rows: np.ndarray) -> Part:
             return Part(csr_matrix(rows[:, None]), {kind: names[rows] for kind, names in self.labels.items()})
 

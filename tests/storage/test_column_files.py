@@ -91,12 +91,12 @@ def test_chunks_of_shards_cost_their_own_bytes(tmp_path: Path) -> None:
     assert span_rows.indices.nbytes // 2 <= read_so_far() - bytes_before < 2 * span_rows.indices.nbytes
 
 
-@pytest.mark.parametrize("ahead", [0, 1, 3, 100])
-def test_the_next_slices_are_asked_for_while_one_is_in_use(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("n_prefetched", [0, 1, 3, 100])
+def test_the_next_slices_are_asked_for_while_one_is_in_use(n_prefetched: int, monkeypatch: pytest.MonkeyPatch) -> None:
     prefetched: list[int] = []
     monkeypatch.setattr(column_files, "prefetch_array", lambda array: prefetched.append(int(array[0])))
     slices = [[np.array([2 * i]), np.array([2 * i + 1])] for i in range(10)]
-    for used, (even, odd) in enumerate(prefetch_slices(slices, ahead)):
+    for used, (even, odd) in enumerate(prefetch_slices(slices, n_prefetched)):
         assert (even[0], odd[0]) == (2 * used, 2 * used + 1)
-        assert prefetched == list(range(min(2 * (used + ahead + 1), 20)))
+        assert prefetched == list(range(min(2 * (used + n_prefetched + 1), 20)))
     assert used == 9

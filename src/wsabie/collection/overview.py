@@ -298,7 +298,7 @@ def read_status(collection: Collection, *, check: bool = False) -> CollectionSta
         n_labels = connection.scalar(select(func.count()).where(is_unmerged).select_from(labels)) or 0
         a, m = annotations.c, models.c
         query = select(a.state, a.origin, func.count()).group_by(a.state, a.origin).order_by(a.state, a.origin)
-        decided = tuple(starmap(AnnotationCount, connection.execute(query)))
+        annotation_counts = tuple(starmap(AnnotationCount, connection.execute(query)))
         query = select(m.id, m.created_at, m.method, m.folder).where(m.in_use.is_(True))
         model = next(starmap(ActiveModel, connection.execute(query)), None)
         waiting = _count_waiting(connection, model.id).total() if model else 0
@@ -311,7 +311,9 @@ def read_status(collection: Collection, *, check: bool = False) -> CollectionSta
     modality = next((root.options["modality"] for root in root_list if "modality" in root.options), None)
     last = tuple(read_history(collection.engine, 5))
     drafts = tuple(map(str, list_drafts(collection.place)))
-    return CollectionStatus(modality, item_counts, roots, n_labels, decided, model, waiting, last, faults, drafts)
+    return CollectionStatus(
+        modality, item_counts, roots, n_labels, annotation_counts, model, waiting, last, faults, drafts
+    )
 
 
 def check_readiness(collection: Collection) -> TrainingReadiness:
@@ -330,9 +332,9 @@ def _count_waiting(connection: Connection, model: int) -> Counter[int]:
     s, a = suggestions.c, annotations.c
     suggested = select(s.label_id, func.count()).where(s.model_id == model).group_by(s.label_id)
     is_suggested = and_(s.model_id == model, s.item_id == a.item_id, s.label_id == a.label_id)
-    decided = select(a.label_id, func.count()).join_from(annotations, suggestions, is_suggested)
+    annotation_query = select(a.label_id, func.count()).join_from(annotations, suggestions, is_suggested)
     counts = Counter[int](dict(connection.execute(suggested).all()))
-    counts.subtract(dict(connection.execute(decided.where(a.region == "").group_by(a.label_id)).all()))
+    counts.subtract(dict(connection.execute(annotation_query.where(a.region == "").group_by(a.label_id)).all()))
     return counts
 
 
@@ -368,10 +370,10 @@ def read_facets(collection: Collection) -> Facets:
     """Return folders and labels with their counts; label counts include items in any state."""
     c, a = items.c, annotations.c
     folders = select(c.root_id, c.folder, func.count()).where(c.state == "present").group_by(c.root_id, c.folder)
-    decided = select(a.label_id, a.state, func.count()).group_by(a.label_id, a.state)
+    annotation_query = select(a.label_id, a.state, func.count()).group_by(a.label_id, a.state)
     with begin_read(collection.engine) as connection:
         folder_facets = tuple(starmap(FolderFacet, connection.execute(folders.order_by(c.root_id, c.folder))))
-        counts = Counter({(row[0], row[1]): row[2] for row in connection.execute(decided)})
+        counts = Counter({(row[0], row[1]): row[2] for row in connection.execute(annotation_query)})
         model = find_model_in_use(connection)
         waiting = Counter[int]() if model is None else _count_waiting(connection, model)
         names = label_store.read_label_names(connection)

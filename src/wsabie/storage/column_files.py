@@ -234,14 +234,14 @@ def prefetch_array(array: Array) -> Array:
     return array
 
 
-def prefetch_slices(slices: Iterable[Sequence[Array]], ahead: int = 64) -> Iterator[Sequence[Array]]:
+def prefetch_slices(slices: Iterable[Sequence[Array]], n_prefetched: int = 64) -> Iterator[Sequence[Array]]:
     """Yield the same slices of mapped arrays while the system already reads the next ones."""
     queue: deque[Sequence[Array]] = deque()
     for arrays in slices:
         for array in arrays:
             prefetch_array(array)
         queue.append(arrays)
-        if len(queue) > ahead:
+        if len(queue) > n_prefetched:
             yield queue.popleft()
     yield from queue
 

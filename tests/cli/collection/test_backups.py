@@ -21,11 +21,11 @@ def photos(tmp_path: Path, cli: Cli) -> Path:
 
 def test_backups_are_made_listed_and_restored(cli: Cli, photos: Path, tmp_path: Path) -> None:
     backup_report = cli("collection", "backup", photos, "--json").json["backup"]
-    assert (backup_report["reason"], backup_report["journal"]) == ("asked", 3)
+    assert (backup_report["reason"], backup_report["journal"]) == ("manual", 3)
     assert Path(backup_report["path"]).parent == photos / ".wsabie/backups"
     cli("collection", "tag", photos, 2, "--accept", "land", "--by", "eve")
     listed = cli("collection", "status", photos, "--json").json["backups"]
-    assert [backup["reason"] for backup in listed] == ["asked", "daily"]
+    assert [backup["reason"] for backup in listed] == ["manual", "daily"]
     assert "asked for" in cli("collection", "status", photos).out
     for path in (photos / ".wsabie").glob("catalogue.db*"):
         path.unlink()

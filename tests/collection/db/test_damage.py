@@ -290,7 +290,7 @@ def test_schema_with_invalid_text_is_damage(original: Path, tmp_path: Path) -> N
     folder = shutil.copytree(original, tmp_path / "photos")
     catalogue = folder / ".wsabie/catalogue.db"
     with open_collection(folder) as collection:
-        back_up(collection.engine, collection.place, "asked")
+        back_up(collection.engine, collection.place, "manual")
     content = bytearray(catalogue.read_bytes())
     content[content.index(b"CREATE TABLE") + 3] = 0x8C
     catalogue.write_bytes(content)

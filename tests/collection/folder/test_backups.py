@@ -108,7 +108,7 @@ def test_backup_is_consistent_during_writes(folder: Path) -> None:
         thread.start()
         try:
             assert written.wait(60)
-            new_backups = [back_up(collection.engine, collection.place, "asked") for _ in range(3)]
+            new_backups = [back_up(collection.engine, collection.place, "manual") for _ in range(3)]
         finally:
             ended.set()
             thread.join()
@@ -171,7 +171,7 @@ def test_damaged_catalogue_makes_no_backup(folder: Path, caplog: pytest.LogCaptu
     with open_collection(folder) as collection:
         assert "no backup of today: " in caplog.text
         with pytest.raises(InputError, match="is damaged, and no backup is made of it"):
-            back_up(collection.engine, collection.place, "asked")
+            back_up(collection.engine, collection.place, "manual")
     assert list((folder / ".wsabie/backups").iterdir()) == []
 
 
@@ -209,7 +209,7 @@ def test_foreign_catalogue_is_not_migrated_until_accepted(
 
 def test_emptied_catalogue_is_refused_and_restored(folder: Path) -> None:
     with open_collection(folder) as collection:
-        back_up(collection.engine, collection.place, "asked")
+        back_up(collection.engine, collection.place, "manual")
         add_label(collection, "sky")
     empty_catalogue(folder)
     for read_only in (False, True):
@@ -246,7 +246,7 @@ def test_older_catalogue_is_refused_until_accepted(folder: Path, tmp_path: Path)
 
 def test_second_restore_uses_the_restored_state(folder: Path) -> None:
     with open_collection(folder) as collection:
-        backup_path = back_up(collection.engine, collection.place, "asked").path
+        backup_path = back_up(collection.engine, collection.place, "manual").path
         add_label(collection, "wrong")
     assert restore_backup(folder, backup_path, by="eve").replaced is not None  # which holds "wrong"
     empty_catalogue(folder)
@@ -270,7 +270,7 @@ def test_opening_records_entries_of_a_killed_process(folder: Path) -> None:
 
 def test_lost_catalogue_and_config_are_restored(folder: Path) -> None:
     with open_collection(folder) as collection:
-        back_up(collection.engine, collection.place, "asked")
+        back_up(collection.engine, collection.place, "manual")
     empty_catalogue(folder)
     (folder / ".wsabie/collection.json").unlink()
     with pytest.raises(InputError, match=r"was a collection.* wsabie collection restore "):
@@ -290,7 +290,7 @@ def test_foreign_catalogue_is_refused(folder: Path, tmp_path: Path) -> None:
     with create_collection(tmp_path / "other") as foreign:
         for name in ("a", "b", "c", "d"):
             add_label(foreign, name)
-        backup = back_up(foreign.engine, foreign.place, "asked").path
+        backup = back_up(foreign.engine, foreign.place, "manual").path
     shutil.copy(tmp_path / "other/.wsabie/catalogue.db", folder / ".wsabie/catalogue.db")
     with pytest.raises(InputError, match="is another database than the one that was there"):
         open_collection(folder)
@@ -323,7 +323,7 @@ def test_late_close_does_not_lower_the_journal_number(folder: Path) -> None:
 
 def test_restore_is_refused_while_a_writer_is_open(folder: Path) -> None:
     with open_collection(folder) as collection:
-        backup = back_up(collection.engine, collection.place, "asked")
+        backup = back_up(collection.engine, collection.place, "manual")
         with pytest.raises(BusyError, match=r"has .* open; stop it"):
             restore_backup(folder, backup.path, by="eve")
     restore_backup(folder, Path(backup.path.name), by="eve")  # by its name too
@@ -331,7 +331,7 @@ def test_restore_is_refused_while_a_writer_is_open(folder: Path) -> None:
 
 def test_restore_keeps_the_replaced_catalogue_even_if_damaged(folder: Path) -> None:
     with open_collection(folder) as collection:
-        back_up(collection.engine, collection.place, "asked")
+        back_up(collection.engine, collection.place, "manual")
         add_label(collection, "sky")
     result = restore_backup(folder, by="eve")
     assert result.replaced is not None
@@ -353,7 +353,7 @@ def test_restore_keeps_the_replaced_catalogue_even_if_damaged(folder: Path) -> N
 @pytest.mark.parametrize("content", [b"", None, b"no database" * 100])
 def test_restore_keeps_the_log_of_a_lost_catalogue(folder: Path, content: bytes | None, kind: str) -> None:
     with open_collection(folder) as collection:
-        back_up(collection.engine, collection.place, "asked")
+        back_up(collection.engine, collection.place, "manual")
     catalogue, log = (folder / ".wsabie" / name for name in ("catalogue.db", f"catalogue.db{kind}"))
     catalogue.unlink()
     if content is not None:
@@ -372,23 +372,23 @@ def test_restore_keeps_the_log_of_a_lost_catalogue(folder: Path, content: bytes 
 
 def test_damaged_backup_is_skipped(folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with open_collection(folder) as collection:
-        good = back_up(collection.engine, collection.place, "asked").path
+        good = back_up(collection.engine, collection.place, "manual").path
         add_label(collection, "sky")
-        bad = back_up(collection.engine, collection.place, "asked").path
+        bad = back_up(collection.engine, collection.place, "manual").path
     corrupt_index_page(bad)
     with pytest.raises(InputError, match="cannot be restored"):
         restore_backup(folder, bad, by="eve")
     empty_catalogue(folder)
     assert restore_backup(folder, by="eve").source == str(good)
     assert f"{bad} is left out" in caplog.text
-    with pytest.raises(InputError, match=r"there is no backup .*; those of this collection are: .*-asked\.db"):
+    with pytest.raises(InputError, match=r"there is no backup .*; those of this collection are: .*-manual\.db"):
         restore_backup(folder, tmp_path / "nowhere.db", by="eve")
 
 
 def test_killed_restore_leaves_the_old_or_the_new_catalogue(folder: Path) -> None:
     """The process ends at every eleventh of its calls that may change a file."""
     with open_collection(folder) as collection:
-        backup = back_up(collection.engine, collection.place, "asked").path
+        backup = back_up(collection.engine, collection.place, "manual").path
         add_label(collection, "sky")
     step, code, names = 0, -1, [""]
     while code:
@@ -422,9 +422,9 @@ def make_killer(calls_left: int) -> Callable[..., None]:
 def test_draft_of_a_killed_backup_is_removed_by_the_next(folder: Path) -> None:
     place = folder / ".wsabie" / backups.FOLDER_NAME
     place.mkdir(exist_ok=True)
-    (place / ".20260501T120000.000000Z-asked.db.0000000000000000.tmp").write_bytes(b"half")
+    (place / ".20260501T120000.000000Z-manual.db.0000000000000000.tmp").write_bytes(b"half")
     with open_collection(folder) as collection:
-        new_backup = back_up(collection.engine, collection.place, "asked")
+        new_backup = back_up(collection.engine, collection.place, "manual")
     assert set(place.iterdir()) == {backup.path for backup in list_backups(collection.place)} >= {new_backup.path}
 
 
@@ -439,7 +439,7 @@ def test_postgresql_commands_contain_no_password() -> None:
 
 def test_backup_is_one_file(folder: Path) -> None:
     with open_collection(folder) as collection:
-        backup = back_up(collection.engine, collection.place, "asked").path
+        backup = back_up(collection.engine, collection.place, "manual").path
     assert backup.read_bytes()[18:20] == b"\1\1"
     assert check_backup(backup, "").journal == 2
     assert [path.name for path in backup.parent.glob(".*")] == []
@@ -452,7 +452,7 @@ def test_backup_on_a_full_disk_is_refused(folder: Path, monkeypatch: pytest.Monk
     with open_collection(folder) as collection:
         monkeypatch.setattr(backups, "copy_file", full)
         with pytest.raises(DiskFullError, match="the disk is full"):
-            back_up(collection.engine, collection.place, "asked")
+            back_up(collection.engine, collection.place, "manual")
 
 
 def test_accepted_catalogue_continues_the_journal_numbers(collection: Collection) -> None:

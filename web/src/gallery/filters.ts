@@ -7,7 +7,7 @@ export const SORTS: { value: Sort; name: string; descending: boolean }[] = [
   { value: "path", name: "Name", descending: false },
   { value: "taken_at", name: "Date taken", descending: true },
   { value: "added_at", name: "Date added", descending: true },
-  { value: "best_probability", name: "Surest", descending: true },
+  { value: "best_probability", name: "Most probable", descending: true },
   { value: "uncertainty", name: "Most doubtful", descending: true },
   { value: "probability", name: "Probability of the label", descending: true },
 ];

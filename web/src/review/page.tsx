@@ -37,7 +37,7 @@ export function ReviewPage({ facts }: { facts: CollectionStatus | null }): React
             Most doubtful
           </button>
           <button type="button" aria-pressed={order === "best_probability"} onClick={() => updateSearchParams({ order: "best_probability", item: null })}>
-            Surest
+            Most probable
           </button>
         </div>
         <LabelBar key={label} label={label} isRequired={isGrid} thresholds={facts.thresholds ?? []} />

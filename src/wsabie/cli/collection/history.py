@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _REASONS = {
     "daily": "daily",
-    "asked": "asked for",
+    "manual": "asked for",
     "migration": "before new tables",
     "replaced": "before a restore",
     "restored": "after a restore",
@@ -175,7 +175,7 @@ def backup(options: BackupOptions) -> Report:
         else:
             if to is None:
                 collection_file.refuse_read_only(folder, "write the backup elsewhere with --out FILE")
-            copy = back_up(collection.engine, collection.place, "asked", to)
+            copy = back_up(collection.engine, collection.place, "manual", to)
         with suppress(WsabieError):  # where only FILE can be written
             collection_file.record_state(collection.place, collection_file.read_state(collection.engine))
     yield {"backup": copy, "command": command}

@@ -45,10 +45,10 @@ from wsabie.storage import atomic_files
 FOLDER_NAME = "backups"
 MAX_DAILY = 7
 """Number of daily backups to keep."""
-Reason = Literal["daily", "asked", "migration", "replaced", "restored"]
+Reason = Literal["daily", "manual", "migration", "replaced", "restored"]
 """Reason of a backup; "replaced" holds the state before a restore, "restored" the state after it."""
 
-_NAME = re.compile(r"(\d{8}T\d{6}\.\d{6}Z)-(daily|asked|migration|replaced|restored)\.db")
+_NAME = re.compile(r"(\d{8}T\d{6}\.\d{6}Z)-(daily|manual|migration|replaced|restored)\.db")
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _log = logging.getLogger("wsabie")
 
@@ -61,7 +61,7 @@ class Backup(NamedTuple):
     path : Path
     at : str
         UTC, ISO 8601.
-    reason : {"daily", "asked", "migration", "replaced", "restored"}
+    reason : {"daily", "manual", "migration", "replaced", "restored"}
     journal : int or None
         Id of its last journal entry; None: the backup is damaged.
     bytes : int
@@ -104,7 +104,7 @@ def back_up(engine: Engine, place: Path, reason: Reason, path: Path | None = Non
         Engine of a SQLite database.
     place : Path
         The folder `.wsabie`.
-    reason : {"daily", "asked", "migration", "replaced", "restored"}
+    reason : {"daily", "manual", "migration", "replaced", "restored"}
     path : Path or None
         Target file; None: a new file in the folder of backups.
 
@@ -234,7 +234,7 @@ def _has_daily(place: Path) -> bool:
 
 def _make_backup(path: Path) -> Backup:
     name, stat, journal = _NAME.fullmatch(path.name), path.stat(), None
-    at, reason = datetime.fromtimestamp(stat.st_mtime, UTC), "asked"
+    at, reason = datetime.fromtimestamp(stat.st_mtime, UTC), "manual"
     if name is not None:
         at, reason = datetime.strptime(f"{name[1]}+0000", f"{_STAMP}%z"), name[2]
     with suppress(InputError), database.connect_database(path, "ro") as engine:

@@ -329,8 +329,8 @@ def _store_results(
     a = annotations.c
     query = select(a.item_id, a.label_id).where(a.region == "")
     with begin_read(collection.engine) as connection:
-        decided = [(row_of[item], label) for item, label in select_in(connection, query, a.item_id, item_ids)]
-    exclude = ranker.exclude_pairs(decided, len(item_ids)) if decided else None
+        annotation_pairs = [(row_of[item], label) for item, label in select_in(connection, query, a.item_id, item_ids)]
+    exclude = ranker.exclude_pairs(annotation_pairs, len(item_ids)) if annotation_pairs else None
     top = ranker.top(points.points, options.k, exclude, options.resources.threads)
     is_listed = (top.labels >= 0) & (top.probabilities >= options.floor)
     score_rows = _to_rows(

@@ -411,11 +411,11 @@ def colour_items(collection: Collection, label: str) -> tuple[Int64, UInt8]:
     a, s = annotations.c, suggestions.c
     with begin_read(collection.engine) as connection:
         label_id = label_store.find_label(connection, label)
-        decided = select(a.item_id, a.state).where(a.label_id == label_id, a.region == "")
+        annotation_query = select(a.item_id, a.state).where(a.label_id == label_id, a.region == "")
         is_suggested = (s.model_id == find_model_in_use(connection)) & (s.label_id == label_id)
         suggested = select(s.item_id, s.probability).where(is_suggested)
         codes = {item: _encode_probability(probability) for item, probability in connection.execute(suggested)}
-        codes |= {item: _STATES[state] for item, state in connection.execute(decided)}
+        codes |= {item: _STATES[state] for item, state in connection.execute(annotation_query)}
     return np.array(sorted(codes), np.int64), np.array([codes[item] for item in sorted(codes)], np.uint8)
 
 

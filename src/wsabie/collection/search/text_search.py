@@ -365,8 +365,8 @@ def _search_free_text(collection: Collection, connection: Connection, text: str,
         else:
             words += phrase
     title = " ".join(words)
-    decided = connection.scalars(_select_decided(excluded)).all()
-    hits = [SearchHit(item, title, score) for item, score in find_items_by_text(collection, title, k, decided)]
+    excluded_items = connection.scalars(_select_decided(excluded)).all()
+    hits = [SearchHit(item, title, score) for item, score in find_items_by_text(collection, title, k, excluded_items)]
     reason = f"what the network sees is near '{title}'"
     groups = [ResultGroup([title], reason, None, hits)] if hits else []
     return SearchResult(ParsedQuery([], excluded, [f"'{title}' is no label" if len(words) > 1 else note]), groups)

@@ -174,8 +174,8 @@ class LabelCellReader:
                 f"the column 'text' of {path} holds sentences such as {sentence[:60]!r}, and no labels; put the "
                 "labels in a column labels"
             )
-        if doubt := self._find_doubt(path, sentence):
-            log.warning("%s", doubt)
+        if warning := self._find_warning(path, sentence):
+            log.warning("%s", warning)
         if (text := next(filter(_OBJECT.match, self._texts), None)) is not None:
             raise InputError(
                 f"the column {self.name!r} of {path} holds objects such as {text[:60]!r}, and no labels; write their "
@@ -183,7 +183,7 @@ class LabelCellReader:
             )
         return self
 
-    def _find_doubt(self, path: Path, sentence: str | None) -> str | None:
+    def _find_warning(self, path: Path, sentence: str | None) -> str | None:
         """Return the warning about a column whose labels look like none, or like several in one."""
         column = f"{self.name!r} of {path}"
         if sentence:

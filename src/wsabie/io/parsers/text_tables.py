@@ -31,7 +31,7 @@ from wsabie.io.parsers.text_files import (
 from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.label_names import normalise_label_name
 
-_KNOWN = {name.replace("_", ""): name for name in (*FACT_COLUMNS, *LABEL_COLUMNS)}
+_STANDARD_NAMES = {name.replace("_", ""): name for name in (*FACT_COLUMNS, *LABEL_COLUMNS)}
 MAX_LINE_BYTES = 1 << 22
 _EXCEL = re.compile(rb'"?sep=([,;|\t])"?')
 _MAX_CELL_LENGTH = 1 << 17  # of CSV: a quote that is never closed takes all that follows
@@ -46,7 +46,7 @@ def normalise_columns(names: Iterable[str]) -> list[str]:
     ['file_name', 'tags', 'Site']
     """
     stripped = [name.strip() for name in names]
-    usual = [_KNOWN.get(re.sub("[ _-]", "", name).casefold(), name) for name in stripped]
+    usual = [_STANDARD_NAMES.get(re.sub("[ _-]", "", name).casefold(), name) for name in stripped]
     return [name if usual.count(new) > 1 else new for name, new in zip(stripped, usual, strict=True)]
 
 

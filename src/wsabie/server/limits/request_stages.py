@@ -55,7 +55,7 @@ class _Request:
         self.stage: Stage = "end"
         self.transfer: Transfer | None = None
         self.head: Message | None = None  # of the answer, held back until its length is known
-        self.is_begun = self.is_refused = False
+        self.has_started = self.is_refused = False
         self.clock = asyncio.get_running_loop().time
         self.limit: asyncio.Timeout
 
@@ -70,15 +70,15 @@ class _Request:
         except TimeoutError:
             if not self.limit.expired():
                 raise
-            if not self.is_begun:  # otherwise the incomplete answer ends with its connection
+            if not self.has_started:  # otherwise the incomplete answer ends with its connection
                 await self._end_late()
         except asyncio.CancelledError:  # the service ends, and this took longer than it waits
-            if self.is_begun:
+            if self.has_started:
                 raise
             self._release_slot()
             await Problem(503, "the service is being stopped; ask again", {"retry-after": "5"}).send(self._send)
         except Exception:
-            if self.head is not None and not self.is_begun:
+            if self.head is not None and not self.has_started:
                 await self._refuse(500, "an error in the service; its log says more")
                 raise
             if not self.is_refused:  # nobody reads the error of a request that broke off
@@ -120,7 +120,7 @@ class _Request:
                 if message.get("more_body", False) and not self._enter_answer():
                     await self._refuse(503, _BUSY_DETAIL)
                     return
-            self.is_begun = True
+            self.has_started = True
             await self._send(self.head)
             self.head = None
         if self.transfer is None:

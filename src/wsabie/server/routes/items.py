@@ -57,17 +57,17 @@ class ItemFileResponse(FileResponse):
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        n_bytes, is_begun = 0, False
+        n_bytes, has_started = 0, False
 
         async def send_whole(message: Message) -> None:
-            nonlocal n_bytes, is_begun
+            nonlocal n_bytes, has_started
             if message["type"] == "http.response.start":
                 n_bytes = int(dict(message["headers"])[b"content-length"])
             elif scope["method"] != "HEAD":
                 n_bytes -= len(message["body"])
                 if n_bytes < 0 or (n_bytes and not message.get("more_body", False)):
                     raise OSError("its size changed")
-                is_begun = True
+                has_started = True
             await send(message)
 
         with self.stream:
@@ -75,7 +75,7 @@ class ItemFileResponse(FileResponse):
                 await super().__call__(scope, receive, send_whole)
             except (OSError, RuntimeError) as error:
                 _log.warning("a file changed while it was sent, and the connection is closed: %s", error)
-                if not is_begun:  # the head waits for the first part (`request_stages`)
+                if not has_started:  # the head waits for the first part (`request_stages`)
                     await Problem(404, "the file changed or went away while it was read; ask again").send(send)
 
 

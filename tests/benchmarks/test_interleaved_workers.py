@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import ray_turns
+from benchmarks import interleaved_workers
 from shard_files import in_shards, toy_rows
 from wsabie.core.errors import InputError
 from wsabie.core.machine import count_available_cores
@@ -30,7 +30,10 @@ def fit_model(rows: ShardedFeatureTable, **options: Any) -> Wsabie:
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_workers_in_turns_learn_what_one_learns(rows: ShardedFeatureTable, n: int) -> None:
     rounds: list[Any] = []
-    single, many = fit_model(rows), fit_model(rows, trainer=ray_turns.make_turns(n, on_round=rounds.append))
+    single, many = (
+        fit_model(rows),
+        fit_model(rows, trainer=interleaved_workers.make_interleaved_trainer(n, on_round=rounds.append)),
+    )
     assert [epoch.pairs for epoch in many.history_] == [epoch.pairs for epoch in single.history_]
     assert [epoch.unlabelled for epoch in many.history_] == [epoch.unlabelled for epoch in single.history_]
     assert many.history_[-1].validation == pytest.approx(single.history_[-1].validation, abs=0.03)
@@ -41,7 +44,7 @@ def test_workers_in_turns_learn_what_one_learns(rows: ShardedFeatureTable, n: in
 def test_early_stopping_and_checkpoints_are_those_of_any_training(
     rows: ShardedFeatureTable, tmp_path: Path, every_epoch: None
 ) -> None:
-    trainer = ray_turns.make_turns(2)
+    trainer = interleaved_workers.make_interleaved_trainer(2)
 
     def stop(stats: Any) -> None:
         if stats.epoch == 4:
@@ -55,8 +58,8 @@ def test_early_stopping_and_checkpoints_are_those_of_any_training(
     )
     assert epochs == [4, 5, 6, 7]
     assert len(model.history_) == 8
-    without_turns = fit_model(rows, checkpoint=tmp_path / "c", resume=True)  # a finished one, by either trainer
-    assert len(without_turns.history_) == 8
+    plain_model = fit_model(rows, checkpoint=tmp_path / "c", resume=True)  # a finished one, by either trainer
+    assert len(plain_model.history_) == 8
 
 
 def test_models_without_averaged_training_are_refused(rows: ShardedFeatureTable) -> None:

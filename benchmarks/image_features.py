@@ -1,7 +1,7 @@
-"""Quality of models by image feature: `python -m benchmarks.descriptions [NAMES ...]`.
+"""Quality of models by image feature: `python -m benchmarks.image_features [NAMES ...]`.
 
-Each is a list of names as `--describe` takes it. The sample collection, split by group (seed 0) before anything is
-learnt; 3,000 visual words, pictures at 128 pixels, as `wsabie demo` describes them; the model with its defaults; labels
+Each is a list of names as `--features` takes it. The sample collection, split by group (seed 0) before anything is
+learnt; 3,000 visual words, pictures at 128 pixels, as `wsabie demo` takes them; the model with its defaults; labels
 with two training pictures or more.
 """
 
@@ -37,7 +37,7 @@ def by_group(rows: FeatureTable) -> Any:
 def measure_extractor(
     names: str, part: str, balance: str | None, threads: int, components: int | None
 ) -> dict[str, Any]:
-    """Held-out figures of one description, what a row of it is, and what a map to components loses."""
+    """Held-out figures of one list of names, what a row of it is, and what a map to components loses."""
     options: dict[str, Any] = {
         "size": SIZE,
         **({"n_words": N_VISUAL_WORDS} if "visual-words" in names.split(",") else {}),

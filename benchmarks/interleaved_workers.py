@@ -1,4 +1,4 @@
-"""Training with more workers than machines: `python -m benchmarks.ray_turns --out DIR [--nodes 1 2 8]`.
+"""Training with more workers than machines: `python -m benchmarks.interleaved_workers --out DIR [--nodes 1 2 8]`.
 
 The workers of `wsabie.distributed.averaging_trainer` without Ray, one after the other in this process, so that an epoch
 takes as long with any number of them: what counts is the MAP. `--parts` keeps the interval at so many parts of a worker
@@ -67,7 +67,7 @@ class LocalFleet:
         """Nothing to end."""
 
 
-class Turns(AveragingRunner):
+class InterleavedRunner(AveragingRunner):
     """Trains with so many workers in turns."""
 
     def __init__(self, settings: TrainingSettings, space: Any, data: Any, *, nodes: int, **options: Any) -> None:
@@ -78,9 +78,9 @@ class Turns(AveragingRunner):
         return LocalFleet(settings, space, data, self.n)
 
 
-def make_turns(nodes: int, **options: Any) -> partial[Trainer]:
+def make_interleaved_trainer(nodes: int, **options: Any) -> partial[Trainer]:
     """Make a factory of trainers with so many workers in turns."""
-    return partial(Trainer, make_runner=partial(Turns, nodes=nodes, **options))
+    return partial(Trainer, make_runner=partial(InterleavedRunner, nodes=nodes, **options))
 
 
 def main() -> None:
@@ -101,7 +101,7 @@ def main() -> None:
         averaging_rounds.RoundInterval = partial(Fixed, parts=options.parts)  # type: ignore[assignment,misc]
     for n in options.nodes:
         rounds: list[RoundReport] = []
-        outcome = fit(options, trainer=make_turns(n, on_round=rounds.append))
+        outcome = fit(options, trainer=make_interleaved_trainer(n, on_round=rounds.append))
         of_epochs = about(rounds)["of_epochs"].values()
         more = [[epoch_figures[name] for epoch_figures in of_epochs] for name in ("drift", "parts")]
         print(f"{n} workers: MAP {outcome['MAP']}, drift {more[0]}, parts {more[1]}", flush=True)
