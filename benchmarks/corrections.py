@@ -245,7 +245,7 @@ def format_page(summary: dict[str, Any], options: Any) -> str:
         "# Reviewing suggestions",
         "",
         f"`python -m benchmarks.corrections`: {options.pictures:,} drawings of the sample collection, "
-        f"{summary['labels']} labels that begin with {FIRST} tags each, described by `{options.features}`; MAP on "
+        f"{summary['labels']} labels that begin with {FIRST} tags each, features `{options.features}`; MAP on "
         f"{summary['test']:,} other drawings, mean of {options.seeds} seeds, after so many reviewed suggestions (a "
         "tenth of the first ones at the end):",
         "",

@@ -300,7 +300,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--only", help="one condition: 2, 5 or 45 takes of known speakers, or new")
-    parser.add_argument("--keep", type=Path, help="keep described rows in this folder, and take them from there")
+    parser.add_argument("--keep", type=Path, help="keep rows in this folder, and take them from there")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     options = parser.parse_args()
     if options.keep:

@@ -1,4 +1,4 @@
-"""Text described per second of CPU, one process: `python -m benchmarks.documents SRC [--words N]`.
+"""Text turned into features per second of CPU, one process: `python -m benchmarks.documents SRC [--words N]`.
 
 SRC is a collection of documents, such as WordNet's folder; it is read into memory first and stated apart: the time of
 reading, of counting its words, of describing its documents one by one, and of describing them joined to long ones; what

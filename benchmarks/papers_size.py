@@ -105,8 +105,8 @@ def draw(first, n, chances, prob, alias, lengths, words, times, counts):
     """The words of rows, ascending, with how often each came; returns how many there are in all."""
     n_words = chances.shape[1]
     ladder = np.zeros(n_words // GROUP)
-    tally = np.zeros(n_words, np.uint8)
-    eights = tally.view(np.uint64)
+    word_counts = np.zeros(n_words, np.uint8)
+    eights = word_counts.view(np.uint64)
     filled = 0
     for b in range(n):
         key = mix_bits(np.uint64(first + b))
@@ -138,14 +138,14 @@ def draw(first, n, chances, prob, alias, lengths, words, times, counts):
                 while word < last and remainder > row[word]:
                     remainder -= row[word]
                     word += 1
-            tally[word] += tally[word] < 255
+            word_counts[word] += word_counts[word] < 255
         filled_before = filled
         for e in range(len(eights)):
             if eights[e]:
                 for word in range(8 * e, 8 * e + 8):
-                    if tally[word]:
+                    if word_counts[word]:
                         words[filled] = word
-                        times[filled] = tally[word]
+                        times[filled] = word_counts[word]
                         filled += 1
                 eights[e] = 0
         counts[b] = filled - filled_before

@@ -32,14 +32,14 @@ QUERIES, SEARCHES, TRIALS, ROUNDS = 512, 4_000, 100, 9
 
 
 @numba.njit(nogil=True)
-def search(targets, labels, rule, sampler, queries, thresholds, first, n, counters, width):
+def search(targets, labels, config, sampler, queries, thresholds, first, n, counters, width):
     """Search for a violator n times; how many labels were drawn."""
     n_draws = 0
     for t in range(first, first + n):
         i = t % len(queries)
-        counter, n_negatives = start_stream(rule.seed, rule.epoch, t), targets.n_labels - 1
+        counter, n_negatives = start_stream(config.seed, config.epoch, t), targets.n_labels - 1
         n_draws += warp.find_violator(
-            targets, labels, rule, sampler, i, queries[i], thresholds[i], n_negatives, counter, counters, width
+            targets, labels, config, sampler, i, queries[i], thresholds[i], n_negatives, counter, counters, width
         )[1]
     return n_draws
 
@@ -52,7 +52,7 @@ def measure_search(dim: int, n_labels: int, violate: float) -> dict[str, Any]:
     positives.resize(QUERIES, n_labels)
     targets = build_targets(positives, None, "mean")
     settings = Wsabie(max_sampled=TRIALS, threads=1)._resolve_settings(TrainingRows(None, positives).shape)
-    rule = EpochRunner(settings, space, TrainingData([])).build_step_config(space, 0)
+    config = EpochRunner(settings, space, TrainingData([])).build_step_config(space, 0)
     thresholds = np.quantile(space.features @ space.labels.T, 1 - violate, axis=1).astype(np.float32)
     width, counters = space.width, np.zeros(warp.N_COUNTERS, np.int64)
     best: dict[bool, float] = dict.fromkeys((False, True), float("inf"))
@@ -64,7 +64,7 @@ def measure_search(dim: int, n_labels: int, violate: float) -> dict[str, Any]:
                 search_arguments = (
                     targets,
                     sampling.label_arrays(space),
-                    rule,
+                    config,
                     sampling.per_thread[0],
                     space.features,
                     thresholds,

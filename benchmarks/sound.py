@@ -1,7 +1,7 @@
-"""Seconds of sound described per second of CPU, one process: `python -m benchmarks.sound FOLDER`.
+"""Seconds of sound turned into features per second of CPU, one process: `python -m benchmarks.sound FOLDER`.
 
 FOLDER holds recordings of any length and rate; about ten minutes of them are joined to one track, which is written as
-MP3 of 44,100 samples a second in two channels, the usual form of music, and described from the file to the row.
+MP3 of 44,100 samples a second in two channels, the usual form of music, and measured from the file to the row.
 
 --draw FILE instead draws stabilised images of sounds whose pitch is known.
 """

@@ -9,7 +9,7 @@ from tests.reference import candidate_pools as candidate_pools_reference
 from tests.reference import training_loops as training_loops_reference
 
 from passes import Outcome
-from strategies import label_rows, make_rule, random_space, seeds, sparse_rows
+from strategies import label_rows, make_step_config, random_space, seeds, sparse_rows
 from wsabie.core.validation import check_features
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
@@ -37,7 +37,7 @@ class Pooled(NamedTuple):
     space: JointSpace
     inputs: Any
     targets: Any
-    rule: Any
+    config: Any
     order: Any
 
     @property
@@ -53,7 +53,7 @@ def pooled(
     rng: Any,
     negatives: int,
     hidden: Any = None,
-    **rule_options: Any,
+    **config_options: Any,
 ) -> Pooled:
     """Queries may be numbers of free vectors, or the candidates themselves: then both sides share one table."""
     shared = queries is candidates
@@ -66,10 +66,10 @@ def pooled(
         inputs if shared else check_features(candidates), negatives,
     )  # fmt: skip
     targets = build_targets(Y, None, "mean", 0, hidden)
-    rule = make_rule(Y.shape[1], **rule_options)
+    config = make_step_config(Y.shape[1], **config_options)
     for table in (space.features, space.labels):
-        tables.clip_row_norms(table, float(rule.max_norm_rows))
-    return Pooled(space, inputs, targets, rule, np.arange(len(targets.rows)))
+        tables.clip_row_norms(table, float(config.max_norm_rows))
+    return Pooled(space, inputs, targets, config, np.arange(len(targets.rows)))
 
 
 @st.composite
@@ -78,19 +78,19 @@ def pooled_problems(draw: Any) -> Pooled:
     rng = np.random.default_rng(draw(seeds))
     form, of_candidates, similarity = draw(st.sampled_from(FORMS))
     shared = form == of_candidates and draw(st.booleans())
-    n, n_things, d = draw(st.integers(1, 7)), draw(st.integers(1, 14)), draw(st.integers(1, 9))
+    n, n_items, d = draw(st.integers(1, 7)), draw(st.integers(1, 14)), draw(st.integers(1, 9))
     density = draw(st.sampled_from([0.3, 1.0]))
-    items = sparse_rows(n_things, d, density, rng)
+    items = sparse_rows(n_items, d, density, rng)
     candidates = items if of_candidates == "sparse" else items.toarray()
     if shared:
         queries: Any = candidates
-        n = n_things
+        n = n_items
     elif form == "free":
         queries = rng.integers(0, 5, n)
     else:
         queries = sparse_rows(n, draw(st.integers(1, 9)), density, rng)
         queries = queries if form == "sparse" else queries.toarray()
-    Y, hidden = label_rows(n, n_things, draw(st.sampled_from([0.15, 0.5])), 0, rng).tolil(), None
+    Y, hidden = label_rows(n, n_items, draw(st.sampled_from([0.15, 0.5])), 0, rng).tolil(), None
     if shared:
         Y.setdiag(0)
         hidden = sp.identity(n, np.int8, "csr")
@@ -127,7 +127,7 @@ def fast_pool(problem: Pooled, n_threads: int = 1) -> Ran:
     from wsabie.kernels.training.deterministic_loop import run_blocks
     from wsabie.kernels.training.negative_samplers import PoolSamplerState
 
-    space, tally = copied(problem.space), StepCounters.allocate(n_threads)
+    space, step_counters = copied(problem.space), StepCounters.allocate(n_threads)
     plan = _BlockPlan(
         space, problem.block, problem.order.astype(np.int64), NegativeSampler([PoolSamplerState()]), n_threads
     )
@@ -138,7 +138,7 @@ def fast_pool(problem: Pooled, n_threads: int = 1) -> Ran:
                 pattern,
                 plan.labels,
                 problem.targets,
-                problem.rule,
+                problem.config,
                 PoolSamplerState(),
                 plan.example_block,
                 plan.cuts,
@@ -146,8 +146,8 @@ def fast_pool(problem: Pooled, n_threads: int = 1) -> Ran:
                 plan.label_bounds,
                 threads.counts,
                 t,
-                tally.counters[t],
-                tally.loss[t],
+                step_counters.counters[t],
+                step_counters.loss[t],
                 space.width,
             )
         )
@@ -157,8 +157,8 @@ def fast_pool(problem: Pooled, n_threads: int = 1) -> Ran:
         None,
         None,
         getattr(space, "label_points", None),
-        tally.counters.sum(0),
-        float(tally.loss[:, 0].sum()),
+        step_counters.counters.sum(0),
+        float(step_counters.loss[:, 0].sum()),
     )
     return Ran(outcome, plan.example_block, plan.labels)
 
@@ -175,6 +175,6 @@ def slow_pool(problem: Pooled) -> Outcome:
         candidates = candidates._replace(table=tower.table)
     scored = type(space.label_arrays())
     moved = candidate_pools_reference.run_block(
-        pattern, candidates, scored, problem.targets, problem.rule, problem.order, space.negatives
+        pattern, candidates, scored, problem.targets, problem.config, problem.order, space.negatives
     )
     return Outcome(tower.table, candidates.table, None, None, pattern_table, moved.counters, moved.loss)

@@ -46,7 +46,7 @@ def fast_sequential(problem: Problem) -> Outcome:
     pattern, labels = space.pattern(problem.inputs), space.label_arrays()
     n, order, sampler = len(problem.order), problem.order, problem.sampler
     run_visits(
-        pattern, labels, problem.targets, problem.rule, sampler, order, 0, n, scratch, counters, loss, space.width
+        pattern, labels, problem.targets, problem.config, sampler, order, 0, n, scratch, counters, loss, space.width
     )
     return outcome(space, counters, float(loss[0]))
 
@@ -60,7 +60,7 @@ def fast_owpc(problem: Problem) -> Outcome:
     counters, loss = np.zeros(N_COUNTERS, np.int64), np.zeros(1)
     scratch, scores = np.zeros((2, 16 * len(space.width)), np.float32), np.zeros(space.n_labels, np.float32)
     run_visits(
-        space.pattern(problem.inputs), space.label_arrays(), problem.targets, problem.rule, ViolatorScores(scores),
+        space.pattern(problem.inputs), space.label_arrays(), problem.targets, problem.config, ViolatorScores(scores),
         problem.order, 0, len(problem.order), scratch, counters, loss, space.width,
     )  # fmt: skip
     return outcome(space, counters, float(loss[0]))
@@ -114,7 +114,7 @@ def run_one_block(problem: Problem, bounds: Any, tile: int | None = None) -> tup
     with KernelThreads(n_threads) as threads:
         threads.run_each(
             lambda t: run_blocks(
-                pattern, labels, targets, problem.rule, problem.sampler, block, cuts, owned, owned,
+                pattern, labels, targets, problem.config, problem.sampler, block, cuts, owned, owned,
                 threads.counts, t, counters[t], losses[t], space.width,
             )
         )  # fmt: skip
@@ -139,9 +139,9 @@ def _twin(problem: Problem, run: Any) -> Outcome:
         training_loops_reference.convert_to_float64(problem.space.label_arrays()),
         relation_patterns_reference.get_tower(pattern),
     )
-    if hasattr(pattern, "item_ids"):  # the label beside a thing is a row of the table that is ranked
+    if hasattr(pattern, "item_ids"):  # the label beside an item is a row of the table that is ranked
         pattern = pattern._replace(table=labels.words if hasattr(labels, "words") else labels.table)
-    moved = run(pattern, labels, problem.targets, problem.rule)
+    moved = run(pattern, labels, problem.targets, problem.config)
     points, weights = getattr(labels, "points", labels), getattr(labels, "weights", labels)
     has_points, has_weights = tower is not None, hasattr(weights, "scale")
     return Outcome(

@@ -31,13 +31,13 @@ class Problem(NamedTuple):
     inputs: Any  # the same after check_features
     Y: Any  # (n, n_labels) CSR of 1 and -1
     targets: Any
-    rule: Any
+    config: Any
     order: Any  # a permutation of the visits
     sampler: Any
 
 
 class FreeVectors(JointSpace):
-    """A space of items without features: the inputs say which row of the table is a thing's own vector."""
+    """A space of items without features: the inputs say which row of the table is an item's own vector."""
 
     def tower(self, inputs: Any) -> Any:
         from wsabie.kernels.embedding.towers import LookupTower
@@ -83,7 +83,7 @@ def random_space(
     return space
 
 
-def make_rule(n_labels: int, **changes: Any) -> Any:
+def make_step_config(n_labels: int, **changes: Any) -> Any:
     """WARP with a margin of 1 and steps of .05, or as changed."""
     from wsabie.kernels.training.warp import StepConfig
 
@@ -111,13 +111,13 @@ def make_rule(n_labels: int, **changes: Any) -> Any:
     return StepConfig(**{**values, **changed})
 
 
-def make_problem(space: JointSpace, X: Any, Y: Any, rule: Any, order: Any = None, weights: Any = None) -> Problem:
+def make_problem(space: JointSpace, X: Any, Y: Any, config: Any, order: Any = None, weights: Any = None) -> Problem:
     """A problem from its parts; by default all visits in order."""
     from wsabie.kernels.training.negative_samplers import UniformSamplerState
 
     targets = build_targets(Y, weights, "mean")
     order = np.arange(len(targets.rows)) if order is None else order
-    return Problem(space, X, check_features(X), Y, targets, rule, order, UniformSamplerState(np.int64(Y.shape[1])))
+    return Problem(space, X, check_features(X), Y, targets, config, order, UniformSamplerState(np.int64(Y.shape[1])))
 
 
 @st.composite
@@ -131,7 +131,7 @@ def problems(draw: Any, *, sparse: bool = True, max_rows: int = 8) -> Problem:
     limit = draw(st.sampled_from([np.inf, 1.2, 0.8]))
     tables.clip_row_norms(space.features, limit)
     tables.clip_row_norms(space.labels, limit)
-    rule = make_rule(
+    config = make_step_config(
         n_labels,
         margin=draw(st.sampled_from([0.1, 1.0, 3.0])),
         max_sampled=draw(st.sampled_from([1, 3, n_labels])),
@@ -149,7 +149,7 @@ def problems(draw: Any, *, sparse: bool = True, max_rows: int = 8) -> Problem:
         epoch=draw(st.integers(0, 5)),
     )
     weights = rng.integers(0, 3, n).astype(np.float32) if draw(st.booleans()) else None
-    problem = make_problem(space, X if sparse else X.toarray(), Y, rule, weights=weights)
+    problem = make_problem(space, X if sparse else X.toarray(), Y, config, weights=weights)
     return problem._replace(order=rng.permutation(len(problem.targets.rows)))
 
 
@@ -167,7 +167,7 @@ def with_sketches(problem: Problem) -> tuple[Problem, Problem]:
 
 
 def with_labels_beside(problem: Problem, *, shared: bool, rng: np.random.Generator) -> Problem:
-    """Every row, but for some, asks with a label beside it; a thing may be asked for by several examples."""
+    """Every row, but for some, asks with a label beside it; an item may be asked for by several examples."""
     n, n_labels = problem.Y.shape
     items = JointSpace(**{**vars(problem.space.copy()), "similarity": "dot"})
     words = items.labels if shared else random_space(1, n_labels, "dot", rng).labels
@@ -202,7 +202,7 @@ def weighted(problem: Problem, *, with_embedding: bool, rng: np.random.Generator
     linear = LinearSpace.zeros(d, n_labels)
     linear.weights[:] = 0.3 * rng.standard_normal((n_labels, d))
     linear.finish_epoch(
-        None, float(problem.rule.max_norm_weights) if np.isfinite(problem.rule.max_norm_weights) else None
+        None, float(problem.config.max_norm_weights) if np.isfinite(problem.config.max_norm_weights) else None
     )
     linear.norm2[:] = np.einsum("ij,ij->i", linear.weights, linear.weights)
     return problem._replace(space=JointLinearSpace(problem.space.copy(), linear) if with_embedding else linear)

@@ -379,12 +379,12 @@ def _describe_data(labelled_rows: LabelledRows, data: UnextractedData) -> list[s
     total = len(labelled_rows.labels) + len(labelled_rows.missing)
     names = [terms[0] for terms in list_label_terms([*labelled_rows.labels, *labelled_rows.missing], data.knowledge)]
     n_single_words = sum(len(vectors.find_rows(name)) == 1 for name in names)
-    described = "" if isinstance(data.collection, FeatureTable) else (
+    feature_note = "" if isinstance(data.collection, FeatureTable) else (
         "Pictures are described by colours and oriented gradients, brought to 256 kernel components that were learnt "
         "from the pictures of labels without a vector. "
     )  # fmt: skip
     return [
-        f"{described}{total:,} labels; of {n_single_words:,} the first term has a vector itself, of "
+        f"{feature_note}{total:,} labels; of {n_single_words:,} the first term has a vector itself, of "
         f"{len(labelled_rows.labels):,} its "
         f"words have: these take part, with {len(labelled_rows.y):,} rows. {data.n_held_out} of them are held out "
         "with all their "

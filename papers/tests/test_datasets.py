@@ -84,9 +84,9 @@ def test_pictures_are_extracted_again_on_the_same_sides(pictures: Path) -> None:
     data = open_data(str(pictures), rejects=rejects)
     assert data.extract is not None
     colour = data.extract("colour")
-    for original, redescribed in ((data.train, colour.train), (data.valid, colour.valid), (data.test, colour.test)):
-        assert original.ids == redescribed.ids
-        assert (original.Y != redescribed.Y).nnz == 0
+    for original, colour_part in ((data.train, colour.train), (data.valid, colour.valid), (data.test, colour.test)):
+        assert original.ids == colour_part.ids
+        assert (original.Y != colour_part.Y).nnz == 0
     assert colour.train.extractor_digest != data.train.extractor_digest
     assert len(rejects) == 1
 

@@ -122,10 +122,10 @@ def test_figures_of_the_sample_are_dealt_by_picture() -> None:
     wed = {label for couple in list_couples() for label in couple}
     married = [figure for figure in train if figure.label in wed]
     groups = draw_groups(test, list_couples(), 15, 1, rng, overlap=0.2)
-    describes = create_extractor("colour,hog", size=48)
-    X = extract_image_rows(describes, [Item(figure.id, figure.picture, (figure.label,)) for figure in married])
+    extractor = create_extractor("colour,hog", size=48)
+    X = extract_image_rows(extractor, [Item(figure.id, figure.picture, (figure.label,)) for figure in married])
     model = ObjectParts(list_couples(), dim=20, epochs=15, threads=1).fit(X, [[figure.label] for figure in married])
-    regions = extract_image_rows(describes, [item for group in groups for item in group.items()])
+    regions = extract_image_rows(extractor, [item for group in groups for item in group.items()])
     labelling = label_groups(model, regions, groups, METHODS["f_L"])
     assert labelling.right.mean() > 0.6  # chance is .05
 

@@ -50,7 +50,7 @@ def test_rare_labels_do_not_count(data: PaperData) -> None:
 def test_negatives_are_limited_where_time_is_short(data: PaperData) -> None:
     (entrant,) = build_entrants(["one-vs-rest-pa"], threads=1)
     assert limit_training_time(entrant, data.train) is entrant
-    hurried = replace(entrant, build=partial(entrant.build, max_minutes=1e-9))
-    limited = limit_training_time(hurried, data.train)
+    short_entrant = replace(entrant, build=partial(entrant.build, max_minutes=1e-9))
+    limited = limit_training_time(short_entrant, data.train)
     assert limited.build().max_negatives == 100
     assert limited.title.endswith("100 random negatives for each label")

@@ -12,15 +12,15 @@ from wsabie.training import prefetch
 from wsabie.training.trainer import Trainer
 
 
-class AskedError(Exception):
+class FleetError(Exception):
     """With what a worker is made of."""
 
 
-class Asking(AveragingRunner):
+class FleetlessRunner(AveragingRunner):
     """Goes no further than to the workers."""
 
     def _build_fleet(self, settings, space, data):
-        raise AskedError(settings, space, data)
+        raise FleetError(settings, space, data)
 
 
 @pytest.fixture
@@ -28,9 +28,11 @@ def worker(tmp_path, monkeypatch):
     """worker() -> one that has begun, on 600 rows in 60 parts."""
     monkeypatch.setattr(prefetch, "CHUNK", 8)
     monkeypatch.setattr("wsabie.models.base.training_rows.CHUNK", 8)
-    with pytest.raises(AskedError) as error:
-        Wsabie(dim=8, threads=1, init="random").fit(in_shards(toy_rows(), tmp_path / "shards"),
-                                     trainer=partial(Trainer, make_runner=partial(Asking, address="")))  # fmt: skip
+    with pytest.raises(FleetError) as error:
+        Wsabie(dim=8, threads=1, init="random").fit(
+            in_shards(toy_rows(), tmp_path / "shards"),
+            trainer=partial(Trainer, make_runner=partial(FleetlessRunner, address="")),
+        )
 
     def begin_worker():
         averaging_worker = AveragingWorker(*error.value.args)

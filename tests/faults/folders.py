@@ -61,10 +61,10 @@ def make_folder(name: str, folder: Path) -> None:
     elif name.startswith("shards"):
         in_shards(toy_rows(40, dense=name == "shards-dense"), folder)
     elif name.startswith("extractor"):
-        described = name.partition(" ")[2]
-        options = {"n_words": 12} if "visual-words" in described else {}
-        options |= {"n_textons": 8} if "textons" in described else {}
-        wsabie.create_extractor(described, **options).fit(_pictures()).save(folder)
+        extractor_names = name.partition(" ")[2]
+        options = {"n_words": 12} if "visual-words" in extractor_names else {}
+        options |= {"n_textons": 8} if "textons" in extractor_names else {}
+        wsabie.create_extractor(extractor_names, **options).fit(_pictures()).save(folder)
     else:
         kind, _, dense = name.partition(" ")
         rows = X.toarray() if dense else X
@@ -74,8 +74,8 @@ def make_folder(name: str, folder: Path) -> None:
 
 def _space() -> Any:
     pairs = [(f"a{i}", f"b{i % 3}") for i in range(12)]
-    things = wsabie.EntityKind("thing", X[:12], [f"a{i}" for i in range(12)])
-    return wsabie.Space(dim=4, epochs=1, threads=1).fit([wsabie.Relation(things, "tag", pairs)])
+    items = wsabie.EntityKind("item", X[:12], [f"a{i}" for i in range(12)])
+    return wsabie.Space(dim=4, epochs=1, threads=1).fit([wsabie.Relation(items, "tag", pairs)])
 
 
 def _pictures() -> ItemList:
@@ -122,8 +122,8 @@ def use_folder(name: str, folder: Path) -> None:
 
 
 def _use_space(space: Any) -> None:
-    space.rank("thing", "tag", None, 2)
-    space.annotate("thing", "tag", X[:2], 2)
+    space.rank("item", "tag", None, 2)
+    space.annotate("item", "tag", X[:2], 2)
     space.find_similar("tag", space.entity_names("tag")[0], 2)
     json.dumps(space.facts())
 
@@ -177,7 +177,7 @@ def _info(folder: Path) -> None:
 
 FOLDERS = [*KINDS, "wsabie dense", "nearest dense", "approximate-nearest dense", "annotator", "space"]
 FOLDERS += ["space-annotator", "points", "index", "checkpoint", "shards", "shards-dense"]
-FOLDERS += [f"extractor {described}" for described in PICTURES]
+FOLDERS += [f"extractor {extractor_names}" for extractor_names in PICTURES]
 
 
 def write_folder(name: str) -> None:

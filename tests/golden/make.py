@@ -59,10 +59,10 @@ def estimator() -> wsabie.Wsabie:
 
 def answers(folder: Path, pictures: list[bytes], rows: Any) -> dict[str, Any]:
     """Return the answers of the saved models about pictures and rows."""
-    described = ItemList(folder, [Item(str(n), content, ()) for n, content in enumerate(pictures)])
+    items = ItemList(folder, [Item(str(n), content, ()) for n, content in enumerate(pictures)])
     loaded, bare = Annotator.load(folder / "annotator"), wsabie.load(folder / "estimator")
     return {
-        "annotations": loaded.model.annotate(loaded.rows(described).rows.X, 3),
+        "annotations": loaded.model.annotate(loaded.rows(items).rows.X, 3),
         "ranked": bare.annotate(rows, 2),
         "probabilities": bare.predict_proba(rows).tolist(),
         "neighbours": bare.neighbours("sea", 1),

@@ -14,7 +14,16 @@ import pytest
 import wsabie
 from candidate_problems import fast_pool, pooled
 from passes import Outcome, fast_block, fast_owpc, fast_sequential
-from strategies import Problem, label_rows, make_problem, make_rule, random_space, sparse_rows, weighted, with_sketches
+from strategies import (
+    Problem,
+    label_rows,
+    make_problem,
+    make_step_config,
+    random_space,
+    sparse_rows,
+    weighted,
+    with_sketches,
+)
 from wsabie.kernels.compiler import compute_sources_checksum
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.samplers import SamplerConfig, create_sampler
@@ -42,8 +51,8 @@ def small_problem(similarity: Any, *, dense: bool) -> Problem:
     rng = np.random.default_rng(4)
     X, Y = sparse_rows(12, 9, 0.4, rng), label_rows(12, 30, 0.1, 0.1, rng)
     space = random_space(9, 30, similarity, rng, biased=True)
-    rule = make_rule(30, max_norm_rows=1.2, max_norm_labels=1.2, learning_rate_bias=0.1)
-    return make_problem(space, X.toarray() if dense else X, Y, rule)
+    config = make_step_config(30, max_norm_rows=1.2, max_norm_labels=1.2, learning_rate_bias=0.1)
+    return make_problem(space, X.toarray() if dense else X, Y, config)
 
 
 def outcomes() -> dict[str, Outcome]:
@@ -61,7 +70,7 @@ def outcomes() -> dict[str, Outcome]:
 
 
 def with_pools() -> dict[str, Outcome]:
-    """Things among their like in one table, and dense items for free vectors, with drawn negatives and without."""
+    """Items among their like in one table, and dense items for free vectors, with drawn negatives and without."""
     results = {}
     for negatives in (0, 9):
         rng = np.random.default_rng(4)
@@ -86,9 +95,9 @@ def vary_problem(problem: Problem) -> dict[str, Problem]:
     decay = dict.fromkeys(("decay_rows", "decay_labels", "decay_weights"), np.float32(0.9))
     places = np.float32([0.3, 0.6, 1])
     variants["variants"] = problem._replace(
-        rule=problem.rule._replace(logistic=True, rank_sample=7, order_statistic_cdf=places, **decay)
+        config=problem.config._replace(logistic=True, rank_sample=7, order_statistic_cdf=places, **decay)
     )
-    variants["counted"] = problem._replace(rule=problem.rule._replace(rank_sample=-1))
+    variants["counted"] = problem._replace(config=problem.config._replace(rank_sample=-1))
     return variants
 
 

@@ -46,8 +46,8 @@ def test_every_pixel_is_covered(width: int, height: int) -> None:
 
 
 def test_heat_is_the_mean_fall_of_the_score(colour_annotator: tuple[Annotator, dict[str, list[Item]]]) -> None:
-    annotator, things = colour_annotator
-    picture = decode_image(things["fruit"][0].content, size=20)
+    annotator, pictures_by_label = colour_annotator
+    picture = decode_image(pictures_by_label["fruit"][0].content, size=20)
     label = int(annotator.model.vocabulary_.ids(["fruit"])[0])
 
     def score(pixels: np.ndarray) -> float:
@@ -74,11 +74,11 @@ def test_heat_is_the_mean_fall_of_the_score(colour_annotator: tuple[Annotator, d
 
 
 def test_heat_lies_on_the_half_with_the_object(colour_annotator: tuple[Annotator, dict[str, list[Item]]]) -> None:
-    annotator, things = colour_annotator
+    annotator, pictures_by_label = colour_annotator
     right, rng = [], np.random.default_rng(0)
     for _ in range(12):
         first, second = rng.choice(KINDS, 2, replace=False)
-        halves = [decode_image(things[kind][rng.integers(12)].content, size=96) for kind in (first, second)]
+        halves = [decode_image(pictures_by_label[kind][rng.integers(12)].content, size=96) for kind in (first, second)]
         height = min(half.shape[0] for half in halves)
         out = io.BytesIO()
         Image.fromarray(np.hstack([half[:height] for half in halves])).save(out, "PNG")

@@ -23,7 +23,7 @@ class CandidateSlots(NamedTuple):
     """The candidates of a block."""
 
     points: Any  # Dot, Euclidean or Cosine over (slots, padded dim) float64
-    ids: list[int]  # which thing a slot holds
+    ids: list[int]  # which item a slot holds
     n_drawn: int  # negatives come from the slots below
 
 
@@ -33,9 +33,9 @@ def list_visit_pairs(targets: Any, visit: int) -> range:
 
 
 def gather_pool(
-    scored: Any, tower: Any, targets: Any, rule: Any, order: Iterable[int], first: int, n_sampled: int
+    scored: Any, tower: Any, targets: Any, config: Any, order: Iterable[int], first: int, n_sampled: int
 ) -> CandidateSlots:
-    """Things drawn from all, then the positives of the visits; without drawn ones these are each other's negatives.
+    """Items drawn from all, then the positives of the visits; without drawn ones these are each other's negatives.
 
     Parameters
     ----------
@@ -46,18 +46,18 @@ def gather_pool(
     first : int
         Pairs of the pass before this block: the key of its random stream.
     """
-    counter = mix_bits(start_stream(rule.seed, rule.epoch, targets.first_pair + first) ^ (2**64 - 1))
+    counter = mix_bits(start_stream(config.seed, config.epoch, targets.first_pair + first) ^ (2**64 - 1))
     ids = []
     for _ in range(n_sampled):
         counter = advance_counter(counter)
         ids.append(draw_below(counter, targets.n_labels))
     ids += [int(targets.labels[pair]) for visit in order for pair in list_visit_pairs(targets, visit)]
-    table = np.array([encode_entity(tower, thing) for thing in ids])
+    table = np.array([encode_entity(tower, item) for item in ids])
     return CandidateSlots(scored(table, np.zeros(len(ids))), ids, n_sampled or len(ids))
 
 
 def warp_step(
-    targets: Any, slots: CandidateSlots, n_sampled: int, rule: Any, i: int, pair: int, y: int, q: Float64
+    targets: Any, slots: CandidateSlots, n_sampled: int, config: Any, i: int, pair: int, y: int, q: Float64
 ) -> Any:
     """(what a pair would do, its draws, its rejected draws, its rank); y is the slot of its positive.
 
@@ -67,13 +67,13 @@ def warp_step(
     positives = list_positives(targets, i)
     n_negatives = targets.n_labels - len(positives)
     if not n_sampled:
-        n_negatives = min(n_negatives, sum(thing not in positives for thing in slots.ids))
+        n_negatives = min(n_negatives, sum(item not in positives for item in slots.ids))
     none = StepProposal(y, -1, 0.0, np.zeros(1), 0.0)
     if n_negatives <= 0 or targets.weights[pair] == 0:
         return none, 0, 0, 0
-    counter = start_stream(rule.seed, rule.epoch, targets.first_pair + pair)
-    threshold = score_label(slots.points, q, y) - float(rule.margin)
-    limit, n_draws, rejected = min(int(rule.max_sampled), n_negatives), 0, 0
+    counter = start_stream(config.seed, config.epoch, targets.first_pair + pair)
+    threshold = score_label(slots.points, q, y) - float(config.margin)
+    limit, n_draws, rejected = min(int(config.max_sampled), n_negatives), 0, 0
     for _ in range(2 * limit + 10):
         counter = advance_counter(counter)
         v = draw_below(counter, slots.n_drawn)
@@ -84,7 +84,7 @@ def warp_step(
         hinge = score_label(slots.points, q, v) - threshold
         if hinge > 0:
             rank = n_negatives // n_draws
-            weight = float(rule.losses[rank]) * float(targets.weights[pair])
+            weight = float(config.losses[rank]) * float(targets.weights[pair])
             direction = weight * query_gradient(slots.points, q, y, v)
             return StepProposal(y, v, weight, direction, weight * hinge), n_draws, rejected, rank
         if n_draws >= limit:
@@ -93,12 +93,12 @@ def warp_step(
 
 
 def run_block(
-    pattern: Any, candidates: Any, scored: Any, targets: Any, rule: Any, order: Any, n_sampled: int, first: int = 0
+    pattern: Any, candidates: Any, scored: Any, targets: Any, config: Any, order: Any, n_sampled: int, first: int = 0
 ) -> PassReport:
     """One block of visits: all proposals against the tables as they stand; then the queries' directions go into the
     rows behind them, and after those the candidates' directions into theirs, which may be the same table.
     """
-    slots = gather_pool(scored, candidates, targets, rule, order, first, n_sampled)
+    slots = gather_pool(scored, candidates, targets, config, order, first, n_sampled)
     counters, loss, at = np.zeros(N_COUNTERS, np.int64), 0.0, n_sampled
     of_queries: list[tuple[int, Float64]] = []
     of_slots = np.zeros(slots.points.table.shape)
@@ -107,7 +107,7 @@ def run_block(
         i = int(targets.rows[visit])
         q, g, has_update = encode_query(pattern, i), np.zeros(1), False
         for pair in list_visit_pairs(targets, visit):
-            step, n_draws, rejected, rank = warp_step(targets, slots, n_sampled, rule, i, pair, at, q)
+            step, n_draws, rejected, rank = warp_step(targets, slots, n_sampled, config, i, pair, at, q)
             counters[[VISITED, DRAWS, REJECTED]] += 1, n_draws, rejected
             counters[SKIPPED] += step.violator < 0 and n_draws == 0
             at += 1
@@ -121,6 +121,6 @@ def run_block(
                 moved.add(y)
         if has_update:
             of_queries.append((i, g))
-    backprop_queries(pattern, of_queries, rule)
-    backprop_block(candidates, rule, [(slots.ids[y], of_slots[y]) for y in sorted(moved)])
+    backprop_queries(pattern, of_queries, config)
+    backprop_block(candidates, config, [(slots.ids[y], of_slots[y]) for y in sorted(moved)])
     return PassReport(counters, loss)

@@ -65,38 +65,38 @@ def query_gradient(labels: Any, q: Any, y: int, v: int) -> Float64:
     return direction
 
 
-def update_label(labels: Any, rule: Any, y: int, q: Any, weight: float) -> None:
+def update_label(labels: Any, config: Any, y: int, q: Any, weight: float) -> None:
     """Label y decays and takes its step along df_y; not projected. Weights are kept with a scale of 1."""
     if isinstance(labels, PointAndWeightLabels):
-        update_label(labels.points, rule, y, q.point, weight)
-        update_label(labels.weights, rule, y, q.row, weight)
+        update_label(labels.points, config, y, q.point, weight)
+        update_label(labels.weights, config, y, q.row, weight)
         return
     if isinstance(labels, TwoPointLabels):
         first, second = np.split(q, 2)
-        update_label(labels.points, rule, y, first, weight)
-        decay_row(labels.words[y], rule.decay_labels)
-        labels.words[y] += float(rule.learning_rate_labels) * weight * second
+        update_label(labels.points, config, y, first, weight)
+        decay_row(labels.words[y], config.decay_labels)
+        labels.words[y] += float(config.learning_rate_labels) * weight * second
         return
     row = labels.table[y]
     if isinstance(labels, WeightLabels):
-        decay_row(row, rule.decay_weights)
-        row[: len(q)] += float(rule.learning_rate_weights) * weight * q
+        decay_row(row, config.decay_weights)
+        row[: len(q)] += float(config.learning_rate_weights) * weight * q
     else:
-        decay_row(row, rule.decay_labels)
+        decay_row(row, config.decay_labels)
         a, _, c = compute_slopes(labels, q, y)
-        row += float(rule.learning_rate_labels) * weight * (a * q + c * row)
-    labels.bias[y] += float(rule.learning_rate_bias) * weight
+        row += float(config.learning_rate_labels) * weight * (a * q + c * row)
+    labels.bias[y] += float(config.learning_rate_bias) * weight
 
 
-def clip_norm(labels: Any, rule: Any, y: int) -> None:
+def clip_norm(labels: Any, config: Any, y: int) -> None:
     """Label y is cut to its longest norm."""
     if isinstance(labels, PointAndWeightLabels):
-        clip_norm(labels.points, rule, y)
-        clip_norm(labels.weights, rule, y)
+        clip_norm(labels.points, config, y)
+        clip_norm(labels.weights, config, y)
         return
     if isinstance(labels, TwoPointLabels):
-        clip_norm(labels.points, rule, y)
-        clip_row_norm(labels.words[y], float(rule.max_norm_labels))
+        clip_norm(labels.points, config, y)
+        clip_row_norm(labels.words[y], float(config.max_norm_labels))
         return
     weights = isinstance(labels, WeightLabels)
-    clip_row_norm(labels.table[y], float(rule.max_norm_weights if weights else rule.max_norm_labels))
+    clip_row_norm(labels.table[y], float(config.max_norm_weights if weights else config.max_norm_labels))

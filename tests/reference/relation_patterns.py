@@ -34,17 +34,17 @@ def get_tower(pattern: Any) -> Any:
     return getattr(pattern, "tower", None)
 
 
-def backprop_queries(pattern: Any, directions: list[tuple[int, Float64]], rule: Any) -> None:
+def backprop_queries(pattern: Any, directions: list[tuple[int, Float64]], config: Any) -> None:
     """Hand directions of queries back, one after the other."""
     if isinstance(pattern, CompositionPattern):
         halves = [np.split(g, 2) if pattern.label_start else (g, g) for _, g in directions]
         items = [(int(pattern.item_ids[i]), g) for (i, _), (g, _) in zip(directions, halves, strict=True)]
-        backprop_block(pattern.tower, rule, items)
+        backprop_block(pattern.tower, config, items)
         labels = [(pattern.label_ids[i], g) for (i, _), (_, g) in zip(directions, halves, strict=True)]
         labels = [(label, g) for label, g in labels if label >= 0]
         for label, g in labels:
-            decay_row(pattern.table[label], rule.decay_labels)
-            pattern.table[label] += float(rule.learning_rate_labels) * float(pattern.weight) * g
-            clip_row_norm(pattern.table[label], float(rule.max_norm_labels))
+            decay_row(pattern.table[label], config.decay_labels)
+            pattern.table[label] += float(config.learning_rate_labels) * float(pattern.weight) * g
+            clip_row_norm(pattern.table[label], float(config.max_norm_labels))
         return
-    backprop_block(get_tower(pattern), rule, directions)
+    backprop_block(get_tower(pattern), config, directions)

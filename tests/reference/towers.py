@@ -1,4 +1,4 @@
-"""The slow twin of towers: what makes the point of a thing, and how its rows move."""
+"""The slow twin of towers: what makes the point of an item, and how its rows move."""
 
 from typing import Any
 
@@ -38,12 +38,12 @@ def decay_row(row: Float64, keep: Any) -> None:
     row *= float(keep)
 
 
-def backprop_entity(tower: Any, i: int, g: Float64, rule: Any) -> None:
+def backprop_entity(tower: Any, i: int, g: Float64, config: Any) -> None:
     """Every row behind entity i decays, moves by step_rows * coefficient * g and is projected."""
-    backprop_block(tower, rule, [(i, g)])
+    backprop_block(tower, config, [(i, g)])
 
 
-def backprop_block(tower: Any, rule: Any, directions: list[tuple[int, Float64]]) -> None:
+def backprop_block(tower: Any, config: Any, directions: list[tuple[int, Float64]]) -> None:
     """`backprop_entity` of all directions of a block; rows behind features are projected once, after all their "
     "moves."""
     if tower is None or isinstance(tower, FrozenTower):
@@ -51,10 +51,10 @@ def backprop_block(tower: Any, rule: Any, directions: list[tuple[int, Float64]])
     moved = set()
     for i, g in directions:
         for j, x in list_features(tower, i):
-            decay_row(tower.table[j], rule.decay_rows)
-            tower.table[j] += float(rule.learning_rate_rows) * x * g
+            decay_row(tower.table[j], config.decay_rows)
+            tower.table[j] += float(config.learning_rate_rows) * x * g
             moved.add(j)
             if isinstance(tower, LookupTower):
-                clip_row_norm(tower.table[j], float(rule.max_norm_rows))
+                clip_row_norm(tower.table[j], float(config.max_norm_rows))
     for j in moved:
-        clip_row_norm(tower.table[j], float(rule.max_norm_rows))
+        clip_row_norm(tower.table[j], float(config.max_norm_rows))

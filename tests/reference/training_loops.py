@@ -37,7 +37,7 @@ class PassReport(NamedTuple):
     loss: float
 
 
-def run_visits(pattern: Any, labels: Any, targets: Any, rule: Any, sampler: Any, order: Iterable[int]) -> PassReport:
+def run_visits(pattern: Any, labels: Any, targets: Any, config: Any, sampler: Any, order: Iterable[int]) -> PassReport:
     """Algorithm 1: one visit after the other; the pairs of a visit share the query and add up its direction."""
     counters, loss = np.zeros(N_COUNTERS, np.int64), 0.0
     for visit in order:
@@ -45,19 +45,19 @@ def run_visits(pattern: Any, labels: Any, targets: Any, rule: Any, sampler: Any,
         q = encode_query(pattern, i)
         g, moved = np.zeros(1), False
         for pair in range(targets.starts[visit], targets.starts[visit + 1]):
-            step = warp_step(targets, labels, rule, sampler, i, pair, q, counters)
+            step = warp_step(targets, labels, config, sampler, i, pair, q, counters)
             if step.violator >= 0:
                 g, moved = g + step.direction, True
                 loss += step.loss
                 for y, sign in ((step.positive, 1), (step.violator, -1)):
-                    update_label(labels, rule, y, q, sign * step.weight)
-                    clip_norm(labels, rule, y)
+                    update_label(labels, config, y, q, sign * step.weight)
+                    clip_norm(labels, config, y)
         if moved:
-            backprop_queries(pattern, [(i, g)], rule)
+            backprop_queries(pattern, [(i, g)], config)
     return PassReport(counters, loss)
 
 
-def run_owpc_visits(pattern: Any, labels: Any, targets: Any, rule: Any, order: Iterable[int]) -> PassReport:
+def run_owpc_visits(pattern: Any, labels: Any, targets: Any, config: Any, order: Iterable[int]) -> PassReport:
     """Visit pairs by Weston et al. 2010, equation 5: each violator gets L(rank) / rank times its hinge."""
     counters, loss = np.zeros(N_COUNTERS, np.int64), 0.0
     for visit in order:
@@ -72,27 +72,27 @@ def run_owpc_visits(pattern: Any, labels: Any, targets: Any, rule: Any, order: I
                 continue
             counters[DRAWS] += len(negatives)
             y = int(targets.labels[pair])
-            over = {v: score_label(labels, q, v) - score_label(labels, q, y) + float(rule.margin) for v in negatives}
+            over = {v: score_label(labels, q, v) - score_label(labels, q, y) + float(config.margin) for v in negatives}
             over = {v: hinge for v, hinge in over.items() if hinge > 0}
             if not over:
                 continue
             counters[UPDATES] += 1
             counters[HISTOGRAM + len(over).bit_length() - 1] += 1
-            share = float(rule.losses[len(over)]) / len(over) * float(targets.weights[pair])
+            share = float(config.losses[len(over)]) / len(over) * float(targets.weights[pair])
             moved = True
             for v, hinge in over.items():
                 g = g + share * query_gradient(labels, q, y, v)
-                update_label(labels, rule, v, q, -share)
-                clip_norm(labels, rule, v)
+                update_label(labels, config, v, q, -share)
+                clip_norm(labels, config, v)
                 loss += share * hinge
-            update_label(labels, rule, y, q, share * len(over))
-            clip_norm(labels, rule, y)
+            update_label(labels, config, y, q, share * len(over))
+            clip_norm(labels, config, y)
         if moved:
-            backprop_queries(pattern, [(i, g)], rule)
+            backprop_queries(pattern, [(i, g)], config)
     return PassReport(counters, loss)
 
 
-def run_block(pattern: Any, labels: Any, targets: Any, rule: Any, sampler: Any, order: Iterable[int]) -> PassReport:
+def run_block(pattern: Any, labels: Any, targets: Any, config: Any, sampler: Any, order: Iterable[int]) -> PassReport:
     """One block of visits: all proposals against the tables as they stand, then all moves, as Algorithm 1 makes them.
 
     Label rows move in the order of the pairs, each by the slopes at where the row has come to inside the block.
@@ -104,7 +104,7 @@ def run_block(pattern: Any, labels: Any, targets: Any, rule: Any, sampler: Any, 
         q = encode_query(pattern, i)
         g, moved = np.zeros(1), False
         for pair in range(targets.starts[visit], targets.starts[visit + 1]):
-            step = warp_step(targets, labels, rule, sampler, i, pair, q, counters)
+            step = warp_step(targets, labels, config, sampler, i, pair, q, counters)
             if step.violator >= 0:
                 g, moved = g + step.direction, True
                 loss += step.loss
@@ -112,7 +112,7 @@ def run_block(pattern: Any, labels: Any, targets: Any, rule: Any, sampler: Any, 
         if moved:
             directions.append((i, g))
     for y, q, weight in steps:
-        update_label(labels, rule, y, q, weight)
-        clip_norm(labels, rule, y)
-    backprop_queries(pattern, directions, rule)
+        update_label(labels, config, y, q, weight)
+        clip_norm(labels, config, y)
+    backprop_queries(pattern, directions, config)
     return PassReport(counters, loss)

@@ -31,7 +31,7 @@ class ViolatorSearch(NamedTuple):
 
 
 def find_violator(
-    targets: Any, labels: Any, rule: Any, sampler: Any, i: int, q: Any, threshold: float, counter: int
+    targets: Any, labels: Any, config: Any, sampler: Any, i: int, q: Any, threshold: float, counter: int
 ) -> ViolatorSearch:
     """One explicit negative, if there is one above the threshold (no draw); else labels from the sampler until one is.
 
@@ -44,8 +44,8 @@ def find_violator(
         v = explicit_negatives[draw_below(counter, len(explicit_negatives))]
         if score_label(labels, q, v) > threshold:
             return ViolatorSearch(v, 0, 0)
-    lowest = -math.inf if rule.logistic else threshold
-    limit = min(int(rule.max_sampled), targets.n_labels - len(positives))
+    lowest = -math.inf if config.logistic else threshold
+    limit = min(int(config.max_sampled), targets.n_labels - len(positives))
     n_draws = rejected = 0
     for _ in range(2 * limit + 10):
         counter = advance_counter(counter)
@@ -62,37 +62,37 @@ def find_violator(
 
 
 def estimate_margin_rank(
-    targets: Any, labels: Any, rule: Any, i: int, q: Any, threshold: float, search: ViolatorSearch, counter: int
+    targets: Any, labels: Any, config: Any, i: int, q: Any, threshold: float, search: ViolatorSearch, counter: int
 ) -> int:
     """floor(negatives there are / drawn), 1 for an explicit negative; or violators counted in all or in a sample."""
     positives = list_positives(targets, i)
     n_negatives = targets.n_labels - len(positives)
-    if rule.rank_sample == 0:
+    if config.rank_sample == 0:
         return n_negatives // search.n_draws if search.n_draws else 1
-    if rule.rank_sample == EXACT:
+    if config.rank_sample == EXACT:
         return max(1, sum(score_label(labels, q, y) > threshold for y in range(targets.n_labels) if y not in positives))
     n_above = n_draws = 0
     counter = mix_bits(counter)
-    for _ in range(2 * int(rule.rank_sample) + 10):
+    for _ in range(2 * int(config.rank_sample) + 10):
         counter = advance_counter(counter)
         y = draw_below(counter, targets.n_labels)
         if y in positives:
             continue
         n_draws, n_above = n_draws + 1, n_above + int(score_label(labels, q, y) > threshold)
-        if n_draws == rule.rank_sample:
+        if n_draws == config.rank_sample:
             break
     return max(1, int(n_above * n_negatives // max(n_draws, 1)))
 
 
-def sample_positive(targets: Any, labels: Any, rule: Any, i: int, pair: int, q: Any, counter: int) -> int:
+def sample_positive(targets: Any, labels: Any, config: Any, i: int, pair: int, q: Any, counter: int) -> int:
     """The pair's label; or of n drawn positives the one at a drawn place in the order of their scores."""
-    if len(rule.order_statistic_cdf) == 1:
+    if len(config.order_statistic_cdf) == 1:
         return int(targets.labels[pair])
     counter = mix_bits(counter ^ MASK_64)
-    place = int(np.searchsorted(rule.order_statistic_cdf[:-1], draw_unit(counter), side="right"))
+    place = int(np.searchsorted(config.order_statistic_cdf[:-1], draw_unit(counter), side="right"))
     positives = targets.indices[targets.indptr[i] : targets.indptr[i + 1]]
     draws = []
-    for _ in rule.order_statistic_cdf:
+    for _ in config.order_statistic_cdf:
         counter = advance_counter(counter)
         draws.append(int(positives[draw_below(counter, len(positives))]))
     return sorted(draws, key=lambda y: -score_label(labels, q, y))[place]
@@ -109,7 +109,7 @@ class StepProposal(NamedTuple):
 
 
 def warp_step(
-    targets: Any, labels: Any, rule: Any, sampler: Any, i: int, pair: int, q: Any, counters: Any
+    targets: Any, labels: Any, config: Any, sampler: Any, i: int, pair: int, q: Any, counters: Any
 ) -> StepProposal:
     """L(rank) * pair weight * loss of the two labels, and its descent direction for the query."""
     y, none = int(targets.labels[pair]), np.zeros(1)
@@ -117,21 +117,21 @@ def warp_step(
     if len(list_positives(targets, i)) >= targets.n_labels or targets.weights[pair] == 0:
         counters[SKIPPED] += 1
         return StepProposal(y, -1, 0.0, none, 0.0)
-    counter = start_stream(rule.seed, rule.epoch, targets.first_pair + pair)
-    y = sample_positive(targets, labels, rule, i, pair, q, counter)
+    counter = start_stream(config.seed, config.epoch, targets.first_pair + pair)
+    y = sample_positive(targets, labels, config, i, pair, q, counter)
     base = score_label(labels, q, y)
-    threshold = base - float(rule.margin)
-    search = find_violator(targets, labels, rule, sampler, i, q, threshold, counter)
+    threshold = base - float(config.margin)
+    search = find_violator(targets, labels, config, sampler, i, q, threshold, counter)
     counters[DRAWS] += search.n_draws
     counters[REJECTED] += search.rejected
     if search.violator < 0:
         counters[SKIPPED] += search.n_draws == 0
         return StepProposal(y, -1, 0.0, none, 0.0)
-    rank = estimate_margin_rank(targets, labels, rule, i, q, threshold, search, counter)
+    rank = estimate_margin_rank(targets, labels, config, i, q, threshold, search, counter)
     counters[UPDATES] += 1
     counters[HISTOGRAM + rank.bit_length() - 1] += 1
-    weight = float(rule.losses[rank]) * float(targets.weights[pair])
+    weight = float(config.losses[rank]) * float(targets.weights[pair])
     gap = score_label(labels, q, search.violator) - base
-    slope, loss = (1 / (1 + math.exp(-gap)), math.log1p(math.exp(gap))) if rule.logistic else (1, gap + rule.margin)
+    slope, loss = (1 / (1 + math.exp(-gap)), math.log1p(math.exp(gap))) if config.logistic else (1, gap + config.margin)
     direction = query_gradient(labels, q, y, search.violator)
     return StepProposal(y, search.violator, weight * slope, weight * slope * direction, weight * float(loss))

@@ -71,8 +71,8 @@ def test_what_is_known_goes_before_what_is_near(matched: LabelConcepts) -> None:
 
 
 @given(st.integers(1, 12), st.integers(2, 6), st.integers(0, 2**31))
-def test_the_same_things_as_by_brute_force(n_things: int, n_labels: int, seed: int) -> None:
-    Y = np.random.default_rng(seed).integers(0, 2, (n_things, n_labels))
+def test_the_same_items_as_by_brute_force(n_items: int, n_labels: int, seed: int) -> None:
+    Y = np.random.default_rng(seed).integers(0, 2, (n_items, n_labels))
     names = [f"label {y}" for y in range(n_labels)]
     aliases = LabelAliases(Y, names).nearest("Label 0", names)
     cooccurrences = Y[:, 0] @ Y

@@ -132,10 +132,10 @@ def test_rejected_label_is_not_suggested(api: TestClient) -> None:
 def test_search_finds_items_by_words(api: TestClient) -> None:
     results = api.get("/api/v1/search", params={"text": "RED", "k": 5}).json()
     assert (results["labels"], results["groups"][0]["reason"]) == (["red"], "tagged 'red'")
-    looks = results["groups"][1]
-    assert looks["reason"] == "looks like 'red'"
-    assert [int(item["path"][7:9]) % 3 for item in looks["items"]] == [0] * 5
-    assert not {item["id"] for item in looks["items"]} & {item["id"] for item in results["groups"][0]["items"]}
+    similar_group = results["groups"][1]
+    assert similar_group["reason"] == "looks like 'red'"
+    assert [int(item["path"][7:9]) % 3 for item in similar_group["items"]] == [0] * 5
+    assert not {item["id"] for item in similar_group["items"]} & {item["id"] for item in results["groups"][0]["items"]}
     none = api.get("/api/v1/search", params={"text": "colour -red -green -blue"}).json()
     assert none["excluded"] == ["red", "green", "blue"]
     assert all(group["reason"] != "tagged 'colour'" for group in none["groups"])
@@ -420,27 +420,27 @@ def test_served_model_has_no_collection_routes(client: Client) -> None:
 
 @pytest.mark.parametrize("folder", ["trained_collection"], indirect=True)
 def test_server_errors_check_the_catalogue_once_a_minute(api: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    looks: list[object] = []
+    checks: list[object] = []
     faults: list[str] = []
 
     def fail(*_: object, **__: object) -> None:
         raise KeyError("a column")
 
-    def look(engine: object) -> list[str]:
-        looks.append(engine)
+    def record_check(engine: object) -> list[str]:
+        checks.append(engine)
         return faults
 
     monkeypatch.setattr(item_pages, "read_item_page", fail)
-    monkeypatch.setattr(collection_module, "find_damage", look)
+    monkeypatch.setattr(collection_module, "find_damage", record_check)
     assert [api.get("/api/v1/items").status_code for _ in range(3)] == [500] * 3
-    assert len(looks) == 1
+    assert len(checks) == 1
     monkeypatch.setattr(database_health, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61))
     faults.append("row 1 of items: path is no text")
     answers = [api.get("/api/v1/items") for _ in range(3)]
     assert {(answer.status_code, answer.json()["detail"].partition(";")[0]) for answer in answers} == {
         (503, "the database is damaged")
     }
-    assert len(looks) == 2
+    assert len(checks) == 2
 
 
 @pytest.mark.parametrize("folder", ["trained_collection"], indirect=True)

@@ -30,10 +30,10 @@ STATS = EpochStats(
 
 def test_bytes_are_those_of_rows_read_and_of_rows_read_and_written() -> None:
     """Ten pairs read 5 feature rows each; 20 labels are drawn; each of 4 steps moves 5 features and 2 labels."""
-    tally = StepCounters.allocate(2)
-    tally.counters[:, [warp.VISITED, warp.UPDATES, warp.DRAWS]] = [[7, 1, 15], [3, 3, 5]]
+    step_counters = StepCounters.allocate(2)
+    step_counters.counters[:, [warp.VISITED, warp.UPDATES, warp.DRAWS]] = [[7, 1, 15], [3, 3, 5]]
     stats = summarise_epoch(
-        tally.sum([]), 0, 0.1, 2.0, JointSpace.random(1, 1, 100, "dot", np.random.default_rng(0)).traffic(5.0)
+        step_counters.sum([]), 0, 0.1, 2.0, JointSpace.random(1, 1, 100, "dot", np.random.default_rng(0)).traffic(5.0)
     )
     assert stats.bytes_per_second == 4 * 112 * (10 * 5 + 20 + 2 * 4 * (5 + 2)) / 2
     assert (stats.pairs, stats.pairs_per_second, stats.violation_rate, stats.mean_draws) == (10, 5, 0.4, 2)

@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 
 from passes import fast_block
 from runs import make_block, make_space
-from strategies import Problem, label_rows, make_problem, make_rule, seeds, sparse_rows, with_free_vectors
+from strategies import Problem, label_rows, make_problem, make_step_config, seeds, sparse_rows, with_free_vectors
 from wsabie.core.arrays import Csr
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
@@ -111,7 +111,7 @@ def test_threads_whose_first_fails_do_not_wait_for_it(monkeypatch: pytest.Monkey
                 BlockVisits(
                     make_space(),
                     block,
-                    problem.rule,
+                    problem.config,
                     NegativeSampler([problem.sampler] * 4),
                     np.arange(n),
                     threads,
@@ -128,8 +128,8 @@ def one_label_a_row(n: int, limit: float) -> Problem:
     tables.clip_row_norms(space.features, limit)
     tables.clip_row_norms(space.labels, limit)
     Y = csr_matrix(np.eye(40, dtype=np.int8)[rng.integers(0, 40, n)])
-    rule = make_rule(40, max_norm_rows=limit, max_norm_labels=limit)
-    return make_problem(space, sparse_rows(n, 30, 0.2, rng), Y, rule, rng.permutation(n))
+    config = make_step_config(40, max_norm_rows=limit, max_norm_labels=limit)
+    return make_problem(space, sparse_rows(n, 30, 0.2, rng), Y, config, rng.permutation(n))
 
 
 def after_blocks(problem: Problem, n_threads: int) -> JointSpace:
@@ -137,8 +137,8 @@ def after_blocks(problem: Problem, n_threads: int) -> JointSpace:
     space, block = problem.space.copy(), RowBlock(problem.inputs, problem.targets)
     with KernelThreads(n_threads) as threads:
         sampling = NegativeSampler([problem.sampler] * n_threads)
-        tally = StepCounters.allocate(n_threads)
-        list(run_blocks(BlockVisits(space, block, problem.rule, sampling, problem.order, threads, tally)))
+        step_counters = StepCounters.allocate(n_threads)
+        list(run_blocks(BlockVisits(space, block, problem.config, sampling, problem.order, threads, step_counters)))
     return space
 
 
@@ -156,16 +156,16 @@ def test_the_bits_are_those_of_blocks_of_256_pairs_one_after_the_other(pairs: in
     assert np.array_equal(space.labels, by_hand.labels)
 
 
-class Looks(NegativeSampler):
+class RecordingSampler(NegativeSampler):
     """A sampler that must look again after so many pairs, and notes what had been visited when it did."""
 
     def __init__(self, problem: Problem, n_threads: int, period: int | None) -> None:
         super().__init__([problem.sampler] * n_threads, period)
         self.visited: list[int] = []
-        self.looks: list[int] = []
+        self.refreshed_after: list[int] = []
 
     def refresh(self, space: Any, threads: KernelThreads) -> None:
-        self.looks.append(sum(self.visited))
+        self.refreshed_after.append(sum(self.visited))
 
 
 @pytest.mark.parametrize("run", [run_blocks, run_hogwild])
@@ -176,14 +176,14 @@ def test_a_pass_is_planned_once_however_often_the_sampler_looks(
     """Every visit has one pair here: 700 of them make three parts, which end where a block ends."""
     problem, planned, plan = one_label_a_row(700, 1.2), [], loops._BlockPlan
     monkeypatch.setattr(loops, "_BlockPlan", lambda *arguments: planned.append(arguments) or plan(*arguments))
-    sampling, tally = Looks(problem, n_threads, 300), StepCounters.allocate(n_threads)
+    sampling, step_counters = RecordingSampler(problem, n_threads, 300), StepCounters.allocate(n_threads)
     block = RowBlock(problem.inputs, problem.targets)
     with KernelThreads(n_threads) as threads:
-        arguments = BlockVisits(problem.space, block, problem.rule, sampling, problem.order, threads, tally)
+        arguments = BlockVisits(problem.space, block, problem.config, sampling, problem.order, threads, step_counters)
         for visits in run(arguments):
             sampling.visited.append(visits)
-    assert sampling.looks == [0, 300, 600]
-    assert tally.counters[:, VISITED].sum() == sum(sampling.visited) == 700
+    assert sampling.refreshed_after == [0, 300, 600]
+    assert step_counters.counters[:, VISITED].sum() == sum(sampling.visited) == 700
     assert len(planned) == (run is run_blocks)
 
 
@@ -198,9 +198,9 @@ def test_looks_change_the_cuts_and_nothing_else() -> None:
             (parts, None, np.split(problem.order, [300, 600])),
         ):
             for order in orders:
-                sampling = Looks(problem, 1, period)
-                tally = StepCounters.allocate(1)
-                list(run_blocks(BlockVisits(space, block, problem.rule, sampling, order, threads, tally)))
+                sampling = RecordingSampler(problem, 1, period)
+                step_counters = StepCounters.allocate(1)
+                list(run_blocks(BlockVisits(space, block, problem.config, sampling, order, threads, step_counters)))
     assert np.array_equal(single_pass.features, parts.features)
     assert np.array_equal(single_pass.labels, parts.labels)
 

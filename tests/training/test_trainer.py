@@ -145,10 +145,15 @@ def test_every_rate_follows_the_schedule_and_decay_is_the_share_of_its_own_rate(
     rates = {"feature_rate": 0.1, "learning_rate": 0.04, "weight_rate": 0.2, "bias_rate": 0.02}
     settings = make_settings(epochs=10, l2_rows=0.5, l2_labels=0.25, l2_weights=2.0, **rates)
     for epoch, fraction in ((0, 1.0), (5, 0.5), (5.5, 0.45)):
-        rule = EpochRunner(settings, make_space(), TrainingData([])).build_step_config(make_space(), epoch)
-        steps = rule.learning_rate_rows, rule.learning_rate_labels, rule.learning_rate_weights, rule.learning_rate_bias
+        config = EpochRunner(settings, make_space(), TrainingData([])).build_step_config(make_space(), epoch)
+        steps = (
+            config.learning_rate_rows,
+            config.learning_rate_labels,
+            config.learning_rate_weights,
+            config.learning_rate_bias,
+        )
         assert steps == pytest.approx([fraction * rate for rate in rates.values()])
-        keeps = rule.decay_rows, rule.decay_labels, rule.decay_weights
+        keeps = config.decay_rows, config.decay_labels, config.decay_weights
         assert keeps == pytest.approx([1 - fraction * rate for rate in (0.1 * 0.5, 0.04 * 0.25, 0.2 * 2)])
 
 
@@ -312,9 +317,9 @@ def test_every_pair_of_a_relation_is_visited_as_often_as_its_weight_says(
     visits: dict[int, list[tuple[float, int, Any]]] = {}
 
     def run(block_visits: BlockVisits) -> Iterator[int]:
-        rule = block_visits.step_config
+        config = block_visits.step_config
         visits.setdefault(len(block_visits.block.targets.rows), []).append(
-            (float(rule.learning_rate_rows), rule.epoch, block_visits.order)
+            (float(config.learning_rate_rows), config.epoch, block_visits.order)
         )
         yield len(block_visits.order)
 

@@ -32,7 +32,7 @@ def model(request):
 
 
 @pytest.fixture
-def things(model):
+def item_rows(model):
     X = np.random.default_rng(1).random((40, 8)).astype(np.float32)
     return X, EmbeddingSet([f"{i}" for i in range(40)], model.transform(X))
 
@@ -44,8 +44,8 @@ class AnyConceptMatcher(QueryMatcher):
         return super().match(NAMES[0])._replace(labels=[NAMES[0], NAMES[1]])
 
 
-def test_best_items_are_those_of_all_scores(model, things) -> None:
-    X, items = things
+def test_best_items_are_those_of_all_scores(model, item_rows) -> None:
+    X, items = item_rows
     scores = model.scores(X)
     plain = AugmentedSearch(model, items).find(NAMES[2], k=7).groups[0]
     order = np.argsort(-scores[:, 2], kind="stable")[:7]
@@ -57,8 +57,8 @@ def test_best_items_are_those_of_all_scores(model, things) -> None:
     assert [match.label for match in two.matches] == [NAMES[scores[int(f.id), :2].argmax()] for f in two.matches]
 
 
-def test_item_is_shown_once(model, things) -> None:
-    search = AugmentedSearch(model, things[1], related=[Links(**{"0": NAMES[1:]})])
+def test_item_is_shown_once(model, item_rows) -> None:
+    search = AugmentedSearch(model, item_rows[1], related=[Links(**{"0": NAMES[1:]})])
     groups = search.find(NAMES[0], k=9).groups
     ids = [match.id for group in groups for match in group.matches]
     assert len(ids) == len(set(ids)) == 40
@@ -66,8 +66,8 @@ def test_item_is_shown_once(model, things) -> None:
     assert groups[1][:3] == ([NAMES[1]], "because of label 0", 1.0)
 
 
-def test_only_the_best_of_a_group_is_shown(model, things) -> None:
-    X, items = things
+def test_only_the_best_of_a_group_is_shown(model, item_rows) -> None:
+    X, items = item_rows
     kin = ["same"] * 30 + items.ids[30:]
     group_matches = AugmentedSearch(model, items, groups=kin).find(NAMES[3], k=40).groups[0].matches
     assert len(group_matches) == 11
@@ -75,8 +75,8 @@ def test_only_the_best_of_a_group_is_shown(model, things) -> None:
     assert [match.id for match in group_matches if int(match.id) < 30] == [str(first)]
 
 
-def test_related_labels_leave_room_for_others(model, things) -> None:
-    X, items = things
+def test_related_labels_leave_room_for_others(model, item_rows) -> None:
+    X, items = item_rows
     order = np.argsort(-model.scores(X)[:, 3], kind="stable")
     kin = np.array(items.ids)
     kin[order[:30]] = "same"
@@ -84,22 +84,22 @@ def test_related_labels_leave_room_for_others(model, things) -> None:
     assert [int(match.id) for match in nearest] == order[[0, 30, 31]].tolist()
 
 
-def test_query_matchers_take_turns(model, things) -> None:
+def test_query_matchers_take_turns(model, item_rows) -> None:
     links = [Links(**{"0": [NAMES[4], "no label", NAMES[5]]}), Links(**{"0": [NAMES[0], NAMES[1]], "1": [NAMES[2]]})]
-    search = AugmentedSearch(model, things[1], related=links)
+    search = AugmentedSearch(model, item_rows[1], related=links)
     assert [group.labels[0][-1] for group in search.find(NAMES[0], k=2).groups] == list("0415")
     assert len(search.find(NAMES[0], k=2, n_related=1).groups) == 2
-    search = AugmentedSearch(model, things[1], related=links, queries=AnyConceptMatcher(NAMES))
+    search = AugmentedSearch(model, item_rows[1], related=links, queries=AnyConceptMatcher(NAMES))
     assert [group.labels[0][-1] for group in search.find("?", k=2).groups[1:]] == list("425")
 
 
-def test_concepts_are_searched_before_their_labels(model, things) -> None:
+def test_concepts_are_searched_before_their_labels(model, item_rows) -> None:
     class Concept(AnyConceptMatcher):
         def match(self, query):
             return super().match(query)._replace(concept="9")
 
     links = [Links(**{"9": [NAMES[5]], "0": [NAMES[4]]}), Links(**{"1": [NAMES[3]]})]
-    search = AugmentedSearch(model, things[1], related=links, queries=Concept(NAMES))
+    search = AugmentedSearch(model, item_rows[1], related=links, queries=Concept(NAMES))
     assert [group.labels[0][-1] for group in search.find("?", k=2).groups[1:]] == list("53")
 
 

@@ -133,7 +133,7 @@ def list_pairs(relation: Relation) -> Iterator[EntityKind]:
 
 
 def sides_of(dealt: RelationHoldout, kind: str) -> tuple[set[str], set[str]]:
-    """The things of training, and those that were set aside."""
+    """The entities of training, and those that were set aside."""
     training_ids = {
         thing
         for relation in dealt.training
@@ -151,7 +151,7 @@ def find_relation(relations: list[Relation], name: str) -> Relation:
 
 
 def list_known_names(dealt: RelationHoldout, kind: str) -> set[str]:
-    """The things without data that training pairs name."""
+    """The entities without data that training pairs name."""
     lists = [relation for relation in dealt.training if isinstance(relation.pairs, list)]
     return {a for relation in lists if relation.query_kind == kind for a, _ in relation.pairs} | {
         b for relation in lists if relation.target_kind == kind for _, b in relation.pairs
@@ -159,11 +159,11 @@ def list_known_names(dealt: RelationHoldout, kind: str) -> set[str]:
 
 
 def test_entities_are_on_one_side_and_groups_stay_together(dealt: RelationHoldout) -> None:
-    for kind, things in (("song", SONGS), ("note", NOTES)):
+    for kind, entity_ids in (("song", SONGS), ("note", NOTES)):
         training_ids, holdout_ids = sides_of(dealt, kind)
         assert not training_ids & holdout_ids
-        assert training_ids | holdout_ids == set(things)
-        assert len(holdout_ids) == 0.25 * len(things)
+        assert training_ids | holdout_ids == set(entity_ids)
+        assert len(holdout_ids) == 0.25 * len(entity_ids)
     songs, holdout_ids = sides_of(dealt, "song")
     assert not {ALBUM[song] for song in songs} & {ALBUM[song] for song in holdout_ids}
 

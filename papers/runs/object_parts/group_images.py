@@ -276,9 +276,9 @@ def _score_couple(model: ObjectParts, X: Any, size: int, pair: tuple[int, int]) 
     return np.maximum(score, reverse_score), labels
 
 
-def extract_image_rows(describer: FeatureExtractor, items: Sequence[Item], executor: Executor | None = None) -> Any:
+def extract_image_rows(extractor: FeatureExtractor, items: Sequence[Item], executor: Executor | None = None) -> Any:
     """Extract the features of readable images or regions."""
-    return describer.transform(ItemList(get_sample_path("emoji"), list(items)), executor=executor).X
+    return extractor.transform(ItemList(get_sample_path("emoji"), list(items)), executor=executor).X
 
 
 def run_study(

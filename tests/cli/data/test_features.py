@@ -58,8 +58,8 @@ def drawings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_network_features_train_a_model_that_annotates(cli: Cli, pictures: Path, network: Path, tmp_path: Path) -> None:
     """Several descriptions and a network side by side, in the model that is trained and in the rows that it takes."""
     model, extractor = tmp_path / "model", f"visual-words,colour,hog,onnx:{network}"
-    described = ("--features", extractor, "--n-words", 64, "--size", 64, "--normalise", "unit")
-    trained = cli("train", pictures, "--model", model, *described, *QUICK)
+    feature_options = ("--features", extractor, "--n-words", 64, "--size", 64, "--normalise", "unit")
+    trained = cli("train", pictures, "--model", model, *feature_options, *QUICK)
     assert trained.code == 0, trained.err
     network.unlink()  # the model has it
     about = cli("info", model, "--json").json

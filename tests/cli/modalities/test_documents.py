@@ -212,7 +212,7 @@ def test_feature_rows_of_text_are_a_source(cli: Cli, glosses: Path, tmp_path: Pa
 
 
 def test_project_documentation_is_extracted_by_words_and_hashes(cli: Cli, tmp_path: Path) -> None:
-    """A folder of text and pictures: its text is described, by hashes too; text without labels is not trained on."""
+    """A folder of text and pictures: features come from its text, by hashes too; text without labels is left out."""
     out = tmp_path / "docs.parquet"
     result = cli("features", "text", DOCS, "--out", out, "--weighting", "tfidf", "--json", "--threads", 1)
     assert result.code == 0, result.err

@@ -201,8 +201,8 @@ def test_rows_of_another_dictionary_do_not_mix(cli: Cli, pictures: Path, tmp_pat
     """Equal widths, other meanings: nothing in the numbers would show it."""
     ours, theirs = tmp_path / "ours.parquet", tmp_path / "theirs.parquet"
     for out, seed in ((ours, 0), (theirs, 1)):
-        described = cli("features", "images", pictures, "--out", out, "--size", 32, "--n-words", 20, "--seed", seed)
-        assert described.code == 0
+        features_run = cli("features", "images", pictures, "--out", out, "--size", 32, "--n-words", 20, "--seed", seed)
+        assert features_run.code == 0
     model = tmp_path / "model"
     assert cli("train", ours, "--model", model, "--epochs", 1, "--dim", 4).code == 0
     assert cli("annotate", model, ours).code == 0
@@ -285,7 +285,7 @@ def test_missing_or_invalid_dictionary_is_refused(cli: Cli, pictures: Path, tmp_
 def test_training_pictures_are_recognised_before_feature_extraction(
     cli: Cli, model: Path, pictures: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(VisualWords, "transform", lambda *args, **options: pytest.fail("described"))
+    monkeypatch.setattr(VisualWords, "transform", lambda *args, **options: pytest.fail("features are extracted"))
     refused = cli("evaluate", model, pictures)
     assert refused.code == 1
     assert "is what the model was trained on" in refused.err

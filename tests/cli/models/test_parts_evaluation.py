@@ -118,11 +118,11 @@ def test_split_by_relation_keeps_relations_on_every_side(cli: Any, rows: Path, t
 
 
 def test_views_of_a_picture_stay_together(cli: Any, drawings: Path, tmp_path: Path) -> None:
-    described = tmp_path / "rows.parquet"
+    rows_path = tmp_path / "rows.parquet"
     words = "--n-words", 20, "--size", 32, "--augment", 2, "--threads", 1
-    assert cli("features", "images", drawings / "drawings.parquet", "--out", described, *words).code == 0
+    assert cli("features", "images", drawings / "drawings.parquet", "--out", rows_path, *words).code == 0
     relations = write_pairs(tmp_path / "parts.tsv", ("face", "eye"), ("tree", "leaf"), ("house", "window"))
-    result = cli("split", described, "--relations", relations, "--out", tmp_path / "sides", "--json")
+    result = cli("split", rows_path, "--relations", relations, "--out", tmp_path / "sides", "--json")
     assert result.code == 0, result.err
     assert result.json["left_out"] == 2 * (result.json["valid"] + result.json["test"])
     assert not [
@@ -334,7 +334,7 @@ def test_whole_pictures_are_read_as_in_training(cli: Any, cars: Path, tmp_path: 
     annotated = cli("annotate", out, cars / "testset", "--json").json["results"]
     assert len([row for row in annotated if "#" not in row["id"]]) == 10
     refused = cli("evaluate", out, cars / "trainingset")
-    assert "is what the model was trained on" in refused.err  # and is known before it is described
+    assert "is what the model was trained on" in refused.err  # and is known before features are extracted
     assert "extracting features" not in refused.err
     pictures = cli("annotate", out, cars / "testset" / "JPEGImages", "--json").json["results"]
     assert len(pictures) == 10  # what has no regions is read as it is

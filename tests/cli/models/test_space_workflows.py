@@ -191,7 +191,7 @@ max_norm = "none"
 
 
 def test_held_out_entities_query_those_of_training(cli: Cli, texts: Path, tmp_path: Path) -> None:
-    """In a list within one kind, most pairs of a held-out thing are with things of training."""
+    """In a list within one kind, most pairs of a held-out entity are with entities of training."""
     out = tmp_path / "sides"
     assert cli("split", texts / "notes.toml", "--out", out, "--valid", 0, "--test", 0.2).code == 0
     assert sorted(file.name for file in out.iterdir()) == [
@@ -210,7 +210,9 @@ def test_held_out_entities_query_those_of_training(cli: Cli, texts: Path, tmp_pa
     result = cli("compare", out / "train.toml", "--test", out / "test.toml", "--json")
     assert result.code == 0, result.err
     (relation,) = result.json["relations"].values()
-    assert (relation["queries"], relation["candidates"]) == (12, 43), "48 things but for the five that choose the epoch"
+    assert (relation["queries"], relation["candidates"]) == (12, 43), (
+        "48 entities but for the five that choose the epoch"
+    )
     assert [m["name"] for m in relation["methods"]] == ["all", "popularity", "cosine"]
     result = cli("train", out / "test.toml", "--model", tmp_path / "n")
     assert result.code == 1
@@ -273,7 +275,7 @@ def test_bad_splits_give_one_sentence(cli: Cli, texts: Path, tmp_path: Path) -> 
 
 
 def test_tuned_space_is_saved_and_the_search_resumes(cli: Cli, all_takes: Path, tmp_path: Path) -> None:
-    """Recordings are described once; what is fixed stays; the space that is saved has the best trial's figure."""
+    """Features are extracted once; what is fixed stays; the space that is saved has the best trial's figure."""
     pytest.importorskip("optuna")
     out = tmp_path / "out"
     words = (
@@ -300,7 +302,7 @@ def test_tuned_space_is_saved_and_the_search_resumes(cli: Cli, all_takes: Path, 
     assert "holds trials with another halving" in again.err
     again = cli(*words, "--trials", 4, "--json")
     assert again.code == 0, again.err
-    assert "extracting features" not in again.err, "what was described is used again"
+    assert "extracting features" not in again.err, "the extracted features are used again"
     trials = again.json["trials"]
     assert [trial["number"] for trial in trials] == [0, 1, 2, 3]
     assert {trial["parameters"]["epochs"] for trial in trials} == {5}

@@ -109,7 +109,7 @@ def test_probable_typo_is_reported(cli: Cli, lists: Path, tmp_path: Path) -> Non
 
 
 def test_evaluation_on_training_pairs_is_refused(cli: Cli, lists: Path, tmp_path: Path) -> None:
-    """Pairs of training are refused, those with an unknown thing counted, a relation that was not learned named."""
+    """Pairs of training are refused, those with an unknown entity counted, a relation that was not learned named."""
     model = train_space(tmp_path / "m", lists / "lists.toml", "--hold-out", 0, "--only", "near")
     result = cli("evaluate", model, lists / "lists.toml")
     assert result.code == 1

@@ -61,9 +61,9 @@ def test_tuning_extracts_features_once(cli: Cli, pictures: Path, tmp_path: Path)
     words = ("tune", pictures, "--out", tmp_path / "out", "--n-words", 50, "--hold-out", 0.2, *QUICK)
     first = cli(*words, "--trials", 2)
     assert first.code == 0, first.err
-    described = (tmp_path / "out" / "model.training" / "features.parquet").stat().st_mtime_ns
+    features_time = (tmp_path / "out" / "model.training" / "features.parquet").stat().st_mtime_ns
     assert cli(*words, "--trials", 3).code == 0
-    assert (tmp_path / "out" / "model.training" / "features.parquet").stat().st_mtime_ns == described
+    assert (tmp_path / "out" / "model.training" / "features.parquet").stat().st_mtime_ns == features_time
     picture = next(pictures.glob("*.webp"))
     assert cli("annotate", tmp_path / "out" / "model", picture, "-k", 2).code == 0
 

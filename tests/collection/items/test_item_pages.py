@@ -57,14 +57,14 @@ def filled(collection: Collection) -> Collection:
                 suggested.append({"model_id": 1, "item_id": i, "label_id": label, "score": p, "probability": p})
         if draw.random() < 0.7:
             p = draw.choice([0.5, draw.random()])
-            surest = draw.choice([0.0, 0.0, 0.9, draw.random()])
+            best_precision = draw.choice([0.0, 0.0, 0.9, draw.random()])
             scores.append(
                 {
                     "model_id": 1,
                     "item_id": i,
                     "best_probability": p,
                     "uncertainty": min(p, 1 - p),
-                    "best_precision": surest,
+                    "best_precision": best_precision,
                     "scored_at": format_current_time(),
                 }
             )

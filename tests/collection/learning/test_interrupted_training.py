@@ -165,7 +165,7 @@ def assert_whole(
         assert (in_use(collection), suggested(collection)) == (model_before, suggestions_before)
     assert len(model_registry.list_models(collection)) == (in_use(collection) or 0)
     if point[0] == "feature_store":
-        assert len(list(collection.features.glob("*/*.parquet"))) == 2  # what was described stays
+        assert len(list(collection.features.glob("*/*.parquet"))) == 2  # extracted features stay
     result: TrainingResult = train_model(collection, **OPTIONS | {"full": True})
     assert in_use(collection) == result.model
     assert_swept(collection)

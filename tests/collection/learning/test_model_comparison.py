@@ -216,7 +216,7 @@ def test_models_with_other_extractors_or_lost_rows_are_compared(tagged: tuple[Co
         rows.unlink()
     with lock_models(collection), pytest.raises(BusyError):
         compare_models(collection, [1, 2])
-    assert compare_models(collection, [1, 2]) == comparison  # described again
+    assert compare_models(collection, [1, 2]) == comparison  # features are extracted again
     with lock_models(collection):
         assert compare_models(collection, [1, 2]) == comparison
     missing_item = next(item for item, place in read_holdout_positions(collection).items() if place <= 0.15)

@@ -31,7 +31,7 @@ class Summary:
     seconds: float = 0.0
 
     def add(self, number: int, case: Case, outcome: Outcome) -> None:
-        """Count one case; things that it tried are usable unless a fault names one."""
+        """Count one case; inputs that it tried are usable unless a fault names one."""
         self.attempts += outcome.attempts
         self.usable += max(0, outcome.attempts - len({fault.message for fault in outcome.faults}))
         self.memory = max(self.memory, outcome.memory)

@@ -52,11 +52,11 @@ def test_positives_and_the_query_are_no_violators(problem: Pooled) -> None:
 # ---- worked examples
 
 
-def two_pairs(**rule: Any) -> Pooled:
+def two_pairs(**config: Any) -> Pooled:
     """Queries a and b of a feature each, items 0 and 1 of a feature each; a - 0 and b - 1; nothing else is drawn."""
     problem = pooled(
         sp.identity(2, np.float32, "csr"), sp.identity(2, np.float32, "csr"), sp.identity(2, np.int8, "csr"), "dot",
-        np.random.default_rng(0), 0, **rule,
+        np.random.default_rng(0), 0, **config,
     )  # fmt: skip
     problem.space.features[:], problem.space.labels[:] = 0, 0
     problem.space.features[:, :2], problem.space.labels[:, :2] = [[1, 0.5], [0, 1]], [[0.25, 0], [0.5, 0.125]]
@@ -64,7 +64,7 @@ def two_pairs(**rule: Any) -> Pooled:
 
 
 def test_positives_of_a_block_are_each_others_negatives_by_hand() -> None:
-    """Each query has one negative, the other's thing: rank 1, weight L(1) = 1."""
+    """Each query has one negative, the other's item: rank 1, weight L(1) = 1."""
     a, b = np.array([1, 0.5]), np.array([0, 1])
     w0, w1 = np.array([0.25, 0]), np.array([0.5, 0.125])
     out = fast_pool(two_pairs(learning_rate_rows=0.1)).outcome
@@ -84,7 +84,7 @@ def test_a_thing_that_does_not_violate_the_margin_moves_nothing() -> None:
 
 
 def test_a_thing_in_several_slots_takes_the_sum_of_their_directions() -> None:
-    """Two queries belong to thing 0, and the only items drawn are 0 and 1."""
+    """Two queries belong to item 0, and the only items drawn are 0 and 1."""
     Y = sp.csr_matrix(np.array([[1, 0], [1, 0]], np.int8))
     eye = sp.identity(2, np.float32, "csr")
     problem = pooled(eye, eye.copy(), Y, "dot", np.random.default_rng(1), 30, learning_rate_rows=0.1, margin=50.0)
@@ -149,12 +149,12 @@ def test_a_step_goes_down_the_gradient_of_the_hinges(similarity: Any, shared: bo
 # ---- draws and ranks
 
 
-def far_queries(n_things: int, n_queries: int, negatives: int, **rule: Any) -> Pooled:
-    """Every query is paired with thing 0, whose score is 1; all others score 0."""
-    X = sp.csr_matrix((np.ones(n_things, np.float32), np.r_[0, np.ones(n_things - 1, int)], np.arange(n_things + 1)))
+def far_queries(n_items: int, n_queries: int, negatives: int, **config: Any) -> Pooled:
+    """Every query is paired with item 0, whose score is 1; all others score 0."""
+    X = sp.csr_matrix((np.ones(n_items, np.float32), np.r_[0, np.ones(n_items - 1, int)], np.arange(n_items + 1)))
     Y = sp.csr_matrix((np.ones(n_queries, np.int8), (np.arange(n_queries), np.zeros(n_queries, int))),
-                      (n_queries, n_things))  # fmt: skip
-    problem = pooled(np.zeros(n_queries), X, Y, "dot", np.random.default_rng(0), negatives, **rule)
+                      (n_queries, n_items))  # fmt: skip
+    problem = pooled(np.zeros(n_queries), X, Y, "dot", np.random.default_rng(0), negatives, **config)
     problem.space.features[:], problem.space.labels[:] = 0, 0
     problem.space.features[0, 0] = problem.space.labels[0, 0] = 1
     return problem
@@ -172,14 +172,14 @@ def test_samples_are_uniform_and_new_for_every_block_epoch_and_seed() -> None:
     assert len(draws) == 3
     first, second = (
         candidate_pools_reference.gather_pool(
-            Dot, problem.space.candidate_tower(), problem.targets, problem.rule, [], k, 9
+            Dot, problem.space.candidate_tower(), problem.targets, problem.config, [], k, 9
         )
         for k in (0, 256)
     )
     assert first.ids != second.ids
 
 
-def test_the_second_block_of_a_pass_has_other_things_than_the_first() -> None:
+def test_the_second_block_of_a_pass_has_other_items_than_the_first() -> None:
     problem = far_queries(1000, 512, 64)
     first = problem._replace(order=problem.order[:256])
     assert not np.array_equal(fast_pool(problem).pool.ids[:64], fast_pool(first).pool.ids[:64])
@@ -195,7 +195,7 @@ def test_negatives_are_tried_in_the_order_of_the_pairs_stream() -> None:
         assert ran.block.violators[pair] == random_numbers_reference.draw_below(counter, 64)
 
 
-def test_a_rank_is_among_all_things_where_they_are_drawn() -> None:
+def test_a_rank_is_among_all_items_where_they_are_drawn() -> None:
     """All others violate: the first draw does, and the rank is their number."""
     ran = fast_pool(far_queries(1000, 50, 64, margin=2.0))
     L = sum(1 / k for k in range(1, 1000))
@@ -203,14 +203,14 @@ def test_a_rank_is_among_all_things_where_they_are_drawn() -> None:
     assert ran.outcome.counters[HISTOGRAM + 9] == 50
 
 
-def in_batch(n: int, n_things: int, n_positives: int, **rule: Any) -> Pooled:
+def in_batch(n: int, n_items: int, n_positives: int, **config: Any) -> Pooled:
     """n queries with `own` items each, drawn from each other; every margin is violated."""
     rng = np.random.default_rng(0)
-    columns = np.concatenate([rng.choice(n_things, n_positives, replace=False) for _ in range(n)])
-    Y = sp.csr_matrix((np.ones(n * n_positives, np.int8), columns, np.arange(n + 1) * n_positives), (n, n_things))
+    columns = np.concatenate([rng.choice(n_items, n_positives, replace=False) for _ in range(n)])
+    Y = sp.csr_matrix((np.ones(n * n_positives, np.int8), columns, np.arange(n + 1) * n_positives), (n, n_items))
     Y.sort_indices()
-    eye = sp.identity(n_things, np.float32, "csr")
-    return pooled(np.arange(n), eye, Y, "dot", rng, 0, margin=50.0, **rule)
+    eye = sp.identity(n_items, np.float32, "csr")
+    return pooled(np.arange(n), eye, Y, "dot", rng, 0, margin=50.0, **config)
 
 
 def test_a_rank_is_among_the_slots_that_hold_a_negative_where_none_are_drawn() -> None:
@@ -223,7 +223,7 @@ def test_a_rank_is_among_the_slots_that_hold_a_negative_where_none_are_drawn() -
 
 
 @pytest.mark.parametrize("n_positives", [3, 60])
-def test_queries_with_many_things_have_the_others_of_the_block_for_negatives(n_positives: int) -> None:
+def test_queries_with_many_items_have_the_others_of_the_block_for_negatives(n_positives: int) -> None:
     """A visit holds 8 pairs at most: with 60 items each, a block of 48 pairs has 40 of others."""
     problem = in_batch(6, 5000, n_positives)
     order = np.flatnonzero(np.r_[True, np.diff(problem.targets.rows) > 0])  # the first visit of each
@@ -232,16 +232,16 @@ def test_queries_with_many_things_have_the_others_of_the_block_for_negatives(n_p
     assert out.counters[UPDATES] == out.counters[VISITED]
 
 
-def test_a_rank_is_never_beyond_the_number_of_things() -> None:
-    """More slots than items: losses have an entry a thing, and what lies beyond them is not theirs."""
+def test_a_rank_is_never_beyond_the_number_of_items() -> None:
+    """More slots than items: losses have an entry for each item, and what lies beyond them is not theirs."""
     problem = in_batch(120, 4, 1)
     ran = fast_pool(problem)
-    assert len(problem.rule.losses) == 5
+    assert len(problem.config.losses) == 5
     assert ran.block.weights[:120] == pytest.approx(np.full(120, 1 + 1 / 2 + 1 / 3), rel=1e-5)
     assert_same(ran.outcome, slow_pool(problem))
 
 
-def test_a_query_to_which_all_things_belong_is_skipped_and_counted() -> None:
+def test_a_query_to_which_all_items_belong_is_skipped_and_counted() -> None:
     for negatives in (0, 16):
         problem = far_queries(1, 3, negatives)
         out = fast_pool(problem).outcome

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from passes import assert_same, fast_block, fast_owpc, fast_sequential, slow, slow_owpc
-from strategies import Problem, make_rule, problems, seeds, weighted
+from strategies import Problem, make_step_config, problems, seeds, weighted
 from wsabie.kernels.embedding import candidates
 from wsabie.kernels.embedding.candidates import DenseQuery, SparseQuery, WeightLabels
 
@@ -17,10 +17,10 @@ WIDTH = (None,)
 
 
 @numba.njit
-def step(labels: Any, rule: Any, y: int, q: Any, weight: Any, width: Any) -> Any:
+def step(labels: Any, config: Any, y: int, q: Any, weight: Any, width: Any) -> Any:
     old_score = candidates.score_label(labels, q, y, width)
-    candidates.update_label(labels, rule, y, q, weight, width)
-    candidates.clip_norm(labels, rule, y, width)
+    candidates.update_label(labels, config, y, q, weight, width)
+    candidates.clip_norm(labels, config, y, width)
     return old_score, candidates.score_label(labels, q, y, width)
 
 
@@ -53,7 +53,7 @@ def test_both_equal_the_twin(problem: Problem, seed: int) -> None:
 def test_exact_ranks_equal_the_twin(problem: Problem, seed: int) -> None:
     """OWPC: all violators at once, for points and for weights."""
     assume(problem.space.similarity == "dot")
-    problem = problem._replace(rule=problem.rule._replace(logistic=False))
+    problem = problem._replace(config=problem.config._replace(logistic=False))
     assert_same(fast_owpc(problem), slow_owpc(problem))
     problem = weighted(problem, with_embedding=False, rng=np.random.default_rng(seed))
     assert_same(fast_owpc(problem), slow_owpc(problem))
@@ -84,7 +84,7 @@ def test_a_step_by_hand(dense: bool) -> None:
     q = DenseQuery(x) if dense else SparseQuery(np.int32([0, 2]), np.float32([2, -1]))
     labels = labels_of(2, 3)
     w = labels.table[1].copy()
-    old_score, new_score = step(labels, make_rule(2, learning_rate_weights=0.5), 1, q, np.float32(3), WIDTH)
+    old_score, new_score = step(labels, make_step_config(2, learning_rate_weights=0.5), 1, q, np.float32(3), WIDTH)
     assert old_score == pytest.approx(float(w @ x), rel=1e-5)
     assert new_score == pytest.approx(old_score + 1.5 * 5, rel=1e-5)
     np.testing.assert_allclose(labels.table[1], w + 1.5 * x, rtol=1e-6)
@@ -94,11 +94,11 @@ def test_a_step_by_hand(dense: bool) -> None:
 def test_lengths_are_carried_through_decay_and_limit() -> None:
     """A thousand steps: the scaled row is as long as the carried figure says, and never longer than the limit."""
     labels, rng = labels_of(1, 40), np.random.default_rng(1)
-    rule = make_rule(1, learning_rate_weights=0.3, decay_weights=0.95, max_norm_weights=2.0)
+    config = make_step_config(1, learning_rate_weights=0.3, decay_weights=0.95, max_norm_weights=2.0)
     for _ in range(1000):
         indices = np.sort(rng.choice(40, 5, replace=False)).astype(np.int32)
         q = SparseQuery(indices, rng.standard_normal(5).astype(np.float32))
-        step(labels, rule, 0, q, np.float32(rng.choice([-1, 1])), WIDTH)
+        step(labels, config, 0, q, np.float32(rng.choice([-1, 1])), WIDTH)
         length = float(np.linalg.norm(labels.table[0].astype(float) * labels.scale[0]))
         assert length <= 2.0 * (1 + 1e-3)
         assert length**2 == pytest.approx(float(labels.norm2[0]), rel=1e-2, abs=1e-3)
@@ -108,10 +108,10 @@ def test_lengths_are_carried_through_decay_and_limit() -> None:
 
 def test_a_scale_that_would_vanish_is_multiplied_into_its_row() -> None:
     labels = labels_of(1, 4)
-    rule = make_rule(1, learning_rate_weights=0.0, decay_weights=0.1)
+    config = make_step_config(1, learning_rate_weights=0.0, decay_weights=0.1)
     expected, q = labels.table[0].astype(float), SparseQuery(np.int32([1]), np.float32([1]))
     for _ in range(12):
-        step(labels, rule, 0, q, np.float32(1), WIDTH)
+        step(labels, config, 0, q, np.float32(1), WIDTH)
         expected *= float(np.float32(0.1))
         np.testing.assert_allclose(labels.table[0].astype(float) * labels.scale[0], expected, rtol=1e-4)
     assert labels.scale[0] > 1e-7

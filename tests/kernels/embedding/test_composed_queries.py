@@ -1,4 +1,4 @@
-"""A thing and a label beside it: what folds into one query is the difference of whole quadruplets, and both loops equal
+"""An item and a label beside it: what folds into one query is the difference of whole quadruplets, and both loops equal
 their twin."""
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from tests.reference import training_loops as training_loops_reference
 from tests.reference import warp as warp_reference
 
 from passes import TABLES, assert_same, fast_block, fast_sequential, slow
-from strategies import DIM, Problem, make_problem, make_rule, problems, random_space, seeds, with_labels_beside
+from strategies import DIM, Problem, make_problem, make_step_config, problems, random_space, seeds, with_labels_beside
 from wsabie.embedding.parts_space import PartsSpace
 from wsabie.embedding.protocols import ComposedInputs
 
@@ -70,20 +70,20 @@ def test_the_query_ranks_as_whole_quadruplets_do(shared: bool, seed: int) -> Non
         random_space(6, 9, "dot", rng),
         rng.standard_normal((2, 6)),
         sp.csr_matrix(np.eye(2, 9, dtype=np.int8)),
-        make_rule(9),
+        make_step_config(9),
     )
     space = with_labels_beside(problem, shared=shared, rng=rng).space
     V, U, W, X = space.items.features, space.items.labels, space.words, problem.X
 
     def score_quadruplet(object_label: int, part_label: int) -> float:
-        on_things = (X[0] @ V) @ U[object_label] + (X[1] @ V) @ U[part_label]
-        return float(on_things + 0.7 * W[object_label] @ W[part_label])
+        item_score = (X[0] @ V) @ U[object_label] + (X[1] @ V) @ U[part_label]
+        return float(item_score + 0.7 * W[object_label] @ W[part_label])
 
-    for thing, other_label, score in (
+    for item, other_label, score in (
         (0, 4, lambda label: score_quadruplet(label, 4)),
         (1, 7, lambda label: score_quadruplet(7, label)),
     ):
-        entity = np.array([thing], np.int32)
+        entity = np.array([item], np.int32)
         pattern = space.pattern(ComposedInputs(problem.inputs, entity, entity, np.array([other_label], np.int32)))
         q, labels = (
             relation_patterns_reference.encode_query(training_loops_reference.convert_to_float64(pattern), 0),
@@ -98,7 +98,9 @@ def test_the_query_ranks_as_whole_quadruplets_do(shared: bool, seed: int) -> Non
 def test_a_step_follows_finite_differences_of_the_score(shared: bool, other_label: int, seed: int) -> None:
     """The step follows f(y) - f(v) in every table, also if the label beside the item is y or v."""
     rng = np.random.default_rng(seed)
-    problem = make_problem(random_space(3, 5, "dot", rng), rng.standard_normal((1, 3)), _one_label(), make_rule(5))
+    problem = make_problem(
+        random_space(3, 5, "dot", rng), rng.standard_normal((1, 3)), _one_label(), make_step_config(5)
+    )
     space = with_labels_beside(problem, shared=shared, rng=rng).space
     none = np.zeros(1, np.int32)
     pattern = training_loops_reference.convert_to_float64(
@@ -110,7 +112,7 @@ def test_a_step_follows_finite_differences_of_the_score(shared: bool, other_labe
     old_tables = [table.copy() for table in tables]
     q = relation_patterns_reference.encode_query(pattern, 0)
     step = warp_reference.warp_step(
-        problem.targets, labels, problem.rule, problem.sampler, 0, 0, q, np.zeros(64, np.int64)
+        problem.targets, labels, problem.config, problem.sampler, 0, 0, q, np.zeros(64, np.int64)
     )
     if step.violator < 0:
         return
@@ -122,10 +124,10 @@ def test_a_step_follows_finite_differences_of_the_score(shared: bool, other_labe
         )
 
     slopes = [_slope(table, gap) for table in tables]
-    rule = problem.rule
+    config = problem.config
     for y, sign in ((step.positive, 1), (step.violator, -1)):
-        candidates_reference.update_label(labels, rule, y, q, sign * step.weight)
-    relation_patterns_reference.backprop_queries(pattern, [(0, step.direction)], rule)
+        candidates_reference.update_label(labels, config, y, q, sign * step.weight)
+    relation_patterns_reference.backprop_queries(pattern, [(0, step.direction)], config)
     for table, old, slope in zip(tables, old_tables, slopes, strict=True):
         np.testing.assert_allclose(table - old, 0.05 * step.weight * slope, rtol=1e-4, atol=1e-6)
 

@@ -1,4 +1,4 @@
-"""A thing and a label that ask for a thing: an edge between pictures, against whole quadruplets, slopes, the twin."""
+"""An item and a label that ask for an item: an edge between pictures, against whole quadruplets, slopes, the twin."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.reference import training_loops as training_loops_reference
 
 from candidate_problems import Pooled, fast_pool, slow_pool
 from passes import TABLES, assert_same
-from strategies import DIM, make_rule, random_space, seeds, sparse_rows
+from strategies import DIM, make_step_config, random_space, seeds, sparse_rows
 from wsabie.core.validation import check_features
 from wsabie.embedding import tables
 from wsabie.embedding.multi_relation_space import RelationEnds
@@ -26,21 +26,21 @@ N_LABELS = 5
 
 
 def make_part_problem(
-    items: Any, entity_ids: Any, label_ids: Any, Y: Any, rng: Any, negatives: int, weight: float, **rule: Any
+    items: Any, entity_ids: Any, label_ids: Any, Y: Any, rng: Any, negatives: int, weight: float, **config: Any
 ) -> Pooled:
-    """Things, with labels beside them, that ask for items; Y has the pairs, and the asking thing is no violator."""
+    """Items, with labels beside them, that ask for items; Y has the pairs, and the asking item is no violator."""
     inputs, entity_ids = check_features(items), np.asarray(entity_ids, np.int32)
     points = random_space(items.shape[1], N_LABELS, "dot", rng)
-    step_rule = make_rule(items.shape[0], **rule)
+    step_config = make_step_config(items.shape[0], **config)
     for table in (points.features, points.labels):
-        tables.clip_row_norms(table, float(step_rule.max_norm_rows))
+        tables.clip_row_norms(table, float(step_config.max_norm_rows))
     space = PartsSpace(points, points.labels, 0.3).view(RelationEnds("pictures", "items", "items", inputs, negatives))
     hidden = sp.csr_matrix((np.ones(len(entity_ids), np.int8), entity_ids, np.arange(len(entity_ids) + 1)), Y.shape)
     targets = build_targets(Y, None, "mean", 0, hidden)
     sides = ComposedInputs(
         _scale_rows(inputs, weight), entity_ids, entity_ids[targets.rows], np.asarray(label_ids, np.int32)
     )
-    return Pooled(space, sides, targets, step_rule, np.arange(len(targets.rows)))
+    return Pooled(space, sides, targets, step_config, np.arange(len(targets.rows)))
 
 
 @st.composite
@@ -80,7 +80,7 @@ def test_threads_change_no_bit(problem: Pooled, threads: int) -> None:
 
 
 @given(seeds)
-def test_the_query_ranks_things_as_whole_quadruplets_do(seed: int) -> None:
+def test_the_query_ranks_items_as_whole_quadruplets_do(seed: int) -> None:
     """Edges of f_q that do not touch the ranked picture are the same for all its candidates."""
     rng = np.random.default_rng(seed)
     items, r, s = rng.standard_normal((6, 4)), 0.3, 0.6

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.reference import towers as towers_reference
 from tests.reference import training_loops as training_loops_reference
 
-from strategies import DIM, make_rule, seeds, sparse_rows
+from strategies import DIM, make_step_config, seeds, sparse_rows
 from wsabie.core.validation import check_features
 from wsabie.embedding import tables
 from wsabie.kernels.embedding.towers import (
@@ -29,8 +29,8 @@ KINDS = [LinearTower, DenseTower, LookupTower, FrozenTower]
 
 
 @numba.njit
-def compiled_backprop(tower: Any, i: int, g: Any, rule: Any, width: Any) -> None:
-    backprop_entity(tower, i, g, rule, width)
+def compiled_backprop(tower: Any, i: int, g: Any, config: Any, width: Any) -> None:
+    backprop_entity(tower, i, g, config, width)
 
 
 def draw(kind: Any, seed: int, limit: float = np.inf) -> tuple[Any, int]:
@@ -95,9 +95,9 @@ def test_moved_rows_equal_the_twin(kind: Any, seed: int, limit: float, keep: flo
     for _ in range(6):
         i, g = int(rng.integers(n)), rng.standard_normal(32).astype(np.float32)
         g[DIM:] = 0
-        rule = make_rule(1, learning_rate_rows=0.1, max_norm_rows=limit, decay_rows=keep)
-        compiled_backprop(tower, i, g, rule, WIDTH)
-        towers_reference.backprop_entity(slow, i, g.astype(float), rule)
+        config = make_step_config(1, learning_rate_rows=0.1, max_norm_rows=limit, decay_rows=keep)
+        compiled_backprop(tower, i, g, config, WIDTH)
+        towers_reference.backprop_entity(slow, i, g.astype(float), config)
     np.testing.assert_allclose(tower.table, slow.table, rtol=1e-4, atol=1e-5)
 
 
@@ -110,7 +110,7 @@ def test_no_row_is_longer_than_allowed(kind: Any, seed: int) -> None:
     for _ in range(20):
         g = rng.standard_normal(32).astype(np.float32)
         compiled_backprop(
-            tower, int(rng.integers(n)), g, make_rule(1, learning_rate_rows=0.3, max_norm_rows=limit), WIDTH
+            tower, int(rng.integers(n)), g, make_step_config(1, learning_rate_rows=0.3, max_norm_rows=limit), WIDTH
         )
         lengths = np.linalg.norm(tower.table, axis=1)
         assert (lengths <= limit * (1 + 1e-5)).all()
@@ -119,10 +119,10 @@ def test_no_row_is_longer_than_allowed(kind: Any, seed: int) -> None:
 def test_frozen_rows_stay_and_equal_ids_share_a_row() -> None:
     frozen, _ = draw(FrozenTower, 2)
     old_table, g = frozen.table.copy(), np.ones(32, np.float32)
-    compiled_backprop(frozen, 0, g, make_rule(1, learning_rate_rows=1.0, max_norm_rows=1.0), WIDTH)
+    compiled_backprop(frozen, 0, g, make_step_config(1, learning_rate_rows=1.0, max_norm_rows=1.0), WIDTH)
     assert np.array_equal(frozen.table, old_table)
     lookup = LookupTower(np.zeros((2, 32), np.float32), np.int32([1, 1]))
-    compiled_backprop(lookup, 0, g, make_rule(1, learning_rate_rows=1.0), WIDTH)
-    compiled_backprop(lookup, 1, g, make_rule(1, learning_rate_rows=1.0), WIDTH)
+    compiled_backprop(lookup, 0, g, make_step_config(1, learning_rate_rows=1.0), WIDTH)
+    compiled_backprop(lookup, 1, g, make_step_config(1, learning_rate_rows=1.0), WIDTH)
     assert (lookup.table[1] == 2).all()
     assert not lookup.table[0].any()

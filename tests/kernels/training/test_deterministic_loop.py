@@ -10,7 +10,7 @@ from strategies import (
     Problem,
     label_rows,
     make_problem,
-    make_rule,
+    make_step_config,
     problems,
     random_space,
     sparse_rows,
@@ -63,8 +63,8 @@ def test_a_block_of_one_pair_is_one_step_of_the_plain_loop(problem: Problem) -> 
     """Then nothing is stale: the two loops differ by the order of projections alone."""
     single = problem.order[np.diff(problem.targets.starts)[problem.order] == 1][:1]
     assume(len(single))
-    rule = problem.rule._replace(max_norm_rows=np.float32(np.inf))
-    problem = problem._replace(rule=rule, order=single)
+    config = problem.config._replace(max_norm_rows=np.float32(np.inf))
+    problem = problem._replace(config=config, order=single)
     assert_same(fast_block(problem), fast_sequential(problem))
 
 
@@ -85,7 +85,7 @@ def test_tiles_and_owners_cut_the_lines_of_marks_anywhere(cuts: list[int], tile:
     """300 features are five lines of flags: each row that moved is projected once, by its owner, and forgotten."""
     rng = np.random.default_rng(0)
     X, Y = sparse_rows(20, 300, 0.3, rng), label_rows(20, 12, 0.1, 0.1, rng)
-    problem = make_problem(random_space(300, 12, "dot", rng), X, Y, make_rule(12, max_norm_rows=0.9))
+    problem = make_problem(random_space(300, 12, "dot", rng), X, Y, make_step_config(12, max_norm_rows=0.9))
     tables.clip_row_norms(problem.space.features, 0.9)
     untiled, cut = fast_block(problem), fast_block(problem, [0, *cuts, 300], tile)
     assert_same(cut, slow(problem, block=True))
@@ -98,7 +98,7 @@ def test_marks_of_many_features_are_found_by_the_non_zeros(tile: int | None) -> 
     """5,000 features are 79 lines of marks, and three rows have some 30 non-zeros."""
     rng = np.random.default_rng(0)
     X, Y = sparse_rows(3, 5000, 0.002, rng), label_rows(3, 12, 0.1, 0, rng)
-    problem = make_problem(random_space(5000, 12, "dot", rng), X, Y, make_rule(12, max_norm_rows=0.5))
+    problem = make_problem(random_space(5000, 12, "dot", rng), X, Y, make_step_config(12, max_norm_rows=0.5))
     tables.clip_row_norms(problem.space.features, 0.5)
     outcome = fast_block(problem, [0, 1234, 5000], tile)
     assert_same(outcome, slow(problem, block=True))

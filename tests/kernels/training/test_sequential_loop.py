@@ -24,17 +24,17 @@ def test_dense_rows_equal_the_twin(problem: Problem) -> None:
 @given(problems())
 def test_promises_of_a_pass(problem: Problem) -> None:
     """Draws are capped, every pair is counted, nothing is NaN, padding stays zero, no row is too long."""
-    out, rule = fast_sequential(problem), problem.rule
+    out, config = fast_sequential(problem), problem.config
     pairs = len(problem.targets.labels)
     assert out.counters[VISITED] == pairs
     assert out.counters[UPDATES] + out.counters[SKIPPED] <= pairs
-    cap = 2 * min(rule.max_sampled, len(problem.space.labels)) + 10
+    cap = 2 * min(config.max_sampled, len(problem.space.labels)) + 10
     assert out.counters[DRAWS] + out.counters[REJECTED] <= pairs * cap
     for table in (out.features, out.labels):
         assert np.isfinite(table).all()
         assert not table[:, problem.space.dim :].any()
-        assert (np.linalg.norm(table, axis=1) <= rule.max_norm_rows * (1 + 1e-5)).all()
-    if rule.learning_rate_bias == 0:
+        assert (np.linalg.norm(table, axis=1) <= config.max_norm_rows * (1 + 1e-5)).all()
+    if config.learning_rate_bias == 0:
         assert np.array_equal(out.bias, problem.space.bias)
 
 
@@ -48,7 +48,7 @@ def test_same_bits_again(problem: Problem) -> None:
 @settings(max_examples=15)
 @given(problems())
 def test_dense_and_sparse_rows_give_the_same_model(problem: Problem) -> None:
-    problem = problem._replace(rule=problem.rule._replace(decay_rows=np.float32(1)))  # dense rows decay whole
+    problem = problem._replace(config=problem.config._replace(decay_rows=np.float32(1)))  # dense rows decay whole
     X = problem.X.toarray()
     dense = fast_sequential(problem._replace(X=X, inputs=np.ascontiguousarray(X)))
     sparse = fast_sequential(problem)
@@ -67,7 +67,7 @@ def test_two_halves_are_one_pass(problem: Problem) -> None:
     second = fast_sequential(problem._replace(space=space, order=problem.order[half:]))
     single_pass = fast_sequential(problem)
     assert np.array_equal(first.counters + second.counters, single_pass.counters)
-    if problem.rule.max_norm_rows == np.inf:
+    if problem.config.max_norm_rows == np.inf:
         assert np.array_equal(second.features, single_pass.features)
         assert np.array_equal(second.labels, single_pass.labels)
     assert first.loss + second.loss == pytest.approx(single_pass.loss, rel=1e-3, abs=1e-4)

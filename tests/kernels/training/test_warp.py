@@ -16,7 +16,7 @@ from tests.reference import training_loops as training_loops_reference
 from tests.reference import warp as warp_reference
 
 from passes import Proposed, fast_proposals, fast_sequential
-from strategies import DIM, Problem, make_problem, make_rule, problems, random_space
+from strategies import DIM, Problem, make_problem, make_step_config, problems, random_space
 from wsabie.kernels.embedding.similarity import Dot
 from wsabie.kernels.training import warp
 from wsabie.kernels.training.warp import DRAWS, HISTOGRAM, REJECTED, SKIPPED, UPDATES, VISITED
@@ -26,23 +26,23 @@ X0, VIOLATOR, FAR = 1.0, 0.5, -5.0  # scores: of the true label, of a violator o
 HINGE = 1 - X0 + VIOLATOR
 
 
-def scored(scores: Any, Y: Any, **rule: Any) -> Problem:
+def scored(scores: Any, Y: Any, **config: Any) -> Problem:
     """Rows that all have the same query e_0, and labels whose scores are given."""
     scores, Y = np.asarray(scores, np.float32), sp.csr_matrix(np.asarray(Y, np.int8))
     space = random_space(1, len(scores), "dot", np.random.default_rng(0))
     space.features[:], space.labels[:] = 0, 0
     space.features[0, 0], space.labels[:, 0] = 1, scores
     X = sp.csr_matrix(np.ones((Y.shape[0], 1), np.float32))
-    return make_problem(space, X, Y, make_rule(len(scores), **rule))
+    return make_problem(space, X, Y, make_step_config(len(scores), **config))
 
 
-def one_true(n_labels: int, violators: int, n_rows: int = 1, **rule: Any) -> Problem:
+def one_true(n_labels: int, violators: int, n_rows: int = 1, **config: Any) -> Problem:
     """Label 0 is true; so many of the others violate the margin, with a hinge of HINGE."""
     scores = np.full(n_labels, FAR)
     scores[0], scores[1 : 1 + violators] = X0, VIOLATOR
     Y = np.zeros((n_rows, n_labels))
     Y[:, 0] = 1
-    return scored(scores, Y, **rule)
+    return scored(scores, Y, **config)
 
 
 def drawn_labels(n_labels: int, pair: int, seed: int = 1, n: int = 500) -> list[int]:
@@ -92,7 +92,7 @@ def test_direction_is_the_gradient_of_the_weighted_hinge() -> None:
     rng = np.random.default_rng(3)
     space = random_space(4, 9, "dot", rng)
     Y = sp.csr_matrix(np.eye(1, 9, dtype=np.int8))
-    problem = make_problem(space, sp.csr_matrix(rng.random((1, 4), np.float32)), Y, make_rule(9, margin=50.0))
+    problem = make_problem(space, sp.csr_matrix(rng.random((1, 4), np.float32)), Y, make_step_config(9, margin=50.0))
     out = fast_proposals(problem)
     expected = out.weights[0] * (space.labels[0] - space.labels[out.violators[0]])
     np.testing.assert_allclose(out.directions[0], expected, rtol=1e-5, atol=1e-7)
@@ -111,8 +111,8 @@ def test_one_step_goes_down_the_gradient_of_the_loss(similarity: Any) -> None:
     space = random_space(5, 6, similarity, rng)
     X = sp.csr_matrix(np.array([[0, 1.5, 0, -0.5, 2]], np.float32))
     step = 1e-3
-    rule = make_rule(6, margin=50.0, learning_rate_rows=step, learning_rate_labels=step)
-    problem = make_problem(space, X, sp.csr_matrix(np.eye(1, 6, 2, dtype=np.int8)), rule)
+    config = make_step_config(6, margin=50.0, learning_rate_rows=step, learning_rate_labels=step)
+    problem = make_problem(space, X, sp.csr_matrix(np.eye(1, 6, 2, dtype=np.int8)), config)
     out = fast_sequential(problem)
     proposal = fast_proposals(problem)
     violator, weight = int(proposal.violators[0]), float(proposal.weights[0])
@@ -149,7 +149,7 @@ def test_violators_violate_and_are_no_true_labels(problem: Problem) -> None:
         "logistic": False,
         "order_statistic_cdf": np.ones(1, np.float32),
     }  # a positive of the pair's own, and a margin
-    problem = problem._replace(rule=problem.rule._replace(**plain))
+    problem = problem._replace(config=problem.config._replace(**plain))
     out, targets = fast_proposals(problem), problem.targets
     tower = training_loops_reference.convert_to_float64(problem.space.tower(problem.inputs))
     labels, at = training_loops_reference.convert_to_float64(problem.space.label_arrays()), 0
@@ -160,7 +160,7 @@ def test_violators_violate_and_are_no_true_labels(problem: Problem) -> None:
             v = int(out.violators[at])
             if v >= 0:
                 assert v not in warp_reference.list_positives(targets, i)
-                raised_score = candidates_reference.score_label(labels, q, v) + problem.rule.margin
+                raised_score = candidates_reference.score_label(labels, q, v) + problem.config.margin
                 assert raised_score > candidates_reference.score_label(labels, q, int(targets.labels[pair])) - 1e-4
                 assert out.weights[at] >= targets.weights[pair] * (1 - 1e-6)  # L(rank) is at least L(1) = 1
             else:
@@ -262,7 +262,7 @@ def test_label_biases_count_in_the_margin() -> None:
 def test_seed_and_epoch_change_the_draws() -> None:
     base = one_true(500, 250, n_rows=20)
     violators_of_runs = [
-        fast_proposals(base._replace(rule=base.rule._replace(**change))).violators.tolist()
+        fast_proposals(base._replace(config=base.config._replace(**change))).violators.tolist()
         for change in ({}, {"seed": 2}, {"epoch": 1}, {})
     ]
     assert violators_of_runs[0] == violators_of_runs[3]
@@ -295,8 +295,8 @@ def test_order_of_the_labels_changes_nothing_when_one_negative_is_left() -> None
     space = random_space(6, 2, "dot", rng)
     swapped = space.copy()
     swapped.labels[:] = space.labels[::-1]
-    straight = fast_sequential(make_problem(space, X, sp.csr_matrix(Y), make_rule(2)))
-    swapped_outcome = fast_sequential(make_problem(swapped, X, sp.csr_matrix(Y[:, ::-1]), make_rule(2)))
+    straight = fast_sequential(make_problem(space, X, sp.csr_matrix(Y), make_step_config(2)))
+    swapped_outcome = fast_sequential(make_problem(swapped, X, sp.csr_matrix(Y[:, ::-1]), make_step_config(2)))
     # 12 draws in a row of the true label, once in 4,096 pairs, would break this; the seed has none
     assert straight.counters[UPDATES] == swapped_outcome.counters[UPDATES] > 10
     assert np.array_equal(straight.features, swapped_outcome.features)
@@ -421,8 +421,8 @@ def test_twin_draws_what_the_kernel_draws() -> None:
     searches: list[warp_reference.ViolatorSearch] = []
     for pair in range(150):
         counter, i = random_numbers_reference.start_stream(1, 0, pair), pair // 25
-        rule, sampler = problem.rule, problem.sampler
-        searches.append(warp_reference.find_violator(problem.targets, slow, rule, sampler, i, q, X0 - 1, counter))
+        config, sampler = problem.config, problem.sampler
+        searches.append(warp_reference.find_violator(problem.targets, slow, config, sampler, i, q, X0 - 1, counter))
     assert out.violators.tolist() == [f.violator for f in searches]
     assert_counts(out, searches)
 

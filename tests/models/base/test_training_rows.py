@@ -61,11 +61,11 @@ def test_one_block_equals_training_in_memory(tmp_path: Path, dense: bool, scalin
 def test_learning_rate_falls_from_block_to_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By what is done of the epoch: 600 rows in blocks of 120, two epochs."""
     epoch_fractions: list[float] = []
-    rule = EpochRunner.build_step_config
+    build_step_config = EpochRunner.build_step_config
 
     def noted(self: EpochRunner, space: Any, epoch: float) -> Any:
         epoch_fractions.append(epoch)
-        return rule(self, space, epoch)
+        return build_step_config(self, space, epoch)
 
     monkeypatch.setattr(EpochRunner, "build_step_config", noted)
     make_model(epochs=2).fit(in_shards(toy_rows(), tmp_path / "shards"))

@@ -94,7 +94,7 @@ def test_points_cover_chosen_queries_and_all_candidates(fitted: Space) -> None:
 
 
 def test_epoch_metric_equals_that_of_the_evaluation(fitted: Space) -> None:
-    """Between new things and known ones nothing is excluded, so that both see the same candidates."""
+    """Between new entities and known ones nothing is excluded, so that both see the same candidates."""
     new = tracks(24, 1, "new ")
     relations = [Relation(new, "artist", by(24, "new ")), Relation(new, new, like(24, "new "))]
     monitor = SpaceMonitor([build_holdout_pairs(relation, fitted.kinds_) for relation in relations], 1)

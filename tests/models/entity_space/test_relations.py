@@ -73,8 +73,8 @@ def test_new_names_are_added_in_order() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=20))
 def test_pairs_of_one_kind_are_symmetric_without_self_pairs(pairs: list[tuple[int, int]]) -> None:
-    things = Vocabulary("abcdef")
-    Y = build_pair_matrix(Relation("q", "q", pairs), things, things, NEITHER).toarray()
+    entities = Vocabulary("abcdef")
+    Y = build_pair_matrix(Relation("q", "q", pairs), entities, entities, NEITHER).toarray()
     symmetric = {*pairs, *((b, a) for a, b in pairs)}
     assert {tuple(map(int, cell)) for cell in np.argwhere(Y)} == {(a, b) for a, b in symmetric if a != b}
     assert set(np.unique(Y)) <= {0, 1}
@@ -215,6 +215,6 @@ def test_kinds_are_equal_by_name() -> None:
 
 @pytest.mark.parametrize("times", [1, 2, 127, 128, 200, 256, 300])
 def test_repeated_pair_counts_once(times: int) -> None:
-    things = Vocabulary(["a", "b", "c"])
-    Y = build_pair_matrix(Relation("d", "d", [("a", "b")] * times + [("c", "b")]), things, things, (False, False))
+    entities = Vocabulary(["a", "b", "c"])
+    Y = build_pair_matrix(Relation("d", "d", [("a", "b")] * times + [("c", "b")]), entities, entities, (False, False))
     assert Y.toarray().tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]

@@ -211,7 +211,7 @@ def test_best_epoch_is_kept_and_patience_stops_training() -> None:
 @pytest.mark.parametrize("wrong", ["interrupt", "divergence", "pairs", "parameters", "validation"])
 def test_failed_fit_leaves_the_space_unchanged(wrong: str) -> None:
     model = make(epochs=2).fit(world())
-    original, things = pickle.loads(pickle.dumps(model)), model.entity_names("artist")  # noqa: S301
+    original, artist_names = pickle.loads(pickle.dumps(model)), model.entity_names("artist")  # noqa: S301
     answers = model.rank("track", "track", None, 5)
     relations, options = [Relation(tracks(9), "artist", [("t0", "somebody new"), ("t1", "x")])], {}
     if wrong == "interrupt":
@@ -227,7 +227,7 @@ def test_failed_fit_leaves_the_space_unchanged(wrong: str) -> None:
     with pytest.raises((KeyboardInterrupt, InputError, DivergenceError)):
         model.fit(relations, **options)
     assert same(model, original)
-    assert model.entity_names("artist") == things
+    assert model.entity_names("artist") == artist_names
     assert model.relations_ == original.relations_
     model.__dict__.pop("_searched", None)
     assert all(np.array_equal(a, b) for a, b in zip(model.rank("track", "track", None, 5), answers, strict=True))

@@ -169,7 +169,7 @@ def watched(trained_collection: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture(scope="module")
-def hurried(trained_collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+def impatient_service(trained_collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A service that gives 3 seconds to each request."""
     place = tmp_path_factory.mktemp("hurried") / "photos"
     shutil.copytree(trained_collection, place)

@@ -56,9 +56,9 @@ def test_body_with_too_large_a_length_is_refused_unread(watched: Watched) -> Non
         assert to.recv(65536).startswith(b"HTTP/1.1 413 ")
 
 
-def test_connection_of_a_refused_body_is_closed(hurried: httpx.Client) -> None:
+def test_connection_of_a_refused_body_is_closed(impatient_service: httpx.Client) -> None:
     until, closed = time.monotonic() + PATIENCE, False
-    with _connect(hurried) as to:
+    with _connect(impatient_service) as to:
         to.sendall(b"POST /api/v1/undo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n")
         while not closed and time.monotonic() < until:
             try:
@@ -105,14 +105,14 @@ def _send_slowly(client: httpx.Client, first_bytes: bytes) -> tuple[bool, bytes]
     return closed, answer
 
 
-def test_slow_senders_lose_their_connection(hurried: httpx.Client) -> None:
+def test_slow_senders_lose_their_connection(impatient_service: httpx.Client) -> None:
     """The time for a request is 3 seconds here."""
     with ThreadPoolExecutor(len(SLOW_STARTS)) as threads:
-        outcomes = list(threads.map(lambda first_bytes: _send_slowly(hurried, first_bytes), SLOW_STARTS))
+        outcomes = list(threads.map(lambda first_bytes: _send_slowly(impatient_service, first_bytes), SLOW_STARTS))
     for first_bytes, (closed, answer) in zip(SLOW_STARTS, outcomes, strict=True):
         assert closed, first_bytes
         assert not answer or answer.startswith(b"HTTP/1.1 408 "), first_bytes
-    assert hurried.get("/api/v1/health").status_code == 200
+    assert impatient_service.get("/api/v1/health").status_code == 200
 
 
 def test_compressed_bodies_are_refused(watched: Watched) -> None:
