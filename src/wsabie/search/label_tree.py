@@ -69,6 +69,11 @@ def grow_tree(points: Float32, branching: int, leaf: int, seed: int) -> TreeShap
 
     Groups come from k-means of the points.
     """
+    with threadpool_limits(1):  # the same bits with any number of threads
+        return _grow_tree(points, branching, leaf, seed)
+
+
+def _grow_tree(points: Float32, branching: int, leaf: int, seed: int) -> TreeShape:
     order = np.arange(len(points))
     starts, stops, parents, first, counts = [0], [len(points)], [-1], list[int](), list[int]()
     node = 0
@@ -98,7 +103,7 @@ def _split_labels(points: Float32, branching: int, seed: int) -> Int64:
 
     clustering = MiniBatchKMeans if len(points) > _MIN_MINIBATCH_LABELS else KMeans
     model = clustering(min(branching, len(points)), n_init=1, max_iter=_ROUNDS, random_state=seed)
-    with threadpool_limits(1), warnings.catch_warnings():  # the same bits with any number of threads
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different points than groups
         groups: Int64 = np.unique(model.fit_predict(points), return_inverse=True)[1]
     return groups if groups.max() else np.arange(len(points)) * branching // len(points)  # all alike
