@@ -12,7 +12,7 @@ from wsabie.kernels.compiler import FLAGS
 from wsabie.kernels.primitives.thread_barrier import wait_for_threads
 from wsabie.training.kernel_threads import KernelThreads
 
-ROUNDS = 3000
+ROUNDS = 1000
 
 
 @pytest.fixture(autouse=True)
