@@ -61,6 +61,11 @@ def create_extractor(
         are several. The number of words is "auto" unless it is given. With `n_components`, the width of the rows
         that kernel PCA makes of all that, come `n_landmarks` and, for several, "mass" as the `balance`.
 
+    Returns
+    -------
+    FeatureExtractor
+        Not fitted.
+
     Raises
     ------
     InputError

@@ -115,7 +115,17 @@ class KernelPca(SavedObject):
         return int(sum(array.nbytes for array in (*self.landmarks_, self.components_, self.bias_)))
 
     def count_landmarks(self, n_rows: int, modality: str = "rows") -> int:
-        """Return the number of landmarks for so many rows; `modality` names the rows in errors.
+        """Return the number of landmarks for so many rows.
+
+        Parameters
+        ----------
+        n_rows : int
+        modality : str
+            Name of the rows in errors.
+
+        Returns
+        -------
+        int
 
         Raises
         ------
@@ -143,6 +153,15 @@ class KernelPca(SavedObject):
     def count_fit_rows(self, n_rows: int) -> int:
         """Return the number of rows that `fit` uses: for training, and to measure the error.
 
+        Parameters
+        ----------
+        n_rows : int
+            Rows that there are.
+
+        Returns
+        -------
+        int
+
         Examples
         --------
         >>> [KernelPca(256).count_fit_rows(n) for n in (3000, 100_000)]
@@ -151,7 +170,16 @@ class KernelPca(SavedObject):
         return min(n_rows, max(_TRAINING_ROWS, 4 * self.count_landmarks(n_rows)) + _TEST_ROWS)
 
     def estimate_fit_bytes(self, n_rows: int) -> int:
-        """Estimate the memory of `fit` beside the rows: three matrices of landmarks by landmarks."""
+        """Estimate the memory of `fit` beside the rows: three matrices of landmarks by landmarks.
+
+        Parameters
+        ----------
+        n_rows : int
+
+        Returns
+        -------
+        int
+        """
         m = self.count_landmarks(n_rows)
         return 8 * (3 * m * m + m * self.n_components)
 
@@ -195,15 +223,38 @@ class KernelPca(SavedObject):
         return self
 
     def fit_rows(self, rows: FeatureTable, *, threads: int | None = None, progress: Progress = SILENT) -> Self:
-        """Fit to a feature table and keep its feature names, so that other rows can be matched by name."""
+        """Fit to a feature table and keep its feature names, so that other rows can be matched by name.
+
+        Parameters
+        ----------
+        rows : FeatureTable
+        threads, progress
+            See `fit`.
+
+        Raises
+        ------
+        InputError
+            As `fit`.
+        """
         self.fit(rows.X, threads=threads, progress=progress)
         self.feature_names, self.extractor_digest = rows.feature_names, rows.extractor_digest
         return self
 
     def transform(self, X: Matrix, *, threads: int | None = None) -> Float32:
-        """Return the components of rows, (n, n_components_) float32.
+        """Return the components of rows.
 
         The result of a row depends on no other row, number of threads or BLAS.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+            Values of 0 or more.
+        threads : int or None
+            None: all cores.
+
+        Returns
+        -------
+        (n, n_components_) float32
 
         Raises
         ------
@@ -214,7 +265,18 @@ class KernelPca(SavedObject):
         return self.transform_rows(nystroem.prepare_csr(self._convert_rows(X, self.n_features_in_)), threads=threads)
 
     def transform_rows(self, rows: Csr, *, threads: int | None = None) -> Float32:
-        """Transform checked rows (`check_features`) without negative values."""
+        """Transform checked rows (`check_features`) without negative values.
+
+        Parameters
+        ----------
+        rows : Csr
+        threads : int or None
+            None: all cores.
+
+        Returns
+        -------
+        (n, n_components_) float32
+        """
         from wsabie.kernels.embedding.similarity import Dot
         from wsabie.kernels.ranking.label_ranks import allocate_scratch, score_rows
 
@@ -232,7 +294,6 @@ class KernelPca(SavedObject):
         return out
 
     def to_parts(self) -> ModelState:
-        """Return JSON-able parameters and named arrays."""
         self._check_fitted()
         config = {
             "parameters": self._list_parameters(),
@@ -248,6 +309,10 @@ class KernelPca(SavedObject):
     @classmethod
     def from_parts(cls, parts: ModelState) -> Self:
         """Return the map of a saved state; its arrays are used in place.
+
+        Parameters
+        ----------
+        parts : ModelState
 
         Raises
         ------
@@ -279,14 +344,29 @@ class KernelPca(SavedObject):
         return pca
 
     def fingerprint(self) -> str:
-        """Return a name that changes with anything that changes a row, for `FeatureTable.extractor_digest`."""
+        """Return a name that changes with anything that changes a row, for `FeatureTable.extractor_digest`.
+
+        Returns
+        -------
+        str
+        """
         parts = self.to_parts()
         return KPCA_FINGERPRINT_PREFIX + parts.compute_fingerprint(
             [KIND, parts.config["n_features"], parts.config["dictionary"]]
         )
 
     def refuse_other_options(self, options: JsonObject, where: object, remedy: str) -> None:
-        """Raise InputError if this map, at `where`, has other parameters than `options`."""
+        """Raise InputError if this map has other parameters than these options.
+
+        Parameters
+        ----------
+        options : dict
+            Values by the name of the parameter.
+        where : object
+            Place of this map, for the message.
+        remedy : str
+            Last clause of the message: what to do.
+        """
         parameters = self._list_parameters()
         differences = [
             f"{name} {parameters[name]} and not {value}" for name, value in options.items() if parameters[name] != value

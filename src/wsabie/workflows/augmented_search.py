@@ -113,6 +113,19 @@ class AugmentedSearch:
 
         An item is shown once, in its first group.
 
+        Parameters
+        ----------
+        query : str
+            A word or a phrase.
+        k : int, default 10
+            Most items of a group.
+        n_related : int, default 8
+            Most related labels.
+
+        Returns
+        -------
+        AugmentedResult
+
         Raises
         ------
         InputError

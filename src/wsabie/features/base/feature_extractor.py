@@ -78,19 +78,63 @@ class FeatureExtractor(SavedObject, ABC):
 
     @abstractmethod
     def iterate_views(self, item: Item, augment: int = 0) -> Iterator[Any]:
-        """Yield the decoded item as `encode` takes it: the first view, then `augment` further ones."""
+        """Yield the decoded item as `encode` takes it: the first view, then `augment` further ones.
+
+        Parameters
+        ----------
+        item : Item
+        augment : int, default 0
+
+        Yields
+        ------
+        object
+
+        Raises
+        ------
+        UnreadableItemError
+            The item cannot be read.
+        """
 
     @abstractmethod
     def encode(self, view: Any) -> EncodedRow:
-        """Return the row of a view."""
+        """Return the row of a view.
+
+        Parameters
+        ----------
+        view : object
+            As `iterate_views` yields it.
+
+        Returns
+        -------
+        columns : (nnz,) int32
+            Ascending.
+        values : (nnz,) float32
+        """
 
     def prepare(self, augment: int = 0) -> None:
-        """Raise InputError if this extractor cannot make `augment` further views, or is not fitted."""
+        """Raise InputError if this extractor cannot make `augment` further views, or is not fitted.
+
+        Parameters
+        ----------
+        augment : int, default 0
+            Further views of each item.
+
+        Raises
+        ------
+        InputError
+            A parameter is out of range, it is not fitted, or items of its modality have no further views.
+        """
         self.check()
         self.refuse_views(augment)
 
     def refuse_views(self, augment: int) -> None:
-        """Raise InputError where further views are requested of items that have none."""
+        """Raise InputError where further views are requested of items that have none.
+
+        Parameters
+        ----------
+        augment : int
+            Further views of each item.
+        """
         if augment and self.modality != "pictures":
             raise InputError(f"{self.modality} have no further views as pictures have; leave augment out")
 
@@ -142,11 +186,32 @@ class FeatureExtractor(SavedObject, ABC):
         return build_feature_table(stream, self.n_features_, dense=self.is_dense, **self.table_facts(augment))
 
     def table_facts(self, augment: int = 0) -> JsonObject:
-        """Return what a `FeatureTable` of rows with so many further views states about them."""
+        """Return what a `FeatureTable` of rows with so many further views states about them.
+
+        Parameters
+        ----------
+        augment : int, default 0
+            Further views of each item.
+
+        Returns
+        -------
+        dict
+            Arguments of `FeatureTable`.
+        """
         return {"counts": self.has_counts, "extractor_digest": self.fingerprint(), "augment": augment}
 
     def iterate(self, source: ItemSource, *, augment: int = 0, **options: Unpack[RunOptions]) -> Iterator[ItemFeatures]:
-        """Yield the rows of `transform` in order, with only a few batches of items in memory."""
+        """Yield the rows of `transform` in order, with only a few batches of items in memory.
+
+        Parameters
+        ----------
+        source, augment, executor, progress, rejects
+            See `transform`.
+
+        Yields
+        ------
+        ItemFeatures
+        """
         self.refuse(source)
         executor, progress, rejects = WorkContext.from_options(**options)
         items = sampling.iterate_item_batches(source, self.batch_size)
@@ -158,13 +223,38 @@ class FeatureExtractor(SavedObject, ABC):
     def extract_batches(
         self, groups: Iterable[tuple[Item, ...]], *, executor: Executor | None = None, augment: int = 0
     ) -> Iterator[list[list[ItemFeatures] | ItemRejection]]:
-        """Yield the rows, or the rejection, of each item of each group."""
+        """Yield the rows, or the rejection, of each item of each group.
+
+        Parameters
+        ----------
+        groups : iterable of tuple of Item
+        executor : Executor or None
+            None: this process.
+        augment : int, default 0
+            Further views of each item.
+
+        Returns
+        -------
+        iterator of list of (list of ItemFeatures, or ItemRejection)
+            A list for every group, in their order.
+        """
         self.prepare(augment)
         work = partial(extract_batch, augment=augment)
         return (executor or SerialExecutor()).map_with(work, self, groups)
 
     def transform_one(self, content: ItemContent) -> EncodedRow:
-        """Return columns (nnz,), ascending, and values (nnz,) of one item.
+        """Return the row of one item.
+
+        Parameters
+        ----------
+        content : Path, bytes or RegionCrop
+            A file, its encoded bytes (UTF-8 for documents), or a region of either.
+
+        Returns
+        -------
+        columns : (nnz,) int32
+            Ascending.
+        values : (nnz,) float32
 
         Raises
         ------
@@ -175,7 +265,12 @@ class FeatureExtractor(SavedObject, ABC):
         return self.encode(next(self.iterate_views(Item("", content, ()))))
 
     def refuse(self, source: object) -> None:
-        """Raise InputError for anything but a source of such items."""
+        """Raise InputError for anything but a source of such items.
+
+        Parameters
+        ----------
+        source : object
+        """
         if isinstance(source, FeatureTable):
             raise InputError(f"{self.name} takes {self.modality} and these are rows of features; give {self.modality}")
         if isinstance(source, str | Path):
@@ -192,7 +287,6 @@ class FeatureExtractor(SavedObject, ABC):
         sampling.check_seed(self.seed)
 
     def to_parts(self) -> ModelState:
-        """Return JSON-able parameters and named arrays."""
         return ModelState(
             self.kind, {"descriptor": self.version, "parameters": self.parameters()}, self._dump_tensors()
         )
@@ -200,6 +294,10 @@ class FeatureExtractor(SavedObject, ABC):
     @classmethod
     def from_parts(cls, parts: ModelState) -> Self:
         """Return the extractor of a saved state.
+
+        Parameters
+        ----------
+        parts : ModelState
 
         Raises
         ------
@@ -215,22 +313,46 @@ class FeatureExtractor(SavedObject, ABC):
             return cls._rebuild(parts)
 
     def fingerprint(self) -> str:
-        """Return 32 hex digits that change with anything that changes a row."""
+        """Return 32 hex digits that change with anything that changes a row.
+
+        Returns
+        -------
+        str
+        """
         parts = self.to_parts()
         return parts.compute_fingerprint(parts.config)
 
     def parameters(self) -> JsonObject:
-        """Return the parameters, JSON-able; those of the class come before those of its bases."""
+        """Return the parameters, JSON-able; those of the class come before those of its bases.
+
+        Returns
+        -------
+        dict
+        """
         names = {field.name for field in fields(self) if field.init}
         ordered = [name for kind in type(self).__mro__ for name in get_annotations(kind) if name in names]
         return {name: _convert_to_lists(getattr(self, name)) for name in ordered}
 
     def decoding_parameters(self) -> JsonObject:
-        """Return the parameters that views depend on, and the seed."""
+        """Return the parameters that views depend on, and the seed.
+
+        Returns
+        -------
+        dict
+        """
         return {name: value for name, value in self.parameters().items() if name in _DECODING}
 
     def has_settings_of(self, extractor: "FeatureExtractor") -> bool:
-        """Return True if another extractor has the same settings, seeds aside."""
+        """Return True if another extractor has the same settings, seeds aside.
+
+        Parameters
+        ----------
+        extractor : FeatureExtractor
+
+        Returns
+        -------
+        bool
+        """
         settings, other_settings = (
             {name: value for name, value in settings.items() if name.split()[-1] != "seed"}
             for settings in (self._list_settings(), extractor._list_settings())
@@ -238,13 +360,31 @@ class FeatureExtractor(SavedObject, ABC):
         return settings == other_settings
 
     def refuse_other_settings(self, extractor: "FeatureExtractor", where: object, remedy: str) -> None:
-        """Raise InputError when this extractor, at `where`, has other settings than `extractor`."""
+        """Raise InputError when this extractor, at `where`, has other settings than `extractor`.
+
+        Parameters
+        ----------
+        extractor : FeatureExtractor
+        where : object
+            Place of this extractor, for the message.
+        remedy : str
+            Last clause of the message: what to do.
+        """
         self.refuse_other_options(extractor._list_settings(), where, remedy)
 
     def refuse_other_options(self, options: Mapping[str, object], where: object, remedy: str) -> None:
-        """Raise InputError when this extractor, at `where`, has other settings than these options.
+        """Raise InputError when this extractor has other settings than these options.
 
         An option of a concatenation applies to all parts that have it.
+
+        Parameters
+        ----------
+        options : mapping of str to object
+            Values by the name of the setting.
+        where : object
+            Place of this extractor, for the message.
+        remedy : str
+            Last clause of the message: what to do.
         """
         settings = self._list_settings()
         pairs = [(name, opt) for opt in options for name in settings if opt in (name, name.split()[-1])]
@@ -255,7 +395,12 @@ class FeatureExtractor(SavedObject, ABC):
         require(not differences, f"the extractor {where} was made with {', '.join(differences)}; {remedy}")
 
     def identity(self) -> JsonObject:
-        """Return the settings without defaults, such as the name."""
+        """Return the settings without defaults, such as the name.
+
+        Returns
+        -------
+        dict
+        """
         return {"features": self.name}
 
     def _list_settings(self) -> JsonObject:

@@ -48,12 +48,10 @@ class WordExtractor(FeatureExtractor):
         require(is_known, f'weighting is {self.weighting!r}; choose "counts" or "tfidf"')
 
     def prepare(self, augment: int = 0) -> None:
-        """Raise InputError before `fit`."""
         super().prepare(augment)
         self._get_words()
 
     def encode(self, view: Any) -> EncodedRow:
-        """Return the row of a view."""
         words, counts = self._count_words(view)
         return words, weight_counts(words, counts, self.idf_) if len(words) else counts
 

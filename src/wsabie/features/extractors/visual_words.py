@@ -327,11 +327,29 @@ class VisualWords(BlockConfig, WordExtractor, BlockExtractor, ScaledImageExtract
         return positions
 
     def cut(self, view: ImageView) -> Float32:
-        """Return the descriptors of all blocks of a view."""
+        """Return the descriptors of all blocks of a view.
+
+        Parameters
+        ----------
+        view : ImageView
+
+        Returns
+        -------
+        (n_blocks, n_values) float32
+        """
         return extract_block_descriptors(view.scale_to(self.size), self)
 
     def block_map(self, content: ItemContent) -> BlockMap:
         """Return the visual words of a picture with their boxes, in pixels of the full upright picture.
+
+        Parameters
+        ----------
+        content : Path, bytes or RegionCrop
+            The picture: a file, its content, or a region of either.
+
+        Returns
+        -------
+        BlockMap
 
         Raises
         ------

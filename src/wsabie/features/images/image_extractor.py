@@ -62,7 +62,18 @@ class ImageFeatureExtractor(FeatureExtractor):
     max_pixels: int = MAX_PIXELS
 
     def iterate_views(self, item: Item, augment: int = 0) -> Iterator[ImageView]:
-        """Yield the centred view, then the random ones."""
+        """Yield the centred view, then the random ones.
+
+        Parameters
+        ----------
+        item : Item
+        augment : int, default 0
+            Number of random views.
+
+        Yields
+        ------
+        ImageView
+        """
         decoded = cache(lambda size: decode_with_size(item.content, size=size, max_pixels=self.max_pixels))
         for crop in generate_views(item.id, augment, crop=self.crop, seed=self.seed):
             yield ImageView(decoded, crop)
