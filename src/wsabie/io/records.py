@@ -49,6 +49,11 @@ class FeatureTable:
     open_width : bool
         Nothing says how many features there are: X is as wide as the highest number of one.
 
+    Raises
+    ------
+    InputError
+        Sizes do not agree, or indices point outside a matrix.
+
     Examples
     --------
     >>> from scipy.sparse import csr_matrix

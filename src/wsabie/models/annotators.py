@@ -224,6 +224,11 @@ class Annotator(SavedModel):
         Returns
         -------
         AlignedTable
+
+        Raises
+        ------
+        InputError
+            The source is of another kind than the model's data.
         """
         rows = source if isinstance(source, FeatureTable) else self._extract_features(source, options)
         rows = self._drop_refused_rows(rows, options.get("rejects"))

@@ -282,6 +282,11 @@ class ApproximateNeighbours(NeighbourVotes):
         -------
         (n,) int64
             0 to 2^depth_ - 1.
+
+        Raises
+        ------
+        InputError
+            As `scores`.
         """
         return self._find_leaves(
             convert_to_matrix(scale_to_unit(self.scaling_(self._check_rows(X))), self.n_features_in_)

@@ -74,6 +74,11 @@ class AugmentedSearch:
     groups : sequence of str or None
         Groups of the items, in their order: only the best item of a group is shown.
 
+    Raises
+    ------
+    InputError
+        There are no items.
+
     Examples
     --------
     >>> import numpy as np

@@ -32,7 +32,6 @@ EncodedRow: TypeAlias = tuple[Int32, Float32]
 """Columns (nnz,), ascending, and values (nnz,) of a row."""
 
 _DECODING = ("crop", "max_pixels", "max_seconds", "seed")
-_MIN_BLOCKS = 64  # of an item, while there are more items than a sample can take in full
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -181,6 +180,11 @@ class FeatureExtractor(SavedObject, ABC):
         FeatureTable
             X is csr_matrix (n, n_features_) float32, or an array where rows are dense; label names in the order of
             their code points.
+
+        Raises
+        ------
+        InputError
+            It is not fitted, or a source of other items.
         """
         stream = self.iterate(source, augment=augment, **options)
         return build_feature_table(stream, self.n_features_, dense=self.is_dense, **self.table_facts(augment))
@@ -454,44 +458,6 @@ def extract_batch(
         ]
 
     return [process_or_reject(item, extract) for item in batch]
-
-
-class BlockExtractor(FeatureExtractor):
-    """Base of extractors that learn a codebook from the blocks of items."""
-
-    @abstractmethod
-    def cut(self, view: Any) -> Float32:
-        """Return the blocks of a view, (n, n_bins), that a codebook is learned from."""
-
-    def _sample_blocks(self, source: ItemSource, most: int, context: WorkContext) -> tuple[list[int], Float32]:
-        """Sample about `most` random blocks, an equal number from each of some items.
-
-        Returns
-        -------
-        list of int
-            Positions of the items.
-        ndarray, (n, n_bins), float32
-        """
-        positions = sampling.select_evenly(len(source), max(1, most // _MIN_BLOCKS))
-        work = partial(_sample_batch, per_item=-(-most // max(1, len(positions))))
-        items = sampling.iterate_batches(sampling.iterate_at_positions(source, positions), BATCH)
-        with context.progress.stage(f"sampling {source.modality}", len(positions), source.modality) as stage:
-            blocks = list(iterate_results(context.executor.map_with(work, self, items), stage, context.rejects))
-        require(len(blocks) > 0, sampling.format_nothing_readable(source, context.rejects))
-        return positions, np.concatenate(blocks)
-
-
-def _sample_batch(
-    extractor: BlockExtractor, batch: tuple[tuple[int, Item], ...], per_item: int
-) -> list[Float32 | ItemRejection]:
-    """Return up to `per_item` random blocks of each (position, item), or its rejection."""
-
-    def sample(item: Item, position: int) -> Float32:
-        blocks = extractor.cut(next(extractor.iterate_views(item)))
-        block_ids = np.random.default_rng([extractor.seed, position]).permutation(len(blocks))[:per_item]
-        return blocks[np.sort(block_ids)]
-
-    return [process_or_reject(item, partial(sample, position=position)) for position, item in batch]
 
 
 def _convert_to_lists(value: Any) -> Any:

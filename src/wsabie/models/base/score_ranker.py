@@ -56,6 +56,11 @@ class ScoreRanker(LabelModel):
         Returns
         -------
         float
+
+        Raises
+        ------
+        InputError
+            Another width than the model's, or no row has a label that the model knows.
         """
         from wsabie.evaluation.score_evaluation import evaluate_scores
 

@@ -295,6 +295,11 @@ class TrainedModel(TrainingParameters, LabelModel):
         Returns
         -------
         float
+
+        Raises
+        ------
+        InputError
+            Another width than the model's, or values that are not finite.
         """
         self._check_fitted()
         return self._build_monitor(X, Y, None)(self.space_)
