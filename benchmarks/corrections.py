@@ -192,7 +192,7 @@ def evaluate_pictures(collection: Collection, test: list[dict[str, Any]], number
     ]
     truth = csr_matrix((np.ones(len(pairs), np.int8), tuple(zip(*pairs, strict=True))), (len(test), len(label_ids)))
     with begin_read(collection.engine) as connection:
-        now_called = opened.labels_now(connection)
+        now_called = opened.read_current_labels(connection)
     scores = pool_scores_by_label(opened.model.scores(_feature_rows[name]), now_called, label_ids)
     return evaluate_scores([(0, scores)], truth).per_row["MAP"]
 

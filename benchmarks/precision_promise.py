@@ -65,7 +65,7 @@ def run_split(X: Any, Y: Any, seed: int) -> dict[Any, Any]:
     figures = {}
     for precision in PRECISIONS:
         limits = {"before": find_former_limits(former, precision, labels)}
-        limits["after"] = PrecisionCurve(judged).threshold(precision).by_column(columns)(labels)
+        limits["after"] = PrecisionCurve(judged).find_threshold(precision).by_column(columns)(labels)
         for rule, limit in limits.items():
             is_accepted = probabilities >= limit
             share = right[is_accepted].mean() if is_accepted.any() else np.nan

@@ -175,11 +175,11 @@ def _evaluate_label(
     label_id = equivalent_ids[0]
     try:
         suggestions = model.holdout_suggestions
-        limits = [model.threshold(precision) for precision in PRECISIONS]
+        limits = [model.find_threshold(precision) for precision in PRECISIONS]
     except InputError:
         return None
     is_of_label = np.isin(suggestions.labels, equivalent_ids)
-    is_trained = label_id in model.labels_now(connection).tolist()
+    is_trained = label_id in model.read_current_labels(connection).tolist()
     n_suggestions, n_correct = int(is_of_label.sum()), int(suggestions.right[is_of_label].sum())
     thresholds = [
         LabelThreshold(limit.precision, limit.by_label.get(label_id, limit.common), label_id in limit.by_label)

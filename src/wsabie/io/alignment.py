@@ -185,7 +185,7 @@ def _align_features(
         )
     if isinstance(rows.X, np.ndarray):
         unknown = int(np.count_nonzero(rows.X[:, columns < 0]))
-        return replace(rows, X=_dense_columns(rows, feature_names), feature_names=list(feature_names)), unknown
+        return replace(rows, X=_select_dense_columns(rows, feature_names), feature_names=list(feature_names)), unknown
     X = move_columns(rows.X, columns, len(feature_names))
     return replace(rows, X=X, feature_names=list(feature_names)), int(rows.X.nnz - X.nnz)
 
@@ -226,7 +226,7 @@ def _align_width(rows: FeatureTable, n_features: int | None, extractor_digest: s
     )
 
 
-def _dense_columns(rows: FeatureTable, feature_names: Sequence[str]) -> Matrix:
+def _select_dense_columns(rows: FeatureTable, feature_names: Sequence[str]) -> Matrix:
     """Return dense columns in the model's order; a missing one was never measured, so it is not zero."""
     columns = _find_names(feature_names, rows.feature_names or ())
     missing = [name for name, column in zip(feature_names, columns, strict=True) if column < 0]

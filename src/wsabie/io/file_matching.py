@@ -149,7 +149,7 @@ def _is_link(path: Path) -> bool:
 
 
 def is_inside(path: Path, folder: Path) -> bool:
-    """Return whether a path lies under a folder after following all links of both."""
+    """Return True if a path lies under a folder after following all links of both."""
     return os.path.realpath(path).startswith(os.path.join(os.path.realpath(folder), ""))  # noqa: PTH118
 
 

@@ -59,7 +59,7 @@ def compute_fingerprint_or_none(source: FeatureTable | ItemSource) -> str | None
 def compute_row_marks(rows: FeatureTable) -> UInt64:
     """Return marks of rows, ascending: 32 bits of the id before 32 bits of the features.
 
-    Of more than `MARKED` rows those with the smallest id numbers are marked, a sample that any other
+    If there are more than `MARKED` rows, those with the smallest id numbers are marked, a sample that any other
     rows can be compared with.
 
     Examples

@@ -98,7 +98,7 @@ def _choose_reason(error: Exception, stream: IO[bytes]) -> str:
 
 
 def is_truncated(stream: IO[bytes]) -> bool:
-    """Return whether a file lacks its end mark or is shorter than it states; data may follow the mark.
+    """Return True if a file lacks its end mark or is shorter than it states; data may follow the mark.
 
     Decoders can read some of these files.
     """
@@ -119,7 +119,7 @@ def is_truncated(stream: IO[bytes]) -> bool:
 
 
 def _has_end_mark(stream: IO[bytes], container: str) -> bool:
-    """Return whether a file ends before other data: phones add films, thumbnails and notes to a picture."""
+    """Return True if a file ends before other data: phones add films, thumbnails and notes to a picture."""
     try:
         *_, last = iterate_chunks(stream, container)
     except RowError:
@@ -132,5 +132,5 @@ def _has_end_mark(stream: IO[bytes], container: str) -> bool:
 
 
 def _is_nonsense(head: bytes) -> bool:
-    """Return whether a PNG signature is followed by bytes that no PNG begins with."""
+    """Return True if a PNG signature is followed by bytes that no PNG begins with."""
     return head[:8] == _PNG[:8] and not _PNG.startswith(head)

@@ -227,7 +227,7 @@ def _skip_operating_points(bits: Callable[[int], int]) -> None:
 
 
 def inspect_jpeg(stream: IO[bytes]) -> bool:
-    """Return whether a decoder keeps the whole picture; a plain file is read up to its first scan only.
+    """Return True if a decoder keeps the whole picture; a plain file is read up to its first scan only.
 
     Parameters
     ----------
@@ -455,7 +455,7 @@ def silence_decoders() -> Iterator[None]:
             null_handler = logging.NullHandler()  # handlers of whoever wants to know stay
             logging.getLogger("PIL").addHandler(null_handler)
             _silence.callback(logging.getLogger("PIL").removeHandler, null_handler)
-            for set_handler in _libtiff_handlers():
+            for set_handler in _list_libtiff_handlers():
                 _silence.callback(set_handler, set_handler(None))
         _depth += 1
     try:
@@ -468,7 +468,7 @@ def silence_decoders() -> Iterator[None]:
 
 
 @cache
-def _libtiff_handlers() -> list[Callable[[Any], Any]]:
+def _list_libtiff_handlers() -> list[Callable[[Any], Any]]:
     """Return libtiff's setters of message handlers; none where Pillow links it in another way."""
     from PIL import _imaging
 

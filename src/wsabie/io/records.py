@@ -183,7 +183,7 @@ class ReadOptions(NamedTuple):
 
     @property
     def has_labels(self) -> bool:
-        """Return whether labels are read."""
+        """Return True if labels are read."""
         return self.labels_from != "none"
 
 

@@ -61,7 +61,7 @@ class KindDeclaration(NamedTuple):
     map : str or None
         Kinds of the same map share it; the name of a kind is that of its own.
     scaling : str or None
-        Of the rows: "auto", "tfidf" or None.
+        Scaling of the rows: "auto", "tfidf" or None.
     ids : Path or None
         A list of the ids to use, one a line; None: all.
     """

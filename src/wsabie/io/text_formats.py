@@ -88,12 +88,12 @@ def rate_formats(head: TextHead) -> list[Rating]:
 
 
 def is_ranking(head: TextHead) -> bool:
-    """Return whether rows have the queries of a ranking (`qid:`)."""
+    """Return True if rows have the queries of a ranking (`qid:`)."""
     return any(map(_RANKING_ROW.match, head.lines))
 
 
 def is_row(line: bytes) -> bool:
-    """Return whether a line is one of rows and not of a document."""
+    """Return True if a line is one of rows and not of a document."""
     return bool(_SPARSE_ROW.match(line) or _PAIR.fullmatch(line) or _FASTTEXT.search(line))
 
 
@@ -117,7 +117,7 @@ def _by_lines(
 
 
 def _has_subjects(line: bytes) -> bool:
-    """Return whether addresses stand behind a text: in brackets, or the text has blanks, as no id has."""
+    """Return True if addresses stand behind a text: in brackets, or the text has blanks, as no id has."""
     text, subjects = split_subjects(line.decode("utf-8", "replace"))
     return bool(text and subjects) and (b"<" in line or " " in (text or ""))
 

@@ -76,7 +76,7 @@ class LabelEditRequest(RequestModel):
 class ChangeResult(ResponseModel):
     """Result of a change."""
 
-    entry: int | None = Field(description="Of the journal, to undo it; null: all was so already.")
+    entry: int | None = Field(description="Entry of the journal, to undo it; null: nothing changed.")
 
 
 class MergeRequest(RequestModel):
@@ -161,7 +161,7 @@ class ModelList(ResponseModel):
     """Models, newest first."""
 
     models: list[ModelSummary]
-    removed: list[int] = Field(description="Numbers of those that are no more.")
+    removed: list[int] = Field(description="Ids of removed items.")
     rollback: Rollback | None
     forecast: RetrainForecast
 
@@ -225,7 +225,7 @@ class MapStatus(ResponseModel):
     version: str = Field(description="Changes when a point does.")
     points: int
     box: Box
-    share: float | None = Field(description="Of the variance that the plane holds; null: there is no such figure.")
+    share: float | None = Field(description="Share of the variance that the plane holds; null: unknown.")
     projections: list[ProjectionStatus]
 
 

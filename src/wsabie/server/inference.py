@@ -112,7 +112,7 @@ def _find_thresholds(version: ModelVersion, min_precision: float) -> ThresholdFu
             "min_precision needs a model with an evaluation on the held-out items of a collection; serve the "
             "collection itself, or leave min_precision out"
         )
-    return version.loaded_model.threshold(min_precision).by_column(version.loaded_model.labels)
+    return version.loaded_model.find_threshold(min_precision).by_column(version.loaded_model.labels)
 
 
 def _build_dense(rows: list[FeatureRow], n_features: int) -> Matrix:

@@ -61,7 +61,7 @@ class RepeatFilter(logging.Filter):
         self.counts: dict[tuple[object, ...], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether a message is to be written."""
+        """Return True if a message is to be written."""
         key, now = _make_key(record), time.monotonic()
         since, count = self.counts.get(key, (now - _INTERVAL, 0))
         if now - since < _INTERVAL:

@@ -109,7 +109,7 @@ class CollectionModelHolder:
         with begin_snapshot(self._collection.engine) as connection:
             loaded_model, labels, cached = load_model_in_use(self._collection), read_names(connection), self._version
             if cached is None or cached[0] is not loaded_model or cached[1] is not labels:
-                names = [labels.labels.get(label) for label in loaded_model.labels_now(connection).tolist()]
+                names = [labels.labels.get(label) for label in loaded_model.read_current_labels(connection).tolist()]
                 _prepare_model(loaded_model.model, read_content_checksum(loaded_model.path))
                 version = ModelVersion(loaded_model.annotator, str(loaded_model.id), names, loaded_model)
                 cached = self._version = loaded_model, labels, version

@@ -66,13 +66,13 @@ class Problem(Exception):  # noqa: N818 - an answer to the client, no fault of t
         super().__init__(status, detail)
         self.status, self.detail, self.headers = status, detail, headers or {}
 
-    def response(self) -> Response:
-        """Return the response."""
+    def build_response(self) -> Response:
+        """Build the response to the client."""
         return Response(build_problem(self.status, self.detail), self.status, self.headers, MEDIA_TYPE)
 
     async def send(self, send: Send) -> None:
         """Send the response from a middleware."""
-        response = self.response()
+        response = self.build_response()
         await send({"type": "http.response.start", "status": self.status, "headers": response.raw_headers})
         await send({"type": "http.response.body", "body": response.body})
 
@@ -114,7 +114,7 @@ def document_errors() -> dict[int | str, JsonObject]:
 
 
 async def _answer_problem(_: Request, error: Any) -> Any:
-    return error.response()
+    return error.build_response()
 
 
 async def _answer_wsabie_error(request: Request, error: Any) -> Response:
@@ -122,19 +122,19 @@ async def _answer_wsabie_error(request: Request, error: Any) -> Response:
         request.app.state.damage_check.report(error)
     status = next(status for error_type, status in _STATUS.items() if isinstance(error, error_type))
     headers = {"retry-after": "2"} if isinstance(error, BusyError) else None
-    return Problem(status, error.served or str(error), headers).response()
+    return Problem(status, error.served or str(error), headers).build_response()
 
 
 async def _answer_unreadable_item(_: Request, error: Any) -> Response:
     detail = f"{error.reason} ({error.detail})" if error.detail else error.reason
-    return Problem(415, detail).response()
+    return Problem(415, detail).build_response()
 
 
 async def _answer_validation_error(_: Request, error: Any) -> Response:
     details = error.errors()[0]
     location, error_type = details.get("loc", ()), details.get("type")
     if error_type == "json_invalid":
-        return Problem(422, f"body: this is no JSON (at character {location[-1]})").response()
+        return Problem(422, f"body: this is no JSON (at character {location[-1]})").build_response()
     where = ".".join(str(part) for part in location)
     if error_type == "extra_forbidden":
         reason = "there is no such field; leave it out"
@@ -145,23 +145,23 @@ async def _answer_validation_error(_: Request, error: Any) -> Response:
         reason = f"send a form with this field, as in: curl -F {location[1]}={content}"
     else:
         reason = details.get("msg", "not valid").removeprefix("Value error, ")
-    return Problem(422, f"{where[:1000]}: {reason}").response()
+    return Problem(422, f"{where[:1000]}: {reason}").build_response()
 
 
 async def _answer_http_error(request: Request, error: Any) -> Response:
     if error.status_code == 404 and _is_page_request(request):
         return HTMLResponse(NO_PAGE, 404)
     if getattr(error.__cause__, "errno", None) in _DISK_FULL_ERRORS:  # large uploads are spooled to disk
-        return Problem(507, "there is no space left for what was sent; free some, and send it again").response()
+        return Problem(507, "there is no space left for what was sent; free some, and send it again").build_response()
     detail = _ROUTING_DETAILS.get(error.status_code) if error.detail == HTTPStatus(error.status_code).phrase else None
-    return Problem(error.status_code, detail or str(error.detail), dict(error.headers or {})).response()
+    return Problem(error.status_code, detail or str(error.detail), dict(error.headers or {})).build_response()
 
 
 async def _answer_os_error(_: Request, error: Any) -> Response:
     if error.errno in (errno.EMFILE, errno.ENFILE):
-        return Problem(503, "too many files are open; try again in a moment", {"retry-after": "1"}).response()
+        return Problem(503, "too many files are open; try again in a moment", {"retry-after": "1"}).build_response()
     if error.errno in _DISK_FULL_ERRORS:
-        return Problem(507, "there is no space left; free some, and try again").response()
+        return Problem(507, "there is no space left; free some, and try again").build_response()
     raise error
 
 
@@ -179,4 +179,4 @@ async def _answer_bug(request: Request, error: Exception) -> Response:
             return await _answer_wsabie_error(request, damage)
     # escaped: clients must not forge lines of the log
     _log.error("%a %a failed", request.method, request.url.path, exc_info=error)
-    return Problem(500, "an error in the service; its log says more").response()
+    return Problem(500, "an error in the service; its log says more").build_response()

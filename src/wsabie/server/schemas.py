@@ -199,7 +199,7 @@ class AcceptRequest(RequestModel):
 class DecisionResult(ResponseModel):
     """Result of decisions."""
 
-    entry: int | None = Field(description="Of the journal, to undo it.")
+    entry: int | None = Field(description="Entry of the journal, to undo it.")
     added: int = Field(validation_alias=AliasPath("counts", "added"))
     changed: int = Field(validation_alias=AliasPath("counts", "changed"))
     removed: int = Field(validation_alias=AliasPath("counts", "removed"))

@@ -78,7 +78,7 @@ def test_concurrent_readers_get_the_labels_of_their_model(collection: Collection
         with begin_read(collection.engine) as new_connection, ThreadPoolExecutor(2) as pool:
 
             def often(connection: Connection) -> list[int]:
-                return [np.unique(opened.labels_now(connection)).size for _ in range(300)]
+                return [np.unique(opened.read_current_labels(connection)).size for _ in range(300)]
 
             assert [set(current_ids) for current_ids in pool.map(often, [old_connection, new_connection])] == [
                 {200},

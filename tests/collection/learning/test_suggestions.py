@@ -82,11 +82,11 @@ def test_probabilities_are_calibrated(trained: tuple[Collection, dict[int, dict[
 def test_threshold_keeps_its_precision(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, rows_by_item = trained
     opened = load_model(collection)
-    limits = opened.threshold(0.5)
-    assert opened.threshold(0.5) is limits
+    limits = opened.find_threshold(0.5)
+    assert opened.find_threshold(0.5) is limits
     for percent in range(1, 151):
-        opened.threshold(percent / 151)
-    assert opened.threshold.cache_info().currsize <= 100  # type: ignore[attr-defined]
+        opened.find_threshold(percent / 151)
+    assert opened._find_threshold.cache_info().currsize <= 100  # type: ignore[attr-defined]
     assert limits.common is not None
     hits = [
         rows_by_item[item]["kind"] == name
@@ -97,11 +97,11 @@ def test_threshold_keeps_its_precision(trained: tuple[Collection, dict[int, dict
     ]
     assert len(hits) > 10
     assert np.mean(hits) >= 0.5
-    assert opened.threshold(0.4).common <= limits.common  # type: ignore[operator]
+    assert opened.find_threshold(0.4).common <= limits.common  # type: ignore[operator]
     with pytest.raises(InputError, match="a precision of 2 cannot be"):
-        opened.threshold(2)
+        opened.find_threshold(2)
     two = HoldoutSuggestions(np.zeros(2, np.int64), np.array([0.9, 0.8]), np.ones(2, np.int64))
-    assert PrecisionCurve(two).threshold(0.9).common is None
+    assert PrecisionCurve(two).find_threshold(0.9).common is None
 
 
 @given(
@@ -115,7 +115,7 @@ def test_suggestion_precision_is_the_inverse_of_thresholds(
     """Few distinct probabilities give ties; some labels have enough suggestions for a threshold of their own."""
     labels, tenths, right = (np.array([row[i] for row in holdout_rows] * repetitions, np.int64) for i in range(3))
     suggestions, precision = HoldoutSuggestions(labels, tenths / 10, right), twentieth / 20
-    limits = PrecisionCurve(suggestions).threshold(precision)
+    limits = PrecisionCurve(suggestions).find_threshold(precision)
     label_ids, p = (each.ravel() for each in np.meshgrid(np.arange(4), np.arange(-0.05, 1.1, 0.05).round(3)))
     reached = PrecisionCurve(suggestions).read_precision(label_ids, p) >= precision
     assert reached.tolist() == [
@@ -357,8 +357,8 @@ def test_thresholds_are_computed_once(
         thresholds, "load_holdout_suggestions", lambda path: loaded.append(path) or load_holdout_suggestions(path)
     )
     opened = load_model(trained[0])
-    assert opened.threshold(0.8) is opened.threshold(0.8)
-    assert opened.threshold(0.9).precision == 0.9
+    assert opened.find_threshold(0.8) is opened.find_threshold(0.8)
+    assert opened.find_threshold(0.9).precision == 0.9
     assert loaded == [opened.path]
 
 
@@ -375,7 +375,7 @@ def test_many_suggestions_are_replaced(collection: Collection) -> None:
         connection.execute(insert(s), [stale])
     apply_model(collection, by="eve", again=True, threads=1)
     assert "seen" not in suggested(collection)[1]
-    assert load_model(collection).threshold(0.2).precision == 0.2
+    assert load_model(collection).find_threshold(0.2).precision == 0.2
 
 
 def test_label_deleted_during_inference_is_skipped(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:

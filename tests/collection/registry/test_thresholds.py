@@ -77,7 +77,7 @@ def test_frequent_labels_have_thresholds_of_their_own() -> None:
     draw = np.random.default_rng(0)
     labels, p = (40 * draw.random(15000) ** 4).astype(np.int64), np.round(draw.random(15000), 2)
     holdout = HoldoutSuggestions(labels, p, (draw.random(15000) < p ** (0.2 + labels)).astype(np.int64))
-    thresholds = PrecisionCurve(holdout).threshold(0.7)
+    thresholds = PrecisionCurve(holdout).find_threshold(0.7)
     frequent = [label for label in range(40) if (labels == label).sum() >= MIN_LABEL_SUGGESTIONS]
     own = {
         label: find_lowest_probability(
@@ -101,7 +101,7 @@ def test_promised_precision_holds_in_nine_of_ten_draws(precision: float, go_toge
     population, chances = _draw_suggestions(draw, 20_000, go_together)
     for _ in range(300):
         holdout, _ = _draw_suggestions(draw, 500, go_together)
-        threshold = PrecisionCurve(holdout).threshold(precision)
+        threshold = PrecisionCurve(holdout).find_threshold(precision)
         if threshold.common is not None:
             n_said += 1
             limits = threshold.by_column(np.arange(5))(population.labels)

@@ -977,7 +977,7 @@ export interface components {
         };
         /** @description Result of a change. */
         ChangeResult: {
-            /** @description Of the journal, to undo it; null: all was so already. */
+            /** @description Entry of the journal, to undo it; null: nothing changed. */
             entry: number | null;
         };
         /** @description Status of a collection. */
@@ -1065,7 +1065,7 @@ export interface components {
         };
         /** @description Result of decisions. */
         DecisionResult: {
-            /** @description Of the journal, to undo it. */
+            /** @description Entry of the journal, to undo it. */
             entry: number | null;
             added: number;
             changed: number;
@@ -1525,7 +1525,7 @@ export interface components {
             version: string;
             points: number;
             box: components["schemas"]["Box"];
-            /** @description Of the variance that the plane holds; null: there is no such figure. */
+            /** @description Share of the variance that the plane holds; null: unknown. */
             share: number | null;
             projections: components["schemas"]["ProjectionStatus"][];
         };
@@ -1623,7 +1623,7 @@ export interface components {
         /** @description Models, newest first. */
         ModelList: {
             models: components["schemas"]["ModelSummary"][];
-            /** @description Numbers of those that are no more. */
+            /** @description Ids of removed items. */
             removed: number[];
             rollback: components["schemas"]["Rollback"] | null;
             forecast: components["schemas"]["RetrainForecast"];

@@ -180,7 +180,7 @@ def _find_change_fault(change: JsonObject) -> str:
 
 
 def _can_store(column: Column[object], value: object) -> bool:
-    """Return whether a value of a JSON document fits a column."""
+    """Return True if a value of a JSON document fits a column."""
     if value is None:
         return bool(column.nullable)
     types = ((Integer | Boolean, int), (Float, int | float), (JSON, dict), (object, str))

@@ -118,7 +118,7 @@ def _get_sql_state(error: BaseException | None) -> str:
 
 
 def _is_disk_full(engine: Engine, code: int) -> bool:
-    """Return whether SQLite failed to write because the disk is full, without saying so itself."""
+    """Return True if SQLite failed to write because the disk is full, without saying so itself."""
     if code & 0xFF != sqlite3.SQLITE_IOERR:
         return False
     file_system = os.statvfs(Path(str(engine.url.database)).parent)

@@ -326,7 +326,7 @@ def _refuse_if_changed_since(connection: Connection, undone: JournalEntry) -> No
 
 
 def _is_restored(connection: Connection, entry_id: int) -> bool:
-    """Return whether every row that an entry changed is as the entry left it."""
+    """Return True if every row that an entry changed is as the entry left it."""
     c = tables.changes.c
     query = select(c.table, c.row, c.after).where(c.entry_id == entry_id).order_by(c.id)
     groups = group_pairs((name, (row_id, new_row)) for name, row_id, new_row in connection.execute(query))

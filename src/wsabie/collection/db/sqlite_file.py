@@ -83,7 +83,7 @@ def get_rollback_journal(path: Path) -> Path:
 
 
 def has_content(file: Path) -> bool:
-    """Return whether a file is there and not empty."""
+    """Return True if a file is there and not empty."""
     return file.is_file() and file.stat().st_size > 0
 
 

@@ -208,7 +208,7 @@ def refuse_target(path: Path, identity: str) -> None:
 
 
 def _has_changed(engine: Engine, place: Path) -> bool:
-    """Return whether the journal grew since the newest readable backup."""
+    """Return True if the journal grew since the newest readable backup."""
     journals = (_make_backup(path).journal for path in _list_paths(place))
     return read_state(engine).journal > next((journal for journal in journals if journal is not None), 0)
 

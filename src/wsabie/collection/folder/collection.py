@@ -295,7 +295,7 @@ def check_database(collection: Collection) -> None:
 
 
 def can_result_from_damage(error: BaseException) -> bool:
-    """Return whether an error may come from values of a wrong type in rows."""
+    """Return True if an error may come from values of a wrong type in rows."""
     return isinstance(error, _DAMAGE_ERRORS) and not isinstance(error, WsabieError)
 
 

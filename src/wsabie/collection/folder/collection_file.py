@@ -152,7 +152,7 @@ def require_collection(folder: Path) -> Path:
 
 
 def is_collection(folder: Path) -> bool:
-    """Return whether a folder is a collection; InputError if it is unreadable."""
+    """Return True if a folder is a collection; InputError if it is unreadable."""
     with explain_read_errors(folder):
         return (folder / PLACE / NAME).is_file()
 
@@ -179,6 +179,6 @@ def refuse_read_only(folder: Path, instead: str = "") -> None:
 
 
 def can_write(folder: Path) -> bool:
-    """Return whether file permissions let this user write the collection's own folder and database."""
+    """Return True if file permissions let this user write the collection's own folder and database."""
     place = folder / PLACE
     return all(os.access(path, os.W_OK) for path in (place, place / DATABASE_FILE) if path.exists())

@@ -346,7 +346,7 @@ def _exit_when_stopped(collection: Collection, job_id: int) -> None:
 
 
 def _has_work(collection: Collection) -> bool:
-    """Return whether a job waits or is marked as running while no process works."""
+    """Return True if a job waits or is marked as running while no process works."""
     if not fetch_rows(collection.engine, select(jobs.c.id).where(jobs.c.state.in_(("waiting", "running"))).limit(1)):
         return False
     with lock_file(collection.place / _LOCK) as has_turn:

@@ -271,7 +271,7 @@ def compare_models(
     models = [load_model(collection, model_id) for model_id in model_ids]
     with begin_read(collection.engine) as connection:
         examples = read_examples(connection)
-        column_labels = [model.labels_now(connection) for model in models]
+        column_labels = [model.read_current_labels(connection) for model in models]
     all_holdout = make_holdout_set(examples, models, column_labels)
     stores = open_feature_stores(collection, models)
     is_missing = any(name not in store.positions for store in stores.values() for name in all_holdout.hashes)

@@ -184,7 +184,7 @@ def apply_model(
                 f"model {loaded_model.id} suggests by names alone, and nobody knows how often it is right; leave the "
                 "precision out, or tag some items and train"
             )
-        threshold = None if min_precision is None else loaded_model.threshold(min_precision)
+        threshold = None if min_precision is None else loaded_model.find_threshold(min_precision)
         store = feature_store.open_feature_store(collection, loaded_model.extractor)
         options = InferenceOptions(feature_store.Resources(executor, threads, progress), again, k, floor)
         inference = infer_suggestions(collection, loaded_model, store, options)
@@ -216,7 +216,7 @@ def infer_suggestions(
         return InferenceResult(0, 0, 0, 0)
     missing = feature_store.extract_missing_features(collection, store, hashes, options.resources)
     with begin_read(collection.engine) as connection:
-        ranker = LabelRanker(loaded_model, loaded_model.labels_now(connection))
+        ranker = LabelRanker(loaded_model, loaded_model.read_current_labels(connection))
     embeddings: list[item_index.ItemEmbeddings] = []
     written = 0
     with options.resources.progress.stage("suggesting", len(item_ids), "items") as stage:
@@ -349,7 +349,7 @@ def _store_results(
     )
     with begin_write(collection.engine) as connection:
         # Labels may have been deleted during the inference.
-        current_labels = set(loaded_model.labels_now(connection).tolist())
+        current_labels = set(loaded_model.read_current_labels(connection).tolist())
         suggestion_rows = [row for row in suggestion_rows if row["label_id"] in current_labels]
         for table in (suggestions, item_scores):
             execute_in(connection, delete(table).where(table.c.model_id == model), table.c.item_id, item_ids)

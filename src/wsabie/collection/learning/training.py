@@ -314,7 +314,7 @@ class _Training(NamedTuple):
         collection, examples = self.collection, self.examples
         models = [model] if self.parent is None else [model, self.parent]
         with begin_read(collection.engine) as connection:
-            column_labels = [model.labels_now(connection) for model in models]
+            column_labels = [model.read_current_labels(connection) for model in models]
         holdout = evaluation.make_holdout_set(examples, models, column_labels)
         if not len(evaluation.find_tagged_rows(holdout)):  # items held out from the predecessor have no tags any more
             models, column_labels = models[:1], column_labels[:1]

@@ -387,7 +387,7 @@ def place_labels(collection: Collection, item_map: Map, k: int = 500) -> list[La
     k : int
     """
     with begin_read(collection.engine) as connection:
-        columns, names = item_map.loaded_model.labels_now(connection), label_store.read_label_names(connection)
+        columns, names = item_map.loaded_model.read_current_labels(connection), label_store.read_label_names(connection)
         counts: dict[int, int] = defaultdict(int, connection.execute(label_store.ITEMS_BY_LABEL).all())
     model_label_ids = {*columns.tolist()} & names.keys()
     label_ids = sorted(model_label_ids, key=lambda label_id: (-counts[label_id], names[label_id]))[:k]

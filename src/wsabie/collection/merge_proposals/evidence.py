@@ -192,7 +192,7 @@ def compute_score(evidence: Iterable[MergeEvidence]) -> float:
 
 
 def is_firm(evidence: Iterable[MergeEvidence]) -> bool:
-    """Return whether spelling or meaning supports a pair, and not only co-occurrence."""
+    """Return True if spelling or meaning supports a pair, and not only co-occurrence."""
     return any(entry.kind == "meaning" or entry.kind in SPELLING_WEIGHTS for entry in evidence)
 
 

@@ -227,7 +227,7 @@ def _compute_label_means(
     model: LoadedModel, connection: Connection, ranks: Mapping[int, int]
 ) -> tuple[Float32, list[int]]:
     """Return label embeddings of a model with their ranks; merged labels give the mean."""
-    vectors, label_ids = model.model.label_vectors, model.labels_now(connection).tolist()
+    vectors, label_ids = model.model.label_vectors, model.read_current_labels(connection).tolist()
     columns = group_pairs((ranks[label_id], column) for column, label_id in enumerate(label_ids) if label_id in ranks)
     frequent = sorted(columns)[:MAX_SEARCHED]
     means = np.empty((len(frequent), vectors.shape[1]), np.float32)

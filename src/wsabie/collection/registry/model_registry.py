@@ -33,7 +33,7 @@ from wsabie.storage.model_folder import is_model_folder
 NO_MODEL = "there is no model in use yet"
 ZERO_SHOT = "zero-shot"
 """Method of models that know labels by their names alone."""
-_THRESHOLDS = 100  # cached for each model
+_MAX_CACHED_THRESHOLDS = 100  # cached for each model
 _RECORDS = select(
     models.c.id, models.c.folder, models.c.created_at, models.c.method,
     models.c.parent_id.label("parent"), models.c.last_entry_id, models.c.in_use, models.c.facts, models.c.figures,
@@ -157,23 +157,29 @@ class LoadedModel:
         """
         return thresholds.PrecisionCurve(self.holdout_suggestions)
 
-    @cached_property
-    def threshold(self) -> Callable[[float], thresholds.Threshold]:
-        """Lowest probabilities whose suggestions reach a precision.
+    def find_threshold(self, precision: float) -> thresholds.Threshold:
+        """Find the lowest probabilities whose suggestions reach a precision.
 
         Raises
         ------
         InputError
             The precision is no share, or the held-out suggestions are missing or damaged.
         """
-        return lru_cache(_THRESHOLDS)(self.precision_curve.threshold)
+        return self._find_threshold(precision)
 
     @cached_property
-    def labels_now(self) -> DatabaseCache[Int64]:
-        """Current label ids of the columns, for a connection; merged labels are followed, -1 is deleted."""
-        return DatabaseCache(self._read_current_labels)
+    def _find_threshold(self) -> Callable[[float], thresholds.Threshold]:
+        return lru_cache(_MAX_CACHED_THRESHOLDS)(self.precision_curve.find_threshold)
 
-    def _read_current_labels(self, connection: Connection) -> Int64:
+    def read_current_labels(self, connection: Connection) -> Int64:
+        """Read the current label ids of the columns; merged labels are followed, -1 is deleted."""
+        return self._current_labels(connection)
+
+    @cached_property
+    def _current_labels(self) -> DatabaseCache[Int64]:
+        return DatabaseCache(self._follow_merges)
+
+    def _follow_merges(self, connection: Connection) -> Int64:
         targets = label_store.read_merge_targets(connection)
         targets |= {label_id: label_id for label_id in label_store.read_label_names(connection)}
         return np.array([targets.get(n, -1) for n in self.labels.tolist()], np.int64)

@@ -157,7 +157,7 @@ class PrecisionCurve:
             precisions[is_of_label] = np.maximum(precisions[is_of_label], label_precisions)
         return precisions
 
-    def threshold(self, precision: float) -> Threshold:
+    def find_threshold(self, precision: float) -> Threshold:
         """Return the lowest probabilities whose suggestions keep a promised precision.
 
         Raises
@@ -230,7 +230,7 @@ def read_thresholds(model: Path, annotator: Annotator, precision: float) -> Thre
             "the folder of its model, in DIR/.wsabie/models"
         )
     curve = PrecisionCurve(load_holdout_suggestions(model))
-    return curve.threshold(precision).by_column(np.array(label_ids, np.int64))
+    return curve.find_threshold(precision).by_column(np.array(label_ids, np.int64))
 
 
 def save_holdout_suggestions(model: Path, suggestions: HoldoutSuggestions) -> None:

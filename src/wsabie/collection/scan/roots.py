@@ -189,7 +189,7 @@ class RootContents(NamedTuple):
     notes: tuple[str, ...] = ()
 
     def can_find(self, name: str) -> bool:
-        """Return whether a file of this name would have been found if it existed."""
+        """Return True if a file of this name would have been found if it existed."""
         return not (self.unreachable_reason or name.startswith(self.unreadable_folders))
 
 

@@ -91,7 +91,7 @@ class MoveDetector:
         return candidates[0] if len(candidates) == 1 and has_unique_size and not is_suspect else None
 
     def is_ambiguous(self, file: FileRecord) -> bool:
-        """Return whether a file can be classified only after all others.
+        """Return True if a file can be classified only after all others.
 
         That is so if it may be a moved item, or if the item at its path may have moved.
         """

@@ -101,7 +101,7 @@ class ScanResult(NamedTuple):
 
     @property
     def has_changes(self) -> bool:
-        """Return whether the scan changed the database."""
+        """Return True if the scan changed the database."""
         return any(
             (self.new, self.moved, self.changed, self.missing, self.found_again, self.added_tags, self.withdrawn_tags)
         )
@@ -321,7 +321,7 @@ class _ScanRun:
         return InspectionTask(path, modality, reads_content, contents.tag_source.inside)
 
     def _needs_tags(self, file: FileRecord) -> bool:
-        """Return whether the tags of an item with unchanged content must be read again."""
+        """Return True if the tags of an item with unchanged content must be read again."""
         tag_source = self.contents[file.root].tag_source
         is_new_sidecar = tag_source.inside and file.item is not None and file.item.sidecar != file.sidecar
         return tag_source.must_reread or is_new_sidecar
@@ -426,7 +426,7 @@ def _get_sidecar_rank(stamp: str | None) -> str | None:
 
 
 def _is_unchanged(file: FileRecord) -> bool:
-    """Return whether a file need not be read again.
+    """Return True if a file need not be read again.
 
     A missing item is read again, since another file may have its name now. An unreadable one is reported at every scan.
     """

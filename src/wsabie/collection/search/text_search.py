@@ -249,7 +249,7 @@ def find_nearest_labels(collection: Collection, label_id: int, k: int = 10) -> d
 def _load_model_and_labels(collection: Collection) -> tuple[LoadedModel, Int64]:
     model = load_model_in_use(collection)
     with begin_read(collection.engine) as connection:
-        return model, model.labels_now(connection)
+        return model, model.read_current_labels(connection)
 
 
 def _average_vectors(loaded_model: LoadedModel, column_labels: Int64, label_ids: Sequence[int]) -> Float32 | None:

@@ -55,7 +55,7 @@ def find_package_lists(path: Path) -> list[Path]:
 
 
 def is_package_list(content: bytes) -> bool:
-    """Return whether a file begins like a list of packages."""
+    """Return True if a file begins like a list of packages."""
     return _BEGINNING.match(content) is not None
 
 

@@ -44,7 +44,7 @@ _STOP_WORDS = set(
 
 
 def is_iapr(folder: Path) -> bool:
-    """Return whether a folder holds descriptions or regions."""
+    """Return True if a folder holds descriptions or regions."""
     return next(_find_descriptions(folder), None) is not None or _has_regions(folder)
 
 

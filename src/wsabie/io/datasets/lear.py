@@ -25,7 +25,7 @@ _ANNOTATIONS = ("hvecs", "txt", "csv")
 
 
 def is_lear(path: Path) -> bool:
-    """Return whether a file is one of the lists or annotations, with its dictionary beside it."""
+    """Return True if a file is one of the lists or annotations, with its dictionary beside it."""
     match = _FILE.fullmatch(path.name)
     return match is not None and path.with_name(f"{match[1]}_dictionary.txt").is_file()
 

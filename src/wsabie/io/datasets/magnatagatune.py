@@ -29,7 +29,7 @@ _SEGMENT = re.compile(r"-\d+-\d+(\.\w+)?$")
 
 
 def is_magnatagatune(folder: Path) -> bool:
-    """Return whether a folder holds both tables."""
+    """Return True if a folder holds both tables."""
     return (folder / ANNOTATIONS).is_file() and (folder / INFO).is_file()
 
 
@@ -42,7 +42,7 @@ def read_magnatagatune(
     ----------
     folder : Path
     kind : {"tag", "artist", "album"} or None
-        What the labels are; None: tags.
+        Kind of the labels; None: tags.
     split : {"train", "validation", "test"} or None
         Only these clips; None: all.
     rejects : Rejects

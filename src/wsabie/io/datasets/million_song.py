@@ -44,7 +44,7 @@ _CELLS = 1 << 24
 
 
 def is_million_song(folder: Path) -> bool:
-    """Return whether a folder holds the list of tracks."""
+    """Return True if a folder holds the list of tracks."""
     return (folder / TRACKS).is_file()
 
 
@@ -68,7 +68,7 @@ def read_million_song_attributes(
     Returns
     -------
     AttributeTable
-        Of the kinds "artist", "genre", "listener".
+        Attributes of the kinds "artist", "genre", "listener".
 
     Raises
     ------
@@ -187,7 +187,7 @@ def read_listening_counts(
     song_filter : mapping or None
         Songs that count; None: all.
     heavy : int
-        Of a user who heard more songs, this many count, drawn by `seed`: pairs grow with the square of a user's songs.
+        Largest number of songs that count for a user, drawn by `seed`: pairs grow with the square of a user's songs.
     rejects : Rejects
         Lists malformed lines, and songs that are not known.
 

@@ -43,7 +43,7 @@ _FOLDERS = ("", "NUS_WID_Tags", "ImageList", "ConceptsList", "Groundtruth", "All
 
 
 def is_nus_wide(path: Path) -> bool:
-    """Return whether a path is one of the published files, or a folder of them."""
+    """Return True if a path is one of the published files, or a folder of them."""
     if path.is_dir():
         return any((path / inner / TAGS).is_file() for inner in _TAG_FOLDERS) or len(_find_concept_files(path, "")) > 1
     return path.name == TAGS or bool(_TABLE.fullmatch(path.name) or _FEATURES.fullmatch(path.name))

@@ -33,7 +33,7 @@ _N_INSPECTED_FILES = 50
 
 
 def is_spoken_digits(folder: Path) -> bool:
-    """Return whether a folder has the dictionary and recordings named in this way."""
+    """Return True if a folder has the dictionary and recordings named in this way."""
     if not any((folder / name).is_file() for name in METADATA) or not (folder / RECORDINGS).is_dir():
         return False
     return any(_NAME.fullmatch(file.name) for file in islice((folder / RECORDINGS).iterdir(), _N_INSPECTED_FILES))
@@ -48,7 +48,7 @@ def read_spoken_digits(
     ----------
     folder : Path
     kind : {"digit", "speaker", "gender", "accent", "language"} or None
-        What the labels are; None: digits.
+        Kind of the labels; None: digits.
     split : {"train", "test"} or None
         Only these recordings; None: all.
     rejects : Rejects

@@ -22,7 +22,7 @@ _NO_CLASS = "-1"
 
 
 def is_citation_graph(path: Path) -> bool:
-    """Return whether a file is the documents of such a pair."""
+    """Return True if a file is the documents of such a pair."""
     return path.name.endswith(DOCUMENTS) and get_links_path(path).is_file()
 
 

@@ -83,7 +83,7 @@ def read_coco(path: Path, *, kind: str | None = None, split: str | None = None, 
     Returns
     -------
     ItemList
-        Of `Item`s whose `content` is a `RegionCrop`, and whose `group` is their picture.
+        `Item`s whose `content` is a `RegionCrop`, and whose `group` is their picture.
 
     Raises
     ------

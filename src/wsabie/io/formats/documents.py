@@ -90,7 +90,7 @@ def read_parquet_documents(table: ParquetTable, options: ReadOptions) -> ItemStr
 
 
 def has_text_column(table: ParquetTable) -> bool:
-    """Return whether there is a column `text` that holds texts."""
+    """Return True if there is a column `text` that holds texts."""
     return table.has_columns(TEXT_COLUMN) and is_text_type(table.schema.field(TEXT_COLUMN).type)
 
 

@@ -45,7 +45,7 @@ class IdLabelCollector:
     Parameters
     ----------
     path : Path
-        What is read, for the list of rejects.
+        Name of the file, for the list of rejects.
     rejects : Rejects
         Lists what cannot be used.
     numbered : bool

@@ -259,7 +259,7 @@ def read_folder(
     split : str or None
         Keep only the rows of the metadata file with this `split`.
     modality : Modality or None
-        What is looked for; None: what the folder holds most of.
+        Expected modality; None: the most frequent one.
     rejects : Rejects
         Lists items without labels or of unsupported formats, labels without an item, links and paths that lead out of
         the folder.

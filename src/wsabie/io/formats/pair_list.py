@@ -30,7 +30,7 @@ from wsabie.storage.rejects import Rejects, RowError
 
 log = logging.getLogger("wsabie")
 HEADER = ("id", "name")
-"""What a list of pairs is headed with when it is written."""
+"""Header of a written pair list."""
 _ID_HEADS = {"id", "item", "file_name", "path", "image", "picture", "file"}
 _ID_NAME = re.compile(r"\w*[a-z][_ ]?id|id", re.ASCII)
 _NAME = re.compile(r"[A-Za-z][A-Za-z_ ]*")
@@ -86,7 +86,7 @@ def read_pairs(path: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
 def read_id_pairs(path: Path, *, rejects: Rejects) -> Iterator[tuple[str, str]]:
     """Yield the two ids of every line of a pair list, in file order, where the weight is above 0.
 
-    Of a folder with WordNet's files they are (child, parent), of NAME.links.txt two documents of a citation.
+    WordNet's files give (child, parent), NAME.links.txt gives two documents of a citation.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def _iterate_weighted_pairs(path: Path, rejects: Rejects) -> Iterator[tuple[int,
 
 
 def has_header(lines: Sequence[bytes]) -> bool:
-    """Return whether the first line names the columns.
+    """Return True if the first line names the columns.
 
     Either it has known names, or names that come in no other line while all other cells of a column hold digits.
 

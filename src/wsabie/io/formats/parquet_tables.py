@@ -274,7 +274,7 @@ class ParquetTable:
         return sum(self.file_rows)
 
     def has_columns(self, *columns: str) -> bool:
-        """Return whether the table has all of these columns."""
+        """Return True if the table has all of these columns."""
         return set(columns) <= set(self.schema.names)
 
     def find_column(self, columns: Iterable[str]) -> str | None:
@@ -475,7 +475,7 @@ def find_label_columns(
 
 
 def is_text_type(kind: ArrowObject) -> bool:
-    """Return whether an Arrow type is one of texts, whatever their encoding."""
+    """Return True if an Arrow type is one of texts, whatever their encoding."""
     from pyarrow import types
 
     kind = kind.value_type if types.is_dictionary(kind) else kind

@@ -33,7 +33,7 @@ _MAX_LINE_BYTES = 1 << 12
 
 
 def is_voc(folder: Path) -> bool:
-    """Return whether a folder has both pictures and annotations where VOC has them."""
+    """Return True if a folder has both pictures and annotations where VOC has them."""
     return all((folder / name).is_dir() for name in FOLDERS) and any((folder / ANNOTATIONS).glob("*.xml"))
 
 
@@ -54,7 +54,7 @@ def read_voc(folder: Path, *, kind: str | None = None, split: str | None = None,
     Returns
     -------
     ItemList
-        Of `Item`s whose `content` is a `RegionCrop`, of parts with the id of their object, and whose `group` is their
+        `Item`s whose `content` is a `RegionCrop`, of parts with the id of their object, and whose `group` is their
         picture.
 
     Raises

@@ -128,7 +128,7 @@ def find_region_pairs(
     Parameters
     ----------
     items : iterable of Item
-        Of one picture all that have it as `group`.
+        All regions of a picture have it as `group`.
     share : float
         Above 0, at most 1.
     related : collection of (str, str) or None

@@ -209,7 +209,7 @@ def _parse_senses(line: str) -> tuple[str, list[str]]:
 
 
 def is_synset_name(name: str) -> bool:
-    """Return whether this is the name of a synset, such as n01440764."""
+    """Return True if this is the name of a synset, such as n01440764."""
     return _WNID.fullmatch(name) is not None
 
 
@@ -243,7 +243,7 @@ def read_glosses(path: Path, *, labels_from: str = "auto", examples: bool = True
 
 
 def is_wordnet_glosses(content: bytes) -> bool:
-    """Return whether a file begins like a list of WordNet's synsets."""
+    """Return True if a file begins like a list of WordNet's synsets."""
     return SYNSET.search(content) is not None
 
 

@@ -133,7 +133,7 @@ def iterate_array(path: Path) -> Iterator[Any]:
 
 
 def is_array(head: bytes) -> bool:
-    """Return whether a file that begins so holds a JSON array of objects."""
+    """Return True if a file that begins so holds a JSON array of objects."""
     return _ARRAY.match(head) is not None
 
 

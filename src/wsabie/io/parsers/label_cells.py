@@ -110,7 +110,7 @@ class LabelCellReader:
 
     @property
     def is_vector(self) -> bool:
-        """Return whether lists are vectors of 0 and 1, and not numbers of labels: these repeat none, in order."""
+        """Return True if lists are vectors of 0 and 1, and not numbers of labels: these repeat none, in order."""
         if self._n_texts or self._has_other_lists or len(self._lengths) != 1 or self._lengths <= {0, 1}:
             return False
         return self._has_repeated_flags or len(self._first_flags) > 1
@@ -126,7 +126,7 @@ class LabelCellReader:
 
     @cached_property
     def _is_whole(self) -> bool:
-        """Whether all texts are whole numbers with a point, as pandas writes them beside empty cells."""
+        """True if all texts are whole numbers with a point, as pandas writes them beside empty cells."""
         return bool(self._texts) and all(re.fullmatch(r"\d+\.0", text) for text in self._texts)
 
     @cached_property
@@ -148,7 +148,7 @@ class LabelCellReader:
         return 2 * sum("|" in part for part in parts) > len(parts)
 
     def _is_part_of_names(self, separator: str) -> bool:
-        """Return whether a separator is rare, and most that it separates are no labels of other cells."""
+        """Return True if a separator is rare, and most that it separates are no labels of other cells."""
         if self._n_with[separator] >= _RARE * self._n_texts:
             return False
         cells = [_list_parts(text, separator) for text in self._cells]
@@ -336,7 +336,7 @@ def _list_parts(text: str, separator: str) -> list[str]:
 
 
 def _is_clean(parts: Sequence[str]) -> bool:
-    """Return whether parts of a text look like labels: several, none with another separator at an end."""
+    """Return True if parts of a text look like labels: several, none with another separator at an end."""
     words = [part for part in parts if any(map(str.isalnum, part))]
     return len(parts) > 1 and not any(word[0] in SEPARATORS or word[-1] in SEPARATORS for word in words)
 

@@ -99,7 +99,7 @@ def check_expansion(source_name: str, compressed: int, expanded: int, limits: In
     Parameters
     ----------
     source_name : str
-        What it is of, for the sentence.
+        Content of the file, for the message.
     compressed, expanded : int
         Bytes.
 

@@ -68,7 +68,7 @@ LABEL_TYPES = {"labels": np.int32, "signs": np.int8}
 MAX_OPEN_SHARDS = 192
 """Shards that are mapped at once: each holds an open file, of which some systems allow 256."""
 MAKE_AGAIN = "delete the folder and make the shards again with `wsabie shards`"
-"""What is done about shards that are damaged, where no copy is at hand."""
+"""Advice for damaged shards without a copy."""
 _REMEDY = f"restore it from a copy, or {MAKE_AGAIN}"
 
 
@@ -157,8 +157,8 @@ class ShardFolder:
     ----------
     path : Path
     facts : dict
-        What the manifest says of all rows: rows, nonzeros, pairs, features, labels, dense, counts, augment, dictionary,
-        source, least (value), indices and values (types of numbers).
+        Facts of the manifest about all rows: rows, nonzeros, pairs, features, labels, dense, counts, augment,
+        dictionary, source, least (value), indices and values (types of numbers).
     files : list of dict
         file, rows, nonzeros, bytes and sha256 of each shard; `other_files` those of the other files.
     starts : (n_shards + 1,) int64
@@ -355,7 +355,7 @@ def _is_below(numbers: Array, n: int) -> bool:
 
 
 def is_shard_folder(path: Path) -> bool:
-    """Return whether a folder holds shards, finished or not."""
+    """Return True if a folder holds shards, finished or not."""
     with explain_read_errors(path):
         has_manifest = all((path / name).is_file() for name in (MANIFEST, STATISTICS))  # the rows may be missing
         return has_manifest or any(path.glob("rows-*-of-*.safetensors")) or (path / PARTS / WORK).is_file()

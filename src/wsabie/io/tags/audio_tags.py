@@ -13,7 +13,7 @@ _NAMES = {
     "title": ("title", "TIT2"),
     "genre": ("genre", "TCON"),
 }
-"""As the easy forms of tags call them, and the frames of ID3 inside WAV and AIFF."""
+"""Tag names in mutagen's easy mode, and the ID3 frames of WAV and AIFF."""
 
 _BETWEEN = re.compile(r"[;\0]|(?<=\s)/(?=\s)")
 

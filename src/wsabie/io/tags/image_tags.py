@@ -71,7 +71,7 @@ class ImageTags(NamedTuple):
     orientation : int
         How it is to be turned: 1 (not at all) to 8, as EXIF counts.
     problems : tuple of RowError
-        What could not be read.
+        Reasons of unreadable tags.
     """
 
     tags: TagHierarchy

@@ -115,7 +115,7 @@ def write_embedded(
     Returns
     -------
     bool
-        Whether the file was written; False if it said so already.
+        True if the file was written, False if it held the tags already.
 
     Raises
     ------
@@ -213,7 +213,7 @@ def _edit_jpeg(
 
 
 def _is_index(stream: IO[bytes], chunk: ContainerChunk) -> bool:
-    """Return whether a segment states the relative positions of further pictures (CIPA DC-007)."""
+    """Return True if a segment states the relative positions of further pictures (CIPA DC-007)."""
     stream.seek(chunk.data)
     return chunk.name == b"\xe2" and stream.read(4) == b"MPF\0"
 

@@ -277,7 +277,7 @@ def _iterate_tree_statements(path: Path, relations: Sequence[str] | None) -> Ite
 
 
 def is_wordnet_folder(folder: Path) -> bool:
-    """Return whether a folder holds files of WordNet rather than pictures."""
+    """Return True if a folder holds files of WordNet rather than pictures."""
     return bool(_find_wordnet_files(folder))
 
 

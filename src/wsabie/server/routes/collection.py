@@ -133,6 +133,6 @@ def _read_thresholds(collection: Collection) -> list[schemas.Threshold]:
     """Return the thresholds of the model in use, or none if it cannot be opened."""
     try:
         model = load_model_in_use(collection)
-        return [schemas.Threshold(precision=p, probability=model.threshold(p).common) for p in PRECISIONS]
+        return [schemas.Threshold(precision=p, probability=model.find_threshold(p).common) for p in PRECISIONS]
     except WsabieError:
         return []
