@@ -12,7 +12,7 @@ from tests.server.security.conftest import fill_path, list_operations
 
 from databases import copied
 from wsabie.collection.folder.collection import open_collection
-from wsabie.server.app import make_app
+from wsabie.server.app import make_api, make_app
 from wsabie.server.connections import StrictConnection
 from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.limits.same_origin import LOOPBACK
@@ -275,3 +275,9 @@ def test_if_range_of_a_changed_file_sends_the_whole_file(api: TestClient) -> Non
         for validator in (complete.headers["etag"], complete.headers["last-modified"]):
             assert api.get(path, headers={"range": "bytes=0-3", "if-range": validator}).content == complete.content[:4]
             assert_problem(api.get(path, headers={"range": "bytes=999999999-", "if-range": validator}), 416)
+
+
+@pytest.mark.parametrize("has_collection", [True, False])
+def test_the_document_describes_records_in_sentences(has_collection: bool) -> None:
+    schemas = make_api(has_collection=has_collection).openapi()["components"]["schemas"]
+    assert not [name for name, schema in schemas.items() if "---" in schema.get("description", "")]

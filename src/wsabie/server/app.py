@@ -10,6 +10,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wsabie.collection.jobs.queue import JobRunner
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import count_available_cores
 from wsabie.core.version import VERSION
 from wsabie.server.authentication import AuthenticationMiddleware, get_caller_name
@@ -60,9 +61,20 @@ def make_app(context: ServiceContext, hosts: tuple[str, ...] = ()) -> ASGIApp:
     return lead_request
 
 
+class _Api(FastAPI):
+    """Application that describes its records without the sections of their docstrings."""
+
+    def openapi(self) -> JsonObject:
+        document = super().openapi()
+        for schema in document["components"]["schemas"].values():
+            if "description" in schema:
+                schema["description"] = schema["description"].partition("\n\nAttributes\n")[0]
+        return document
+
+
 def make_api(*, has_collection: bool) -> FastAPI:
     """Return the routes of a service; `app.state.context` is to be set before the first request."""
-    app = FastAPI(
+    app = _Api(
         title="wsabie",
         version=VERSION,
         summary="Annotate and search a collection by joint embeddings.",

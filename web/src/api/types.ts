@@ -926,15 +926,7 @@ export interface components {
             score: number | null;
             probability: number | null;
         };
-        /**
-         * @description Page of annotations.
-         *
-         *     Attributes
-         *     ----------
-         *     annotations : tuple of AnnotationRecord
-         *     next_cursor : str or None
-         *         Cursor of the next page; None on the last page.
-         */
+        /** @description Page of annotations. */
         AnnotationPage: {
             annotations: components["schemas"]["AnnotationRecord"][];
             next_cursor: string | null;
@@ -1000,25 +992,7 @@ export interface components {
             thresholds: components["schemas"]["Threshold"][];
             index: components["schemas"]["IndexStatus"] | null;
         };
-        /**
-         * @description Model in a comparison.
-         *
-         *     Attributes
-         *     ----------
-         *     model : int
-         *     labels : int
-         *         Number of evaluated labels that the model knows.
-         *     features : str
-         *         Name of its feature extractor.
-         *     figures : dict
-         *         MAP, p@1 and p@5.
-         *     difference : dict of str to FigureDifference, or None
-         *         Differences from the first model; None for the first.
-         *     verdict : {"better", "worse", "alike"} or None
-         *         Verdict of the difference in MAP.
-         *     gained, lost : tuple of LabelDifference
-         *         Labels that changed most, weighted by their items.
-         */
+        /** @description Model in a comparison. */
         ComparedModel: {
             model: number;
             labels: number;
@@ -1033,17 +1007,7 @@ export interface components {
             gained: components["schemas"]["LabelDifference"][];
             lost: components["schemas"]["LabelDifference"][];
         };
-        /**
-         * @description Comparison of models.
-         *
-         *     Attributes
-         *     ----------
-         *     items, labels, tags : int
-         *         Size of the evaluation; labels that no model knows are left out.
-         *     models : tuple of ComparedModel
-         *     notes : tuple of str
-         *         Notes, such as the number of items that are not counted.
-         */
+        /** @description Comparison of models. */
         Comparison: {
             items: number;
             labels: number;
@@ -1128,18 +1092,7 @@ export interface components {
             items: number;
             pictures: components["schemas"]["ExampleItem"][];
         };
-        /**
-         * @description State of the index of a model's items.
-         *
-         *     Attributes
-         *     ----------
-         *     state : {"ready", "none", "few", "not installed"}
-         *         "few": fewer than `SENSIBLE` items and no index.
-         *     recall : float or None
-         *         Share of the ten nearest items that the index finds, for the worse similarity.
-         *     milliseconds, exact_milliseconds : float or None
-         *         Duration of a search with and without the index, for the slower similarity.
-         */
+        /** @description State of the index of a model's items. */
         IndexStatus: {
             /** @enum {string} */
             state: "ready" | "none" | "few" | "not installed";
@@ -1153,19 +1106,7 @@ export interface components {
             missing: number;
             unreadable: number;
         };
-        /**
-         * @description Item with its annotations and suggestions; `labels` are those of the whole item.
-         *
-         *     Attributes
-         *     ----------
-         *     size : int or None
-         *         Bytes of its file.
-         *     added_at : str
-         *     annotations : tuple of Annotation
-         *         Sorted by label name.
-         *     suggestions : tuple of Suggestion
-         *         Most probable first.
-         */
+        /** @description Item with its annotations and suggestions; `labels` are those of the whole item. */
         ItemDetails: {
             id: number;
             path: string;
@@ -1189,36 +1130,13 @@ export interface components {
         ItemHits: {
             items: components["schemas"]["ScoredItem"][];
         };
-        /**
-         * @description Page of items.
-         *
-         *     Attributes
-         *     ----------
-         *     items : tuple of ItemSummary
-         *     next_cursor : str or None
-         *         Cursor of the next page; None on the last page.
-         *     total : int or None
-         *         Number of items that pass the filter; None if too many to count, and on later pages.
-         */
+        /** @description Page of items. */
         ItemPage: {
             items: components["schemas"]["ItemSummary"][];
             next_cursor: string | null;
             total: number | null;
         };
-        /**
-         * @description Item of a page.
-         *
-         *     Attributes
-         *     ----------
-         *     folder : str
-         *         Parent folder of the path.
-         *     best_probability, uncertainty : float or None
-         *         Highest probability and highest min(p, 1 - p) by the model in use.
-         *     probability : float or None
-         *         Probability of the requested label if it is suggested.
-         *     labels : tuple of str
-         *         Accepted labels.
-         */
+        /** @description Item of a page. */
         ItemSummary: {
             id: number;
             path: string;
@@ -1234,23 +1152,7 @@ export interface components {
             probability: number | null;
             labels: string[];
         };
-        /**
-         * @description Long task that a person started.
-         *
-         *     Attributes
-         *     ----------
-         *     id : int
-         *     kind : {"scan", "train", "apply", "tidy", "compare", "map", "index"}
-         *     state : {"waiting", "running", "done", "failed", "stopped"}
-         *     by : str
-         *     options : dict
-         *     progress : dict
-         *         Only what the current stage reports.
-         *     result : dict or None
-         *         That of a comparison has the fields of `Comparison`.
-         *     error : str or None
-         *     requested_at, started_at, ended_at : str or None
-         */
+        /** @description Long task that a person started. */
         Job: {
             id: number;
             /** @enum {string} */
@@ -1294,20 +1196,7 @@ export interface components {
                 [key: string]: boolean | number | number[];
             };
         };
-        /**
-         * @description Entry of the journal.
-         *
-         *     Attributes
-         *     ----------
-         *     id : int
-         *     at : str
-         *         UTC, ISO 8601.
-         *     by : str
-         *     action, summary : str
-         *     undoes, undone_by : int or None
-         *     changes : int
-         *         Number of changed rows; 0: nothing to undo.
-         */
+        /** @description Entry of the journal. */
         JournalEntry: {
             id: number;
             at: string;
@@ -1337,24 +1226,7 @@ export interface components {
             language: string;
             items: number;
         };
-        /**
-         * @description Label with its names, relations and evaluation.
-         *
-         *     Attributes
-         *     ----------
-         *     names : list of LabelSynonym
-         *         Synonyms.
-         *     ancestors : list of LabelCount
-         *         Ancestors, nearest first.
-         *     child_labels : list of LabelCount
-         *         Children, most frequent first; 500 at most.
-         *     merge_exclusions : list of LabelCount
-         *         Labels excluded from merging with it.
-         *     open_suggestions : int
-         *         Number of undecided suggestions of the model in use.
-         *     evaluation : LabelEvaluation or None
-         *         None if no model opens.
-         */
+        /** @description Label with its names, relations and evaluation. */
         LabelDetails: {
             id: number;
             name: string;
@@ -1397,18 +1269,7 @@ export interface components {
              */
             remove?: string[];
         };
-        /**
-         * @description Evaluation of the model in use for one label on held-out items.
-         *
-         *     Attributes
-         *     ----------
-         *     model : int
-         *     is_trained : bool
-         *         The model was trained on the label.
-         *     suggestions, correct : int
-         *         Number of suggestions, and of correct ones.
-         *     thresholds : list of LabelThreshold
-         */
+        /** @description Evaluation of the model in use for one label on held-out items. */
         LabelEvaluation: {
             model: number;
             is_trained: boolean;
@@ -1467,26 +1328,7 @@ export interface components {
             score: number;
             probability: number | null;
         };
-        /**
-         * @description Label with its counts.
-         *
-         *     Attributes
-         *     ----------
-         *     id : int
-         *     name, language : str
-         *     items : int
-         *         Number of items that accept it.
-         *     wordnet : str
-         *         WordNet id; it and the language are "" if unknown.
-         *     parent : str or None
-         *     synonyms : list of str
-         *     rejected : int
-         *         Number of items that reject it.
-         *     reviewed_suggestions, accepted_suggestions : int
-         *         Number of suggestions that people decided, and that they accepted.
-         *     n_children : int
-         *         Number of labels right below it.
-         */
+        /** @description Label with its counts. */
         LabelSummary: {
             id: number;
             name: string;
