@@ -76,7 +76,9 @@ def test_a_model_reads_further_files_in_the_format_that_is_named(cli: Cli, ambig
     model = tmp_path / "model"
     assert cli("train", ambiguous, "--model", model, *TRAIN, "--format", "annif").code == 0
     for words in (["annotate", model, ambiguous], ["annotate", model, ambiguous, "--out", tmp_path / "best.tsv"],
-                  ["evaluate", model, ambiguous, "--allow-overlap"]):  # fmt: skip
+                  ["evaluate", model, ambiguous, "--allow-overlap", "--propensities", ambiguous],
+                  ["search", model, "http://www.yso.fi/onto/yso/p1", "--in", ambiguous],
+                  ["update", model, ambiguous, "--without-replay"]):  # fmt: skip
         assert "add --format annif" in " ".join(cli(*words).err.split())
         decided = cli(*words, "--format", "annif")
         assert decided.code == 0, decided.err

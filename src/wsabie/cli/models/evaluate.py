@@ -182,11 +182,11 @@ def _evaluate_labels(options: EvaluateOptions) -> Report:
         if candidates is not None and not (rows.Y.data > 0).any():
             fact = f"no row has a label that {candidates} names"
             raise InputError(f"{fact}; give candidates that are right for some rows")
-        excluded = None if exclude is None else _read_excluded_labels(exclude, rows, data, rejects)
+        excluded = None if exclude is None else _read_excluded_labels(options, exclude, rows, rejects)
         workers = (executor, model) if executor.has_persistent_workers else None
         settings: Settings = {"exclude": excluded, "workers": workers, "similar": siblings}
         settings["label_ids"] = label_ids if len(label_ids) < len(vocabulary) else None
-        settings["propensities"] = None if counted is None else _read_propensities(counted, rows.label_names, rejects)
+        settings["propensities"] = None if counted is None else _read_propensities(options, counted, rows, rejects)
         ks = select_informative_lengths(KS if counted is None else (*KS, 3), len(rows.label_names))
         evaluation = evaluate_model(estimator, rows, ks, "scoring", progress, hops=hops, heights=heights, **settings)
         intervals = bootstrap_all(_select_metrics(evaluation), groups=get_groups(rows, evaluation.rows))
@@ -263,11 +263,14 @@ def _select_label_ids(vocabulary: "Vocabulary", candidates: Path | None) -> "Int
     return label_ids
 
 
-def _read_excluded_labels(exclude: Path, rows: "FeatureTable", data: Path, rejects: "Rejects") -> "Matrix":
+def _read_excluded_labels(
+    options: EvaluateOptions, exclude: Path, rows: "FeatureTable", rejects: "Rejects"
+) -> "Matrix":
     """Read labels of the rows in other data, which are no candidates."""
     from wsabie.io.alignment import look_up_labels
 
-    table = data_inputs.make_label_table(data_inputs.open_data(exclude, rejects))
+    data = options.data
+    table = data_inputs.make_label_table(data_inputs.open_data(exclude, rejects, data_format=options.data_format))
     labels = look_up_labels(table, rows.ids, rows.label_names)
     if not labels.nnz:
         raise InputError(f"no row of {data} has a label in {exclude}; give the training data of the same split")
@@ -277,14 +280,14 @@ def _read_excluded_labels(exclude: Path, rows: "FeatureTable", data: Path, rejec
     return labels
 
 
-def _read_propensities(data: Path, label_names: list[str], rejects: "Rejects") -> "Float64":
+def _read_propensities(options: EvaluateOptions, data: Path, rows: "FeatureTable", rejects: "Rejects") -> "Float64":
     """Count the labels in the training data, and compute their propensities."""
     from wsabie.evaluation.metrics import compute_propensities
     from wsabie.io.alignment import align_table
     from wsabie.io.records import count_labels
 
-    table = data_inputs.make_label_table(data_inputs.open_data(data, rejects))
-    counts = count_labels(align_table(table, label_names).rows)
+    table = data_inputs.make_label_table(data_inputs.open_data(data, rejects, data_format=options.data_format))
+    counts = count_labels(align_table(table, rows.label_names).rows)
     if not counts.any():
         raise InputError(f"no row of {data} has a label of the model; give the data that it was trained on")
     return compute_propensities(counts, len(table))

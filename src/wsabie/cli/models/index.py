@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from wsabie.cli.framework import JsonObject, Report, command, option
 from wsabie.cli.model_inputs import load_annotator, read_model_rows
 from wsabie.cli.output import out, print_note, show_table
-from wsabie.cli.shared_options import Model, RecallTarget, RejectOptions, SeededThreadOptions
+from wsabie.cli.shared_options import DataOptions, Model, RecallTarget, SeededThreadOptions
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wsabie.models.annotators import Annotator
 
 
-class IndexOptions(RejectOptions, SeededThreadOptions):
+class IndexOptions(DataOptions, SeededThreadOptions):
     """Options of `wsabie index`."""
 
     model: Model
@@ -54,7 +54,8 @@ def index(options: IndexOptions) -> Report:
 def _read_queries(options: IndexOptions, annotator: "Annotator", queries: Path) -> "Matrix":
     """Read the rows to measure on."""
     with options.collect_rejects() as rejects:
-        rows = read_model_rows(annotator, options.model, queries, options.resources(rejects=rejects), "none")
+        resources = options.resources(rejects=rejects)
+        rows = read_model_rows(annotator, options.model, queries, resources, "none", options.data_format)
     if not len(rows):
         raise InputError(f"{queries} has no row to measure on; give data that the model takes")
     return rows.X

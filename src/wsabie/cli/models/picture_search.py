@@ -8,7 +8,7 @@ from wsabie.cli import data_inputs, model_inputs
 from wsabie.cli.framework import JsonObject, Options, Report, argument, command, option
 from wsabie.cli.knowledge_files import load_knowledge, load_word_vectors, match_concepts
 from wsabie.cli.output import escape_line, format_count, out, print_note, print_row
-from wsabie.cli.shared_options import Knowledge, Model, RejectOptions, RelationPairs, Table, ThreadOptions
+from wsabie.cli.shared_options import DataOptions, Knowledge, Model, RelationPairs, Table, ThreadOptions
 from wsabie.cli.space_dispatch import load_space
 from wsabie.core.errors import InputError
 from wsabie.storage.atomic_files import write_bytes, write_text
@@ -44,7 +44,7 @@ class KnowledgeOptions(Options, panel="Knowledge of labels"):
     relation: str | None = option("Which relation of a space in --related-model (default: its first).")
 
 
-class SearchOptions(RejectOptions, ThreadOptions):
+class SearchOptions(DataOptions, ThreadOptions):
     """Options of `wsabie search`."""
 
     model: Model
@@ -131,7 +131,10 @@ def _open_collection(options: SearchOptions, annotator: "Annotator", rejects: Re
     n_features, modality = annotator.model.n_features_in_, model_inputs.find_modality(annotator)
     label_sources = [data_inputs.choose_label_source(path, n_features, modality) for path in options.within]
     labelled_paths = zip(options.within, label_sources, strict=True)
-    sources = [model_inputs.open_model_data(annotator, path, rejects, labels) for path, labels in labelled_paths]
+    sources = [
+        model_inputs.open_model_data(annotator, path, rejects, labels, options.data_format)
+        for path, labels in labelled_paths
+    ]
     source = concatenate_sources(sources)
     if options.out is not None and (data_inputs.is_table(source) or source.modality != "pictures"):
         content = data_inputs.name_content(source)

@@ -48,7 +48,8 @@ def update(options: UpdateOptions) -> Report:
         if remember is not None and model.memory_ is not None:
             print_note(f"{folder} keeps rows already, so that --remember is passed over")
         elif remember is not None:
-            earlier = read_model_rows(annotator, folder, remember, options.resources(rejects=rejects))
+            resources = options.resources(rejects=rejects)
+            earlier = read_model_rows(annotator, folder, remember, resources, data_format=options.data_format)
             n_known, n_checked, counts = count_training_rows(annotator, earlier, remember)
             if 2 * n_known < n_checked:
                 print_note(f"{counts} are training rows of {folder}: what the others do not show it may forget")
