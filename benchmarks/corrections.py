@@ -181,7 +181,7 @@ def evaluate_pictures(collection: Collection, test: list[dict[str, Any]], number
     from scipy.sparse import csr_matrix
 
     opened = load_model(collection)
-    name = opened.annotator.extractor_digest
+    name = opened.annotator.extractor_fingerprint
     if name not in _feature_rows:
         source = ItemList(Path("test"), [Item(str(i), row["image"], ()) for i, row in enumerate(test)])
         _feature_rows[name] = opened.annotator.extractor.transform(source).X

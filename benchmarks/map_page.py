@@ -109,7 +109,7 @@ def fill(collection: Collection, n: int) -> None:
             ],
         )
     moved = embeddings._replace(
-        items=numbers, marks=embeddings.marks[parents], points=(embeddings.points[parents] + noise).astype(np.float32)
+        items=numbers, hashes=embeddings.hashes[parents], points=(embeddings.points[parents] + noise).astype(np.float32)
     )
     save_item_embeddings(opened.path, embeddings.merge(moved))
 

@@ -207,7 +207,7 @@ def write(law: Law, out: Path, threads: int) -> dict[str, int]:
             print(f"\r{n_written:,} rows, {n_written / (time.perf_counter() - started):,.0f}/s", end="", flush=True)
     seconds, used = time.perf_counter() - started, time.process_time() - used
     print()
-    more = {"counts": True, "augment": 0, "dictionary": None, "source": "generated", "seed": 0}
+    more = {"counts": True, "augment": 0, "extractor_fingerprint": None, "source": "generated", "seed": 0}
     more |= {"values": "uint8", "indices": "uint16"}
     names = {"label_names": [str(i) for i in range(len(law.popular))], "feature_names": None}
     write_manifest(out, statistics.compute_facts() | more, files, names, statistics.arrays())

@@ -275,7 +275,11 @@ def _read_mulan(path: Path, train: Path, test: Path, rejects: Rejects) -> PaperD
 
     rows = read_mulan(train, rejects=rejects)
     held_out = align_table(
-        read_mulan(test, rejects=rejects), rows.label_names, rows.feature_names, rows.X.shape[1], rows.extractor_digest
+        read_mulan(test, rejects=rejects),
+        rows.label_names,
+        rows.feature_names,
+        rows.X.shape[1],
+        rows.extractor_fingerprint,
     )
     tenth = np.arange(len(rows)) % 10 == 9
     about = f"{train.name} and {test.name} with the published test rows; every tenth training row is validation"

@@ -48,7 +48,16 @@ def same(first: FeatureTable, second: FeatureTable) -> bool:
     a, b = by_id(first), by_id(second)
     words = all(
         getattr(a, name) == getattr(b, name)
-        for name in ("ids", "groups", "times", "label_names", "feature_names", "extractor_digest", "counts", "augment")
+        for name in (
+            "ids",
+            "groups",
+            "times",
+            "label_names",
+            "feature_names",
+            "extractor_fingerprint",
+            "counts",
+            "augment",
+        )
     )
     return words and _equal(a.X, b.X) and _equal(a.Y, b.Y)
 

@@ -87,7 +87,7 @@ def test_pictures_are_extracted_again_on_the_same_sides(pictures: Path) -> None:
     for original, colour_part in ((data.train, colour.train), (data.valid, colour.valid), (data.test, colour.test)):
         assert original.ids == colour_part.ids
         assert (original.Y != colour_part.Y).nnz == 0
-    assert colour.train.extractor_digest != data.train.extractor_digest
+    assert colour.train.extractor_fingerprint != data.train.extractor_fingerprint
     assert len(rejects) == 1
 
 

@@ -110,27 +110,27 @@ def test_threads_neighbours_and_row_form_change_no_bit(rows):
 
 def test_loaded_map_gives_the_same_bits(rows, tmp_path):
     pca = KernelPca(9, 60).fit(rows)
-    pca.feature_names, pca.extractor_digest = [f"word {j}" for j in range(80)], "abc"
+    pca.feature_names, pca.extractor_fingerprint = [f"word {j}" for j in range(80)], "abc"
     pca.save(tmp_path / "map")
     loaded = KernelPca.load(tmp_path / "map")
     np.testing.assert_array_equal(loaded.transform(rows), pca.transform(rows))
     assert (loaded.fingerprint(), loaded.report_) == (pca.fingerprint(), pca.report_)
-    assert (loaded.feature_names, loaded.extractor_digest) == (pca.feature_names, "abc")
+    assert (loaded.feature_names, loaded.extractor_fingerprint) == (pca.feature_names, "abc")
     assert isinstance(loaded.components_.base, np.memmap) or isinstance(loaded.components_, np.memmap)
     assert pca.n_bytes == loaded.n_bytes
 
 
 def test_foreign_and_damaged_folders_are_refused(rows):
-    parts = KernelPca(3, 20).fit(rows).to_parts()
+    state = KernelPca(3, 20).fit(rows).to_state()
     with pytest.raises(ModelFolderError, match="no map"):
-        KernelPca.from_parts(ModelState("wsabie", {}, {}))
-    far = parts.tensors["landmarks/indices"].copy()
+        KernelPca.from_state(ModelState("wsabie", {}, {}))
+    far = state.tensors["landmarks/indices"].copy()
     far[0] = 10**6  # a kernel would write there
     for broken in ({"landmarks/indices": far}, {"bias": np.zeros(2, np.float32)}, {"components": np.zeros((3, 20))}):
         with pytest.raises(ModelFolderError, match="damaged"):
-            KernelPca.from_parts(ModelState(parts.kind, parts.config, {**parts.tensors, **broken}))
+            KernelPca.from_state(ModelState(state.kind, state.config, {**state.tensors, **broken}))
     with pytest.raises(ModelFolderError, match="damaged"):
-        KernelPca.from_parts(ModelState(parts.kind, {"parameters": {}}, parts.tensors))
+        KernelPca.from_state(ModelState(state.kind, {"parameters": {}}, state.tensors))
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def annotator() -> Annotator:
     extractor = wsabie.VisualWords(12, weighting="tfidf", size=64).fit(source)
     rows = extractor.transform(source)
     model = wsabie.Wsabie(**SMALL).fit(rows.X, rows.Y, label_names=rows.label_names)
-    return Annotator(model, extractor, None, {"source": "pictures", "rows": len(rows)}, rows.extractor_digest)
+    return Annotator(model, extractor, None, {"source": "pictures", "rows": len(rows)}, rows.extractor_fingerprint)
 
 
 def vectors(n: int) -> Any:

@@ -70,16 +70,19 @@ def test_rows_of_open_width_are_cut_or_padded():
     with pytest.raises(InputError, match="has 3 features but the model takes 2"):
         align_table(replace(rows, X=rows.X.toarray()), n_features=2)
     with pytest.raises(InputError, match="has 3 features but the model takes 2"):
-        align_table(rows, n_features=2, extractor_digest="terms of pictures")
+        align_table(rows, n_features=2, extractor_fingerprint="terms of pictures")
 
 
 def test_rows_of_another_dictionary_are_refused():
-    rows = replace(make_rows([[1.0, 2.0]], [[1]], ["cat"]), extractor_digest="a")
+    rows = replace(make_rows([[1.0, 2.0]], [[1]], ["cat"]), extractor_fingerprint="a")
     with pytest.raises(InputError, match="another extractor than the training data"):
-        align_table(rows, n_features=2, extractor_digest="b")
-    assert align_table(rows, n_features=2, extractor_digest="a").rows.extractor_digest == "a"
+        align_table(rows, n_features=2, extractor_fingerprint="b")
+    assert align_table(rows, n_features=2, extractor_fingerprint="a").rows.extractor_fingerprint == "a"
     assert align_table(rows, n_features=2).unknown_features == 0  # an older model does not know its dictionary
-    assert align_table(replace(rows, extractor_digest=None), n_features=2, extractor_digest="b").unknown_features == 0
+    assert (
+        align_table(replace(rows, extractor_fingerprint=None), n_features=2, extractor_fingerprint="b").unknown_features
+        == 0
+    )
 
 
 def test_equal_names_leave_the_table_unchanged():

@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse import random as random_matrix
 
 from wsabie.core.errors import InputError
-from wsabie.io.fingerprints import MARKED, compute_fingerprint, compute_row_marks, count_known_rows
+from wsabie.io.fingerprints import MAX_ROW_HASHES, compute_fingerprint, compute_row_hashes, count_known_rows
 from wsabie.io.records import FeatureTable, Item, ItemList
 
 X = csr_matrix(np.array([[0, 1, 2], [3, 0, 0]], np.float32))
@@ -74,7 +74,7 @@ def make_rows(n: int, seed: int = 0) -> FeatureTable:
 def test_known_rows_are_counted_in_any_order(dense):
     rows = make_rows(500)
     rows = replace(rows, X=rows.X.toarray()) if dense else rows
-    marks = compute_row_marks(rows)
+    marks = compute_row_hashes(rows)
     assert count_known_rows(rows.take(np.arange(500)[::-2]), marks) == (250, 250)
     other_rows = make_rows(500, seed=1)
     other_rows = replace(other_rows, X=other_rows.X.toarray()) if dense else other_rows
@@ -83,18 +83,18 @@ def test_known_rows_are_counted_in_any_order(dense):
 
 
 def test_marks_of_many_rows_are_sampled():
-    rows = make_rows(3 * MARKED)
-    marks = compute_row_marks(rows)
-    assert len(marks) == MARKED
-    assert count_known_rows(rows, marks) == (MARKED, MARKED)
-    n_known, looked_at = count_known_rows(rows.take(np.arange(MARKED)), marks)
+    rows = make_rows(3 * MAX_ROW_HASHES)
+    marks = compute_row_hashes(rows)
+    assert len(marks) == MAX_ROW_HASHES
+    assert count_known_rows(rows, marks) == (MAX_ROW_HASHES, MAX_ROW_HASHES)
+    n_known, looked_at = count_known_rows(rows.take(np.arange(MAX_ROW_HASHES)), marks)
     assert n_known == looked_at
-    assert looked_at == pytest.approx(MARKED / 3, rel=0.1)
-    assert count_known_rows(replace(rows, X=rows.X[::-1]), marks)[0] < 0.01 * MARKED
+    assert looked_at == pytest.approx(MAX_ROW_HASHES / 3, rel=0.1)
+    assert count_known_rows(replace(rows, X=rows.X[::-1]), marks)[0] < 0.01 * MAX_ROW_HASHES
 
 
 def test_row_marks_are_stable():
-    assert compute_row_marks(ROWS).tolist() == [10150012415940836932, 18148140998873043452]
+    assert compute_row_hashes(ROWS).tolist() == [10150012415940836932, 18148140998873043452]
     turned = csr_matrix((X.data[[1, 0, 2]], X.indices[[1, 0, 2]], X.indptr), X.shape)
-    assert compute_row_marks(replace(ROWS, X=turned)).tolist() == compute_row_marks(ROWS).tolist()
+    assert compute_row_hashes(replace(ROWS, X=turned)).tolist() == compute_row_hashes(ROWS).tolist()
     assert count_known_rows(ROWS, np.zeros(0, np.uint64)) == (0, 2)

@@ -68,10 +68,10 @@ def interrupt(*_: object, **__: object) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_inconsistent_folder_is_refused(tmp_path: Path, kind: str) -> None:
-    parts = fit_kind(kind, X).to_parts()
-    inner = parts.config["linear"] if kind == "full-rank" else parts.config
+    state = fit_kind(kind, X).to_state()
+    inner = state.config["linear"] if kind == "full-rank" else state.config
     inner["label_names"] = inner["label_names"][:-1]
-    save_model_folder(tmp_path / "m", parts)
+    save_model_folder(tmp_path / "m", state)
     with pytest.raises(ModelFolderError, match="lacks a part"):
         wsabie.load(tmp_path / "m")
 

@@ -112,9 +112,9 @@ def test_flipped_bit_in_any_file_is_detected(tmp_path: Path, model: Wsabie) -> N
 
 @pytest.mark.parametrize("part", ["label_names", "parameters", "scaling", "history", "calibration"])
 def test_config_without_a_part_is_refused(tmp_path: Path, model: Wsabie, part: str) -> None:
-    parts = model.to_parts()
-    config = {k: v for k, v in parts.config.items() if k != part}
-    save_model_folder(tmp_path / "m", ModelState(parts.kind, config, parts.tensors))
+    state = model.to_state()
+    config = {k: v for k, v in state.config.items() if k != part}
+    save_model_folder(tmp_path / "m", ModelState(state.kind, config, state.tensors))
     for load in (wsabie.load, Wsabie.load):
         with pytest.raises(ModelFolderError, match=r"lacks a part .*; restore it from a copy or make"):
             load(tmp_path / "m")
@@ -122,26 +122,26 @@ def test_config_without_a_part_is_refused(tmp_path: Path, model: Wsabie, part: s
 
 @pytest.mark.parametrize("tensor", ["features", "labels", "bias", "scaling/weight"])
 def test_folder_without_a_tensor_is_refused(tmp_path: Path, model: Wsabie, tensor: str) -> None:
-    parts = model.to_parts()
-    tensors = {k: v for k, v in parts.tensors.items() if k != tensor}
-    save_model_folder(tmp_path / "m", ModelState(parts.kind, parts.config, tensors))
+    state = model.to_state()
+    tensors = {k: v for k, v in state.tensors.items() if k != tensor}
+    save_model_folder(tmp_path / "m", ModelState(state.kind, state.config, tensors))
     with pytest.raises(ModelFolderError, match=f"lacks a part .*{tensor}"):
         wsabie.load(tmp_path / "m")
 
 
 @pytest.mark.parametrize("tensor", ["features", "labels", "bias"])
 def test_inconsistent_tensors_are_refused(tmp_path: Path, model: Wsabie, tensor: str) -> None:
-    parts = model.to_parts()
-    tensors = {**parts.tensors, tensor: parts.tensors[tensor][..., :-1]}
-    save_model_folder(tmp_path / "m", ModelState(parts.kind, parts.config, tensors))
+    state = model.to_state()
+    tensors = {**state.tensors, tensor: state.tensors[tensor][..., :-1]}
+    save_model_folder(tmp_path / "m", ModelState(state.kind, state.config, tensors))
     with pytest.raises(ModelFolderError, match=f"the sizes of .*{tensor}.* do not agree with the rest"):
         wsabie.load(tmp_path / "m")
 
 
 def test_parameter_of_a_later_version_is_refused(tmp_path: Path, model: Wsabie) -> None:
-    parts = model.to_parts()
-    parts.config["parameters"]["warp_drive"] = 9
-    save_model_folder(tmp_path / "m", parts)
+    state = model.to_state()
+    state.config["parameters"]["warp_drive"] = 9
+    save_model_folder(tmp_path / "m", state)
     with pytest.raises(ModelFolderError, match=r"lacks a part .*warp_drive"):
         wsabie.load(tmp_path / "m")
 

@@ -186,29 +186,29 @@ def test_kept_in_a_folder_it_finds_the_same(kind: Any, tmp_path: Path) -> None:
     table, queries = grouped()
     exact = ExactIndex(table, bias=np.linspace(0, 1, N))
     index = ApproximateIndex.build(exact, kind=kind, queries=queries)
-    save_model_folder(tmp_path / "index", index.to_parts())
-    again = ApproximateIndex.from_parts(open_model_folder(tmp_path / "index"), exact)
+    save_model_folder(tmp_path / "index", index.to_state())
+    again = ApproximateIndex.from_state(open_model_folder(tmp_path / "index"), exact)
     assert again is not None
     for mine, theirs in zip(again.top_k(queries, 10), index.top_k(queries, 10), strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert again.facts() == index.facts()
     assert again.curve == index.curve
-    assert ApproximateIndex.from_parts(open_model_folder(tmp_path / "index"), ExactIndex(table)) is None
+    assert ApproximateIndex.from_state(open_model_folder(tmp_path / "index"), ExactIndex(table)) is None
     nudged = table.copy()
     nudged[7, 3] += 1e-3
-    assert ApproximateIndex.from_parts(index.to_parts(), ExactIndex(nudged, bias=exact.bias)) is None
+    assert ApproximateIndex.from_state(index.to_state(), ExactIndex(nudged, bias=exact.bias)) is None
 
 
 def test_other_bytes_are_refused() -> None:
     table, queries = grouped()
     exact = ExactIndex(table)
-    parts = ApproximateIndex.build(exact, queries=queries).to_parts()
+    state = ApproximateIndex.build(exact, queries=queries).to_state()
     graph = FaissCodes.train(lambda ids: table[ids], N, DIM, kind="hnsw").to_bytes()
-    for codes in (parts.tensors["codes"][:500], np.zeros(1000, np.uint8), np.zeros(0, np.uint8), graph):
+    for codes in (state.tensors["codes"][:500], np.zeros(1000, np.uint8), np.zeros(0, np.uint8), graph):
         with pytest.raises((ValueError, InputError)):
-            ApproximateIndex.from_parts(ModelState(parts.kind, parts.config, {"codes": codes}), exact)
+            ApproximateIndex.from_state(ModelState(state.kind, state.config, {"codes": codes}), exact)
     with pytest.raises(ValueError, match="no index"):
-        ApproximateIndex.from_parts(ModelState("wsabie", parts.config, parts.tensors), exact)
+        ApproximateIndex.from_state(ModelState("wsabie", state.config, state.tensors), exact)
 
 
 def test_what_cannot_be_indexed_says_so() -> None:

@@ -22,10 +22,10 @@ class Half(LabelSearchIndex):
         ids[lost], scores[lost] = -1, -np.inf
         return ids, scores
 
-    def to_parts(self) -> ModelState:
+    def to_state(self) -> ModelState:
         raise NotImplementedError
 
-    _is_exact_quicker = _search = _restore = to_parts  # type: ignore[assignment]
+    _is_exact_quicker = _search = _restore = to_state  # type: ignore[assignment]
 
 
 def test_recall_is_that_of_queries_that_did_not_choose() -> None:

@@ -147,13 +147,13 @@ def test_built_it_reaches_what_is_asked_for_and_is_kept_in_a_folder(far: float, 
     assert [point.effort for point in tree.curve][:3] == [1, 2, 4]
     assert tree.facts()["effort"] == tree.effort
     assert tree.facts()["kind"] == "tree"
-    save_model_folder(tmp_path / "index", tree.to_parts())
-    again = LabelTree.from_parts(open_model_folder(tmp_path / "index"), exact)
+    save_model_folder(tmp_path / "index", tree.to_state())
+    again = LabelTree.from_state(open_model_folder(tmp_path / "index"), exact)
     assert again is not None
     assert (again.facts(), again.curve) == (tree.facts(), tree.curve)
     for mine, theirs in zip(again.top_k(rows[:40], 10), tree.top_k(rows[:40], 10), strict=True):
         np.testing.assert_array_equal(mine, theirs)
-    assert LabelTree.from_parts(tree.to_parts(), ExactIndex(table * 2)) is None
+    assert LabelTree.from_state(tree.to_state(), ExactIndex(table * 2)) is None
 
 
 def test_labels_stand_in_for_rows_and_are_not_judged_by() -> None:
@@ -168,8 +168,8 @@ def test_labels_stand_in_for_rows_and_are_not_judged_by() -> None:
 
 def test_other_parts_are_refused() -> None:
     exact = ExactIndex(many())
-    parts = LabelTree.build(exact, recall=0.3).to_parts()
-    tensors = parts.tensors
+    state = LabelTree.build(exact, recall=0.3).to_state()
+    tensors = state.tensors
     loop = tensors["first"].copy()
     loop[0] = 0
     outside = tensors["stops"].copy()
@@ -178,8 +178,8 @@ def test_other_parts_are_refused() -> None:
     broken_tensors |= {"points": tensors["points"][:, :-1], "counts": tensors["counts"] * 3}
     for name, broken in broken_tensors.items():
         with pytest.raises(ValueError, match="its nodes"):
-            LabelTree.from_parts(ModelState(parts.kind, parts.config, tensors | {name: broken}), exact)
+            LabelTree.from_state(ModelState(state.kind, state.config, tensors | {name: broken}), exact)
     with pytest.raises(ValueError, match="no label tree"):
-        LabelTree.from_parts(ModelState("wsabie", parts.config, tensors), exact)
+        LabelTree.from_state(ModelState("wsabie", state.config, tensors), exact)
     with pytest.raises(InputError, match="search them exactly"):
         LabelTree.build(ExactIndex(grouped()))

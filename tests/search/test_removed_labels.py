@@ -100,11 +100,11 @@ def test_an_index_knows_which_are_gone(looking: Any) -> None:
     table, queries = table_and_queries()
     exact = ExactIndex(table, removed=REMOVED)
     index: LabelSearchIndex = looking(exact)
-    again = type(index).from_parts(index.to_parts(), exact)
+    again = type(index).from_state(index.to_state(), exact)
     assert again is not None
     assert_same_arrays(again.top_k(queries, 10), index.top_k(queries, 10))
     for other_index in (ExactIndex(table), ExactIndex(table, removed=REMOVED[1:])):
-        assert type(index).from_parts(index.to_parts(), other_index) is None
+        assert type(index).from_state(index.to_state(), other_index) is None
 
 
 @pytest.mark.parametrize("looking", LOOKING)

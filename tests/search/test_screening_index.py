@@ -249,25 +249,25 @@ def test_kept_in_a_folder_it_finds_the_same(half: bool, tmp_path: Path) -> None:
     table, queries = grouped()
     exact = ExactIndex(table.astype(np.float16) if half else table, bias=np.linspace(0, 1, N))
     index = ScreeningIndex.build(exact, queries=queries)
-    save_model_folder(tmp_path / "index", index.to_parts())
-    again = ScreeningIndex.from_parts(open_model_folder(tmp_path / "index"), exact)
+    save_model_folder(tmp_path / "index", index.to_state())
+    again = ScreeningIndex.from_state(open_model_folder(tmp_path / "index"), exact)
     assert again is not None
     assert_same_arrays(again.top_k(queries, 10), exact.top_k(queries, 10))
     assert again.facts() == index.facts()
     assert again.facts()["bytes"] < N * (12 + 8) * 1.05
-    assert ScreeningIndex.from_parts(open_model_folder(tmp_path / "index"), ExactIndex(table * 2)) is None
+    assert ScreeningIndex.from_state(open_model_folder(tmp_path / "index"), ExactIndex(table * 2)) is None
 
 
 def test_other_parts_are_refused() -> None:
     table, _ = grouped()
     exact = ExactIndex(table)
-    parts = ScreeningIndex.build(exact).to_parts()
+    state = ScreeningIndex.build(exact).to_state()
     for name in ("words", "scales", "largest"):
-        for broken in (parts.tensors[name][:-1], parts.tensors[name].astype(np.float64)):
+        for broken in (state.tensors[name][:-1], state.tensors[name].astype(np.float64)):
             with pytest.raises(ValueError, match=name):
-                ScreeningIndex.from_parts(ModelState(parts.kind, parts.config, {**parts.tensors, name: broken}), exact)
+                ScreeningIndex.from_state(ModelState(state.kind, state.config, {**state.tensors, name: broken}), exact)
     with pytest.raises(ValueError, match="no codes"):
-        ScreeningIndex.from_parts(ModelState("wsabie", parts.config, parts.tensors), exact)
+        ScreeningIndex.from_state(ModelState("wsabie", state.config, state.tensors), exact)
 
 
 def test_what_cannot_be_coded_says_so() -> None:

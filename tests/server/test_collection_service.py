@@ -23,7 +23,7 @@ from wsabie.server.app import make_app
 from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder
 from wsabie.server.service_context import ServiceContext
-from wsabie.server.tokens import Token, compute_digest
+from wsabie.server.tokens import Token, hash_token
 
 
 def list_untagged_items(api: TestClient) -> list[int]:
@@ -360,7 +360,7 @@ def test_links_out_of_the_folder_are_not_followed(api: TestClient, folder: Path,
 
 
 def test_read_token_cannot_decide(folder: Path) -> None:
-    tokens = [Token("eve", "read", None, compute_digest("r")), Token("adam", "write", None, compute_digest("w"))]
+    tokens = [Token("eve", "read", None, hash_token("r")), Token("adam", "write", None, hash_token("w"))]
     with open_collection(folder) as collection:
         context = ServiceContext(ServiceLimits(), tokens, CollectionModelHolder(collection), collection)
         with TestClient(make_app(context)) as api:

@@ -21,7 +21,7 @@ from wsabie.server.app import make_app
 from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder
 from wsabie.server.service_context import ServiceContext
-from wsabie.server.tokens import Token, compute_digest
+from wsabie.server.tokens import Token, hash_token
 
 
 def write_emoji(folder: Path, n: int) -> None:
@@ -283,7 +283,7 @@ def test_read_token_changes_no_label(collection: Collection) -> None:  # noqa: F
     write_emoji(collection.folder, 5)
     scan_collection(collection, by="eve")
     proposals.refresh_proposals(collection)
-    with serve_collection(collection, [Token("eve", "read", None, compute_digest("r"))]) as api:
+    with serve_collection(collection, [Token("eve", "read", None, hash_token("r"))]) as api:
         read_headers = {"authorization": "Bearer r"}
         assert api.get("/api/v1/labels/1", headers=read_headers).status_code == 200
         assert api.get("/api/v1/labels/proposals", headers=read_headers).status_code == 200

@@ -14,7 +14,7 @@ from wsabie.server.app import make_app
 from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder
 from wsabie.server.service_context import ServiceContext
-from wsabie.server.tokens import Token, compute_digest
+from wsabie.server.tokens import Token, hash_token
 
 MAP = "/api/v1/map"
 PATIENCE = 900.0
@@ -152,7 +152,7 @@ def test_map_needs_a_model(tmp_path: Path, database: str | None) -> None:
 
 
 def test_read_token_starts_no_job(folder: Path) -> None:
-    tokens = [Token("eve", "read", None, compute_digest("secret"))]
+    tokens = [Token("eve", "read", None, hash_token("secret"))]
     with open_collection(folder) as collection, serve_collection(collection, tokens) as client:
         assert client.get(f"{MAP}/points").status_code == 401
         client.headers["authorization"] = "Bearer secret"

@@ -19,7 +19,7 @@ from wsabie.models.annotators import Annotator
 from wsabie.models.index_files import index_labels
 from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import TABLES_VARIABLE, FolderModelHolder
-from wsabie.server.tokens import Token, compute_digest
+from wsabie.server.tokens import Token, hash_token
 
 
 def make_png_chunk(kind: bytes, content: bytes) -> bytes:
@@ -188,10 +188,7 @@ def test_missing_or_expired_token_is_refused(client: Client) -> None:
     from datetime import date, timedelta
 
     yesterday = date.today() - timedelta(days=2)
-    tokens = [
-        Token("eve", "read", None, compute_digest("one")),
-        Token("old", "write", yesterday, compute_digest("two")),
-    ]
+    tokens = [Token("eve", "read", None, hash_token("one")), Token("old", "write", yesterday, hash_token("two"))]
     api = client(tokens=tokens)
     refused = api.get("/api/v1/info")
     assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")

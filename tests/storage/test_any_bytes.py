@@ -33,11 +33,11 @@ def refused(path: Path) -> bool:
     """Return True if the folder is refused in one sentence; else it must be readable as a whole."""
     message = ""
     try:
-        parts = open_model_folder(path)
+        state = open_model_folder(path)
     except ModelFolderError as error:
         message = str(error)
     else:
-        assert all(array.tobytes() for array in parts.tensors.values())
+        assert all(array.tobytes() for array in state.tensors.values())
         return False
     assert message
     assert "\n" not in message
@@ -104,7 +104,7 @@ def test_any_bytes_as_tensor(model: Path, content: bytes) -> None:
     del pointer["sha256"]
     pointer["tensors"]["W"] |= {"file": f"tensors/{file.name}", "sha256": digest}
     try:
-        model_folder.write_sealed_json(model / "config.json", pointer)
+        model_folder.write_json_with_checksum(model / "config.json", pointer)
         assert refused(model)
     finally:
         (model / "config.json").write_bytes(original)

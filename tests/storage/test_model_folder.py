@@ -53,7 +53,7 @@ def rewrite_config(path: Path, change: Any) -> None:
     pointer = json.loads((path / "config.json").read_text())
     del pointer["sha256"]
     change(pointer)
-    model_folder.write_sealed_json(path / "config.json", pointer)
+    model_folder.write_json_with_checksum(path / "config.json", pointer)
 
 
 # ---- round trip
@@ -492,7 +492,7 @@ def test_a_save_that_fails_at_any_file_leaves_the_old_model(saved: Path, monkeyp
 
 def test_a_first_save_that_fails_can_be_repeated(tmp_path: Path, monkeypatch: Any) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(model_folder, "write_sealed_json", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(model_folder, "write_json_with_checksum", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             save_model_folder(tmp_path / "m", parts())
     assert not is_model_folder(tmp_path / "m")

@@ -96,9 +96,9 @@ def test_saving_takes_a_tenth_of_the_time_at_most(
     """Small models, whose saves are short beside an epoch, lose no finished epoch; the first is always saved."""
     clock, epochs = Clock(), []
 
-    def save(path: Path, parts: ModelState) -> None:
+    def save(path: Path, state: ModelState) -> None:
         clock.now += save_seconds
-        epochs.append(parts.config["epoch"])
+        epochs.append(state.config["epoch"])
 
     monkeypatch.setattr(checkpoints, "time", clock)
     monkeypatch.setattr(checkpoints.model_folder, "save_model_folder", save)
@@ -190,11 +190,11 @@ def test_killed_three_times_and_resumed_is_never_killed(tmp_path: Path) -> None:
     assert out.split()[-1] == "39"
     assert int(out.split()[0]) > first_epochs[2]
     history, expected = train(make_block(), make_space(), make_settings(epochs=40), monitor=figure)
-    parts = open_model_folder(folder)
-    best = "best/" if "best/features" in parts.tensors else ""
-    assert np.array_equal(parts.tensors[f"{best}features"], expected.features)
-    assert np.array_equal(parts.tensors[f"{best}labels"], expected.labels)
-    validation = [stats["validation"] for stats in parts.config["history"]]
+    state = open_model_folder(folder)
+    best = "best/" if "best/features" in state.tensors else ""
+    assert np.array_equal(state.tensors[f"{best}features"], expected.features)
+    assert np.array_equal(state.tensors[f"{best}labels"], expected.labels)
+    validation = [stats["validation"] for stats in state.config["history"]]
     assert validation == [s.validation for s in history]
-    assert json.dumps(parts.config["best_figure"]) == json.dumps(max(validation))
+    assert json.dumps(state.config["best_figure"]) == json.dumps(max(validation))
     assert not list(folder.rglob("*.tmp"))

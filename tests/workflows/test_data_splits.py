@@ -24,7 +24,7 @@ def test_names_alone_make_no_view(by: str) -> None:
     """Ids of songs that look like views: every row is on a side."""
     sides = split_rows(build_rows(NAMES), by, 0.2, 0.2, 0)
     assert (sides.sides(100) >= 0).all()
-    assert split_rows(build_rows(NAMES, extractor_digest="d", augment=1), by, 0.2, 0.2, 0).sides(100).min() == 0
+    assert split_rows(build_rows(NAMES, extractor_fingerprint="d", augment=1), by, 0.2, 0.2, 0).sides(100).min() == 0
 
 
 def test_views_stay_together_and_only_the_centred_one_is_held_out() -> None:

@@ -139,15 +139,15 @@ def list_option_fields(
     """List the parameters of a class and its groups in the order of the help: inherited ones come last."""
     leaves: list[_OptionField] = []
     own_names = vars(cls).get("__annotations__", {})
-    marks_by_name = {entry.name: (*_get_hints(cls)[entry.name], *entry.metadata.values()) for entry in fields(cls)}
+    hints_by_name = {entry.name: (*_get_hints(cls)[entry.name], *entry.metadata.values()) for entry in fields(cls)}
 
     def is_main(entry: Any) -> bool:
         """Return True for arguments and for options of the class itself."""
-        is_argument = any(isinstance(mark, typer.models.ArgumentInfo) for mark in marks_by_name[entry.name])
+        is_argument = any(isinstance(mark, typer.models.ArgumentInfo) for mark in hints_by_name[entry.name])
         return is_argument or (entry.name in own_names and not path)
 
     for entry in sorted(fields(cls), key=lambda entry: not path and not is_main(entry)):
-        base, *extras = marks_by_name[entry.name]
+        base, *extras = hints_by_name[entry.name]
         all_scopes = (*scopes, *(mark for mark in extras if isinstance(mark, Scope)))
         if _is_group(base):
             leaves += list_option_fields(base, all_scopes, (*path, entry.name))

@@ -48,7 +48,7 @@ def count_training_rows(annotator: "Annotator", rows: "FeatureTable", data: Path
     """Return how many rows are training rows, how many were comparable, and both in words."""
     from wsabie.io.fingerprints import count_known_rows
 
-    n_known, n_checked = (0, 0) if annotator.marks is None else count_known_rows(rows, annotator.marks)
+    n_known, n_checked = (0, 0) if annotator.row_hashes is None else count_known_rows(rows, annotator.row_hashes)
     return n_known, n_checked, f"{n_known:,} of {format_count(n_checked, 'row')} of {data} that were looked at"
 
 
@@ -63,19 +63,19 @@ def refuse_misfit(annotator: "Annotator", model: Path, source: "Source") -> None
     from wsabie.io.alignment import KPCA_FINGERPRINT_PREFIX
 
     if is_table(source):
-        is_extracted = bool(annotator.extractor_digest) and source.extractor_digest
-        if annotator.extractor is not None and is_extracted and is_extracted != annotator.extractor_digest:
+        is_extracted = bool(annotator.extractor_fingerprint) and source.extractor_fingerprint
+        if annotator.extractor is not None and is_extracted and is_extracted != annotator.extractor_fingerprint:
             modality, reason = annotator.extractor.modality, "the features come from another extractor"
             command = f"wsabie features {KINDS[modality]} FOLDER --extractor {model} --out FILE"
             raise InputError(f"{reason} than the training data; give the {modality}, or extract them again: {command}")
     elif annotator.extractor is None:
         remedy = "give rows"
-        if annotator.extractor_digest:
+        if annotator.extractor_fingerprint:
             remedy = (
                 f"{format_features_hint(source, source.path)} --extractor FOLDER, "
                 "with the folder of the extractor of the training data"
             )
-            if annotator.extractor_digest.startswith(KPCA_FINGERPRINT_PREFIX):
+            if annotator.extractor_fingerprint.startswith(KPCA_FINGERPRINT_PREFIX):
                 remedy += ", and map them: wsabie features kpca FILE.parquet --map FOLDER --out MAPPED.parquet"
         raise InputError(f"{model} was trained on rows of features and {source.path} holds {source.modality}; {remedy}")
     elif source.modality != (modality := annotator.extractor.modality):

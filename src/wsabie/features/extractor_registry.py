@@ -140,7 +140,7 @@ def _create_part(kind: type[FeatureExtractor], word: str, options: Mapping[str, 
     return kind(**{**file, **options})
 
 
-def restore_extractor(parts: ModelState) -> FeatureExtractor:
+def restore_extractor(state: ModelState) -> FeatureExtractor:
     """Return the extractor of a saved state of any kind.
 
     Raises
@@ -148,12 +148,11 @@ def restore_extractor(parts: ModelState) -> FeatureExtractor:
     ModelFolderError
         The kind is unknown, or the version is another.
     """
-    if parts.kind not in _EXTRACTORS_BY_KIND:
+    if state.kind not in _EXTRACTORS_BY_KIND:
         raise ModelFolderError(
-            f"this is a {parts.kind!r} and no extractor of pictures, sounds or documents; give the folder of a "
-            "dictionary"
+            f"this is a {state.kind!r} and no extractor of pictures, sounds or documents; give the folder of one"
         )
-    return _EXTRACTORS_BY_KIND[parts.kind].from_parts(parts)
+    return _EXTRACTORS_BY_KIND[state.kind].from_state(state)
 
 
 def load_extractor(path: str | Path) -> FeatureExtractor:

@@ -46,7 +46,7 @@ class KernelPcaConfig:
     n_features: PositiveCount
     report: tuple[float, float, float, float, int, bool]
     feature_names: list[str] | None
-    dictionary: str | None
+    extractor_fingerprint: str | None
 
 
 @dataclass(eq=False, repr=False)
@@ -97,7 +97,7 @@ class KernelPca(SavedObject):
     choice: nystroem.Choice = "k-means++"
     seed: int = 0
     feature_names: list[str] | None = field(default=None, init=False)
-    extractor_digest: str | None = field(default=None, init=False)
+    extractor_fingerprint: str | None = field(default=None, init=False)
 
     @property
     def n_components_(self) -> int:
@@ -237,7 +237,7 @@ class KernelPca(SavedObject):
             As `fit`.
         """
         self.fit(rows.X, threads=threads, progress=progress)
-        self.feature_names, self.extractor_digest = rows.feature_names, rows.extractor_digest
+        self.feature_names, self.extractor_fingerprint = rows.feature_names, rows.extractor_fingerprint
         return self
 
     def transform(self, X: Matrix, *, threads: int | None = None) -> Float32:
@@ -293,42 +293,42 @@ class KernelPca(SavedObject):
         run_in_ranges(transform_range, len(out), _ROWS_PER_TASK, threads or count_available_cores())
         return out
 
-    def to_parts(self) -> ModelState:
+    def to_state(self) -> ModelState:
         self._check_fitted()
         config = {
             "parameters": self._list_parameters(),
             "n_features": self.n_features_in_,
             "report": [*self.report_.components, *self.report_.landmarks, self.report_.rows, self.report_.has_holdout],
             "feature_names": self.feature_names,
-            "dictionary": self.extractor_digest,
+            "extractor_fingerprint": self.extractor_fingerprint,
         }
         tensors = {f"landmarks/{name}": np.asarray(part) for name, part in self.landmarks_._asdict().items()}
         tensors |= {"components": self.components_, "bias": self.bias_, "variances": self.variances_}
         return ModelState(KIND, config, tensors)
 
     @classmethod
-    def from_parts(cls, parts: ModelState) -> Self:
+    def from_state(cls, state: ModelState) -> Self:
         """Return the map of a saved state; its arrays are used in place.
 
         Parameters
         ----------
-        parts : ModelState
+        state : ModelState
 
         Raises
         ------
         ModelFolderError
             Something else, or arrays that do not belong together.
         """
-        if parts.kind != KIND:
+        if state.kind != KIND:
             raise ModelFolderError(
-                f"this is a {parts.kind!r} and no map of kernel components; give the folder that `wsabie features "
+                f"this is a {state.kind!r} and no map of kernel components; give the folder that `wsabie features "
                 "kpca` saved beside its file"
             )
         try:
-            fields, tensors = read_config(KernelPcaConfig, parts.config), parts.tensors
+            fields, tensors = read_config(KernelPcaConfig, state.config), state.tensors
             check_parameters(cls, fields.parameters)
             pca = cls(**fields.parameters)
-            pca.feature_names, pca.extractor_digest = fields.feature_names, fields.dictionary
+            pca.feature_names, pca.extractor_fingerprint = fields.feature_names, fields.extractor_fingerprint
             pca.n_features_in_ = fields.n_features
             pca.components_ = check_array(tensors, "components", "float32", (None, None))
             k, m = pca.components_.shape
@@ -344,15 +344,15 @@ class KernelPca(SavedObject):
         return pca
 
     def fingerprint(self) -> str:
-        """Return a name that changes with anything that changes a row, for `FeatureTable.extractor_digest`.
+        """Return a name that changes with anything that changes a row, for `FeatureTable.extractor_fingerprint`.
 
         Returns
         -------
         str
         """
-        parts = self.to_parts()
-        return KPCA_FINGERPRINT_PREFIX + parts.compute_fingerprint(
-            [KIND, parts.config["n_features"], parts.config["dictionary"]]
+        state = self.to_state()
+        return KPCA_FINGERPRINT_PREFIX + state.compute_fingerprint(
+            [KIND, state.config["n_features"], state.config["extractor_fingerprint"]]
         )
 
     def refuse_other_options(self, options: JsonObject, where: object, remedy: str) -> None:

@@ -13,7 +13,7 @@ from wsabie.storage.column_files import compute_offsets
 from wsabie.vocabulary.label_names import Vocabulary, normalise_label_name
 
 KPCA_FINGERPRINT_PREFIX = "kpca-"
-"""Prefix of the fingerprint of a kernel PCA; rows that it transformed have this fingerprint as `extractor_digest`."""
+"""Prefix of the fingerprint of a kernel PCA; rows that it transformed carry it as `extractor_fingerprint`."""
 
 
 class AlignedTable(NamedTuple):
@@ -42,7 +42,7 @@ def align_table(
     label_names: Sequence[str] | Vocabulary | None = None,
     feature_names: Sequence[str] | None = None,
     n_features: int | None = None,
-    extractor_digest: str | None = None,
+    extractor_fingerprint: str | None = None,
 ) -> AlignedTable:
     """Map `rows` onto a model's labels and features.
 
@@ -58,7 +58,7 @@ def align_table(
     n_features : int or None
         The model's width, for features without names; of rows that do not state theirs (`FeatureTable.open_width`),
         values of higher numbers are dropped and counted.
-    extractor_digest : str or None
+    extractor_fingerprint : str or None
         Fingerprint of the extractor whose features the model has, if there is one.
 
     Returns
@@ -79,8 +79,8 @@ def align_table(
     >>> aligned.rows.Y.toarray().tolist(), aligned.unknown_labels
     ([[1, 0]], ['cat'])
     """
-    _check_extractor(rows, extractor_digest)
-    rows, unknown_features = _align_features(rows, feature_names, n_features, extractor_digest)
+    _check_extractor(rows, extractor_fingerprint)
+    rows, unknown_features = _align_features(rows, feature_names, n_features, extractor_fingerprint)
     if label_names is None:
         return AlignedTable(rows, [], 0, unknown_features)
     if isinstance(label_names, Vocabulary):
@@ -171,10 +171,10 @@ def merge_columns(Y: Matrix, columns: Array, width: int) -> Matrix:
 
 
 def _align_features(
-    rows: FeatureTable, feature_names: Sequence[str] | None, n_features: int | None, extractor_digest: str | None
+    rows: FeatureTable, feature_names: Sequence[str] | None, n_features: int | None, extractor_fingerprint: str | None
 ) -> tuple[FeatureTable, int]:
     if feature_names is None or rows.feature_names is None:
-        return _align_width(rows, n_features if feature_names is None else len(feature_names), extractor_digest)
+        return _align_width(rows, n_features if feature_names is None else len(feature_names), extractor_fingerprint)
     if rows.feature_names == list(feature_names):
         return rows, 0
     columns = _find_names(rows.feature_names, feature_names)
@@ -190,10 +190,10 @@ def _align_features(
     return replace(rows, X=X, feature_names=list(feature_names)), int(rows.X.nnz - X.nnz)
 
 
-def _check_extractor(rows: FeatureTable, extractor_digest: str | None) -> None:
+def _check_extractor(rows: FeatureTable, extractor_fingerprint: str | None) -> None:
     """Refuse features of another extractor or map: their equal numbers differ in meaning."""
-    if extractor_digest and rows.extractor_digest and rows.extractor_digest != extractor_digest:
-        if extractor_digest.startswith(KPCA_FINGERPRINT_PREFIX):
+    if extractor_fingerprint and rows.extractor_fingerprint and rows.extractor_fingerprint != extractor_fingerprint:
+        if extractor_fingerprint.startswith(KPCA_FINGERPRINT_PREFIX):
             raise InputError(
                 "the training data are components of a map and the data was not made with it; map the data with that "
                 "map (wsabie features kpca DATA --map FOLDER --out FILE)"
@@ -204,7 +204,9 @@ def _check_extractor(rows: FeatureTable, extractor_digest: str | None) -> None:
         )
 
 
-def _align_width(rows: FeatureTable, n_features: int | None, extractor_digest: str | None) -> tuple[FeatureTable, int]:
+def _align_width(
+    rows: FeatureTable, n_features: int | None, extractor_fingerprint: str | None
+) -> tuple[FeatureTable, int]:
     """Fit rows without feature names to a width; return them and the count of dropped values.
 
     Where nothing says how many features there are, missing numbers belong to features that no row has, and
@@ -215,7 +217,7 @@ def _align_width(rows: FeatureTable, n_features: int | None, extractor_digest: s
     X, width = rows.X, rows.X.shape[1]
     if n_features is None or width == n_features:
         return rows, 0
-    if rows.open_width and not extractor_digest and not isinstance(X, np.ndarray):
+    if rows.open_width and not extractor_fingerprint and not isinstance(X, np.ndarray):
         if width < n_features:
             return replace(rows, X=csr_matrix((X.data, X.indices, X.indptr), (len(rows), n_features))), 0
         truncated = X[:, :n_features]

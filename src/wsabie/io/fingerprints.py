@@ -1,4 +1,4 @@
-"""Fingerprint of a source's content, and marks that identify its rows in another source."""
+"""Fingerprint of a source's content, and hashes that identify its rows in another source."""
 
 import hashlib
 import json
@@ -15,8 +15,8 @@ from wsabie.io.parsers.text_files import explain_reading_errors
 from wsabie.io.records import FeatureTable, ItemSource
 from wsabie.io.shards.sharded_table import ShardedFeatureTable, concatenate_tables
 
-MARKED = 4096
-"""Rows of a source that are marked; 32 KiB in a model's folder."""
+MAX_ROW_HASHES = 4096
+"""Most row hashes of a source; 32 KiB in a model's folder."""
 _BLOCK = 1 << 16
 _ID_SHIFT = np.uint64(32)
 
@@ -56,49 +56,49 @@ def compute_fingerprint_or_none(source: FeatureTable | ItemSource) -> str | None
         return None
 
 
-def compute_row_marks(rows: FeatureTable) -> UInt64:
-    """Return marks of rows, ascending: 32 bits of the id before 32 bits of the features.
+def compute_row_hashes(rows: FeatureTable) -> UInt64:
+    """Return hashes of rows, ascending: 32 bits of the id before 32 bits of the features.
 
-    If there are more than `MARKED` rows, those with the smallest id numbers are marked, a sample that any other
+    If there are more than `MAX_ROW_HASHES` rows, those with the smallest id numbers are taken, a sample that any other
     rows can be compared with.
 
     Examples
     --------
     >>> from scipy.sparse import identity
     >>> X, Y = identity(3, np.float32, "csr"), identity(3, np.int8, "csr")
-    >>> marks = compute_row_marks(FeatureTable(X, Y, ["a", "b", "c"], ["1", "2", "3"]))
-    >>> count_known_rows(FeatureTable(X[[0, 0]], Y[:2], ["a", "b", "c"], ["1", "2"]), marks)
+    >>> row_hashes = compute_row_hashes(FeatureTable(X, Y, ["a", "b", "c"], ["1", "2", "3"]))
+    >>> count_known_rows(FeatureTable(X[[0, 0]], Y[:2], ["a", "b", "c"], ["1", "2"]), row_hashes)
     (1, 2)
     """
     numbers = _hash_ids(rows.ids)
-    return np.sort(_compute_marks(rows, numbers, np.argsort(numbers, kind="stable")[:MARKED]))
+    return np.sort(_hash_rows(rows, numbers, np.argsort(numbers, kind="stable")[:MAX_ROW_HASHES]))
 
 
-def compute_shard_row_marks(rows: ShardedFeatureTable) -> UInt64:
-    """Return the marks of rows in shards; of unmarked rows only the ids are read."""
+def compute_shard_row_hashes(rows: ShardedFeatureTable) -> UInt64:
+    """Return the hashes of rows in shards; of the other rows only the ids are read."""
     least, row_numbers = np.zeros(0, np.uint64), np.zeros(0, np.int64)
     for span in rows.list_spans(_BLOCK):
         ids, span_rows = rows.read_ids(span)
         numbers = np.concatenate([least, _hash_ids(ids)])
-        smallest = np.argsort(numbers, kind="stable")[:MARKED]
+        smallest = np.argsort(numbers, kind="stable")[:MAX_ROW_HASHES]
         least, row_numbers = numbers[smallest], np.concatenate([row_numbers, span_rows])[smallest]
     marked = concatenate_tables([rows.read_row(row) for row in row_numbers.tolist()])
-    return np.sort(_compute_marks(marked, least, np.arange(len(marked))))
+    return np.sort(_hash_rows(marked, least, np.arange(len(marked))))
 
 
-def count_known_rows(rows: FeatureTable, marks: UInt64) -> tuple[int, int]:
-    """Return how many rows match the id and features of a marked one, and how many were comparable."""
+def count_known_rows(rows: FeatureTable, row_hashes: UInt64) -> tuple[int, int]:
+    """Return how many rows match the id and features of a hash, and how many were comparable."""
     numbers = _hash_ids(rows.ids)
-    complete = len(marks) < MARKED
-    comparable = np.arange(len(rows)) if complete else np.flatnonzero(numbers <= marks[-1] >> _ID_SHIFT)
-    return int(np.isin(_compute_marks(rows, numbers, comparable), marks).sum()), len(comparable)
+    complete = len(row_hashes) < MAX_ROW_HASHES
+    comparable = np.arange(len(rows)) if complete else np.flatnonzero(numbers <= row_hashes[-1] >> _ID_SHIFT)
+    return int(np.isin(_hash_rows(rows, numbers, comparable), row_hashes).sum()), len(comparable)
 
 
 def _hash_ids(ids: list[str]) -> UInt64:
     return np.fromiter((zlib.crc32(name.encode("utf-8", "surrogatepass")) for name in ids), np.uint64, len(ids))
 
 
-def _compute_marks(rows: FeatureTable, numbers: UInt64, index: Int64) -> UInt64:
+def _hash_rows(rows: FeatureTable, numbers: UInt64, index: Int64) -> UInt64:
     features = np.fromiter((zlib.crc32(_row_bytes(rows.X, i)) for i in index.tolist()), np.uint64, len(index))
     return numbers[index] << _ID_SHIFT | features
 

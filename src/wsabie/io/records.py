@@ -42,7 +42,7 @@ class FeatureTable:
         The features are declared counts: never negative.
     feature_names : list of str, length d, or None
         Names of the columns (words, attributes), if the source has them: train and test share columns by name.
-    extractor_digest : str or None
+    extractor_fingerprint : str or None
         Fingerprint of the extractor whose features the columns are: rows of two extractors do not mix.
     augment : int
         Number of further views of each picture that are rows too: "a#1", "a#2" ... "a#augment" for the picture "a".
@@ -70,7 +70,7 @@ class FeatureTable:
     times: list[str] | None = None
     counts: bool = False
     feature_names: list[str] | None = None
-    extractor_digest: str | None = None
+    extractor_fingerprint: str | None = None
     augment: int = 0
     open_width: bool = False
 

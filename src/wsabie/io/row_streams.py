@@ -47,7 +47,7 @@ class StreamInfo:
     counts: bool = False
     n_features: int | None = None
     feature_names: list[str] | None = None
-    extractor_digest: str | None = None
+    extractor_fingerprint: str | None = None
     augment: int = 0
     order: Literal["given", "text", "number"] = "text"
 
@@ -217,7 +217,7 @@ class RowCollector:
         labels = labels if final_ids is None else final_ids[labels]
         Y = build_label_matrix(counts, labels, len(label_names), arrays.get("signs"))
         is_open = open_width or info.n_features is None
-        sources = info.counts, info.feature_names, info.extractor_digest, info.augment, is_open
+        sources = info.counts, info.feature_names, info.extractor_fingerprint, info.augment, is_open
         return FeatureTable(X, Y, label_names, self.ids, self._facts.get("group"), self._facts.get("time"), *sources)
 
 
@@ -228,7 +228,9 @@ class InMemoryStream(RowStream):
         self.path, self.rows, self.rejects = path, rows, Rejects()
         self.index = LabelIndex(rows.label_names)
         width = None if rows.open_width else rows.X.shape[1]
-        self.info = StreamInfo(rows.counts, width, rows.feature_names, rows.extractor_digest, rows.augment, "given")
+        self.info = StreamInfo(
+            rows.counts, width, rows.feature_names, rows.extractor_fingerprint, rows.augment, "given"
+        )
 
     def iterate_parts(self, skip: int = 0) -> Iterator[StreamPart]:
         signed = bool((self.rows.Y.data < 0).any())

@@ -144,7 +144,7 @@ def read_declaration(path: Path) -> SpaceDeclaration:
     return SpaceDeclaration(path, kinds, relations, parameters)
 
 
-def compute_declaration_digest(declaration: SpaceDeclaration) -> str:
+def compute_declaration_fingerprint(declaration: SpaceDeclaration) -> str:
     """Return 16 hex digits of the declaration of the relations and their kinds, paths aside."""
     names = {name for relation in declaration.relations for name in (relation.query, relation.target)}
     kinds = [kind for name, kind in declaration.kinds.items() if name in names]

@@ -14,7 +14,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor
 from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import require
-from wsabie.features.base.feature_extractor import FeatureExtractor, PartConfig
+from wsabie.features.base.feature_extractor import FeatureExtractor, NestedConfig
 from wsabie.features.base.sampling import RunOptions
 from wsabie.features.extractor_registry import restore_extractor
 from wsabie.io.alignment import AlignedTable, align_table
@@ -42,11 +42,11 @@ ItemData: TypeAlias = "str | Path | bytes | Image"
 class AnnotatorConfig:
     """The config of a folder of an annotator."""
 
-    model: PartConfig
+    model: NestedConfig
     feature_names: list[str] | None
     facts: dict[str, Any]
-    dictionary: str | None = None
-    extractor: PartConfig | None = None
+    extractor_fingerprint: str | None = None
+    extractor: NestedConfig | None = None
 
 
 @dataclass
@@ -63,10 +63,10 @@ class Annotator(SavedModel):
         Names of the columns, if the source has them.
     facts : dict
         Training data: source, fingerprint, counts, split. JSON-able.
-    extractor_digest : str or None
+    extractor_fingerprint : str or None
         Fingerprint of the extractor that made the features; rows of another one are refused.
-    marks : (n,) uint64 or None
-        Marks that identify training rows (`wsabie.io.fingerprints.compute_row_marks`), if they were computed.
+    row_hashes : (n,) uint64 or None
+        Hashes that identify training rows (`wsabie.io.fingerprints.compute_row_hashes`), if they were computed.
 
     Examples
     --------
@@ -82,8 +82,8 @@ class Annotator(SavedModel):
     extractor: FeatureExtractor | None = None
     feature_names: list[str] | None = None
     facts: dict[str, Any] = field(default_factory=dict)
-    extractor_digest: str | None = None
-    marks: UInt64 | None = None
+    extractor_fingerprint: str | None = None
+    row_hashes: UInt64 | None = None
 
     @overload
     def annotate(self, data: str | Path | Source, k: int = 10, **options: Any) -> dict[str, Labels]: ...
@@ -233,7 +233,7 @@ class Annotator(SavedModel):
         rows = source if isinstance(source, FeatureTable) else self._extract_features(source, options)
         rows = self._drop_refused_rows(rows, options.get("rejects"))
         vocabulary = None if keep_labels else self.model.vocabulary_
-        return align_table(rows, vocabulary, self.feature_names, self.model.n_features_in_, self.extractor_digest)
+        return align_table(rows, vocabulary, self.feature_names, self.model.n_features_in_, self.extractor_fingerprint)
 
     def annotate_region(
         self, picture: str | Path | bytes, region: Region | str, k: int = 10
@@ -342,42 +342,44 @@ class Annotator(SavedModel):
             )
         return self.extractor.transform(source, **options)
 
-    def to_parts(self) -> ModelState:
+    def to_state(self) -> ModelState:
         """Return JSON-able config and named arrays, the inner parts nested.
 
         Returns
         -------
         ModelState
         """
-        model = self.model.to_parts()
+        model = self.model.to_state()
         config: dict[str, Any] = {
             "model": {"kind": model.kind, "config": model.config},
             "feature_names": self.feature_names,
             "facts": self.facts,
-            "dictionary": self.extractor_digest,
+            "extractor_fingerprint": self.extractor_fingerprint,
         }
         tensors = model.add_prefix("model")
         if self.extractor is not None:
-            extractor = self.extractor.to_parts()
+            extractor = self.extractor.to_state()
             config["extractor"] = {"kind": extractor.kind, "config": extractor.config}
             tensors |= extractor.add_prefix("extractor")
-        if self.marks is not None:
-            tensors["marks"] = self.marks
+        if self.row_hashes is not None:
+            tensors["row_hashes"] = self.row_hashes
         return ModelState(KIND, config, tensors)
 
     @classmethod
-    def from_parts(cls, parts: ModelState) -> Self:
-        fields = read_config(AnnotatorConfig, parts.config)
-        model = restore_model(parts.select_prefix("model", fields.model.kind, fields.model.config))
+    def from_state(cls, state: ModelState) -> Self:
+        fields = read_config(AnnotatorConfig, state.config)
+        model = restore_model(state.select_prefix("model", fields.model.kind, fields.model.config))
         extractor, names = None, fields.feature_names
         if fields.extractor is not None:
             extractor = restore_extractor(
-                parts.select_prefix("extractor", fields.extractor.kind, fields.extractor.config)
+                state.select_prefix("extractor", fields.extractor.kind, fields.extractor.config)
             )
         if names is not None and len(names) != model.n_features_in_:
             raise ValueError(f"feature_names names {len(names):,} of {model.n_features_in_:,} features")
-        marks = check_array(parts.tensors, "marks", "uint64", (None,)) if "marks" in parts.tensors else None
-        return cls(model, extractor, names, fields.facts, fields.dictionary, marks)
+        row_hashes = (
+            check_array(state.tensors, "row_hashes", "uint64", (None,)) if "row_hashes" in state.tensors else None
+        )
+        return cls(model, extractor, names, fields.facts, fields.extractor_fingerprint, row_hashes)
 
 
 def _is_item(data: Any) -> bool:

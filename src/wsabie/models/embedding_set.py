@@ -96,9 +96,9 @@ class EmbeddingSet:
         return embeddings
 
     @classmethod
-    def _restore(cls, parts: ModelState) -> Self:
-        config = read_config(EmbeddingSetConfig, parts.config)
-        points = check_array(parts.tensors, "points", "float32", (len(config.ids), None))
+    def _restore(cls, state: ModelState) -> Self:
+        config = read_config(EmbeddingSetConfig, state.config)
+        points = check_array(state.tensors, "points", "float32", (len(config.ids), None))
         return cls(config.ids, points, config.origin)
 
 

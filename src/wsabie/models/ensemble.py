@@ -450,8 +450,8 @@ class Ensemble(PointTransformer, LabelModel):
         """Settings of the last member's training, every "auto" resolved."""
         return self._get_joined_model().settings_
 
-    def to_parts(self) -> ModelState:
-        joined = self._get_joined_model().to_parts()
+    def to_state(self) -> ModelState:
+        joined = self._get_joined_model().to_state()
         base = None if self.estimator is None else {**self.estimator.get_params(), "init_labels": None}
         columns = self.columns
         if columns is not None and not isinstance(columns, (float, int)):
@@ -468,15 +468,15 @@ class Ensemble(PointTransformer, LabelModel):
         return ModelState(self.kind, config, joined.add_prefix("joined"))
 
     @classmethod
-    def from_parts(cls, parts: ModelState) -> Self:
-        config = parts.config
+    def from_state(cls, state: ModelState) -> Self:
+        config = state.config
         fields = read_config(EnsembleConfig, config)
         joined_config = {**fields.joined, "label_names": fields.label_names}
         check_parameters(cls, {**fields.parameters, "estimator": None})
         base = fields.parameters["estimator"]
         model = cls(**{**fields.parameters, "estimator": None if base is None else Wsabie(**base)})
         model.check_parameters()
-        model.joined_ = Wsabie.from_parts(parts.select_prefix("joined", Wsabie.kind, joined_config))
+        model.joined_ = Wsabie.from_state(state.select_prefix("joined", Wsabie.kind, joined_config))
         model._copy_schema(model.joined_)
         model.members_ = fields.members
         model.history_, model.validation_map_ = fields.history, fields.validation_map

@@ -279,25 +279,25 @@ class FullRank(ScoreRanker):
         """Bytes of every array that a prediction needs."""
         return int(self.linear_.n_bytes + self.embedding_.n_bytes)
 
-    def to_parts(self) -> ModelState:
+    def to_state(self) -> ModelState:
         self._check_fitted()
-        parts = {"embedding": self.embedding_.to_parts(), "linear": self.linear_.to_parts()}
+        state = {"embedding": self.embedding_.to_state(), "linear": self.linear_.to_state()}
         config = {
             "parameters": to_json_value({name: getattr(self, name) for name in ("blend", "joint", "threads", "seed")}),
-            "given": {name: getattr(self, name) is not None for name in parts},
+            "given": {name: getattr(self, name) is not None for name in state},
             "blend": self.blend_,
             "searched": self.searched_,
             "validation_map": self.validation_map_,
-            **{name: part.config for name, part in parts.items()},
+            **{name: part.config for name, part in state.items()},
         }
-        tensors = {name: array for prefix, part in parts.items() for name, array in part.add_prefix(prefix).items()}
+        tensors = {name: array for prefix, part in state.items() for name, array in part.add_prefix(prefix).items()}
         return ModelState(self.kind, config, tensors)
 
     @classmethod
-    def from_parts(cls, parts: ModelState) -> Self:
-        config, fields = parts.config, read_config(FullRankConfig, parts.config)
-        embedding = Wsabie.from_parts(parts.select_prefix("embedding", Wsabie.kind, config["embedding"]))
-        linear = LinearRanker.from_parts(parts.select_prefix("linear", LinearRanker.kind, config["linear"]))
+    def from_state(cls, state: ModelState) -> Self:
+        config, fields = state.config, read_config(FullRankConfig, state.config)
+        embedding = Wsabie.from_state(state.select_prefix("embedding", Wsabie.kind, config["embedding"]))
+        linear = LinearRanker.from_state(state.select_prefix("linear", LinearRanker.kind, config["linear"]))
         if list(embedding.vocabulary_) != list(linear.vocabulary_) or embedding.n_features_in_ != linear.n_features_in_:
             raise ValueError("the two terms are of different labels or features")
         unfitted_terms = {"embedding": Wsabie(**embedding.get_params()), "linear": LinearRanker(**linear.get_params())}

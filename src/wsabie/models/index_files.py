@@ -81,7 +81,7 @@ def index_labels(
     else:
         index = ApproximateIndex.build(exact, kind=kind, recall=recall, queries=points, seed=seed, threads=threads)
     if folder is not None:
-        save_model_folder(Path(folder) / FOLDER, index.to_parts())
+        save_model_folder(Path(folder) / FOLDER, index.to_state())
     model.use_index(index)
     return index
 
@@ -132,7 +132,7 @@ def renew_index(model: object, folder: Path) -> "LabelSearchIndex | None":
         if _restore_index(stored, estimator.exact_index()) is not None:
             return None
         if (index := estimator._index()) is not None:
-            save_model_folder(index_folder, index.to_parts())
+            save_model_folder(index_folder, index.to_state())
             return None
         recall = float(stored.config.get("target_recall", DEFAULT_RECALL))
         return index_labels(model, kind=stored.config["kind"], recall=recall, folder=folder)
@@ -163,14 +163,14 @@ def find_index(model: Any, folder: Path) -> None:
             estimator.use_index(index)
 
 
-def _restore_index(parts: ModelState, exact: "ExactIndex") -> "LabelSearchIndex | None":
+def _restore_index(state: ModelState, exact: "ExactIndex") -> "LabelSearchIndex | None":
     from wsabie.search.approximate_index import ApproximateIndex
     from wsabie.search.label_tree import LabelTree
     from wsabie.search.screening_index import ScreeningIndex
 
     kinds: tuple[type[LabelSearchIndex], ...] = (ScreeningIndex, LabelTree, ApproximateIndex)
-    kind = next((kind for kind in kinds if kind.folder_kind == parts.kind), ApproximateIndex)
-    return kind.from_parts(parts, exact)
+    kind = next((kind for kind in kinds if kind.folder_kind == state.kind), ApproximateIndex)
+    return kind.from_state(state, exact)
 
 
 def _find_estimator(model: Any) -> Any:

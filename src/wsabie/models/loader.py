@@ -44,7 +44,7 @@ class SavedModel(SavedObject):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        model: Self = load_by_kind(path, {cls.kind: cls.from_parts})
+        model: Self = load_by_kind(path, {cls.kind: cls.from_state})
         return model
 
 
@@ -93,14 +93,14 @@ def load_by_kind(
     ModelFolderError
         Missing, damaged, of another version, or of another kind.
     """
-    parts = open_model_folder(path)
-    if parts.kind not in kinds:
+    state = open_model_folder(path)
+    if state.kind not in kinds:
         raise ModelFolderError(
-            f"{path} holds {parts.kind!r} where {' or '.join(map(repr, kinds))} is needed; "
+            f"{path} holds {state.kind!r} where {' or '.join(map(repr, kinds))} is needed; "
             f"give the folder that `{made_by}` wrote"
         )
     try:
-        return kinds[parts.kind](parts)
+        return kinds[state.kind](state)
     except MemoryError as error:
         raise ModelFolderError(
             f"{path} needs more memory than there is{bracket_detail(error)}; free some, or restore it from a copy if "
@@ -129,8 +129,8 @@ def find_model_class(kind: str) -> "type[LabelModel]":
     return model_class
 
 
-def restore_model(parts: ModelState) -> Any:
-    """Restore a model of any kind from its parts."""
-    if parts.kind in _OTHER_KINDS:
-        return resolve_name(_OTHER_KINDS[parts.kind]).from_parts(parts)
-    return find_model_class(parts.kind).from_parts(parts)
+def restore_model(state: ModelState) -> Any:
+    """Restore a model of any kind from its state."""
+    if state.kind in _OTHER_KINDS:
+        return resolve_name(_OTHER_KINDS[state.kind]).from_state(state)
+    return find_model_class(state.kind).from_state(state)

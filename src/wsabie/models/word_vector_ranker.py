@@ -353,20 +353,20 @@ class Conse(WordVectorRanker, OneStepRanker):
         return np.asarray(np.einsum("ij,ijd->id", chances, self.targets_[best]), np.float32)
 
     def _dump_config(self) -> JsonObject:
-        return {**super()._dump_config(), "classifier": self.classifier_.to_parts().config}
+        return {**super()._dump_config(), "classifier": self.classifier_.to_state().config}
 
     def _dump_tensors(self) -> dict[str, Array]:
         return {
             **super()._dump_tensors(),
             "targets": self.targets_,
-            **self.classifier_.to_parts().add_prefix("classifier"),
+            **self.classifier_.to_state().add_prefix("classifier"),
         }
 
     @classmethod
-    def from_parts(cls, parts: ModelState) -> Self:
-        model: Self = super().from_parts(parts)
-        classifier = parts.select_prefix("classifier", Softmax.kind, parts.config["classifier"])
-        model.classifier_ = Softmax.from_parts(classifier)
+    def from_state(cls, state: ModelState) -> Self:
+        model: Self = super().from_state(state)
+        classifier = state.select_prefix("classifier", Softmax.kind, state.config["classifier"])
+        model.classifier_ = Softmax.from_state(classifier)
         size = len(model.classifier_.vocabulary_), model.terms_.table.shape[1]
-        model.targets_ = check_array(parts.tensors, "targets", "float32", size)
+        model.targets_ = check_array(state.tensors, "targets", "float32", size)
         return model

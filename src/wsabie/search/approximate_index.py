@@ -363,36 +363,36 @@ class ApproximateIndex(label_index.LabelSearchIndex):
         same_space = self.exact.centre is None is exact.centre and (self.exact.bias is None) == (exact.bias is None)
         return self.rebase(exact, places) if same_space and (places < 0).sum() <= _FEW_CHANGED * n else None
 
-    def to_parts(self) -> ModelState:
+    def to_state(self) -> ModelState:
         """Return the state to save: the codes, the fingerprint of their table, and the rows that have one."""
         config = self.to_config() | {"length": self._lift.length, "shortlist": self.shortlist}
         places = {} if self._rows is None else {"places": self._rows}
         return ModelState(self.folder_kind, config, {"codes": self._codes.to_bytes(), **places})
 
     @classmethod
-    def from_parts(cls, parts: ModelState, exact: ExactIndex, places: Int64 | None = None) -> Self | None:
+    def from_state(cls, state: ModelState, exact: ExactIndex, places: Int64 | None = None) -> Self | None:
         """Return the saved index, or None when it belongs to another table; with `places`, rebase it.
 
         Raises
         ------
         ValueError, KeyError, TypeError
-            The parts hold something else.
+            The state hold something else.
         """
         if places is None:
-            return super().from_parts(parts, exact)
-        return cls._restore(parts, exact, len(places)).rebase(exact, places)
+            return super().from_state(state, exact)
+        return cls._restore(state, exact, len(places)).rebase(exact, places)
 
     @classmethod
-    def _restore(cls, parts: ModelState, exact: ExactIndex, n: int | None = None) -> Self:
-        config, places = parts.config, None if n is not None else parts.tensors.get("places")
-        if parts.kind != cls.folder_kind or config["kind"] not in ("ivf", "hnsw"):
-            raise ValueError(f"it holds {parts.kind!r} and no {cls.noun}")
+    def _restore(cls, state: ModelState, exact: ExactIndex, n: int | None = None) -> Self:
+        config, places = state.config, None if n is not None else state.tensors.get("places")
+        if state.kind != cls.folder_kind or config["kind"] not in ("ivf", "hnsw"):
+            raise ValueError(f"it holds {state.kind!r} and no {cls.noun}")
         if places is not None:
             places, valid_ids = np.asarray(places), np.append(exact.list_remaining(), -1)
             if places.dtype != np.int64 or places.ndim != 1 or not np.isin(places, valid_ids).all():
                 raise ValueError("it names labels that do not exist")
         lift = NearestLift(exact.similarity, exact.bias is not None, float(config["length"]))
-        content = check_array(parts.tensors, "codes", "uint8", (None,))
+        content = check_array(state.tensors, "codes", "uint8", (None,))
         n = n or len(exact.table if places is None else places)
         codes = FaissCodes.from_bytes(content, config["kind"], n, lift.compute_dim(exact.table.shape[1]))
         index = cls(exact, codes, lift)

@@ -156,27 +156,27 @@ class LabelSearchIndex(ABC):
         return None
 
     @abstractmethod
-    def to_parts(self) -> ModelState:
+    def to_state(self) -> ModelState:
         """Return the state to save: the index and the fingerprint of its table."""
 
     @classmethod
-    def from_parts(cls, parts: ModelState, exact: ExactIndex) -> Self | None:
+    def from_state(cls, state: ModelState, exact: ExactIndex) -> Self | None:
         """Return the saved index, or None when it belongs to another table.
 
         Raises
         ------
         ValueError, KeyError, TypeError
-            The parts hold something else.
+            The state hold something else.
         """
-        if parts.kind != cls.folder_kind:
-            raise ValueError(f"it holds {parts.kind!r} and no {cls.noun}")
-        if parts.config["table"] != compute_table_fingerprint(exact):
+        if state.kind != cls.folder_kind:
+            raise ValueError(f"it holds {state.kind!r} and no {cls.noun}")
+        if state.config["table"] != compute_table_fingerprint(exact):
             return None
-        return cls._restore(parts, exact)
+        return cls._restore(state, exact)
 
     @classmethod
     @abstractmethod
-    def _restore(cls, parts: ModelState, exact: ExactIndex) -> Self:
+    def _restore(cls, state: ModelState, exact: ExactIndex) -> Self:
         """Return the index of a saved state of this kind and table."""
 
     def to_config(self) -> JsonObject:

@@ -268,20 +268,20 @@ class LabelTree(label_index.LabelSearchIndex):
                 ids[i : i + 1], scores[i : i + 1] = self.exact.rescore(query[None], labels[None], k)
         return ids, scores
 
-    def to_parts(self) -> ModelState:
+    def to_state(self) -> ModelState:
         """Return the state to save: the nodes and the fingerprint of their table."""
         return ModelState(self.folder_kind, self.to_config(), {"points": self.points, **self.shape._asdict()})
 
     @classmethod
-    def _restore(cls, parts: ModelState, exact: ExactIndex) -> Self:
-        tensors, (n, dim) = parts.tensors, exact.table.shape
+    def _restore(cls, state: ModelState, exact: ExactIndex) -> Self:
+        tensors, (n, dim) = state.tensors, exact.table.shape
         shape, points = TreeShape(*(tensors[name] for name in TreeShape._fields)), tensors["points"]
         if not is_tree_shape(shape, n):
             raise ValueError(f"its nodes do not fit {n:,} labels")
         if points.dtype != np.float32 or points.shape != (len(shape.starts), dim + 1):
             raise ValueError(f"its nodes are no points of {dim} dimensions")
         tree = cls(exact, shape, points=points)
-        tree.restore_config(parts.config)
+        tree.restore_config(state.config)
         return tree
 
     def _collect_labels(self, query: Float32, k: int, is_candidate: Bool, hidden_ids: Array) -> Int64:

@@ -231,20 +231,20 @@ class ScreeningIndex(label_index.LabelSearchIndex):
         labels[np.min([part.counts for part in candidates], axis=0) < 0] = -1
         return labels
 
-    def to_parts(self) -> ModelState:
+    def to_state(self) -> ModelState:
         """Return the state to save: the codes and the fingerprint of their table."""
         words, scales, _, largest = self._codes
         return ModelState(self.folder_kind, self.to_config(), {"words": words, "scales": scales, "largest": largest})
 
     @classmethod
-    def _restore(cls, parts: ModelState, exact: ExactIndex) -> Self:
+    def _restore(cls, state: ModelState, exact: ExactIndex) -> Self:
         n_blocks, n_words = -(-len(exact.table) // LABELS), -(-exact.table.shape[1] // 4)
-        words = check_array(parts.tensors, "words", "uint32", (n_blocks * n_words * LABELS,))
-        scales = check_array(parts.tensors, "scales", "float32", (n_blocks * LABELS,))
-        largest = check_array(parts.tensors, "largest", "float32", (n_blocks, 2))
+        words = check_array(state.tensors, "words", "uint32", (n_blocks * n_words * LABELS,))
+        scales = check_array(state.tensors, "scales", "float32", (n_blocks * LABELS,))
+        largest = check_array(state.tensors, "largest", "float32", (n_blocks, 2))
         columns = words, scales, pad_offsets(exact.offsets(), n_blocks), largest
         index = cls(exact, topk.ByteCodes(*map(view_as_writable, columns)))
-        index.restore_config(parts.config)
+        index.restore_config(state.config)
         return index
 
     def _rescore(self, queries: Float32, labels: Int64, k: int) -> tuple[Int64, Float32]:

@@ -44,12 +44,12 @@ class Caller(NamedTuple):
     role: Role
 
 
-def compute_digest(token: str) -> str:
+def hash_token(token: str) -> str:
     """Return the digest of a token, which the file stores.
 
     Examples
     --------
-    >>> compute_digest("secret")[:8]
+    >>> hash_token("secret")[:8]
     '2bb80d53'
     """
     return hashlib.sha256(token.encode()).hexdigest()
@@ -122,7 +122,7 @@ def create_token(path: Path, name: str, role: Role, last_day: date | None = None
         if any(existing.name == name for existing in tokens):
             raise InputError(f"{path} has a token of {name!r} already; remove its line first, or choose another name")
         with replace_file(path) as draft:
-            lines = [*map(_format_line, tokens), _format_line(Token(name, role, last_day, compute_digest(token)))]
+            lines = [*map(_format_line, tokens), _format_line(Token(name, role, last_day, hash_token(token)))]
             draft.chmod(0o600)
             draft.write_text("".join(lines), encoding="utf-8")
     return token
@@ -130,7 +130,7 @@ def create_token(path: Path, name: str, role: Role, last_day: date | None = None
 
 def find_caller(token_text: str, tokens: Iterable[Token], today: date | None = None) -> Caller | None:
     """Return the caller with this token; None if it is unknown or its last day is over."""
-    digest, match = compute_digest(token_text), None
+    digest, match = hash_token(token_text), None
     for token in tokens:  # compares with all tokens, so that the time tells nothing
         if hmac.compare_digest(token.digest, digest):
             match = token

@@ -38,8 +38,8 @@ from wsabie.storage.schema_validation import (
     Count,
     Sha256,
     check_schema,
-    read_sealed_json,
-    write_sealed_json,
+    read_json_with_checksum,
+    write_json_with_checksum,
 )
 
 FORMAT = "wsabie"
@@ -120,7 +120,7 @@ def save_model_folder(path: str | Path, state: ModelState) -> None:
             try:
                 entries = {name: _save_tensor(path, np.asarray(array)) for name, array in state.tensors.items()}
                 pointer = {"format": FORMAT, "version": VERSION, "kind": state.kind, "config": state.config}
-                write_sealed_json(path / "config.json", pointer | {"tensors": entries})
+                write_json_with_checksum(path / "config.json", pointer | {"tensors": entries})
             except BaseException:
                 with suppress(WsabieError, OSError):
                     _remove_unreferenced(path)
@@ -165,7 +165,7 @@ class SavedObject:
     """Base of everything that a model folder holds."""
 
     @abstractmethod
-    def to_parts(self) -> ModelState:
+    def to_state(self) -> ModelState:
         """Return JSON-able config and named arrays.
 
         Returns
@@ -176,13 +176,13 @@ class SavedObject:
 
     @classmethod
     @abstractmethod
-    def from_parts(cls, parts: ModelState) -> Self:
-        """Restore the object from its parts; large arrays stay memory-mapped.
+    def from_state(cls, state: ModelState) -> Self:
+        """Restore the object from its state; large arrays stay memory-mapped.
 
         Parameters
         ----------
-        parts : ModelState
-            As `to_parts` returns it, or `open_model_folder`.
+        state : ModelState
+            As `to_state` returns it, or `open_model_folder`.
         """
 
     def save(self, path: str | Path) -> None:
@@ -200,7 +200,7 @@ class SavedObject:
         ModelFolderError
             The folder holds something other than a model.
         """
-        save_model_folder(path, self.to_parts())
+        save_model_folder(path, self.to_state())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -215,7 +215,7 @@ class SavedObject:
         ModelFolderError
             Missing, damaged, something else, or of another version.
         """
-        return cls.from_parts(open_model_folder(path))
+        return cls.from_state(open_model_folder(path))
 
 
 def is_model_folder(path: str | Path) -> bool:
@@ -358,7 +358,7 @@ def _read_config(path: Path) -> JsonObject:
     with explain_read_errors(file):
         require_model_folder(path)
         foreign = "was not written by wsabie; give the folder that `wsabie train --model` wrote"
-        pointer = read_sealed_json(file, (FORMAT, VERSION), foreign, remedy, "make it again", ModelFolderError)
+        pointer = read_json_with_checksum(file, (FORMAT, VERSION), foreign, remedy, "make it again", ModelFolderError)
     check_schema(FolderConfig, pointer, file, remedy, ModelFolderError)
     return pointer
 

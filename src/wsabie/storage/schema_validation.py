@@ -86,13 +86,13 @@ SEAL_BYTES = 80
 """Bytes of a sealed file before those that its checksum covers."""
 
 
-def write_sealed_json(file: Path, document: JsonObject) -> None:
+def write_json_with_checksum(file: Path, document: JsonObject) -> None:
     """Write a JSON object with its checksum, atomically."""
     body = json.dumps(document, indent=1, ensure_ascii=False).encode()[1:]
     write_bytes(file, f'{{\n "sha256": "{hashlib.sha256(body).hexdigest()}",'.encode() + body)
 
 
-def read_sealed_json(
+def read_json_with_checksum(
     file: Path, form: tuple[str, int], foreign: str, remedy: str, rebuild: str, error: type[WsabieError] = InputError
 ) -> JsonObject:
     """Return the object in a sealed file, without its checksum.

@@ -94,9 +94,9 @@ class CheckpointFolder:
         model_folder.refuse_foreign_files(self.path)
         if not self._has_checkpoint() or not self.resume:
             return None
-        parts = model_folder.open_model_folder(self.path)
+        state = model_folder.open_model_folder(self.path)
         advice = "restore it from a copy, or start over (--restart)"
-        config = check_schema(CheckpointConfig, parts.config, self.path, advice, ModelFolderError)
+        config = check_schema(CheckpointConfig, state.config, self.path, advice, ModelFolderError)
         identity = config.identity
         different = sorted(k for k in {*identity, *self.identity} if identity.get(k) != self.identity.get(k))
         if "data" in different:  # shapes and automatic parameters follow from the data
@@ -110,10 +110,10 @@ class CheckpointFolder:
         try:
             if config.epoch != len(config.history):
                 raise ValueError(f"epoch is {config.epoch}, and the history has {len(config.history)}")
-            _fill_space(space, parts.tensors, "")
-            if f"best/{next(iter(space.list_arrays()))}" in parts.tensors:
+            _fill_space(space, state.tensors, "")
+            if f"best/{next(iter(space.list_arrays()))}" in state.tensors:
                 best = space.copy()
-                _fill_space(best, parts.tensors, "best/")
+                _fill_space(best, state.tensors, "best/")
         except (LookupError, ValueError) as error:
             raise ModelFolderError(f"the checkpoint at {self.path} is damaged ({error}); {advice}") from error
         return TrainingProgress(config.epoch, config.history, config.best_figure, best)

@@ -21,7 +21,7 @@ from wsabie.features.extractor_choice import AUTO
 from wsabie.features.extractor_registry import create_extractor
 from wsabie.features.extractors.bag_of_words import BagOfWords
 from wsabie.features.extractors.visual_words import VisualWords
-from wsabie.io.fingerprints import compute_fingerprint, compute_row_marks
+from wsabie.io.fingerprints import compute_fingerprint, compute_row_hashes
 from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, ItemList
 from wsabie.io.vocabulary.hierarchy_files import read_hierarchy
@@ -93,8 +93,8 @@ def run_image_demo(
         "rows": len(rows),
         "split": _describe_split(part, seed),
     }
-    model, marks = comparison["wsabie"].model, compute_row_marks(train)
-    annotator = Annotator(model, extractor, None, facts, rows.extractor_digest, marks)
+    model, row_hashes = comparison["wsabie"].model, compute_row_hashes(train)
+    annotator = Annotator(model, extractor, None, facts, rows.extractor_fingerprint, row_hashes)
     annotator.save(out / "model")
     write_report(out / "report.html", _build_report_input(comparison, extractor, images, part, seed))
     return comparison
@@ -252,7 +252,9 @@ def run_document_demo(
     }
     space_recall, cosine_recall = (evaluations[name].per_row["recall@10"] for name in evaluations)
     facts = {"documents": len(rows), "words": int(rows.X.shape[1]), "held_out": len(test), "pairs": relation.n_pairs}
-    columns: JsonObject = {KIND: {"feature_names": rows.feature_names, "dictionary": rows.extractor_digest}}
+    columns: JsonObject = {
+        KIND: {"feature_names": rows.feature_names, "extractor_fingerprint": rows.extractor_fingerprint}
+    }
     for holdout in (valid, test):  # the evaluation is over: these can be found, too
         space.add(EntityKind(KIND, holdout.X, holdout.ids, "tfidf"))
     annotator = SpaceAnnotator(space, {KIND: bag}, columns, {"source": "bundled documents"})

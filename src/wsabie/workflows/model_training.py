@@ -18,7 +18,7 @@ from wsabie.features.base.table_builder import build_label_table
 from wsabie.features.extractor_choice import AUTO
 from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.io.alignment import AlignedTable, align_table
-from wsabie.io.fingerprints import compute_fingerprint_or_none, compute_row_marks, compute_shard_row_marks
+from wsabie.io.fingerprints import compute_fingerprint_or_none, compute_row_hashes, compute_shard_row_hashes
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, ItemList, ItemSource, Source, count_labels, get_groups
@@ -158,8 +158,12 @@ class PreparedData(Generic[Rows]):
     def annotator(self, estimator: Any) -> Annotator:
         """Return the fitted estimator with the feature extractor of new data."""
         rows = self.training
-        marks = compute_shard_row_marks(rows) if isinstance(rows, ShardedFeatureTable) else compute_row_marks(rows)
-        return Annotator(estimator, self.extractor, rows.feature_names, self.facts, rows.extractor_digest, marks)
+        row_hashes = (
+            compute_shard_row_hashes(rows) if isinstance(rows, ShardedFeatureTable) else compute_row_hashes(rows)
+        )
+        return Annotator(
+            estimator, self.extractor, rows.feature_names, self.facts, rows.extractor_fingerprint, row_hashes
+        )
 
 
 def train_model(
@@ -226,7 +230,7 @@ def _start_from_model(estimator: Any, start: Annotator, data: PreparedData[Any])
     if not (isinstance(model, Wsabie) and isinstance(estimator, Wsabie)):
         fact = f"a model of kind {model.kind} gives no space to begin with"
         raise InputError(f"{fact}; give one of kind wsabie, and train such")
-    if data.extractor is not None or rows.extractor_digest != start.extractor_digest:
+    if data.extractor is not None or rows.extractor_fingerprint != start.extractor_fingerprint:
         fact = "the features come from another extractor than those of the model to begin with"
         command = "wsabie features images FOLDER --extractor MODEL --out FILE"
         raise InputError(f"{fact}; extract them by that one first: {command}")
@@ -301,7 +305,7 @@ def _prepare_shards(
     """Prepare training on shards; the first held-out rows with a label choose the epoch."""
     training, holdout, aligned = rows, None, None
     if valid is not None:
-        aligned = align_table(valid, rows.label_names, rows.feature_names, rows.n_features, rows.extractor_digest)
+        aligned = align_table(valid, rows.label_names, rows.feature_names, rows.n_features, rows.extractor_fingerprint)
     elif recipe.holdout_share:
         require_enough_items(len(rows.shards), recipe.holdout_share, "row")
         training, holdout = rows.split_holdout(recipe.holdout_share)
@@ -424,7 +428,7 @@ def extract_aligned_rows(
 ) -> AlignedTable:
     """Return the rows of further data in the labels and features of the training rows."""
     rows, features = extract_more_rows(extractor, source, context), (training.feature_names, training.X.shape[1])
-    return align_table(rows, training.label_names, *features, training.extractor_digest)
+    return align_table(rows, training.label_names, *features, training.extractor_fingerprint)
 
 
 def _split_sides(

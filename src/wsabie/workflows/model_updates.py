@@ -11,7 +11,7 @@ from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError, WsabieError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
-from wsabie.io.fingerprints import MARKED, compute_fingerprint, compute_row_marks
+from wsabie.io.fingerprints import MAX_ROW_HASHES, compute_fingerprint, compute_row_hashes
 from wsabie.io.records import FeatureTable
 from wsabie.models.annotators import Annotator
 from wsabie.models.wsabie.estimator import Wsabie
@@ -98,10 +98,14 @@ def update_model(
 
 def _save_step(annotator: Annotator, part: FeatureTable, folder: Path, updates: list[JsonObject]) -> Annotator:
     """Save the updated model, and return its annotator."""
-    labels, facts, marks = annotator.model.vocabulary_, annotator.facts, annotator.marks
+    labels, facts, row_hashes = annotator.model.vocabulary_, annotator.facts, annotator.row_hashes
     n_labels, n_rows = len(labels) - len(labels.retired_ids()), facts.get("rows", 0) + len(part)
-    marks = None if marks is None else np.unique(np.append(marks, compute_row_marks(part)))[:MARKED]
-    annotator = replace(annotator, facts={**facts, "updates": updates, "labels": n_labels, "rows": n_rows}, marks=marks)
+    row_hashes = (
+        None if row_hashes is None else np.unique(np.append(row_hashes, compute_row_hashes(part)))[:MAX_ROW_HASHES]
+    )
+    annotator = replace(
+        annotator, facts={**facts, "updates": updates, "labels": n_labels, "rows": n_rows}, row_hashes=row_hashes
+    )
     annotator.save(folder)
     return annotator
 

@@ -245,7 +245,7 @@ def write_shards(stream: RowStream, out: Path, options: ShardOptions, **context:
     with atomic_files.explain_read_errors(out):
         if out.exists() and not out.is_dir():
             raise InputError(f"{out} is a file; give the name of a folder")
-    digest = _compute_digest(stream, options)
+    digest = _compute_fingerprint(stream, options)
     refuse_unknown_files(out, _SHARD_FILE)
     with atomic_files.explain_write_errors(out):
         out.mkdir(parents=True, exist_ok=True)
@@ -258,7 +258,7 @@ def write_shards(stream: RowStream, out: Path, options: ShardOptions, **context:
             _prepare_work(out, work, digest, stream.path, options)
             runs = SortedRuns(work, stream, options, rejects)
             runs.write(progress)
-            if not isinstance(stream, InMemoryStream) and _compute_digest(stream, options) != digest:
+            if not isinstance(stream, InMemoryStream) and _compute_fingerprint(stream, options) != digest:
                 raise InputError(f"{format_path(stream.path)} has changed while it was read; {_explain_restart(out)}")
             shards = _write_missing_shards(out, runs, digest, executor, progress)
         shutil.rmtree(work, ignore_errors=True)
@@ -282,7 +282,7 @@ def _explain_restart(out: Path) -> str:
     return f"delete {out} and give the command again"
 
 
-def _compute_digest(stream: RowStream, options: ShardOptions) -> str:
+def _compute_fingerprint(stream: RowStream, options: ShardOptions) -> str:
     """Return a digest of the source and the options."""
     if isinstance(stream, InMemoryStream):
         source_state: list[Any] = [compute_fingerprint(stream.rows)]
@@ -384,7 +384,7 @@ def _write_missing_shards(
     facts = statistics.compute_facts() | {
         "counts": info.counts,
         "augment": info.augment,
-        "dictionary": info.extractor_digest,
+        "extractor_fingerprint": info.extractor_fingerprint,
         "open_width": info.n_features is None and not types.dense,
         "source": format_path(runs.stream.path.name),
         "seed": runs.options.seed,

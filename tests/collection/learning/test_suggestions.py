@@ -29,7 +29,7 @@ from wsabie.collection.learning.evaluation import score_suggestions
 from wsabie.collection.learning.suggestions import LabelRanker, accept_suggestions, apply_model
 from wsabie.collection.learning.training import train_model
 from wsabie.collection.registry import item_index, thresholds
-from wsabie.collection.registry.item_index import compute_mark
+from wsabie.collection.registry.item_index import shorten_hash
 from wsabie.collection.registry.model_registry import load_model
 from wsabie.collection.registry.thresholds import HoldoutSuggestions, PrecisionCurve, load_holdout_suggestions
 from wsabie.collection.search.text_search import find_items_of_labels
@@ -262,7 +262,7 @@ def test_item_embeddings_are_merged_by_item_and_content() -> None:
     assert union.items.tolist() == [1, 2, 3]
     assert union.points.tolist() == [[1, 0], [1, 1], [1, 1]]
     assert union.find(np.array([1, 3, 4]), np.array([7, 8, 9], np.uint64)).tolist() == [0, -1, -1]
-    assert compute_mark("f" * 32) == 2**64 - 1
+    assert shorten_hash("f" * 32) == 2**64 - 1
 
 
 def _read_labels(collection: Collection) -> dict[int, str]:

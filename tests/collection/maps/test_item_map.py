@@ -123,7 +123,7 @@ def test_embeddings_saved_during_a_map_build_are_ignored(
 ) -> None:
     opened = load_model_in_use(trained_collection)
     points, load_index = load_item_embeddings(opened.path, opened.model.dim), item_map.load_search_index
-    fewer = points._replace(items=points.items[:40], marks=points.marks[:40], points=points.points[40:])
+    fewer = points._replace(items=points.items[:40], hashes=points.hashes[:40], points=points.points[40:])
 
     def then_saved(model: Path) -> Any:
         index = load_index(model)
@@ -268,7 +268,7 @@ def test_model_without_embeddings_has_no_map(trained_collection: Collection) -> 
     opened = load_model_in_use(trained_collection)
     points = load_item_embeddings(opened.path, opened.model.dim)
     save_item_embeddings(
-        opened.path, points._replace(items=points.items[:0], marks=points.marks[:0], points=points.points[:0])
+        opened.path, points._replace(items=points.items[:0], hashes=points.hashes[:0], points=points.points[:0])
     )
     built_map = item_map.build_map(trained_collection)
     assert len(built_map.items) == 0

@@ -92,14 +92,14 @@ def used(collection: Collection, similarity: str = "cosine") -> Any:
 
 
 def search_all_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    build_index = ApproximateIndex.from_parts.__func__  # type: ignore[attr-defined]
+    build_index = ApproximateIndex.from_state.__func__  # type: ignore[attr-defined]
 
     def opened(cls: Any, parts: Any, exact: Any, places: Any = None) -> Any:
         index = build_index(cls, parts, exact, places)
         index.effort, index.shortlist = 10**6, 5
         return index
 
-    monkeypatch.setattr(ApproximateIndex, "from_parts", classmethod(opened))
+    monkeypatch.setattr(ApproximateIndex, "from_state", classmethod(opened))
 
 
 def test_index_status_depends_on_the_number_of_items(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def test_columns_and_notes_have_the_documented_format(tmp_path, extractor, colle
         "schema": 1,
         "n_features": 60,
         "counts": True,
-        "dictionary": extractor.fingerprint(),
+        "extractor_fingerprint": extractor.fingerprint(),
         "augment": 0,
         "label_names": ["bricks", "grass", "photo", "sky"],
     }
@@ -186,7 +186,9 @@ def test_finished_file_is_not_rewritten(tmp_path, extractor, spoilt, monkeypatch
     assert [p.name for p in tmp_path.iterdir()] == ["a.parquet"]
 
 
-@pytest.mark.parametrize("change", ["labels", "content", "dictionary", "augment", "again", "shards", "damage"])
+@pytest.mark.parametrize(
+    "change", ["labels", "content", "extractor_fingerprint", "augment", "again", "shards", "damage"]
+)
 def test_changed_inputs_are_extracted_again(tmp_path, collection, extractor, change):
     pictures = [p._replace(content=p.content.read_bytes()) for p in collection]
     out, options = tmp_path / "a.parquet", {"shard_pictures": 8}
@@ -198,7 +200,7 @@ def test_changed_inputs_are_extracted_again(tmp_path, collection, extractor, cha
         pictures[1] = pictures[1]._replace(labels=("other",))
     elif change == "content":
         pictures[1] = pictures[1]._replace(content=pictures[2].content)
-    elif change == "dictionary":
+    elif change == "extractor_fingerprint":
         extractor = VisualWords(60, seed=1).fit(collection)
     elif change == "augment":
         options["augment"] = 1

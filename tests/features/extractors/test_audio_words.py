@@ -232,10 +232,10 @@ def test_many_channels_are_refused() -> None:
     ],
 )
 def test_damaged_folder_is_refused(kind: Any, damage: dict[str, Any]) -> None:
-    parts = kind(60).fit(make_hums()).to_parts()
-    tensors = {name: array for name, array in {**parts.tensors, **damage}.items() if array is not None}
+    state = kind(60).fit(make_hums()).to_state()
+    tensors = {name: array for name, array in {**state.tensors, **damage}.items() if array is not None}
     with pytest.raises(ModelFolderError):
-        kind.from_parts(replace(parts, tensors=tensors))
+        kind.from_state(replace(state, tensors=tensors))
 
 
 def test_numpy_numbers_are_accepted_as_parameters() -> None:

@@ -145,17 +145,17 @@ def test_loaded_extractor_gives_the_same_rows(tmp_path):
     ],
 )
 def test_damaged_vocabulary_is_refused(starts):
-    weighed = BagOfWords(weighting="tfidf").fit(make_documents("the the")).to_parts()
+    weighed = BagOfWords(weighting="tfidf").fit(make_documents("the the")).to_state()
     weighed.tensors["idf"] = np.ones(2, np.float32)
     with pytest.raises(ModelFolderError, match="damaged"):
-        BagOfWords.from_parts(weighed)
-    parts = BagOfWords().fit(make_documents("the the")).to_parts()
-    parts.tensors["starts"] = starts
+        BagOfWords.from_state(weighed)
+    state = BagOfWords().fit(make_documents("the the")).to_state()
+    state.tensors["starts"] = starts
     with pytest.raises(ModelFolderError, match="damaged"):
-        BagOfWords.from_parts(parts)
-    del parts.tensors["starts"]
+        BagOfWords.from_state(state)
+    del state.tensors["starts"]
     with pytest.raises(ModelFolderError, match="another version"):
-        BagOfWords.from_parts(parts)
+        BagOfWords.from_state(state)
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,6 @@ def test_mismatch_of_a_saved_extractor_is_explained(extractor):
 def test_folder_of_another_kind_is_refused():
     with pytest.raises(ModelFolderError, match="no extractor of pictures"):
         restore_extractor(ModelState("annotator", {}, {}))
-    parts = HogFeatures().to_parts()
+    state = HogFeatures().to_state()
     with pytest.raises(ModelFolderError, match="another version of wsabie"):
-        restore_extractor(ModelState(parts.kind, {**parts.config, "descriptor": 99}, {}))
+        restore_extractor(ModelState(state.kind, {**state.config, "version": 99}, {}))

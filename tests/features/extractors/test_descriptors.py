@@ -63,7 +63,7 @@ def test_every_method_gives_the_same_rows(fitted, collection, spoilt, tmp_path):
     rows = fitted.transform(collection, augment=1)
     fitted.save(tmp_path / "saved")
     again = load_extractor(tmp_path / "saved")
-    assert again.fingerprint() == fitted.fingerprint() == rows.extractor_digest
+    assert again.fingerprint() == fitted.fingerprint() == rows.extractor_fingerprint
     rejects = Rejects()
     run = ProcessExecutor(2, local_seconds=0) if "," in fitted.name else SerialExecutor()
     extract_to_file(spoilt, again, tmp_path / "a.parquet", augment=1, shard_pictures=7, executor=run, rejects=rejects)

@@ -51,7 +51,7 @@ def test_rows_equal_the_map_of_extracted_features(fitted, collection):
     assert mapped.X.dtype == np.float32
     np.testing.assert_array_equal(mapped.X, by_hand)
     assert (mapped.ids, mapped.label_names) == (rows.ids, rows.label_names)
-    assert mapped.extractor_digest == fitted.fingerprint()
+    assert mapped.extractor_fingerprint == fitted.fingerprint()
     assert (fitted.n_features_, fitted.is_dense, fitted.has_counts) == (9, True, False)
     columns, values = fitted.transform_one(collection.items[5].content)
     assert columns.tolist() == list(range(9))
@@ -70,7 +70,7 @@ def test_processes_files_and_loading_give_the_same_rows(fitted, collection, tmp_
     assert extract_to_file(collection, again, tmp_path / "rows.parquet", augment=1, shard_pictures=7) == 48
     written = open_source(tmp_path / "rows.parquet")
     np.testing.assert_array_equal(written.X, rows.X)
-    assert (written.extractor_digest, written.ids) == (fitted.fingerprint(), rows.ids)
+    assert (written.extractor_fingerprint, written.ids) == (fitted.fingerprint(), rows.ids)
 
 
 def test_fingerprint_depends_on_map_and_features(fitted, collection):
@@ -171,14 +171,14 @@ def test_mismatch_of_a_saved_extractor_is_explained(fitted):
 
 
 def test_foreign_and_damaged_folders_are_refused(fitted):
-    parts = fitted.to_parts()
+    state = fitted.to_state()
     with pytest.raises(ModelFolderError, match="this is a 'hog' and no 'components'"):
-        KernelPcaExtractor.from_parts(HogFeatures().to_parts())
+        KernelPcaExtractor.from_state(HogFeatures().to_state())
     with pytest.raises(ModelFolderError, match="another version of wsabie"):
-        KernelPcaExtractor.from_parts(ModelState(parts.kind, {**parts.config, "descriptor": 99}, parts.tensors))
+        KernelPcaExtractor.from_state(ModelState(state.kind, {**state.config, "version": 99}, state.tensors))
     with pytest.raises(ModelFolderError, match="this map of kernel components is damaged"):
-        KernelPcaExtractor.from_parts(
-            ModelState(parts.kind, parts.config, {**parts.tensors, "map/bias": np.zeros(2, np.float32)})
+        KernelPcaExtractor.from_state(
+            ModelState(state.kind, state.config, {**state.tensors, "map/bias": np.zeros(2, np.float32)})
         )
     with pytest.raises(ModelFolderError, match="another version of wsabie"):  # a kernel would read where nothing is
         KernelPcaExtractor(HogFeatures(size=32), fitted.pca).prepare()

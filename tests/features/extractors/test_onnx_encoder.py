@@ -99,7 +99,7 @@ def test_network_features_train_a_model_that_annotates(encoder_file, emoji, tmp_
     assert rows.X.shape == (120, WIDTH)
     assert isinstance(rows.X, np.ndarray)
     np.testing.assert_array_equal(rows.X, encoder.transform(emoji).X)
-    assert rows.extractor_digest == encoder.fingerprint()
+    assert rows.extractor_fingerprint == encoder.fingerprint()
     model = Wsabie(dim=8, epochs=3, threads=1).fit(rows.X, rows.Y, label_names=rows.label_names)
     assert model.scaling_.method == "homogeneous"
     assert len(model.annotate(rows.X[:1], 5)[0]) == 5
@@ -139,7 +139,7 @@ def test_network_beside_histograms_has_unit_length(encoder_file, collection):
 
 
 def load_saved(extractor):
-    return type(extractor).from_parts(extractor.to_parts())
+    return type(extractor).from_state(extractor.to_state())
 
 
 # ---- what a network is given

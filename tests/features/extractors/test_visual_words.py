@@ -158,7 +158,7 @@ def test_loaded_extractor_gives_the_same_rows(tmp_path, collection, weighting):
     loaded = VisualWords.load(tmp_path / "extractor")
     are_equal(loaded.transform(collection, augment=1), extractor.transform(collection, augment=1))
     assert loaded.fingerprint() == extractor.fingerprint()
-    assert loaded.to_parts().config == extractor.to_parts().config
+    assert loaded.to_state().config == extractor.to_state().config
 
 
 def test_fingerprint_changes_with_the_settings(collection, extractor):
@@ -171,7 +171,7 @@ def test_fingerprint_changes_with_the_settings(collection, extractor):
 def test_folder_of_another_kind_is_refused(tmp_path, extractor):
     extractor.save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
-    for change in ({"kind": "wsabie"}, {"config": {**config["config"], "descriptor": 99}}):
+    for change in ({"kind": "wsabie"}, {"config": {**config["config"], "version": 99}}):
         (tmp_path / "config.json").write_text(json.dumps({**config, **change}))
         with pytest.raises(ModelFolderError):
             VisualWords.load(tmp_path)
@@ -187,7 +187,7 @@ def test_rows_of_features_are_refused(extractor):
 
 
 def test_unfitted_extractor_is_refused(collection):
-    for use in (lambda t: t.transform(collection), lambda t: t.to_parts(), lambda t: t.n_words_):
+    for use in (lambda t: t.transform(collection), lambda t: t.to_state(), lambda t: t.n_words_):
         with pytest.raises(InputError, match="call fit"):
             use(VisualWords())
 

@@ -30,14 +30,14 @@ FULL = FeatureTable(
     times=["2020-01-01", "", "2021"],
     counts=True,
     feature_names=["red", "green", "blue"],
-    extractor_digest="0f",
+    extractor_fingerprint="0f",
     augment=2,
 )
 
 
 def are_equal(a: FeatureTable, b: FeatureTable) -> bool:
     """Equal to the last bit: arrays with their types, names and everything beside."""
-    plain = ("label_names", "ids", "groups", "times", "counts", "feature_names", "extractor_digest", "augment")
+    plain = ("label_names", "ids", "groups", "times", "counts", "feature_names", "extractor_fingerprint", "augment")
     return (
         type(a.X) is type(b.X)
         and a.X.dtype == b.X.dtype
@@ -55,7 +55,7 @@ def are_equal(a: FeatureTable, b: FeatureTable) -> bool:
     [
         FULL,
         replace(FULL, X=FULL.X.toarray()),
-        replace(FULL, groups=None, times=None, counts=False, feature_names=None, extractor_digest=None, augment=0),
+        replace(FULL, groups=None, times=None, counts=False, feature_names=None, extractor_fingerprint=None, augment=0),
         replace(FULL, Y=abs(FULL.Y)),
     ],
 )
@@ -207,7 +207,7 @@ def make_note(**changes):
         ({"features": [[1.0]]}, make_note(n_features=-1), r"damaged notes"),
         ({"features": [[1.0]]}, make_note(label_names=["a", "a"]), r"damaged notes"),
         ({"features": [[1.0]]}, make_note(feature_names=["x"]), r"damaged notes"),
-        ({"features": [[1.0]]}, make_note(dictionary=7), r"damaged notes"),
+        ({"features": [[1.0]]}, make_note(extractor_fingerprint=7), r"damaged notes"),
         ({"features": [[1.0]]}, make_note(augment=-1), r"damaged notes"),
         ({"features": [[1.0]]}, make_note(augment="2"), r"damaged notes"),
         ({"features": [[1.0]]}, make_note(schema=2), r"damaged notes"),

@@ -57,9 +57,9 @@ def test_without_labels_beside_it_is_the_pair(problem: Problem) -> None:
     sides = ComposedInputs(problem.inputs, rows, problem.targets.rows, np.full(len(rows), -1, np.int32))
     alone_in_parts = problem._replace(space=PartsSpace(pair.space, pair.space.labels, 0.7), inputs=sides)
     for run in (fast_sequential, fast_block):
-        from_pair, from_parts = run(pair), run(alone_in_parts)
+        from_pair, from_state = run(pair), run(alone_in_parts)
         for name in ("features", "labels", "bias", "counters"):
-            assert np.array_equal(getattr(from_pair, name), getattr(from_parts, name))
+            assert np.array_equal(getattr(from_pair, name), getattr(from_state, name))
 
 
 @given(st.booleans(), seeds)

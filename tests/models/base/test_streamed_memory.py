@@ -39,7 +39,7 @@ TRAINED = """
         columns = ColumnTable(numbers, {{"x": x, "y": ListColumn(np.arange(size + 1), {{"labels": y}})}})
         files.append(write_shard(folder, number, n // size, columns))
         seen.add(columns)
-    more = {{"counts": True, "augment": 0, "dictionary": None, "source": "", "seed": 0, "values": "uint8"}}
+    more = {{"counts": True, "augment": 0, "extractor_fingerprint": None, "source": "", "seed": 0, "values": "uint8"}}
     names = {{"label_names": [str(i) for i in range(labels)], "feature_names": None}}
     write_manifest(folder, seen.compute_facts() | more, files, names, seen.arrays())
     rows = open_shards(folder)

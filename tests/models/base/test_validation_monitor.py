@@ -176,10 +176,10 @@ def test_named_metrics_are_saved_and_optional() -> None:
     for stats in fitted.history_:
         assert stats.validation_metrics["MAP"] == stats.validation
         assert len(stats.validation_metrics) == 2
-    parts = fitted.to_parts()
-    assert Wsabie.from_parts(parts).history_ == fitted.history_
-    for stats in parts.config["history"]:
+    state = fitted.to_state()
+    assert Wsabie.from_state(state).history_ == fitted.history_
+    for stats in state.config["history"]:
         del stats["validation_metrics"]
-    opened = Wsabie.from_parts(parts)
+    opened = Wsabie.from_state(state)
     assert [s.validation for s in opened.history_] == [s.validation for s in fitted.history_]
     assert [s.validation_metrics for s in opened.history_] == [{}, {}]

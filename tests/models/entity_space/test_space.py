@@ -303,7 +303,7 @@ def test_invalid_queries_are_refused(fitted: Space) -> None:
         lambda m: m.find_similar("track", "t0"),
         lambda m: m.evaluate([]),
         lambda m: m.facts(),
-        lambda m: m.to_parts(),
+        lambda m: m.to_state(),
     ):
         with pytest.raises(NotFittedError, match=r"not fitted yet; call fit\(relations\) first"):
             use(Space())

@@ -133,20 +133,20 @@ def test_flipped_bit_in_any_file_is_detected(tmp_path: Path, fitted: Space) -> N
 
 @pytest.mark.parametrize("part", ["parameters", "kinds", "relations", "settings", "history"])
 def test_config_without_a_part_is_refused(tmp_path: Path, fitted: Space, part: str) -> None:
-    parts = fitted.to_parts()
-    config = {name: value for name, value in parts.config.items() if name != part}
-    save_model_folder(tmp_path / "m", ModelState(parts.kind, config, parts.tensors))
+    state = fitted.to_state()
+    config = {name: value for name, value in state.config.items() if name != part}
+    save_model_folder(tmp_path / "m", ModelState(state.kind, config, state.tensors))
     with pytest.raises(ModelFolderError, match=f"lacks a part .*{part}.*; restore it from a copy"):
         Space.load(tmp_path / "m")
 
 
 def test_folder_with_missing_or_resized_tensor_is_refused(tmp_path: Path, fitted: Space) -> None:
-    parts = fitted.to_parts()
-    for name, array in parts.tensors.items():
-        remaining = {key: value for key, value in parts.tensors.items() if key != name}
+    state = fitted.to_state()
+    for name, array in state.tensors.items():
+        remaining = {key: value for key, value in state.tensors.items() if key != name}
         sizes = [remaining] if not len(array) else [remaining, {**remaining, name: array[:-1]}]
         for tensors in sizes:
-            save_model_folder(tmp_path / "m", ModelState(parts.kind, parts.config, tensors))
+            save_model_folder(tmp_path / "m", ModelState(state.kind, state.config, tensors))
             with pytest.raises(ModelFolderError, match=r"lacks a part .*; restore it from a copy or make"):
                 Space.load(tmp_path / "m")
 

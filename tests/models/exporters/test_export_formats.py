@@ -327,14 +327,14 @@ def test_published_exports_contain_no_training_rows(data: str, tmp_path: Path) -
     """The buffer of a model stays in memory, and in a folder for one's own use."""
     X, labels = rows(data)
     model = wsabie.Wsabie(dim=7, epochs=3, threads=1, replay=50).fit(X, labels).partial_fit(X[:9], labels[:9])
-    parts = model.to_parts()
+    state = model.to_state()
     for form in ("huggingface", "half"):
         export(model, tmp_path / form, form)
-    parts_after_export = model.to_parts()
-    assert (model.replay, len(model.stream_), parts_after_export.config) == (50, 1, parts.config)
-    assert all(np.array_equal(array, parts.tensors[name]) for name, array in parts_after_export.tensors.items())
+    parts_after_export = model.to_state()
+    assert (model.replay, len(model.stream_), parts_after_export.config) == (50, 1, state.config)
+    assert all(np.array_equal(array, state.tensors[name]) for name, array in parts_after_export.tensors.items())
     tensor_names = {form: open_model_folder(tmp_path / form).tensors.keys() for form in ("huggingface", "half")}
-    replay_names = {f"model/{name}" for name in parts.tensors if name.startswith("replay/")}
+    replay_names = {f"model/{name}" for name in state.tensors if name.startswith("replay/")}
     assert replay_names
     assert tensor_names["half"] - tensor_names["huggingface"] == replay_names
     bare, half = (wsabie.load(tmp_path / form).model for form in ("huggingface", "half"))

@@ -138,10 +138,10 @@ def test_pairs_may_be_ids_and_k_any_number(model: ObjectParts) -> None:
 
 
 def test_relations_of_missing_labels_in_a_folder_are_refused(model: ObjectParts) -> None:
-    parts_of_model = model.to_parts()
+    parts_of_model = model.to_state()
     for wrong in ([[0, 16]], [[-1, 2]]):
         with pytest.raises(ValueError, match="relations holds a number outside of 0"):
-            ObjectParts.from_parts(
+            ObjectParts.from_state(
                 replace(parts_of_model, tensors={**parts_of_model.tensors, "relations": np.array(wrong)})
             )
 

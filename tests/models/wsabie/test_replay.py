@@ -311,8 +311,8 @@ def test_threads_change_no_bit() -> None:
     single_threaded, two = (model(threads=n).fit(X, y).partial_fit(extra, new) for n in (1, 2))
     assert np.array_equal(single_threaded.space_.labels, two.space_.labels)
     assert np.array_equal(single_threaded.space_.features, two.space_.features)
-    for name, array in single_threaded.to_parts().tensors.items():
-        assert np.array_equal(array, two.to_parts().tensors[name]), name
+    for name, array in single_threaded.to_state().tensors.items():
+        assert np.array_equal(array, two.to_state().tensors[name]), name
 
 
 @pytest.mark.parametrize("dense", [False, True])
@@ -326,15 +326,15 @@ def test_loaded_model_continues_as_the_saved_one(tmp_path: Path, dense: bool) ->
     assert loaded.get_params()["replay"] == 200
     for current in (first, loaded):
         current.partial_fit(extra, new).partial_fit(extra[:20], new[:20])
-    for name, array in first.to_parts().tensors.items():
-        assert np.array_equal(array, loaded.to_parts().tensors[name]), name
+    for name, array in first.to_state().tensors.items():
+        assert np.array_equal(array, loaded.to_state().tensors[name]), name
 
 
 def test_model_without_a_buffer_saves_none(tmp_path: Path) -> None:
     X, y = make_topic_rows(200, range(6), 0)
     plain, replaying = Wsabie(dim=16, epochs=3, threads=1).fit(X, y), model(epochs=3).fit(X, y)
     assert np.array_equal(plain.space_.labels, replaying.space_.labels)
-    assert not [name for name in plain.to_parts().tensors if name.startswith("replay")]
+    assert not [name for name in plain.to_state().tensors if name.startswith("replay")]
     assert replaying.memory_ is not None
     assert replaying.set_params(replay=None).fit(X, y).memory_ is None
 

@@ -18,11 +18,11 @@ from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.limits.same_origin import LOOPBACK
 from wsabie.server.model_holder import CollectionModelHolder
 from wsabie.server.service_context import ServiceContext
-from wsabie.server.tokens import Token, compute_digest
+from wsabie.server.tokens import Token, hash_token
 
 OUTSIDE_TEXT = "what lies beside the collection"
 READ_HEADERS, WRITE_HEADERS = {"authorization": "Bearer r"}, {"authorization": "Bearer w"}
-TOKENS = [Token("eve", "read", None, compute_digest("r")), Token("adam", "write", None, compute_digest("w"))]
+TOKENS = [Token("eve", "read", None, hash_token("r")), Token("adam", "write", None, hash_token("w"))]
 OPEN_TO_ALL = {"/api/v1/health"}
 ASKING = {"/api/v1/annotate/rows", "/api/v1/annotate/picture", "/api/v1/annotate/text", "/api/v1/explain/picture"}
 ASKING |= {"/api/v1/search/picture"}

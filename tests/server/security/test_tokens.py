@@ -28,7 +28,7 @@ from wsabie.server.app import make_app
 from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder
 from wsabie.server.service_context import ServiceContext
-from wsabie.server.tokens import Token, TokenFile, compute_digest, create_token, find_caller, read_tokens
+from wsabie.server.tokens import Token, TokenFile, create_token, find_caller, hash_token, read_tokens
 
 
 def test_every_route_needs_a_token_before_reading_the_body(guarded: TestClient) -> None:
@@ -113,7 +113,7 @@ def test_read_token_cannot_write(guarded: TestClient) -> None:
     )
 
 
-@pytest.mark.parametrize("token", ["", "w ", " w", "W", "w\t", "r,w", "w" * 10_000, "é", "null", compute_digest("w")])
+@pytest.mark.parametrize("token", ["", "w ", " w", "W", "w\t", "r,w", "w" * 10_000, "é", "null", hash_token("w")])
 def test_malformed_tokens_are_refused(guarded: TestClient, token: str) -> None:
     for headers in ({"authorization": f"Bearer {token}".encode()}, {"cookie": f"wsabie_token={token}".encode()}):
         status = guarded.post("/api/v1/undo", json={}, headers=headers).status_code  # type: ignore[arg-type]
@@ -129,7 +129,7 @@ def test_tokens_in_query_parameters_are_ignored(guarded: TestClient) -> None:
 def test_token_expires_after_its_last_day(folder: Path) -> None:
     today = datetime.now(UTC).date()
     accept = {"decisions": [{"item": 1, "label": "red", "state": "accepted"}]}
-    lasting = [Token(str(days), "write", today + timedelta(days), compute_digest(str(days))) for days in (-1, 0, 1)]
+    lasting = [Token(str(days), "write", today + timedelta(days), hash_token(str(days))) for days in (-1, 0, 1)]
     with open_collection(folder) as collection:
         for api in open_client(ServiceContext(ServiceLimits(), lasting, CollectionModelHolder(collection), collection)):
             for days, status in ((-1, 401), (0, 200), (1, 200)):
@@ -147,7 +147,7 @@ def test_token_comparison_takes_constant_time(monkeypatch: pytest.MonkeyPatch) -
         compared.clear()
         caller = find_caller(secret, TOKENS)
         assert (caller.name if caller else None) == name
-        assert compared == [(token.digest, compute_digest(secret)) for token in TOKENS]  # hashes, and all of them
+        assert compared == [(token.digest, hash_token(secret)) for token in TOKENS]  # hashes, and all of them
 
 
 def test_token_file_is_private(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_token_file_is_private(tmp_path: Path) -> None:
     assert len(token) >= 43  # 256 bits
     assert file.stat().st_mode & 0o777 == 0o600
     assert token not in file.read_text()
-    assert compute_digest(token) in file.read_text()
+    assert hash_token(token) in file.read_text()
     assert create_token(file, "adam", "read") != token
     assert file.stat().st_mode & 0o777 == 0o600
     for mode in (0o620, 0o602, 0o666):
@@ -165,7 +165,7 @@ def test_token_file_is_private(tmp_path: Path) -> None:
             read_tokens(file)
     with pytest.raises(InputError, match="make it: wsabie token"):
         read_tokens(tmp_path / "none")
-    for name in ("a\tb", "a\nb\twrite\t-\t" + compute_digest("x"), "", "x" * 101):
+    for name in ("a\tb", "a\nb\twrite\t-\t" + hash_token("x"), "", "x" * 101):
         with pytest.raises(InputError):
             create_token(file, name, "write")
 

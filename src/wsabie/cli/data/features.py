@@ -235,7 +235,7 @@ def _write_map_rows(options: FeaturesOptions, src: Path) -> Report:
             hint = data_inputs.format_features_hint(rows, src)
             raise InputError(f"{src} holds {rows.modality} and kpca takes rows of features; {hint}")
         pca = existing or _learn_map(rows, settings, options.threads, progress)
-        aligned = align_table(rows, None, pca.feature_names, pca.n_features_in_, pca.extractor_digest)
+        aligned = align_table(rows, None, pca.feature_names, pca.n_features_in_, pca.extractor_fingerprint)
         model_inputs.report_unknown_features(aligned, src)
         n_threads = options.threads if options.ray is None else 1
         _write_components(aligned.rows, pca, out_file, n_threads, executor, progress)
@@ -284,7 +284,7 @@ def _write_components(
     from wsabie.features.kernel_pca import KernelPca
     from wsabie.io.formats.parquet_rows import DenseTransform, write_parquet_rows
 
-    rows = replace(rows, counts=False, feature_names=None, extractor_digest=pca.fingerprint())
+    rows = replace(rows, counts=False, feature_names=None, extractor_fingerprint=pca.fingerprint())
     with progress.stage("mapping rows", len(rows), "rows") as stage:
 
         def apply(blocks: "Iterable[Matrix]") -> "Iterator[Float32]":

@@ -263,7 +263,9 @@ def _extract_sides(
         if test is not None and not data_inputs.is_table(test):
             test = extractor.transform(test, **resources)
     test_rows = rows.take(sides.test) if test is None else test
-    test_table = align_table(test_rows, rows.label_names, rows.feature_names, rows.X.shape[1], rows.extractor_digest)
+    test_table = align_table(
+        test_rows, rows.label_names, rows.feature_names, rows.X.shape[1], rows.extractor_fingerprint
+    )
     model_inputs.report_unknown_labels(test_table, "the test data")
     return rows.take(sides.train), rows.take(sides.valid), test_table, extractor
 

@@ -86,7 +86,9 @@ def _show_space(options: InfoOptions, annotator: "SpaceAnnotator") -> Report:
     n_bytes = measure_folder_bytes(options.model)
     facts: JsonObject = {**space.facts(), "bytes": n_bytes, **extractors, **annotator.facts}
     yield _make_document(options, facts | _list_details(space), space.history_)
-    _show_facts(options.model, {name: facts[name] for name in facts if name not in ("fingerprints", "pair_marks")})
+    _show_facts(
+        options.model, {name: facts[name] for name in facts if name not in ("fingerprints", "pair_fingerprints")}
+    )
     if options.epochs:
         show_epochs(space.history_)
 
@@ -131,7 +133,7 @@ def _show_file(path: Path) -> Report:
 
 
 def _list_details(model: "LabelModel | Space") -> JsonObject:
-    return {"parameters": model.to_parts().config["parameters"], "settings": getattr(model, "settings_", {})}
+    return {"parameters": model.to_state().config["parameters"], "settings": getattr(model, "settings_", {})}
 
 
 def _make_document(options: InfoOptions, facts: JsonObject, history: "Sequence[EpochStats]") -> JsonObject:

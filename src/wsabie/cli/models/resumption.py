@@ -71,7 +71,7 @@ def load_trained_space(recipe: "SpaceRecipe", rejects: Rejects) -> "tuple[SpaceR
     import numpy as np
 
     from wsabie.io.fingerprints import compute_fingerprint_or_none
-    from wsabie.io.space_declaration import compute_declaration_digest
+    from wsabie.io.space_declaration import compute_declaration_fingerprint
     from wsabie.workflows.model_training import TrainingOutcome
     from wsabie.workflows.spaces.declared_data import collect_declared_data, select_relations
 
@@ -80,7 +80,7 @@ def load_trained_space(recipe: "SpaceRecipe", rejects: Rejects) -> "tuple[SpaceR
     if finished is None:
         refuse_other_model(model, "kind")
     facts = finished.facts
-    digest, fingerprints = compute_declaration_digest(declared), dict[str, str | None]()
+    digest, fingerprints = compute_declaration_fingerprint(declared), dict[str, str | None]()
     if sorted(facts["pairs"]) != sorted(relation.name for relation in declared.relations):
         refuse_other_model(model, "relations")
     if facts.get("declaration", digest) != digest:
@@ -97,8 +97,7 @@ def load_trained_space(recipe: "SpaceRecipe", rejects: Rejects) -> "tuple[SpaceR
         _refuse_unreadable(model)
     if fingerprints != facts["fingerprints"]:
         refuse_other_model(model, "data")
-    marks = data.pair_marks
-    if any(marks[name] != mark for name, mark in facts["pair_marks"].items()):
+    if any(data.pair_fingerprints[name] != value for name, value in facts["pair_fingerprints"].items()):
         refuse_other_model(model, "pairs")
     refuse_other_parameters(model, finished.space, recipe.space)
     _report_trained_model(model)

@@ -224,8 +224,12 @@ def infer_suggestions(
             block, block_hashes = item_ids[lo : lo + _BLOCK], hashes[lo : lo + _BLOCK]
             X, has_features = store.matrix(block_hashes)
             if has_features.any():
-                marks = np.array([*map(item_index.compute_mark, compress(block_hashes, has_features))], np.uint64)
-                block_points = item_index.ItemEmbeddings(block[has_features], marks, loaded_model.model.transform(X))
+                short_hashes = np.array(
+                    [*map(item_index.shorten_hash, compress(block_hashes, has_features))], np.uint64
+                )
+                block_points = item_index.ItemEmbeddings(
+                    block[has_features], short_hashes, loaded_model.model.transform(X)
+                )
                 written += _store_results(collection, ranker, block_points, options)
                 embeddings.append(block_points)
             stage.advance(len(block))
@@ -312,8 +316,8 @@ def _find_new_items(
     with begin_read(collection.engine) as connection:
         rows = connection.execution_options(yield_per=10 * _BLOCK).execute(query.order_by(items.c.id))
         for part in rows.partitions():
-            ids, marks = [row[0] for row in part], [item_index.compute_mark(row[1]) for row in part]
-            positions = points.find(np.array(ids, np.int64), np.array(marks, np.uint64))
+            ids, hashes = [row[0] for row in part], [item_index.shorten_hash(row[1]) for row in part]
+            positions = points.find(np.array(ids, np.int64), np.array(hashes, np.uint64))
             candidates = zip(part, positions, strict=True)
             new += [(row[0], row[1]) for row, position in candidates if again or position < 0 or not row[2]]
     return np.array([item_id for item_id, _ in new], np.int64), [content for _, content in new]

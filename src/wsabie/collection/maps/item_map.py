@@ -2,7 +2,7 @@
 
 Principal components are computed on request. UMAP takes minutes; a job computes it and stores it with the model:
 
-models/FOLDER/map/   tensors "items" (ids), "marks" (of their content) and "points" (n, 2) float32
+models/FOLDER/map/   tensors "items" (ids), "hashes" (of their content) and "points" (n, 2) float32
 
 Later items are placed beside their nearest neighbours until the next UMAP.
 
@@ -237,8 +237,8 @@ def build_map(collection: Collection, method: Method = "pca") -> Map:
     key = loaded_model.path, index_version, method, projection_version
     all_coordinates, share = _projections.get(key, lambda: _project_points(index, projection))
     with begin_read(collection.engine) as connection:
-        source_version = _make_digest(loaded_model.path.name, index_version, *_fingerprint_present(connection))
-        version = _make_digest(source_version, method, projection_version)
+        source_version = _make_fingerprint(loaded_model.path.name, index_version, *_fingerprint_present(connection))
+        version = _make_fingerprint(source_version, method, projection_version)
 
         def draw() -> Map:
             ids, query = index.embeddings.items, select(items.c.id).where(items.c.state == "present")
@@ -273,7 +273,7 @@ def list_projections(collection: Collection) -> list[ProjectionStatus]:
     pca = ProjectionStatus("pca", "ready", 0, None)
     if projection is None:
         return [pca, ProjectionStatus("umap", "none" if has_umap() else "not installed", 0, None)]
-    new_items = int((projection.embeddings.find(points.items, points.marks) < 0).sum())
+    new_items = int((projection.embeddings.find(points.items, points.hashes) < 0).sum())
     return [pca, ProjectionStatus("umap", "stale" if new_items else "ready", new_items, projection.created)]
 
 
@@ -299,7 +299,7 @@ def compute_projection(collection: Collection, *, progress: Progress = SILENT) -
     return list_projections(collection)[1]
 
 
-def _make_digest(*parts: object) -> str:
+def _make_fingerprint(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
@@ -335,11 +335,11 @@ class _StoredProjection(NamedTuple):
 
 def _project_points(index: SearchIndex, projection: _StoredProjection | None) -> tuple[Float32, float | None]:
     """Return the points in the plane, also of items that are gone, and their share of variance if known."""
-    ids, marks, points = index.embeddings
+    ids, hashes, points = index.embeddings
     if projection is None:
         components = compute_principal_components(points)
         return components.project(points), components.share
-    positions = projection.embeddings.find(ids, marks)
+    positions = projection.embeddings.find(ids, hashes)
     is_projected = positions >= 0
     coordinates = np.zeros((len(ids), 2), np.float32)
     coordinates[is_projected] = projection.embeddings.points[positions[is_projected]]

@@ -1,7 +1,7 @@
 """Embeddings of items in a model's space, and searches by them, exact or by approximate indices.
 
-models/FOLDER/points/   tensors "items" (ids), "marks" (of their content) and "points" (n, dim) float32
-models/FOLDER/points/index-SIMILARITY/   the codes, and the "items" and "marks" of their points
+models/FOLDER/points/   tensors "items" (ids), "hashes" (of their content) and "points" (n, dim) float32
+models/FOLDER/points/index-SIMILARITY/   the codes, and the "items" and "hashes" of their points
 
 Items that came after the index are scored exactly, and items that are gone are skipped. `apply` rebuilds the index when
 these are more than a fiftieth of all.
@@ -50,10 +50,10 @@ _item_index_cache = FileCache["ExactIndex | ApproximateIndex"](4)
 
 
 class ItemEmbeddings(NamedTuple):
-    """Item ids, ascending; `marks`, 64-bit hashes of the contents; and `points`, the embeddings."""
+    """Item ids, ascending; `hashes`, 64-bit hashes of the contents; and `points`, the embeddings."""
 
     items: Int64  # (n,)
-    marks: UInt64  # (n,)
+    hashes: UInt64  # (n,)
     points: Float32  # (n, dim)
 
     @classmethod
@@ -71,20 +71,20 @@ class ItemEmbeddings(NamedTuple):
             raise ModelFolderError("the points of items have another shape than the model")
         return embeddings
 
-    def find(self, item_ids: Int64, marks: UInt64) -> Int64:
+    def find(self, item_ids: Int64, hashes: UInt64) -> Int64:
         """Return the positions of items, -1 for those that are not stored with this content, (n,)."""
         if not len(self.items):
             return np.full(len(item_ids), -1)
         positions = np.minimum(np.searchsorted(self.items, item_ids), len(self.items) - 1)
-        return np.where((self.items[positions] == item_ids) & (self.marks[positions] == marks), positions, -1)
+        return np.where((self.items[positions] == item_ids) & (self.hashes[positions] == hashes), positions, -1)
 
     def merge(self, updates: "ItemEmbeddings") -> "ItemEmbeddings":
         """Return the embeddings merged with those of other items, which replace older ones."""
         is_kept = ~np.isin(self.items, updates.items)
         item_ids = np.concatenate([self.items[is_kept], updates.items])
         order = np.argsort(item_ids)
-        marks = np.concatenate([self.marks[is_kept], updates.marks])[order]
-        return ItemEmbeddings(item_ids[order], marks, np.concatenate([self.points[is_kept], updates.points])[order])
+        hashes = np.concatenate([self.hashes[is_kept], updates.hashes])[order]
+        return ItemEmbeddings(item_ids[order], hashes, np.concatenate([self.points[is_kept], updates.points])[order])
 
 
 class SearchIndex(NamedTuple):
@@ -95,12 +95,12 @@ class SearchIndex(NamedTuple):
     cosine: "ExactIndex"
 
 
-def compute_mark(content: str) -> int:
-    """Return the mark of a content, derived from its hash.
+def shorten_hash(content: str) -> int:
+    """Return the first 64 bits of a content hash.
 
     Examples
     --------
-    >>> compute_mark("00000000000000ff" + 16 * "7")
+    >>> shorten_hash("00000000000000ff" + 16 * "7")
     255
     """
     return int(content[:16], 16)
@@ -336,7 +336,7 @@ def _open(model: Path, points: ItemEmbeddings, exact: "ExactIndex") -> "ExactInd
     if state is None or positions is None:
         return exact
     try:
-        index = ApproximateIndex.from_parts(state, exact, positions)
+        index = ApproximateIndex.from_state(state, exact, positions)
     except (WsabieError, KeyError, TypeError, ValueError) as error:
         folder = _index_folder(model, exact.similarity)
         _log.warning("%s cannot be used (%s), so items are searched exactly", folder, error)
@@ -350,11 +350,11 @@ def _build_indices(
     from wsabie.search.approximate_index import ApproximateIndex
 
     points, *exact_indices = search_index
-    item_tensors, reports = {"items": points.items, "marks": points.marks}, {}
+    item_tensors, reports = {"items": points.items, "hashes": points.hashes}, {}
     with progress.stage("indexing", len(_SIMILARITIES), "indices") as bar:
         for similarity, exact in zip(_SIMILARITIES, exact_indices, strict=True):
             index = ApproximateIndex.build(exact, kind=kind, recall=recall)
-            state = index.to_parts()
+            state = index.to_state()
             save_model_folder(_index_folder(model, similarity), replace(state, tensors=state.tensors | item_tensors))
             reports[similarity] = index.facts()
             bar.advance(1)
@@ -378,7 +378,7 @@ def _load_state(model: Path, similarity: str, *, verify: bool = True) -> ModelSt
 
 def _map_positions(state: ModelState, points: ItemEmbeddings) -> Int64 | None:
     """Return the current position of each coded point, -1 if it is gone or changed; None if unknown."""
-    items, marks = state.tensors.get("items"), state.tensors.get("marks")
-    if items is None or marks is None or items.ndim != 1 or items.shape != marks.shape or not len(points.items):
+    items, hashes = state.tensors.get("items"), state.tensors.get("hashes")
+    if items is None or hashes is None or items.ndim != 1 or items.shape != hashes.shape or not len(points.items):
         return None
-    return points.find(items, marks)
+    return points.find(items, hashes)

@@ -118,7 +118,7 @@ class LoadedModel:
     @property
     def fingerprint(self) -> str:
         """Fingerprint of `extractor`."""
-        return str(self.annotator.extractor_digest)
+        return str(self.annotator.extractor_fingerprint)
 
     @property
     def is_zero_shot(self) -> bool:

@@ -187,8 +187,8 @@ def extract_to_file(
 
     Columns: id, labels list<string>, group and time where the source has them, indices list<uint32> and values
     list<float32>, or features list<float32> where rows are dense; the metadata under "wsabie" holds {"schema": 1,
-    "n_features", "counts", "dictionary", "augment", "label_names"}. The same source, extractor and settings give the
-    same file, after any number of interruptions and on any executor.
+    "n_features", "counts", "extractor_fingerprint", "augment", "label_names"}. The same source, extractor and settings
+    give the same file, after any number of interruptions and on any executor.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ def _run_plan(
         shutil.rmtree(plan.folder, ignore_errors=True)
         raise InputError(sampling.format_nothing_readable(source, context.rejects))
     facts: JsonObject = {"n_features": extractor.n_features_, "counts": extractor.has_counts}
-    facts |= {"dictionary": extractor.fingerprint(), "augment": plan.augment}
+    facts |= {"extractor_fingerprint": extractor.fingerprint(), "augment": plan.augment}
     return merge_shards(plan.folder, len(plan.keys), out, plan.key, facts, extractor.is_dense)
 
 

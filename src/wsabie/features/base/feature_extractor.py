@@ -202,7 +202,7 @@ class FeatureExtractor(SavedObject, ABC):
         dict
             Arguments of `FeatureTable`.
         """
-        return {"counts": self.has_counts, "extractor_digest": self.fingerprint(), "augment": augment}
+        return {"counts": self.has_counts, "extractor_fingerprint": self.fingerprint(), "augment": augment}
 
     def iterate(self, source: ItemSource, *, augment: int = 0, **options: Unpack[RunOptions]) -> Iterator[ItemFeatures]:
         """Yield the rows of `transform` in order, with only a few batches of items in memory.
@@ -290,31 +290,29 @@ class FeatureExtractor(SavedObject, ABC):
         """Raise InputError where a parameter is out of range."""
         sampling.check_seed(self.seed)
 
-    def to_parts(self) -> ModelState:
-        return ModelState(
-            self.kind, {"descriptor": self.version, "parameters": self.parameters()}, self._dump_tensors()
-        )
+    def to_state(self) -> ModelState:
+        return ModelState(self.kind, {"version": self.version, "parameters": self.parameters()}, self._dump_tensors())
 
     @classmethod
-    def from_parts(cls, parts: ModelState) -> Self:
+    def from_state(cls, state: ModelState) -> Self:
         """Return the extractor of a saved state.
 
         Parameters
         ----------
-        parts : ModelState
+        state : ModelState
 
         Raises
         ------
         ModelFolderError
             Another kind or version, or arrays are missing.
         """
-        if parts.kind != cls.kind:
+        if state.kind != cls.kind:
             noun = cls.noun or repr(cls.kind)
-            raise ModelFolderError(f"this is a {parts.kind!r} and no {noun}; give the folder of one")
-        if parts.config.get("descriptor") != cls.version:
+            raise ModelFolderError(f"this is a {state.kind!r} and no {noun}; give the folder of one")
+        if state.config.get("version") != cls.version:
             raise cls._make_version_error()
-        with raise_damaged_parts(f"this {cls.kind!r}"):
-            return cls._rebuild(parts)
+        with raise_damaged_state(f"this {cls.kind!r}"):
+            return cls._rebuild(state)
 
     def fingerprint(self) -> str:
         """Return 32 hex digits that change with anything that changes a row.
@@ -323,8 +321,8 @@ class FeatureExtractor(SavedObject, ABC):
         -------
         str
         """
-        parts = self.to_parts()
-        return parts.compute_fingerprint(parts.config)
+        state = self.to_state()
+        return state.compute_fingerprint(state.config)
 
     def parameters(self) -> JsonObject:
         """Return the parameters, JSON-able; those of the class come before those of its bases.
@@ -412,13 +410,13 @@ class FeatureExtractor(SavedObject, ABC):
         return {**self.identity(), **self.parameters()}
 
     @classmethod
-    def _rebuild(cls, parts: ModelState) -> Self:
+    def _rebuild(cls, state: ModelState) -> Self:
         """Return the extractor of a saved state of this kind and version."""
-        parameters = read_config(FeatureExtractorConfig, parts.config).parameters
+        parameters = read_config(FeatureExtractorConfig, state.config).parameters
         check_parameters(cls, parameters)
         extractor = cls(**{name: _convert_to_tuples(value) for name, value in parameters.items()})
         extractor.check()
-        extractor._restore(parts.tensors)
+        extractor._restore(state.tensors)
         return extractor
 
     def _learn(self, source: ItemSource, context: WorkContext) -> None:
@@ -473,7 +471,7 @@ class FeatureExtractorConfig:
 
 
 @dataclass(frozen=True)
-class PartConfig:
+class NestedConfig:
     """Kind and config of an object that is nested in the folder of another."""
 
     kind: str
@@ -481,8 +479,8 @@ class PartConfig:
 
 
 @contextmanager
-def raise_damaged_parts(subject: str) -> Iterator[None]:
-    """Turn errors of inconsistent parts into a ModelFolderError."""
+def raise_damaged_state(subject: str) -> Iterator[None]:
+    """Turn errors of an inconsistent state into a ModelFolderError."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:

@@ -13,7 +13,7 @@ from wsabie.core.executors import ProcessExecutor
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import require
 from wsabie.features.base.extraction_tasks import ItemFeatures
-from wsabie.features.base.feature_extractor import EncodedRow, FeatureExtractor, PartConfig
+from wsabie.features.base.feature_extractor import EncodedRow, FeatureExtractor, NestedConfig
 from wsabie.features.base.sampling import WorkContext, format_nothing_readable, select_evenly
 from wsabie.features.base.table_builder import build_feature_table
 from wsabie.features.images.image_decoder import UnreadableItemError
@@ -55,7 +55,7 @@ def balance_part(values: Float32, balance: Balance, logs: bool) -> Float32:
 class ConcatenatedFeaturesConfig:
     """Config of the folder of a concatenation."""
 
-    parts: list[PartConfig]
+    parts: list[NestedConfig]
     balance: Balance
 
 
@@ -156,11 +156,11 @@ class ConcatenatedFeatures(CompositeExtractor):
             first += part.n_features_
         return np.concatenate(columns), np.concatenate(values)
 
-    def to_parts(self) -> ModelState:
+    def to_state(self) -> ModelState:
         """Return JSON-able parameters and named arrays, those of the parts nested."""
-        states = [part.to_parts() for part in self.parts]
+        states = [part.to_state() for part in self.parts]
         config = {
-            "descriptor": self.version,
+            "version": self.version,
             "balance": self.balance,
             "parts": [{"kind": state.kind, "config": state.config} for state in states],
         }
@@ -170,12 +170,12 @@ class ConcatenatedFeatures(CompositeExtractor):
         return ModelState(self.kind, config, tensors)
 
     @classmethod
-    def _rebuild(cls, parts: ModelState) -> Self:
+    def _rebuild(cls, state: ModelState) -> Self:
         from wsabie.features.extractor_registry import restore_extractor
 
-        fields = read_config(ConcatenatedFeaturesConfig, parts.config)
+        fields = read_config(ConcatenatedFeaturesConfig, state.config)
         extractors = [
-            restore_extractor(parts.select_prefix(str(number), part.kind, part.config))
+            restore_extractor(state.select_prefix(str(number), part.kind, part.config))
             for number, part in enumerate(fields.parts)
         ]
         extractor = cls(extractors, fields.balance)
@@ -199,7 +199,7 @@ log = logging.getLogger("wsabie")
 class KernelPcaExtractorConfig:
     """Config of the folder of an extractor of components."""
 
-    inner: PartConfig
+    inner: NestedConfig
     map: JsonObject
 
 
@@ -271,23 +271,23 @@ class KernelPcaExtractor(CompositeExtractor):
         row = self.pca.transform_rows(Csr(np.array([0, len(columns)]), columns, values), threads=1)[0]
         return np.arange(len(row), dtype=np.int32), row
 
-    def to_parts(self) -> ModelState:
+    def to_state(self) -> ModelState:
         """Return JSON-able parameters and named arrays, those of the inner extractor and of the map nested."""
-        extractor, pca = self.inner.to_parts(), self._require_fitted().to_parts()
+        extractor, pca = self.inner.to_state(), self._require_fitted().to_state()
         config = {
-            "descriptor": self.version,
+            "version": self.version,
             "inner": {"kind": extractor.kind, "config": extractor.config},
             "map": pca.config,
         }
         return ModelState(self.kind, config, extractor.add_prefix("inner") | pca.add_prefix("map"))
 
     @classmethod
-    def _rebuild(cls, parts: ModelState) -> Self:
+    def _rebuild(cls, state: ModelState) -> Self:
         from wsabie.features.extractor_registry import restore_extractor
 
-        fields = read_config(KernelPcaExtractorConfig, parts.config)
-        inner = restore_extractor(parts.select_prefix("inner", fields.inner.kind, fields.inner.config))
-        return cls(inner, KernelPca.from_parts(parts.select_prefix("map", KIND, fields.map)))
+        fields = read_config(KernelPcaExtractorConfig, state.config)
+        inner = restore_extractor(state.select_prefix("inner", fields.inner.kind, fields.inner.config))
+        return cls(inner, KernelPca.from_state(state.select_prefix("map", KIND, fields.map)))
 
     def parameters(self) -> JsonObject:
         """Return the parameters of the inner extractor and of the map, JSON-able."""

@@ -3,9 +3,9 @@
 Sparse rows are `indices` list<uint32> with `values` list<float32>, dense ones `features` (a list of
 floats, all of one length). Beside them: `id`, `labels` list<string>, `negatives` list<string> (labels that
 are denied), `group`, `time`. `write_parquet_rows` notes under the key `wsabie` what columns cannot say: {"schema":
-1, "n_features", "counts", "label_names", "feature_names", "dictionary", "augment"}; without the note the width is what
-the rows need, labels are in the order of their code points, and ids that are missing are row numbers, counted from 1
-over all shards.
+1, "n_features", "counts", "label_names", "feature_names", "extractor_fingerprint", "augment"}; without the note the
+width is what the rows need, labels are in the order of their code points, and ids that are missing are row numbers,
+counted from 1 over all shards.
 """
 
 import json
@@ -42,7 +42,6 @@ DENSE = "features"
 _MAX_NUMBER = 2**31 - 2
 NEGATIVES = "negatives"
 _BATCH = 1 << 12
-_FACTS = {"dictionary": "extractor_digest"}  # of a feature table, where the note has another name
 _STREAM_BATCH = 1 << 13
 
 
@@ -198,10 +197,10 @@ def write_parquet_rows(rows: FeatureTable, path: str | Path, *, through: DenseTr
     """
     from pyarrow.parquet import ParquetWriter
 
-    facts = ("counts", "label_names", "feature_names", "dictionary", "augment")
+    facts = ("counts", "label_names", "feature_names", "extractor_fingerprint", "augment")
     width = through.width if through else None
     note = {"schema": 1, "n_features": width or rows.X.shape[1]}
-    note |= {name: getattr(rows, _FACTS.get(name, name)) for name in facts}
+    note |= {name: getattr(rows, name) for name in facts}
     has_negatives, empty = bool((rows.Y.data < 0).any()), rows.take(np.arange(0))
     empty = empty if width is None else replace(empty, X=np.zeros((0, width), np.float32))
     metadata = {KEY: json.dumps(note, ensure_ascii=False).encode()}
@@ -327,9 +326,8 @@ class ParquetStream(RowStream):
 def read_stream_info(table: ParquetTable) -> StreamInfo:
     """Return the facts that `write_parquet_rows` noted."""
     noted = table.note
-    names = {"counts", "n_features", "feature_names", "dictionary", "augment"} & noted.keys()
-    facts = {_FACTS.get(name, name): noted[name] for name in names}
-    return StreamInfo(**facts, order="given" if "label_names" in noted else "text")
+    names = {"counts", "n_features", "feature_names", "extractor_fingerprint", "augment"} & noted.keys()
+    return StreamInfo(**{name: noted[name] for name in names}, order="given" if "label_names" in noted else "text")
 
 
 def open_unlabelled_table(

@@ -418,7 +418,7 @@ def _is_sound(note: object) -> bool:
         and type(note.get("n_features")) is int
         and 0 <= note["n_features"] < 2**31
         and _are_names(note.get("label_names"))
-        and isinstance(note.get("dictionary"), str | None)
+        and isinstance(note.get("extractor_fingerprint"), str | None)
         and type(note.get("augment", 0)) is int
         and note.get("augment", 0) >= 0
         and ((names := note.get("feature_names")) is None or (_are_names(names) and len(names) == note["n_features"]))

@@ -53,8 +53,8 @@ from wsabie.storage.schema_validation import (
     Sha256,
     check_schema,
     parse_json,
-    read_sealed_json,
-    write_sealed_json,
+    read_json_with_checksum,
+    write_json_with_checksum,
 )
 
 FORMAT, VERSION = "wsabie-shards", 1
@@ -85,7 +85,7 @@ class ShardFacts:
     least: float
     counts: bool
     augment: Count
-    dictionary: str | None
+    extractor_fingerprint: str | None
     values: str
     indices: str | None = None
     denied: Count = 0
@@ -158,7 +158,7 @@ class ShardFolder:
     path : Path
     facts : dict
         Facts of the manifest about all rows: rows, nonzeros, pairs, features, labels, dense, counts, augment,
-        dictionary, source, least (value), indices and values (types of numbers).
+        extractor_fingerprint, source, least (value), indices and values (types of numbers).
     files : list of dict
         file, rows, nonzeros, bytes and sha256 of each shard; `other_files` those of the other files.
     starts : (n_shards + 1,) int64
@@ -395,7 +395,7 @@ def _read_manifest(path: Path) -> JsonObject:
             raise InputError(f"{file} is missing; {_REMEDY}")
         raise InputError(f"{path} holds no shards: it has no {MANIFEST}; give a folder that `wsabie shards` wrote")
     foreign = "is no list of shards; give a folder that `wsabie shards` wrote"
-    document = read_sealed_json(file, (FORMAT, VERSION), foreign, _REMEDY, MAKE_AGAIN)
+    document = read_json_with_checksum(file, (FORMAT, VERSION), foreign, _REMEDY, MAKE_AGAIN)
     manifest = check_schema(ShardManifest, document, file, _REMEDY)
     facts, statistics, names = manifest.facts, *(manifest.other_files.get(name) for name in (STATISTICS, NAMES))
     sums = sum(shard.rows for shard in manifest.shards), sum(shard.nonzeros for shard in manifest.shards)
@@ -436,7 +436,7 @@ def write_manifest(
     entries[STATISTICS] = {"bytes": (path / STATISTICS).stat().st_size, "sha256": digest}
     manifest = {"format": FORMAT, "version": VERSION, "origin": origin, "facts": dict(facts), "shards": list(files)}
     manifest["other_files"] = entries
-    write_sealed_json(path / MANIFEST, manifest)
+    write_json_with_checksum(path / MANIFEST, manifest)
     return open_shard_folder(path)
 
 

@@ -64,8 +64,8 @@ class ShardedFeatureTable:
         return int(self.shards.facts["features"])
 
     @property
-    def extractor_digest(self) -> str | None:
-        return self.shards.facts["dictionary"]  # type: ignore[no-any-return]
+    def extractor_fingerprint(self) -> str | None:
+        return self.shards.facts["extractor_fingerprint"]  # type: ignore[no-any-return]
 
     @property
     def augment(self) -> int:
@@ -159,7 +159,7 @@ class ShardedFeatureTable:
             labels = ListColumn(Y.indptr, {"labels": Y.indices, "signs": Y.data})
             self._collect_words(span, collector.add)
             collector.add(build_columns(X, labels, {}, {}))
-        origin = self.feature_names, self.extractor_digest, self.augment
+        origin = self.feature_names, self.extractor_fingerprint, self.augment
         info = StreamInfo(bool(facts["counts"]), self.n_features, *origin)
         return collector.build_table(info, self.label_names, open_width=bool(facts.get("open_width")))
 

@@ -260,14 +260,14 @@ class LabelModel(FittedModel):
         """Raise InputError for parameters that no model in a folder has."""
         self.check_parameters()
 
-    def to_parts(self) -> ModelState:
+    def to_state(self) -> ModelState:
         self._check_fitted()
         return ModelState(self.kind, self._dump_config(), self._dump_tensors())
 
     @classmethod
-    def from_parts(cls, parts: ModelState) -> Self:
-        model = cls._restore_config(parts.config)
-        model._restore_tensors(parts.config, parts.tensors)
+    def from_state(cls, state: ModelState) -> Self:
+        model = cls._restore_config(state.config)
+        model._restore_tensors(state.config, state.tensors)
         return model
 
     def facts(self) -> JsonObject:

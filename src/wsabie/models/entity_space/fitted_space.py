@@ -327,7 +327,7 @@ class FittedSpace(FittedModel):
             "validation": {} if best_epoch is None else best_epoch.validation_metrics,
         }
 
-    def to_parts(self) -> ModelState:
+    def to_state(self) -> ModelState:
         self._check_fitted()
         tensors = {f"tables/{name}": table[:, : self.space_.dim] for name, table in self.space_.tables.items()}
         kinds = {}
@@ -346,14 +346,14 @@ class FittedSpace(FittedModel):
         return ModelState(self.kind, config, tensors)
 
     @classmethod
-    def from_parts(cls, parts: ModelState) -> Self:
-        fields = read_config(FittedSpaceConfig, parts.config)
+    def from_state(cls, state: ModelState) -> Self:
+        fields = read_config(FittedSpaceConfig, state.config)
         check_parameters(cls, fields.parameters)
         model = cls(**fields.parameters)
         model.check_parameters()
-        kind_tensors = parts.select_prefix("kinds", "", {}).tensors
+        kind_tensors = state.select_prefix("kinds", "", {}).tensors
         model.kinds_ = {name: restore_entities(name, config, kind_tensors) for name, config in fields.kinds.items()}
-        model.space_ = restore_tables(parts.tensors, model.dim, model.similarity, model.kinds_.values())
+        model.space_ = restore_tables(state.tensors, model.dim, model.similarity, model.kinds_.values())
         missing = {kind for _, *ends in fields.relations for kind in ends} - model.kinds_.keys()
         if missing:
             raise ValueError(f"its relations name the kinds {', '.join(sorted(missing))}, which there are not")

@@ -9,7 +9,7 @@ from wsabie.core.arrays import Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import check_positive_integer, require
-from wsabie.features.base.feature_extractor import FeatureExtractor, PartConfig
+from wsabie.features.base.feature_extractor import FeatureExtractor, NestedConfig
 from wsabie.features.base.sampling import RunOptions
 from wsabie.features.extractor_registry import restore_extractor
 from wsabie.io.alignment import AlignedTable, align_table
@@ -26,7 +26,7 @@ class ColumnsConfig:
     """The part of a folder's config about the columns of a kind."""
 
     feature_names: list[str] | None = None
-    dictionary: str | None = None
+    extractor_fingerprint: str | None = None
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class SpaceAnnotatorConfig:
     space: JsonObject
     columns: dict[str, ColumnsConfig]
     facts: JsonObject
-    extractors: dict[str, PartConfig]
+    extractors: dict[str, NestedConfig]
 
 
 @dataclass
@@ -49,7 +49,7 @@ class SpaceAnnotator(SavedModel):
     extractors : dict of str to FeatureExtractor
         Extractors of the kinds that consist of pictures, sounds or documents.
     columns : dict of str to dict
-        "feature_names" and "dictionary" of the kinds with data, if the rows have them.
+        "feature_names" and "extractor_fingerprint" of the kinds with data, if the rows have them.
     facts : dict
         Training data, JSON-able.
     """
@@ -87,7 +87,9 @@ class SpaceAnnotator(SavedModel):
                                  f"{source.modality}; give rows")  # fmt: skip
             source = self.extractors[kind].transform(source, **options)
         columns = self.columns.get(kind, {})
-        return align_table(source, None, columns.get("feature_names"), entities.n_features, columns.get("dictionary"))
+        return align_table(
+            source, None, columns.get("feature_names"), entities.n_features, columns.get("extractor_fingerprint")
+        )
 
     def text(self, kind: str, text: str) -> Matrix:
         """Return the features of a text or a word, for a kind of documents.
@@ -147,32 +149,32 @@ class SpaceAnnotator(SavedModel):
         near = [(int(j), float(c)) for j, c in zip(ids[0], cosines[0], strict=True) if j not in row.indices][:k]
         return [(words.get_word(j), cosine) for j, cosine in near]
 
-    def to_parts(self) -> ModelState:
+    def to_state(self) -> ModelState:
         """Return JSON-able config and named arrays, the inner parts nested.
 
         Returns
         -------
         ModelState
         """
-        space = self.space.to_parts()
+        space = self.space.to_state()
         config: JsonObject = {"space": space.config, "columns": self.columns, "facts": self.facts, "extractors": {}}
         tensors = space.add_prefix("space")
         for name, extractor in self.extractors.items():
-            extractor_state = extractor.to_parts()
+            extractor_state = extractor.to_state()
             config["extractors"][name] = {"kind": extractor_state.kind, "config": extractor_state.config}
             tensors |= extractor_state.add_prefix(f"extractors/{name}")
         return ModelState(self.kind, config, tensors)
 
     @classmethod
-    def from_parts(cls, parts: ModelState) -> Self:
-        fields = read_config(SpaceAnnotatorConfig, parts.config)
-        space = Space.from_parts(parts.select_prefix("space", Space.kind, fields.space))
+    def from_state(cls, state: ModelState) -> Self:
+        fields = read_config(SpaceAnnotatorConfig, state.config)
+        space = Space.from_state(state.select_prefix("space", Space.kind, fields.space))
         extractors = {
-            name: restore_extractor(parts.select_prefix(f"extractors/{name}", extractor.kind, extractor.config))
+            name: restore_extractor(state.select_prefix(f"extractors/{name}", extractor.kind, extractor.config))
             for name, extractor in fields.extractors.items()
         }
         if unknown := extractors.keys() - space.kinds_.keys():
             raise ValueError(
                 f"it extracts features of the kinds {', '.join(sorted(unknown))}, which its space does not know"
             )
-        return cls(space, extractors, parts.config["columns"], fields.facts)
+        return cls(space, extractors, state.config["columns"], fields.facts)

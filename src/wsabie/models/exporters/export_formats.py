@@ -109,7 +109,7 @@ def require_free_path(*paths: Path) -> None:
             raise InputError(f"there is something at {path} already; give a new name, or move it away")
 
 
-def write_model_folder(out: Path, parts: ModelState, texts: dict[str, str]) -> list[Path]:
+def write_model_folder(out: Path, state: ModelState, texts: dict[str, str]) -> list[Path]:
     """Write a new model folder with additional text files; return its files.
 
     Raises
@@ -119,7 +119,7 @@ def write_model_folder(out: Path, parts: ModelState, texts: dict[str, str]) -> l
     """
     with create_folder(out) as draft:
         try:
-            save_model_folder(draft, parts)
+            save_model_folder(draft, state)
         except WriteError as error:
             raise error.__cause__ or error from None  # the caller names `out`, not a file of the draft
         for name, text in texts.items():

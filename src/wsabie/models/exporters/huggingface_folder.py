@@ -31,9 +31,9 @@ def write_huggingface_folder(annotator: Annotator, out: Path, *, license: str | 
     if license is not None and not _LICENSE.fullmatch(license):
         raise InputError(f"the license {license!r} is no identifier; give one such as apache-2.0 or cc-by-4.0")
     annotator = replace(annotator, model=drop_replay_buffer(annotator.model))
-    parts = annotator.to_parts()
-    parts.config["facts"] = facts = shorten_paths(annotator.facts)
-    return write_model_folder(out, parts, {"README.md": build_model_card(annotator, facts, out.name, license)})
+    state = annotator.to_state()
+    state.config["facts"] = facts = shorten_paths(annotator.facts)
+    return write_model_folder(out, state, {"README.md": build_model_card(annotator, facts, out.name, license)})
 
 
 def drop_replay_buffer(model: LabelModel) -> LabelModel:
@@ -114,4 +114,4 @@ def write_half_precision(annotator: Annotator, out: Path) -> list[Path]:
     model = annotator.model
     if type(model) is not Wsabie:
         raise InputError(f"models of kind {model.kind} are not kept in float16; export one of kind wsabie")
-    return write_model_folder(out, replace(annotator, model=model.to_float16()).to_parts(), {})
+    return write_model_folder(out, replace(annotator, model=model.to_float16()).to_state(), {})

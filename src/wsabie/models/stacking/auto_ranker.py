@@ -340,14 +340,14 @@ class AutoRanker(HoldoutModel):
             "trials": [asdict(trial) for trial in self.trials_],
         }
 
-    def to_parts(self) -> ModelState:
+    def to_state(self) -> ModelState:
         """Return the kept model as JSON-able config and named arrays.
 
         Returns
         -------
         ModelState
         """
-        return self._get_best_model().to_parts()
+        return self._get_best_model().to_state()
 
     def _get_best_model(self) -> LabelModel:
         self._check_fitted()

@@ -16,7 +16,7 @@ from wsabie.core.arrays import Float32, Float64, Matrix
 from wsabie.core.errors import UnsuitableModelError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import require
-from wsabie.features.base.feature_extractor import PartConfig
+from wsabie.features.base.feature_extractor import NestedConfig
 from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix
 from wsabie.models.base.label_model import LabelModel
 from wsabie.models.base.score_ranker import ScoreRanker
@@ -36,7 +36,7 @@ from wsabie.storage.schema_validation import read_config
 class FusionConfig:
     """The part of a folder's config about members."""
 
-    members: list[PartConfig]
+    members: list[NestedConfig]
     weights: list[float]
     validation_ndcg: float
 
@@ -201,9 +201,9 @@ class Fusion(HoldoutModel, ScoreRanker):
         members = dict(zip(map(find_name, self.members_), self.weights_.tolist(), strict=True))
         return {**super().facts(), "members": members, f"validation_ndcg@{self.k}": self.validation_ndcg_}
 
-    def to_parts(self) -> ModelState:
+    def to_state(self) -> ModelState:
         self._check_fitted()
-        states = [member.to_parts() for member in self.members_]
+        states = [member.to_state() for member in self.members_]
         config = {
             **self._dump_config(),
             "members": [{"kind": state.kind, "config": state.config} for state in states],
@@ -216,11 +216,11 @@ class Fusion(HoldoutModel, ScoreRanker):
         return ModelState(self.kind, config, tensors)
 
     @classmethod
-    def from_parts(cls, parts: ModelState) -> Self:
-        model, fields = cls._restore_config(parts.config), read_config(FusionConfig, parts.config)
+    def from_state(cls, state: ModelState) -> Self:
+        model, fields = cls._restore_config(state.config), read_config(FusionConfig, state.config)
         model.members_ = [
-            find_model_class(member.kind).from_parts(
-                parts.select_prefix(f"members/{number}", member.kind, member.config)
+            find_model_class(member.kind).from_state(
+                state.select_prefix(f"members/{number}", member.kind, member.config)
             )
             for number, member in enumerate(fields.members)
         ]

@@ -267,9 +267,9 @@ class Wsabie(PointTransformer, UpdatableModel):
         return {**super()._dump_tensors(), **arrays}
 
     @classmethod
-    def from_parts(cls, parts: ModelState) -> Self:
-        n_features = len(check_array(parts.tensors, "features", "float32", (None, None)))  # older folders lack it
-        return super().from_parts(replace(parts, config={"n_features": n_features, **parts.config}))
+    def from_state(cls, state: ModelState) -> Self:
+        n_features = len(check_array(state.tensors, "features", "float32", (None, None)))  # older folders lack it
+        return super().from_state(replace(state, config={"n_features": n_features, **state.config}))
 
     def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
         super()._restore_tensors(config, tensors)

@@ -94,7 +94,7 @@ class ChartAxis(NamedTuple):
     name : str
         Quantity with its unit.
     ticks : sequence of (float, str) or None
-        Marks and their texts; None chooses round numbers.
+        Values and their texts; None chooses round numbers.
     low, high : float or None
         Ends; None takes those of the data.
     """
@@ -104,7 +104,7 @@ class ChartAxis(NamedTuple):
     low: float | None = None
     high: float | None = None
 
-    def marks(self, scale: "AxisScale", about: int) -> Ticks:
+    def choose_ticks(self, scale: "AxisScale", about: int) -> Ticks:
         """Return the ticks, or round numbers between the ends."""
         return self.ticks or [(v, format_tick(v)) for v in list_round_numbers(scale.low, scale.high, about)]
 
@@ -214,13 +214,13 @@ class IntervalChart:
         return self.floor + BOTTOM_MARGIN
 
     @property
-    def marks(self) -> list[float]:
+    def ticks(self) -> list[float]:
         ends = [end for span in self.spans for end in (span.low, span.high, 0.0) if math.isfinite(end)]
         return list_round_numbers(min(ends), max(ends), 5, outwards=True)
 
     @property
     def across(self) -> AxisScale:
-        return build_scale(ChartAxis(self.axis), self.marks, _SPAN_LEFT, WIDTH - RIGHT_MARGIN)
+        return build_scale(ChartAxis(self.axis), self.ticks, _SPAN_LEFT, WIDTH - RIGHT_MARGIN)
 
     def rows(self) -> list[tuple[float, IntervalSpan]]:
         """Return the values with their heights."""

@@ -27,7 +27,7 @@ from wsabie.workflows.compare.comparison import (
     ModelOmission,
 )
 from wsabie.workflows.compare.entrants import Entrant, Options
-from wsabie.workflows.compare.result_store import ModelResult, ResultStore, compute_value_digest, find_or_compute
+from wsabie.workflows.compare.result_store import ModelResult, ResultStore, compute_value_fingerprint, find_or_compute
 from wsabie.workflows.model_evaluation import evaluate_model
 
 TIMED_ROWS = 1000
@@ -88,7 +88,7 @@ def measure_model_bytes(model: LabelModel) -> int:
     """Return the bytes of all arrays that a prediction needs: `n_bytes`, or else its saved tensors."""
     if hasattr(model, "n_bytes"):
         return int(model.n_bytes)
-    return int(sum(np.asarray(array).nbytes for array in model.to_parts().tensors.values()))
+    return int(sum(np.asarray(array).nbytes for array in model.to_state().tensors.values()))
 
 
 def measure_prediction_ms(model: LabelModel, X: Matrix, repeats: int = 3) -> float:
@@ -240,7 +240,7 @@ class _ComparisonRun:
             "min_rows": facts.min_rows,
             "test pairs": facts.test_pairs,
             "allow_overlap": self.task.allow_overlap,
-            "siblings": compute_value_digest(self.task.similar),
+            "siblings": compute_value_fingerprint(self.task.similar),
             "tuned_on": self.tuned_on,
             "ks": self.ks,
             "resamples": self.resamples,

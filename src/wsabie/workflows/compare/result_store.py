@@ -167,14 +167,14 @@ def find_or_compute(store: ResultStore | None, name: str, compute: Callable[[], 
     return result
 
 
-def compute_value_digest(value: Any) -> str:
+def compute_value_fingerprint(value: Any) -> str:
     """Return 16 hex digits that tell apart values made of arrays, lists, dicts, dataclasses and scalars.
 
     Examples
     --------
     >>> (
-    ...     compute_value_digest([np.arange(3), "a"]) == compute_value_digest([np.arange(3), "a"]),
-    ...     compute_value_digest(["ab"]) == compute_value_digest(["a", "b"]),
+    ...     compute_value_fingerprint([np.arange(3), "a"]) == compute_value_fingerprint([np.arange(3), "a"]),
+    ...     compute_value_fingerprint(["ab"]) == compute_value_fingerprint(["a", "b"]),
     ... )
     (True, False)
     """

@@ -48,7 +48,7 @@ class DeclaredData:
     sources: dict[str, Source] = field(default_factory=dict)
 
     @property
-    def pair_marks(self) -> dict[str, int]:
+    def pair_fingerprints(self) -> dict[str, int]:
         """Checksums of the relations, by which the same pairs are recognised in any order."""
         return {name: sum(zlib.crc32("\t".join(pair).encode()) for pair in pairs) for name, pairs in self.pairs.items()}
 
@@ -283,7 +283,7 @@ class EntityFeatureExtractor:
 
     def _extract_as_fitted(self, name: str, source: Source, fitted_rows: FeatureTable) -> FeatureTable:
         rows = extract_more_rows(self.extractors.get(name), source, self.context)
-        width, digest = fitted_rows.X.shape[1], fitted_rows.extractor_digest
+        width, digest = fitted_rows.X.shape[1], fitted_rows.extractor_fingerprint
         return align_table(rows, None, fitted_rows.feature_names, width, digest).rows
 
 

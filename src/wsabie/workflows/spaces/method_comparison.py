@@ -21,7 +21,7 @@ from wsabie.models.entity_space.relations import Relation
 from wsabie.models.entity_space.space import Space
 from wsabie.workflows.compare.comparison import ComparisonInterrupt, ModelOmission
 from wsabie.workflows.compare.entrants import Entrant
-from wsabie.workflows.compare.result_store import ModelResult, ResultStore, compute_value_digest, find_or_compute
+from wsabie.workflows.compare.result_store import ModelResult, ResultStore, compute_value_fingerprint, find_or_compute
 from wsabie.workflows.data_splits import map_split
 from wsabie.workflows.spaces.declared_data import DeclaredData, EntityFeatureExtractor, open_declared_data
 from wsabie.workflows.spaces.relation_holdout import ThreeWayRelations, plan_three_way_split, split_three_ways
@@ -36,7 +36,7 @@ from wsabie.workflows.spaces.relation_methods import (
     evaluate_frequency,
     evaluate_space_of_relations,
 )
-from wsabie.workflows.spaces.space_training import TrainingMarks
+from wsabie.workflows.spaces.space_training import TrainingFingerprints
 
 POPULARITY = "popularity"
 OnResult = Callable[[str, RelationMethod | ModelOmission], object]
@@ -124,11 +124,11 @@ def compare_declaration(
     }
     if options.store is not None:
         identity = {
-            "data or split": compute_value_digest([split, {name: rows.ids for name, rows in query_rows.items()}]),
+            "data or split": compute_value_fingerprint([split, {name: rows.ids for name, rows in query_rows.items()}]),
             **{name: facts[name] for name in ("hold_out", "parameters")},
             "seed": options.seed,
             "allow_overlap": options.allow_overlap,
-            "models": compute_value_digest([(entrant.name, entrant.options) for entrant in options.entrants]),
+            "models": compute_value_fingerprint([(entrant.name, entrant.options) for entrant in options.entrants]),
             "versions": collect_versions(),
         }
         options = replace(options, store=options.store.with_identity(identity))
@@ -145,13 +145,15 @@ def _open_test_data(
 ) -> tuple[list[Relation], dict[str, FeatureTable]]:
     """Return the relations of separate test data, and the items that are their queries."""
     names = [relation.name for relation in declared.relations]
-    marks = TrainingMarks(names, extractor.fingerprints, data_of_training.pair_marks, options.allow_overlap)
-    tested = marks.select_learned(tested)
+    training_data = TrainingFingerprints(
+        names, extractor.fingerprints, data_of_training.pair_fingerprints, options.allow_overlap
+    )
+    tested = training_data.select_learned(tested)
     outlines = open_declared_data(tested, extractor.context.rejects)
     for name, source in outlines.sources.items():
-        marks.refuse_training_items(tested.kinds[name], source)
+        training_data.refuse_training_items(tested.kinds[name], source)
     data = extractor.extract_more(outlines, data_of_training.rows)
-    return marks.build_relations(tested, data), data.rows
+    return training_data.build_relations(tested, data), data.rows
 
 
 def compare_relations(

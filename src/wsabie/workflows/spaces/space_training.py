@@ -14,7 +14,7 @@ from wsabie.features.base.sampling import WorkContext
 from wsabie.io.fingerprints import compute_fingerprint_or_none
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.records import FeatureTable, Source
-from wsabie.io.space_declaration import KindDeclaration, SpaceDeclaration, compute_declaration_digest
+from wsabie.io.space_declaration import KindDeclaration, SpaceDeclaration, compute_declaration_fingerprint
 from wsabie.models.base.hyperparameters import MAX_NORM, TrainingShape, default_epochs, default_learning_rate
 from wsabie.models.entity_space.relation_data import prepare_relation_data
 from wsabie.models.entity_space.relations import EntityKind, Relation, drop_unknown_pairs
@@ -83,7 +83,7 @@ def train_space(
         extractor = declared_data.EntityFeatureExtractor(seed, context, recipe.work)
         data = declared_data.collect_declared_data(declared, extractor.extract_kind, context.rejects)
         split = split_relations(declared, data, recipe.holdout_share, seed).with_numbered_pairs()
-        rows, pair_marks = data.rows, data.pair_marks
+        rows, pair_fingerprints = data.rows, data.pair_fingerprints
         del data  # its pairs by name may take more memory than the space
         recipe.space.fit(
             split.training,
@@ -94,14 +94,14 @@ def train_space(
             progress=context.progress,
             on_epoch=on_epoch,
         )
-        facts = save_space(recipe, rows, pair_marks, split, extractor)
+        facts = save_space(recipe, rows, pair_fingerprints, split, extractor)
     return TrainingOutcome(facts, recipe.space.history_)
 
 
 def save_space(
     recipe: SpaceRecipe,
     rows: Mapping[str, FeatureTable],
-    pair_marks: Mapping[str, int],
+    pair_fingerprints: Mapping[str, int],
     split: RelationHoldout,
     extractor: declared_data.EntityFeatureExtractor,
     **facts: JsonObject,
@@ -113,18 +113,19 @@ def save_space(
     declared = declared_data.select_relations(recipe.declared, recipe.only)
     all_facts = {
         "source": format_path(declared.path),
-        "declaration": compute_declaration_digest(declared),
+        "declaration": compute_declaration_fingerprint(declared),
         "pairs": {relation.name: relation.n_pairs for relation in split.training},
         "held_out_pairs": {relation.name: relation.n_pairs for relation in split.holdout},
         "fingerprints": extractor.fingerprints,
-        "pair_marks": pair_marks,
+        "pair_fingerprints": pair_fingerprints,
         "skipped": len(extractor.context.rejects),
         **facts,
     }
     for kind in split.holdout_kinds:
         recipe.space.add(kind)
     columns = {
-        name: {"feature_names": data.feature_names, "dictionary": data.extractor_digest} for name, data in rows.items()
+        name: {"feature_names": data.feature_names, "extractor_fingerprint": data.extractor_fingerprint}
+        for name, data in rows.items()
     }
     SpaceAnnotator(recipe.space, extractor.extractors, columns, all_facts).save(recipe.model)
     return all_facts
@@ -147,30 +148,32 @@ def evaluate_space(
         It has none of the relations, or the items of training (unless `allow_overlap`).
     """
     facts, relation_names = annotator.facts, [name for name, _, _ in annotator.space.relations_]
-    marks = TrainingMarks(relation_names, facts.get("fingerprints", {}), facts.get("pair_marks", {}), allow_overlap)
+    training_data = TrainingFingerprints(
+        relation_names, facts.get("fingerprints", {}), facts.get("pair_fingerprints", {}), allow_overlap
+    )
 
     def rows_of(kind: KindDeclaration, source: Source) -> FeatureTable:
-        marks.refuse_training_items(kind, source)
+        training_data.refuse_training_items(kind, source)
         return annotator.rows(kind.name, source, **context._asdict()).rows
 
-    declared = marks.select_learned(declared)
+    declared = training_data.select_learned(declared)
     data = declared_data.collect_declared_data(declared, rows_of, context.rejects)
-    relations = marks.build_relations(declared, data)
+    relations = training_data.build_relations(declared, data)
     for relation in relations:
         _warn_of_unknown_pairs(relation, annotator.space)
     return annotator.space.evaluate(relations, ks, hierarchy=hierarchy)
 
 
 @dataclass(frozen=True)
-class TrainingMarks:
-    """Marks of training data, which must not be evaluated on.
+class TrainingFingerprints:
+    """Fingerprints of training data, which must not be evaluated on.
 
     Attributes
     ----------
     relations : list of str
     fingerprints : mapping of str to str or None
         Fingerprints of the data of each kind.
-    pair_marks : mapping of str to int
+    pair_fingerprints : mapping of str to int
         Checksums of the pairs of each relation.
     allow_overlap : bool
         Accept data of training.
@@ -178,7 +181,7 @@ class TrainingMarks:
 
     relations: list[str]
     fingerprints: Mapping[str, str | None]
-    pair_marks: Mapping[str, int]
+    pair_fingerprints: Mapping[str, int]
     allow_overlap: bool = False
 
     def select_learned(self, declared: SpaceDeclaration) -> SpaceDeclaration:
@@ -214,9 +217,9 @@ class TrainingMarks:
         InputError
             Pairs of training.
         """
-        marks = data.pair_marks
         for relation in declared.relations:
-            is_other = relation.pairs is None or marks[relation.name] != self.pair_marks.get(relation.name)
+            fingerprint = self.pair_fingerprints.get(relation.name)
+            is_other = relation.pairs is None or data.pair_fingerprints[relation.name] != fingerprint
             require(
                 self.allow_overlap or is_other,
                 f"the pairs of {relation.name!r} are those that the space was trained on; give others, or add "
@@ -310,8 +313,8 @@ def tune_space(plan: model_tuning.TuningPlan, recipe: SpaceRecipe, context: Work
     declared = declared_data.select_relations(recipe.declared, recipe.only)
     outlines = declared_data.open_declared_data(declared, context.rejects)
     fingerprints = {name: compute_fingerprint_or_none(source) for name, source in outlines.sources.items()}
-    others = {"kinds or relations": compute_declaration_digest(recipe.declared)}
-    identity = plan.identity([fingerprints, outlines.pair_marks], seed, recipe.holdout_share, **others)
+    others = {"kinds or relations": compute_declaration_fingerprint(recipe.declared)}
+    identity = plan.identity([fingerprints, outlines.pair_fingerprints], seed, recipe.holdout_share, **others)
     with open_study(folder / "trials.jsonl", identity) as study:
         extractor = declared_data.EntityFeatureExtractor(seed, context, recipe.work)
         data = extractor.extract(declared, outlines)
@@ -332,6 +335,6 @@ def tune_space(plan: model_tuning.TuningPlan, recipe: SpaceRecipe, context: Work
         best = model_tuning.run_trial_search(study, task, folder, context)
         recipe = replace(recipe, space=fit(best.parameters, None, context.progress))
         tuning_facts = model_tuning.collect_tuning_facts(best, study.trials, plan)
-        facts = save_space(recipe, data.rows, data.pair_marks, split, extractor, tuning=tuning_facts)
+        facts = save_space(recipe, data.rows, data.pair_fingerprints, split, extractor, tuning=tuning_facts)
     fingerprint_text = ", ".join(f"{name} {mark}" for name, mark in fingerprints.items())
     return model_tuning.TuningResult(plan, shape, study.trials, best, {**facts, "fingerprint": fingerprint_text})
