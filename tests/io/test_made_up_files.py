@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from picture_collections import sample
 from wsabie.cli.main import run
 from wsabie.core.errors import InputError
+from wsabie.io.data_formats import FORMATS
 from wsabie.io.reading_summary import summarise_source
 from wsabie.io.recognition import detect_format, open_source
 from wsabie.io.records import FeatureTable
-from wsabie.io.text_formats import FORMATS
 
 N_FILES = int(os.environ.get("WSABIE_FUZZ_FILES", "60"))
 NAMES = ("data.csv", "data.tsv", "data.txt", "data.json", "data.jsonl", "data.arff", "data", "metadata.csv",

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from wsabie.core.errors import InputError
+from wsabie.io.data_formats import FORMATS
 from wsabie.io.formats.parquet_rows import write_parquet_rows
 from wsabie.io.recognition import detect_format, open_source
 from wsabie.io.records import FeatureTable, ItemList
@@ -94,12 +95,7 @@ def test_folders_pictures_and_parquet_are_recognised(tmp_path, picture):
     assert isinstance(open_source(tmp_path / "shards"), FeatureTable)
 
 
-LOOKED_FOR = (
-    "looked for a folder of pictures, sounds or documents, shards, Parquet, XC or svmlight text, Mulan ARFF, fastText "
-    "text with __label__ words, JSON lines or a table with a column text, a table with a column of files, Annif's TSV, "
-    "a list of id TAB label, and the files of WordNet, Debian's package lists, COCO, Pascal VOC, NUS-WIDE, IAPR TC-12, "
-    "Open Images, MIRFlickr and LEAR"
-)
+LOOKED_FOR = "looked for " + ", ".join(form.title for form in FORMATS)
 
 
 @pytest.mark.parametrize(

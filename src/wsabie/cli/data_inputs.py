@@ -47,7 +47,7 @@ def open_data(
         raise InputError(f"{path} declares a space, for train, evaluate, compare, split and tune; give data here")
     settings: Settings = {"n_features": n_features, "modality": modality, "progress": TerminalProgress()}
     settings["data_format"] = data_format = choose_format(path, data_format, labels_from == "none", modality)
-    label_column = _choose_label_column(path, items, default_items)
+    label_column = _choose_label_column(path, data_format, items, default_items)
     source = open_source(path, labels_from=labels_from, label_column=label_column, rejects=rejects, **settings)
     if not len(source):
         reasons = f": {rejects.summary()}" if len(rejects) else ""
@@ -62,11 +62,10 @@ def choose_format(
 ) -> str:
     """Return the requested format, or the one that fits best; where two do, ask or refuse."""
     from wsabie.io import recognition
-    from wsabie.io.text_formats import AmbiguousFormatError
 
     try:
         return recognition.choose_format(path, data_format, plain_text=plain_text, modality=modality)
-    except AmbiguousFormatError as error:
+    except recognition.AmbiguousFormatError as error:
         remedy = f"add {' or '.join(f'--format {name}' for name in error.formats)}"
         answer = typer.prompt(f"{error.fact}; read it as", error.formats[0], err=True) if is_at_terminal() else ""
         if answer not in error.formats:
@@ -111,10 +110,10 @@ def has_regions(source: "Source") -> "TypeGuard[ItemSource]":
     return not is_table(source) and any(isinstance(item.content, RegionCrop) for item in source)
 
 
-def _choose_label_column(path: Path, items: str | None, default_items: str | None) -> str | None:
-    from wsabie.io.recognition import OF_REGIONS, detect_published_layout
+def _choose_label_column(path: Path, data_format: str, items: str | None, default_items: str | None) -> str | None:
+    from wsabie.io.data_formats import REGION_FORMATS
 
-    if (items or default_items) and detect_published_layout(path) in OF_REGIONS:
+    if data_format in REGION_FORMATS:
         return items or default_items
     if items:
         raise InputError(f"--items is for COCO and Pascal VOC, and {path} is neither; leave --items out")

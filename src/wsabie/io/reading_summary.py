@@ -2,22 +2,9 @@
 
 from collections import Counter
 
+from wsabie.io.data_formats import FORMATS_BY_KIND
 from wsabie.io.records import FeatureTable, ItemList, Source, count_labels
 from wsabie.io.regions import RegionCrop
-from wsabie.io.text_formats import TITLES
-
-_TITLES = TITLES | {
-    "file": "a single file",
-    "parquet": "Parquet",
-    "coco": "COCO",
-    "voc": "Pascal VOC",
-    "nus-wide": "NUS-WIDE",
-    "iapr": "IAPR TC-12",
-    "lear": "lists of LEAR",
-    "citations": "documents with citations",
-    "magnatagatune": "MagnaTagATune",
-    "spoken-digits": "spoken digits",
-}
 
 
 def summarise_source(source: Source, data_format: str) -> str:
@@ -32,7 +19,7 @@ def summarise_source(source: Source, data_format: str) -> str:
     'table of documents: 2 documents, 3 labels in 2 names, e.g. sea, sky'
     """
     counts = _count_label_names(source)
-    size = f"{_TITLES.get(data_format, data_format)}: {len(source):,} {_name_unit(source)}"
+    size = f"{FORMATS_BY_KIND[data_format].title}: {len(source):,} {_name_unit(source)}"
     if not counts:
         return f"{size} without labels"
     names = sorted(counts, key=lambda name: (-counts[name], name))[:3]

@@ -344,13 +344,6 @@ def require_kind(kind: str | None, kinds: Sequence[str], path: Path, noun: str =
     return kind or kinds[0]
 
 
-def remove_labels(source: FeatureTable | ItemList) -> FeatureTable | ItemList:
-    """Return the same items without labels, for annotation."""
-    if isinstance(source, FeatureTable):
-        return source
-    return replace(source, items=[item._replace(labels=()) for item in source])
-
-
 @dataclass(frozen=True)
 class DerivedItemSource:
     """Source whose items are derived from those of another source."""

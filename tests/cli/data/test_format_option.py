@@ -8,8 +8,7 @@ import pytest
 from tests.cli.conftest import Cli
 
 from wsabie.core.errors import InputError
-from wsabie.io.recognition import open_source
-from wsabie.io.text_formats import AmbiguousFormatError
+from wsabie.io.recognition import AmbiguousFormatError, open_source
 
 TRAIN = ("--dim", 4, "--epochs", 2, "--threads", 1, "--hold-out", 0)
 
@@ -31,7 +30,7 @@ def test_the_error_names_both_formats_and_either_is_read(ambiguous: Path) -> Non
     assert error.value.formats == ["annif", "pairs"]
     assert len(open_source(ambiguous, data_format="annif")) == 54
     assert len(open_source(ambiguous, data_format="pairs")) == 60
-    with pytest.raises(InputError, match="there is no format 'anif'; there are folder, file, "):
+    with pytest.raises(InputError, match="there is no format 'anif'; there are iapr, magnatagatune, "):
         open_source(ambiguous, data_format="anif")
 
 

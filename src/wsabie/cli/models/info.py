@@ -107,28 +107,24 @@ def _show_shards(options: InfoOptions) -> Report:
 
 def _show_file(path: Path) -> Report:
     """Print the formats that a file may have, with scores and reasons, and what is read of it."""
-    from wsabie.io.parsers.text_files import read_head
+    from wsabie.io.data_formats import FORMATS_BY_KIND, rate_formats, read_data_head
     from wsabie.io.reading_summary import summarise_source
-    from wsabie.io.recognition import detect_format, open_source
-    from wsabie.io.text_formats import FORMATS, TITLES, AmbiguousFormatError, rate_formats, read_text_head
+    from wsabie.io.recognition import AmbiguousFormatError, detect_format, open_source
 
-    rejects, head = Rejects(), read_text_head(read_head(path))
+    rejects, head = Rejects(), read_data_head(path)
     try:
         kind = detect_format(path)
     except AmbiguousFormatError as error:
         kind = error.formats[0]
         print_note(f"{error.fact}; other commands take --format {' or --format '.join(error.formats)}")
-    form = next((form for form in FORMATS if form.kind == kind), None)
-    ratings = rate_formats(head) if form is not None else []
-    facts: JsonObject = {"kind": kind, "columns": list(head.columns)} if form is not None else {"kind": kind}
-    if form is not None:
-        facts |= {"example": form.example, "cannot_hold": form.loses or None}
+    form, ratings = FORMATS_BY_KIND[kind], rate_formats(head)
+    facts: JsonObject = {"kind": kind, "columns": list(head.columns)}
+    facts |= {"example": form.example, "endings": form.endings, "cannot_hold": form.loses or None}
     facts["content"] = summarise_source(open_source(path, data_format=kind, rejects=rejects), kind)
     facts["skipped"] = rejects.summary() or None
     yield {"data": path, **facts, "formats": [rating._asdict() for rating in ratings]}
-    rows = [[TITLES[rating.kind], f"{rating.score:.2f}", rating.reason] for rating in ratings]
-    if rows:
-        show_table("formats", ["", "score", "reason"], rows)
+    rows = [[FORMATS_BY_KIND[rating.kind].title, f"{rating.score:.2f}", rating.reason] for rating in ratings]
+    show_table("formats", ["", "score", "reason"], rows)
     _show_facts(path, {name: value for name, value in facts.items() if value})
 
 

@@ -56,18 +56,18 @@ TextRows: TypeAlias = Callable[[Rejects], Iterator[TextRow]]
 
 
 def read_text_table(
-    path: Path, read_rows: Callable[[Path, Rejects], Iterator[TextRow]], options: ReadOptions
+    path: Path, options: ReadOptions, read_rows: Callable[[Path, Rejects], Iterator[TextRow]]
 ) -> ItemStream:
     """Read the documents of a text file; `read_rows` is `read_json_rows` or `read_table_rows`.
 
     Parameters
     ----------
     path : Path
-    read_rows : callable
-        Gives the rows of the file, and lists others.
     options : ReadOptions
         Rejected are rows without text, too long, not UTF-8 or otherwise broken, and duplicate ids. There may be no
         labels.
+    read_rows : callable
+        Gives the rows of the file, and lists others.
 
     Raises
     ------

@@ -13,9 +13,12 @@ from wsabie.io.modalities import PICTURES, detect_modality
 from wsabie.io.parsers.array_builders import require_rows
 from wsabie.io.parsers.text_tables import find_column, iterate_table_rows
 from wsabie.io.records import ItemList, ReadOptions
-from wsabie.io.text_formats import FILE_COLUMNS
 from wsabie.storage.rejects import Rejects
 
+FILE_COLUMNS = ("file_name", "path", "file", "image", "img", "picture", "image_path", "img_path", "file_path",
+                "filepath", "image_name", "image index", "sourcefile", "originalpath", "originalfilename",
+                "image_id")  # fmt: skip
+"""Names of columns with files in tables, in lower case, in order of preference."""
 _LABELS = ("subject", "keywords")
 """Columns of labels beside the usual ones, in lower case."""
 

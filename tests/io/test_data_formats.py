@@ -9,10 +9,10 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from wsabie.core.errors import InputError
+from wsabie.io.data_formats import FORMATS, rate_formats, read_data_head
 from wsabie.io.formats.pair_list import has_header
 from wsabie.io.recognition import detect_format, open_source
 from wsabie.io.records import FeatureTable
-from wsabie.io.text_formats import FORMATS, rate_formats, read_text_head
 from wsabie.storage.rejects import Rejects
 
 
@@ -30,11 +30,26 @@ def list_items(source):
     return [(item.id, item.labels) for item in source]
 
 
-@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.kind)
-def test_every_example_is_recognised_with_a_reason(form):
-    best, *others = rate_formats(read_text_head(form.example.encode() + b"\n"))
+TEXT_FORMATS = FORMATS[[form.kind for form in FORMATS].index("glosses") :]
+
+
+@pytest.mark.parametrize("form", TEXT_FORMATS, ids=lambda form: form.kind)
+def test_every_example_is_recognised_with_a_reason(form, write):
+    best, *others = rate_formats(read_data_head(write(form.example + "\n")))
     assert (best.kind, bool(best.reason)) == (form.kind, True)
     assert all(best.score - other.score > 0.01 for other in others)
+
+
+def test_each_format_stands_in_the_table_of_the_docs():
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "sources.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.split("|")] for line in page.splitlines() if re.match(r"\| `\w", line)]
+    cells = {name: (row[3], row[6]) for row in rows if len(row) == 8 for name in re.findall("`(.+?)`", row[1])}
+    assert cells.keys() == {form.kind for form in FORMATS}
+    table = {form.kind: (form.endings, form.loses) for form in FORMATS}
+    collections = ("iapr", "magnatagatune", "spoken-digits", "nus-wide", "citations", "lear")
+    assert {kind: row for kind, row in cells.items() if kind not in collections} == {
+        kind: row for kind, row in table.items() if kind not in collections
+    }
 
 
 @pytest.mark.parametrize("dtype", [int, float])
