@@ -344,7 +344,7 @@ class KernelPca(SavedObject):
         return pca
 
     def fingerprint(self) -> str:
-        """Return a name that changes with anything that changes a row, for `FeatureTable.extractor_fingerprint`.
+        """Return a name that changes with anything that changes a row (`FeatureTable.extractor_fingerprint`).
 
         Returns
         -------
