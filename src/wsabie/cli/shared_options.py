@@ -269,9 +269,9 @@ class FeatureNameOptions(Options, panel="Features of pictures, sounds and docume
     """Option of the kinds of features."""
 
     features: str | None = option(
-        f"Features of pictures, side by side if several: {list_extractor_names('pictures')} (default: auto, which is "
-        f"lite0 where it is installed and visual-words elsewhere); of sounds: {list_extractor_names('sounds')} "
-        f"(default: both); of documents: {list_extractor_names('documents')}.",
+        f"Features of pictures, side by side if several: {list_extractor_names('pictures')}, or an encoder of "
+        "`wsabie encoders` (default: auto, which is lite0 where it is installed and visual-words elsewhere); of "
+        f"sounds: {list_extractor_names('sounds')} (default: both); of documents: {list_extractor_names('documents')}.",
         metavar="NAMES",
     )
 
@@ -285,9 +285,11 @@ class NetworkOptions(Options, panel="Features of pictures, sounds and documents"
         metavar="SHARE",
     )
     normalise: Literal["imagenet", "clip", "symmetric", "unit", "bytes", "lite"] | None = option(
-        "Values that an ONNX model was trained with (default: imagenet; lite0: lite)."
+        "Values that an ONNX model was trained with (default: imagenet; of an encoder by name, its own)."
     )
-    onnx_output: str | None = option("Output of an ONNX model (default: its first; lite0: features).", metavar="NAME")
+    onnx_output: str | None = option(
+        "Output of an ONNX model (default: its first; of an encoder by name, its own).", metavar="NAME"
+    )
 
 
 class FeatureOptions(FeatureNameOptions):

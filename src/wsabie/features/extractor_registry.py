@@ -8,12 +8,14 @@ from typing import Any
 from wsabie.core.errors import InputError, ModelFolderError
 from wsabie.core.validation import require
 from wsabie.features.base.feature_extractor import FeatureExtractor
+from wsabie.features.encoders.encoder_list import HUB_ENCODERS
 from wsabie.features.extractor_choice import AUTO, choose_picture_features
 from wsabie.features.extractors.audio_words import MfccWords, SaiWords
 from wsabie.features.extractors.bag_of_words import BagOfWords
 from wsabie.features.extractors.colour_histograms import ColourHistograms
 from wsabie.features.extractors.composite_extractors import ConcatenatedFeatures, KernelPcaExtractor
 from wsabie.features.extractors.conse_encoder import ConseEncoder
+from wsabie.features.extractors.hub_encoder import HubEncoder
 from wsabie.features.extractors.lite0_encoder import Lite0Encoder
 from wsabie.features.extractors.onnx_encoder import OnnxEncoder
 from wsabie.features.extractors.oriented_gradients import HogFeatures
@@ -32,8 +34,10 @@ EXTRACTORS: tuple[type[FeatureExtractor], ...] = (
 DEFAULT_EXTRACTORS: dict[ModalityName, str] = {"pictures": AUTO, "sounds": "mfcc,sai", "documents": "words"}
 """Default extractor of each modality."""
 
-_EXTRACTORS_BY_NAME: dict[str, type[FeatureExtractor]] = {kind.name: kind for kind in EXTRACTORS}
-_NAMELESS: tuple[type[FeatureExtractor], ...] = (ConcatenatedFeatures, KernelPcaExtractor, ConseEncoder)
+_EXTRACTORS_BY_NAME: dict[str, type[FeatureExtractor]] = {
+    **{kind.name: kind for kind in EXTRACTORS}, **dict.fromkeys(HUB_ENCODERS, HubEncoder)
+}  # fmt: skip
+_NAMELESS: tuple[type[FeatureExtractor], ...] = (ConcatenatedFeatures, KernelPcaExtractor, ConseEncoder, HubEncoder)
 _EXTRACTORS_BY_KIND: dict[str, type[FeatureExtractor]] = {kind.kind: kind for kind in EXTRACTORS + _NAMELESS}
 _DEFAULTS = {"n_words": "auto"}
 
@@ -88,8 +92,9 @@ def create_extractor(
         extractor_names = choose_picture_features(source, options)
     words = [word.strip() for word in extractor_names.split(",") if word.strip()]
     kinds = [_find_extractor(word) for word in words]
-    for kind in kinds:
-        require(kinds.count(kind) == 1, f"{extractor_names!r} names {kind.name} twice; name it once")
+    names = [word.partition(":")[0] for word in words]
+    for name in names:
+        require(names.count(name) == 1, f"{extractor_names!r} names {name} twice; name it once")
     if len(modalities := {kind.modality for kind in kinds}) > 1:
         raise InputError(
             f"{extractor_names!r} names features of {' and of '.join(sorted(modalities))}; name those of one"
@@ -136,8 +141,8 @@ def _find_extractor(word: str) -> type[FeatureExtractor]:
 
 
 def _create_part(kind: type[FeatureExtractor], word: str, options: Mapping[str, Any]) -> FeatureExtractor:
-    file = {"model": word.partition(":")[2]} if kind is OnnxEncoder else {}
-    return kind(**{**file, **options})
+    files = {OnnxEncoder: {"model": word.partition(":")[2]}, HubEncoder: {"encoder": word}}
+    return kind(**{**files.get(kind, {}), **options})
 
 
 def restore_extractor(state: ModelState) -> FeatureExtractor:

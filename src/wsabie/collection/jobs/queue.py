@@ -42,6 +42,7 @@ from wsabie.core.executors import ProcessExecutor
 from wsabie.core.json_conversion import JsonObject, convert_records
 from wsabie.core.machine import count_available_cores
 from wsabie.core.progress import Stage
+from wsabie.features.encoders.encoder_list import HUB_ENCODERS
 from wsabie.features.extractor_choice import AUTO
 from wsabie.features.extractor_names import EXTRACTOR_NAMES
 from wsabie.storage.atomic_files import lock_file, remove_drafts
@@ -58,7 +59,7 @@ JOB_OPTIONS: dict[str, dict[str, type]] = {
 }
 """Options of each kind of job."""
 
-JOB_FEATURES = {AUTO, *EXTRACTOR_NAMES["pictures"]} - {"onnx:FILE"}
+JOB_FEATURES = {AUTO, *EXTRACTOR_NAMES["pictures"], *HUB_ENCODERS} - {"onnx:FILE"}
 """Features that a job may name; the files of networks belong to the command line."""
 MAX_WAITING = 20
 

@@ -28,6 +28,7 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.core.memory_budget import ITEM_MEMORY
 from wsabie.core.optional_packages import import_optional
 from wsabie.core.validation import require
+from wsabie.features.encoders.encoder_list import Pooling
 from wsabie.features.encoders.onnx_graph_check import check_graph, has_external_weights
 from wsabie.features.images.image_decoder import NOT_FINITE, UnreadableItemError
 from wsabie.storage.atomic_files import explain_read_errors
@@ -134,20 +135,23 @@ class OnnxNetwork:
         Side of the input, where the model leaves it open; None: 224.
     output : str or None
         Name of the output; None: the first.
+    pooling : {"mean", "first"}
+        Joining of tokens: their mean, or the first, which some encoders train for that.
     """
 
-    def __init__(self, model: OnnxContent, side: int | None, output: str | None) -> None:
+    def __init__(self, model: OnnxContent, side: int | None, output: str | None, pooling: Pooling = "mean") -> None:
         self._session = open_session(model)
         self.input = _read_input(self._session.get_inputs(), side)
         names = [node.name for node in self._session.get_outputs()]
         if output is not None and output not in names:
             raise InputError(f"the ONNX model has no output {output!r}; choose from {', '.join(names[:20])}")
         self._output = output or names[0]
+        self._pooling = pooling
 
     def features(self, pixels: UInt8, mean: Float32, deviation: Float32, trial: "TrialCost | None" = None) -> Float32:
         """Compute the features of a picture, (n_features,).
 
-        The largest centred part with the shape of the input is scaled to it. Maps and tokens are averaged.
+        The largest centred part with the shape of the input is scaled to it. Maps are averaged, and tokens pooled.
 
         Parameters
         ----------
@@ -190,7 +194,7 @@ class OnnxNetwork:
             raise InputError(
                 f"the ONNX model fails on a picture: {_get_first_line(error)}; give another model"
             ) from error
-        return _average_values(values, expected.channels_last)
+        return _pool_values(values, expected.channels_last, self._pooling)
 
 
 class TrialCost(NamedTuple):
@@ -289,15 +293,17 @@ def _read_input(inputs: list[Any], side: int | None) -> NetworkInput:
     return NetworkInput(node.name, batch, height, width, channels_last, dtype)
 
 
-def _average_values(values: Any, channels_last: bool) -> Float32:
-    """Return the first of a batch: numbers, the mean of a map, or the mean of tokens."""
+def _pool_values(values: Any, channels_last: bool, pooling: Pooling) -> Float32:
+    """Return the first of a batch: numbers, the mean of a map, or the mean or the first of tokens."""
     if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or not 2 <= values.ndim <= 4 or not values.size:
         kind = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
         raise InputError(f"the ONNX model gives {kind}; choose an output of numbers, (batch, n) or maps or tokens of n")
-    first = values[0].astype(np.float32)
+    first: Float32 = values[0].astype(np.float32)
     if first.ndim == 3:
         return np.asarray(first.mean(axis=(0, 1) if channels_last else (1, 2)))
-    return np.asarray(first.mean(axis=0)) if first.ndim == 2 else first
+    if first.ndim == 2:
+        return np.asarray(first[0] if pooling == "first" else first.mean(axis=0))
+    return first
 
 
 def _get_first_line(error: Exception) -> str:

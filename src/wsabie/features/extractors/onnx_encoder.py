@@ -15,7 +15,8 @@ from wsabie.features.encoders.onnx_network import NORMALISATIONS, OnnxContent, T
 from wsabie.features.images.image_extractor import ImageFeatureExtractor, ImageView
 from wsabie.io.records import ItemSource
 
-_MAX_ENLARGEMENT = 3  # decode at this many input sides, so that the shorter side of most pictures is not enlarged
+MAX_ENLARGEMENT = 3
+"""Input sides at which pictures are decoded, so that the shorter side of most pictures is not enlarged."""
 
 
 @dataclass(eq=False, repr=False)
@@ -87,7 +88,7 @@ class OnnxEncoder(ImageFeatureExtractor):
     def encode(self, view: ImageView) -> EncodedRow:
         """Return the row of a view."""
         network = open_network(self._get_model(), self.side, self.output)
-        pixels = view.scale_to(_MAX_ENLARGEMENT * max(network.input.height, network.input.width))
+        pixels = view.scale_to(MAX_ENLARGEMENT * max(network.input.height, network.input.width))
         values = network.features(pixels, *self._get_moments(), self._get_trial())
         return np.arange(len(values), dtype=np.int32), values
 

