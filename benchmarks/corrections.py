@@ -4,7 +4,7 @@ A collection of drawings of the sample collection begins with a few tags of ever
 suggestions are reviewed by somebody who knows the answers (accepted where the picture has the label, rejected where
 not), and after every fortieth of the first suggestions it is trained again, in the way that the collection finds right.
 All of it goes through what `wsabie collection` calls: decisions, training, suggestions. After each training the MAP of
-the model in use is taken on drawings that are no part of the collection. Suggestions are reviewed in three orders: the
+the model in use is taken on drawings that are not part of the collection. Suggestions are reviewed in three orders: the
 ones that the model doubts most (probability nearest to a half), the most probable, and at random. So much is decided
 that all of these trainings are from scratch; one line more goes on with the model before each time (`GOING_ON`).
 """

@@ -21,7 +21,7 @@ from wsabie.models.wsabie.estimator import Wsabie
 
 
 class EvaluationSet(NamedTuple):
-    """Rows, what is to be found, and what is no candidate."""
+    """Rows, what is to be found, and what is not a candidate."""
 
     X: Any
     Y: Any

@@ -2,7 +2,7 @@
 
 Drawings of the sample collection come with imported tags, of which a share is wrong (another label instead). For a
 tenth of them a person has put right what is wrong. The model is trained from scratch with items of persons weighing 1,
-2, 4 and 8 times those of imports, and judged on drawings that are no part of the collection.
+2, 4 and 8 times those of imports, and judged on drawings that are not part of the collection.
 """
 
 import argparse

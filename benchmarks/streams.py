@@ -88,7 +88,7 @@ def name_labels(Y: Any) -> list[list[str]]:
 
 
 def compute_map(model: Any, test: Side, labels: Any, among: Any) -> float:
-    """MAP of some labels among others; true labels that are not wanted are no candidates."""
+    """MAP of some labels among others; true labels that are not wanted are not candidates."""
     positives = test.Y[:, labels]
     rows = np.flatnonzero(np.diff((positives > 0).tocsr().indptr))
     among = among[[str(label) in model.vocabulary_ for label in among]]

@@ -42,7 +42,7 @@ class OrderingClaim(NamedTuple):
         """
         match = _FORM.fullmatch(self.text)
         if match is None:
-            raise ValueError(f"{self.text!r} is no claim of the form 'A > B in METRIC'")
+            raise ValueError(f"{self.text!r} is not a claim of the form 'A > B in METRIC'")
         return match[1], match[2], match[3]
 
 

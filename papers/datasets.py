@@ -62,7 +62,7 @@ class PaperData:
         Label names -> their similarities (`LabelSimilarity`), where they are known.
     extract : callable or None
         Names of features (`wsabie.features.extractor_registry.create_extractor`) -> the same images on the same sides,
-        with these features; None where rows are no images.
+        with these features; None where rows are not images.
     couples : list of (id, id) or None
         Rows that belong together.
     artists : str or None

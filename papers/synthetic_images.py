@@ -83,7 +83,7 @@ def parse_task_size(name: str) -> ImageTaskSize:
         return size
     if not rows.isdecimal() or not size.labels <= int(rows) <= _MAX_ROWS:
         raise InputError(
-            f"{rows!r} is no number of training rows from {size.labels} (one for each label) to {_MAX_ROWS}"
+            f"{rows!r} is not a number of training rows from {size.labels} (one for each label) to {_MAX_ROWS}"
         )
     return replace(size, train=int(rows))
 

@@ -144,7 +144,7 @@ def records_of(path: Path) -> Iterator[dict[str, Any]]:
             for file in sorted(path.rglob("*.json")) if path.is_dir() else [path]:
                 yield from _records(file.read_bytes())
     except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise UnreachableError(f"{path} is no export of osv.dev ({error}); take {EXPORTS}") from error
+        raise UnreachableError(f"{path} is not an export of osv.dev ({error}); take {EXPORTS}") from error
 
 
 def _records(content: bytes) -> Iterator[dict[str, Any]]:

@@ -69,7 +69,7 @@ def assert_same(model: Any, X: Any, predictions: tuple[Any, Any], within: float 
     assert (
         np.abs(theirs[finite] - own_scores[finite]).max(initial=0) < within
     )  # another label only where it scores the same
-    with np.errstate(invalid="ignore"):  # between two that are no candidates
+    with np.errstate(invalid="ignore"):  # between two that are not candidates
         gaps = np.abs(np.diff(own_scores, axis=1, prepend=np.inf, append=-np.inf))
     clear = finite & (gaps[:, :-1] > within) & (gaps[:, 1:] > within)
     clear[:, -1] = False  # whoever comes next may score the same

@@ -49,8 +49,8 @@ def open_sounds(
 ) -> PaperData:
     """Open the audio of a folder, with its names of all kinds as labels "kind: name".
 
-    Names that every item has are no labels. The sides are those of the published split if there is one, with a tenth of
-    the training side for validation.
+    Names that every item has are not labels. The sides are those of the published split if there is one, with a tenth
+    of the training side for validation.
 
     Parameters
     ----------

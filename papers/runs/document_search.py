@@ -62,7 +62,7 @@ def open_documents(
     elif is_citation_graph(path):
         source, couples = open_source(path, rejects=rejects), read_citation_links(get_links_path(path), rejects=rejects)
     else:
-        raise InputError(f"{format_path(path)} is no file of documents with pairs; give {OPENING.wants}")
+        raise InputError(f"{format_path(path)} is not a file of documents with pairs; give {OPENING.wants}")
     options = dict(description)
     rows, sides = extract_split_rows(
         source,

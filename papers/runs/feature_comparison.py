@@ -28,14 +28,14 @@ def compare_image_features(
     Raises
     ------
     InputError
-        The rows are no images or audio.
+        The rows are not images or audio.
     """
     data = setting.required_data
     if data.extract is None:
         things, wants = "pictures", "a folder of pictures, or --data sample"
         if record.opening is not None:
             things, wants = "sounds", record.opening.wants
-        raise InputError(f"features cannot be compared on {data.name}, whose rows are no {things}; give {wants}")
+        raise InputError(f"features cannot be compared on {data.name}, whose rows are not {things}; give {wants}")
     all_findings = RunFindings([])
     for features, feature_names in descriptions.items():
         entries = tuple(entry for entry in record.entries if entry.row.endswith(f", {features}"))

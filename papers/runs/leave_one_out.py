@@ -236,7 +236,7 @@ def _train_best(entrant: Entrant, sides: Sides, setting: RunSettings) -> tuple[B
 
 
 def _evaluate_held_out(model: Any, test: FeatureTable, train: FeatureTable) -> Any:
-    """Evaluate the held-out labels; training labels are no candidates of their row."""
+    """Evaluate the held-out labels; training labels are not candidates of their row."""
     row_ids = [int(name) for name in test.ids]
     return evaluate_model(model, test, (5, 10), "judging by held-out labels", exclude=train.Y[row_ids])
 

@@ -121,7 +121,7 @@ def check_agreement(findings: RunFindings) -> tuple[bool, str]:
 def _get_number(finding: FindingRow, column: str) -> float:
     value = finding.figures[column]
     if not isinstance(value, (int, float)):
-        raise TypeError(f"{column} is no number")
+        raise TypeError(f"{column} is not a number")
     return float(value)
 
 

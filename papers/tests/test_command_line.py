@@ -89,7 +89,7 @@ def test_songs_of_spoken_digits(papers_cli: Cli, data_dir: Path, tmp_path: Path)
 def test_tables_that_want_data_of_their_own(papers_cli: Cli, rows: Path, tmp_path: Path) -> None:
     out = ("--out", tmp_path / "t")
     assert "documents needs data; name some with --data: NAME.docs.txt" in papers_cli("documents", *out).err
-    assert "is no file of documents with pairs" in papers_cli("documents", "--data", rows, *out).err
+    assert "is not a file of documents with pairs" in papers_cli("documents", "--data", rows, *out).err
     assert "holds no sounds" in papers_cli("tagatune", "--data", rows, *out).err
     assert "choose from tiny, S, L" in papers_cli("music-bigdata", "--data", "songs:huge", *out).err
 

@@ -107,5 +107,5 @@ def test_features_are_compared_on_the_same_pictures(pictures: Path) -> None:
 def test_rows_that_are_no_pictures_have_no_features_to_compare(tmp_path: Path) -> None:
     file = tmp_path / "rows.txt"
     file.write_text("50 4 2\n" + "".join(f"{i % 2} {i % 4}:{1 + i}\n" for i in range(50)))
-    with pytest.raises(InputError, match=r"cannot be compared on rows.txt, whose rows are no pictures"):
+    with pytest.raises(InputError, match=r"cannot be compared on rows.txt, whose rows are not pictures"):
         run_record(find_record("slides-features"), open_data(str(file)), threads=1)

@@ -39,7 +39,7 @@ def test_sizes_worked_by_hand(tree: Path) -> None:
     assert direct == {"labels": 2, "k = 2": 2, "k = 5": 2, "k = 10": 2, "k = 20": 2}
     nearer = size_findings[f"{correct_sets.TWO}, one hop less"].figures  # 10 and 11: 0 or 3 is one hop away
     assert (nearer["labels"], nearer["k = 2"]) == (4, 2)
-    assert size_findings[correct_sets.TWO].figures["labels"] == 7  # 1, 2 and 4 too; 12 is no label
+    assert size_findings[correct_sets.TWO].figures["labels"] == 7  # 1, 2 and 4 too; 12 is not a label
     # 10 and 11 reach 4 and 3 labels in a ring; 1, 2 and 4 have their parent
     assert size_findings[correct_sets.TWO].figures["k = 2"] == pytest.approx((4 + 3 + 2 + 2 + 2) / 5)
     assert size_findings[f"{correct_sets.SEEDS}, with Misc"].figures["k = 2"] == 2

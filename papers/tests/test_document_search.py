@@ -95,7 +95,7 @@ def test_declaration_names_the_file_of_pairs(tmp_path: Path) -> None:
 
 
 def test_wrong_data_is_refused(tmp_path: Path, data: PaperData) -> None:
-    with pytest.raises(InputError, match=r"is no file of documents with pairs; give NAME.docs.txt"):
+    with pytest.raises(InputError, match=r"is not a file of documents with pairs; give NAME.docs.txt"):
         open_documents("sample")
     file = tmp_path / "rows.txt"
     file.write_text("50 4 2\n" + "".join(f"{i % 2} {i % 4}:{1 + i}\n" for i in range(50)))

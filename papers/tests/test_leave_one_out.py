@@ -35,7 +35,7 @@ def test_the_best_epoch_is_kept_and_told(sides: dict[str, FeatureTable]) -> None
     assert result.seconds == pytest.approx(sum(stats.seconds for stats in result.model.history_[: result.epoch]))
     at = [int(name) for name in validation_rows.ids]
     without = evaluate_model(result.model, validation_rows, (5,), "", exclude=train.Y[at]).means["MAP"]
-    assert result.figure == pytest.approx(without)  # the labels of training are no candidates
+    assert result.figure == pytest.approx(without)  # the labels of training are not candidates
     assert result.figure > evaluate_model(result.model, validation_rows, (5,), "").means["MAP"] + 0.05
 
 

@@ -218,7 +218,7 @@ def test_wrong_data_is_refused(tmp_path: Path, catalogue: PaperData) -> None:
         open_sounds(str(tmp_path / "none"))
     with pytest.raises(InputError, match=r"label '0' is of no kind; give sounds with names, or songs:S"):
         run_record(find_record("music-bigdata"), open_data(str(file)), threads=1)
-    with pytest.raises(InputError, match=r"compared on songs:tiny, whose rows are no sounds; give a folder of sounds"):
+    with pytest.raises(InputError, match=r"compared on songs:tiny, whose rows are not sounds; give a folder of sounds"):
         run_record(find_record("tagatune"), catalogue, threads=1)
     with pytest.raises(InputError, match=r"tagatune needs data; name some with --data: a folder of sounds"):
         run_record(find_record("tagatune"))

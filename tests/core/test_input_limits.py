@@ -59,12 +59,12 @@ def test_each_limit_stands_in_the_table_of_the_docs() -> None:
         ("depth = 5", "'depth', and no number for it; write name=number without blanks"),
         ("columns=2,000", "'000', and no number for it"),
         ("depth=", 'there is no number behind the =; write digits, such as "depth=100"'),
-        ("depth=many", "'many' is no number from 1 on"),
-        ("depth=0", "'0' is no number from 1 on"),
-        ("depth=-1", "'-1' is no number from 1 on"),
-        ("depth=inf", "'inf' is no number from 1 on"),
-        ("depth=nan", "'nan' is no number from 1 on"),
-        ("picture_bytes=4GiB", "'4GiB' is no number from 1 on"),
+        ("depth=many", "'many' is not a number from 1 on"),
+        ("depth=0", "'0' is not a number from 1 on"),
+        ("depth=-1", "'-1' is not a number from 1 on"),
+        ("depth=inf", "'inf' is not a number from 1 on"),
+        ("depth=nan", "'nan' is not a number from 1 on"),
+        ("picture_bytes=4GiB", "'4GiB' is not a number from 1 on"),
     ],
 )
 def test_refusal_of_a_setting_says_what_is_wrong_with_it(

@@ -53,7 +53,7 @@ def test_arrays_that_lie_are_named(name: str, values: Any, sentence: str) -> Non
 def test_shapes_that_lie_are_refused_in_every_form(form: str, shape: Any) -> None:
     matrix = getattr(sp, f"{form}_matrix")(np.eye(3))
     matrix.__dict__["_shape"] = shape
-    with pytest.raises(InputError, match=r"^Y (is no whole sparse matrix|has) [^\n]+$"):
+    with pytest.raises(InputError, match=r"^Y (is not a whole sparse matrix|has) [^\n]+$"):
         convert_to_csr(matrix, "Y")
 
 

@@ -22,7 +22,9 @@ def without_connection(monkeypatch):
 
 @pytest.mark.parametrize("address", ["", "here", "host:", ":1", "host:x", "host:70000", "ray://host:1", "auto"])
 def test_invalid_address_is_refused(address):
-    with pytest.raises(InputError, match=re.escape(f"--ray {address} is no address of a Ray cluster; give HOST:PORT")):
+    with pytest.raises(
+        InputError, match=re.escape(f"--ray {address} is not the address of a Ray cluster; give HOST:PORT")
+    ):
         connect(address)
 
 
@@ -37,7 +39,7 @@ def test_unreachable_cluster_is_reported_at_once():
 
 def test_something_else_that_listens_is_no_cluster(monkeypatch):
     monkeypatch.setattr(module, "HANDSHAKE_SECONDS", 0.5)
-    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(InputError, match="is no Ray cluster"):
+    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(InputError, match="is not a Ray cluster"):
         connect(f"127.0.0.1:{listener.getsockname()[1]}")
 
 

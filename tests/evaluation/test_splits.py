@@ -152,11 +152,11 @@ def test_a_group_is_as_late_as_its_latest_row():
         ({"by": "size"}, "a split by 'size' is unknown"),
         ({"by": "group", "groups": ["a"] * 9}, "groups has 9 entries for 10 rows"),
         ({"by": "group", "groups": ["a"] * 10}, "side of the split would be empty"),
-        ({"by": "time", "times": ["soon"] * 10}, "the time 'soon' of row 0 is no ISO 8601 date"),
+        ({"by": "time", "times": ["soon"] * 10}, "time 'soon' of row 0 is not an ISO 8601 date"),
         ({"by": "time", "times": np.full(10, np.nan)}, "the time of row 0 is missing"),
         (
             {"by": "time", "times": ["2024-05-31"] * 9 + ["soon"], "ids": [f"{i}.png" for i in range(10)]},
-            r"the time 'soon' of row '9\.png' is no ISO 8601 date; write it like 2024-05-31",
+            r"time 'soon' of row '9\.png' is not an ISO 8601 date; write it like 2024-05-31",
         ),
         (
             {"by": "time", "times": ["2024-05-31"] * 9 + [""], "ids": [f"{i}.png" for i in range(10)]},

@@ -27,7 +27,7 @@ def assert_sound(collection: Collection) -> None:
             if name == "models":  # of these, the journal tells which is in use
                 in_use = [row_id for row_id, row in journal_rows[name].items() if row["in_use"]]
                 assert in_use == [row_id for row_id, row in table_rows.items() if row["in_use"]]
-            elif name == "tag_sources":  # the first of a folder is no change
+            elif name == "tag_sources":  # the first of a folder is not a change
                 assert journal_rows[name] == {row_id: table_rows[row_id] for row_id in journal_rows[name]}
             else:
                 assert journal_rows[name] == table_rows, name

@@ -48,7 +48,7 @@ def collection(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def spoilt(collection):
-    """The collection with three files that are no pictures in between."""
+    """The collection with three files that are not pictures in between."""
     bad = [
         Item("words.jpg", b"only words", ("sky",)),
         Item("gone.jpg", collection.path / "gone.jpg", ("sky",)),

@@ -1,4 +1,4 @@
-"""Rows that are no rows are refused when they are made."""
+"""Rows that are not rows are refused when they are made."""
 
 from typing import Any
 

@@ -154,5 +154,5 @@ def test_printed_regions_are_parsed_back(parts: list[list[float]], shares: bool)
     "text", ["1,2,3,4;5,6,7,8", "1,2,3,4,5,6;7,8,9,10", "1,2,3,4,5,6;", ";", "1%,2%,3%,4%,5%,6%;1,2,3,4,5,6"]
 )
 def test_several_outlines_share_one_unit(text: str) -> None:
-    with pytest.raises(InputError, match=r"region .* (is no list of|has [0-9]+) numbers|mixes per cent and pixels"):
+    with pytest.raises(InputError, match=r"region .* (is not a list of|has [0-9]+) numbers|mixes per cent and pixels"):
         parse_region(text)

@@ -160,7 +160,7 @@ def test_unusable_tables_are_refused(trained: Trained, by_rows: Trained, tmp_pat
     model = add_note(pa.table({"indices": [[70]], "values": [[1.0]]}), n_features=71)
     with pytest.raises(InputError, match="the data has 71 features but the model takes 60"):
         BatchAnnotator(by_rows.folder)(model)
-    with pytest.raises(InputError, match="which is no list of numbers"):
+    with pytest.raises(InputError, match="which is not a list of numbers"):
         BatchAnnotator(by_rows.folder)(pa.table({"indices": ["a"], "values": [[1.0]]}))
     kinds = wsabie.EntityKind("thing", np.eye(2, dtype=np.float32), ["a", "b"], scaling=None)
     space = wsabie.Space(dim=4, epochs=1, threads=1).fit([wsabie.Relation(kinds, "name", [("a", "x"), ("b", "y")])])

@@ -21,7 +21,7 @@ from wsabie.storage.rejects import Rejects
 
 EXPECTED_TO_FAIL = {
     "check_n_features_in_after_fitting": "the message names the model in words of its own",
-    "check_dtype_object": "something that is no number is an InputError, which is a ValueError, not a TypeError",
+    "check_dtype_object": "something that is not a number is an InputError, which is a ValueError, not a TypeError",
 }
 
 

@@ -20,7 +20,7 @@ Y = sp.csr_matrix(np.array([[1, 1, 0, 0], [1, -1, 0, 0], [1, 1, 1, 0], [0, 0, 1,
 
 EXPECTED_TO_FAIL = {
     "check_n_features_in_after_fitting": "the message names the model in words of its own",
-    "check_dtype_object": "something that is no number is an InputError, which is a ValueError, not a TypeError",
+    "check_dtype_object": "something that is not a number is an InputError, which is a ValueError, not a TypeError",
 }
 """Checks of scikit-learn that the baselines do not pass, and why."""
 

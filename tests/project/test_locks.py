@@ -208,7 +208,7 @@ def test_an_export_that_is_none_is_told(old: Path) -> None:
             [sys.executable, ROOT / "scripts" / "audit.py", path], capture_output=True, text=True, check=False
         )
         assert process.returncode == 2
-        assert "is no export of osv.dev" in process.stderr
+        assert "is not an export of osv.dev" in process.stderr
         assert "Traceback" not in process.stderr
 
 

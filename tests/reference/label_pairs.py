@@ -25,7 +25,7 @@ def compute_all_edges(W: Any, weight: float) -> Float32:
 
 
 def score_pairs(a: Any, b: Any, edges: Float32, extra: Any = 0.0) -> Float32:
-    """Scores of all pairs of one query; `extra` is added last, and is -inf for what is no candidate.
+    """Scores of all pairs of one query; `extra` is added last, and is -inf for what is not a candidate.
 
     Examples
     --------

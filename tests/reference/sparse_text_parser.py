@@ -27,7 +27,7 @@ _TINY = 2.0**-50
 
 
 class ParsedLine(NamedTuple):
-    """One parsed line; `reason` is ACCEPTED for a row, None for a line that is no row."""
+    """One parsed line; `reason` is ACCEPTED for a row, None for a line that is not a row."""
 
     reason: int | None
     labels: list[int]

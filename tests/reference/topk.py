@@ -8,7 +8,7 @@ from wsabie.core.arrays import Int64
 
 
 def select_topk(scores: Any, k: int) -> tuple[Int64, Any]:
-    """Labels and scores of the k best per row: higher score first, ties by lower label, -inf is no candidate.
+    """Labels and scores of the k best per row: higher score first, ties by lower label, -inf is not a candidate.
 
     Examples
     --------

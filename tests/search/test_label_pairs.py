@@ -282,9 +282,9 @@ def test_other_things_that_do_not_do_are_refused():
         pairs.top(query, query, 0)
     with pytest.raises(InputError, match="label 5 of the couples"):
         pairs.top(query, query, 1, couples=[[0, 5]])
-    with pytest.raises(InputError, match=r"pair \(1, 1\) of row 0 is no candidate"):
+    with pytest.raises(InputError, match=r"pair \(1, 1\) of row 0 is not a candidate"):
         pairs.counts(query, query, [1], [1])
-    with pytest.raises(InputError, match=r"pair \(0, 1\) of row 0 is no candidate"):
+    with pytest.raises(InputError, match=r"pair \(0, 1\) of row 0 is not a candidate"):
         pairs.counts(query, query, [0], [1], couples=[[1, 0]])
     with pytest.raises(InputError, match="do not fit 1 queries"):
         pairs.counts(query, query, [0, 1], [1, 0])

@@ -156,7 +156,7 @@ def test_codes_do_the_work_and_not_the_exact_search(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("share", [0.15, 0.5, 0.95])
 @pytest.mark.parametrize("n_hidden", [0, 40])
 def test_codes_do_the_work_among_some_labels_too(share: float, n_hidden: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also of queries whose best are no candidates, or are hidden."""
+    """Also of queries whose best are not candidates, or are hidden."""
     n = 12_000
     table, queries = grouped(n)
     exact = ExactIndex(table)

@@ -150,7 +150,7 @@ def test_search_uses_knowledge_files(folder: Path, tmp_path: Path) -> None:
         results = service.get("/api/v1/search", params={"text": "warm", "k": 5}).json()
         assert (results["labels"], results["notes"]) == (
             ["red"],
-            ["'warm' is no label, but there is one below it: red"],
+            ["'warm' is not a label, but there is one below it: red"],
         )
         assert [group["reason"] for group in results["groups"]][:2] == ["tagged 'red'", "looks like 'red'"]
 
@@ -435,7 +435,7 @@ def test_server_errors_check_the_catalogue_once_a_minute(api: TestClient, monkey
     assert [api.get("/api/v1/items").status_code for _ in range(3)] == [500] * 3
     assert len(checks) == 1
     monkeypatch.setattr(database_health, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61))
-    faults.append("row 1 of items: path is no text")
+    faults.append("row 1 of items: path is not text")
     answers = [api.get("/api/v1/items") for _ in range(3)]
     assert {(answer.status_code, answer.json()["detail"].partition(";")[0]) for answer in answers} == {
         (503, "the database is damaged")

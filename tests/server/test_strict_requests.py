@@ -148,7 +148,7 @@ def test_invalid_fields_are_named(api: TestClient) -> None:
     [
         (("/undo", {}), "body: send a JSON document, with the header Content-Type: application/json"),
         (("/decisions", {"content": b'{"decisions": []}'}), "body: send a JSON document"),
-        (("/decisions", {"content": b'{"decisions": ', "headers": JSON}), "body: this is no JSON (at character 14)"),
+        (("/decisions", {"content": b'{"decisions": ', "headers": JSON}), "body: this is not JSON (at character 14)"),
         (
             ("/search/picture", {"content": b"\xff\xd8"}),
             "body.file: send a form with this field, as in: curl -F file=@",

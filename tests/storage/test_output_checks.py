@@ -37,7 +37,7 @@ def test_what_cannot_be_written_is_known_before_and_nothing_is_left(tmp_path: Pa
         check_output_paths(("html", tmp_path / "file" / "a.html"))
     with pytest.raises(InputError, match=r"cannot write .*give another name"):
         check_output_paths(("html", tmp_path / ("a" * 300)))
-    with pytest.raises(InputError, match="it is no ordinary file"):
+    with pytest.raises(InputError, match="it is not a regular file"):
         check_output_paths(("rejects", Path("/dev/null")))
 
 

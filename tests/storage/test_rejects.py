@@ -21,7 +21,7 @@ def test_counts_and_summary() -> None:
 def test_written_as_json_lines(tmp_path: Path) -> None:
     rejects = Rejects()
     rejects.add("Größe.jpg", "truncated picture", "at byte 7")
-    rejects.add("bad\udcff.jpg", "empty file")  # a file name that is no UTF-8, as os.fsdecode gives it
+    rejects.add("bad\udcff.jpg", "empty file")  # a file name that is not UTF-8, as os.fsdecode gives it
     rejects.write(tmp_path / "r.jsonl")
     lines = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text(encoding="utf-8").splitlines()]
     assert lines == [

@@ -142,7 +142,7 @@ def test_a_picture_is_not_its_own_part() -> None:
 
 
 def asked_of(block: Any) -> list[tuple[int, int, int, set[int]]]:
-    """(picture that asks, label beside it, picture that is drawn, pictures that are no violators)."""
+    """(picture that asks, label beside it, picture that is drawn, pictures that are not violators)."""
     sides, targets = block.inputs, block.targets
     assert np.array_equal(targets.rows, np.arange(len(sides.item_ids)))
     hidden_sets = [set(targets.indices[lo:hi].tolist()) for lo, hi in pairwise(targets.indptr)]

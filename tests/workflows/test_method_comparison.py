@@ -69,7 +69,7 @@ def test_cosines_are_those_of_tf_idf(figures: dict[str, RelationFigures]) -> Non
 
 
 def test_held_out_documents_teach_no_words(tmp_path: Path) -> None:
-    """A word that only documents of the other sides have is no feature; the sides are disjoint."""
+    """A word that only documents of the other sides have is not a feature; the sides are disjoint."""
     lines = [{"id": f"d{i}", "text": f"sea shore word{i} word{i}", "labels": [f"topic {i % 3}"]} for i in range(40)]
     (tmp_path / "docs.jsonl").write_text("\n".join(map(json.dumps, lines)))
     (tmp_path / "docs.toml").write_text(

@@ -48,7 +48,7 @@ def explain_error(error: BaseException) -> str:
         return f"there is not enough memory{bracket_detail(error)}; use fewer rows, features or dimensions"
     if isinstance(error, UnicodeEncodeError):
         part = error.object[max(error.start - _CONTEXT, 0) : error.end + _CONTEXT]
-        return f"{part!r} is no Unicode text, which is needed here; give the file or the label another name"
+        return f"{part!r} is not Unicode text, which is needed here; give the file or the label another name"
     if not isinstance(error, OSError) or isinstance(error, WsabieError):
         return str(error)
     if error.filename is not None and error.errno in _DISK_FULL:

@@ -21,7 +21,7 @@ def parse_buffer_size(text: str) -> int | str:
     if text == "auto":
         return text
     if not (text.isascii() and text.isdigit() and int(text)):
-        raise typer.BadParameter(f"{text} is no number of rows; give one above 0, or auto.")
+        raise typer.BadParameter(f"{text} is not a number of rows; give one above 0, or auto.")
     return int(text)
 
 
@@ -107,7 +107,7 @@ def read_parameters(path: Path, kind: str = "wsabie") -> Settings:
     Raises
     ------
     InputError
-        The file cannot be read, is no TOML, or names an unknown parameter.
+        The file cannot be read, is not TOML, or names an unknown parameter.
     """
     from wsabie.io.space_declaration import read_toml_tables
 

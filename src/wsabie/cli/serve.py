@@ -74,7 +74,7 @@ def serve(options: ServeOptions) -> None:
 
     folder, host = options.folder, options.host
     if not host.isascii() or len(host) > _MAX_HOST:
-        raise InputError(f"--host {host!r} is no name of a host; give one such as localhost, or an address")
+        raise InputError(f"--host {host!r} is not the name of a host; give one such as localhost, or an address")
     if not is_collection(folder):
         refuse_collection_folder(folder)
         refuse_non_model(folder)

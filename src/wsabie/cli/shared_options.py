@@ -35,7 +35,7 @@ def parse_positive(text: str) -> float:
     except ValueError:
         number = 0.0
     if not 0 < number < inf:
-        raise typer.BadParameter(f"{text} is no number above 0.")
+        raise typer.BadParameter(f"{text} is not a number above 0.")
     return number
 
 

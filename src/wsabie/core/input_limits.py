@@ -69,7 +69,7 @@ def read_limits() -> InputLimits:
     Raises
     ------
     InputError
-        The variable names a limit that does not exist, or a value that is no number above 0.
+        The variable names a limit that does not exist, or a value that is not a number above 0.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def _parse_limits(text: str) -> InputLimits:
             remedy = f"write {near[0]}={number}" if near else f"the limits are {', '.join(names)}"
             raise InputError(f"{where}, and there is no limit {name!r}; {remedy}")
         if (value := _parse_number(number)) < 1:
-            fault = f"{number!r} is no number from 1 on" if number else "there is no number behind the ="
+            fault = f"{number!r} is not a number from 1 on" if number else "there is no number behind the ="
             raise InputError(f'{where}, and {fault}; write digits, such as "{name}={getattr(InputLimits, name)}"')
         values[name] = value
     return InputLimits(**values)

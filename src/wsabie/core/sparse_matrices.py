@@ -88,7 +88,7 @@ def extract_csr_arrays(matrix: Matrix, input_name: str) -> CsrArrays:
     except InputError:
         raise
     except (AttributeError, TypeError, ValueError, LookupError, ArithmeticError, RuntimeError) as error:
-        raise InputError(f"{input_name} is no whole sparse matrix{bracket_detail(error)}; {_REMEDY}") from error
+        raise InputError(f"{input_name} is not a whole sparse matrix{bracket_detail(error)}; {_REMEDY}") from error
 
 
 def _check_arrays(matrix: Matrix, input_name: str) -> CsrArrays:
@@ -161,7 +161,7 @@ def _check_compressed(
 def _refuse_fault(fault: str, input_name: str) -> None:
     """Raise InputError for a fault of a matrix; "" is none."""
     if fault:
-        raise InputError(f"{input_name} is no whole sparse matrix: {fault}; {_REMEDY}")
+        raise InputError(f"{input_name} is not a whole sparse matrix: {fault}; {_REMEDY}")
 
 
 def _refuse_outside(indices: Array, width: int, input_name: str, name: str) -> None:

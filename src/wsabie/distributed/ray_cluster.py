@@ -104,7 +104,7 @@ def _import_ray(address: str) -> Any:
 def _parse_address(address: str) -> tuple[str, int]:
     host, colon, port = address.rpartition(":")
     if not colon or not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise InputError(f"--ray {address} is no address of a Ray cluster; give HOST:PORT of its head, or local")
+        raise InputError(f"--ray {address} is not the address of a Ray cluster; give HOST:PORT of its head, or local")
     return host.strip("[]"), int(port)
 
 
@@ -159,7 +159,7 @@ def _check_port(ray: Any, address: str) -> None:
             "in ~/.ray/auth_token of this machine too"
         ) from outcomes[0]
     if not outcomes or isinstance(outcomes[0], Exception):
-        raise InputError(f"what answers at {address} is no Ray cluster that this Ray knows; give the address of a head")
+        raise InputError(f"{address} is not a Ray cluster that this Ray knows; give the address of a head")
 
 
 def _init_ray(ray: Any, **options: Any) -> None:

@@ -48,7 +48,7 @@ def rank_embeddings(
     queries : (n, dim) float32, C order
     Y : see `list_positives`
     exclude : csr_matrix (n, n_labels) or None
-        Labels that are no candidates (and no positives) of the row.
+        Labels that are not candidates (and no positives) of the row.
     threads : int or None
         None: the cores that this process may use.
 

@@ -3,7 +3,7 @@
 Splits put relations on every side (Mesnil et al. 2014, section 4.3.2). A relation is on a side that has two different
 pictures, one with the label of the object and one with that of the part. Relations get their units first, rare labels
 before others, each as few as it needs (a unit is a picture or a group of pictures). The remaining units fill up the
-sides as in `split`. Where each picture has one label and is no part of a group, every relation whose labels have three
+sides as in `split`. Where each picture has one label and is not part of a group, every relation whose labels have three
 pictures is on every side. Where labels share pictures or groups, one relation may need a unit on this side and another
 relation the same unit on that: the later one is dropped.
 

@@ -129,7 +129,7 @@ def evaluate_scores(
         Values above zero are positives; explicit negatives (-1) are candidates like all other labels.
     ks : sequence of int
     exclude : csr_matrix (n, n_labels) or None
-        Non-zeros are no candidates of their row, and no positives: the training labels, for leave-one-out.
+        Non-zeros are not candidates of their row, and no positives: the training labels, for leave-one-out.
     similar : csr_matrix (n_labels, n_labels), LabelSimilarity or None
         Similarity of labels, for the sibling precision: values in [0, 1], or `Hierarchy.find_siblings(label_names)`.
     hops : HopDistances or None
@@ -355,14 +355,14 @@ def _check_block(block: Any) -> tuple[int, Array]:
         lo, scores = block
         lo = index(lo)
     except (TypeError, ValueError) as error:
-        raise InputError(f"a block of scores is no pair of a row's number and an array ({error})") from error
+        raise InputError(f"a block of scores is not a pair of a row's number and an array ({error})") from error
     return lo, _as_scores(scores)
 
 
 def _as_scores(scores: Array) -> Any:
     scores = as_array(scores, "a block of scores")
     if scores.ndim != 2 or scores.dtype.kind not in "fiub":
-        raise InputError(f"scores of shape {scores.shape} and type {scores.dtype} are no block; give (rows, labels)")
+        raise InputError(f"scores of shape {scores.shape} and type {scores.dtype} are not a block; give (rows, labels)")
     dtype = scores.dtype if scores.dtype in (np.float32, np.float64) else np.float64
     return np.ascontiguousarray(scores, dtype)
 

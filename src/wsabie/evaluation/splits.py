@@ -247,7 +247,7 @@ def _parse_time(text: str, name: object) -> float:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise InputError(f"the time {text!r} of row {name!r} is no ISO 8601 date; write it like 2024-05-31") from None
+        raise InputError(f"time {text!r} of row {name!r} is not an ISO 8601 date; write it like 2024-05-31") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 

@@ -109,7 +109,7 @@ def create_extractor(
     supported_names = [set(inspect.signature(kind).parameters) for kind in kinds]
     for option in options:
         if not any(option in names for names in supported_names):
-            raise InputError(f"{option.removeprefix('n_')} is no option of {extractor_names}; leave it out")
+            raise InputError(f"{option.removeprefix('n_')} is not an option of {extractor_names}; leave it out")
     settings = {**_DEFAULTS, **options}
     parts = [
         _create_part(kind, word, {n: v for n, v in settings.items() if n in names})

@@ -107,7 +107,7 @@ def read_ignore_patterns(folder: Path) -> Callable[[str], bool]:
     Raises
     ------
     InputError
-        The file cannot be read, or a line is no pattern.
+        The file cannot be read, or a line is not a pattern.
     """
     path = folder / IGNORE_FILE
     if not is_regular_file(path):
@@ -118,7 +118,7 @@ def read_ignore_patterns(folder: Path) -> Callable[[str], bool]:
     try:
         return GitIgnoreSpec.from_lines(lines).match_file
     except ValueError as error:
-        raise InputError(f"{path} holds a line that is no pattern: {error}; write lines as in .gitignore") from error
+        raise InputError(f"{path} holds a line that is not a pattern: {error}; write lines as in .gitignore") from error
 
 
 def _get_id(path: Path, folder: Path) -> str:
@@ -281,7 +281,7 @@ def _split_path(name: str) -> list[str]:
 
 
 def find_listed_files(folder: Path, names: Iterable[str], modality: Modality | None = None) -> dict[str, Path]:
-    """Return files that names in a table mean, by name; the folder is searched if some are no paths in it.
+    """Return files that names in a table mean, by name; the folder is searched if some are not paths in it.
 
     Without a modality it is that of most of the files.
     """

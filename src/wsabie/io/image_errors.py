@@ -62,7 +62,7 @@ def refine_by_decoding(row_error: RowError, picture: Path) -> RowError:
 
 
 def refuse_exhausted_handles(error: Exception) -> None:
-    """Raise InputError if the machine has no file handles left; that is no fault of the picture."""
+    """Raise InputError if the machine has no file handles left; that is not a fault of the picture."""
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         raise InputError(
             f"too many files are open ({error}); close some, use fewer --threads, or raise the limit (ulimit -n), and "

@@ -92,7 +92,7 @@ DOCUMENTS = Modality(
 def detect_modality(name: str, is_unread: bool = False, candidates: Sequence[Modality] = MEDIA) -> Modality | None:
     """Return the modality of a file by its ending; with `is_unread` by endings of unsupported formats.
 
-    Documents are no candidate, because files of text may hold rows.
+    Documents are not a candidate, because files of text may hold rows.
 
     Examples
     --------

@@ -119,7 +119,7 @@ def open_source(
     n_features : int or None
         Width of features where the file does not promise one.
     modality : {"pictures", "sounds", "documents"} or None
-        The expected modality, if known: with "documents" a file of text that is no collection of documents is one
+        The expected modality, if known: with "documents" a file of text that is not a collection of documents is one
         document, and no rows, and a folder is one of text, whatever else it holds.
     rejects : Rejects or None
         Collects what is skipped; a strict one refuses instead.
@@ -183,7 +183,7 @@ def detect_format(path: Path, *, plain_text: bool = False, modality: ModalityNam
     """Return the format of a file or folder, by its `kind` in `data_formats.FORMATS`.
 
     Text of no other format is fastText's if `plain_text` is set: lines without labels. Where documents are
-    wanted, a file of text that is no collection of them is one.
+    wanted, a file of text that is not a collection of them is one.
 
     Raises
     ------

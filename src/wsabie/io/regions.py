@@ -134,7 +134,7 @@ def parse_region(text: str) -> Region:
     numbers = [[_parse_number(word.removesuffix("%")) for word in words] for words in parts]
     coordinates = [[number for number in part if number is not None] for part in numbers]
     least, n = (4 if len(coordinates) == 1 else 6), sum(map(len, coordinates))
-    fault = "is no list of numbers" if coordinates != numbers else f"has {n:,} numbers"
+    fault = "is not a list of numbers" if coordinates != numbers else f"has {n:,} numbers"
     is_odd = any(len(polygon) < least or len(polygon) % 2 for polygon in coordinates)
     if coordinates != numbers or is_odd or n > _MAX_NUMBERS:
         raise InputError(

@@ -116,7 +116,7 @@ def read_declaration(path: Path) -> SpaceDeclaration:
     Raises
     ------
     InputError
-        The file cannot be read, is no TOML, or says something that cannot be; the sentence says where.
+        The file cannot be read, is not TOML, or says something that cannot be; the sentence says where.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def read_toml_tables(path: Path) -> JsonObject:
     Raises
     ------
     InputError
-        The file cannot be read, is large, or is no TOML.
+        The file cannot be read, is large, or is not TOML.
     """
     with explain_reading_errors(path), open_input(path, pipe=True) as file:
         text = file.read(_MAX_BYTES + 1)
@@ -170,7 +170,7 @@ def read_toml_tables(path: Path) -> JsonObject:
     try:
         return tomllib.loads(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:  # a number may be too long, brackets may be too deep
-        raise InputError(f"{path} is no TOML file: {error}") from error
+        raise InputError(f"{path} is not a TOML file: {error}") from error
 
 
 def _get_table(document: JsonObject, name: str, path: Path) -> JsonObject:

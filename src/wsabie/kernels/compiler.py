@@ -3,7 +3,7 @@
 `jit` marks a leaf, pasted into its callers by LLVM; `jit_noinline` one that stays a call. `jit_entry` marks an entry
 point that Python calls: it is cached on disk, in a file whose name has a checksum of all kernel sources, because numba
 looks only at the entry's own file. It would go on using old code after an edit of a leaf elsewhere, and after a new
-version of the package it would stop at an index that names a type which is no more.
+version of the package it would stop at an index that names a deleted type.
 """
 
 import fcntl

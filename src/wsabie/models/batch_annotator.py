@@ -52,7 +52,7 @@ class BatchAnnotator:
     ModelFolderError
         The folder is missing, damaged, or holds no model of labels.
     InputError
-        `k` or `threads` is no whole number above 0.
+        `k` or `threads` is not a whole number above 0.
 
     Examples
     --------
@@ -105,8 +105,8 @@ class BatchAnnotator:
         Raises
         ------
         InputError
-            The table is no Arrow table, has no column that the model can use, has one of the new columns already, or
-            its metadata do not fit the model.
+            The table is not an Arrow table, has no column that the model can use, has one of the new columns already,
+            or its metadata do not fit the model.
         UnknownLabelError
             The model does not know a candidate.
         """

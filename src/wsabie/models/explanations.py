@@ -287,7 +287,7 @@ def compute_contributions(model: LabelModel, X: Matrix, label: str) -> Float32:
     Raises
     ------
     InputError
-        The model's scores are no sums over features, or X is not one sparse row.
+        The model's scores are not sums over features, or X is not one sparse row.
     """
     if isinstance(model, FullRank):
         points: Float32 = np.float32(model.blend_) * compute_contributions(model.embedding_, X, label)
@@ -296,7 +296,7 @@ def compute_contributions(model: LabelModel, X: Matrix, label: str) -> Float32:
     if not isinstance(model, (Wsabie, LinearRanker)) or not _is_sum(model):
         by = f"by {model.similarity}" if isinstance(model, Wsabie) else f"of a model of kind {model.kind}"
         raise InputError(
-            f'scores {by} are no sum over features; train a kind whose scores are, such as wsabie with similarity "dot"'
+            f'scores {by} are not a sum over features; train one whose scores are, such as wsabie with similarity "dot"'
         )
     checked = check_features(X, n_features=model.n_features_in_)
     require(count_rows(checked) == 1, f"X has {count_rows(checked)} rows; give one, of which a score is explained")

@@ -101,7 +101,7 @@ def require_indexable(model: object, kind: LabelIndexKind = "ivf") -> Any:
     >>> require_indexable(Wsabie(dim=2, epochs=1, threads=1).fit(np.eye(8), np.arange(8)))
     Traceback (most recent call last):
     ...
-    wsabie.core.errors.InputError: an index is no gain for 8 labels, but from 1,000 on; search them exactly
+    wsabie.core.errors.InputError: an index of 8 labels saves no time, one of 1,000 does; search exactly
     """
     from wsabie.search.approximate_index import require_faiss
     from wsabie.search.label_index import require_enough_vectors

@@ -150,7 +150,7 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         X : sparse matrix or array, (n, n_features)
         k : int
         exclude : sparse matrix (n, n_labels) or None
-            Labels that are no candidates for a row (non-zero entries).
+            Labels that are not candidates for a row (non-zero entries).
         candidates : list of label names or numbers, or None
             Only these labels and their terms, with or without training rows.
 
@@ -162,7 +162,7 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         Raises
         ------
         InputError
-            Another width than the model's, values that are not finite, k below 1, or a candidate that is no label.
+            Another width than the model's, values that are not finite, k below 1, or a candidate that is not a label.
         """
         k, points = check_positive_integer(k, "k"), self.transform(X)
         candidate = ~self._find_hidden(candidates)

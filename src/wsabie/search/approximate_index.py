@@ -406,7 +406,7 @@ class ApproximateIndex(label_index.LabelSearchIndex):
             return candidate_ids
         is_candidate = np.zeros(len(self.exact.table) + 1, bool)
         is_candidate[candidate_ids] = True
-        return np.flatnonzero(is_candidate[self._rows])  # -1 is the last, which is no candidate
+        return np.flatnonzero(is_candidate[self._rows])  # -1 is the last, which is not a candidate
 
 
 def _uses_products(exact: ExactIndex, kind: CodesKind) -> bool:

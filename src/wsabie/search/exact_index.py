@@ -377,7 +377,7 @@ def find_top_k(
     bias, similarity
         See `ExactIndex`, which saves work when many calls share a table.
     exclude : csr_matrix (n, n_labels) or None
-        Non-zeros are no candidates of their query.
+        Non-zeros are not candidates of their query.
     candidates : int array or None
         Only these labels; repetitions do not count.
     block_rows : int

@@ -26,7 +26,7 @@ TIMED = 40
 DEFAULT_RECALL = 0.95
 """Default recall that an index aims at."""
 MIN_VECTORS = 1000
-"""Vectors below which an index is no gain."""
+"""Vectors from which on an index saves time."""
 NARROW = 0.1
 """Share of the labels below which all candidates are scored."""
 _QUERIES, _ROUND = 400, 20  # rounds: the threads of BLAS go on for a while on others' time
@@ -243,7 +243,7 @@ class LabelSearchIndex(ABC):
 
 def require_enough_vectors(n: int, noun: str = "vectors") -> None:
     """Raise InputError where n vectors are too few for an index to be a gain."""
-    require(n >= MIN_VECTORS, f"an index is no gain for {n:,} {noun}, but from {MIN_VECTORS:,} on; search them exactly")
+    require(n >= MIN_VECTORS, f"an index of {n:,} {noun} saves no time, one of {MIN_VECTORS:,} does; search exactly")
 
 
 def sample_queries(
@@ -254,7 +254,7 @@ def sample_queries(
     Raises
     ------
     InputError
-        There are fewer than two, or `recall` is no share.
+        There are fewer than two, or `recall` is not a share.
     """
     require(0 < recall <= 1, f"recall is a share of the top {MEASURED_AT} such as 0.95, not {recall}")
     rows = exact.table if queries is None else prepare_float32_rows(queries, "the queries")

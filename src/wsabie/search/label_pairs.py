@@ -178,7 +178,7 @@ class LabelPairIndex:
         Raises
         ------
         InputError
-            As for `top`, and when a given pair is no candidate.
+            As for `top`, and when a given pair is not a candidate.
         """
         queries, size = self._prepare_queries(a, b)
         n, candidates = len(queries.a), self._list_couples(couples)
@@ -258,7 +258,7 @@ class LabelPairIndex:
         if bad.any():
             row = int(bad.argmax())
             object_, part = divmod(int(codes[row]), self.n_labels)
-            raise InputError(f"the pair ({object_}, {part}) of row {row} is no candidate; drop the row or add the pair")
+            raise InputError(f"pair ({object_}, {part}) of row {row} is not a candidate; drop the row or add the pair")
 
     # ---- input of the kernels
 

@@ -279,7 +279,7 @@ class LabelTree(label_index.LabelSearchIndex):
         if not is_tree_shape(shape, n):
             raise ValueError(f"its nodes do not fit {n:,} labels")
         if points.dtype != np.float32 or points.shape != (len(shape.starts), dim + 1):
-            raise ValueError(f"its nodes are no points of {dim} dimensions")
+            raise ValueError(f"its nodes are not points of {dim} dimensions")
         tree = cls(exact, shape, points=points)
         tree.restore_config(state.config)
         return tree

@@ -114,7 +114,7 @@ class QueryMatcher:
     >>> labels = ["car", "bicycle", "ship"]
     >>> queries = QueryMatcher(labels, match_labels(known, labels))
     >>> queries.match("Ship").labels, queries.match("wheeled vehicle").sentence
-    (['ship'], "'wheeled vehicle' is no label, but there are 2 below it: car, bicycle")
+    (['ship'], "'wheeled vehicle' is not a label, but there are 2 below it: car, bicycle")
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class QueryMatcher:
             names = " and ".join(f"'{label}'" for label in labels)
             return QueryLabels(query, labels, "name", expansion.concept, f"{subject} is another name of {names}")
         count = f"there are {len(labels):,}" if len(labels) > 1 else "there is one"
-        sentence = f"{subject} is no label, but {count} below it: {format_label_list(labels)}"
+        sentence = f"{subject} is not a label, but {count} below it: {format_label_list(labels)}"
         return QueryLabels(query, labels, "kinds", expansion.concept, sentence)
 
     def _match_alias(self, query: str) -> QueryLabels | None:

@@ -94,7 +94,7 @@ class HierarchyRelatedLabels:
         Returns
         -------
         list of LabelLink
-            At most k, the nearest first; empty if the label is no concept.
+            At most k, the nearest first; empty if the label is not a concept.
         """
         name, stands = self._resolve_name(label)
         if name is None:

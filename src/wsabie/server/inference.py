@@ -44,7 +44,7 @@ def rank_labels(
     InputError
         `min_precision` is not in (0, 1], or the model was not evaluated on held-out items.
     UnknownLabelError
-        A candidate is no label of the model.
+        A candidate is not a label of the model.
     """
     model: Any = version.annotator.model
     options = {} if candidates is None else {"candidates": version.find_model_labels(candidates)}
@@ -129,7 +129,7 @@ def _build_sparse(rows: list[FeatureRow], n_features: int) -> Matrix:
 
     for i, row in enumerate(rows):
         if row.dense is not None or row.columns is None or len(row.columns) != len(row.values or ()):
-            message = f'row {i} is no row of {n_features:,} features; give {{"columns": [...], "values": [...]}}'
+            message = f'row {i} needs columns and as many values; give {{"columns": [...], "values": [...]}}'
             raise InputError(message)
     columns = [column for row in rows for column in row.columns or ()]
     values = [value for row in rows for value in row.values or ()]

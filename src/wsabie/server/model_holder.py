@@ -81,7 +81,7 @@ class ModelVersion:
         Raises
         ------
         UnknownLabelError
-            A name is no label of the model.
+            A name is not a label of the model.
         """
         model_labels: dict[str, list[str]] = {}
         vocabulary = self.annotator.model.vocabulary_

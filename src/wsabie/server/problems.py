@@ -134,7 +134,7 @@ async def _answer_validation_error(_: Request, error: Any) -> Response:
     details = error.errors()[0]
     location, error_type = details.get("loc", ()), details.get("type")
     if error_type == "json_invalid":
-        return Problem(422, f"body: this is no JSON (at character {location[-1]})").build_response()
+        return Problem(422, f"body: this is not JSON (at character {location[-1]})").build_response()
     where = ".".join(str(part) for part in location)
     if error_type == "extra_forbidden":
         reason = "there is no such field; leave it out"

@@ -67,7 +67,7 @@ def check_range(request: Request, response: FileResponse) -> None:
     parts = [part.strip() for part in ranges.split(",", _PARTS)]
     pairs = [match.groups() for part in parts[:_PARTS] if (match := _PART.fullmatch(part)) and part != "-"]
     if len(pairs) < min(len(parts), _PARTS) or any(first and last and int(first) > int(last) for first, last in pairs):
-        raise Problem(400, "this is no range of bytes; give one such as bytes=0-99")
+        raise Problem(400, "this is not a range of bytes; give one such as bytes=0-99")
     spans = sorted((int(first), int(last or size) + 1) if first else (size - int(last), size) for first, last in pairs)
     if (
         len(parts) > _PARTS

@@ -153,6 +153,6 @@ def _parse_line(line: str, where: str) -> Token:
             raise ValueError
     except ValueError as error:
         raise InputError(
-            f"{where} is no token; a line is name TAB read or write TAB last day or - TAB SHA-256 of the token"
+            f"{where} is not a token; a line is name TAB read or write TAB last day or - TAB SHA-256 of the token"
         ) from error
     return Token(name, cast(Role, role), last_day, digest.lower())

@@ -195,7 +195,7 @@ def map_columns(path: Path, *, scattered: bool = False, check: bool = True) -> t
     Raises
     ------
     ValueError
-        It is no such file, or cut off.
+        It is not such a file, or cut off.
     OSError
         It cannot be read.
     """

@@ -42,7 +42,7 @@ def check_output_paths(
     *results : (kind, Path or None)
         "annotations" (of rows), "backup", "coco", "html", "is-a" (list), "labels" (what they mean), "log" (of epochs),
         "pairs", "parquet", "picture", "places" (on a map), "rejects", "tags" (of a collection) or "vectors", and the
-        file; None is no result.
+        file; None is skipped.
     inputs : iterable of Path or None
         What the command reads, and folders that it fills itself: no result may be one of these, nor lie in one.
     folder : Path or None
@@ -106,7 +106,7 @@ def _refuse_other_kind(file: Path, kind: OutputKind) -> None:
     if file.is_dir():
         raise InputError(f"cannot write {file}: it is a folder; give the name of a file")
     if not file.is_file():
-        raise InputError(f"cannot write {file}: it is no ordinary file; give the name of a file")
+        raise InputError(f"cannot write {file}: it is not a regular file; give the name of a file")
     with file.open("rb") as stream:
         head = stream.read(_HEAD_BYTES)
     kind_name, beginnings = _KINDS[kind]

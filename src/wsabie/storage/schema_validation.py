@@ -31,7 +31,7 @@ Sha256: TypeAlias = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 """Hex digits of a checksum."""
 
 _MAX_BYTES = 1 << 30
-_FAULTS = (msgspec.ValidationError, UnicodeEncodeError)  # the second of text that is no Unicode, which JSON can hold
+_FAULTS = (msgspec.ValidationError, UnicodeEncodeError)  # the second of text that is not Unicode, which JSON can hold
 
 
 def check_schema(

@@ -195,7 +195,7 @@ class QuadrupletVisits(TrainingData):
         return _locate(self._keys, images * self.Y.shape[1] + labels)[1]
 
     def _list_related_labels(self, images: Int64, other_labels: Int64, as_object: Bool) -> Matrix:
-        """Return labels of a picture with the same relation, (examples, n_labels), which are no violators."""
+        """Return labels of a picture with the same relation, (examples, n_labels), which are not violators."""
         example, label = self.relations.find_alternatives(other_labels, as_object)
         true = self._is_annotated(images[example], label)
         shape = len(other_labels), self.Y.shape[1]

@@ -105,7 +105,7 @@ def build_targets(
     pair_weighting : {"mean", "pairs"}
         Weight of a pair: sample_weight / number of positives of the row, or sample_weight (convention 3).
     hidden : csr_matrix (n, n_labels) or None
-        Non-zeros are not drawn as negatives of the row although they are no labels of it, such as the item itself.
+        Non-zeros are not drawn as negatives of the row although they are not labels of it, such as the item itself.
     """
     from wsabie.kernels.training.warp import TrainingTargets
 

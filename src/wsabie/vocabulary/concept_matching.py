@@ -49,7 +49,7 @@ def match_labels(
     for label, concept in (table or {}).items():
         by_table[make_lookup_key(label)] = concept_id = knowledge.find(concept)
         if concept and concept_id is None:
-            raise InputError(f"the table of labels names {concept!r}, which is no known concept; correct its id")
+            raise InputError(f"the table of labels names {concept!r}, which is not a known concept; correct its id")
     labels = list(labels)
     matches = [_match_label(knowledge, label, by_table) for label in labels]
     return LabelConcepts(knowledge, labels, [concept for concept, _ in matches], [method for _, method in matches])

@@ -75,7 +75,7 @@ class FolderLabels:
         return tuple(folder.split("/")) if folder and self._keep_all else self._list(folder)
 
     def list_other_names(self) -> list[str]:
-        """Return the names of folders that are no labels."""
+        """Return the names of folders that are not labels."""
         names = {part for folder in self._folders if folder for part in folder.split("/")}
         return sorted(names - {label for folder in self._folders for label in self.get_labels(f"{folder}/")})
 

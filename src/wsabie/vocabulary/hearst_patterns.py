@@ -35,7 +35,7 @@ _NEVER = _PREPOSITIONS | _words(
     "everything nothing everyone all both none such other another and or but nor not is was are were be been has have "
     "had do does did can could may might must will would shall should also then now only"
 )
-"""Words that are no part of a name; an X that contains one is ignored."""
+"""Words that are not part of a name; an X that contains one is ignored."""
 _STOPS = _NEVER | _STARTS | _ARTICLES | _words("used made found known called according whose whom")
 """Words at which Y ends."""
 _THROUGH = _words("kind type sort form species variety breed genus class family example instance")
@@ -126,7 +126,7 @@ def _find_pairs(sentence: str, is_known: Callable[[str], bool] | None) -> Iterat
 
 
 def _parse_child(words: list[str]) -> list[str]:
-    """Return the words of X; none if the text before "is a" is no plain name."""
+    """Return the words of X; none if the text before "is a" is not a plain name."""
     first = len(words)
     while first and words[first - 1] not in _ENDS | _ARTICLES | _STARTS:
         first -= 1

@@ -140,7 +140,7 @@ class HopDistances:
         Returns
         -------
         hops : (n_labels,) int32
-            `FAR` for labels that no ring reached and for labels that are no candidates.
+            `FAR` for labels that no ring reached and for labels that are not candidates.
         """
         sources = np.unique(np.asarray(labels, np.int64))
         candidate = np.ones(self.n_labels, bool) if candidate is None else candidate

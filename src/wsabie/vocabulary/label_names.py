@@ -280,7 +280,7 @@ class Vocabulary:
         Raises
         ------
         InputError
-            A name is empty, no text, or exists already (write it once, or look it up with `ids`).
+            A name is empty, not text, or exists already (write it once, or look it up with `ids`).
         """
         fresh: dict[str, int] = {}
         for raw in names:

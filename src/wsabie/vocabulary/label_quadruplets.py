@@ -64,7 +64,7 @@ class Quadruplets:
     Raises
     ------
     InputError
-        A relation is no pair of two labels, comes twice, or has no quadruplet (`count_quadruplets` finds those).
+        A relation is not a pair of two labels, comes twice, or has no quadruplet (`count_quadruplets` finds those).
 
     Examples
     --------
@@ -180,7 +180,7 @@ def check_relations(relations: npt.ArrayLike, n_labels: int) -> Int32:
     Raises
     ------
     InputError
-        There is none, or one is no pair of two labels below n_labels, or comes twice.
+        There is none, or one is not a pair of two labels below n_labels, or comes twice.
     """
     pairs = np.asarray(relations)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs) or pairs.dtype.kind not in "iu":

@@ -159,7 +159,7 @@ class TermTable(NamedTuple):
         k : int
         candidate : (n_labels,) bool
         excluded : LabelLists or None
-            Labels that are no candidates of their row.
+            Labels that are not candidates of their row.
         rng : Generator or None
             Draws one of the labels of a term; None: take all, by number.
 

@@ -25,7 +25,7 @@ def require_enough_items(n_items: int, share: float, unit: str) -> None:
 
 
 def find_centred_views(rows: FeatureTable) -> Int64:
-    """Return the numbers of rows that are no further views of an image; only these are evaluated."""
+    """Return the numbers of rows that are not further views of an image; only these are evaluated."""
     originals = strip_view_ids(rows.ids, rows.augment)
     return np.flatnonzero([name == original for name, original in zip(rows.ids, originals, strict=True)])
 
@@ -159,9 +159,9 @@ def recheck_relations(split: RelationSplit, rows: FeatureTable, sides: Split) ->
 
 
 def _explain_unknown(pair: Pair, labels: Vocabulary) -> str:
-    """Return the reason why a pair of labels is no relation between labels of the data."""
+    """Return the reason why a pair of labels is not a relation between labels of the data."""
     missing = [repr(end) for end in pair if end not in labels]
-    return f"no row has the label {' or '.join(missing)}" if missing else "a label is no part of itself"
+    return f"no row has the label {' or '.join(missing)}" if missing else "a label is not part of itself"
 
 
 def map_split(sides: Split, extracted_from: FeatureTable, rows: FeatureTable) -> Split:

@@ -49,7 +49,7 @@ SHOWN_LABELS = (
 )  # fmt: skip
 DESCRIPTIONS = {
     "photos": "Photos of animals, monuments, tools and machines, at most 320 pixels wide, with labels written by hand. "
-    "They are few and easy: this report shows what wsabie does, and its figures are no benchmark.",
+    "They are few and easy: this report shows what wsabie does, and its figures are not a benchmark.",
     "emoji": "Noto Color Emoji at 96 pixels, labelled by the Unicode CLDR in 25 languages, so that one picture carries "
     "synonyms and translations as labels of their own.",
     "drawings": "Open Clip Art at 128 pixels, tagged by the people who drew it: noisy, uneven, English.",

@@ -56,7 +56,7 @@ def require_object_parts(annotator: Annotator, where: str = "the model") -> Obje
         It is another kind of model, or takes rows.
     """
     if not isinstance(annotator.model, ObjectParts):
-        raise InputError(f"{where} is no model of objects and parts; train one with --kind parts --relations FILE")
+        raise InputError(f"{where} is not a model of objects and parts; train one with --kind parts --relations FILE")
     if annotator.extractor is None:
         raise InputError(f"{where} was trained on rows of features, and cannot look at pictures")
     return annotator.model

@@ -84,7 +84,7 @@ def test_search_finds_items_by_words(cli: Cli, init: Cli, photos: Path, tmp_path
     (tmp_path / "kinds.tsv").write_text(f"{label['name']}\tfar above\n")
     second_search = cli("collection", "search", photos, "far above", "-k", "3", "--knowledge", tmp_path / "kinds.tsv")
     assert [line.split("\t")[0] for line in second_search.out.splitlines() if "\t" in line] == paths
-    assert f"is no label, but there is one below it: {label['name']}" in second_search.err
+    assert f"is not a label, but there is one below it: {label['name']}" in second_search.err
     assert "there is no label 'qqq'" in cli("collection", "search", photos, "qqq").err
     assert "choose a name that ends in .png" in cli("collection", "search", photos, "x", "--out", "x.jpg").err
     missing = cli("collection", "search", photos, "x", "--knowledge", tmp_path / "none")
@@ -126,7 +126,7 @@ def test_tag_tables_in_sub_folders_are_reported(cli: Cli, init: Cli, photos: Pat
     (photos / "000.webp").rename(photos / "more/000.webp")
     (photos / "more/metadata.csv").write_text("file_name,labels\n000.webp,gull\n")
     message = " ".join(init(photos).err.split())
-    assert "the name of 1 sub-folder is no tag" in message
+    assert "the name of 1 sub-folder is not a tag" in message
     assert f"1 table of tags is not read; to take one over: wsabie collection import DIR {photos}/more/meta" in message
     assert "1 added" in cli("collection", "import", photos, photos / "more/metadata.csv").err
 
@@ -182,7 +182,7 @@ def test_bad_arguments_give_one_sentence(cli: Cli, init: Cli, photos: Path, tmp_
     assert cli("collection", "scan", photos, "--tags", "wrong").code == 2
     (photos / "below").mkdir()
     assert (
-        f"lies in the collection {photos} and is no collection itself"
+        f"lies in the collection {photos} and is not a collection itself"
         in cli("collection", "scan", photos / "below").err
     )
     assert f"lies in the collection {photos}; from now on both" in init(photos / "below").err

@@ -146,9 +146,9 @@ def test_label_with_tags_is_deleted_on_request(cli: Cli, photos: Path) -> None:
         (("labels", "show"), "give one label; 0 are given"),
         (("labels", "show", "see"), "there is no label 'see' here; the closest: sea"),
         (("labels", "edit", "sea"), "say what is to change"),
-        (("labels", "edit", "sea", "--language", "two words"), "is no language"),
+        (("labels", "edit", "sea", "--language", "two words"), "is not a language code"),
         (("labels", "synonym", "sea", "Meer", "--language", "deutsch"), "code of two or three letters"),
-        (("labels", "edit", "sea", "--remove-name", "ship"), "'ship' is no other name of 'sea'"),
+        (("labels", "edit", "sea", "--remove-name", "ship"), "'ship' is not another name of 'sea'"),
         (("labels", "fill"), "--knowledge names the files"),
         (("labels", "list", "--merge-above", ".9"), "leave --merge-above out"),
         (("labels", "tidy", "--dry-run"), "leave --dry-run out"),
@@ -156,7 +156,7 @@ def test_label_with_tags_is_deleted_on_request(cli: Cli, photos: Path) -> None:
         (("labels", "tidy", "--knowledge", "missing"), "missing"),
         (("tag", "1"), "say what fits or does not"),
         (("tag", "99", "--accept", "sea"), "there is no item with id 99"),
-        (("tag", "x.jpg", "--accept", "sea"), "'x.jpg' is no item of"),
+        (("tag", "x.jpg", "--accept", "sea"), "'x.jpg' is not an item of"),
         (("tag", "sea", "--accept", "sea"), "'sea' is a folder; name the files in it"),
         (("tag", "1", "--reject", "see"), "there is no label 'see' here"),
         (("tag", "1", "--accept", "sea", "--reject", "sea"), "cannot be accepted, rejected and cleared at once"),
@@ -216,9 +216,9 @@ def test_decisions_are_listed(cli: Cli, photos: Path) -> None:
     assert "adam" in result.out
     assert "nothing of this kind" in cli("collection", "annotations", photos, "--by", "nobody").err
     for words, message in [
-        (("--since", "May"), "is no time"),
+        (("--since", "May"), "is not a time"),
         (("--label", "gul"), "the closest: gull"),
-        (("--item", "lost.jpg"), "is no item of"),
+        (("--item", "lost.jpg"), "is not an item of"),
         (("--cursor", "x"), "cursor"),
     ]:
         failed = cli("collection", "annotations", photos, *words)

@@ -251,7 +251,7 @@ def test_worker_processes_extract_the_same_features(
             "--components cannot be used here: it is for pictures, sounds or documents, and kpca takes rows",
         ),
         (("images", "PICTURES", "--features", "colors"), "no features called 'colors'; did you mean 'colour'?"),
-        (("images", "PICTURES", "--features", "hog", "--n-words", 9), "words is no option of hog; leave it out"),
+        (("images", "PICTURES", "--features", "hog", "--n-words", 9), "words is not an option of hog; leave it out"),
         (("images", "PICTURES", "--features", "onnx:gone.onnx"), "there is no ONNX file at gone.onnx"),
         (("images", "PICTURES", "PICTURES"), "2 paths are given; give one"),
         (("onnx", "PICTURES"), "after onnx come the ONNX file and the pictures, in this order: wsabie features onnx M"),

@@ -51,7 +51,7 @@ def test_match_lists_unmatched_labels_and_reads_a_corrected_table(labels: Path, 
     assert (result.json["concepts"]["dolphin"], result.json["counts"], result.err) == ("n02068974", {"table": 7}, "")
     table.write_text("dolphin\tn02\n")
     assert (
-        "'n02', which is no known concept"
+        "'n02', which is not a known concept"
         in cli("labels", "match", "--knowledge", CUT, "--labels", labels, "--table", table).err
     )
 
@@ -129,7 +129,7 @@ def test_within_gives_the_label_sets_of_devise(tmp_path: Path, cli: Cli) -> None
     parts = tmp_path / "parts.tsv"
     parts.write_text("wheel\tTaxi\n")
     for arguments, message in (
-        (("two", *words), "'two' is no number of hops"),
+        (("two", *words), "'two' is not a number of hops"),
         (("1000", *words), "from 0 to 99"),
         (words, "which number of hops?"),
         (("2", "--labels", seeds, "--pairs", f"part-of={parts}"), "no is-a pair is known"),

@@ -255,7 +255,7 @@ def test_tune_takes_documents(cli: Cli, glosses: Path, tmp_path: Path) -> None:
     [
         (("--features", "colour"), "colour takes pictures and"),
         (("--augment", "2"), "documents have no further views"),
-        (("--size", "64"), "size is no option of words"),
+        (("--size", "64"), "size is not an option of words"),
         (("--features", "words,mfcc"), "names features of documents and of sounds"),
     ],
 )
@@ -279,7 +279,7 @@ def test_documents_and_pictures_do_not_mix(
     with pytest.raises(InputError, match=r"this model is one of documents, and .* holds pictures; give documents"):
         load(model).rows(open_source(picture, labels_from="none"))
     hashed = cli("features", "images", pictures, "--out", tmp_path / "f.parquet", "--hashing")
-    assert "hashing is no option of visual-words" in hashed.err
+    assert "hashing is not an option of visual-words" in hashed.err
     mapped = cli("features", "kpca", glosses / "data.noun", "--out", tmp_path / "f.parquet", "--min-count", 3)
     assert "--min-count cannot be used here" in mapped.err
     assert {wrong.code, result.code, hashed.code, mapped.code} == {1}

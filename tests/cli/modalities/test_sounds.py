@@ -96,7 +96,7 @@ def test_comparison_on_sounds_writes_a_report(cli: Cli, digits: Path, tmp_path: 
     [
         (("--features", "colour"), "colour takes pictures and"),
         (("--augment", "2"), "sounds have no further views"),
-        (("--size", "64"), "size is no option of mfcc,sai"),
+        (("--size", "64"), "size is not an option of mfcc,sai"),
         (("--sample-rate", "8000", "--features", "mfcc,hog"), "names features of pictures and of sounds"),
     ],
 )

@@ -183,7 +183,10 @@ def test_models_that_need_no_index_are_refused_without_faiss(
     assert cli("train", rows, "--model", tmp_path / "small", "--dim", 4).code == 0
     assert cli("train", rows, "--model", tmp_path / "popularity", "--kind", "popularity").code == 0
     monkeypatch.setitem(sys.modules, "faiss", None)
-    for name, sentence in (("small", "no gain for 3 labels, but from 1,000 on"), ("popularity", "only models whose")):
+    for name, sentence in (
+        ("small", "an index of 3 labels saves no time, one of 1,000 does"),
+        ("popularity", "only models whose"),
+    ):
         result = cli("index", tmp_path / name, "--queries", tmp_path / "none")
         assert (result.code, result.err.count("\n")) == (1, 1)
         assert sentence in result.err

@@ -22,8 +22,8 @@ def test_config_file_reads_parameters_by_name(tmp_path: Path) -> None:
     [
         ("dimm = 5", "wsabie has no parameter dimm; did you mean dim?"),
         ("qqqq = 5", "its parameters are "),
-        ("dim 5", "is no TOML file"),
-        ("\xff", "is no TOML file"),
+        ("dim 5", "is not a TOML file"),
+        ("\xff", "is not a TOML file"),
         ("#" * (1 << 20) + "##", "is larger than"),
     ],
 )

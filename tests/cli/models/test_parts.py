@@ -132,7 +132,7 @@ def test_bad_queries_give_one_sentence(
         ((model, tmp_path / "none.jpg"), "there is no file"),
         ((model, picture, "--object", "bicycle"), "there is no label 'bicycle'"),
         ((model, picture, "--region", "1,2,3"), "region '1,2,3' has 3 numbers; give X,Y,W,H"),
-        ((model, picture, "--region", "1,2,3,x"), "is no list of numbers"),
+        ((model, picture, "--region", "1,2,3,x"), "is not a list of numbers"),
         ((model, picture, "--region", "20,20,40,7"), "shows 40 x 7 pixels of"),
         ((model, picture, "--region", "50%,50%,0.5%,9%"), "give one of 8 or more a side"),
         (
@@ -144,7 +144,7 @@ def test_bad_queries_give_one_sentence(
         ((model, picture, "--region", boxes[0][1], "--object", "hood", "--candidate-pairs", relations), "no pair of"),
         ((model, picture, "--out", tmp_path / "a.jpg"), "a.jpg does not end so; give a name that ends in .png"),
         ((model, picture, "--part", relations), "parts.tsv"),
-        ((plain, picture), "is no model of objects and parts"),
+        ((plain, picture), "is not a model of objects and parts"),
     ):
         result = cli("parts", *arguments)
         assert (result.code, result.out) == (1, "")

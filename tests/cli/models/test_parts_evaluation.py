@@ -111,7 +111,7 @@ def test_split_by_relation_keeps_relations_on_every_side(cli: Any, rows: Path, t
     relations = write_pairs(tmp_path / "parts.tsv", ("0", "3"), ("3", "3"))
     report = cli("split", rows, "--relations", relations, "--out", tmp_path / "sides", "--json").json
     assert report["relations"]["kept"] == 1
-    assert report["relations"]["dropped"][0]["reason"] == "a label is no part of itself"
+    assert report["relations"]["dropped"][0]["reason"] == "a label is not part of itself"
     near = cli("split", rows, "--relations", relations, "--out", tmp_path / "near", "--drop-near", 0.99, "--json").json
     assert near["relations"]["kept"] == 0  # equal rows leave the later sides, and what is left is counted again
     assert "too near those of an earlier side" in near["relations"]["dropped"][-1]["reason"]
@@ -302,7 +302,10 @@ def test_bad_pair_options_give_one_sentence(
         ((model, test, "--candidate-pairs", strangers), "all 2 pairs of"),
         ((model, test, "--candidate-pairs", foreign_pairs), "is among the given pairs of labels"),
         ((model, test, "--relations", parts, "--candidates", few_labels), "--relations is about pairs of all labels"),
-        ((plain, rows, "--relations", parts, "--allow-overlap"), "is no model of objects and parts, which --relations"),
+        (
+            (plain, rows, "--relations", parts, "--allow-overlap"),
+            "is not a model of objects and parts, which --relations",
+        ),
         ((plain, rows, "--quadruplets", 5), "leave --quadruplets out"),
         ((space, lists / "lists.toml", "--candidate-pairs", parts), "leave --candidate-pairs out"),
     ):

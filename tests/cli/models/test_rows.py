@@ -208,10 +208,10 @@ def test_rare_labels_are_dropped_and_a_replaced_model_is_reported(cli: Cli, rows
         (("train", "x", "--model", "y", "--epochs", "0"), "--epochs"),
         (("train", "x", "--model", "y", "--loss", "hinge"), "'warp'"),
         (("train", "x", "--model", "y", "--similarity", "l1"), "'euclidean'"),
-        (("train", "x", "--model", "y", "--learning-rate", "0"), "0 is no number above 0"),
-        (("train", "x", "--model", "y", "--max-norm", "-1"), "-1 is no number above 0"),
-        (("train", "x", "--model", "y", "--max-norm", "nan"), "nan is no number above 0"),
-        (("train", "x", "--model", "y", "--learning-rate", "fast"), "fast is no number above 0"),
+        (("train", "x", "--model", "y", "--learning-rate", "0"), "0 is not a number above 0"),
+        (("train", "x", "--model", "y", "--max-norm", "-1"), "-1 is not a number above 0"),
+        (("train", "x", "--model", "y", "--max-norm", "nan"), "nan is not a number above 0"),
+        (("train", "x", "--model", "y", "--learning-rate", "fast"), "fast is not a number above 0"),
         (("train", "x", "--model", "y", "--seed", "-1"), "--seed"),
         (("train", "x", "--model", "y", "--seed", str(2**63)), "--seed"),
         (("train", "x", "--model", "y", "--threads", "1025"), "--threads"),
@@ -295,7 +295,7 @@ def test_rows_without_a_header_take_the_models_width(cli: Cli, rows: Path, tmp_p
 
 
 def test_overlap_is_detected_by_rows_and_not_by_line_numbers(cli: Cli, rows: Path, tmp_path: Path) -> None:
-    """Rows of this format have no names, so that line 1 of both files is no reason to refuse."""
+    """Rows of this format have no names, so that line 1 of both files is not a reason to refuse."""
     lines = rows.read_text().splitlines()[1:]
     for name, part in (("train", lines[:60]), ("test", [line.replace(":1", ":3") for line in lines[60:]])):
         (tmp_path / f"{name}.txt").write_text(f"{len(part)} 9 3\n" + "\n".join(part) + "\n")

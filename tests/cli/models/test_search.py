@@ -108,7 +108,7 @@ def test_other_languages_find_the_same_pictures(cli: Cli, task: SearchTask) -> N
 
 
 def count_errors(err: str) -> int:
-    """Count the lines of standard error that are no summary of what was read."""
+    """Count the lines of standard error that are not a summary of what was read."""
     return sum(" labels in " not in line for line in err.splitlines())
 
 
@@ -159,7 +159,7 @@ def test_results_are_written_as_pages_and_sheets(cli: Cli, task: SearchTask, tmp
         assert len(np.unique(np.asarray(sheet_image))) > 100
     assert search(cli, task, "guitar", "-k", 1, "--out", sheet).code == 0
     with Image.open(sheet) as sheet_image:
-        assert sheet_image.size[0] < 300  # one picture is no wide sheet
+        assert sheet_image.size[0] < 300  # one picture is not a wide sheet
 
 
 def test_terminal_page_and_json_name_the_same_files(cli: Cli, task: SearchTask, tmp_path: Path) -> None:

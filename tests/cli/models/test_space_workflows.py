@@ -73,7 +73,7 @@ def test_published_test_data_are_used_by_all_methods(cli: Cli, music: Path) -> N
     assert "is what the space was trained on; give other data, or add --allow-overlap" in result.err
     result = cli("compare", music / "train.toml", "--test", music / "digits")
     assert result.code == 1
-    assert "digits is no declaration; give a file such as" in result.err
+    assert "digits is not a declaration; give a file such as" in result.err
 
 
 def test_entities_without_data_are_compared(cli: Cli, lists: Path) -> None:

@@ -266,7 +266,7 @@ def test_resume_compares_the_recordings_of_a_finished_space(cli: Cli, music: Pat
         (PAIRS.replace("[relations.near]", "[relation.near]"), [], "says ['relation'], which means nothing"),
         ("[kinds.artist]\nn_words = 5", [], "[kinds.artist] has no data"),
         ("[space]\ndim = 8", [], "declares no relation"),
-        ("dim = [", [], "is no TOML file"),
+        ("dim = [", [], "is not a TOML file"),
     ],
 )
 def test_bad_declarations_give_one_sentence(
@@ -316,7 +316,7 @@ def test_bad_queries_give_one_sentence(cli: Cli, space: Path, lists: Path, music
         (["annotate", space, "nobody", "--relation", "recordings"], "there is no speaker 'nobody'"),
         (["annotate", space, "x", "--relation", "covers"], "there is no relation 'covers'"),
         (["annotate", space, "x", "--relation", "speaker:song"], "knows no kind 'song'"),
-        (["annotate", space, "--text", "hello"], "are no documents"),
+        (["annotate", space, "--text", "hello"], "are not documents"),
         (["annotate", space], "nothing was given"),
         (["neighbours", space, "gorge"], "there is no entity 'gorge'; did you mean 'george'?"),
         (["neighbours", space, "theo", "--entity-kind", "song"], "knows no kind 'song'"),

@@ -256,7 +256,7 @@ def test_early_ctrl_c_leaves_no_files(
 
 
 def test_info_names_the_best_epoch(cli: Cli, rows: Path, tmp_path: Path) -> None:
-    """Figures may be written in small and large letters; a device is no place for a model."""
+    """Figures may be written in small and large letters; a device is not a place for a model."""
     result = cli("train", rows, "--model", tmp_path / "m", "--epochs", 6, "--metric", "P@1", "--json")
     figures = [epoch["validation"] for epoch in result.json["history"]]
     info = cli("info", tmp_path / "m", "--json").json
@@ -376,12 +376,12 @@ def test_command_line_overrides_the_config_file(cli: Cli, rows: Path, tmp_path: 
     [
         ("dimm = 3", "wsabie has no parameter dimm; did you mean dim?"),
         ("colour = 3", "wsabie has no parameter colour; its parameters are deterministic, dim, "),
-        ("dim = ", "settings.toml is no TOML file: Invalid value"),
+        ("dim = ", "settings.toml is not a TOML file: Invalid value"),
         ("loss = 'hinge'", "loss is 'hinge'; choose one of warp, auc"),
         ("label_bias = 3", "label_bias is 3; choose one of False, True"),
         ("learning_rate = { Q = 1 }", "learning_rate names the table 'Q'"),
         ("#" * (1 << 16) + "#", "settings.toml is larger than 64 KiB"),
-        (b"dim = 3 # \xff", "settings.toml is no TOML file"),
+        (b"dim = 3 # \xff", "settings.toml is not a TOML file"),
         (None, "there is no file "),
     ],
 )

@@ -124,5 +124,5 @@ def test_search_space_is_read_from_a_file_and_options(tmp_path: Path) -> None:
         "max_norm": {"low": 1, "high": 2},
     }
     file.write_text("space = 3\n")
-    with pytest.raises(InputError, match="space is no table"):
+    with pytest.raises(InputError, match="space is not a table"):
         read_changes(file, [])

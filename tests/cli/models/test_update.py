@@ -135,7 +135,7 @@ def test_labels_are_edited(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -
     label_names = {name for row in results for name, _ in row["labels"]}
     assert {first, "a new name"} <= label_names
     assert not {second, third, names[5]} & label_names
-    assert cli("evaluate", model, more, "--json").json["labels"] == len(names) - 2  # the others are no candidates
+    assert cli("evaluate", model, more, "--json").json["labels"] == len(names) - 2  # the others are not candidates
     result = cli("update", model, more, "--epochs", 1, "--json")  # has the old names
     assert result.code == 0, result.err
     now = wsabie.load(model).model.vocabulary_
@@ -181,7 +181,7 @@ def test_bad_updates_are_refused(cli: Any, parts: tuple[Path, Path], tmp_path: P
         assert (refused.code, message in refused.err) == (1, True), refused.err
     for size in ("some", "0"):
         refused = cli("update", model, more, "--replay", size)
-        assert (refused.code, f"{size} is no number of rows; give one above 0, or auto" in refused.err) == (2, True)
+        assert (refused.code, f"{size} is not a number of rows; give one above 0, or auto" in refused.err) == (2, True)
     bare = cli("update", model, more, "--without-replay", "--epochs", 1, "--json")
     assert bare.err.index("compiling (once)") < bare.err.index("learning") < bare.err.index("1,500/1,500 rows")
     assert "map" not in bare.json["steps"][0]
@@ -261,7 +261,7 @@ def test_calibration_stays_and_labels_need_a_training_row(tmp_path: Path) -> Non
 
 
 def test_step_without_a_known_label_keeps_the_calibration(tmp_path: Path) -> None:
-    """Held rows without a known label leave probabilities as they are; a step without labels is no arrival."""
+    """Held rows without a known label leave probabilities as they are; a step without labels is not an arrival."""
     rng = np.random.default_rng(0)
     names, row_labels = [f"label {y}" for y in range(6)], rng.integers(0, 6, 500)
     X = sp.csr_matrix((rng.random((500, 12)) < 0.4).astype(np.float32) + np.eye(12, dtype=np.float32)[row_labels])

@@ -216,13 +216,13 @@ def loosen(file: sqlite3.Connection) -> None:
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("UPDATE items SET size = 'x' WHERE id = 3", "row 3 of items: size is no whole number"),
+        ("UPDATE items SET size = 'x' WHERE id = 3", "row 3 of items: size is not a whole number"),
         ('UPDATE models SET facts = \'{"seconds": "x"}\'', "row 1 of models: facts is damaged at seconds: expected"),
-        ("UPDATE models SET figures = '[1,'", "row 1 of models: figures is no JSON"),
+        ("UPDATE models SET figures = '[1,'", "row 1 of models: figures is not JSON"),
         ("UPDATE labels SET name = CAST(x'ff41' AS TEXT) WHERE id = 2", "row 2 of labels: name is not UTF-8"),
         ("UPDATE changes SET after = '{\"id\": 99}' WHERE id = 2", "row 2 of changes: it holds another row"),
         ("UPDATE labels SET parent_id = id WHERE id = 1", "row 1 of labels: parent_id leads back to it"),
-        ("UPDATE suggestions SET score = 'x'", "row 1, 7, 1 of suggestions: score is no number"),
+        ("UPDATE suggestions SET score = 'x'", "row 1, 7, 1 of suggestions: score is not a number"),
         ("UPDATE items SET state = 'lost' WHERE id = 3", "row 3 of items: it is not true that state IN ('present'"),
     ],
 )

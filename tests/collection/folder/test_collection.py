@@ -144,7 +144,7 @@ def test_folder_without_a_collection_is_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("nonsense", "is no address of a database"),
+        ("nonsense", "is not the address of a database"),
         ("mysql://a@b/c", "mysql databases are not supported"),
         ("postgresql://eve:secret@localhost/photos", "a password in --database would be written to disk"),
         ("postgresql://eve@127.0.0.1:1/photos", "does not answer as it should"),

@@ -192,5 +192,5 @@ def test_foreign_files_are_not_overwritten(collection: Collection, tmp_path: Pat
         export_tags(collection, tmp_path / "new.csv")
     export_tags(collection, tmp_path / "new.csv", overwrite=True)
     (tmp_path / "new.csv").write_text("my own words")
-    with pytest.raises(InputError, match="is no list of tags"):
+    with pytest.raises(InputError, match="is not a list of tags"):
         export_tags(collection, tmp_path / "new.csv", overwrite=True)

@@ -160,7 +160,7 @@ def test_import_keeps_attributes_of_existing_labels(collection: Collection, tmp_
         "synonym that another label has",
         "text that cannot be a label",
         "label that would be above itself",
-        "text that is no meaning",
+        "text that is not a meaning",
     }
 
 
@@ -304,7 +304,7 @@ def test_paths_are_matched_to_items(collection: Collection, tmp_path: Path) -> N
         "../a.jpg": "name that several items have",
         "nowhere.jpg": "no such item",
         "": "no such item",
-        "a\\u0000": "path that is no text of up to 4,096 letters",
+        "a\\u0000": "path that is not text of up to 4,096 letters",
         "\\ud800": "path that is not valid text",
     }
     content = "".join(f'{{"path": "{path}", "label": "l{i}"}}\n' for i, path in enumerate(lines))
@@ -389,12 +389,12 @@ def test_invalid_names_are_listed(collection: Collection, tmp_path: Path) -> Non
         "text that cannot be a label": 2,
         "row without a label": 1,
         "label that is not valid text": 1,
-        "label that is no text of up to 4,096 letters": 1,
+        "label that is not text of up to 4,096 letters": 1,
         "region that cannot be read": 1,
-        "path that is no text of up to 4,096 letters": 1,
+        "path that is not text of up to 4,096 letters": 1,
         "malformed JSON": 1,
         "JSON that nests too deeply": 1,
-        "line that is no JSON object": 1,
+        "line that is not a JSON object": 1,
     }
 
 
@@ -407,8 +407,8 @@ OURS = "path,label,state,origin,by,at,model,model_made,score\n"
         ("a.jpg,sea,accepted,devil,x,2026-01-01T00:00:00Z,,,", "unknown origin"),
         ("a.jpg,sea,accepted,person,x,yesterday,,,", "unknown form of time"),
         ("a.jpg,sea,accepted,person,x,2026-01-01T00:00:00,,,", "unknown form of time"),
-        ("a.jpg,sea,accepted,person,x,2026-01-01T00:00:00Z,../../etc,,", "model that is no name of a folder"),
-        ("a.jpg,sea,accepted,person,x,2026-01-01T00:00:00Z,m,,nan", "score that is no number"),
+        ("a.jpg,sea,accepted,person,x,2026-01-01T00:00:00Z,../../etc,,", "model that is not the name of a folder"),
+        ("a.jpg,sea,accepted,person,x,2026-01-01T00:00:00Z,m,,nan", "score that is not a number"),
         ("a.jpg,sea,perhaps,person,x,2026-01-01T00:00:00Z,,,", "unknown state"),
         ("a.jpg,sea,accepted,person,\u0007,2026-01-01T00:00:00Z,,,", "name that cannot be seen"),
         ("a.jpg,sea", "wrong number of cells"),

@@ -314,7 +314,7 @@ def test_invalid_page_requests_are_refused(filled: Collection) -> None:
         ({}, {"sort": "size"}, "items cannot be sorted by 'size'"),
         ({}, {"sort": "probability"}, "give a label"),
         ({"label": "sea", "min_probability": 0.5}, {}, "give a label"),
-        ({"taken_from": "yesterday"}, {}, "is no time"),
+        ({"taken_from": "yesterday"}, {}, "is not a time"),
         ({"words": "a " * 50}, {}, "too many words"),
     ]
     for filters, options, message in bad:

@@ -107,7 +107,7 @@ def test_paths_that_are_no_files_are_refused(collection: Collection) -> None:
     for name, message in [
         ("loop.png", "Too many levels of symbolic links"),
         ("gone.png", "No such file"),
-        ("pipe.png", "is no file any more"),
+        ("pipe.png", "is no longer a file"),
     ]:
         with pytest.raises(InputError, match=message):
             make_thumbnail(collection, item_ids[name])

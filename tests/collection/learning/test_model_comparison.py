@@ -264,7 +264,7 @@ def test_rollbacks_form_a_stack(tagged: tuple[Collection, Rows]) -> None:
     assert model_ids == [3, 2, 1]
     model_registry.use_model(collection, 3, by="eve")
     assert model_registry.remove_old_models(collection, 1, by="eve") == [2, 1]
-    assert model_registry.find_rollback(collection) is None  # nobody goes back to a model that is no more
+    assert model_registry.find_rollback(collection) is None  # nobody goes back to a deleted model
     assert model_registry.list_removed_models(collection) == [2, 1]
     with pytest.raises(InputError, match="there is no model 2"):
         model_registry.read_model(collection, 2)

@@ -150,7 +150,7 @@ def test_calibration_excludes_the_items_own_tags() -> None:
 
 
 def test_most_items_of_another_domain_fit_no_tag(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
-    """Flat colours are no computers, animals or people; drawings of these are. Of noise a model thinks anything."""
+    """Flat colours are not computers, animals or people; drawings of these are. Of noise a model thinks anything."""
     import io
 
     from PIL import Image

@@ -25,7 +25,7 @@ def animals(collection: Collection) -> Collection:
 def test_excluded_folder_names_stay_excluded(animals: Collection) -> None:
     result = run_scan(animals, not_labels=["Odds"])
     assert result.added_tags == 3
-    assert result.notes == (f"in {animals.folder} these names of sub-folders are no labels: 05, 2020",)
+    assert result.notes == (f"in {animals.folder} these names of sub-folders are not labels: 05, 2020",)
     assert list_roots(animals)[0].options["not_labels"] == ["odds"]
     write_picture(animals.folder / "odds/5.png", 99)
     write_picture(animals.folder / "dog/6.png", 98)

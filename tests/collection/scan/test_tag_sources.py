@@ -196,7 +196,7 @@ def test_other_tag_sources_are_reported(collection: Collection) -> None:
     result = run_scan(collection)
     assert (result.added_tags, len(result.notes)) == (1, 1)
     assert (
-        "the names of 2 sub-folders are no tags, since a table says the tags (--tags folders takes" in result.notes[0]
+        "the names of 2 sub-folders are not tags, since a table says the tags (--tags folders takes" in result.notes[0]
     )
     assert run_scan(collection).notes == ()  # it is told once
     table = collection.folder / "sea/metadata.csv"

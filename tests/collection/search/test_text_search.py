@@ -48,7 +48,7 @@ def test_search_needs_all_words_and_any_label_of_each(tagged: Collection, meanin
     assert summarise_groups(search_items(tagged, "car red"))[0] == ("tagged 'car' and 'red'", "a")
     assert summarise_groups(search_items(tagged, "car -ship"))[0] == ("tagged 'car'", "a")
     results = search_items(tagged, "Wheeled Vehicle", knowledge=meanings)
-    assert results.meaning.notes == ["'Wheeled Vehicle' is no label, but there are 2 below it: car, bicycle"]
+    assert results.meaning.notes == ["'Wheeled Vehicle' is not a label, but there are 2 below it: car, bicycle"]
     assert summarise_groups(results) == [("tagged 'Wheeled Vehicle'", "abe"), ("kinds: part of car", "c")]
     assert {hit.item: hit.label for hit in results.groups[0].hits} == {1: "car", 2: "bicycle", 5: "car"}
 

@@ -257,7 +257,7 @@ def far_times(folder: Path) -> None:
 
 
 def odd_names(folder: Path) -> None:
-    """Names of 255 bytes, with line ends, with signs of URLs, and with bytes that are no UTF-8."""
+    """Names of 255 bytes, with line ends, with signs of URLs, and with bytes that are not UTF-8."""
     picture = io.BytesIO()
     Image.new("RGB", (20, 20)).save(picture, "JPEG")
     names = (

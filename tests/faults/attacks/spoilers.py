@@ -18,7 +18,7 @@ def crash() -> None:
 
 
 def fail() -> None:
-    """Raise what is no sentence."""
+    """Raise what is not a sentence."""
     raise KeyError("x")
 
 

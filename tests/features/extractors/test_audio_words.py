@@ -93,7 +93,7 @@ def test_worker_processes_give_the_same_rows() -> None:
 @pytest.mark.parametrize("ending", ["FLAC", "OGG", "MP3", "AIFF"])
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_formats_give_similar_rows(ending: str, in_memory: bool, tmp_path: Path) -> None:
-    samples, file = make_hum(2, 16_000), tmp_path / "a\udcff.sound"  # a name that is no text
+    samples, file = make_hum(2, 16_000), tmp_path / "a\udcff.sound"  # a name that is not text
     content = encode_sound(samples, 16_000, ending)
     file.write_bytes(content)
     (decoded,) = EncodedAudio(content if in_memory else file, 60).iterate_pieces(16_000)

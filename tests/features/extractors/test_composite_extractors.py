@@ -65,7 +65,7 @@ def test_options_reach_the_parts_that_take_them():
         (" , ", {}, "no features are named; choose from visual-words"),
         ("onnx", {}, "write onnx:FILE"),
         ("hog:a", {}, "write onnx:FILE"),
-        ("hog", {"n_words": 9}, "words is no option of hog"),
+        ("hog", {"n_words": 9}, "words is not an option of hog"),
         ("hog", {"balance": "mass"}, "balance weighs several features"),
     ],
 )

@@ -80,7 +80,12 @@ def test_bad_rows_are_listed(tmp_path: Path) -> None:
         ("t.csv", "id,artist\n", None, "holds no rows of items"),
         ("t.csv", "id,id\n1,2\n", None, "names a column twice"),
         ("t.csv", "", None, "holds no rows of items"),
-        ("t.jsonl", '{"id": 1, "year": 1.5}', None, "holds 1.5, which is no label.*or leave the column out of kinds="),
+        (
+            "t.jsonl",
+            '{"id": 1, "year": 1.5}',
+            None,
+            "holds 1.5, which is not a label.*or leave the column out of kinds=",
+        ),
         ("t.jsonl", '{"id": 1, "a": "x"}\n{"id": 2, "a": 3}', None, "holds the number 3 but the text 'x'"),
     ],
 )

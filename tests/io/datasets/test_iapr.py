@@ -75,14 +75,14 @@ def test_broken_descriptions_are_listed(root):
     rejects = Rejects()
     assert len(open_source(root, rejects=rejects)) == 2
     assert rejects.counts == {
-        "description that is no XML": 2,
+        "description that is not XML": 2,
         "picture without labels": 1,
         "description of more than 1 MiB": 1,
         "description without its picture": 1,
         "duplicate id": 1,
     }
     assert rejects.listed[0][0] == "annotations_complete_eng/03/3000.eng"
-    with pytest.raises(InputError, match=r"03/3000\.eng: description that is no XML"):
+    with pytest.raises(InputError, match=r"03/3000\.eng: description that is not XML"):
         open_source(root, rejects=Rejects(strict=True))
 
 

@@ -55,9 +55,9 @@ def test_folder_with_both_sides_is_refused(folder):
     ("name", "content", "sentence"),
     [
         ("iaprtc12_train_list.txt", b"01/1000\n", r"annotates 3 pictures but iaprtc12_train_list\.txt names 1"),
-        ("iaprtc12_train_annot.hvecs", write_vectors(FLAGS)[:-1], r"vector 3 of .* is no list of 3 flags"),
-        ("iaprtc12_train_annot.hvecs", write_vectors([[1, 2, 0]]), r"vector 1 of .* is no list of 3 flags"),
-        ("iaprtc12_dictionary.txt", b"sky\nadult\n", r"vector 1 of .* is no list of 2 flags; give the dictionary"),
+        ("iaprtc12_train_annot.hvecs", write_vectors(FLAGS)[:-1], r"vector 3 of .* is not a list of 3 flags"),
+        ("iaprtc12_train_annot.hvecs", write_vectors([[1, 2, 0]]), r"vector 1 of .* is not a list of 3 flags"),
+        ("iaprtc12_dictionary.txt", b"sky\nadult\n", r"vector 1 of .* is not a list of 2 flags; give the dictionary"),
         ("iaprtc12_train_annot.hvecs", None, r"there is no iaprtc12_train_annot\.hvecs beside"),
         ("iaprtc12_train_annot.hvecs", b"", "annotates 0 pictures"),
     ],

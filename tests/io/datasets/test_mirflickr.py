@@ -53,7 +53,7 @@ def test_broken_lines_are_listed(tmp_path):
         "picture without labels": 1,
         "duplicate id": 1,
         "wrong number of cells": 1,
-        "tags that are no list of texts": 1,
+        "tags that are not a list of texts": 1,
         "path that leads out of the folder": 1,
         "row without a file name": 1,
         "malformed CSV": 1,

@@ -43,7 +43,7 @@ def test_documents_without_links_are_not_recognised(documents: Path) -> None:
         ("a\t1\t4", "duplicate id"),
         ("d\t1", "line that is not id, class and words"),
         ("\t1\t2", "line that is not id, class and words"),
-        ("d\t1\t2 two", "word that is no number"),
+        ("d\t1\t2 two", "word that is not a number"),
         ("d\t1\t-2", "number of a word that is not from 0 to 16,777,215"),
         (f"d\t1\t{MAX_WORDS}", "number of a word that is not from 0 to 16,777,215"),
     ],

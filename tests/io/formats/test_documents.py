@@ -150,7 +150,7 @@ def test_bad_lines_are_counted_and_listed(tmp_path, monkeypatch):
     too_long = "document of more than 16 MiB"
     assert reasons == {
         "2": "malformed JSON", "3": "document without text", "4": "document without text", "5": "document without text",
-        "6": "not UTF-8", "7": too_long, "8": too_long, "9": "line that is no JSON object", "10": "duplicate id",
+        "6": "not UTF-8", "7": too_long, "8": too_long, "9": "line that is not a JSON object", "10": "duplicate id",
         "11": "not UTF-8", "12": "cell that is not a single value", "13": "malformed JSON",
     }  # fmt: skip
     assert len(rejects) == len(reasons)

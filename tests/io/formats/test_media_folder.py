@@ -296,8 +296,8 @@ def test_column_names_can_be_given(picture_folder):
             r"jsonl:2: column 'label' holds the number 3 but the text 'x' at .*jsonl:1; write all labels as texts",
         ),
         ("metadata.jsonl", b'{"file_name": "a.png", "label": ["x", 3]}\n', r"holds the number 3 but the text 'x'"),
-        ("metadata.jsonl", b'{"file_name": "a.png", "label": {"a": 1}}\n', r"which is no label"),
-        ("metadata.jsonl", b'{"file_name": "a.png", "label": true}\n', r"holds True, which is no label"),
+        ("metadata.jsonl", b'{"file_name": "a.png", "label": {"a": 1}}\n', r"which is not a label"),
+        ("metadata.jsonl", b'{"file_name": "a.png", "label": true}\n', r"holds True, which is not a label"),
     ],
 )
 def test_invalid_metadata_are_refused(picture_folder, name, text, sentence):
@@ -314,7 +314,7 @@ def test_broken_metadata_rows_are_listed(picture_folder):
     assert list_items(read_folder(picture_folder, rejects=rejects)) == {"a.png": ("3",)}
     assert rejects.counts == {
         "malformed JSON": 1,
-        "line that is no JSON object": 1,
+        "line that is not a JSON object": 1,
         "cell that is not a single value": 1,
         "text that is not valid": 1,
         "picture without labels": 3,

@@ -103,7 +103,7 @@ def test_broken_rows_are_skipped_counted_and_listed(write):
     ("text", "xml", "sentence"),
     [
         (HEAD, None, r"the XML file that says which attributes are labels is missing: there is no d\.xml"),
-        (HEAD, XML.replace('"sea"', '"moon"'), r"names 1 labels that are no attributes of it, the first is 'moon'"),
+        (HEAD, XML.replace('"sea"', '"moon"'), r"names 1 labels that are not attributes of it, the first is 'moon'"),
         (HEAD, "<labels/>", r"names no labels"),
         (HEAD, XML.replace('"sea"', '"sky"'), r"names the label 'sky' twice"),
         (HEAD, "<labels><label", r"not well-formed XML"),
@@ -111,7 +111,7 @@ def test_broken_rows_are_skipped_counted_and_listed(write):
         (HEAD, XML, r"holds no rows"),
         (HEAD.replace("@DATA", ""), XML, r"has no line @data"),
         ("@relation x\n@data\n1\n", XML, r":2 begins the data before any @attribute"),
-        (HEAD.replace("size numeric", "size"), XML, r":3 is no attribute"),
+        (HEAD.replace("size numeric", "size"), XML, r":3 is not an attribute"),
         (HEAD.replace("size numeric", "size string"), XML, r"'size', which is text and no feature"),
         (HEAD.replace("size numeric", "sea numeric"), XML, r":6 names the attribute 'sea' again"),
         (HEAD.replace("size numeric", "size {a,'b}"), XML, r":3 has malformed values"),

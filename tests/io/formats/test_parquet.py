@@ -200,8 +200,8 @@ def make_note(**changes):
     [
         ({"indices": [[2]], "values": [[1.0]]}, make_note(), r"row 1 has feature 2 but the file promises 2 features"),
         ({"features": [[1.0]]}, make_note(), r"no rows are left .* wrong number of features"),
-        ({"features": [["a"]]}, None, r"column 'features' of type list.*which is no list of numbers"),
-        ({"features": [1.0]}, None, r"which is no list of numbers"),
+        ({"features": [["a"]]}, None, r"column 'features' of type list.*which is not a list of numbers"),
+        ({"features": [1.0]}, None, r"which is not a list of numbers"),
         ({"indices": [[0]]}, None, r"has neither pictures .* nor features"),
         ({"features": [[1.0]]}, {"wsabie": "{"}, r"damaged notes under the key 'wsabie'"),
         ({"features": [[1.0]]}, make_note(n_features=-1), r"damaged notes"),

@@ -68,9 +68,9 @@ def test_bad_lines_are_listed(wordnet):
     rejects = Rejects()
     assert len(open_source(wordnet, rejects=rejects)) == 4
     assert [(Path(where).name, reason) for where, reason, _ in rejects.listed] == [
-        ("data.noun:6", "line that is no synset"), ("data.noun:7", "line that is no synset"),
+        ("data.noun:6", "line that is not a synset"), ("data.noun:7", "line that is not a synset"),
     ]  # fmt: skip
-    with pytest.raises(InputError, match=r"data\.noun:6 is no line of a synset"):
+    with pytest.raises(InputError, match=r"data\.noun:6 is not a line of a synset"):
         list(iterate_is_a_pairs(wordnet))
 
 

@@ -55,7 +55,7 @@ def test_any_bytes_give_elements_or_one_sentence(scratch: Path, result_or_senten
         ("[1]", "'\\[' in place of"),
         ('{"a": [1, 2', "a broken value|its end"),
         ('{"a": [1,, 2]}', "a broken value"),
-        ('{"a": 7}', "'a' of .* is no list"),
+        ('{"a": 7}', "'a' of .* is not a list"),
         ('{"a": []} {}', "more than one object"),
         ("{1: []}", "a member without a name"),
         ('{"a": [' + "[" * 100_000, "nested too deeply"),

@@ -87,7 +87,7 @@ def test_empty_values_of_programs_are_no_labels(empty):
 
 def test_equal_numbers_give_one_label():
     assert read_cells([["elk", 2019], 7, 7.0, "8"]) == [("elk", "2019"), ("7",), ("7",), ("8",)]
-    with pytest.raises(InputError, match=r"holds 7.5, which is no label"):
+    with pytest.raises(InputError, match=r"holds 7.5, which is not a label"):
         read_cells([7.5])
     with pytest.raises(InputError, match="holds the number 7 but the text 'elk'"):
         read_cells(["elk", 7], "label")

@@ -282,7 +282,7 @@ def test_foreign_or_endless_sidecars_are_not_opened(tmp_path, picture):
     for make, reason in [
         (lambda: sidecar.symlink_to(secret), "sidecar that is a link"),
         (lambda: sidecar.symlink_to(tmp_path / "gone"), "sidecar that is a link"),
-        (lambda: os.mkfifo(sidecar), "sidecar that is no file"),
+        (lambda: os.mkfifo(sidecar), "sidecar that is not a file"),
         (lambda: os.truncate(os.open(sidecar, os.O_CREAT | os.O_WRONLY), 1 << 40), "oversized XMP packet"),
     ]:
         make()

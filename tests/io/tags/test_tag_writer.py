@@ -198,10 +198,10 @@ def make_unwritable(folder, picture):
     return {
         "tiff": (
             draw_file(folder / "a.tif"),
-            "is no JPEG, PNG or WebP, and only these are written into; write a sidecar",
+            "is not a JPEG, PNG or WebP, and only these are written into; write a sidecar",
         ),
-        "gif": (draw_file(folder / "a.gif", "L"), "is no JPEG, PNG or WebP"),
-        "text": (folder / "text.jpg", "is no JPEG, PNG or WebP"),
+        "gif": (draw_file(folder / "a.gif", "L"), "is not a JPEG, PNG or WebP"),
+        "text": (folder / "text.jpg", "is not a JPEG, PNG or WebP"),
         "link": (folder / "link.jpg", "is a link; give the file that it leads to"),
         "missing": (folder / "gone.jpg", "there is no file"),
         "cut": (cut, r"unreadable picture \(.* is cut off\); write a sidecar"),

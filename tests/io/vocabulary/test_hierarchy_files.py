@@ -111,13 +111,13 @@ def test_emoji_categories_are_a_hierarchy():
         ("a b c d\n", r"kinds\.txt:1 is not a pair"),
         ("", "is empty"),
         ("\n\n", "is empty"),
-        ("a\0b\n", "is no text"),
-        ("hyp(100000300,100000200).\nhyp(oops).\n", r"kinds\.txt:2 is no fact"),
-        ("hyp(100000300,100000200).\nhyp(900000300,100000200).\n", r"kinds\.txt:2 is no fact"),
+        ("a\0b\n", "is not text"),
+        ("hyp(100000300,100000200).\nhyp(oops).\n", r"kinds\.txt:2 is not a fact"),
+        ("hyp(100000300,100000200).\nhyp(900000300,100000200).\n", r"kinds\.txt:2 is not a fact"),
         ("n00000300\ttoad\nn00000400\n", r"kinds\.txt:2 is not a synset"),
         ("n00000300\ttoad\n", "hold no is-a pair"),
-        (SYNSETS + "00000500 03 n 09 toad 0\n", r"kinds\.txt:6 is no line of a synset"),
-        (SYNSETS + "00000500 03 n zz toad 0\n", r"kinds\.txt:6 is no line of a synset"),
+        (SYNSETS + "00000500 03 n 09 toad 0\n", r"kinds\.txt:6 is not a line of a synset"),
+        (SYNSETS + "00000500 03 n zz toad 0\n", r"kinds\.txt:6 is not a line of a synset"),
         ("toad\ttoad\n", "hold no is-a pair"),
     ],
 )
@@ -137,7 +137,7 @@ def test_unreadable_files_are_refused(tmp_path):
     with pytest.raises(InputError, match="no column 'category'"):
         read_hierarchy(tmp_path / "t.parquet")
     pq.write_table(pa.table({"labels": [["a"]], "category": [7]}), tmp_path / "t.parquet")
-    with pytest.raises(InputError, match="is no text"):
+    with pytest.raises(InputError, match="is not text"):
         read_hierarchy(tmp_path / "t.parquet")
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(InputError, match="no Parquet"):

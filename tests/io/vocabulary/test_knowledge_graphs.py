@@ -116,7 +116,7 @@ def test_labels_are_matched_to_concepts(wordnet):
 def test_broken_index_is_named(text, sentence, tmp_path):
     shutil.copy(CUT / "data.noun", tmp_path)
     write_file(tmp_path, "index.noun", text)
-    with pytest.raises(InputError, match=r"index\.noun:1 is no line of WordNet's index"):
+    with pytest.raises(InputError, match=r"index\.noun:1 is not a line of WordNet's index"):
         read_knowledge_graph(tmp_path)
 
 
@@ -150,9 +150,9 @@ def test_open_images_hierarchy_is_read(tmp_path):
     ("text", "sentence"),
     [
         ('{"LabelName": "/m/1", "Subcategory": [{"Nothing": 1}]}', "class without a LabelName"),
-        ('{"LabelName": "/m/1", "Subcategory": {"LabelName": 2}}', "is no class of it"),
-        ('{"LabelName": "/m/1", "Subcategory": [', "is no JSON"),
-        ('{"LabelName": "/m/1", "Part": ' + "[" * 100_000, "is no JSON"),
+        ('{"LabelName": "/m/1", "Subcategory": {"LabelName": 2}}', "is not a class"),
+        ('{"LabelName": "/m/1", "Subcategory": [', "is not JSON"),
+        ('{"LabelName": "/m/1", "Part": ' + "[" * 100_000, "is not JSON"),
         ('{"LabelName": 3, "Part": [{"LabelName": "a"}]}', "class without a LabelName"),
     ],
 )
@@ -173,7 +173,7 @@ def test_translations_complete_wordnet(tmp_path):
     assert graph.concept("n02958343").languages[-2:] == ("fra", "fra")
     assert match_labels(graph, ["voiture"]).concepts == ["n02958343"]
     write_file(tmp_path, "wn-data-fra.tab", file.read_text() + "voiture\n")
-    with pytest.raises(InputError, match=r"wn-data-fra\.tab:5 is no synset"):
+    with pytest.raises(InputError, match=r"wn-data-fra\.tab:5 is not a synset"):
         read_knowledge_graph(file)
 
 
@@ -198,7 +198,7 @@ def test_label_table_overrides_matching(wordnet, tmp_path):
     assert matched.concepts == ["n02068974", None, "n02958343"]
     assert matched.methods == ["table", "table", "name"]
     assert matched.missing == []
-    with pytest.raises(InputError, match="'n99999999', which is no known concept"):
+    with pytest.raises(InputError, match="'n99999999', which is not a known concept"):
         match_labels(wordnet, ["a"], {"a": "n99999999"})
     with pytest.raises(InputError, match=r"table\.tsv:1 has no label"):
         read_label_table(write_file(tmp_path, "table.tsv", "\tn02068974\n"))

@@ -28,7 +28,7 @@ N_LABELS = 5
 def make_part_problem(
     items: Any, entity_ids: Any, label_ids: Any, Y: Any, rng: Any, negatives: int, weight: float, **config: Any
 ) -> Pooled:
-    """Items, with labels beside them, that ask for items; Y has the pairs, and the asking item is no violator."""
+    """Items, with labels beside them, that ask for items; Y has the pairs, and the asking item is not a violator."""
     inputs, entity_ids = check_features(items), np.asarray(entity_ids, np.int32)
     points = random_space(items.shape[1], N_LABELS, "dot", rng)
     step_config = make_step_config(items.shape[0], **config)

@@ -198,7 +198,7 @@ def test_columns_align_by_name_as_by_number() -> None:
     with pytest.raises(InputError, match="Y holds the value 5; use 1 for a true label"):
         align_columns(words, [[5]], ["dog"])
     for columns in (["dog"], [["dog"], ["dog", "cat"]], [0, 1], None):
-        with pytest.raises(InputError, match="Y is no matrix of 1, 0 and -1; leave label_names out"):
+        with pytest.raises(InputError, match="Y is not a matrix of 1, 0 and -1; leave label_names out"):
             align_columns(words, columns, ["dog", "cat"])
 
 

@@ -151,7 +151,7 @@ def test_constant_columns_vanish_and_stay_bounded_on_new_rows(value: float) -> N
 
 
 def test_tiny_columns_count_as_constant() -> None:
-    """A probability that is never above 1e-40, beside others: 1 / its deviation is no float32."""
+    """A probability that is never above 1e-40, beside others: 1 / its deviation is not a float32."""
     X = np.array([[1, 2, 9000, 1e-40], [2, 1, 10, 0], [3, 4, 500, 2e-41], [5, 3, 70, 0]], np.float32)
     fitted = RowScaling.fit(X, 4, "auto", constant=True)
     assert fitted.weight[0] != fitted.weight[2], "of different units"

@@ -46,7 +46,7 @@ def test_training_pairs_of_another_kind_are_no_candidates() -> None:
 
 
 def test_training_kind_gives_the_results_of_its_name() -> None:
-    """Its pairs of training are no candidates either way."""
+    """Its pairs of training are not candidates either way."""
     relations = world()
     data, tracks = prepare_relation_data(relations), relations[0].query
     pairs = [("t0", "t12"), ("t1", "t13")]

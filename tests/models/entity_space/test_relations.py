@@ -102,8 +102,8 @@ def test_new_and_known_entities_are_two_sides() -> None:
         (np.ones((2, 2)), "give .query id, target id. pairs"),
         (np.ones((2, 3), int), "give .query id, target id. pairs"),
         ({"a": "x"}, "give .query id, target id. pairs"),
-        ([("a", "x"), ("c", 1)], r"\('c', 1\) is no pair of names, as others are"),
-        ([("a", "x"), ()], r"\(\) is no pair of names, as others are"),
+        ([("a", "x"), ("c", 1)], r"\('c', 1\) is not a pair of names, as others are"),
+        ([("a", "x"), ()], r"\(\) is not a pair of names, as others are"),
         ([("a", "x"), ("zz", "x")], "there is no q 'zz' among the 3 qs"),
         ([("a", "x"), ("a", "xx")], "there is no t 'xx'; did you mean 'x'"),
         ([(0, 0), (3, 1)], "it names number 3 of the 3 entities of kind 'q'"),
@@ -157,9 +157,9 @@ def test_features_may_be_lists() -> None:
 @pytest.mark.parametrize(
     ("kind", "sentence"),
     [
-        (lambda: EntityKind(""), "'' is no name for a kind of entities"),
-        (lambda: EntityKind(" "), "' ' is no name for a kind of entities"),
-        (lambda: EntityKind(3), "3 is no name for a kind of entities"),  # type: ignore[arg-type]
+        (lambda: EntityKind(""), "'' is not a name for a kind of entities"),
+        (lambda: EntityKind(" "), "' ' is not a name for a kind of entities"),
+        (lambda: EntityKind(3), "3 is not a name for a kind of entities"),  # type: ignore[arg-type]
         (
             lambda: EntityKind("k", X[0]),
             r"the features of 'k' has 1 dimension\(s\); give a row of features for each entity",
@@ -173,7 +173,7 @@ def test_features_may_be_lists() -> None:
         ),
         (
             lambda: EntityKind("k", X, [1, 2, 3]).names(),
-            "'k' cannot be told apart: 1 is no text; give names, or leave ids",
+            "'k' cannot be told apart: 1 is not text; give names, or leave ids",
         ),  # type: ignore[list-item]
         (lambda: EntityKind("k", X, ["a", "", "c"]).names(), "'k' cannot be told apart: .*empty name"),
     ],
@@ -192,7 +192,7 @@ def test_weight_must_be_positive(weight: Any) -> None:
 @pytest.mark.parametrize("end", [3, None, ["q"]])
 def test_relation_end_must_be_a_kind(end: Any) -> None:
     for ends in ((end, "t"), ("q", end)):
-        with pytest.raises(InputError, match="is no kind of entities; give a Kind, or the name of one"):
+        with pytest.raises(InputError, match="is not a kind of entities; give a Kind, or the name of one"):
             Relation(*ends, [])
 
 

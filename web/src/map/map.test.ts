@@ -60,7 +60,7 @@ describe("points", () => {
     expect([decodeProbability(2), decodeProbability(3), decodeProbability(255)]).toEqual([null, 0, 1]);
   });
 
-  it("that are cut off are no map", () => {
+  it("that are cut off are not a map", () => {
     expect(() => readPoints(encodeBlock([1, 1], bytes([0, 0])))).toThrow("in pieces");
     expect(() => readPoints(new ArrayBuffer(2))).toThrow("in pieces");
   });

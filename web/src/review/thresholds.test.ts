@@ -19,7 +19,7 @@ describe("limits of a label", () => {
     expect(await fetchThresholds("sea")).toEqual([{ precision: 0.8, probability: 0.31, own: true }]);
     expect(getLabel.mock.calls[0]?.[0]).toBe(7);
   });
-  it("are not known of what is no label, or was not judged", async () => {
+  it("are not known of what is not a label, or was not judged", async () => {
     vi.spyOn(api, "completeLabels").mockResolvedValue({ labels: [hit(8, "seal")] });
     vi.spyOn(labelApi, "get").mockResolvedValue({ evaluation: null } as LabelDetails);
     expect([await fetchThresholds("sea"), await fetchThresholds("seal")]).toEqual([null, null]);

@@ -103,7 +103,7 @@ def undo(options: UndoOptions) -> Report:
 
 
 def _list_tag_sources(collection: "Collection") -> list[str]:
-    """List the sources of tags for scans; the first choice is no entry of the history, and stays."""
+    """List the sources of tags for scans; the first choice is not an entry of the history, and stays."""
     from wsabie.collection.scan.roots import list_roots
 
     sources = (root.options.get("tags", "none") for root in list_roots(collection))

@@ -32,7 +32,7 @@ def search(options: ItemSearchOptions) -> Report:
     """Find items by words: those with the tag, those alike, then related labels, each with its reason."""
     sheet = options.out
     if sheet is not None and sheet.suffix.lower() != ".png":
-        raise InputError(f"--out {sheet} is no sheet; choose a name that ends in .png")
+        raise InputError(f"--out {sheet} is not a sheet; choose a name that ends in .png")
     with options.open(read_only=True) as collection:
         from wsabie.collection.items.item_pages import read_items_by_id
         from wsabie.collection.search.text_search import load_label_knowledge, search_items

@@ -35,7 +35,7 @@ class ScanningOptions(ListedRejectOptions, PersonOptions, ThreadOptions):
     """Options of commands that scan a collection."""
 
     not_labels: str | None = option(
-        "Names of sub-folders that are no labels, separated by commas; kept for later scans.", metavar="NAMES"
+        "Names of sub-folders that are not labels, separated by commas; kept for later scans.", metavar="NAMES"
     )
 
     def scan(self, collection: "Collection", rejects: "Rejects", **settings: Any) -> "ScanResult":
@@ -172,7 +172,7 @@ def _review_folder_labels(files: "list[RootContents]", options: InitOptions) -> 
     if not is_at_terminal():
         return files
     answer = typer.prompt(
-        "names that are no labels, separated by commas (Enter: none)", "", show_default=False, err=True
+        "names that are not labels, separated by commas (Enter: none)", "", show_default=False, err=True
     )
     return [add_excluded_names(contents, filter(str.strip, answer.split(","))) for contents in files]
 

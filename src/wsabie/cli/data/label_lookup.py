@@ -133,7 +133,7 @@ def _show_nearby(options: LabelsOptions, graph: "KnowledgeGraph", concepts: "Lab
     """Print or write the concepts within `hops` is-a pairs of some labels, including their own."""
     target = options.out
     if not hops.isdecimal() or len(hops) > len(f"{_MAX_HOPS}"):
-        raise InputError(f"{hops!r} is no number of hops; write one from 0 to {_MAX_HOPS}, such as 2")
+        raise InputError(f"{hops!r} is not a number of hops; write one from 0 to {_MAX_HOPS}, such as 2")
     nearby = graph.hierarchy(names=False).find_within([concept for concept in concepts.concepts if concept], int(hops))
     concept_ids = [graph.concept(concept).id for concept in nearby]
     if not concept_ids:

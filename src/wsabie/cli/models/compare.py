@@ -305,7 +305,7 @@ def _compare_relations(options: CompareOptions, declaration: "SpaceDeclaration")
     from wsabie.workflows.spaces.space_training import apply_parameters
 
     data, test, folder, run = options.data, options.test, options.out, options.run_settings()
-    refusal = f"{test} is no declaration; give a file such as {data}"
+    refusal = f"{test} is not a declaration; give a file such as {data}"
     test_declaration = None if test is None else read_test_declaration(test, refusal)
     hold_out = options.hold_out or (0.2 if test_declaration is None else 0.1)
     space = apply_parameters(Space(), declaration, run)

@@ -77,7 +77,7 @@ def make_part_request(
 def refuse_parts_options(parts: PartsOptions, folder: Path) -> None:
     """Refuse the options for models without objects and parts."""
     for flag in parts.list_flags():
-        raise InputError(f"{folder} is no model of objects and parts, which --{flag} is for; leave --{flag} out")
+        raise InputError(f"{folder} is not a model of objects and parts, which --{flag} is for; leave --{flag} out")
 
 
 def _read_pairs(file: Path, model: "PairRanker", folder: Path) -> "Int64":
@@ -135,7 +135,7 @@ class EvaluateOptions(shared.DataOptions, shared.ModelClusterOptions):
     model: shared.Model
     data: shared.Data
     candidates: Annotated[shared.Candidates, ONLY_LABELS] = None
-    exclude: Path | None = option("Training data of --by one-label: its labels are no candidates.", scope=ONLY_LABELS)
+    exclude: Path | None = option("Training data of --by one-label: its labels are not candidates.", scope=ONLY_LABELS)
     propensities: Path | None = option(
         "The model's training data: its label counts weight rare labels more, in psp@k.",
         metavar="DATA",
@@ -266,7 +266,7 @@ def _select_label_ids(vocabulary: "Vocabulary", candidates: Path | None) -> "Int
 def _read_excluded_labels(
     options: EvaluateOptions, exclude: Path, rows: "FeatureTable", rejects: "Rejects"
 ) -> "Matrix":
-    """Read labels of the rows in other data, which are no candidates."""
+    """Read labels of the rows in other data, which are not candidates."""
     from wsabie.io.alignment import look_up_labels
 
     data = options.data

@@ -48,7 +48,7 @@ def index(options: IndexOptions) -> Report:
     show_table(f"{model}: recall@10 of {index.queries}", [efforts[kind], "recall@10", "ms a row"], rows)
     out.print(_format_gain(facts, recall))
     if facts["milliseconds"] > 0.9 * facts["exact_milliseconds"]:
-        print_note(f"that is no gain: delete {model / FOLDER} to search exactly again")
+        print_note(f"the index saves no time: delete {model / FOLDER} to search exactly again")
 
 
 def _read_queries(options: IndexOptions, annotator: "Annotator", queries: Path) -> "Matrix":

@@ -209,6 +209,6 @@ def read_changes(config: Path | None, assignments: Sequence[str]) -> Settings:
         changes = read_toml_tables(config)
         space = changes.pop("space", {})
         if not isinstance(space, dict):
-            raise InputError(f"{config}: space is no table; write [space] and below it lines such as dim = [50, 100]")
+            raise InputError(f"{config}: space is not a table; write [space] and lines such as dim = [50, 100]")
         changes = {name: [value] if isinstance(value, list) else value for name, value in changes.items()} | space
     return changes | parse_assignments(assignments)

@@ -265,7 +265,7 @@ def _resolve_item(collection: Collection, connection: Connection, name: str, bas
     paths = [full_path, *(folder / name for folder, _ in folders)]
     if (inside := next((path for path in paths if path.is_dir()), None)) is not None:
         raise InputError(f"{name!r} is a folder; name the files in it, such as {inside}/*.jpg")
-    raise InputError(f"{name!r} is no item of {collection.folder}; scan its folder first, or give an item's id")
+    raise InputError(f"{name!r} is not an item of {collection.folder}; scan its folder first, or give an item's id")
 
 
 def _format_items(item_ids: set[int] | Sequence[int]) -> str:
@@ -431,5 +431,5 @@ def read_item_annotations(connection: Connection, item: int) -> tuple[Annotation
 
 def _check_id(entity_id: int | None) -> int | None:
     if entity_id is not None and not 0 < entity_id < 2**63:
-        raise InputError(f"{entity_id} is no id of an item or a model; ids count from 1")
+        raise InputError(f"{entity_id} is not the id of an item or a model; ids count from 1")
     return entity_id

@@ -50,7 +50,7 @@ def read_position(cursor: str | None, sort: str, limit: int, noun: str) -> Curso
     Raises
     ------
     InputError
-        The limit is out of range, or the text is no cursor, or the cursor of another sort key.
+        The limit is out of range, or the text is not a cursor, or the cursor of another sort key.
     """
     if not 1 <= limit <= MAX_PAGE_SIZE:
         raise InputError(f"a page has 1 to {MAX_PAGE_SIZE:,} {noun}, not {limit}; choose another limit")
@@ -63,7 +63,7 @@ def read_position(cursor: str | None, sort: str, limit: int, noun: str) -> Curso
         position = msgspec.json.decode(content, type=Cursor)
         msgspec.convert(position.value, _SORT_TYPES[position.sort.lstrip("-")])
     except (ValueError, KeyError, RecursionError, msgspec.DecodeError) as error:
-        raise InputError("this is no cursor of a page; leave it out to begin with the first page") from error
+        raise InputError("this is not a cursor of a page; leave it out to begin with the first page") from error
     if position.sort != sort:
         sort_key = position.sort[:20]
         raise InputError(f"this cursor is of a page sorted by {sort_key!r}, not {sort!r}; begin with the first")

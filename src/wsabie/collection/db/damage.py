@@ -1,7 +1,7 @@
 """Search for damage in a collection: broken pages, references between tables, and invalid values.
 
 SQLite does not check the types of stored values. So a changed byte may leave an intact file with a text in place of a
-number, or a document that is no JSON. This module finds such rows. PostgreSQL checks its own.
+number, or a document that is not JSON. This module finds such rows. PostgreSQL checks its own.
 """
 
 import json
@@ -138,11 +138,11 @@ def _find_value_fault(column: Column[object], value: object) -> str:
     if value is None and column.nullable:
         return ""
     if isinstance(column.type, Integer | Boolean):
-        return "" if type(value) is int else "is no whole number"
+        return "" if type(value) is int else "is not a whole number"
     if isinstance(column.type, Float):
-        return "" if type(value) in (int, float) else "is no number"
+        return "" if type(value) in (int, float) else "is not a number"
     if not isinstance(value, bytes):
-        return "is no text"
+        return "is not text"
     try:
         words = value.decode()
     except UnicodeDecodeError:
@@ -154,7 +154,7 @@ def _find_document_fault(column: Column[object], words: str) -> str:
     try:
         document = json.loads(words)
     except (ValueError, RecursionError) as error:
-        return f"is no JSON ({error})"
+        return f"is not JSON ({error})"
     try:
         check_schema(_DOCUMENTS.get(str(column), dict), document, "it", "")
     except InputError as error:

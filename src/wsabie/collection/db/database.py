@@ -87,7 +87,7 @@ def _parse_address(address: str) -> URL:
         url = make_url(address)
     except ArgumentError as error:
         raise InputError(
-            f"{address!r} is no address of a database; give one such as postgresql://user@host/name"
+            f"{address!r} is not the address of a database; give one such as postgresql://user@host/name"
         ) from error
     backend = url.get_backend_name()
     if backend in ("postgres", "postgresql"):  # PostgreSQL's own programs accept both

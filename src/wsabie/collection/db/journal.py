@@ -136,7 +136,7 @@ class JournalWriter:
 
     def _delete(self, table: Table, rows: Sequence[Row]) -> None:
         row_ids = [row["id"] for row in rows]
-        if table is tables.labels:  # suggestions are no decisions, and would block the deletion
+        if table is tables.labels:  # suggestions are not decisions, and would block the deletion
             s, model_ids = tables.suggestions.c, select(tables.models.c.id)  # the first column of the index
             of_models = delete(tables.suggestions).where(s.model_id.in_(model_ids))
             execute_in(self.connection, of_models, s.label_id, row_ids)
@@ -255,10 +255,10 @@ def check_time(text: str, suffix: str = "") -> str:
     Raises
     ------
     InputError
-        It is no day or time; `suffix` stands behind the examples.
+        It is not a day or time; `suffix` stands behind the examples.
     """
     if not _TIME.fullmatch(text):
-        raise InputError(f"{text[:40]!r} is no time; write it such as 2026-05 or 2026-05-01T12:00{suffix}")
+        raise InputError(f"{text[:40]!r} is not a time; write it such as 2026-05 or 2026-05-01T12:00{suffix}")
     return text.removesuffix("Z")
 
 

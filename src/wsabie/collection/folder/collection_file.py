@@ -145,7 +145,7 @@ def require_collection(folder: Path) -> Path:
             raise InputError(f"there is no folder {folder}; check its name")
         if (enclosing := find_enclosing_collection(folder)) is not None:
             raise InputError(
-                f"{folder} lies in the collection {enclosing} and is no collection itself; give {enclosing}"
+                f"{folder} lies in the collection {enclosing} and is not a collection itself; give {enclosing}"
             )
         raise InputError(f"{folder} is not a collection yet; make it one: {format_command('init', folder)}")
     return folder

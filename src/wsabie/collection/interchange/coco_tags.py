@@ -121,7 +121,7 @@ def read_coco_tags(path: Path, rejects: Rejects) -> Iterator[TagLine]:
     Raises
     ------
     InputError
-        The file is no COCO JSON.
+        The file is not COCO JSON.
     """
     if find_coco_file(path) != path:
         raise InputError(f"{format_path(path)} holds no images, categories and annotations of COCO; give such a file")

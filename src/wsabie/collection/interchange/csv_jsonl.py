@@ -133,7 +133,7 @@ def _parse_provenance(row: JsonObject) -> TagProvenance:
     by = _parse_visible_text(row.get("by"), "name", _MAX_NAME_LENGTH)
     model, model_time = parse_text(row.get("model"), "model", 200), parse_text(row.get("model_made"), "time")
     if model and not _MODEL.fullmatch(model):
-        raise RowError("model that is no name of a folder", ascii(model)[:100])
+        raise RowError("model that is not the name of a folder", ascii(model)[:100])
     at = parse_time(parse_text(row.get("at"), "time"))
     model_made = format_time(parse_time(model_time)) if model_time else ""
     score, probability = (_parse_number(row.get(column), column) for column in ("score", "probability"))
@@ -217,14 +217,14 @@ def _parse_number(cell: Any, column: str) -> float | None:
     Raises
     ------
     RowError
-        The cell is no finite number.
+        The cell is not a finite number.
     """
     if cell is None or cell == "":
         return None
     with suppress(TypeError, ValueError, OverflowError):
         if isfinite(number := float(cell)):
             return number
-    raise RowError(f"{column} that is no number", ascii(cell)[:100])
+    raise RowError(f"{column} that is not a number", ascii(cell)[:100])
 
 
 def _parse_list(cell: Any) -> list[Any]:

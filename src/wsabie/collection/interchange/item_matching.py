@@ -20,7 +20,7 @@ from wsabie.io.file_matching import fold_path, list_relative_paths, list_spellin
 from wsabie.storage.rejects import RowError
 
 Match: TypeAlias = tuple[int, ...] | str | RowError
-"""Item ids, an address that is no item yet, or the reason why no item matches."""
+"""Item ids, an address that is not an item yet, or the reason why no item matches."""
 
 NO_ITEM = "no such item"
 SEVERAL = "name that several items have"

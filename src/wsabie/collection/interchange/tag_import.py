@@ -219,7 +219,7 @@ class TagBuffer:
             wordnet = label_store.normalise_concept(line.wordnet)
         except InputError as error:
             wordnet = ""
-            rejects.add(where, "text that is no meaning", str(error))
+            rejects.add(where, "text that is not a meaning", str(error))
         return line._replace(parents=parents, synonyms=synonyms, wordnet=wordnet)
 
 

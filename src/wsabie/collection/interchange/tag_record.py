@@ -123,12 +123,12 @@ def parse_text(cell: object, column: str, longest: int = 4096) -> str:
     Raises
     ------
     RowError
-        The cell is no text, no valid Unicode, holds a NUL or is too long.
+        The cell is not text or not valid Unicode, holds a NUL or is too long.
     """
     if cell is None:
         return ""
     if not isinstance(cell, str) or len(cell) > longest or "\0" in cell:
-        raise RowError(f"{column} that is no text of up to {longest:,} letters", ascii(cell)[:100])
+        raise RowError(f"{column} that is not text of up to {longest:,} letters", ascii(cell)[:100])
     try:
         cell.encode()
     except UnicodeEncodeError as error:

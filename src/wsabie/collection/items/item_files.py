@@ -106,8 +106,8 @@ def open_item_file(item_file: ItemFile) -> FileIO:
         return stream
     stream.close()
     if inside:
-        served = f"{path.relative_to(folder)} is no file any more; put it back, {_SCAN_HINT}"
-        raise InputError(f"{path} is no file any more; run: wsabie collection scan", served=served)
+        served = f"{path.relative_to(folder)} is no longer a file; put it back, {_SCAN_HINT}"
+        raise InputError(f"{path} is no longer a file; run: wsabie collection scan", served=served)
     raise _make_link_error(path, folder)
 
 

@@ -95,7 +95,7 @@ def normalise_language(language: str) -> str:
     Raises
     ------
     InputError
-        The language is no tag of BCP 47.
+        The language is not a tag of BCP 47.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def normalise_language(language: str) -> str:
     language = language.strip()
     if language and not _LANGUAGE.fullmatch(language):
         raise InputError(
-            f"{language[:40]!r} is no language; write its code of two or three letters, as BCP 47 has it: de, zh-Hant"
+            f"{language[:40]!r} is not a language code; write two or three letters, as BCP 47 has it: de, zh-Hant"
         )
     return language
 
@@ -120,7 +120,7 @@ def normalise_concept(wordnet: str) -> str:
     """
     wordnet = wordnet.strip()
     if wordnet and not _CONCEPT_ID.fullmatch(wordnet):
-        raise InputError(f"{wordnet[:40]!r} is no id of a meaning; give one such as n02084071")
+        raise InputError(f"{wordnet[:40]!r} is not the id of a meaning; give one such as n02084071")
     return wordnet
 
 
@@ -230,12 +230,12 @@ def remove_synonyms(change: JournalWriter, label_id: int, unwanted: Iterable[str
     Raises
     ------
     InputError
-        A name is no synonym of the label.
+        A name is not a synonym of the label.
     """
     names, synonym_ids = {normalise_name(name) for name in unwanted}, _read_synonym_ids(change.connection, label_id)
     if names - synonym_ids.keys():
         name = read_label(change.connection, label_id)["name"]
-        raise InputError(f"{min(names - synonym_ids.keys())!r} is no other name of {name!r}; look at its names again")
+        raise InputError(f"{min(names - synonym_ids.keys())!r} is not another name of {name!r}; look at its names")
     change.remove(synonyms, [synonym_ids[name] for name in names])
 
 

@@ -45,7 +45,7 @@ _open_encoder = lru_cache(1)(SentenceEncoder)
 def renew_model(collection: Collection, *, by: str) -> None:
     """Put a zero-shot model into use where there is too little to learn from, or renew it for other names.
 
-    Nothing happens where a trained model exists, labels or the extra "words" are missing, or items are no pictures.
+    Nothing happens where a trained model exists, labels or the extra "words" are missing, or items are not pictures.
     The caller holds the lock.
     """
     records = model_registry.list_models(collection)

@@ -325,7 +325,7 @@ class EvidenceCollector:
         if "letters" in kinds and bool(first_senses) != bool(second_senses):
             name = self.labels[pair[0] if second_senses else pair[1]].name
             if not self.knowledge.find_senses(singularise_name(name)):
-                return [MergeEvidence("unknown", 1.0, f"'{name}' is no word that is known")]
+                return [MergeEvidence("unknown", 1.0, f"'{name}' is not a known word")]
         return []
 
     def _make_cooccurrence_evidence(

@@ -163,7 +163,7 @@ class LoadedModel:
         Raises
         ------
         InputError
-            The precision is no share, or the held-out suggestions are missing or damaged.
+            The precision is not a share, or the held-out suggestions are missing or damaged.
         """
         return self._find_threshold(precision)
 
@@ -253,7 +253,7 @@ def load_model(collection: Collection, model_id: int | None = None) -> LoadedMod
         annotator = Annotator.load(path)
         is_annotator = isinstance(annotator, Annotator)
         if not is_annotator or len(annotator.facts["label_ids"]) != len(annotator.model.vocabulary_):
-            raise ModelFolderError(f"{path} is no model of a collection")
+            raise ModelFolderError(f"{path} is not a model of a collection")
     except (WsabieError, KeyError, TypeError) as error:
         raise InputError(
             f"model {record.id} cannot be used ({error}); train again, or use another: "

@@ -163,7 +163,7 @@ class PrecisionCurve:
         Raises
         ------
         InputError
-            The precision is no share.
+            The precision is not a share.
         """
         if not 0 < precision <= 1:
             raise InputError(f"a precision of {precision:g} cannot be; give a share above 0 and up to 1, such as 0.9")

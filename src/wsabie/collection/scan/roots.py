@@ -47,7 +47,7 @@ class Root(NamedTuple):
         "modality": its modality; "tags": source of its tags; "metadata": hash of the table that was read last;
         "other_files": numbers of files of other kinds by ending;
         "tables": number of tables in sub-folders that were reported as unread; "not_labels": names of sub-folders, in
-        lower case, that people said are no labels.
+        lower case, that people said are not labels.
     """
 
     id: int
@@ -261,16 +261,16 @@ def discover_root(root: Root, modality_name: str | None, tags: TagChoice | None,
 
 
 def _note_tag_names(root: Root, choice: str, files: dict[str, FileStat], *, is_chosen: bool) -> Iterator[str]:
-    """Yield remarks on names of sub-folders that are no tags, if this scan chooses the source of tags."""
+    """Yield remarks on names of sub-folders that are not tags, if this scan chooses the source of tags."""
     labels = FolderLabels(files, root.folder.name)
     if is_chosen and choice == "metadata" and labels.can_distinguish and not media_folder.find_split_sides(files):
         n = len(_list_subfolders(files))
-        names = "the name of 1 sub-folder is no tag" if n == 1 else f"the names of {n:,} sub-folders are no tags"
+        names = "the name of 1 sub-folder is not a tag" if n == 1 else f"the names of {n:,} sub-folders are not tags"
         yield f"in {root.folder} {names}, since a table says the tags (--tags folders takes these names)"
     if is_chosen and choice == "folders" and (non_label_names := labels.list_other_names()):
         n_more = len(non_label_names) - _N_NAMED
         names = ", ".join(non_label_names[:_N_NAMED]) + (f" and {n_more:,} more" if n_more > 0 else "")
-        yield f"in {root.folder} these names of sub-folders are no labels: {names}"
+        yield f"in {root.folder} these names of sub-folders are not labels: {names}"
 
 
 def _note_ignored_sidecars(folder: Path, n: int) -> str:
@@ -309,7 +309,7 @@ def count_folder_labels(contents: RootContents) -> Counter[str]:
 
 
 def add_excluded_names(contents: RootContents, names: Iterable[str]) -> RootContents:
-    """Return contents of which these names of sub-folders are no labels, from now on."""
+    """Return contents of which these names of sub-folders are not labels, from now on."""
     earlier_names = contents.options.get("not_labels", ())
     excluded = sorted({*earlier_names, *(normalise_label_name(name).casefold() for name in names)})
     return contents._replace(options={**contents.options, "not_labels": excluded})

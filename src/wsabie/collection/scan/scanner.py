@@ -141,7 +141,7 @@ def scan_collection(
     tags : str or None
         New source of tags, one of `roots.TAGS`; None: as before, at first "auto".
     not_labels : sequence of str
-        Names of sub-folders that are no labels, at this scan and later ones.
+        Names of sub-folders that are not labels, at this scan and later ones.
     rehash : bool
         Read all files, including those with the same size and time.
     always : bool

@@ -97,7 +97,7 @@ class LabelKnowledge:
 
     def _build_matchers(self, connection: Connection) -> tuple[QueryMatcher, HierarchyRelatedLabels]:
         query = select(labels.c.name, labels.c.wordnet).where(labels.c.merged_into.is_(None)).order_by(labels.c.id)
-        synsets = {name: synset for name, synset in connection.execute(query)}  # noqa: C416 - rows are no tuples to `dict`
+        synsets = {name: synset for name, synset in connection.execute(query)}  # noqa: C416 - rows are not tuples to `dict`
         table = {name: synset for name, synset in synsets.items() if synset and self.knowledge.find(synset)}
         matches = match_labels(self.knowledge, list(synsets), table)
         return QueryMatcher(matches.labels, matches), HierarchyRelatedLabels(matches, source_name=self.called)
@@ -297,7 +297,7 @@ class SearchResult(NamedTuple):
 def search_items(
     collection: Collection, text: str, k: int = 24, knowledge: LabelKnowledge | None = None
 ) -> SearchResult:
-    """Find items by words; words that are no label are a free text about untagged items.
+    """Find items by words; words that are not a label are a free text about untagged items.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ def search_items(
     k : int
         Maximum number of items in a group.
     knowledge : LabelKnowledge or None
-        Knowledge for words that are no label, and for parts and other relations.
+        Knowledge for words that are not a label, and for parts and other relations.
 
     Raises
     ------
@@ -326,7 +326,7 @@ def search_items(
             if not result.groups:
                 raise
             return result
-        # Rejecting one label of a term with several is no reason against an item.
+        # Rejecting one label of a term with several is not a reason against an item.
         single_labels = [label_id for term in meaning.terms if len(term.labels) == 1 for label_id in term.labels]
         excluded_query = _select_decided(single_labels, "rejected").union(_select_decided(meaning.excluded))
         excluded = connection.scalars(excluded_query).all()
@@ -356,7 +356,7 @@ def search_items(
 
 
 def _search_free_text(collection: Collection, connection: Connection, text: str, k: int, note: str) -> SearchResult:
-    """Find untagged items by words that are no label, without those of excluded labels."""
+    """Find untagged items by words that are not a label, without those of excluded labels."""
     words: list[str] = []
     excluded: dict[int, str] = {}
     for is_excluded, phrase in _split_phrases(text):
@@ -369,7 +369,7 @@ def _search_free_text(collection: Collection, connection: Connection, text: str,
     hits = [SearchHit(item, title, score) for item, score in find_items_by_text(collection, title, k, excluded_items)]
     reason = f"what the network sees is near '{title}'"
     groups = [ResultGroup([title], reason, None, hits)] if hits else []
-    return SearchResult(ParsedQuery([], excluded, [f"'{title}' is no label" if len(words) > 1 else note]), groups)
+    return SearchResult(ParsedQuery([], excluded, [f"'{title}' is not a label" if len(words) > 1 else note]), groups)
 
 
 def _make_main_groups(

@@ -60,5 +60,5 @@ def iterate_results(
 
 
 def _as_text(name: str) -> str:
-    """Return a storable name, in which bytes that are no text are escaped."""
+    """Return a storable name, in which bytes that are not text are escaped."""
     return name.encode("utf-8", "backslashreplace").decode()

@@ -34,7 +34,7 @@ def has_external_weights(content: Content) -> bool:
     Raises
     ------
     ValueError
-        The bytes are no message, or one with groups, which ONNX does not use.
+        The bytes are not a message, or one with groups, which ONNX does not use.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def check_graph(content: Content) -> None:
     ------
     ValueError
         There is control flow, a function, a sparse tensor, a second graph or an operator that is not known in it, a
-        tensor is larger than its data, or a size depends on the values of a picture; or the bytes are no message.
+        tensor is larger than its data, or a size depends on the values of a picture; or the bytes are not a message.
 
     Examples
     --------

@@ -260,7 +260,7 @@ def require_runtime() -> None:
 
 
 def build_opening_error(model: OnnxContent, error: Exception) -> InputError:
-    """Return the error of a model that is no ONNX file, or not one for this runtime."""
+    """Return the error of a model that is not an ONNX file, or not one for this runtime."""
     return InputError(
         f"ONNX Runtime cannot open {model.name} ({_get_first_line(error)}); give an ONNX file of standard operators"
     )

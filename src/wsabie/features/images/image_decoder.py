@@ -301,7 +301,7 @@ def detect_media_type(content: Path | bytes, *, max_pixels: int = 64_000_000) ->
     Raises
     ------
     UnreadableItemError
-        It is no picture, or has too many pixels.
+        It is not a picture, or has too many pixels.
     """
     with open_image_stream(content) as stream, _open(stream, max_pixels) as picture:
         return str(Image.MIME.get(str(picture.image.format), "application/octet-stream"))

@@ -18,7 +18,7 @@ from wsabie.io.tags.audio_tags import read_audio_tags
 from wsabie.storage.rejects import Rejects, RowError
 
 RESERVED = ("group", "split", "time", "text")
-"""Columns that are no kinds unless `kinds` names them."""
+"""Columns that are not kinds unless `kinds` names them."""
 TAGGED = ("artist", "album", "genre")
 """Kinds that are read from the tags inside sounds."""
 _ID_COLUMNS = (FILE_COLUMN, "id")

@@ -43,7 +43,7 @@ def read_packages(path: Path, *, labels_from: str = "auto", rejects: Rejects) ->
     Raises
     ------
     InputError
-        Missing, no text, or not a single package.
+        Missing, not text, or not a single package.
     """
     documents = partial(_iterate_documents, find_package_lists(path), labels_from != "none")
     return scan_items(path, documents, rejects)

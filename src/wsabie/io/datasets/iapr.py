@@ -56,7 +56,7 @@ def read_iapr(folder: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
     folder : Path
         `iaprtc12`, its `annotations_complete_eng`, or `saiapr_tc-12`.
     rejects : Rejects
-        Lists files that are no descriptions, malformed lines, and pictures without labels.
+        Lists files that are not descriptions, malformed lines, and pictures without labels.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def _read_description(file: Path) -> tuple[str, str, list[str]]:
     try:
         root = parse_xml(_read_as_utf8(file), file)
     except InputError as error:
-        raise RowError("description that is no XML", str(error)) from error
+        raise RowError("description that is not XML", str(error)) from error
     texts = {element.local_name: element.text.strip() for element in root.children}
     if root.local_name != "DOC" or not texts.get("IMAGE"):
         raise RowError("description without its picture")

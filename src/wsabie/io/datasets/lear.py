@@ -43,7 +43,7 @@ def read_lear(path: Path, *, rejects: Rejects) -> FeatureTable:
     path : Path
         `NAME_train_list.txt`, `NAME_test_list.txt`, or the annotations beside it.
     rejects : Rejects
-        Lists pictures without labels, and lines of a text that are no flags.
+        Lists pictures without labels, and lines of a text that are not flags.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def read_lear(path: Path, *, rejects: Rejects) -> FeatureTable:
     """
     match = _FILE.fullmatch(path.name)
     if match is None:
-        raise InputError(f"{path} is no list of this layout; give one such as corel5k_train_list.txt")
+        raise InputError(f"{path} is not a list of this layout; give one such as corel5k_train_list.txt")
     stem = f"{match[1]}_{match[2]}"
     words = read_names(path.with_name(f"{match[1]}_dictionary.txt"))
     ids = read_names(path.with_name(f"{stem}_list.txt"))
@@ -92,7 +92,7 @@ def _iterate_vectors(path: Path, n_words: int) -> Iterator[tuple[int, Array]]:
             values = np.frombuffer(block[: len(block) // 2 * 2], "<i2")
             if len(block) < size or values[0] != n_words or np.any((values[1:] != 0) & (values[1:] != 1)):
                 raise InputError(
-                    f"vector {number} of {path} is no list of {n_words:,} flags; give the dictionary that "
+                    f"vector {number} of {path} is not a list of {n_words:,} flags; give the dictionary that "
                     "belongs to it, or fetch the file again"
                 )
             yield number, values[1:]

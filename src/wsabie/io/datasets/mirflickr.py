@@ -73,5 +73,5 @@ def parse_python_list(text: str) -> list[str]:
     ['sea', "l'eau", 'café']
     '''
     if not _LIST.fullmatch(text.strip()):
-        raise RowError("tags that are no list of texts", text)
+        raise RowError("tags that are not a list of texts", text)
     return list(ast.literal_eval(text.strip()))

@@ -96,18 +96,20 @@ def iterate_hierarchy_pairs(path: Path) -> Iterator[tuple[str, str, str]]:
     InputError
         Missing, of more than 16 MiB, or nothing of the kind.
     """
-    content = read_small_file(path, _MAX_BYTES, f"has more than {_MAX_BYTES >> 20} MiB; it is no hierarchy of classes")
+    content = read_small_file(
+        path, _MAX_BYTES, f"has more than {_MAX_BYTES >> 20} MiB; it is not a hierarchy of classes"
+    )
     try:
         stack = [parse_json_value(content.decode())]
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is no JSON ({str(error)[:80]}); fetch the file again") from error
+        raise InputError(f"{path} is not JSON ({str(error)[:80]}); fetch the file again") from error
     pairs: set[tuple[str, str, str]] = set()
     while stack:
         parent = stack.pop()
         for key, relation in _CHILD_KEYS.items():
             children = parent.get(key, []) if isinstance(parent, dict) else None
             if not isinstance(children, list):
-                raise InputError(f"{path} is no hierarchy of classes: a {type(parent).__name__} is no class of it")
+                raise InputError(f"{path} is not a hierarchy of classes: a {type(parent).__name__} is not a class")
             for node in children:
                 pair = relation, _get_name(path, node), _get_name(path, parent)
                 if pair not in pairs:

@@ -98,7 +98,7 @@ def _parse_document(line: bytes) -> tuple[str, str, list[int]]:
     try:
         words = [int(word) for word in cells[2].split()]
     except ValueError as error:
-        raise RowError("word that is no number", str(error)) from error
+        raise RowError("word that is not a number", str(error)) from error
     if any(not 0 <= word < MAX_WORDS for word in words):
         raise RowError(f"number of a word that is not from 0 to {MAX_WORDS - 1:,}")
     return cells[0].strip(), cells[1].strip(), words

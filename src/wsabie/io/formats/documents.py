@@ -5,8 +5,8 @@ A row is a document with its `text`. The labels stand in the first of `labels`, 
 `time` are used if present. Without an id the number of the line is one, in Parquet that of the row. A
 document may have no labels. Only the numbers of documents with repeated ids are held between passes.
 
-Tables are CSV (commas, or semicolons; quoted cells) or have tabs between the cells, of which only a pair of quotes
-around a cell is no part. Annif's TSV has texts and addresses of subjects; so do columns `subjects` and `subject_uris`.
+Tables are CSV (commas, or semicolons; quoted cells) or have tabs between the cells, which may be in quotes.
+Annif's TSV has texts and addresses of subjects; so do columns `subjects` and `subject_uris`.
 """
 
 import logging
@@ -264,7 +264,7 @@ def encode_text(text: object) -> bytes:
     Raises
     ------
     RowError
-        It is no text, blank, too long, or cannot be written as UTF-8.
+        It is not text, blank, too long, or cannot be written as UTF-8.
     """
     if not isinstance(text, str) or not text or text.isspace():
         raise RowError("document without text")

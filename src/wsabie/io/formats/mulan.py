@@ -111,7 +111,7 @@ def read_arff_rows(
 def _parse_attribute(path: Path, number: int, line: str) -> ArffAttribute:
     match = _ATTRIBUTE.fullmatch(line)
     if match is None:
-        raise InputError(f"{path}:{number} is no attribute; write @attribute name type")
+        raise InputError(f"{path}:{number} is not an attribute; write @attribute name type")
     name, kind = _unquote(match[1]), match[2].strip()
     if kind.startswith("{"):
         check_column_count(f"{path}:{number}", kind.count(",") + 1)  # a value is a column
@@ -195,7 +195,7 @@ def read_mulan(path: Path, *, rejects: Rejects) -> FeatureTable:
     Raises
     ------
     InputError
-        No XML, an XML that names no attribute of the file, or attributes that are neither numbers nor labels.
+        Not XML, an XML that names no attribute of the file, or attributes that are neither numbers nor labels.
     """
     return MulanStream(path, rejects, unique=True).read_all()
 
@@ -299,7 +299,7 @@ def _make_plan(arff: ArffHeader, labels: list[str]) -> _Plan:
     absent = [name for name in labels if name not in names]
     if absent:
         raise InputError(
-            f"the XML beside {arff.path} names {len(absent):,} labels that are no attributes of it, "
+            f"the XML beside {arff.path} names {len(absent):,} labels that are not attributes of it, "
             f"the first is {absent[0]!r}; give the two files that belong together"
         )
     number = {name: i for i, name in enumerate(labels)}

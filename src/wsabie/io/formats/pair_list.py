@@ -128,7 +128,7 @@ def write_id_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
 
 
 def _iterate_weighted_pairs(path: Path, rejects: Rejects) -> Iterator[tuple[int, tuple[str, str], float]]:
-    """Yield (line number, the two ids, weight) of every line that is no header."""
+    """Yield (line number, the two ids, weight) of every line that is not a header."""
     lines = iterate_content_lines(path)
     head = list(islice(lines, _N_INSPECTED_LINES))
     n_headers = int(has_header([line for _, line in head]))

@@ -145,7 +145,7 @@ def _flatten(batch: ParquetBatch, name: str) -> tuple[Int64, Array]:
         listed = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
         if not listed or not (types.is_integer(kind.value_type) or types.is_floating(kind.value_type)):
             raise InputError(
-                f"{batch.file} has the column {name!r} of type {str(kind)[:60]}, which is no list of numbers"
+                f"{batch.file} has the column {name!r} of type {str(kind)[:60]}, which is not a list of numbers"
             )
         lengths = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
         flat = column.flatten()
@@ -350,7 +350,7 @@ def open_unlabelled_table(
     Raises
     ------
     InputError
-        A column that is no list of numbers, or damaged notes.
+        A column that is not a list of numbers, or damaged notes.
     """
     table = ParquetTable(
         table_name, [], data.schema, [], {"n_features": n_features} | read_schema_note(data.schema, table_name)

@@ -31,7 +31,7 @@ ArrowObject: TypeAlias = Any
 """An array, a batch or a schema of pyarrow, which ships no types."""
 _ThriftStruct: TypeAlias = dict[int, Any]
 MAX_BYTES = 64 << 20
-"""Bytes of a file whose pages are looked at; a larger one is no small input."""
+"""Bytes of a file whose pages are looked at; a larger one is not a small input."""
 _VALUE_BYTES = 4  # in memory, at least
 MAGIC = b"PAR1"
 _HEADER_BYTES = (1 << 12, 1 << 24)  # that are read; Arrow takes no longer header
@@ -115,7 +115,7 @@ def _read_page_header(stream: BufferedIOBase, position: int) -> tuple[_ThriftStr
 
 
 def _read_footer(stream: BufferedIOBase, most: int) -> bytes:
-    """Return the first `most` bytes of the footer; none of a file that is no Parquet."""
+    """Return the first `most` bytes of the footer; none of a file that is not Parquet."""
     size = stream.seek(0, 2)
     stream.seek(max(0, size - 8))
     end = stream.read(8)

@@ -49,7 +49,7 @@ def read_voc(folder: Path, *, kind: str | None = None, split: str | None = None,
     split : str or None
         Only the pictures that `ImageSets/Main/<split>.txt` names.
     rejects : Rejects
-        Lists files that are no annotations, regions that cannot be used, pictures that are missing or have no region.
+        Lists files that are not annotations, regions that cannot be used, pictures that are missing or have no region.
 
     Returns
     -------

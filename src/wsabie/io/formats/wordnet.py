@@ -78,7 +78,7 @@ def parse_synset(line: str) -> Synset:
     Raises
     ------
     ValueError
-        It is no such line.
+        It is not such a line.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def parse_synset(line: str) -> Synset:
     try:
         offset, file, kind, n_words = cells[0], int(cells[1]), cells[2], int(cells[3], 16)
         end_of_words = 4 + 2 * n_words
-        # an adjective's place in a phrase, galore(ip), is no part of the word
+        # an adjective's place in a phrase, galore(ip), is not part of the word
         words = tuple(_PLACE.sub("", word) if word[-1:] == ")" else word for word in cells[4:end_of_words:2])
         n_pointers = int(cells[end_of_words])
         if len(words) != n_words or n_pointers > len(cells):
@@ -149,7 +149,7 @@ def _iterate_parsed(path: Path, parse: Callable[[str], _T], content: str, skip_b
         try:
             yield parse(raw.decode("utf-8", "replace"))
         except (IndexError, ValueError) as error:
-            raise InputError(f"{path}:{number} is no line of {content}; fetch the file again") from error
+            raise InputError(f"{path}:{number} is not a line of {content}; fetch the file again") from error
 
 
 def iterate_prolog_facts(path: Path) -> Iterator[tuple[str, str, str]]:
@@ -158,13 +158,13 @@ def iterate_prolog_facts(path: Path) -> Iterator[tuple[str, str, str]]:
     Raises
     ------
     InputError
-        A line is no such fact; the sentence names it.
+        A line is not such a fact; the sentence names it.
     """
     for number, line in iterate_numbered_lines(path, MAX_LINE_BYTES, skip_blank=True):
         fact = PROLOG.fullmatch(line)
         low, high = (int(fact[2]), int(fact[4])) if fact else (0, 0)
         if fact is None or low not in _KINDS or high not in _KINDS:
-            raise InputError(f"{path}:{number} is no fact like hyp(100001930,100001740).; take it out")
+            raise InputError(f"{path}:{number} is not a fact like hyp(100001930,100001740).; take it out")
         yield _FACTS[fact[1].decode()], _KINDS[low] + fact[3].decode(), _KINDS[high] + fact[5].decode()
 
 
@@ -231,7 +231,7 @@ def read_glosses(path: Path, *, labels_from: str = "auto", examples: bool = True
     examples : bool
         Keep what stands in quotes behind a gloss.
     rejects : Rejects
-        Lists lines that are no synsets.
+        Lists lines that are not synsets.
 
     Raises
     ------
@@ -258,7 +258,7 @@ def _iterate_documents(
                 try:
                     synset = parse_synset((line or b"").decode())
                 except ValueError as error:
-                    raise RowError("line that is no synset") from error
+                    raise RowError("line that is not a synset") from error
                 content = encode_text(format_synset_text(synset, examples))
                 yield f"{file}:{number}", Item(synset.id, content, (synset.category,) if labelled else ())
 

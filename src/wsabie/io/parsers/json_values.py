@@ -22,7 +22,7 @@ _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _STEPS = np.zeros(256, np.int8)
 _STEPS[[ord("["), ord("{")]], _STEPS[[ord("]"), ord("}")]] = 1, -1
 MAX_VALUE_LENGTH = 1 << 24
-"""Letters of an element, or of a member that is no list, at most."""
+"""Letters of an element, or of a member that is not a list, at most."""
 _BLOCK = 1 << 20
 _BLANKS = " \t\r\n"
 _ENDS = {*_BLANKS, ",", "]", "}", ":"}
@@ -84,7 +84,7 @@ def iterate_elements(path: Path, members: Collection[str]) -> Iterator[tuple[str
     Raises
     ------
     InputError
-        No JSON, no object, a member of `members` that is no list, or an element that is too long.
+        Not JSON, not an object, a member of `members` that is not a list, or an element that is too long.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def iterate_elements(path: Path, members: Collection[str]) -> Iterator[tuple[str
             else:
                 text.read_value()
                 if name in members:
-                    raise InputError(f"{name!r} of {path} is no list; give a file in which it is one")
+                    raise InputError(f"{name!r} of {path} is not a list; give a file in which it is one")
             separator = text.expect(",}")
         if text.peek():
             raise text.make_error("more than one object")
@@ -123,7 +123,7 @@ def iterate_array(path: Path) -> Iterator[Any]:
     Raises
     ------
     InputError
-        No JSON, no array, or an element that is too long.
+        Not JSON, not an array, or an element that is too long.
     """
     with explain_reading_errors(path), open_decompressed(path) as stream:
         text = _JsonWindow(path, stream)
@@ -157,12 +157,12 @@ class _JsonWindow:
 
     def make_error(self, fault: str) -> InputError:
         return InputError(
-            f"{self.path} is no JSON of lists: {fault} after "
+            f"{self.path} is not JSON of lists: {fault} after "
             f"{self.passed + self.position:,} letters; repair or fetch it again"
         )
 
     def peek(self) -> str:
-        """Return the next letter that is no blank; empty at the end."""
+        """Return the next letter that is not a blank; empty at the end."""
         while True:
             while self.position < len(self.buffer) and self.buffer[self.position] in _BLANKS:
                 self.position += 1

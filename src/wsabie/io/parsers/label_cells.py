@@ -148,7 +148,7 @@ class LabelCellReader:
         return 2 * sum("|" in part for part in parts) > len(parts)
 
     def _is_part_of_names(self, separator: str) -> bool:
-        """Return True if a separator is rare, and most that it separates are no labels of other cells."""
+        """Return True if a separator is rare, and most that it separates are not labels of other cells."""
         if self._n_with[separator] >= _RARE * self._n_texts:
             return False
         cells = [_list_parts(text, separator) for text in self._cells]
@@ -242,7 +242,7 @@ class LabelCellReader:
         Raises
         ------
         InputError
-            Something that is no label, or a number among texts in a column named for one label: it may be a class.
+            Something that is not a label, or a number among texts in a column named for one label: it may be a class.
         RowError
             A number without a class name.
         """
@@ -266,7 +266,7 @@ class LabelCellReader:
             return None
         if isinstance(value, bool) or not isinstance(value, int | str):
             raise InputError(
-                f"{where}: column {self.name!r} holds {ascii(value)[:60]}, which is no label; "
+                f"{where}: column {self.name!r} holds {ascii(value)[:60]}, which is not a label; "
                 "labels are texts or whole numbers, or lists of them"
             )
         kind = "text" if isinstance(value, str) else "number"

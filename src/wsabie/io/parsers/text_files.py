@@ -176,7 +176,7 @@ def explain_reading_errors(path: Path) -> Iterator[None]:
     except ValueError as error:
         if "null byte" not in str(error) and "null character" not in str(error):
             raise
-        raise InputError(f"{format_path(path)!r} is no path; check the name") from error
+        raise InputError(f"{format_path(path)!r} is not a path; check the name") from error
 
 
 def format_path(path: Path | str) -> str:
@@ -206,7 +206,7 @@ def open_decompressed(path: Path, *, pipe: bool = False) -> BufferedIOBase:
     stream = open_input(path, pipe=pipe)
     if stream.peek(2)[:2] == _GZIP:
         stream = BufferedReader(cast(io.RawIOBase, GzipStream(stream, format_path(path))), _BLOCK)
-    mark = stream.peek(len(BOM_UTF8))[: len(BOM_UTF8)]  # a mark of UTF-16 alone is no text
+    mark = stream.peek(len(BOM_UTF8))[: len(BOM_UTF8)]  # a mark of UTF-16 alone is not text
     if mark == BOM_UTF8:
         stream.read(len(BOM_UTF8))
     elif len(mark) > 2 and mark[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):

@@ -313,7 +313,7 @@ def parse_json_cells(line: bytes, most_depth: int | None = None) -> JsonObject:
     Raises
     ------
     RowError
-        It is no JSON object, or nests too deeply.
+        It is not a JSON object, or nests too deeply.
     """
     try:
         cells = parse_json_value(line.decode(), most_depth)
@@ -324,7 +324,7 @@ def parse_json_cells(line: bytes, most_depth: int | None = None) -> JsonObject:
     except (ValueError, RecursionError) as error:
         raise RowError("malformed JSON", str(error)[:100]) from error
     if not isinstance(cells, dict):
-        raise RowError("line that is no JSON object")
+        raise RowError("line that is not a JSON object")
     return cells
 
 

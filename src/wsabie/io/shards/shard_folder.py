@@ -394,7 +394,7 @@ def _read_manifest(path: Path) -> JsonObject:
         if is_shard_folder(path):
             raise InputError(f"{file} is missing; {_REMEDY}")
         raise InputError(f"{path} holds no shards: it has no {MANIFEST}; give a folder that `wsabie shards` wrote")
-    foreign = "is no list of shards; give a folder that `wsabie shards` wrote"
+    foreign = "is not a list of shards; give a folder that `wsabie shards` wrote"
     document = read_json_with_checksum(file, (FORMAT, VERSION), foreign, _REMEDY, MAKE_AGAIN)
     manifest = check_schema(ShardManifest, document, file, _REMEDY)
     facts, statistics, names = manifest.facts, *(manifest.other_files.get(name) for name in (STATISTICS, NAMES))

@@ -229,7 +229,7 @@ def read_sidecar(path: Path) -> bytes:
         if stat.S_ISLNK(mode):
             raise RowError("sidecar that is a link", path.name)
         if not stat.S_ISREG(mode):
-            raise RowError("sidecar that is no file", path.name)
+            raise RowError("sidecar that is not a file", path.name)
         with open_input(path) as stream:
             content = stream.read(MAX_PACKET_BYTES + 1)
         if len(content) > MAX_PACKET_BYTES:

@@ -172,7 +172,7 @@ def _find_edits(picture: Path, stream: IO[bytes], properties: dict[str, list[str
     """
     container = detect_container(stream)
     if container is None:
-        raise InputError(f"{picture} is no JPEG, PNG or WebP, and only these are written into; {_ELSEWHERE}")
+        raise InputError(f"{picture} is not a JPEG, PNG or WebP, and only these are written into; {_ELSEWHERE}")
     chunks = list(iterate_chunks(stream, container))
     metadata = read_embedded_metadata(picture)
     old = [chunk for chunk in chunks if read_chunk_content(stream, chunk, container)[0] == "packet"]

@@ -349,7 +349,7 @@ def _check_writable(names: Sequence[str]) -> tuple[str, ...]:
 def replace_tags(packet: bytes, properties: Mapping[str, Sequence[str]]) -> bytes | None:
     """Return a UTF-8 packet with the tags of `properties` (from `make_tag_properties`).
 
-    None if it has these tags already. The order of tags is no difference, for photo programs do not keep it.
+    None if it has these tags already. The order of tags is not a difference, for photo programs do not keep it.
     `digiKam:TagsList` is only written where it was.
 
     Raises

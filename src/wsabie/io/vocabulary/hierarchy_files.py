@@ -116,7 +116,7 @@ def _add_tree(
     n_pairs = len(hierarchy)
     add_image_hierarchy(labels_and_levels, hierarchy)
     if len(hierarchy) == n_pairs:
-        raise InputError(f"{path} is no is-a list: {otherwise}; give a list of child TAB parent")
+        raise InputError(f"{path} is not an is-a list: {otherwise}; give a list of child TAB parent")
 
 
 def _iterate_table_levels(path: Path) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
@@ -133,7 +133,7 @@ def _iterate_table_levels(path: Path) -> Iterator[tuple[Sequence[str], Sequence[
             if not labels or not category:
                 continue
             if not all(isinstance(text, str) for text in (category, *names)):
-                raise InputError(f"{path} holds a category or label that is no text; write both as texts")
+                raise InputError(f"{path} holds a category or label that is not text; write both as texts")
             yield names, _split_levels(category)
 
 
@@ -197,7 +197,7 @@ def mine_hierarchy(
     Parameters
     ----------
     path : str or Path
-        UTF-8 text, plain or gzip; what is no UTF-8 in it is passed over.
+        UTF-8 text, plain or gzip; what is not UTF-8 in it is passed over.
     is_known : callable or None
         As in `HearstPatternCounter`.
     progress : Progress
@@ -209,7 +209,7 @@ def mine_hierarchy(
     """
     path, counter = Path(path), HearstPatternCounter(is_known)
     if b"\0" in read_head(path):
-        raise InputError(f"{path} is no plain text; take the text out of it first")
+        raise InputError(f"{path} is not plain text; take the text out of it first")
     with progress.stage("reading", None, "lines") as bar:
 
         def lines() -> Iterator[str]:
@@ -239,7 +239,7 @@ def _read_path(path: Path, parent_first: bool, hierarchy: Hierarchy) -> None:
                 if relation in UP:
                     hierarchy.add(child, parent)
     elif b"\0" in start or not start.strip():
-        problem = "is empty" if not start.strip() else "is no text"
+        problem = "is empty" if not start.strip() else "is not text"
         raise InputError(
             f"{path} {problem}; an is-a list is a list of pairs (child TAB parent), WordNet's data.noun, "
             "wn_hyp.pl or wordnet.is_a.txt, Parquet with a column `category`, or a folder of pictures in sub-folders"

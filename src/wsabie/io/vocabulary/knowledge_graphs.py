@@ -47,7 +47,7 @@ def read_knowledge_graph(
         Lists of pairs (id TAB id), by the relation that they state, or its inverse: those of "has-part" are object TAB
         part.
     rejects : Rejects or None
-        Lists lines of these that are no pairs.
+        Lists lines of these that are not pairs.
 
     Returns
     -------
@@ -160,7 +160,7 @@ def _read_translations(path: Path, graph: KnowledgeGraph) -> None:
         elif entry := _LEMMA.fullmatch(line):
             graph.add(entry[2] + entry[1], [entry[4]], language=entry[3] or language)
         elif line.strip() and not _TRANSLATED.match(raw):
-            raise InputError(f"{path}:{number} is no synset, kind and word with tabs between them; take it out")
+            raise InputError(f"{path}:{number} is not a synset, kind and word with tabs between them; take it out")
 
 
 def iterate_relation_pairs(path: str | Path, relation: str) -> Iterator[tuple[str, str]]:

@@ -111,7 +111,7 @@ def open_word_vector_table(path: Path) -> WordVectorTable:
         size = os.fstat(file.fileno()).st_size
         head = file.read(_HEADER)
         if not head.startswith(MAGIC) or size < _HEADER + 24:
-            raise InputError(f"{path} is no table of words; give a file of word vectors")
+            raise InputError(f"{path} is not a table of words; give a file of word vectors")
         file.seek(size - 24)
         tail = file.read(24)
         n_words, n_facts = (int(n) for n in np.frombuffer(tail[:16], "<i8"))
@@ -172,8 +172,8 @@ def read_word_vectors(
     Raises
     ------
     InputError
-        Missing, no file of word vectors, cut off, of more than 16,384 dimensions, or without a usable word; or `cache`
-        is a file of another kind.
+        Missing, not a file of word vectors, cut off, of more than 16,384 dimensions, or without a usable word; or
+        `cache` is a file of another kind.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def _open_cached_table(path: Path) -> WordVectorTable | None:
     if not path.exists():
         return None
     if path.is_dir() or read_head(path, len(MAGIC)) != MAGIC:
-        raise InputError(f"{path} is no table of words and would be lost; name another file as cache")
+        raise InputError(f"{path} is not a table of words and would be lost; name another file as cache")
     return open_word_vector_table(path)
 
 
@@ -295,7 +295,7 @@ def _detect_layout(path: Path) -> _VectorLayout:
     widths = Counter(width for line in _first_lines(start) if (width := _count_values(line)))
     if b"\0" in start or not widths:
         raise InputError(
-            f"{path} is no file of word vectors; give text with a word and its numbers on each line, or "
+            f"{path} is not a file of word vectors; give text with a word and its numbers on each line, or "
             "word2vec's binary form"
         )
     dim = widths.most_common(1)[0][0]

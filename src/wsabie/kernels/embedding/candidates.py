@@ -17,7 +17,7 @@ alone. So a label is stored as scale times table row, which makes decay and proj
 squared length is carried along: |w + a x|^2 = |w|^2 + 2 a w.x + a^2 |x|^2, where w.x comes from the same pass that
 moves the row.
 
-A candidate with features (a document, a track) is no row of a table but a sum over its features, and every draw in
+A candidate with features (a document, a track) is not a row of a table but a sum over its features, and every draw in
 search of a violator would cost an encoding. So each block brings its candidates along:
 
     slots 0 .. n_sampled - 1     items drawn uniformly from all, from which the negatives of the block are drawn

@@ -6,8 +6,8 @@ s = max |w_k| / 127 and bytes c next to w / s no coordinate is off by more than 
 
     q w <= s (q c + |q|_1 / 2)
 
-and a label whose upper end does not exceed the threshold is no violator. The others are scored as usual: the result is
-the same as without sketches, to the bit. A label that moves gets a new sketch. (With Hogwild, threads that move the
+and a label whose upper end does not exceed the threshold is not a violator. The others are scored as usual: the result
+is the same as without sketches, to the bit. A label that moves gets a new sketch. (With Hogwild, threads that move the
 same label without a lock may leave the sketch of an older point until the label moves again. Meanwhile a violator may
 be missed.)
 """

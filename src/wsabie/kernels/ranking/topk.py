@@ -2,7 +2,7 @@
 
 A heap slot is a (score, label) pair; the root is the worst of the k. A pair is better when its score is
 higher, or equal with a lower label id. Tiles come in ascending order of their labels, so a later label must
-be strictly better than the root to enter. Minus infinity marks what is no candidate: it never enters, and
+be strictly better than the root to enter. Minus infinity marks what is not a candidate: it never enters, and
 empty slots keep label -1 and score -inf.
 
 Candidates for the best k, by byte codes and a bound on their error.

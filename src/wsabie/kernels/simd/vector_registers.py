@@ -1,7 +1,7 @@
 """Points that stay in vector registers from one row of a table to the next.
 
 A loop over the numbers of a vector writes its sum to memory for every row, because the compiler cannot know that the
-sum is no part of the table. It also uses half of a register where a processor has 512 bits. So a sum over many rows is
+sum is not part of the table. It also uses half of a register where a processor has 512 bits. So a sum over many rows is
 a value here, whose type holds the number of its vectors of `LANES` floats.
 
 Without the compiler a point is a NumPy array, and the functions run as they are written.

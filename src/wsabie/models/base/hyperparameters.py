@@ -238,7 +238,7 @@ def _list_values(kind: type) -> dict[str, _Values]:
 
 
 def check_types(kind: type, parameters: Mapping[str, object]) -> None:
-    """Raise InputError for a parameter that is no word of its type in the estimator, nor a number above 0.
+    """Raise InputError for a parameter that is not a word of its type in the estimator, nor a number above 0.
 
     Examples
     --------
@@ -421,7 +421,7 @@ def resolve_continued_settings(
 
 
 def is_finite_number(value: Any) -> bool:
-    """Return True for a finite real number that is no bool."""
+    """Return True for a finite real number that is not a bool."""
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     return number and bool(np.isfinite(value))
 

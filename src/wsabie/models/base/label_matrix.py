@@ -70,7 +70,7 @@ def align_columns(vocabulary: Vocabulary, Y: Any, names: Sequence[str]) -> Matri
     Raises
     ------
     InputError
-        Y is no matrix of -1, 0 and 1, or the numbers of columns and names differ.
+        Y is not a matrix of -1, 0 and 1, or the numbers of columns and names differ.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def align_columns(vocabulary: Vocabulary, Y: Any, names: Sequence[str]) -> Matri
         except ValueError:  # lists of different lengths
             Y = np.zeros(0)
     if Y.ndim != 2 or Y.dtype.kind not in "biuf":
-        raise InputError("label_names are those of columns, but Y is no matrix of 1, 0 and -1; leave label_names out")
+        raise InputError("label_names are of columns, but Y is not a matrix of 1, 0 and -1; leave label_names out")
     Y = _convert_to_signed(Y)
     require(Y.shape[1] == len(names), f"Y has {Y.shape[1]} columns and {len(names)} names; give a name for each")
     vocabulary.add(name for name in names if name not in vocabulary)

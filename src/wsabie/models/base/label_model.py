@@ -27,7 +27,7 @@ T = TypeVar("T")
 Candidates: TypeAlias = Sequence[str | int] | None
 """The only labels that are ranked, by names or numbers; None: all."""
 Exclusion: TypeAlias = Matrix | None
-"""(n, n_labels): non-zeros are no candidates of a row."""
+"""(n, n_labels): non-zeros are not candidates of a row."""
 Ranking: TypeAlias = tuple[Int64, Float32]
 """Label numbers of each row, best first, and their scores."""
 
@@ -100,7 +100,7 @@ class LabelModel(FittedModel):
         Label names and numbers; a number never changes.
     n_features_in_ : int
     feature_names_in_ : (n_features_in_,) array of str or None
-        Columns of the data frame that the model was fitted to; None if it was no data frame.
+        Columns of the data frame that the model was fitted to; None if it was not a data frame.
     """
 
     vocabulary_: Vocabulary
@@ -116,7 +116,7 @@ class LabelModel(FittedModel):
         X : sparse matrix or array, (n, n_features)
         k : int, default 10
         exclude : sparse matrix (n, n_labels) or None
-            Labels that are no candidates for a row (non-zero entries), for instance those it already has.
+            Labels that are not candidates for a row (non-zero entries), for instance those it already has.
         candidates : list of label names or numbers, or None
             Only these labels.
 
@@ -130,7 +130,7 @@ class LabelModel(FittedModel):
         Raises
         ------
         InputError
-            Another width than the model's, values that are not finite, k below 1, or a candidate that is no label.
+            Another width than the model's, values that are not finite, k below 1, or a candidate that is not a label.
         """
 
     def scores(self, X: Matrix) -> Float32:

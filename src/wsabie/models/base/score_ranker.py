@@ -71,7 +71,7 @@ class ScoreRanker(LabelModel):
         return evaluate_scores(blocks, truth, ks=(1,)).means["MAP"]
 
     def _find_hidden(self, candidates: Candidates) -> Bool:
-        """Return True for labels that are no candidates for any row, (n_labels,)."""
+        """Return True for labels that are not candidates for any row, (n_labels,)."""
         hidden = np.full(len(self.vocabulary_), candidates is not None)
         if candidates is not None:
             hidden[self._find_label_ids(candidates)] = False

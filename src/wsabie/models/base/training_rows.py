@@ -45,7 +45,7 @@ class TrainingRows:
 
     @property
     def shape(self) -> TrainingShape:
-        """Sizes that values of "auto" depend on; explicit negatives are no pairs."""
+        """Sizes that values of "auto" depend on; explicit negatives are not pairs."""
         rows, n_labels = self.targets.shape
         return TrainingShape(rows, int((self.targets.data > 0).sum()), n_labels)
 

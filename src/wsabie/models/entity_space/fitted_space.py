@@ -129,10 +129,10 @@ class FittedSpace(FittedModel):
         query, target : str
             Kinds, with or without a trained relation between them.
         items : list of names or numbers, or rows of features
-            See `points`. An item of the space is no candidate for itself.
+            See `points`. An item of the space is not a candidate for itself.
         k : int
         exclude : sparse matrix (n, n_targets) or None
-            Non-zeros are no candidates.
+            Non-zeros are not candidates.
         candidates : list of names or numbers, or None
             Only these items.
 
@@ -230,7 +230,7 @@ class FittedSpace(FittedModel):
         relations : sequence of Relation
         ks : sequence of int
         trained : sequence of Relation
-            Relations of the same names with training pairs, which are no candidates.
+            Relations of the same names with training pairs, which are not candidates.
         hierarchy : Hierarchy or None
             Is-a relations, for psib@k and hp@k of the relations whose targets it knows.
 

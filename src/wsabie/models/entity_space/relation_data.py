@@ -72,7 +72,7 @@ class HoldoutPairs:
     queries, candidates : EntityRows
     Y : csr_matrix (n_chosen, n_candidates)
     exclude : csr_matrix (n_chosen, n_candidates) or None
-        Pairs of training, and the query itself, which are no candidates.
+        Pairs of training, and the query itself, which are not candidates.
     query_ids : (n_chosen,) int64
         Numbers of the queries that have a pair.
     """
@@ -287,7 +287,7 @@ def build_holdout_pairs(
     inputs : dict or None
         Scaled rows of the space's items, until their points exist.
     trained : csr_matrix or None
-        Training pairs; they are no candidates.
+        Training pairs; they are not candidates.
     """
     query, names = _open_side(relation.query, entities, inputs)
     target, candidates = query, names

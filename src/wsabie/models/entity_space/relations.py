@@ -38,7 +38,7 @@ class EntityKind:
     Raises
     ------
     InputError
-        There is no name, features are no rows, or the numbers of ids and rows differ.
+        There is no name, features are not rows, or the numbers of ids and rows differ.
 
     Examples
     --------
@@ -56,7 +56,8 @@ class EntityKind:
 
     def __post_init__(self) -> None:
         require(
-            isinstance(self.name, str) and bool(self.name.strip()), f"{self.name!r} is no name for a kind of entities"
+            isinstance(self.name, str) and bool(self.name.strip()),
+            f"{self.name!r} is not a name for a kind of entities",
         )
         if self.X is not None and not hasattr(self.X, "tocsr"):
             object.__setattr__(self, "X", _convert_to_rows(self.X, f"the features of {self.name!r}"))
@@ -111,7 +112,7 @@ def _convert_to_rows(X: Matrix, input_name: str) -> Array:
 
 
 def _check_text(name: object) -> str:
-    require(isinstance(name, str), f"{name!r} is no text; give names, or leave ids out to go by number")
+    require(isinstance(name, str), f"{name!r} is not text; give names, or leave ids out to go by number")
     return str(name)
 
 
@@ -133,7 +134,7 @@ class Relation:
     Raises
     ------
     InputError
-        An end is no kind, or the weight is no number above 0.
+        An end is not a kind, or the weight is not a number above 0.
 
     Notes
     -----
@@ -155,7 +156,8 @@ class Relation:
     def __post_init__(self) -> None:
         for end in (self.query, self.target):
             require(
-                isinstance(end, (EntityKind, str)), f"{end!r} is no kind of entities; give a Kind, or the name of one"
+                isinstance(end, (EntityKind, str)),
+                f"{end!r} is not a kind of entities; give a Kind, or the name of one",
             )
         if not self.name:
             object.__setattr__(self, "name", f"{self.query_kind} - {self.target_kind}")
@@ -213,14 +215,14 @@ def build_pair_matrix(relation: Relation, queries: Vocabulary, targets: Vocabula
     Raises
     ------
     InputError
-        An entry is no pair, or an item is unknown.
+        An entry is not a pair, or an item is unknown.
     """
     pairs = _list_pairs(relation)
     sides = ((queries, relation.query_kind, grow[0]), (targets, relation.target_kind, grow[1]))
     try:
         if isinstance(pairs, list) and pairs and _are_names(pairs[0]):
             non_pair = next((pair for pair in pairs if not _are_names(pair)), None)
-            require(non_pair is None, f"{non_pair!r} is no pair of names, as others are")
+            require(non_pair is None, f"{non_pair!r} is not a pair of names, as others are")
             numbers = [number_names([pair[i] for pair in pairs], *side) for i, side in enumerate(sides)]
         else:
             numbers = _read_numbers(pairs)
@@ -266,7 +268,7 @@ def _are_names(pair: object) -> bool:
 
 
 def _read_numbers(pairs: Any) -> list[Int64]:
-    """Return the numbers of both sides of pairs that are no names."""
+    """Return the numbers of both sides of pairs that are not names."""
     if hasattr(pairs, "tocoo"):
         matrix = convert_to_csr(pairs, "the matrix").tocoo()
         return [side[matrix.data > 0].astype(np.int64) for side in (matrix.row, matrix.col)]

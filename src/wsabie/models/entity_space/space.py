@@ -43,7 +43,7 @@ class Space(hyperparameters.LoopParameters, FittedSpace):
     loss : {"warp", "auc"}, default "warp"
     similarity : {"dot", "euclidean", "cosine"}, default "dot"
     max_norm : float, "auto" or None
-        Limit on the norm of rows of all tables; None is no limit.
+        Limit on the norm of rows of all tables; None means no limit.
     epochs : int or "auto"
         Passes over the pairs of all relations; "auto" depends on the number of pairs, see `Wsabie`.
     learning_rate : float or "auto"

@@ -106,11 +106,11 @@ class SpaceAnnotator(SavedModel):
         Raises
         ------
         InputError
-            Items of the kind are no documents, or no word of the text is known.
+            Items of the kind are not documents, or no word of the text is known.
         """
         extractor = self.extractors.get(kind)
         if extractor is None or str(extractor.modality) != "documents":
-            raise InputError(f"entities of the kind {kind!r} are no documents; give a kind that is made of text")
+            raise InputError(f"entities of the kind {kind!r} are not documents; give a kind that is made of text")
         columns, values = extractor.transform_one(text.encode())
         require(len(columns) > 0, f"no word of {text!r} is in the vocabulary; give another text")
         return csr_matrix((values, columns, [0, len(columns)]), (1, extractor.n_features_))
@@ -134,7 +134,7 @@ class SpaceAnnotator(SavedModel):
         Raises
         ------
         InputError
-            Items of the kind are no documents, its words are hashed, or no word of the text is known.
+            Items of the kind are not documents, its words are hashed, or no word of the text is known.
         """
         row = self.text(kind, text)
         words: Any = getattr(self.extractors[kind], "words_", None)

@@ -148,7 +148,7 @@ def _load_writer(form: str, options: dict[str, Any]) -> Any:
         raise InputError(f"there is no format {form!r}; choose one of {', '.join(FORMATS)}")
     for name in options.keys() - FORMATS[form].options:
         supporting = [form_name for form_name, entry in FORMATS.items() if name in entry.options]
-        reason = f"says {OPTIONS[name]}, of {' and '.join(supporting)}" if supporting else "is no option"
+        reason = f"says {OPTIONS[name]}, of {' and '.join(supporting)}" if supporting else "is not an option"
         raise InputError(f"{name} {reason}; the format {form} has none, so leave it out")
     if "k" in options:
         check_positive_integer(options["k"], "k")

@@ -26,10 +26,10 @@ def write_huggingface_folder(annotator: Annotator, out: Path, *, license: str | 
     Raises
     ------
     InputError
-        The license is no identifier, or the folder cannot be written.
+        The license is not an identifier, or the folder cannot be written.
     """
     if license is not None and not _LICENSE.fullmatch(license):
-        raise InputError(f"the license {license!r} is no identifier; give one such as apache-2.0 or cc-by-4.0")
+        raise InputError(f"the license {license!r} is not an identifier; give one such as apache-2.0 or cc-by-4.0")
     annotator = replace(annotator, model=drop_replay_buffer(annotator.model))
     state = annotator.to_state()
     state.config["facts"] = facts = shorten_paths(annotator.facts)
@@ -109,7 +109,7 @@ def write_half_precision(annotator: Annotator, out: Path) -> list[Path]:
     Raises
     ------
     InputError
-        The model is no `Wsabie`, a value is too large for float16, or the folder cannot be written.
+        The model is not a `Wsabie`, a value is too large for float16, or the folder cannot be written.
     """
     model = annotator.model
     if type(model) is not Wsabie:

@@ -196,7 +196,7 @@ class PairRanker(Wsabie):
         ----------
         X : sparse matrix or array, (n, n_features)
         other_labels : list of label names or numbers, (n,)
-            Label of the related picture of each; it is no candidate itself (-inf), unless `same`.
+            Label of the related picture of each; it is not a candidate itself (-inf), unless `same`.
         side : {"object", "part"}
             Side that X shows; the other labels are of the other side.
 

@@ -64,7 +64,7 @@ class Wsabie(PointTransformer, UpdatableModel):
     scaling : {"auto", "tfidf", None}, default "auto"
         Scaling of the rows, learned by `fit` and stored with the model; None takes them as they are (see Notes).
     max_norm : float, "auto" or None, default "auto"
-        Longest vector in both tables, against overfitting; None is no limit.
+        Longest vector in both tables, against overfitting; None means no limit.
     loss : {"warp", "auc", "owpc", "k-os"}, default "warp"
         Ranking loss (see Notes); "warp" is best for the top of the list.
     threads : int or None, default None

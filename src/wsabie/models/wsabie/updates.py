@@ -171,7 +171,7 @@ class UpdatableModel(TrainedModel):
         X : sparse matrix or array, (n, n_features)
         k : int
         exclude : sparse matrix (n, n_labels) or None
-            Labels that are no candidates for a row (non-zero entries), for instance those it already has.
+            Labels that are not candidates for a row (non-zero entries), for instance those it already has.
         candidates : list of label names or numbers, or None
             Only these labels.
         exact : bool
@@ -185,7 +185,7 @@ class UpdatableModel(TrainedModel):
         Raises
         ------
         InputError
-            Another width than the model's, values that are not finite, k below 1, or a candidate that is no label.
+            Another width than the model's, values that are not finite, k below 1, or a candidate that is not a label.
 
         Examples
         --------
@@ -260,7 +260,7 @@ class UpdatableModel(TrainedModel):
         """Merge labels: the point of `into` becomes the mean of all, and the source names find it from now on.
 
         The mean is weighted by the rows of each label if the model has a buffer (`replay`), else all labels count the
-        same. For dot and cosine it gets the mean length. The numbers of the source labels stay, but are no candidates.
+        same. For dot and cosine it gets the mean length. The numbers of the source labels stay, but are not candidates.
 
         Parameters
         ----------

@@ -318,7 +318,7 @@ class Comparison:
 
     @property
     def main(self) -> ModelEntry | None:
-        """The entry that a report is about: the first that is no baseline, or the first; None without any."""
+        """The entry that a report is about: the first that is not a baseline, or the first; None without any."""
         return next((entry for entry in self.entries if not entry.baseline), next(iter(self.entries), None))
 
     def best(self, metric: str, *, baselines: bool = False) -> ModelEntry | None:

@@ -45,7 +45,7 @@ class RelationTestSet:
     training, valid, test : dict of str to Relation
         All names of training are listed beforehand, so that every space knows all of them.
     excluded : list of Relation
-        Between names: pairs of training and validation, which are no candidates in the test.
+        Between names: pairs of training and validation, which are not candidates in the test.
     entities : dict of str to FittedEntities
     pairs : dict of str to csr_matrix (fitted queries, fitted targets)
         Pairs of training.

@@ -138,7 +138,7 @@ def open_study(path: Path, identity: JsonObject) -> Iterator[TrialStudy]:
     Raises
     ------
     InputError
-        The file belongs to another search, is locked by another process, is no study, or cannot be written.
+        The file belongs to another search, is locked by another process, is not a study, or cannot be written.
     """
     optuna = require_optuna()
     identity = {"format": FORMAT, **to_json_value(identity)}
@@ -258,7 +258,7 @@ def _load_study(optuna: ModuleType, path: Path, *, is_new: bool) -> Any:
         return optuna.load_study(storage=storage, study_name=STUDY_NAME)
     except _FOREIGN_FILE as error:
         remedy = "name another folder, or move it away"
-        raise InputError(f"{path} is no list of trials that tuning wrote; {remedy}") from error
+        raise InputError(f"{path} is not a list of trials that tuning wrote; {remedy}") from error
 
 
 def _cut_unfinished_line(path: Path) -> bool:

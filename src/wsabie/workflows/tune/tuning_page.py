@@ -66,7 +66,7 @@ class ParallelAxis:
 
     @cached_property
     def choices(self) -> list[Any]:
-        """Different values that are no numbers, in order."""
+        """Different values that are not numbers, in order."""
         return sorted(set(self.values), key=lambda value: (isinstance(value, str), value or 0))
 
     @property

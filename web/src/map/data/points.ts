@@ -45,7 +45,7 @@ export function readCodes(buffer: ArrayBuffer, points: Points): Uint8Array<Array
   return codes;
 }
 
-/** Return the probability of a code; null if it is no suggestion. */
+/** Return the probability of a code; null if it is not a suggestion. */
 export function decodeProbability(code: number): number | null {
   return code < SUGGESTED ? null : (code - SUGGESTED) / (255 - SUGGESTED);
 }
