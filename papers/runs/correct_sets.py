@@ -14,7 +14,7 @@ from wsabie.core.arrays import Bool, Float64, Int64
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor
 from wsabie.core.progress import SILENT, Progress
-from wsabie.io.parsers.text_files import explain_reading_errors, format_path, iterate_numbered_lines
+from wsabie.io.parsers.text_files import explain_input_errors, format_path, iterate_numbered_lines
 from wsabie.io.records import FeatureTable
 from wsabie.io.vocabulary.hierarchy_files import read_hierarchy
 from wsabie.storage.rejects import Rejects
@@ -77,7 +77,7 @@ def open_synsets(
     from scipy.sparse import csr_matrix
 
     folder = Path(name)
-    with explain_reading_errors(folder):
+    with explain_input_errors(folder):
         files = sorted(folder.iterdir())
     lists = {file: synsets for file in files if file.is_file() and (synsets := _read_synsets(file))}
     if len(lists) < 2:

@@ -16,7 +16,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.folder_tree import walk_folder
 from wsabie.core.input_files import is_regular_file
 from wsabie.io.modalities import DOCUMENTS, MEDIA, SOUNDS, Modality, detect_modality
-from wsabie.io.parsers.text_files import explain_reading_errors, format_path, iterate_numbered_lines
+from wsabie.io.parsers.text_files import explain_input_errors, format_path, iterate_numbered_lines
 from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.folder_labels import SYSTEM_FOLDERS
 
@@ -38,7 +38,7 @@ def find_files(
     `IGNORE_FILE` are skipped; files of other kinds are counted in `other_endings`. Without `modality`, the most
     frequent one is taken; documents count only in a folder without pictures and sounds.
     """
-    with explain_reading_errors(folder):
+    with explain_input_errors(folder):
         os.scandir(folder).close()  # a walk would pass over a folder that cannot be read
         os.lstat(os.path.join(folder, "."))  # noqa: PTH118 - a Path has no dot; one may list what one may not enter
     files_by_modality: defaultdict[tuple[Modality, bool], list[Path]] = defaultdict(list)

@@ -11,7 +11,7 @@ import numpy as np
 from wsabie.core.arrays import Int64, Matrix, UInt64
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import open_input
-from wsabie.io.parsers.text_files import explain_reading_errors
+from wsabie.io.parsers.text_files import explain_input_errors
 from wsabie.io.records import FeatureTable, ItemSource
 from wsabie.io.shards.sharded_table import ShardedFeatureTable, concatenate_tables
 
@@ -132,5 +132,5 @@ def _add_words(digest: Any, words: object) -> None:
 def _read_beginning(content: Path | bytes) -> bytes:
     if isinstance(content, bytes):
         return content[:_BLOCK]
-    with explain_reading_errors(content), open_input(content) as stream:
+    with explain_input_errors(content), open_input(content) as stream:
         return stream.read(_BLOCK)

@@ -31,7 +31,7 @@ from wsabie.io.formats.mulan import MulanStream
 from wsabie.io.formats.parquet_rows import DENSE, SPARSE, ParquetStream
 from wsabie.io.formats.parquet_tables import open_parquet_table
 from wsabie.io.modalities import DOCUMENTS, MEDIA, detect_modality
-from wsabie.io.parsers.text_files import explain_reading_errors
+from wsabie.io.parsers.text_files import explain_input_errors
 from wsabie.io.parsers.text_tables import format_column_names
 from wsabie.io.records import FeatureTable, ItemList, ModalityName, ReadOptions, Source
 from wsabie.io.row_streams import InMemoryStream, RowStream, build_unlabelled_table
@@ -190,7 +190,7 @@ def detect_format(path: Path, *, plain_text: bool = False, modality: ModalityNam
     InputError
         It is missing, empty, or none of these; or two fit equally well (`AmbiguousFormatError`).
     """
-    with explain_reading_errors(path):
+    with explain_input_errors(path):
         _refuse_unusable(path)
         head = read_data_head(path)
         ratings = rate_formats(head)

@@ -30,7 +30,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.input_files import open_input
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import require
-from wsabie.io.parsers.text_files import explain_reading_errors, format_path
+from wsabie.io.parsers.text_files import explain_input_errors, format_path
 from wsabie.vocabulary.label_names import find_closest_names
 
 _SLIP = 0.8
@@ -163,7 +163,7 @@ def read_toml_tables(path: Path) -> JsonObject:
     InputError
         The file cannot be read, is large, or is not TOML.
     """
-    with explain_reading_errors(path), open_input(path, pipe=True) as file:
+    with explain_input_errors(path), open_input(path, pipe=True) as file:
         text = file.read(_MAX_BYTES + 1)
     limit = f"{path} is larger than {_MAX_BYTES >> 10} KiB"
     require(len(text) <= _MAX_BYTES, f"{limit}; write parameters, and name data by their paths")

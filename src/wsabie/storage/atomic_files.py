@@ -294,6 +294,8 @@ def explain_read_errors(path: Path) -> Iterator[None]:
     """Turn the operating system's errors of reading `path`, or anything in it, into a sentence."""
     try:
         yield
+    except FileNotFoundError as error:
+        raise InputError(f"there is no file or folder {error.filename or path}; check the name") from error
     except OSError as error:
         where = error.filename or path
         remedy = "give another name" if _is_name_error(error) else "check its permissions and those of its folders"

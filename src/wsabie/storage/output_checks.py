@@ -13,22 +13,22 @@ OutputKind = Literal[
     "rejects", "tags", "vectors",
 ]  # fmt: skip
 _KINDS: dict[OutputKind, tuple[str, tuple[bytes, ...] | re.Pattern[bytes]]] = {
-    "annotations": ("file of labels of rows", (b'{"id":', b"id\tlabel\tscore", b"par1")),
-    "backup": ("backup of a collection", (b"sqlite format 3",)),
-    "coco": ("file of annotations that was exported", (b'{"info":',)),
-    "html": ("HTML page", (b"<!doctype html", b"<html")),
-    "is-a": ("is-a list", (b"child\tparent",)),
-    "labels": ("table of labels", (b"label\tid",)),
-    "log": ("log of epochs", (b'{"epoch":',)),
-    "pairs": ("pair list", (b"id\tname",)),
-    "parquet": ("Parquet file", (b"par1",)),
-    "picture": ("PNG picture", (b"\x89png",)),
-    "places": ("list of places on a map", (b"kind,id,name,x,y",)),
-    "rejects": ("list of what was skipped", (b'{"where":', b'{"not_listed":')),
-    "tags": ("list of tags", (b"path,root,", b'{"path":')),
-    "vectors": ("file of word vectors", re.compile(rb"\d+ \d+\n\S")),
+    "annotations": ("a file of labels of rows", (b'{"id":', b"id\tlabel\tscore", b"par1")),
+    "backup": ("a backup of a collection", (b"sqlite format 3",)),
+    "coco": ("a file of annotations that was exported", (b'{"info":',)),
+    "html": ("an HTML page", (b"<!doctype html", b"<html")),
+    "is-a": ("an is-a list", (b"child\tparent",)),
+    "labels": ("a table of labels", (b"label\tid",)),
+    "log": ("a log of epochs", (b'{"epoch":',)),
+    "pairs": ("a pair list", (b"id\tname",)),
+    "parquet": ("a Parquet file", (b"par1",)),
+    "picture": ("a PNG picture", (b"\x89png",)),
+    "places": ("a list of places on a map", (b"kind,id,name,x,y",)),
+    "rejects": ("a list of what was skipped", (b'{"where":', b'{"not_listed":')),
+    "tags": ("a list of tags", (b"path,root,", b'{"path":')),
+    "vectors": ("a file of word vectors", re.compile(rb"\d+ \d+\n\S")),
 }
-"""Name of each kind of result, and beginning of a file that it may replace, in lower case."""
+"""Name of each kind of result with its article, and beginning of a file that it may replace, in lower case."""
 _HEAD_BYTES = 1024
 
 
@@ -114,7 +114,7 @@ def _refuse_other_kind(file: Path, kind: OutputKind) -> None:
     is_same_kind = beginnings.match(start) if isinstance(beginnings, re.Pattern) else start.startswith(beginnings)
     if head and not is_same_kind:
         raise InputError(
-            f"cannot write {file}: the file that is there is no {kind_name} and would be lost; give another name, or "
+            f"cannot write {file}: the file that is there is not {kind_name} and would be lost; give another name, or "
             "move it away"
         )
 

@@ -24,7 +24,7 @@ from wsabie.core.progress import Progress
 from wsabie.features.base.sampling import RunOptions, WorkContext
 from wsabie.io.fingerprints import compute_fingerprint
 from wsabie.io.parsers.array_builders import check_feature_count
-from wsabie.io.parsers.text_files import explain_reading_errors, format_path
+from wsabie.io.parsers.text_files import explain_input_errors, format_path
 from wsabie.io.row_streams import InMemoryStream, RowStream
 from wsabie.io.shards import shard_folder
 from wsabie.io.shards.shard_folder import ShardFolder
@@ -287,7 +287,7 @@ def _compute_fingerprint(stream: RowStream, options: ShardOptions) -> str:
     if isinstance(stream, InMemoryStream):
         source_state: list[Any] = [compute_fingerprint(stream.rows)]
     else:
-        with explain_reading_errors(stream.path):
+        with explain_input_errors(stream.path):
             stats = [(file.name, file.stat()) for file in stream.files]
         source_state = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
     content = json.dumps([_LAYOUT_VERSION, source_state, *astuple(options)])

@@ -147,7 +147,7 @@ def test_label_with_tags_is_deleted_on_request(cli: Cli, photos: Path) -> None:
         (("labels", "show", "see"), "there is no label 'see' here; the closest: sea"),
         (("labels", "edit", "sea"), "say what is to change"),
         (("labels", "edit", "sea", "--language", "two words"), "is not a language code"),
-        (("labels", "synonym", "sea", "Meer", "--language", "deutsch"), "code of two or three letters"),
+        (("labels", "synonym", "sea", "Meer", "--language", "deutsch"), "write two or three letters"),
         (("labels", "edit", "sea", "--remove-name", "ship"), "'ship' is not another name of 'sea'"),
         (("labels", "fill"), "--knowledge names the files"),
         (("labels", "list", "--merge-above", ".9"), "leave --merge-above out"),

@@ -203,7 +203,7 @@ def test_bad_index_options_are_refused(cli: Cli, model: Path, rows: Path, tmp_pa
     assert not (model / "index").exists()
     small = tmp_path / "small"
     assert cli("train", rows, "--model", small, "--dim", 4).code == 0
-    assert "search them exactly" in cli("index", small).err
+    assert "search exactly" in cli("index", small).err
     popularity = tmp_path / "popularity"
     assert cli("train", rows, "--model", popularity, "--kind", "popularity").code == 0
     assert "only models whose labels are points" in cli("index", popularity).err

@@ -205,7 +205,7 @@ def test_concurrent_readers_open_an_index_once(filled: Collection, monkeypatch: 
 
 def test_few_items_get_no_index(filled: Collection) -> None:
     save_item_embeddings(filled.models / "m", make_embeddings(1, 50))
-    with pytest.raises(InputError, match="search them exactly"):
+    with pytest.raises(InputError, match="search exactly"):
         index_items(filled)
 
 

@@ -243,7 +243,7 @@ def test_unsuitable_networks_are_refused(tmp_path, encoder_file):
     refused(tmp_path / "empty.onnx", "has 0 bytes")
     refused(encoder_file, "no output 'last'; choose from embeds, map, tokens", output="last")
     refused(encoder_file, "normalise is 'other'; choose from imagenet, clip", normalise="other")
-    refused(encoder_file, "normalise is no", normalise=((0.0,), (1.0,)))
+    refused(encoder_file, "normalise is not a", normalise=((0.0,), (1.0,)))
     refused(encoder_file, "side is 1", side=1)
     refused(encoder_file, "takes pictures of 32 x 32 pixels, and side is 64", side=64)
     for shape in ([1, 4, 9, 9], [1, 3], [1, 9, 9, 1]):

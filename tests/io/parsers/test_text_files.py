@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
-from wsabie.io.parsers.text_files import explain_reading_errors, iterate_line_blocks, iterate_numbered_lines, read_head
+from wsabie.io.parsers.text_files import explain_input_errors, iterate_line_blocks, iterate_numbered_lines, read_head
 from wsabie.io.recognition import open_source
 
 texts = st.text("ab \n\r", max_size=60).map(str.encode)
@@ -55,10 +55,10 @@ def test_system_errors_are_explained(tmp_path):
     nowhere = tmp_path / "nowhere"
     with (
         pytest.raises(InputError, match=r"there is no file or folder .*nowhere; check the name"),
-        explain_reading_errors(nowhere),
+        explain_input_errors(nowhere),
     ):
         nowhere.open()
-    with pytest.raises(InputError, match=r"cannot read .*: Is a directory"), explain_reading_errors(tmp_path):
+    with pytest.raises(InputError, match=r"cannot read .*: Is a directory"), explain_input_errors(tmp_path):
         tmp_path.open()
 
 

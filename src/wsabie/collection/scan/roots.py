@@ -24,7 +24,7 @@ from wsabie.core.progress import Progress
 from wsabie.io.file_matching import find_files, fold_path, format_other_files, normalise_relative_path
 from wsabie.io.formats import media_folder
 from wsabie.io.modalities import PICTURES, Modality
-from wsabie.io.parsers.text_files import explain_reading_errors, format_path
+from wsabie.io.parsers.text_files import explain_input_errors, format_path
 from wsabie.io.tags.image_tags import find_sidecar
 from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.folder_labels import FolderLabels
@@ -371,7 +371,7 @@ def _make_table_source(
         return TagSource()
     digests = []
     for table in tables.values():
-        with explain_reading_errors(table), open_input(table) as file:
+        with explain_input_errors(table), open_input(table) as file:
             digests.append(hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest())
     digest = " ".join(digests) if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()[:32]
     labels: dict[str, dict[str, None]] = {}

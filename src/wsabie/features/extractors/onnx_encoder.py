@@ -75,7 +75,7 @@ class OnnxEncoder(ImageFeatureExtractor):
         """Raise InputError where a parameter is out of range."""
         mean, deviation = self._get_moments()
         are_moments = mean.shape == (3,) and deviation.shape == (3,) and bool((deviation > 0).all())
-        require(are_moments, "normalise is no (mean, deviation) of three channels each, deviations above 0")
+        require(are_moments, "normalise is not a (mean, deviation) of three channels each, deviations above 0")
         is_side = self.side is None or 8 <= self.side <= 1365
         require(is_side, f"side is {self.side}; give the input's side in pixels, from 8 to 1365")
         super().check()

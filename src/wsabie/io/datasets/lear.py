@@ -16,7 +16,7 @@ import numpy as np
 from wsabie.core.arrays import Array
 from wsabie.core.errors import InputError
 from wsabie.io.formats.id_labels import IdLabelCollector, iterate_flag_lines, parse_flags, read_names
-from wsabie.io.parsers.text_files import explain_reading_errors, open_decompressed
+from wsabie.io.parsers.text_files import explain_input_errors, open_decompressed
 from wsabie.io.records import FeatureTable
 from wsabie.storage.rejects import Rejects
 
@@ -86,7 +86,7 @@ def _find_annotations(path: Path, stem: str) -> Path:
 def _iterate_vectors(path: Path, n_words: int) -> Iterator[tuple[int, Array]]:
     """Yield (number from 1, flags) of each vector."""
     size, number = 2 * (n_words + 1), 0
-    with explain_reading_errors(path), open_decompressed(path) as stream:
+    with explain_input_errors(path), open_decompressed(path) as stream:
         while block := stream.read(size):
             number += 1
             values = np.frombuffer(block[: len(block) // 2 * 2], "<i2")

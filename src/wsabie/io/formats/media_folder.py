@@ -37,7 +37,7 @@ from wsabie.io.image_errors import refine_by_decoding
 from wsabie.io.modalities import DOCUMENTS, MEDIA, Modality, detect_modality
 from wsabie.io.parsers.array_builders import decode_row, require_rows
 from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader, find_flag_columns
-from wsabie.io.parsers.text_files import explain_reading_errors, iterate_content_lines, read_head
+from wsabie.io.parsers.text_files import explain_input_errors, iterate_content_lines, read_head
 from wsabie.io.parsers.text_tables import (
     format_column_names,
     iterate_table_rows,
@@ -331,7 +331,7 @@ def _make_no_files_error(folder: Path, metadata: Path | None, modality: Modality
 def read_file(path: Path, *, labels_from: str = "auto", rejects: Rejects) -> ItemList:
     """Read a single picture, sound or document, with the labels inside it unless `labels_from` is "none"."""
     modality = detect_modality(path.name) or DOCUMENTS
-    with explain_reading_errors(path):
+    with explain_input_errors(path):
         path.stat()
     labels = make_labeller(path, (), labels_from if labels_from == "none" else modality.label_source, modality)
     items = _build_items([(path.name, path)], labels, labels_from, modality, rejects)

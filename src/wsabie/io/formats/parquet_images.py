@@ -20,7 +20,7 @@ from wsabie.io.file_matching import find_local_file
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.formats.parquet_tables import ParquetTable, open_label_column
 from wsabie.io.parsers.label_cells import LabelCellReader
-from wsabie.io.parsers.text_files import explain_reading_errors
+from wsabie.io.parsers.text_files import explain_input_errors
 from wsabie.io.parsers.text_tables import to_text_cell
 from wsabie.io.records import Item, ItemSource, ItemStream, ReadOptions, scan_items
 from wsabie.io.regions import RegionCrop
@@ -154,7 +154,7 @@ def _iterate_groups(source: ItemSource) -> Iterator[list[JsonObject]]:
                 f"features images {source.path} --out FILE.parquet"
             )
         if isinstance(content, Path):
-            with explain_reading_errors(content), open_input(content) as stream:
+            with explain_input_errors(content), open_input(content) as stream:
                 content = stream.read()
         group.append({**picture._asdict(), IMAGE_COLUMNS[0]: content})
         n_bytes += len(content)

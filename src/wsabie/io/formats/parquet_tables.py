@@ -22,7 +22,7 @@ from wsabie.io.parsers.text_files import (
     check_column_count,
     check_expansion,
     check_row_count,
-    explain_reading_errors,
+    explain_input_errors,
     get_file_size,
 )
 from wsabie.io.parsers.text_tables import format_column_names
@@ -328,7 +328,7 @@ class ParquetTable:
 
 def list_parquet_files(path: Path) -> list[Path]:
     """Return the Parquet files at `path`: itself, or those of a folder in the order of their names."""
-    with explain_reading_errors(path):
+    with explain_input_errors(path):
         if not path.is_dir():
             return [path]
         return sorted(p for p in path.iterdir() if p.suffix == ".parquet" and not p.name.startswith("."))
@@ -367,7 +367,7 @@ def explain_arrow_errors(file: Path) -> Iterator[None]:
     """Turn Arrow's errors of reading a file into a sentence."""
     import pyarrow as pa
 
-    with explain_reading_errors(file):
+    with explain_input_errors(file):
         try:
             yield
         except (FileNotFoundError, PermissionError, IsADirectoryError):

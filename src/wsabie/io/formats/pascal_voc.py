@@ -20,7 +20,7 @@ from wsabie.io.file_matching import FileMatcher, find_local_file, fold_path
 from wsabie.io.formats.region_items import KINDS, RegionAnnotation, make_region_items
 from wsabie.io.modalities import PICTURES
 from wsabie.io.parsers.array_builders import require_rows
-from wsabie.io.parsers.text_files import explain_reading_errors, iterate_numbered_lines, read_head
+from wsabie.io.parsers.text_files import explain_input_errors, iterate_numbered_lines, read_head
 from wsabie.io.parsers.xml_elements import XmlElement, parse_xml
 from wsabie.io.records import Item, ItemList, require_kind
 from wsabie.io.regions import Box, Region
@@ -63,7 +63,7 @@ def read_voc(folder: Path, *, kind: str | None = None, split: str | None = None,
         No folder of this form, no such split, or nothing usable.
     """
     kind, members = require_kind(kind, KINDS, folder), None if split is None else _read_members(folder, split)
-    with explain_reading_errors(folder / ANNOTATIONS):
+    with explain_input_errors(folder / ANNOTATIONS):
         files = sorted((folder / ANNOTATIONS).glob("*.xml"))
     if members is not None:
         for name in sorted(members - {file.stem for file in files}):

@@ -15,7 +15,7 @@ import numpy as np
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_limits import make_limit_error, read_limits
-from wsabie.io.parsers.text_files import explain_reading_errors, open_decompressed
+from wsabie.io.parsers.text_files import explain_input_errors, open_decompressed
 
 _decode = json.JSONDecoder().decode  # as `json.loads`, which looks for options each time
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
@@ -95,7 +95,7 @@ def iterate_elements(path: Path, members: Collection[str]) -> Iterator[tuple[str
     ...     list(iterate_elements(file, ["things"]))
     [('things', 1), ('things', {'a': [2]})]
     """
-    with explain_reading_errors(path), open_decompressed(path) as stream:
+    with explain_input_errors(path), open_decompressed(path) as stream:
         text = _JsonWindow(path, stream)
         text.expect("{")
         separator = text.expect("}") if text.peek() == "}" else ","
@@ -125,7 +125,7 @@ def iterate_array(path: Path) -> Iterator[Any]:
     InputError
         Not JSON, not an array, or an element that is too long.
     """
-    with explain_reading_errors(path), open_decompressed(path) as stream:
+    with explain_input_errors(path), open_decompressed(path) as stream:
         text = _JsonWindow(path, stream)
         yield from _iterate_list(text)
         if text.peek():

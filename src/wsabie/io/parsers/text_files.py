@@ -17,9 +17,9 @@ import numpy as np
 
 from wsabie.core.arrays import UInt8
 from wsabie.core.errors import InputError
-from wsabie.core.input_files import format_open_error, open_input
+from wsabie.core.input_files import open_input
 from wsabie.core.input_limits import InputLimits, make_limit_error, read_limits
-from wsabie.storage.atomic_files import replace_file
+from wsabie.storage.atomic_files import explain_read_errors, replace_file
 
 RATIO_FROM = 32 << 20
 """Expanded bytes from which the ratio counts."""
@@ -153,30 +153,25 @@ def check_column_count(source_name: str, n_columns: int) -> None:
 
 
 @contextmanager
-def explain_reading_errors(path: Path) -> Iterator[None]:
-    """Turn any failure of reading `path` into one sentence.
+def explain_input_errors(path: Path) -> Iterator[None]:
+    """Explain errors of reading as `explain_read_errors` does, and damaged gzip and impossible names.
 
     Raises
     ------
     InputError
-        Missing, forbidden, or damaged compression.
+        Missing, forbidden, damaged compression, or a name with a NUL.
     """
-    try:
-        yield
-    except InputError:
-        raise
-    except FileNotFoundError as error:
-        raise InputError(f"there is no file or folder {path}; check the name") from error
-    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise InputError(f"{path} is damaged or cut off gzip ({error}); fetch or compress it again") from error
-    except OSError as error:
-        raise InputError(
-            f"cannot read {path}: {format_open_error(error)}; check the path and its permissions"
-        ) from error
-    except ValueError as error:
-        if "null byte" not in str(error) and "null character" not in str(error):
+    with explain_read_errors(path):
+        try:
+            yield
+        except InputError:
             raise
-        raise InputError(f"{format_path(path)!r} is not a path; check the name") from error
+        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+            raise InputError(f"{path} is damaged or cut off gzip ({error}); fetch or compress it again") from error
+        except ValueError as error:
+            if "null byte" not in str(error) and "null character" not in str(error):
+                raise
+            raise InputError(f"{format_path(path)!r} is not a path; check the name") from error
 
 
 def format_path(path: Path | str) -> str:
@@ -216,7 +211,7 @@ def open_decompressed(path: Path, *, pipe: bool = False) -> BufferedIOBase:
 
 def read_head(path: Path, size: int = 1 << 16) -> bytes:
     """Return the first `size` bytes after unpacking."""
-    with explain_reading_errors(path), open_decompressed(path) as stream:
+    with explain_input_errors(path), open_decompressed(path) as stream:
         return stream.read(size)
 
 
@@ -238,9 +233,9 @@ def iterate_numbered_lines(
     Raises
     ------
     InputError
-        As `explain_reading_errors`, or a line is longer than `longest` bytes (256 MiB).
+        As `explain_input_errors`, or a line is longer than `longest` bytes (256 MiB).
     """
-    with explain_reading_errors(path), open_decompressed(path, pipe=pipe) as stream:
+    with explain_input_errors(path), open_decompressed(path, pipe=pipe) as stream:
         for number, line in enumerate(iterate_bounded_lines(cast(IO[bytes], stream), path, longest), start=1):
             if not skip_blank or not line.isspace():
                 yield number, line.rstrip(b"\r\n")
@@ -265,10 +260,10 @@ def iterate_bounded_numbered_lines(
     Raises
     ------
     InputError
-        As `explain_reading_errors`.
+        As `explain_input_errors`.
     """
     number = 0
-    with explain_reading_errors(path), open_decompressed(path, pipe=pipe) as stream:
+    with explain_input_errors(path), open_decompressed(path, pipe=pipe) as stream:
         while line := stream.readline(longest + 1):
             number += 1
             fits = len(line) <= longest
@@ -301,7 +296,7 @@ def iterate_line_blocks(path: Path, size: int = 1 << 24) -> Iterator[UInt8]:
     InputError
         As `iterate_numbered_lines`.
     """
-    with explain_reading_errors(path), open_decompressed(path) as stream:
+    with explain_input_errors(path), open_decompressed(path) as stream:
         buffer, n_filled = bytearray(size), 0
         while True:
             if n_filled >= len(buffer) - 1:
@@ -330,7 +325,7 @@ def make_line_length_error(path: Path, number: int | None, longest: int) -> Inpu
 
 def get_file_size(path: Path) -> int:
     """Return the size of a file as stored."""
-    with explain_reading_errors(path):
+    with explain_input_errors(path):
         return path.stat().st_size
 
 

@@ -22,7 +22,7 @@ from wsabie.io.parsers.label_cells import FACT_COLUMNS, LABEL_COLUMNS
 from wsabie.io.parsers.text_files import (
     check_column_count,
     decode_text,
-    explain_reading_errors,
+    explain_input_errors,
     iterate_bounded_lines,
     iterate_numbered_lines,
     open_decompressed,
@@ -259,7 +259,7 @@ def iterate_csv_records(
     InputError
         Malformed CSV, a longer line, or text that is not UTF-8.
     """
-    with explain_reading_errors(path), open_decompressed(path) as stream:
+    with explain_input_errors(path), open_decompressed(path) as stream:
         # escapes stand for bad bytes until the line that holds them is known: text is decoded by the block
         text = io.TextIOWrapper(cast(IO[bytes], stream), "utf-8", errors="surrogateescape", newline="")
         lines = iterate_bounded_lines(text, path, longest)

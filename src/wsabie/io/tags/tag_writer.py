@@ -17,7 +17,7 @@ from typing import IO
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import is_regular_file, open_input
-from wsabie.io.parsers.text_files import explain_reading_errors
+from wsabie.io.parsers.text_files import explain_input_errors
 from wsabie.io.tags.embedded_metadata import (
     PNG_HEAD,
     UNREADABLE,
@@ -127,7 +127,7 @@ def write_embedded(
     if picture.is_symlink():
         raise InputError(f"{picture} is a link; give the file that it leads to")
     try:
-        with explain_reading_errors(picture), open_input(picture) as stream:
+        with explain_input_errors(picture), open_input(picture) as stream:
             edits = _find_edits(picture, stream, properties)
             if edits is None:
                 return False

@@ -42,7 +42,7 @@ from wsabie.io.formats.wordnet import (
 )
 from wsabie.io.parsers.text_files import (
     decode_text,
-    explain_reading_errors,
+    explain_input_errors,
     format_path,
     iterate_content_lines,
     iterate_numbered_lines,
@@ -282,7 +282,7 @@ def is_wordnet_folder(folder: Path) -> bool:
 
 
 def _find_wordnet_files(folder: Path) -> list[Path]:
-    with explain_reading_errors(folder):
+    with explain_input_errors(folder):
         return [folder / name for name in WORDNET if (folder / name).is_file()]
 
 

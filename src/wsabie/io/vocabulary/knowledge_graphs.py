@@ -15,7 +15,7 @@ from wsabie.io.formats.pair_list import read_id_pairs
 from wsabie.io.formats.wordnet import MAX_LINE_BYTES, SYNSET, Synset, get_index_path, iterate_index_senses, list_facts
 from wsabie.io.parsers.text_files import (
     decode_text,
-    explain_reading_errors,
+    explain_input_errors,
     iterate_content_lines,
     iterate_numbered_lines,
     read_head,
@@ -118,7 +118,7 @@ def write_label_table(path: Path, table: LabelConcepts) -> None:
 
 def _find_files(path: Path) -> list[Path]:
     """Return a file, or a folder's files of WordNet: pair lists of other distributions where some lack."""
-    with explain_reading_errors(path):
+    with explain_input_errors(path):
         if not path.is_dir():
             return [path]
         for names in (FILES, FALLBACK_FILES):

@@ -36,7 +36,7 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.parsers.array_builders import require_rows
 from wsabie.io.parsers.text_files import (
-    explain_reading_errors,
+    explain_input_errors,
     format_path,
     iterate_bounded_numbered_lines,
     open_decompressed,
@@ -188,7 +188,7 @@ def read_word_vectors(
     path, rejects = Path(path), Rejects() if rejects is None else rejects
     if read_head(path, len(MAGIC)) == MAGIC:
         return _build_vectors(open_word_vector_table(path), rejects)
-    with explain_reading_errors(path):
+    with explain_input_errors(path):
         status = path.stat()
     source_facts = {"bytes": status.st_size, "mtime_ns": status.st_mtime_ns, "limit": limit}
     table_path = path.with_name(f"{path.name}.npy") if cache is None else Path(cache)
@@ -373,7 +373,7 @@ def _check_finite(row: bytes) -> bytes:
 
 def _iterate_binary_rows(path: Path, layout: _VectorLayout, rejects: Rejects) -> Iterator[tuple[str, str, bytes]]:
     n = cast(int, layout.n)
-    with explain_reading_errors(path), open_decompressed(path) as stream:
+    with explain_input_errors(path), open_decompressed(path) as stream:
         stream.readline(_HEAD)
         for number in range(1, n + 1):
             letters, row = _read_word(cast(BufferedReader, stream)), stream.read(4 * layout.dim)
