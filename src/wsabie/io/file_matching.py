@@ -281,7 +281,7 @@ def _split_path(name: str) -> list[str]:
 
 
 def find_listed_files(folder: Path, names: Iterable[str], modality: Modality | None = None) -> dict[str, Path]:
-    """Return files that names in a table mean, by name; the folder is searched if some are not paths in it.
+    """Return files that names in a table mean, by name; the folder is searched if a name is not a path.
 
     Without a modality it is that of most of the files.
     """

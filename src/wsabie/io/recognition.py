@@ -211,7 +211,7 @@ def detect_format(path: Path, *, plain_text: bool = False, modality: ModalityNam
 
 
 def _refuse_unusable(path: Path) -> None:
-    """Refuse what is no data, whatever it holds."""
+    """Refuse what is not data, whatever it holds."""
     if not path.is_dir():
         if path.exists() and not path.is_file():
             raise InputError(f"{path} is a pipe or a device, but data are read twice; save them to a file")

@@ -238,7 +238,7 @@ def _list_values(kind: type) -> dict[str, _Values]:
 
 
 def check_types(kind: type, parameters: Mapping[str, object]) -> None:
-    """Raise InputError for a parameter that is not a word of its type in the estimator, nor a number above 0.
+    """Raise InputError for a parameter that is neither a word of its type nor a number above 0.
 
     Examples
     --------
