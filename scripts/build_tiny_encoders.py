@@ -87,7 +87,7 @@ def write_vision(folder: Path, network: Outputs, processor: object, name: str, n
     settings = {key: value for key, value in processor.to_dict().items() if not key.startswith("_")}
     (folder / "preprocessor_config.json").write_text(json.dumps(settings, indent=2) + "\n")
     network.names = network.names[:n_outputs]
-    write_network(folder / "onnx" / name, network, torch.zeros(1, 3, SIDE, SIDE), "pixel_values", (0, 2, 3))
+    write_network(folder / "onnx" / name, network, torch.zeros(1, 3, SIDE, SIDE), "pixel_values", (0, 1, 2, 3))
 
 
 def write_network(path: Path, network: Outputs, example: torch.Tensor, name: str, axes: tuple[int, ...]) -> None:

@@ -2,6 +2,7 @@
 
 import io
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from wsabie.collection.folder.collection import Collection
 from wsabie.collection.learning.bursts import SECONDS, find_leaders
 from wsabie.collection.learning.training import train_model
 from wsabie.collection.scan.scanner import scan_collection
+from wsabie.features.encoders.encoder_list import HUB_ENCODERS
+from wsabie.features.encoders.encoder_store import install_encoder
 
 SHOTS = 4
 _EXIF, _TIME = 0x8769, 0x9003  # the part of a camera, and the time of the shot in it
@@ -96,3 +99,14 @@ def test_a_chain_of_small_changes_is_several_bursts() -> None:
     leaders = find_leaders(X, np.full(100, np.nan))
     assert (np.sum(X * X[leaders], axis=1) > 0.85).all()
     assert len(set(leaders.tolist())) == 10
+
+
+def test_near_rows_of_an_encoder_of_the_hub_are_no_burst(
+    tagged: tuple[Collection, dict[int, dict[str, Any]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its weights are random, and rows of different pictures are near each other."""
+    pytest.importorskip("onnxruntime")
+    monkeypatch.setenv("WSABIE_ENCODERS", str(tmp_path / "encoders"))
+    install_encoder(HUB_ENCODERS["clip-base"], Path(__file__).parents[2] / "features/encoders/tiny/clip-base")
+    result = train_model(tagged[0], **OPTIONS | {"features": "clip-base"})
+    assert (result.facts["features"], result.facts["repeats"]) == ("clip-base", 0)

@@ -48,12 +48,9 @@ def _list_encoders(measure: bool) -> Report:
     yield {"encoders": documents}
     columns = ["encoder", "for", "licence", "MB", "dimensions", "text", "photos/s", "installed", "verified here"]
     keys = ["name", "purpose", "licence", "megabytes", "dimensions", "text", "photos_per_second"]
+    installed, verified = {True: "yes", False: "no"}, {True: "yes", False: "not verified"}
     rows = [
-        [
-            *(facts[key] for key in keys),
-            "yes" if facts["is_installed"] else "no",
-            "yes" if facts["is_verified"] else "not verified",
-        ]
+        [*(facts[key] for key in keys), installed[facts["is_installed"]], verified[facts["is_verified"]]]
         for facts in documents
     ]
     show_table("image encoders", columns, rows)

@@ -2,8 +2,8 @@
 
 With near-copies on both sides of a hold-out, every figure is too good. So the first picture of a burst leads it, and
 the burst takes the leader's position in the hold-out. A later picture joins the first leader that it nearly equals, or
-merely resembles if the camera took both within a few seconds. Rows of visual words and colours of different pictures
-may be alike, so with them only pictures with a time join.
+merely resembles if the camera took both within a few seconds. Rows of visual words, of colours and of encoders of the
+Hugging Face Hub may be alike for different pictures, so with them only pictures with a time join.
 
 A picture keeps its burst for ever: no model learns later from what another one was tested on.
 """
@@ -18,6 +18,7 @@ from wsabie.collection.db.tables import bursts, items
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.learning.feature_store import FeatureStore
 from wsabie.core.arrays import Float64, Int64, Matrix
+from wsabie.features.extractors.hub_encoder import HubEncoder
 from wsabie.features.extractors.onnx_encoder import OnnxEncoder
 
 SECONDS = 10.0
@@ -42,7 +43,8 @@ def assign_bursts(collection: Collection, store: FeatureStore) -> None:
         return
     hashes = [row.hash for row in leaders + new]
     times = np.array([_parse_time(row.taken_at) for row in leaders + new])
-    near_equality = NEAR_EQUALITY if isinstance(store.extractor, OnnxEncoder) else np.inf
+    is_network = isinstance(store.extractor, OnnxEncoder) and not isinstance(store.extractor, HubEncoder)
+    near_equality = NEAR_EQUALITY if is_network else np.inf
     positions = find_leaders(store.matrix(hashes)[0], times, len(leaders), near_equality)[len(leaders) :]
     values = [{"hash": row.hash, "leader": hashes[leader]} for row, leader in zip(new, positions, strict=True)]
     with begin_write(collection.engine) as connection:

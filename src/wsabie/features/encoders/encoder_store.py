@@ -9,14 +9,14 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import read_input
 from wsabie.core.optional_packages import import_optional
 from wsabie.core.validation import require
 from wsabie.features.encoders.encoder_list import HUB_ENCODERS, PACKAGED_ENCODER, ImageEncoder
-from wsabie.features.encoders.onnx_network import OnnxContent
+from wsabie.features.encoders.onnx_network import OnnxContent, get_first_line
 from wsabie.features.extractor_choice import is_network_installed
 from wsabie.storage.atomic_files import explain_read_errors, explain_write_errors, write_text
 from wsabie.storage.schema_validation import Sha256, parse_json
@@ -97,38 +97,31 @@ def install_encoder(encoder: ImageEncoder, source: Path | None = None) -> dict[s
             continue
         with explain_write_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-        part = _copy_file(source / file, target) if source else _download_file(encoder, file, target)
-        sha256 = _compute_sha256(part.path)
-        if sha256 != (hashes.get(file) or part.sha256 or sha256):
-            part.path.unlink()
+        part, stated = _copy_file(source / file, target) if source else _download_file(encoder, file, target)
+        sha256 = _compute_sha256(part)
+        if sha256 != (hashes.get(file) or stated or sha256):
+            part.unlink()
             raise InputError(
                 f"{file} of {encoder.repository} is not the file of the first download, or is damaged; try again, and "
                 f"if its publisher has changed it, remove {_get_record(encoder)} first"
             )
-        part.path.replace(target)
+        part.replace(target)
         hashes[file] = sha256
         write_text(_get_record(encoder), json.dumps(hashes, indent=1))
     return hashes
 
 
-class _FilePart(NamedTuple):
-    """File beside its place, and its SHA-256 where its source states it."""
-
-    path: Path
-    sha256: str | None = None
-
-
-def _copy_file(source: Path, target: Path) -> _FilePart:
+def _copy_file(source: Path, target: Path) -> tuple[Path, str | None]:
     copy = target.with_name(f"{target.name}.part")
     with explain_read_errors(source), source.open("rb"):
         pass
     with explain_write_errors(target):
         shutil.copyfile(source, copy)
-    return _FilePart(copy)
+    return copy, None
 
 
-def _download_file(encoder: ImageEncoder, file: str, target: Path) -> _FilePart:
-    """Download a file; an earlier part of the same file is completed."""
+def _download_file(encoder: ImageEncoder, file: str, target: Path) -> tuple[Path, str | None]:
+    """Download a file, or what an earlier part lacks, and return its SHA-256 if the hub states it."""
     need = f"a download of {encoder.name} needs huggingface_hub"
     hub: Any = import_optional("huggingface_hub", need, "encoders")
     http_get = import_optional("huggingface_hub.file_download", need, "encoders").http_get
@@ -140,11 +133,11 @@ def _download_file(encoder: ImageEncoder, file: str, target: Path) -> _FilePart:
             http_get(url, stream, resume_size=stream.tell(), expected_size=metadata.size, displayed_filename=file)
     except Exception as error:  # the client raises classes of its own, and of its HTTP library
         raise InputError(
-            f"{file} of {encoder.repository} cannot be downloaded ({_get_first_line(error)}); run the same command "
+            f"{file} of {encoder.repository} cannot be downloaded ({get_first_line(error)}); run the same command "
             f"where there is a network, or get the files elsewhere: hf download {encoder.repository} "
             f"{' '.join(encoder.files)} --local-dir FOLDER, and here: wsabie encoders get {encoder.name} --from FOLDER"
         ) from error
-    return _FilePart(part, metadata.etag if len(metadata.etag) == _HEX_DIGITS else None)
+    return part, metadata.etag if len(metadata.etag) == _HEX_DIGITS else None
 
 
 def _read_hashes(encoder: ImageEncoder) -> dict[str, str]:
@@ -161,7 +154,3 @@ def _get_record(encoder: ImageEncoder) -> Path:
 def _compute_sha256(path: Path) -> str:
     with explain_read_errors(path), path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _get_first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).split("\n")[0][:200]

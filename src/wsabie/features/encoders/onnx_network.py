@@ -192,7 +192,7 @@ class OnnxNetwork:
             (values,) = self._session.run([self._output], {expected.name: batch})
         except Exception as error:  # the runtime raises classes of its own
             raise InputError(
-                f"the ONNX model fails on a picture: {_get_first_line(error)}; give another model"
+                f"the ONNX model fails on a picture: {get_first_line(error)}; give another model"
             ) from error
         return _pool_values(values, expected.channels_last, self._pooling)
 
@@ -262,7 +262,7 @@ def require_runtime() -> None:
 def build_opening_error(model: OnnxContent, error: Exception) -> InputError:
     """Return the error of a model that is not an ONNX file, or not one for this runtime."""
     return InputError(
-        f"ONNX Runtime cannot open {model.name} ({_get_first_line(error)}); give an ONNX file of standard operators"
+        f"ONNX Runtime cannot open {model.name} ({get_first_line(error)}); give an ONNX file of standard operators"
     )
 
 
@@ -306,8 +306,9 @@ def _pool_values(values: Any, channels_last: bool, pooling: Pooling) -> Float32:
     return first
 
 
-def _get_first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0][:200]
+def get_first_line(error: Exception) -> str:
+    """Return the first line of an error, or its class where it says nothing."""
+    return (str(error).strip() or type(error).__name__).split("\n")[0][:200]
 
 
 _COPIES = 6  # of the weights, while a session is made

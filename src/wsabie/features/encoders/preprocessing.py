@@ -1,6 +1,7 @@
 """Preprocessing of pictures as the `preprocessor_config.json` of an encoder states it."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from PIL import Image
@@ -25,24 +26,22 @@ class Preprocessing:
         scaled whatever its shape.
     crop_size : int, dict or None
         Centred part that the network takes; None: the size.
-    do_center_crop, do_rescale, do_normalize : bool or None
+    do_center_crop : bool or None
     resample : int
         Filter, as Pillow numbers them.
     rescale_factor : float
         Multiplier of bytes, before normalisation.
-    image_mean, image_std : list of float or None
+    image_mean, image_std : tuple of float
         Mean and deviation of red, green and blue after that.
     """
 
     size: PositiveCount | dict[str, PositiveCount | None]
     crop_size: PositiveCount | dict[str, PositiveCount] | None = None
     do_center_crop: bool | None = None
-    do_rescale: bool | None = True
-    do_normalize: bool | None = True
-    resample: int = Image.Resampling.BICUBIC
+    resample: Literal[0, 1, 2, 3, 4, 5] = 3
     rescale_factor: float = 1 / 255
-    image_mean: list[float] | None = None
-    image_std: list[float] | None = None
+    image_mean: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    image_std: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
     @property
     def shorter_side(self) -> int | None:
@@ -61,16 +60,12 @@ class Preprocessing:
         """Raise InputError for settings that no encoder has."""
         is_inside = self.side <= (self.shorter_side or self.side) <= MAX_SIDE
         require(is_inside, f"the encoder scales pictures to {self.size} and takes {self.crop_size}; choose another")
-        filters = [int(value) for value in Image.Resampling]
-        require(self.resample in filters, f"resample is {self.resample}; choose from {filters}")
 
     def moments(self) -> tuple[Float32, Float32]:
         """Return the mean and deviation of values from 0 to 1, (3,) each."""
-        factor = 255 * self.rescale_factor if self.do_rescale is not False else 255
-        has_moments = self.do_normalize is not False
-        mean, deviation = (self.image_mean, self.image_std) if has_moments else ([0.0] * 3, [1.0] * 3)
-        require(bool(mean and deviation), "the encoder states no mean or deviation of colours; choose another")
-        return (np.array(mean) / factor).astype(np.float32), (np.array(deviation) / factor).astype(np.float32)
+        factor = 255 * self.rescale_factor
+        mean, deviation = (np.array(values) / factor for values in (self.image_mean, self.image_std))
+        return mean.astype(np.float32), deviation.astype(np.float32)
 
     def scale(self, pixels: UInt8) -> UInt8:
         """Return the part that the network takes, (side, side, 3), of a picture (h, w, 3).
