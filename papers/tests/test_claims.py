@@ -70,5 +70,5 @@ def test_a_check_without_its_row_is_not_run() -> None:
 
 
 def test_a_claim_of_another_form_is_a_mistake_of_ours() -> None:
-    with pytest.raises(ValueError, match="no claim of the form"):
+    with pytest.raises(ValueError, match="not a claim of the form"):
         _ = OrderingClaim("A is better than B").parts

@@ -43,7 +43,7 @@ def test_a_cache_that_cannot_be_written_is_no_failure(tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize("name", ["visterm:", "visterm:S:12", "visterm:S:many", "visterm:S:99999999999"])
 def test_bad_tasks(name: str) -> None:
-    with pytest.raises(InputError, match=r"no visual-word task|no number of training rows"):
+    with pytest.raises(InputError, match=r"no visual-word task|not a number of training rows"):
         open_data(name)
 
 

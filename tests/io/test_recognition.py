@@ -108,8 +108,8 @@ LOOKED_FOR = "looked for " + ", ".join(form.title for form in FORMATS)
         (b"id\tclass\t1 2 3\n", "{} is nothing that can be read: " + LOOKED_FOR + "; give one of these"),
         (b"\0\t\1", "{} is nothing that can be read: " + LOOKED_FOR + "; give one of these"),
         (b"<labels/>", "{} is nothing that can be read: " + LOOKED_FOR + "; of Mulan data give the .arff file"),
-        (b"PAR1", "{} is damaged or no Parquet ("),
-        (b"PAR1 and more, but no footer", "{} is damaged or no Parquet ("),
+        (b"PAR1", "{} is damaged or not Parquet ("),
+        (b"PAR1 and more, but no footer", "{} is damaged or not Parquet ("),
         (b"\x1f\x8b\x08\x00", "{} is damaged or cut off gzip ("),
     ],
 )

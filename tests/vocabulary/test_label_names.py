@@ -50,7 +50,7 @@ def test_numbers_never_change_when_names_are_added():
 def test_nothing_is_added_when_one_name_is_refused():
     words = Vocabulary(["a"])
     for bad in (["b", "a"], ["b", "b "], ["b", "  "], ["b", 3]):
-        with pytest.raises(InputError, match=r"comes twice|empty name|the label name 3 is int and no text"):
+        with pytest.raises(InputError, match=r"comes twice|empty name|the label name 3 is int, not text"):
             words.add(bad)
     assert list(words) == ["a"]
 

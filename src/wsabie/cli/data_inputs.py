@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from wsabie.io.records import FeatureTable, ItemSource, ModalityName, Source
     from wsabie.io.shards.sharded_table import ShardedFeatureTable
 
+KINDS: "dict[ModalityName, str]" = {"pictures": "images", "sounds": "audio", "documents": "text"}
+"""Kinds of `wsabie features` by modality."""
+
 
 def open_data(
     path: Path,
@@ -123,10 +126,6 @@ def _choose_label_column(path: Path, data_format: str, items: str | None, defaul
 def find_width(source: "Source") -> int | None:
     """Return the number of features of rows; None for other items."""
     return source.X.shape[1] if is_table(source) else None
-
-
-KINDS: "dict[ModalityName, str]" = {"pictures": "images", "sounds": "audio", "documents": "text"}
-"""Kinds of `wsabie features` by modality."""
 
 
 def format_features_hint(source: "ItemSource", path: Path) -> str:

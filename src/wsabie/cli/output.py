@@ -21,6 +21,19 @@ from rich.text import Text
 from wsabie.core.json_conversion import convert_records, to_json_value
 
 _NAME_WIDTH, _BAR_WIDTH = 18, 8
+# Names that the user chose are shown verbatim: nothing in them is markup.
+_PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False, "soft_wrap": True}
+out = Console(**_PLAIN)
+err = Console(stderr=True, **_PLAIN)
+_CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, line and paragraph separators, changes of writing direction, lone surrogates."""
+_UNITS = {"mb_per_s": "MB/s"}
+"""Units of the figures of a stage that are shown without their name."""
+INTERRUPTED = 130
+"""Exit code of Ctrl-C, the same as typer's."""
+_MAX_WIDTH = 10_000
+NARROW = ("p@1", "p@10", "recall@50", "MAP", "psib@10")
+"""Metrics of a comparison that fit 80 columns; --json has them all."""
 
 
 class ProgressLine(Progress):
@@ -53,22 +66,9 @@ class ProgressLine(Progress):
         return [cells[0], *([BarColumn(bar_width=_BAR_WIDTH).render(task)] if bar_width else []), *cells[1:]]
 
 
-# Names that the user chose are shown verbatim: nothing in them is markup.
-_PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False, "soft_wrap": True}
-out = Console(**_PLAIN)
-err = Console(stderr=True, **_PLAIN)
-
-
 def is_at_terminal() -> bool:
     """Return True if a person can answer."""
     return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-_CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters, line and paragraph separators, changes of writing direction, lone surrogates."""
-
-_UNITS = {"mb_per_s": "MB/s"}
-"""Units of the figures of a stage that are shown without their name."""
 
 
 class _Bar:
@@ -129,13 +129,6 @@ def _format_pace(task: Task) -> str:
 def _format_clock(seconds: float) -> str:
     minutes, seconds_left = divmod(round(seconds), 60)
     return f"{minutes}:{seconds_left:02d}"
-
-
-INTERRUPTED = 130
-"""Exit code of Ctrl-C, the same as typer's."""
-_MAX_WIDTH = 10_000
-NARROW = ("p@1", "p@10", "recall@50", "MAP", "psib@10")
-"""Metrics of a comparison that fit 80 columns; --json has them all."""
 
 
 def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

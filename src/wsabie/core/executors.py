@@ -19,6 +19,7 @@ Shared = TypeVar("Shared")
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 _log = logging.getLogger("wsabie")
+_shared: Any = None  # in a worker: what its pool gave to all items
 
 
 class Executor(Protocol):
@@ -161,9 +162,6 @@ class ProcessExecutor(Executor):
             yield result
             if spent >= self.local_seconds:
                 return
-
-
-_shared: Any = None  # in a worker: what its pool gave to all items
 
 
 def _begin_worker(shared: object) -> None:

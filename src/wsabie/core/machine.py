@@ -19,6 +19,9 @@ MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """Bytes, or "max"."""
 LARGE_MEMORY_BYTES = 10**8
 """Memory in bytes from which a command announces what it is about to allocate."""
+_blas_lock = threading.Lock()
+_blas_users = 0
+_blas_limit: Any = None
 
 
 def get_user_name() -> str:
@@ -55,11 +58,6 @@ def collect_versions() -> dict[str, str]:
         except PackageNotFoundError:
             versions[name] = "not installed"
     return versions
-
-
-_blas_lock = threading.Lock()
-_blas_users = 0
-_blas_limit: Any = None
 
 
 @contextmanager

@@ -33,6 +33,13 @@ from wsabie.training.training_data import PartitionedData, RowBlock, TrainingDat
 if TYPE_CHECKING:
     from ray import ObjectRef
 
+log = logging.getLogger("wsabie")
+_NODE_POLL_SECONDS = 1.0  # seconds between two listings of the nodes
+_ANSWER_KINDS: tuple[Literal["report", "deltas"], ...] = ("report", "deltas")
+_LOST: Any = object()
+_MAX_DEATHS = 3
+"""Deaths of workers on a node, without a trained part between them, after which the node is abandoned."""
+
 
 class AveragingWorker:
     """Worker that trains parts on its own tables.
@@ -92,14 +99,6 @@ class AveragingWorker:
             self.update_tables(deltas)
         report = None if part is None else self.train(*part)
         return report, self.extract_deltas() if extract else None
-
-
-log = logging.getLogger("wsabie")
-_NODE_POLL_SECONDS = 1.0  # seconds between two listings of the nodes
-_ANSWER_KINDS: tuple[Literal["report", "deltas"], ...] = ("report", "deltas")
-_LOST: Any = object()
-_MAX_DEATHS = 3
-"""Deaths of workers on a node, without a trained part between them, after which the node is abandoned."""
 
 
 @dataclass(frozen=True)

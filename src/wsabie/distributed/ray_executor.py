@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _QUEUED_PER_CORE = 2  # items sent at a time for each core of the cluster
 _RECOUNT_SECONDS = 5.0  # seconds after which the cores are counted again, because nodes come and go
+_CACHED_JOBS = 2  # feature extraction and ranking take turns
+_job_cache: dict[str, object] = {}  # unpacked jobs, the last used one at the end
 
 
 class RayExecutor(Executor):
@@ -112,9 +114,6 @@ def _fetch_result(ray: Any, reference: "ObjectRef") -> Any:
 
 
 # ---- in a worker
-
-_CACHED_JOBS = 2  # feature extraction and ranking take turns
-_job_cache: dict[str, object] = {}  # unpacked jobs, the last used one at the end
 
 
 def _run_item(job: list["ObjectRef"], item: Any) -> Any:

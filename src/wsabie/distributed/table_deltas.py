@@ -30,6 +30,7 @@ from wsabie.core.arrays import Float32, Int8, Int32, view_as_writable
 
 OUTER_RATE = 0.8
 """Share of the joined steps that tables take, to smooth the noise of a round."""
+Tables = Mapping[str, Float32]
 
 
 class TableDelta(NamedTuple):
@@ -40,7 +41,6 @@ class TableDelta(NamedTuple):
     values: Int8  # (n, dim)
 
 
-Tables = Mapping[str, Float32]
 TableDeltas = dict[str, TableDelta | Float32]
 """Message about each table: its steps, or for a new worker the table itself."""
 

@@ -31,6 +31,10 @@ By = Literal["row", "group", "label", "time"]
 TRAIN, VALID, TEST = 0, 1, 2
 FREE = -1
 """Mark of a unit that is on no side yet."""
+_MEBIBYTES = 64
+"""Memory for the similarities that are held at once."""
+_ROUNDING = 1e-6
+"""Tolerance that lets a threshold of 1 catch exact duplicates, whose float32 cosine may be just below 1."""
 
 
 @dataclass(frozen=True)
@@ -394,13 +398,6 @@ def _draw_labels(
     rows = eligible[positions]
     first, last = positives.indptr[rows], positives.indptr[rows + 1]
     return rows, positives.labels[first + (hashes % (last - first).astype(np.uint64)).astype(np.int64)].astype(np.int64)
-
-
-_MEBIBYTES = 64
-"""Memory for the similarities that are held at once."""
-
-_ROUNDING = 1e-6
-"""Tolerance that lets a threshold of 1 catch exact duplicates, whose float32 cosine may be just below 1."""
 
 
 class NearDuplicates(NamedTuple):

@@ -23,6 +23,20 @@ from numba.core.registry import CPUDispatcher
 
 from wsabie.core.arrays import LANES
 
+FLAGS: dict[str, Any] = {
+    "nogil": True,
+    # No reference counting, so kernels allocate nothing. With it numba counts every array of every NamedTuple up and
+    # down, atomically, wherever it cannot prove that it need not: that was three quarters of the time of a draw.
+    "_nrt": False,
+    "error_model": "numpy",
+    # Not "nnan"/"ninf": divergence checks must still see NaN and infinity.
+    "fastmath": {"reassoc", "contract", "arcp", "nsz"},
+    "no_cfunc_wrapper": True,
+}
+INLINE = {**FLAGS, "forceinline": True}
+IN_ORDER = {**FLAGS, "fastmath": {"contract"}}
+STRICT = {"nogil": True, "error_model": "numpy"}
+
 
 class _InterruptDeferral(Listener):  # type: ignore[misc]
     """Listener that defers interrupts while the main thread holds the compiler, or waits for it."""
@@ -56,23 +70,6 @@ class _InterruptDeferral(Listener):  # type: ignore[misc]
 def defer_interrupts() -> None:
     """Defer interrupts during every compilation from now on."""
     register("numba:compiler_lock", _InterruptDeferral())
-
-
-FLAGS: dict[str, Any] = {
-    "nogil": True,
-    # No reference counting, so kernels allocate nothing. With it numba counts every array of every NamedTuple up and
-    # down, atomically, wherever it cannot prove that it need not: that was three quarters of the time of a draw.
-    "_nrt": False,
-    "error_model": "numpy",
-    "fastmath": {"reassoc", "contract", "arcp", "nsz"},
-    "no_cfunc_wrapper": True,
-}
-# Not "nnan"/"ninf": divergence checks must still see NaN and infinity.
-
-
-INLINE = {**FLAGS, "forceinline": True}
-IN_ORDER = {**FLAGS, "fastmath": {"contract"}}
-STRICT = {"nogil": True, "error_model": "numpy"}
 
 
 def compute_sources_checksum(folder: Path) -> int:

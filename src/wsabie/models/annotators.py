@@ -36,6 +36,10 @@ Labels: TypeAlias = list[tuple[str, float]]
 """Labels with their scores, best first."""
 ItemData: TypeAlias = "str | Path | bytes | Image"
 """A picture, a sound or a document: a file, its content, a picture of Pillow; a text if documents are expected."""
+MIN_CANDIDATES = 100
+"""Fewest best labels whose probabilities are compared with the thresholds."""
+ThresholdFunction = Callable[[Int64], Float64]
+"""Returns the lowest probability with which each label counts, from an array of label numbers."""
 
 
 @dataclass(frozen=True)
@@ -400,13 +404,6 @@ def _make_item(number: int, data: "ItemData", modality: ModalityName) -> Item:
     picture = data if data.mode in ("1", "L", "LA", "I", "P", "RGB", "RGBA") else data.convert("RGB")
     picture.save(buffer, "PNG", compress_level=1, exif=data.getexif())
     return Item(name, buffer.getvalue(), ())
-
-
-MIN_CANDIDATES = 100
-"""Fewest best labels whose probabilities are compared with the thresholds."""
-
-ThresholdFunction = Callable[[Int64], Float64]
-"""Returns the lowest probability with which each label counts, from an array of label numbers."""
 
 
 def rank_above(model: Any, X: Any, k: int, least: ThresholdFunction, **options: Any) -> tuple[Int64, Float32, Float64]:

@@ -39,6 +39,11 @@ from wsabie.training.epoch_stats import EpochStats
 ColumnSets: TypeAlias = Sequence[npt.ArrayLike] | float | None
 """Sets of columns by numbers or masks, the share that each member draws, or None."""
 SHARE = 0.7  # of the columns, which each member draws by default
+By = Literal["seed", "rows", "columns"]
+BY: tuple[By, ...] = ("seed", "rows", "columns")
+KINDS = ("wsabie", "wsabie-auc", "owpc-sgd", "vse-ens", "opt-auc")
+"""Kinds of `wsabie.models.estimator_specs` that can be members of an ensemble."""
+_SPREAD_ROWS = 256  # training rows that measure the spread of a member's scores
 
 
 @dataclass(frozen=True)
@@ -142,13 +147,6 @@ def group_columns(names: Sequence[str]) -> list[Int64]:
     prefixes = np.array([name.partition(":")[0] for name in names])
     unique_prefixes = list(dict.fromkeys(prefixes.tolist()))
     return [np.flatnonzero(prefixes == prefix) for prefix in unique_prefixes] if len(unique_prefixes) > 1 else []
-
-
-By = Literal["seed", "rows", "columns"]
-BY: tuple[By, ...] = ("seed", "rows", "columns")
-KINDS = ("wsabie", "wsabie-auc", "owpc-sgd", "vse-ens", "opt-auc")
-"""Kinds of `wsabie.models.estimator_specs` that can be members of an ensemble."""
-_SPREAD_ROWS = 256  # training rows that measure the spread of a member's scores
 
 
 class _Part(NamedTuple):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wsabie.models.base.label_model import LabelModel
 
 Values = dict[str, Any]
+_MODELS = "wsabie.models."
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,6 @@ class EstimatorSpec:
     needs: Literal["", "relations", "vectors"] = ""
 
 
-_MODELS = "wsabie.models."
 _one_vs_rest = partial(EstimatorSpec, maker=_MODELS + "one_vs_rest:OneVsRest", trained=False)
 
 SYSTEMS: Mapping[str, EstimatorSpec] = {

@@ -39,6 +39,10 @@ _STOPS = (-1, -0.5, -0.0001, 0.0001, 0.5, 1)  # of the heat: strongly, fairly an
 _COLOURS = np.array([[20, 30, 130], [40, 110, 235], [120, 200, 255], [255, 214, 64], [255, 92, 0], [176, 0, 24]])
 _MAX_COVER = 0.82  # of a picture under the strongest heat
 _GREY = 0.55  # loss of colour of the picture behind the heat
+ACROSS = 4
+"""Windows along the longer side of a picture; as many again lie half a window further."""
+MAX_DRAWING_SIZE = 512
+"""Longest side of the drawing in pixels."""
 
 
 def share_among_blocks(contributions: ArrayLike, block_map: BlockMap) -> Float64:
@@ -164,10 +168,6 @@ def draw_overlay(picture: Image.Image | UInt8, heat: Float64, *, strongest: floa
     return Image.fromarray(np.rint((1 - cover) * background + cover * colour).astype(np.uint8))
 
 
-ACROSS = 4
-"""Windows along the longer side of a picture; as many again lie half a window further."""
-
-
 def list_windows(width: int, height: int) -> list[tuple[int, int, int, int]]:
     """Return left, top, right and bottom of the squares that are covered, which reach every pixel.
 
@@ -234,10 +234,6 @@ def _encode_png(picture: UInt8) -> bytes:
     out = io.BytesIO()
     Image.fromarray(picture).save(out, "PNG", compress_level=1)
     return out.getvalue()
-
-
-MAX_DRAWING_SIZE = 512
-"""Longest side of the drawing in pixels."""
 
 
 @dataclass(frozen=True)

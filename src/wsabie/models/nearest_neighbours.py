@@ -30,6 +30,11 @@ from wsabie.models.base.row_scaling import Scaling, sum_rows
 from wsabie.models.base.score_ranker import ScaledRanker
 from wsabie.storage.schema_validation import Count, PositiveCount, check_array, read_config
 
+PAPER_LEAF = 20_000
+"""Training rows in a leaf of the paper's tree."""
+SMALL_LEAF = 100
+"""Fewest training rows in a leaf if the depth is "auto"."""
+
 
 class NeighbourVotes(ScaledRanker):
     """Base of models whose k neighbours vote for their labels, each with its cosine.
@@ -178,13 +183,6 @@ class NearestNeighbours(NeighbourVotes):
 
     def _find_nearest(self, inputs: FeatureMatrix, k: int) -> tuple[Int64, Float32]:
         return find_nearest_rows(scale_to_unit(self.scaling_(inputs)), self.train_, self.targets_.shape[0], k)
-
-
-PAPER_LEAF = 20_000
-"""Training rows in a leaf of the paper's tree."""
-
-SMALL_LEAF = 100
-"""Fewest training rows in a leaf if the depth is "auto"."""
 
 
 def choose_tree_depth(n: int) -> int:

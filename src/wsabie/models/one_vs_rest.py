@@ -28,6 +28,14 @@ from wsabie.storage.schema_validation import Count, check_array, read_config
 from wsabie.training.logistic_heads import fit_logistic_heads
 
 LearnerName = Literal["logistic", "passive-aggressive", "hinge", "svm"]
+SHARED_PASS_SHARE = 0.06
+"""Duration of "logistic" on dense rows, whose labels share the passes, as a share of that label by label."""
+SECONDS_PER_LABEL = 3e-3
+VALUES_PER_FEATURE = 20
+"""See `LabelLearner`. The estimate is for refusing jobs of hours; a fit may take half or twice as long."""
+log = logging.getLogger("wsabie")
+LOGGED_SECONDS = 60
+"""Shortest estimated training time that the log states."""
 
 
 class LabelLearner(NamedTuple):
@@ -47,13 +55,6 @@ class LabelLearner(NamedTuple):
     dtype: type
     seconds_per_value: float
     odds: bool = False
-
-
-SHARED_PASS_SHARE = 0.06
-"""Duration of "logistic" on dense rows, whose labels share the passes, as a share of that label by label."""
-SECONDS_PER_LABEL = 3e-3
-VALUES_PER_FEATURE = 20
-"""See `LabelLearner`. The estimate is for refusing jobs of hours; a fit may take half or twice as long."""
 
 
 LEARNERS: dict[LearnerName, LabelLearner] = {
@@ -116,11 +117,6 @@ def compute_log_odds(counts: Array, n: int) -> Float32:
     """Return the log-odds of labels from their counts alone, with half a row added to each side."""
     share: Float64 = (counts + 0.5) / (n + 1)
     return np.log(share / (1 - share)).astype(np.float32)
-
-
-log = logging.getLogger("wsabie")
-LOGGED_SECONDS = 60
-"""Shortest estimated training time that the log states."""
 
 
 class ModelTooLargeError(UnsuitableModelError):

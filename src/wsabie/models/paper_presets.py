@@ -10,6 +10,31 @@ from wsabie.models.linear_ranker import LinearRanker
 from wsabie.models.object_parts.object_parts import ObjectParts
 from wsabie.models.wsabie.estimator import Wsabie
 
+SHARED = signature(LinearRanker).parameters.keys() - {
+    "max_norm", "learning_rate", "l2", "label_bias", "threads", "seed"
+}  # fmt: skip
+"""Parameters with the same meaning for the embedding and the linear term."""
+_VSE_ENS_SETTINGS: dict[str, Any] = {
+    "dim": 100,
+    "learning_rate": 0.01,
+    "schedule": "constant",
+    "l2": 0.01,
+    "init_scale": 0.1,
+    "max_norm": None,
+    "pair_weighting": "pairs",
+}
+_OBJECT_PARTS_SETTINGS: dict[str, Any] = {
+    "dim": 50,
+    "score_weight": 0.1,
+    "known_score": 100.0,
+    "same": True,
+    "rank_weight": "top1",
+    "max_sampled": 100,
+    "max_norm": 1.0,
+    "learning_rate": {"V": 0.1, "W": 0.01},
+    "schedule": "constant",
+}
+
 
 def make_vse_ens(rank_scale: float = 0.1, *, paper: bool = False, **changes: Any) -> Wsabie:
     """Build VSE-ens (Guo et al. 2018): adaptive sampler, one negative per pair, unweighted hinge, L2.
@@ -104,23 +129,6 @@ def make_full_rank(**changes: Any) -> FullRank:
     return FullRank(Wsabie(**changes), LinearRanker(**linear), **model_parameters)
 
 
-SHARED = signature(LinearRanker).parameters.keys() - {
-    "max_norm", "learning_rate", "l2", "label_bias", "threads", "seed"
-}  # fmt: skip
-"""Parameters with the same meaning for the embedding and the linear term."""
-
-
-_VSE_ENS_SETTINGS: dict[str, Any] = {
-    "dim": 100,
-    "learning_rate": 0.01,
-    "schedule": "constant",
-    "l2": 0.01,
-    "init_scale": 0.1,
-    "max_norm": None,
-    "pair_weighting": "pairs",
-}
-
-
 def make_objects_and_parts(name: str, relations: Sequence[tuple[str, str]], **changes: Any) -> ObjectParts:
     """Build a model of Mesnil et al. 2014 (sections 6.2, 6.5) by its name, with the settings of 4.3.3.
 
@@ -156,16 +164,3 @@ def make_objects_and_parts(name: str, relations: Sequence[tuple[str, str]], **ch
     ignores_relations = tables == "unshared" and scored != "(iw)"
     preset = {"tables": tables, "label_scores": scores[scored], "relation_weight": 0.0 if ignores_relations else 1.0}
     return ObjectParts(relations, **{**_OBJECT_PARTS_SETTINGS, **preset, **changes})
-
-
-_OBJECT_PARTS_SETTINGS: dict[str, Any] = {
-    "dim": 50,
-    "score_weight": 0.1,
-    "known_score": 100.0,
-    "same": True,
-    "rank_weight": "top1",
-    "max_sampled": 100,
-    "max_norm": 1.0,
-    "learning_rate": {"V": 0.1, "W": 0.01},
-    "schedule": "constant",
-}

@@ -30,6 +30,12 @@ _TRAINED_ON = 256  # vectors per cell, where there are as many: with fewer, more
 _ROUNDS = 8
 _SAMPLE = 1 << 16
 _LINKS, _BUILT_WITH = 16, 80
+NARROW_GRAPH = 0.3
+"""Share of candidates below which all are scored, for a graph, whose paths lead through labels that are left out."""
+_FEW_CHANGED = 0.02
+"""Largest share of changed labels that are scored one by one, beside an index of the others."""
+_SHORTLISTS = (10, 20, 40, 80)  # labels scored from the table, as a multiple of k
+_ROWS = 1 << 14
 
 
 def require_faiss() -> Any:
@@ -173,16 +179,6 @@ def _limit_threads(faiss: Any, threads: int | None) -> Iterator[None]:
         yield
     finally:
         faiss.omp_set_num_threads(last_count)
-
-
-NARROW_GRAPH = 0.3
-"""Share of candidates below which all are scored, for a graph, whose paths lead through labels that are left out."""
-
-_FEW_CHANGED = 0.02
-"""Largest share of changed labels that are scored one by one, beside an index of the others."""
-
-_SHORTLISTS = (10, 20, 40, 80)  # labels scored from the table, as a multiple of k
-_ROWS = 1 << 14
 
 
 class NearestLift(NamedTuple):

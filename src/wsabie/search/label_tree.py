@@ -23,6 +23,10 @@ from wsabie.storage.model_folder import ModelState
 
 _ROUNDS = 20
 _MIN_MINIBATCH_LABELS = 5000  # labels that are grouped by a part of them at a time
+_BATCH = 512
+_BEAMS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+_MAX_TRAINING_ROWS = 15_000  # or labels in their stead, that train the nodes of a tree
+_MIN_TRAINING_ROWS = 1000  # below which labels train the nodes in their stead
 
 
 class TreeShape(NamedTuple):
@@ -107,12 +111,6 @@ def _split_labels(points: Float32, branching: int, seed: int) -> Int64:
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different points than groups
         groups: Int64 = np.unique(model.fit_predict(points), return_inverse=True)[1]
     return groups if groups.max() else np.arange(len(points)) * branching // len(points)  # all alike
-
-
-_BATCH = 512
-_BEAMS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-_MAX_TRAINING_ROWS = 15_000  # or labels in their stead, that train the nodes of a tree
-_MIN_TRAINING_ROWS = 1000  # below which labels train the nodes in their stead
 
 
 class LabelTree(label_index.LabelSearchIndex):

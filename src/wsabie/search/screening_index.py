@@ -27,6 +27,20 @@ _MAX_CODE = 127
 _ZERO_POINT = 128  # what stands for 0 among codes without a sign
 _TINY = float(np.finfo(np.float32).tiny)
 _ROUNDING_FACTOR = 1 + 1e-6  # more than float32 rounds down
+_MAX_SCREENED_ROWS = 8
+"""Rows up to which screening beats BLAS on a processor that has no instruction for bytes."""
+_MIN_PARALLEL_BYTES = 16 << 20
+"""Bytes of codes times rows from which on threads share the blocks of few rows."""
+_MIN_PARALLEL_ROWS = 64
+"""Rows from which on threads share the rows."""
+_RESCORED_AT_ONCE = 128
+"""Rows whose candidates are scored from the table together."""
+_MAX_HIDDEN = 100
+"""Hidden labels of a row above which the exact search, which can leave them out, is quicker."""
+_CELLS = 1 << 20
+"""Candidates of all rows that a thread holds at once, 12 MiB."""
+_ROOM_FACTOR, _MIN_ROOM = 8, 1024
+"""Room for candidates: a multiple of k, and a minimum."""
 
 
 def encode_byte_rows(rows: Callable[[slice], Float32], offsets: Float32, dim: int) -> topk.ByteCodes:
@@ -81,28 +95,6 @@ def _quantise(rows: Float32) -> tuple[Float32, Float32, Float64]:
 
 def _round_up(values: Float64) -> Float32:
     return (values * _ROUNDING_FACTOR + _TINY).astype(np.float32)
-
-
-_MAX_SCREENED_ROWS = 8
-"""Rows up to which screening beats BLAS on a processor that has no instruction for bytes."""
-
-_MIN_PARALLEL_BYTES = 16 << 20
-"""Bytes of codes times rows from which on threads share the blocks of few rows."""
-
-_MIN_PARALLEL_ROWS = 64
-"""Rows from which on threads share the rows."""
-
-_RESCORED_AT_ONCE = 128
-"""Rows whose candidates are scored from the table together."""
-
-_MAX_HIDDEN = 100
-"""Hidden labels of a row above which the exact search, which can leave them out, is quicker."""
-
-_CELLS = 1 << 20
-"""Candidates of all rows that a thread holds at once, 12 MiB."""
-
-_ROOM_FACTOR, _MIN_ROOM = 8, 1024
-"""Room for candidates: a multiple of k, and a minimum."""
 
 
 class ScreeningIndex(label_index.LabelSearchIndex):

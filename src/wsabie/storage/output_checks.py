@@ -30,6 +30,7 @@ _KINDS: dict[OutputKind, tuple[str, tuple[bytes, ...] | re.Pattern[bytes]]] = {
 }
 """Name of each kind of result with its article, and beginning of a file that it may replace, in lower case."""
 _HEAD_BYTES = 1024
+_DRAFT = re.compile(r"\..*\.tmp")
 
 
 def check_output_paths(
@@ -117,9 +118,6 @@ def _refuse_other_kind(file: Path, kind: OutputKind) -> None:
             f"cannot write {file}: the file that is there is not {kind_name} and would be lost; give another name, or "
             "move it away"
         )
-
-
-_DRAFT = re.compile(r"\..*\.tmp")
 
 
 def refuse_unknown_files(folder: Path, ours: str) -> None:

@@ -32,6 +32,8 @@ Sha256: TypeAlias = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 
 _MAX_BYTES = 1 << 30
 _FAULTS = (msgspec.ValidationError, UnicodeEncodeError)  # the second of text that is not Unicode, which JSON can hold
+SEAL_BYTES = 80
+"""Bytes of a sealed file before those that its checksum covers."""
 
 
 def check_schema(
@@ -80,10 +82,6 @@ def parse_json(schema: type[T], content: bytes, where: object, remedy: str, erro
     except (ValueError, RecursionError) as fault:
         raise error(f"{where} is damaged ({fault}); {remedy}") from fault
     return check_schema(schema, value, where, remedy, error)
-
-
-SEAL_BYTES = 80
-"""Bytes of a sealed file before those that its checksum covers."""
 
 
 def write_json_with_checksum(file: Path, document: JsonObject) -> None:

@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterable, Iterator
 
 from wsabie.vocabulary.concept_hierarchy import make_lookup_key
 
+MAX_WORDS = 5
+"""Maximum number of words in a name."""
+_WORD = re.compile(r"[^\W\d_][\w'’-]*|[^\s\w]|\S")
+_ENDS = frozenset('.!?;:,()[]{}"“”«»—–…|/<>*')
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-MAX_WORDS = 5
-"""Maximum number of words in a name."""
-
-_WORD = re.compile(r"[^\W\d_][\w'’-]*|[^\s\w]|\S")
-_ENDS = frozenset('.!?;:,()[]{}"“”«»—–…|/<>*')
 _ARTICLES = _words("a an the this each every any some his her its our their my your")
 _STARTS = _words("that because since although though while when if whereas thus therefore hence so")
 """Words after which a new clause begins; nothing before them belongs to X."""

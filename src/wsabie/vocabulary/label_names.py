@@ -285,7 +285,7 @@ class Vocabulary:
         fresh: dict[str, int] = {}
         for raw in names:
             if not isinstance(raw, str):
-                raise InputError(f"the label name {raw!r} is {type(raw).__name__} and no text; give names as texts")
+                raise InputError(f"the label name {raw!r} is {type(raw).__name__}, not text; give names as texts")
             name = normalise_label_name(str(raw))  # NumPy's str prints and pickles differently
             if not name:
                 raise InputError(f"label {len(self) + len(fresh)} has an empty name; give every label a name")

@@ -28,6 +28,7 @@ Write = Callable[[Sequence[str], Int64, Float32], None]
 """Writes rows: ids, label numbers (-1: none) and scores, best first."""
 Ranking = Sequence[tuple[str, float]]
 FormatRow = Callable[[str, Ranking], str]
+OutputFormat = Callable[[Path, Sequence[str]], AbstractContextManager[Write]]
 
 
 class AnnotationSummary(NamedTuple):
@@ -213,7 +214,6 @@ def _open_parquet(draft: Path, names: Sequence[str]) -> Iterator[Write]:
         yield write
 
 
-OutputFormat = Callable[[Path, Sequence[str]], AbstractContextManager[Write]]
 _FORMS: dict[str, OutputFormat] = {
     ".jsonl": partial(_open_text, header="", format_row=_format_json),
     ".tsv": partial(_open_text, header="id\tlabel\tscore\n", format_row=_format_tsv),

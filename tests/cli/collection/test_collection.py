@@ -276,7 +276,7 @@ def test_init_lists_folder_names_and_asks_for_exclusions(
     message = " ".join(init(birds).err.split())
     assert "labels by the names of sub-folders: gull (2), odds (1), tern (1) (--not-labels NAME,NAME" in message
     assert "5 new, 3 tags from files" in message
-    assert "no labels: 05, 2020" in message
+    assert "not labels: 05, 2020" in message
 
 
 def test_text_collection_names_the_train_command(cli: Cli, init: Cli, tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def test_bad_vectors_give_one_sentence(labels: Path, tmp_path: Path, cli: Cli) -
         (("pairs", "from-listeners", labels, "--out", out, "--relation", "is-a"), "--relation cannot be used here"),
         (("pairs", "from-wordnet", CUT, "--out", out, "--labels", labels, "--relation", "member-of"), "states no pair"),
         (("pairs", "from-wordnet", empty, "--out", out), "holds no data.noun"),
-        (("vectors", "near", labels, "a"), "no file of word vectors"),
+        (("vectors", "near", labels, "a"), "not a file of word vectors"),
         (("vectors", "near", labels), "near to which word"),
         (("vectors", "info", labels, "a"), "leave 'a' out"),
         (("vectors", "info", labels, "--dim", 3), "--dim cannot be used here"),

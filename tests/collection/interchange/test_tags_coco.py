@@ -139,7 +139,7 @@ def test_foreign_coco_files_are_imported(collection: Collection, tmp_path: Path)
         "no such item": 1,
         "empty region": 1,
         "malformed region": 1,
-        "no JSON object": 1,
+        "not a JSON object": 1,
         "label that would be above itself": 1,
     }
 

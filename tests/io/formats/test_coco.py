@@ -118,7 +118,7 @@ def test_regions_are_read_without_labels(tmp_path: Path) -> None:
         (make_annotation(number=1), "E", "duplicate id"),
         (make_annotation(number=[1]), "E", "annotation, picture or category without id"),
         (make_annotation(image=None), "E", "annotation, picture or category without image_id"),
-        ("text", "E", "no JSON object"),
+        ("text", "E", "not a JSON object"),
     ],
 )
 def test_unusable_annotations_are_listed(tmp_path: Path, bad: Any, where: str, reason: str) -> None:

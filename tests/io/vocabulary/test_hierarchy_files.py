@@ -140,7 +140,7 @@ def test_unreadable_files_are_refused(tmp_path):
     with pytest.raises(InputError, match="is not text"):
         read_hierarchy(tmp_path / "t.parquet")
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(InputError, match="no Parquet"):
+    with pytest.raises(InputError, match="not Parquet"):
         read_hierarchy(tmp_path / "bad.parquet")
 
 
@@ -188,7 +188,7 @@ def test_pairs_are_mined_from_real_text(tmp_path):
 
 
 def test_binary_text_is_not_mined(tmp_path):
-    with pytest.raises(InputError, match="no plain text"):
+    with pytest.raises(InputError, match="not plain text"):
         mine_hierarchy(write_list(tmp_path, "a\0b"))
 
 

@@ -23,6 +23,7 @@ _REASONS = {
     "replaced": "before a restore",
     "restored": "after a restore",
 }
+_ORIGIN_NAMES = {"person": "people", "import": "import", "model": "a model"}
 
 
 class StatusOptions(CollectionOptions):
@@ -126,9 +127,6 @@ def _format_status(summary: "CollectionStatus") -> list[list[str | int]]:
         rows.append(["database", "damaged" if summary.damage else "whole"])
     rows += [[f"draft that a stopped export left: {draft}", ""] for draft in summary.drafts]
     return rows
-
-
-_ORIGIN_NAMES = {"person": "people", "import": "import", "model": "a model"}
 
 
 def _format_undo(entry: "JournalEntry") -> str:

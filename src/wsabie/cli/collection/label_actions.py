@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 
 LabelAction = Literal["list", "show", "tidy", "merge", "apart", "rename", "parent", "synonym", "edit", "delete", "fill"]
 _only_for, _option = partial(only_for, get_args(LabelAction)), partial(option, kinds=get_args(LabelAction))
+_MANY = 1_000
+_CHANGES = {
+    "merge": ("A ... B", 2, _MANY),
+    "apart": ("A B ...", 2, _MANY),
+    "rename": ("OLD NEW", 2, 2),
+    "delete": ("LABEL ...", 1, _MANY),
+    "parent": ("LABEL [PARENT]", 1, 2),
+    "synonym": ("LABEL OTHER ...", 2, _MANY),
+}
+"""Usage of changes, with their smallest and largest number of names."""
 
 
 class LabelActionOptions(CollectionOptions, PersonOptions):
@@ -231,16 +241,6 @@ def _delete(collection: "Collection", names: Sequence[str], options: LabelAction
     return f"deleted {', '.join(result.labels)} with {tags}{moved}; {undo_command}", vars(result)
 
 
-_MANY = 1_000
-_CHANGES = {
-    "merge": ("A ... B", 2, _MANY),
-    "apart": ("A B ...", 2, _MANY),
-    "rename": ("OLD NEW", 2, 2),
-    "delete": ("LABEL ...", 1, _MANY),
-    "parent": ("LABEL [PARENT]", 1, 2),
-    "synonym": ("LABEL OTHER ...", 2, _MANY),
-}
-"""Usage of changes, with their smallest and largest number of names."""
 ACTIONS: dict[str, Callable[..., Report]] = {
     "list": _list,
     "show": _show,

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 DEFAULT_PARENT = Path("wsabie-compare")
 """Parent of folders that the user does not name."""
 _MAX_STEM = 80
+N_NEIGHBOURHOODS = 12
 
 
 class KeepOptions(Options, panel="Resuming"):
@@ -137,9 +138,6 @@ def _refuse_other_settings(parent: Path | None, stem: str) -> None:
 
 def _short_hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:8]
-
-
-N_NEIGHBOURHOODS = 12
 
 
 class CompareOptions(shared.DataOptions, shared.RunOptions):

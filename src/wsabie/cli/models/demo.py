@@ -9,6 +9,18 @@ from wsabie.cli.framework import Report, command, option
 from wsabie.cli.output import NARROW, TerminalProgress, out, quote_path, show_table
 from wsabie.cli.shared_options import OutputOptions, SeededThreadOptions
 
+EXAMPLE_DECLARATION = """\
+[kinds.text]
+data = "texts.jsonl"   # {"id": "a", "text": "...", "labels": ["page"]} on a line; texts of a label belong together
+scaling = "tfidf"
+
+[relations.page]
+query = "text"
+target = "text"
+names = "labels"
+"""
+"""Declaration in TOML for the user's own texts."""
+
 
 class DemoOptions(OutputOptions, SeededThreadOptions):
     """Options of `wsabie demo`."""
@@ -43,19 +55,6 @@ def _show_image_demo(options: DemoOptions) -> Report:
     out.print(f"model:  {model}\nreport: {report.resolve()}")
     label = "castle" if options.part == "photos" else "star"
     out.print(f"try:    {_format_program()} neighbours {model} {label}")
-
-
-EXAMPLE_DECLARATION = """\
-[kinds.text]
-data = "texts.jsonl"   # {"id": "a", "text": "...", "labels": ["page"]} on a line; texts of a label belong together
-scaling = "tfidf"
-
-[relations.page]
-query = "text"
-target = "text"
-names = "labels"
-"""
-"""Declaration in TOML for the user's own texts."""
 
 
 def _show_document_demo(options: DemoOptions) -> Report:

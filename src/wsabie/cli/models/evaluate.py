@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 
 _NO_QUADRUPLETS = "no relation has two different pictures in the data, one of the object and one of the part"
+KS, SPACE_KS = (1, 5, 10, 50), (1, 3, 5, 10)
+SHOWN_METRICS = ("p@1", "p@5", "p@10", "recall@5", "recall@10", "recall@50", "MAP", "MRR", "ndcg@10", "AUC",
+         "psib@1", "psib@5", "psib@10", "hp@5", "hp@10", "herr@5", "psp@1", "psp@3", "psp@5")  # fmt: skip
 
 
 class PartsOptions(Options, panel="Models of objects and parts"):
@@ -122,11 +125,6 @@ def _format_interval(task: "TaskFigures", metric: str, field: str) -> list[str]:
     mean, low, high = getattr(task, field)[metric]
     number_format = ",.1f" if metric == "rank" else ".4f"
     return [f"{mean:{number_format}}", f"{low:{number_format}} to {high:{number_format}}" if task.has_intervals else ""]
-
-
-KS, SPACE_KS = (1, 5, 10, 50), (1, 3, 5, 10)
-SHOWN_METRICS = ("p@1", "p@5", "p@10", "recall@5", "recall@10", "recall@50", "MAP", "MRR", "ndcg@10", "AUC",
-         "psib@1", "psib@5", "psib@10", "hp@5", "hp@10", "herr@5", "psp@1", "psp@3", "psp@5")  # fmt: skip
 
 
 class EvaluateOptions(shared.DataOptions, shared.ModelClusterOptions):

@@ -14,6 +14,12 @@ from wsabie.core.errors import InputError
 if TYPE_CHECKING:
     from wsabie.models.annotators import Annotator
 
+_REPORT_FIELDS = {
+    "rows": "rows", "new labels": "new_labels", "MAP": "map", "p@1": "p_at_1", "ECE": "ece",
+    "unseen labels": "unseen_labels", "moved": "moved", "drift": "drift",
+}  # fmt: skip
+"""Fields of the report of a step, by the heads of their columns."""
+
 
 class UpdateOptions(DataOptions, ThreadOptions):
     """Options of `wsabie update`."""
@@ -74,13 +80,6 @@ def _refuse_forgetting(folder: Path, has_memory: bool, without_replay: bool) -> 
         raise InputError(f"{folder} keeps no rows of its training, so that it would forget old labels; {remedy}")
     if has_memory and without_replay:
         raise InputError("--without-replay learns the new rows alone, and there are rows to see again; leave it out")
-
-
-_REPORT_FIELDS = {
-    "rows": "rows", "new labels": "new_labels", "MAP": "map", "p@1": "p_at_1", "ECE": "ece",
-    "unseen labels": "unseen_labels", "moved": "moved", "drift": "drift",
-}  # fmt: skip
-"""Fields of the report of a step, by the heads of their columns."""
 
 
 def _format_field(value: object) -> str | int:

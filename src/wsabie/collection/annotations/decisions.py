@@ -32,6 +32,11 @@ _MAX_LISTED_LABELS = 3  # labels in the summary of a review
 SORTED = 20_000
 """Largest number of annotations of a label that are sorted; above it all annotations are walked until enough match."""
 _SORT = "-decided"
+_ANNOTATIONS = select(
+    labels.c.id,
+    labels.c.name,
+    *(annotations.c[n] for n in ("region", "state", "origin", "by", "at", "model_id", "score", "probability")),
+).join_from(annotations, labels, labels.c.id == annotations.c.label_id)
 
 
 class Decision(NamedTuple):
@@ -286,13 +291,6 @@ def _resolve_names(
     label_ids = label_store.ensure_labels(change, accepted)
     label_ids |= {name: label_store.find_label(change.connection, name) for _, name in pairs if name not in label_ids}
     return label_ids, [name for name in accepted if name not in existing]
-
-
-_ANNOTATIONS = select(
-    labels.c.id,
-    labels.c.name,
-    *(annotations.c[n] for n in ("region", "state", "origin", "by", "at", "model_id", "score", "probability")),
-).join_from(annotations, labels, labels.c.id == annotations.c.label_id)
 
 
 @dataclass(frozen=True)

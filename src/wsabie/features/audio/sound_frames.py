@@ -31,6 +31,10 @@ _FLOOR = 1e-3
 _THRESHOLD_SECONDS = 0.010
 _MEMORY_SECONDS = 0.040
 _LEAST_SECONDS = 0.002
+DELTA_REACH = 4
+"""Frames to each side that a derivative covers."""
+_SILENT_POWER = 1e-10  # power below which a band counts as silent: -100 dB
+_FRAMES_AT_ONCE = 4096
 
 
 class AuditoryImageConfig(NamedTuple):
@@ -180,13 +184,6 @@ def extract_box_features(stack: Float32) -> Float32:
         out[:, b, :COLUMNS] = part.mean(axis=1)
         out[:, b, COLUMNS:] = part.mean(axis=2).reshape(n, ROWS, -1).mean(axis=2)
     return out
-
-
-DELTA_REACH = 4
-"""Frames to each side that a derivative covers."""
-
-_SILENT_POWER = 1e-10  # power below which a band counts as silent: -100 dB
-_FRAMES_AT_ONCE = 4096
 
 
 class MfccConfig(NamedTuple):

@@ -34,6 +34,9 @@ REJECTS_NOTE = b"wsabie.extract.rejects"
 _COMPRESSION = "zstd"
 _MAX_LISTED = 100_000  # skipped pictures that a file's notes name
 _FIELDS = {DENSE: "values"}  # of `ItemFeatures`, where the column has another name
+SHARD_FILES = r"\d+\.parquet|merged\.parquet"
+"""Names in the folder of shards."""
+_FORMAT = 3  # version of the file; work begun in another version starts again
 
 
 class ShardSummary(NamedTuple):
@@ -42,10 +45,6 @@ class ShardSummary(NamedTuple):
     key: str
     n_rows: int
     rejected: list[ItemRejection]
-
-
-SHARD_FILES = r"\d+\.parquet|merged\.parquet"
-"""Names in the folder of shards."""
 
 
 def build_shard_path(folder: Path, number: int) -> Path:
@@ -153,9 +152,6 @@ def _build_schema(optional: list[str], dense: bool) -> Any:
     numbers = pa.list_(pa.float32())
     fields += [(DENSE, numbers)] if dense else [("indices", pa.list_(pa.uint32())), ("values", numbers)]
     return pa.schema(fields)
-
-
-_FORMAT = 3  # version of the file; work begun in another version starts again
 
 
 def fit_extractor(extractor: AnyExtractor, source: ItemSource, **options: Unpack[RunOptions]) -> AnyExtractor:

@@ -56,6 +56,12 @@ _SHORTEST = 0.02  # seconds: less than a frame holds no features
 _EMPTY_TAG = b"ID3\x04" + bytes(5) + b"\x0a" + bytes(10)
 _STATED = re.compile(r"^ *(?:data|SSND|Data Size|riff|Riff size) *: (\d+) \(should be (\d+)\)", re.MULTILINE)
 _UNKNOWN = 0x7FFFF000  # bytes: writers into a pipe, who do not know the length, state this or more
+WORDS = 2_000
+"""Words of a codebook, as in Bengio et al. 2012."""
+_RATE_SAMPLE = 64  # sounds
+_HIGHEST_AUTO = 22_050
+_IMAGES_AT_ONCE = 64
+_LEARNT_SECONDS = 60.0  # of a sound: words are learned from its beginning
 
 
 class EncodedAudio(NamedTuple):
@@ -178,15 +184,6 @@ def _explain_sound_errors(reason: str) -> Iterator[None]:
         yield
     except (_import_library("soundfile").SoundFileError, OSError) as error:
         raise UnreadableItemError(reason, getattr(error, "error_string", str(error))) from error
-
-
-WORDS = 2_000
-"""Words of a codebook, as in Bengio et al. 2012."""
-
-_RATE_SAMPLE = 64  # sounds
-_HIGHEST_AUTO = 22_050
-_IMAGES_AT_ONCE = 64
-_LEARNT_SECONDS = 60.0  # of a sound: words are learned from its beginning
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,11 @@ CAPACITY_FACTOR = 4
 """Capacity of a counter, as a multiple of the requested words."""
 
 _MIN_CAPACITY = 1 << 16
+MAX_WORDS = 1_000_000
+"""Default number of words of a vocabulary."""
+_MAX_WORDS = 100_000_000
+_WEIGHED = 1 << 20  # documents for the idf
+_COUNTED_AT_ONCE = 1 << 20  # bytes
 
 
 @dataclass(frozen=True)
@@ -185,14 +190,6 @@ class WordCounter:
         counts[:n] = self._counts[:n]
         self._counts = counts
         self._table = word_counts.WordIndex(letters, starts, _build_slots(letters, starts, n, n_words))
-
-
-MAX_WORDS = 1_000_000
-"""Default number of words of a vocabulary."""
-
-_MAX_WORDS = 100_000_000
-_WEIGHED = 1 << 20  # documents for the idf
-_COUNTED_AT_ONCE = 1 << 20  # bytes
 
 
 @dataclass(frozen=True)

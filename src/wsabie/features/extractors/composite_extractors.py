@@ -23,6 +23,8 @@ from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import read_config
 
 Balance = Literal["length", "mass"]
+NEGATIVE = "negative values of a network"
+log = logging.getLogger("wsabie")
 
 
 def balance_part(values: Float32, balance: Balance, logs: bool) -> Float32:
@@ -189,10 +191,6 @@ class ConcatenatedFeatures(CompositeExtractor):
     def _list_settings(self) -> JsonObject:
         settings = {f"{part.name} {name}": value for part in self.parts for name, value in part.parameters().items()}
         return {**self.identity(), "balance": self.balance, **settings}
-
-
-NEGATIVE = "negative values of a network"
-log = logging.getLogger("wsabie")
 
 
 @dataclass(frozen=True)

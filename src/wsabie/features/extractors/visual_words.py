@@ -55,6 +55,10 @@ _TO_XYZ = np.array(
     [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
 )
 _D65 = np.array([0.95047, 1.0, 1.08883])
+N_PATTERNS = 15
+N_BINS = N_COLOURS + N_PATTERNS
+"""Length of a descriptor."""
+_MAX_ASPECT = 8  # longer pictures get oblong cells, so that the number of blocks is bounded
 
 
 def convert_to_lab(rgb: Float64) -> Float64:
@@ -88,13 +92,6 @@ def build_colour_table() -> UInt8:
     distances = ((cube[:, None] - palette) ** 2).sum(axis=2)
     nearest: UInt8 = np.argmin(distances, axis=1).astype(np.uint8)
     return nearest
-
-
-N_PATTERNS = 15
-N_BINS = N_COLOURS + N_PATTERNS
-"""Length of a descriptor."""
-
-_MAX_ASPECT = 8  # longer pictures get oblong cells, so that the number of blocks is bounded
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -37,6 +37,37 @@ _TILE = 24  # of a tile that is brought into another mode: numbers in floating p
 _BUFFERS = 6 << 20  # buffers
 _BLOCK = 32  # of a JPEG picture, which is decoded in whole blocks
 _PLAIN_STRIPS = ("raw", "tiff_lzw", "tiff_adobe_deflate", "packbits", "tiff_deflate")
+NOT_FINITE = "no finite features"  # of a network
+TOO_LARGE = "too much memory"
+TURNED = "region of a picture that lies on its side"
+REASONS = (
+    "not a picture",
+    PICTURES.unsupported_reason,
+    "truncated picture",
+    "damaged picture",
+    "empty file",
+    "too many pixels",
+    TOO_LARGE,
+    "unreadable file",
+    OUTSIDE,
+    TURNED,
+    NOT_FINITE,
+)
+"""Possible reasons of an `UnreadableItemError` of a picture."""
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}  # by EXIF orientation
+_SIDEWAYS = (5, 6, 7, 8)
+_ORIENTATION = 0x0112
+_CAMERA = 0x8769
+_CAPTURE_TAGS = (0x9003, 0x9004)  # DateTimeOriginal, DateTimeDigitized
+_GREY = np.uint8(128)
 
 
 def estimate_decoding_bytes(
@@ -117,40 +148,6 @@ def _estimate_tiff_bytes(image: Image.Image) -> int:
 
 def _as_positive(value: object, otherwise: int) -> int:
     return value if isinstance(value, int) and value > 0 else otherwise
-
-
-NOT_FINITE = "no finite features"  # of a network
-TOO_LARGE = "too much memory"
-TURNED = "region of a picture that lies on its side"
-REASONS = (
-    "not a picture",
-    PICTURES.unsupported_reason,
-    "truncated picture",
-    "damaged picture",
-    "empty file",
-    "too many pixels",
-    TOO_LARGE,
-    "unreadable file",
-    OUTSIDE,
-    TURNED,
-    NOT_FINITE,
-)
-"""Possible reasons of an `UnreadableItemError` of a picture."""
-
-_TURNS = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}  # by EXIF orientation
-_SIDEWAYS = (5, 6, 7, 8)
-_ORIENTATION = 0x0112
-_CAMERA = 0x8769
-_CAPTURE_TAGS = (0x9003, 0x9004)  # DateTimeOriginal, DateTimeDigitized
-_GREY = np.uint8(128)
 
 
 class UnreadableItemError(Exception):

@@ -149,7 +149,7 @@ class _CocoContent:
 def get_coco_key(element: object, name: str) -> str:
     """Return an id as text, for it may be a number in one list, a text in another; RowError without one."""
     if not isinstance(element, dict):
-        raise RowError("no JSON object", repr(element)[:100])
+        raise RowError("not a JSON object", repr(element)[:100])
     value = element.get(name)
     if isinstance(value, float) and value.is_integer():
         value = int(value)

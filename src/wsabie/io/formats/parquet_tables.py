@@ -85,7 +85,7 @@ def check_pages(file: Path, stream: BufferedIOBase, columns: Collection[str]) ->
     except (IndexError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{file} is damaged or no Parquet (its pages); write or fetch it again") from error
+        raise InputError(f"{file} is damaged or not Parquet (its pages); write or fetch it again") from error
 
 
 def _check_chunk(file: Path, stream: BufferedIOBase, note: _ThriftStruct, stored: int, expanded: int) -> int:
@@ -374,7 +374,7 @@ def explain_arrow_errors(file: Path) -> Iterator[None]:
             raise
         except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError, OverflowError) as error:
             text = " ".join(str(error).split())[:120] or type(error).__name__
-            raise InputError(f"{file} is damaged or no Parquet ({text}); write or fetch it again") from error
+            raise InputError(f"{file} is damaged or not Parquet ({text}); write or fetch it again") from error
 
 
 @contextmanager

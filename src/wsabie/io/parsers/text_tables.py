@@ -153,7 +153,7 @@ def iterate_json_rows(path: Path, lines: Iterable[tuple[int, bytes]], rejects: R
     for number, element in enumerate(iterate_array(path), start=1):
         with rejects.catch(path, number):
             if not isinstance(element, dict):
-                raise RowError("no JSON object", repr(element)[:100])
+                raise RowError("not a JSON object", repr(element)[:100])
             yield TextRow(f"{path}:{number}", number, _normalise_keys(flatten_task(element)))
 
 

@@ -73,6 +73,7 @@ _TAG = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*+>""")
 _ATTRIBUTE = re.compile(rb"""(?<!\s)\s++([^\s=]+)\s*=\s*("[^"]*"|'[^']*')""")
 _UNWRITABLE = re.compile("[\0-\x08\x0e-\x1b\x7f\ufffe\uffff]")
 TextEdit = tuple[int, int, bytes]
+_CONTAINERS = {f"{RDF} {kind}" for kind in ("Bag", "Seq", "Alt")}
 
 
 class XmpPacket(NamedTuple):
@@ -202,9 +203,6 @@ def _get_values(element: XmlElement) -> list[str]:
     """Return the texts of a property: of its items if it is a container, otherwise its own."""
     boxes = [box for box in element.children if box.name in _CONTAINERS]
     return [_get_text(item) for item in ([item for box in boxes for item in box.children] if boxes else [element])]
-
-
-_CONTAINERS = {f"{RDF} {kind}" for kind in ("Bag", "Seq", "Alt")}
 
 
 def _get_text(element: XmlElement) -> str:

@@ -49,6 +49,7 @@ from wsabie.kernels.primitives.random_numbers import advance_counter, draw_below
 from wsabie.kernels.primitives.vectors import Width, add, clip_vector_norm, dot, multiply, set_to_zero
 
 _SMALLEST = np.float32(1e-6)  # of a scale, before it is multiplied into its row
+_POINTS = (Dot, Euclidean, Cosine, SketchedLabels)
 
 
 class SparseQuery(NamedTuple):
@@ -117,8 +118,6 @@ class PoolMoves(NamedTuple):
     directions: Float32
     tile_scratch: TileScratch
 
-
-_POINTS = (Dot, Euclidean, Cosine, SketchedLabels)
 
 # ---- scores
 

@@ -33,6 +33,9 @@ from wsabie.kernels.simd.vector_registers import has_coordinate_beyond, load_poi
 CHUNK = 64
 """Scores compared with the k-th best at once; one vectorised test rejects most chunks."""
 _WIDTH = (None,) * (CHUNK // LANES)
+_LOWEST = np.finfo(np.float32).min
+_QUERY_GROUP = (None, None, None, None)  # so many queries share the codes that are read
+_SINGLE_QUERY = (None,)
 
 
 class TopKHeap(NamedTuple):
@@ -285,11 +288,6 @@ def _squared_distance(q, w):
         gap = q[d] - to_float32(w[d])
         total += gap * gap
     return total
-
-
-_LOWEST = np.finfo(np.float32).min
-_QUERY_GROUP = (None, None, None, None)  # so many queries share the codes that are read
-_SINGLE_QUERY = (None,)
 
 
 class ByteCodes(NamedTuple):

@@ -43,6 +43,8 @@ from wsabie.kernels.training.negative_samplers import draw_label, draw_unit, pre
 VISITED, SKIPPED, UPDATES, DRAWS, REJECTED = range(5)
 HISTOGRAM = 8  # bin b counts estimated ranks in [2^b, 2^(b+1))
 N_COUNTERS = HISTOGRAM + 32
+EXACT = -1
+"""`rank_sample` that counts all labels."""
 
 
 class TrainingTargets(NamedTuple):
@@ -89,10 +91,6 @@ class StepConfig(NamedTuple):
     )
     seed: int
     epoch: int
-
-
-EXACT = -1
-"""`rank_sample` that counts all labels."""
 
 
 def hash_to_bit(y: Any, n_words: Any) -> Any:

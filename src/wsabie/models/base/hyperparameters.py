@@ -32,6 +32,16 @@ MAX_NORM = 1.5
 
 MANY_ROWS = 100_000
 """Number of training rows from which on the learning rate of an embedding falls."""
+MAX_RIDGE_RATE = 0.01
+"""Highest learning rate after a ridge start of rows with one label and labels with 100 rows."""
+WEIGHT_TRIALS = 100
+"""Most negatives drawn for a linear model: each draw reads memory for every feature of the row."""
+Auto = Literal["auto"]
+PerTable = float | Mapping[str, float] | Auto
+TABLES = ("V", "W")
+RANK_SAMPLE = 100
+"""Size of the uniform sample of labels that estimates the rank where draws do not."""
+_MAXIMA = {"dim": 4096, "threads": 1024, "max_sampled": 2**31 - 1}
 
 
 class TrainingShape(NamedTuple):
@@ -65,10 +75,6 @@ def _for_many_labels(shape: TrainingShape, pair_weighting: str) -> float:
     grows a little less than in proportion, or rows with few labels would overshoot.
     """
     return 1.0 if pair_weighting == "pairs" else float(max(1.0, shape.n_pairs / max(shape.n_rows, 1)) ** 0.75)
-
-
-MAX_RIDGE_RATE = 0.01
-"""Highest learning rate after a ridge start of rows with one label and labels with 100 rows."""
 
 
 def has_many_labels(shape: TrainingShape) -> bool:
@@ -137,10 +143,6 @@ def default_linear_epochs(shape: TrainingShape) -> int:
     return min(default_epochs(shape), 10)
 
 
-WEIGHT_TRIALS = 100
-"""Most negatives drawn for a linear model: each draw reads memory for every feature of the row."""
-
-
 def default_linear_rate(parameters: Mapping[str, Any], shape: TrainingShape) -> float:
     """Return the learning rate of a linear model's first epoch, for rows of a length of about 1.
 
@@ -151,15 +153,6 @@ def default_linear_rate(parameters: Mapping[str, Any], shape: TrainingShape) -> 
     """
     rate = 0.01 if has_ridge_start(parameters) else 1.0 if parameters["loss"] == "auc" else 0.1
     return _for_many_labels(shape, parameters["pair_weighting"]) * rate
-
-
-Auto = Literal["auto"]
-PerTable = float | Mapping[str, float] | Auto
-TABLES = ("V", "W")
-RANK_SAMPLE = 100
-"""Size of the uniform sample of labels that estimates the rank where draws do not."""
-
-_MAXIMA = {"dim": 4096, "threads": 1024, "max_sampled": 2**31 - 1}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

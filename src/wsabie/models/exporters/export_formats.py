@@ -13,6 +13,8 @@ from wsabie.models.base.label_model import LabelModel
 from wsabie.storage.atomic_files import WriteError, create_folder
 from wsabie.storage.model_folder import ModelState, save_model_folder
 
+OPTIONS = {"k": "how many labels a graph gives", "int8": "tables of bytes", "license": "what a model card says"}
+
 
 class ModelExportFormat(NamedTuple):
     """Entry of the table of export formats.
@@ -55,8 +57,6 @@ FORMATS = {
     ),
 }
 """All formats by name; a new one needs an entry here and a module with its writer."""
-
-OPTIONS = {"k": "how many labels a graph gives", "int8": "tables of bytes", "license": "what a model card says"}
 
 
 def export(model: LabelModel | Annotator, out: str | Path, form: str = "onnx", **options: Any) -> list[Path]:

@@ -36,6 +36,8 @@ PAIRS = "pairs"
 MAX_PAIRS = 1 << 22
 """Most pairs of labels that a true pair is ranked among; of more pairs a sample is drawn."""
 _SAMPLED_PAIRS = 1 << 18
+_MAX_PARAMETER = 1e30
+"""Limit on weights and scores, so that their sums are float32 too."""
 
 
 class PairMonitor(ValidationMonitor):
@@ -101,10 +103,6 @@ class PairMonitor(ValidationMonitor):
         self, space: PartsSpace, inputs: FeatureMatrix, lo: int, hi: int, threads: KernelThreads
     ) -> Float32:
         return compute_scores(space.items, take_rows(inputs, np.arange(lo, hi)), threads)
-
-
-_MAX_PARAMETER = 1e30
-"""Limit on weights and scores, so that their sums are float32 too."""
 
 
 class ObjectParts(PairRanker):

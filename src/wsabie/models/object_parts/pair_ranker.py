@@ -25,6 +25,9 @@ LabelSequence: TypeAlias = Sequence[str | int] | Array
 """Labels by names or numbers, one for each row."""
 Couples: TypeAlias = Sequence[tuple[str | int, str | int]] | Int64
 """Pairs (object label, part label)."""
+KS = (1, 10)
+Values = dict[str, Float64]
+"""Results of `compute_rank_metrics`: a value per row for each metric."""
 
 
 @dataclass(eq=False, repr=False)
@@ -379,11 +382,6 @@ def _are_pairs(value: object) -> bool:
     return isinstance(value, (list, tuple)) and all(
         isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in value
     )
-
-
-KS = (1, 10)
-Values = dict[str, Float64]
-"""Results of `compute_rank_metrics`: a value per row for each metric."""
 
 
 class QuadrupletTest(NamedTuple):

@@ -31,6 +31,9 @@ from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import read_config
 
+MAX_WEIGHTS = 25_000_000
+"""Most weights of a `LinearRanker` (labels times features) that is a default member."""
+
 
 @dataclass(frozen=True)
 class FusionConfig:
@@ -39,10 +42,6 @@ class FusionConfig:
     members: list[NestedConfig]
     weights: list[float]
     validation_ndcg: float
-
-
-MAX_WEIGHTS = 25_000_000
-"""Most weights of a `LinearRanker` (labels times features) that is a default member."""
 
 
 def build_members(

@@ -37,6 +37,8 @@ MAX_TUNING_ROWS = 5000
 
 _COMPILE_ROWS = 64
 _MANY_LABELS = 50
+KS = (*range(1, 11), 15, 20, 30, 40, 50)
+"""List lengths at which precision and recall are measured."""
 
 
 def fit_entrant(entrant: Entrant, task: ComparisonTask, tuned_on: str, progress: Progress = SILENT) -> ModelResult:
@@ -145,10 +147,6 @@ def _compile(entrant: Entrant, task: ComparisonTask, progress: Progress) -> floa
 
 def _select_labelled_rows(rows: FeatureTable) -> FeatureTable:
     return rows.take(np.flatnonzero((rows.Y > 0).getnnz(axis=1))[:_COMPILE_ROWS])
-
-
-KS = (*range(1, 11), 15, 20, 30, 40, 50)
-"""List lengths at which precision and recall are measured."""
 
 
 def compare_models(

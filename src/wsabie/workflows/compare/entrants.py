@@ -13,6 +13,25 @@ if TYPE_CHECKING:
     from wsabie.models.base.label_model import LabelModel
 
 Options = JsonObject
+NEIGHBOURS = (5, 10, 20, 50, 100)
+"""Candidate numbers of neighbours."""
+OPTIONS: dict[str, tuple[str, tuple[float, ...]]] = {
+    "nearest": ("k", NEIGHBOURS),
+    "approximate-nearest": ("k", NEIGHBOURS),
+    "ridge": ("penalty", (1.0, 3.0, 10.0)),
+    "one-vs-rest": ("C", (1.0, 3.0)),
+    "one-vs-rest-pa": ("C", (0.0003, 0.001, 0.003, 0.01)),
+    "one-vs-rest-hinge": ("C", (0.003, 0.01, 0.03, 0.1)),
+    "svm": ("C", (0.01, 0.03, 0.1)),
+    "softmax": ("C", (1.0, 10.0, 100.0)),
+}
+"""Parameter of a system that validation rows choose, and its values; the others have their defaults."""
+ENSEMBLES = {f"ensemble-{n}": n for n in (2, 3, 10)}
+"""Number of members by name (Bengio et al. 2012)."""
+USUAL = ("wsabie", "nearest", "popularity", "one-vs-rest")
+"""Default entrants."""
+NAMES = (*(name for name, system in SYSTEMS.items() if not system.needs), *ENSEMBLES)
+"""Names that `build_entrants` knows; systems that need more than rows and labels are missing."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +64,6 @@ class Entrant:
     quick: bool = False
 
 
-NEIGHBOURS = (5, 10, 20, 50, 100)
-"""Candidate numbers of neighbours."""
-
-
 def _make_ensemble(n_members: int, parameters: Options, run: Options, **options: Any) -> "LabelModel":
     from wsabie.models.ensemble import Ensemble
     from wsabie.models.wsabie.estimator import Wsabie
@@ -58,28 +73,6 @@ def _make_ensemble(n_members: int, parameters: Options, run: Options, **options:
 
 def _make_estimator(name: str, parameters: Options, run: Options, **options: Any) -> "LabelModel":
     return build_estimator(name, {**parameters, **options}, **run)
-
-
-OPTIONS: dict[str, tuple[str, tuple[float, ...]]] = {
-    "nearest": ("k", NEIGHBOURS),
-    "approximate-nearest": ("k", NEIGHBOURS),
-    "ridge": ("penalty", (1.0, 3.0, 10.0)),
-    "one-vs-rest": ("C", (1.0, 3.0)),
-    "one-vs-rest-pa": ("C", (0.0003, 0.001, 0.003, 0.01)),
-    "one-vs-rest-hinge": ("C", (0.003, 0.01, 0.03, 0.1)),
-    "svm": ("C", (0.01, 0.03, 0.1)),
-    "softmax": ("C", (1.0, 10.0, 100.0)),
-}
-"""Parameter of a system that validation rows choose, and its values; the others have their defaults."""
-
-ENSEMBLES = {f"ensemble-{n}": n for n in (2, 3, 10)}
-"""Number of members by name (Bengio et al. 2012)."""
-
-USUAL = ("wsabie", "nearest", "popularity", "one-vs-rest")
-"""Default entrants."""
-
-NAMES = (*(name for name, system in SYSTEMS.items() if not system.needs), *ENSEMBLES)
-"""Names that `build_entrants` knows; systems that need more than rows and labels are missing."""
 
 
 def build_entrants(

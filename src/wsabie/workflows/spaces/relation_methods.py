@@ -34,6 +34,11 @@ from wsabie.workflows.spaces.relation_holdout import ThreeWayRelations
 
 KS = (*range(1, 11), 20, 50)
 Relations = Mapping[str, Relation]
+MADE_BY = "Made by `wsabie compare`."
+"""Last line of the page, by which a later run recognises it."""
+METRICS = ("p@1", "p@5", "p@10", "recall@10", "MAP")
+_MAX_CHART_K = 10
+"""Largest k of the chart."""
 
 
 @dataclass(frozen=True)
@@ -207,13 +212,6 @@ def evaluate_classifier(
 def _evaluate(scores: Callable[[int, int], Float32], Y: Matrix, ks: Sequence[int], **options: Any) -> Evaluation:
     blocks = ((lo, scores(lo, hi)) for lo, hi in iterate_row_ranges(*Y.shape))
     return evaluate_scores(blocks, Y, ks=ks, **options)
-
-
-MADE_BY = "Made by `wsabie compare`."
-"""Last line of the page, by which a later run recognises it."""
-METRICS = ("p@1", "p@5", "p@10", "recall@10", "MAP")
-_MAX_CHART_K = 10
-"""Largest k of the chart."""
 
 
 @dataclass(frozen=True)

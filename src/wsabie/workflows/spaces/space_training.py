@@ -32,6 +32,7 @@ from wsabie.workflows.work_folder import find_work_folder, hold_work_folder
 log = logging.getLogger("wsabie")
 WORK_FILES = r"kinds|checkpoint"
 """Names of the work files beside the space, until it is saved."""
+_CANDIDATES = "learning_rate epochs dim max_norm margin rank_weight max_sampled similarity"
 
 
 @dataclass(frozen=True)
@@ -258,9 +259,6 @@ def apply_parameters(space: Space, declared: SpaceDeclaration, overrides: JsonOb
     unknown = sorted(set(declared.parameters) - set(parameters))
     require(not unknown, f"{declared.path} [space] says {unknown[:1]}; the parameters are {', '.join(parameters)}")
     return space.set_params(**{**declared.parameters, **overrides})  # type: ignore[no-any-return]
-
-
-_CANDIDATES = "learning_rate epochs dim max_norm margin rank_weight max_sampled similarity"
 
 
 def build_space_search_space(

@@ -18,6 +18,16 @@ from wsabie.vocabulary.label_names import find_closest_names
 Values = JsonObject
 ParameterValues: TypeAlias = Mapping[str, Any]
 """Values of parameters by name."""
+_AUC_SPACE = "learning_rate epochs dim max_norm margin pair_weighting similarity scaling init_scale label_bias"
+"""An AUC loss has no ranks, so neither `rank_weight` nor `max_sampled`."""
+_WARP_SPACE = (
+    "learning_rate epochs dim init max_norm margin rank_weight pair_weighting max_sampled similarity scaling label_bias"
+)
+_PAMIR_SPACE = "learning_rate epochs margin pair_weighting l2 scaling label_bias"
+_LINEAR_SPACE = "learning_rate epochs init margin rank_weight pair_weighting l2 scaling label_bias"
+_FULL_RANK_SPACE = "learning_rate linear__learning_rate epochs dim init margin rank_weight pair_weighting scaling"
+_VSE_SPACE = "learning_rate epochs dim l2 rank_scale scaling"
+_OPT_AUC_SPACE = "learning_rate epochs dim l2 scaling"
 
 
 @dataclass(frozen=True)
@@ -330,17 +340,6 @@ def select_dimensions(names: str) -> SearchSpace:
     """Return the values of parameters, given by their names with spaces between them."""
     return {name: DIMENSIONS[name] for name in names.split()}
 
-
-_AUC_SPACE = "learning_rate epochs dim max_norm margin pair_weighting similarity scaling init_scale label_bias"
-"""An AUC loss has no ranks, so neither `rank_weight` nor `max_sampled`."""
-_WARP_SPACE = (
-    "learning_rate epochs dim init max_norm margin rank_weight pair_weighting max_sampled similarity scaling label_bias"
-)
-_PAMIR_SPACE = "learning_rate epochs margin pair_weighting l2 scaling label_bias"
-_LINEAR_SPACE = "learning_rate epochs init margin rank_weight pair_weighting l2 scaling label_bias"
-_FULL_RANK_SPACE = "learning_rate linear__learning_rate epochs dim init margin rank_weight pair_weighting scaling"
-_VSE_SPACE = "learning_rate epochs dim l2 rank_scale scaling"
-_OPT_AUC_SPACE = "learning_rate epochs dim l2 scaling"
 
 KINDS: Mapping[str, TunableModel] = {
     model.name: model
