@@ -1,13 +1,16 @@
 """Search spaces: fixed parameters, tried values, and refused changes."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from wsabie.core.errors import InputError
+from wsabie.io.space_declaration import KindDeclaration, RelationDeclaration, SpaceDeclaration
 from wsabie.models.base.hyperparameters import TrainingShape, default_learning_rate, default_ridge_rate, has_ridge_start
 from wsabie.models.estimator_specs import build_estimator, list_parameters
+from wsabie.workflows.spaces.space_training import build_space_search_space
 from wsabie.workflows.tune.search_spaces import KINDS, ChoiceParameter, RangeParameter, build_search_space
 
 SHAPE = TrainingShape(1000, 4000, 50)
@@ -108,3 +111,21 @@ def test_changes_fix_select_and_extend_parameters() -> None:
 def test_invalid_changes_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         build_search_space(changes)
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected_start"),
+    [
+        ([("track", "artist")], "ridge"),
+        ([("artist", "track"), ("artist", "tag")], "ridge"),
+        ([("track", "artist"), ("track", "track")], "random"),
+        ([("artist", "tag")], "random"),
+    ],
+)
+def test_start_of_a_space_is_tuned_where_its_default_is_ridge(ends: list[tuple[str, str]], expected_start: str) -> None:
+    kinds = {"track": KindDeclaration("track", Path("tracks")), **{k: KindDeclaration(k) for k in ("artist", "tag")}}
+    relations = [RelationDeclaration(f"{a}-{b}", a, b, Path("pairs"), None, 1.0) for a, b in ends]
+    search = build_space_search_space(SpaceDeclaration(Path("a.toml"), kinds, relations, {}), {})
+    assert ("init" in search.space) == (expected_start == "ridge")
+    values = search.model.auto(TrainingShape(9000, 9000, 2**31 - 1), search.model.defaults())
+    assert (values["init"], values["learning_rate"]) == (expected_start, 0.01 if expected_start == "ridge" else 0.03)

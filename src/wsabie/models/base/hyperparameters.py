@@ -115,7 +115,7 @@ def has_ridge_start(parameters: Mapping[str, Any]) -> bool:
         return has_ridge_start(p["init_model"].get_params(deep=False))
     if p.get("init", "random") != "auto":
         return bool(p.get("init", "random") == "ridge")
-    is_default = p["loss"] == "warp" and p["surrogate"] == "hinge" and p["learning_rate"] == "auto"
+    is_default = p["loss"] == "warp" and p.get("surrogate", "hinge") == "hinge" and p["learning_rate"] == "auto"
     is_default = is_default and p.get("similarity") != "euclidean"
     return is_default and p.get("init_labels") is None and p.get("init_scale") is None
 
@@ -269,6 +269,11 @@ def check_training(parameters: Mapping[str, Any]) -> None:
     resolve_per_table(parameters["l2"], 0.0, "l2", least=0.0)
     if parameters.get("init_scale") is not None:
         resolve_per_table(parameters["init_scale"], 1.0, "init_scale")
+    for name in ("init_model", "init_labels", "init_scale"):
+        require(
+            parameters.get("init") != "ridge" or parameters.get(name) is None,
+            f'init="ridge" and {name} both say where training begins; leave one out',
+        )
     rank_losses.compute_order_chances(parameters["loss"], parameters["order_statistic"])
     sampler = SamplerConfig.from_value(parameters["sampler"])
     resolve_rank_sample(parameters["rank_estimator"], sampler, parameters["loss"], parameters["surrogate"])

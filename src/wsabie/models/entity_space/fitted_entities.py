@@ -24,6 +24,7 @@ from wsabie.models.entity_space.relations import (
     build_pair_matrix,
     build_pair_targets,
     collect_kinds,
+    compute_pair_weights,
     number_names,
 )
 from wsabie.storage.schema_validation import Count, check_array
@@ -242,7 +243,8 @@ def grow_space(
     for relation, Y in pairs.items():
         query, target = kinds[relation.query_kind], kinds[relation.target_kind]
         if not {query.name, target.name} <= points.frozen:
-            targets = build_pair_targets(Y, first, is_within_kind=query is target)
+            weights = compute_pair_weights(Y)
+            targets = build_pair_targets(Y, first, is_within_kind=query is target, weights=weights)
             ends = RelationEnds(relation.name, query.name, target.name)
             ids = np.arange(Y.shape[0], dtype=np.int32)
             blocks.append(RowBlock(ids, targets, ends, relation.weight, 1))

@@ -18,7 +18,7 @@ from wsabie.evaluation import metrics
 from wsabie.evaluation.positive_ranks import rank_embeddings
 from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores
 from wsabie.models.base.feature_matrix import iterate_row_ranges, take_rows
-from wsabie.models.base.hyperparameters import compute_checksum
+from wsabie.models.base.hyperparameters import TrainingShape, compute_checksum, default_scaling
 from wsabie.models.entity_space.fitted_entities import FittedEntities, fit_entities
 from wsabie.models.entity_space.relations import (
     EntityKind,
@@ -27,6 +27,7 @@ from wsabie.models.entity_space.relations import (
     build_pair_targets,
     build_self_exclusion,
     collect_kinds,
+    compute_pair_weights,
     drop_unknown_pairs,
 )
 from wsabie.search.dense_scores import compute_all_scores
@@ -182,12 +183,15 @@ class RelationData:
     inputs : dict of str to Csr, (n, n_features) float32 or (n,) int32
         Scaled rows of each kind, or the numbers of its free vectors.
     pairs : dict of Relation to csr_matrix (queries, targets) int8
+    ridge_pairs : dict of str to dict of str to csr_matrix
+        For a ridge start: for each kind with features, its pairs with kinds of free vectors, by their names.
     """
 
     kinds: dict[str, EntityKind]
     entities: dict[str, FittedEntities]
     inputs: dict[str, EntityInputs]
     pairs: dict[Relation, Matrix]
+    ridge_pairs: dict[str, dict[str, Matrix]]
 
     @property
     def n_pairs(self) -> int:
@@ -206,7 +210,8 @@ class RelationData:
             query, target = self.entities[relation.query_kind], self.entities[relation.target_kind]
             candidates = self.inputs[target.name] if target.n_features else None
             ends = RelationEnds(relation.name, query.table, target.table, candidates, negatives)
-            targets = build_pair_targets(Y, first, is_within_kind=query is target)
+            weights = None if self.ridge_pairs else compute_pair_weights(Y)  # small steps after a ridge start
+            targets = build_pair_targets(Y, first, is_within_kind=query is target, weights=weights)
             targets = type(targets)(*map(file_backed_arrays.move_to_file, targets))
             blocks.append(RowBlock(self.inputs[query.name], targets, ends, relation.weight, turn))
             first += Y.nnz
@@ -243,8 +248,8 @@ class RelationData:
         return build_holdout_pairs(replace(relation, query=query, target=target), self.entities, self.inputs, trained)
 
 
-def prepare_relation_data(relations: Sequence[Relation]) -> RelationData:
-    """Prepare the items and pairs of some relations for training.
+def prepare_relation_data(relations: Sequence[Relation], init: str = "random") -> RelationData:
+    """Prepare the items and pairs of some relations for training and its start (`Space.init`).
 
     Raises
     ------
@@ -264,8 +269,49 @@ def prepare_relation_data(relations: Sequence[Relation]) -> RelationData:
         require(pairs[relation].nnz > 0, f"the relation {relation.name!r} has no pairs; give some, or leave it out")
     for relation, Y in pairs.items():  # later relations may have added items
         Y.resize(len(entities[relation.query_kind].vocabulary), len(entities[relation.target_kind].vocabulary))
+    ridge_pairs = {} if init == "random" else _collect_ridge_pairs(entities, pairs, is_certain=init == "ridge")
+    for name, pairs_by_kind in ridge_pairs.items():
+        _choose_scaling(kinds, entities, name, pairs_by_kind)
     inputs = {name: kind.inputs(kinds[name].X, f"the features of {name!r}") for name, kind in entities.items()}
-    return RelationData(kinds, entities, inputs, pairs)
+    return RelationData(kinds, entities, inputs, pairs, ridge_pairs)
+
+
+def _collect_ridge_pairs(
+    entities: Mapping[str, FittedEntities], pairs: Mapping[Relation, Matrix], is_certain: bool
+) -> dict[str, dict[str, Matrix]]:
+    """Return `RelationData.ridge_pairs`; a table belongs to the first kind with features that meets it.
+
+    Unless `is_certain` there are none if a relation joins two kinds with features, which needs the larger steps of a
+    random start.
+    """
+    owners: dict[str, str] = {}
+    ridge_pairs: dict[str, dict[str, Matrix]] = {}
+    for relation, Y in pairs.items():
+        ends = relation.query_kind, relation.target_kind
+        if all(entities[name].n_features for name in ends) and not is_certain:
+            return {}
+        for (name, free_name), matrix in ((ends, Y), (ends[::-1], Y.T.tocsr())):
+            kind, free_kind = entities[name], entities[free_name]
+            if not kind.n_features or free_kind.n_features:
+                continue
+            if owners.setdefault(kind.table, name) == name == owners.setdefault(free_name, name):
+                pairs_by_kind = ridge_pairs.setdefault(name, {})
+                pairs_by_kind[free_name] = pairs_by_kind.get(free_name, 0) + matrix
+    return ridge_pairs
+
+
+def _choose_scaling(
+    kinds: Mapping[str, EntityKind], entities: Mapping[str, FittedEntities], name: str, pairs: Mapping[str, Matrix]
+) -> None:
+    """Fit the scaling of a kind, and of others with its map, to what "auto" is after a ridge start."""
+    n_pairs = np.sum([np.diff(Y.indptr) for Y in pairs.values()], axis=0)
+    shape = TrainingShape(int((n_pairs > 0).sum()), int(n_pairs.sum()), 0)
+    scaling = default_scaling({"init": "ridge", "scaling": kinds[name].scaling}, shape)
+    if scaling != kinds[name].scaling:
+        same_map = {other: kind for other, kind in kinds.items() if kind.mapped_by == kinds[name].mapped_by}
+        changed = {other: replace(kind, scaling=scaling) for other, kind in same_map.items()}
+        for other, fitted in fit_entities(changed).items():
+            entities[other].scaling = fitted.scaling
 
 
 def build_holdout_pairs(

@@ -298,10 +298,12 @@ def compute_pair_weights(Y: Matrix) -> Float32:
     return np.full(Y.shape[0], max(1.0, per_query) ** 0.75, np.float32)
 
 
-def build_pair_targets(Y: Matrix, first_pair: int, *, is_within_kind: bool) -> KernelArrays:
+def build_pair_targets(
+    Y: Matrix, first_pair: int, *, is_within_kind: bool, weights: Float32 | None = None
+) -> KernelArrays:
     """Return the pairs of a relation as targets of training; no item is a candidate for itself."""
     hidden = build_self_exclusion(Y) if is_within_kind else None
-    return build_targets(Y, compute_pair_weights(Y), "mean", first_pair, hidden)
+    return build_targets(Y, weights, "mean", first_pair, hidden)
 
 
 def build_self_exclusion(Y: Matrix) -> Matrix:

@@ -17,6 +17,7 @@ from wsabie.models.entity_space.fitted_entities import add_entities, grow_space
 from wsabie.models.entity_space.fitted_space import FittedSpace
 from wsabie.models.entity_space.relation_data import SpaceMonitor, prepare_relation_data
 from wsabie.models.entity_space.relations import EntityKind, Relation, require_unique_names
+from wsabie.models.entity_space.ridge_placement import place_tables_at_ridge
 from wsabie.training.checkpoints import CheckpointFolder, identify_run
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.training.kernel_threads import KernelThreads
@@ -56,6 +57,10 @@ class Space(hyperparameters.LoopParameters, FittedSpace):
     negatives : int, default 256
         Items with features that are encoded for a block of pairs, whose negatives are drawn from them. 0: the
         positives of a block are each other's negatives, and ranks count among them.
+    init : {"auto", "random", "ridge"}, default "auto"
+        "ridge": maps from features and the free vectors that their items are paired with begin at a ridge regression,
+        as in `Wsabie`; other tables begin at random. "auto" is "ridge" with the WARP loss, inner products or cosines,
+        and no stated `learning_rate` or `init_scale`, unless a relation joins two kinds with features.
     init_scale : float, {"V": float, "W": float} or None
         Standard deviation of the first tables, V of maps from features and W of free vectors; None is 1/sqrt(dim).
     patience : int or None
@@ -87,6 +92,7 @@ class Space(hyperparameters.LoopParameters, FittedSpace):
     _: KW_ONLY
     loss: Literal["warp", "auc"] = "warp"
     negatives: int = 256
+    init: Literal["auto", "random", "ridge"] = "auto"
     _own_limits = ("negatives",)
 
     # ---- training
@@ -124,10 +130,12 @@ class Space(hyperparameters.LoopParameters, FittedSpace):
             Training produced numbers that are not finite.
         """
         self.check_parameters()
-        data = prepare_relation_data(relations)
+        parameters = self._list_parameters()
+        data = prepare_relation_data(relations, self.init if hyperparameters.has_ridge_start(parameters) else "random")
+        parameters["init"] = "ridge" if data.ridge_pairs else "random"
         # `compute_pair_weights` weighs pairs per query
         shape = hyperparameters.TrainingShape(data.n_pairs, data.n_pairs, _MANY_LABELS)
-        settings = hyperparameters.resolve_settings(self._list_parameters(), shape)
+        settings = hyperparameters.resolve_settings(parameters, shape)
         fitted = copy(self)
         fitted.kinds_ = data.entities
         fitted.relations_ = [(relation.name, relation.query_kind, relation.target_kind) for relation in relations]
@@ -136,6 +144,7 @@ class Space(hyperparameters.LoopParameters, FittedSpace):
         scales = {kind.table: std["V" if kind.n_features else "W"] for kind in data.entities.values()}
         rng = np.random.default_rng([self.seed, 0])
         fitted.space_ = MultiRelationSpace.random(data.table_sizes, self.dim, self.similarity, rng, scales)
+        place_tables_at_ridge(fitted.space_, data, settings)
         monitor = None
         if validation:
             require_unique_names(validation)
@@ -143,8 +152,8 @@ class Space(hyperparameters.LoopParameters, FittedSpace):
         checkpoints = None
         if checkpoint is not None:
             training_data = [fingerprint, data.checksum(), None if monitor is None else monitor.identity()]
-            parameters = {name: getattr(self, name) for name in ("dim", "similarity", "negatives", "init_scale")}
-            identity = identify_run(settings, parameters, training_data)
+            names = ("dim", "similarity", "negatives", "init", "init_scale")
+            identity = identify_run(settings, {name: getattr(self, name) for name in names}, training_data)
             checkpoints = CheckpointFolder(checkpoint, identity, resume=resume)
         trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
         fitted.history_ = trainer.train(fitted.space_, TrainingData(data.blocks(self.negatives)))

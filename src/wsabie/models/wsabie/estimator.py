@@ -232,11 +232,6 @@ class Wsabie(PointTransformer, UpdatableModel):
         )
         super().check_parameters()
         check_buffer_size(self.replay)
-        for name in ("init_model", "init_labels", "init_scale"):
-            require(
-                self.init != "ridge" or getattr(self, name) is None,
-                f'init="ridge" and {name} both say where training begins; leave one out',
-            )
         if self.init_model is not None:
             require(self.init_labels is None, "init_model and init_labels both say where labels begin; leave one out")
             _check_init_model(self, self.init_model)

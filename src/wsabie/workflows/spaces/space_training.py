@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from wsabie.core.errors import InputError
@@ -14,8 +15,19 @@ from wsabie.features.base.sampling import WorkContext
 from wsabie.io.fingerprints import compute_fingerprint_or_none
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.records import FeatureTable, Source
-from wsabie.io.space_declaration import KindDeclaration, SpaceDeclaration, compute_declaration_fingerprint
-from wsabie.models.base.hyperparameters import MAX_NORM, TrainingShape, default_epochs, default_learning_rate
+from wsabie.io.space_declaration import (
+    KindDeclaration,
+    RelationDeclaration,
+    SpaceDeclaration,
+    compute_declaration_fingerprint,
+)
+from wsabie.models.base.hyperparameters import (
+    MAX_NORM,
+    TrainingShape,
+    default_embedding_rate,
+    default_epochs,
+    has_ridge_start,
+)
 from wsabie.models.entity_space.relation_data import prepare_relation_data
 from wsabie.models.entity_space.relations import EntityKind, Relation, drop_unknown_pairs
 from wsabie.models.entity_space.space import Space
@@ -278,15 +290,32 @@ def build_space_search_space(
         An unknown parameter, or values that it cannot take.
     """
     has_target_data = any(declared.kinds[relation.target].data is not None for relation in declared.relations)
-    candidates = search_spaces.select_dimensions(f"{_CANDIDATES} negatives" if has_target_data else _CANDIDATES)
+    counts = {_count_data_kinds(declared, relation) for relation in declared.relations}
+    can_begin_at_ridge = counts <= {0, 1} and 1 in counts
+    names = _CANDIDATES + " negatives" * has_target_data + " init" * can_begin_at_ridge
+    candidates = search_spaces.select_dimensions(names)
     integers = frozenset({"dim", "epochs", "max_sampled", "patience", "negatives"})
-    model = search_spaces.TunableModel("space", Space, candidates, _resolve_auto, integers)
+    auto = partial(_resolve_auto, "auto" if can_begin_at_ridge else "random")
+    model = search_spaces.TunableModel("space", Space, candidates, auto, integers)
     fixed = {name: value for name, value in declared.parameters.items() if name not in model.untuned}
     return search_spaces.build_model_search_space(model, {**fixed, **changes})
 
 
-def _resolve_auto(shape: TrainingShape, parameters: search_spaces.ParameterValues) -> JsonObject:
-    return {"learning_rate": default_learning_rate(shape), "epochs": default_epochs(shape), "max_norm": MAX_NORM}
+def _count_data_kinds(declared: SpaceDeclaration, relation: RelationDeclaration) -> int:
+    return sum(declared.kinds[kind].data is not None for kind in (relation.query, relation.target))
+
+
+def _resolve_auto(init: str, shape: TrainingShape, parameters: search_spaces.ParameterValues) -> JsonObject:
+    """Return the values of "auto"; `init` is the start that "auto" means for these relations."""
+    parameters = {**parameters, "pair_weighting": "mean"}
+    if parameters["init"] == "auto":
+        parameters["init"] = init
+    return {
+        "learning_rate": default_embedding_rate(parameters, shape),
+        "epochs": default_epochs(shape),
+        "max_norm": MAX_NORM,
+        "init": "ridge" if has_ridge_start(parameters) else "random",
+    }
 
 
 def tune_space(plan: model_tuning.TuningPlan, recipe: SpaceRecipe, context: WorkContext) -> model_tuning.TuningResult:
