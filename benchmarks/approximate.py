@@ -221,7 +221,7 @@ def glosses(folder: Path, epochs: int) -> Task:
     from wsabie.io.formats.wordnet import iterate_is_a_pairs
     from wsabie.io.recognition import open_source
     from wsabie.io.records import ItemSubset
-    from wsabie.models.wsabie.estimator import Wsabie
+    from wsabie.models.joint_embedding.estimator import Wsabie
 
     source: Any = open_source(folder, labels_from="none")
     ids = [item.id for item in source]

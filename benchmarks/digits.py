@@ -35,8 +35,8 @@ from wsabie.io.records import Item, ItemList
 from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.models.entity_space.space import Space
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.one_vs_rest import OneVsRest
-from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.rejects import Rejects
 
 FEATURES = ("mfcc", "sai", "mfcc,sai")

@@ -24,7 +24,7 @@ from benchmarks.tasks import NAMES, Sides, sides
 from wsabie.evaluation.calibration import fit_calibration, sample_pairs
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.models.ensemble import Ensemble
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 
 METRICS = ("MAP", "p@1", "p@10")
 Block = Callable[[int, int], Any]

@@ -22,8 +22,8 @@ from benchmarks.tasks import Side, Sides, extract_part, sides
 from wsabie.core.executors import SerialExecutor
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.models.exporters.export_formats import export
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.one_vs_rest import ModelTooLargeError, OneVsRest
-from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.workflows.compare.comparison import build_comparison_task
 from wsabie.workflows.demos import MIN_PICTURES
 

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.machine import describe_machine, machine, verdict
 from benchmarks.tasks import sides
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.search.label_pairs import LabelPairIndex
 
 DIM, K, QUERIES, RANKED = 100, 10, 50, 50_000

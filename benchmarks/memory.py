@@ -20,7 +20,7 @@ from papers.datasets import open_data
 from wsabie.core.executors import SerialExecutor
 from wsabie.core.progress import SILENT
 from wsabie.features.base.sampling import WorkContext
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.storage.rejects import Rejects
 from wsabie.workflows.model_training import TrainingRecipe
 from wsabie.workflows.tune.model_tuning import TuningPlan, tune_model

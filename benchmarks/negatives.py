@@ -17,7 +17,7 @@ from wsabie.evaluation.metrics import average_precision
 from wsabie.evaluation.positive_ranks import rank_embeddings
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.evaluation.splits import hold_out_labels
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 
 
 class EvaluationSet(NamedTuple):

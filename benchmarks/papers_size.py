@@ -30,7 +30,7 @@ from papers.synthetic_images import BACKGROUND, LATENT, NOISE, TOKENS, ImageTask
 from wsabie.core.machine import count_available_cores, limit_blas_threads
 from wsabie.io.shards.shard_folder import MANIFEST, open_shard_folder, write_manifest, write_shard
 from wsabie.io.shards.sharded_table import ShardStatistics, open_shards
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.storage.column_files import ColumnTable, ListColumn, compute_offsets
 from wsabie.training.prefetch import prefetch
 

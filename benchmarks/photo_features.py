@@ -24,7 +24,7 @@ from wsabie.evaluation.splits import split
 from wsabie.features.extractor_registry import create_extractor
 from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, Item, ItemList, ItemSource
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.samples import get_sample_path
 
 NAMES = ("visual-words", "lite0", "lite0,colour", "lite0,visual-words")

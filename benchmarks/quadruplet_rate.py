@@ -15,8 +15,8 @@ import numpy as np
 
 from benchmarks.machine import describe_machine, machine, verdict
 from papers.data.planted_parts import generate_planted_parts
-from wsabie.models.object_parts.object_parts import ObjectParts
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
+from wsabie.models.object_parts.ranker import ObjectParts
 
 DIM, THREADS, EPOCHS, ROUNDS = 100, 2, 4, 3
 BAR = 0.8

@@ -31,7 +31,7 @@ from wsabie.distributed.averaging_rounds import RoundReport
 from wsabie.distributed.averaging_trainer import make_averaging_trainer
 from wsabie.io.shards.shard_folder import is_shard_folder
 from wsabie.io.shards.sharded_table import open_shards
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 
 SEEDS = 3
 """Of the trainings that are compared: what one seed comes to is chance, by some thousandths of the MAP."""

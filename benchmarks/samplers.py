@@ -32,7 +32,7 @@ from wsabie.embedding.joint_space import JointSpace
 from wsabie.kernels.training import negative_samplers as kernels
 from wsabie.models.base.feature_matrix import count_rows
 from wsabie.models.base.training_rows import TrainingRows
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.samplers import SamplerConfig, create_sampler
 from wsabie.training.trainer import Trainer

@@ -29,7 +29,7 @@ from benchmarks.service_pages import pictures
 from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.io.recognition import open_source
 from wsabie.models.annotators import Annotator
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.samples import get_sample_path
 
 MIX = {

@@ -26,7 +26,7 @@ from wsabie.io.row_streams import InMemoryStream
 from wsabie.io.shards.sharded_table import ShardedFeatureTable, open_shards
 from wsabie.models.base.feature_matrix import slice_rows
 from wsabie.models.base.training_rows import TrainingRows
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.training import prefetch
 from wsabie.training.training_data import RowBlock, TrainingData, build_targets
 from wsabie.workflows.charts.chart_files import render_svg

@@ -20,7 +20,7 @@ from wsabie.embedding.joint_space import JointSpace
 from wsabie.kernels.primitives.random_numbers import start_stream
 from wsabie.kernels.training import warp
 from wsabie.models.base.training_rows import TrainingRows
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.training.epoch_runner import EpochRunner
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.samplers import SamplerConfig, can_use_sketches, create_sampler

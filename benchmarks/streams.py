@@ -25,7 +25,7 @@ from scipy.sparse import csr_matrix, vstack
 from benchmarks.machine import describe_machine, machine, verdict
 from benchmarks.tasks import Side, sides
 from wsabie.evaluation.score_evaluation import evaluate_scores
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 
 STEPS = 10
 SHARE = 0.2
@@ -139,7 +139,7 @@ def without(*names: str) -> Iterator[None]:
     """Parts of what follows the training beside a buffer are left out."""
     with ExitStack() as stack:
         for name in names:
-            stack.enter_context(patch(f"wsabie.models.wsabie.estimator.{name}"))
+            stack.enter_context(patch(f"wsabie.models.joint_embedding.estimator.{name}"))
         yield
 
 

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.machine import describe_machine, machine
 from wsabie.core.machine import count_available_cores
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.search.exact_index import ExactIndex, find_top_k
 from wsabie.search.screening_index import ScreeningIndex
 

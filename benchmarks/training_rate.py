@@ -23,7 +23,7 @@ from benchmarks.visterm_task import load
 from wsabie.core.validation import check_features
 from wsabie.embedding import tables
 from wsabie.kernels.compiler import FLAGS
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.training.rank_losses import compute_rank_losses
 from wsabie.training.training_data import build_targets

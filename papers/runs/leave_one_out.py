@@ -16,7 +16,7 @@ from wsabie.evaluation.metrics import average_precision
 from wsabie.evaluation.positive_ranks import rank_embeddings
 from wsabie.io.records import FeatureTable
 from wsabie.models.base.validation_monitor import MAX_ROWS
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.workflows.compare.entrants import Entrant, Options
 from wsabie.workflows.data_splits import split_labels
 from wsabie.workflows.model_evaluation import evaluate_model

@@ -19,7 +19,7 @@ from wsabie.core.arrays import Float64
 from wsabie.core.validation import check_features
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.models.base.hyperparameters import TrainingShape, resolve_settings
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.training.rank_losses import RankWeight
 from wsabie.training.trainer import Trainer

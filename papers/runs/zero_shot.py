@@ -20,9 +20,9 @@ from wsabie.io.records import FeatureTable, ItemList, ItemSource, ItemSubset, So
 from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
 from wsabie.io.vocabulary.word_vector_files import read_word_vectors
 from wsabie.models.devise import Devise
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.softmax import Softmax
 from wsabie.models.word_vector_ranker import Conse
-from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 from wsabie.vocabulary.label_terms import compute_target_vectors, list_label_terms

@@ -26,7 +26,7 @@ from papers.runs.object_parts.group_images import (
 from wsabie.core.errors import InputError
 from wsabie.features.extractor_registry import create_extractor
 from wsabie.io.records import Item
-from wsabie.models.object_parts.object_parts import ObjectParts
+from wsabie.models.object_parts.ranker import ObjectParts
 
 COLOURS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255), "black": (0, 0, 0)}
 COUPLES = [("red", "green"), ("blue", "black")]

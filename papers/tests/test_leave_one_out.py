@@ -8,7 +8,7 @@ from papers.runs import leave_one_out
 from papers.runs.leave_one_out import train_to_best_epoch
 from wsabie.core.progress import SILENT
 from wsabie.io.records import FeatureTable
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.workflows.data_splits import split_labels
 from wsabie.workflows.model_evaluation import evaluate_model
 

@@ -41,12 +41,13 @@ from wsabie.models.explanations import explain_picture as explain_picture
 from wsabie.models.exporters.export_formats import export as export
 from wsabie.models.full_rank import FullRank as FullRank
 from wsabie.models.index_files import index_labels as index_labels
+from wsabie.models.joint_embedding.estimator import Wsabie as Wsabie
 from wsabie.models.linear_ranker import LinearRanker as LinearRanker
 from wsabie.models.loader import load as load
 from wsabie.models.nearest_mean import NearestMean as NearestMean
 from wsabie.models.nearest_neighbours import ApproximateNeighbours as ApproximateNeighbours
 from wsabie.models.nearest_neighbours import NearestNeighbours as NearestNeighbours
-from wsabie.models.object_parts.object_parts import ObjectParts as ObjectParts
+from wsabie.models.object_parts.ranker import ObjectParts as ObjectParts
 from wsabie.models.one_vs_rest import OneVsRest as OneVsRest
 from wsabie.models.paper_presets import make_objects_and_parts as make_objects_and_parts
 from wsabie.models.paper_presets import make_opt_auc as make_opt_auc
@@ -58,7 +59,6 @@ from wsabie.models.softmax import Softmax as Softmax
 from wsabie.models.stacking.auto_ranker import AutoRanker as AutoRanker
 from wsabie.models.stacking.fusion import Fusion as Fusion
 from wsabie.models.word_vector_ranker import Conse as Conse
-from wsabie.models.wsabie.estimator import Wsabie as Wsabie
 from wsabie.samples import get_sample_path as get_sample_path
 from wsabie.search.exact_index import find_top_k as find_top_k
 from wsabie.search.label_pairs import LabelPairIndex as LabelPairIndex

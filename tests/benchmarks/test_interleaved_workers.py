@@ -11,7 +11,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.machine import count_available_cores
 from wsabie.distributed.averaging_trainer import make_averaging_trainer
 from wsabie.io.shards.sharded_table import ShardedFeatureTable
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from wsabie.cli.shared_options import RejectOptions
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 
 Cli = Callable[..., Any]
 

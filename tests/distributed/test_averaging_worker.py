@@ -7,7 +7,7 @@ import pytest
 
 from shard_files import in_shards, toy_rows
 from wsabie.distributed.averaging_trainer import AveragingRunner, AveragingWorker
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.training import prefetch
 from wsabie.training.trainer import Trainer
 

@@ -17,7 +17,7 @@ from wsabie.core.errors import InputError
 from wsabie.distributed import averaging_trainer as module
 from wsabie.distributed.averaging_rounds import NoWorkersError, WorkerLoss
 from wsabie.distributed.averaging_trainer import AveragingWorker, RayFleet, WorkerPlan, make_averaging_trainer
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 
 ray = pytest.importorskip("ray", reason="ray is needed for training on many machines (extra wsabie[ray])")
 ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -19,7 +19,7 @@ from wsabie.io.data_formats import FORMATS
 from wsabie.io.formats.parquet_rows import write_parquet_rows
 from wsabie.io.recognition import detect_format, open_source
 from wsabie.io.records import FeatureTable, ItemList
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.storage.rejects import Rejects
 
 ARFF = "% made by hand\n\n@Relation d\n@attribute a numeric\n@attribute sky {0,1}\n@data\n1,1\n"

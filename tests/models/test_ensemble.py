@@ -17,8 +17,8 @@ from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.ensemble import KINDS, Ensemble, draw_column_sets, draw_row_weights, group_columns
 from wsabie.models.estimator_specs import SYSTEMS, build_estimator
 from wsabie.models.explanations import compute_contributions
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.one_vs_rest import OneVsRest
-from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.training.checkpoints import CheckpointFolder
 
 X, Y, ANSWER = toy()

@@ -9,8 +9,8 @@ import pytest
 from toy_tasks import names, toy
 from wsabie.core.errors import InputError
 from wsabie.models.full_rank import BLENDS, FullRank
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.linear_ranker import LinearRanker
-from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.training.checkpoints import CheckpointFolder
 
 X, Y, ANSWER = toy()

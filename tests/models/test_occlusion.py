@@ -14,7 +14,7 @@ from wsabie.features.images.image_decoder import decode_image
 from wsabie.io.records import Item, ItemList
 from wsabie.models.annotators import Annotator
 from wsabie.models.explanations import compute_occlusion_map, explain_picture, list_windows
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.samples import get_sample_path
 
 KINDS = ("light skin tone", "fruit", "heart", "moon", "clock")

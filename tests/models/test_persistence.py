@@ -11,7 +11,7 @@ import pytest
 import wsabie
 from toy_tasks import names, toy
 from wsabie.core.errors import InputError, ModelFolderError
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
 
 X, Y, ANSWER = toy()

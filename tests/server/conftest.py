@@ -21,7 +21,7 @@ from wsabie.collection.scan.scanner import scan_collection
 from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.io.recognition import open_source
 from wsabie.models.annotators import Annotator
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.samples import get_sample_path
 from wsabie.server.app import make_app
 from wsabie.server.limits.request_limits import ServiceLimits

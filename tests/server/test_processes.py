@@ -19,7 +19,7 @@ from scipy.sparse import random_array
 from tests.server.conftest import run_service, start_service
 
 from wsabie.models.annotators import Annotator
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 
 BODY = b'{"rows": [{"columns": [1], "values": [1]}], "k": 1}'
 

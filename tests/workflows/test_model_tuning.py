@@ -17,8 +17,8 @@ from wsabie.core.executors import SerialExecutor
 from wsabie.core.progress import SILENT
 from wsabie.features.base.sampling import WorkContext
 from wsabie.io.records import FeatureTable
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.loader import load
-from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.rejects import Rejects
 from wsabie.workflows.model_training import TrainingRecipe
 from wsabie.workflows.tune import model_tuning, search_spaces

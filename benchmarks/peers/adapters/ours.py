@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.peers.harness import LONGEST, Run, main
 from wsabie.models.base.hyperparameters import TrainingShape, default_embedding_rate
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 
 
 class _EnoughError(Exception):

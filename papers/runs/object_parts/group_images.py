@@ -23,7 +23,7 @@ from wsabie.features.images.image_decoder import decode_image
 from wsabie.io.formats.pair_list import read_id_pairs
 from wsabie.io.records import Item, ItemList
 from wsabie.io.regions import Box, Region, RegionCrop
-from wsabie.models.object_parts.object_parts import ObjectParts
+from wsabie.models.object_parts.ranker import ObjectParts
 from wsabie.samples import get_sample_path, get_table_path
 from wsabie.storage.rejects import Rejects
 from wsabie.workflows.charts.chart_files import load_font

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from wsabie.embedding.parts_space import PartsSpace
 from wsabie.io.records import FeatureTable, count_labels
-from wsabie.models.object_parts.object_parts import PAIRS, ObjectParts, PairMonitor
+from wsabie.models.object_parts.ranker import PAIRS, ObjectParts, PairMonitor
 from wsabie.models.paper_presets import make_objects_and_parts
 
 PARTS, PAPER_SETTINGS = "parts", "objects-and-parts"

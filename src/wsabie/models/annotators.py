@@ -75,7 +75,7 @@ class Annotator(SavedModel):
     Examples
     --------
     >>> import numpy as np
-    >>> from wsabie.models.wsabie.estimator import Wsabie
+    >>> from wsabie.models.joint_embedding.estimator import Wsabie
     >>> annotator = Annotator(Wsabie(dim=4, threads=1).fit(np.eye(2), ["sea", "sky"]), feature_names=["wet", "high"])
     >>> annotator.annotate(np.eye(2)[:1], k=1)[0][0][0]
     'sea'
@@ -427,7 +427,7 @@ def rank_above(model: Any, X: Any, k: int, least: ThresholdFunction, **options: 
 
     Examples
     --------
-    >>> from wsabie.models.wsabie.estimator import Wsabie
+    >>> from wsabie.models.joint_embedding.estimator import Wsabie
     >>> X = np.eye(2, dtype=np.float32)
     >>> model = Wsabie(dim=4, threads=1, epochs=20).fit(X, ["red", "green"], validation=(X, ["red", "green"]))
     >>> rank_above(model, X, 1, lambda columns: np.where(columns == 0, 0.0, 1.1))[0].tolist()

@@ -31,7 +31,7 @@ from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel, Po
 from wsabie.models.base.trained_model import FitOptions
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.base.validation_monitor import ValidationMonitor
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import check_parameters, read_config
 from wsabie.training.epoch_stats import EpochStats

@@ -47,15 +47,15 @@ class EstimatorSpec:
 _one_vs_rest = partial(EstimatorSpec, maker=_MODELS + "one_vs_rest:OneVsRest", trained=False)
 
 SYSTEMS: Mapping[str, EstimatorSpec] = {
-    "wsabie": EstimatorSpec("WARP embedding", _MODELS + "wsabie.estimator:Wsabie"),
-    "wsabie-auc": EstimatorSpec("AUC embedding", _MODELS + "wsabie.estimator:Wsabie", {"loss": "auc"}),
-    "owpc-sgd": EstimatorSpec("OWPC-SGD embedding", _MODELS + "wsabie.estimator:Wsabie", {"loss": "owpc"}),
+    "wsabie": EstimatorSpec("WARP embedding", _MODELS + "joint_embedding.estimator:Wsabie"),
+    "wsabie-auc": EstimatorSpec("AUC embedding", _MODELS + "joint_embedding.estimator:Wsabie", {"loss": "auc"}),
+    "owpc-sgd": EstimatorSpec("OWPC-SGD embedding", _MODELS + "joint_embedding.estimator:Wsabie", {"loss": "owpc"}),
     "linear-warp": EstimatorSpec("linear WARP", _MODELS + "linear_ranker:LinearRanker"),
     "pamir": EstimatorSpec("PAMIR", _MODELS + "paper_presets:make_pamir"),
     "full-rank": EstimatorSpec("full-rank WARP", _MODELS + "paper_presets:make_full_rank"),
     "vse-ens": EstimatorSpec("VSE-ens", _MODELS + "paper_presets:make_vse_ens"),
     "opt-auc": EstimatorSpec("Opt-AUC", _MODELS + "paper_presets:make_opt_auc"),
-    "parts": EstimatorSpec("objects and parts", _MODELS + "object_parts.object_parts:ObjectParts", needs="relations"),
+    "parts": EstimatorSpec("objects and parts", _MODELS + "object_parts.ranker:ObjectParts", needs="relations"),
     "nearest": EstimatorSpec("k nearest neighbours", _MODELS + "nearest_neighbours:NearestNeighbours", trained=False),
     "approximate-nearest": EstimatorSpec(
         "k neighbours in a tree leaf", _MODELS + "nearest_neighbours:ApproximateNeighbours", trained=False

@@ -30,8 +30,8 @@ from wsabie.models.base.feature_matrix import count_rows
 from wsabie.models.base.label_model import LabelModel
 from wsabie.models.ensemble import Ensemble
 from wsabie.models.full_rank import FullRank
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.linear_ranker import LinearRanker
-from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.atomic_files import replace_file
 
 _LONGER_SIDE = 512  # of a heat map, unless its shape is given

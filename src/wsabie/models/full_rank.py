@@ -25,8 +25,8 @@ from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.score_ranker import ScoreRanker
 from wsabie.models.base.trained_model import FitOptions
 from wsabie.models.base.validation_monitor import MAX_ROWS, sample_labelled_rows
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.linear_ranker import LinearRanker, allocate_weights
-from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.model_folder import ModelState, is_model_folder
 from wsabie.storage.schema_validation import check_parameters, read_config
 from wsabie.training.epoch_stats import EpochStats

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from wsabie.models.base.label_model import LabelModel
 
 KINDS = {
-    "wsabie": "wsabie.models.wsabie.estimator:Wsabie",
-    "parts": "wsabie.models.object_parts.object_parts:ObjectParts",
+    "wsabie": "wsabie.models.joint_embedding.estimator:Wsabie",
+    "parts": "wsabie.models.object_parts.ranker:ObjectParts",
     "linear": "wsabie.models.linear_ranker:LinearRanker",
     "full-rank": "wsabie.models.full_rank:FullRank",
     "fusion": "wsabie.models.stacking.fusion:Fusion",
@@ -70,7 +70,7 @@ def load(path: str | Path) -> Any:
     Examples
     --------
     >>> import tempfile, numpy as np
-    >>> from wsabie.models.wsabie.estimator import Wsabie
+    >>> from wsabie.models.joint_embedding.estimator import Wsabie
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "blue"]).save(folder)
     ...     load(folder).annotate(np.eye(3)[:1], k=1)[0][0][0]

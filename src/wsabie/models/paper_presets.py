@@ -6,9 +6,9 @@ from typing import Any
 
 from wsabie.core.errors import InputError
 from wsabie.models.full_rank import FullRank
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.linear_ranker import LinearRanker
-from wsabie.models.object_parts.object_parts import ObjectParts
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.object_parts.ranker import ObjectParts
 
 SHARED = signature(LinearRanker).parameters.keys() - {
     "max_norm", "learning_rate", "l2", "label_bias", "threads", "seed"

@@ -28,9 +28,9 @@ from wsabie.models.base.label_model import LabelModel
 from wsabie.models.base.trained_model import FitOptions
 from wsabie.models.base.validation_monitor import MAX_ROWS, check_metric
 from wsabie.models.ensemble import Ensemble, group_columns
+from wsabie.models.joint_embedding.estimator import Wsabie
+from wsabie.models.joint_embedding.warm_start import reorder_features
 from wsabie.models.word_vector_ranker import WordVectorRanker
-from wsabie.models.wsabie.estimator import Wsabie
-from wsabie.models.wsabie.warm_start import reorder_features
 from wsabie.storage.atomic_files import lock_folder
 from wsabie.storage.model_folder import is_model_folder
 from wsabie.storage.rejects import Rejects

@@ -14,7 +14,7 @@ from wsabie.core.progress import SILENT, Progress
 from wsabie.io.fingerprints import MAX_ROW_HASHES, compute_fingerprint, compute_row_hashes
 from wsabie.io.records import FeatureTable
 from wsabie.models.annotators import Annotator
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 
 STEP = 2000
 """Rows that are learned before the model is saved."""
@@ -63,7 +63,7 @@ def update_model(
     -------
     list of dict
         For each step "rows", "new_labels", "seconds" of training, and the figures of
-        `wsabie.models.wsabie.drift.BatchReport` if the model has a buffer.
+        `wsabie.models.joint_embedding.drift.BatchReport` if the model has a buffer.
 
     Raises
     ------

@@ -14,7 +14,7 @@ from wsabie.features.images.image_decoder import UnreadableItemError, decode_wit
 from wsabie.io.records import Item
 from wsabie.io.regions import MIN_SIDE, Box, Region, RegionCrop, parse_region
 from wsabie.models.annotators import Annotator
-from wsabie.models.object_parts.object_parts import ObjectParts
+from wsabie.models.object_parts.ranker import ObjectParts
 from wsabie.workflows.charts.chart_files import encode_picture, load_font
 
 _WINDOW_DIVISORS = (2, 3)  # windows of a half and of a third of the sides, each shifted by half of itself

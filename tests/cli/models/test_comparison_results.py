@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.nearest_neighbours import NearestNeighbours
-from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.workflows.compare import comparison_run
 from wsabie.workflows.compare.result_store import ResultStore
 from wsabie.workflows.spaces import method_comparison

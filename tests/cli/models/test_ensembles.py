@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from wsabie.io.formats.parquet_rows import write_parquet_rows
 from wsabie.io.records import FeatureTable
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.loader import load
-from wsabie.models.wsabie.estimator import Wsabie
 
 Cli = Callable[..., Any]
 SHORT = ("--epochs", 20, "--dim", 8, "--threads", 1)

@@ -14,8 +14,8 @@ import pytest
 from wsabie.core import machine
 from wsabie.embedding import linear_space
 from wsabie.models.estimator_specs import SYSTEMS
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.linear_ranker import LinearRanker
-from wsabie.models.wsabie.estimator import Wsabie
 
 Cli = Callable[..., Any]
 TRAINED = [name for name, system in SYSTEMS.items() if system.trained and not system.needs]

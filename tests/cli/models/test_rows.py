@@ -12,7 +12,7 @@ import pytest
 from wsabie.cli.models.evaluate import _show_evaluation
 from wsabie.evaluation.metrics import compute_propensities
 from wsabie.evaluation.score_evaluation import evaluate_scores
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.workflows.compare.entrants import NAMES
 
 Cli = Callable[..., Any]

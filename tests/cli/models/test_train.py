@@ -17,7 +17,7 @@ from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.io.formats.parquet_rows import write_parquet_rows
 from wsabie.io.records import FeatureTable
 from wsabie.models.annotators import Annotator
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.storage.atomic_files import explain_write_errors, lock_folder
 from wsabie.training.checkpoints import CheckpointFolder
 from wsabie.workflows.work_folder import hold_work_folder

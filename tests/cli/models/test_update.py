@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import wsabie
 from wsabie.io.records import FeatureTable
 from wsabie.models.annotators import Annotator
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.storage.atomic_files import lock_folder
 from wsabie.storage.model_folder import open_model_folder
 from wsabie.workflows.model_updates import update_model

@@ -36,7 +36,7 @@ from wsabie.collection.search.text_search import find_items_of_labels
 from wsabie.core.errors import InputError
 from wsabie.evaluation.calibration import compute_calibration_error
 from wsabie.io.records import Item
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.samples import get_sample_path
 from wsabie.storage.model_folder import is_model_folder
 

@@ -277,7 +277,7 @@ def test_neighbours_in_the_model_are_evidence(collection: Collection) -> None:
     import numpy as np
 
     from wsabie.models.annotators import Annotator
-    from wsabie.models.wsabie.estimator import Wsabie
+    from wsabie.models.joint_embedding.estimator import Wsabie
 
     names = list(make_scenes(seaside=[], strand=[]))
     label_ids = tag_items_with_labels(collection, make_scenes(seaside=range(1, 100, 2), strand=range(2, 101, 2)))

@@ -19,7 +19,7 @@ from wsabie.features.extractors.oriented_gradients import HogFeatures
 from wsabie.features.images.image_decoder import UnreadableItemError
 from wsabie.io.recognition import open_source
 from wsabie.io.records import ItemList
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.samples import get_sample_path
 
 onnx = pytest.importorskip("onnx")

@@ -16,8 +16,8 @@ from wsabie.models.base.hyperparameters import TrainingShape, default_ridge_rate
 from wsabie.models.base.ridge_start import PENALTY, place_at_ridge
 from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.base.training_rows import TrainingRows
-from wsabie.models.object_parts.object_parts import ObjectParts
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
+from wsabie.models.object_parts.ranker import ObjectParts
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.vocabulary.word_vector_lookup import WordVectors
 

@@ -13,7 +13,7 @@ TRAINED = """
     from pathlib import Path
     import numpy as np
     sys.path.insert(0, {tests!r})
-    from wsabie.models.wsabie.estimator import Wsabie
+    from wsabie.models.joint_embedding.estimator import Wsabie
     from wsabie.io.shards.sharded_table import open_shards
     from wsabie.storage.column_files import ColumnTable, ListColumn
     from wsabie.io.shards.shard_folder import write_manifest, write_shard

@@ -12,8 +12,8 @@ from shard_files import in_shards, shuffled, toy_rows
 from wsabie.core.errors import InputError
 from wsabie.io.shards.sharded_table import ShardedFeatureTable
 from wsabie.models.base import training_rows
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.linear_ranker import LinearRanker
-from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.training import prefetch
 from wsabie.training.epoch_runner import EpochRunner
 from wsabie.training.epoch_stats import EpochStats

@@ -18,7 +18,7 @@ from wsabie.kernels.embedding import towers
 from wsabie.kernels.ranking import label_ranks
 from wsabie.models.base.feature_matrix import BLOCK_BYTES
 from wsabie.models.base.validation_monitor import MAX_ROWS, ValidationMonitor
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 
 
 def draw_rows(n_labels: int, n: int = 150) -> tuple[Any, sp.csr_matrix]:

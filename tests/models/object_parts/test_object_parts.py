@@ -15,7 +15,7 @@ from wsabie.core.errors import DivergenceError, InputError, UnknownLabelError
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.parts_space import PartsSpace
 from wsabie.models.base.validation_monitor import ValidationMonitor
-from wsabie.models.object_parts.object_parts import PairMonitor
+from wsabie.models.object_parts.ranker import PairMonitor
 from wsabie.search.label_pairs import LabelPairIndex
 from wsabie.training.quadruplet_visits import QuadrupletVisits
 from wsabie.vocabulary.label_quadruplets import QuadrupletBatch
@@ -208,7 +208,7 @@ def test_pair_metrics_choose_the_epoch() -> None:
 def test_picture_metrics_choose_the_epoch_without_usable_pairs(monkeypatch: pytest.MonkeyPatch, many: bool) -> None:
     """Without related labels among the validation rows, or where ranking all pairs would take longer than an epoch."""
     if many:
-        monkeypatch.setattr("wsabie.models.object_parts.object_parts.MAX_PAIRS", 1)
+        monkeypatch.setattr("wsabie.models.object_parts.ranker.MAX_PAIRS", 1)
     n = len(FRESH_Y) if many else 1
     model = fit_model(validation=(FRESH[:n], FRESH_Y[:n]), epochs=2)
     assert list(model.history_[-1].validation_metrics) == ["MAP", "p@10"]
@@ -216,8 +216,8 @@ def test_picture_metrics_choose_the_epoch_without_usable_pairs(monkeypatch: pyte
 
 def test_many_label_pairs_are_sampled_for_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     all_pairs = fit_model(validation=(FRESH, FRESH_Y), metric="pairs", epochs=3)
-    monkeypatch.setattr("wsabie.models.object_parts.object_parts.MAX_PAIRS", 200)
-    monkeypatch.setattr("wsabie.models.object_parts.object_parts._SAMPLED_PAIRS", 200)
+    monkeypatch.setattr("wsabie.models.object_parts.ranker.MAX_PAIRS", 200)
+    monkeypatch.setattr("wsabie.models.object_parts.ranker._SAMPLED_PAIRS", 200)
     sampled = fit_model(validation=(FRESH, FRESH_Y), metric="pairs", epochs=3)
     figures = [[stats.validation for stats in model.history_] for model in (all_pairs, sampled)]
     assert figures[0] != figures[1]
@@ -226,7 +226,7 @@ def test_many_label_pairs_are_sampled_for_validation(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("same", [False, True])
 def test_self_pairs_are_sampled_if_allowed(monkeypatch: pytest.MonkeyPatch, same: bool) -> None:
-    monkeypatch.setattr("wsabie.models.object_parts.object_parts.MAX_PAIRS", 200)
+    monkeypatch.setattr("wsabie.models.object_parts.ranker.MAX_PAIRS", 200)
     pairs_per_call: list[Any] = []
     counts = LabelPairIndex.counts
 
@@ -274,7 +274,7 @@ def test_label_tables_are_computed_once_and_released(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("same", [False, True])
 @pytest.mark.parametrize("most", [1 << 22, 200])
 def test_worst_model_ranks_the_true_pair_last(monkeypatch: pytest.MonkeyPatch, same: bool, most: int) -> None:
-    monkeypatch.setattr("wsabie.models.object_parts.object_parts.MAX_PAIRS", most)
+    monkeypatch.setattr("wsabie.models.object_parts.ranker.MAX_PAIRS", most)
     space = JointSpace(2, "dot", np.zeros((1, 16), np.float32), np.zeros((4, 16), np.float32), np.zeros(4, np.float32))
     for offset, figure in ((100.0, 1.0), (-100.0, 0.0)):
 
@@ -320,7 +320,7 @@ def test_later_epochs_sample_new_draws(monkeypatch: pytest.MonkeyPatch) -> None:
             super().__init__(*arguments, **options)
             seeds.append(self.seed)
 
-    monkeypatch.setattr("wsabie.models.object_parts.object_parts.QuadrupletVisits", Noted)
+    monkeypatch.setattr("wsabie.models.object_parts.ranker.QuadrupletVisits", Noted)
     fit_model(epochs=2).partial_fit(X, Y, epochs=1).partial_fit(X, Y, epochs=1)
     assert seeds == [0, 2, 3]
 

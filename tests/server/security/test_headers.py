@@ -155,7 +155,7 @@ def test_log_lines_cannot_be_forged(
     def fails(*_: object) -> None:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("wsabie.models.wsabie.estimator.Wsabie.neighbours", fails)
+    monkeypatch.setattr("wsabie.models.joint_embedding.estimator.Wsabie.neighbours", fails)
     with caplog.at_level(logging.ERROR, "wsabie.serve"):
         answer = client().get("/api/v1/labels/a%0dERROR: forged%1b[31m/neighbours")
     assert (answer.status_code, "broken" in answer.text) == (500, False)

@@ -13,7 +13,7 @@ from wsabie.collection.learning.feature_store import FeatureStore, Resources
 from wsabie.collection.registry.model_registry import LoadedModel
 from wsabie.core.arrays import Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.vocabulary.label_names import Vocabulary
 
 MAX_POINTS = 200

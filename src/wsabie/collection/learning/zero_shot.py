@@ -30,7 +30,7 @@ from wsabie.features.encoders.sentence_encoder import SentenceEncoder, is_senten
 from wsabie.features.extractors.conse_encoder import ConseEncoder
 from wsabie.io.modalities import PICTURES
 from wsabie.models.base.row_scaling import RowScaling
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.vocabulary.label_names import Vocabulary
 
 SLOPE, OFFSET = 14.0, -10.5

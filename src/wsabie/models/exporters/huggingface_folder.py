@@ -12,7 +12,7 @@ from wsabie.core.machine import collect_versions
 from wsabie.models.annotators import Annotator
 from wsabie.models.base.label_model import LabelModel
 from wsabie.models.exporters.export_formats import render_template, write_model_folder
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 
 TASKS = {"pictures": "image-classification", "sounds": "audio-classification", "documents": "text-classification"}
 """Task names of the Hub by modality; for rows it is "tabular-classification"."""

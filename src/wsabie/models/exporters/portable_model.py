@@ -20,6 +20,7 @@ from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.devise import Devise
 from wsabie.models.ensemble import Ensemble
 from wsabie.models.estimator_specs import find_name
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.linear_ranker import LinearRanker
 from wsabie.models.nearest_mean import NearestMean
 from wsabie.models.one_vs_rest import OneVsRest
@@ -27,7 +28,6 @@ from wsabie.models.ridge import Ridge
 from wsabie.models.softmax import Softmax
 from wsabie.models.stacking.fusion import Fusion
 from wsabie.models.word_vector_ranker import Conse, WordVectorRanker
-from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.search.search_arrays import find_far_centre
 
 

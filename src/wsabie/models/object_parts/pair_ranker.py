@@ -12,7 +12,7 @@ from wsabie.embedding.joint_space import SimilarityName
 from wsabie.embedding.parts_space import PartsSpace
 from wsabie.evaluation.quadruplets import compute_rank_metrics
 from wsabie.models.base.feature_matrix import iterate_row_ranges
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.search.dense_scores import compute_all_scores
 from wsabie.search.exact_index import ExactIndex
 from wsabie.search.label_pairs import LabelPairIndex

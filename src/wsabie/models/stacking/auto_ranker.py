@@ -15,6 +15,7 @@ from wsabie.models.base.hyperparameters import WEIGHT_TRIALS, TrainingShape, def
 from wsabie.models.base.label_matrix import Labels, count_label_rows
 from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel, Ranking
 from wsabie.models.estimator_specs import find_name
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.linear_ranker import RIDGE_DIRECTIONS, LinearRanker
 from wsabie.models.nearest_mean import NearestMean
 from wsabie.models.nearest_neighbours import NearestNeighbours
@@ -22,7 +23,6 @@ from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.models.ridge import MAX_EXACT_FEATURES, Ridge
 from wsabie.models.stacking.fusion import Fusion, build_members
 from wsabie.models.stacking.holdout_scores import Fold, HoldoutModel, HoldoutScores, score_fold
-from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.model_folder import ModelState
 
 log = logging.getLogger("wsabie")

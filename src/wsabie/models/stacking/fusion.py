@@ -21,13 +21,13 @@ from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix
 from wsabie.models.base.label_model import LabelModel
 from wsabie.models.base.score_ranker import ScoreRanker
 from wsabie.models.estimator_specs import find_name
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.linear_ranker import LinearRanker
 from wsabie.models.loader import find_model_class
 from wsabie.models.nearest_mean import NearestMean
 from wsabie.models.nearest_neighbours import NearestNeighbours
 from wsabie.models.ridge import Ridge
 from wsabie.models.stacking.holdout_scores import Fold, HoldoutModel, HoldoutScores, score_fold
-from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import read_config
 

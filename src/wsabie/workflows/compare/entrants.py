@@ -66,7 +66,7 @@ class Entrant:
 
 def _make_ensemble(n_members: int, parameters: Options, run: Options, **options: Any) -> "LabelModel":
     from wsabie.models.ensemble import Ensemble
-    from wsabie.models.wsabie.estimator import Wsabie
+    from wsabie.models.joint_embedding.estimator import Wsabie
 
     return Ensemble(Wsabie(**{**parameters, **options}), n=n_members, seed=run["seed"], threads=run["threads"])
 

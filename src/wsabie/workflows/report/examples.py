@@ -19,7 +19,7 @@ from wsabie.io.records import FeatureTable, Item, ItemSource, ItemSubset
 from wsabie.io.regions import ItemContent
 from wsabie.models.annotators import Annotator
 from wsabie.models.explanations import explain_picture
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.vocabulary.label_names import Vocabulary
 from wsabie.vocabulary.label_similarity import LabelMatch, LabelSimilarity, classify_labels
 from wsabie.workflows.charts.chart_files import encode_picture

@@ -10,8 +10,8 @@ from sklearn.base import clone
 
 import wsabie
 from wsabie.core.errors import InputError
-from wsabie.models.wsabie.estimator import Wsabie
-from wsabie.models.wsabie.warm_start import reorder_features
+from wsabie.models.joint_embedding.estimator import Wsabie
+from wsabie.models.joint_embedding.warm_start import reorder_features
 
 WORDS = [f"word {i}" for i in range(24)]
 

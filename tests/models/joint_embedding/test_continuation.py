@@ -11,7 +11,7 @@ import wsabie
 from relation_world import like, make, world
 from wsabie import Relation, Space
 from wsabie.core.errors import InputError, NotCalibratedError
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 
 
 def rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -17,8 +17,8 @@ from wsabie.models.base.hyperparameters import has_ridge_start, resolve_init_sca
 from wsabie.models.base.label_model import PointTransformer
 from wsabie.models.base.ridge_start import place_at_ridge
 from wsabie.models.base.training_rows import TrainingRows
-from wsabie.models.wsabie.drift import BatchReport
-from wsabie.models.wsabie.replay import (
+from wsabie.models.joint_embedding.drift import BatchReport
+from wsabie.models.joint_embedding.replay import (
     ReplayBuffer,
     Size,
     average_weights,
@@ -26,8 +26,8 @@ from wsabie.models.wsabie.replay import (
     refit_new_labels,
     update_buffer,
 )
-from wsabie.models.wsabie.updates import UpdatableModel
-from wsabie.models.wsabie.warm_start import build_warm_space, place_new_labels
+from wsabie.models.joint_embedding.updates import UpdatableModel
+from wsabie.models.joint_embedding.warm_start import build_warm_space, place_new_labels
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import Count, check_array, read_config
 from wsabie.training.epoch_stats import EpochStats

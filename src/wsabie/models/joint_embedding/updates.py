@@ -19,9 +19,9 @@ from wsabie.models.base.label_matrix import Labels, align_columns, build_signed_
 from wsabie.models.base.label_model import Candidates, Exclusion
 from wsabie.models.base.trained_model import TrainedModel
 from wsabie.models.base.training_rows import TrainingRows
-from wsabie.models.wsabie.drift import MAX_REPORTS, BatchReport, measure_movement, report_batch
-from wsabie.models.wsabie.replay import ReplayBuffer, Size, check_buffer_size, update_buffer
-from wsabie.models.wsabie.warm_start import copy_for_training, place_new_features
+from wsabie.models.joint_embedding.drift import MAX_REPORTS, BatchReport, measure_movement, report_batch
+from wsabie.models.joint_embedding.replay import ReplayBuffer, Size, check_buffer_size, update_buffer
+from wsabie.models.joint_embedding.warm_start import copy_for_training, place_new_features
 from wsabie.search.exact_index import ExactIndex
 from wsabie.search.label_index import LabelSearchIndex
 from wsabie.training.trainer import Trainer
@@ -57,8 +57,8 @@ class UpdatableModel(TrainedModel):
         A new label starts at the mean of its rows' points. The learning rate is a quarter of `fit`'s and constant.
         With a buffer (`replay`) every epoch has old rows among the new ones, and the rate begins as `fit`'s and falls
         to 0. In the end old points are averaged with their previous positions, and new labels are fitted again
-        (`wsabie.models.wsabie.replay`). On an unfitted model this is `fit` with `epochs` epochs. Probabilities need
-        `calibrate` afterwards.
+        (`wsabie.models.joint_embedding.replay`). On an unfitted model this is `fit` with `epochs` epochs. Probabilities
+        need `calibrate` afterwards.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class UpdatableModel(TrainedModel):
 
         Examples
         --------
-        >>> from wsabie.models.wsabie.estimator import Wsabie
+        >>> from wsabie.models.joint_embedding.estimator import Wsabie
         >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "blue"])
         >>> list(model.partial_fit(np.eye(3)[:1], ["crimson"]).vocabulary_)
         ['red', 'green', 'blue', 'crimson']
@@ -132,7 +132,7 @@ class UpdatableModel(TrainedModel):
 
         Examples
         --------
-        >>> from wsabie.models.wsabie.estimator import Wsabie
+        >>> from wsabie.models.joint_embedding.estimator import Wsabie
         >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "blue"]).set_params(replay=2)
         >>> len(model.remember(np.eye(3), ["red", "green", "blue"]).memory_)
         2
@@ -190,7 +190,7 @@ class UpdatableModel(TrainedModel):
         Examples
         --------
         >>> import numpy as np
-        >>> from wsabie.models.wsabie.estimator import Wsabie
+        >>> from wsabie.models.joint_embedding.estimator import Wsabie
         >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), [0, 1, 2])
         >>> ids, scores = model.rank(np.eye(3), k=2, candidates=[0, 1])
         >>> ids.shape, scores.dtype
@@ -246,7 +246,7 @@ class UpdatableModel(TrainedModel):
 
         Examples
         --------
-        >>> from wsabie.models.wsabie.estimator import Wsabie
+        >>> from wsabie.models.joint_embedding.estimator import Wsabie
         >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), ["rde", "green", "blue"]).rename_label("rde", "red")
         >>> list(model.vocabulary_), model.vocabulary_.ids(["rde"]).tolist()
         (['red', 'green', 'blue'], [0])
@@ -276,7 +276,7 @@ class UpdatableModel(TrainedModel):
 
         Examples
         --------
-        >>> from wsabie.models.wsabie.estimator import Wsabie
+        >>> from wsabie.models.joint_embedding.estimator import Wsabie
         >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "rouge"]).merge_labels("red", ["rouge"])
         >>> sorted(name for name, score in model.annotate(np.eye(3)[2:], k=3)[0])
         ['green', 'red']

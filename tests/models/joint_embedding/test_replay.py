@@ -18,11 +18,11 @@ from wsabie.embedding.joint_space import JointSpace
 from wsabie.io.formats.mulan import read_mulan
 from wsabie.models.base.hyperparameters import TrainingShape
 from wsabie.models.base.training_rows import TrainingRows
-from wsabie.models.wsabie import replay
-from wsabie.models.wsabie.drift import measure_movement
-from wsabie.models.wsabie.estimator import Wsabie
-from wsabie.models.wsabie.replay import ReplayBuffer, average_weights, refit_new_labels, update_buffer
-from wsabie.models.wsabie.warm_start import copy_for_training
+from wsabie.models.joint_embedding import replay
+from wsabie.models.joint_embedding.drift import measure_movement
+from wsabie.models.joint_embedding.estimator import Wsabie
+from wsabie.models.joint_embedding.replay import ReplayBuffer, average_weights, refit_new_labels, update_buffer
+from wsabie.models.joint_embedding.warm_start import copy_for_training
 from wsabie.storage.rejects import Rejects
 from wsabie.training.trainer import Trainer
 
@@ -166,7 +166,7 @@ def test_nothing_is_refitted_without_new_labels() -> None:
     X, y = make_topic_rows(200, range(6), 0)
     extra, labels = make_topic_rows(40, range(6), 1)
     fitted = model().fit(X, y).merge_labels("label 0", ["label 5"])
-    with patch("wsabie.models.wsabie.replay.Trainer") as trainer:
+    with patch("wsabie.models.joint_embedding.replay.Trainer") as trainer:
         fitted.partial_fit(extra, labels)
     assert not trainer.called
 
@@ -178,7 +178,7 @@ def test_labels_missing_from_the_buffer_are_not_new() -> None:
     fitted = (
         Wsabie(dim=16, epochs=5, threads=1).fit(X, y).set_params(replay=50).remember(X[is_early], np.array(y)[is_early])
     )
-    with patch("wsabie.models.wsabie.replay.Trainer") as trainer:
+    with patch("wsabie.models.joint_embedding.replay.Trainer") as trainer:
         fitted.partial_fit(*make_topic_rows(40, range(2, 4), 1))
     assert not trainer.called
 
@@ -301,7 +301,7 @@ def test_new_labels_do_not_displace_old_ones(data_dir: Path) -> None:
         return float(np.isin(updated.rank(test.X[old], k=1)[0], updated.vocabulary_.ids(learned_names)).mean())
 
     corrected = crowded()
-    with patch("wsabie.models.wsabie.estimator.refit_new_labels"):
+    with patch("wsabie.models.joint_embedding.estimator.refit_new_labels"):
         assert corrected < 0.8 * crowded()
 
 

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.models.wsabie.estimator_toy import ANSWER, X, Y, make, same
+from tests.models.joint_embedding.estimator_toy import ANSWER, X, Y, make, same
 from threadpoolctl import threadpool_limits
 
 from toy_tasks import N_FEATURES, N_LABELS, names, toy
 from wsabie.core.errors import InputError, NotCalibratedError
 from wsabie.evaluation.score_evaluation import evaluate_scores
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from toy_tasks import toy
 from wsabie.models.ensemble import Ensemble
 from wsabie.models.full_rank import FullRank
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.linear_ranker import LinearRanker
 from wsabie.models.loader import KINDS, find_model_class
-from wsabie.models.object_parts.object_parts import ObjectParts
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.object_parts.ranker import ObjectParts
 
 LABELS = "labels are the argument Y, as everywhere here; this check passes y= by keyword"
 EXPECTED = {

@@ -7,9 +7,9 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import wsabie
-from wsabie.models.wsabie import drift as stream
-from wsabie.models.wsabie.drift import BatchReport, detect_drift, measure_movement
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding import drift as stream
+from wsabie.models.joint_embedding.drift import BatchReport, detect_drift, measure_movement
+from wsabie.models.joint_embedding.estimator import Wsabie
 
 
 def arrived(losses: np.ndarray) -> BatchReport:

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.models.wsabie.estimator_toy import ANSWER, X, Y, make, same
+from tests.models.joint_embedding.estimator_toy import ANSWER, X, Y, make, same
 
 from toy_tasks import N_LABELS, names
 from wsabie.core.errors import DivergenceError, InputError
-from wsabie.models.wsabie.estimator import Wsabie
-from wsabie.models.wsabie.warm_start import copy_for_training
+from wsabie.models.joint_embedding.estimator import Wsabie
+from wsabie.models.joint_embedding.warm_start import copy_for_training
 from wsabie.training import epoch_runner
 from wsabie.training.loops import BlockVisits
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from toy_tasks import toy
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 
 X, Y, ANSWER = toy()
 

@@ -11,8 +11,8 @@ import wsabie
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.io.alignment import merge_columns
 from wsabie.models.index_files import find_index, index_labels, renew_index
-from wsabie.models.object_parts.object_parts import ObjectParts
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
+from wsabie.models.object_parts.ranker import ObjectParts
 from wsabie.storage.model_folder import open_model_folder
 from wsabie.vocabulary.label_names import Vocabulary
 

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.models.wsabie.estimator_toy import ANSWER, X, Y, make
+from tests.models.joint_embedding.estimator_toy import ANSWER, X, Y, make
 
 from toy_tasks import N_LABELS, names
 from wsabie.core.errors import InputError, UnknownLabelError
-from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.joint_embedding.estimator import Wsabie
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from sklearn.datasets import load_digits
 
 import wsabie
 from wsabie.models.full_rank import FullRank
+from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.linear_ranker import LinearRanker
-from wsabie.models.wsabie.estimator import Wsabie
 
 LABELS = ["often"] * 6 + ["rare", "seldom"]
 
