@@ -84,7 +84,7 @@ class PaperData:
     min_rows: int = 1
     published_split: bool = False
     similar: SiblingsOf | None = None
-    extract: "Callable[[str], PaperData] | None" = None
+    extract: "Callable[..., PaperData] | None" = None
     couples: "list[tuple[str, str]] | None" = field(default=None, repr=False)
     artists: str | None = None
     hierarchy: Hierarchy | None = field(default=None, repr=False)
@@ -192,14 +192,14 @@ def make_extractable(
         side = np.array([side_of.get(name, -1) for name in rows.ids])
         return Split(*(np.flatnonzero(side == number) for number in range(3)))
 
-    def extract(names: str) -> PaperData:
+    def extract(names: str, **changes: Any) -> PaperData:
         from wsabie.features.extractor_registry import create_extractor
         from wsabie.workflows.report.examples import extract_split
 
         extractor_options = {
             n: value for n, value in options.items() if n != "n_words" or "visual-words" in names.split(",")
         }
-        extractor = create_extractor(names, **extractor_options)
+        extractor = create_extractor(names, **extractor_options, **changes)
         known_rejects = Rejects()  # the first extraction has reported unreadable images
         rows, sides = extract_split(
             source, extractor, choose, executor=executor, progress=progress, rejects=known_rejects

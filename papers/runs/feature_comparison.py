@@ -16,6 +16,9 @@ DESCRIPTIONS = {
 }
 """Row names, with the image features of each."""
 
+KERNEL_PCA, N_COMPONENTS = "Ensemble+KPCA", 1024
+"""End of the row names, and most dimensions, of models on kernel components of the better features."""
+
 SOUNDS = {"mfcc": "mfcc", "mfcc+sai": "mfcc,sai"}
 """Row names, with the audio features of each."""
 
@@ -52,6 +55,23 @@ def compare_image_features(
                 groups=findings.groups,
             )
     return all_findings
+
+
+def compare_kernel_components(record: PaperRecord, setting: RunSettings) -> RunFindings:
+    """Evaluate entries "model, Ensemble+KPCA" on kernel components of four features, and others on the rows."""
+    data = setting.required_data
+    entries = [entry for entry in record.entries if entry.row.endswith(KERNEL_PCA)]
+    findings = compare_entries(
+        replace(record, entries=tuple(entry for entry in record.entries if entry not in entries)), setting
+    )
+    if data.extract is None:
+        missing = findings.missing | {entry.row: "the rows are no pictures" for entry in entries}
+        return replace(findings, missing=missing)
+    extracted = data.extract(DESCRIPTIONS["better features"], n_components=min(N_COMPONENTS, len(data.train)))
+    more = compare_entries(replace(record, entries=tuple(entries)), replace(setting, data=extracted))
+    width = f"Ensemble+KPCA: {extracted.train.X.shape[1]:,} kernel components of {DESCRIPTIONS['better features']}."
+    notes = [*findings.notes, width, *more.notes[1:]]
+    return replace(findings, rows=[*findings.rows, *more.rows], missing=findings.missing | more.missing, notes=notes)
 
 
 def compare_audio_features(record: PaperRecord, setting: RunSettings) -> RunFindings:

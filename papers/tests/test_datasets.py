@@ -104,6 +104,18 @@ def test_features_are_compared_on_the_same_pictures(pictures: Path) -> None:
     assert [note.partition(":")[0] for note in features_told] == ["visterms", "colour"]
 
 
+def test_kernel_components_are_compared_on_the_same_pictures(pictures: Path, tmp_path: Path) -> None:
+    entries = (RecordEntry("k-NN", "nearest", {"k": 1}), RecordEntry("k-NN, Ensemble+KPCA", "nearest", {"k": 1}))
+    summary = replace(find_record("parts-table1"), entries=entries, claims=())
+    findings = run_record(summary, open_data(str(pictures)), threads=1).findings
+    assert [finding.row for finding in findings.rows] == ["k-NN", "k-NN, Ensemble+KPCA"]
+    assert findings["k-NN, Ensemble+KPCA"].figures["p@1"] == 1
+    assert findings.notes[1] == "Ensemble+KPCA: 31 kernel components of visual-words,colour,textons,hog."
+    (tmp_path / "rows.txt").write_text("50 4 2\n" + "".join(f"{i % 2} {i % 4}:{1 + i}\n" for i in range(50)))
+    findings = run_record(summary, open_data(str(tmp_path / "rows.txt")), threads=1).findings
+    assert findings.missing == {"k-NN, Ensemble+KPCA": "the rows are no pictures"}
+
+
 def test_rows_that_are_no_pictures_have_no_features_to_compare(tmp_path: Path) -> None:
     file = tmp_path / "rows.txt"
     file.write_text("50 4 2\n" + "".join(f"{i % 2} {i % 4}:{1 + i}\n" for i in range(50)))
