@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from papers.datasets import LabelRelations, PaperData, build_three_sides
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.executors import Executor
 from wsabie.core.progress import Progress
-from wsabie.core.validation import require
 from wsabie.evaluation.quadruplets import QuadrupletSplit, split_quadruplets
 from wsabie.evaluation.splits import Split
 from wsabie.io.formats.pair_list import read_excluded_pairs

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsabie.core.arrays import Float64, Int64, Matrix
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.progress import SILENT, Progress
-from wsabie.core.validation import require
 from wsabie.io.records import FeatureTable
 
 SHARED = 10

@@ -9,8 +9,8 @@ from hypothesis import given
 
 from strategies import seeds, sparse_rows
 from wsabie.core.arrays import Csr
-from wsabie.core.errors import InputError
-from wsabie.core.validation import check_features, require
+from wsabie.core.errors import InputError, require
+from wsabie.core.validation import check_features
 
 
 @given(seeds)

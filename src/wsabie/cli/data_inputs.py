@@ -9,7 +9,7 @@ import typer
 from wsabie.cli.framework import Settings
 from wsabie.cli.output import TerminalProgress, format_count, is_at_terminal, print_note, quote_path
 from wsabie.cli.space_dispatch import is_declaration
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.io.regions import RegionCrop
 from wsabie.storage.rejects import Rejects
 
@@ -118,8 +118,7 @@ def _choose_label_column(path: Path, data_format: str, items: str | None, defaul
 
     if data_format in REGION_FORMATS:
         return items or default_items
-    if items:
-        raise InputError(f"--items is for COCO and Pascal VOC, and {path} is neither; leave --items out")
+    require(not items, f"--items is for COCO and Pascal VOC, and {path} is neither; leave --items out")
     return None
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from wsabie.cli.data_inputs import KINDS, format_features_hint, format_names, is_table, open_data
 from wsabie.cli.framework import JsonObject, Settings
 from wsabie.cli.output import format_count, print_note, quote_path
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
@@ -159,8 +159,7 @@ def read_label_names(labels: Path) -> list[str]:
         return list(vocabulary.names(vocabulary.active_ids()))
     lines = (line.decode("utf-8", "replace").partition("\t")[0] for _, line in iterate_content_lines(labels, 1 << 20))
     names = list(dict.fromkeys(line for line in lines if line.strip()))
-    if not names:
-        raise InputError(f"{labels} names no label; write one a line")
+    require(bool(names), f"{labels} names no label; write one a line")
     return names
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wsabie.cli.framework import Scope, refuse_options
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 
 if TYPE_CHECKING:
     from wsabie.io.space_declaration import SpaceDeclaration
@@ -29,8 +29,7 @@ def read_test_declaration(path: Path, refusal: str) -> "SpaceDeclaration":
     """Read a declaration of test data; any other file is refused by a sentence that names an example."""
     from wsabie.io.space_declaration import ENDING, read_declaration
 
-    if not is_declaration(path):
-        raise InputError(f"{refusal}, with the test data, that ends with {ENDING}")
+    require(is_declaration(path), f"{refusal}, with the test data, that ends with {ENDING}")
     return read_declaration(path)
 
 

@@ -46,6 +46,12 @@ class InputError(WsabieError, ValueError):
     """
 
 
+def require(condition: bool, sentence: str) -> None:
+    """Raise InputError with `sentence` unless `condition` holds."""
+    if not condition:
+        raise InputError(sentence)
+
+
 class InputTypeError(InputError, TypeError):
     """Data of an unusable type, such as a dictionary among numbers."""
 
@@ -87,3 +93,12 @@ class UnknownLabelError(WsabieError, KeyError):
 
     def __str__(self) -> str:  # KeyError would print the repr of the sentence
         return str(self.args[0])
+
+
+class UnreadableItemError(Exception):
+    """Error of an item that cannot be used, with a reason and a detail for the list of rejects."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail[:200]

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsabie.core.arrays import Array, Bool, Int64, Matrix
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.sparse_matrices import as_array, convert_to_csr
-from wsabie.core.validation import require
 
 
 class LabelLists(NamedTuple):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from wsabie.core.arrays import Csr, Float32, Matrix
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.file_backed_arrays import iterate_slices
 from wsabie.core.sparse_matrices import CsrArrays, convert_numbers, dense_array, extract_csr_arrays, has_sorted_indices
 
@@ -104,12 +104,6 @@ def check_sample_weights(values: ArrayLike, rows: int) -> Float32:
     require(weights.shape == (rows,) and bool(np.isfinite(weights).all()) and bool((weights >= 0).all()), message)
     require(bool(weights.any()), "sample_weight is zero for every row; give at least one row a weight")
     return weights
-
-
-def require(condition: bool, sentence: str) -> None:
-    """Raise InputError with `sentence` unless `condition` holds."""
-    if not condition:
-        raise InputError(sentence)
 
 
 def check_positive_integer(value: Any, name: str) -> int:

@@ -18,9 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.machine import count_available_cores
-from wsabie.core.validation import require
 
 LOCAL = "local"
 """Address of a cluster that is started on this machine."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from wsabie.core import file_backed_arrays
 from wsabie.core.arrays import LANES, Array, Csr, Float32, view_as_writable
+from wsabie.core.errors import require
 from wsabie.core.machine import get_available_memory
-from wsabie.core.validation import require
 from wsabie.embedding.joint_space import JointSpace, count_items
 from wsabie.embedding.protocols import (
     EntityInputs,

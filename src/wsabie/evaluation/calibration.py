@@ -21,9 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.label_lists import list_positives
-from wsabie.core.validation import require
 
 _MAX_STEPS = 100
 _TOLERANCE = 1e-9

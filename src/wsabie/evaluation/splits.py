@@ -20,11 +20,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64, Matrix
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.label_lists import LabelLists, list_positives
 from wsabie.core.sparse_matrices import build_incidence, convert_to_csr
-from wsabie.core.validation import require
 
 By = Literal["row", "group", "label", "time"]
 

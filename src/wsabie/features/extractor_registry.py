@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from wsabie.core.errors import InputError, ModelFolderError
-from wsabie.core.validation import require
+from wsabie.core.errors import InputError, ModelFolderError, require
 from wsabie.features.base.feature_extractor import FeatureExtractor
 from wsabie.features.encoders.encoder_list import HUB_ENCODERS
 from wsabie.features.extractor_choice import AUTO, choose_picture_features

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.progress import SILENT, Progress
-from wsabie.core.validation import require
 from wsabie.io.data_formats import (
     FORMATS,
     FORMATS_BY_KIND,

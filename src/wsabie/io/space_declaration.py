@@ -26,10 +26,9 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.input_files import open_input
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.validation import require
 from wsabie.io.parsers.text_files import explain_input_errors, format_path
 from wsabie.vocabulary.label_names import find_closest_names
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, Unpack, cast, overload
 import numpy as np
 
 from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix, UInt64
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.executors import Executor
 from wsabie.core.progress import SILENT, Progress
-from wsabie.core.validation import require
 from wsabie.features.base.feature_extractor import FeatureExtractor, NestedConfig
 from wsabie.features.base.sampling import RunOptions
 from wsabie.features.extractor_registry import restore_extractor

@@ -4,9 +4,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.core.errors import InputError, ModelFolderError, require
 from wsabie.core.machine import limit_blas_threads
-from wsabie.core.validation import check_positive_integer, require
+from wsabie.core.validation import check_positive_integer
 from wsabie.io.formats.documents import TEXT_COLUMN
 from wsabie.io.formats.parquet_images import IMAGE_COLUMNS
 from wsabie.io.formats.parquet_rows import open_unlabelled_table

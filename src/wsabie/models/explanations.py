@@ -18,8 +18,8 @@ from PIL import Image
 from scipy.ndimage import gaussian_filter
 
 from wsabie.core.arrays import Csr, Float32, Float64, Matrix, UInt8
-from wsabie.core.errors import InputError
-from wsabie.core.validation import check_features, require
+from wsabie.core.errors import InputError, require
+from wsabie.core.validation import check_features
 from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.features.images.image_decoder import decode_image
 from wsabie.features.images.image_extractor import BlockMap

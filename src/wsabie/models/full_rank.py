@@ -14,9 +14,8 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from wsabie.core.arrays import Float32, Matrix
-from wsabie.core.errors import InputError, UnsuitableModelError
+from wsabie.core.errors import InputError, UnsuitableModelError, require
 from wsabie.core.json_conversion import JsonObject, to_json_value
-from wsabie.core.validation import require
 from wsabie.embedding.linear_space import JointLinearSpace
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows, iterate_row_ranges, slice_rows, take_rows

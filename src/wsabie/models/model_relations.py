@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from wsabie.core.errors import InputError, UnknownLabelError
-from wsabie.core.validation import require
+from wsabie.core.errors import InputError, UnknownLabelError, require
 from wsabie.models.entity_space.fitted_space import FittedSpace
 from wsabie.models.object_parts.pair_ranker import PairRanker
 from wsabie.search.related_labels import LabelLink

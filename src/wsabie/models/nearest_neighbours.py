@@ -10,10 +10,9 @@ import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
 from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix
-from wsabie.core.errors import UnsuitableModelError
+from wsabie.core.errors import UnsuitableModelError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress
-from wsabie.core.validation import require
 from wsabie.models.base.feature_matrix import (
     FeatureMatrix,
     convert_to_matrix,

@@ -13,9 +13,15 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import Send
 
 from wsabie.collection.folder.collection import can_result_from_damage
-from wsabie.core.errors import BusyError, CollectionError, NotFoundError, UnknownLabelError, WsabieError
+from wsabie.core.errors import (
+    BusyError,
+    CollectionError,
+    NotFoundError,
+    UnknownLabelError,
+    UnreadableItemError,
+    WsabieError,
+)
 from wsabie.core.json_conversion import JsonObject
-from wsabie.features.images.image_decoder import UnreadableItemError
 from wsabie.server.database_health import DamageCheck
 from wsabie.storage.atomic_files import DiskFullError, WriteError
 

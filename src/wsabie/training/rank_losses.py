@@ -6,8 +6,7 @@ from typing import Literal
 import numpy as np
 
 from wsabie.core.arrays import Float32
-from wsabie.core.errors import InputError
-from wsabie.core.validation import require
+from wsabie.core.errors import InputError, require
 
 LossName = Literal["warp", "auc", "owpc", "k-os"]
 ORDER_STATISTIC = (5, 10)

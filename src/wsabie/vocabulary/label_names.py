@@ -11,9 +11,8 @@ from functools import cache
 import numpy as np
 
 from wsabie.core.arrays import Int64
-from wsabie.core.errors import InputError, UnknownLabelError
+from wsabie.core.errors import InputError, UnknownLabelError, require
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.validation import require
 
 _MAX_CANDIDATES = 40  # candidates that survive the quick comparison
 _MAX_MARKS = 100

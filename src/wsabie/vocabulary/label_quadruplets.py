@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from wsabie.core.arrays import Int32, Int64, Matrix
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.label_lists import list_positives
-from wsabie.core.validation import require
 from wsabie.vocabulary.label_names import Vocabulary, normalise_label_name
 
 SamplingUnit = Literal["relation", "quadruplet"]

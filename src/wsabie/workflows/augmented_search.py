@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wsabie.core.arrays import Int64
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.validation import check_positive_integer
 from wsabie.models.base.label_model import LabelModel
 from wsabie.models.embedding_set import EmbeddingSet, require_embeddings
@@ -104,8 +104,7 @@ class AugmentedSearch:
         groups: Sequence[str] | None = None,
     ) -> None:
         require_embeddings(model)
-        if not len(items):
-            raise InputError("there is nothing to search in; give a collection that holds something")
+        require(len(items) > 0, "there is nothing to search in; give a collection that holds something")
         self.model, self.items, self.related = model, items, related
         self.queries = queries or QueryMatcher(model.vocabulary_.names(model.vocabulary_.active_ids()))
         self._groups = items.ids if groups is None else groups

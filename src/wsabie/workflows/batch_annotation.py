@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wsabie.core.arrays import Float32, Int64, Matrix
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.executors import Executor, SerialExecutor
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
@@ -126,8 +126,7 @@ def annotate_to_file(
                 untagged += int((ranked[0][:, 0] < 0).sum()) if least is not None else 0
             n_rows, n_unknown = n_rows + len(aligned_table.rows), n_unknown + aligned_table.unknown_features
             stage.advance(n_items)
-        if not n_rows:
-            raise InputError("nothing could be annotated; give rows, pictures, sounds or documents that can be used")
+        require(n_rows > 0, "nothing could be annotated; give rows, pictures, sounds or documents that can be used")
     return AnnotationSummary(n_rows, n_unknown, untagged)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from wsabie.core.arrays import Int64
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.features.base.extraction import extract_to_file, fit_extractor
 from wsabie.features.base.feature_extractor import FeatureExtractor
@@ -455,6 +455,5 @@ def _split_sides(
 def _select_labels(counts: Int64, recipe: TrainingRecipe) -> Int64:
     """Return the ids of labels with enough training rows."""
     label_ids = np.flatnonzero(counts >= recipe.min_rows) if recipe.min_rows > 1 else np.arange(len(counts))
-    if not len(label_ids):
-        raise InputError(f"no label has {recipe.min_rows} training rows; lower --min-rows, or give more rows")
+    require(len(label_ids) > 0, f"no label has {recipe.min_rows} training rows; lower --min-rows, or give more rows")
     return label_ids

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from wsabie.core.arrays import Int64
-from wsabie.core.errors import InputError, WsabieError
+from wsabie.core.errors import InputError, WsabieError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.fingerprints import MAX_ROW_HASHES, compute_fingerprint, compute_row_hashes
@@ -71,16 +71,14 @@ def update_model(
         The model is of another kind, no row has a label, or all rows were learned before.
     """
     model = require_updatable(annotator, folder)
-    if not (rows.Y > 0).nnz:
-        raise InputError("no row has a label; give at least one (row, label) pair")
+    require((rows.Y > 0).nnz > 0, "no row has a label; give at least one (row, label) pair")
     fingerprint = compute_fingerprint(rows)
     updates: list[JsonObject] = [dict(entry) for entry in annotator.facts.get("updates", ())]
     update = next((entry for entry in updates if entry["fingerprint"] == fingerprint), None)
     if update is None:
         update = {"fingerprint": fingerprint, "rows": 0, "calibrated": model.calibration_ is not None}
         updates.append(update)
-    if update["rows"] >= len(rows):
-        raise InputError(f"the model learnt all {len(rows):,} rows of this data before; give others")
+    require(update["rows"] < len(rows), f"the model learnt all {len(rows):,} rows of this data before; give others")
     with progress.stage("compiling (once)", None, ""), suppress(WsabieError):
         _learn(copy(model), rows.take(np.arange(min(WARM_UP_ROWS, len(rows)))), 1, calibrated=False)
     step_facts = []

@@ -8,9 +8,9 @@ from typing import NamedTuple, Unpack
 import numpy as np
 from PIL import Image, ImageDraw
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, UnreadableItemError, require
 from wsabie.features.base.sampling import RunOptions
-from wsabie.features.images.image_decoder import UnreadableItemError, decode_with_size
+from wsabie.features.images.image_decoder import decode_with_size
 from wsabie.io.records import Item
 from wsabie.io.regions import MIN_SIDE, Box, Region, RegionCrop, parse_region
 from wsabie.models.annotators import Annotator
@@ -57,8 +57,7 @@ def require_object_parts(annotator: Annotator, where: str = "the model") -> Obje
     """
     if not isinstance(annotator.model, ObjectParts):
         raise InputError(f"{where} is not a model of objects and parts; train one with --kind parts --relations FILE")
-    if annotator.extractor is None:
-        raise InputError(f"{where} was trained on rows of features, and cannot look at pictures")
+    require(annotator.extractor is not None, f"{where} was trained on rows of features, and cannot look at pictures")
     return annotator.model
 
 
@@ -88,8 +87,7 @@ def find_parts(
     (object_id,) = model.vocabulary_.ids([object_label])
     object_parts = model.relations_[model.relations_[:, 0] == object_id, 1]
     candidates = np.setdiff1d(object_parts if len(object_parts) else model.relations_[:, 1], [object_id])
-    if not len(candidates):
-        raise InputError(f"{object_label} is the only part that the model knows; give another object")
+    require(len(candidates) > 0, f"{object_label} is the only part that the model knows; give another object")
     scores = model.scores_given(X[1:], [object_label] * (X.shape[0] - 1), side="part")[:, candidates]
     best_scores, best_windows = scores.max(0), scores.argmax(0)
     order = np.argsort(-best_scores, kind="stable")[:k]

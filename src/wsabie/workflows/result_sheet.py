@@ -5,7 +5,7 @@ from contextlib import suppress
 from io import BytesIO
 from typing import Any, NamedTuple
 
-from wsabie.features.images.image_decoder import UnreadableItemError
+from wsabie.core.errors import UnreadableItemError
 from wsabie.io.records import ItemSource
 from wsabie.search.query_labels import format_label_list
 from wsabie.workflows.augmented_search import AugmentedResult

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from wsabie.core.arrays import Int32, Int64
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.executors import Executor
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress
@@ -243,8 +243,7 @@ def write_shards(stream: RowStream, out: Path, options: ShardOptions, **context:
     """
     executor, progress, rejects = WorkContext.from_options(**context)
     with atomic_files.explain_read_errors(out):
-        if out.exists() and not out.is_dir():
-            raise InputError(f"{out} is a file; give the name of a folder")
+        require(not out.exists() or out.is_dir(), f"{out} is a file; give the name of a folder")
     digest = _compute_fingerprint(stream, options)
     refuse_unknown_files(out, _SHARD_FILE)
     with atomic_files.explain_write_errors(out):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import require
 from wsabie.storage.atomic_files import explain_write_errors, lock_folder, remove_folder
 
 
@@ -18,8 +18,7 @@ def find_work_folder(model: Path) -> Path:
         The path cannot be a model.
     """
     path = model if model.name.strip(".") else model.resolve()
-    if not path.name:
-        raise InputError(f"{model} cannot be a model; name a folder of its own")
+    require(bool(path.name), f"{model} cannot be a model; name a folder of its own")
     return path.with_name(path.name + ".training")
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, UnreadableItemError
 from wsabie.core.executors import ProcessExecutor
 from wsabie.features.base import extraction as module
 from wsabie.features.base.extraction import extract_to_file, write_shard
@@ -84,7 +84,7 @@ def test_picture_with_changed_permissions_is_read_again(tmp_path, extractor, col
 
     def refusing(content):
         if content == locked:
-            raise image_decoder.UnreadableItemError("unreadable file", "Permission denied")
+            raise UnreadableItemError("unreadable file", "Permission denied")
         return opened(content)
 
     with monkeypatch.context() as patch:

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.core.errors import InputError, ModelFolderError, UnreadableItemError
 from wsabie.core.executors import ProcessExecutor
 from wsabie.features.base.codebook import Codebook
 from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.features.extractors import audio_words
 from wsabie.features.extractors.audio_words import REASONS, AudioCodebooks, EncodedAudio, MfccWords, SaiWords
-from wsabie.features.images.image_decoder import UnreadableItemError
 from wsabie.io.records import Item, ItemList
 from wsabie.storage.rejects import Rejects
 

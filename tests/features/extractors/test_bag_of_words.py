@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference.word_counts import find_words
 
-from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.core.errors import InputError, ModelFolderError, UnreadableItemError
 from wsabie.core.executors import ProcessExecutor
 from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.features.extractors.bag_of_words import BagOfWords
-from wsabie.features.images.image_decoder import UnreadableItemError
 from wsabie.features.text.text_decoder import REASONS, fold_text
 from wsabie.io.formats.documents import MAX_DOCUMENT_BYTES
 from wsabie.io.records import Item, ItemList

@@ -5,7 +5,7 @@ import logging
 import numpy as np
 import pytest
 
-from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.core.errors import InputError, ModelFolderError, UnreadableItemError
 from wsabie.core.executors import ProcessExecutor
 from wsabie.features import kernel_pca
 from wsabie.features.base.extraction import extract_to_file
@@ -13,7 +13,6 @@ from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.features.extractors.colour_histograms import ColourHistograms
 from wsabie.features.extractors.composite_extractors import NEGATIVE, ConcatenatedFeatures, KernelPcaExtractor
 from wsabie.features.extractors.oriented_gradients import HogFeatures
-from wsabie.features.images.image_decoder import UnreadableItemError
 from wsabie.features.images.image_extractor import ImageFeatureExtractor
 from wsabie.features.kernel_pca import KernelPca
 from wsabie.io.recognition import open_source

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, UnreadableItemError
 from wsabie.core.executors import ProcessExecutor
 from wsabie.features.base.extraction import extract_to_file
 from wsabie.features.encoders import onnx_network
@@ -16,7 +16,6 @@ from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.features.extractors.composite_extractors import ConcatenatedFeatures
 from wsabie.features.extractors.onnx_encoder import OnnxEncoder
 from wsabie.features.extractors.oriented_gradients import HogFeatures
-from wsabie.features.images.image_decoder import UnreadableItemError
 from wsabie.io.recognition import open_source
 from wsabie.io.records import ItemList
 from wsabie.models.joint_embedding.estimator import Wsabie

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.core.errors import InputError, ModelFolderError, UnreadableItemError
 from wsabie.core.executors import ProcessExecutor
 from wsabie.features.extractors.visual_words import VisualWords
-from wsabie.features.images.image_decoder import UnreadableItemError, decode_image
+from wsabie.features.images.image_decoder import decode_image
 from wsabie.io.records import FeatureTable, Item, ItemList
 from wsabie.storage.rejects import Rejects
 

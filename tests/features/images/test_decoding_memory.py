@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from PIL import Image, features
 
+from wsabie.core.errors import UnreadableItemError
 from wsabie.core.memory_budget import ITEM_MEMORY
 from wsabie.features.images import image_decoder as decoding
 from wsabie.features.images import image_scaling
-from wsabie.features.images.image_decoder import UnreadableItemError, decode_image, read_header
+from wsabie.features.images.image_decoder import decode_image, read_header
 from wsabie.io.image_inspection import inspect_avif
 
 MEASURE = """

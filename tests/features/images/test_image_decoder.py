@@ -18,14 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, features
 
-from wsabie.core.errors import InputError
-from wsabie.features.images.image_decoder import (
-    REASONS,
-    UnreadableItemError,
-    decode_image,
-    decode_with_size,
-    read_header,
-)
+from wsabie.core.errors import InputError, UnreadableItemError
+from wsabie.features.images.image_decoder import REASONS, decode_image, decode_with_size, read_header
 from wsabie.io.image_inspection import register_heif
 
 RED, GREEN, BLUE, WHITE = (230, 20, 10), (20, 220, 40), (10, 30, 200), (255, 255, 255)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image, JpegImagePlugin
 
-from wsabie.features.images.image_decoder import UnreadableItemError, decode_image, read_header
+from wsabie.core.errors import UnreadableItemError
+from wsabie.features.images.image_decoder import decode_image, read_header
 
 FILM = b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom" + bytes(4000) + b"moov" + bytes(60)  # of a motion photo
 NOTES = b"\0\0\x01\x0a" + bytes(40) + b"SEFH" + bytes(20) + b"SEFT"  # of a Samsung phone

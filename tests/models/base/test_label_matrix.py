@@ -7,17 +7,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from wsabie.core.errors import InputError, UnknownLabelError
+from wsabie.core.errors import InputError
 from wsabie.models.base.label_matrix import align_columns, build_signed_label_matrix
 from wsabie.vocabulary.label_names import Vocabulary
 
 
-def matrix(
-    Y: Any, names: tuple[str, ...] = (), *, n: int | None = None, grow: bool = True, has_names: bool = False
-) -> Any:
+def matrix(Y: Any, names: tuple[str, ...] = (), *, n: int | None = None, has_names: bool = False) -> Any:
     vocabulary = Vocabulary(names)
     rows = n if n is not None else (Y.shape[0] if hasattr(Y, "shape") else len(Y))
-    return build_signed_label_matrix(Y, rows, vocabulary, grow=grow, has_names=has_names), list(vocabulary)
+    return build_signed_label_matrix(Y, rows, vocabulary, has_names=has_names), list(vocabulary)
 
 
 @pytest.mark.parametrize(
@@ -158,9 +156,9 @@ def test_out_of_range_columns_are_refused() -> None:
         matrix(out_of_range())
 
 
-def test_unknown_names_are_refused_unless_the_vocabulary_grows() -> None:
-    with pytest.raises(UnknownLabelError, match="did you mean 'dolphin'"):
-        matrix(["dolfin"], ("dolphin",), grow=False)
+def test_unknown_names_get_the_next_numbers() -> None:
+    Y, names = matrix(["dolfin", "dolphin"], ("dolphin",), has_names=True)
+    assert (Y.toarray().tolist(), names) == ([[0, 1], [1, 0]], ["dolphin", "dolfin"])
 
 
 @pytest.mark.parametrize("Y", [[0, 2], np.eye(3)[:2]])
@@ -172,7 +170,7 @@ def test_label_ids_beyond_the_names_are_refused(Y: Any) -> None:
 def test_refused_matrix_leaves_the_vocabulary_unchanged() -> None:
     vocabulary = Vocabulary(["a"])
     with pytest.raises(InputError):
-        build_signed_label_matrix([["b"], [3]], 2, vocabulary, grow=True, has_names=False)
+        build_signed_label_matrix([["b"], [3]], 2, vocabulary, has_names=False)
     assert list(vocabulary) == ["a"]
 
 
@@ -181,10 +179,10 @@ def test_words_are_refused_among_numbers(Y: Any) -> None:
     """It would get the number 2, and the label number 2 its name."""
     vocabulary = Vocabulary(["0", "1"])
     with pytest.raises(InputError, match="Y holds the label name 'x', but the model's labels are the numbers 0 to 1"):
-        build_signed_label_matrix(Y, 2, vocabulary, grow=True, has_names=False)
+        build_signed_label_matrix(Y, 2, vocabulary, has_names=False)
     assert list(vocabulary) == ["0", "1"]
     with pytest.raises(InputError, match="Y holds the label name '7'"):
-        build_signed_label_matrix(["7", "0"], 2, vocabulary, grow=True, has_names=False)
+        build_signed_label_matrix(["7", "0"], 2, vocabulary, has_names=False)
     assert matrix(["1", "2"], ("0", "1"))[1] == ["0", "1", "2"]
     assert "x" in matrix(Y, ("0", "1"), has_names=True)[1]
 
@@ -210,19 +208,19 @@ def test_data_frame_columns_are_labels(kind: str, dtype: str) -> None:
     frame = module.table(columns) if kind == "pyarrow" else module.DataFrame(columns)
     vocabulary = Vocabulary()
     for has_names in (False, True):  # first and later rows
-        Y = build_signed_label_matrix(frame, 3, vocabulary, grow=True, has_names=has_names)
+        Y = build_signed_label_matrix(frame, 3, vocabulary, has_names=has_names)
         assert (list(vocabulary), Y.toarray().tolist()) == (["fox", "elk"], [[1, 0], [0, 1], [1, 1]])
     swapped = frame[["elk", "fox"]] if kind != "pyarrow" else frame.select(["elk", "fox"])
-    Y = build_signed_label_matrix(swapped, 3, vocabulary, grow=False, has_names=True)
+    Y = build_signed_label_matrix(swapped, 3, vocabulary, has_names=True)
     assert Y.toarray().tolist() == [[1, 0], [0, 1], [1, 1]]
     with pytest.raises(InputError, match="X has 2 rows and Y has 3"):
-        build_signed_label_matrix(frame, 2, vocabulary, grow=True, has_names=True)
+        build_signed_label_matrix(frame, 2, vocabulary, has_names=True)
 
 
 def test_data_frame_columns_do_not_rename_given_labels() -> None:
     pandas = pytest.importorskip("pandas")
     vocabulary, frame = Vocabulary(["fox", "elk"]), pandas.DataFrame({"a": [1, 0], "b": [0, 1]})
-    Y = build_signed_label_matrix(frame, 2, vocabulary, grow=True, has_names=True)
+    Y = build_signed_label_matrix(frame, 2, vocabulary, has_names=True)
     assert (list(vocabulary), Y.toarray().tolist()) == (["fox", "elk"], [[1, 0], [0, 1]])
     with pytest.raises(InputError, match="labels are the numbers 0 to 1"):
-        build_signed_label_matrix(frame, 2, Vocabulary(["0", "1"]), grow=True, has_names=False)
+        build_signed_label_matrix(frame, 2, Vocabulary(["0", "1"]), has_names=False)

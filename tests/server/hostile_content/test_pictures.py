@@ -29,7 +29,8 @@ from tests.server.test_model_service import make_png_chunk
 
 from wsabie.collection.folder.collection import create_collection, open_collection
 from wsabie.collection.scan.scanner import scan_collection
-from wsabie.features.images.image_decoder import UnreadableItemError, decode_image, read_header
+from wsabie.core.errors import UnreadableItemError
+from wsabie.features.images.image_decoder import decode_image, read_header
 from wsabie.storage.rejects import Rejects
 
 

@@ -8,7 +8,7 @@ from wsabie.cli.collection import CollectionOptions, PersonOptions
 from wsabie.cli.framework import JsonObject, Report, Settings, argument, command, only_for, option, refuse_options
 from wsabie.cli.output import TerminalProgress, escape_line, format_count, out, print_note, quote_path, show_table
 from wsabie.cli.shared_options import Knowledge, Table
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 
 if TYPE_CHECKING:
     from wsabie.collection.folder.collection import Collection
@@ -169,9 +169,8 @@ def _fill(collection: "Collection", names: Sequence[str], options: LabelActionOp
 
     if names:
         raise InputError(f"fill looks at all labels; leave {names[0]!r} out")
-    knowledge, table = options.knowledge, options.table
-    if not knowledge:
-        raise InputError("--knowledge names the files that know of labels, such as /usr/share/wordnet; add it")
+    knowledge, table = options.knowledge or (), options.table
+    require(bool(knowledge), "--knowledge names the files that know of labels, such as /usr/share/wordnet; add it")
     graph, concept_table = read_knowledge_graph(*knowledge), None if table is None else read_label_table(table)
     if options.dry_run:
         entries = plan_enrichment(collection, graph, table=concept_table)
@@ -190,8 +189,7 @@ def _fill(collection: "Collection", names: Sequence[str], options: LabelActionOp
 def _change(action: str, collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> Report:
     """Merge, rename, nest, name, keep apart or delete labels."""
     usage, min_names, max_names = _CHANGES[action]
-    if not min_names <= len(names) <= max_names:
-        raise InputError(f"`labels DIR {action}` takes {usage}; {len(names)} are given")
+    require(min_names <= len(names) <= max_names, f"`labels DIR {action}` takes {usage}; {len(names)} are given")
     message, facts = _apply_change(action, collection, names, options)
     yield {"action": action, "labels": list(names), **facts}
     print_note(message)
@@ -255,8 +253,7 @@ ACTIONS: dict[str, Callable[..., Report]] = {
 def _find_label_id(collection: "Collection", names: Sequence[str]) -> int:
     from wsabie.collection.labels.label_list import find_label_ids
 
-    if len(names) != 1:
-        raise InputError(f"give one label; {len(names)} are given")
+    require(len(names) == 1, f"give one label; {len(names)} are given")
     return find_label_ids(collection, names)[0]
 
 

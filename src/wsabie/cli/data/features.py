@@ -11,7 +11,7 @@ from wsabie.cli import data_inputs, model_inputs, shared_options
 from wsabie.cli.framework import Options, Report, Scope, Settings, argument, command, option, refuse_options
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path
 from wsabie.cli.shared_options import ClusterRunOptions, DataOptions, ExtractionOptions, Items, Landmarks
-from wsabie.core.errors import InputError, MissingLabelsError
+from wsabie.core.errors import InputError, MissingLabelsError, require
 from wsabie.core.executors import Executor
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress
@@ -129,8 +129,7 @@ def _split_network_path(options: FeaturesOptions) -> tuple[Path, str | None]:
 
 def _require_one_path(paths: list[Path]) -> Path:
     """Return the only path; refuse several."""
-    if len(paths) > 1:
-        raise InputError(f"{len(paths)} paths are given; give one, and run the command again for the others")
+    require(len(paths) == 1, f"{len(paths)} paths are given; give one, and run the command again for the others")
     return paths[0]
 
 

@@ -8,7 +8,7 @@ from wsabie.cli.framework import Report, argument, command, only_for, option, re
 from wsabie.cli.knowledge_files import load_knowledge, match_label_concepts
 from wsabie.cli.output import escape_line, format_count, out, print_note, print_row, show_table
 from wsabie.cli.shared_options import Knowledge, OutputOptions, RelationPairs, Table
-from wsabie.core.errors import InputError, UnknownLabelError
+from wsabie.core.errors import InputError, UnknownLabelError, require
 from wsabie.storage.atomic_files import write_text
 
 if TYPE_CHECKING:
@@ -136,8 +136,7 @@ def _show_nearby(options: LabelsOptions, graph: "KnowledgeGraph", concepts: "Lab
         raise InputError(f"{hops!r} is not a number of hops; write one from 0 to {_MAX_HOPS}, such as 2")
     nearby = graph.hierarchy(names=False).find_within([concept for concept in concepts.concepts if concept], int(hops))
     concept_ids = [graph.concept(concept).id for concept in nearby]
-    if not concept_ids:
-        raise InputError(f"no is-a pair is known of the labels of {options.labels}; give files that have some")
+    require(bool(concept_ids), f"no is-a pair is known of the labels of {options.labels}; give files that have some")
     if target is not None:
         lines = [f"{concept_id}\t{escape_line(graph.name(concept_id))}\n" for concept_id in concept_ids]
         write_text(target, "".join(lines))

@@ -12,7 +12,7 @@ from wsabie.cli.framework import JsonObject, Options, Report, Scope, command, op
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path, show_table
 from wsabie.cli.shared_options import Data, DataOptions, Seed
 from wsabie.cli.space_dispatch import list_declared_files, run_by_data
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.storage.atomic_files import explain_write_errors, lock_folder
 from wsabie.storage.output_checks import OutputKind
 from wsabie.storage.rejects import Rejects
@@ -132,8 +132,7 @@ def _check_options(options: SplitOptions) -> tuple[dict[str, Path], list[tuple[s
     files = {name: folder / f"{name}.parquet" for name in SIDES}
     results: list[tuple[OutputKind, Path | None]] = [("parquet", file) for file in files.values()]
     if relations is not None:
-        if by != "auto":
-            raise InputError(f"--relations and --by {by} both decide the sides; leave one of them out")
+        require(by == "auto", f"--relations and --by {by} both decide the sides; leave one of them out")
         results += [("pairs", folder / RELATIONS_FILE), ("rejects", folder / DROPPED_FILE)]
     options.check_outputs(*results, ("rejects", options.dropped_file), inputs=(options.data, relations))
     return files, None if relations is None else read_label_pairs(relations)

@@ -11,7 +11,7 @@ from wsabie.cli.framework import Options, Report, Scope, Settings, argument, com
 from wsabie.cli.label_siblings import SHOWN_MARKS, match_model_siblings
 from wsabie.cli.output import escape_line, format_count, out, print_note, print_row
 from wsabie.cli.space_dispatch import ONLY_LABELS, ONLY_SPACES, run_by_model
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.regions import OUTSIDE
 from wsabie.storage.rejects import Rejects
@@ -192,13 +192,12 @@ def _add_marks(
 
 def _draw_explanations(annotator: "Annotator", source: "Source", folder: Path, label: str | None, number: int) -> int:
     """Draw a heat map for each picture, as PNG numbered from `number`; return the next number."""
-    from wsabie.features.images.image_decoder import UnreadableItemError
+    from wsabie.core.errors import UnreadableItemError
     from wsabie.models.explanations import explain_picture
 
     if data_inputs.is_table(source) or annotator.extractor is None:
         raise InputError("--explain draws on pictures; this input is rows of features")
-    if source.modality != "pictures":
-        raise InputError(f"--explain draws on pictures; {source.path} holds {source.modality}")
+    require(source.modality == "pictures", f"--explain draws on pictures; {source.path} holds {source.modality}")
     for picture in source:
         try:
             explanation = explain_picture(annotator, picture.content, label)
@@ -214,8 +213,6 @@ def _draw_explanations(annotator: "Annotator", source: "Source", folder: Path, l
 
 def _annotate_by_space(options: AnnotateOptions, annotator: "SpaceAnnotator") -> Report:
     """Rank items of a relation's second kind for new data or known items of its first kind."""
-
-    from wsabie.core.validation import require
 
     model, k, paths, texts = options.model, options.k, options.inputs or (), options.text or ()
     query, target = _resolve_relation(annotator, options.relation)

@@ -10,7 +10,7 @@ from wsabie.cli.framework import Options, Report, Settings, command, list_stated
 from wsabie.cli.label_siblings import match_model_siblings, print_siblings, summarize_siblings
 from wsabie.cli.output import TerminalProgress, format_count, format_figure, print_note, show_table
 from wsabie.cli.space_dispatch import ONLY_LABELS, read_test_declaration, run_by_model
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 
 if TYPE_CHECKING:
     from wsabie.core.arrays import Float64, Int64, Matrix
@@ -90,8 +90,7 @@ def _read_pairs(file: Path, model: "PairRanker", folder: Path) -> "Int64":
     if pairs.left_out:
         summary = f"{format_count(len(pairs.left_out), 'pair')} of {file} with a label that {folder} does not know"
         example = f"such as {' and '.join(pairs.left_out[0])}"
-        if not len(pairs.ids):
-            raise InputError(f"all {summary}, {example}; name labels as `wsabie info` and the data do")
+        require(len(pairs.ids) > 0, f"all {summary}, {example}; name labels as `wsabie info` and the data do")
         print_note(f"{summary} left out, {example}")
     return pairs.ids
 
@@ -256,8 +255,7 @@ def _select_label_ids(vocabulary: "Vocabulary", candidates: Path | None) -> "Int
     if candidates is None:
         return vocabulary.active_ids()
     label_ids = np.unique(vocabulary.ids(model_inputs.read_label_names(candidates)))
-    if len(label_ids) < 2:
-        raise InputError(f"{candidates} names one label, which is always right; give two or more")
+    require(len(label_ids) >= 2, f"{candidates} names one label, which is always right; give two or more")
     return label_ids
 
 
@@ -270,8 +268,7 @@ def _read_excluded_labels(
     data = options.data
     table = data_inputs.make_label_table(data_inputs.open_data(exclude, rejects, data_format=options.data_format))
     labels = look_up_labels(table, rows.ids, rows.label_names)
-    if not labels.nnz:
-        raise InputError(f"no row of {data} has a label in {exclude}; give the training data of the same split")
+    require(labels.nnz > 0, f"no row of {data} has a label in {exclude}; give the training data of the same split")
     n_excluded = int((labels.multiply(rows.Y > 0)).nnz)
     if n_excluded:
         print_note(f"{format_count(n_excluded, 'pair')} of {data} left out: {exclude} has them too")
@@ -286,8 +283,7 @@ def _read_propensities(options: EvaluateOptions, data: Path, rows: "FeatureTable
 
     table = data_inputs.make_label_table(data_inputs.open_data(data, rejects, data_format=options.data_format))
     counts = count_labels(align_table(table, rows.label_names).rows)
-    if not counts.any():
-        raise InputError(f"no row of {data} has a label of the model; give the data that it was trained on")
+    require(bool(counts.any()), f"no row of {data} has a label of the model; give the data that it was trained on")
     return compute_propensities(counts, len(table))
 
 
@@ -300,8 +296,7 @@ def _refuse_training_rows(annotator: "Annotator", rows: "FeatureTable", data: Pa
     """Refuse data with mostly training rows, and report fewer: some rows may be equal by chance."""
     n_known, n_checked, counts = model_inputs.count_training_rows(annotator, rows, data)
     finding = f"{counts} have id and features of training rows"
-    if 2 * n_known > n_checked:
-        raise InputError(f"{finding}; give other data, or add --allow-overlap")
+    require(2 * n_known <= n_checked, f"{finding}; give other data, or add --allow-overlap")
     if n_known:
         print_note(f"{finding}; figures are too good by those")
 

@@ -7,7 +7,7 @@ from wsabie.cli.framework import JsonObject, Report, command, option
 from wsabie.cli.model_inputs import load_annotator, read_model_rows
 from wsabie.cli.output import out, print_note, show_table
 from wsabie.cli.shared_options import DataOptions, Model, RecallTarget, SeededThreadOptions
-from wsabie.core.errors import InputError
+from wsabie.core.errors import require
 
 if TYPE_CHECKING:
     from wsabie.core.arrays import Matrix
@@ -56,8 +56,7 @@ def _read_queries(options: IndexOptions, annotator: "Annotator", queries: Path) 
     with options.collect_rejects() as rejects:
         resources = options.resources(rejects=rejects)
         rows = read_model_rows(annotator, options.model, queries, resources, "none", options.data_format)
-    if not len(rows):
-        raise InputError(f"{queries} has no row to measure on; give data that the model takes")
+    require(len(rows) > 0, f"{queries} has no row to measure on; give data that the model takes")
     return rows.X
 
 

@@ -9,7 +9,7 @@ from wsabie.cli.framework import JsonObject, Report, argument, command, option
 from wsabie.cli.model_inputs import load_annotator
 from wsabie.cli.output import format_count, out, print_note, show_table
 from wsabie.cli.shared_options import Model, OutputOptions, ThreadOptions
-from wsabie.core.errors import InputError, UnknownLabelError
+from wsabie.core.errors import InputError, UnknownLabelError, require
 from wsabie.storage.atomic_files import write_bytes
 
 if TYPE_CHECKING:
@@ -87,8 +87,7 @@ def _load_parts_model(options: PartsCommandOptions) -> "Annotator":
     annotator = load_annotator(model, options.threads)
     require_object_parts(annotator, str(model))
     annotator.model.vocabulary_.ids([object_label] if object_label else [])  # refuses an unknown label before the work
-    if not picture.is_file():
-        raise InputError(f"there is no file {picture}; give that of a picture")
+    require(picture.is_file(), f"there is no file {picture}; give that of a picture")
     return annotator
 
 

@@ -13,7 +13,7 @@ from wsabie.cli.knowledge_files import LabelOptions
 from wsabie.cli.models import resumption
 from wsabie.cli.output import format_count, format_figure, out, print_note, quote_path, show_table
 from wsabie.cli.space_dispatch import IN_TABLES, ONLY_LABELS, ONLY_SPACES, list_declared_files, run_by_data
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.models.estimator_specs import SYSTEMS, build_estimator, find_spec
 from wsabie.storage.output_checks import refuse_unknown_files
@@ -233,8 +233,7 @@ def _make_estimator(options: TrainOptions, parameters: Settings, run: Settings) 
         description = "an ensemble" if n_models is not None else f"a model of kind {kind}"
         raise InputError(f"{description} cannot go on, so that it has nothing to keep rows for; leave replay out")
     if n_models is None:
-        if by is not None:
-            raise InputError("--ensemble-by needs the number of models; add --ensemble N")
+        require(by is None, "--ensemble-by needs the number of models; add --ensemble N")
         return base  # type: ignore[no-any-return]
     shared_parameters = {name: getattr(base, name, None) for name in ("threads", "seed")}
     return Ensemble(base, n=n_models, by=by or "seed", **shared_parameters)  # type: ignore[arg-type]

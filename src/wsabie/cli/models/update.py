@@ -9,7 +9,7 @@ from wsabie.cli.framework import Report, argument, command, option
 from wsabie.cli.model_inputs import count_training_rows, load_annotator, read_model_rows
 from wsabie.cli.output import TerminalProgress, format_count, print_note, show_table
 from wsabie.cli.shared_options import Data, DataOptions, Model, OutputOptions, ThreadOptions
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 
 if TYPE_CHECKING:
     from wsabie.models.annotators import Annotator
@@ -115,8 +115,7 @@ def edit(options: EditOptions) -> Report:
     annotator = load_annotator(folder)
     model = require_updatable(annotator, folder)
     if action == "rename":
-        if len(names) != 2:
-            raise InputError("rename takes two names, the old and the new one: wsabie edit MODEL rename OLD NEW")
+        require(len(names) == 2, "rename takes two names, the old and the new one: wsabie edit MODEL rename OLD NEW")
         model.rename_label(*names)
         change = f"{names[0]!r} is called {names[1]!r}"
     elif action == "merge":

@@ -187,7 +187,8 @@ def get_thumbnail_path(collection: Collection, content: str, size: int) -> Path:
 def _write_thumbnail(file: Path, path: Path, size: int, message: str) -> None:
     from PIL import Image
 
-    from wsabie.features.images.image_decoder import UnreadableItemError, decode_image
+    from wsabie.core.errors import UnreadableItemError
+    from wsabie.features.images.image_decoder import decode_image
 
     try:
         pixels = decode_image(file, size=size)

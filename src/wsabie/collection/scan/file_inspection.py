@@ -10,9 +10,9 @@ from pathlib import Path
 from shlex import quote
 from typing import IO, NamedTuple
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, UnreadableItemError
 from wsabie.core.input_files import format_open_error
-from wsabie.features.images.image_decoder import UnreadableItemError, open_image_stream, read_header
+from wsabie.features.images.image_decoder import open_image_stream, read_header
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.modalities import DOCUMENTS, MEDIA, PICTURES, Modality
 from wsabie.io.tags.image_tags import find_sidecar, read_embedded_tag_paths, read_tag_paths

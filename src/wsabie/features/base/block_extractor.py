@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wsabie.core.arrays import Float32
-from wsabie.core.validation import require
+from wsabie.core.errors import require
 from wsabie.features.base import sampling
 from wsabie.features.base.extraction_tasks import ItemRejection, iterate_results, process_or_reject
 from wsabie.features.base.feature_extractor import FeatureExtractor

@@ -15,9 +15,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.validation import require
 from wsabie.features.base import sampling
 from wsabie.features.base.extraction_tasks import ItemFeatures, ItemRejection
 from wsabie.features.base.feature_extractor import AnyExtractor, FeatureExtractor

@@ -12,10 +12,9 @@ from typing import Any, ClassVar, Self, TypeAlias, TypeVar, Unpack
 import numpy as np
 
 from wsabie.core.arrays import Array, Float32, Int32
-from wsabie.core.errors import InputError, ModelFolderError, bracket_detail
+from wsabie.core.errors import InputError, ModelFolderError, bracket_detail, require
 from wsabie.core.executors import Executor, SerialExecutor
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.validation import require
 from wsabie.features.base import sampling
 from wsabie.features.base.extraction_tasks import ItemFeatures, ItemRejection, iterate_results, process_or_reject
 from wsabie.features.base.sampling import BATCH, RunOptions, WorkContext

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from wsabie.core.arrays import Array, Float32, Int64
-from wsabie.core.validation import require
+from wsabie.core.errors import require
 from wsabie.features.base.extraction_tasks import iterate_results
 from wsabie.features.base.feature_extractor import EncodedRow, FeatureExtractor, extract_batch
 from wsabie.features.base.idf_weighting import compute_idf, weight_counts

@@ -7,7 +7,7 @@ import numpy as np
 from PIL import Image
 
 from wsabie.core.arrays import Float32, UInt8
-from wsabie.core.validation import require
+from wsabie.core.errors import require
 from wsabie.storage.schema_validation import PositiveCount
 
 MAX_SIDE = 1365

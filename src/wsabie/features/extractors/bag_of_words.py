@@ -12,12 +12,10 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from wsabie.core.arrays import Array, Int32, Int64, UInt8, view_as_writable
-from wsabie.core.errors import InputError, ModelFolderError
-from wsabie.core.validation import require
+from wsabie.core.errors import InputError, ModelFolderError, UnreadableItemError, require
 from wsabie.features.base.feature_extractor import EncodedRow
 from wsabie.features.base.sampling import WorkContext, format_nothing_readable, select_evenly
 from wsabie.features.base.word_extractor import Weighting, WordExtractor
-from wsabie.features.images.image_decoder import UnreadableItemError
 from wsabie.features.text.text_decoder import decode_text, fold_text
 from wsabie.io.records import Item, ItemSource, ModalityName
 from wsabie.kernels.text import word_counts

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wsabie.core.arrays import Int64, UInt8
-from wsabie.core.validation import require
+from wsabie.core.errors import require
 from wsabie.features.base.feature_extractor import EncodedRow
 from wsabie.features.images.image_extractor import ImageView, ScaledImageExtractor
 from wsabie.features.images.spatial_pyramid import check_levels, compute_spatial_histograms, count_cells, select_nonzero

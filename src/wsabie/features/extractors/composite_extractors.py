@@ -8,15 +8,13 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from wsabie.core.arrays import Array, Csr, Float32
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, UnreadableItemError, require
 from wsabie.core.executors import ProcessExecutor
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.validation import require
 from wsabie.features.base.extraction_tasks import ItemFeatures
 from wsabie.features.base.feature_extractor import EncodedRow, FeatureExtractor, NestedConfig
 from wsabie.features.base.sampling import WorkContext, format_nothing_readable, select_evenly
 from wsabie.features.base.table_builder import build_feature_table
-from wsabie.features.images.image_decoder import UnreadableItemError
 from wsabie.features.kernel_pca import KIND, KernelPca
 from wsabie.io.records import Item, ItemSource, ItemSubset
 from wsabie.storage.model_folder import ModelState

@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from wsabie.core.arrays import Array, Float32
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.validation import require
 from wsabie.features.base.feature_extractor import EncodedRow
 from wsabie.features.base.sampling import WorkContext
 from wsabie.features.encoders.onnx_network import NORMALISATIONS, OnnxContent, TrialCost, open_network, try_network

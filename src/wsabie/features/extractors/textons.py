@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from wsabie.core.arrays import Array, Float32, UInt8
-from wsabie.core.validation import require
+from wsabie.core.errors import require
 from wsabie.features.base.block_extractor import BlockExtractor
 from wsabie.features.base.codebook import Codebook, learn_codebook
 from wsabie.features.base.feature_extractor import EncodedRow

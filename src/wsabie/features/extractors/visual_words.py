@@ -19,8 +19,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from wsabie.core.arrays import Array, Float32, Float64, Int32, UInt8
-from wsabie.core.errors import InputError
-from wsabie.core.validation import require
+from wsabie.core.errors import InputError, require
 from wsabie.features.base.block_extractor import BlockExtractor
 from wsabie.features.base.codebook import Codebook, learn_codebook
 from wsabie.features.base.feature_extractor import EncodedRow

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wsabie.core.arrays import UInt8
-from wsabie.core.validation import require
+from wsabie.core.errors import require
 
 _SMALLEST = 0.8  # a random window's side, as a share of the picture's
 _DIGITS = 9  # of a view's number, at most

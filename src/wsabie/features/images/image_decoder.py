@@ -18,6 +18,7 @@ import numpy as np
 from PIL import Image
 
 from wsabie.core.arrays import Bool, Float64, UInt8
+from wsabie.core.errors import UnreadableItemError
 from wsabie.core.input_files import format_open_error, open_input
 from wsabie.core.input_limits import make_limit_error, read_limits
 from wsabie.core.memory_budget import ITEM_MEMORY
@@ -150,15 +151,6 @@ def _as_positive(value: object, otherwise: int) -> int:
     return value if isinstance(value, int) and value > 0 else otherwise
 
 
-class UnreadableItemError(Exception):
-    """Error of an item that cannot be used, with a reason and a detail for the list of rejects."""
-
-    def __init__(self, reason: str, detail: str = "") -> None:
-        super().__init__(reason, detail)
-        self.reason = reason
-        self.detail = detail[:200]
-
-
 class DecodedImage(NamedTuple):
     """Decoded picture or region, with its original size."""
 
@@ -203,7 +195,7 @@ def decode_image(content: ItemContent, *, size: int = 256, max_pixels: int = 64_
     >>> decode_image(b"plain words")
     Traceback (most recent call last):
     ...
-    wsabie.features.images.image_decoder.UnreadableItemError: ('not a picture', '...')
+    wsabie.core.errors.UnreadableItemError: ('not a picture', '...')
     """
     return decode_with_size(content, size=size, max_pixels=max_pixels).pixels
 

@@ -6,7 +6,7 @@ from functools import cache
 from typing import NamedTuple
 
 from wsabie.core.arrays import Float64, Int32, UInt8
-from wsabie.core.validation import require
+from wsabie.core.errors import require
 from wsabie.features.base.feature_extractor import FeatureExtractor
 from wsabie.features.images.augmentation import CropView, crop_view, generate_views
 from wsabie.features.images.image_decoder import DecodedImage, decode_with_size

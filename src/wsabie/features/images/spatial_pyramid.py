@@ -6,7 +6,7 @@ Lazebnik, Schmid and Ponce (2006), without their weights: every level has the sa
 import numpy as np
 
 from wsabie.core.arrays import Array, Float32, Int32, Int64
-from wsabie.core.validation import require
+from wsabie.core.errors import require
 
 MASS = 1000.0
 """Sum of the histograms of one level; values are thousandths of the picture, a good range for logarithms."""

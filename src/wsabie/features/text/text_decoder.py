@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from wsabie.core.arrays import Bool
-from wsabie.core.errors import InputError
-from wsabie.features.images.image_decoder import UnreadableItemError, open_image_stream
+from wsabie.core.errors import InputError, UnreadableItemError
+from wsabie.features.images.image_decoder import open_image_stream
 from wsabie.io.formats.documents import MAX_DOCUMENT_BYTES
 from wsabie.io.parsers.text_files import read_head
 from wsabie.io.records import Item

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from wsabie.core.errors import InputError
-from wsabie.core.validation import require
+from wsabie.core.errors import InputError, require
 from wsabie.io.datasets.item_attributes import AttributeTable, ItemAttributes
 from wsabie.io.datasets.magnatagatune import is_magnatagatune, read_magnatagatune_attributes
 from wsabie.io.datasets.million_song import is_million_song, read_million_song_attributes

@@ -9,7 +9,7 @@ direction.
 
 from pathlib import Path
 
-from wsabie.core.validation import require
+from wsabie.core.errors import require
 from wsabie.io.parsers.array_builders import LabelIndex, decode_row, iterate_parsed, require_rows
 from wsabie.io.parsers.text_files import iterate_numbered_lines
 from wsabie.io.records import FeatureTable

@@ -17,7 +17,7 @@ from itertools import chain, islice
 from operator import contains
 from pathlib import Path
 
-from wsabie.core.validation import require
+from wsabie.core.errors import require
 from wsabie.io.formats.citation_graph import LINKS, read_citation_links
 from wsabie.io.formats.id_labels import IdLabelCollector
 from wsabie.io.formats.wordnet import iterate_is_a_pairs

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from wsabie.core.arrays import Array, Bool, Csr, Float32, Int32, Int64, Matrix
+from wsabie.core.errors import require
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.validation import require
 from wsabie.io.parsers.array_builders import build_label_matrix, check_feature_count, check_label_count
 from wsabie.io.records import FeatureTable
 from wsabie.io.row_streams import RowCollector, StreamInfo, build_columns

@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from wsabie.core.arrays import Csr, Matrix
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.machine import count_available_cores
-from wsabie.core.validation import require
 from wsabie.embedding import protocols
 from wsabie.embedding.joint_space import SimilarityName
 from wsabie.models.base.row_scaling import Scaling

@@ -7,9 +7,8 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from wsabie.core.arrays import Array, Int64, Matrix
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.sparse_matrices import build_incidence, convert_to_csr
-from wsabie.core.validation import require
 from wsabie.io.alignment import merge_columns
 from wsabie.vocabulary.label_names import Vocabulary, normalise_label_name
 
@@ -19,7 +18,7 @@ MAX_LABELS = 10_000_000
 """Limit on label numbers: a larger one is a mistake, such as an identifier, and every number below needs a name."""
 
 
-def build_signed_label_matrix(Y: Labels, n_rows: int, vocabulary: Vocabulary, *, grow: bool, has_names: bool) -> Matrix:
+def build_signed_label_matrix(Y: Labels, n_rows: int, vocabulary: Vocabulary, *, has_names: bool) -> Matrix:
     """Return a CSR matrix (n, n_labels) int8 of 1 (true) and -1 (explicit negative).
 
     Parameters
@@ -27,7 +26,7 @@ def build_signed_label_matrix(Y: Labels, n_rows: int, vocabulary: Vocabulary, *,
     Y : (n,) integers or names, (n, n_labels) sparse or dense matrix of {-1, 0, 1}, or a list of lists of names
         The named columns of a data frame of {-1, 0, 1} are labels.
     vocabulary : Vocabulary
-        With `grow`, labels that it lacks are added (in the order of their first appearance; integers by number).
+        Labels that it lacks are added (in the order of their first appearance; integers by number).
     has_names : bool
         The user named the labels; label numbers are then column numbers inside the vocabulary. Otherwise labels are
         only numbers, unless there are none yet, and words are refused.
@@ -35,23 +34,23 @@ def build_signed_label_matrix(Y: Labels, n_rows: int, vocabulary: Vocabulary, *,
     Raises
     ------
     InputError
-        Other lengths, mixed types, unknown labels without `grow`, words among numbers, values other than -1, 0, 1.
+        Other lengths, mixed types, words among numbers, values other than -1, 0, 1.
     """
     names, Y = _get_column_names(Y), _open_labels(Y)
     if names and (not has_names or any(name in vocabulary for name in names)):
-        return _build_from_frame(Y, names, n_rows, vocabulary, grow, has_names)
+        return _build_from_frame(Y, names, n_rows, vocabulary, has_names)
     if not isinstance(Y, list) and Y.ndim == 2:
-        return _follow_merges(_build_from_matrix(Y, n_rows, vocabulary, grow, has_names), vocabulary)
+        return _follow_merges(_build_from_matrix(Y, n_rows, vocabulary, has_names), vocabulary)
     require(len(Y) == n_rows, f"X has {n_rows} rows and Y has {len(Y)}; give one entry of Y per row")
     if _are_label_lists(Y):
         # the order of a set, and so the numbers of labels, would differ from process to process
         rows = [sorted(row, key=str) if isinstance(row, (set, frozenset)) else list(row) for row in Y]
-        return _build_from_names(rows, vocabulary, grow, has_names)
+        return _build_from_names(rows, vocabulary, has_names)
     values = _convert_to_array(Y)
     require(values.ndim == 1, f"Y has {values.ndim} dimensions; give one label, or one list of labels, per row")
     if values.dtype.kind not in "biuf" and not all(isinstance(v, (int, np.integer)) for v in values):
-        return _build_from_names([[v] for v in values.tolist()], vocabulary, grow, has_names)
-    return _follow_merges(_build_from_numbers(values, vocabulary, grow, has_names), vocabulary)
+        return _build_from_names([[v] for v in values.tolist()], vocabulary, has_names)
+    return _follow_merges(_build_from_numbers(values, vocabulary, has_names), vocabulary)
 
 
 def _follow_merges(Y: Matrix, vocabulary: Vocabulary) -> Matrix:
@@ -110,13 +109,9 @@ def _get_column_names(Y: Any) -> list[str]:
     return list(names) if is_frame and len(names) and np.asarray(Y).dtype.kind in "biuf" else []
 
 
-def _build_from_frame(
-    Y: Array, names: Sequence[str], n_rows: int, vocabulary: Vocabulary, grow: bool, has_names: bool
-) -> Matrix:
+def _build_from_frame(Y: Array, names: Sequence[str], n_rows: int, vocabulary: Vocabulary, has_names: bool) -> Matrix:
     """Return the signed matrix of a data frame, whose columns may stand in any order."""
     require(len(Y) == n_rows, f"X has {n_rows} rows and Y has {len(Y)}; give one row of Y per row of X")
-    if not grow:
-        vocabulary.ids(names)  # refuses unknown ones
     if not has_names and len(vocabulary):
         _refuse_words([name for name in names if name not in vocabulary], len(vocabulary))
     return _follow_merges(align_columns(vocabulary, Y, names), vocabulary)
@@ -144,7 +139,7 @@ def _are_label_lists(Y: Labels) -> bool:
     return bool(nested) and nested[0]
 
 
-def _build_from_names(rows: Sequence[Sequence[str]], vocabulary: Vocabulary, grow: bool, has_names: bool) -> Matrix:
+def _build_from_names(rows: Sequence[Sequence[str]], vocabulary: Vocabulary, has_names: bool) -> Matrix:
     for i, row in enumerate(rows):
         non_names = [v for v in row if not isinstance(v, str)]
         if non_names:
@@ -153,11 +148,10 @@ def _build_from_names(rows: Sequence[Sequence[str]], vocabulary: Vocabulary, gro
                 "give names only, or numbers as one per row or as a matrix of 1, 0 and -1"
             )
     normalised = {name: normalise_label_name(name) for row in rows for name in row}  # each spelling is normalised once
-    if grow:
-        new_names = [name for name in dict.fromkeys(normalised.values()) if name not in vocabulary]
-        if not has_names and len(vocabulary):
-            _refuse_words(new_names, len(vocabulary))
-        vocabulary.add(new_names)
+    new_names = [name for name in dict.fromkeys(normalised.values()) if name not in vocabulary]
+    if not has_names and len(vocabulary):
+        _refuse_words(new_names, len(vocabulary))
+    vocabulary.add(new_names)
     numbers = dict(zip(normalised, vocabulary.ids(normalised.values()).tolist(), strict=True))
     row_ids = np.repeat(np.arange(len(rows)), np.array([len(row) for row in rows], np.int64))
     label_ids = np.array([numbers[name] for row in rows for name in row], np.int64)
@@ -174,7 +168,7 @@ def _refuse_words(new_names: Sequence[str], n: int) -> None:
         )
 
 
-def _build_from_numbers(values: Array, vocabulary: Vocabulary, grow: bool, has_names: bool) -> Matrix:
+def _build_from_numbers(values: Array, vocabulary: Vocabulary, has_names: bool) -> Matrix:
     numbers = np.asarray(values)
     if numbers.dtype.kind == "f":
         if not np.isfinite(numbers).all():
@@ -187,15 +181,15 @@ def _build_from_numbers(values: Array, vocabulary: Vocabulary, grow: bool, has_n
     if len(numbers) and numbers.min() < 0:
         raise InputError(f"Y holds the label number {numbers.min()}; label numbers begin with 0")
     top = int(numbers.max(initial=-1)) + 1
-    _extend_vocabulary(vocabulary, top, grow, has_names)
+    _extend_vocabulary(vocabulary, top, has_names)
     entries = np.ones(len(numbers), np.int8)
     return csr_matrix((entries, numbers, np.arange(len(numbers) + 1)), shape=(len(numbers), len(vocabulary)))
 
 
-def _build_from_matrix(Y: Labels, n_rows: int, vocabulary: Vocabulary, grow: bool, has_names: bool) -> Matrix:
+def _build_from_matrix(Y: Labels, n_rows: int, vocabulary: Vocabulary, has_names: bool) -> Matrix:
     Y = _convert_to_signed(Y)
     require(Y.shape[0] == n_rows, f"X has {n_rows} rows and Y has {Y.shape[0]}; give one row of Y per row of X")
-    _extend_vocabulary(vocabulary, Y.shape[1], grow, has_names)
+    _extend_vocabulary(vocabulary, Y.shape[1], has_names)
     Y = csr_matrix((Y.data.astype(np.int8), Y.indices, Y.indptr), shape=(n_rows, len(vocabulary)), copy=True)
     Y.eliminate_zeros()
     return Y
@@ -217,10 +211,10 @@ def _convert_to_signed(Y: Labels) -> Matrix:
     return Y
 
 
-def _extend_vocabulary(vocabulary: Vocabulary, n: int, grow: bool, has_names: bool) -> None:
+def _extend_vocabulary(vocabulary: Vocabulary, n: int, has_names: bool) -> None:
     if n <= len(vocabulary):
         return
-    if not grow or has_names:
+    if has_names:
         raise InputError(
             f"Y holds label number {n - 1}, but there are {len(vocabulary)} label names; give a name for each label"
         )

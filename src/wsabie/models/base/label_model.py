@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 from wsabie.core.arrays import Array, Float32, Int64, Matrix
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.machine import collect_versions, count_available_cores
-from wsabie.core.validation import check_features, check_positive_integer, require
+from wsabie.core.validation import check_features, check_positive_integer
 from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows
 from wsabie.models.base.hyperparameters import check_types
 from wsabie.models.base.label_matrix import Labels, build_signed_label_matrix
@@ -333,7 +333,7 @@ class LabelModel(FittedModel):
             f"Found array with 0 {empty}(s) (shape=({rows}, {width})) while a minimum of 1 is required.",
         )
         vocabulary = Vocabulary(() if label_names is None else label_names)
-        targets = build_signed_label_matrix(Y, rows, vocabulary, grow=True, has_names=label_names is not None)
+        targets = build_signed_label_matrix(Y, rows, vocabulary, has_names=label_names is not None)
         require(bool((targets.data > 0).any()), "no row has a label; give at least one (row, label) pair")
         self.vocabulary_, self.n_features_in_ = vocabulary, width
         self.feature_names_in_ = read_column_names(X)
@@ -368,7 +368,7 @@ class LabelModel(FittedModel):
     def _build_truth(self, Y: Labels, rows: int) -> Matrix:
         """Return the label matrix of evaluated rows, (rows, n_labels), without labels that the model lacks."""
         vocabulary = self.vocabulary_.copy()
-        truth = build_signed_label_matrix(Y, rows, vocabulary, grow=True, has_names=not vocabulary.is_numbered)
+        truth = build_signed_label_matrix(Y, rows, vocabulary, has_names=not vocabulary.is_numbered)
         return truth[:, : len(self.vocabulary_)]
 
     def _find_label_ids(self, labels: Sequence[str | int]) -> Int64:

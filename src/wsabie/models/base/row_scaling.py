@@ -8,8 +8,7 @@ import numpy as np
 
 from wsabie.core import file_backed_arrays
 from wsabie.core.arrays import Array, Csr, Float32, Float64, Int64, Matrix, view_as_writable
-from wsabie.core.errors import InputError
-from wsabie.core.validation import require
+from wsabie.core.errors import InputError, require
 from wsabie.features.base.idf_weighting import compute_idf
 from wsabie.models.base.feature_matrix import FeatureMatrix
 from wsabie.storage.schema_validation import check_array, read_config

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from wsabie.core.arrays import Array, Float32, Float64, Matrix
-from wsabie.core.errors import NotCalibratedError
+from wsabie.core.errors import NotCalibratedError, require
 from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.progress import SILENT, Progress
-from wsabie.core.validation import check_sample_weights, require
+from wsabie.core.validation import check_sample_weights
 from wsabie.embedding.protocols import TrainableTables
 from wsabie.evaluation.calibration import Calibration, ScoredPairs, fit_calibration, sample_pairs
 from wsabie.io.shards.sharded_table import ShardedFeatureTable

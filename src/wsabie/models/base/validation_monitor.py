@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from wsabie.core.arrays import Float32, Float64, Int64, Matrix
-from wsabie.core.validation import require
+from wsabie.core.errors import require
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.linear_space import JointLinearSpace, LinearSpace
 from wsabie.embedding.parts_space import PartsSpace

@@ -9,9 +9,9 @@ from scipy.sparse import csr_matrix
 
 from wsabie.core import file_backed_arrays
 from wsabie.core.arrays import Array, Float32, Int64, Matrix
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.validation import check_features, require
+from wsabie.core.validation import check_features
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import SimilarityName
 from wsabie.embedding.multi_relation_space import MultiRelationSpace, RelationEnds

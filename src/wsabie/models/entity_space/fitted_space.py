@@ -8,11 +8,12 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from wsabie.core.arrays import Float32
+from wsabie.core.errors import require
 from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.label_lists import build_exclusion_lists
 from wsabie.core.machine import collect_versions
 from wsabie.core.sparse_matrices import build_incidence, convert_to_csr
-from wsabie.core.validation import check_positive_integer, require
+from wsabie.core.validation import check_positive_integer
 from wsabie.embedding.multi_relation_space import MultiRelationSpace
 from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.models.base.label_model import Candidates, Exclusion, FittedModel, Ranking, name_best

@@ -10,8 +10,8 @@ from scipy.sparse import identity
 
 from wsabie.core import file_backed_arrays
 from wsabie.core.arrays import Csr, Float32, Int64, Matrix
+from wsabie.core.errors import require
 from wsabie.core.sparse_matrices import build_incidence
-from wsabie.core.validation import require
 from wsabie.embedding.multi_relation_space import MultiRelationSpace, RelationEnds
 from wsabie.embedding.protocols import EntityInputs, KernelArrays
 from wsabie.evaluation import metrics

@@ -8,9 +8,8 @@ import numpy as np
 from scipy.sparse import identity
 
 from wsabie.core.arrays import Array, Float32, Int64, Matrix
-from wsabie.core.errors import InputError, UnknownLabelError
+from wsabie.core.errors import InputError, UnknownLabelError, require
 from wsabie.core.sparse_matrices import build_incidence, convert_to_csr
-from wsabie.core.validation import require
 from wsabie.embedding.protocols import KernelArrays
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.training.training_data import build_targets

@@ -6,9 +6,9 @@ from typing import Any, Self, Unpack
 from scipy.sparse import csr_matrix
 
 from wsabie.core.arrays import Matrix
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.validation import check_positive_integer, require
+from wsabie.core.validation import check_positive_integer
 from wsabie.features.base.feature_extractor import FeatureExtractor, NestedConfig
 from wsabie.features.base.sampling import RunOptions
 from wsabie.features.extractor_registry import restore_extractor

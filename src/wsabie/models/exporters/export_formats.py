@@ -6,7 +6,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.validation import check_positive_integer
 from wsabie.models.annotators import Annotator
 from wsabie.models.base.label_model import LabelModel
@@ -144,8 +144,7 @@ def render_template(name: str, **values: object) -> str:
 
 
 def _load_writer(form: str, options: dict[str, Any]) -> Any:
-    if form not in FORMATS:
-        raise InputError(f"there is no format {form!r}; choose one of {', '.join(FORMATS)}")
+    require(form in FORMATS, f"there is no format {form!r}; choose one of {', '.join(FORMATS)}")
     for name in options.keys() - FORMATS[form].options:
         supporting = [form_name for form_name, entry in FORMATS.items() if name in entry.options]
         reason = f"says {OPTIONS[name]}, of {' and '.join(supporting)}" if supporting else "is not an option"

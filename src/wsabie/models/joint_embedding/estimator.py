@@ -8,7 +8,7 @@ from zlib import crc32
 import numpy as np
 
 from wsabie.core.arrays import Float32
-from wsabie.core.validation import require
+from wsabie.core.errors import require
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import TrainableTables

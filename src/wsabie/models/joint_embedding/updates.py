@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from wsabie.core.arrays import Float32, Float64, Int64, Matrix
-from wsabie.core.errors import InputError
-from wsabie.core.validation import check_sample_weights, require
+from wsabie.core.errors import InputError, require
+from wsabie.core.validation import check_sample_weights
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.models.base.feature_matrix import count_rows
 from wsabie.models.base.hyperparameters import check_training, check_types, resolve_continued_settings
@@ -94,7 +94,7 @@ class UpdatableModel(TrainedModel):
         has_names = label_names is not None or not self.vocabulary_.is_numbered
         if label_names is not None:
             Y = align_columns(fitted.vocabulary_, Y, label_names)
-        targets = build_signed_label_matrix(Y, count_rows(inputs), fitted.vocabulary_, grow=True, has_names=has_names)
+        targets = build_signed_label_matrix(Y, count_rows(inputs), fitted.vocabulary_, has_names=has_names)
         weights = None if sample_weight is None else check_sample_weights(sample_weight, targets.shape[0])
         rows = TrainingRows(self.scaling_(inputs), targets, weights, is_update=True)
         report = None if self.replay is None else report_batch(self, rows.inputs, targets, self.stream_)

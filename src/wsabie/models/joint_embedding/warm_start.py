@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from wsabie.core.arrays import Csr, Int64, Matrix
-from wsabie.core.validation import require
+from wsabie.core.errors import require
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.tables import draw_gaussian
 from wsabie.models.base.feature_matrix import FeatureMatrix

@@ -7,7 +7,8 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix
-from wsabie.core.validation import check_positive_integer, require
+from wsabie.core.errors import require
+from wsabie.core.validation import check_positive_integer
 from wsabie.embedding.joint_space import SimilarityName
 from wsabie.embedding.parts_space import PartsSpace
 from wsabie.evaluation.quadruplets import compute_rank_metrics

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from wsabie.core.arrays import Array, Float32, Int64, Matrix
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.validation import require
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.parts_space import PartsSpace

@@ -13,9 +13,8 @@ import numpy as np
 from sklearn.base import clone
 
 from wsabie.core.arrays import Float32, Float64, Matrix
-from wsabie.core.errors import UnsuitableModelError
+from wsabie.core.errors import UnsuitableModelError, require
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.validation import require
 from wsabie.features.base.feature_extractor import NestedConfig
 from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix
 from wsabie.models.base.label_model import LabelModel

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsabie.core.arrays import Int64
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.machine import count_available_cores
 from wsabie.evaluation.bootstrap import Interval, PairedDifference
@@ -159,8 +159,7 @@ def build_comparison_task(
             check_overlap(train.ids, train.X, rows.ids, rows.X)
     counts = count_labels(train)
     label_ids = np.flatnonzero(counts >= max(min_rows, 1))
-    if not len(label_ids):
-        raise InputError(f"no label has {max(min_rows, 1)} training rows; give more rows, or lower the limit")
+    require(len(label_ids) > 0, f"no label has {max(min_rows, 1)} training rows; give more rows, or lower the limit")
     selected = {name: rows.with_labels(label_ids) for name, rows in sides.items()}
     if valid is not None and not count_labels(selected["valid"]).any():
         del selected["valid"]  # rows without a known label cannot choose an epoch

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.models.estimator_specs import SYSTEMS, build_estimator
 
@@ -110,8 +110,7 @@ def build_entrants(
     >>> [entrant.title for entrant in build_entrants(["popularity", "nearest"])]
     ['most frequent labels', 'k nearest neighbours']
     """
-    if not names:
-        raise InputError(f"no model to compare is named; choose from {', '.join(NAMES)}")
+    require(len(names) > 0, f"no model to compare is named; choose from {', '.join(NAMES)}")
     for name in names:
         if name not in NAMES:
             from wsabie.vocabulary.label_names import find_closest_names

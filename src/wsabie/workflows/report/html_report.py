@@ -3,8 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from wsabie.core.errors import InputError
-from wsabie.features.images.image_decoder import UnreadableItemError
+from wsabie.core.errors import InputError, UnreadableItemError
 from wsabie.storage.atomic_files import write_text
 from wsabie.workflows.report import report_charts
 from wsabie.workflows.report.examples import render_thumbnail

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from wsabie.core.errors import InputError
-from wsabie.core.validation import require
+from wsabie.core.errors import InputError, require
 from wsabie.evaluation.splits import Split
 from wsabie.features.base.feature_extractor import FeatureExtractor
 from wsabie.features.base.sampling import WorkContext
@@ -27,6 +26,8 @@ from wsabie.workflows.model_training import extract_more_rows, extract_training_
 
 LABELS = "labels"
 IdPairs = list[tuple[str, str]]
+RowsOf = Callable[[KindDeclaration, Source], FeatureTable]
+"""Returns the rows of a source of a kind, with their features."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,7 @@ class DeclaredData:
         return {name: sum(zlib.crc32("\t".join(pair).encode()) for pair in pairs) for name, pairs in self.pairs.items()}
 
 
-def collect_declared_data(
-    declared: SpaceDeclaration, rows_of: Callable[[KindDeclaration, Source], FeatureTable], rejects: Rejects
-) -> DeclaredData:
+def collect_declared_data(declared: SpaceDeclaration, rows_of: RowsOf, rejects: Rejects) -> DeclaredData:
     """Open all data that the relations need; `rows_of` extracts features of items without.
 
     Raises
@@ -245,20 +244,21 @@ class EntityFeatureExtractor:
         rows = {name: self.extract_kind(declared.kinds[name], source) for name, source in data.sources.items()}
         return replace(data, rows={name: _regroup(table, data.rows[name]) for name, table in rows.items()})
 
-    def extract_more(self, data: DeclaredData, fitted_rows: Mapping[str, FeatureTable]) -> DeclaredData:
-        """Return other items of fitted kinds in the features of these kinds.
+    def extract_more(
+        self, kind: KindDeclaration, source: Source, fitted_rows: Mapping[str, FeatureTable]
+    ) -> FeatureTable:
+        """Return other items of a fitted kind in the features of its fitted rows.
 
         Raises
         ------
         InputError
             Items of a kind that has no features.
         """
-        rows = {}
-        for name, source in data.sources.items():
-            if name not in fitted_rows:
-                raise InputError(f"entities of the kind {name!r} are known by their names alone; leave its data out")
-            rows[name] = _regroup(self._extract_as_fitted(name, source, fitted_rows[name]), data.rows[name])
-        return replace(data, rows=rows)
+        name = kind.name
+        require(
+            name in fitted_rows, f"entities of the kind {name!r} are known by their names alone; leave its data out"
+        )
+        return self._extract_as_fitted(name, source, fitted_rows[name])
 
     def _extract_items(self, kind: KindDeclaration, source: ItemSource) -> FeatureTable:
         work = None if self.work is None else self.work / "kinds" / f"{len(self.extractors)}"

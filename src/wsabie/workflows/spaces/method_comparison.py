@@ -8,11 +8,10 @@ from typing import Any
 
 from sklearn.base import clone
 
-from wsabie.core.errors import UnsuitableModelError
+from wsabie.core.errors import UnsuitableModelError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import collect_versions
 from wsabie.core.progress import Progress
-from wsabie.core.validation import require
 from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
 from wsabie.features.base.sampling import WorkContext
 from wsabie.io.records import FeatureTable, get_groups
@@ -23,7 +22,7 @@ from wsabie.workflows.compare.comparison import ComparisonInterrupt, ModelOmissi
 from wsabie.workflows.compare.entrants import Entrant
 from wsabie.workflows.compare.result_store import ModelResult, ResultStore, compute_value_fingerprint, find_or_compute
 from wsabie.workflows.data_splits import map_split
-from wsabie.workflows.spaces.declared_data import DeclaredData, EntityFeatureExtractor, open_declared_data
+from wsabie.workflows.spaces.declared_data import EntityFeatureExtractor
 from wsabie.workflows.spaces.relation_holdout import ThreeWayRelations, plan_three_way_split, split_three_ways
 from wsabie.workflows.spaces.relation_methods import (
     KS,
@@ -108,8 +107,12 @@ def compare_declaration(
     split = split_three_ways(replace(plan, data=data, sides=sides))
     query_rows = {name: rows.take(sides[name].test) for name, rows in data.rows.items()}
     if tested is not None:
-        relations, query_rows = _open_test_data(tested, declared, options, extractor, data)
-        split = replace(split, test=relations)
+        names = [relation.name for relation in declared.relations]
+        fingerprints = extractor.fingerprints, data.pair_fingerprints
+        training = TrainingFingerprints(names, *fingerprints, options.allow_overlap)
+        rows_of = partial(extractor.extract_more, fitted_rows=data.rows)
+        relations, test_data = training.open_test_data(tested, rows_of, context.rejects)
+        split, query_rows = replace(split, test=relations), test_data.rows
     entities = {
         name: {"train": len(side.train), "valid": len(side.valid), "test": len(query_rows.get(name, ()))}
         for name, side in sides.items()
@@ -134,26 +137,6 @@ def compare_declaration(
         options = replace(options, store=options.store.with_identity(identity))
     figures = compare_relations(split, space, options, query_rows, progress=context.progress)
     return SpaceComparison(figures, facts, options.seed, collect_versions())
-
-
-def _open_test_data(
-    tested: SpaceDeclaration,
-    declared: SpaceDeclaration,
-    options: ComparisonOptions,
-    extractor: EntityFeatureExtractor,
-    data_of_training: DeclaredData,
-) -> tuple[list[Relation], dict[str, FeatureTable]]:
-    """Return the relations of separate test data, and the items that are their queries."""
-    names = [relation.name for relation in declared.relations]
-    training_data = TrainingFingerprints(
-        names, extractor.fingerprints, data_of_training.pair_fingerprints, options.allow_overlap
-    )
-    tested = training_data.select_learned(tested)
-    outlines = open_declared_data(tested, extractor.context.rejects)
-    for name, source in outlines.sources.items():
-        training_data.refuse_training_items(tested.kinds[name], source)
-    data = extractor.extract_more(outlines, data_of_training.rows)
-    return training_data.build_relations(tested, data), data.rows
 
 
 def compare_relations(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wsabie.core.arrays import Matrix
-from wsabie.core.validation import require
+from wsabie.core.errors import require
 from wsabie.evaluation.splits import Split, hash_with_seed
 from wsabie.io.records import FeatureTable
 from wsabie.io.space_declaration import KindDeclaration, RelationDeclaration, SpaceDeclaration

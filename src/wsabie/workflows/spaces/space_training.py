@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
-from wsabie.core.validation import require
 from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.features.base.sampling import WorkContext
 from wsabie.io.fingerprints import compute_fingerprint_or_none
@@ -32,6 +31,7 @@ from wsabie.models.entity_space.relation_data import prepare_relation_data
 from wsabie.models.entity_space.relations import EntityKind, Relation, drop_unknown_pairs
 from wsabie.models.entity_space.space import Space
 from wsabie.models.entity_space.space_annotator import SpaceAnnotator
+from wsabie.storage.rejects import Rejects
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.vocabulary.concept_hierarchy import Hierarchy
 from wsabie.workflows.model_training import TrainingOutcome
@@ -166,12 +166,9 @@ def evaluate_space(
     )
 
     def rows_of(kind: KindDeclaration, source: Source) -> FeatureTable:
-        training_data.refuse_training_items(kind, source)
         return annotator.rows(kind.name, source, **context._asdict()).rows
 
-    declared = training_data.select_learned(declared)
-    data = declared_data.collect_declared_data(declared, rows_of, context.rejects)
-    relations = training_data.build_relations(declared, data)
+    relations, _ = training_data.open_test_data(declared, rows_of, context.rejects)
     for relation in relations:
         _warn_of_unknown_pairs(relation, annotator.space)
     return annotator.space.evaluate(relations, ks, hierarchy=hierarchy)
@@ -197,14 +194,27 @@ class TrainingFingerprints:
     pair_fingerprints: Mapping[str, int]
     allow_overlap: bool = False
 
-    def select_learned(self, declared: SpaceDeclaration) -> SpaceDeclaration:
-        """Return a declaration with the relations that were learned; warn of others.
+    def open_test_data(
+        self, declared: SpaceDeclaration, rows_of: declared_data.RowsOf, rejects: Rejects
+    ) -> tuple[list[Relation], declared_data.DeclaredData]:
+        """Open other data with the features of training; return the relations that were learned, and the data.
 
         Raises
         ------
         InputError
-            There are none.
+            The declaration has no such relation, or items or pairs of training.
         """
+
+        def rows_of_other_items(kind: KindDeclaration, source: Source) -> FeatureTable:
+            self._refuse_training_items(kind, source)
+            return rows_of(kind, source)
+
+        declared = self._select_learned(declared)
+        data = declared_data.collect_declared_data(declared, rows_of_other_items, rejects)
+        return self._build_relations(declared, data), data
+
+    def _select_learned(self, declared: SpaceDeclaration) -> SpaceDeclaration:
+        """Return a declaration with the relations that were learned; warn of others."""
         learned_relations = [relation for relation in declared.relations if relation.name in self.relations]
         if not learned_relations:
             names = ", ".join(sorted(self.relations))
@@ -216,20 +226,14 @@ class TrainingFingerprints:
                 )
         return declared._replace(relations=learned_relations)
 
-    def refuse_training_items(self, kind: KindDeclaration, source: Source) -> None:
+    def _refuse_training_items(self, kind: KindDeclaration, source: Source) -> None:
         """Raise InputError if these are the items of training."""
         fingerprint = compute_fingerprint_or_none(source)
         if not self.allow_overlap and fingerprint is not None and fingerprint == self.fingerprints.get(kind.name):
             raise InputError(f"{kind.data} is what the space was trained on; give other data, or add --allow-overlap")
 
-    def build_relations(self, declared: SpaceDeclaration, data: declared_data.DeclaredData) -> list[Relation]:
-        """Build the relations of a declaration for evaluation.
-
-        Raises
-        ------
-        InputError
-            Pairs of training.
-        """
+    def _build_relations(self, declared: SpaceDeclaration, data: declared_data.DeclaredData) -> list[Relation]:
+        """Build the relations of a declaration for evaluation; refuse pairs of training."""
         for relation in declared.relations:
             fingerprint = self.pair_fingerprints.get(relation.name)
             is_other = relation.pairs is None or data.pair_fingerprints[relation.name] != fingerprint

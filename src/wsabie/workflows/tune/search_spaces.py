@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.validation import require
 from wsabie.models.base import hyperparameters
 from wsabie.models.estimator_specs import build_estimator, list_parameters
 from wsabie.vocabulary.label_names import find_closest_names
@@ -206,8 +205,7 @@ def build_search_space(changes: ParameterValues | None = None, kind: str = "wsab
     >>> search.fixed, search.space["margin"], "dim" in search.space
     ({'dim': 50}, RangeParameter(low=0.5, high=2.0, log=False, relative=False), False)
     """
-    if kind not in KINDS:
-        raise InputError(f"there is no kind of model called {kind!r} to tune; choose from {', '.join(KINDS)}")
+    require(kind in KINDS, f"there is no kind of model called {kind!r} to tune; choose from {', '.join(KINDS)}")
     return build_model_search_space(KINDS[kind], changes)
 
 
@@ -256,8 +254,7 @@ def _parse_range(
 
 
 def _refuse_unknown(name: str, tunable: list[str], model: TunableModel) -> None:
-    if name in model.untuned:
-        raise InputError(f"{name} is an option of its own and not tuned; give it on the command line")
+    require(name not in model.untuned, f"{name} is an option of its own and not tuned; give it on the command line")
     if name not in tunable:
         matches = find_closest_names(name, tunable, n=1)
         hint = f"did you mean {matches[0]}?" if matches else f"the parameters are {', '.join(sorted(tunable))}"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.optional_packages import import_optional
 from wsabie.storage.atomic_files import explain_read_errors, explain_write_errors, lock_folder, write_text
@@ -275,8 +275,7 @@ def _cut_unfinished_line(path: Path) -> bool:
 
 def _refuse_other_search(stored: Any, current: JsonObject, path: Path) -> None:
     stored = stored if isinstance(stored, dict) else {}
-    if stored.get("format") != FORMAT:
-        raise InputError(f"{path} was written by another version of wsabie; name another folder")
+    require(stored.get("format") == FORMAT, f"{path} was written by another version of wsabie; name another folder")
     for name in dict.fromkeys([*current, *stored]):
         if stored.get(name) != current.get(name):
             difference = "other data" if name == "data" else f"another {name.replace('_', ' ')}"
