@@ -114,3 +114,14 @@ def test_sidecars_in_capitals_are_read_and_written(tmp_path: Path, name: str) ->
     assert read_keywords(photo) == ("sea",)
     assert write_sidecar(photo, ["sky"]) == tmp_path / name
     assert [item.labels for item in open_source(tmp_path, rejects=Rejects())] == [("sky",)]
+
+
+@pytest.mark.parametrize("sidecar", ["sEa_Side.jpg.xmp", "Sea_Side.xmp", "sea_side.Xmp", "SEA_side.JPG.XMP"])
+def test_sidecars_of_unusual_spelling_are_listed_with_the_name_to_give_them(tmp_path: Path, sidecar: str) -> None:
+    Image.new("RGB", (60, 40)).save(tmp_path / "sea_side.jpg")
+    write_sidecar(tmp_path / "sea_side.jpg", ["moss"]).rename(tmp_path / sidecar)
+    rejects = Rejects()
+    open_source(tmp_path, labels_from="none", rejects=rejects)
+    assert rejects.listed == [(sidecar, "unusual sidecar name", "rename it to sea_side.jpg.xmp")]
+    (tmp_path / sidecar).rename(tmp_path / rejects.listed[0][2].rpartition(" ")[2])
+    assert [item.labels for item in open_source(tmp_path)] == [("moss",)]

@@ -15,8 +15,9 @@ from urllib.parse import unquote
 from wsabie.core.errors import InputError
 from wsabie.core.folder_tree import walk_folder
 from wsabie.core.input_files import is_regular_file
-from wsabie.io.modalities import DOCUMENTS, MEDIA, SOUNDS, Modality, detect_modality
+from wsabie.io.modalities import DOCUMENTS, MEDIA, PICTURES, SOUNDS, Modality, detect_modality
 from wsabie.io.parsers.text_files import explain_input_errors, format_path, iterate_numbered_lines
+from wsabie.io.tags.image_tags import find_sidecar
 from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.folder_labels import SYSTEM_FOLDERS
 
@@ -56,6 +57,7 @@ def find_files(
         folders[:] = sorted(n for n in visible_folders if not is_ignored(_get_id(Path(parent, n), folder) + "/"))
         for name in [name for name in folders if _is_link(Path(parent, name))]:
             rejects.add(_get_id(Path(parent, name), folder), "link to a folder, not followed")
+        _reject_sidecars(Path(parent), names, folder, rejects)
         for name in names:
             if name[0] == "." or is_ignored(_get_id(Path(parent, name), folder)):
                 continue
@@ -83,6 +85,19 @@ def find_files(
     for path in files_by_modality[modality, True]:
         rejects.add(_get_id(path, folder), modality.unsupported_reason, modality.advice)
     return modality, dict(sorted(files.items()))
+
+
+def _reject_sidecars(parent: Path, names: list[str], folder: Path, rejects: Rejects) -> None:
+    """List sidecars whose spelling differs more from their pictures' than `find_sidecar` tries."""
+    sidecars = [name for name in names if name[-4:].lower() == ".xmp"]
+    pictures = [name for name in names if sidecars and detect_modality(name) is PICTURES]
+    spellings = {text: name for name in pictures for text in (name, name.rpartition(".")[0])}
+    by_fold = {fold_path(text): name for text, name in spellings.items()}
+    for sidecar in sidecars:
+        is_usual = sidecar[:-4] in spellings and sidecar[-4:] in (".xmp", ".XMP")
+        picture = None if is_usual else spellings.get(sidecar[:-4], by_fold.get(fold_path(sidecar[:-4])))
+        if picture and find_sidecar(parent / picture) is None:
+            rejects.add(_get_id(parent / sidecar, folder), "unusual sidecar name", f"rename it to {picture}.xmp")
 
 
 def format_other_files(folder: Path, endings: Counter[str]) -> str:

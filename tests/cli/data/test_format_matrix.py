@@ -91,7 +91,7 @@ def test_a_collection_takes_the_tags_of_a_format_or_says_what_to_do(cli: Cli, tm
         folder = tmp_path / name
         folder.mkdir()
         path = write(folder)
-        refusal = r"cannot read .*; check the path" if path.is_dir() else IMPORTS.get(kind, NO_COLUMN)
+        refusal = "is a folder; give the file in it that lists tags" if path.is_dir() else IMPORTS.get(kind, NO_COLUMN)
         call(cli, ["collection", "import", photos, path], refusal)
 
 

@@ -75,6 +75,8 @@ class ImportOptions(RejectOptions, CollectionOptions, PersonOptions):
 def import_(options: ImportOptions) -> Report:
     """Take tags from a file; what persons decided stays, and the whole import can be undone."""
     options.check_outputs(inputs=[options.file])
+    if options.file.is_dir():
+        raise InputError(f"{options.file} is a folder; give the file in it that lists tags")
     with options.open() as collection, options.collect_rejects() as skipped:
         from wsabie.collection.interchange.tag_import import import_tags
 
