@@ -123,7 +123,7 @@ def refuse_collection_folder(folder: Path) -> None:
         raise InputError(f"{folder} is a collection and no model; run: wsabie collection status {quote_path(folder)}")
     if not folder.is_dir() or (folder / "config.json").exists():
         return
-    modality, files = find_files(folder, Rejects(most=0))
+    modality, files, _ = find_files(folder, Rejects(most=0))
     if files:
         command = f"wsabie collection init {quote_path(folder)}"
         raise InputError(f"{folder} is a folder of {modality.name} and not yet a collection; run: {command}")

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 from urllib.parse import unquote
 
 from wsabie.core.errors import InputError
@@ -22,6 +22,8 @@ from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.folder_labels import SYSTEM_FOLDERS
 
 _T = TypeVar("_T")
+_Candidates: TypeAlias = defaultdict[tuple[Modality, bool], list[Path]]
+"""Files by modality, and by whether their format is unsupported."""
 _COMPANIONS = {".xmp", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".txt", ".md", ".toml", ".yaml", ".yml", ".ini",
                ".db", ".parquet", ".gz", ".html", ".svm", ".arff", ".aae", ".thm", ".part", ".tmp"}  # fmt: skip
 """Endings of files that describe other files, and are not counted as data."""
@@ -30,20 +32,45 @@ IGNORE_FILE = ".wsabieignore"
 _ADDRESS = re.compile(r"^[a-zA-Z][\w+.-]+://[^/]*/")
 
 
-def find_files(
-    folder: Path, rejects: Rejects, modality: Modality | None = None, other_endings: Counter[str] | None = None
-) -> tuple[Modality, dict[str, Path]]:
-    """Return the files of a modality under a folder by their path in it, sorted.
+class FolderListing(NamedTuple):
+    """Files of one modality under a folder."""
+
+    modality: Modality
+    files: dict[str, Path]
+    """Files by their path in the folder, sorted."""
+    other_endings: Counter[str]
+    """Numbers of files of other kinds by ending."""
+
+
+def find_files(folder: Path, rejects: Rejects, modality: Modality | None = None) -> FolderListing:
+    """List the files of a modality under a folder.
 
     Unsupported files and links that lead out are rejected. Hidden files, system files and files listed in
-    `IGNORE_FILE` are skipped; files of other kinds are counted in `other_endings`. Without `modality`, the most
-    frequent one is taken; documents count only in a folder without pictures and sounds.
+    `IGNORE_FILE` are skipped. Without `modality`, the most frequent one is taken; documents count only in a folder
+    without pictures and sounds.
     """
+    candidates, other_endings = _list_candidates(folder, rejects)
+    if modality is None:
+        modality = _choose_modality(candidates)
+    files: dict[str, Path] = {}
+    for path in candidates[modality, False]:
+        _add_file(path, folder, files, rejects)
+    for (kind, _), paths in candidates.items():
+        other_endings.update(path.suffix.lower() for path in paths if kind is not modality)
+    for path in candidates[modality, True]:
+        rejects.add(_get_id(path, folder), modality.unsupported_reason, modality.advice)
+    for ending in _COMPANIONS:
+        del other_endings[ending]
+    return FolderListing(modality, dict(sorted(files.items())), other_endings)
+
+
+def _list_candidates(folder: Path, rejects: Rejects) -> tuple[_Candidates, Counter[str]]:
+    """List the visible files of all modalities; count the endings of the others."""
     with explain_input_errors(folder):
         os.scandir(folder).close()  # a walk would pass over a folder that cannot be read
         os.lstat(os.path.join(folder, "."))  # noqa: PTH118 - a Path has no dot; one may list what one may not enter
-    files_by_modality: defaultdict[tuple[Modality, bool], list[Path]] = defaultdict(list)
-    is_ignored, endings = read_ignore_patterns(folder), Counter[str]()
+    candidates: _Candidates = defaultdict(list)
+    is_ignored, other_endings = read_ignore_patterns(folder), Counter[str]()
 
     def reject_folder(error: OSError) -> None:
         rejects.add(_get_id(Path(error.filename), folder), "folder that cannot be read", error.strerror or "")
@@ -61,30 +88,27 @@ def find_files(
         for name in names:
             if name[0] == "." or is_ignored(_get_id(Path(parent, name), folder)):
                 continue
-            for is_unread in (False, True):
-                if (kind := detect_modality(name, is_unread, (*MEDIA, DOCUMENTS))) is not None:
-                    files_by_modality[kind, is_unread].append(Path(parent, name))
-                    break
+            if (kind := _classify_name(name)) is not None:
+                candidates[kind].append(Path(parent, name))
             else:
-                endings[os.path.splitext(name)[1].lower()] += 1  # noqa: PTH122 - as quick as can be
-    if modality is None:
-        n_files = Counter({key: len(paths) for key, paths in files_by_modality.items()})
-        has_sounds = n_files[SOUNDS, False] > 0
-        modality = max(
-            MEDIA, key=lambda kind: (n_files[kind, False], kind is SOUNDS and has_sounds, n_files[kind, True])
-        )
-        if n_files and not n_files[modality, False] + n_files[modality, True]:
-            modality = DOCUMENTS
-    files: dict[str, Path] = {}
-    for path in files_by_modality[modality, False]:
-        _add_file(path, folder, files, rejects)
-    if other_endings is not None:
-        for (kind, _), paths in files_by_modality.items():
-            endings.update(path.suffix.lower() for path in paths if kind is not modality)
-        other_endings.update({ending: n for ending, n in endings.items() if ending not in _COMPANIONS})
-    for path in files_by_modality[modality, True]:
-        rejects.add(_get_id(path, folder), modality.unsupported_reason, modality.advice)
-    return modality, dict(sorted(files.items()))
+                other_endings[os.path.splitext(name)[1].lower()] += 1  # noqa: PTH122 - as quick as can be
+    return candidates, other_endings
+
+
+def _classify_name(name: str) -> tuple[Modality, bool] | None:
+    """Return the modality of a file, and True if its format is not supported."""
+    for is_unread in (False, True):
+        if (modality := detect_modality(name, is_unread, (*MEDIA, DOCUMENTS))) is not None:
+            return modality, is_unread
+    return None
+
+
+def _choose_modality(candidates: _Candidates) -> Modality:
+    """Return the most frequent modality; documents only where nothing is a picture or a sound."""
+    n_files = Counter({key: len(paths) for key, paths in candidates.items()})
+    has_sounds = n_files[SOUNDS, False] > 0
+    modality = max(MEDIA, key=lambda kind: (n_files[kind, False], kind is SOUNDS and has_sounds, n_files[kind, True]))
+    return DOCUMENTS if n_files and not n_files[modality, False] + n_files[modality, True] else modality
 
 
 def _reject_sidecars(parent: Path, names: list[str], folder: Path, rejects: Rejects) -> None:
@@ -304,7 +328,7 @@ def find_listed_files(folder: Path, names: Iterable[str], modality: Modality | N
     files = {name: path for name, path in paths.items() if path is not None and detect_modality(path.name)}
     if len(files) == len(paths):
         return files
-    files_by_path = find_files(folder, Rejects(most=0), modality)[1]
+    files_by_path = find_files(folder, Rejects(most=0), modality).files
     matches = FileMatcher(files_by_path, allow_stems=True).match(paths)
     return {name: files_by_path[path] for name, path in matches.items()} | files
 

@@ -227,7 +227,7 @@ def discover_root(root: Root, modality_name: str | None, tags: TagChoice | None,
     folder_rejects = Rejects(most=10**7)
     try:
         expected = parse_modality(modality_name) if modality_name else None
-        modality, paths = find_files(root.folder, folder_rejects, expected, endings := Counter[str]())
+        modality, paths, endings = find_files(root.folder, folder_rejects, expected)
     except InputError as error:
         return RootContents(root, root.options, unreachable_reason=str(error))
     listed = folder_rejects.listed

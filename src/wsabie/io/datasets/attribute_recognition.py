@@ -125,7 +125,7 @@ def read_tag_attributes(folder: Path, *, rejects: Rejects) -> AttributeTable:
     InputError
         No sounds, none with tags, or mutagen is not installed.
     """
-    _, files = find_files(folder, rejects, SOUNDS)
+    files = find_files(folder, rejects, SOUNDS).files
     return AttributeTable.from_items(folder, _iterate_tagged(files, rejects), rejects, "sounds with tags")
 
 

@@ -61,7 +61,7 @@ def read_magnatagatune(
     kind = require_kind(kind, KINDS, folder, "labels of the kind")
     clips = list(_iterate_clips(folder, rejects))
     selected_clips = select_split_side(clips, split, folder)
-    _, files = find_files(folder, rejects, SOUNDS)
+    files = find_files(folder, rejects, SOUNDS).files
     if not any(clip.id in files for clip in clips):
         return _build_id_table(folder, selected_clips, kind, rejects)
     for name in files.keys() - {clip.id for clip in clips}:

@@ -84,7 +84,7 @@ def read_spoken_digits_attributes(folder: Path, *, rejects: Rejects) -> Attribut
 
 
 def _find_recordings(folder: Path, rejects: Rejects) -> dict[str, Path]:
-    _, files = find_files(folder, rejects, SOUNDS)
+    files = find_files(folder, rejects, SOUNDS).files
     return {name: file for name, file in files.items() if name.startswith(f"{RECORDINGS}/")}
 
 

@@ -21,7 +21,7 @@ be said in one of them only; a row that says another is rejected.
 
 import logging
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -274,7 +274,7 @@ def read_folder(
         Missing, without pictures, sounds and documents, or without a single one that is labelled.
     """
     n_listed = len(rejects.listed)
-    modality, files = find_files(folder, rejects, modality, endings := Counter[str]())
+    modality, files, endings = find_files(folder, rejects, modality)
     if files and (note := format_other_files(folder, endings)):
         log.info("%s", note)
     tables = find_metadata_files(folder, files) if labels_from in ("auto", "metadata") else {}

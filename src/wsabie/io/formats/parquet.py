@@ -60,7 +60,7 @@ def _refuse_splits(table: ParquetTable) -> None:
 def _check_neighbouring_pictures(table: ParquetTable, label_column: str | None, rejects: Rejects) -> None:
     """Refuse pictures in a folder of Parquet, unless the table lists them as a metadata file does."""
     picture_rejects = Rejects()
-    _, pictures = find_files(table.path, picture_rejects, PICTURES)
+    pictures = find_files(table.path, picture_rejects, PICTURES).files
     if not pictures:
         return
     paths = table.find_column(PATH_COLUMNS)

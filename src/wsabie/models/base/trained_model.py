@@ -202,20 +202,23 @@ class TrainedModel(TrainingParameters, LabelModel):
             monitor = fitted._build_monitor(*validation, input_name="validation X", metric=metric)
         checkpoints = None
         if checkpoint is not None:
-            validation_checksum = None if monitor is None else compute_checksum(monitor.inputs, monitor.Y, None)
-            data = [fingerprint, rows.compute_checksum(), validation_checksum]
+            data = [fingerprint, rows.compute_checksum()]
+            data += [None if monitor is None else compute_checksum(monitor.inputs, monitor.Y, None)]
             data += [] if metric == "MAP" else [metric]
-            names = ("dim", "similarity", "scaling", "pair_weighting", "init", "init_scale")
-            parameters = {name: value for name, value in self.get_params(deep=False).items() if name in names}
-            parameters["shape"] = [fitted.space_.n_features, len(fitted.vocabulary_)]
-            identity = identify_run(settings, parameters, [*data, *fitted._list_initial_state()])
-            checkpoints = CheckpointFolder(checkpoint, identity, resume=resume)
+            checkpoints = CheckpointFolder(checkpoint, fitted._identify_training(settings, data), resume=resume)
         rows = rows.scale(fitted.scaling_)
         run = trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
         fitted.history_ = fitted._train(run, rows)
         fitted.calibration_ = None if monitor is None else fitted._fit_calibration(monitor)
         self._replace_state(fitted)
         return self
+
+    def _identify_training(self, settings: TrainingSettings, data: Sequence[object]) -> JsonObject:
+        """Return the identity of a run; checkpoints of another run are not continued."""
+        names = ("dim", "similarity", "scaling", "pair_weighting", "init", "init_scale")
+        parameters = {name: value for name, value in self.get_params(deep=False).items() if name in names}
+        parameters["shape"] = [self.space_.n_features, len(self.vocabulary_)]
+        return identify_run(settings, parameters, [*data, *self._list_initial_state()])
 
     def _open_training_rows(
         self, X: Matrix, Y: Labels, label_names: Sequence[str] | None, sample_weight: npt.ArrayLike | None
