@@ -28,6 +28,7 @@ _CONTINUES = "what is finished is kept, and the same command again goes on from 
 _INTERRUPT_MESSAGES = {
     "train": "what is finished is kept, and the same command with --resume goes on from it",
     "shards": _CONTINUES,
+    "encoders": _CONTINUES,
     "features": _CONTINUES,
     "features kpca": _STARTS_AGAIN,
     "update": "steps that were saved are kept, and the same command again goes on from them",

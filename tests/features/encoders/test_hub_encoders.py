@@ -25,6 +25,7 @@ from wsabie.features.encoders.preprocessing import Preprocessing
 from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.features.images.image_decoder import decode_image
 from wsabie.io.records import Item, ItemList
+from wsabie.storage.atomic_files import lock_folder
 
 pytest.importorskip("onnxruntime")
 TINY = Path(__file__).parent / "tiny"
@@ -146,6 +147,13 @@ def test_a_file_other_than_at_the_first_download_is_refused(encoder_folder: Path
         install_encoder(HUB_ENCODERS["clip-base"], tmp_path / "other")
     assert not is_encoder_installed(HUB_ENCODERS["clip-base"])
     assert install("clip-base") == first
+
+
+def test_two_downloads_of_an_encoder_do_not_mix(encoder_folder: Path) -> None:
+    (encoder_folder / "clip-base").mkdir(parents=True)
+    with lock_folder(encoder_folder / "clip-base"), pytest.raises(InputError, match="another command is changing"):
+        install("clip-base")
+    assert install("clip-base")
 
 
 def test_a_folder_that_lacks_a_file_is_refused(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from wsabie.core.optional_packages import import_optional
 from wsabie.features.encoders.encoder_list import HUB_ENCODERS, PACKAGED_ENCODER, ImageEncoder
 from wsabie.features.encoders.onnx_network import OnnxContent, get_first_line
 from wsabie.features.extractor_choice import is_network_installed
-from wsabie.storage.atomic_files import explain_read_errors, explain_write_errors, write_text
+from wsabie.storage.atomic_files import explain_read_errors, explain_write_errors, lock_folder, write_text
 from wsabie.storage.schema_validation import Sha256, parse_json
 
 VARIABLE = "WSABIE_ENCODERS"
@@ -89,34 +89,37 @@ def install_encoder(encoder: ImageEncoder, source: Path | None = None) -> dict[s
     InputError
         A file cannot be had, or is another one than at the first download.
     """
-    folder, hashes = find_encoder_folder(encoder), _read_hashes(encoder)
-    for file in encoder.files:
-        target = folder / file
-        if target.is_file() and _compute_sha256(target) == hashes.get(file):
-            continue
-        with explain_write_errors(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-        part, stated = _copy_file(source / file, target) if source else _download_file(encoder, file, target)
-        sha256 = _compute_sha256(part)
-        if sha256 != (hashes.get(file) or stated or sha256):
-            part.unlink()
-            raise InputError(
-                f"{file} of {encoder.repository} is not the file of the first download, or is damaged; try again, and "
-                f"if its publisher has changed it, remove {_get_record(encoder)} first"
-            )
-        part.replace(target)
-        hashes[file] = sha256
-        write_text(_get_record(encoder), json.dumps(hashes, indent=1))
-    return hashes
+    folder = find_encoder_folder(encoder)
+    with explain_write_errors(folder):
+        for file in encoder.files:
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+    with lock_folder(folder):
+        for file in encoder.files:
+            _install_file(encoder, file, source)
+        return _read_hashes(encoder)
 
 
-def _copy_file(source: Path, target: Path) -> tuple[Path, str | None]:
-    copy = target.with_name(f"{target.name}.part")
-    with explain_read_errors(source), source.open("rb"):
-        pass
+def _install_file(encoder: ImageEncoder, file: str, source: Path | None) -> None:
+    target, hashes = find_encoder_folder(encoder) / file, _read_hashes(encoder)
+    if target.is_file() and _compute_sha256(target) == hashes.get(file):
+        return
+    part, stated = _copy_file(source / file, target) if source else _download_file(encoder, file, target)
+    sha256 = _compute_sha256(part)
+    if sha256 != (hashes.get(file) or stated or sha256):
+        part.unlink()
+        raise InputError(
+            f"{file} of {encoder.repository} is not the file of the first download, or is damaged; try again, and "
+            f"if its publisher has changed it, remove {_get_record(encoder)} first"
+        )
+    part.replace(target)
+    write_text(_get_record(encoder), json.dumps({**hashes, file: sha256}, indent=1))
+
+
+def _copy_file(source: Path, target: Path) -> tuple[Path, str]:
+    copy, sha256 = target.with_name(f"{target.name}.part"), _compute_sha256(source)
     with explain_write_errors(target):
         shutil.copyfile(source, copy)
-    return copy, None
+    return copy, sha256
 
 
 def _download_file(encoder: ImageEncoder, file: str, target: Path) -> tuple[Path, str | None]:
