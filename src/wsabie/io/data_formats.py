@@ -6,7 +6,7 @@ Others grow with the share of first lines that have the form; looser forms score
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -46,8 +46,8 @@ from wsabie.io.formats.wordnet import find_synset_files, is_wordnet_glosses, rea
 from wsabie.io.modalities import DOCUMENTS, MEDIA, detect_modality
 from wsabie.io.parsers.json_values import is_array
 from wsabie.io.parsers.text_files import read_head
-from wsabie.io.parsers.text_tables import find_column, flatten_task, normalise_columns
-from wsabie.io.records import FeatureTable, ItemList, ItemSource, ModalityName, ReadOptions, Source
+from wsabie.io.parsers.text_tables import TextRow, find_column, flatten_task, normalise_columns
+from wsabie.io.records import ItemList, ItemSource, ModalityName, ReadOptions, Source
 from wsabie.io.shards.shard_folder import is_shard_folder
 from wsabie.io.shards.sharded_table import open_shards
 from wsabie.storage.rejects import Rejects
@@ -260,8 +260,8 @@ def _with_options(read_table: Callable[[Path, ReadOptions], ItemSource]) -> Read
     return lambda path, **options: read_table(path, ReadOptions(**options))
 
 
-def _read_shards(path: Path, *, rejects: Rejects) -> FeatureTable:
-    return open_shards(path).load()
+def _of_texts(read_rows: Callable[[Path, Rejects], Iterator[TextRow]]) -> Read:
+    return _with_options(partial(read_text_table, read_rows=read_rows))
 
 
 def _read_svmlight(path: Path, *, counts: bool, n_features: int | None, progress: Progress, rejects: Rejects) -> Source:
@@ -291,10 +291,6 @@ def _refuse_rows(folder: Path, file: Path | bytes) -> None:
 
 
 _TABLE = ("labels_from", "label_column", "split")
-_READ_TEXT = {
-    reader: _with_options(partial(read_text_table, read_rows=reader))
-    for reader in (read_json_rows, read_table_rows, read_annif_rows)
-}
 REGION_FORMATS = ("coco", "voc")
 """Formats of regions of pictures, or of the pictures."""
 FORMATS: Sequence[DataFormat] = (
@@ -315,7 +311,7 @@ FORMATS: Sequence[DataFormat] = (
     DataFormat("lear", "lists of LEAR", ".txt .hvecs .csv", "corel5k_train_list.txt, corel5k_dictionary.txt",
                "features", _by_path(is_lear, "a dictionary beside the list"), read_lear),
     DataFormat("shards", "shards", "", "manifest.json, statistics.json", "",
-               _by_folder(is_shard_folder, "a manifest"), _read_shards),
+               _by_folder(is_shard_folder, "a manifest"), lambda path, rejects: open_shards(path).load()),
     DataFormat("parquet", "Parquet", ".parquet", "features or indices and values, image, path or text; labels", "",
                _rate_parquet, read_parquet, (*_TABLE, "image_column", "counts", "n_features")),
     DataFormat("file", "a single file", "", "1.jpg", "labels outside the file",
@@ -329,9 +325,9 @@ FORMATS: Sequence[DataFormat] = (
     DataFormat("packages", "list of Debian's packages", "_Packages", "Package: sl\nSection: games", "",
                _by_marked_files(find_package_lists, is_package_list, "packages"), read_packages, ("labels_from",)),
     DataFormat("json", "JSON lines of documents", ".jsonl .json", '{"text": "waves", "labels": ["sea"]}', "",
-               _rate_documents, _READ_TEXT[read_json_rows], _TABLE),
+               _rate_documents, _of_texts(read_json_rows), _TABLE),
     DataFormat("table", "table of documents", ".csv .tsv", "text,labels\nwaves,sea", "lists in cells are texts",
-               _rate_table, _READ_TEXT[read_table_rows], _TABLE),
+               _rate_table, _of_texts(read_table_rows), _TABLE),
     DataFormat("arff", "Mulan's ARFF", ".arff", "@relation scene", "order of values",
                _by_mark(_ARFF.match, "@relation"), read_mulan),
     DataFormat("open-images", "labels of Open Images", ".csv", "ImageID,Source,LabelName,Confidence", "confidences",
@@ -342,7 +338,7 @@ FORMATS: Sequence[DataFormat] = (
                "case of words is kept, order is not",
                _by_lines(_FASTTEXT.search, 0.95, 0.96, "have __label__ words"), read_fasttext, ("min_count",)),
     DataFormat("annif", "annif TSV", ".tsv", "waves and salt\t<http://www.yso.fi/onto/yso/p3018>", "names of subjects",
-               _by_lines(_has_subjects, 0, 0.9, "are a text and addresses", 50), _READ_TEXT[read_annif_rows], _TABLE),
+               _by_lines(_has_subjects, 0, 0.9, "are a text and addresses", 50), _of_texts(read_annif_rows), _TABLE),
     DataFormat("listing", "table of files", ".csv .tsv .json .jsonl", "file_name,labels\n1.jpg,sea;sky", "",
                _rate_listing, _with_options(read_file_table), _TABLE),
     DataFormat("pairs", "list of id TAB label", ".tsv .txt", "1.jpg\tsea", "sizes of weights",

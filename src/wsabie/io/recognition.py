@@ -148,8 +148,7 @@ def open_source(
     """
     path = Path(path)
     rejects = Rejects() if rejects is None else rejects
-    if labels_from not in LABELS_FROM:
-        raise InputError(f"labels_from is {labels_from!r} but has to be one of {', '.join(LABELS_FROM)}")
+    require(labels_from in LABELS_FROM, f"labels_from is {labels_from!r} but has to be one of {', '.join(LABELS_FROM)}")
     form = FORMATS_BY_KIND[choose_format(path, data_format, plain_text=labels_from == "none", modality=modality)]
     is_unlabelled = labels_from == "none" and form.kind in REGION_FORMATS
     if "kind" in form.takes and labels_from != "auto" and not is_unlabelled:
@@ -225,8 +224,7 @@ def _refuse_unusable(path: Path) -> None:
 
 def _refuse_unread(head: DataHead, modality: ModalityName | None) -> None:
     """Refuse an empty file, and one whose ending is that of a format which is not read."""
-    if not head.lines:
-        raise InputError(f"{head.path} is empty; give a file that holds data")
+    require(bool(head.lines), f"{head.path} is empty; give a file that holds data")
     candidates = (*MEDIA, DOCUMENTS) if modality == "documents" else MEDIA
     if (unread_modality := detect_modality(head.path.name, True, candidates)) is not None:
         raise InputError(
