@@ -14,12 +14,7 @@ from wsabie.features.base.sampling import WorkContext
 from wsabie.io.fingerprints import compute_fingerprint_or_none
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.records import FeatureTable, Source
-from wsabie.io.space_declaration import (
-    KindDeclaration,
-    RelationDeclaration,
-    SpaceDeclaration,
-    compute_declaration_fingerprint,
-)
+from wsabie.io.space_declaration import KindDeclaration, SpaceDeclaration, compute_declaration_fingerprint
 from wsabie.models.base.hyperparameters import (
     MAX_NORM,
     TrainingShape,
@@ -293,33 +288,26 @@ def build_space_search_space(
     InputError
         An unknown parameter, or values that it cannot take.
     """
-    has_target_data = any(declared.kinds[relation.target].data is not None for relation in declared.relations)
-    counts = {_count_data_kinds(declared, relation) for relation in declared.relations}
-    can_begin_at_ridge = counts <= {0, 1} and 1 in counts
-    names = _CANDIDATES + " negatives" * has_target_data + " init" * can_begin_at_ridge
-    candidates = search_spaces.select_dimensions(names)
+    has_data = {
+        tuple(declared.kinds[name].data is not None for name in (relation.query, relation.target))
+        for relation in declared.relations
+    }
+    can_begin_at_ridge = (True, True) not in has_data and has_data != {(False, False)}
+    names = _CANDIDATES + " negatives" * any(target for _, target in has_data) + " init" * can_begin_at_ridge
     integers = frozenset({"dim", "epochs", "max_sampled", "patience", "negatives"})
     auto = partial(_resolve_auto, "auto" if can_begin_at_ridge else "random")
-    model = search_spaces.TunableModel("space", Space, candidates, auto, integers)
+    model = search_spaces.TunableModel("space", Space, search_spaces.select_dimensions(names), auto, integers)
     fixed = {name: value for name, value in declared.parameters.items() if name not in model.untuned}
     return search_spaces.build_model_search_space(model, {**fixed, **changes})
 
 
-def _count_data_kinds(declared: SpaceDeclaration, relation: RelationDeclaration) -> int:
-    return sum(declared.kinds[kind].data is not None for kind in (relation.query, relation.target))
-
-
 def _resolve_auto(init: str, shape: TrainingShape, parameters: search_spaces.ParameterValues) -> JsonObject:
     """Return the values of "auto"; `init` is the start that "auto" means for these relations."""
-    parameters = {**parameters, "pair_weighting": "mean"}
-    if parameters["init"] == "auto":
-        parameters["init"] = init
-    return {
-        "learning_rate": default_embedding_rate(parameters, shape),
-        "epochs": default_epochs(shape),
-        "max_norm": MAX_NORM,
-        "init": "ridge" if has_ridge_start(parameters) else "random",
-    }
+    init = init if parameters["init"] == "auto" else parameters["init"]
+    parameters = {**parameters, "pair_weighting": "mean", "init": init}
+    start = "ridge" if has_ridge_start(parameters) else "random"
+    rate, epochs = default_embedding_rate(parameters, shape), default_epochs(shape)
+    return {"learning_rate": rate, "epochs": epochs, "max_norm": MAX_NORM, "init": start}
 
 
 def tune_space(plan: model_tuning.TuningPlan, recipe: SpaceRecipe, context: WorkContext) -> model_tuning.TuningResult:
