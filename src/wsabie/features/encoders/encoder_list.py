@@ -63,10 +63,6 @@ HUB_ENCODERS = {
             "siglip2-base", "photos and words", "Apache-2.0", 372, 768, "many",
             "onnx-community/siglip2-base-patch16-224-ONNX", output="pooler_output",
         ),
-        ImageEncoder(
-            "nomic-vision", "photos and words", "Apache-2.0", 374, 768, "English",
-            "nomic-ai/nomic-embed-vision-v1.5", *_DINO, "first",
-        ),
     )
 }  # fmt: skip
 """Encoders of the Hugging Face Hub, by name."""
