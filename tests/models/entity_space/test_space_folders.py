@@ -25,17 +25,17 @@ def fitted() -> Space:
 
 @pytest.mark.usefixtures("every_epoch")
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("validation", [(), (HELD_OUT,)])
-def test_resumed_fit_equals_an_uninterrupted_one(tmp_path: Path, threads: int, validation: Any) -> None:
+@pytest.mark.parametrize(("validation", "init"), [((), "random"), ((HELD_OUT,), "random"), ((HELD_OUT,), "ridge")])
+def test_resumed_fit_equals_an_uninterrupted_one(tmp_path: Path, threads: int, validation: Any, init: str) -> None:
     with pytest.raises(KeyboardInterrupt):
-        make(epochs=6).fit(world(), validation=validation, checkpoint=tmp_path / "c", on_epoch=stopping(3))
+        make(epochs=6, init=init).fit(world(), validation=validation, checkpoint=tmp_path / "c", on_epoch=stopping(3))
     epochs: list[int] = []
-    model = make(epochs=6, threads=threads).fit(
+    model = make(epochs=6, threads=threads, init=init).fit(
         world(), validation=validation, checkpoint=tmp_path / "c", resume=True,
         on_epoch=lambda stats: epochs.append(stats.epoch),
     )  # fmt: skip
     assert epochs == [3, 4, 5]
-    assert same(model, make(epochs=6).fit(world(), validation=validation))
+    assert same(model, make(epochs=6, init=init).fit(world(), validation=validation))
 
 
 OTHER_DATA: dict[str, Any] = {
@@ -63,7 +63,15 @@ def test_checkpoint_of_other_data_is_refused(tmp_path: Path, change: str) -> Non
 @pytest.mark.usefixtures("every_epoch")
 @pytest.mark.parametrize(
     "change",
-    [{"dim": 21}, {"similarity": "cosine"}, {"negatives": 0}, {"init_scale": 1.0}, {"seed": 5}, {"learning_rate": 0.2}],
+    [
+        {"dim": 21},
+        {"similarity": "cosine"},
+        {"negatives": 0},
+        {"init": "ridge"},
+        {"init_scale": 1.0},
+        {"seed": 5},
+        {"learning_rate": 0.2},
+    ],
 )
 def test_checkpoint_of_other_settings_is_refused_by_name(tmp_path: Path, change: dict[str, Any]) -> None:
     with pytest.raises(KeyboardInterrupt):
