@@ -24,7 +24,7 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.folder.collection import open_collection
 from wsabie.collection.learning import bursts
-from wsabie.collection.learning.training import train_model
+from wsabie.collection.learning.training import train_collection_model
 
 N_TAGGED = 800
 
@@ -85,7 +85,7 @@ def measure(photos: Path, labels: dict[str, str], *, by_file: bool) -> str:
         with collection.engine.begin() as connection:
             connection.execute(tables.bursts.delete())
         with alone if by_file else patch.dict({}):
-            result = train_model(collection, by="benchmark", features="lite0", full=True, even_if_worse=True)
+            result = train_collection_model(collection, by="benchmark", features="lite0", full=True, even_if_worse=True)
         s, i, names = tables.suggestions.c, tables.items.c, tables.labels.c
         query = select(i.path, names.name, s.probability).where(
             s.item_id == i.id, names.id == s.label_id, s.model_id == result.model, i.path.like("new-%")

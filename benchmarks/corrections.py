@@ -29,7 +29,7 @@ from wsabie.collection.folder.collection import Collection, create_collection, o
 from wsabie.collection.labels import label_store
 from wsabie.collection.learning import training
 from wsabie.collection.learning.evaluation import pool_scores_by_label
-from wsabie.collection.learning.training import train_model
+from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.registry.model_registry import load_model
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.io.records import Item, ItemList
@@ -114,13 +114,13 @@ def run(base: Path, test: list[dict[str, Any]], line: str, seed: int, arguments:
             numbers = _first_tags(collection, truth, names, rng)
             options = {"by": "oracle", "features": arguments.features, "threads": arguments.threads, "seed": seed}
             options["even_if_worse"] = True  # what each training brings is measured
-            methods = [train_model(collection, **options).method]
+            methods = [train_collection_model(collection, **options).method]
             shutil.copytree(collection.features, base / ".wsabie/features", dirs_exist_ok=True)
             per_row, right, reviewed = [evaluate_pictures(collection, test, numbers)], [], [0]
             at_once = int(SHARE * len(_suggestions(collection)))
             for _ in range(ROUNDS):
                 right.append(review(collection, truth, numbers, order, at_once, rng))
-                methods.append(train_model(collection, **options).method)
+                methods.append(train_collection_model(collection, **options).method)
                 per_row.append(evaluate_pictures(collection, test, numbers))
                 reviewed.append(reviewed[-1] + at_once)
     print(line, seed, reviewed[-1], [round(float(p.mean()), 4) for p in per_row], methods, [round(r, 2) for r in right])

@@ -29,7 +29,7 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import format_current_time
 from wsabie.collection.folder.collection import Collection, create_collection
-from wsabie.collection.learning.training import train_model
+from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.maps import item_map
 from wsabie.collection.maps.item_map import compute_principal_components
 from wsabie.collection.registry.item_index import load_item_embeddings, save_item_embeddings
@@ -67,7 +67,7 @@ def fill(collection: Collection, n: int) -> None:
             (collection.folder / f"{number:03d}.webp").write_bytes(row["image"])
             lines.writerow([f"{number:03d}.webp", ";".join(label.replace(";", " ") for label in row["labels"][:6])])
     scan_collection(collection, by="benchmark")
-    train_model(collection, by="benchmark", features="colour", epochs=10)
+    train_collection_model(collection, by="benchmark", features="colour", epochs=10)
     opened = load_model_in_use(collection)
     embeddings = load_item_embeddings(opened.path, opened.model.dim)
     draw = np.random.default_rng(0)

@@ -21,7 +21,7 @@ from wsabie.collection.annotations.decisions import Decision, write_decisions
 from wsabie.collection.db.journal import begin_entry
 from wsabie.collection.folder.collection import Collection, open_collection
 from wsabie.collection.labels import label_store
-from wsabie.collection.learning.training import train_model
+from wsabie.collection.learning.training import train_collection_model
 
 WEIGHTS = (1.0, 2.0, 4.0, 8.0)
 
@@ -60,7 +60,7 @@ def run(base: Path, test: list[dict[str, Any]], seed: int, arguments: SimpleName
             per_row = []
             for weight in WEIGHTS:
                 options = {"features": arguments.features, "threads": arguments.threads, "seed": seed}
-                train_model(collection, by="oracle", full=True, person_weight=weight, **options)
+                train_collection_model(collection, by="oracle", full=True, person_weight=weight, **options)
                 per_row.append(evaluate_pictures(collection, test, numbers))
             shutil.copytree(collection.features, base / ".wsabie/features", dirs_exist_ok=True)
     return np.array(per_row)

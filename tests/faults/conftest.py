@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from tests.databases import KINDS, copied, new_database
 
 from wsabie.collection.folder.collection import Collection, create_collection
-from wsabie.collection.learning.training import train_model
+from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.samples import get_sample_path
 from wsabie.server.app import make_app
@@ -48,7 +48,7 @@ def make_trained(folder: Path, database: str | None = None) -> Path:
     write_pictures(folder)
     with create_collection(folder, database) as collection:
         scan_collection(collection, by="maker")
-        train_model(collection, by="maker", features="colour", dim=8, epochs=3, threads=1)
+        train_collection_model(collection, by="maker", features="colour", dim=8, epochs=3, threads=1)
     return folder
 
 

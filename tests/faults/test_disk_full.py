@@ -17,7 +17,7 @@ from wsabie.collection.annotations.decisions import tag_items
 from wsabie.collection.folder.collection import Collection, create_collection, open_collection
 from wsabie.collection.interchange.tag_export import export_tags
 from wsabie.collection.jobs import queue
-from wsabie.collection.learning.training import train_model
+from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.storage.atomic_files import DiskFullError
 
@@ -50,7 +50,7 @@ def test_a_full_disk_loses_nothing(
         assert client.get("/api/v1/items/2/thumbnail").status_code == 200
         (collection.folder / "new.webp").write_bytes((collection.folder / "001.webp").read_bytes() + b" ")
         assert scan_collection(collection, by="eve").has_changes
-        assert train_model(collection, by="eve", full=True, epochs=3, threads=1).method == "full"
+        assert train_collection_model(collection, by="eve", full=True, epochs=3, threads=1).method == "full"
         assert_sound(collection)
         assert_no_drafts(collection)
 
@@ -63,7 +63,7 @@ def refuse_everything(collection: Collection, disk: Path) -> None:
     with pytest.raises(DiskFullError, match="disk is full"):
         scan_collection(collection, by="eve", always=True)
     with pytest.raises(DiskFullError, match="disk is full"):
-        train_model(collection, by="eve", full=True, epochs=3, threads=1)
+        train_collection_model(collection, by="eve", full=True, epochs=3, threads=1)
     with pytest.raises(DiskFullError, match="disk is full"):
         tag_items(collection, list(range(1, 120)), accept=["never"], by="eve")
     with pytest.raises(DiskFullError, match="disk is full"):

@@ -16,7 +16,7 @@ from tests.server.conftest import served_model as served_model
 from wsabie.collection.db.cache import FileCache
 from wsabie.collection.folder.collection import Collection, open_collection
 from wsabie.collection.learning.suggestions import apply_model
-from wsabie.collection.learning.training import train_model
+from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.registry import model_registry
 from wsabie.collection.registry.model_registry import load_model_in_use
 from wsabie.server import model_holder
@@ -74,7 +74,7 @@ class Load:
 
 
 def test_models_are_switched_and_applied_under_load(collection: Collection) -> None:
-    train_model(collection, by="eve", full=True, epochs=2, threads=1)
+    train_collection_model(collection, by="eve", full=True, epochs=2, threads=1)
     with asking(collection) as client, Load(client, "info", "items/3/similar?k=3", "search?text=flag&k=3") as load:
         for turn in range(6):
             model_registry.use_model(collection, 1 + turn % 2, by="eve")
@@ -96,7 +96,7 @@ def test_the_files_of_a_model_are_removed_under_load(collection: Collection) -> 
         assert_problem(client.get("/api/v1/info"), 422, "train again, or choose another")
         assert client.get("/api/v1/items?k=5").status_code == 200
         assert client.get("/api/v1/collection").status_code == 200
-        train_model(collection, by="eve", epochs=2, threads=1)
+        train_collection_model(collection, by="eve", epochs=2, threads=1)
         assert {status for status, _ in load.wait_for_answers()} == {200}
     assert {status for status, _ in load.answers} == {200, 422}
 

@@ -16,7 +16,7 @@ from tests.faults.truth import assert_sound, lines_of, states
 from wsabie.collection.annotations.decisions import tag_items
 from wsabie.collection.folder.collection import open_collection
 from wsabie.collection.jobs import queue
-from wsabie.collection.learning.training import train_model
+from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.registry.model_registry import use_model
 from wsabie.server.routes import search
 from wsabie.server.tokens import create_token
@@ -30,7 +30,7 @@ def test_two_servers_and_a_command_line(make_collection: MakeCollection, tmp_pat
     service = Service(folder, tmp_path / "log", "--tokens", str(tmp_path / "tokens"), workers=1)
     with open_collection(folder) as collection, asking(collection) as local_client:
         tag_items(collection, [1], accept=LABELS, by="maker")
-        train_model(collection, by="maker", full=True, epochs=2, threads=1)
+        train_collection_model(collection, by="maker", full=True, epochs=2, threads=1)
         clients = [
             Client(service.address, tokens[name], random.Random(name), range(2 + i, 60, 2), folder / "000.webp")  # noqa: S311
             for i, name in enumerate(NAMES)
@@ -72,7 +72,7 @@ def test_a_model_of_other_dimensions_comes_into_use_within_a_search(
     folder = make_collection()
     rank = search.rank_labels
     with open_collection(folder) as collection, asking(collection) as client:
-        train_model(collection, by="maker", full=True, dim=20, epochs=1, threads=1)
+        train_collection_model(collection, by="maker", full=True, dim=20, epochs=1, threads=1)
         use_model(collection, 1, by="maker")
 
         def slowly(*arguments: Any) -> Any:

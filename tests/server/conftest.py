@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from databases import KINDS, copied, new_database
 from wsabie.collection.folder.collection import create_collection, open_collection
-from wsabie.collection.learning.training import train_model
+from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.io.recognition import open_source
@@ -99,7 +99,7 @@ def make_trained_collection(folder: Path, database: str | None = None) -> Path:
     (folder / "metadata.csv").write_text("\n".join(lines))
     with create_collection(folder, database) as collection:
         scan_collection(collection, by="eve")
-        train_model(collection, by="eve", features="colour", dim=8, epochs=30, threads=1)
+        train_collection_model(collection, by="eve", features="colour", dim=8, epochs=30, threads=1)
     return folder
 
 

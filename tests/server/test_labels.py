@@ -13,7 +13,7 @@ from tests.server.conftest import run_service
 
 from wsabie.collection.folder.collection import Collection, create_collection
 from wsabie.collection.jobs import queue
-from wsabie.collection.learning.training import train_model
+from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.merge_proposals import proposals
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.samples import get_sample_path
@@ -299,7 +299,7 @@ def test_label_details_use_the_model(tmp_path: Path, database: str | None) -> No
     write_emoji(tmp_path / "photos", 120)
     with create_collection(tmp_path / "photos", database) as at, serve_collection(at) as api:
         scan_collection(at, by="eve")
-        train_model(at, by="eve", features="colour", dim=8, epochs=10, threads=1)
+        train_collection_model(at, by="eve", features="colour", dim=8, epochs=10, threads=1)
         most = api.get("/api/v1/vocabulary?k=2").json()["labels"]
         label_id, name = most[0]["id"], most[0]["name"]
         near = api.get(f"/api/v1/labels/{label_id}/neighbours?k=5").json()["neighbours"]

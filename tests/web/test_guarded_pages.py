@@ -13,7 +13,7 @@ from tests.web.test_browser import pytestmark as pytestmark
 
 from databases import copied
 from wsabie.collection.folder.collection import create_collection
-from wsabie.collection.learning.training import train_model
+from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.server.tokens import create_token
 
@@ -70,7 +70,7 @@ def hostile(tmp_path: Path) -> Path:
     (place / "metadata.csv").write_text("\n".join(lines))
     with create_collection(place) as collection:
         scan_collection(collection, by=SCRIPTS[0])
-        train_model(collection, by=SCRIPTS[0], features="colour", dim=8, epochs=20, threads=1)
+        train_collection_model(collection, by=SCRIPTS[0], features="colour", dim=8, epochs=20, threads=1)
     return place
 
 

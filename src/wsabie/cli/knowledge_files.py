@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsabie.cli.data_inputs import format_names
 from wsabie.cli.framework import Options, Settings, option
-from wsabie.cli.model_inputs import read_label_names
+from wsabie.cli.model_inputs import read_label_file
 from wsabie.cli.output import TerminalProgress, format_count, print_note
 from wsabie.core.errors import InputError
 from wsabie.models.estimator_specs import find_spec, list_parameters
@@ -47,7 +47,7 @@ def match_concepts(graph: "KnowledgeGraph", labels: Sequence[str], table: Path |
 
 def match_label_concepts(graph: "KnowledgeGraph", labels: Path, table: Path | None) -> "LabelConcepts":
     """Match the labels of a file or model to concepts, and report labels without any."""
-    names = read_label_names(labels)
+    names = read_label_file(labels)
     concepts = match_concepts(graph, names, table)
     if not any(concepts.concepts):
         unknown = f"{format_count(len(names), 'label')} of {labels}, such as {format_names(names)}"
@@ -100,6 +100,6 @@ class LabelOptions(WordOptions):
                 fact = f"{self.vectors} has vectors of {vectors.dim} dimensions and --dim is {dim}"
                 raise InputError(f"{fact}; leave --dim out")
             return {"init_labels": vectors, "dim": vectors.dim}
-        labels = read_label_names(self.labels) if self.labels else ()
+        labels = read_label_file(self.labels) if self.labels else ()
         knowledge = load_knowledge(self.knowledge) if self.knowledge else None
         return {"vectors": vectors, "knowledge": knowledge, "labels": labels}

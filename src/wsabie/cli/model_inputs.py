@@ -150,7 +150,7 @@ def report_unknown_features(aligned: "AlignedTable", data: object) -> None:
         print_note(f"{values} of {data} left out: the model does not know their features (words, ids or columns)")
 
 
-def read_label_names(labels: Path) -> list[str]:
+def read_label_file(labels: Path) -> list[str]:
     """Read the distinct labels of a model folder, or of the lines of a file up to a tab."""
     from wsabie.io.parsers.text_files import iterate_content_lines
 

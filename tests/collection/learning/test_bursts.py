@@ -17,7 +17,7 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.learning.bursts import SECONDS, find_leaders
-from wsabie.collection.learning.training import train_model
+from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.features.encoders.encoder_list import HUB_ENCODERS
 from wsabie.features.encoders.encoder_store import install_encoder
@@ -52,7 +52,7 @@ def test_tags_by_chance_are_not_recognised_on_other_shots_of_a_burst(collection:
     paths = read_paths(collection)
     chance = {burst: f"side {draw.integers(2)}" for burst in sorted({path[:8] for path in paths.values()})}
     tag(collection, {item: [chance[path[:8]]] for item, path in paths.items()})
-    result = train_model(collection, **OPTIONS)
+    result = train_collection_model(collection, **OPTIONS)
     assert result.facts["repeats"] >= 0.95 * (len(paths) - len(chance))
     assert result.figures["now"]["p@1"] < 0.75
     with begin_read(collection.engine) as connection:
@@ -66,12 +66,12 @@ def test_a_picture_keeps_its_burst_when_earlier_shots_arrive(collection: Collect
     drawings = sample(each=8)
     write_shots(collection, drawings, datetime(2024, 5, 1))
     tag(collection, {item: [path[7:8]] for item, path in read_paths(collection).items()})
-    train_model(collection, **OPTIONS)
+    train_collection_model(collection, **OPTIONS)
     with begin_read(collection.engine) as connection:
         before = set(connection.execute(select(tables.bursts)).all())
     write_shots(collection, drawings, datetime(2023, 5, 1))
     tag(collection, {item: [path[7:8]] for item, path in read_paths(collection).items() if path.startswith("2023")})
-    train_model(collection, **OPTIONS)
+    train_collection_model(collection, **OPTIONS)
     with begin_read(collection.engine) as connection:
         now = set(connection.execute(select(tables.bursts)).all())
     assert now > before
@@ -108,5 +108,5 @@ def test_near_rows_of_an_encoder_of_the_hub_are_no_burst(
     pytest.importorskip("onnxruntime")
     monkeypatch.setenv("WSABIE_ENCODERS", str(tmp_path / "encoders"))
     install_encoder(HUB_ENCODERS["clip-base"], Path(__file__).parents[2] / "features/encoders/tiny/clip-base")
-    result = train_model(tagged[0], **OPTIONS | {"features": "clip-base"})
+    result = train_collection_model(tagged[0], **OPTIONS | {"features": "clip-base"})
     assert (result.facts["features"], result.facts["repeats"]) == ("clip-base", 0)

@@ -18,7 +18,7 @@ from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.folder.collection import Collection, create_collection, lock_models, open_collection
 from wsabie.collection.learning import training
 from wsabie.collection.learning.suggestions import apply_model
-from wsabie.collection.learning.training import TrainingResult, train_model
+from wsabie.collection.learning.training import TrainingResult, train_collection_model
 from wsabie.collection.registry import model_registry
 from wsabie.core.errors import InputError
 from wsabie.storage.atomic_files import DiskFullError
@@ -27,7 +27,7 @@ from wsabie.storage.atomic_files import DiskFullError
 def test_concurrent_training_is_refused(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, _ = tagged
     with lock_models(collection):
-        for busy in (train_model, apply_model):
+        for busy in (train_collection_model, apply_model):
             with pytest.raises(InputError, match="is being trained or applied by somebody else"):
                 busy(collection, by="eve")
 
@@ -36,7 +36,7 @@ def test_full_disk_keeps_the_model_in_use(
     tagged: tuple[Collection, dict[int, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collection, _ = tagged
-    train_model(collection, **OPTIONS)
+    train_collection_model(collection, **OPTIONS)
 
     def full(*_: Any, **__: Any) -> None:
         raise DiskFullError("cannot write it: the disk is full")
@@ -50,10 +50,10 @@ def test_full_disk_keeps_the_model_in_use(
         with monkeypatch.context() as patched:
             patched.setattr(module, place, full)
             with pytest.raises(DiskFullError):
-                train_model(collection, full=True, **OPTIONS)
+                train_collection_model(collection, full=True, **OPTIONS)
         assert in_use(collection) == 1
         assert len(model_registry.list_models(collection)) == 1
-    assert train_model(collection, full=True, **OPTIONS).figures["before"] is not None
+    assert train_collection_model(collection, full=True, **OPTIONS).figures["before"] is not None
     assert_swept(collection)
 
 
@@ -87,7 +87,7 @@ KILLED = """if True:
             return result
         setattr(module, name, dying)
         with open_collection(Path(folder)) as found:
-            training.train_model(found, by="eve", features="colour", full=True, threads=1, epochs=8, dim=20)
+            training.train_collection_model(found, by="eve", features="colour", full=True, threads=1, epochs=8, dim=20)
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
@@ -123,7 +123,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory, database_of_module: str | 
         tag_odd_items(collection)
     with copied(place / "new", place / "trained") as trained:
         with open_collection(trained) as collection:
-            train_model(collection, **OPTIONS)
+            train_collection_model(collection, **OPTIONS)
         yield place / "new", trained
 
 
@@ -166,14 +166,14 @@ def assert_whole(
     assert len(model_registry.list_models(collection)) == (in_use(collection) or 0)
     if point[0] == "feature_store":
         assert len(list(collection.features.glob("*/*.parquet"))) == 2  # extracted features stay
-    result: TrainingResult = train_model(collection, **OPTIONS | {"full": True})
+    result: TrainingResult = train_collection_model(collection, **OPTIONS | {"full": True})
     assert in_use(collection) == result.model
     assert_swept(collection)
 
 
 def test_killed_inference_is_resumed(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, _ = tagged
-    train_model(collection, **OPTIONS)
+    train_collection_model(collection, **OPTIONS)
     with begin_write(collection.engine) as connection:  # as after a kill: some items were not looked at
         connection.execute(tables.item_scores.delete().where(tables.item_scores.c.item_id > 60))
     suggestions_before = suggested(collection)
@@ -184,7 +184,7 @@ def test_killed_inference_is_resumed(tagged: tuple[Collection, dict[int, dict[st
 
 def test_changed_file_gets_new_suggestions(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, _ = tagged
-    train_model(collection, **OPTIONS)
+    train_collection_model(collection, **OPTIONS)
     with begin_read(collection.engine) as connection:
         other_hash = connection.execute(select(tables.items.c.hash).where(tables.items.c.id == 50)).scalar()
     with begin_write(collection.engine) as connection:

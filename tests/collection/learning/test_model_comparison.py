@@ -19,7 +19,12 @@ from wsabie.collection.labels import label_store
 from wsabie.collection.learning import evaluation
 from wsabie.collection.learning.evaluation import compare_models
 from wsabie.collection.learning.model_fitting import LearningCurve, TrainingPoint
-from wsabie.collection.learning.training import RetrainForecast, TrainingResult, forecast_training, train_model
+from wsabie.collection.learning.training import (
+    RetrainForecast,
+    TrainingResult,
+    forecast_training,
+    train_collection_model,
+)
 from wsabie.collection.registry import model_registry
 from wsabie.collection.registry.model_registry import Rollback
 from wsabie.core.errors import BusyError, InputError
@@ -47,7 +52,7 @@ def two_models(database_of_module: str | None, tmp_path_factory: pytest.TempPath
     with create_collection(tmp_path_factory.mktemp("two") / "photos", database_of_module) as collection:
         add_tagged_items(collection)
         for _ in range(2):
-            train_model(collection, full=True, **OPTIONS | {"epochs": 1})
+            train_collection_model(collection, full=True, **OPTIONS | {"epochs": 1})
         shutil.rmtree(collection.models / model_registry.list_models(collection)[0].folder)
         yield collection
 
@@ -70,12 +75,12 @@ def train_on_wrong_tags(collection: Collection, rows_by_item: Rows, **options: A
     wrong = {item: [KINDS[(KINDS.index(rows_by_item[item]["kind"]) + 1) % 4]] for item in lies}
     tag(collection, {item: [rows_by_item[item]["kind"]] for item in lies}, "rejected")
     tag(collection, wrong)
-    return train_model(collection, **OPTIONS | {"epochs": 3}, person_weight=1000, **options)
+    return train_collection_model(collection, **OPTIONS | {"epochs": 3}, person_weight=1000, **options)
 
 
 def test_worse_model_is_kept_but_not_used(tagged: tuple[Collection, Rows]) -> None:
     collection, rows_by_item = tagged
-    first = train_model(collection, **OPTIONS)
+    first = train_collection_model(collection, **OPTIONS)
     assert (first.is_in_use, first.facts["rejection_reason"]) == (True, "")
     second = train_on_wrong_tags(collection, rows_by_item)
     assert (second.method, second.is_in_use, in_use(collection)) == ("corrections", False, first.model)
@@ -91,7 +96,7 @@ def test_worse_model_is_kept_but_not_used(tagged: tuple[Collection, Rows]) -> No
         False,
     ]
     assert model_registry.find_rollback(collection) is None
-    again = train_model(collection, **OPTIONS)  # it would be the same one
+    again = train_collection_model(collection, **OPTIONS)  # it would be the same one
     assert (again.method, again.model) == ("nothing", 1)
     assert "since model 2 learnt, which did worse than model 1" in again.reason
     assert forecast_training(collection).method == "nothing"
@@ -113,7 +118,7 @@ def test_worse_model_is_kept_but_not_used(tagged: tuple[Collection, Rows]) -> No
 
 def test_worse_model_is_used_on_request(tagged: tuple[Collection, Rows]) -> None:
     collection, rows_by_item = tagged
-    train_model(collection, **OPTIONS)
+    train_collection_model(collection, **OPTIONS)
     second = train_on_wrong_tags(collection, rows_by_item, even_if_worse=True)
     assert (second.is_in_use, in_use(collection)) == (True, 2)
     assert second.figures["difference"]["MAP"]["high"] < 0
@@ -124,7 +129,7 @@ def test_worse_model_is_used_on_request(tagged: tuple[Collection, Rows]) -> None
 
 def test_too_few_items_call_no_model_worse(tagged: tuple[Collection, Rows], monkeypatch: pytest.MonkeyPatch) -> None:
     collection, rows_by_item = tagged
-    first = train_model(collection, **OPTIONS)
+    first = train_collection_model(collection, **OPTIONS)
     monkeypatch.setattr(evaluation, "MIN_JUDGED_ITEMS", first.figures["items"] + 1)
     second = train_on_wrong_tags(collection, rows_by_item)
     assert second.figures["difference"]["MAP"]["high"] < 0
@@ -133,9 +138,9 @@ def test_too_few_items_call_no_model_worse(tagged: tuple[Collection, Rows], monk
 
 def test_comparison_repeats_the_metrics_of_training(tagged: tuple[Collection, Rows]) -> None:
     collection, rows_by_item = tagged
-    first = train_model(collection, **OPTIONS)
+    first = train_collection_model(collection, **OPTIONS)
     tag(collection, {item: ["seen", rows_by_item[item]["kind"]] for item in list(rows_by_item)[:15]})
-    second = train_model(collection, **OPTIONS)
+    second = train_collection_model(collection, **OPTIONS)
     comparison = compare_models(collection, [1, 2])
     older, newer = comparison.models
     assert (comparison.items, comparison.labels) == (second.figures["items"], second.figures["labels"])
@@ -158,8 +163,8 @@ def test_comparison_repeats_the_metrics_of_training(tagged: tuple[Collection, Ro
 
 def test_comparison_uses_current_tags(tagged: tuple[Collection, Rows]) -> None:
     collection, _ = tagged
-    train_model(collection, **OPTIONS)
-    train_model(collection, full=True, **OPTIONS)
+    train_collection_model(collection, **OPTIONS)
+    train_collection_model(collection, full=True, **OPTIONS)
     figures_before = compare_models(collection, [1, 2]).models[0].figures
     with begin_entry(collection.engine, "eve", "merge") as change:
         label_ids = {name: label_store.find_label(change.connection, name) for name in ("food", "people")}
@@ -173,11 +178,11 @@ def test_comparison_uses_current_tags(tagged: tuple[Collection, Rows]) -> None:
 def test_comparison_excludes_items_that_a_model_was_trained_on(tagged: tuple[Collection, Rows]) -> None:
     """More contents are held out after tags are taken away, and the older model knows some of them."""
     collection, rows_by_item = tagged
-    train_model(collection, **OPTIONS)
+    train_collection_model(collection, **OPTIONS)
     where = read_holdout_positions(collection)
     low = [item for item, place in where.items() if place <= 0.15]
     tag(collection, {item: [rows_by_item[item]["kind"]] for item in low[2:]}, None)
-    second = train_model(collection, full=True, **OPTIONS)
+    second = train_collection_model(collection, full=True, **OPTIONS)
     assert second.facts["holdout_bound"] > 0.15
     comparison = compare_models(collection, [1, 2])
     assert comparison.items == second.figures["items"] == 2  # and not 5, of which the first one knows 3
@@ -185,7 +190,7 @@ def test_comparison_excludes_items_that_a_model_was_trained_on(tagged: tuple[Col
         "not counted: 3 of the items that are held out now, as one of the models has learnt from them",
     )
     tag(collection, {item: [rows_by_item[item]["kind"]] for item in low[:2]}, None)
-    third = train_model(collection, full=True, **OPTIONS)
+    third = train_collection_model(collection, full=True, **OPTIONS)
     assert third.figures["before"] is None or third.figures["items"] < 5
     with pytest.raises(InputError, match="no item with a tag was held out from all of these models"):
         compare_models(collection, [1, 3])
@@ -193,11 +198,11 @@ def test_comparison_excludes_items_that_a_model_was_trained_on(tagged: tuple[Col
 
 def test_too_few_holdout_tags_force_full_training(tagged: tuple[Collection, Rows]) -> None:
     collection, rows_by_item = tagged
-    train_model(collection, **OPTIONS)
+    train_collection_model(collection, **OPTIONS)
     low = [item for item, place in read_holdout_positions(collection).items() if place <= 0.15]
     tag(collection, {item: [rows_by_item[item]["kind"]] for item in low[2:]}, None)
     tag(collection, {item: ["few"] for item in list(rows_by_item)[:3]})
-    result = train_model(collection, **OPTIONS)
+    result = train_collection_model(collection, **OPTIONS)
     assert (result.method, result.reason) == (
         "full",
         "too few tags are left on the items that model 1 never learnt from",
@@ -206,8 +211,8 @@ def test_too_few_holdout_tags_force_full_training(tagged: tuple[Collection, Rows
 
 def test_models_with_other_extractors_or_lost_rows_are_compared(tagged: tuple[Collection, Rows]) -> None:
     collection, _ = tagged
-    train_model(collection, **OPTIONS)
-    second = train_model(collection, **OPTIONS | {"features": "hog", "even_if_worse": True})
+    train_collection_model(collection, **OPTIONS)
+    second = train_collection_model(collection, **OPTIONS | {"features": "hog", "even_if_worse": True})
     assert second.figures["before"] is not None  # each by its own rows
     comparison = compare_models(collection, [1, 2])
     assert comparison.notes == ("the models have different feature extractors: model 1 by colour, model 2 by hog",)
@@ -254,7 +259,7 @@ def test_invalid_comparisons_are_refused(two_models: Collection, model_ids: list
 def test_rollbacks_form_a_stack(tagged: tuple[Collection, Rows]) -> None:
     collection, _ = tagged
     for _ in range(3):
-        train_model(collection, full=True, **OPTIONS | {"epochs": 1})
+        train_collection_model(collection, full=True, **OPTIONS | {"epochs": 1})
     model_registry.use_model(collection, 1, by="eve")
     model_ids = []
     while (back := model_registry.find_rollback(collection)) is not None:
@@ -273,7 +278,7 @@ def test_rollbacks_form_a_stack(tagged: tuple[Collection, Rows]) -> None:
 def test_first_model_has_no_rollback(tagged: tuple[Collection, Rows]) -> None:
     collection, _ = tagged
     assert forecast_training(collection) == RetrainForecast(300, "full", "there is no model in use yet")
-    train_model(collection, **OPTIONS)
+    train_collection_model(collection, **OPTIONS)
     assert model_registry.find_rollback(collection) is None
     out, most = collection.engine.pool.checkedout, []  # type: ignore[attr-defined]
     event.listen(collection.engine, "checkout", lambda *_: most.append(out()))
@@ -283,14 +288,14 @@ def test_first_model_has_no_rollback(tagged: tuple[Collection, Rows]) -> None:
     tag(collection, {1: ["x"], 2: ["x"]})
     reason = "2 items were decided about since model 1 learnt"
     assert forecast_training(collection) == RetrainForecast(2, "corrections", reason)
-    train_model(collection, **OPTIONS)
+    train_collection_model(collection, **OPTIONS)
     assert isinstance(model_registry.find_rollback(collection), Rollback)
 
 
 def test_learning_curve_holds_every_epoch(tagged: tuple[Collection, Rows]) -> None:
     collection, _ = tagged
     points: list[TrainingPoint] = []
-    first = train_model(collection, **OPTIONS, watch=points.append)
+    first = train_collection_model(collection, **OPTIONS, watch=points.append)
     assert first.facts["curve"] == points
     assert [point["epoch"] for point in points] == list(range(1, 9))
     best = max(points, key=lambda point: point["MAP"])
@@ -300,7 +305,7 @@ def test_learning_curve_holds_every_epoch(tagged: tuple[Collection, Rows]) -> No
     )
     tag(collection, {item: ["more"] for item in range(1, 10)})
     points.clear()
-    second = train_model(collection, **OPTIONS | {"epochs": 3}, watch=points.append)
+    second = train_collection_model(collection, **OPTIONS | {"epochs": 3}, watch=points.append)
     assert (second.method, [point["epoch"] for point in points]) == ("corrections", [1, 2, 3])
     assert model_registry.read_model(collection, 2).facts["curve"] == points
 
@@ -320,4 +325,4 @@ def test_long_learning_curve_keeps_its_ends_and_a_bounded_length() -> None:
 @pytest.mark.parametrize("epochs", [0, -1, 10_001])
 def test_invalid_epochs_are_refused(collection: Collection, epochs: int) -> None:
     with pytest.raises(InputError, match=f"{epochs} epochs cannot be; give a number from 1 to 10,000"):
-        train_model(collection, by="eve", epochs=epochs)
+        train_collection_model(collection, by="eve", epochs=epochs)

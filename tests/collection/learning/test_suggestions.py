@@ -27,7 +27,7 @@ from wsabie.collection.items.filters import ItemFilter
 from wsabie.collection.labels import label_list
 from wsabie.collection.learning.evaluation import score_suggestions
 from wsabie.collection.learning.suggestions import LabelRanker, accept_suggestions, apply_model
-from wsabie.collection.learning.training import train_model
+from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.registry import item_index, thresholds
 from wsabie.collection.registry.item_index import shorten_hash
 from wsabie.collection.registry.model_registry import load_model
@@ -51,7 +51,7 @@ def trained(
     with create_collection(tmp_path_factory.mktemp("learnt") / "drawings", database_of_module) as collection:
         rows_by_item = with_pictures(collection, sample(KINDS, each=100))
         tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items() if item % 3})
-        train_model(collection, by="eve", features="colour,hog", threads=1)
+        train_collection_model(collection, by="eve", features="colour,hog", threads=1)
         yield collection, rows_by_item
 
 
@@ -367,7 +367,7 @@ def test_many_suggestions_are_replaced(collection: Collection) -> None:
     rows_by_item = with_pictures(collection, sample(KINDS, each=10))
     tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items()})
     tag(collection, {key: ["seen"] for key in rows_by_item}, "rejected")
-    train_model(collection, by="eve", features="colour", threads=1, epochs=5, dim=10)
+    train_collection_model(collection, by="eve", features="colour", threads=1, epochs=5, dim=10)
     s = tables.suggestions
     with begin_write(collection.engine) as connection:
         label_id = connection.execute(select(tables.labels.c.id).where(tables.labels.c.name == "seen")).scalar()
@@ -381,7 +381,7 @@ def test_many_suggestions_are_replaced(collection: Collection) -> None:
 def test_label_deleted_during_inference_is_skipped(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     rows_by_item = with_pictures(collection, sample(KINDS, each=10))
     tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items()})
-    train_model(collection, by="eve", features="colour", threads=1, epochs=5, dim=10)
+    train_collection_model(collection, by="eve", features="colour", threads=1, epochs=5, dim=10)
     label_ids, rank = label_list.find_label_ids(collection, ["people"]), LabelRanker.top
 
     def top(*arguments: Any) -> Any:

@@ -18,7 +18,7 @@ from wsabie.collection.db.journal import begin_entry, read_history, undo_entry
 from wsabie.collection.folder.collection import Collection, create_collection
 from wsabie.collection.labels import label_store
 from wsabie.collection.learning.suggestions import apply_model
-from wsabie.collection.learning.training import train_model
+from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.registry import model_registry
 from wsabie.collection.registry.item_index import index_items, load_item_index, load_search_index
 from wsabie.collection.registry.model_registry import load_model_in_use
@@ -29,16 +29,16 @@ from wsabie.search.approximate_index import ApproximateIndex
 
 def test_first_model_is_corrected_and_undone(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, rows_by_item = tagged
-    first = train_model(collection, **OPTIONS)
+    first = train_collection_model(collection, **OPTIONS)
     assert (first.method, first.figures["before"], in_use(collection)) == ("full", None, first.model)
     assert first.inference is not None
     assert first.inference.items == 80
     assert first.figures["now"]["MAP"] > 0.4  # four kinds
     assert set(suggested(collection)) == set(rows_by_item)
-    assert train_model(collection, **OPTIONS).method == "nothing"
+    assert train_collection_model(collection, **OPTIONS).method == "nothing"
     reviewed_items = [item for item in rows_by_item if item % 2 == 0][:8]
     tag(collection, {item: [rows_by_item[item]["kind"], "seen"] for item in reviewed_items})
-    second = train_model(collection, **OPTIONS)
+    second = train_collection_model(collection, **OPTIONS)
     assert (second.method, second.facts["labels"]) == ("corrections", 5)  # a label that the first one lacks
     assert second.figures["before"] is not None
     assert [shelved.parent for shelved in model_registry.list_models(collection)] == [first.model, None]
@@ -47,13 +47,13 @@ def test_first_model_is_corrected_and_undone(tagged: tuple[Collection, dict[int,
     undo_entry(collection.engine, by="eve")
     assert in_use(collection) == first.model
     assert suggested(collection) != suggestions_before
-    assert train_model(collection, full=True, **OPTIONS).method == "full"
+    assert train_collection_model(collection, full=True, **OPTIONS).method == "full"
 
 
 def test_both_models_are_evaluated_on_the_same_items(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, rows_by_item = tagged
-    first = train_model(collection, **OPTIONS)
-    again = train_model(collection, full=True, **OPTIONS)  # the same data, seed and settings: the same model
+    first = train_collection_model(collection, **OPTIONS)
+    again = train_collection_model(collection, full=True, **OPTIONS)  # the same data, seed and settings: the same model
     assert again.figures["before"] == again.figures["now"] == first.figures["now"]
     tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items()})
     with begin_read(collection.engine) as connection:
@@ -65,22 +65,22 @@ def test_both_models_are_evaluated_on_the_same_items(tagged: tuple[Collection, d
 def test_equal_seeds_give_equal_models(tmp_path: Path, tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     """In whichever database."""
     collection, _ = tagged
-    train_model(collection, seed=3, **OPTIONS)
+    train_collection_model(collection, seed=3, **OPTIONS)
     with create_collection(tmp_path / "other") as second_collection:
         tag_odd_items(second_collection)
-        train_model(second_collection, seed=3, **OPTIONS)
+        train_collection_model(second_collection, seed=3, **OPTIONS)
         assert suggested(second_collection) == suggested(collection)
 
 
 def test_decided_pairs_are_never_suggested(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, rows_by_item = tagged
-    train_model(collection, **OPTIONS)
+    train_collection_model(collection, **OPTIONS)
     untagged_items = [item for item in rows_by_item if item % 2 == 0][:10]
     best = {item: [next(iter(suggested(collection)[item]))] for item in untagged_items}
     tag(collection, best, "rejected")
     tag(collection, {item: ["accepted"] for item in untagged_items})
     for options in ({}, {"full": True}):
-        result = train_model(collection, **OPTIONS | options)
+        result = train_collection_model(collection, **OPTIONS | options)
         assert result.facts["rejected"] == 10
         suggestions = suggested(collection)
         assert all(
@@ -93,7 +93,7 @@ def test_decided_pairs_are_never_suggested(tagged: tuple[Collection, dict[int, d
 def test_rejected_label_falls_below_the_tags_of_its_item(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, rows_by_item = tagged
     tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items()})
-    train_model(collection, full=True, **OPTIONS)
+    train_collection_model(collection, full=True, **OPTIONS)
     at = dict(zip(rows_by_item, _compute_scores(collection, rows_by_item), strict=True))
     kinds = sorted({row["kind"] for row in rows_by_item.values()})
     close = {
@@ -103,7 +103,7 @@ def test_rejected_label_falls_below_the_tags_of_its_item(tagged: tuple[Collectio
     }
     margins_before = [at[item][rows_by_item[item]["kind"]] - at[item][label] for item, label in close.items()]
     tag(collection, {item: [label] for item, label in close.items()}, "rejected")
-    train_model(collection, full=True, **OPTIONS)
+    train_collection_model(collection, full=True, **OPTIONS)
     at = dict(zip(rows_by_item, _compute_scores(collection, rows_by_item), strict=True))
     margins_after = [at[item][rows_by_item[item]["kind"]] - at[item][label] for item, label in close.items()]
     assert np.mean(margins_after) > np.mean(margins_before) + 0.02
@@ -125,7 +125,7 @@ def test_merged_and_renamed_labels_are_suggested_by_current_name(
     tagged: tuple[Collection, dict[int, dict[str, Any]]],
 ) -> None:
     collection, rows_by_item = tagged
-    train_model(collection, **OPTIONS)
+    train_collection_model(collection, **OPTIONS)
     with begin_entry(collection.engine, "eve", "merge") as change:
         label_ids = {name: label_store.find_label(change.connection, name) for name in ("food", "people", "animals")}
         label_store.merge_label(change, label_ids["people"], label_ids["food"])
@@ -134,7 +134,7 @@ def test_merged_and_renamed_labels_are_suggested_by_current_name(
     names = {name for label_probabilities in suggested(collection).values() for name in label_probabilities}
     assert names == {"food", "beasts", "computer"}
     tag(collection, {item: ["beasts"] for item in rows_by_item if rows_by_item[item]["kind"] == "animals"})
-    result = train_model(collection, **OPTIONS)
+    result = train_collection_model(collection, **OPTIONS)
     assert result.facts["labels"] == 3 if result.method == "full" else result.facts["labels"] == 4
     assert {name for label_probabilities in suggested(collection).values() for name in label_probabilities} <= {
         "food",
@@ -146,36 +146,36 @@ def test_merged_and_renamed_labels_are_suggested_by_current_name(
 def test_label_removed_by_undo_is_not_suggested(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, rows_by_item = tagged
     tag(collection, {item: ["wrong"] for item in rows_by_item if item % 2})
-    train_model(collection, **OPTIONS)
+    train_collection_model(collection, **OPTIONS)
     tagging = read_history(collection.engine)[1]
     undo_entry(collection.engine, tagging.id, by="eve")
     apply_model(collection, by="eve", again=True, floor=0, threads=1)
     assert "wrong" not in {
         name for label_probabilities in suggested(collection).values() for name in label_probabilities
     }
-    train_model(collection, **OPTIONS)
+    train_collection_model(collection, **OPTIONS)
     assert in_use(collection) == 2
 
 
 def test_deleted_model_folder_is_reported(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, _ = tagged
-    first = train_model(collection, **OPTIONS)
+    first = train_collection_model(collection, **OPTIONS)
     shutil.rmtree(collection.models / model_registry.list_models(collection)[0].folder)
     assert not model_registry.list_models(collection)[0].is_available
     with pytest.raises(InputError, match=r"model 1 cannot be used .*train again, or use another"):
         apply_model(collection, by="eve")
-    second = train_model(collection, **OPTIONS)
+    second = train_collection_model(collection, **OPTIONS)
     assert (second.method, second.reason.startswith("model 1 cannot be used")) == ("full", True)
     with pytest.raises(InputError, match="model 1 cannot be used"):
         model_registry.use_model(collection, first.model, by="eve")
     shutil.rmtree(collection.features)
-    assert train_model(collection, full=True, **OPTIONS).model == 3
+    assert train_collection_model(collection, full=True, **OPTIONS).model == 3
 
 
 def test_models_are_switched_and_removed(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, _ = tagged
     for _ in range(3):
-        train_model(collection, full=True, **OPTIONS)
+        train_collection_model(collection, full=True, **OPTIONS)
     used = model_registry.use_model(collection, 1, by="eve")
     assert (used.previous_model, used.unseen_items, in_use(collection)) == (3, 0, 1)
     assert len(suggested(collection)) == 80
@@ -197,10 +197,10 @@ def test_new_model_keeps_the_index_setting(
     pytest.importorskip("faiss", reason="faiss is not installed")
     monkeypatch.setattr("wsabie.search.label_index.MIN_VECTORS", 10)
     collection, _ = tagged
-    train_model(collection, **OPTIONS)
+    train_collection_model(collection, **OPTIONS)
     assert not list(collection.models.glob("*/points/index-*"))
     index_items(collection)
-    train_model(collection, full=True, **OPTIONS)
+    train_collection_model(collection, full=True, **OPTIONS)
     points, *exact = load_search_index(load_model_in_use(collection).path)
     indices = [load_item_index(load_model_in_use(collection).path, points, index) for index in exact]
     assert [type(index) for index in indices] == [ApproximateIndex] * 2
@@ -222,4 +222,4 @@ def test_tags_of_people_weigh_more_and_regions_are_excluded(
     assert examples.regions == 1
     assert not (examples.unjudged & ~examples.held_out).any()
     with pytest.raises(InputError, match="weight of 0 cannot be"):
-        train_model(collection, **OPTIONS, person_weight=0)
+        train_collection_model(collection, **OPTIONS, person_weight=0)

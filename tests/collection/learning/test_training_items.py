@@ -15,7 +15,7 @@ from wsabie.collection.db.database import begin_read
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.learning import feature_store
 from wsabie.collection.learning.suggestions import apply_model
-from wsabie.collection.learning.training import train_model
+from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.core.errors import InputError
 from wsabie.features.encoders import sentence_encoder
@@ -24,11 +24,11 @@ from wsabie.features.encoders import sentence_encoder
 def test_too_few_tagged_items_are_refused(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sentence_encoder, "_PACKAGES", ("missing_package",))
     with pytest.raises(InputError, match="has 0 items with tags, of 0 labels; learning needs at least 20"):
-        train_model(collection, **OPTIONS)
+        train_collection_model(collection, **OPTIONS)
     rows_by_item = with_pictures(collection, sample(each=5))
     tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items() if item < 10})
     with pytest.raises(InputError, match="has 9 items with tags, of 2 labels; learning needs at least 20"):
-        train_model(collection, **OPTIONS)
+        train_collection_model(collection, **OPTIONS)
     with pytest.raises(InputError, match="has no model yet"):
         apply_model(collection, by="eve")
     assert not collection.models.exists()
@@ -36,7 +36,7 @@ def test_too_few_tagged_items_are_refused(collection: Collection, monkeypatch: p
 
 def test_changed_files_are_named_when_too_few_remain(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, _ = tagged
-    train_model(collection, **OPTIONS)
+    train_collection_model(collection, **OPTIONS)
     for rows_of in collection.features.glob("*/*.parquet"):
         rows_of.unlink()
     first, *later_files = sorted(collection.folder.glob("*.webp"))
@@ -44,13 +44,13 @@ def test_changed_files_are_named_when_too_few_remain(tagged: tuple[Collection, d
         os.utime(path, (1, 1))
     first.unlink()
     with pytest.raises(InputError) as refused:
-        train_model(collection, full=True, **OPTIONS)
+        train_collection_model(collection, full=True, **OPTIONS)
     assert "40 files changed since the last scan, or went away, which leaves 0 items with tags" in str(refused.value)
     assert f"; run: wsabie collection scan {collection.folder}" in str(refused.value)
     assert "press Scan" in refused.value.served
     assert str(collection.folder) not in refused.value.served
     scan_collection(collection, by="eve")
-    assert train_model(collection, full=True, **OPTIONS).changed == 0
+    assert train_collection_model(collection, full=True, **OPTIONS).changed == 0
 
 
 def test_missing_files_are_named_when_none_remain(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
@@ -58,7 +58,7 @@ def test_missing_files_are_named_when_none_remain(tagged: tuple[Collection, dict
     for path in collection.folder.glob("*.webp"):
         path.rename(path.with_name(f"other-{path.name}"))
     with pytest.raises(InputError, match="all files changed since the last scan, or went away; run: wsabie collection"):
-        train_model(collection, **OPTIONS | {"features": "visual-words"})
+        train_collection_model(collection, **OPTIONS | {"features": "visual-words"})
 
 
 def test_tagged_items_with_missing_files_are_reported(collection: Collection) -> None:
@@ -70,13 +70,13 @@ def test_tagged_items_with_missing_files_are_reported(collection: Collection) ->
     with pytest.raises(
         InputError, match=f"has 3 items with tags, .*besides {len(rows_by_item) - 3} whose files are missing"
     ):
-        train_model(collection, **OPTIONS)
+        train_collection_model(collection, **OPTIONS)
 
 
 def test_labels_on_all_items_are_refused(collection: Collection) -> None:
     tag(collection, dict.fromkeys(with_pictures(collection, sample(each=15)), ("a", "b")))
     with pytest.raises(InputError, match="carry all labels"):
-        train_model(collection, **OPTIONS)
+        train_collection_model(collection, **OPTIONS)
     assert in_use(collection) is None
 
 
@@ -87,7 +87,7 @@ def test_collections_of_documents_are_refused(collection: Collection) -> None:
         (folder / f"{number}.txt").write_text(f"a text of {number}")
     scan_collection(collection, by="eve")
     with pytest.raises(InputError, match="pictures, and this one holds documents; train a model on its files instead"):
-        train_model(collection, **OPTIONS)
+        train_collection_model(collection, **OPTIONS)
     assert not collection.models.exists()
 
 
@@ -99,7 +99,7 @@ def test_unreadable_and_changed_files_are_counted(tagged: tuple[Collection, dict
     tag(collection, {item_id: ["food"]})
     (collection.folder / "0002.webp").write_bytes(b"other than what was scanned")
     (collection.folder / "0004.webp").unlink()
-    result = train_model(collection, **OPTIONS)
+    result = train_collection_model(collection, **OPTIONS)
     assert (result.unreadable, result.changed) == (1, 2)
     with begin_read(collection.engine) as connection:
         state = select(tables.items.c.state).where(tables.items.c.id == item_id)
@@ -118,7 +118,7 @@ def test_items_of_equal_content_share_a_row_and_decisions(tagged: tuple[Collecti
         examples = read_examples(connection)
     assert len(examples.hashes) == 40
     assert set(examples.Y[:, examples.names.index("twin")].data) == {-1}
-    result = train_model(collection, **OPTIONS)
+    result = train_collection_model(collection, **OPTIONS)
     assert result.inference is not None
     assert result.inference.items == 81
     (folder,) = (path for path in collection.features.iterdir() if path.is_dir())
@@ -131,7 +131,7 @@ def test_only_missing_features_are_extracted(
 ) -> None:
     collection, _ = tagged
     monkeypatch.setattr(feature_store, "SHARD", 16)
-    train_model(collection, **OPTIONS)
+    train_collection_model(collection, **OPTIONS)
     (folder,) = (path for path in collection.features.iterdir() if path.is_dir())
     shards = sorted(folder.glob("*.parquet"))
     assert len(shards) > 3
@@ -141,5 +141,5 @@ def test_only_missing_features_are_extracted(
     monkeypatch.setattr(
         feature_store, "_write", lambda store, rows: (row_counts.append(len(rows)), write(store, rows))[1]
     )
-    train_model(collection, full=True, **OPTIONS)
+    train_collection_model(collection, full=True, **OPTIONS)
     assert sum(row_counts) == 16

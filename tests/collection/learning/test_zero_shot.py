@@ -17,7 +17,7 @@ from wsabie.collection.labels import label_store
 from wsabie.collection.labels.label_list import add_labels
 from wsabie.collection.learning import zero_shot
 from wsabie.collection.learning.suggestions import apply_model
-from wsabie.collection.learning.training import forecast_training, train_model
+from wsabie.collection.learning.training import forecast_training, train_collection_model
 from wsabie.collection.registry.model_registry import load_model_in_use
 from wsabie.collection.search.text_search import search_items
 from wsabie.core.errors import InputError, UnknownLabelError
@@ -88,7 +88,7 @@ def test_a_trained_model_replaces_it_and_free_words_go_on(collection: Collection
         tag(collection, {add_item(collection, path): [ANIMALS[number % 2]]})
     forecast = forecast_training(collection)
     assert (forecast.method, forecast.reason) == ("full", f"model {first.model} knows labels by their names alone")
-    trained = train_model(collection, by="eve", features="colour", epochs=1, dim=4, threads=1)
+    trained = train_collection_model(collection, by="eve", features="colour", epochs=1, dim=4, threads=1)
     assert trained.is_in_use
     assert trained.figures["before"] is None
     assert trained.model == load_model_in_use(collection).id != first.model

@@ -26,7 +26,7 @@ from wsabie.collection.items.filters import ItemFilter
 from wsabie.collection.items.item_pages import read_item_page
 from wsabie.collection.labels import label_list, label_store
 from wsabie.collection.learning.suggestions import apply_model
-from wsabie.collection.learning.training import train_model
+from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.maps import item_map
 from wsabie.collection.registry.item_index import load_item_embeddings, save_item_embeddings
 from wsabie.collection.registry.model_registry import load_model_in_use
@@ -39,7 +39,7 @@ def original(database_of_module: str | None, tmp_path_factory: pytest.TempPathFa
     with create_collection(tmp_path_factory.mktemp("original") / "photos", database_of_module) as collection:
         rows_by_item = with_pictures(collection, sample(KINDS, each=20))
         tag(collection, {item: [row["kind"], *row["labels"][:2]] for item, row in rows_by_item.items() if item % 3})
-        train_model(collection, by="eve", features="colour,hog", dim=16, threads=1)
+        train_collection_model(collection, by="eve", features="colour,hog", dim=16, threads=1)
         return collection.folder
 
 
@@ -156,7 +156,7 @@ def test_map_labels_follow_merges_and_their_model(trained_collection: Collection
         item_map._bests = maps_of_now
     undo_entry(trained_collection.engine, by="eve")
     assert at() == places_before
-    train_model(trained_collection, by="eve", features="colour", dim=8, full=True, threads=1)
+    train_collection_model(trained_collection, by="eve", features="colour", dim=8, full=True, threads=1)
     item_map._bests = type(maps_of_now)(2)
     assert item_map.build_map(trained_collection).model == 2
     assert at() == places_before  # another model is in use by now
@@ -214,7 +214,7 @@ def test_umap_of_another_model_or_damaged_is_ignored(trained_collection: Collect
         item_map.build_map(trained_collection, "umap")
     item_map.compute_projection(trained_collection)
     assert item_map.list_projections(trained_collection)[1].state == "ready"
-    train_model(trained_collection, by="eve", features="colour", dim=8, full=True, threads=1)
+    train_collection_model(trained_collection, by="eve", features="colour", dim=8, full=True, threads=1)
     assert item_map.list_projections(trained_collection)[1].state != "ready"
     assert item_map.build_map(trained_collection).model == 2
 

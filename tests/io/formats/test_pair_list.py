@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wsabie.cli.model_inputs import read_label_names
+from wsabie.cli.model_inputs import read_label_file
 from wsabie.core.errors import InputError
 from wsabie.io.alignment import align_table
 from wsabie.io.formats.pair_list import read_excluded_pairs, read_id_pairs, read_pairs, write_id_pairs
@@ -166,7 +166,7 @@ def test_comments_and_empty_lines_are_skipped_in_every_list(write, tmp_path):
     assert list(read_hierarchy(write(lines)).pairs()) == [("#sea", "sky")]
     assert read_excluded_pairs(write(lines)) == {frozenset(("#sea", "sky")), frozenset(("id", "name"))}
     assert read_label_table(write(lines.replace("id\tname", "label\tid"))) == {"#sea": "sky"}
-    assert read_label_names(write(lines)) == ["id", "#sea"]
+    assert read_label_file(write(lines)) == ["id", "#sea"]
 
 
 def test_written_pairs_are_read_as_a_hierarchy(tmp_path):

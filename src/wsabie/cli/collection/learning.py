@@ -147,12 +147,12 @@ class CollectionTrainOptions(
 def train(options: CollectionTrainOptions) -> Report:
     """Learn from accepted and rejected tags, and use the new model; `undo` puts the old one back."""
     with options.open() as collection:
-        from wsabie.collection.learning.training import train_model
+        from wsabie.collection.learning.training import train_collection_model
 
         values = options.pick("full", "features", "dim", "epochs", "even_if_worse", "person_weight", "threads", "seed")
         extraction = {"crop": options.crop, "normalise": options.normalise, "output": options.onnx_output}
         values["feature_options"] = {name: value for name, value in extraction.items() if value is not None}
-        result = train_model(collection, by=options.resolve_author(), **values, **options.resources())
+        result = train_collection_model(collection, by=options.resolve_author(), **values, **options.resources())
     yield result._asdict()
     _show_training(result, options.folder)
 

@@ -7,7 +7,7 @@ import typer
 
 from wsabie.cli.collection import CollectionOptions, PersonOptions, require_database
 from wsabie.cli.framework import Report, argument, command, option
-from wsabie.cli.model_inputs import read_label_names
+from wsabie.cli.model_inputs import read_label_file
 from wsabie.cli.output import TerminalProgress, format_count, is_at_terminal, print_note, quote_path
 from wsabie.cli.shared_options import ListedRejectOptions, ThreadOptions
 from wsabie.core.errors import InputError
@@ -70,7 +70,7 @@ def init(options: InitOptions) -> None:
 
     options.resolve_author()  # refuses a bad name before any work
     options.check_outputs()
-    label_names = [] if options.labels is None else read_label_names(options.labels)
+    label_names = [] if options.labels is None else read_label_file(options.labels)
     with options.collect_rejects() as skipped:
         files = _discover_files(options, skipped)
         with create_collection(options.folder, options.database) as collection:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from wsabie.cli.framework import Report, argument, command, option
-from wsabie.cli.model_inputs import read_label_names
+from wsabie.cli.model_inputs import read_label_file
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note
 from wsabie.cli.shared_options import OutputOptions
 from wsabie.core.errors import InputError
@@ -31,7 +31,7 @@ def hierarchy(options: HierarchyCommandOptions) -> Report:
 
     src, target, min_count, labels = options.src, options.out, options.min_count, options.labels
     options.check_outputs(("is-a", target), inputs=(src, labels))
-    names = None if labels is None else set(map(make_lookup_key, read_label_names(labels)))
+    names = None if labels is None else set(map(make_lookup_key, read_label_file(labels)))
     mined = mine_hierarchy(src, None if names is None else names.__contains__, progress=TerminalProgress())
     pairs = mined.pairs(min_count)
     if not pairs:

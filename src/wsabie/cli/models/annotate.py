@@ -141,7 +141,7 @@ def _rank_inputs(
 
 def _read_candidates(options: AnnotateOptions, annotator: "Annotator") -> list[str] | None:
     """Read the candidate labels; refuse unknown ones before any work."""
-    names = None if options.candidates is None else model_inputs.read_label_names(options.candidates)
+    names = None if options.candidates is None else model_inputs.read_label_file(options.candidates)
     annotator.model.vocabulary_.ids(names or ())
     return names
 

@@ -254,7 +254,7 @@ def _select_label_ids(vocabulary: "Vocabulary", candidates: Path | None) -> "Int
 
     if candidates is None:
         return vocabulary.active_ids()
-    label_ids = np.unique(vocabulary.ids(model_inputs.read_label_names(candidates)))
+    label_ids = np.unique(vocabulary.ids(model_inputs.read_label_file(candidates)))
     require(len(label_ids) >= 2, f"{candidates} names one label, which is always right; give two or more")
     return label_ids
 

@@ -76,7 +76,7 @@ def list_drafts(place: Path) -> list[Path]:
     return [draft for _, drafts in _abandoned_notes(place) for draft in drafts]
 
 
-def remove_drafts(place: Path, rejects: Rejects) -> None:
+def remove_collection_drafts(place: Path, rejects: Rejects) -> None:
     """Remove the drafts that killed commands left; failures go to `rejects`."""
     for note, drafts in _abandoned_notes(place):
         try:

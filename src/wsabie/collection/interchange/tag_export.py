@@ -16,7 +16,7 @@ from wsabie.collection.db.database import begin_read, group_pairs
 from wsabie.collection.db.tables import annotations, item_scores, items, labels, models, roots, suggestions, synonyms
 from wsabie.collection.folder.collection import WEB_ROOT, Collection
 from wsabie.collection.folder.collection_file import refuse_read_only
-from wsabie.collection.folder.drafts import note_drafts, remove_drafts
+from wsabie.collection.folder.drafts import note_drafts, remove_collection_drafts
 from wsabie.collection.interchange import picture_export
 from wsabie.collection.interchange.coco_tags import write_coco
 from wsabie.collection.interchange.csv_jsonl import write_table
@@ -163,7 +163,7 @@ class ExportResult(NamedTuple):
     skipped: int
 
 
-def detect_format(out: Path) -> ExportFormat:
+def detect_tag_format(out: Path) -> ExportFormat:
     """Return the format of a file by its name.
 
     Raises
@@ -215,7 +215,7 @@ def export_tags(
         The format is unknown or cannot hold the selection, a label is unknown, the folder holds no items, or the place
         cannot be written, holds a file already, lies in a missing folder or among the pictures.
     """
-    kind, choice = kind or detect_format(out), choice or TagSelection()
+    kind, choice = kind or detect_tag_format(out), choice or TagSelection()
     rejects = Rejects() if rejects is None else rejects
     _refuse_choice(kind, choice, pictures)
     _refuse_output(collection, out, kind, pictures, overwrite)
@@ -293,7 +293,7 @@ def write_to_pictures(
     choice = choice._replace(state=None) if choice.state == "accepted" else choice  # rejected tags are removed too
     write = write_embedded if embed else write_sidecar
     refuse_read_only(collection.folder, "write the tags elsewhere")
-    remove_drafts(collection.place, rejects)
+    remove_collection_drafts(collection.place, rejects)
     with note_drafts(collection.place) as note, _open_tags(collection, choice, progress) as (_, tags):
         find = partial(picture_export.find_original, folder=collection.folder)
         n, n_files = picture_export.write_xmp(tags, find, write, rejects, note)

@@ -32,7 +32,7 @@ from wsabie.collection.folder.collection_file import read_state, record_state
 from wsabie.collection.learning.evaluation import Comparison, compare_models
 from wsabie.collection.learning.model_fitting import LearningCurve, TrainingPoint
 from wsabie.collection.learning.suggestions import apply_model
-from wsabie.collection.learning.training import train_model
+from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.maps.item_map import compute_projection
 from wsabie.collection.merge_proposals.proposals import refresh_proposals
 from wsabie.collection.registry.item_index import index_items
@@ -232,7 +232,7 @@ class ProgressWriter:
 
 
 def _train(collection: Collection, job: Job, tools: JsonObject) -> object:
-    result = train_model(collection, by=job.by, watch=tools["progress"].watch, **tools, **job.options)
+    result = train_collection_model(collection, by=job.by, watch=tools["progress"].watch, **tools, **job.options)
     return result._replace(facts={name: value for name, value in result.facts.items() if name != "curve"})  # kept by it
 
 

@@ -163,7 +163,7 @@ class TrainingResult(NamedTuple):
     changed: int = 0
 
 
-def train_model(
+def train_collection_model(
     collection: Collection,
     *,
     by: str,

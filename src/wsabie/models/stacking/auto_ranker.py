@@ -131,7 +131,7 @@ def _estimate_one_vs_rest(model: Any, size: DataSize) -> float:
 
 
 @dataclass(frozen=True)
-class Trial:
+class KindTrial:
     """A candidate on the held-out rows.
 
     Attributes
@@ -154,9 +154,9 @@ class Trial:
     n_bytes: int
 
 
-def build_trial(model: Any, ndcg: Float64, seconds: float) -> Trial:
+def build_trial(model: Any, ndcg: Float64, seconds: float) -> KindTrial:
     """Return the trial of a model with the nDCG of each held-out row."""
-    return Trial(find_name(model), *bootstrap_all({"": ndcg})[""], float(seconds), int(model.n_bytes))
+    return KindTrial(find_name(model), *bootstrap_all({"": ndcg})[""], float(seconds), int(model.n_bytes))
 
 
 def choose_model(ndcg: Sequence[Float64], sizes: Sequence[int]) -> int:
@@ -204,7 +204,7 @@ class AutoRanker(HoldoutModel):
     ----------
     best_ : fitted estimator
         The model that was kept. `save` saves it alone.
-    trials_ : list of Trial
+    trials_ : list of KindTrial
         Candidates with their figures; empty if no row can be held out, because each label has one row: then
         `Wsabie()` is kept.
 
@@ -229,7 +229,7 @@ class AutoRanker(HoldoutModel):
 
     def _learn(self, rows: Matrix, targets: Matrix, folds: Iterable[Fold], options: dict[str, Any]) -> None:
         """Try the candidates, and train the one that is kept."""
-        self.trials_: list[Trial] = []
+        self.trials_: list[KindTrial] = []
         parts: list[HoldoutScores] = []
         candidates, costs, limit = self._plan(DataSize.measure(rows, targets))
         for fold in folds:
