@@ -21,7 +21,7 @@ from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.joint_embedding import replay
 from wsabie.models.joint_embedding.drift import measure_movement
 from wsabie.models.joint_embedding.estimator import Wsabie
-from wsabie.models.joint_embedding.replay import ReplayBuffer, average_weights, refit_new_labels, update_buffer
+from wsabie.models.joint_embedding.replay import ReplayBuffer, average_weights, refit_new_labels
 from wsabie.models.joint_embedding.warm_start import copy_for_training
 from wsabie.storage.rejects import Rejects
 from wsabie.training.trainer import Trainer
@@ -47,7 +47,7 @@ def make_buffer(counts: list[int], size: int, seed: int = 0) -> ReplayBuffer:
     y = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts))
     Y = csr_matrix((np.ones(len(y), np.int8), y, np.arange(len(y) + 1)), (len(y), len(counts)))
     X = np.arange(len(y), dtype=np.float32)[:, None] / 1024
-    return update_buffer(None, X, 1, Y, None, size, seed)
+    return ReplayBuffer.empty(X, 1, Y).add_rows(X, Y, None, size, seed)
 
 
 def model(**changes: Any) -> Wsabie:
@@ -77,11 +77,10 @@ def test_replayed_rows_keep_the_old_proportions() -> None:
 
 def test_streamed_buffer_samples_as_evenly_as_one_batch() -> None:
     """Rows of 10 pieces of one law: each piece keeps a tenth within 4 standard deviations."""
-    memory = None
+    Y = csr_matrix(np.ones((1000, 1), np.int8))
+    memory = ReplayBuffer.empty(np.zeros((0, 1), np.float32), 1, Y)
     for piece in range(10):
-        Y = csr_matrix(np.ones((1000, 1), np.int8))
-        memory = update_buffer(memory, np.full((1000, 1), piece, np.float32), 1, Y, None, 500, 3)
-    assert memory is not None
+        memory = memory.add_rows(np.full((1000, 1), piece, np.float32), Y, None, 500, 3)
     assert (memory.n_seen, memory.label_counts.tolist(), memory.feature_counts.tolist()) == (10_000, [10_000], [10_000])
     counts = np.bincount(memory.rows[:, 0].astype(int), minlength=10)
     assert counts.sum() == 500
@@ -93,11 +92,12 @@ def test_buffer_rows_take_half_the_bytes() -> None:
     checked = check_features(X)
     assert isinstance(checked, Csr)
     Y = csr_matrix((np.ones(300, np.int8), np.zeros(300, int), np.arange(301)), (300, 1))
-    narrow = update_buffer(None, checked._replace(indices=checked.indices % 60_000), 70_000, Y, None, 100, 0)
-    wide = update_buffer(None, checked, 70_000, Y, None, 100, 0)
+    low = checked._replace(indices=checked.indices % 60_000)
+    narrow = ReplayBuffer.empty(low, 70_000, Y).add_rows(low, Y, None, 100, 0)
+    wide = ReplayBuffer.empty(checked, 70_000, Y).add_rows(checked, Y, None, 100, 0)
     assert narrow.rows.indices.dtype == np.uint16
     assert wide.rows.indices.dtype == np.uint32
-    merged_buffer = update_buffer(narrow, checked, 70_000, Y, None, 1000, 0)  # indices of two sizes together
+    merged_buffer = narrow.add_rows(checked, Y, None, 1000, 0)  # indices of two sizes together
     assert merged_buffer.rows.indices.dtype == np.uint32
     assert len(merged_buffer) == 400
     opened = merged_buffer._decode_rows(np.arange(400))
@@ -109,7 +109,8 @@ def test_buffer_rows_take_half_the_bytes() -> None:
 def test_auto_size_is_a_few_megabytes() -> None:
     X = random_rows(20_000, 5_000, 0.02, "csr", np.float32, random_state=0)
     Y = csr_matrix((np.ones(20_000, np.int8), np.arange(20_000) % 7, np.arange(20_001)), (20_000, 7))
-    memory = update_buffer(None, check_features(X), 5_000, Y, None, "auto", 0)
+    checked = check_features(X)
+    memory = ReplayBuffer.empty(checked, 5_000, Y).add_rows(checked, Y, None, "auto", 0)
     assert len(memory) < 20_000
     assert 0.8 * replay.AUTO_BUFFER_BYTES < memory.nbytes < 1.1 * replay.AUTO_BUFFER_BYTES
 
@@ -213,7 +214,8 @@ def test_mean_point_covers_all_rows() -> None:
     """Rows of a rare label are kept oftener, and count less for it: label 1 is in a tenth of 10,000 rows."""
     labels = np.random.default_rng(0).permutation(np.repeat([0, 1], [9000, 1000]))
     Y = csr_matrix((np.ones(10_000, np.int8), labels, np.arange(10_001)), (10_000, 2))
-    buffer = update_buffer(None, labels[:, None].astype(np.float32), 1, Y, None, 2000, 0)
+    X = labels[:, None].astype(np.float32)
+    buffer = ReplayBuffer.empty(X, 1, Y).add_rows(X, Y, None, 2000, 0)
     assert buffer.rows.mean() > 0.2
     assert buffer.estimate_mean(np.asarray(buffer.rows, np.float32))[0] == pytest.approx(0.1, abs=0.03)
 

@@ -24,7 +24,6 @@ from wsabie.models.joint_embedding.replay import (
     average_weights,
     check_buffer_size,
     refit_new_labels,
-    update_buffer,
 )
 from wsabie.models.joint_embedding.updates import UpdatableModel
 from wsabie.models.joint_embedding.warm_start import build_warm_space, place_new_labels
@@ -182,9 +181,11 @@ class Wsabie(PointTransformer, UpdatableModel):
         if self.replay is None:
             self.memory_ = None
             return history
-        n, memory = self.space_.n_features, buffer
+        memory = buffer
         for inputs, targets in rows.iterate_parts(self.scaling_):
-            memory = update_buffer(memory, inputs, n, targets, rows.weights, self.replay, self.seed)
+            if memory is None:
+                memory = ReplayBuffer.empty(inputs, self.space_.n_features, targets)
+            memory = memory.add_rows(inputs, targets, rows.weights, self.replay, self.seed)
         if rows.is_update and buffer is None and memory is not None:
             memory = self._count_earlier_rows(memory)
         self.memory_ = memory

@@ -86,6 +86,13 @@ class ReplayBuffer:
     feature_counts: Int64
     n_seen: int
 
+    @classmethod
+    def empty(cls, inputs: FeatureMatrix, width: int, Y: Matrix) -> Self:
+        """Return a buffer without rows, for scaled rows and labels such as these."""
+        no_rows, no_weights = np.zeros(0, np.int64), np.zeros(0, np.float32)
+        counts = np.zeros(Y.shape[1], np.int64), np.zeros(width, np.int64)
+        return cls(_convert_to_half(take_rows(inputs, no_rows)), Y[no_rows], no_weights, no_weights, *counts, 0)
+
     def __len__(self) -> int:
         return len(self.weights)
 
@@ -219,26 +226,6 @@ class ReplayBuffer:
             indptr, indices = check_sparse_indices(tensors, "replay/rows", ("int64", "uint16 uint32"), (n, width))
             rows = Csr(indptr, indices, check_array(tensors, "replay/rows/data", "float16", indices.shape))
         return cls(rows, Y, weights, tickets, label_counts, feature_counts, n_seen)
-
-
-def update_buffer(
-    buffer: ReplayBuffer | None,
-    inputs: FeatureMatrix,
-    width: int,
-    Y: Matrix,
-    weights: Float32 | None,
-    size: Size,
-    seed: int,
-) -> ReplayBuffer:
-    """Return the buffer after some scaled rows; `buffer` is None for the first rows."""
-    if buffer is None:
-        no_rows = np.zeros(0, np.int64)
-        no_weights = np.zeros(0, np.float32)
-        counts = np.zeros(Y.shape[1], np.int64), np.zeros(width, np.int64)
-        buffer = ReplayBuffer(
-            _convert_to_half(take_rows(inputs, no_rows)), Y[no_rows], no_weights, no_weights, *counts, 0
-        )
-    return buffer.add_rows(inputs, Y, weights, size, seed)
 
 
 def average_weights(

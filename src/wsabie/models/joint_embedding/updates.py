@@ -20,7 +20,7 @@ from wsabie.models.base.label_model import Candidates, Exclusion
 from wsabie.models.base.trained_model import TrainedModel
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.joint_embedding.drift import MAX_REPORTS, BatchReport, measure_movement, report_batch
-from wsabie.models.joint_embedding.replay import ReplayBuffer, Size, check_buffer_size, update_buffer
+from wsabie.models.joint_embedding.replay import ReplayBuffer, Size, check_buffer_size
 from wsabie.models.joint_embedding.warm_start import copy_for_training, place_new_features
 from wsabie.search.exact_index import ExactIndex
 from wsabie.search.label_index import LabelSearchIndex
@@ -139,12 +139,11 @@ class UpdatableModel(TrainedModel):
         """
         check_buffer_size(self.replay)
         require(self.replay is not None, "the model keeps no rows; set replay to how many it should keep")
-        inputs = self._check_rows(X)
+        inputs = self.scaling_(self._check_rows(X))
         targets = self._build_truth(Y, count_rows(inputs))
-        n = self.space_.n_features
         weights = None if sample_weight is None else check_sample_weights(sample_weight, count_rows(inputs))
-        memory = update_buffer(None, self.scaling_(inputs), n, targets, weights, self.replay, self.seed)
-        self.memory_ = self._count_earlier_rows(memory)
+        memory = ReplayBuffer.empty(inputs, self.space_.n_features, targets)
+        self.memory_ = self._count_earlier_rows(memory.add_rows(inputs, targets, weights, self.replay, self.seed))
         return self
 
     def _count_earlier_rows(self, memory: ReplayBuffer) -> ReplayBuffer:
