@@ -183,8 +183,8 @@ def run(task: Stream, seed: int, only: list[str] | None) -> dict[str, Any]:
             curve.append(compute_map(model, test, task.old, task.old))
         seconds = time.perf_counter() - began
         result[way] = {**figures(model, task), "curve": curve, "seconds": seconds}
-        if model.memory_ is not None and changes.get("replay"):
-            result[way] |= {"kept": len(model.memory_), "bytes": model.memory_.nbytes}
+        if model.replay_buffer_ is not None and changes.get("replay"):
+            result[way] |= {"kept": len(model.replay_buffer_), "bytes": model.replay_buffer_.nbytes}
         print(f"  seed {seed} {way:<28} {shares(result, way)}", flush=True)
     return result
 

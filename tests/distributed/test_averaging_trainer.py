@@ -152,5 +152,5 @@ def test_a_model_to_begin_with_and_rows_to_keep(
     began = ("--ray", cluster.address, "--init-model", single_node["model"], "--replay", 300, *still)
     report = read_report(training(shards, tmp_path / "model", *began))
     assert report["validation_map"] == pytest.approx(single_node["validation_map"], abs=0.002)
-    memory = load(tmp_path / "model").model.memory_
+    memory = load(tmp_path / "model").model.replay_buffer_
     assert (len(memory), memory.n_seen) == (300, report["rows"])

@@ -153,7 +153,7 @@ def _use_model(loaded: Any) -> None:
     if getattr(loaded, "extractor", None) is not None:
         loaded.extractor.fingerprint()
         loaded.rows(_pictures())
-    if hasattr(model, "memory_") and model.memory_ is not None:
+    if hasattr(model, "replay_buffer_") and model.replay_buffer_ is not None:
         model.partial_fit(rows, ["label_0"] * rows.shape[0], epochs=1)
 
 

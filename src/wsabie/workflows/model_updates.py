@@ -125,7 +125,7 @@ def _learn(model: Wsabie, part: FeatureTable, epochs: int, *, calibrated: bool) 
     figures = {}
     if training.Y.nnz:
         model.partial_fit(training.X, training.Y, label_names=training.label_names, epochs=epochs)
-        figures = {} if model.replay is None else model.stream_[-1].as_dict()
+        figures = {} if model.replay is None else model.batch_reports_[-1].as_dict()
     known_names = [name if name in model.vocabulary_ else None for name in part.label_names]
     positives = (row.indices[row.data > 0] for row in calibration_rows.Y)
     labels = [[known_names[y] for y in label_ids if known_names[y] is not None] for label_ids in positives]

@@ -118,7 +118,7 @@ def test_labels_are_edited(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -
     base, more = parts
     model = train_base(cli, base, tmp_path)
     names = list(wsabie.load(model).model.vocabulary_)
-    counts = wsabie.load(model).model.memory_.label_counts
+    counts = wsabie.load(model).model.replay_buffer_.label_counts
     first, second, third = (names[i] for i in np.argsort(-counts)[:3])
     merged, renamed = cli("edit", model, "merge", first, second), cli("edit", model, "rename", third, "a new name")
     labels_left = f"{len(names) - 1:,} labels in {model} now"
@@ -257,7 +257,7 @@ def test_calibration_stays_and_labels_need_a_training_row(tmp_path: Path) -> Non
     assert ("label 10" in updated.vocabulary_, "label 11" in updated.vocabulary_) == (True, False)
     assert updated.calibration_ is not None
     assert updated.predict_proba(first.X[:2]).shape == (2, 11)
-    assert (updated.memory_.label_counts > 0).all()
+    assert (updated.replay_buffer_.label_counts > 0).all()
 
 
 def test_step_without_a_known_label_keeps_the_calibration(tmp_path: Path) -> None:

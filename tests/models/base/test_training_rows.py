@@ -237,8 +237,8 @@ def test_replay_buffer_is_filled_from_shards(tmp_path: Path, monkeypatch: pytest
     streamed = make_model(replay=50).fit(rows)
     assert are_equal(streamed, in_memory)
     for model in (streamed, in_memory):
-        assert len(model.memory_) == 50
-    mine, theirs = streamed.memory_, in_memory.memory_
+        assert len(model.replay_buffer_) == 50
+    mine, theirs = streamed.replay_buffer_, in_memory.replay_buffer_
     assert mine.n_seen == theirs.n_seen == len(table)
     assert np.array_equal(mine.label_counts, theirs.label_counts)
     assert np.array_equal(mine.feature_counts, theirs.feature_counts)

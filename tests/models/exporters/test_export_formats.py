@@ -331,14 +331,14 @@ def test_published_exports_contain_no_training_rows(data: str, tmp_path: Path) -
     for form in ("huggingface", "half"):
         export(model, tmp_path / form, form)
     parts_after_export = model.to_state()
-    assert (model.replay, len(model.stream_), parts_after_export.config) == (50, 1, state.config)
+    assert (model.replay, len(model.batch_reports_), parts_after_export.config) == (50, 1, state.config)
     assert all(np.array_equal(array, state.tensors[name]) for name, array in parts_after_export.tensors.items())
     tensor_names = {form: open_model_folder(tmp_path / form).tensors.keys() for form in ("huggingface", "half")}
     replay_names = {f"model/{name}" for name in state.tensors if name.startswith("replay/")}
     assert replay_names
     assert tensor_names["half"] - tensor_names["huggingface"] == replay_names
     bare, half = (wsabie.load(tmp_path / form).model for form in ("huggingface", "half"))
-    assert (bare.memory_, bare.replay, len(bare.stream_), len(half.memory_)) == (None, None, 0, 50)
+    assert (bare.replay_buffer_, bare.replay, len(bare.batch_reports_), len(half.replay_buffer_)) == (None, None, 0, 50)
     for mine, theirs in zip(bare.rank(X, 5), model.rank(X, 5), strict=True):
         np.testing.assert_array_equal(mine, theirs)
     plain = wsabie.Wsabie(dim=7, epochs=3, threads=1).fit(X, labels)
@@ -346,7 +346,7 @@ def test_published_exports_contain_no_training_rows(data: str, tmp_path: Path) -
     for loaded in (bare, plain):  # it goes on as one that never had a buffer
         loaded.partial_fit(X[9:20], ["new"] * 11).partial_fit(X[9:20], labels[9:20])
     assert np.array_equal(bare.space_.labels, plain.space_.labels)
-    assert len(bare.set_params(replay=50).remember(X, labels).memory_) == 50
+    assert len(bare.set_params(replay=50).fill_replay_buffer(X, labels).replay_buffer_) == 50
 
 
 def test_exported_ensemble_contains_no_replay_buffer(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_batch_is_evaluated_before_learning(tmp_path: Path) -> None:
     truth[5] = "label 9"
     more, score_at_start = more.tocsr(), model.score(*words(100, 2))
     model.partial_fit(more, truth)
-    (first,) = model.stream_
+    (first,) = model.batch_reports_
     assert (first.rows, first.evaluated) == (100, 99)
     assert first.map == pytest.approx(score_at_start, abs=0.02)
     assert (first.unseen_labels, first.unseen_features) == (pytest.approx(0.01), pytest.approx(1 / 201))
@@ -101,11 +101,11 @@ def test_batch_is_evaluated_before_learning(tmp_path: Path) -> None:
     assert 0 < first.moved < 0.5
     model.partial_fit(*words(300, 3, shift=1))  # every label's words are another's now
     model.save(tmp_path / "m")
-    last = wsabie.load(tmp_path / "m").stream_[-1]
-    assert last == model.stream_[-1]
+    last = wsabie.load(tmp_path / "m").batch_reports_[-1]
+    assert last == model.batch_reports_[-1]
     assert (last.drift, last.ece) == ("worse", None)
     assert wsabie.load(tmp_path / "m").facts()["last_batch"]["advice"].startswith("the rows are of another kind")
-    assert model.fit(X, y).stream_ == []
+    assert model.fit(X, y).batch_reports_ == []
 
 
 def test_removed_labels_do_not_count_in_metrics() -> None:
@@ -117,4 +117,4 @@ def test_removed_labels_do_not_count_in_metrics() -> None:
     living = model.vocabulary_.ids([f"label {y}" for y in (1, 2, 3)])
     expected = ((model.predict_proba(more)[:, living] - [0, 0, 1]) ** 2).mean()
     model.partial_fit(more, ["label 3"] * more.shape[0])
-    assert model.stream_[0].brier == pytest.approx(expected, rel=1e-4)
+    assert model.batch_reports_[0].brier == pytest.approx(expected, rel=1e-4)

@@ -84,9 +84,9 @@ def test_renamed_label_ranks_as_before() -> None:
 
 def test_merged_points_are_weighed_by_counts() -> None:
     fitted = model(label_bias=True)
-    assert fitted.memory_ is not None
+    assert fitted.replay_buffer_ is not None
     assert fitted.calibration_ is not None
-    a, b = fitted.memory_.label_counts[[0, 2]].astype(float)
+    a, b = fitted.replay_buffer_.label_counts[[0, 2]].astype(float)
     W, offsets = fitted.label_vectors.astype(np.float64), (fitted.space_.bias, fitted.calibration_.label_offsets)
     mean = (a * W[0] + b * W[2]) / (a + b)
     length = (a * np.linalg.norm(W[0]) + b * np.linalg.norm(W[2])) / (a + b)
@@ -95,13 +95,13 @@ def test_merged_points_are_weighed_by_counts() -> None:
     for was, now in zip(offsets, (fitted.space_.bias, fitted.calibration_.label_offsets), strict=True):
         assert was[0] != was[2]
         assert now[0] == pytest.approx((a * was[0] + b * was[2]) / (a + b), abs=1e-6)
-    assert fitted.memory_.label_counts.tolist() == [
+    assert fitted.replay_buffer_.label_counts.tolist() == [
         a + b,
-        *fitted.memory_.label_counts[1:2],
+        *fitted.replay_buffer_.label_counts[1:2],
         0,
-        *fitted.memory_.label_counts[3:],
+        *fitted.replay_buffer_.label_counts[3:],
     ]
-    assert not (fitted.memory_.Y.indices == 2).any()
+    assert not (fitted.replay_buffer_.Y.indices == 2).any()
 
 
 @pytest.mark.parametrize("loaded", [False, True])

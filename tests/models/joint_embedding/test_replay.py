@@ -177,7 +177,10 @@ def test_labels_missing_from_the_buffer_are_not_new() -> None:
     X, y = make_topic_rows(400, range(6), 0)
     is_early = np.isin(y, ["label 0", "label 1"])
     fitted = (
-        Wsabie(dim=16, epochs=5, threads=1).fit(X, y).set_params(replay=50).remember(X[is_early], np.array(y)[is_early])
+        Wsabie(dim=16, epochs=5, threads=1)
+        .fit(X, y)
+        .set_params(replay=50)
+        .fill_replay_buffer(X[is_early], np.array(y)[is_early])
     )
     with patch("wsabie.models.joint_embedding.replay.Trainer") as trainer:
         fitted.partial_fit(*make_topic_rows(40, range(2, 4), 1))
@@ -197,7 +200,7 @@ def test_invalid_weights_leave_the_buffer_unchanged() -> None:
     X, y = make_topic_rows(20, range(3), 0)
     fitted = model().fit(X, y)
     with pytest.raises(InputError, match="sample_weight must be 20 finite non-negative numbers"):
-        fitted.remember(X, y, sample_weight=np.full(20, np.nan))
+        fitted.fill_replay_buffer(X, y, sample_weight=np.full(20, np.nan))
 
 
 def test_only_new_labels_are_refitted() -> None:
@@ -259,15 +262,15 @@ def test_new_label_has_the_mean_score_of_an_old_one(similarity: str, label_bias:
     X, y = make_topic_rows(600, range(6), 0, 1)
     extra, new = make_topic_rows(60, range(6, 8), 1, 1)
     fitted = model(similarity=similarity, label_bias=label_bias).fit(X, y)
-    buffer = fitted.memory_
+    buffer = fitted.replay_buffer_
     fitted.partial_fit(extra, new, epochs=10)
     assert buffer is not None
     assert bool(fitted.space_.bias.any()) == (label_bias or similarity == "dot")
     level = compute_mean_scores(fitted.space_, buffer)
     if similarity == "dot" and not label_bias:
-        few = fitted.memory_.label_counts[6:].max()
-        assert (few < fitted.memory_.label_counts[:6]).all(), "so that the octave of the rarest old labels tells"
-        rarest = np.log2(fitted.memory_.label_counts[:6]).astype(int)
+        few = fitted.replay_buffer_.label_counts[6:].max()
+        assert (few < fitted.replay_buffer_.label_counts[:6]).all(), "so that the octave of the rarest old labels tells"
+        rarest = np.log2(fitted.replay_buffer_.label_counts[:6]).astype(int)
         expected = level[:6][rarest == rarest.min()].mean()
         assert np.allclose(level[6:], expected, atol=1e-5)
 
@@ -337,15 +340,15 @@ def test_model_without_a_buffer_saves_none(tmp_path: Path) -> None:
     plain, replaying = Wsabie(dim=16, epochs=3, threads=1).fit(X, y), model(epochs=3).fit(X, y)
     assert np.array_equal(plain.space_.labels, replaying.space_.labels)
     assert not [name for name in plain.to_state().tensors if name.startswith("replay")]
-    assert replaying.memory_ is not None
-    assert replaying.set_params(replay=None).fit(X, y).memory_ is None
+    assert replaying.replay_buffer_ is not None
+    assert replaying.set_params(replay=None).fit(X, y).replay_buffer_ is None
 
 
 def test_damaged_buffer_is_refused(tmp_path: Path) -> None:
     X, y = make_topic_rows(100, range(6), 0)
     first = model(epochs=2).fit(X, y)
-    assert first.memory_ is not None
-    first.memory_.rows.indices[3] = WORDS + 5  # a feature that is not there
+    assert first.replay_buffer_ is not None
+    first.replay_buffer_.rows.indices[3] = WORDS + 5  # a feature that is not there
     first.save(tmp_path / "m")
     with pytest.raises((ModelFolderError, ValueError)):
         wsabie.load(tmp_path / "m")
@@ -362,7 +365,7 @@ def test_late_buffer_takes_no_old_label_for_new() -> None:
     X, y = make_topic_rows(400, range(6), 0)
     fitted = model(replay=None).fit(X, y).set_params(replay=200)
     fitted.partial_fit(*make_topic_rows(40, range(6, 8), 1))
-    assert (fitted.memory_.label_counts > 0).all()
+    assert (fitted.replay_buffer_.label_counts > 0).all()
     old_vectors = fitted.label_vectors[:6].copy()
     fitted.partial_fit(*make_topic_rows(30, range(6), 2), epochs=1)
     assert measure_movement(old_vectors, fitted.label_vectors) < 0.3

@@ -64,7 +64,7 @@ def _show_model(options: InfoOptions) -> Report:
         **annotator.extraction_facts(),
         **annotator.facts,
     }
-    reports = [report.as_dict() for report in getattr(estimator, "stream_", ())]
+    reports = [report.as_dict() for report in getattr(estimator, "batch_reports_", ())]
     details = _list_details(estimator) | ({"stream": reports} if reports else {})
     yield _make_document(options, {"kind": estimator.kind, **facts, **details}, history)
     facts.pop("members", None)  # a list, for --json

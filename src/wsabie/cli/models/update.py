@@ -48,10 +48,10 @@ def update(options: UpdateOptions) -> Report:
     elif model.replay is None and remember is not None:
         model.set_params(replay="auto")
     options.check_outputs(inputs=(data, remember, folder), folder=folder)
-    has_memory = model.replay is not None and (model.memory_ or remember) is not None
+    has_memory = model.replay is not None and (model.replay_buffer_ or remember) is not None
     _refuse_forgetting(folder, has_memory, options.without_replay)
     with options.collect_rejects() as rejects:
-        if remember is not None and model.memory_ is not None:
+        if remember is not None and model.replay_buffer_ is not None:
             print_note(f"{folder} keeps rows already, so that --remember is passed over")
         elif remember is not None:
             resources = options.resources(rejects=rejects)
@@ -59,7 +59,7 @@ def update(options: UpdateOptions) -> Report:
             n_known, n_checked, counts = count_training_rows(annotator, earlier, remember)
             if 2 * n_known < n_checked:
                 print_note(f"{counts} are training rows of {folder}: what the others do not show it may forget")
-            model.remember(earlier.X, earlier.Y)
+            model.fill_replay_buffer(earlier.X, earlier.Y)
         resources = options.resources(rejects=rejects, keep_labels=True)
         rows = read_model_rows(annotator, folder, data, resources, data_format=options.data_format)
         reports = update_model(annotator, rows, folder, **options.pick("step", "epochs"), progress=TerminalProgress())

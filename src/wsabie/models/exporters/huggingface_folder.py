@@ -45,13 +45,13 @@ def drop_replay_buffer(model: LabelModel) -> LabelModel:
     --------
     >>> import numpy as np
     >>> model = Wsabie(dim=4, threads=1, replay=2).fit(np.eye(3), ["red", "green", "blue"])
-    >>> len(model.memory_), drop_replay_buffer(model).memory_, len(model.memory_)
+    >>> len(model.replay_buffer_), drop_replay_buffer(model).replay_buffer_, len(model.replay_buffer_)
     (2, None, 2)
     """
-    if not isinstance(model, Wsabie) or model.memory_ is None:
+    if not isinstance(model, Wsabie) or model.replay_buffer_ is None:
         return model
     bare = copy(model)
-    bare.replay, bare.memory_, bare.stream_ = None, None, []
+    bare.replay, bare.replay_buffer_, bare.batch_reports_ = None, None, []
     return bare
 
 

@@ -121,7 +121,7 @@ def report_batch(model: Any, inputs: FeatureMatrix, targets: Matrix, reports: Se
         figures["loss_variance"] = float(precision.var())
         if model.calibration_ is not None:
             figures |= _measure_calibration(model, points, truth)
-    met = None if model.memory_ is None else model.memory_.feature_counts
+    met = None if model.replay_buffer_ is None else model.replay_buffer_.feature_counts
     values = inputs.indices if isinstance(inputs, Csr) else ()
     report = BatchReport(
         count_rows(inputs),

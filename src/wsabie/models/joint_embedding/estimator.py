@@ -120,9 +120,9 @@ class Wsabie(PointTransformer, UpdatableModel):
     settings_ : dict
         Settings of training, every "auto" resolved.
     space_ : JointSpace
-    memory_ : ReplayBuffer or None
+    replay_buffer_ : ReplayBuffer or None
         Rows that `replay` keeps.
-    stream_ : list of BatchReport
+    batch_reports_ : list of BatchReport
         With `replay`: evaluation of the rows of each `partial_fit` before training on them, and drift.
     n_features_in_ : int
 
@@ -174,12 +174,12 @@ class Wsabie(PointTransformer, UpdatableModel):
     def _train(self, trainer: Trainer, rows: TrainingRows) -> list[EpochStats]:
         buffer = self._select_buffer(rows)
         if not rows.is_update:
-            self.stream_ = []
+            self.batch_reports_ = []
             self._place_start(trainer, rows)
         initial_space = None if buffer is None else self.space_.copy()
         history = super()._train(trainer, rows)
         if self.replay is None:
-            self.memory_ = None
+            self.replay_buffer_ = None
             return history
         memory = buffer
         for inputs, targets in rows.iterate_parts(self.scaling_):
@@ -188,7 +188,7 @@ class Wsabie(PointTransformer, UpdatableModel):
             memory = memory.add_rows(inputs, targets, rows.weights, self.replay, self.seed)
         if rows.is_update and buffer is None and memory is not None:
             memory = self._count_earlier_rows(memory)
-        self.memory_ = memory
+        self.replay_buffer_ = memory
         if buffer is not None and initial_space is not None and memory is not None:
             average_weights(self.space_, initial_space, buffer, memory)
             refit_new_labels(self.space_, buffer, memory, rows, self.pair_weighting, trainer)
@@ -252,13 +252,14 @@ class Wsabie(PointTransformer, UpdatableModel):
         parameters = config["parameters"]
         parameters |= {name: getattr(self.space_, name) for name in ("dim", "similarity") if name in parameters}
         config["parameters"] = parameters | dict.fromkeys(parameters.keys() & {"init_labels", "init_model"})
-        if self.memory_ is not None:
-            config |= {"replayed": self.memory_.n_seen, "stream": [asdict(report) for report in self.stream_]}
+        if self.replay_buffer_ is not None:
+            reports = [asdict(report) for report in self.batch_reports_]
+            config |= {"replayed": self.replay_buffer_.n_seen, "stream": reports}
         return config
 
     def _dump_tensors(self) -> dict[str, Any]:
         features = self.space_.features[:, : self.space_.dim]
-        buffer = {} if self.memory_ is None else self.memory_.tensors()
+        buffer = {} if self.replay_buffer_ is None else self.replay_buffer_.tensors()
         arrays = {"features": features, "labels": self.label_vectors, "bias": self.space_.bias, **buffer}
         return {**super()._dump_tensors(), **arrays}
 
@@ -276,8 +277,8 @@ class Wsabie(PointTransformer, UpdatableModel):
         self.space_ = JointSpace(dim, self.similarity, tables.pad_rows(V), W, bias)
         if "replayed" in config:
             replay = read_config(ReplayConfig, config)
-            self.memory_ = ReplayBuffer.from_tensors(tensors, replay.replayed, d, n_labels)
-            self.stream_ = replay.stream
+            self.replay_buffer_ = ReplayBuffer.from_tensors(tensors, replay.replayed, d, n_labels)
+            self.batch_reports_ = replay.stream
 
     # ---- use
 
@@ -352,12 +353,13 @@ class Wsabie(PointTransformer, UpdatableModel):
         -------
         dict
         """
-        n_labels, n_retired, memory = len(self.vocabulary_), len(self.vocabulary_.retired_ids()), self.memory_
+        n_labels, n_retired = len(self.vocabulary_), len(self.vocabulary_.retired_ids())
+        buffer, reports = self.replay_buffer_, self.batch_reports_
         return {
             **super().facts(),
             **({"labels": n_labels - n_retired, "labels_merged_or_removed": n_retired} if n_retired else {}),
-            **({} if memory is None else {"rows_replayed": len(memory), "rows_seen": memory.n_seen}),
-            **({"batches": len(self.stream_), "last_batch": self.stream_[-1].as_dict()} if self.stream_ else {}),
+            **({} if buffer is None else {"rows_replayed": len(buffer), "rows_seen": buffer.n_seen}),
+            **({"batches": len(reports), "last_batch": reports[-1].as_dict()} if reports else {}),
             "dimensions": self.space_.dim,
             "similarity": self.space_.similarity,
             "bytes_of_points": self.space_.nbytes,

@@ -40,8 +40,8 @@ class UpdatableModel(TrainedModel):
     _caches: tuple[str, ...] = ("_searched", "_approximate")
     replay: Size = None
     space_: JointSpace
-    memory_: ReplayBuffer | None = None
-    stream_: Sequence[BatchReport] = ()
+    replay_buffer_: ReplayBuffer | None = None
+    batch_reports_: Sequence[BatchReport] = ()
 
     def partial_fit(
         self,
@@ -97,7 +97,7 @@ class UpdatableModel(TrainedModel):
         targets = build_signed_label_matrix(Y, count_rows(inputs), fitted.vocabulary_, has_names=has_names)
         weights = None if sample_weight is None else check_sample_weights(sample_weight, targets.shape[0])
         rows = TrainingRows(self.scaling_(inputs), targets, weights, is_update=True)
-        report = None if self.replay is None else report_batch(self, rows.inputs, targets, self.stream_)
+        report = None if self.replay is None else report_batch(self, rows.inputs, targets, self.batch_reports_)
         buffer = self._select_buffer(rows)
         unseen = None if buffer is None else np.flatnonzero(buffer.label_counts == 0)
         n_labels, parts = len(fitted.vocabulary_), rows.iterate_parts(self.scaling_)
@@ -111,11 +111,11 @@ class UpdatableModel(TrainedModel):
         fitted.calibration_ = None
         if report is not None:
             movement = measure_movement(self.label_vectors, fitted.label_vectors)
-            fitted.stream_ = [*self.stream_, replace(report, moved=movement)][-MAX_REPORTS:]
+            fitted.batch_reports_ = [*self.batch_reports_, replace(report, moved=movement)][-MAX_REPORTS:]
         self._replace_state(fitted)
         return self
 
-    def remember(self, X: Matrix, Y: Labels, *, sample_weight: npt.ArrayLike | None = None) -> Self:
+    def fill_replay_buffer(self, X: Matrix, Y: Labels, *, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fill the buffer with at most `replay` rows that the model was trained on before it had one.
 
         Parameters
@@ -134,7 +134,7 @@ class UpdatableModel(TrainedModel):
         --------
         >>> from wsabie.models.joint_embedding.estimator import Wsabie
         >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "blue"]).set_params(replay=2)
-        >>> len(model.remember(np.eye(3), ["red", "green", "blue"]).memory_)
+        >>> len(model.fill_replay_buffer(np.eye(3), ["red", "green", "blue"]).replay_buffer_)
         2
         """
         check_buffer_size(self.replay)
@@ -143,7 +143,8 @@ class UpdatableModel(TrainedModel):
         targets = self._build_truth(Y, count_rows(inputs))
         weights = None if sample_weight is None else check_sample_weights(sample_weight, count_rows(inputs))
         memory = ReplayBuffer.empty(inputs, self.space_.n_features, targets)
-        self.memory_ = self._count_earlier_rows(memory.add_rows(inputs, targets, weights, self.replay, self.seed))
+        buffer = memory.add_rows(inputs, targets, weights, self.replay, self.seed)
+        self.replay_buffer_ = self._count_earlier_rows(buffer)
         return self
 
     def _count_earlier_rows(self, memory: ReplayBuffer) -> ReplayBuffer:
@@ -154,7 +155,7 @@ class UpdatableModel(TrainedModel):
 
     def _select_buffer(self, rows: TrainingRows) -> ReplayBuffer | None:
         """Return the buffer that training on these rows replays."""
-        return self.memory_ if rows.is_update and self.replay is not None else None
+        return self.replay_buffer_ if rows.is_update and self.replay is not None else None
 
     @abstractmethod
     def transform(self, X: Matrix) -> Float32:
@@ -320,7 +321,7 @@ class UpdatableModel(TrainedModel):
         """Apply a vocabulary in which labels were merged into another one, or removed."""
         require(len(edited.retired_ids()) < len(edited), "no label would be left; keep one")
         space, dtype, index = self.space_.copy(), self.space_.labels.dtype, self._index()
-        memory, calibration = self.memory_, self.calibration_
+        memory, calibration = self.replay_buffer_, self.calibration_
         if into is not None:
             all_of = np.append(into, retired_ids)
             row_counts = np.ones(len(edited))
@@ -335,7 +336,7 @@ class UpdatableModel(TrainedModel):
                 calibration = replace(calibration, label_offsets=offsets)
         space.labels[retired_ids], space.bias[retired_ids] = 0, RETIRED
         space = replace(space, labels=space.labels.astype(dtype, copy=False))  # a float16 model stays float16
-        self.memory_ = memory if memory is None else memory.renumber_labels(edited.current_ids())
+        self.replay_buffer_ = memory if memory is None else memory.renumber_labels(edited.current_ids())
         self.space_, self.calibration_, self.vocabulary_ = space, calibration, edited
         changed = retired_ids if into is None else np.append(retired_ids, into)
         if index is not None and (followed := index.follow_changes(self.exact_index(), changed)) is not None:
